@@ -1,0 +1,4 @@
+//! Tasks of the tree: `cargo xtask tidy`.
+#![forbid(unsafe_code)]
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! The tag=value codec: frame finder, message view, encoder.

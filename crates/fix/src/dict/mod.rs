@@ -1,0 +1,1 @@
+//! Dictionaries: what a message may hold, and whether it does.

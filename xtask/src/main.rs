@@ -1,4 +1,34 @@
-//! Tasks of the tree: `cargo xtask tidy`.
+//! Tasks of the tree, run as `cargo xtask TASK`.
 #![forbid(unsafe_code)]
 
-fn main() {}
+mod tidy;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+const USAGE: &str = "usage: cargo xtask TASK
+
+tasks:
+  tidy    check the tree's rules: sizes, unsafe, layering, lints, READMEs";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    match args.first().map(String::as_str) {
+        Some("tidy") if args.len() == 1 => tidy::run(&root()),
+        Some("--help" | "-h") => {
+            println!("{USAGE}");
+            ExitCode::SUCCESS
+        }
+        _ => {
+            eprintln!("{USAGE}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// The workspace root: the folder above this crate's manifest.
+fn root() -> PathBuf {
+    let mut root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    root.pop();
+    root
+}

@@ -1,0 +1,46 @@
+# Each target works as the first command on a fresh Debian 12 with git, make, a C compiler and
+# rustup's stable Rust: scripts/setup.sh installs what is missing.
+
+CARGO ?= cargo
+FANFARE = target/release/fanfare
+
+.PHONY: help demo test check bench fuzz build setup clean
+
+help:
+	@echo "make demo   build, run the whole plant on this machine for half a minute, report"
+	@echo "make test   everything CI runs: format, lints, tests, documentation, tidy"
+	@echo "make check  the quick part of it, for between two edits"
+	@echo "make bench  the figures of docs/benchmarks.md, as JSON under out/"
+	@echo "make fuzz   every fuzz target for a minute each (nightly Rust)"
+
+setup:
+	@scripts/setup.sh
+
+build: setup
+	@$(CARGO) build --release --locked --package fanfare
+
+demo: build
+	@$(FANFARE) demo
+
+test:
+	@scripts/setup.sh checks
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(CARGO) test --workspace --locked
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
+	$(CARGO) xtask tidy
+
+check:
+	@scripts/setup.sh checks
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(CARGO) xtask tidy
+
+bench: build
+	@scripts/bench.sh $(FANFARE) out
+
+fuzz: setup
+	@scripts/fuzz.sh 60
+
+clean:
+	$(CARGO) clean

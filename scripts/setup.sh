@@ -1,0 +1,47 @@
+#!/bin/sh
+# Installs what the build needs beyond git, make, a C compiler and rustup's stable Rust: Debian
+# packages that are missing, and the Rust components of the checks. Says nothing when there is
+# nothing to do.
+set -eu
+
+# libpcap-dev: packet capture for the latency report.
+wanted="libpcap-dev"
+
+missing=""
+for package in $wanted; do
+    dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' ||
+        missing="$missing $package"
+done
+if [ -n "$missing" ]; then
+    if [ "$(id -u)" = 0 ]; then
+        as_root=""
+    elif command -v sudo >/dev/null 2>&1; then
+        as_root="sudo"
+    else
+        echo "setup: please install as root:$missing" >&2
+        exit 1
+    fi
+    echo "setup: installing$missing"
+    log=$(mktemp)
+    {
+        $as_root apt-get -q update &&
+            $as_root env DEBIAN_FRONTEND=noninteractive \
+                apt-get -q install -y --no-install-recommends $missing
+    } >"$log" 2>&1 || {
+        cat "$log" >&2
+        echo "setup: apt-get could not install$missing" >&2
+        exit 1
+    }
+    rm -f "$log"
+fi
+
+command -v cargo >/dev/null 2>&1 || {
+    echo "setup: cargo is missing: install stable Rust with rustup (https://rustup.rs)" >&2
+    exit 1
+}
+if [ "${1:-}" = checks ] && command -v rustup >/dev/null 2>&1; then
+    for component in rustfmt clippy; do
+        rustup component list --installed | grep -q "^$component" ||
+            rustup component add "$component"
+    done
+fi

@@ -1,0 +1,105 @@
+//! Each crate takes lints and versions from the root, has a README, and uses only the crates
+//! that stand below it.
+
+use super::{File, Finding};
+use std::path::{Path, PathBuf};
+
+/// What each crate may use of ours. A crate that is not listed here may not exist.
+const MAY_USE: [(&str, &[&str]); 9] = [
+    ("wire", &[]),
+    ("fix", &["wire"]),
+    ("fast", &["wire"]),
+    ("feed", &["wire", "fast"]),
+    ("bus", &["wire", "fast"]),
+    ("engine", &["wire", "fix", "feed"]),
+    ("gateway", &["wire", "engine", "fix", "fast", "feed", "bus"]),
+    ("latency", &["wire", "engine", "fix", "fast", "feed"]),
+    (
+        "fanfare",
+        &[
+            "wire", "fix", "fast", "feed", "bus", "engine", "gateway", "latency",
+        ],
+    ),
+];
+
+pub(crate) fn check(files: &[File]) -> Vec<Finding> {
+    let manifests = files.iter().filter(|f| f.path.ends_with("Cargo.toml"));
+    let mut found = Vec::new();
+    for file in manifests {
+        let Some(name) = file.crate_name() else {
+            continue;
+        };
+        let readme = PathBuf::from("crates").join(name).join("README.md");
+        if !files.iter().any(|f| f.path == readme) {
+            found.push(Finding::new(&file.path, 1, "crate without a README.md"));
+        }
+        found.extend(check_one(&file.path, name, &file.text));
+    }
+    found
+}
+
+fn check_one(path: &Path, name: &str, text: &str) -> Vec<Finding> {
+    let mut found = Vec::new();
+    if !text.contains("[lints]\nworkspace = true") {
+        found.push(Finding::new(
+            path,
+            1,
+            "crate without `[lints] workspace = true`",
+        ));
+    }
+    let Some((_, may)) = MAY_USE.iter().find(|(n, _)| *n == name) else {
+        found.push(Finding::new(
+            path,
+            1,
+            "crate that the architecture does not know",
+        ));
+        return found;
+    };
+    let mut section = "";
+    for (i, line) in text.lines().enumerate() {
+        if line.starts_with('[') {
+            section = line;
+        }
+        let Some(rest) = line.strip_prefix("fanfare-") else {
+            continue;
+        };
+        let used = rest.split(['.', ' ', '=']).next().unwrap_or("");
+        if section == "[dependencies]" && !may.contains(&used) {
+            found.push(Finding::new(
+                path,
+                i + 1,
+                format!("`{name}` may not use `{used}`"),
+            ));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINTS: &str = "[lints]\nworkspace = true\n";
+
+    #[test]
+    fn an_arrow_against_the_layers_is_found() {
+        let up = format!("[dependencies]\nfanfare-engine.workspace = true\n{LINTS}");
+        assert_eq!(
+            check_one(Path::new("crates/fix/Cargo.toml"), "fix", &up).len(),
+            1
+        );
+        let down = format!("[dependencies]\nfanfare-wire.workspace = true\n{LINTS}");
+        assert_eq!(
+            check_one(Path::new("crates/fix/Cargo.toml"), "fix", &down),
+            []
+        );
+    }
+
+    #[test]
+    fn a_crate_without_the_shared_lints_is_found() {
+        assert_eq!(
+            check_one(Path::new("crates/fix/Cargo.toml"), "fix", "[package]\n").len(),
+            1
+        );
+    }
+}

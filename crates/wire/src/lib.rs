@@ -1,3 +1,35 @@
 //! Byte kernels and value types of the wire formats: sums and field scans, integers, `Decimal`,
 //! `UtcTimestamp`. No I/O, no clock, no dependency.
+//!
+//! ```
+//! use fanfare_wire::{Decimal, FieldIndex, Precision, UtcTimestamp};
+//!
+//! let mut index = FieldIndex::new();
+//! let indexed = index.index(b"55=EURUSD\x0144=1.25\x01");
+//! assert!(indexed.fault.is_none());
+//! assert_eq!(index.tags(), [55, 44]);
+//!
+//! let price = Decimal::parse(b"1.25").unwrap();
+//! assert_eq!(price, Decimal::new(125, -2));
+//!
+//! let time = UtcTimestamp::parse(b"20261120-12:34:56.123").unwrap();
+//! let mut text = [0; UtcTimestamp::MAX_LEN];
+//! let n = time.write(Precision::Seconds, &mut text);
+//! assert_eq!(&text[..n], b"20261120-12:34:56");
+//! ```
 #![deny(unsafe_code)]
+
+pub mod data;
+mod decimal;
+pub mod fields;
+pub mod int;
+mod kernel;
+mod sum;
+mod time;
+
+pub use data::DataFields;
+pub use decimal::Decimal;
+pub use fields::{FieldIndex, Indexed};
+pub use kernel::Kernel;
+pub use sum::byte_sum;
+pub use time::{Precision, UtcTimestamp};

@@ -1,1 +1,40 @@
-//! The tag=value codec: frame finder, message view, encoder.
+//! The tag=value encoding: frames, messages, fields, both ways.
+//!
+//! Bytes are the caller's: the decoder looks into a receive buffer, the encoder writes into a send
+//! buffer, and neither allocates after its index has grown to the size of the messages at hand.
+//!
+//! ```
+//! use fanfare_fix::codec::{Decoder, Encoder, Next, tags};
+//!
+//! let mut buf = [0; 256];
+//! let mut order = Encoder::new(&mut buf, b"FIX.4.4", b"D");
+//! order.str(tags::SENDER_COMP_ID, "BUYSIDE").str(tags::TARGET_COMP_ID, "SELLSIDE");
+//! order.u64(tags::MSG_SEQ_NUM, 7).str(55, "EURUSD").u64(38, 1_000_000);
+//! let range = order.finish().unwrap();
+//!
+//! let mut decoder = Decoder::new();
+//! match decoder.next(&buf[range]) {
+//!     Next::Message { message, .. } => {
+//!         assert_eq!(message.msg_type(), b"D");
+//!         assert_eq!(message.str(55), Ok("EURUSD"));
+//!         assert_eq!(message.u64(38), Ok(1_000_000));
+//!     }
+//!     other => panic!("{other:?}"),
+//! }
+//! ```
+
+mod decode;
+mod encode;
+mod frame;
+mod group;
+mod message;
+pub mod msg_types;
+mod shared;
+pub mod tags;
+
+pub use decode::{DecodeError, Decoder, Next};
+pub use encode::{EncodeError, Encoder, FieldWriter};
+pub use frame::{Frame, FrameFinder, Garbled};
+pub use group::{Group, GroupSpec};
+pub use message::{Field, FieldError, FieldErrorKind, FieldSet, Message};
+pub use shared::{SendingTime, SessionHeader, SharedBody, SharedFrame, SharedParts};

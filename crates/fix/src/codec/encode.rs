@@ -1,0 +1,297 @@
+//! From fields to a message in a caller's buffer.
+
+use super::frame::TRAILER;
+use core::fmt;
+use core::ops::{Deref, DerefMut, Range};
+use fanfare_wire::fields::SOH;
+use fanfare_wire::{Decimal, Precision, UtcTimestamp, byte_sum, int};
+
+/// Writes one message into a caller's buffer.
+///
+/// The fields are written behind room for the first two; [`Encoder::finish`] puts BeginString(8)
+/// and BodyLength(9), in its natural width, right in front of them and CheckSum(10) behind. The
+/// methods that add fields are those of [`FieldWriter`], to which an encoder dereferences.
+///
+/// Does not allocate. A message of n bytes needs a buffer of at most n + 6 bytes.
+#[derive(Debug)]
+pub struct Encoder<'b> {
+    writer: FieldWriter<'b>,
+    /// The length of `8=…|9=`, which stands at [`LENGTH_ROOM`] for a start.
+    prefix: usize,
+}
+
+/// Writes fields one after the other; a fault is remembered and reported at the end.
+#[derive(Debug)]
+pub struct FieldWriter<'b> {
+    buf: &'b mut [u8],
+    at: usize,
+    fault: Option<EncodeError>,
+}
+
+/// Why a message cannot be encoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum EncodeError {
+    /// The buffer is too short.
+    BufferFull,
+    /// A value with a separator (0x01) in it.
+    Separator {
+        /// The field.
+        tag: u32,
+    },
+    /// A field without a value.
+    Empty {
+        /// The field.
+        tag: u32,
+    },
+    /// Tag 0, which is none, or one of more than 9 digits.
+    BadTag {
+        /// The tag.
+        tag: u32,
+    },
+    /// BeginString(8) has more than 15 bytes.
+    BeginStringTooLong,
+    /// A body of 10 million bytes or more.
+    BodyTooLong,
+}
+
+/// The most digits of BodyLength(9).
+const LENGTH_ROOM: usize = 7;
+
+/// The longest BeginString(8).
+const MAX_BEGIN_STRING: usize = 15;
+
+impl<'b> Encoder<'b> {
+    /// Begins a message with its BeginString(8) and MsgType(35).
+    #[inline]
+    pub fn new(buf: &'b mut [u8], begin_string: &[u8], msg_type: &[u8]) -> Self {
+        let mut writer = FieldWriter {
+            buf,
+            at: LENGTH_ROOM,
+            fault: None,
+        };
+        writer.field(8, begin_string).put(b"9=");
+        if begin_string.len() > MAX_BEGIN_STRING {
+            writer.fail(EncodeError::BeginStringTooLong);
+        }
+        let prefix = writer.at - LENGTH_ROOM;
+        // Room for three digits and their separator: right for most messages, moved for others.
+        writer.put(b"000\x01").field(35, msg_type);
+        Self { writer, prefix }
+    }
+
+    /// Finishes the message and returns where it stands in the buffer.
+    ///
+    /// # Errors
+    /// The first fault of any field, or the buffer was too short; the buffer's content is then
+    /// unspecified.
+    #[inline]
+    pub fn finish(mut self) -> Result<Range<usize>, EncodeError> {
+        let writer = &mut self.writer;
+        if let Some(fault) = writer.fault {
+            return Err(fault);
+        }
+        let body = LENGTH_ROOM + self.prefix + 4;
+        let body_length = (writer.at - body) as u64;
+        let width = int::digits(body_length);
+        if width > LENGTH_ROOM {
+            return Err(EncodeError::BodyTooLong);
+        }
+        let start = LENGTH_ROOM + 3 - width;
+        if width != 3 {
+            writer
+                .buf
+                .copy_within(LENGTH_ROOM..LENGTH_ROOM + self.prefix, start);
+        }
+        let length = writer
+            .buf
+            .get_mut(start + self.prefix..body - 1)
+            .unwrap_or_default();
+        int::write_padded(body_length, width, length);
+        let sum = byte_sum(writer.buf.get(start..writer.at).unwrap_or_default());
+        writer.put(&trailer(sum));
+        match writer.fault {
+            None => Ok(start..writer.at),
+            Some(fault) => Err(fault),
+        }
+    }
+}
+
+impl<'b> Deref for Encoder<'b> {
+    type Target = FieldWriter<'b>;
+
+    fn deref(&self) -> &FieldWriter<'b> {
+        &self.writer
+    }
+}
+
+impl<'b> DerefMut for Encoder<'b> {
+    fn deref_mut(&mut self) -> &mut FieldWriter<'b> {
+        &mut self.writer
+    }
+}
+
+impl<'b> FieldWriter<'b> {
+    /// A writer of bare fields at the front of `buf`: a body for
+    /// [`SharedBody`](super::SharedBody).
+    pub fn new(buf: &'b mut [u8]) -> Self {
+        Self {
+            buf,
+            at: 0,
+            fault: None,
+        }
+    }
+
+    /// The bytes written so far.
+    ///
+    /// # Errors
+    /// The first fault of any field, or the buffer was too short.
+    pub fn written(&self) -> Result<&[u8], EncodeError> {
+        match self.fault {
+            None => Ok(self.buf.get(..self.at).unwrap_or_default()),
+            Some(fault) => Err(fault),
+        }
+    }
+
+    /// A field with a value of bytes, which must not be empty or hold a separator (0x01).
+    #[inline]
+    pub fn field(&mut self, tag: u32, value: &[u8]) -> &mut Self {
+        if value.contains(&SOH) {
+            return self.fail(EncodeError::Separator { tag });
+        }
+        if value.is_empty() {
+            return self.fail(EncodeError::Empty { tag });
+        }
+        self.tag(tag).put(value).put(&[SOH])
+    }
+
+    /// A field with a text value.
+    #[inline]
+    pub fn str(&mut self, tag: u32, value: &str) -> &mut Self {
+        self.field(tag, value.as_bytes())
+    }
+
+    /// A field with an unsigned integer.
+    #[inline]
+    pub fn u64(&mut self, tag: u32, value: u64) -> &mut Self {
+        self.tag(tag).number(|out| int::write_u64(value, out))
+    }
+
+    /// A field with a signed integer.
+    #[inline]
+    pub fn i64(&mut self, tag: u32, value: i64) -> &mut Self {
+        self.tag(tag).number(|out| int::write_i64(value, out))
+    }
+
+    /// A field with a decimal number.
+    #[inline]
+    pub fn decimal(&mut self, tag: u32, value: Decimal) -> &mut Self {
+        self.tag(tag).number(|out| value.write(out))
+    }
+
+    /// A field with a UTCTimestamp.
+    #[inline]
+    pub fn timestamp(&mut self, tag: u32, time: UtcTimestamp, precision: Precision) -> &mut Self {
+        self.tag(tag).number(|out| time.write(precision, out))
+    }
+
+    /// A field with a single character, which must not be the separator.
+    #[inline]
+    pub fn char(&mut self, tag: u32, value: u8) -> &mut Self {
+        self.field(tag, &[value])
+    }
+
+    /// A field with `Y` or `N`.
+    #[inline]
+    pub fn bool(&mut self, tag: u32, value: bool) -> &mut Self {
+        self.field(tag, if value { b"Y" } else { b"N" })
+    }
+
+    /// A length field and its data field, whose value may hold any bytes.
+    #[inline]
+    pub fn data(&mut self, length_tag: u32, data_tag: u32, value: &[u8]) -> &mut Self {
+        self.u64(length_tag, value.len() as u64)
+            .tag(data_tag)
+            .put(value)
+            .put(&[SOH])
+    }
+
+    /// Fields that are encoded already: `tag=value` and separator, any number of times. They are
+    /// not checked.
+    #[inline]
+    pub fn raw(&mut self, fields: &[u8]) -> &mut Self {
+        self.put(fields)
+    }
+
+    #[inline]
+    fn tag(&mut self, tag: u32) -> &mut Self {
+        if tag == 0 || tag > 999_999_999 {
+            return self.fail(EncodeError::BadTag { tag });
+        }
+        let mut text = [0; 10];
+        let digits = int::write_u64(tag.into(), &mut text);
+        text[digits] = b'=';
+        self.put(&text[..=digits])
+    }
+
+    /// What `write` makes, of which 0 bytes mean that there is no room, and a separator.
+    #[inline]
+    fn number(&mut self, write: impl FnOnce(&mut [u8]) -> usize) -> &mut Self {
+        match write(self.buf.get_mut(self.at..).unwrap_or_default()) {
+            0 => self.fail(EncodeError::BufferFull),
+            written => {
+                self.at += written;
+                self.put(&[SOH])
+            }
+        }
+    }
+
+    #[inline]
+    fn put(&mut self, bytes: &[u8]) -> &mut Self {
+        let end = self.at + bytes.len();
+        match self.buf.get_mut(self.at..end) {
+            Some(room) => {
+                room.copy_from_slice(bytes);
+                self.at = end;
+                self
+            }
+            None => self.fail(EncodeError::BufferFull),
+        }
+    }
+
+    /// Remembers the first fault.
+    #[cold]
+    fn fail(&mut self, fault: EncodeError) -> &mut Self {
+        self.fault.get_or_insert(fault);
+        self
+    }
+}
+
+/// `10=ddd|`.
+#[inline]
+pub(crate) fn trailer(sum: u8) -> [u8; TRAILER] {
+    let digit = |value: u8| b'0' + value % 10;
+    [
+        b'1',
+        b'0',
+        b'=',
+        digit(sum / 100),
+        digit(sum / 10),
+        digit(sum),
+        SOH,
+    ]
+}
+
+impl fmt::Display for EncodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BufferFull => f.write_str("the message does not fit into the buffer"),
+            Self::Separator { tag } => write!(f, "the value of tag {tag} holds a separator (0x01)"),
+            Self::Empty { tag } => write!(f, "tag {tag} has no value"),
+            Self::BadTag { tag } => write!(f, "{tag} is no tag number"),
+            Self::BeginStringTooLong => f.write_str("BeginString(8) is longer than 15 bytes"),
+            Self::BodyTooLong => f.write_str("the body has 10 million bytes or more"),
+        }
+    }
+}
+
+impl core::error::Error for EncodeError {}

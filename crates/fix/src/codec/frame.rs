@@ -1,0 +1,488 @@
+//! Finding whole messages in a stream of bytes.
+//!
+//! FIX transport: `8=BeginString|9=BodyLength|35=…|…|10=CheckSum|`. BodyLength counts the bytes
+//! behind its own separator up to the one in front of `10=`; CheckSum is the sum of all bytes in
+//! front of `10=` modulo 256, in three digits.
+
+use core::fmt;
+use fanfare_wire::byte_sum;
+use fanfare_wire::fields::SOH;
+use fanfare_wire::int::parse_u64;
+
+/// The length of the trailer `10=ddd|`.
+pub(crate) const TRAILER: usize = 7;
+
+/// Finds the next message in a caller's buffer. Holds no bytes: the caller keeps what is partial.
+///
+/// - Bytes in front of `8=` are noise and skipped.
+/// - From there BodyLength is gone forward; the next `|10=…|` is the end. If it does not stand
+///   exactly there, or the sum differs, the whole stretch is garbled and to be dropped, also where
+///   a message begins inside of it.
+/// - With an unusable BodyLength the stretch ends with the next `|10=…|`.
+/// - A stretch without an end within the maximum length is garbled; what follows it is noise.
+///
+/// The outcomes do not depend on how the stream is cut into reads.
+#[derive(Clone, Copy, Debug)]
+pub struct FrameFinder {
+    max_len: usize,
+}
+
+/// What stands at the front of the buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Frame {
+    /// A whole message with right BodyLength and CheckSum at `start..end`.
+    Message {
+        /// Bytes of noise in front, to be skipped.
+        start: usize,
+        /// One behind the message's last byte.
+        end: usize,
+    },
+    /// The beginning of a message, or nothing: read more.
+    Partial {
+        /// Bytes of noise in front; they may be dropped.
+        start: usize,
+        /// The least length of the buffer (from its front) with which it makes sense to try
+        /// again, where known.
+        need: Option<usize>,
+    },
+    /// No message: drop everything in front of `end` and go on.
+    Garbled {
+        /// Bytes of noise in front.
+        start: usize,
+        /// Where to go on; greater than `start`.
+        end: usize,
+        /// What was wrong.
+        why: Garbled,
+    },
+}
+
+/// Why a stretch of bytes is no message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Garbled {
+    /// BeginString(8) is empty or longer than 15 bytes.
+    BadBeginString,
+    /// The second field is not BodyLength(9), or it is no number, or the end of the message is not
+    /// where it says.
+    BadBodyLength,
+    /// BodyLength(9) makes the message longer than the maximum.
+    BodyLengthTooLarge,
+    /// The third field is not MsgType(35).
+    ThirdFieldNotMsgType,
+    /// CheckSum(10) is not three digits.
+    MissingCheckSum,
+    /// CheckSum(10) is not the sum of the bytes.
+    BadCheckSum,
+    /// No end within the maximum length.
+    TooLong,
+}
+
+impl fmt::Display for Garbled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::BadBeginString => "BeginString(8) is empty or too long",
+            Self::BadBodyLength => "BodyLength(9) is missing or wrong",
+            Self::BodyLengthTooLarge => "BodyLength(9) exceeds the maximum message size",
+            Self::ThirdFieldNotMsgType => "the third field is not MsgType(35)",
+            Self::MissingCheckSum => "CheckSum(10) is not three digits",
+            Self::BadCheckSum => "CheckSum(10) is wrong",
+            Self::TooLong => "no end within the maximum message size",
+        })
+    }
+}
+
+impl core::error::Error for Garbled {}
+
+impl FrameFinder {
+    /// The default maximum length of a message: 64 KiB.
+    pub const DEFAULT_MAX_LEN: usize = 64 * 1024;
+
+    /// The least maximum length: 64 bytes.
+    pub const MIN_MAX_LEN: usize = 64;
+
+    /// A finder that takes messages of at most `max_len` bytes, all fields included. A buffer of
+    /// `max_len` bytes always makes progress: with so many bytes from a message's `8=` on the
+    /// outcome is never [`Frame::Partial`]. Less than [`FrameFinder::MIN_MAX_LEN`] counts as that.
+    pub const fn new(max_len: usize) -> Self {
+        Self {
+            max_len: if max_len < Self::MIN_MAX_LEN {
+                Self::MIN_MAX_LEN
+            } else {
+                max_len
+            },
+        }
+    }
+
+    /// The maximum length of a message in bytes.
+    pub const fn max_len(&self) -> usize {
+        self.max_len
+    }
+
+    /// Looks for the next message from the front of `bytes`. Does not allocate; time is linear in
+    /// the length of one message and the noise in front of it.
+    pub fn find(&self, bytes: &[u8]) -> Frame {
+        let found = self.locate(bytes);
+        if let Frame::Message { start, end } = found {
+            let message = &bytes[start..end];
+            let (summed, trailer) = message.split_at(message.len() - TRAILER);
+            if let Err(why) = check_sum(byte_sum(summed), trailer) {
+                return Frame::Garbled { start, end, why };
+            }
+        }
+        found
+    }
+
+    /// As [`FrameFinder::find`], but CheckSum(10) is neither read nor compared: see [`check_sum`].
+    #[inline]
+    pub(crate) fn locate(&self, bytes: &[u8]) -> Frame {
+        if let Some(end) = self.locate_plain(bytes) {
+            return Frame::Message { start: 0, end };
+        }
+        self.locate_slow(bytes)
+    }
+
+    /// The end of a whole message in the expected shape at the front of `bytes`.
+    #[inline]
+    fn locate_plain(&self, bytes: &[u8]) -> Option<usize> {
+        match Head::parse(bytes) {
+            Ok(Some(head)) => {
+                let end = head.exact_end()?;
+                let trailer = bytes.get(end.checked_sub(TRAILER + 1)?..end)?;
+                let exact = trailer.starts_with(b"\x0110=") && trailer.ends_with(&[SOH]);
+                let digits = !trailer[4..7].contains(&SOH);
+                (exact && digits && end <= self.max_len && head.has_msg_type(bytes) == Some(true))
+                    .then_some(end)
+            }
+            _ => None,
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn locate_slow(&self, bytes: &[u8]) -> Frame {
+        let Some(start) = find(bytes, b"8=") else {
+            // A trailing 8 may be the first half of `8=`.
+            let start = bytes.len() - usize::from(bytes.last() == Some(&b'8'));
+            return Frame::Partial { start, need: None };
+        };
+        // What lies behind the maximum has no influence, so that cutting the stream has none.
+        let message = &bytes[start..bytes.len().min(start.saturating_add(self.max_len))];
+        let stretch = match Head::parse(message) {
+            Ok(None) => Stretch::Partial(None),
+            Ok(Some(head)) => self.stretch(message, &head),
+            Err((from, why)) => self.until_check_sum(message, from, why),
+        };
+        match stretch {
+            Stretch::Partial(need) if message.len() < self.max_len => Frame::Partial {
+                start,
+                need: need.map(|need| start + need),
+            },
+            Stretch::Partial(_) => Frame::Garbled {
+                start,
+                end: start + message.len(),
+                why: Garbled::TooLong,
+            },
+            Stretch::Message(end) => Frame::Message {
+                start,
+                end: start + end,
+            },
+            Stretch::Garbled(end, why) => Frame::Garbled {
+                start,
+                end: start + end,
+                why,
+            },
+        }
+    }
+
+    /// A message whose first two fields are right.
+    fn stretch(&self, message: &[u8], head: &Head) -> Stretch {
+        let Some(exact_end) = head.exact_end().filter(|&end| end <= self.max_len) else {
+            return self.until_check_sum(message, head.body, Garbled::BodyLengthTooLarge);
+        };
+        // The separator in front of `10=` counts as part of the body.
+        let from = exact_end - TRAILER - 1;
+        let end = match self.until_check_sum(message, from, Garbled::BadBodyLength) {
+            Stretch::Garbled(end, Garbled::BadBodyLength) => end,
+            Stretch::Partial(_) if message.len() < exact_end => {
+                return Stretch::Partial(Some(exact_end));
+            }
+            other => return other,
+        };
+        if !message[from..].starts_with(b"\x0110=") {
+            return Stretch::Garbled(end, Garbled::BadBodyLength);
+        }
+        if head.has_msg_type(message) != Some(true) {
+            return Stretch::Garbled(end, Garbled::ThirdFieldNotMsgType);
+        }
+        if end != exact_end {
+            return Stretch::Garbled(end, Garbled::MissingCheckSum);
+        }
+        Stretch::Message(end)
+    }
+
+    /// The stretch up to the next `|10=…|` at or behind `from`, garbled because of `why`.
+    fn until_check_sum(&self, message: &[u8], from: usize, why: Garbled) -> Stretch {
+        let end = message.get(from..).and_then(|rest| {
+            let value = find(rest, b"\x0110=")? + 4;
+            let len = rest[value..].iter().position(|&byte| byte == SOH)?;
+            Some(from + value + len + 1)
+        });
+        end.map_or(Stretch::Partial(None), |end| Stretch::Garbled(end, why))
+    }
+}
+
+impl Default for FrameFinder {
+    fn default() -> Self {
+        Self::new(Self::DEFAULT_MAX_LEN)
+    }
+}
+
+/// Compares the sum of all bytes in front of the trailer with the trailer `10=ddd|`.
+#[inline]
+pub(crate) fn check_sum(sum: u8, trailer: &[u8]) -> Result<(), Garbled> {
+    let digits = trailer
+        .get(3..6)
+        .and_then(parse_u64)
+        .ok_or(Garbled::MissingCheckSum)?;
+    if digits == u64::from(sum) {
+        Ok(())
+    } else {
+        Err(Garbled::BadCheckSum)
+    }
+}
+
+enum Stretch {
+    Partial(Option<usize>),
+    Message(usize),
+    Garbled(usize, Garbled),
+}
+
+/// The first two fields of a message.
+struct Head {
+    /// Offset of the first byte that BodyLength counts.
+    body: usize,
+    body_length: u64,
+}
+
+/// The longest BeginString(8) taken; the standard's have 7 or 8 bytes.
+const MAX_BEGIN_STRING: usize = 15;
+
+/// The most digits of BodyLength(9) that are read; leading zeros are allowed.
+const MAX_LENGTH_DIGITS: usize = 19;
+
+impl Head {
+    /// Parses `8=…|9=…|` at the front of `message`, which begins with `8=` or is too short.
+    ///
+    /// `None` if it ends too soon; an error says from where to look for the end of the message.
+    #[inline]
+    fn parse(message: &[u8]) -> Result<Option<Self>, (usize, Garbled)> {
+        let Some(rest) = message.strip_prefix(b"8=") else {
+            return Ok(None);
+        };
+        let begin_string = match separator(rest, MAX_BEGIN_STRING) {
+            Some(0) => return Err((2, Garbled::BadBeginString)),
+            Some(len) => len,
+            None if rest.len() > MAX_BEGIN_STRING => return Err((2, Garbled::BadBeginString)),
+            None => return Ok(None),
+        };
+        // One past `8=`, the value and the separator.
+        let second = begin_string + 3;
+        let Some(rest) = message
+            .get(second..)
+            .and_then(|rest| rest.strip_prefix(b"9="))
+        else {
+            let cut = b"9=".starts_with(message.get(second..).unwrap_or_default());
+            let error = Err((second - 1, Garbled::BadBodyLength));
+            return if cut { Ok(None) } else { error };
+        };
+        let Some(digits) = separator(rest, MAX_LENGTH_DIGITS) else {
+            let error = Err((second - 1, Garbled::BadBodyLength));
+            return if rest.len() > MAX_LENGTH_DIGITS {
+                error
+            } else {
+                Ok(None)
+            };
+        };
+        match parse_u64(&rest[..digits]) {
+            Some(body_length) => Ok(Some(Self {
+                body: second + 2 + digits + 1,
+                body_length,
+            })),
+            None => Err((second - 1, Garbled::BadBodyLength)),
+        }
+    }
+
+    /// The end of the message by BodyLength; `None` if it exceeds the address space.
+    #[inline]
+    fn exact_end(&self) -> Option<usize> {
+        let length = usize::try_from(self.body_length).ok()?;
+        self.body.checked_add(length)?.checked_add(TRAILER)
+    }
+
+    /// Whether the third field is MsgType(35); `None` if `message` ends too soon.
+    #[inline]
+    fn has_msg_type(&self, message: &[u8]) -> Option<bool> {
+        let third = message.get(self.body..self.body + 3)?;
+        Some(third == b"35=")
+    }
+}
+
+/// The offset of the first separator, if it is at most `max`.
+#[inline]
+fn separator(bytes: &[u8], max: usize) -> Option<usize> {
+    bytes.iter().take(max + 1).position(|&byte| byte == SOH)
+}
+
+fn find(bytes: &[u8], pattern: &[u8]) -> Option<usize> {
+    bytes
+        .windows(pattern.len())
+        .position(|window| window == pattern)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wire(text: &str) -> Vec<u8> {
+        text.bytes()
+            .map(|byte| if byte == b'|' { SOH } else { byte })
+            .collect()
+    }
+
+    /// `body` with a right header and trailer.
+    fn message(body: &str) -> String {
+        let text = format!("8=FIX.4.4|9={}|{body}", body.len());
+        format!("{text}10={:03}|", byte_sum(&wire(&text)))
+    }
+
+    fn find(text: &str) -> Frame {
+        FrameFinder::new(200).find(&wire(text))
+    }
+
+    fn garbled(text: &str) -> (usize, Garbled) {
+        match find(text) {
+            Frame::Garbled { start: 0, end, why } => (end, why),
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn whole_messages_one_after_the_other() {
+        let one = message("35=0|34=1|");
+        let two = format!("{one}{}", message("35=1|112=x|"));
+        assert_eq!(
+            find(&two),
+            Frame::Message {
+                start: 0,
+                end: one.len()
+            }
+        );
+        let noisy = format!("x|=9{two}");
+        assert_eq!(
+            find(&noisy),
+            Frame::Message {
+                start: 4,
+                end: 4 + one.len()
+            }
+        );
+    }
+
+    #[test]
+    fn every_prefix_is_partial_and_says_how_much_is_needed() {
+        let one = message("35=0|34=1|");
+        for len in 0..one.len() {
+            match find(&one[..len]) {
+                Frame::Partial { start: 0, need } => {
+                    assert_eq!(need.is_some(), len >= 15, "{len}");
+                    assert!(need.is_none_or(|need| need == one.len()));
+                }
+                other => panic!("{len}: {other:?}"),
+            }
+        }
+        assert_eq!(
+            find("noise"),
+            Frame::Partial {
+                start: 5,
+                need: None
+            }
+        );
+        assert_eq!(
+            find("noise8"),
+            Frame::Partial {
+                start: 5,
+                need: None
+            }
+        );
+    }
+
+    #[test]
+    fn a_wrong_length_drops_the_stretch_up_to_the_next_check_sum() {
+        let next = message("35=0|34=2|");
+        let short = "8=FIX.4.4|9=5|35=0|34=1|10=000|";
+        let expected = (short.len(), Garbled::BadBodyLength);
+        assert_eq!(garbled(&format!("{short}{next}")), expected);
+        // 14 too long: the following good message goes with it.
+        let long = "8=FIX.4.4|9=24|35=0|34=1|10=000|";
+        let both = format!("{long}{next}");
+        assert_eq!(garbled(&both), (both.len(), Garbled::BadBodyLength));
+    }
+
+    #[test]
+    fn a_length_that_is_none_drops_the_stretch_up_to_the_next_check_sum() {
+        for length in ["", "x", "-5", "+5", "1.0", "99999999999999999999999"] {
+            let text = format!("8=FIX.4.4|9={length}|35=0|10=000|");
+            let expected = (text.len(), Garbled::BadBodyLength);
+            assert_eq!(garbled(&format!("{text}{text}")), expected, "{length}");
+        }
+        for length in ["1000", "1000000000000000000", "9223372036854775807"] {
+            let text = format!("8=FIX.4.4|9={length}|35=0|10=000|");
+            let expected = (text.len(), Garbled::BodyLengthTooLarge);
+            assert_eq!(garbled(&format!("{text}{text}")), expected, "{length}");
+        }
+    }
+
+    #[test]
+    fn other_faults() {
+        let good = message("35=0|34=1|");
+        let at = good.len() - 4;
+        let with_sum = |sum: &str| format!("{}{sum}|", &good[..at]);
+        let whole = good.len();
+        assert_eq!(garbled(&with_sum("000")), (whole, Garbled::BadCheckSum));
+        assert_eq!(garbled(&with_sum("1x3")), (whole, Garbled::MissingCheckSum));
+        assert_eq!(
+            garbled(&with_sum("12")),
+            (whole - 1, Garbled::MissingCheckSum)
+        );
+        assert_eq!(
+            garbled(&with_sum("0123")),
+            (whole + 1, Garbled::MissingCheckSum)
+        );
+        let order = message("34=1|35=0|");
+        assert_eq!(
+            garbled(&order),
+            (order.len(), Garbled::ThirdFieldNotMsgType)
+        );
+        assert_eq!(
+            garbled("8=|9=5|35=0|10=000|"),
+            (19, Garbled::BadBeginString)
+        );
+        assert_eq!(
+            garbled("8=FIX.4.4.4.4.4.44|9=5|10=000|"),
+            (30, Garbled::BadBeginString)
+        );
+        assert_eq!(
+            garbled("8=FIX.4.4|35=0|9=5|10=000|"),
+            (26, Garbled::BadBodyLength)
+        );
+    }
+
+    #[test]
+    fn an_endless_message_is_dropped_at_the_maximum() {
+        let endless = format!("8=FIX.4.4|9=150|{}", "x".repeat(300));
+        assert_eq!(garbled(&endless), (200, Garbled::TooLong));
+        assert!(matches!(
+            find(&endless[..199]),
+            Frame::Partial { start: 0, .. }
+        ));
+    }
+}

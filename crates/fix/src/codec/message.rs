@@ -1,0 +1,428 @@
+//! The zero-copy view of one message.
+
+use super::group::{Group, GroupSpec};
+use super::tags;
+use core::fmt;
+use core::ops::Deref;
+use fanfare_wire::{Decimal, FieldIndex, UtcTimestamp, int};
+
+/// One whole message in the bytes it was received in, with all its fields indexed.
+///
+/// Access by tag and by position, typed values and repeating groups come from [`FieldSet`], to
+/// which a message dereferences.
+#[derive(Clone, Copy)]
+pub struct Message<'a> {
+    fields: FieldSet<'a>,
+}
+
+/// A run of consecutive fields: a whole message, or one entry of a repeating group.
+#[derive(Clone, Copy)]
+pub struct FieldSet<'a> {
+    bytes: &'a [u8],
+    index: &'a FieldIndex,
+    from: usize,
+    to: usize,
+}
+
+/// One field.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Field<'a> {
+    /// The tag number; 0 if the tag is not a number from 1 to 999,999,999 (see
+    /// [`Field::tag_bytes`]).
+    pub tag: u32,
+    /// What stands between `=` and the separator.
+    pub value: &'a [u8],
+    /// Offset of the tag's first byte in the message.
+    pub offset: u32,
+    tag_bytes: &'a [u8],
+}
+
+/// Why a field has no value of the type asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FieldError {
+    /// The tag asked for.
+    pub tag: u32,
+    /// Offset of the field in the message; of the end of the fields searched if it is missing.
+    pub offset: u32,
+    /// What is wrong.
+    pub kind: FieldErrorKind,
+}
+
+/// What is wrong with a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FieldErrorKind {
+    /// There is no such field.
+    Missing,
+    /// The field has no value.
+    Empty,
+    /// The value is not of the type.
+    Format,
+    /// The value is a number, but too large.
+    Range,
+    /// A repeating group has more or fewer entries than its count says.
+    GroupCount,
+}
+
+impl<'a> Message<'a> {
+    /// `bytes` are one whole message, `index` that of all its fields, the first of which are
+    /// BeginString(8), BodyLength(9) and MsgType(35), the last CheckSum(10).
+    pub(crate) fn new(bytes: &'a [u8], index: &'a FieldIndex) -> Self {
+        Self {
+            fields: FieldSet {
+                bytes,
+                index,
+                from: 0,
+                to: index.len(),
+            },
+        }
+    }
+
+    /// The whole message, from `8=` to the last separator.
+    #[inline]
+    pub fn bytes(&self) -> &'a [u8] {
+        self.fields.bytes
+    }
+
+    /// BeginString(8).
+    #[inline]
+    pub fn begin_string(&self) -> &'a [u8] {
+        self.fields.value(0).unwrap_or_default()
+    }
+
+    /// MsgType(35).
+    #[inline]
+    pub fn msg_type(&self) -> &'a [u8] {
+        self.fields.value(2).unwrap_or_default()
+    }
+
+    /// The fields behind the standard header and in front of the trailer, as they stand: from the
+    /// first field that is no header field up to SignatureLength(93), Signature(89) or
+    /// CheckSum(10) at the end.
+    pub fn body(&self) -> &'a [u8] {
+        let set = &self.fields;
+        let tags = set.index.tags();
+        let first = tags
+            .iter()
+            .position(|&tag| !tags::is_header(tag))
+            .unwrap_or(tags.len());
+        let trailer = tags
+            .iter()
+            .rev()
+            .take_while(|&&tag| tags::is_trailer(tag))
+            .count();
+        let last = tags.len().saturating_sub(trailer);
+        if first >= last {
+            return &[];
+        }
+        set.bytes
+            .get(set.offset(first)..set.offset(last))
+            .unwrap_or_default()
+    }
+}
+
+impl<'a> Deref for Message<'a> {
+    type Target = FieldSet<'a>;
+
+    #[inline]
+    fn deref(&self) -> &FieldSet<'a> {
+        &self.fields
+    }
+}
+
+impl fmt::Debug for Message<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.fields.fmt(f)
+    }
+}
+
+impl<'a> FieldSet<'a> {
+    /// The number of fields.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.to - self.from
+    }
+
+    /// Whether there is no field.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The tag numbers in order, 0 where a tag is no number.
+    #[inline]
+    pub fn tags(&self) -> &'a [u32] {
+        self.index
+            .tags()
+            .get(self.from..self.to)
+            .unwrap_or_default()
+    }
+
+    /// The field at a position, from 0.
+    #[inline]
+    pub fn field(&self, position: usize) -> Option<Field<'a>> {
+        let at = self.from + position;
+        if at >= self.to {
+            return None;
+        }
+        let offset = self.offset(at);
+        let begin = *self.index.begins().get(at)? as usize;
+        Some(Field {
+            tag: *self.index.tags().get(at)?,
+            value: self.value(position)?,
+            offset: offset as u32,
+            tag_bytes: self.bytes.get(offset..begin.checked_sub(1)?)?,
+        })
+    }
+
+    /// All fields in order.
+    pub fn fields(&self) -> impl ExactSizeIterator<Item = Field<'a>> + use<'a> {
+        let set = *self;
+        (0..set.len()).map(move |position| set.field(position).unwrap_or(NO_FIELD))
+    }
+
+    /// The position of the first field with this tag.
+    #[inline]
+    pub fn position(&self, tag: u32) -> Option<usize> {
+        self.tags().iter().position(|&other| other == tag)
+    }
+
+    /// The value of the first field with this tag.
+    #[inline]
+    pub fn get(&self, tag: u32) -> Option<&'a [u8]> {
+        self.value(self.position(tag)?)
+    }
+
+    /// The first field with this tag.
+    #[inline]
+    pub fn find(&self, tag: u32) -> Option<Field<'a>> {
+        self.field(self.position(tag)?)
+    }
+
+    /// The repeating group with this count field, its entries divided by the field that follows
+    /// the count (which the standard makes the first of each entry). The last entry reaches to the
+    /// end of these fields, as nothing tells where it ends: see [`FieldSet::group_with`].
+    ///
+    /// # Errors
+    /// The count is no number, or more or fewer entries follow. A group that is absent or has
+    /// count 0 is empty.
+    pub fn group(&self, count_tag: u32) -> Result<Group<'a>, FieldError> {
+        Group::new(*self, count_tag, None)
+    }
+
+    /// The repeating group with this count field, defined by `spec`: a dictionary's definition, or
+    /// `(delimiter, &[member tags])`.
+    ///
+    /// # Errors
+    /// The count is no number, or more or fewer entries follow. A group that is absent or has
+    /// count 0 is empty.
+    pub fn group_with(
+        &self,
+        count_tag: u32,
+        spec: &dyn GroupSpec,
+    ) -> Result<Group<'a>, FieldError> {
+        Group::new(*self, count_tag, Some(spec))
+    }
+
+    /// The part of these fields at `positions`.
+    pub(crate) fn slice(&self, from: usize, to: usize) -> Self {
+        let to = (self.from + to).min(self.to);
+        Self {
+            from: (self.from + from).min(to),
+            to,
+            ..*self
+        }
+    }
+
+    /// Offset of the first byte behind these fields.
+    pub(crate) fn end_offset(&self) -> u32 {
+        self.offset(self.to) as u32
+    }
+
+    /// Offset of the tag of field `at` of the whole message, or of the end of the message.
+    #[inline]
+    fn offset(&self, at: usize) -> usize {
+        match at
+            .checked_sub(1)
+            .and_then(|before| self.index.ends().get(before))
+        {
+            Some(&end) => end as usize + 1,
+            None => 0,
+        }
+    }
+
+    #[inline]
+    fn value(&self, position: usize) -> Option<&'a [u8]> {
+        let at = self.from + position;
+        let (begin, end) = (*self.index.begins().get(at)?, *self.index.ends().get(at)?);
+        self.bytes.get(begin as usize..end as usize)
+    }
+
+    #[inline]
+    fn typed<T>(
+        &self,
+        tag: u32,
+        parse: impl FnOnce(&'a [u8]) -> Result<T, FieldErrorKind>,
+    ) -> Result<Option<T>, FieldError> {
+        let Some(position) = self.position(tag) else {
+            return Ok(None);
+        };
+        let value = self.value(position).unwrap_or_default();
+        let result = if value.is_empty() {
+            Err(FieldErrorKind::Empty)
+        } else {
+            parse(value)
+        };
+        match result {
+            Ok(value) => Ok(Some(value)),
+            Err(kind) => {
+                let offset = self.offset(self.from + position) as u32;
+                Err(FieldError { tag, offset, kind })
+            }
+        }
+    }
+
+    #[inline]
+    fn required<T>(&self, tag: u32, value: Option<T>) -> Result<T, FieldError> {
+        value.ok_or_else(|| FieldError {
+            tag,
+            offset: self.end_offset(),
+            kind: FieldErrorKind::Missing,
+        })
+    }
+}
+
+/// Two accessors of a type: for a required and for an optional field.
+macro_rules! typed {
+    ($($required:ident, $optional:ident, $type:ty, $parse:expr, $what:literal;)*) => {
+        /// Typed values of the first field with a tag.
+        ///
+        /// The plain ones fail with [`FieldErrorKind::Missing`] where there is no such field, the
+        /// `opt_` ones give `None`; both fail where the value is not of the type.
+        impl<'a> FieldSet<'a> {
+            $(
+                #[doc = concat!("The value as ", $what, ".")]
+                ///
+                /// # Errors
+                /// The field is missing, empty or not of this type; the error names its offset.
+                #[inline]
+                pub fn $required(&self, tag: u32) -> Result<$type, FieldError> {
+                    let value = self.typed(tag, $parse)?;
+                    self.required(tag, value)
+                }
+
+                #[doc = concat!("The value as ", $what, ", if there is such a field.")]
+                ///
+                /// # Errors
+                /// The field is empty or not of this type; the error names its offset.
+                #[inline]
+                pub fn $optional(&self, tag: u32) -> Result<Option<$type>, FieldError> {
+                    self.typed(tag, $parse)
+                }
+            )*
+        }
+    };
+}
+
+typed! {
+    u64, opt_u64, u64, parse_u64, "an unsigned integer (int, SeqNum, Length, NumInGroup)";
+    i64, opt_i64, i64, parse_i64, "a signed integer";
+    decimal, opt_decimal, Decimal, parse_decimal, "a decimal (float, Price, Qty, Amt)";
+    timestamp, opt_timestamp, UtcTimestamp, parse_timestamp, "a UTCTimestamp";
+    bool, opt_bool, bool, parse_bool, "a Boolean, `Y` or `N`";
+    char, opt_char, u8, parse_char, "a single character";
+    str, opt_str, &'a str, parse_str, "text in UTF-8";
+}
+
+fn parse_u64(value: &[u8]) -> Result<u64, FieldErrorKind> {
+    int::parse_u64(value).ok_or_else(|| number_fault(value, b""))
+}
+
+fn parse_i64(value: &[u8]) -> Result<i64, FieldErrorKind> {
+    int::parse_i64(value).ok_or_else(|| number_fault(value, b""))
+}
+
+fn parse_decimal(value: &[u8]) -> Result<Decimal, FieldErrorKind> {
+    Decimal::parse(value).ok_or_else(|| number_fault(value, b"."))
+}
+
+/// A number that cannot be represented, or no number.
+#[cold]
+fn number_fault(value: &[u8], point: &[u8]) -> FieldErrorKind {
+    let digits = value.strip_prefix(b"-").unwrap_or(value);
+    let points = digits.iter().filter(|byte| point.contains(byte)).count();
+    let others = digits.iter().filter(|byte| byte.is_ascii_digit()).count();
+    if others > 18 && points <= 1 && others + points == digits.len() {
+        FieldErrorKind::Range
+    } else {
+        FieldErrorKind::Format
+    }
+}
+
+fn parse_timestamp(value: &[u8]) -> Result<UtcTimestamp, FieldErrorKind> {
+    UtcTimestamp::parse(value).ok_or(FieldErrorKind::Format)
+}
+
+fn parse_bool(value: &[u8]) -> Result<bool, FieldErrorKind> {
+    match value {
+        b"Y" => Ok(true),
+        b"N" => Ok(false),
+        _ => Err(FieldErrorKind::Format),
+    }
+}
+
+fn parse_char(value: &[u8]) -> Result<u8, FieldErrorKind> {
+    match value {
+        [char] => Ok(*char),
+        _ => Err(FieldErrorKind::Format),
+    }
+}
+
+fn parse_str(value: &[u8]) -> Result<&str, FieldErrorKind> {
+    core::str::from_utf8(value).map_err(|_| FieldErrorKind::Format)
+}
+
+impl fmt::Debug for FieldSet<'_> {
+    /// All fields, `|` for the separator.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.fields().try_for_each(|field| write!(f, "{field:?}|"))
+    }
+}
+
+const NO_FIELD: Field<'static> = Field {
+    tag: 0,
+    value: &[],
+    offset: 0,
+    tag_bytes: &[],
+};
+
+impl<'a> Field<'a> {
+    /// The tag as it was written.
+    pub fn tag_bytes(&self) -> &'a [u8] {
+        self.tag_bytes
+    }
+}
+
+impl fmt::Debug for Field<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}={}",
+            self.tag_bytes.escape_ascii(),
+            self.value.escape_ascii()
+        )
+    }
+}
+
+impl fmt::Display for FieldError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match self.kind {
+            FieldErrorKind::Missing => "is missing",
+            FieldErrorKind::Empty => "has no value",
+            FieldErrorKind::Format => "has a value of the wrong format",
+            FieldErrorKind::Range => "has a value out of range",
+            FieldErrorKind::GroupCount => "does not count the entries of its group",
+        };
+        write!(f, "tag {} {what} (at offset {})", self.tag, self.offset)
+    }
+}
+
+impl core::error::Error for FieldError {}

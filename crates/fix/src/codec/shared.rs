@@ -1,0 +1,407 @@
+//! Encode once, send to many: one body, and per session only a header and a trailer.
+//!
+//! The sum of the body, of the constant header fields and of the time are known before; per
+//! session only the digits of BodyLength(9) and MsgSeqNum(34) are added up.
+
+use super::encode::{EncodeError, FieldWriter, trailer};
+use super::frame::TRAILER;
+use super::tags;
+use core::ops::Range;
+use fanfare_wire::{Precision, UtcTimestamp, byte_sum, int};
+
+/// The fields behind the standard header that many recipients get, with their sum.
+///
+/// ```
+/// use fanfare_fix::codec::{Decoder, SendingTime, SessionHeader, SharedBody, SharedFrame};
+/// use fanfare_wire::{Precision, UtcTimestamp};
+///
+/// let body = SharedBody::new(b"W", b"55=EURUSD\x01268=0\x01").unwrap();
+/// let mut frame = SharedFrame::new(1024);
+/// frame.load(&body).unwrap();
+/// let time = SendingTime::new(UtcTimestamp::from_nanos(0), Precision::Millis);
+/// let mut decoder = Decoder::new();
+/// for (consumer, seq) in [(b"ANN", 7), (b"BOB", 1234)] {
+///     let header = SessionHeader::new(b"FIX.4.4", b"PLANT", consumer).unwrap();
+///     let message = decoder.decode(frame.patch(&header, seq, &time)).unwrap();
+///     assert_eq!(message.get(56), Some(&consumer[..]));
+///     assert_eq!(message.u64(34), Ok(seq));
+///     assert_eq!(message.body(), body.fields());
+/// }
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct SharedBody<'a> {
+    msg_type: &'a [u8],
+    fields: &'a [u8],
+    /// Of the fields alone.
+    sum: u8,
+}
+
+/// SendingTime(52) as text with its sum, written once for all messages of one moment.
+#[derive(Clone, Copy, Debug)]
+pub struct SendingTime {
+    /// `52=…|`.
+    text: [u8; SENDING_TIME_ROOM],
+    len: usize,
+    sum: u8,
+}
+
+/// The header of one session's messages: what never changes, ready to be copied, with its sum.
+#[derive(Clone, Debug)]
+pub struct SessionHeader {
+    /// `8=…|9=`.
+    prefix: Vec<u8>,
+    /// `49=…|56=…|…34=`.
+    middle: Vec<u8>,
+    /// Of both, and of the separators behind BodyLength(9) and MsgSeqNum(34).
+    sum: u8,
+}
+
+/// One shared body with room for a header in front and a trailer behind, so that each recipient's
+/// message is one contiguous slice.
+#[derive(Clone, Debug)]
+pub struct SharedFrame {
+    /// Room for the header, body, room for the trailer.
+    buf: Vec<u8>,
+    body_len: usize,
+    msg_type: MsgType,
+    sum: u8,
+}
+
+/// Header and trailer of one message, for a gathering write around the shared body.
+#[derive(Clone, Debug)]
+pub struct SharedParts {
+    header: [u8; HEADER_ROOM],
+    start: usize,
+    trailer: [u8; TRAILER],
+}
+
+/// The longest header that is written: prefix, constant fields and numbers.
+const HEADER_ROOM: usize = 352;
+
+/// The longest constant part of a header.
+const CONSTANT_ROOM: usize = 224;
+
+/// The longest `52=…|`.
+const SENDING_TIME_ROOM: usize = 32;
+
+/// The longest MsgType(35) of a shared body.
+const MSG_TYPE_ROOM: usize = 8;
+
+impl<'a> SharedBody<'a> {
+    /// `fields` are whole fields (`tag=value` and separator), none of them of the standard header
+    /// or trailer; [`Message::body`](super::Message::body) gives those of a received message,
+    /// [`FieldWriter`] writes new ones.
+    ///
+    /// # Errors
+    /// `msg_type` is empty or longer than 8 bytes.
+    pub fn new(msg_type: &'a [u8], fields: &'a [u8]) -> Result<Self, EncodeError> {
+        if msg_type.is_empty() || msg_type.len() > MSG_TYPE_ROOM {
+            return Err(EncodeError::Empty {
+                tag: tags::MSG_TYPE,
+            });
+        }
+        Ok(Self {
+            msg_type,
+            fields,
+            sum: byte_sum(fields),
+        })
+    }
+
+    /// MsgType(35).
+    pub fn msg_type(&self) -> &'a [u8] {
+        self.msg_type
+    }
+
+    /// The fields.
+    pub fn fields(&self) -> &'a [u8] {
+        self.fields
+    }
+}
+
+impl SendingTime {
+    /// The text of a moment.
+    #[inline]
+    pub fn new(time: UtcTimestamp, precision: Precision) -> Self {
+        let mut text = [0; SENDING_TIME_ROOM];
+        text[..3].copy_from_slice(b"52=");
+        let len = 3 + time.write(precision, &mut text[3..]);
+        text[len] = 1;
+        let sum = byte_sum(&text[..=len]);
+        Self {
+            text,
+            len: len + 1,
+            sum,
+        }
+    }
+
+    /// `52=…` with its separator.
+    #[inline]
+    pub fn field(&self) -> &[u8] {
+        self.text.get(..self.len).unwrap_or_default()
+    }
+}
+
+impl SessionHeader {
+    /// A header with both CompIDs.
+    ///
+    /// # Errors
+    /// A value is empty, too long, or holds a separator.
+    pub fn new(begin_string: &[u8], sender: &[u8], target: &[u8]) -> Result<Self, EncodeError> {
+        let fields = [
+            (tags::SENDER_COMP_ID, sender),
+            (tags::TARGET_COMP_ID, target),
+        ];
+        Self::with_fields(begin_string, &fields)
+    }
+
+    /// A header with these constant fields, which stand in their order between MsgType(35) and
+    /// MsgSeqNum(34): CompIDs, SubIDs, LocationIDs.
+    ///
+    /// # Errors
+    /// A value is empty or holds a separator; BeginString(8) is longer than 15 bytes; all fields
+    /// together are longer than about 200 bytes ([`EncodeError::BufferFull`]).
+    pub fn with_fields(begin_string: &[u8], fields: &[(u32, &[u8])]) -> Result<Self, EncodeError> {
+        let mut room = [0; 24];
+        let mut writer = FieldWriter::new(&mut room);
+        writer.field(tags::BEGIN_STRING, begin_string).raw(b"9=");
+        let prefix = writer.written().map_err(|fault| match fault {
+            EncodeError::BufferFull => EncodeError::BeginStringTooLong,
+            other => other,
+        })?;
+        let mut room = [0; CONSTANT_ROOM];
+        let mut writer = FieldWriter::new(&mut room);
+        for &(tag, value) in fields {
+            writer.field(tag, value);
+        }
+        let middle = writer.raw(b"34=").written()?;
+        let sum = byte_sum(prefix)
+            .wrapping_add(byte_sum(middle))
+            .wrapping_add(2);
+        Ok(Self {
+            prefix: prefix.to_vec(),
+            middle: middle.to_vec(),
+            sum,
+        })
+    }
+
+    /// Writes the whole message with `body` at the front of `buf` and returns its length.
+    ///
+    /// # Errors
+    /// The buffer is too short.
+    #[inline]
+    pub fn write(
+        &self,
+        buf: &mut [u8],
+        seq: u64,
+        time: &SendingTime,
+        body: &SharedBody<'_>,
+    ) -> Result<usize, EncodeError> {
+        let plan = self.plan(body.msg_type.len(), body.fields.len(), seq, time);
+        let end = plan.header + body.fields.len();
+        let room = buf
+            .get_mut(..end + TRAILER)
+            .ok_or(EncodeError::BufferFull)?;
+        let (header, rest) = room.split_at_mut(plan.header);
+        let (fields, trailer) = rest.split_at_mut(body.fields.len());
+        fields.copy_from_slice(body.fields);
+        let sum = self.write_header(header, &plan, body.msg_type, seq, time);
+        trailer.copy_from_slice(&self::trailer(sum.wrapping_add(body.sum)));
+        Ok(end + TRAILER)
+    }
+
+    /// Writes header and trailer of the message with `body` into `parts`, from which a gathering
+    /// write takes [`SharedParts::header`], the body's fields and [`SharedParts::trailer`].
+    #[inline]
+    pub fn write_parts(
+        &self,
+        parts: &mut SharedParts,
+        seq: u64,
+        time: &SendingTime,
+        body: &SharedBody<'_>,
+    ) {
+        let plan = self.plan(body.msg_type.len(), body.fields.len(), seq, time);
+        parts.start = HEADER_ROOM - plan.header;
+        let header = &mut parts.header[parts.start..];
+        let sum = self.write_header(header, &plan, body.msg_type, seq, time);
+        parts.trailer = trailer(sum.wrapping_add(body.sum));
+    }
+
+    #[inline]
+    fn plan(&self, msg_type: usize, body: usize, seq: u64, time: &SendingTime) -> Plan {
+        let seq_width = int::digits(seq);
+        let header = 4 + msg_type + self.middle.len() + seq_width + 1 + time.len;
+        let body_length = header + body;
+        let length_width = int::digits(body_length as u64);
+        let header = self.prefix.len() + length_width + 1 + header;
+        Plan {
+            header,
+            body_length,
+            length_width,
+            seq_width,
+        }
+    }
+
+    /// Fills `out`, which has exactly the planned length; returns the sum of its bytes.
+    #[inline]
+    fn write_header(
+        &self,
+        out: &mut [u8],
+        plan: &Plan,
+        msg_type: &[u8],
+        seq: u64,
+        time: &SendingTime,
+    ) -> u8 {
+        let mut cursor = Cursor { out };
+        cursor.put(&self.prefix);
+        let length_sum = cursor.number(plan.body_length as u64, plan.length_width);
+        cursor.put(b"35=");
+        cursor.put(msg_type);
+        cursor.put(&[1]);
+        cursor.put(&self.middle);
+        let seq_sum = cursor.number(seq, plan.seq_width);
+        cursor.put(time.field());
+        let type_sum = byte_sum(b"35=\x01").wrapping_add(byte_sum(msg_type));
+        [length_sum, type_sum, seq_sum, time.sum]
+            .iter()
+            .fold(self.sum, |a, &b| a.wrapping_add(b))
+    }
+}
+
+/// The lengths of a header and of its numbers.
+struct Plan {
+    header: usize,
+    body_length: usize,
+    length_width: usize,
+    seq_width: usize,
+}
+
+/// Fills a slice from its front.
+struct Cursor<'a> {
+    out: &'a mut [u8],
+}
+
+impl Cursor<'_> {
+    #[inline]
+    fn put(&mut self, bytes: &[u8]) {
+        let out = core::mem::take(&mut self.out);
+        if let Some((room, rest)) = out.split_at_mut_checked(bytes.len()) {
+            room.copy_from_slice(bytes);
+            self.out = rest;
+        }
+    }
+
+    /// Writes `value` in `width` digits and a separator; returns the sum of the digits.
+    #[inline]
+    fn number(&mut self, value: u64, width: usize) -> u8 {
+        let mut text = [0; 20];
+        int::write_padded(value, width, &mut text);
+        let digits = text.get(..width).unwrap_or_default();
+        self.put(digits);
+        self.put(&[1]);
+        byte_sum(digits)
+    }
+}
+
+impl SharedFrame {
+    /// A frame for bodies of at most `max_body` bytes; allocates now, never later.
+    pub fn new(max_body: usize) -> Self {
+        Self {
+            buf: vec![0; HEADER_ROOM + max_body + TRAILER],
+            body_len: 0,
+            msg_type: MsgType::default(),
+            sum: 0,
+        }
+    }
+
+    /// Copies `body` into the frame, in place of the one before.
+    ///
+    /// # Errors
+    /// It is longer than the frame's maximum ([`EncodeError::BufferFull`]).
+    #[inline]
+    pub fn load(&mut self, body: &SharedBody<'_>) -> Result<(), EncodeError> {
+        let end = HEADER_ROOM + body.fields.len();
+        if end + TRAILER > self.buf.len() {
+            return Err(EncodeError::BufferFull);
+        }
+        self.buf[HEADER_ROOM..end].copy_from_slice(body.fields);
+        self.body_len = body.fields.len();
+        self.msg_type = MsgType::new(body.msg_type);
+        self.sum = body.sum;
+        Ok(())
+    }
+
+    /// Puts a session's header in front of the body and the trailer behind it; returns the whole
+    /// message. It stands until the next call. Does not allocate.
+    #[inline]
+    pub fn patch(&mut self, header: &SessionHeader, seq: u64, time: &SendingTime) -> &[u8] {
+        let range = self.patch_range(header, seq, time);
+        self.buf.get(range).unwrap_or_default()
+    }
+
+    #[inline]
+    fn patch_range(
+        &mut self,
+        header: &SessionHeader,
+        seq: u64,
+        time: &SendingTime,
+    ) -> Range<usize> {
+        let msg_type = self.msg_type.bytes();
+        let plan = header.plan(msg_type.len(), self.body_len, seq, time);
+        let start = HEADER_ROOM - plan.header;
+        let room = &mut self.buf[start..HEADER_ROOM];
+        let sum = header.write_header(room, &plan, msg_type, seq, time);
+        let end = HEADER_ROOM + self.body_len;
+        self.buf[end..end + TRAILER].copy_from_slice(&trailer(sum.wrapping_add(self.sum)));
+        start..end + TRAILER
+    }
+}
+
+impl SharedParts {
+    /// Room for one header and trailer.
+    pub fn new() -> Self {
+        Self {
+            header: [0; HEADER_ROOM],
+            start: HEADER_ROOM,
+            trailer: [0; TRAILER],
+        }
+    }
+
+    /// What stands in front of the body.
+    pub fn header(&self) -> &[u8] {
+        self.header.get(self.start..).unwrap_or_default()
+    }
+
+    /// What stands behind the body.
+    pub fn trailer(&self) -> &[u8] {
+        &self.trailer
+    }
+}
+
+impl Default for SharedParts {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A MsgType(35) held in place.
+#[derive(Clone, Copy, Debug, Default)]
+struct MsgType {
+    text: [u8; MSG_TYPE_ROOM],
+    len: u8,
+}
+
+impl MsgType {
+    /// `text` is at most [`MSG_TYPE_ROOM`] long, as [`SharedBody::new`] sees to.
+    fn new(text: &[u8]) -> Self {
+        let mut msg_type = Self::default();
+        for (to, &from) in msg_type.text.iter_mut().zip(text) {
+            *to = from;
+            msg_type.len += 1;
+        }
+        msg_type
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self.text.get(..self.len.into()).unwrap_or_default()
+    }
+}

@@ -1,0 +1,112 @@
+//! Length-prefixed data fields: values that may hold the field separator and `=`.
+
+/// The pairs of a length field and the data field right behind it, such as RawDataLength(95) and
+/// RawData(96).
+///
+/// [`DataFields::standard`] knows every pair of the FIX versions up to FIX Latest (EP 312); a
+/// counterparty's own pairs are added with [`DataFields::with`].
+#[derive(Clone, Debug)]
+pub struct DataFields {
+    /// (length tag, data tag), ascending.
+    pairs: Vec<(u32, u32)>,
+    /// Bit `tag % 1024` is set for each length tag: a cheap first test.
+    filter: [u32; FILTER_WORDS],
+}
+
+/// Words of 32 bits in the filter.
+pub(crate) const FILTER_WORDS: usize = 32;
+
+impl DataFields {
+    /// The pairs of the standard.
+    pub fn standard() -> Self {
+        STANDARD
+            .iter()
+            .fold(Self::none(), |fields, &(length, data)| {
+                fields.with(length, data)
+            })
+    }
+
+    /// No pair at all: every value ends at the next separator.
+    pub fn none() -> Self {
+        Self {
+            pairs: Vec::new(),
+            filter: [0; FILTER_WORDS],
+        }
+    }
+
+    /// Adds a pair; a pair with the same length tag is replaced.
+    #[must_use]
+    pub fn with(mut self, length_tag: u32, data_tag: u32) -> Self {
+        match self.pairs.binary_search_by_key(&length_tag, |pair| pair.0) {
+            Ok(at) => self.pairs[at].1 = data_tag,
+            Err(at) => self.pairs.insert(at, (length_tag, data_tag)),
+        }
+        let bit = length_tag as usize % (FILTER_WORDS * 32);
+        self.filter[bit / 32] |= 1 << (bit % 32);
+        self
+    }
+
+    /// The data tag that belongs behind this length tag, if it is one.
+    #[inline]
+    pub fn data_tag(&self, length_tag: u32) -> Option<u32> {
+        let bit = length_tag as usize % (FILTER_WORDS * 32);
+        if self.filter[bit / 32] >> (bit % 32) & 1 == 0 {
+            return None;
+        }
+        let at = self
+            .pairs
+            .binary_search_by_key(&length_tag, |pair| pair.0)
+            .ok()?;
+        Some(self.pairs[at].1)
+    }
+}
+
+impl Default for DataFields {
+    fn default() -> Self {
+        Self::standard()
+    }
+}
+
+/// From the Orchestra file of FIX Latest (each field's `lengthId`), which keeps those of all
+/// earlier versions.
+#[rustfmt::skip]
+const STANDARD: [(u32, u32); 84] = [
+    (90, 91), (93, 89), (95, 96), (212, 213), (348, 349), (350, 351), (352, 353), (354, 355),
+    (356, 357), (358, 359), (360, 361), (362, 363), (364, 365), (445, 446), (618, 619), (621, 622),
+    (1184, 1185), (1277, 1278), (1280, 1281), (1282, 1283), (1397, 1398), (1401, 1402),
+    (1403, 1404), (1468, 1469), (1525, 1527), (1578, 1579), (1620, 1621), (1664, 1665),
+    (1678, 1697), (1733, 1734), (1871, 1872), (1874, 1875), (2072, 2073), (2074, 2075),
+    (2111, 2112), (2179, 2180), (2287, 2288), (2351, 2352), (2372, 2371), (2481, 2482),
+    (2494, 2493), (2522, 2521), (2637, 2638), (2651, 2652), (2665, 2666), (2715, 2716),
+    (2718, 2719), (2721, 2722), (2797, 2798), (2802, 2801), (2809, 2808), (2815, 2814),
+    (2971, 2972), (40004, 40005), (40008, 40009), (40978, 40979), (40980, 40981), (40982, 40983),
+    (40984, 40985), (40986, 40987), (40988, 40989), (41083, 41084), (41101, 41102), (41107, 41108),
+    (41256, 41257), (41320, 41321), (41324, 41325), (41458, 41459), (41476, 41477), (41482, 41483),
+    (41653, 41654), (41710, 41711), (41806, 41807), (41811, 41812), (41873, 41874), (41969, 41970),
+    (42025, 42026), (42171, 42172), (42451, 42452), (42652, 42653), (42947, 42948), (43109, 42684),
+    (43110, 42486), (43111, 42982),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_standard_pair_is_found_and_its_neighbours_are_not() {
+        let fields = DataFields::standard();
+        for (length, data) in STANDARD {
+            assert_eq!(fields.data_tag(length), Some(data));
+        }
+        // Same filter bit as RawDataLength(95), but not in the table.
+        assert_eq!(fields.data_tag(95 + 1024), None);
+        assert_eq!(fields.data_tag(96), None);
+        assert_eq!(DataFields::none().data_tag(95), None);
+    }
+
+    #[test]
+    fn own_pairs_are_added_and_replaced() {
+        let fields = DataFields::standard().with(20010, 20011).with(95, 20012);
+        assert_eq!(fields.data_tag(20010), Some(20011));
+        assert_eq!(fields.data_tag(95), Some(20012));
+    }
+}

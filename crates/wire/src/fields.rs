@@ -1,0 +1,178 @@
+//! The field index: where all tag=value fields of one message stand.
+
+use crate::data::DataFields;
+use crate::kernel::{self, Kernel};
+
+/// The separator of fields, SOH.
+pub const SOH: u8 = 1;
+
+/// Positions and tag numbers of all fields of one message, in reusable arrays.
+///
+/// A field is `tag=value` and the separator (0x01). The tag is what stands in front of the first
+/// `=`; a later `=` belongs to the value. A field whose tag is the length of a data field (see
+/// [`DataFields`]) and that is followed by that data field gives the number of bytes of the
+/// latter's value, which may hold separators.
+///
+/// Indexing does not allocate once the arrays are large enough for the messages at hand.
+#[derive(Clone, Debug)]
+pub struct FieldIndex {
+    pub(crate) tag: Vec<u32>,
+    pub(crate) begin: Vec<u32>,
+    pub(crate) end: Vec<u32>,
+    pub(crate) len: usize,
+    pub(crate) data: DataFields,
+    kernel: Kernel,
+    max_fields: usize,
+}
+
+/// What one pass over a message found out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Indexed {
+    /// The sum of all bytes modulo 256.
+    pub sum: u8,
+    /// Why the bytes are no sequence of fields, if so; the fields in front of it are indexed.
+    pub fault: Option<Fault>,
+}
+
+/// The first place where bytes are no sequence of fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// Offset of the first byte of the field at fault.
+    pub offset: u32,
+    /// What is wrong with it.
+    pub kind: FaultKind,
+}
+
+/// What is wrong with a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FaultKind {
+    /// No `=` in front of the separator.
+    NoEquals,
+    /// No separator behind the last field.
+    Unterminated,
+    /// A data field whose length field is no number, or behind whose value no separator stands.
+    DataLength,
+    /// More fields than the limit.
+    TooManyFields,
+    /// 4 GiB or more.
+    TooLong,
+}
+
+impl FieldIndex {
+    /// The default of [`FieldIndex::set_max_fields`].
+    pub const DEFAULT_MAX_FIELDS: usize = 65_536;
+
+    /// An empty index with the standard's data fields and the fastest kernel of this processor.
+    pub fn new() -> Self {
+        Self::with(DataFields::standard(), Kernel::best())
+    }
+
+    /// An empty index. A kernel that this processor lacks is replaced by the best that it has.
+    pub fn with(data: DataFields, kernel: Kernel) -> Self {
+        let kernel = if kernel.is_available() {
+            kernel
+        } else {
+            Kernel::best()
+        };
+        let mut index = Self {
+            tag: Vec::new(),
+            begin: Vec::new(),
+            end: Vec::new(),
+            len: 0,
+            data,
+            kernel,
+            max_fields: Self::DEFAULT_MAX_FIELDS,
+        };
+        index.grow();
+        index
+    }
+
+    /// Limits the number of fields of a message, and with it the memory: 12 bytes a field.
+    pub fn set_max_fields(&mut self, max_fields: usize) {
+        self.max_fields = max_fields;
+    }
+
+    /// The kernel in use.
+    pub fn kernel(&self) -> Kernel {
+        self.kernel
+    }
+
+    /// Indexes all fields of `bytes` and sums its bytes; what was indexed before is forgotten.
+    #[inline]
+    pub fn index(&mut self, bytes: &[u8]) -> Indexed {
+        kernel::index(self.kernel, bytes, self)
+    }
+
+    /// The number of fields.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is no field.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The tag numbers; 0 where the tag is not a number from 1 to 999,999,999 in at most 9 digits.
+    #[inline]
+    pub fn tags(&self) -> &[u32] {
+        self.tag.get(..self.len).unwrap_or_default()
+    }
+
+    /// The offsets of the values' first bytes.
+    #[inline]
+    pub fn begins(&self) -> &[u32] {
+        self.begin.get(..self.len).unwrap_or_default()
+    }
+
+    /// The offsets of the separators behind the values. A field's own text begins one behind the
+    /// previous one's end, the first field's at 0.
+    #[inline]
+    pub fn ends(&self) -> &[u32] {
+        self.end.get(..self.len).unwrap_or_default()
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.len = 0;
+    }
+
+    /// Appends a field; false if that would exceed the limit.
+    pub(crate) fn push(&mut self, tag: u32, begin: usize, end: usize) -> bool {
+        if self.len == self.tag.len() {
+            self.grow();
+        }
+        if self.len >= self.max_fields {
+            return false;
+        }
+        self.tag[self.len] = tag;
+        self.begin[self.len] = begin as u32;
+        self.end[self.len] = end as u32;
+        self.len += 1;
+        true
+    }
+
+    /// Doubles the room; the limit on fields is held by whoever adds them.
+    #[cold]
+    pub(crate) fn grow(&mut self) {
+        let room = (self.tag.len() * 2).max(256);
+        for array in [&mut self.tag, &mut self.begin, &mut self.end] {
+            array.resize(room, 0);
+        }
+    }
+}
+
+impl Default for FieldIndex {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// The number that a tag's text stands for: 1 to 9 digits, not zero; 0 for any other text.
+#[inline]
+pub fn parse_tag(text: &[u8]) -> u32 {
+    if text.len() > 9 {
+        return 0;
+    }
+    crate::int::parse_u64(text).map_or(0, |tag| tag as u32)
+}

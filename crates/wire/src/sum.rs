@@ -1,0 +1,24 @@
+//! The sum of bytes modulo 256, the heart of CheckSum(10).
+
+/// The sum of all bytes modulo 256.
+///
+/// Wide enough vectors are chosen by the compiler for the baseline; the widest of the processor
+/// only pay inside [`crate::FieldIndex`], where the bytes are in registers anyway.
+#[inline]
+pub fn byte_sum(bytes: &[u8]) -> u8 {
+    bytes.iter().fold(0_u8, |sum, &byte| sum.wrapping_add(byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::byte_sum;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn equals_the_sum_in_wide_arithmetic(bytes: Vec<u8>) {
+            let wide: u64 = bytes.iter().map(|&byte| u64::from(byte)).sum();
+            prop_assert_eq!(u64::from(byte_sum(&bytes)), wide % 256);
+        }
+    }
+}

@@ -1,0 +1,329 @@
+//! UTCTimestamp: nanoseconds since the epoch, and its text `YYYYMMDD-HH:MM:SS[.fraction]`.
+
+use crate::int::PAIRS;
+use core::fmt;
+
+/// A point in time: nanoseconds since 1970-01-01T00:00:00Z, leap seconds not counted (as POSIX).
+///
+/// Covers the years 1677 to 2262.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct UtcTimestamp(i64);
+
+/// How many digits a written UTCTimestamp has behind the seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Precision {
+    /// None: `20261120-12:34:56`.
+    Seconds,
+    /// Three: `20261120-12:34:56.123`.
+    Millis,
+    /// Six.
+    Micros,
+    /// Nine.
+    Nanos,
+}
+
+impl Precision {
+    /// The length of a UTCTimestamp of this precision: 17, 21, 24 or 27 bytes.
+    pub const fn text_len(self) -> usize {
+        match self {
+            Self::Seconds => 17,
+            Self::Millis => 21,
+            Self::Micros => 24,
+            Self::Nanos => 27,
+        }
+    }
+}
+
+impl UtcTimestamp {
+    /// The longest text that [`UtcTimestamp::write`] makes.
+    pub const MAX_LEN: usize = Precision::Nanos.text_len();
+
+    /// From nanoseconds since the epoch.
+    pub const fn from_nanos(nanos: i64) -> Self {
+        Self(nanos)
+    }
+
+    /// Nanoseconds since the epoch.
+    pub const fn nanos(self) -> i64 {
+        self.0
+    }
+
+    /// Parses `YYYYMMDD-HH:MM:SS` with no fraction or one of 3, 6 or 9 digits.
+    ///
+    /// Second 60 (a leap second) is accepted and counts as second 0 of the next minute. `None` for
+    /// any other text, an impossible date or time, and a year out of range.
+    #[inline]
+    pub fn parse(text: &[u8]) -> Option<Self> {
+        let (whole, fraction) = text.split_at_checked(17)?;
+        let whole: &[u8; 17] = whole.try_into().ok()?;
+        if (whole[8], whole[11], whole[14]) != (b'-', b':', b':') {
+            return None;
+        }
+        let pair = |at: usize| two_digits(whole[at], whole[at + 1]);
+        let year = pair(0)? * 100 + pair(2)?;
+        let (month, day) = (pair(4)?, pair(6)?);
+        let (hour, minute, second) = (pair(9)?, pair(12)?, pair(15)?);
+        let in_range = (1..=12).contains(&month)
+            && (1..=days_in_month(year, month)).contains(&day)
+            && hour <= 23
+            && minute <= 59
+            && second <= 60;
+        if !in_range {
+            return None;
+        }
+        let nanos = parse_fraction(fraction)?;
+        let days = days_from_civil(year, month, day);
+        let seconds = days * 86_400 + i64::from(hour * 3_600 + minute * 60 + second);
+        seconds.checked_mul(NANOS)?.checked_add(nanos).map(Self)
+    }
+
+    /// Writes the time at the front of `out` and returns the number of bytes; 0 if `out` is
+    /// shorter than [`Precision::text_len`]. What exceeds the precision is cut off, not rounded.
+    #[inline]
+    pub fn write(self, precision: Precision, out: &mut [u8]) -> usize {
+        let Some((whole, fraction)) = out
+            .get_mut(..precision.text_len())
+            .and_then(|text| text.split_first_chunk_mut::<17>())
+        else {
+            return 0;
+        };
+        let (seconds, nanos) = (self.0.div_euclid(NANOS), self.0.rem_euclid(NANOS) as u32);
+        write_whole(seconds, whole);
+        match precision {
+            Precision::Seconds => {}
+            Precision::Millis => write_fraction(nanos / 1_000_000, fraction),
+            Precision::Micros => write_fraction(nanos / 1_000, fraction),
+            Precision::Nanos => write_fraction(nanos, fraction),
+        }
+        precision.text_len()
+    }
+}
+
+impl fmt::Display for UtcTimestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = [0; Self::MAX_LEN];
+        let n = self.write(Precision::Nanos, &mut text);
+        f.pad(core::str::from_utf8(&text[..n]).unwrap_or_default())
+    }
+}
+
+const NANOS: i64 = 1_000_000_000;
+
+#[inline]
+fn two_digits(tens: u8, ones: u8) -> Option<u32> {
+    let (tens, ones) = (tens.wrapping_sub(b'0'), ones.wrapping_sub(b'0'));
+    (tens <= 9 && ones <= 9).then(|| u32::from(tens) * 10 + u32::from(ones))
+}
+
+/// Nanoseconds of `""`, `.123`, `.123456` or `.123456789`.
+#[inline]
+fn parse_fraction(text: &[u8]) -> Option<i64> {
+    let scale = match text.len() {
+        0 => return Some(0),
+        4 => 1_000_000,
+        7 => 1_000,
+        10 => 1,
+        _ => return None,
+    };
+    let digits = text.strip_prefix(b".")?;
+    Some(i64::try_from(crate::int::parse_u64(digits)?).ok()? * scale)
+}
+
+/// `YYYYMMDD-HH:MM:SS`.
+#[inline]
+fn write_whole(seconds: i64, out: &mut [u8; 17]) {
+    let (year, month, day) = civil_from_days(seconds.div_euclid(86_400));
+    let of_day = seconds.rem_euclid(86_400) as u32;
+    let mut pair = |at: usize, value: u32| {
+        // All values are below 100; the mask-free modulo keeps the lookup in range.
+        let [tens, ones] = PAIRS[(value % 100) as usize];
+        out[at] = tens;
+        out[at + 1] = ones;
+    };
+    pair(0, year / 100);
+    pair(2, year);
+    pair(4, month);
+    pair(6, day);
+    pair(9, of_day / 3_600);
+    pair(12, of_day / 60 % 60);
+    pair(15, of_day % 60);
+    out[8] = b'-';
+    out[11] = b':';
+    out[14] = b':';
+}
+
+/// A point, then `value` in the rest of `out` with leading zeros.
+#[inline]
+fn write_fraction(value: u32, out: &mut [u8]) {
+    if let Some((point, digits)) = out.split_first_mut() {
+        *point = b'.';
+        crate::int::write_padded(value.into(), digits.len(), digits);
+    }
+}
+
+fn days_in_month(year: u32, month: u32) -> u32 {
+    match month {
+        2 if is_leap(year) => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    }
+}
+
+fn is_leap(year: u32) -> bool {
+    year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
+}
+
+/// Days from 0000-03-01 (proleptic Gregorian) to 1970-01-01.
+const EPOCH_DAYS: i64 = 719_468;
+
+/// Days since the epoch. Years start in March, so that the leap day is the last of its year.
+#[inline]
+fn days_from_civil(year: u32, month: u32, day: u32) -> i64 {
+    let year = i64::from(year) - i64::from(month <= 2);
+    let month = i64::from((month + 9) % 12);
+    let day_of_year = (153 * month + 2) / 5 + i64::from(day) - 1;
+    let leap_days = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
+    year * 365 + leap_days + day_of_year - EPOCH_DAYS
+}
+
+/// Year, month, day of a day since the epoch, for the years that an `i64` of nanoseconds covers.
+///
+/// Works in quarters of a day, so that one division takes care of the leap years (the Gregorian
+/// century first, then the year in it, then the month by a linear function).
+#[inline]
+fn civil_from_days(days: i64) -> (u32, u32, u32) {
+    // From 0000-03-01: positive for all years from 1677.
+    let days = (days + EPOCH_DAYS) as u32;
+    let century_quarters = 4 * days + 3;
+    let century = century_quarters / 146_097;
+    let year_quarters = century_quarters % 146_097 / 4 * 4 + 3;
+    let year_of_century = year_quarters / 1_461;
+    let day_of_year = year_quarters % 1_461 / 4;
+    let month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month + 2) / 5 + 1;
+    let year = 100 * century + year_of_century;
+    if month < 10 {
+        (year, month + 3, day)
+    } else {
+        (year + 1, month - 9, day)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn text(time: UtcTimestamp, precision: Precision) -> String {
+        let mut out = [0; UtcTimestamp::MAX_LEN];
+        let n = time.write(precision, &mut out);
+        String::from_utf8(out[..n].to_vec()).unwrap()
+    }
+
+    #[test]
+    fn known_times() {
+        let time = UtcTimestamp::from_nanos(1_795_178_096_123_456_789);
+        assert_eq!(text(time, Precision::Seconds), "20261120-12:34:56");
+        assert_eq!(text(time, Precision::Millis), "20261120-12:34:56.123");
+        assert_eq!(text(time, Precision::Micros), "20261120-12:34:56.123456");
+        assert_eq!(text(time, Precision::Nanos), "20261120-12:34:56.123456789");
+        let epoch = UtcTimestamp::from_nanos(0);
+        assert_eq!(text(epoch, Precision::Seconds), "19700101-00:00:00");
+        let before = UtcTimestamp::from_nanos(-1);
+        assert_eq!(
+            text(before, Precision::Nanos),
+            "19691231-23:59:59.999999999"
+        );
+    }
+
+    #[test]
+    fn leap_second_is_the_next_minute() {
+        let leap = UtcTimestamp::parse(b"20161231-23:59:60").unwrap();
+        assert_eq!(text(leap, Precision::Seconds), "20170101-00:00:00");
+    }
+
+    #[test]
+    fn parse_refuses_what_is_no_time() {
+        let wrong = [
+            "",
+            "20261120",
+            "20261120-12:34",
+            "20261120-12:34:5",
+            "20261120 12:34:56",
+            "20261120-12.34.56",
+            "20261120-24:00:00",
+            "20261120-23:60:00",
+            "20261120-23:59:61",
+            "20261320-00:00:00",
+            "20260229-00:00:00",
+            "21000229-00:00:00",
+            "20260431-00:00:00",
+            "20260400-00:00:00",
+            "20260001-00:00:00",
+            "20261120-12:34:56.",
+            "20261120-12:34:56.1",
+            "20261120-12:34:56.12x",
+            "20261120-12:34:56,123",
+            "20261120-12:34:56.1234567890",
+            "99991231-23:59:59",
+            "00000101-00:00:00",
+            "2026112a-12:34:56",
+        ];
+        for text in wrong {
+            assert_eq!(UtcTimestamp::parse(text.as_bytes()), None, "{text}");
+        }
+        assert!(UtcTimestamp::parse(b"20240229-00:00:00").is_some());
+        assert!(UtcTimestamp::parse(b"20000229-00:00:00").is_some());
+    }
+
+    /// The slow way: count the days year by year and month by month.
+    fn day_by_counting(mut days: i64) -> (u32, u32, u32) {
+        let mut year = 1970;
+        let length = |year| if is_leap(year) { 366 } else { 365 };
+        while days < 0 {
+            year -= 1;
+            days += length(year);
+        }
+        while days >= length(year) {
+            days -= length(year);
+            year += 1;
+        }
+        let mut month = 1;
+        while days >= i64::from(days_in_month(year, month)) {
+            days -= i64::from(days_in_month(year, month));
+            month += 1;
+        }
+        (year, month, days as u32 + 1)
+    }
+
+    #[test]
+    fn each_day_of_the_range_as_by_counting() {
+        let last = i64::MAX / NANOS / 86_400;
+        for days in (-last..=last).step_by(13).chain(-1000..20_000) {
+            let (year, month, day) = day_by_counting(days);
+            assert_eq!(civil_from_days(days), (year, month, day), "{days}");
+            assert_eq!(days_from_civil(year, month, day), days);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn written_and_parsed_it_is_the_same(nanos: i64) {
+            let time = UtcTimestamp::from_nanos(nanos);
+            let written = text(time, Precision::Nanos);
+            // The first moments of the range: its whole second lies before it.
+            prop_assume!(nanos.div_euclid(NANOS).checked_mul(NANOS).is_some());
+            prop_assert_eq!(UtcTimestamp::parse(written.as_bytes()), Some(time));
+            let seconds = text(time, Precision::Seconds);
+            let cut = UtcTimestamp::from_nanos(nanos - nanos.rem_euclid(NANOS));
+            prop_assert_eq!(UtcTimestamp::parse(seconds.as_bytes()), Some(cut));
+        }
+
+        #[test]
+        fn any_text_is_harmless(text: Vec<u8>, like in "[0-9]{8}-[0-9]{2}:[0-9]{2}:[0-9]{2}") {
+            UtcTimestamp::parse(&text);
+            UtcTimestamp::parse(like.as_bytes());
+        }
+    }
+}

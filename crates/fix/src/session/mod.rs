@@ -1,1 +1,5 @@
 //! The FIX session as a state machine without I/O and without a clock.
+
+mod now;
+
+pub use now::Now;

@@ -1,0 +1,119 @@
+//! Threads that live and end together.
+
+use super::{Agent, AgentError, run};
+use crate::cpu;
+use crate::idle::Idle;
+use crate::stop::Stop;
+use std::io;
+use std::thread::{Builder, JoinHandle};
+use thiserror::Error;
+
+/// The threads of a program, each running one agent. When one fails, or panics, all are
+/// stopped. Dropping a crew stops it and waits for its threads.
+pub struct Crew {
+    stop: Stop,
+    threads: Vec<(String, JoinHandle<Result<(), AgentError>>)>,
+}
+
+/// Which agent failed, and how.
+#[derive(Debug, Error)]
+pub enum CrewError {
+    /// It gave an error.
+    #[error("{name}: {source}")]
+    Failed {
+        /// The agent's name.
+        name: String,
+        /// What it gave.
+        source: AgentError,
+    },
+    /// It panicked: a bug.
+    #[error("{name} panicked")]
+    Panicked {
+        /// The agent's name.
+        name: String,
+    },
+}
+
+impl Crew {
+    /// A crew without threads that ends when `stop` is raised.
+    #[must_use]
+    pub const fn new(stop: Stop) -> Self {
+        Self {
+            stop,
+            threads: Vec::new(),
+        }
+    }
+
+    /// The flag that stops this crew.
+    #[must_use]
+    pub const fn stop(&self) -> &Stop {
+        &self.stop
+    }
+
+    /// Starts a thread for an agent, pinned to a CPU if one is given.
+    ///
+    /// # Errors
+    /// The thread cannot be started. A CPU that is not there ends the crew instead, see
+    /// [`join`](Self::join).
+    pub fn spawn(
+        &mut self,
+        mut agent: impl Agent + 'static,
+        idle: Idle,
+        cpu: Option<usize>,
+    ) -> io::Result<()> {
+        let name = agent.name().to_owned();
+        let stop = self.stop.clone();
+        let body = move || {
+            let stop = RaiseOnDrop(stop);
+            if let Some(cpu) = cpu {
+                cpu::pin_to(cpu)?;
+            }
+            run(&mut agent, idle, &stop.0)
+        };
+        // The kernel shows 15 bytes of a thread's name.
+        let thread_name = name.chars().filter(char::is_ascii).take(15).collect();
+        let thread = Builder::new().name(thread_name).spawn(body)?;
+        self.threads.push((name, thread));
+        Ok(())
+    }
+
+    /// Waits until all threads have ended. Raise [`stop`](Self::stop) to make them.
+    ///
+    /// # Errors
+    /// The first failure, by order of spawning.
+    pub fn join(mut self) -> Result<(), CrewError> {
+        self.join_all()
+    }
+
+    fn join_all(&mut self) -> Result<(), CrewError> {
+        let mut outcome = Ok(());
+        for (name, thread) in self.threads.drain(..) {
+            let ended = match thread.join() {
+                Ok(Ok(())) => Ok(()),
+                Ok(Err(source)) => Err(CrewError::Failed { name, source }),
+                Err(_) => Err(CrewError::Panicked { name }),
+            };
+            outcome = outcome.and(ended);
+        }
+        outcome
+    }
+}
+
+impl Drop for Crew {
+    fn drop(&mut self) {
+        if !self.threads.is_empty() {
+            self.stop.raise();
+            // Whoever drops a crew without joining does not ask how it went.
+            let _ = self.join_all();
+        }
+    }
+}
+
+/// Stops the others when a thread ends, however it ends.
+struct RaiseOnDrop(Stop);
+
+impl Drop for RaiseOnDrop {
+    fn drop(&mut self) {
+        self.0.raise();
+    }
+}

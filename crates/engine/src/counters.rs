@@ -1,0 +1,159 @@
+//! Counters for an operator: one relaxed store each on the hot thread, readable from any other.
+//!
+//! ```
+//! use fanfare_engine::counters::Counters;
+//! let counters = Counters::new();
+//! let sent = counters.add("messages_sent", "application messages written to sockets");
+//! sent.increment(3); // on the hot thread
+//! assert_eq!(counters.snapshot()[0].value, 3); // on any thread
+//! assert!(counters.to_text().contains("messages_sent"));
+//! ```
+
+use crate::pad::Padded;
+use std::cell::Cell;
+use std::fmt::Write as _;
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The registry: adds counters and reads them. Cheap to clone; all clones see the same counters.
+/// Adding and reading take a lock, counting does not.
+#[derive(Clone, Default)]
+pub struct Counters {
+    entries: Arc<Mutex<Vec<Entry>>>,
+}
+
+struct Entry {
+    label: String,
+    description: String,
+    cell: Arc<Padded<AtomicU64>>,
+}
+
+/// One counter at the moment it was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reading {
+    /// Short name, `snake_case`, as in a metrics page.
+    pub label: String,
+    /// What is counted, and in which unit.
+    pub description: String,
+    /// The value.
+    pub value: u64,
+}
+
+impl Counters {
+    /// No counters yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A new counter at zero. Labels need not be unique: two sessions may count under the same
+    /// label with different descriptions.
+    #[must_use]
+    pub fn add(&self, label: impl Into<String>, description: impl Into<String>) -> Counter {
+        let cell = Arc::new(Padded(AtomicU64::new(0)));
+        let entry = Entry {
+            label: label.into(),
+            description: description.into(),
+            cell: cell.clone(),
+        };
+        self.lock().push(entry);
+        Counter {
+            cell,
+            one_thread: PhantomData,
+        }
+    }
+
+    /// All counters in the order they were added.
+    #[must_use]
+    pub fn snapshot(&self) -> Vec<Reading> {
+        let read = |entry: &Entry| Reading {
+            label: entry.label.clone(),
+            description: entry.description.clone(),
+            value: entry.cell.load(Ordering::Relaxed),
+        };
+        self.lock().iter().map(read).collect()
+    }
+
+    /// Forgets the counters whose [`Counter`] has been dropped, of closed sessions for instance.
+    pub fn prune(&self) {
+        self.lock()
+            .retain(|entry| Arc::strong_count(&entry.cell) > 1);
+    }
+
+    /// One line a counter: value, label, description.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        let mut text = String::new();
+        for Reading {
+            label,
+            description,
+            value,
+        } in self.snapshot()
+        {
+            // Writing to a String cannot fail.
+            let _ = writeln!(text, "{value:>16}  {label}: {description}");
+        }
+        text
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Entry>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The writing end of one counter: one thread at a time (it can move, not be shared).
+pub struct Counter {
+    cell: Arc<Padded<AtomicU64>>,
+    one_thread: PhantomData<Cell<()>>,
+}
+
+impl Counter {
+    /// Adds `n`; wraps at 2^64. A plain load and store: nobody else writes.
+    pub fn increment(&self, n: u64) {
+        self.set(self.value().wrapping_add(n));
+    }
+
+    /// Sets the value, for a gauge.
+    pub fn set(&self, value: u64) {
+        self.cell.store(value, Ordering::Relaxed);
+    }
+
+    /// Raises the value to `value` if that is more, for a maximum.
+    pub fn raise(&self, value: u64) {
+        if value > self.value() {
+            self.set(value);
+        }
+    }
+
+    /// The value now.
+    #[must_use]
+    pub fn value(&self) -> u64 {
+        self.cell.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_thread_reads_what_one_thread_counts() {
+        let counters = Counters::new();
+        let (sent, peak) = (
+            counters.add("sent", "messages"),
+            counters.add("peak", "bytes"),
+        );
+        std::thread::spawn(move || {
+            (0..10).for_each(|_| sent.increment(2));
+            [5, 9, 7].into_iter().for_each(|bytes| peak.raise(bytes));
+        })
+        .join()
+        .expect("no panic");
+        let values: Vec<u64> = counters.snapshot().iter().map(|r| r.value).collect();
+        assert_eq!(values, [20, 9]);
+        assert_eq!(counters.to_text().lines().count(), 2);
+        counters.prune();
+        assert!(counters.snapshot().is_empty());
+    }
+}

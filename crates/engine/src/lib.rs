@@ -1,0 +1,33 @@
+//! What turns sans-I/O machines into a running plant: threads, sockets, rings, counters, time.
+//!
+//! | module | what it gives |
+//! |---|---|
+//! | [`agent`] | units of work on one to N threads, stopped together, first failure reported |
+//! | [`idle`] | what a thread does without work: spin, yield, back off, sleep, wait in the kernel |
+//! | [`poll`], [`slots`] | epoll reactor and waker; tokens that lead to connections |
+//! | [`tcp`], [`outbound`] | listener, stream, connector with back-off, bounded outbound queue |
+//! | [`ring`] | messages from thread to thread: broadcast by policy, and one to one |
+//! | [`clock`] | monotonic time and UTC, one reading a duty cycle |
+//! | [`counters`] | figures for the operator at the price of a store |
+//! | [`cpu`], [`limits`], [`stop`] | pinning, open descriptors, Ctrl-C |
+//!
+//! After start-up nothing here allocates, locks or logs, and the only system calls are the I/O
+//! itself. Linux only.
+#![deny(unsafe_code)]
+
+pub mod agent;
+pub mod clock;
+pub mod counters;
+pub mod cpu;
+pub mod idle;
+pub mod limits;
+pub mod outbound;
+pub mod pad;
+pub mod poll;
+pub mod ring;
+pub mod slots;
+pub mod stop;
+pub mod tcp;
+
+#[allow(unsafe_code)]
+mod sys;

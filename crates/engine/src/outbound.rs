@@ -1,0 +1,160 @@
+//! What the kernel did not take yet.
+
+use std::collections::VecDeque;
+use std::io::IoSlice;
+use thiserror::Error;
+
+/// A bounded queue of bytes in front of a socket. Starts without memory and grows as needed up
+/// to its limit, so that a thousand idle connections cost nothing here.
+///
+/// A message is queued whole or not at all: the limit never cuts one in two.
+#[derive(Debug)]
+pub struct Outbound {
+    bytes: VecDeque<u8>,
+    limit: usize,
+}
+
+/// The queue's limit would have been passed; nothing was queued.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("outbound queue is full: {queued} of {limit} bytes wait, {len} more do not fit")]
+pub struct Overflow {
+    /// Bytes that wait already.
+    pub queued: usize,
+    /// Bytes of the message that does not fit.
+    pub len: usize,
+    /// The limit in bytes.
+    pub limit: usize,
+}
+
+impl Outbound {
+    /// An empty queue for at most `limit` bytes.
+    #[must_use]
+    pub const fn new(limit: usize) -> Self {
+        Self {
+            bytes: VecDeque::new(),
+            limit,
+        }
+    }
+
+    /// Queues a message that is given in parts.
+    ///
+    /// # Errors
+    /// [`Overflow`], and then nothing of it is queued.
+    pub fn push(&mut self, parts: &[IoSlice<'_>]) -> Result<(), Overflow> {
+        let len = parts.iter().map(|part| part.len()).sum();
+        let queued = self.bytes.len();
+        if len > self.limit.saturating_sub(queued) {
+            return Err(Overflow {
+                queued,
+                len,
+                limit: self.limit,
+            });
+        }
+        self.push_rest(parts, 0);
+        Ok(())
+    }
+
+    /// Queues a message of which the kernel has taken the first `taken` bytes. It must be
+    /// completed, so the limit does not stop it: call this only on an empty queue.
+    pub fn push_rest(&mut self, parts: &[IoSlice<'_>], mut taken: usize) {
+        for part in parts {
+            self.bytes.extend(part.get(taken..).unwrap_or(&[]));
+            taken = taken.saturating_sub(part.len());
+        }
+    }
+
+    /// The queued bytes in order; the second part is mostly empty.
+    #[must_use]
+    pub fn parts(&self) -> [IoSlice<'_>; 2] {
+        let (first, second) = self.bytes.as_slices();
+        [IoSlice::new(first), IoSlice::new(second)]
+    }
+
+    /// Forgets the first `count` bytes: the kernel has taken them.
+    pub fn consume(&mut self, count: usize) {
+        self.bytes.drain(..count.min(self.bytes.len()));
+    }
+
+    /// Bytes that wait.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// True if none wait.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// Bytes that may wait.
+    #[must_use]
+    pub const fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// Gives memory back that is not in use, after a backlog has been worked off.
+    pub fn shrink(&mut self) {
+        self.bytes.shrink_to_fit();
+    }
+
+    /// Forgets everything, for a connection that is closed.
+    pub fn clear(&mut self) {
+        self.bytes = VecDeque::new();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(queue: &Outbound) -> Vec<u8> {
+        queue
+            .parts()
+            .iter()
+            .flat_map(|part| part.iter().copied())
+            .collect()
+    }
+
+    #[test]
+    fn starts_without_memory_and_keeps_order() {
+        let mut queue = Outbound::new(8);
+        assert_eq!(queue.bytes.capacity(), 0);
+        queue
+            .push(&[IoSlice::new(b"ab"), IoSlice::new(b"cde")])
+            .unwrap();
+        queue.consume(2);
+        queue.push(&[IoSlice::new(b"fg")]).unwrap();
+        assert_eq!(text(&queue), b"cdefg");
+    }
+
+    #[test]
+    fn a_message_goes_in_whole_or_not_at_all() {
+        let mut queue = Outbound::new(8);
+        queue.push(&[IoSlice::new(b"abcde")]).unwrap();
+        let overflow = queue
+            .push(&[IoSlice::new(b"fg"), IoSlice::new(b"hi")])
+            .unwrap_err();
+        assert_eq!(
+            overflow,
+            Overflow {
+                queued: 5,
+                len: 4,
+                limit: 8
+            }
+        );
+        assert_eq!(text(&queue), b"abcde");
+        queue.push(&[IoSlice::new(b"fgh")]).unwrap();
+        assert_eq!(queue.len(), queue.limit());
+    }
+
+    #[test]
+    fn the_rest_of_a_started_message_is_kept_whatever_the_limit() {
+        let mut queue = Outbound::new(2);
+        queue.push_rest(&[IoSlice::new(b"abc"), IoSlice::new(b"def")], 4);
+        assert_eq!(text(&queue), b"ef");
+        queue.clear();
+        queue.push_rest(&[IoSlice::new(b"abc"), IoSlice::new(b"def")], 1);
+        assert_eq!(text(&queue), b"bcdef");
+    }
+}

@@ -1,0 +1,73 @@
+//! One writer, one reader: the gated ring with a single place.
+
+use super::{PADDING, Record, WriteError};
+use crate::sys::gated;
+
+/// A ring of `capacity` bytes (rounded up to a power of two, at least 64) between two threads.
+#[must_use]
+pub fn spsc(capacity: usize) -> (Producer, Consumer) {
+    let (writer, reader) = gated::Writer::with_reader(capacity);
+    (Producer(writer), Consumer(reader))
+}
+
+/// The writing end.
+pub struct Producer(gated::Writer);
+
+impl Producer {
+    /// Writes a copy of `bytes`; gives its sequence number.
+    ///
+    /// # Errors
+    /// See [`WriteError`].
+    pub fn push(&mut self, kind: u32, bytes: &[u8]) -> Result<u64, WriteError> {
+        self.write(kind, bytes.len(), |room| room.copy_from_slice(bytes))
+    }
+
+    /// Writes a message of `len` bytes that `fill` makes in place, over undefined content.
+    ///
+    /// # Errors
+    /// See [`WriteError`]; `fill` is not called then.
+    pub fn write(
+        &mut self,
+        kind: u32,
+        len: usize,
+        fill: impl FnOnce(&mut [u8]),
+    ) -> Result<u64, WriteError> {
+        if kind == PADDING {
+            return Err(WriteError::ReservedKind);
+        }
+        self.0.write(kind, len, fill)
+    }
+
+    /// True if the consumer is gone: what is written from now on is never read.
+    #[must_use]
+    pub fn is_abandoned(&self) -> bool {
+        self.0.readers() == 0
+    }
+
+    /// The longest message in bytes.
+    #[must_use]
+    pub fn max_message(&self) -> usize {
+        self.0.max_message()
+    }
+}
+
+/// The reading end.
+pub struct Consumer(gated::Reader);
+
+impl Consumer {
+    /// Hands at most `limit` messages to `each`, in order and in place; gives their number.
+    pub fn read(&mut self, limit: usize, each: impl FnMut(Record<'_>)) -> usize {
+        self.0.read(limit, each)
+    }
+
+    /// True once the producer is gone and everything has been read.
+    pub fn is_finished(&mut self) -> bool {
+        self.0.is_finished()
+    }
+
+    /// Bytes written and not yet read, headers included.
+    #[must_use]
+    pub fn backlog(&self) -> u64 {
+        self.0.backlog()
+    }
+}

@@ -1,0 +1,54 @@
+//! The wish to stop, as seen by all threads.
+
+use crate::sys::process;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A flag that many threads look at and anyone can raise. Cheap to clone; clones are the same
+/// flag.
+///
+/// ```
+/// use fanfare_engine::stop::Stop;
+/// let stop = Stop::new();
+/// let seen_elsewhere = stop.clone();
+/// stop.raise();
+/// assert!(seen_elsewhere.is_raised());
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct Stop {
+    raised: Arc<AtomicBool>,
+    on_interrupt: bool,
+}
+
+impl Stop {
+    /// A flag that only [`raise`](Self::raise) raises.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A flag that Ctrl-C (SIGINT) and SIGTERM raise too. From the first call on they no longer
+    /// end the process by themselves; the third one does, in case a shutdown hangs.
+    ///
+    /// # Errors
+    /// The handlers cannot be installed.
+    pub fn on_interrupt() -> io::Result<Self> {
+        process::catch_interrupts()?;
+        Ok(Self {
+            raised: Arc::default(),
+            on_interrupt: true,
+        })
+    }
+
+    /// Asks everybody to stop.
+    pub fn raise(&self) {
+        self.raised.store(true, Ordering::Release);
+    }
+
+    /// True once somebody asked.
+    #[must_use]
+    pub fn is_raised(&self) -> bool {
+        self.raised.load(Ordering::Acquire) || (self.on_interrupt && process::interrupts() > 0)
+    }
+}

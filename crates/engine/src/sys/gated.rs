@@ -1,0 +1,255 @@
+//! Broadcast ring whose slowest reader holds the writer back: messages are written in place and
+//! read in place. The public face, with the contract in words, is [`crate::ring`].
+//!
+//! Positions count bytes since the start and never wrap (u64). The writer owns every byte of
+//! `[tail, slowest cursor + capacity)`; the bytes of `[cursor, tail)` are frozen until the reader
+//! of that cursor moves on. That is the whole argument for soundness.
+
+use crate::pad::Padded;
+use crate::ring::{HEADER, PADDING, Record, WriteError, record_size};
+use std::cell::UnsafeCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Cursor of a slot that no reader holds: it never holds the writer back.
+const FREE: u64 = u64::MAX;
+
+struct Shared {
+    words: Box<[UnsafeCell<u64>]>,
+    tail: Padded<AtomicU64>,
+    cursors: Box<[Padded<AtomicU64>]>,
+    closed: AtomicBool,
+}
+
+// SAFETY: the cells are written by the one writer (not Clone, `&mut self`) only outside
+// `[slowest cursor, tail)`, and read by readers only inside it. `tail` is stored with Release
+// after the bytes and loaded with Acquire before them; a cursor is stored with Release after the
+// last read and loaded with Acquire before the bytes are written again.
+unsafe impl Sync for Shared {}
+
+impl Shared {
+    fn capacity(&self) -> u64 {
+        self.words.len() as u64 * 8
+    }
+
+    /// Where the byte at `position` stands. The pointer covers the whole buffer (it is derived
+    /// from the slice), so that bytes up to its end may be reached from it.
+    fn at(&self, position: u64) -> *mut u8 {
+        let offset = (position & (self.capacity() - 1)) as usize;
+        let base = self.words.as_ptr() as *mut u8;
+        // SAFETY: the offset is below the capacity because that is a power of two.
+        unsafe { base.add(offset) }
+    }
+}
+
+/// The writing end.
+pub(crate) struct Writer {
+    shared: Arc<Shared>,
+    tail: u64,
+    /// A lower bound of the slowest cursor, renewed only when the ring looks full.
+    slowest: u64,
+    sequence: u64,
+}
+
+impl Writer {
+    /// `capacity` in bytes is rounded up to a power of two (at least 64).
+    pub(crate) fn new(capacity: usize, max_readers: usize) -> Self {
+        let capacity = capacity.max(64).next_power_of_two();
+        let shared = Shared {
+            words: (0..capacity / 8).map(|_| UnsafeCell::new(0)).collect(),
+            tail: Padded(AtomicU64::new(0)),
+            cursors: (0..max_readers)
+                .map(|_| Padded(AtomicU64::new(FREE)))
+                .collect(),
+            closed: AtomicBool::new(false),
+        };
+        Self {
+            shared: Arc::new(shared),
+            tail: 0,
+            slowest: 0,
+            sequence: 0,
+        }
+    }
+
+    /// A ring with one place and the reader on it.
+    pub(crate) fn with_reader(capacity: usize) -> (Self, Reader) {
+        let writer = Self::new(capacity, 1);
+        let reader = writer.reader_at(0);
+        (writer, reader)
+    }
+
+    /// A reader that sees everything written from now on; `None` if all places are taken.
+    pub(crate) fn subscribe(&mut self) -> Option<Reader> {
+        let free = |cursor: &Padded<AtomicU64>| cursor.load(Ordering::Acquire) == FREE;
+        let slot = self.shared.cursors.iter().position(free)?;
+        Some(self.reader_at(slot))
+    }
+
+    fn reader_at(&self, slot: usize) -> Reader {
+        let shared = Arc::clone(&self.shared);
+        let reader = Reader {
+            shared,
+            slot,
+            cursor: self.tail,
+            tail: self.tail,
+        };
+        reader.release();
+        reader
+    }
+
+    pub(crate) fn readers(&self) -> usize {
+        let taken = |cursor: &&Padded<AtomicU64>| cursor.load(Ordering::Relaxed) != FREE;
+        self.shared.cursors.iter().filter(taken).count()
+    }
+
+    pub(crate) fn max_message(&self) -> usize {
+        (self.shared.capacity() / 2) as usize - HEADER
+    }
+
+    pub(crate) fn capacity(&self) -> usize {
+        self.shared.capacity() as usize
+    }
+
+    /// Writes one message of `len` bytes, filled in place by `fill` (which finds old bytes).
+    pub(crate) fn write(
+        &mut self,
+        kind: u32,
+        len: usize,
+        fill: impl FnOnce(&mut [u8]),
+    ) -> Result<u64, WriteError> {
+        if len > self.max_message() {
+            return Err(WriteError::TooLong {
+                len,
+                max: self.max_message(),
+            });
+        }
+        let size = record_size(len);
+        let to_end = self.shared.capacity() - (self.tail & (self.shared.capacity() - 1));
+        let padding = if size > to_end { to_end } else { 0 };
+        if !self.has_room(padding + size) {
+            return Err(WriteError::Full);
+        }
+        if padding > 0 {
+            self.put_header(self.tail, padding as usize - HEADER, PADDING);
+        }
+        let start = self.tail + padding;
+        self.put_header(start, len, kind);
+        // SAFETY: `[start, start + size)` lies in the writer's own part (has_room) and does not
+        // cross the end of the buffer (padding); no other reference to it exists.
+        fill(unsafe { std::slice::from_raw_parts_mut(self.shared.at(start + HEADER as u64), len) });
+        self.tail = start + size;
+        let sequence = self.sequence;
+        self.sequence += 1;
+        self.shared.tail.store(self.tail, Ordering::Release);
+        Ok(sequence)
+    }
+
+    fn has_room(&mut self, size: u64) -> bool {
+        if self.tail + size <= self.slowest + self.shared.capacity() {
+            return true;
+        }
+        let cursors = self
+            .shared
+            .cursors
+            .iter()
+            .map(|cursor| cursor.load(Ordering::Acquire));
+        self.slowest = cursors.min().unwrap_or(FREE).min(self.tail);
+        self.tail + size <= self.slowest + self.shared.capacity()
+    }
+
+    /// Header: length (u32), kind (u32), sequence (u64). Always fits: positions are multiples of
+    /// 16 and so is the capacity.
+    fn put_header(&self, position: u64, len: usize, kind: u32) {
+        let word = len as u64 | u64::from(kind) << 32;
+        let at = self.shared.at(position).cast::<u64>();
+        // SAFETY: 16 bytes at a multiple of 16 inside the buffer, in the writer's own part.
+        unsafe {
+            at.write(word);
+            at.add(1).write(self.sequence);
+        }
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.shared.closed.store(true, Ordering::Release);
+    }
+}
+
+/// One reading end; it holds the writer back until it has read.
+pub(crate) struct Reader {
+    shared: Arc<Shared>,
+    slot: usize,
+    cursor: u64,
+    /// The tail as last seen.
+    tail: u64,
+}
+
+impl Reader {
+    /// Hands at most `limit` messages to `each`, in place; gives their number. The bytes are
+    /// given back to the writer when all of them are through.
+    pub(crate) fn read(&mut self, limit: usize, mut each: impl FnMut(Record<'_>)) -> usize {
+        let mut count = 0;
+        let start = self.cursor;
+        while count < limit && self.refresh() {
+            let (len, kind, sequence) = self.header();
+            if kind == PADDING {
+                self.cursor += record_size(len);
+                continue;
+            }
+            let at = self.shared.at(self.cursor + HEADER as u64);
+            // SAFETY: the record lies in `[cursor, tail)`, is contiguous, and stays frozen until
+            // the shared cursor moves, which happens below, after the borrow has ended.
+            let bytes = unsafe { std::slice::from_raw_parts(at, len) };
+            each(Record {
+                sequence,
+                kind,
+                bytes,
+            });
+            self.cursor += record_size(len);
+            count += 1;
+        }
+        if self.cursor != start {
+            self.release();
+        }
+        count
+    }
+
+    /// True if the writer is gone and everything has been read.
+    pub(crate) fn is_finished(&mut self) -> bool {
+        self.shared.closed.load(Ordering::Acquire) && !self.refresh()
+    }
+
+    /// Bytes written and not yet read.
+    pub(crate) fn backlog(&self) -> u64 {
+        self.shared.tail.load(Ordering::Acquire) - self.cursor
+    }
+
+    fn refresh(&mut self) -> bool {
+        if self.cursor == self.tail {
+            self.tail = self.shared.tail.load(Ordering::Acquire);
+        }
+        self.cursor != self.tail
+    }
+
+    fn header(&self) -> (usize, u32, u64) {
+        let at = self.shared.at(self.cursor).cast::<u64>();
+        // SAFETY: 16 bytes at a multiple of 16 inside the buffer and inside `[cursor, tail)`.
+        let (word, sequence) = unsafe { (at.read(), at.add(1).read()) };
+        (word as u32 as usize, (word >> 32) as u32, sequence)
+    }
+
+    fn release(&self) {
+        if let Some(cursor) = self.shared.cursors.get(self.slot) {
+            cursor.store(self.cursor, Ordering::Release);
+        }
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        if let Some(cursor) = self.shared.cursors.get(self.slot) {
+            cursor.store(FREE, Ordering::Release);
+        }
+    }
+}

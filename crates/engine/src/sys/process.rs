@@ -1,0 +1,85 @@
+//! What belongs to the whole process or thread: CPU affinity, limits, signals.
+
+use super::check;
+use std::io;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// How often SIGINT or SIGTERM came since the handler was installed.
+static INTERRUPTS: AtomicU32 = AtomicU32::new(0);
+
+pub(crate) fn interrupts() -> u32 {
+    INTERRUPTS.load(Ordering::Relaxed)
+}
+
+/// Counts SIGINT and SIGTERM from now on. The third one ends the process as if no handler stood,
+/// so that a user is never locked in by a shutdown that hangs.
+pub(crate) fn catch_interrupts() -> io::Result<()> {
+    for signal in [libc::SIGINT, libc::SIGTERM] {
+        let handler = on_interrupt as extern "C" fn(libc::c_int);
+        // SAFETY: an all-zero sigaction is a valid value (no flags, empty mask).
+        let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+        action.sa_sigaction = handler as libc::sighandler_t;
+        // SAFETY: `action` is initialised and outlives the call; the handler only uses
+        // async-signal-safe operations.
+        check(unsafe { libc::sigaction(signal, &action, std::ptr::null_mut()) })?;
+    }
+    Ok(())
+}
+
+extern "C" fn on_interrupt(signal: libc::c_int) {
+    if INTERRUPTS.fetch_add(1, Ordering::Relaxed) >= 2 {
+        // SAFETY: _exit is async-signal-safe and takes no pointer.
+        unsafe { libc::_exit(128 + signal) }
+    }
+}
+
+/// Restricts the calling thread to one CPU.
+pub(crate) fn pin_to(cpu: usize) -> io::Result<()> {
+    // SAFETY: an all-zero cpu_set_t is the empty set.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    if cpu >= 8 * size_of::<libc::cpu_set_t>() {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "CPU number out of range",
+        ));
+    }
+    // SAFETY: `cpu` was checked against the size of the set.
+    unsafe { libc::CPU_SET(cpu, &mut set) };
+    // SAFETY: the size passed is that of the set; 0 means the calling thread.
+    check(unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set) })?;
+    Ok(())
+}
+
+/// The CPUs that the calling thread may run on, ascending.
+pub(crate) fn allowed_cpus() -> io::Result<Vec<usize>> {
+    // SAFETY: an all-zero cpu_set_t is the empty set.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: the kernel writes at most the size passed, which is that of the set.
+    check(unsafe { libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set) })?;
+    let limit = 8 * size_of::<libc::cpu_set_t>();
+    // SAFETY: `cpu` stays below the number of bits in the set.
+    Ok((0..limit)
+        .filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) })
+        .collect())
+}
+
+/// Soft and hard limit of open descriptors.
+pub(crate) fn open_files() -> io::Result<(u64, u64)> {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: the kernel fills the struct passed, which outlives the call.
+    check(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) })?;
+    Ok((limit.rlim_cur, limit.rlim_max))
+}
+
+pub(crate) fn limit_open_files(soft: u64, hard: u64) -> io::Result<()> {
+    let limit = libc::rlimit {
+        rlim_cur: soft,
+        rlim_max: hard,
+    };
+    // SAFETY: the kernel only reads the struct, which outlives the call.
+    check(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) })?;
+    Ok(())
+}

@@ -1,0 +1,87 @@
+//! Socket calls that std has no name for.
+
+use super::{check, check_len};
+use std::io::{self, IoSlice};
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+/// Starts a TCP connection without waiting for it. The socket is non-blocking.
+pub(crate) fn connect(to: SocketAddr) -> io::Result<TcpStream> {
+    let family = if to.is_ipv4() {
+        libc::AF_INET
+    } else {
+        libc::AF_INET6
+    };
+    let kind = libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+    // SAFETY: no pointer is passed; the result is checked.
+    let fd = check(unsafe { libc::socket(family, kind, 0) })?;
+    // SAFETY: the kernel has just given us this descriptor and nobody else owns it.
+    let socket = unsafe { OwnedFd::from_raw_fd(fd) };
+    let (address, length) = raw_address(to);
+    // SAFETY: `address` is an initialised storage of which `length` bytes are the address.
+    let outcome =
+        check(unsafe { libc::connect(socket.as_raw_fd(), (&raw const address).cast(), length) });
+    match outcome {
+        Ok(_) => Ok(socket.into()),
+        Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => Ok(socket.into()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Sends the parts as one stretch of bytes; never raises SIGPIPE. Gives what the kernel took.
+pub(crate) fn send_parts(fd: BorrowedFd<'_>, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+    // SAFETY: an all-zero msghdr is valid: no name, no parts, no control data.
+    let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
+    header.msg_iov = parts.as_ptr().cast_mut().cast();
+    header.msg_iovlen = parts.len().min(MAX_PARTS) as _;
+    let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
+    // SAFETY: IoSlice is documented to have the layout of iovec; the kernel only reads through
+    // it, at most `msg_iovlen` entries, and the borrow keeps slices and bytes alive.
+    check_len(unsafe { libc::sendmsg(fd.as_raw_fd(), &header, flags) })
+}
+
+/// The kernel's limit of parts in one call (UIO_MAXIOV).
+pub(crate) const MAX_PARTS: usize = 1024;
+
+fn raw_address(address: SocketAddr) -> (libc::sockaddr_storage, libc::socklen_t) {
+    // SAFETY: an all-zero sockaddr_storage is valid.
+    let mut storage: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
+    let length = match address {
+        SocketAddr::V4(v4) => {
+            let raw = libc::sockaddr_in {
+                sin_family: libc::AF_INET as libc::sa_family_t,
+                sin_port: v4.port().to_be(),
+                sin_addr: libc::in_addr {
+                    s_addr: u32::from_ne_bytes(v4.ip().octets()),
+                },
+                sin_zero: [0; 8],
+            };
+            // SAFETY: sockaddr_storage is larger than and aligned for every address type.
+            unsafe { (&raw mut storage).cast::<libc::sockaddr_in>().write(raw) };
+            size_of::<libc::sockaddr_in>()
+        }
+        SocketAddr::V6(v6) => {
+            let raw = libc::sockaddr_in6 {
+                sin6_family: libc::AF_INET6 as libc::sa_family_t,
+                sin6_port: v6.port().to_be(),
+                sin6_flowinfo: v6.flowinfo(),
+                sin6_addr: libc::in6_addr {
+                    s6_addr: v6.ip().octets(),
+                },
+                sin6_scope_id: v6.scope_id(),
+            };
+            // SAFETY: sockaddr_storage is larger than and aligned for every address type.
+            unsafe { (&raw mut storage).cast::<libc::sockaddr_in6>().write(raw) };
+            size_of::<libc::sockaddr_in6>()
+        }
+    };
+    (storage, length as libc::socklen_t)
+}
+
+/// Shortens the queue of callers that wait to be accepted.
+#[cfg(test)]
+pub(crate) fn limit_backlog(listener: &std::net::TcpListener, backlog: i32) -> io::Result<()> {
+    // SAFETY: no pointer is passed; the result is checked.
+    check(unsafe { libc::listen(listener.as_raw_fd(), backlog) })?;
+    Ok(())
+}

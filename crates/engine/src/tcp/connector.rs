@@ -1,0 +1,183 @@
+//! Connecting, and connecting again.
+
+use super::{Backoff, Stream};
+use crate::sys::socket;
+use std::io;
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+/// Brings a connection up to one of several hosts, in order and round again, with a back-off
+/// between attempts. It owns no clock and never waits: call [`poll`](Self::poll) each duty cycle
+/// with the monotonic time in nanoseconds. After a connection broke, call
+/// [`lost`](Self::lost) and go on polling.
+pub struct Connector {
+    hosts: Vec<SocketAddr>,
+    next_host: usize,
+    backoff: Backoff,
+    timeout: u64,
+    state: State,
+}
+
+enum State {
+    Waiting {
+        until: u64,
+    },
+    Connecting {
+        stream: TcpStream,
+        to: SocketAddr,
+        deadline: u64,
+    },
+    Connected,
+}
+
+/// What [`Connector::poll`] did.
+#[derive(Debug)]
+pub enum Attempt {
+    /// Nothing to do before this monotonic time (`u64::MAX`: while connected, nothing at all).
+    /// While a connection is under way, [`Connector::pending`] becomes writable sooner.
+    Wait(u64),
+    /// Connected. The connector is silent until [`Connector::lost`].
+    Connected(Stream),
+    /// An attempt failed; the next one starts at `retry_at`.
+    Failed {
+        /// The host that was tried.
+        to: SocketAddr,
+        /// Why it failed; `TimedOut` if it did not answer in time.
+        error: io::Error,
+        /// Monotonic nanoseconds.
+        retry_at: u64,
+    },
+}
+
+impl Connector {
+    /// Starts with the first of `hosts` at the first poll; each attempt gets `timeout`. The
+    /// back-off grows with each failed attempt and starts over at [`settled`](Self::settled).
+    #[must_use]
+    pub fn new(hosts: Vec<SocketAddr>, backoff: Backoff, timeout: Duration) -> Self {
+        let timeout = nanos(timeout);
+        Self {
+            hosts,
+            next_host: 0,
+            backoff,
+            timeout,
+            state: State::Waiting { until: 0 },
+        }
+    }
+
+    /// Moves on as far as `now` (monotonic nanoseconds) allows.
+    pub fn poll(&mut self, now: u64) -> Attempt {
+        match &self.state {
+            State::Connected => Attempt::Wait(u64::MAX),
+            State::Waiting { until } if now < *until => Attempt::Wait(*until),
+            State::Waiting { .. } => self.start(now),
+            State::Connecting { .. } => self.progress(now),
+        }
+    }
+
+    /// The connection broke, or could not be used: the next attempt comes after a back-off.
+    /// Gives its monotonic time.
+    pub fn lost(&mut self, now: u64) -> u64 {
+        let until = now.saturating_add(nanos(self.backoff.next_wait()));
+        self.state = State::Waiting { until };
+        until
+    }
+
+    /// The connection proved good (a Logon was answered): the next failure waits from the
+    /// beginning again. Without this a peer that accepts and then hangs up is backed off from.
+    pub const fn settled(&mut self) {
+        self.backoff.reset();
+    }
+
+    /// The socket of the attempt under way: it becomes writable when there is an outcome.
+    #[must_use]
+    pub fn pending(&self) -> Option<BorrowedFd<'_>> {
+        match &self.state {
+            State::Connecting { stream, .. } => Some(stream.as_fd()),
+            _ => None,
+        }
+    }
+
+    fn start(&mut self, now: u64) -> Attempt {
+        let Some(&to) = self.hosts.get(self.next_host) else {
+            return Attempt::Wait(u64::MAX);
+        };
+        self.next_host = (self.next_host + 1) % self.hosts.len();
+        match socket::connect(to) {
+            Ok(stream) => {
+                let deadline = now.saturating_add(self.timeout);
+                self.state = State::Connecting {
+                    stream,
+                    to,
+                    deadline,
+                };
+                self.progress(now)
+            }
+            Err(error) => Attempt::Failed {
+                to,
+                error,
+                retry_at: self.lost(now),
+            },
+        }
+    }
+
+    fn progress(&mut self, now: u64) -> Attempt {
+        let State::Connecting {
+            stream,
+            to,
+            deadline,
+        } = &self.state
+        else {
+            return Attempt::Wait(u64::MAX);
+        };
+        let (to, deadline) = (*to, *deadline);
+        match outcome(stream) {
+            Ok(true) => self.finish(to, now),
+            Ok(false) if now < deadline => Attempt::Wait(deadline),
+            Ok(false) => {
+                let error = io::Error::new(io::ErrorKind::TimedOut, "no answer in time");
+                Attempt::Failed {
+                    to,
+                    error,
+                    retry_at: self.lost(now),
+                }
+            }
+            Err(error) => Attempt::Failed {
+                to,
+                error,
+                retry_at: self.lost(now),
+            },
+        }
+    }
+
+    fn finish(&mut self, to: SocketAddr, now: u64) -> Attempt {
+        let State::Connecting { stream, .. } = std::mem::replace(&mut self.state, State::Connected)
+        else {
+            return Attempt::Wait(u64::MAX);
+        };
+        match Stream::new(stream) {
+            Ok(stream) => Attempt::Connected(stream),
+            Err(error) => Attempt::Failed {
+                to,
+                error,
+                retry_at: self.lost(now),
+            },
+        }
+    }
+}
+
+/// True if connected, false if not yet.
+fn outcome(stream: &TcpStream) -> io::Result<bool> {
+    if let Some(error) = stream.take_error()? {
+        return Err(error);
+    }
+    match stream.peer_addr() {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotConnected => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,16 @@
+//! TCP without waiting: listener, stream, connection with its queue, connector with back-off.
+
+mod backoff;
+mod connection;
+mod connector;
+mod listener;
+mod stream;
+
+pub use backoff::Backoff;
+pub use connection::{Connection, SendError};
+pub use connector::{Attempt, Connector};
+pub use listener::{Accepted, BindError, Listener};
+pub use stream::{Received, Stream};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,97 @@
+//! One non-blocking TCP stream.
+
+use crate::sys::socket;
+use std::io::{self, IoSlice, Read};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
+
+/// A connected stream: non-blocking, TCP_NODELAY. Dropping it closes it.
+#[derive(Debug)]
+pub struct Stream {
+    inner: TcpStream,
+    peer: SocketAddr,
+}
+
+/// What a read found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Received {
+    /// So many bytes, at least one.
+    Bytes(usize),
+    /// Nothing now.
+    Nothing,
+    /// The peer will send no more.
+    Closed,
+}
+
+impl Stream {
+    /// Takes over a connected stream.
+    ///
+    /// # Errors
+    /// The peer is gone already, or an option cannot be set.
+    pub fn new(inner: TcpStream) -> io::Result<Self> {
+        inner.set_nonblocking(true)?;
+        inner.set_nodelay(true)?;
+        let peer = inner.peer_addr()?;
+        Ok(Self { inner, peer })
+    }
+
+    /// Where the other end is.
+    #[must_use]
+    pub fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
+    /// Where this end is.
+    ///
+    /// # Errors
+    /// As the system call has them; not expected.
+    pub fn local(&self) -> io::Result<SocketAddr> {
+        self.inner.local_addr()
+    }
+
+    /// One read into `buffer` (which must not be empty).
+    ///
+    /// # Errors
+    /// The connection broke (reset, timed out).
+    pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Received> {
+        loop {
+            return match (&self.inner).read(buffer) {
+                Ok(0) => Ok(Received::Closed),
+                Ok(count) => Ok(Received::Bytes(count)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Received::Nothing),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => Err(error),
+            };
+        }
+    }
+
+    /// One gathering write of all parts (of the first 1,024). Gives how many bytes the kernel
+    /// took: 0 if its buffer is full, fewer than offered if it became full.
+    ///
+    /// # Errors
+    /// The connection broke.
+    pub fn send(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        loop {
+            return match socket::send_parts(self.inner.as_fd(), parts) {
+                Ok(count) => Ok(count),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => Err(error),
+            };
+        }
+    }
+
+    /// Says that no more will be sent; what was sent still arrives.
+    ///
+    /// # Errors
+    /// The connection is gone already.
+    pub fn finish(&self) -> io::Result<()> {
+        self.inner.shutdown(Shutdown::Write)
+    }
+}
+
+impl AsFd for Stream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.inner.as_fd()
+    }
+}

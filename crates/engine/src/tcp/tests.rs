@@ -1,0 +1,225 @@
+use super::*;
+use crate::poll::{Interest, Poller, Token};
+use std::io::{self, IoSlice, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::time::Duration;
+
+const LOOPBACK: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+const SECOND: u64 = 1_000_000_000;
+
+fn backoff() -> Backoff {
+    Backoff::new(Duration::from_secs(1), Duration::from_secs(60), 7)
+}
+
+/// Our side of a connection, and a plain blocking peer.
+fn pair() -> (Stream, TcpStream) {
+    let listener = TcpListener::bind(LOOPBACK).unwrap();
+    let peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    (Stream::new(listener.accept().unwrap().0).unwrap(), peer)
+}
+
+fn wait_readable(connection: &Connection) {
+    let mut poller = Poller::new(1).unwrap();
+    poller.add(connection, Token(0), Interest::Read).unwrap();
+    poller.poll(None).unwrap();
+}
+
+#[test]
+fn a_listener_gives_streams_and_then_nobody() {
+    let mut listener = Listener::bind(LOOPBACK).unwrap();
+    assert!(matches!(listener.accept().unwrap(), Accepted::Nobody));
+    let mut peer = TcpStream::connect(listener.address().unwrap()).unwrap();
+    let Accepted::Stream(stream) = listener.accept().unwrap() else {
+        panic!("nobody there")
+    };
+    assert_eq!(stream.peer(), peer.local_addr().unwrap());
+    assert_eq!(
+        stream
+            .send(&[IoSlice::new(b"8="), IoSlice::new(b"FIX")])
+            .unwrap(),
+        5
+    );
+    let mut got = [0; 5];
+    peer.read_exact(&mut got).unwrap();
+    assert_eq!(&got, b"8=FIX");
+    let mut buffer = [0; 16];
+    assert_eq!(stream.receive(&mut buffer).unwrap(), Received::Nothing);
+}
+
+#[test]
+fn a_taken_port_is_named() {
+    let first = Listener::bind(LOOPBACK).unwrap();
+    let address = first.address().unwrap();
+    let error = Listener::bind(address).unwrap_err();
+    assert_eq!(error.source.kind(), io::ErrorKind::AddrInUse);
+    assert!(error.to_string().contains(&address.to_string()), "{error}");
+}
+
+#[test]
+fn what_the_kernel_does_not_take_waits_and_goes_out_in_order() {
+    let (stream, mut peer) = pair();
+    let mut connection = Connection::new(stream, 64 << 20);
+    let mut poller = Poller::new(1).unwrap();
+    connection.register(&poller, Token(1)).unwrap();
+    let chunk: Vec<u8> = (0..1 << 20)
+        .map(|i: u32| (i.wrapping_mul(i) >> 7) as u8)
+        .collect();
+    let mut sent = 0;
+    while connection
+        .send(&[IoSlice::new(&chunk[..500]), IoSlice::new(&chunk[500..])])
+        .unwrap()
+    {
+        sent += 1;
+    }
+    connection.send(&[IoSlice::new(&chunk)]).unwrap();
+    sent += 2;
+    connection.update_interest(&poller, Token(1)).unwrap();
+    let reader = std::thread::spawn(move || {
+        let mut all = vec![0; sent * chunk.len()];
+        peer.read_exact(&mut all).unwrap();
+        assert!(all.chunks(chunk.len()).all(|got| got == chunk));
+        peer
+    });
+    while !connection.flush().unwrap() {
+        poller.poll(None).unwrap();
+        assert!(poller.event(0).unwrap().is_writable());
+    }
+    let _peer = reader.join().unwrap();
+    connection.update_interest(&poller, Token(1)).unwrap();
+    assert_eq!(
+        poller.poll(Some(Duration::ZERO)).unwrap(),
+        0,
+        "asks for room no longer"
+    );
+}
+
+#[test]
+fn a_peer_that_never_reads_overflows_the_queue() {
+    let (stream, _peer) = pair();
+    let mut connection = Connection::new(stream, 100_000);
+    let message = [b'x'; 30_000];
+    let overflow = loop {
+        match connection.send(&[IoSlice::new(&message)]) {
+            Ok(_) => {}
+            Err(SendError::Overflow(overflow)) => break overflow,
+            Err(SendError::Io(error)) => panic!("{error}"),
+        }
+    };
+    assert_eq!((overflow.limit, overflow.len), (100_000, 30_000));
+    assert_eq!(connection.queued(), overflow.queued);
+}
+
+#[test]
+fn an_incomplete_message_is_kept_in_front_of_the_next_bytes() {
+    let (stream, mut peer) = pair();
+    let mut connection = Connection::new(stream, 1000);
+    let mut buffer = [0; 64];
+    let mut lines: Vec<Vec<u8>> = Vec::new();
+    for part in [&b"one\ntw"[..], b"o", b"\nthree\n"] {
+        peer.write_all(part).unwrap();
+        wait_readable(&connection);
+        let received = connection.receive(&mut buffer, |_, bytes| {
+            let end = bytes
+                .iter()
+                .rposition(|&b| b == b'\n')
+                .map_or(0, |at| at + 1);
+            lines.extend(
+                bytes[..end]
+                    .split_inclusive(|&b| b == b'\n')
+                    .map(<[u8]>::to_vec),
+            );
+            end
+        });
+        assert!(matches!(received, Ok(Received::Bytes(_))));
+    }
+    assert_eq!(lines, [&b"one\n"[..], b"two\n", b"three\n"]);
+    drop(peer);
+    wait_readable(&connection);
+    let closed = connection.receive(&mut buffer, |_, _| panic!("nothing came"));
+    assert_eq!(closed.unwrap(), Received::Closed);
+}
+
+#[test]
+fn a_message_longer_than_the_buffer_is_an_error() {
+    let (stream, mut peer) = pair();
+    let mut connection = Connection::new(stream, 1000);
+    let mut buffer = [0; 16];
+    peer.write_all(&[b'x'; 64]).unwrap();
+    wait_readable(&connection);
+    assert!(matches!(
+        connection.receive(&mut buffer, |_, _| 0),
+        Ok(Received::Bytes(16))
+    ));
+    let error = connection.receive(&mut buffer, |_, _| 0).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+}
+
+/// Polls until the attempt has an outcome; the virtual time stands still.
+fn outcome(connector: &mut Connector, now: u64) -> Attempt {
+    loop {
+        match connector.poll(now) {
+            Attempt::Wait(_) => {
+                let mut poller = Poller::new(1).unwrap();
+                let pending = connector.pending().expect("an attempt is under way");
+                poller.add(pending, Token(0), Interest::Write).unwrap();
+                poller.poll(None).unwrap();
+            }
+            outcome => return outcome,
+        }
+    }
+}
+
+#[test]
+fn a_connector_tries_host_after_host_and_backs_off() {
+    // No other test listens on this address, so nobody takes the port that is free again.
+    let elsewhere = SocketAddr::from(([127, 0, 0, 77], 0));
+    let free = Listener::bind(elsewhere).unwrap().address().unwrap();
+    let mut listener = Listener::bind(LOOPBACK).unwrap();
+    let good = listener.address().unwrap();
+    let mut connector = Connector::new(vec![free, good], backoff(), Duration::from_secs(5));
+    let Attempt::Failed {
+        to,
+        error,
+        retry_at,
+    } = outcome(&mut connector, SECOND)
+    else {
+        panic!("nobody listens there")
+    };
+    assert_eq!((to, error.kind()), (free, io::ErrorKind::ConnectionRefused));
+    assert!((SECOND + SECOND / 2..=2 * SECOND).contains(&retry_at));
+    assert!(matches!(connector.poll(retry_at - 1), Attempt::Wait(at) if at == retry_at));
+    let Attempt::Connected(stream) = outcome(&mut connector, retry_at) else {
+        panic!("refused")
+    };
+    assert_eq!(stream.peer(), good);
+    assert!(matches!(listener.accept().unwrap(), Accepted::Stream(_)));
+    assert!(matches!(connector.poll(u64::MAX), Attempt::Wait(u64::MAX)));
+    let again = connector.lost(9 * SECOND);
+    assert!(
+        (10 * SECOND..=11 * SECOND).contains(&again),
+        "the second wait is longer"
+    );
+    connector.settled();
+    assert!(connector.lost(0) <= SECOND);
+}
+
+#[test]
+fn an_attempt_without_an_answer_times_out() {
+    // A full backlog drops further calls, so the caller hears nothing.
+    let listener = TcpListener::bind(LOOPBACK).unwrap();
+    let address = listener.local_addr().unwrap();
+    crate::sys::socket::limit_backlog(&listener, 0).unwrap();
+    let _fillers: Vec<Connector> = (0..4)
+        .map(|_| {
+            let mut filler = Connector::new(vec![address], backoff(), Duration::from_secs(900));
+            filler.poll(0);
+            filler
+        })
+        .collect();
+    let mut connector = Connector::new(vec![address], backoff(), Duration::from_secs(3));
+    assert!(matches!(connector.poll(0), Attempt::Wait(at) if at == 3 * SECOND));
+    let Attempt::Failed { error, .. } = connector.poll(3 * SECOND) else {
+        panic!("connected")
+    };
+    assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+}

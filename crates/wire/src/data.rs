@@ -14,7 +14,7 @@ pub struct DataFields {
 }
 
 /// Words of 32 bits in the filter.
-pub(crate) const FILTER_WORDS: usize = 32;
+const FILTER_WORDS: usize = 32;
 
 impl DataFields {
     /// The pairs of the standard.
@@ -49,8 +49,7 @@ impl DataFields {
     /// The data tag that belongs behind this length tag, if it is one.
     #[inline]
     pub fn data_tag(&self, length_tag: u32) -> Option<u32> {
-        let bit = length_tag as usize % (FILTER_WORDS * 32);
-        if self.filter[bit / 32] >> (bit % 32) & 1 == 0 {
+        if !self.may_be_length(length_tag) {
             return None;
         }
         let at = self
@@ -58,6 +57,25 @@ impl DataFields {
             .binary_search_by_key(&length_tag, |pair| pair.0)
             .ok()?;
         Some(self.pairs[at].1)
+    }
+
+    /// False for most tags that are no length tag.
+    #[inline]
+    pub(crate) fn may_be_length(&self, tag: u32) -> bool {
+        let bit = tag as usize % (FILTER_WORDS * 32);
+        self.filter[bit / 32] >> (bit % 32) & 1 == 1
+    }
+
+    /// The two halves of the filter: bit `tag % 1024`.
+    #[inline]
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn filter(&self) -> (&[u32; 16], &[u32; 16]) {
+        let (lower, upper) = self.filter.split_at(FILTER_WORDS / 2);
+        const EMPTY: &[u32; 16] = &[0; 16];
+        (
+            lower.try_into().unwrap_or(EMPTY),
+            upper.try_into().unwrap_or(EMPTY),
+        )
     }
 }
 

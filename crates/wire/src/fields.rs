@@ -100,7 +100,7 @@ impl FieldIndex {
     /// Indexes all fields of `bytes` and sums its bytes; what was indexed before is forgotten.
     #[inline]
     pub fn index(&mut self, bytes: &[u8]) -> Indexed {
-        kernel::index(self.kernel, bytes, self)
+        kernel::index(bytes, self)
     }
 
     /// The number of fields.
@@ -152,9 +152,23 @@ impl FieldIndex {
         true
     }
 
+    /// Doubles the room, unless it exceeds the limit by far.
+    #[cold]
+    pub(crate) fn grow_within_limit(&mut self) -> bool {
+        let may_grow = self.tag.len() / 2 <= self.max_fields;
+        if may_grow {
+            self.grow();
+        }
+        may_grow
+    }
+
+    pub(crate) fn max_fields(&self) -> usize {
+        self.max_fields
+    }
+
     /// Doubles the room; the limit on fields is held by whoever adds them.
     #[cold]
-    pub(crate) fn grow(&mut self) {
+    fn grow(&mut self) {
         let room = (self.tag.len() * 2).max(256);
         for array in [&mut self.tag, &mut self.begin, &mut self.end] {
             array.resize(room, 0);

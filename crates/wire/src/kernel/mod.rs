@@ -1,34 +1,282 @@
 //! The ways to index fields: a scalar one, which is the oracle, and vector kernels.
+//!
+//! The vector kernels do the plain case only. Where they meet anything else (a fault, a data field
+//! with separators in it, too many fields) they give up, and the scalar one does the whole message.
 
+#[cfg(target_arch = "x86_64")]
+#[allow(unsafe_code)]
+mod avx512;
+#[cfg(target_arch = "x86_64")]
+#[allow(unsafe_code)]
+mod masks;
 mod scalar;
 
 use crate::fields::{FieldIndex, Indexed};
+use crate::int::parse_u64;
 
 /// A way to index fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kernel {
     /// One byte at a time: slow, obvious, the oracle of the others.
     Scalar,
+    /// 16 bytes at a time: any x86-64.
+    Sse2,
+    /// 32 bytes at a time.
+    Avx2,
+    /// 64 bytes at a time, with the byte permutes of AVX-512 VBMI and VBMI2.
+    Avx512,
 }
 
 impl Kernel {
     /// All kernels, slowest first.
-    pub const ALL: [Self; 1] = [Self::Scalar];
+    pub const ALL: [Self; 4] = [Self::Scalar, Self::Sse2, Self::Avx2, Self::Avx512];
 
     /// The fastest that this processor has.
     pub fn best() -> Self {
-        Self::Scalar
+        let fastest = Self::ALL
+            .into_iter()
+            .rev()
+            .find(|kernel| kernel.is_available());
+        fastest.unwrap_or(Self::Scalar)
+    }
+
+    /// The name by which a command line picks it: `scalar`, `sse2`, `avx2` or `avx512`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Scalar => "scalar",
+            Self::Sse2 => "sse2",
+            Self::Avx2 => "avx2",
+            Self::Avx512 => "avx512",
+        }
+    }
+
+    /// The kernel with this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kernel| kernel.name() == name)
     }
 
     /// Whether this processor has it.
     pub fn is_available(self) -> bool {
-        true
+        match self {
+            Self::Scalar => true,
+            #[cfg(target_arch = "x86_64")]
+            Self::Sse2 => true,
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => masks::has_avx2(),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 => avx512::is_available(),
+            #[cfg(not(target_arch = "x86_64"))]
+            _ => false,
+        }
     }
 }
 
+/// What a vector kernel found in a message whose fields are all in order.
+#[derive(Clone, Copy)]
+struct Scan {
+    /// Of all bytes, modulo 256.
+    sum: u8,
+    /// Whether any tag may be the length of a data field.
+    may_hold_data: bool,
+}
+
+/// Indexes with the index's own kernel.
 #[inline]
-pub(crate) fn index(kernel: Kernel, bytes: &[u8], index: &mut FieldIndex) -> Indexed {
-    match kernel {
-        Kernel::Scalar => scalar::index(bytes, index),
+pub(crate) fn index(bytes: &[u8], index: &mut FieldIndex) -> Indexed {
+    match scan(bytes, index) {
+        Some(scan) if !scan.may_hold_data || data_is_plain(bytes, index) => Indexed {
+            sum: scan.sum,
+            fault: None,
+        },
+        _ => scalar::index(bytes, index),
+    }
+}
+
+/// Indexes with a vector kernel, every separator being the end of a field; `None` if there is no
+/// vector kernel or the message is none for it.
+#[inline]
+#[allow(unsafe_code)]
+fn scan(bytes: &[u8], index: &mut FieldIndex) -> Option<Scan> {
+    if bytes.is_empty() || u32::try_from(bytes.len()).is_err() {
+        return None;
+    }
+    match index.kernel() {
+        Kernel::Scalar => None,
+        #[cfg(target_arch = "x86_64")]
+        Kernel::Sse2 => masks::index_sse2(bytes, index),
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: an index only has kernels that the processor has (`FieldIndex::with`).
+        Kernel::Avx2 => unsafe { masks::index_avx2(bytes, index) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as above.
+        Kernel::Avx512 => unsafe { avx512::index(bytes, index) },
+        #[cfg(not(target_arch = "x86_64"))]
+        _ => None,
+    }
+}
+
+/// Whether each data field ends at its first separator, so that the index is right as it stands.
+#[cold]
+fn data_is_plain(bytes: &[u8], index: &FieldIndex) -> bool {
+    let (tags, begins, ends) = (index.tags(), index.begins(), index.ends());
+    let value = |i: usize| {
+        bytes
+            .get(begins[i] as usize..ends[i] as usize)
+            .unwrap_or_default()
+    };
+    (1..tags.len()).all(|i| {
+        index.data.data_tag(tags[i - 1]) != Some(tags[i])
+            || parse_u64(value(i - 1)) == Some(u64::from(ends[i] - begins[i]))
+    })
+}
+
+/// The scan of one block of 64 bytes, from the masks of its separators and of its `=`.
+struct Fields {
+    /// Bit 0: a tag is being read at the beginning of the next block.
+    in_tag: u64,
+}
+
+impl Fields {
+    /// Before the first block: the first byte begins a field.
+    const fn new() -> Self {
+        Self { in_tag: 1 }
+    }
+
+    /// The mask of those `=` that end a tag, the first one of each field; `None` if a field has
+    /// none.
+    ///
+    /// A carry is sent up from each field's first byte through all bytes that are neither `=` nor
+    /// separator, and comes to rest at the first that is.
+    #[inline(always)]
+    fn next(&mut self, separators: u64, equals: u64) -> Option<u64> {
+        let starts = separators << 1 | self.in_tag;
+        let others = !(separators | equals);
+        let (carried, overflow) = others.overflowing_add(starts & others);
+        let ends_of_tags = carried | starts;
+        self.in_tag = separators >> 63 | u64::from(overflow);
+        (ends_of_tags & separators == 0).then_some(ends_of_tags & equals)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::DataFields;
+    use proptest::prelude::*;
+
+    /// Indexes with each kernel and compares with the scalar one.
+    fn compare(bytes: &[u8], max_fields: usize) -> Result<(), TestCaseError> {
+        let data = || DataFields::standard().with(123_456_789, 5);
+        let mut oracle = FieldIndex::with(data(), Kernel::Scalar);
+        oracle.set_max_fields(max_fields);
+        let expected = oracle.index(bytes);
+        for kernel in Kernel::ALL {
+            let mut index = FieldIndex::with(data(), kernel);
+            index.set_max_fields(max_fields);
+            prop_assert_eq!(index.index(bytes), expected, "{:?}", kernel);
+            prop_assert_eq!(index.tags(), oracle.tags(), "{:?}", kernel);
+            prop_assert_eq!(index.begins(), oracle.begins(), "{:?}", kernel);
+            prop_assert_eq!(index.ends(), oracle.ends(), "{:?}", kernel);
+        }
+        Ok(())
+    }
+
+    fn wire(text: &str) -> Vec<u8> {
+        text.bytes()
+            .map(|byte| if byte == b'|' { 1 } else { byte })
+            .collect()
+    }
+
+    /// Tags of all lengths and kinds.
+    fn tag() -> impl Strategy<Value = String> {
+        prop_oneof![
+            8 => "[1-9][0-9]{0,3}",
+            2 => "[0-9]{0,12}",
+            1 => "[0-9a-z:/ -]{0,6}",
+            1 => Just("123456789".to_owned()),
+        ]
+    }
+
+    fn plain_field() -> impl Strategy<Value = String> {
+        (tag(), "[A-Z0-9.=]{0,20}").prop_map(|(tag, value)| format!("{tag}={value}|"))
+    }
+
+    fn data_field() -> impl Strategy<Value = String> {
+        ("[A-Z|=]{0,70}", 0..20_usize).prop_map(|(value, off)| {
+            let len = if off == 0 {
+                value.len() + 1
+            } else {
+                value.len()
+            };
+            format!("95={len}|96={value}|")
+        })
+    }
+
+    fn message() -> impl Strategy<Value = String> {
+        let field = prop_oneof![30 => plain_field(), 1 => data_field(), 1 => "[|=x]{1,3}"];
+        proptest::collection::vec(field, 0..60).prop_map(|fields| fields.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn all_kernels_as_the_scalar_one_on_messages(text in message(), cut in 0..10_usize) {
+            let bytes = wire(&text);
+            compare(&bytes, 1000)?;
+            compare(&bytes[..bytes.len().saturating_sub(cut)], 30)?;
+        }
+
+        #[test]
+        fn all_kernels_as_the_scalar_one_on_good_messages(
+            fields in proptest::collection::vec(plain_field(), 0..120),
+        ) {
+            compare(&wire(&fields.concat()), 1000)?;
+        }
+
+        #[test]
+        fn all_kernels_as_the_scalar_one_on_noise(text in "[0-9=|]{0,300}") {
+            compare(&wire(&text), 1000)?;
+        }
+
+        #[test]
+        fn all_kernels_as_the_scalar_one_on_any_bytes(bytes: Vec<u8>) {
+            compare(&bytes, 1000)?;
+        }
+    }
+
+    #[test]
+    fn many_short_fields_grow_the_arrays() {
+        for fields in [255, 256, 257, 1000, 5000] {
+            compare(&wire("1=|").repeat(fields), 10_000).unwrap();
+            compare(&wire("=|").repeat(fields), 10_000).unwrap();
+            compare(&wire("12345=x|").repeat(fields), fields).unwrap();
+            compare(&wire("12345=x|").repeat(fields), fields - 1).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_tag_over_the_border_of_two_blocks() {
+        for front in 0..130 {
+            for tag in [
+                "5",
+                "55",
+                "1128",
+                "20001",
+                "12345678",
+                "123456789",
+                "1234567890",
+            ] {
+                let text = format!("1={}|{tag}=value|10=000|", "x".repeat(front));
+                compare(&wire(&text), 100).unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn every_kernel_has_its_name() {
+        for kernel in Kernel::ALL {
+            assert_eq!(Kernel::from_name(kernel.name()), Some(kernel));
+        }
+        assert_eq!(Kernel::from_name("neon"), None);
+        assert!(Kernel::best().is_available());
     }
 }

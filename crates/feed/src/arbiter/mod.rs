@@ -1,0 +1,560 @@
+//! Arbitration: two lines that carry the same feed, each with losses, become one stream in order.
+//!
+//! [`Arbiter::receive`] says at once what becomes of a unit; one that is in turn is not copied.
+//! After each `receive` and each `handle_timeout` the caller takes [`Arbiter::poll_event`] until
+//! it gives `None`: units whose turn came with it, gaps, resets. [`Arbiter::poll_timeout`] says
+//! when to call [`Arbiter::handle_timeout`].
+//!
+//! Sequence numbers are 32 bits wide and wrap. Inside, they are extended to 64 bits: the upper
+//! half rises with each wrap and each reset, so that "before" is always "lower".
+//!
+//! A unit is compared with its own line first: a line that runs seconds behind the other gives
+//! duplicates, while a line that falls behind *itself* (by more than 1,024), or jumps ahead by more
+//! than `max_jump`, is a suspect. A second suspect that agrees with the first makes it a gap, if it
+//! leads ahead by less than 2^24, or else a reset.
+
+mod types;
+
+pub use types::{ArbiterConfig, ArbiterStats, Delivery, Event, Gap, Refusal, Start, Unit, Verdict};
+
+use crate::hold::{Held, HoldBack};
+use crate::line::{Line, LineStats, REORDER, Track};
+use crate::missing::Missing;
+use std::collections::VecDeque;
+
+/// The most sequence numbers in one unit.
+const MAX_COUNT: u32 = 65_536;
+/// A confirmed jump ahead of less than this is a gap, not a reset.
+const MAX_GAP: u32 = 1 << 24;
+/// Resets that may wait for units before them.
+const MAX_PENDING: usize = 4;
+/// Arrivals remembered to measure lateness.
+const ARRIVALS: usize = 4096;
+/// The upper half of the first extended number; room below for units before the first.
+const FIRST_EPOCH: u64 = 2 << 32;
+
+/// Makes one stream in order of up to [`Line::MAX`] lines. See the module's text.
+///
+/// It allocates when it is made; later only if a unit is longer than `unit_bytes` and than any
+/// before it in its slot.
+#[derive(Debug)]
+pub struct Arbiter {
+    config: ArbiterConfig,
+    hold: HoldBack,
+    /// The unit whose bytes the last event lent out.
+    lent: Option<Held>,
+    missing: Missing,
+    tracks: [Track; Line::MAX],
+    lines: [LineStats; Line::MAX],
+    stats: ArbiterStats,
+    arrivals: Vec<Arrival>,
+    suspect: Option<Suspect>,
+    suspect_bytes: Vec<u8>,
+    started: bool,
+    /// Until when the first units of a run wait for lower ones.
+    begin_deadline: u64,
+    /// The next sequence number to deliver, extended; 0 before anything is known.
+    next: u64,
+    /// Where the newest run of sequence numbers begins.
+    epoch_start: u64,
+    /// Where the run before it ended.
+    old_end: u64,
+    /// Begins of runs whose turn has not come.
+    pending: VecDeque<u64>,
+    /// Holes that end at or below this are declared at once.
+    flush_below: u64,
+    /// Holes that end at or below this have been given as [`Event::Recover`].
+    asked_below: u64,
+    hole: Option<Hole>,
+    /// When the newest run last brought something new.
+    progress: u64,
+    now: u64,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Arrival {
+    start: u64,
+    at: u64,
+    line: usize,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Suspect {
+    sequence: u32,
+    count: u32,
+    line: Line,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Hole {
+    at: u64,
+    since: u64,
+}
+
+impl Arbiter {
+    /// An arbiter that has seen nothing.
+    pub fn new(config: ArbiterConfig) -> Self {
+        let hold_back = config.hold_back.max(1);
+        let first = match config.start {
+            Start::At(sequence) => FIRST_EPOCH | u64::from(sequence),
+            Start::First { .. } => 0,
+        };
+        Self {
+            config: ArbiterConfig {
+                hold_back,
+                ..config
+            },
+            // One over the limit, one that confirms a suspect, one lent out.
+            hold: HoldBack::new(hold_back + 3, config.unit_bytes),
+            lent: None,
+            missing: Missing::new(config.missing_ranges),
+            tracks: Default::default(),
+            lines: Default::default(),
+            stats: ArbiterStats::default(),
+            arrivals: vec![Arrival::default(); ARRIVALS],
+            suspect: None,
+            suspect_bytes: Vec::with_capacity(config.unit_bytes),
+            started: first != 0,
+            begin_deadline: 0,
+            next: first,
+            epoch_start: first,
+            old_end: 0,
+            pending: VecDeque::with_capacity(MAX_PENDING),
+            flush_below: 0,
+            asked_below: 0,
+            hole: None,
+            progress: 0,
+            now: 0,
+        }
+    }
+
+    /// Takes a unit from `line` at `now` (ns, not going back) and says what becomes of it.
+    pub fn receive(&mut self, now: u64, line: Line, unit: Unit<'_>) -> Verdict {
+        self.now = self.now.max(now);
+        self.lines[line.index()].received += 1;
+        if unit.count == 0 || unit.count > MAX_COUNT {
+            return self.refuse(line, Refusal::Count);
+        }
+        if unit.bytes.len() > self.config.max_unit_bytes {
+            return self.refuse(line, Refusal::TooLong);
+        }
+        if self.hold.len() > self.config.hold_back {
+            return self.refuse(line, Refusal::Full);
+        }
+        if self.next == 0 {
+            self.begin(unit.sequence);
+        }
+        let Some(start) = self.place(line, unit.sequence) else {
+            return self.suspect(line, unit, false);
+        };
+        if self.is_stale(start) {
+            let silent = self.now - self.progress;
+            return if silent < self.config.stale_timeout {
+                self.refuse(line, Refusal::Stale)
+            } else {
+                self.suspect(line, unit, true)
+            };
+        }
+        self.arbitrate(line, (start, start + u64::from(unit.count)), unit.bytes)
+    }
+
+    /// Says that it is `now`: holes that are too old will be declared by the next
+    /// [`poll_event`](Self::poll_event).
+    pub fn handle_timeout(&mut self, now: u64) {
+        self.now = self.now.max(now);
+    }
+
+    /// When to call [`handle_timeout`](Self::handle_timeout), ns; valid once
+    /// [`poll_event`](Self::poll_event) has given `None`.
+    pub fn poll_timeout(&self) -> Option<u64> {
+        let front = self.hold.front()?;
+        if !self.started || self.pending.front().is_some_and(|b| *b <= front.start) {
+            return Some(self.begin_deadline);
+        }
+        let declared = self.hole?.since.saturating_add(self.config.gap_timeout);
+        if self.config.recovery_timeout > 0 && front.start <= self.asked_below {
+            return Some(declared.saturating_add(self.config.recovery_timeout));
+        }
+        Some(declared)
+    }
+
+    /// The next event; `None` if nothing more can be said before something is received or the
+    /// time-out passes.
+    pub fn poll_event(&mut self) -> Option<Event<'_>> {
+        if let Some(held) = self.lent.take() {
+            self.hold.release(&held);
+        }
+        if !self.started && !self.may_begin() {
+            return None;
+        }
+        self.started = true;
+        loop {
+            let Some(front) = self.hold.front().copied() else {
+                return self.drained();
+            };
+            if let Some(&begin) = self.pending.front()
+                && begin <= front.start
+            {
+                return self.may_begin().then(|| self.turn_epoch(begin));
+            }
+            if front.start > self.next {
+                return self.hole_before(front.start);
+            }
+            self.hold.pop();
+            if front.end <= self.next {
+                self.lines[front.line.index()].duplicate += 1;
+                self.hold.release(&front);
+                continue;
+            }
+            return Some(self.lend(front));
+        }
+    }
+
+    /// The end of the stream: whatever waits comes out with the next
+    /// [`poll_event`](Self::poll_event) calls, holes as gaps.
+    pub fn flush(&mut self) {
+        self.flush_below = u64::MAX;
+        if let Some(suspect) = self.suspect.take() {
+            self.lines[suspect.line.index()].refused += 1;
+        }
+    }
+
+    /// The feed itself said that the next sequence number is `next` (a SequenceReset message, a
+    /// new trading day). What waits comes out first. Units of the old numbering that still come
+    /// are taken for new ones: call it when both lines have passed the reset.
+    pub fn reset(&mut self, next: u32) {
+        let begin = self.new_epoch(next);
+        self.flush_below = begin;
+        self.suspect = None;
+        for track in &mut self.tracks {
+            track.restart();
+        }
+        if self.next == 0 {
+            self.started = true;
+            self.next = begin;
+            self.pending.clear();
+        }
+    }
+
+    /// A snapshot holds everything before `next`: nothing below is missing any more, and the
+    /// stream goes on at `next` if it was not further already.
+    pub fn resume(&mut self, next: u32) {
+        if self.next == 0 {
+            self.begin(next);
+        }
+        let at = extend(self.next, next);
+        self.missing.take(0..at);
+        if !self.started {
+            self.started = true;
+            self.next = at;
+        }
+        self.next = self.next.max(at);
+    }
+
+    /// The sequence number that is next in turn; `None` before the first unit.
+    pub fn expected(&self) -> Option<u32> {
+        (self.next != 0).then_some(self.next as u32)
+    }
+
+    /// What was declared missing and has not come since.
+    pub fn missing(&self) -> &Missing {
+        &self.missing
+    }
+
+    /// What a line did so far.
+    pub fn line(&self, line: Line) -> &LineStats {
+        &self.lines[line.index()]
+    }
+
+    /// Sums over all lines.
+    pub fn stats(&self) -> ArbiterStats {
+        self.stats
+    }
+
+    /// Units that wait now.
+    pub fn held(&self) -> usize {
+        self.hold.len()
+    }
+
+    fn begin(&mut self, sequence: u32) {
+        self.next = FIRST_EPOCH | u64::from(sequence);
+        self.epoch_start = self.next;
+        self.started = self.begin_wait() == 0;
+        self.begin_deadline = self.now.saturating_add(self.begin_wait());
+    }
+
+    fn begin_wait(&self) -> u64 {
+        match self.config.start {
+            Start::First { wait } => wait,
+            Start::At(_) => 0,
+        }
+    }
+
+    /// Whether a run's first units have waited long enough for lower ones.
+    fn may_begin(&self) -> bool {
+        let full = self.hold.len() > self.config.hold_back;
+        let superseded = self.pending.len() > 1;
+        self.now >= self.begin_deadline || full || superseded || self.flush_below == u64::MAX
+    }
+
+    /// The extended number of `sequence` from `line`; `None` if it is far from all that is known.
+    fn place(&self, line: Line, sequence: u32) -> Option<u64> {
+        let ahead = self.config.max_jump;
+        let own = self.tracks[line.index()].highest();
+        if let Some(start) = own.and_then(|own| near(own, sequence, REORDER, ahead)) {
+            return Some(start);
+        }
+        // A line that is new in this run may stand anywhere in it.
+        let joins = own.is_none_or(|own| own < self.epoch_start);
+        let heads = self.tracks.iter().filter_map(Track::highest);
+        let known = self.pending.back().copied().into_iter().chain(heads);
+        known.chain([self.next]).find_map(|reference| {
+            let since_begin = reference.saturating_sub(self.epoch_start);
+            let back = if joins { since_begin } else { 0 };
+            near(reference, sequence, back.max(REORDER), ahead)
+        })
+    }
+
+    /// Numbered as before the last reset, beyond what was delivered then.
+    fn is_stale(&self, start: u64) -> bool {
+        let dead = self.old_end..self.epoch_start;
+        self.old_end != 0 && self.pending.is_empty() && dead.contains(&start)
+    }
+
+    fn arbitrate(&mut self, line: Line, (start, end): (u64, u64), bytes: &[u8]) -> Verdict {
+        let track = &mut self.tracks[line.index()];
+        if track.highest().is_some_and(|h| h < self.epoch_start) && start >= self.epoch_start {
+            track.restart();
+        }
+        track.record(start, end, &mut self.lines[line.index()].lost);
+        if !self.started && self.pending.is_empty() {
+            self.next = self.next.min(start);
+            self.epoch_start = self.next;
+        } else if let Some(begin) = self.pending.back_mut()
+            && (*begin).saturating_sub(start) <= REORDER
+        {
+            *begin = start.min(*begin);
+            self.epoch_start = *begin;
+        } else if end <= self.next {
+            return self.behind(line, start, end);
+        } else if start <= self.next {
+            let skip = (self.next - start) as u32;
+            self.next = end;
+            self.note_arrival(line, start);
+            self.lines[line.index()].first += 1;
+            return Verdict::Deliver { skip };
+        }
+        if self.hold.covers(start, end) {
+            return self.duplicate(line, start);
+        }
+        if !self.hold.insert((start, end), self.now, line, bytes) {
+            return self.refuse(line, Refusal::Full);
+        }
+        self.note_arrival(line, start);
+        self.stats.held_max = self.stats.held_max.max(self.hold.len());
+        Verdict::Held
+    }
+
+    /// A unit of which nothing is new to the stream.
+    fn behind(&mut self, line: Line, start: u64, end: u64) -> Verdict {
+        let filled = self.missing.take(start..end);
+        if filled == 0 {
+            return self.duplicate(line, start);
+        }
+        self.lines[line.index()].late += 1;
+        Verdict::Late {
+            filled: filled as u32,
+        }
+    }
+
+    fn duplicate(&mut self, line: Line, start: u64) -> Verdict {
+        let stats = &mut self.lines[line.index()];
+        stats.duplicate += 1;
+        let arrival = self.arrivals[start as usize % ARRIVALS];
+        if arrival.start == start && arrival.line != line.index() {
+            stats.lateness.record(self.now.saturating_sub(arrival.at));
+        }
+        Verdict::Duplicate
+    }
+
+    fn note_arrival(&mut self, line: Line, start: u64) {
+        if start >= self.epoch_start {
+            self.progress = self.now;
+        }
+        self.arrivals[start as usize % ARRIVALS] = Arrival {
+            start,
+            at: self.now,
+            line: line.index(),
+        };
+    }
+
+    fn refuse(&mut self, line: Line, why: Refusal) -> Verdict {
+        self.lines[line.index()].refused += 1;
+        Verdict::Refused(why)
+    }
+
+    /// A unit far from everything (or `stale`, and nothing else is heard): believed if the last
+    /// such unit agrees with it.
+    fn suspect(&mut self, line: Line, unit: Unit<'_>, stale: bool) -> Verdict {
+        if let Some(other) = self.suspect
+            && let distance = unit.sequence.wrapping_sub(other.sequence) as i32
+            && u64::from(distance.unsigned_abs()) <= REORDER
+        {
+            if distance == 0 && line == other.line {
+                self.lines[line.index()].duplicate += 1;
+                return Verdict::Duplicate;
+            }
+            if self.pending.len() < MAX_PENDING {
+                return self.believe(other, line, unit, stale);
+            }
+        }
+        if let Some(dropped) = self.suspect.replace(Suspect {
+            sequence: unit.sequence,
+            count: unit.count,
+            line,
+        }) {
+            self.lines[dropped.line.index()].refused += 1;
+        }
+        self.suspect_bytes.clear();
+        self.suspect_bytes.extend_from_slice(unit.bytes);
+        Verdict::Suspect
+    }
+
+    /// Two units agree that the sequence goes on elsewhere.
+    fn believe(&mut self, other: Suspect, line: Line, unit: Unit<'_>, stale: bool) -> Verdict {
+        self.suspect = None;
+        let earlier = (unit.sequence.wrapping_sub(other.sequence) as i32) < 0;
+        let first = if earlier {
+            unit.sequence
+        } else {
+            other.sequence
+        };
+        let head = self.head();
+        let ahead = first.wrapping_sub(head as u32);
+        let begin = if ahead < MAX_GAP && !stale {
+            head + u64::from(ahead)
+        } else {
+            self.new_epoch(first)
+        };
+        let span = |sequence: u32, count: u32| {
+            let start = begin + u64::from(sequence.wrapping_sub(first));
+            (start, start + u64::from(count))
+        };
+        let bytes = std::mem::take(&mut self.suspect_bytes);
+        let at = span(other.sequence, other.count);
+        self.arbitrate(other.line, at, &bytes);
+        self.suspect_bytes = bytes;
+        self.arbitrate(line, span(unit.sequence, unit.count), unit.bytes)
+    }
+
+    /// The extended number above all that is known.
+    fn head(&self) -> u64 {
+        let held = self.hold.end().unwrap_or(0);
+        let begun = self.pending.back().copied().unwrap_or(0);
+        self.next.max(held).max(begun)
+    }
+
+    /// Opens a run of sequence numbers above all that is known; its turn comes when what waits
+    /// of the run before is out.
+    fn new_epoch(&mut self, sequence: u32) -> u64 {
+        let upper = ((self.head() >> 32) + 2) << 32;
+        self.epoch_start = upper | u64::from(sequence);
+        self.progress = self.now;
+        self.begin_deadline = self.now.saturating_add(self.begin_wait());
+        if self.pending.len() >= MAX_PENDING {
+            self.pending.pop_back();
+        }
+        self.pending.push_back(self.epoch_start);
+        self.epoch_start
+    }
+
+    fn turn_epoch(&mut self, begin: u64) -> Event<'_> {
+        self.pending.pop_front();
+        self.stats.resets += 1;
+        self.old_end = self.next;
+        self.next = begin;
+        Event::Reset {
+            expected: self.old_end as u32,
+            next: begin as u32,
+        }
+    }
+
+    /// Nothing waits any more.
+    fn drained(&mut self) -> Option<Event<'_>> {
+        if let Some(&begin) = self.pending.front() {
+            return Some(self.turn_epoch(begin));
+        }
+        self.flush_below = 0;
+        self.hole = None;
+        None
+    }
+
+    /// The first unit that waits starts at `to`, after what is next: is it time to give up?
+    fn hole_before(&mut self, to: u64) -> Option<Event<'_>> {
+        let since = match self.hole {
+            Some(hole) if hole.at == self.next => hole.since,
+            _ => self.hold.oldest().unwrap_or(self.now),
+        };
+        self.hole = Some(Hole {
+            at: self.next,
+            since,
+        });
+        let gap = Gap {
+            first: self.next as u32,
+            count: (to - self.next) as u32,
+        };
+        let full = self.hold.len() > self.config.hold_back;
+        if !full && to > self.flush_below {
+            let open = self.now.saturating_sub(since);
+            let recovery = self.config.recovery_timeout;
+            if open < self.config.gap_timeout {
+                return None;
+            }
+            if recovery > 0 && to > self.asked_below {
+                self.asked_below = to;
+                return Some(Event::Recover(gap));
+            }
+            if open < self.config.gap_timeout.saturating_add(recovery) {
+                return None;
+            }
+        }
+        self.missing.push(self.next..to);
+        self.stats.gaps += 1;
+        self.stats.missing += to - self.next;
+        self.next = to;
+        Some(Event::Gap(gap))
+    }
+
+    /// Gives out a unit that was popped.
+    fn lend(&mut self, held: Held) -> Event<'_> {
+        let skip = (self.next - held.start) as u32;
+        self.next = held.end;
+        self.lines[held.line.index()].first += 1;
+        let held = self.lent.insert(held);
+        Event::Unit(Delivery {
+            line: held.line,
+            sequence: held.start as u32,
+            count: (held.end - held.start) as u32,
+            skip,
+            received: held.received,
+            bytes: self.hold.bytes(held),
+        })
+    }
+}
+
+/// The number nearest to `reference` whose low half is `sequence`.
+fn extend(reference: u64, sequence: u32) -> u64 {
+    let distance = sequence.wrapping_sub(reference as u32) as i32;
+    reference.saturating_add_signed(i64::from(distance))
+}
+
+/// [`extend`], if the result lies from `back` behind to `ahead` ahead of `reference`.
+fn near(reference: u64, sequence: u32, back: u64, ahead: u32) -> Option<u64> {
+    let found = extend(reference, sequence);
+    let ok = if found < reference {
+        reference - found <= back
+    } else {
+        found - reference <= u64::from(ahead)
+    };
+    ok.then_some(found)
+}

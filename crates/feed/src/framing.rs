@@ -1,0 +1,531 @@
+//! Framing: the length header in front of each packet of a file or stream.
+//!
+//! [`Header::split`] looks at bytes that the caller holds (a mapped file, a datagram);
+//! [`Deframer`] collects a stream that arrives in pieces.
+
+use std::fmt;
+use std::ops::Range;
+use std::str::FromStr;
+
+/// The length header in front of each packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Header {
+    /// No header: the bytes are one continuous run of messages.
+    None,
+    /// One byte.
+    U8,
+    /// Two bytes, least significant first.
+    U16Le,
+    /// Two bytes, most significant first.
+    U16Be,
+    /// Four bytes, least significant first: what QuickFAST's generators write.
+    #[default]
+    U32Le,
+    /// Four bytes, most significant first.
+    U32Be,
+    /// A FAST uInt32 (stop bit): the block size of FAST 1.1, section 8.
+    Fast,
+}
+
+impl Header {
+    /// Every header, in the order of the documentation.
+    pub const ALL: [Self; 7] = [
+        Self::None,
+        Self::U8,
+        Self::U16Le,
+        Self::U16Be,
+        Self::U32Le,
+        Self::U32Be,
+        Self::Fast,
+    ];
+
+    /// The name on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::U8 => "u8",
+            Self::U16Le => "u16le",
+            Self::U16Be => "u16be",
+            Self::U32Le => "u32le",
+            Self::U32Be => "u32be",
+            Self::Fast => "fast",
+        }
+    }
+
+    /// The longest body that the header can announce, bytes.
+    pub const fn max_body(self) -> usize {
+        match self {
+            Self::U8 => u8::MAX as usize,
+            Self::U16Le | Self::U16Be => u16::MAX as usize,
+            Self::None | Self::U32Le | Self::U32Be | Self::Fast => u32::MAX as usize,
+        }
+    }
+
+    /// Finds the first packet in `bytes`, whose body may have `limit` bytes at most.
+    ///
+    /// Without a header all bytes are the packet. A fixed-size header may announce an empty
+    /// packet; a FAST block size of 0 is error D12.
+    ///
+    /// # Errors
+    /// The header is malformed or announces more than `limit`.
+    pub fn split(self, bytes: &[u8], limit: usize) -> Result<Split, FrameErrorKind> {
+        let Some((header, body)) = self.read(bytes)? else {
+            return Ok(Split::Partial {
+                need: self.shortest().max(bytes.len() + 1),
+            });
+        };
+        if body > limit && self != Self::None {
+            return Err(FrameErrorKind::TooLong { len: body, limit });
+        }
+        let end = header + body;
+        if end > bytes.len() {
+            return Ok(Split::Partial { need: end });
+        }
+        Ok(Split::Packet(header..end))
+    }
+
+    /// Appends the header of a body of `len` bytes.
+    ///
+    /// # Errors
+    /// The header cannot express `len`.
+    pub fn write(self, len: usize, out: &mut Vec<u8>) -> Result<(), FrameErrorKind> {
+        let limit = self.max_body();
+        if len > limit {
+            return Err(FrameErrorKind::TooLong { len, limit });
+        }
+        let wide = u32::try_from(len).unwrap_or(u32::MAX);
+        let [.., high, low] = wide.to_be_bytes();
+        match self {
+            Self::None => {}
+            Self::U8 => out.push(low),
+            Self::U16Le => out.extend_from_slice(&[low, high]),
+            Self::U16Be => out.extend_from_slice(&[high, low]),
+            Self::U32Le => out.extend_from_slice(&wide.to_le_bytes()),
+            Self::U32Be => out.extend_from_slice(&wide.to_be_bytes()),
+            Self::Fast => write_stop_bit(wide, out),
+        }
+        Ok(())
+    }
+
+    /// Bytes of the shortest header.
+    const fn shortest(self) -> usize {
+        match self {
+            Self::None => 0,
+            Self::U8 | Self::Fast => 1,
+            Self::U16Le | Self::U16Be => 2,
+            Self::U32Le | Self::U32Be => 4,
+        }
+    }
+
+    /// Length of the header and of the body it announces; `None` if more bytes are needed.
+    fn read(self, bytes: &[u8]) -> Result<Option<(usize, usize)>, FrameErrorKind> {
+        let two = bytes.first_chunk::<2>();
+        let four = bytes.first_chunk::<4>();
+        let body = match self {
+            Self::None => return Ok(Some((0, bytes.len()))),
+            Self::Fast => return read_stop_bit(bytes),
+            Self::U8 => bytes.first().map(|b| u32::from(*b)),
+            Self::U16Le => two.map(|b| u32::from(u16::from_le_bytes(*b))),
+            Self::U16Be => two.map(|b| u32::from(u16::from_be_bytes(*b))),
+            Self::U32Le => four.map(|b| u32::from_le_bytes(*b)),
+            Self::U32Be => four.map(|b| u32::from_be_bytes(*b)),
+        };
+        Ok(body.map(|body| (self.shortest(), body as usize)))
+    }
+}
+
+impl FromStr for Header {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|h| h.name() == text);
+        found.ok_or_else(|| {
+            format!("unknown header `{text}`: none, u8, u16le, u16be, u32le, u32be or fast")
+        })
+    }
+}
+
+impl fmt::Display for Header {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A FAST uInt32 in front of `bytes`: its length and value.
+fn read_stop_bit(bytes: &[u8]) -> Result<Option<(usize, usize)>, FrameErrorKind> {
+    let mut value = 0u64;
+    for (i, byte) in bytes.iter().enumerate().take(5) {
+        value = value << 7 | u64::from(byte & 0x7f);
+        if byte & 0x80 != 0 {
+            let body = u32::try_from(value).map_err(|_| FrameErrorKind::Overflow)?;
+            if body == 0 {
+                return Err(FrameErrorKind::ZeroBlock);
+            }
+            return Ok(Some((i + 1, body as usize)));
+        }
+    }
+    if bytes.len() >= 5 {
+        return Err(FrameErrorKind::Overflow);
+    }
+    Ok(None)
+}
+
+fn write_stop_bit(value: u32, out: &mut Vec<u8>) {
+    let groups = (32 - value.leading_zeros()).div_ceil(7).max(1);
+    for group in (0..groups).rev() {
+        let stop = if group == 0 { 0x80 } else { 0 };
+        out.push((value >> (7 * group)) as u8 & 0x7f | stop);
+    }
+}
+
+/// What [`Header::split`] saw.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Split {
+    /// A whole packet: its body stands at this range, the next packet starts at its end.
+    Packet(Range<usize>),
+    /// The packet is not complete before `need` bytes (from the header's first) are there; more
+    /// may be needed then, if the header itself is cut.
+    Partial {
+        /// Bytes needed before it is worth to look again.
+        need: usize,
+    },
+}
+
+/// One packet out of a [`Deframer`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Packet<'a> {
+    /// Offset of the body's first byte in the stream.
+    pub offset: u64,
+    /// The body, without its header.
+    pub bytes: &'a [u8],
+}
+
+/// Cuts packets out of a stream that arrives in pieces, in a buffer that is allocated once.
+///
+/// Fill [`space`](Self::space), say how much with [`filled`](Self::filled), take packets with
+/// [`next_packet`](Self::next_packet) until there is none, and so on; at the end of the stream
+/// [`finish`](Self::finish) says whether the last packet was cut.
+///
+/// ```
+/// use fanfare_feed::{Deframer, Header};
+///
+/// let mut deframer = Deframer::new(Header::U16Be, 1_500);
+/// deframer.space()[..5].copy_from_slice(b"\0\x02ab\0");
+/// deframer.filled(5);
+/// let packet = deframer.next_packet()?.map(|p| (p.offset, p.bytes.to_vec()));
+/// assert_eq!(packet, Some((2, b"ab".to_vec())));
+/// assert_eq!(deframer.next_packet()?, None);
+/// assert!(deframer.finish().is_err(), "half a header is left");
+/// # Ok::<(), fanfare_feed::FrameError>(())
+/// ```
+#[derive(Debug)]
+pub struct Deframer {
+    header: Header,
+    limit: usize,
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+    /// Stream offset of `buffer[0]`.
+    base: u64,
+}
+
+impl Deframer {
+    /// A deframer for packets of `limit` bytes at most.
+    pub fn new(header: Header, limit: usize) -> Self {
+        let limit = limit.clamp(1, header.max_body());
+        Self {
+            header,
+            limit,
+            // One packet and its header always fit; more means fewer moves of a cut packet.
+            buffer: vec![0; (limit + 5).max(64 * 1024)],
+            start: 0,
+            end: 0,
+            base: 0,
+        }
+    }
+
+    /// Free room for the stream's next bytes; empty only if packets wait to be taken.
+    pub fn space(&mut self) -> &mut [u8] {
+        if self.start > 0 {
+            self.buffer.copy_within(self.start..self.end, 0);
+            self.base += self.start as u64;
+            self.end -= self.start;
+            self.start = 0;
+        }
+        self.buffer.get_mut(self.end..).unwrap_or_default()
+    }
+
+    /// Says that the first `n` bytes of [`space`](Self::space) hold data now.
+    pub fn filled(&mut self, n: usize) {
+        self.end = (self.end + n).min(self.buffer.len());
+    }
+
+    /// The next whole packet; `None` if more bytes are needed. Without a header it is all bytes
+    /// that are there, wherever they end.
+    ///
+    /// # Errors
+    /// A header that is malformed or announces more than the limit; the stream is of no use from
+    /// there on, and each further call says so again.
+    pub fn next_packet(&mut self) -> Result<Option<Packet<'_>>, FrameError> {
+        let offset = self.base + self.start as u64;
+        let bytes = self.buffer.get(self.start..self.end).unwrap_or_default();
+        if bytes.is_empty() {
+            return Ok(None);
+        }
+        let split = self.header.split(bytes, self.limit);
+        match split.map_err(|kind| FrameError { offset, kind })? {
+            Split::Partial { .. } => Ok(None),
+            Split::Packet(body) => {
+                self.start += body.end;
+                Ok(Some(Packet {
+                    offset: offset + body.start as u64,
+                    bytes: bytes.get(body).unwrap_or_default(),
+                }))
+            }
+        }
+    }
+
+    /// The end of the stream.
+    ///
+    /// # Errors
+    /// The last packet is cut.
+    pub fn finish(&self) -> Result<(), FrameError> {
+        let rest = self.buffer.get(self.start..self.end).unwrap_or_default();
+        if rest.is_empty() {
+            return Ok(());
+        }
+        let offset = self.base + self.start as u64;
+        let split = self.header.split(rest, self.limit);
+        match split.map_err(|kind| FrameError { offset, kind })? {
+            Split::Packet(_) => Ok(()),
+            Split::Partial { need } => Err(FrameError {
+                offset,
+                kind: FrameErrorKind::Truncated {
+                    need,
+                    have: rest.len(),
+                },
+            }),
+        }
+    }
+}
+
+/// Bytes that are no framed packet, and where.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FrameError {
+    /// Offset of the packet's header in the stream.
+    pub offset: u64,
+    /// What is wrong with it.
+    pub kind: FrameErrorKind,
+}
+
+impl fmt::Display for FrameError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (packet at byte {})", self.kind, self.offset)
+    }
+}
+
+impl std::error::Error for FrameError {}
+
+/// What is wrong with a packet's header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FrameErrorKind {
+    /// The stream ends inside the packet.
+    Truncated {
+        /// Bytes from the header's first that the packet needs at least.
+        need: usize,
+        /// Bytes that are there.
+        have: usize,
+    },
+    /// A FAST block size of zero: dynamic error D12.
+    ZeroBlock,
+    /// A FAST block size that does not fit 32 bits: dynamic error D2.
+    Overflow,
+    /// More than the limit, or than the header can express.
+    TooLong {
+        /// Bytes announced.
+        len: usize,
+        /// Bytes allowed.
+        limit: usize,
+    },
+}
+
+impl FrameErrorKind {
+    /// The specification's code, where it has one.
+    pub const fn code(self) -> Option<&'static str> {
+        match self {
+            Self::ZeroBlock => Some("D12"),
+            Self::Overflow => Some("D2"),
+            Self::Truncated { .. } | Self::TooLong { .. } => None,
+        }
+    }
+}
+
+impl fmt::Display for FrameErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Truncated { need, have } => {
+                write!(f, "packet is cut: {have} of at least {need} bytes")
+            }
+            Self::ZeroBlock => f.write_str("block size is zero"),
+            Self::Overflow => f.write_str("block size does not fit 32 bits"),
+            Self::TooLong { len, limit } => {
+                write!(f, "packet of {len} bytes, the limit is {limit}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for FrameErrorKind {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn framed(header: Header, packets: &[Vec<u8>]) -> Vec<u8> {
+        let mut out = Vec::new();
+        for p in packets {
+            header.write(p.len(), &mut out).unwrap();
+            out.extend_from_slice(p);
+        }
+        out
+    }
+
+    #[test]
+    fn headers_are_written_as_named() {
+        let written = |h: Header, len| {
+            let mut out = Vec::new();
+            h.write(len, &mut out).map(|()| out)
+        };
+        assert_eq!(written(Header::U8, 255).unwrap(), [0xff]);
+        assert_eq!(written(Header::U16Le, 258).unwrap(), [2, 1]);
+        assert_eq!(written(Header::U16Be, 258).unwrap(), [1, 2]);
+        assert_eq!(written(Header::U32Le, 258).unwrap(), [2, 1, 0, 0]);
+        assert_eq!(written(Header::U32Be, 258).unwrap(), [0, 0, 1, 2]);
+        assert_eq!(written(Header::Fast, 1).unwrap(), [0x81]);
+        assert_eq!(written(Header::Fast, 942_755).unwrap(), [0x39, 0x45, 0xa3]);
+        assert_eq!(written(Header::None, 9).unwrap(), []);
+        assert!(written(Header::U8, 256).is_err());
+        assert!(written(Header::U16Be, 65_536).is_err());
+    }
+
+    #[test]
+    fn a_block_of_zero_bytes_is_d12_and_an_empty_packet_is_not() {
+        let zero = Header::Fast.split(&[0x80], 100);
+        assert_eq!(zero, Err(FrameErrorKind::ZeroBlock));
+        assert_eq!(zero.unwrap_err().code(), Some("D12"));
+        assert_eq!(
+            Header::U32Le.split(&[0; 4], 100),
+            Ok(Split::Packet(4..4)),
+            "a fixed-size header may announce nothing"
+        );
+    }
+
+    #[test]
+    fn a_block_size_over_32_bits_is_an_overflow() {
+        let overflow = Err(FrameErrorKind::Overflow);
+        assert_eq!(Header::Fast.split(&[0x10, 0, 0, 0, 0x80], 9), overflow);
+        assert_eq!(Header::Fast.split(&[0; 5], 9), overflow);
+        assert_eq!(
+            Header::Fast.split(&[0x0f, 0x7f, 0x7f, 0x7f, 0xff], 9),
+            Err(FrameErrorKind::TooLong {
+                len: u32::MAX as usize,
+                limit: 9
+            })
+        );
+    }
+
+    #[test]
+    fn the_limit_holds_before_the_body_is_there() {
+        let four_gigabytes = [0xff, 0xff, 0xff, 0xff];
+        assert_eq!(
+            Header::U32Le.split(&four_gigabytes, 1_500),
+            Err(FrameErrorKind::TooLong {
+                len: u32::MAX as usize,
+                limit: 1_500
+            })
+        );
+    }
+
+    #[test]
+    fn a_cut_last_packet_names_its_offset() {
+        let bytes = framed(Header::U32Le, &[vec![1; 3], vec![2; 10]]);
+        for cut in 8..bytes.len() {
+            let mut deframer = Deframer::new(Header::U32Le, 100);
+            deframer.space()[..cut].copy_from_slice(&bytes[..cut]);
+            deframer.filled(cut);
+            assert_eq!(deframer.next_packet().unwrap().unwrap().offset, 4);
+            assert_eq!(deframer.next_packet(), Ok(None));
+            let error = deframer.finish().unwrap_err();
+            assert_eq!(error.offset, 7);
+            let need = if cut < 11 { 4 } else { 14 };
+            let have = cut - 7;
+            assert_eq!(error.kind, FrameErrorKind::Truncated { need, have });
+        }
+    }
+
+    #[test]
+    fn names_parse() {
+        for header in Header::ALL {
+            assert_eq!(header.to_string().parse(), Ok(header));
+        }
+        assert!("u64".parse::<Header>().unwrap_err().contains("u64"));
+    }
+
+    /// The oracle: the whole stream at once, packet by packet.
+    fn cut_whole(header: Header, mut bytes: &[u8]) -> Vec<Vec<u8>> {
+        let mut found = Vec::new();
+        while !bytes.is_empty() {
+            match header.split(bytes, 1_000) {
+                Ok(Split::Packet(r)) => {
+                    found.push(bytes[r.clone()].to_vec());
+                    bytes = &bytes[r.end..];
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        found
+    }
+
+    proptest! {
+        #[test]
+        fn any_cutting_of_the_stream_gives_the_same_packets(
+            packets in prop::collection::vec(prop::collection::vec(any::<u8>(), 1..200), 0..40),
+            which in 1usize..7,
+            pieces in prop::collection::vec(1usize..300, 1..50),
+        ) {
+            let header = Header::ALL[which];
+            let bytes = framed(header, &packets);
+            prop_assert_eq!(&cut_whole(header, &bytes), &packets);
+            let mut deframer = Deframer::new(header, 1_000);
+            let (mut at, mut piece, mut found) = (0, pieces.iter().cycle(), Vec::new());
+            while at < bytes.len() {
+                let n = (*piece.next().unwrap()).min(bytes.len() - at);
+                deframer.space()[..n].copy_from_slice(&bytes[at..at + n]);
+                deframer.filled(n);
+                at += n;
+                while let Some(p) = deframer.next_packet().unwrap() {
+                    prop_assert_eq!(&bytes[p.offset as usize..][..p.bytes.len()], p.bytes);
+                    found.push(p.bytes.to_vec());
+                }
+            }
+            prop_assert_eq!(deframer.finish(), Ok(()));
+            prop_assert_eq!(found, packets);
+        }
+
+        #[test]
+        fn garbage_never_panics_and_never_grows(
+            bytes in prop::collection::vec(any::<u8>(), 0..500), which in 0usize..7,
+        ) {
+            let mut deframer = Deframer::new(Header::ALL[which], 300);
+            let capacity = deframer.buffer.capacity();
+            deframer.space()[..bytes.len()].copy_from_slice(&bytes);
+            deframer.filled(bytes.len());
+            while let Ok(Some(p)) = deframer.next_packet() {
+                prop_assert!(p.bytes.len() <= 300.max(bytes.len()));
+            }
+            let _ = deframer.finish();
+            prop_assert_eq!(deframer.buffer.capacity(), capacity);
+        }
+    }
+}

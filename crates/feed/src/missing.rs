@@ -1,0 +1,140 @@
+//! The ranges of sequence numbers that were declared missing and have not come since: what a
+//! recovery client asks for.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+/// Disjoint ranges in rising order, bounded: if there are more than the limit, the oldest are
+/// forgotten (and counted), since recovery of old data is the least useful.
+#[derive(Debug, Clone)]
+pub struct Missing {
+    ranges: VecDeque<Range<u64>>,
+    limit: usize,
+    forgotten: u64,
+}
+
+impl Missing {
+    pub(crate) fn new(limit: usize) -> Self {
+        let limit = limit.max(1);
+        Self {
+            ranges: VecDeque::with_capacity(limit + 1),
+            limit,
+            forgotten: 0,
+        }
+    }
+
+    /// The missing ranges, oldest first, in extended numbers: the low 32 bits are the sequence
+    /// number, the bits above rise with each wrap and each reset.
+    pub fn ranges(&self) -> impl Iterator<Item = Range<u64>> + '_ {
+        self.ranges.iter().cloned()
+    }
+
+    /// Whether nothing is missing.
+    pub fn is_empty(&self) -> bool {
+        self.ranges.is_empty()
+    }
+
+    /// How many sequence numbers are missing.
+    pub fn count(&self) -> u64 {
+        self.ranges.iter().map(|r| r.end - r.start).sum()
+    }
+
+    /// Sequence numbers that were forgotten because there were too many ranges.
+    pub fn forgotten(&self) -> u64 {
+        self.forgotten
+    }
+
+    /// Adds a range above all others.
+    pub(crate) fn push(&mut self, range: Range<u64>) {
+        match self.ranges.back_mut() {
+            Some(last) if last.end == range.start => last.end = range.end,
+            _ => self.ranges.push_back(range),
+        }
+        self.bound();
+    }
+
+    /// Takes `range` out; how many sequence numbers of it were missing.
+    pub(crate) fn take(&mut self, range: Range<u64>) -> u64 {
+        let mut taken = 0;
+        let mut i = self.ranges.partition_point(|r| r.end <= range.start);
+        while let Some(at) = self.ranges.get_mut(i) {
+            if at.start >= range.end {
+                break;
+            }
+            let from = at.start.max(range.start);
+            let to = at.end.min(range.end);
+            taken += to - from;
+            let (left, right) = (at.start..from, to..at.end);
+            match (left.is_empty(), right.is_empty()) {
+                (true, true) => {
+                    self.ranges.remove(i);
+                }
+                (true, false) => *at = right,
+                (false, true) => {
+                    *at = left;
+                    i += 1;
+                }
+                (false, false) => {
+                    *at = left;
+                    self.ranges.insert(i + 1, right);
+                    self.bound();
+                    break;
+                }
+            }
+        }
+        taken
+    }
+
+    fn bound(&mut self) {
+        while self.ranges.len() > self.limit {
+            if let Some(oldest) = self.ranges.pop_front() {
+                self.forgotten += oldest.end - oldest.start;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn adjacent_ranges_join_and_the_oldest_is_forgotten() {
+        let mut missing = Missing::new(2);
+        missing.push(1..3);
+        missing.push(3..5);
+        missing.push(10..11);
+        assert_eq!(missing.ranges().collect::<Vec<_>>(), [1..5, 10..11]);
+        missing.push(20..21);
+        assert_eq!(missing.ranges().collect::<Vec<_>>(), [10..11, 20..21]);
+        assert_eq!(missing.forgotten(), 4);
+    }
+
+    proptest! {
+        #[test]
+        fn it_is_a_set(
+            gaps in prop::collection::vec((1u64..20, 1u64..20), 0..40),
+            takes in prop::collection::vec((0u64..800, 0u64..60), 0..60),
+        ) {
+            let mut missing = Missing::new(1_000);
+            let mut oracle = BTreeSet::new();
+            let mut at = 0;
+            for (space, len) in gaps {
+                missing.push(at + space..at + space + len);
+                oracle.extend(at + space..at + space + len);
+                at += space + len;
+            }
+            for (from, len) in takes {
+                let before = oracle.len();
+                oracle.retain(|s| !(from..from + len).contains(s));
+                let taken = missing.take(from..from + len);
+                prop_assert_eq!(taken as usize, before - oracle.len());
+                let all: Vec<u64> = missing.ranges().flatten().collect();
+                prop_assert_eq!(&all, &oracle.iter().copied().collect::<Vec<_>>());
+                prop_assert_eq!(missing.count() as usize, oracle.len());
+            }
+        }
+    }
+}

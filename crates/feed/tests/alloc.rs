@@ -1,0 +1,95 @@
+//! No heap allocation after warm-up: arbitration with losses on both lines, framing, preambles.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use fanfare_feed::{
+    Arbiter, ArbiterConfig, Deframer, Event, Header, Line, Preamble, Unit, Verdict,
+};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+struct Counting;
+
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+
+// SAFETY: every call goes to the system's allocator unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller's contract is the system allocator's.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
+        // SAFETY: `ptr` came from `System.alloc` with this layout.
+        unsafe { System.dealloc(ptr, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+/// Packets `from..to` over both lines; A loses each 7th, B each 5th, both each 35th.
+fn exchange(arbiter: &mut Arbiter, from: u32, to: u32) -> (u64, u64) {
+    let (mut delivered, mut missing) = (0, 0);
+    for i in from..to {
+        let now = u64::from(i) * 1_000_000;
+        for (line, loses, sequence) in [(Line::A, 7, i), (Line::B, 5, i.wrapping_sub(10))] {
+            if sequence.is_multiple_of(loses) {
+                continue;
+            }
+            let unit = Unit {
+                sequence,
+                count: 1,
+                bytes: &[7; 900],
+            };
+            if let Verdict::Deliver { .. } = arbiter.receive(now, line, unit) {
+                delivered += 1;
+            }
+            while let Some(event) = arbiter.poll_event() {
+                match event {
+                    Event::Unit(_) => delivered += 1,
+                    Event::Gap(gap) => missing += u64::from(gap.count),
+                    other => panic!("{other:?}"),
+                }
+            }
+        }
+    }
+    (delivered, missing)
+}
+
+fn deframe(deframer: &mut Deframer, stream: &[u8]) -> u32 {
+    let mut sum = 0u32;
+    for piece in stream.chunks(700) {
+        deframer.space()[..piece.len()].copy_from_slice(piece);
+        deframer.filled(piece.len());
+        while let Ok(Some(packet)) = deframer.next_packet() {
+            let (sequence, _) = Preamble::Seq32Le.split(packet.bytes).unwrap();
+            sum = sum.wrapping_add(sequence.unwrap());
+        }
+    }
+    sum
+}
+
+#[test]
+fn steady_state_does_not_allocate() {
+    let mut arbiter = Arbiter::new(ArbiterConfig::default());
+    let mut deframer = Deframer::new(Header::U32Le, 1500);
+    let mut stream = Vec::new();
+    for i in 0..100u32 {
+        Header::U32Le.write(40, &mut stream).unwrap();
+        Preamble::Seq32Le.write(i, &mut stream);
+        stream.extend_from_slice(&[1; 36]);
+    }
+    exchange(&mut arbiter, 1_000, 2_000);
+    deframe(&mut deframer, &stream);
+    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    let (delivered, missing) = exchange(&mut arbiter, 2_000, 30_000);
+    let sum = deframe(&mut deframer, &stream);
+    let after = ALLOCATIONS.load(Ordering::Relaxed);
+    assert_eq!(after - before, 0);
+    assert_eq!(sum, 99 * 100 / 2);
+    assert!(
+        delivered > 27_000 && missing == 800,
+        "{delivered} {missing}"
+    );
+}

@@ -1,0 +1,8 @@
+//! The arbiter from outside: scenes by hand, and a simulated pair of lossy lines against a slow,
+//! obvious oracle.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod net;
+mod oracle;
+mod properties;
+mod scenes;

@@ -7,7 +7,6 @@ pub(crate) mod gated;
 pub(crate) mod process;
 pub(crate) mod socket;
 pub(crate) mod time;
-pub(crate) mod udp;
 
 use std::io;
 

@@ -6,6 +6,7 @@
 //! | [`idle`] | what a thread does without work: spin, yield, back off, sleep, wait in the kernel |
 //! | [`poll`], [`slots`] | epoll reactor and waker; tokens that lead to connections |
 //! | [`tcp`], [`outbound`] | listener, stream, connector with back-off, bounded outbound queue |
+//! | [`udp`] | datagrams and multicast in batches, kernel stamps and drops |
 //! | [`ring`] | messages from thread to thread: broadcast by policy, and one to one |
 //! | [`clock`] | monotonic time and UTC, one reading a duty cycle |
 //! | [`counters`] | figures for the operator at the price of a store |
@@ -28,6 +29,7 @@ pub mod ring;
 pub mod slots;
 pub mod stop;
 pub mod tcp;
+pub mod udp;
 
 #[allow(unsafe_code)]
 mod sys;

@@ -7,6 +7,7 @@ pub(crate) mod gated;
 pub(crate) mod process;
 pub(crate) mod socket;
 pub(crate) mod time;
+pub(crate) mod udp;
 
 use std::io;
 

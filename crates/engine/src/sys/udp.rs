@@ -1,0 +1,281 @@
+//! UDP calls that std has no name for: options before bind, batches, the kernel's drop count.
+
+use super::check;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+/// Room for one control message with a timespec.
+const CONTROL: usize = 64;
+/// Index of the drop count in what SO_MEMINFO gives (SK_MEMINFO_DROPS), and how many there are.
+const MEMINFO_DROPS: usize = 8;
+const MEMINFO_VARS: usize = 9;
+
+/// A non-blocking UDP socket bound to `address` (a multicast group or one of ours), which other
+/// sockets may share. It stamps what it receives.
+pub(crate) fn bind(address: SocketAddrV4) -> io::Result<UdpSocket> {
+    let kind = libc::SOCK_DGRAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+    // SAFETY: no pointer is passed; the result is checked.
+    let fd = check(unsafe { libc::socket(libc::AF_INET, kind, 0) })?;
+    // SAFETY: the kernel has just given us this descriptor and nobody else owns it.
+    let socket = unsafe { OwnedFd::from_raw_fd(fd) };
+    let borrowed = std::os::fd::AsFd::as_fd(&socket);
+    set_int(borrowed, libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
+    set_int(borrowed, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)?;
+    let raw = raw_address(address);
+    let length = size_of::<libc::sockaddr_in>() as libc::socklen_t;
+    // SAFETY: `raw` is an initialised address of `length` bytes that lives over the call.
+    check(unsafe { libc::bind(socket.as_raw_fd(), (&raw const raw).cast(), length) })?;
+    Ok(socket.into())
+}
+
+/// Asks for a receive buffer of `bytes`, beyond the system's limit if we may. Gives what the
+/// kernel granted, by the same measure.
+pub(crate) fn enlarge_receive_buffer(fd: BorrowedFd<'_>, bytes: usize) -> io::Result<usize> {
+    let wanted = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX / 2);
+    if set_int(fd, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, wanted).is_err() {
+        set_int(fd, libc::SOL_SOCKET, libc::SO_RCVBUF, wanted)?;
+    }
+    let mut granted: libc::c_int = 0;
+    let mut length = size_of::<libc::c_int>() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `length` bytes into a c_int that lives over the call.
+    check(unsafe {
+        libc::getsockopt(
+            fd.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_RCVBUF,
+            (&raw mut granted).cast(),
+            &mut length,
+        )
+    })?;
+    // The kernel doubles what it is asked for, to make room for its own book-keeping.
+    Ok(usize::try_from(granted).unwrap_or(0) / 2)
+}
+
+/// Datagrams that the kernel threw away because the socket's buffer was full.
+pub(crate) fn drops(fd: BorrowedFd<'_>) -> io::Result<u64> {
+    let mut info = [0u32; MEMINFO_VARS];
+    let mut length = size_of_val(&info) as libc::socklen_t;
+    // SAFETY: the kernel writes at most `length` bytes into the array.
+    check(unsafe {
+        libc::getsockopt(
+            fd.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_MEMINFO,
+            info.as_mut_ptr().cast(),
+            &mut length,
+        )
+    })?;
+    Ok(u64::from(info[MEMINFO_DROPS]))
+}
+
+/// Sends multicast out of the interface with this address.
+pub(crate) fn set_multicast_interface(fd: BorrowedFd<'_>, interface: Ipv4Addr) -> io::Result<()> {
+    let address = libc::in_addr {
+        s_addr: u32::from_ne_bytes(interface.octets()),
+    };
+    // SAFETY: the kernel reads an in_addr that lives over the call.
+    check(unsafe {
+        libc::setsockopt(
+            fd.as_raw_fd(),
+            libc::IPPROTO_IP,
+            libc::IP_MULTICAST_IF,
+            (&raw const address).cast(),
+            size_of::<libc::in_addr>() as libc::socklen_t,
+        )
+    })?;
+    Ok(())
+}
+
+fn set_int(
+    fd: BorrowedFd<'_>,
+    level: libc::c_int,
+    name: libc::c_int,
+    value: libc::c_int,
+) -> io::Result<()> {
+    // SAFETY: the kernel reads a c_int that lives over the call.
+    check(unsafe {
+        libc::setsockopt(
+            fd.as_raw_fd(),
+            level,
+            name,
+            (&raw const value).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    })?;
+    Ok(())
+}
+
+fn raw_address(address: SocketAddrV4) -> libc::sockaddr_in {
+    libc::sockaddr_in {
+        sin_family: libc::AF_INET as libc::sa_family_t,
+        sin_port: address.port().to_be(),
+        sin_addr: libc::in_addr {
+            s_addr: u32::from_ne_bytes(address.ip().octets()),
+        },
+        sin_zero: [0; 8],
+    }
+}
+
+/// What the kernel said of one datagram.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Arrived {
+    pub(crate) len: usize,
+    pub(crate) truncated: bool,
+    /// UTC in nanoseconds, as the kernel stamped it.
+    pub(crate) stamp: Option<i64>,
+}
+
+/// Memory for one recvmmsg, allocated once.
+pub(crate) struct Inbox {
+    bytes: Box<[u8]>,
+    slot: usize,
+    parts: Box<[libc::iovec]>,
+    controls: Box<[[u64; CONTROL / 8]]>,
+    headers: Box<[libc::mmsghdr]>,
+    arrived: Box<[Arrived]>,
+}
+
+// SAFETY: the raw pointers in `parts` and `headers` point into the boxes of the same value and
+// are written anew before each use; nothing else sees them.
+unsafe impl Send for Inbox {}
+
+impl Inbox {
+    /// Room for `count` datagrams of `slot` bytes.
+    pub(crate) fn new(count: usize, slot: usize) -> Self {
+        let count = count.max(1);
+        let slot = slot.max(1);
+        // SAFETY: all-zero iovec and mmsghdr are valid: null pointers with lengths of zero.
+        let (part, header) = unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
+        Self {
+            bytes: vec![0; count * slot].into_boxed_slice(),
+            slot,
+            parts: vec![part; count].into_boxed_slice(),
+            controls: vec![[0; CONTROL / 8]; count].into_boxed_slice(),
+            headers: vec![header; count].into_boxed_slice(),
+            arrived: vec![Arrived::default(); count].into_boxed_slice(),
+        }
+    }
+
+    /// Takes what is there without waiting; how many datagrams, 0 if none.
+    pub(crate) fn receive(&mut self, fd: BorrowedFd<'_>) -> io::Result<usize> {
+        let slots = self.bytes.chunks_exact_mut(self.slot);
+        let places = self.parts.iter_mut().zip(slots).zip(&mut self.controls);
+        for (header, ((part, slot), control)) in self.headers.iter_mut().zip(places) {
+            part.iov_base = slot.as_mut_ptr().cast();
+            part.iov_len = slot.len();
+            header.msg_hdr.msg_iov = part;
+            header.msg_hdr.msg_iovlen = 1;
+            header.msg_hdr.msg_control = control.as_mut_ptr().cast();
+            header.msg_hdr.msg_controllen = CONTROL as _;
+            header.msg_hdr.msg_flags = 0;
+        }
+        // SAFETY: each header has just been pointed at one part and one control buffer of this
+        // value, which nothing else touches during the call.
+        let outcome = check(unsafe {
+            libc::recvmmsg(
+                fd.as_raw_fd(),
+                self.headers.as_mut_ptr(),
+                self.headers.len() as _,
+                libc::MSG_DONTWAIT as _,
+                std::ptr::null_mut(),
+            )
+        });
+        let count = match outcome {
+            Ok(count) => usize::try_from(count).unwrap_or(0),
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => 0,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => 0,
+            Err(e) => return Err(e),
+        };
+        for (header, arrived) in self.headers.iter().zip(&mut self.arrived).take(count) {
+            *arrived = Arrived {
+                len: (header.msg_len as usize).min(self.slot),
+                truncated: header.msg_hdr.msg_flags & libc::MSG_TRUNC != 0,
+                stamp: stamp(&header.msg_hdr),
+            };
+        }
+        Ok(count)
+    }
+
+    /// The datagram at `index` of the last receive.
+    pub(crate) fn get(&self, index: usize) -> (Arrived, &[u8]) {
+        let arrived = self.arrived.get(index).copied().unwrap_or_default();
+        let from = index.saturating_mul(self.slot);
+        let bytes = self.bytes.get(from..from.saturating_add(arrived.len));
+        (arrived, bytes.unwrap_or_default())
+    }
+}
+
+/// The kernel's receive stamp among the control messages.
+fn stamp(header: &libc::msghdr) -> Option<i64> {
+    // SAFETY: the kernel has filled control messages of `msg_controllen` bytes into the buffer
+    // that `msg_control` points at, which is aligned for cmsghdr.
+    let mut at = unsafe { libc::CMSG_FIRSTHDR(header) };
+    while !at.is_null() {
+        // SAFETY: `at` is not null, so it points at a whole cmsghdr inside the buffer.
+        let control = unsafe { &*at };
+        if control.cmsg_level == libc::SOL_SOCKET && control.cmsg_type == libc::SCM_TIMESTAMPNS {
+            // SAFETY: the data of this type of message is a timespec; it may be unaligned.
+            let time: libc::timespec = unsafe {
+                libc::CMSG_DATA(at)
+                    .cast::<libc::timespec>()
+                    .read_unaligned()
+            };
+            return time
+                .tv_sec
+                .checked_mul(1_000_000_000)?
+                .checked_add(time.tv_nsec);
+        }
+        // SAFETY: `at` is a control message of this header.
+        at = unsafe { libc::CMSG_NXTHDR(header, at) };
+    }
+    None
+}
+
+/// Memory for one sendmmsg, allocated once.
+pub(crate) struct Outbox {
+    parts: Vec<libc::iovec>,
+    headers: Vec<libc::mmsghdr>,
+}
+
+// SAFETY: the raw pointers are written anew before each use; nothing else sees them.
+unsafe impl Send for Outbox {}
+
+impl Outbox {
+    /// Room for `count` datagrams.
+    pub(crate) fn new(count: usize) -> Self {
+        Self {
+            parts: Vec::with_capacity(count),
+            headers: Vec::with_capacity(count),
+        }
+    }
+
+    /// Sends datagrams over a connected socket; how many the kernel took (it may be fewer).
+    pub(crate) fn send(&mut self, fd: BorrowedFd<'_>, datagrams: &[&[u8]]) -> io::Result<usize> {
+        let datagrams = datagrams.get(..self.parts.capacity()).unwrap_or(datagrams);
+        self.parts.clear();
+        self.headers.clear();
+        self.parts.extend(datagrams.iter().map(|d| libc::iovec {
+            iov_base: d.as_ptr().cast_mut().cast(),
+            iov_len: d.len(),
+        }));
+        for part in &mut self.parts {
+            // SAFETY: an all-zero mmsghdr is valid: no name, no parts, no control data.
+            let mut header: libc::mmsghdr = unsafe { std::mem::zeroed() };
+            header.msg_hdr.msg_iov = part;
+            header.msg_hdr.msg_iovlen = 1;
+            self.headers.push(header);
+        }
+        // SAFETY: each header points at one part, each part at bytes that `datagrams` borrows;
+        // the kernel only reads them.
+        let sent = check(unsafe {
+            libc::sendmmsg(
+                fd.as_raw_fd(),
+                self.headers.as_mut_ptr(),
+                self.headers.len() as _,
+                libc::MSG_NOSIGNAL as _,
+            )
+        })?;
+        Ok(usize::try_from(sent).unwrap_or(0))
+    }
+}

@@ -1,0 +1,171 @@
+//! The session's own messages, received: everything but the Logon.
+
+use super::event::{DisconnectReason, Event};
+use super::header::{self, Header};
+use super::inbound::SeqCheck;
+use super::now::Now;
+use super::state::{Session, State};
+use super::store::MessageStore;
+use super::timers::NEVER;
+use super::validate::RejectReason;
+use crate::codec::{Message, msg_types, tags};
+
+impl<S: MessageStore> Session<S> {
+    /// Begins the logout: the session ends when the counterparty answers, or after
+    /// `Config::logout_timeout`. `text` may be empty. Without a logon it ends at once.
+    pub fn logout(&mut self, now: Now, text: &str) {
+        self.settle(now);
+        match self.state {
+            State::LoggedOn => self.start_logout(now, text.as_bytes(), None),
+            State::AwaitingLogon | State::AwaitingDecision => {
+                self.end(now, DisconnectReason::Closed);
+            }
+            State::Idle | State::LoggingOut | State::Ended => {}
+        }
+    }
+
+    /// Sends a Logout and waits for the answer; `why` is the reason if it was not our
+    /// application's wish. Does nothing if that is under way.
+    pub(super) fn start_logout(&mut self, now: Now, text: &[u8], why: Option<DisconnectReason>) {
+        if self.state != State::LoggedOn {
+            return;
+        }
+        self.send_logout(now, text);
+        if self.is_connected() {
+            self.state = State::LoggingOut;
+            self.closing = why;
+            self.timers.gap = NEVER;
+            self.timers.logout = now.mono.saturating_add(self.config.logout_timeout);
+        }
+    }
+
+    /// Sends a Logout, in front of whatever was to be sent again, and ends the session.
+    pub(super) fn final_logout(&mut self, now: Now, text: &[u8], reason: DisconnectReason) {
+        self.drop_replay();
+        self.send_logout(now, text);
+        self.end(now, reason);
+    }
+
+    /// One of the session's own messages that passed the checks of the message alone.
+    pub(super) fn session_message<'a>(
+        &mut self,
+        now: Now,
+        message: Message<'a>,
+        header: &Header<'a>,
+        held: bool,
+    ) -> Option<Event<'a>> {
+        let msg_type = message.msg_type();
+        let seq_check = match msg_type {
+            msg_types::LOGON | msg_types::LOGOUT | msg_types::RESEND_REQUEST => SeqCheck::Any,
+            msg_types::SEQUENCE_RESET if !is_gap_fill(&message) => SeqCheck::Any,
+            _ => SeqCheck::Expected,
+        };
+        if msg_type == msg_types::LOGON && !self.may_log_on_again(&message) {
+            self.end(now, DisconnectReason::UnexpectedLogon);
+            return None;
+        }
+        if !self.verify(now, &message, header, seq_check, held) {
+            return None;
+        }
+        match msg_type {
+            msg_types::LOGON => self.logon_again(now, &message),
+            msg_types::LOGOUT => return self.peer_logout(now, message, header.seq),
+            msg_types::RESEND_REQUEST => self.resend_request(now, &message, header.seq),
+            msg_types::SEQUENCE_RESET => self.sequence_reset(now, &message),
+            msg_types::TEST_REQUEST => {
+                self.send_heartbeat(now, message.get(tags::TEST_REQ_ID));
+                self.consume_if_connected(now);
+            }
+            msg_types::REJECT => {
+                self.unsettled = true;
+                return Some(Event::RejectReceived(message));
+            }
+            _ => self.consume_if_connected(now),
+        }
+        None
+    }
+
+    fn consume_if_connected(&mut self, now: Now) {
+        if self.is_connected() {
+            self.consume(now);
+        }
+    }
+
+    /// The counterparty logs out, whatever the number: it gets its answer, and that is the end.
+    pub(super) fn peer_logout<'a>(
+        &mut self,
+        now: Now,
+        message: Message<'a>,
+        seq: u64,
+    ) -> Option<Event<'a>> {
+        if seq == self.store.next_target() {
+            self.consume(now);
+        }
+        if self.state == State::LoggingOut {
+            let reason = self.closing.unwrap_or(DisconnectReason::LogoutComplete);
+            self.end(now, reason);
+        } else {
+            self.final_logout(now, b"", DisconnectReason::LogoutByPeer);
+        }
+        Some(Event::LogoutReceived(message))
+    }
+
+    fn sequence_reset(&mut self, now: Now, message: &Message<'_>) {
+        // Checked before: it is there.
+        let Ok(to) = header::seq_num(message, tags::NEW_SEQ_NO) else {
+            return;
+        };
+        let from = self.store.next_target();
+        if to < from {
+            return self.send_reject(now, message, RejectReason::ValueIncorrect, None);
+        }
+        if to > from {
+            self.notice(Event::SequenceReset { from, to });
+            self.set_next_target(now, to);
+        }
+    }
+
+    /// A ResendRequest is answered at once whatever its number, which counts if it was expected.
+    fn resend_request(&mut self, now: Now, message: &Message<'_>, seq: u64) {
+        let (Ok(begin), Ok(end)) = (
+            header::seq_num(message, tags::BEGIN_SEQ_NO),
+            header::seq_num(message, tags::END_SEQ_NO),
+        ) else {
+            return;
+        };
+        let last = self.store.next_sender() - 1;
+        if begin == 0 || begin > last {
+            let tag = Some(tags::BEGIN_SEQ_NO);
+            return self.send_reject(now, message, RejectReason::ValueIncorrect, tag);
+        }
+        let open = end == 0 || end > last;
+        if !open && end < begin {
+            let tag = Some(tags::END_SEQ_NO);
+            return self.send_reject(now, message, RejectReason::ValueIncorrect, tag);
+        }
+        if self.is_repeated_too_often(begin) {
+            let reason = DisconnectReason::TooManyResendRequests;
+            return self.final_logout(now, b"Too many ResendRequests", reason);
+        }
+        let end = if open { last } else { end };
+        self.notice(Event::ResendRequested { begin, end });
+        self.start_replay(now, begin, end);
+        if self.is_connected() && seq == self.store.next_target() {
+            self.consume(now);
+        }
+    }
+
+    fn is_repeated_too_often(&mut self, begin: u64) -> bool {
+        self.repeated = match self.repeated {
+            (last, count) if last == begin => (begin, count.saturating_add(1)),
+            _ => (begin, 1),
+        };
+        let limit = self.config.repeated_resend_limit;
+        limit > 0 && self.repeated.1 > limit
+    }
+}
+
+/// GapFillFlag(123)=Y.
+pub(super) fn is_gap_fill(message: &Message<'_>) -> bool {
+    message.get(tags::GAP_FILL_FLAG) == Some(b"Y")
+}

@@ -1,0 +1,293 @@
+//! What a session is and how it behaves: identity, versions, switches and limits.
+
+use std::fmt;
+use std::sync::Arc;
+
+use fanfare_wire::Precision;
+
+use super::schedule::Schedule;
+use super::validate::Validator;
+
+/// A second in nanoseconds, the unit of every duration here.
+pub const SECOND: u64 = 1_000_000_000;
+
+/// The session protocol: the BeginString(8) of every message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Version {
+    /// FIX.4.0
+    Fix40,
+    /// FIX.4.1
+    Fix41,
+    /// FIX.4.2
+    Fix42,
+    /// FIX.4.3
+    Fix43,
+    /// FIX.4.4
+    Fix44,
+    /// FIXT.1.1, which carries FIX 5.0 and later.
+    Fixt11,
+}
+
+impl Version {
+    /// Every version, oldest first.
+    pub const ALL: [Self; 6] = [
+        Self::Fix40,
+        Self::Fix41,
+        Self::Fix42,
+        Self::Fix43,
+        Self::Fix44,
+        Self::Fixt11,
+    ];
+
+    /// The value of BeginString(8).
+    pub const fn begin_string(self) -> &'static str {
+        match self {
+            Self::Fix40 => "FIX.4.0",
+            Self::Fix41 => "FIX.4.1",
+            Self::Fix42 => "FIX.4.2",
+            Self::Fix43 => "FIX.4.3",
+            Self::Fix44 => "FIX.4.4",
+            Self::Fixt11 => "FIXT.1.1",
+        }
+    }
+
+    /// The version with this BeginString(8).
+    pub fn parse(begin_string: &[u8]) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|v| v.begin_string().as_bytes() == begin_string)
+    }
+
+    /// SendingTime(52) has seconds up to FIX.4.1 and milliseconds from FIX.4.2 on.
+    pub const fn precision(self) -> Precision {
+        match self {
+            Self::Fix40 | Self::Fix41 => Precision::Seconds,
+            _ => Precision::Millis,
+        }
+    }
+
+    /// EndSeqNo(16) that means "all there is": 999999 up to FIX.4.1, then 0.
+    pub(crate) const fn open_end(self) -> u64 {
+        match self {
+            Self::Fix40 | Self::Fix41 => 999_999,
+            _ => 0,
+        }
+    }
+
+    /// Whether Reject(3) has RefTagID(371), RefMsgType(372) and SessionRejectReason(373), and
+    /// BusinessMessageReject(j) exists.
+    pub(crate) fn has_reject_codes(self) -> bool {
+        self >= Self::Fix42
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.begin_string())
+    }
+}
+
+/// ApplVerID(1128) and DefaultApplVerID(1137): which application version a FIXT session carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum ApplVerId {
+    /// FIX.4.0
+    Fix40 = 2,
+    /// FIX.4.1
+    Fix41 = 3,
+    /// FIX.4.2
+    Fix42 = 4,
+    /// FIX.4.3
+    Fix43 = 5,
+    /// FIX.4.4
+    Fix44 = 6,
+    /// FIX.5.0
+    Fix50 = 7,
+    /// FIX.5.0SP1
+    Fix50Sp1 = 8,
+    /// FIX.5.0SP2
+    Fix50Sp2 = 9,
+}
+
+impl ApplVerId {
+    const ALL: [Self; 8] = [
+        Self::Fix40,
+        Self::Fix41,
+        Self::Fix42,
+        Self::Fix43,
+        Self::Fix44,
+        Self::Fix50,
+        Self::Fix50Sp1,
+        Self::Fix50Sp2,
+    ];
+
+    /// The value on the wire, a digit.
+    pub const fn wire(self) -> u8 {
+        b'0' + self as u8
+    }
+
+    /// The version with this value on the wire.
+    pub fn parse(value: &[u8]) -> Option<Self> {
+        let &[digit] = value else { return None };
+        Self::ALL.into_iter().find(|v| v.wire() == digit)
+    }
+}
+
+/// Who talks to whom, seen from our side: what we send as SenderCompID(49) is `sender`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct SessionId {
+    /// BeginString(8).
+    pub version: Version,
+    /// Our CompID: SenderCompID(49) out, TargetCompID(56) in.
+    pub sender: Box<str>,
+    /// Their CompID: TargetCompID(56) out, SenderCompID(49) in.
+    pub target: Box<str>,
+}
+
+impl SessionId {
+    /// An identity from the version, our CompID and theirs.
+    pub fn new(version: Version, sender: &str, target: &str) -> Self {
+        Self {
+            version,
+            sender: sender.into(),
+            target: target.into(),
+        }
+    }
+}
+
+impl fmt::Display for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}->{}", self.version, self.sender, self.target)
+    }
+}
+
+/// A header or body field that a session adds by itself, for example Username(553) in its Logon.
+pub type ExtraField = (u32, Box<[u8]>);
+
+/// The behaviour of one session. `Config::new` has defaults that suit most; every duration is in
+/// nanoseconds.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Identity.
+    pub id: SessionId,
+    /// DefaultApplVerID(1137) of our Logon; only FIXT.1.1 uses it.
+    pub default_appl_ver_id: ApplVerId,
+    /// HeartBtInt(108) in seconds that an initiator asks for. An acceptor takes what it is asked.
+    pub heart_bt_int: u32,
+    /// The HeartBtInt(108) that an acceptor agrees to: smallest and largest, both allowed.
+    pub heart_bt_int_range: (u32, u32),
+    /// How long a connection may last without a complete logon.
+    pub logon_timeout: u64,
+    /// How long we wait for the answer to our Logout(5).
+    pub logout_timeout: u64,
+    /// Digits of the second in SendingTime(52).
+    pub precision: Precision,
+    /// Fields of our Logon(A) besides the session's own, for example Username(553).
+    pub logon_fields: Vec<ExtraField>,
+    /// Header fields of every message we send, for example SenderSubID(50), TargetSubID(57).
+    pub header_fields: Vec<ExtraField>,
+    /// Whether the application decides on each Logon: it gets `Event::LogonRequested` and calls
+    /// `accept_logon` or `refuse_logon`.
+    pub ask_logon: bool,
+
+    /// Refuse messages whose CompIDs are not ours (CheckCompID).
+    pub check_comp_id: bool,
+    /// Refuse messages whose SendingTime(52) is further from our clock than `max_latency`
+    /// (CheckLatency).
+    pub check_latency: bool,
+    /// See `check_latency` (MaxLatency).
+    pub max_latency: u64,
+    /// Dictionary checks; without one, only what the session itself needs is checked.
+    pub validator: Option<Arc<dyn Validator>>,
+
+    /// Start at 1 with every Logon (ResetOnLogon).
+    pub reset_on_logon: bool,
+    /// Start at 1 after a Logout (ResetOnLogout).
+    pub reset_on_logout: bool,
+    /// Start at 1 after every loss of connection (ResetOnDisconnect).
+    pub reset_on_disconnect: bool,
+    /// Send and use NextExpectedMsgSeqNum(789) in Logons (EnableNextExpectedMsgSeqNum).
+    pub next_expected: bool,
+    /// Send LastMsgSeqNumProcessed(369) in every header (EnableLastMsgSeqNumProcessed).
+    pub last_processed: bool,
+
+    /// How many messages one ResendRequest(2) asks for; 0 is all (ResendRequestChunkSize).
+    pub resend_request_chunk: u64,
+    /// A gap that makes no progress for so long is asked for again, at most
+    /// `resend_request_retries` times, then the session ends; 0 waits for ever.
+    pub resend_request_timeout: u64,
+    /// See `resend_request_timeout`.
+    pub resend_request_retries: u32,
+    /// Limits of the messages that wait behind a gap. One that finds no room is dropped, and
+    /// asked for again with the next gap.
+    pub gap_queue: Limits,
+    /// How much of a resend is written at once; the next part follows when that has been
+    /// transmitted.
+    pub resend_chunk: Limits,
+    /// How often in a row a counterparty may ask for a resend from the same number before it is
+    /// disconnected; 0 is no limit.
+    pub repeated_resend_limit: u32,
+
+    /// Largest message we take, in bytes.
+    pub max_message: usize,
+    /// Largest message we send, in bytes: the room that is reserved in the store.
+    pub max_send: usize,
+    /// When the session is open; `None` is always.
+    pub schedule: Option<Arc<Schedule>>,
+    /// When Logons are welcome within the session's hours; `None` is always. Outside it the
+    /// session is logged out but keeps its numbers (LogonTime, LogoutTime).
+    pub logon_schedule: Option<Arc<Schedule>>,
+}
+
+impl Config {
+    /// A configuration with the defaults of the field: HeartBtInt 30 s, logon timeout 10 s,
+    /// logout timeout 2 s, CompIDs and latency (120 s) checked, messages of up to 64 KiB.
+    pub fn new(id: SessionId) -> Self {
+        Self {
+            precision: id.version.precision(),
+            id,
+            default_appl_ver_id: ApplVerId::Fix50Sp2,
+            heart_bt_int: 30,
+            heart_bt_int_range: (0, 86_400),
+            logon_timeout: 10 * SECOND,
+            logout_timeout: 2 * SECOND,
+            logon_fields: Vec::new(),
+            header_fields: Vec::new(),
+            ask_logon: false,
+            check_comp_id: true,
+            check_latency: true,
+            max_latency: 120 * SECOND,
+            validator: None,
+            reset_on_logon: false,
+            reset_on_logout: false,
+            reset_on_disconnect: false,
+            next_expected: false,
+            last_processed: false,
+            resend_request_chunk: 0,
+            resend_request_timeout: 30 * SECOND,
+            resend_request_retries: 3,
+            gap_queue: Limits {
+                messages: 10_000,
+                bytes: 4 << 20,
+            },
+            resend_chunk: Limits {
+                messages: 256,
+                bytes: 64 << 10,
+            },
+            repeated_resend_limit: 0,
+            max_message: 64 << 10,
+            max_send: 16 << 10,
+            schedule: None,
+            logon_schedule: None,
+        }
+    }
+}
+
+/// A bound by count and by bytes; both hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Most messages.
+    pub messages: usize,
+    /// Most bytes.
+    pub bytes: usize,
+}

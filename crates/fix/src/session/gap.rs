@@ -1,0 +1,183 @@
+//! Missing messages: asked for once, while what came too early waits in order.
+
+use std::collections::BTreeMap;
+
+use super::event::{DisconnectReason, Event};
+use super::now::Now;
+use super::state::Session;
+use super::store::MessageStore;
+use super::timers::NEVER;
+use crate::codec::Message;
+
+/// One gap in the numbers received, and what waits behind it.
+#[derive(Debug)]
+pub(super) struct Gap {
+    /// Last missing number.
+    end: u64,
+    /// Last number that the open ResendRequest asks for.
+    asked: u64,
+    /// Messages with higher numbers. `None` stands for one that has been dealt with already (the
+    /// Logon) and only counts.
+    held: BTreeMap<u64, Option<Vec<u8>>>,
+    /// Bytes of those.
+    bytes: usize,
+    /// How often the gap was asked for again.
+    retries: u32,
+}
+
+impl<S: MessageStore> Session<S> {
+    /// A number above the one expected: the message waits, and the missing ones are asked for if
+    /// they are not yet (`ask` false: they come by themselves).
+    #[cold]
+    pub(super) fn too_high(
+        &mut self,
+        now: Now,
+        seq: u64,
+        message: Option<&Message<'_>>,
+        ask: bool,
+    ) {
+        if self.gap.is_none() {
+            self.open_gap(now, seq - 1, ask);
+        }
+        self.hold(seq, message);
+    }
+
+    fn open_gap(&mut self, now: Now, end: u64, ask: bool) {
+        let gap = Gap {
+            end,
+            asked: end,
+            held: BTreeMap::new(),
+            bytes: 0,
+            retries: 0,
+        };
+        self.gap = Some(Box::new(gap));
+        let begin = self.store.next_target();
+        self.notice(Event::GapDetected { begin, end });
+        self.plan_gap_timeout(now);
+        if ask {
+            self.ask_for_gap(now);
+        }
+    }
+
+    /// Asks for what is missing, or for the first part of it.
+    fn ask_for_gap(&mut self, now: Now) {
+        let begin = self.store.next_target();
+        let open_end = self.config.id.version.open_end();
+        let chunk = self.config.resend_request_chunk;
+        let Some(gap) = &mut self.gap else { return };
+        let whole = chunk == 0 || gap.end - begin < chunk;
+        gap.asked = if whole { gap.end } else { begin + chunk - 1 };
+        let end = match (chunk, whole) {
+            (0, _) => open_end,
+            _ => gap.asked,
+        };
+        self.send_resend_request(now, begin, end);
+    }
+
+    fn hold(&mut self, seq: u64, message: Option<&Message<'_>>) {
+        let limits = self.config.gap_queue;
+        let Some(gap) = &mut self.gap else { return };
+        if gap.held.contains_key(&seq) {
+            return;
+        }
+        let len = message.map_or(0, |message| message.bytes().len());
+        if gap.held.len() >= limits.messages || gap.bytes + len > limits.bytes {
+            return self.notice(Event::QueueFull { seq });
+        }
+        gap.bytes += len;
+        gap.held
+            .insert(seq, message.map(|message| message.bytes().to_vec()));
+    }
+
+    /// The held message whose turn it is.
+    #[cold]
+    pub(super) fn take_held(&mut self) -> Option<Vec<u8>> {
+        let expected = self.store.next_target();
+        let gap = self.gap.as_mut()?;
+        let held = gap.held.remove(&expected)??;
+        gap.bytes -= held.len();
+        Some(held)
+    }
+
+    /// The number expected has moved while messages were missing.
+    #[cold]
+    pub(super) fn gap_advanced(&mut self, now: Now) {
+        let mut expected = self.store.next_target();
+        let Some(gap) = &mut self.gap else { return };
+        let mut counted = expected;
+        while let Some(entry) = gap.held.first_entry() {
+            match (*entry.key(), entry.get()) {
+                (seq, None) if seq == counted => counted += 1,
+                (seq, _) if seq < counted => {}
+                _ => break,
+            }
+            if let Some(bytes) = entry.remove() {
+                gap.bytes -= bytes.len();
+            }
+        }
+        if counted != expected {
+            if let Err(error) = self.store.set_next_target(counted) {
+                return self.end(now, DisconnectReason::Store(error));
+            }
+            expected = counted;
+        }
+        self.continue_gap(now, expected);
+    }
+
+    fn continue_gap(&mut self, now: Now, expected: u64) {
+        let Some(gap) = &mut self.gap else { return };
+        gap.retries = 0;
+        if expected <= gap.end {
+            let next_part = expected > gap.asked;
+            self.plan_gap_timeout(now);
+            if next_part {
+                self.ask_for_gap(now);
+            }
+            return;
+        }
+        match gap.held.first_key_value() {
+            // Its turn has come.
+            Some((&seq, _)) if seq <= expected => {}
+            // A hole among those that waited.
+            Some((&seq, _)) => {
+                gap.end = seq - 1;
+                self.notice(Event::GapDetected {
+                    begin: expected,
+                    end: seq - 1,
+                });
+                self.plan_gap_timeout(now);
+                self.ask_for_gap(now);
+            }
+            None => {
+                self.gap = None;
+                self.timers.gap = NEVER;
+                self.notice(Event::GapClosed { next: expected });
+            }
+        }
+    }
+
+    fn plan_gap_timeout(&mut self, now: Now) {
+        self.timers.gap = match self.config.resend_request_timeout {
+            0 => NEVER,
+            timeout => now.mono.saturating_add(timeout),
+        };
+    }
+
+    /// A gap that makes no progress is asked for again, then given up.
+    pub(super) fn check_gap_timeout(&mut self, now: Now) {
+        if now.mono < self.timers.gap {
+            return;
+        }
+        let Some(gap) = &mut self.gap else {
+            self.timers.gap = NEVER;
+            return;
+        };
+        gap.retries += 1;
+        if gap.retries > self.config.resend_request_retries {
+            let reason = DisconnectReason::ResendTimeout;
+            return self.start_logout(now, b"Missing messages did not come", Some(reason));
+        }
+        self.plan_gap_timeout(now);
+        self.ask_for_gap(now);
+    }
+}

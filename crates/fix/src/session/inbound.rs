@@ -1,0 +1,306 @@
+//! The receive path: from bytes to one event at a time, with every check in its order.
+
+use super::event::{AppMessage, DisconnectReason, Event};
+use super::header::{self, Header};
+use super::now::Now;
+use super::state::{Session, State};
+use super::store::MessageStore;
+use super::validate::{Context, Fault, RejectReason};
+use crate::codec::{DecodeError, Decoder, FrameFinder, Message, Next, msg_types, tags};
+
+/// What decoding needs; one serves all sessions of a thread.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    pub(super) decoder: Decoder,
+    /// A message that had waited behind a gap, while it is looked at.
+    held: Vec<u8>,
+}
+
+impl Scratch {
+    /// A scratch for messages of up to `max_message` bytes; larger ones count as garbled.
+    pub fn new(max_message: usize) -> Self {
+        let finder = FrameFinder::new(max_message);
+        Self {
+            decoder: Decoder::with(finder, Default::default()),
+            held: Vec::new(),
+        }
+    }
+
+    /// The decoder, for `peek_logon` and the caller's own use.
+    pub fn decoder(&mut self) -> &mut Decoder {
+        &mut self.decoder
+    }
+}
+
+/// What one call of `handle_bytes` did.
+#[derive(Clone, Copy, Debug)]
+pub struct Step<'a> {
+    /// Bytes at the front that are done with, once the event is.
+    pub consumed: usize,
+    /// What happened.
+    pub event: Option<Event<'a>>,
+}
+
+impl Step<'_> {
+    /// Nothing consumed and nothing happened: more bytes are needed.
+    pub fn is_idle(&self) -> bool {
+        self.consumed == 0 && self.event.is_none()
+    }
+}
+
+/// How MsgSeqNum(34) of a message counts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum SeqCheck {
+    /// It has to be the one expected.
+    Expected,
+    /// It does not matter.
+    Any,
+}
+
+impl<S: MessageStore> Session<S> {
+    /// Takes received bytes, at most one message of them, and says how many are done with and
+    /// what happened. Call it again, with the bytes behind those, until the step is idle; then
+    /// keep the rest and read more.
+    ///
+    /// An event's message borrows `scratch` and `bytes`, not the session, which may be called
+    /// while the event is looked at. The message counts as received with the next call.
+    #[inline]
+    pub fn handle_bytes<'a>(
+        &mut self,
+        now: Now,
+        scratch: &'a mut Scratch,
+        bytes: &'a [u8],
+    ) -> Step<'a> {
+        self.settle(now);
+        if let Some(event) = self.notices.pop_front() {
+            return Step {
+                consumed: 0,
+                event: Some(event),
+            };
+        }
+        match self.state {
+            State::Idle | State::Ended => {
+                return Step {
+                    consumed: bytes.len(),
+                    event: None,
+                };
+            }
+            State::AwaitingDecision => {
+                return Step {
+                    consumed: 0,
+                    event: None,
+                };
+            }
+            _ => {}
+        }
+        if self.gap.is_some()
+            && let Some(held) = self.take_held()
+        {
+            scratch.held = held;
+            return self.process_held(now, scratch);
+        }
+        match scratch.decoder.next(bytes) {
+            Next::Message { message, end, .. } => {
+                self.timers.last_received = now.mono;
+                self.timers.test_open = false;
+                let event = self.process(now, message, false);
+                Step {
+                    consumed: end,
+                    event: event.or_else(|| self.poll_event()),
+                }
+            }
+            Next::Partial { skipped, .. } => Step {
+                consumed: skipped,
+                event: None,
+            },
+            Next::Garbled { why, end, .. } => self.garbled(now, DecodeError::Garbled(why), end),
+            Next::Malformed { error, end, .. } => self.garbled(now, error, end),
+        }
+    }
+
+    fn process_held<'a>(&mut self, now: Now, scratch: &'a mut Scratch) -> Step<'a> {
+        let event = match scratch.decoder.decode(&scratch.held) {
+            Ok(message) => self.process(now, message, true),
+            // It was decoded before it was held.
+            Err(_) => None,
+        };
+        // A step with nothing consumed and no event would look idle while more is held.
+        let event = event.or_else(|| self.poll_event());
+        let next = self.store.next_target();
+        Step {
+            consumed: 0,
+            event: event.or(Some(Event::HeldProcessed { next })),
+        }
+    }
+
+    /// Bytes that are no message are skipped; before the logon that ends the connection.
+    #[cold]
+    fn garbled(&mut self, now: Now, why: DecodeError, end: usize) -> Step<'static> {
+        if self.state == State::AwaitingLogon {
+            self.end(now, DisconnectReason::GarbledBeforeLogon(why));
+            return Step {
+                consumed: end,
+                event: self.poll_event(),
+            };
+        }
+        Step {
+            consumed: end,
+            event: Some(Event::Garbled(why)),
+        }
+    }
+
+    /// One message: `held` if it had waited behind a gap, and passed its checks then.
+    #[inline]
+    fn process<'a>(&mut self, now: Now, message: Message<'a>, held: bool) -> Option<Event<'a>> {
+        if self.state == State::AwaitingLogon {
+            return self.first_message(now, message);
+        }
+        if message.begin_string() != self.config.id.version.begin_string().as_bytes() {
+            return self.wrong_begin_string(now, message);
+        }
+        let header = match self.check(&message) {
+            Ok(header) => header,
+            Err(fault) => {
+                self.answer_fault(now, &message, fault);
+                return None;
+            }
+        };
+        if msg_types::is_session(message.msg_type()) {
+            return self.session_message(now, message, &header, held);
+        }
+        if !self.verify(now, &message, &header, SeqCheck::Expected, held) {
+            return None;
+        }
+        self.unsettled = true;
+        Some(Event::App(AppMessage {
+            message,
+            seq: header.seq,
+            poss_dup: header.poss_dup,
+            poss_resend: header.poss_resend,
+        }))
+    }
+
+    /// The checks of the message alone: dictionary first, then what the session needs.
+    #[inline]
+    pub(super) fn check<'a>(&self, message: &Message<'a>) -> Result<Header<'a>, Fault> {
+        if let Some(validator) = &self.config.validator {
+            validator.check(
+                message,
+                &Context {
+                    default_appl_ver_id: self.peer_appl_ver,
+                },
+            )?;
+        }
+        let header = Header::read(message)?;
+        header::check_session_fields(message)?;
+        Ok(header)
+    }
+
+    #[cold]
+    fn answer_fault(&mut self, now: Now, message: &Message<'_>, fault: Fault) {
+        match fault.business {
+            Some(reason) if self.config.id.version.has_reject_codes() => {
+                self.send_business_reject(now, message, reason, fault.tag);
+            }
+            _ => self.send_reject(now, message, fault.reason, fault.tag),
+        }
+    }
+
+    #[cold]
+    fn wrong_begin_string<'a>(&mut self, now: Now, message: Message<'a>) -> Option<Event<'a>> {
+        let seq = message.u64(tags::MSG_SEQ_NUM).ok();
+        if message.msg_type() == msg_types::LOGOUT {
+            return self.peer_logout(now, message, seq.unwrap_or(0));
+        }
+        self.start_logout(
+            now,
+            b"Incorrect BeginString",
+            Some(DisconnectReason::BeginString),
+        );
+        if self.is_connected() && seq == Some(self.store.next_target()) {
+            self.consume(now);
+        }
+        None
+    }
+
+    /// The checks of the message against the session, in the order in which counterparties know
+    /// them: SendingTime(52), CompIDs, MsgSeqNum(34). False if the message has been dealt with.
+    #[inline]
+    pub(super) fn verify(
+        &mut self,
+        now: Now,
+        message: &Message<'_>,
+        header: &Header<'_>,
+        seq_check: SeqCheck,
+        held: bool,
+    ) -> bool {
+        if !held {
+            if !self.is_good_time(now, header) {
+                self.send_reject(now, message, RejectReason::SendingTime, None);
+                self.start_logout(now, b"", Some(DisconnectReason::SendingTime));
+                return false;
+            }
+            if !self.is_our_comp_id(header) {
+                self.send_reject(now, message, RejectReason::CompId, None);
+                self.start_logout(now, b"", Some(DisconnectReason::CompId));
+                return false;
+            }
+        }
+        let expected = self.store.next_target();
+        if header.seq == expected || seq_check == SeqCheck::Any {
+            return true;
+        }
+        if header.seq > expected {
+            self.too_high(now, header.seq, Some(message), true);
+        } else {
+            self.too_low(now, message, header, expected);
+        }
+        false
+    }
+
+    #[inline]
+    pub(super) fn is_good_time(&self, now: Now, header: &Header<'_>) -> bool {
+        let distance = now.utc.nanos().abs_diff(header.sending_time.nanos());
+        !self.config.check_latency || distance <= self.config.max_latency
+    }
+
+    #[inline]
+    pub(super) fn is_our_comp_id(&self, header: &Header<'_>) -> bool {
+        let id = &self.config.id;
+        !self.config.check_comp_id
+            || (header.sender == id.target.as_bytes() && header.target == id.sender.as_bytes())
+    }
+
+    /// A number that was used before: fatal, unless the message says that it is a duplicate.
+    #[cold]
+    fn too_low(&mut self, now: Now, message: &Message<'_>, header: &Header<'_>, expected: u64) {
+        if !header.poss_dup {
+            return self.end_too_low(now, expected, header.seq);
+        }
+        if message.msg_type() == msg_types::SEQUENCE_RESET {
+            return;
+        }
+        let Some(original) = header.orig_sending_time else {
+            let tag = Some(tags::ORIG_SENDING_TIME);
+            return self.send_reject(now, message, RejectReason::RequiredTagMissing, tag);
+        };
+        match fanfare_wire::UtcTimestamp::parse(original) {
+            Some(original) if original <= header.sending_time => {}
+            Some(_) => {
+                self.send_reject(now, message, RejectReason::SendingTime, None);
+                self.start_logout(now, b"", Some(DisconnectReason::SendingTime));
+            }
+            None => {
+                let tag = Some(tags::ORIG_SENDING_TIME);
+                self.send_reject(now, message, RejectReason::DataFormat, tag);
+            }
+        }
+    }
+
+    /// Logs out, without waiting for an answer, because a number is too low.
+    #[cold]
+    pub(super) fn end_too_low(&mut self, now: Now, expected: u64, received: u64) {
+        let reason = DisconnectReason::MsgSeqNumTooLow { expected, received };
+        self.final_logout(now, reason.to_string().as_bytes(), reason);
+    }
+}

@@ -1,0 +1,356 @@
+//! Logon(A): the first message of both sides, and the reset of a live session.
+
+use super::config::{ApplVerId, SECOND, Version};
+use super::event::{DisconnectReason, Event, LogonFault};
+use super::header;
+use super::now::Now;
+use super::outbound::Others;
+use super::state::{Role, Session, State};
+use super::store::MessageStore;
+use super::timers::NEVER;
+use super::validate::{Fault, RejectReason};
+use crate::codec::{Message, msg_types, tags};
+
+/// What remains of a Logon that passed its checks until the session is logged on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PendingLogon {
+    seq: u64,
+    poss_dup: bool,
+    heart_bt_int: u32,
+    /// ResetSeqNumFlag(141)=Y.
+    reset: bool,
+    /// NextExpectedMsgSeqNum(789).
+    next_expected: Option<u64>,
+    appl_ver: Option<ApplVerId>,
+}
+
+impl<S: MessageStore> Session<S> {
+    /// The application accepts the Logon of `Event::LogonRequested`. Nothing happens if none
+    /// waits.
+    pub fn accept_logon(&mut self, now: Now) {
+        if self.state == State::AwaitingDecision
+            && let Some(logon) = self.pending_logon.take()
+        {
+            self.complete_logon(now, logon);
+        }
+    }
+
+    /// The application refuses it: the counterparty gets a Logout with `text`. Nothing happens if
+    /// none waits.
+    pub fn refuse_logon(&mut self, now: Now, text: &str) {
+        if self.state == State::AwaitingDecision {
+            self.final_logout(now, text.as_bytes(), DisconnectReason::LogonRefused);
+        }
+    }
+
+    /// Starts both directions of a live session at 1 again: a Logon with
+    /// ResetSeqNumFlag(141)=Y, which the counterparty answers with the same. Messages that it
+    /// sent before it saw ours are still received under their old numbers. Nothing happens unless
+    /// logged on, from FIX.4.1 on.
+    pub fn reset_sequence(&mut self, now: Now) {
+        self.settle(now);
+        if self.state != State::LoggedOn || self.config.id.version == Version::Fix40 {
+            return;
+        }
+        let target = self.store.next_target();
+        if self.store_reset(now).is_err() {
+            return;
+        }
+        self.set_next_target(now, target);
+        self.sent_reset = true;
+        let heart_bt_int = (self.timers.interval / SECOND) as u32;
+        self.send_logon(now, heart_bt_int, true, 1);
+    }
+
+    /// The initiator's Logon.
+    pub(super) fn send_first_logon(&mut self, now: Now) {
+        let config = &self.config;
+        let resets = config.reset_on_logon || config.reset_on_logout || config.reset_on_disconnect;
+        let unanswered = self.sent_reset;
+        if (config.reset_on_logon || unanswered) && self.store_reset(now).is_err() {
+            return;
+        }
+        let fresh = self.store.next_sender() == 1 && self.store.next_target() == 1;
+        let has_flag = self.config.id.version >= Version::Fix41;
+        self.sent_reset = has_flag && fresh && (resets || unanswered);
+        let next_expected = self.store.next_target();
+        self.send_logon(
+            now,
+            self.config.heart_bt_int,
+            self.sent_reset,
+            next_expected,
+        );
+    }
+
+    fn send_logon(&mut self, now: Now, heart_bt_int: u32, reset: bool, next_expected: u64) {
+        // The fields are lent to the writer while the session writes.
+        let fields = std::mem::take(&mut self.config.logon_fields);
+        let variable = 64 + fields.iter().map(|field| field.1.len() + 24).sum::<usize>();
+        let version = self.config.id.version;
+        let appl_ver = self.config.default_appl_ver_id;
+        let with_next_expected = self.config.next_expected;
+        self.send_admin(now, msg_types::LOGON, variable, |body| {
+            let mut others = Others {
+                config: &fields,
+                extra: &[],
+            };
+            others.below(tags::ENCRYPT_METHOD, body);
+            body.char(tags::ENCRYPT_METHOD, b'0');
+            others.below(tags::HEART_BT_INT, body);
+            body.u64(tags::HEART_BT_INT, heart_bt_int.into());
+            if reset {
+                others.below(tags::RESET_SEQ_NUM_FLAG, body);
+                body.char(tags::RESET_SEQ_NUM_FLAG, b'Y');
+            }
+            if with_next_expected {
+                others.below(tags::NEXT_EXPECTED_MSG_SEQ_NUM, body);
+                body.u64(tags::NEXT_EXPECTED_MSG_SEQ_NUM, next_expected);
+            }
+            if version == Version::Fixt11 {
+                others.below(tags::DEFAULT_APPL_VER_ID, body);
+                body.char(tags::DEFAULT_APPL_VER_ID, appl_ver.wire());
+            }
+            others.below(u32::MAX, body);
+        });
+        self.config.logon_fields = fields;
+    }
+
+    /// The first message of a connection. Whatever is wrong with it gets no answer.
+    pub(super) fn first_message<'a>(
+        &mut self,
+        now: Now,
+        message: Message<'a>,
+    ) -> Option<Event<'a>> {
+        match (message.msg_type(), self.role) {
+            (msg_types::LOGON, _) => {}
+            (msg_types::LOGOUT | msg_types::REJECT, Role::Initiator) => {
+                return self.refused(now, message);
+            }
+            _ => {
+                self.end(now, DisconnectReason::FirstMessageNotLogon);
+                return None;
+            }
+        }
+        let logon = match self.check_logon(now, &message) {
+            Ok(logon) => logon,
+            Err(fault) => {
+                self.end(now, DisconnectReason::BadLogon(fault));
+                return None;
+            }
+        };
+        if !self.check_logon_numbers(now, &logon) {
+            return None;
+        }
+        if self.config.ask_logon {
+            self.pending_logon = Some(logon);
+            self.state = State::AwaitingDecision;
+            return Some(Event::LogonRequested(message));
+        }
+        self.complete_logon(now, logon);
+        None
+    }
+
+    /// The counterparty answers our Logon with a Logout or a Reject.
+    fn refused<'a>(&mut self, now: Now, message: Message<'a>) -> Option<Event<'a>> {
+        let header = match self.check(&message) {
+            Ok(header) if self.is_our_comp_id(&header) => header,
+            Ok(_) => {
+                self.end(now, DisconnectReason::BadLogon(LogonFault::CompId));
+                return None;
+            }
+            Err(fault) => {
+                self.end(now, DisconnectReason::BadLogon(field_fault(fault)));
+                return None;
+            }
+        };
+        if header.seq == self.store.next_target() {
+            self.consume(now);
+        }
+        if message.msg_type() == msg_types::REJECT {
+            return Some(Event::RejectReceived(message));
+        }
+        self.final_logout(now, b"", DisconnectReason::LogonRejected);
+        Some(Event::LogoutReceived(message))
+    }
+
+    fn check_logon(&self, now: Now, message: &Message<'_>) -> Result<PendingLogon, LogonFault> {
+        let version = self.config.id.version;
+        if message.begin_string() != version.begin_string().as_bytes() {
+            return Err(LogonFault::BeginString);
+        }
+        let header = self.check(message).map_err(field_fault)?;
+        if !self.is_good_time(now, &header) {
+            return Err(LogonFault::SendingTime);
+        }
+        if !self.is_our_comp_id(&header) {
+            return Err(LogonFault::CompId);
+        }
+        if message.i64(tags::ENCRYPT_METHOD) != Ok(0) {
+            return Err(LogonFault::EncryptMethod);
+        }
+        Ok(PendingLogon {
+            seq: header.seq,
+            poss_dup: header.poss_dup,
+            heart_bt_int: self.check_heart_bt_int(message)?,
+            reset: header::flag(message, tags::RESET_SEQ_NUM_FLAG).map_err(field_fault)?,
+            next_expected: message
+                .opt_u64(tags::NEXT_EXPECTED_MSG_SEQ_NUM)
+                .map_err(|_| {
+                    let tag = Some(tags::NEXT_EXPECTED_MSG_SEQ_NUM);
+                    LogonFault::Field {
+                        reason: RejectReason::DataFormat,
+                        tag,
+                    }
+                })?,
+            appl_ver: check_appl_ver(message, version)?,
+        })
+    }
+
+    fn check_heart_bt_int(&self, message: &Message<'_>) -> Result<u32, LogonFault> {
+        let value = message
+            .i64(tags::HEART_BT_INT)
+            .map_err(|_| LogonFault::HeartBtInt)?;
+        let value = u32::try_from(value).map_err(|_| LogonFault::HeartBtInt)?;
+        let (least, most) = self.config.heart_bt_int_range;
+        if self.role == Role::Acceptor && !(least..=most).contains(&value) {
+            return Err(LogonFault::HeartBtInt);
+        }
+        Ok(value)
+    }
+
+    /// Whether the numbers of a Logon let the session begin; if not, it has ended.
+    fn check_logon_numbers(&mut self, now: Now, logon: &PendingLogon) -> bool {
+        let resets = self.resets_with(logon);
+        let expected = if resets { 1 } else { self.store.next_target() };
+        if logon.seq < expected {
+            if !logon.poss_dup {
+                self.end_too_low(now, expected, logon.seq);
+            }
+            return false;
+        }
+        let next = if resets && self.role == Role::Acceptor {
+            1
+        } else {
+            self.store.next_sender()
+        };
+        match logon.next_expected {
+            Some(received) if self.config.next_expected && received > next => {
+                let reason = DisconnectReason::NextExpectedTooHigh { next, received };
+                self.final_logout(now, reason.to_string().as_bytes(), reason);
+                false
+            }
+            _ => true,
+        }
+    }
+
+    /// Whether this Logon starts the numbers at 1, so far as they do not stand there already.
+    fn resets_with(&self, logon: &PendingLogon) -> bool {
+        match self.role {
+            Role::Acceptor => logon.reset || self.config.reset_on_logon,
+            Role::Initiator => logon.reset && !self.sent_reset,
+        }
+    }
+
+    fn complete_logon(&mut self, now: Now, logon: PendingLogon) {
+        let resets = self.resets_with(&logon);
+        if resets && self.store_reset(now).is_err() {
+            return;
+        }
+        let expected = self.store.next_target();
+        let in_sequence = logon.seq == expected || logon.reset;
+        let last = self.store.next_sender() - 1;
+        self.peer_appl_ver = logon.appl_ver;
+        self.state = State::LoggedOn;
+        self.timers.logon = NEVER;
+        let heart_bt_int = match self.role {
+            Role::Acceptor => logon.heart_bt_int,
+            Role::Initiator => self.config.heart_bt_int,
+        };
+        self.timers.interval = u64::from(heart_bt_int) * SECOND;
+        if self.role == Role::Acceptor || resets {
+            let next_expected = if in_sequence { expected + 1 } else { expected };
+            self.send_logon(now, heart_bt_int, logon.reset, next_expected);
+        }
+        if !self.is_connected() {
+            return;
+        }
+        let reset = logon.reset || resets;
+        self.sent_reset = false;
+        self.notice(Event::LoggedOn {
+            heart_bt_int,
+            reset,
+        });
+        if in_sequence {
+            self.set_next_target(now, expected + 1);
+        } else {
+            self.too_high(now, logon.seq, None, !self.config.next_expected);
+        }
+        self.resend_what_is_not_expected(now, &logon, last);
+    }
+
+    /// NextExpectedMsgSeqNum(789) of the counterparty says what it has not received, without a
+    /// ResendRequest.
+    fn resend_what_is_not_expected(&mut self, now: Now, logon: &PendingLogon, last: u64) {
+        if let Some(begin) = logon.next_expected
+            && self.config.next_expected
+            && self.is_connected()
+            && (1..=last).contains(&begin)
+        {
+            let end = self.store.next_sender() - 1;
+            self.start_replay(now, begin, end);
+        }
+    }
+
+    /// Whether a Logon is welcome on a live session: only one that resets the numbers.
+    pub(super) fn may_log_on_again(&self, message: &Message<'_>) -> bool {
+        self.state == State::LoggedOn && message.get(tags::RESET_SEQ_NUM_FLAG) == Some(b"Y")
+    }
+
+    /// ResetSeqNumFlag(141)=Y on a live session: both directions start at 1 again.
+    pub(super) fn logon_again(&mut self, now: Now, message: &Message<'_>) {
+        let Ok(heart_bt_int) = self.check_heart_bt_int(message) else {
+            return self.end(now, DisconnectReason::BadLogon(LogonFault::HeartBtInt));
+        };
+        let answer = !std::mem::take(&mut self.sent_reset);
+        if answer {
+            if self.store_reset(now).is_err() {
+                return;
+            }
+            self.timers.interval = u64::from(heart_bt_int) * SECOND;
+            self.send_logon(now, heart_bt_int, true, 2);
+        } else {
+            // Ours started at 1 when we asked for it; what they sent before ends here.
+            self.gap = None;
+            self.timers.gap = NEVER;
+        }
+        if self.is_connected() {
+            self.set_next_target(now, 2);
+            self.notice(Event::LoggedOn {
+                heart_bt_int,
+                reset: true,
+            });
+        }
+    }
+}
+
+fn check_appl_ver(
+    message: &Message<'_>,
+    version: Version,
+) -> Result<Option<ApplVerId>, LogonFault> {
+    if version != Version::Fixt11 {
+        return Ok(None);
+    }
+    let value = message
+        .get(tags::DEFAULT_APPL_VER_ID)
+        .ok_or(LogonFault::DefaultApplVerId)?;
+    ApplVerId::parse(value)
+        .map(Some)
+        .ok_or(LogonFault::DefaultApplVerId)
+}
+
+fn field_fault(fault: Fault) -> LogonFault {
+    LogonFault::Field {
+        reason: fault.reason,
+        tag: fault.tag,
+    }
+}

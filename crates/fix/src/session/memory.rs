@@ -1,0 +1,591 @@
+//! Stores that live in memory: one that can resend, one that cannot.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use fanfare_wire::UtcTimestamp;
+
+use super::config::Limits;
+use super::store::{Entry, Kind, MessageStore, StoreError, Stored};
+
+/// Keeps the newest messages in memory, within limits. When there is no room the oldest go: a
+/// resend of those is answered with a gap fill. Allocates only while it grows to its limits.
+#[derive(Debug)]
+pub struct MemoryStore {
+    numbers: Numbers,
+    outbox: Outbox,
+    index: VecDeque<Slot>,
+    limits: Limits,
+    retain_from: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    seq: u64,
+    start: u64,
+    len: u32,
+    kind: Kind,
+}
+
+impl MemoryStore {
+    /// A store that keeps up to `limits.messages` messages in up to `limits.bytes` bytes, those
+    /// that wait for transmission included.
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            numbers: Numbers::default(),
+            outbox: Outbox::new(limits.bytes),
+            index: VecDeque::new(),
+            limits,
+            retain_from: None,
+        }
+    }
+
+    /// How many messages are kept.
+    pub fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    /// Whether no message is kept.
+    pub fn is_empty(&self) -> bool {
+        self.index.is_empty()
+    }
+
+    /// Bytes of memory allocated.
+    pub fn capacity(&self) -> usize {
+        self.outbox.buf.capacity() + self.index.capacity() * size_of::<Slot>()
+    }
+
+    fn may_evict(&self, slot: &Slot) -> bool {
+        self.retain_from.is_none_or(|from| slot.seq < from)
+    }
+
+    /// Gives up old messages until half of the room, or `len`, is free, so that the moving of the
+    /// rest is paid for by many messages.
+    fn evict_half(&mut self, len: usize) {
+        let keep = (self.limits.bytes / 2).min(self.limits.bytes.saturating_sub(len));
+        let goal = self.outbox.end - keep.min(self.outbox.used()) as u64;
+        while let Some(&oldest) = self.index.front() {
+            if oldest.start >= goal || !self.may_evict(&oldest) {
+                break;
+            }
+            self.index.pop_front();
+        }
+    }
+
+    fn keep_from(&self) -> u64 {
+        self.index.front().map_or(u64::MAX, |slot| slot.start)
+    }
+
+    fn make_room(&mut self, len: usize) -> Result<(), StoreError> {
+        if self.outbox.make_room(len, self.keep_from()).is_ok() {
+            return Ok(());
+        }
+        self.evict_half(len);
+        self.outbox.make_room(len, self.keep_from())
+    }
+
+    fn keep(&mut self, range: Range<u64>, kind: Kind) -> Result<(), StoreError> {
+        if self.index.len() >= self.limits.messages {
+            match self.index.front() {
+                Some(oldest) if self.may_evict(oldest) => self.index.pop_front(),
+                _ => return Err(StoreError::Full),
+            };
+        }
+        let len = (range.end - range.start) as u32;
+        self.index.push_back(Slot {
+            seq: self.numbers.sender,
+            start: range.start,
+            len,
+            kind,
+        });
+        Ok(())
+    }
+}
+
+impl Default for MemoryStore {
+    /// Up to 16 MiB and 65,536 messages.
+    fn default() -> Self {
+        Self::new(Limits {
+            messages: 1 << 16,
+            bytes: 16 << 20,
+        })
+    }
+}
+
+impl MessageStore for MemoryStore {
+    fn next_sender(&self) -> u64 {
+        self.numbers.sender
+    }
+
+    fn next_target(&self) -> u64 {
+        self.numbers.target
+    }
+
+    fn set_next_sender(&mut self, seq: u64) -> Result<(), StoreError> {
+        self.index
+            .truncate(self.index.partition_point(|slot| slot.seq < seq));
+        self.numbers.sender = seq;
+        Ok(())
+    }
+
+    fn set_next_target(&mut self, seq: u64) -> Result<(), StoreError> {
+        self.numbers.target = seq;
+        Ok(())
+    }
+
+    fn created(&self) -> UtcTimestamp {
+        self.numbers.created
+    }
+
+    fn reset(&mut self, created: UtcTimestamp) -> Result<(), StoreError> {
+        self.numbers = Numbers {
+            created,
+            ..Numbers::default()
+        };
+        self.index.clear();
+        self.retain_from = None;
+        Ok(())
+    }
+
+    fn reserve(&mut self, len: usize) -> Result<&mut [u8], StoreError> {
+        self.make_room(len)?;
+        Ok(self.outbox.room())
+    }
+
+    fn commit(&mut self, range: Range<usize>, entry: Entry) -> Result<(), StoreError> {
+        let start = self.outbox.end;
+        let len = range.len() as u64;
+        match entry {
+            Entry::New { kind, transmit } => {
+                if kind == Kind::App || !transmit {
+                    self.keep(start..start + len, kind)?;
+                }
+                self.outbox.append(range, transmit);
+                self.numbers.sender += 1;
+            }
+            Entry::Copy => self.outbox.append(range, true),
+        }
+        Ok(())
+    }
+
+    fn record(&mut self, parts: &[&[u8]]) -> Result<(), StoreError> {
+        let len: usize = parts.iter().map(|part| part.len()).sum();
+        self.make_room(len)?;
+        let start = self.outbox.end;
+        self.keep(start..start + len as u64, Kind::App)?;
+        let mut at = 0;
+        for part in parts {
+            self.outbox.room()[at..at + part.len()].copy_from_slice(part);
+            at += part.len();
+        }
+        self.outbox.append(0..len, false);
+        self.numbers.sender += 1;
+        Ok(())
+    }
+
+    fn first_from(&self, seq: u64) -> Option<Stored<'_>> {
+        let slot = self
+            .index
+            .get(self.index.partition_point(|slot| slot.seq < seq))?;
+        let bytes = self.outbox.bytes(slot.start, slot.len as usize);
+        Some(Stored {
+            seq: slot.seq,
+            kind: slot.kind,
+            bytes,
+        })
+    }
+
+    fn retain_from(&mut self, seq: Option<u64>) {
+        self.retain_from = seq;
+    }
+
+    fn unsent(&self) -> &[u8] {
+        self.outbox.unsent()
+    }
+
+    fn sent(&mut self, n: usize) {
+        self.outbox.sent(n);
+    }
+
+    fn drop_unsent(&mut self) {
+        self.outbox.pending.clear();
+    }
+}
+
+/// Keeps the numbers only: a resend is answered with one gap fill. Holds no more than the bytes
+/// that wait for transmission, so that a thousand idle sessions cost little.
+#[derive(Debug)]
+pub struct NoResendStore {
+    numbers: Numbers,
+    outbox: Outbox,
+}
+
+impl NoResendStore {
+    /// A store in which up to `limit` bytes may wait for transmission.
+    pub fn new(limit: usize) -> Self {
+        Self {
+            numbers: Numbers::default(),
+            outbox: Outbox::new(limit),
+        }
+    }
+
+    /// Bytes of memory allocated.
+    pub fn capacity(&self) -> usize {
+        self.outbox.buf.capacity()
+    }
+}
+
+impl Default for NoResendStore {
+    /// Up to 256 KiB wait for transmission.
+    fn default() -> Self {
+        Self::new(256 << 10)
+    }
+}
+
+impl MessageStore for NoResendStore {
+    fn next_sender(&self) -> u64 {
+        self.numbers.sender
+    }
+
+    fn next_target(&self) -> u64 {
+        self.numbers.target
+    }
+
+    fn set_next_sender(&mut self, seq: u64) -> Result<(), StoreError> {
+        self.numbers.sender = seq;
+        Ok(())
+    }
+
+    fn set_next_target(&mut self, seq: u64) -> Result<(), StoreError> {
+        self.numbers.target = seq;
+        Ok(())
+    }
+
+    fn created(&self) -> UtcTimestamp {
+        self.numbers.created
+    }
+
+    fn reset(&mut self, created: UtcTimestamp) -> Result<(), StoreError> {
+        self.numbers = Numbers {
+            created,
+            ..Numbers::default()
+        };
+        Ok(())
+    }
+
+    fn reserve(&mut self, len: usize) -> Result<&mut [u8], StoreError> {
+        self.outbox.make_room(len, u64::MAX)?;
+        Ok(self.outbox.room())
+    }
+
+    fn commit(&mut self, range: Range<usize>, entry: Entry) -> Result<(), StoreError> {
+        // What must wait behind a resend cannot be kept here; a resend from this store is one gap
+        // fill, so nothing ever has to wait.
+        let transmit = !matches!(
+            entry,
+            Entry::New {
+                transmit: false,
+                ..
+            }
+        );
+        self.outbox.append(range, transmit);
+        if entry != Entry::Copy {
+            self.numbers.sender += 1;
+        }
+        Ok(())
+    }
+
+    fn record(&mut self, _parts: &[&[u8]]) -> Result<(), StoreError> {
+        self.numbers.sender += 1;
+        Ok(())
+    }
+
+    fn first_from(&self, _seq: u64) -> Option<Stored<'_>> {
+        None
+    }
+
+    fn retain_from(&mut self, _seq: Option<u64>) {}
+
+    fn unsent(&self) -> &[u8] {
+        self.outbox.unsent()
+    }
+
+    fn sent(&mut self, n: usize) {
+        self.outbox.sent(n);
+    }
+
+    fn drop_unsent(&mut self) {
+        self.outbox.pending.clear();
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Numbers {
+    sender: u64,
+    target: u64,
+    created: UtcTimestamp,
+}
+
+impl Default for Numbers {
+    fn default() -> Self {
+        Self {
+            sender: 1,
+            target: 1,
+            created: UtcTimestamp::from_nanos(0),
+        }
+    }
+}
+
+/// Bytes in the order of their writing. Positions count from the first byte ever written, so that
+/// they stay valid when the rest moves to the front of the buffer. Some stretches wait for
+/// transmission, others are only kept.
+#[derive(Debug)]
+struct Outbox {
+    buf: Vec<u8>,
+    /// Position of `buf[0]`.
+    base: u64,
+    /// Position behind the last byte written.
+    end: u64,
+    /// Stretches that wait for transmission, in order.
+    pending: VecDeque<(u64, u64)>,
+    limit: usize,
+}
+
+impl Outbox {
+    const SMALLEST: usize = 256;
+
+    fn new(limit: usize) -> Self {
+        Self {
+            buf: Vec::new(),
+            base: 0,
+            end: 0,
+            pending: VecDeque::new(),
+            limit,
+        }
+    }
+
+    fn used(&self) -> usize {
+        (self.end - self.base) as usize
+    }
+
+    fn free(&self) -> usize {
+        self.buf.len() - self.used()
+    }
+
+    /// Makes room for `len` bytes behind `end`; bytes below `keep_from` that do not wait for
+    /// transmission may go.
+    fn make_room(&mut self, len: usize, keep_from: u64) -> Result<(), StoreError> {
+        if self.free() >= len {
+            return Ok(());
+        }
+        if len > self.limit {
+            return Err(StoreError::TooLong);
+        }
+        let first = self
+            .pending
+            .front()
+            .map_or(self.end, |range| range.0)
+            .min(keep_from);
+        let gone = (first - self.base) as usize;
+        if gone >= self.buf.len() / 2 {
+            self.drop_front(gone);
+        }
+        if self.free() < len {
+            self.grow(self.used() + len);
+        }
+        if self.free() < len {
+            self.drop_front((first - self.base) as usize);
+        }
+        if self.free() < len {
+            Err(StoreError::Full)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn drop_front(&mut self, n: usize) {
+        let used = self.used();
+        self.buf.copy_within(n..used, 0);
+        self.base += n as u64;
+    }
+
+    fn grow(&mut self, needed: usize) {
+        let doubled = needed.max(self.buf.len() * 2).max(Self::SMALLEST);
+        let len = doubled.min(self.limit);
+        if len > self.buf.len() {
+            self.buf.resize(len, 0);
+        }
+    }
+
+    fn room(&mut self) -> &mut [u8] {
+        let used = self.used();
+        &mut self.buf[used..]
+    }
+
+    /// The message at `range` of `room` follows what is written.
+    fn append(&mut self, range: Range<usize>, transmit: bool) {
+        let used = self.used();
+        let len = range.len();
+        if range.start > 0 {
+            self.buf
+                .copy_within(used + range.start..used + range.end, used);
+        }
+        let start = self.end;
+        self.end += len as u64;
+        if !transmit {
+            return;
+        }
+        match self.pending.back_mut() {
+            Some(last) if last.1 == start => last.1 = self.end,
+            _ => self.pending.push_back((start, self.end)),
+        }
+    }
+
+    fn bytes(&self, start: u64, len: usize) -> &[u8] {
+        let at = (start - self.base) as usize;
+        &self.buf[at..at + len]
+    }
+
+    fn unsent(&self) -> &[u8] {
+        match self.pending.front() {
+            Some(&(start, end)) => self.bytes(start, (end - start) as usize),
+            None => &[],
+        }
+    }
+
+    fn sent(&mut self, n: usize) {
+        let Some(front) = self.pending.front_mut() else {
+            return;
+        };
+        front.0 = (front.0 + n as u64).min(front.1);
+        if front.0 == front.1 {
+            self.pending.pop_front();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn put(store: &mut impl MessageStore, text: &[u8], entry: Entry) -> Result<(), StoreError> {
+        // As an encoder does it: room in front, the message behind it.
+        let place = store.reserve(text.len() + 8)?;
+        place[8..8 + text.len()].copy_from_slice(text);
+        store.commit(8..8 + text.len(), entry)
+    }
+
+    const APP: Entry = Entry::New {
+        kind: Kind::App,
+        transmit: true,
+    };
+    const ADMIN: Entry = Entry::New {
+        kind: Kind::Admin,
+        transmit: true,
+    };
+    const LATER: Entry = Entry::New {
+        kind: Kind::Admin,
+        transmit: false,
+    };
+
+    #[test]
+    fn transmits_in_order_and_finds_what_it_keeps() {
+        let mut store = MemoryStore::default();
+        put(&mut store, b"one", APP).unwrap();
+        put(&mut store, b"two", ADMIN).unwrap();
+        put(&mut store, b"three", APP).unwrap();
+        assert_eq!(store.unsent(), b"onetwothree");
+        store.sent(4);
+        assert_eq!(store.unsent(), b"wothree");
+        assert_eq!(store.next_sender(), 4);
+        let found = store.first_from(2).unwrap();
+        assert_eq!((found.seq, found.bytes), (3, &b"three"[..]));
+        assert!(store.first_from(4).is_none());
+    }
+
+    #[test]
+    fn what_waits_is_kept_but_not_transmitted() {
+        let mut store = MemoryStore::default();
+        put(&mut store, b"resent", Entry::Copy).unwrap();
+        put(&mut store, b"later", LATER).unwrap();
+        put(&mut store, b"resent too", Entry::Copy).unwrap();
+        assert_eq!(store.unsent(), b"resent");
+        store.sent(6);
+        assert_eq!(store.unsent(), b"resent too");
+        store.sent(10);
+        assert_eq!(store.unsent(), b"");
+        let found = store.first_from(1).unwrap();
+        assert_eq!(
+            (found.seq, found.kind, found.bytes),
+            (1, Kind::Admin, &b"later"[..])
+        );
+    }
+
+    #[test]
+    fn full_store_gives_up_the_oldest_but_never_what_waits() {
+        let mut store = MemoryStore::new(Limits {
+            messages: 100,
+            bytes: 512,
+        });
+        for i in 0..200_u64 {
+            put(&mut store, &[b'a' + (i % 26) as u8; 30], APP).unwrap();
+            assert_eq!(store.unsent().len(), 30);
+            store.sent(30);
+        }
+        let oldest = store.first_from(1).unwrap();
+        assert!(oldest.seq > 150, "{}", oldest.seq);
+        assert_eq!(oldest.bytes[0], b'a' + ((oldest.seq - 1) % 26) as u8);
+        // Nothing is taken away any more: the store fills up and says so.
+        let full = (0..200).find_map(|_| put(&mut store, &[b'x'; 30], APP).err());
+        assert_eq!(full, Some(StoreError::Full));
+        assert!(store.unsent().iter().all(|byte| *byte == b'x'));
+        let waiting = store.unsent().len();
+        store.sent(waiting);
+        put(&mut store, b"again", APP).unwrap();
+        assert_eq!(store.unsent(), b"again");
+        assert_eq!(put(&mut store, &[0; 600], APP), Err(StoreError::TooLong));
+    }
+
+    #[test]
+    fn limit_by_count() {
+        let mut store = MemoryStore::new(Limits {
+            messages: 3,
+            bytes: 4096,
+        });
+        for _ in 0..10 {
+            put(&mut store, b"m", APP).unwrap();
+        }
+        assert_eq!((store.len(), store.first_from(0).unwrap().seq), (3, 8));
+        store.retain_from(Some(8));
+        assert_eq!(put(&mut store, b"m", APP), Err(StoreError::Full));
+    }
+
+    #[test]
+    fn lowering_the_number_forgets_what_is_above() {
+        let mut store = MemoryStore::default();
+        for text in [b"a", b"b", b"c"] {
+            put(&mut store, text, APP).unwrap();
+        }
+        store.set_next_sender(2).unwrap();
+        put(&mut store, b"B", APP).unwrap();
+        assert_eq!(store.first_from(2).unwrap().bytes, b"B");
+        store.reset(UtcTimestamp::from_nanos(7)).unwrap();
+        assert_eq!((store.next_sender(), store.created().nanos()), (1, 7));
+        assert!(store.first_from(0).is_none() && !store.unsent().is_empty());
+    }
+
+    #[test]
+    fn store_without_resend_stays_small() {
+        let mut store = NoResendStore::default();
+        for _ in 0..1000 {
+            put(&mut store, &[b'h'; 80], ADMIN).unwrap();
+            let waiting = store.unsent().len();
+            store.sent(waiting);
+        }
+        assert_eq!(store.next_sender(), 1001);
+        assert!(store.capacity() <= 256, "{}", store.capacity());
+        store.record(&[b"head", b"body"]).unwrap();
+        assert_eq!((store.next_sender(), store.unsent().len()), (1002, 0));
+        assert!(store.first_from(1).is_none());
+    }
+}

@@ -1,0 +1,577 @@
+//! The send path: headers, the session's own messages, the application's.
+
+use fanfare_wire::{Precision, UtcTimestamp};
+
+use super::config::{Config, ExtraField};
+use super::event::{DisconnectReason, Event, SendError};
+use super::now::Now;
+use super::state::{Session, State};
+use super::store::{Entry, Kind, MessageStore, StoreError};
+use super::validate::{BusinessReason, RejectReason};
+use crate::codec::{
+    EncodeError, Encoder, FieldWriter, Message, SendingTime, SessionHeader, SharedBody,
+    SharedFrame, SharedParts, msg_types, tags,
+};
+
+/// A field of a message to be sent.
+pub(super) type OutField<'a> = (u32, &'a [u8]);
+
+/// Room for one of the session's own messages, without its variable parts.
+const ADMIN_ROOM: usize = 384;
+
+/// The header and number of one message with a shared body.
+#[derive(Debug)]
+pub struct SharedSlot<'a> {
+    /// MsgSeqNum(34), used up.
+    pub seq: u64,
+    /// The session's constant header.
+    pub header: &'a SessionHeader,
+}
+
+impl<S: MessageStore> Session<S> {
+    /// Sends an application message: `body` writes the fields behind the standard header.
+    ///
+    /// Returns its MsgSeqNum(34). While a resend is under way the message waits behind it.
+    ///
+    /// # Errors
+    /// Nothing was sent and no number used; see [`SendError`].
+    #[inline]
+    pub fn send(
+        &mut self,
+        now: Now,
+        msg_type: &[u8],
+        body: impl FnOnce(&mut FieldWriter<'_>),
+    ) -> Result<u64, SendError> {
+        self.send_with(now, msg_type, &[], body)
+    }
+
+    /// As `send`, with more fields of the standard header, for example PossResend(97) or those
+    /// of a reversed route. They stand in ascending order of tags, and take precedence over those
+    /// of the configuration.
+    ///
+    /// # Errors
+    /// As for `send`.
+    pub fn send_with(
+        &mut self,
+        now: Now,
+        msg_type: &[u8],
+        header: &[(u32, &[u8])],
+        body: impl FnOnce(&mut FieldWriter<'_>),
+    ) -> Result<u64, SendError> {
+        if self.state != State::LoggedOn {
+            return Err(SendError::NotLoggedOn);
+        }
+        if msg_types::is_session(msg_type) {
+            return Err(SendError::AdminMessage);
+        }
+        let room = self.config.max_send;
+        self.write(now, msg_type, Kind::App, header, room, body)
+            .inspect_err(|error| self.store_failed(now, error))
+    }
+
+    /// Takes the next number for a message whose body many recipients share; the caller encodes
+    /// it with the header given and writes it, behind everything that `poll_transmit` has. The
+    /// message is not kept, whatever the store: a resend of it is answered with a gap fill.
+    ///
+    /// # Errors
+    /// `NotLoggedOn`; `ResendInProgress` if the message would overtake a resend;
+    /// `Encode` if the session's header is too long for this path.
+    #[inline]
+    pub fn next_shared(&mut self, now: Now) -> Result<SharedSlot<'_>, SendError> {
+        let seq = self.shared_seq()?;
+        if let Err(error) = self.store.set_next_sender(seq + 1) {
+            let error = SendError::Store(error);
+            self.store_failed(now, &error);
+            return Err(error);
+        }
+        self.timers.last_sent = now.mono;
+        let header = self.shared_header.as_ref().ok_or(HEADER_TOO_LONG)?;
+        Ok(SharedSlot { seq, header })
+    }
+
+    /// Makes this session's message from a frame that holds a shared body, keeps it if the store
+    /// keeps messages, and returns it; the caller writes it, behind everything that
+    /// `poll_transmit` has.
+    ///
+    /// # Errors
+    /// As for `next_shared`, and the store's own; nothing was sent then and no number used.
+    #[inline]
+    pub fn send_shared<'f>(
+        &mut self,
+        now: Now,
+        frame: &'f mut SharedFrame,
+        time: &SendingTime,
+    ) -> Result<&'f [u8], SendError> {
+        let seq = self.shared_seq()?;
+        let header = self.shared_header.as_ref().ok_or(HEADER_TOO_LONG)?;
+        let message = frame.patch(header, seq, time);
+        self.record_shared(now, &[message])?;
+        Ok(message)
+    }
+
+    /// As `send_shared`, for a gathering write: header and trailer go into `parts`.
+    ///
+    /// # Errors
+    /// As for `send_shared`.
+    #[inline]
+    pub fn send_shared_parts(
+        &mut self,
+        now: Now,
+        body: &SharedBody<'_>,
+        time: &SendingTime,
+        parts: &mut SharedParts,
+    ) -> Result<u64, SendError> {
+        let seq = self.shared_seq()?;
+        let header = self.shared_header.as_ref().ok_or(HEADER_TOO_LONG)?;
+        header.write_parts(parts, seq, time, body);
+        self.record_shared(now, &[parts.header(), body.fields(), parts.trailer()])?;
+        Ok(seq)
+    }
+
+    #[inline]
+    fn shared_seq(&self) -> Result<u64, SendError> {
+        match (self.state, &self.replay) {
+            (State::LoggedOn, None) => Ok(self.store.next_sender()),
+            (State::LoggedOn, Some(_)) => Err(SendError::ResendInProgress),
+            _ => Err(SendError::NotLoggedOn),
+        }
+    }
+
+    #[inline]
+    fn record_shared(&mut self, now: Now, parts: &[&[u8]]) -> Result<(), SendError> {
+        if let Err(error) = self.store.record(parts) {
+            let error = SendError::Store(error);
+            self.store_failed(now, &error);
+            return Err(error);
+        }
+        self.timers.last_sent = now.mono;
+        Ok(())
+    }
+
+    /// A store that only lacks room gets it back; any other fault ends the session.
+    fn store_failed(&mut self, now: Now, error: &SendError) {
+        if let SendError::Store(error) = *error
+            && !matches!(error, StoreError::Full | StoreError::TooLong)
+        {
+            self.end(now, DisconnectReason::Store(error));
+        }
+    }
+
+    /// Sends a TestRequest(1); the counterparty answers with a Heartbeat(0) with this TestReqID.
+    ///
+    /// # Errors
+    /// As for `send`.
+    pub fn test_request(&mut self, now: Now, test_req_id: &[u8]) -> Result<u64, SendError> {
+        if self.state != State::LoggedOn {
+            return Err(SendError::NotLoggedOn);
+        }
+        let room = ADMIN_ROOM + test_req_id.len();
+        self.write(
+            now,
+            msg_types::TEST_REQUEST,
+            Kind::Admin,
+            &[],
+            room,
+            |body| {
+                body.field(tags::TEST_REQ_ID, test_req_id);
+            },
+        )
+        .inspect_err(|error| self.store_failed(now, error))
+    }
+
+    /// Rejects an application message for its content with Reject(3), whose text is `text`. The
+    /// message keeps its number.
+    ///
+    /// # Errors
+    /// As for `send`.
+    pub fn reject(
+        &mut self,
+        now: Now,
+        message: &Message<'_>,
+        reason: RejectReason,
+        tag: Option<u32>,
+        text: &str,
+    ) -> Result<u64, SendError> {
+        if self.state != State::LoggedOn {
+            return Err(SendError::NotLoggedOn);
+        }
+        self.write_reject(now, message, reason, tag, text)
+            .inspect_err(|error| self.store_failed(now, error))
+    }
+
+    /// Rejects an application message with BusinessMessageReject(j), or, before FIX.4.2, where
+    /// there is none, with Reject(3).
+    ///
+    /// # Errors
+    /// As for `send`.
+    pub fn reject_business(
+        &mut self,
+        now: Now,
+        message: &Message<'_>,
+        reason: BusinessReason,
+        text: &str,
+    ) -> Result<u64, SendError> {
+        if !self.config.id.version.has_reject_codes() {
+            return self.reject(now, message, RejectReason::Other, None, text);
+        }
+        if self.state != State::LoggedOn {
+            return Err(SendError::NotLoggedOn);
+        }
+        self.write_business_reject(now, message, reason, text)
+            .inspect_err(|error| self.store_failed(now, error))
+    }
+
+    /// Encodes one message with the next number into the store.
+    pub(super) fn write(
+        &mut self,
+        now: Now,
+        msg_type: &[u8],
+        kind: Kind,
+        extra: &[OutField<'_>],
+        room: usize,
+        body: impl FnOnce(&mut FieldWriter<'_>),
+    ) -> Result<u64, SendError> {
+        let seq = self.store.next_sender();
+        let head = Head {
+            seq,
+            time: now.utc,
+            orig_time: None,
+            last_processed: self
+                .config
+                .last_processed
+                .then(|| self.store.next_target() - 1),
+            extra,
+        };
+        let place = self.store.reserve(room).map_err(SendError::Store)?;
+        let begin_string = self.config.id.version.begin_string().as_bytes();
+        let mut encoder = Encoder::new(place, begin_string, msg_type);
+        head.write(&self.config, &mut encoder);
+        body(&mut encoder);
+        let range = encoder.finish().map_err(SendError::Encode)?;
+        // While a resend is under way, everything new waits behind it.
+        let entry = Entry::New {
+            kind,
+            transmit: self.replay.is_none(),
+        };
+        self.store.commit(range, entry).map_err(SendError::Store)?;
+        self.timers.last_sent = now.mono;
+        Ok(seq)
+    }
+
+    /// Sends one of the session's own messages; if that cannot be done, the session is over.
+    pub(super) fn send_admin(
+        &mut self,
+        now: Now,
+        msg_type: &[u8],
+        variable: usize,
+        body: impl FnOnce(&mut FieldWriter<'_>),
+    ) {
+        let room = ADMIN_ROOM + self.header_room() + variable;
+        let result = self.write(now, msg_type, Kind::Admin, &[], room, body);
+        self.check_admin(now, result);
+    }
+
+    fn check_admin(&mut self, now: Now, result: Result<u64, SendError>) {
+        let reason = match result {
+            Ok(_) => return,
+            Err(SendError::Store(StoreError::Full)) | Err(SendError::Encode(_)) => {
+                DisconnectReason::TransmitFull
+            }
+            Err(SendError::Store(error)) => DisconnectReason::Store(error),
+            Err(_) => return,
+        };
+        self.end(now, reason);
+    }
+
+    /// Room for the fields of the header that the configuration decides.
+    pub(super) fn header_room(&self) -> usize {
+        let id = &self.config.id;
+        let fields: usize = self
+            .config
+            .header_fields
+            .iter()
+            .map(|f| f.1.len() + 12)
+            .sum();
+        id.sender.len() + id.target.len() + fields
+    }
+
+    pub(super) fn send_heartbeat(&mut self, now: Now, test_req_id: Option<&[u8]>) {
+        let variable = test_req_id.map_or(0, <[u8]>::len);
+        self.send_admin(now, msg_types::HEARTBEAT, variable, |body| {
+            if let Some(id) = test_req_id {
+                body.field(tags::TEST_REQ_ID, id);
+            }
+        });
+    }
+
+    pub(super) fn send_test_request(&mut self, now: Now, test_req_id: &[u8]) {
+        self.send_admin(now, msg_types::TEST_REQUEST, test_req_id.len(), |body| {
+            body.field(tags::TEST_REQ_ID, test_req_id);
+        });
+    }
+
+    pub(super) fn send_resend_request(&mut self, now: Now, begin: u64, end: u64) {
+        self.send_admin(now, msg_types::RESEND_REQUEST, 0, |body| {
+            body.u64(tags::BEGIN_SEQ_NO, begin)
+                .u64(tags::END_SEQ_NO, end);
+        });
+    }
+
+    pub(super) fn send_logout(&mut self, now: Now, text: &[u8]) {
+        self.send_admin(now, msg_types::LOGOUT, text.len(), |body| {
+            if !text.is_empty() {
+                body.field(tags::TEXT, text);
+            }
+        });
+    }
+
+    /// Answers a faulty message with Reject(3), and uses up its number if it was the expected one.
+    pub(super) fn send_reject(
+        &mut self,
+        now: Now,
+        message: &Message<'_>,
+        reason: RejectReason,
+        tag: Option<u32>,
+    ) {
+        let result = self.write_reject(now, message, reason, tag, reason.text());
+        self.check_admin(now, result);
+        let ref_seq = ref_seq_num(message);
+        self.notice(Event::RejectSent {
+            ref_seq,
+            reason,
+            tag,
+        });
+        self.consume_rejected(now, message, ref_seq);
+    }
+
+    /// Answers a faulty message with BusinessMessageReject(j).
+    pub(super) fn send_business_reject(
+        &mut self,
+        now: Now,
+        message: &Message<'_>,
+        reason: BusinessReason,
+        tag: Option<u32>,
+    ) {
+        let text = match tag {
+            Some(tag) => format!("{} ({tag})", reason.text()),
+            None => reason.text().to_owned(),
+        };
+        let result = self.write_business_reject(now, message, reason, &text);
+        self.check_admin(now, result);
+        let ref_seq = ref_seq_num(message);
+        self.notice(Event::RejectSent {
+            ref_seq,
+            reason: RejectReason::Other,
+            tag,
+        });
+        self.consume_rejected(now, message, ref_seq);
+    }
+
+    fn consume_rejected(&mut self, now: Now, message: &Message<'_>, seq: u64) {
+        let counts = !matches!(
+            message.msg_type(),
+            msg_types::LOGON | msg_types::SEQUENCE_RESET
+        );
+        if counts && self.is_connected() && seq == self.store.next_target() {
+            self.consume(now);
+        }
+    }
+
+    fn write_reject(
+        &mut self,
+        now: Now,
+        message: &Message<'_>,
+        reason: RejectReason,
+        tag: Option<u32>,
+        text: &str,
+    ) -> Result<u64, SendError> {
+        let version = self.config.id.version;
+        let msg_type = message.msg_type();
+        let route = super::route::ReverseRoute::of(message, version);
+        let room = ADMIN_ROOM + self.header_room() + text.len() + msg_type.len() + route.room();
+        self.write(
+            now,
+            msg_types::REJECT,
+            Kind::Admin,
+            route.fields(),
+            room,
+            |body| {
+                body.u64(tags::REF_SEQ_NUM, ref_seq_num(message));
+                if !version.has_reject_codes() {
+                    match tag {
+                        Some(tag) => body.str(tags::TEXT, &format!("{text} ({tag})")),
+                        None => body.str(tags::TEXT, text),
+                    };
+                    return;
+                }
+                body.str(tags::TEXT, text);
+                if let Some(tag) = tag {
+                    body.u64(tags::REF_TAG_ID, tag.into());
+                }
+                body.field(tags::REF_MSG_TYPE, msg_type);
+                // FIX.4.2 knows the reasons up to 11 only.
+                if version > super::config::Version::Fix42 || reason.code() <= 11 {
+                    body.u64(tags::SESSION_REJECT_REASON, reason.code().into());
+                }
+            },
+        )
+    }
+
+    fn write_business_reject(
+        &mut self,
+        now: Now,
+        message: &Message<'_>,
+        reason: BusinessReason,
+        text: &str,
+    ) -> Result<u64, SendError> {
+        let version = self.config.id.version;
+        let appl_ver = self.config.default_appl_ver_id;
+        let msg_type = message.msg_type();
+        let route = super::route::ReverseRoute::of(message, version);
+        let room = ADMIN_ROOM + self.header_room() + text.len() + msg_type.len() + route.room();
+        let kind = msg_types::BUSINESS_MESSAGE_REJECT;
+        self.write(now, kind, Kind::App, route.fields(), room, |body| {
+            body.u64(tags::REF_SEQ_NUM, ref_seq_num(message));
+            body.str(tags::TEXT, text);
+            body.field(tags::REF_MSG_TYPE, msg_type);
+            body.u64(tags::BUSINESS_REJECT_REASON, reason.code().into());
+            if version == super::config::Version::Fixt11 {
+                body.char(tags::DEFAULT_APPL_VER_ID, appl_ver.wire());
+            }
+        })
+    }
+}
+
+/// MsgSeqNum(34) of a message, 0 where it has none that is a number.
+fn ref_seq_num(message: &Message<'_>) -> u64 {
+    message.u64(tags::MSG_SEQ_NUM).unwrap_or(0)
+}
+
+const HEADER_TOO_LONG: SendError = SendError::Encode(EncodeError::BufferFull);
+
+/// The constant header of messages with a shared body, if it is short enough for one.
+pub(super) fn shared_header(config: &Config) -> Option<SessionHeader> {
+    let id = &config.id;
+    let mut fields: Vec<OutField<'_>> = vec![
+        (tags::SENDER_COMP_ID, id.sender.as_bytes()),
+        (tags::TARGET_COMP_ID, id.target.as_bytes()),
+    ];
+    fields.extend(
+        config
+            .header_fields
+            .iter()
+            .map(|(tag, value)| (*tag, &**value)),
+    );
+    SessionHeader::with_fields(id.version.begin_string().as_bytes(), &fields).ok()
+}
+
+/// The standard header behind MsgType(35), fields in ascending order of tags.
+pub(super) struct Head<'a> {
+    pub(super) seq: u64,
+    pub(super) time: UtcTimestamp,
+    /// OrigSendingTime(122), which makes the message a PossDup.
+    pub(super) orig_time: Option<&'a [u8]>,
+    /// LastMsgSeqNumProcessed(369).
+    pub(super) last_processed: Option<u64>,
+    /// Fields of this message alone, ascending.
+    pub(super) extra: &'a [OutField<'a>],
+}
+
+impl Head<'_> {
+    #[inline]
+    pub(super) fn write(&self, config: &Config, out: &mut FieldWriter<'_>) {
+        let mut others = Others {
+            config: &config.header_fields,
+            extra: self.extra,
+        };
+        others.below(tags::MSG_SEQ_NUM, out);
+        out.u64(tags::MSG_SEQ_NUM, self.seq);
+        if self.orig_time.is_some() {
+            others.below(tags::POSS_DUP_FLAG, out);
+            out.char(tags::POSS_DUP_FLAG, b'Y');
+        }
+        others.below(tags::SENDER_COMP_ID, out);
+        out.str(tags::SENDER_COMP_ID, &config.id.sender);
+        others.below(tags::SENDING_TIME, out);
+        out.timestamp(tags::SENDING_TIME, self.time, config.precision);
+        others.below(tags::TARGET_COMP_ID, out);
+        out.str(tags::TARGET_COMP_ID, &config.id.target);
+        if let Some(time) = self.orig_time {
+            others.below(tags::ORIG_SENDING_TIME, out);
+            out.field(tags::ORIG_SENDING_TIME, time);
+        }
+        if let Some(seq) = self.last_processed {
+            others.below(tags::LAST_MSG_SEQ_NUM_PROCESSED, out);
+            out.u64(tags::LAST_MSG_SEQ_NUM_PROCESSED, seq);
+        }
+        others.below(u32::MAX, out);
+    }
+}
+
+/// Two ascending lists of fields, written as one; the second takes precedence.
+pub(super) struct Others<'a> {
+    pub(super) config: &'a [ExtraField],
+    pub(super) extra: &'a [OutField<'a>],
+}
+
+impl Others<'_> {
+    /// Writes the fields whose tags are below `limit`.
+    #[inline]
+    pub(super) fn below(&mut self, limit: u32, out: &mut FieldWriter<'_>) {
+        if self.config.is_empty() && self.extra.is_empty() {
+            return;
+        }
+        loop {
+            let config = self.config.first().map_or(u32::MAX, |field| field.0);
+            let extra = self.extra.first().map_or(u32::MAX, |field| field.0);
+            if config.min(extra) >= limit {
+                return;
+            }
+            if config < extra {
+                if let Some(((tag, value), rest)) = self.config.split_first() {
+                    put(*tag, value, out);
+                    self.config = rest;
+                }
+                continue;
+            }
+            if let Some(((tag, value), rest)) = self.extra.split_first() {
+                put(*tag, value, out);
+                self.extra = rest;
+            }
+            if config == extra {
+                self.config = self.config.get(1..).unwrap_or_default();
+            }
+        }
+    }
+}
+
+/// RawData(96) brings its length, as it may hold separators.
+fn put(tag: u32, value: &[u8], out: &mut FieldWriter<'_>) {
+    match tag {
+        tags::RAW_DATA_LENGTH => {}
+        tags::RAW_DATA => {
+            out.data(tags::RAW_DATA_LENGTH, tags::RAW_DATA, value);
+        }
+        _ => {
+            out.field(tag, value);
+        }
+    }
+}
+
+/// The text of a moment, for OrigSendingTime(122).
+pub(super) struct TimeText {
+    text: [u8; UtcTimestamp::MAX_LEN],
+    len: usize,
+}
+
+impl TimeText {
+    pub(super) fn new(time: UtcTimestamp, precision: Precision) -> Self {
+        let mut text = [0; UtcTimestamp::MAX_LEN];
+        let len = time.write(precision, &mut text);
+        Self { text, len }
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        self.text.get(..self.len).unwrap_or_default()
+    }
+}

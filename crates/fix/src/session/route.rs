@@ -1,0 +1,58 @@
+//! The way back: on whose behalf a message came becomes to whom the answer is delivered.
+
+use super::config::Version;
+use crate::codec::{Message, tags};
+
+/// The routing fields of an answer: OnBehalfOfCompID(115) and OnBehalfOfSubID(116) become
+/// DeliverToCompID(128) and DeliverToSubID(129) and the other way round, from FIX.4.1 on also
+/// the LocationIDs (144, 145). Empty fields are left out.
+#[derive(Clone, Copy, Debug)]
+pub struct ReverseRoute<'a> {
+    fields: [(u32, &'a [u8]); 6],
+    len: usize,
+}
+
+/// Field of the answer, and where its value stands in the message; ascending.
+const PAIRS: [(u32, u32); 6] = [
+    (tags::ON_BEHALF_OF_COMP_ID, tags::DELIVER_TO_COMP_ID),
+    (tags::ON_BEHALF_OF_SUB_ID, tags::DELIVER_TO_SUB_ID),
+    (tags::DELIVER_TO_COMP_ID, tags::ON_BEHALF_OF_COMP_ID),
+    (tags::DELIVER_TO_SUB_ID, tags::ON_BEHALF_OF_SUB_ID),
+    (tags::ON_BEHALF_OF_LOCATION_ID, tags::DELIVER_TO_LOCATION_ID),
+    (tags::DELIVER_TO_LOCATION_ID, tags::ON_BEHALF_OF_LOCATION_ID),
+];
+
+impl<'a> ReverseRoute<'a> {
+    /// The route of an answer to `message`.
+    pub fn of(message: &Message<'a>, version: Version) -> Self {
+        let mut route = Self {
+            fields: [(0, &[]); 6],
+            len: 0,
+        };
+        for (to, from) in PAIRS {
+            let location =
+                to == tags::ON_BEHALF_OF_LOCATION_ID || to == tags::DELIVER_TO_LOCATION_ID;
+            if location && version == Version::Fix40 {
+                continue;
+            }
+            if let Some(value) = message.get(from)
+                && !value.is_empty()
+                && let Some(place) = route.fields.get_mut(route.len)
+            {
+                *place = (to, value);
+                route.len += 1;
+            }
+        }
+        route
+    }
+
+    /// The fields in ascending order of tags, for `Session::send_with`.
+    pub fn fields(&self) -> &[(u32, &'a [u8])] {
+        self.fields.get(..self.len).unwrap_or_default()
+    }
+
+    /// Bytes that the fields take at most.
+    pub(super) fn room(&self) -> usize {
+        self.fields().iter().map(|field| field.1.len() + 5).sum()
+    }
+}

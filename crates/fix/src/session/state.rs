@@ -1,0 +1,404 @@
+//! The session's state, and the life of a connection.
+
+use std::collections::VecDeque;
+
+use fanfare_wire::UtcTimestamp;
+
+use super::config::{ApplVerId, Config, SECOND};
+use super::event::{DisconnectReason, Event};
+use super::gap::Gap;
+use super::logon::PendingLogon;
+use super::now::Now;
+use super::resend::Replay;
+use super::store::{MessageStore, StoreError};
+use super::timers::{NEVER, Timers};
+use crate::codec::SessionHeader;
+
+/// Which side of the connection a session is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Connects and sends the first Logon.
+    Initiator,
+    /// Is connected to and answers it.
+    Acceptor,
+}
+
+/// Where a session stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// No connection.
+    Idle,
+    /// Connected; no Logon has been received yet.
+    AwaitingLogon,
+    /// A Logon waits for the application's decision.
+    AwaitingDecision,
+    /// Both Logons are exchanged.
+    LoggedOn,
+    /// We sent a Logout and wait for the answer.
+    LoggingOut,
+    /// Over: the last bytes are to be transmitted and the connection is to be closed.
+    Ended,
+}
+
+/// One FIX session: see the [module](super) for how it is driven.
+///
+/// It allocates nothing after warm-up, except while messages are missing or sent again. It holds no
+/// receive buffer; its size is that of its configuration and what its store keeps.
+#[derive(Debug)]
+pub struct Session<S> {
+    pub(super) config: Config,
+    pub(super) role: Role,
+    pub(super) store: S,
+    pub(super) state: State,
+    pub(super) timers: Timers,
+    /// The constant header of messages with a shared body.
+    pub(super) shared_header: Option<SessionHeader>,
+    pub(super) notices: VecDeque<Event<'static>>,
+    /// Why we are logging out, if not because our application asked for it.
+    pub(super) closing: Option<DisconnectReason>,
+    pub(super) pending_logon: Option<PendingLogon>,
+    pub(super) peer_appl_ver: Option<ApplVerId>,
+    /// We sent a Logon with ResetSeqNumFlag(141)=Y that is not yet answered.
+    pub(super) sent_reset: bool,
+    /// The application has the message with the number expected; it counts with the next call.
+    pub(super) unsettled: bool,
+    pub(super) gap: Option<Box<Gap>>,
+    pub(super) replay: Option<Box<Replay>>,
+    /// The last BeginSeqNo(7) asked for, and how often in a row.
+    pub(super) repeated: (u64, u32),
+}
+
+/// Most events that wait for `poll_event`; more than one call can produce.
+const MAX_NOTICES: usize = 32;
+
+/// The schedule is looked at at least this often, so that a jump of the wall clock is noticed.
+const SCHEDULE_CHECK: u64 = 30 * SECOND;
+
+impl<S: MessageStore> Session<S> {
+    /// A session that connects and logs on.
+    pub fn initiator(config: Config, store: S) -> Self {
+        Self::new(Role::Initiator, config, store)
+    }
+
+    /// A session that is connected to and waits for a Logon.
+    pub fn acceptor(config: Config, store: S) -> Self {
+        Self::new(Role::Acceptor, config, store)
+    }
+
+    fn new(role: Role, mut config: Config, store: S) -> Self {
+        config.header_fields.sort_by_key(|field| field.0);
+        config.logon_fields.sort_by_key(|field| field.0);
+        Self {
+            shared_header: super::outbound::shared_header(&config),
+            config,
+            role,
+            store,
+            state: State::Idle,
+            timers: Timers::IDLE,
+            notices: VecDeque::new(),
+            closing: None,
+            pending_logon: None,
+            peer_appl_ver: None,
+            sent_reset: false,
+            unsettled: false,
+            gap: None,
+            replay: None,
+            repeated: (0, 0),
+        }
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The store, with the numbers of both directions.
+    pub fn store(&self) -> &S {
+        &self.store
+    }
+
+    /// The store, for maintenance while there is no connection.
+    pub fn store_mut(&mut self) -> &mut S {
+        &mut self.store
+    }
+
+    /// Gives the store back.
+    pub fn into_store(self) -> S {
+        self.store
+    }
+
+    /// Initiator or acceptor.
+    pub fn role(&self) -> Role {
+        self.role
+    }
+
+    /// Where the session stands.
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    /// Whether application messages may be sent.
+    pub fn is_logged_on(&self) -> bool {
+        self.state == State::LoggedOn
+    }
+
+    /// Whether a connection belongs to the session, so that a second one has to be refused.
+    pub fn is_connected(&self) -> bool {
+        !matches!(self.state, State::Idle | State::Ended)
+    }
+
+    /// Whether the schedule lets the session be connected at this time.
+    pub fn is_open(&self, utc: UtcTimestamp) -> bool {
+        let open = |schedule: &Option<std::sync::Arc<super::schedule::Schedule>>| {
+            schedule.as_ref().is_none_or(|s| s.is_open(utc))
+        };
+        open(&self.config.schedule) && open(&self.config.logon_schedule)
+    }
+
+    /// DefaultApplVerID(1137) of the counterparty's Logon.
+    pub fn peer_appl_ver_id(&self) -> Option<ApplVerId> {
+        self.peer_appl_ver
+    }
+
+    /// A connection has begun. An initiator writes its Logon; an acceptor waits for one, for as
+    /// long as `Config::logon_timeout`. A session that has ended may be connected again at once,
+    /// before its old connection is closed.
+    ///
+    /// Outside the schedule, and when the store fails, the session ends at once.
+    pub fn connected(&mut self, now: Now) {
+        if self.is_connected() {
+            return;
+        }
+        self.store.drop_unsent();
+        self.state = State::AwaitingLogon;
+        self.timers = Timers {
+            logon: now.mono.saturating_add(self.config.logon_timeout),
+            last_sent: now.mono,
+            last_received: now.mono,
+            ..Timers::IDLE
+        };
+        if !self.is_open(now.utc) {
+            return self.end(now, DisconnectReason::OutsideSchedule);
+        }
+        if self.is_new_session(now.utc) && self.store_reset(now).is_err() {
+            return;
+        }
+        self.plan_schedule_check(now);
+        if self.role == Role::Initiator {
+            self.send_first_logon(now);
+        }
+    }
+
+    /// The connection is gone, whoever closed it. What was not transmitted is dropped (the
+    /// counterparty asks for it after the next logon); `Event::Disconnect` is there for
+    /// `poll_event`, unless the session had ended by itself.
+    pub fn disconnected(&mut self, now: Now) {
+        self.settle(now);
+        if self.is_connected() {
+            let reason = self.closing.unwrap_or(DisconnectReason::ConnectionLost);
+            self.end(now, reason);
+        }
+        self.state = State::Idle;
+        self.store.drop_unsent();
+    }
+
+    /// Ends the session without a logout, for example at the end of the program.
+    pub fn close(&mut self, now: Now) {
+        self.settle(now);
+        if self.is_connected() {
+            self.end(now, DisconnectReason::Closed);
+        }
+    }
+
+    /// The next event that came without bytes. After each call of `handle_timeout`, `connected`,
+    /// `disconnected` or `logout` take events until there are none.
+    pub fn poll_event(&mut self) -> Option<Event<'static>> {
+        self.notices.pop_front()
+    }
+
+    /// The bytes to write next, in order; empty when there are none.
+    #[inline]
+    pub fn poll_transmit(&self) -> &[u8] {
+        self.store.unsent()
+    }
+
+    /// The first `n` bytes of `poll_transmit` were written.
+    #[inline]
+    pub fn transmitted(&mut self, n: usize) {
+        self.store.sent(n);
+    }
+
+    /// When `handle_timeout` has to be called, in nanoseconds of the monotonic clock; `None`
+    /// while nothing is waited for. 0 means at once.
+    pub fn poll_timeout(&self) -> Option<u64> {
+        let next = match self.state {
+            State::Idle | State::Ended => NEVER,
+            State::AwaitingLogon | State::AwaitingDecision | State::LoggingOut => {
+                self.timers.next()
+            }
+            State::LoggedOn => self.timers.next_logged_on(),
+        };
+        let next = if self.replay_is_due() { 0 } else { next };
+        (next != NEVER).then_some(next)
+    }
+
+    /// Time has passed: does what is due at `now`, and nothing if nothing is.
+    pub fn handle_timeout(&mut self, now: Now) {
+        self.settle(now);
+        if !self.is_connected() {
+            return;
+        }
+        if now.mono >= self.timers.logon {
+            return self.end(now, DisconnectReason::LogonTimeout);
+        }
+        if now.mono >= self.timers.logout {
+            let reason = self.closing.unwrap_or(DisconnectReason::LogoutTimeout);
+            return self.end(now, reason);
+        }
+        if now.mono >= self.timers.schedule {
+            self.check_schedule(now);
+        }
+        if self.replay_is_due() {
+            self.replay_chunk(now);
+        }
+        if self.state == State::LoggedOn {
+            self.check_gap_timeout(now);
+            self.check_heartbeat(now);
+        }
+    }
+
+    fn check_heartbeat(&mut self, now: Now) {
+        if now.mono >= self.timers.silence() {
+            self.end(now, DisconnectReason::HeartbeatTimeout);
+        } else if now.mono >= self.timers.test_request() {
+            self.timers.test_open = true;
+            self.send_test_request(now, b"TEST");
+        } else if now.mono >= self.timers.heartbeat() {
+            self.send_heartbeat(now, None);
+        }
+    }
+
+    fn check_schedule(&mut self, now: Now) {
+        self.plan_schedule_check(now);
+        if self.is_open(now.utc) && !self.is_new_session(now.utc) {
+            return;
+        }
+        match self.state {
+            State::LoggedOn => {
+                self.start_logout(now, b"", Some(DisconnectReason::OutsideSchedule));
+            }
+            State::LoggingOut => {}
+            _ => self.end(now, DisconnectReason::OutsideSchedule),
+        }
+    }
+
+    /// The next look at the schedule: at its next change, but soon enough to notice a jump of the
+    /// wall clock.
+    fn plan_schedule_check(&mut self, now: Now) {
+        let schedules = [&self.config.schedule, &self.config.logon_schedule];
+        let wait = schedules
+            .into_iter()
+            .flatten()
+            .map(|schedule| schedule.next_change(now.utc).nanos() - now.utc.nanos())
+            .min();
+        self.timers.schedule = match wait {
+            Some(wait) => now
+                .mono
+                .saturating_add((wait.max(1) as u64).min(SCHEDULE_CHECK)),
+            None => NEVER,
+        };
+    }
+
+    /// Whether the numbers in the store belong to a session of the schedule that is over.
+    fn is_new_session(&self, utc: UtcTimestamp) -> bool {
+        let schedule = self.config.schedule.as_ref();
+        schedule.is_some_and(|schedule| schedule.is_new_session(self.store.created(), utc))
+    }
+
+    /// The message that the application had with the last event counts as received now: had the
+    /// program died while it looked at it, the message would come again.
+    #[inline]
+    pub(super) fn settle(&mut self, now: Now) {
+        if self.unsettled {
+            self.unsettled = false;
+            self.consume(now);
+        }
+    }
+
+    /// The message with the number expected is done with.
+    pub(super) fn consume(&mut self, now: Now) {
+        let next = self.store.next_target() + 1;
+        self.set_next_target(now, next);
+    }
+
+    /// Moves the number expected, and looks what that means for a gap.
+    pub(super) fn set_next_target(&mut self, now: Now, next: u64) {
+        if let Err(error) = self.store.set_next_target(next) {
+            return self.end(now, DisconnectReason::Store(error));
+        }
+        if self.gap.is_some() {
+            self.gap_advanced(now);
+        }
+    }
+
+    /// Both numbers at 1; nothing of before is missing or sent again.
+    pub(super) fn store_reset(&mut self, now: Now) -> Result<(), StoreError> {
+        self.gap = None;
+        self.timers.gap = NEVER;
+        self.drop_replay();
+        self.store.reset(now.utc).inspect_err(|&error| {
+            self.end(now, DisconnectReason::Store(error));
+        })
+    }
+
+    /// The session is over: the application is told, and the state is that of a session which
+    /// can be connected again.
+    pub(super) fn end(&mut self, now: Now, reason: DisconnectReason) {
+        if !self.is_connected() {
+            return;
+        }
+        let was_logout = matches!(
+            reason,
+            DisconnectReason::LogoutComplete
+                | DisconnectReason::LogoutTimeout
+                | DisconnectReason::LogoutByPeer
+        );
+        self.state = State::Ended;
+        let settled = self.settle_at_end();
+        self.timers = Timers::IDLE;
+        self.closing = None;
+        self.pending_logon = None;
+        self.peer_appl_ver = None;
+        self.gap = None;
+        self.repeated = (0, 0);
+        self.drop_replay();
+        let reset = self.config.reset_on_disconnect || (was_logout && self.config.reset_on_logout);
+        let reset = if reset {
+            self.store.reset(now.utc)
+        } else {
+            Ok(())
+        };
+        let reason = match settled.and(reset) {
+            Ok(()) => reason,
+            Err(error) => DisconnectReason::Store(error),
+        };
+        self.notices.push_back(Event::Disconnect(reason));
+    }
+
+    /// As `settle`, when no gap has to be looked at any more.
+    fn settle_at_end(&mut self) -> Result<(), StoreError> {
+        if !self.unsettled {
+            return Ok(());
+        }
+        self.unsettled = false;
+        let next = self.store.next_target() + 1;
+        self.store.set_next_target(next)
+    }
+
+    /// Tells the application something; the queue is bounded for a caller that never asks.
+    pub(super) fn notice(&mut self, event: Event<'static>) {
+        if self.notices.len() < MAX_NOTICES {
+            self.notices.push_back(event);
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! The hook for dictionary checks, and the vocabulary of Reject(3).
+
+use std::fmt;
+
+use super::config::ApplVerId;
+use crate::codec::Message;
+
+/// Dictionary checks of one session. The session calls it once for each message received, after
+/// BeginString(8) and before SendingTime(52), the CompIDs and MsgSeqNum(34), and answers a fault
+/// with Reject(3) (before the logon: closes).
+pub trait Validator: fmt::Debug + Send + Sync {
+    /// Checks one message.
+    ///
+    /// # Errors
+    /// The first fault, in the order in which counterparties expect it to be found.
+    fn check(&self, message: &Message<'_>, context: &Context) -> Result<(), Fault>;
+}
+
+/// What a validator has to know of the session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Context {
+    /// DefaultApplVerID(1137) of the counterparty's Logon; `None` before it and outside FIXT.1.1.
+    pub default_appl_ver_id: Option<ApplVerId>,
+}
+
+/// A fault in a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// SessionRejectReason(373), and the text.
+    pub reason: RejectReason,
+    /// RefTagID(371).
+    pub tag: Option<u32>,
+    /// BusinessRejectReason(380): the fault is answered with BusinessMessageReject(j) where the
+    /// version has it, with Reject(3) elsewhere.
+    pub business: Option<BusinessReason>,
+}
+
+impl Fault {
+    /// A fault of the session layer.
+    pub const fn new(reason: RejectReason, tag: Option<u32>) -> Self {
+        Self {
+            reason,
+            tag,
+            business: None,
+        }
+    }
+}
+
+/// SessionRejectReason(373).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum RejectReason {
+    /// Invalid tag number.
+    InvalidTagNumber = 0,
+    /// Required tag missing.
+    RequiredTagMissing = 1,
+    /// Tag not defined for this message type.
+    TagNotDefinedForMessage = 2,
+    /// Undefined tag.
+    UndefinedTag = 3,
+    /// Tag specified without a value.
+    TagWithoutValue = 4,
+    /// Value is incorrect (out of range) for this tag.
+    ValueIncorrect = 5,
+    /// Incorrect data format for value.
+    DataFormat = 6,
+    /// Decryption problem.
+    Decryption = 7,
+    /// Signature problem.
+    Signature = 8,
+    /// CompID problem.
+    CompId = 9,
+    /// SendingTime accuracy problem.
+    SendingTime = 10,
+    /// Invalid MsgType.
+    InvalidMsgType = 11,
+    /// XML validation error.
+    XmlValidation = 12,
+    /// Tag appears more than once.
+    TagAppearsTwice = 13,
+    /// Tag specified out of required order.
+    TagOutOfOrder = 14,
+    /// Repeating group fields out of order.
+    GroupOutOfOrder = 15,
+    /// Incorrect NumInGroup count for repeating group.
+    NumInGroup = 16,
+    /// Non-data value includes the field delimiter.
+    NonDataDelimiter = 17,
+    /// Invalid or unsupported application version.
+    ApplVersion = 18,
+    /// Anything else; the text says what.
+    Other = 99,
+}
+
+impl RejectReason {
+    /// The value of SessionRejectReason(373).
+    pub const fn code(self) -> u8 {
+        self as u8
+    }
+
+    /// The text that counterparties know for it.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::InvalidTagNumber => "Invalid tag number",
+            Self::RequiredTagMissing => "Required tag missing",
+            Self::TagNotDefinedForMessage => "Tag not defined for this message type",
+            Self::UndefinedTag => "Undefined tag",
+            Self::TagWithoutValue => "Tag specified without a value",
+            Self::ValueIncorrect => "Value is incorrect (out of range) for this tag",
+            Self::DataFormat => "Incorrect data format for value",
+            Self::Decryption => "Decryption problem",
+            Self::Signature => "Signature problem",
+            Self::CompId => "CompID problem",
+            Self::SendingTime => "SendingTime accuracy problem",
+            Self::InvalidMsgType => "Invalid MsgType",
+            Self::XmlValidation => "XML validation error",
+            Self::TagAppearsTwice => "Tag appears more than once",
+            Self::TagOutOfOrder => "Tag specified out of required order",
+            Self::GroupOutOfOrder => "Repeating group fields out of order",
+            Self::NumInGroup => "Incorrect NumInGroup count for repeating group",
+            Self::NonDataDelimiter => "Non-data value includes field delimiter",
+            Self::ApplVersion => "Invalid or unsupported application version",
+            Self::Other => "Message rejected",
+        }
+    }
+}
+
+/// BusinessRejectReason(380).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum BusinessReason {
+    /// Other.
+    Other = 0,
+    /// Unknown ID.
+    UnknownId = 1,
+    /// Unknown security.
+    UnknownSecurity = 2,
+    /// Unsupported message type.
+    UnsupportedMessageType = 3,
+    /// Application not available.
+    ApplicationNotAvailable = 4,
+    /// Conditionally required field missing.
+    ConditionallyRequiredFieldMissing = 5,
+    /// Not authorised.
+    NotAuthorised = 6,
+    /// DeliverTo firm not available at this time.
+    DeliverToNotAvailable = 7,
+}
+
+impl BusinessReason {
+    /// The value of BusinessRejectReason(380).
+    pub const fn code(self) -> u8 {
+        self as u8
+    }
+
+    /// The text that counterparties know for it.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Other => "Other",
+            Self::UnknownId => "Unknown ID",
+            Self::UnknownSecurity => "Unknown Security",
+            Self::UnsupportedMessageType => "Unsupported Message Type",
+            Self::ApplicationNotAvailable => "Application not available",
+            Self::ConditionallyRequiredFieldMissing => "Conditionally Required Field Missing",
+            Self::NotAuthorised => "Not authorized",
+            Self::DeliverToNotAvailable => "DeliverTo firm not available at this time",
+        }
+    }
+}

@@ -48,6 +48,13 @@ pub struct Event {
 }
 
 impl Event {
+    fn from_raw(raw: &epoll::RawEvent) -> Self {
+        Self {
+            token: Token(raw.u64),
+            bits: raw.events,
+        }
+    }
+
     /// A read will give bytes, the end, or an error: never "would block".
     #[must_use]
     pub fn is_readable(self) -> bool {
@@ -124,18 +131,18 @@ impl Poller {
 
     /// What the last [`poll`](Self::poll) found.
     pub fn events(&self) -> impl Iterator<Item = Event> + '_ {
-        let of_raw = |raw: &epoll::RawEvent| Event {
-            token: Token(raw.u64),
-            bits: raw.events,
-        };
-        self.events.iter().take(self.ready).map(of_raw)
+        self.ready_events().iter().map(Event::from_raw)
     }
 
     /// The `index`th of the events that the last [`poll`](Self::poll) found: for loops whose
     /// body needs the poller.
     #[must_use]
     pub fn event(&self, index: usize) -> Option<Event> {
-        self.events().nth(index)
+        self.ready_events().get(index).map(Event::from_raw)
+    }
+
+    fn ready_events(&self) -> &[epoll::RawEvent] {
+        self.events.get(..self.ready).unwrap_or(&[])
     }
 
     fn control(

@@ -68,6 +68,15 @@ impl Broadcast {
         }
     }
 
+    /// Whether messages that take `size` bytes in the ring (each its length and 16, rounded up to
+    /// a multiple of 16) can be written now without [`WriteError::Full`].
+    pub fn has_room(&mut self, size: usize) -> bool {
+        match &mut self.0 {
+            Writer::Gate(writer) => writer.has_room_for(size as u64),
+            Writer::Lap(_) => true,
+        }
+    }
+
     /// How many readers there are now.
     #[must_use]
     pub fn readers(&self) -> usize {

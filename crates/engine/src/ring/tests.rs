@@ -229,3 +229,21 @@ fn two_threads_read_or_count_every_message_of_a_lapped_ring() {
         assert!(seen > 0);
     }
 }
+
+#[test]
+fn room_that_is_promised_is_there_wherever_the_buffer_ends() {
+    let mut writer = Broadcast::new(CAPACITY, 1, Policy::Gate);
+    let mut reader = writer.subscribe().unwrap();
+    for round in 0..200usize {
+        let len = round * 7 % 100;
+        let size = (len + 16).next_multiple_of(16);
+        let promised = writer.has_room(size);
+        let written = writer.push(1, &body(0, len)).is_ok();
+        assert!(written || !promised, "round {round}: {len} bytes");
+        if round % 3 == 0 {
+            reader.read(2, |_| {});
+        }
+    }
+    reader.read(usize::MAX, |_| {});
+    assert!(writer.has_room(CAPACITY / 2) && !writer.has_room(CAPACITY));
+}

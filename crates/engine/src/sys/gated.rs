@@ -144,6 +144,12 @@ impl Writer {
         Ok(sequence)
     }
 
+    /// Whether messages of `size` bytes, headers included, fit wherever the buffer's end is. The
+    /// padding at the end is shorter than the message that did not fit there.
+    pub(crate) fn has_room_for(&mut self, size: u64) -> bool {
+        self.has_room(size.saturating_mul(2))
+    }
+
     fn has_room(&mut self, size: u64) -> bool {
         if self.tail + size <= self.slowest + self.shared.capacity() {
             return true;

@@ -17,7 +17,7 @@ pub struct Listener {
 
 /// The address could not be listened on.
 #[derive(Debug, Error)]
-#[error("cannot listen on {address}: {source}")]
+#[error("cannot listen on {address}")]
 pub struct BindError {
     /// The address asked for.
     pub address: SocketAddr,

@@ -95,6 +95,15 @@ impl<'a> SharedBody<'a> {
     /// # Errors
     /// `msg_type` is empty or longer than 8 bytes.
     pub fn new(msg_type: &'a [u8], fields: &'a [u8]) -> Result<Self, EncodeError> {
+        Self::with_sum(msg_type, fields, byte_sum(fields))
+    }
+
+    /// As `new`, for a body whose byte sum has been computed before: `sum` is that of `fields`
+    /// alone. A wrong one gives messages with a wrong CheckSum(10).
+    ///
+    /// # Errors
+    /// As `new`.
+    pub fn with_sum(msg_type: &'a [u8], fields: &'a [u8], sum: u8) -> Result<Self, EncodeError> {
         if msg_type.is_empty() || msg_type.len() > MSG_TYPE_ROOM {
             return Err(EncodeError::Empty {
                 tag: tags::MSG_TYPE,
@@ -103,7 +112,7 @@ impl<'a> SharedBody<'a> {
         Ok(Self {
             msg_type,
             fields,
-            sum: byte_sum(fields),
+            sum,
         })
     }
 
@@ -115,6 +124,11 @@ impl<'a> SharedBody<'a> {
     /// The fields.
     pub fn fields(&self) -> &'a [u8] {
         self.fields
+    }
+
+    /// The byte sum of the fields.
+    pub fn sum(&self) -> u8 {
+        self.sum
     }
 }
 

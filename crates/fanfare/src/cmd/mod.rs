@@ -1,0 +1,20 @@
+//! The commands: a folder for each group, a file for each command.
+
+mod fanout;
+
+use clap::Subcommand;
+use std::process::ExitCode;
+
+/// What `fanfare` can do.
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// The FIX fan-out gateway, its producers, its consumers, and its latency report.
+    #[command(subcommand)]
+    Fanout(fanout::Command),
+}
+
+pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Fanout(command) => fanout::run(command),
+    }
+}

@@ -1,0 +1,42 @@
+//! `fanfare`: the one binary of the ticker plant. It parses arguments, wires the crates, prints.
+#![forbid(unsafe_code)]
+
+mod cmd;
+mod print;
+
+use clap::Parser;
+use std::process::ExitCode;
+
+/// An open ticker plant: FIX and FAST market data in, decoded once, fanned out to FIX sessions,
+/// DDS topics and files, with the latency measured and shown.
+///
+/// Exit status: 0 did it, 1 could not (one sentence on stderr says why), 2 wrong usage.
+#[derive(Parser)]
+#[command(name = "fanfare", version, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: cmd::Command,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match cmd::run(&cli.command) {
+        Ok(code) => code,
+        Err(e) if print::is_broken_pipe(&e) => ExitCode::SUCCESS,
+        Err(e) => {
+            eprintln!("fanfare: {e:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Cli;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,25 @@
+//! Output of the commands: a reader that closed its end of the pipe is no error.
+
+use std::io::{self, Write};
+
+/// A line on stdout. A closed pipe mutes it: the run goes on and ends as it would.
+macro_rules! say {
+    ($($arg:tt)*) => { $crate::print::line(std::io::stdout(), format_args!($($arg)*)) };
+}
+
+/// A line on stderr: progress and remarks, where stdout belongs to `--json`.
+macro_rules! note {
+    ($($arg:tt)*) => { $crate::print::line(std::io::stderr(), format_args!($($arg)*)) };
+}
+
+pub(crate) use {note, say};
+
+pub(crate) fn line(mut to: impl Write, text: std::fmt::Arguments<'_>) {
+    let _ = writeln!(to, "{text}").and_then(|()| to.flush());
+}
+
+/// Whether the error is a write to a pipe whose reader has gone.
+pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let mut io_errors = error.chain().filter_map(|e| e.downcast_ref::<io::Error>());
+    io_errors.any(|e| e.kind() == io::ErrorKind::BrokenPipe)
+}

@@ -1,0 +1,341 @@
+//! The gateway's configuration: TOML, unknown keys refused, every value checked before a socket
+//! is opened. `Config::default()` is what `fanfare fanout server` runs without a file.
+
+use crate::batch::ENVELOPE;
+use serde::Deserialize;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+/// Everything the gateway can be told.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// Where producers ("exchanges") connect.
+    pub producers: Side,
+    /// Where consumers ("traders") connect.
+    pub consumers: Side,
+    /// Fan-out workers; each serves its own group of consumer sessions. 1 to 64.
+    pub workers: usize,
+    /// Which agents share a thread.
+    pub threads: Threads,
+    /// What a thread does when there is no work.
+    pub idle: Idle,
+    /// Processors for the threads, in the order ingress, worker 0, worker 1, …; empty: not pinned.
+    pub pin: Vec<usize>,
+    /// Capacity of the ring between ingress and workers in bytes, a power of two.
+    pub ring_bytes: usize,
+    /// Bounds for what a peer may do.
+    pub limits: Limits,
+    /// What happens to a consumer that does not keep up.
+    pub slow_consumer: SlowConsumer,
+}
+
+/// One listening side.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Side {
+    /// Address to listen on; loopback unless told otherwise.
+    #[serde(default = "loopback")]
+    pub bind: IpAddr,
+    /// Port; 0 lets the kernel pick one, which is then printed.
+    pub port: u16,
+    /// Sessions that may log on; empty means any pair of CompIDs.
+    #[serde(default)]
+    pub sessions: Vec<Pair>,
+    /// Most connections at a time, logged on or not.
+    #[serde(default = "max_sessions")]
+    pub max_sessions: usize,
+}
+
+/// A counterparty as it names itself in its Logon.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pair {
+    /// `SenderCompID(49)` of the Logon.
+    pub sender: String,
+    /// `TargetCompID(56)` of the Logon: our side's name.
+    pub target: String,
+}
+
+/// Threading of the agents (ingress, and one for each worker).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Threads {
+    /// All agents on one thread: no hand-over, best with two cores or few consumers.
+    Shared,
+    /// A thread for each agent.
+    Dedicated,
+}
+
+/// What an agent's thread does when its duty cycle found no work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Idle {
+    /// Sleep in the kernel until a socket is ready, a timer is due or another agent wakes it.
+    Park,
+    /// Poll without end: lowest latency, one core for each thread.
+    Spin,
+}
+
+/// Bounds for what a peer may do.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Limits {
+    /// Longest message accepted, in bytes; a longer one closes the connection.
+    pub message_bytes: usize,
+    /// Seconds a connection may say nothing before its Logon.
+    pub logon_timeout_s: u64,
+    /// Heartbeat interval in seconds that a Logon may ask for at most.
+    pub heartbeat_max_s: u64,
+}
+
+/// What happens to a consumer that does not keep up.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SlowConsumer {
+    /// Bytes that wait for one consumer beyond what its socket took.
+    pub queue_bytes: usize,
+    /// What happens when they are more.
+    pub policy: SlowPolicy,
+}
+
+/// What happens when a consumer's queue is full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SlowPolicy {
+    /// Close its connection, with the reason counted and told.
+    Disconnect,
+    /// Leave out what does not fit, and count it; its sequence numbers stay gapless.
+    Drop,
+}
+
+/// Why a configuration was refused; the text names the place.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// No TOML, an unknown key, or a value of the wrong type; the text shows the line.
+    #[error("{0}")]
+    Parse(String),
+    /// A value outside its range.
+    #[error("`{key}` = {value}: {rule}")]
+    Range {
+        /// The key, with its table.
+        key: &'static str,
+        /// The value found.
+        value: String,
+        /// What it must be.
+        rule: &'static str,
+    },
+}
+
+impl Config {
+    /// Reads a configuration. Keys that are absent keep their defaults.
+    ///
+    /// # Errors
+    /// `Parse` with line and column, or `Range` naming the key.
+    pub fn from_toml(text: &str) -> Result<Self, ConfigError> {
+        let config: Self =
+            toml::from_str(text).map_err(|e| ConfigError::Parse(e.to_string().trim().into()))?;
+        config.check()?;
+        Ok(config)
+    }
+
+    /// Checks the ranges that the types do not.
+    ///
+    /// # Errors
+    /// `Range`, naming the first key that is out of its range.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        range(
+            "workers",
+            self.workers,
+            (1..=64).contains(&self.workers),
+            "must be 1 to 64",
+        )?;
+        let ring = self.ring_bytes;
+        let fits = ring.is_power_of_two() && (1 << 16..=1 << 30).contains(&ring);
+        range(
+            "ring_bytes",
+            ring,
+            fits,
+            "must be a power of two from 65536 to 1073741824",
+        )?;
+        let longest = self.limits.message_bytes;
+        range(
+            "limits.message_bytes",
+            longest,
+            (256..=ring / 8).contains(&longest),
+            "must be at least 256 and at most an eighth of ring_bytes",
+        )?;
+        let wait = self.limits.logon_timeout_s;
+        range(
+            "limits.logon_timeout_s",
+            wait,
+            (1..=3600).contains(&wait),
+            "must be 1 to 3600",
+        )?;
+        let beat = self.limits.heartbeat_max_s;
+        range(
+            "limits.heartbeat_max_s",
+            beat,
+            (1..=86400).contains(&beat),
+            "must be 1 to 86400",
+        )?;
+        let queue = self.slow_consumer.queue_bytes;
+        range(
+            "slow_consumer.queue_bytes",
+            queue,
+            (longest + ENVELOPE..=1 << 30).contains(&queue),
+            "must be at least limits.message_bytes + 384 and at most 1073741824",
+        )?;
+        for side in [&self.producers, &self.consumers] {
+            let most = side.max_sessions;
+            range(
+                "max_sessions",
+                most,
+                (1..=100_000).contains(&most),
+                "must be 1 to 100000",
+            )?;
+        }
+        let same = self.producers.address() == self.consumers.address();
+        let clash = same && self.producers.port != 0;
+        let port = self.producers.port;
+        range("consumers.port", port, !clash, "is the producers' port too")
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            producers: Side::on_port(3000),
+            consumers: Side::on_port(3001),
+            workers: 1,
+            threads: Threads::Shared,
+            idle: Idle::Park,
+            pin: Vec::new(),
+            ring_bytes: 1 << 22,
+            limits: Limits::default(),
+            slow_consumer: SlowConsumer::default(),
+        }
+    }
+}
+
+impl Side {
+    /// Loopback, any CompIDs.
+    #[must_use]
+    pub fn on_port(port: u16) -> Self {
+        Self {
+            bind: loopback(),
+            port,
+            sessions: Vec::new(),
+            max_sessions: max_sessions(),
+        }
+    }
+
+    /// Where to listen.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        SocketAddr::new(self.bind, self.port)
+    }
+
+    /// Whether a Logon with these CompIDs may come in.
+    #[must_use]
+    pub fn admits(&self, sender: &str, target: &str) -> bool {
+        let matches = |p: &Pair| p.sender == sender && p.target == target;
+        self.sessions.is_empty() || self.sessions.iter().any(matches)
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            message_bytes: 1 << 16,
+            logon_timeout_s: 10,
+            heartbeat_max_s: 3600,
+        }
+    }
+}
+
+impl Default for SlowConsumer {
+    fn default() -> Self {
+        Self {
+            queue_bytes: 1 << 20,
+            policy: SlowPolicy::Disconnect,
+        }
+    }
+}
+
+fn loopback() -> IpAddr {
+    IpAddr::V4(Ipv4Addr::LOCALHOST)
+}
+
+fn max_sessions() -> usize {
+    4096
+}
+
+fn range(
+    key: &'static str,
+    value: impl ToString,
+    holds: bool,
+    rule: &'static str,
+) -> Result<(), ConfigError> {
+    if holds {
+        Ok(())
+    } else {
+        Err(ConfigError::Range {
+            key,
+            value: value.to_string(),
+            rule,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_file_is_the_default() {
+        assert_eq!(Config::from_toml("").unwrap(), Config::default());
+        Config::default().check().unwrap();
+    }
+
+    #[test]
+    fn an_unknown_key_is_refused_with_its_line() {
+        let text = "workers = 2\n\n[producers]\nport = 3000\nprot = 1\n";
+        let told = Config::from_toml(text).unwrap_err().to_string();
+        assert!(told.contains("line 5") && told.contains("prot"), "{told}");
+    }
+
+    #[test]
+    fn a_value_of_the_wrong_type_names_its_line() {
+        let told = Config::from_toml("workers = \"two\"\n")
+            .unwrap_err()
+            .to_string();
+        assert!(told.contains("line 1"), "{told}");
+    }
+
+    #[test]
+    fn values_out_of_range_name_their_key() {
+        for (text, key) in [
+            ("workers = 0", "workers"),
+            ("ring_bytes = 1000", "ring_bytes"),
+            ("[limits]\nmessage_bytes = 1", "limits.message_bytes"),
+            ("[limits]\nlogon_timeout_s = 0", "limits.logon_timeout_s"),
+            (
+                "[slow_consumer]\nqueue_bytes = 5",
+                "slow_consumer.queue_bytes",
+            ),
+            ("[consumers]\nport = 3000", "consumers.port"),
+        ] {
+            let told = Config::from_toml(text).unwrap_err().to_string();
+            assert!(told.contains(key), "{text}: {told}");
+        }
+    }
+
+    #[test]
+    fn a_list_of_sessions_admits_only_its_pairs() {
+        let text = "[producers]\nport = 1\nsessions = [{ sender = \"A\", target = \"B\" }]\n";
+        let config = Config::from_toml(text).unwrap();
+        assert!(config.producers.admits("A", "B"));
+        assert!(!config.producers.admits("B", "A"));
+        assert!(config.consumers.admits("anyone", "at all"));
+    }
+}

@@ -1,0 +1,217 @@
+//! Putting the agents together and on their threads.
+
+use crate::config::{Config, ConfigError, Idle, Side, Threads};
+use crate::counts::{IngressCounts, PeerCounts, WorkerCounts};
+use crate::greeter::{self, Greeter};
+use crate::ingress::Ingress;
+use crate::notice::{self, Notice, Notices};
+use crate::peers::{Peers, SideRules};
+use crate::worker::Worker;
+use fanfare_engine::agent::{Agent, Composite, Crew, CrewError};
+use fanfare_engine::counters::Counters;
+use fanfare_engine::idle;
+use fanfare_engine::poll::{Token, Waker};
+use fanfare_engine::ring::{Broadcast, Policy};
+use fanfare_engine::stop::Stop;
+use fanfare_engine::tcp::{BindError, Listener};
+use std::io;
+use std::net::SocketAddr;
+use std::sync::mpsc::Receiver;
+use std::time::Duration;
+
+/// The longest sleep of a thread with nothing to do; timers are looked at after it.
+const LONGEST_SLEEP: Duration = Duration::from_millis(50);
+
+/// The waker's place in a worker's poller: no connection has it.
+const WAKER: Token = Token(u64::MAX);
+
+/// A running gateway. Dropped, it stops and waits for its threads.
+pub struct Gateway {
+    crew: Crew,
+    producers: SocketAddr,
+    consumers: SocketAddr,
+    counters: Counters,
+    notices: Receiver<Notice>,
+}
+
+/// Why a gateway could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// A value of the configuration is out of its range.
+    #[error("configuration")]
+    Config(#[from] ConfigError),
+    /// A port could not be listened on.
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    /// The system gave no descriptor, thread or memory.
+    #[error("cannot start")]
+    System(#[from] io::Error),
+    /// The ring takes no more readers; not expected.
+    #[error("cannot start: the ring takes no more readers")]
+    Ring,
+}
+
+impl Gateway {
+    /// Listens on both ports and starts the threads. The gateway runs until `stop` is raised.
+    ///
+    /// # Errors
+    /// See [`StartError`]; nothing is left running then.
+    pub fn start(config: &Config, stop: Stop) -> Result<Self, StartError> {
+        config.check()?;
+        let counters = Counters::new();
+        let (notices, received) = notice::channel();
+        let builder = Builder {
+            config,
+            counters: &counters,
+            notices,
+        };
+        let producers = Listener::bind(config.producers.address())?;
+        let consumers = Listener::bind(config.consumers.address())?;
+        let addresses = (producers.address()?, consumers.address()?);
+        let agents = builder.agents(producers, consumers)?;
+        let crew = builder.crew(agents, stop)?;
+        let (producers, consumers) = addresses;
+        Ok(Self {
+            crew,
+            producers,
+            consumers,
+            counters,
+            notices: received,
+        })
+    }
+
+    /// Where producers connect.
+    #[must_use]
+    pub fn producers(&self) -> SocketAddr {
+        self.producers
+    }
+
+    /// Where consumers connect.
+    #[must_use]
+    pub fn consumers(&self) -> SocketAddr {
+        self.consumers
+    }
+
+    /// All counters; readable at any time.
+    #[must_use]
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// The sum of a counter over all agents that have one of this name.
+    #[must_use]
+    pub fn count(&self, name: &str) -> u64 {
+        let of = |label: &str| label == name || label.ends_with(&format!("_{name}"));
+        self.counters
+            .snapshot()
+            .iter()
+            .filter(|r| of(&r.label))
+            .map(|r| r.value)
+            .sum()
+    }
+
+    /// What happened since the last look: sessions that came and went.
+    pub fn notices(&self) -> impl Iterator<Item = Notice> + '_ {
+        self.notices.try_iter()
+    }
+
+    /// The flag that stops it.
+    #[must_use]
+    pub fn stop(&self) -> &Stop {
+        self.crew.stop()
+    }
+
+    /// Waits until all threads have ended: each logs its sessions out first.
+    ///
+    /// # Errors
+    /// The first agent that failed.
+    pub fn join(self) -> Result<(), CrewError> {
+        self.crew.join()
+    }
+}
+
+struct Builder<'a> {
+    config: &'a Config,
+    counters: &'a Counters,
+    notices: Notices,
+}
+
+/// The agents, in the order of the threads they would have.
+struct Agents {
+    /// Ingress and greeter: both only take in.
+    front: Vec<Box<dyn Agent>>,
+    workers: Vec<Box<dyn Agent>>,
+}
+
+impl Builder<'_> {
+    fn agents(&self, producers: Listener, consumers: Listener) -> Result<Agents, StartError> {
+        let config = self.config;
+        let mut ring = Broadcast::new(config.ring_bytes, config.workers, Policy::Gate);
+        let rules = SideRules::new(config, &config.consumers);
+        let mut workers: Vec<Box<dyn Agent>> = Vec::new();
+        let mut desks = Vec::new();
+        let mut wakers = Vec::new();
+        for i in 0..config.workers {
+            let name = format!("worker{i}");
+            let peers = self.peers(rules.clone(), &name)?;
+            let waker = Waker::new(peers.poller(), WAKER)?;
+            wakers.push(waker.clone());
+            let (desk, door) = greeter::way(waker);
+            desks.push(desk);
+            let reader = ring.subscribe().ok_or(StartError::Ring)?;
+            let counts = WorkerCounts::new(self.counters, &name);
+            workers.push(Box::new(Worker::new(
+                name, config, reader, peers, door, counts,
+            )));
+        }
+        let peers = self.peers(SideRules::new(config, &config.producers), "ingress")?;
+        let counts = IngressCounts::new(self.counters);
+        let ingress = Ingress::new(producers, peers, ring, counts, wakers);
+        let greeter = Greeter::new(consumers, desks, self.notices.clone());
+        Ok(Agents {
+            front: vec![Box::new(ingress), Box::new(greeter)],
+            workers,
+        })
+    }
+
+    fn peers(&self, rules: SideRules, agent: &str) -> io::Result<Peers> {
+        Peers::new(
+            rules,
+            PeerCounts::new(self.counters, agent),
+            self.notices.clone(),
+        )
+    }
+
+    fn crew(&self, agents: Agents, stop: Stop) -> io::Result<Crew> {
+        let idle = match self.config.idle {
+            Idle::Park => idle::Idle::Wait(LONGEST_SLEEP),
+            Idle::Spin => idle::Idle::Spin,
+        };
+        let Agents { mut front, workers } = agents;
+        let threads = match self.config.threads {
+            Threads::Shared => {
+                front.extend(workers);
+                vec![front]
+            }
+            Threads::Dedicated => {
+                let alone = workers.into_iter().map(|worker| vec![worker]);
+                std::iter::once(front).chain(alone).collect()
+            }
+        };
+        let mut crew = Crew::new(stop);
+        for (i, agents) in threads.into_iter().enumerate() {
+            crew.spawn(
+                Composite::new(agents),
+                idle,
+                self.config.pin.get(i).copied(),
+            )?;
+        }
+        Ok(crew)
+    }
+}
+
+/// Room in the process for the sockets of both sides, asked for before they come.
+#[must_use]
+pub fn descriptors_wanted(producers: &Side, consumers: &Side) -> u64 {
+    (producers.max_sessions + consumers.max_sessions + 64) as u64
+}

@@ -1,0 +1,45 @@
+//! The FIX fan-out gateway: producers' sessions in, each marked message encoded once, many
+//! consumers' sessions out.
+//!
+//! A [`Gateway`] listens on two ports. The ingress agent owns the producers' sessions; a message
+//! that carries `FanoutID(20001)` goes into one broadcast ring. Each worker owns a group of
+//! consumers' sessions and reads the ring: it puts each session's own header in front of the
+//! shared body and sends. Which agents share a thread is configuration.
+//!
+//! ```
+//! use fanfare_engine::stop::Stop;
+//! use fanfare_gateway::{Config, Gateway};
+//!
+//! let mut config = Config::default();
+//! config.producers.port = 0; // the kernel picks
+//! config.consumers.port = 0;
+//! let gateway = Gateway::start(&config, Stop::new())?;
+//! assert_ne!(gateway.producers().port(), gateway.consumers().port());
+//! gateway.stop().raise();
+//! gateway.join()?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod batch;
+mod config;
+mod counts;
+mod gateway;
+mod greeter;
+mod ingress;
+mod notice;
+mod peer;
+mod peers;
+mod record;
+mod registry;
+mod worker;
+
+pub use config::{
+    Config, ConfigError, Idle, Limits, Pair, Side, SlowConsumer, SlowPolicy, Threads,
+};
+pub use gateway::{Gateway, StartError, descriptors_wanted};
+pub use notice::{Notice, PeerEnd, Refusal};
+
+/// The mark of a message for all consumers. Its value is unique in a run, so that a capture can
+/// pair what came in with what went out.
+pub const FANOUT_ID: u32 = 20001;

@@ -1,0 +1,133 @@
+//! What the gateway tells whoever runs it: sessions that come and go, with typed reasons.
+
+use fanfare_fix::session::{DisconnectReason, SessionId};
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+/// Most notices that wait to be taken; more are dropped, so that nobody who does not listen can
+/// hold a hot thread up.
+const CAPACITY: usize = 4096;
+
+/// Something an operator wants to know. Displayed as one line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Notice {
+    /// A session is logged on.
+    LoggedOn {
+        /// The session, seen from our side.
+        session: SessionId,
+        /// Where the peer is.
+        peer: SocketAddr,
+    },
+    /// A connection ended.
+    Ended {
+        /// The session, if the connection had one.
+        session: Option<SessionId>,
+        /// Where the peer was.
+        peer: SocketAddr,
+        /// Why.
+        end: PeerEnd,
+    },
+}
+
+/// Why a connection ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PeerEnd {
+    /// The session ended.
+    Session(DisconnectReason),
+    /// It was turned away before it had a session.
+    Refused(Refusal),
+    /// The consumer's outbound queue was full.
+    SlowConsumer {
+        /// Bytes that waited.
+        queued: usize,
+    },
+    /// The connection broke; what the operating system said.
+    Broken(String),
+    /// The peer closed the connection before its Logon.
+    Left,
+}
+
+/// Why a connection was turned away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// As many connections as the side takes exist.
+    TooMany,
+    /// It said nothing, or no whole Logon, in time.
+    LogonTimeout,
+    /// Its first bytes are no message, or longer than a message may be.
+    Garbled,
+    /// Its first message is a message, but no acceptable Logon.
+    NoLogon,
+    /// Its CompIDs are not on this side's list.
+    UnknownSession,
+    /// A session with these CompIDs is live.
+    AlreadyLoggedOn,
+    /// The process has no descriptor left.
+    NoDescriptor,
+}
+
+/// The sending end, one for each agent.
+#[derive(Clone)]
+pub(crate) struct Notices(SyncSender<Notice>);
+
+/// A bounded channel of notices.
+pub(crate) fn channel() -> (Notices, Receiver<Notice>) {
+    let (sender, receiver) = sync_channel(CAPACITY);
+    (Notices(sender), receiver)
+}
+
+impl Notices {
+    pub(crate) fn tell(&self, notice: Notice) {
+        // Nobody listens, or not fast enough: the counters still tell.
+        let _ = self.0.try_send(notice);
+    }
+}
+
+impl fmt::Display for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::LoggedOn { session, peer } => write!(f, "{session} logged on from {peer}"),
+            Self::Ended {
+                session: Some(session),
+                peer,
+                end,
+            } => {
+                write!(f, "{session} from {peer} ended: {end}")
+            }
+            Self::Ended {
+                session: None,
+                peer,
+                end,
+            } => write!(f, "{peer} ended: {end}"),
+        }
+    }
+}
+
+impl fmt::Display for PeerEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Session(reason) => write!(f, "{reason}"),
+            Self::Refused(refusal) => write!(f, "{refusal}"),
+            Self::SlowConsumer { queued } => {
+                write!(f, "consumer too slow: {queued} bytes wait for it")
+            }
+            Self::Broken(error) => write!(f, "connection broke: {error}"),
+            Self::Left => f.write_str("left before its Logon"),
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TooMany => "too many connections",
+            Self::LogonTimeout => "no Logon in time",
+            Self::Garbled => "first bytes are no FIX message",
+            Self::NoLogon => "first message is no acceptable Logon",
+            Self::UnknownSession => "CompIDs not on the list",
+            Self::AlreadyLoggedOn => "a session with these CompIDs is live",
+            Self::NoDescriptor => "no file descriptor left",
+        })
+    }
+}

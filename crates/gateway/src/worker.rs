@@ -1,0 +1,117 @@
+//! One worker: a group of consumers' sessions, to each of which every marked message goes.
+
+use crate::batch::Batch;
+use crate::counts::WorkerCounts;
+use crate::greeter::Door;
+use crate::notice::PeerEnd;
+use crate::peers::{Discard, Peers};
+use crate::{Config, SlowPolicy};
+use fanfare_engine::agent::{Agent, AgentError};
+use fanfare_engine::ring::BroadcastReader;
+use fanfare_fix::session::Now;
+use std::os::fd::BorrowedFd;
+
+/// Owns its consumers' sessions and one reading end of the ring.
+pub(crate) struct Worker {
+    name: String,
+    ring: BroadcastReader,
+    peers: Peers,
+    batch: Batch,
+    door: Door,
+    counts: WorkerCounts,
+    queue_bytes: usize,
+    policy: SlowPolicy,
+}
+
+impl Worker {
+    pub(crate) fn new(
+        name: String,
+        config: &Config,
+        ring: BroadcastReader,
+        peers: Peers,
+        door: Door,
+        counts: WorkerCounts,
+    ) -> Self {
+        Self {
+            name,
+            ring,
+            peers,
+            batch: Batch::new(config.limits.message_bytes),
+            door,
+            counts,
+            queue_bytes: config.slow_consumer.queue_bytes,
+            policy: config.slow_consumer.policy,
+        }
+    }
+
+    /// Sends one batch of the ring to all consumers; gives the number of messages.
+    fn fan_out(&mut self, now: Now) -> usize {
+        let messages = self.batch.fill(&mut self.ring, now);
+        if messages == 0 {
+            return 0;
+        }
+        let Self {
+            batch,
+            counts,
+            queue_bytes,
+            policy,
+            ..
+        } = self;
+        self.peers.for_each_live(now, |live, connection| {
+            let done = batch.deliver(now, live, connection, *queue_bytes)?;
+            counts.deliveries.increment(done.sent as u64);
+            if done.unsent > 0 {
+                match policy {
+                    SlowPolicy::Drop => counts.dropped.increment(done.unsent as u64),
+                    SlowPolicy::Disconnect => {
+                        counts.slow.increment(1);
+                        let queued = connection.queued();
+                        return Err(PeerEnd::SlowConsumer { queued });
+                    }
+                }
+            }
+            Ok(())
+        });
+        messages
+    }
+
+    fn welcome(&mut self, now: Now) -> usize {
+        let Some(stream) = self.door.next() else {
+            return 0;
+        };
+        self.peers.admit(now, stream);
+        1
+    }
+}
+
+impl Agent for Worker {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn do_work(&mut self, now: Now) -> Result<usize, AgentError> {
+        let sent = self.fan_out(now);
+        let served = self.peers.turn(now, &mut Discard)?;
+        let welcomed = self.welcome(now);
+        if served + welcomed > 0 {
+            self.door.tell_load(self.peers.len());
+        }
+        Ok(sent + served + welcomed)
+    }
+
+    fn on_close(&mut self, now: Now) {
+        self.peers.say_goodbye(now);
+    }
+
+    fn wait_for<'a>(&'a self, descriptors: &mut Vec<BorrowedFd<'a>>) {
+        descriptors.push(self.peers.descriptor());
+    }
+
+    fn before_sleep(&mut self) {
+        self.door.waker.prepare_sleep();
+    }
+
+    fn after_sleep(&mut self) {
+        self.door.waker.awake();
+    }
+}

@@ -1,0 +1,131 @@
+//! Hot paths do not allocate after warm-up: a counting allocator, by thread.
+
+use fanfare_engine::counters::Counters;
+use fanfare_engine::poll::{Interest, Poller, Token};
+use fanfare_engine::ring::{Broadcast, Policy, spsc};
+use fanfare_engine::tcp::{Connection, Received, Stream};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::io::IoSlice;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::time::Duration;
+
+struct Counting;
+
+thread_local! {
+    static COUNT: Cell<u64> = const { Cell::new(0) };
+}
+
+// SAFETY: every call goes to the system's allocator unchanged; the counter is a plain cell of
+// this thread and needs no memory itself.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        COUNT.with(|count| count.set(count.get() + 1));
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        COUNT.with(|count| count.set(count.get() + 1));
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Runs `turn` often, and gives the allocations after the first few times.
+fn allocations(mut turn: impl FnMut(usize)) -> u64 {
+    (0..100).for_each(&mut turn);
+    let before = COUNT.with(Cell::get);
+    (100..2_100).for_each(&mut turn);
+    COUNT.with(Cell::get) - before
+}
+
+#[test]
+fn the_counter_counts() {
+    assert!(allocations(|i| drop(std::hint::black_box(vec![0u8; i]))) >= 2_000);
+}
+
+#[test]
+fn rings() {
+    let body = [b'x'; 300];
+    for policy in [Policy::Gate, Policy::Lap] {
+        let mut writer = Broadcast::new(1 << 14, 2, policy);
+        let mut readers = [writer.subscribe().unwrap(), writer.subscribe().unwrap()];
+        let count = allocations(|i| {
+            writer.push(1, &body[..i % 300]).unwrap();
+            let batches = readers.each_mut().map(|reader| reader.read(8, |_| {}));
+            assert!(batches.iter().all(|batch| batch.read == 1));
+        });
+        assert_eq!(count, 0, "{policy:?}");
+    }
+    let (mut producer, mut consumer) = spsc(1 << 14);
+    let count = allocations(|i| {
+        producer.push(1, &body[..i % 300]).unwrap();
+        assert_eq!(consumer.read(8, |_| {}), 1);
+    });
+    assert_eq!(count, 0);
+}
+
+#[test]
+fn tcp_turns() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let mut near = Connection::new(Stream::new(near).unwrap(), 1 << 20);
+    let far = Stream::new(listener.accept().unwrap().0).unwrap();
+    let mut far = Connection::new(far, 1 << 20);
+    let mut poller = Poller::new(8).unwrap();
+    far.register(&poller, Token(1)).unwrap();
+    let sent = Counters::new().add("sent", "messages");
+    let mut buffer = vec![0; 1 << 16];
+    let message = [b'x'; 300];
+    let count = allocations(|i| {
+        near.send(&[IoSlice::new(&message[..i % 200]), IoSlice::new(&message)])
+            .unwrap();
+        sent.increment(1);
+        poller.poll(Some(Duration::from_secs(9))).unwrap();
+        assert_eq!(poller.events().count(), 1);
+        // Every other turn leaves some bytes for the next one.
+        let understand = |_: &mut Connection, bytes: &[u8]| bytes.len() - (i % 2) * 7;
+        let received = far.receive(&mut buffer, understand).unwrap();
+        assert!(matches!(received, Received::Bytes(_)));
+    });
+    assert_eq!(count, 0);
+    assert!(
+        poller.change(&near, Token(2), Interest::Read).is_err(),
+        "near was never added"
+    );
+}
+
+#[test]
+fn a_queue_that_fills_and_empties_again() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let mut near = Connection::new(Stream::new(near).unwrap(), 1 << 20);
+    let far = Stream::new(listener.accept().unwrap().0).unwrap();
+    let mut buffer = vec![0; 1 << 20];
+    let message = vec![b'x'; 100_000];
+    let mut cycle = |_| {
+        while near.send(&[IoSlice::new(&message)]).unwrap() {}
+        while near.queued() < 700_000 {
+            near.send(&[IoSlice::new(&message)]).unwrap();
+        }
+        loop {
+            let empty = near.flush().unwrap();
+            if far.receive(&mut buffer).unwrap() == Received::Nothing && empty {
+                break;
+            }
+        }
+    };
+    (0..3).for_each(&mut cycle);
+    let before = COUNT.with(Cell::get);
+    (0..3).for_each(&mut cycle);
+    assert_eq!(COUNT.with(Cell::get) - before, 0);
+}

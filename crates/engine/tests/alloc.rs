@@ -1,9 +1,12 @@
 //! Hot paths do not allocate after warm-up: a counting allocator, by thread.
 
 use fanfare_engine::counters::Counters;
+use fanfare_engine::journal::{Journal, Options};
 use fanfare_engine::poll::{Interest, Poller, Token};
 use fanfare_engine::ring::{Broadcast, Policy, spsc};
 use fanfare_engine::tcp::{Connection, Received, Stream};
+use fanfare_fix::session::{Entry, Kind, MessageStore};
+use fanfare_wire::UtcTimestamp;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::io::IoSlice;
@@ -71,6 +74,37 @@ fn rings() {
         producer.push(1, &body[..i % 300]).unwrap();
         assert_eq!(consumer.read(8, |_| {}), 1);
     });
+    assert_eq!(count, 0);
+}
+
+#[test]
+fn journal_turns() {
+    let folder = std::env::temp_dir().join(format!("fanfare-alloc-{}", std::process::id()));
+    let now = UtcTimestamp::from_nanos(0);
+    let (mut journal, _) = Journal::open(&folder, "A->B", Options::default(), now).unwrap();
+    let count = allocations(|i| {
+        let len = 100 + i % 100;
+        journal.reserve(len).unwrap()[3..len].fill(b'x');
+        journal
+            .commit(
+                3..len,
+                Entry::New {
+                    kind: Kind::App,
+                    transmit: true,
+                },
+            )
+            .unwrap();
+        journal.set_next_target(i as u64).unwrap();
+        journal.sync().unwrap();
+        let waiting = journal.unsent().len();
+        journal.sent(waiting);
+        assert_eq!(
+            journal.first_from(i as u64 + 1).map(|stored| stored.seq),
+            Some(i as u64 + 1)
+        );
+    });
+    drop(journal);
+    std::fs::remove_dir_all(&folder).unwrap();
     assert_eq!(count, 0);
 }
 

@@ -4,6 +4,7 @@
 
 pub(crate) mod epoll;
 pub(crate) mod gated;
+pub(crate) mod map;
 pub(crate) mod process;
 pub(crate) mod socket;
 pub(crate) mod time;

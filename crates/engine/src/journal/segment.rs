@@ -1,0 +1,339 @@
+//! One segment file, mapped.
+
+use super::error::OpenError;
+use super::layout::{
+    BadHeader, ENTRY_LEN, Entry, EntryKind, HEADER_LEN, Header, SYNCED_CELL, TARGET_CELL, chain,
+    read_cell, write_cell,
+};
+use crate::sys::map::{self, Mapping};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{Ordering, compiler_fence};
+
+/// A file on the disk with all its room, mapped and prefaulted, but without a header: not part
+/// of the journal yet.
+pub(super) struct Blank {
+    path: PathBuf,
+    file: File,
+    map: Mapping,
+}
+
+impl Blank {
+    /// Makes the file. Nothing is left behind if that fails.
+    pub(super) fn create(path: &Path, len: u64) -> io::Result<Self> {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(path)?;
+        let make = || {
+            map::allocate(&file, len)?;
+            let mut map = Mapping::new(&file, len as usize, true)?;
+            map.prefault()?;
+            Ok(map)
+        };
+        match make() {
+            Ok(map) => Ok(Self {
+                path: path.to_owned(),
+                file,
+                map,
+            }),
+            Err(error) => {
+                // The first error is the one to report.
+                let _ = std::fs::remove_file(path);
+                Err(error)
+            }
+        }
+    }
+
+    /// Makes it a segment of the journal, with the counterparty's next number.
+    pub(super) fn activate(mut self, header: Header, target: u64) -> Segment {
+        let page = self.map.bytes_mut();
+        write_cell(page, TARGET_CELL, 1, target);
+        write_cell(page, SYNCED_CELL, 1, 0);
+        compiler_fence(Ordering::Release);
+        let crc = header.write(page.get_mut(..HEADER_LEN).unwrap_or(&mut []));
+        Segment {
+            path: self.path,
+            file: self.file,
+            map: self.map,
+            visible_below: u64::MAX,
+            next_sender: header.first_sender,
+            header,
+            count: 0,
+            data_end: 0,
+            crc,
+            target_generation: 1,
+            synced_generation: 1,
+        }
+    }
+}
+
+/// A segment of the journal.
+pub(super) struct Segment {
+    pub(super) path: PathBuf,
+    file: File,
+    map: Mapping,
+    pub(super) header: Header,
+    /// Entries that are there.
+    pub(super) count: u32,
+    /// Bytes of messages that are there.
+    pub(super) data_end: u32,
+    /// CRC of the last entry, or of the header: the next entry continues from it.
+    pub(super) crc: u32,
+    /// Number of the next message after this segment's entries.
+    pub(super) next_sender: u64,
+    /// Messages from this number on were taken back by a later segment.
+    pub(super) visible_below: u64,
+    target_generation: u32,
+    synced_generation: u32,
+}
+
+/// What the check of a segment's entries found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Scan {
+    /// Entries up to the first that is not valid.
+    pub(super) valid: u32,
+    /// One behind the last entry that is not all zeros.
+    pub(super) used: u32,
+    /// Whether an entry behind the first invalid one is itself in order.
+    pub(super) more_behind: bool,
+}
+
+impl Segment {
+    /// Maps an existing file and reads its header, but trusts none of its entries yet. A file
+    /// that was cut short is brought back to its length, with zeros, if `writable`.
+    pub(super) fn open(path: &Path, writable: bool) -> Result<Result<Self, BadHeader>, OpenError> {
+        let io_error = |source| OpenError::io(path, source);
+        let file = OpenOptions::new()
+            .read(true)
+            .write(writable)
+            .open(path)
+            .map_err(io_error)?;
+        let len = file.metadata().map_err(io_error)?.len();
+        if len < (HEADER_LEN + ENTRY_LEN) as u64 {
+            return Ok(Err(BadHeader::Invalid));
+        }
+        let page = Mapping::new(&file, HEADER_LEN, false).map_err(io_error)?;
+        let (header, crc) = match Header::read(page.bytes()) {
+            Ok(read) => read,
+            Err(bad) => return Ok(Err(bad)),
+        };
+        if writable && len < header.file_len() {
+            map::allocate(&file, header.file_len()).map_err(io_error)?;
+        }
+        let mapped = if writable {
+            header.file_len()
+        } else {
+            len.min(header.file_len())
+        };
+        let map = Mapping::new(&file, mapped as usize, writable).map_err(io_error)?;
+        let generation =
+            |cell| read_cell(page.bytes(), cell).map_or(0, |(generation, _)| generation);
+        Ok(Ok(Self {
+            path: path.to_owned(),
+            target_generation: generation(TARGET_CELL),
+            synced_generation: generation(SYNCED_CELL),
+            file,
+            map,
+            count: 0,
+            data_end: 0,
+            crc,
+            next_sender: header.first_sender,
+            visible_below: u64::MAX,
+            header,
+        }))
+    }
+
+    /// Whether a file without a valid header was never a segment: nothing, or a header that a
+    /// kill cut off, and no entry behind it.
+    pub(super) fn is_blank(path: &Path) -> io::Result<bool> {
+        let file = File::open(path)?;
+        let len = file.metadata()?.len();
+        if len < (HEADER_LEN + ENTRY_LEN) as u64 {
+            return Ok(len == 0);
+        }
+        let map = Mapping::new(&file, HEADER_LEN + ENTRY_LEN, false)?;
+        Ok(map
+            .bytes()
+            .get(HEADER_LEN..)
+            .unwrap_or(&[])
+            .iter()
+            .all(|&byte| byte == 0))
+    }
+
+    /// Checks the chain of entries from the start and takes over what is valid.
+    pub(super) fn scan(&mut self) -> Scan {
+        while let Some((entry, crc)) = self.check(self.count, self.crc, self.data_end) {
+            self.advance(entry, crc);
+        }
+        let used = (0..self.header.entries)
+            .rev()
+            .find(|&i| !self.is_empty_entry(i));
+        let used = used.map_or(0, |last| last + 1);
+        Scan {
+            valid: self.count,
+            used,
+            more_behind: self.any_in_order(self.count + 1, used),
+        }
+    }
+
+    /// The entry at `index` if it is valid behind an entry with CRC `previous` whose message
+    /// ended at `data_end`.
+    fn check(&self, index: u32, previous: u32, data_end: u32) -> Option<(Entry, u32)> {
+        let bytes = self.entry_bytes(index)?;
+        let (entry, crc) = Entry::decode(bytes)?;
+        let message = self.data(entry.range())?;
+        let in_place = entry.offset == data_end;
+        (in_place && chain(previous, bytes, message) == crc).then_some((entry, crc))
+    }
+
+    /// Whether some entry of `[from, to)` is valid behind what its predecessor says of itself.
+    fn any_in_order(&self, from: u32, to: u32) -> bool {
+        (from..to).any(|index| {
+            let before = self
+                .entry_bytes(index.wrapping_sub(1))
+                .and_then(Entry::decode);
+            before.is_some_and(|(entry, crc)| {
+                let end = u32::try_from(entry.range().end).unwrap_or(u32::MAX);
+                self.check(index, crc, end).is_some()
+            })
+        })
+    }
+
+    fn advance(&mut self, entry: Entry, crc: u32) {
+        self.count += 1;
+        self.data_end = entry.offset + entry.len;
+        self.crc = crc;
+        self.next_sender = entry.seq.saturating_add(1);
+    }
+
+    /// Forgets all entries behind the valid ones.
+    pub(super) fn cut_tail(&mut self) {
+        let from = HEADER_LEN + self.count as usize * ENTRY_LEN;
+        let to = self.header.data_start();
+        if let Some(tail) = self.map.bytes_mut().get_mut(from..to) {
+            tail.fill(0);
+        }
+    }
+
+    /// Room for messages and for one more entry.
+    pub(super) fn room(&self) -> usize {
+        if self.count < self.header.entries {
+            (self.header.data_len - self.data_end) as usize
+        } else {
+            0
+        }
+    }
+
+    pub(super) const fn entries_left(&self) -> u32 {
+        self.header.entries - self.count
+    }
+
+    /// All the room for the next message.
+    pub(super) fn room_mut(&mut self) -> &mut [u8] {
+        let start = self.header.data_start() + self.data_end as usize;
+        self.map.bytes_mut().get_mut(start..).unwrap_or(&mut [])
+    }
+
+    /// The message that stands at `range` of the room becomes the next entry. Gives where it
+    /// stands among the messages.
+    pub(super) fn append(&mut self, range: Range<usize>, kind: EntryKind, seq: u64) -> Range<u32> {
+        let (start, len) = (self.data_end, range.len() as u32);
+        if range.start > 0 {
+            self.room_mut().copy_within(range, 0);
+        }
+        let entry = Entry {
+            seq,
+            offset: start,
+            len,
+            kind,
+        };
+        let message = self.data(entry.range()).unwrap_or(&[]);
+        let (bytes, crc) = entry.encode(self.crc, message);
+        // The message before its entry: a kill in between leaves no entry.
+        compiler_fence(Ordering::Release);
+        let at = HEADER_LEN + self.count as usize * ENTRY_LEN;
+        super::layout::put(self.map.bytes_mut(), at, &bytes);
+        self.advance(entry, crc);
+        start..start + len
+    }
+
+    /// The entry at `index`, which must be one of the valid ones.
+    pub(super) fn entry(&self, index: u32) -> Option<Entry> {
+        if index >= self.count {
+            return None;
+        }
+        Entry::decode(self.entry_bytes(index)?).map(|(entry, _)| entry)
+    }
+
+    /// The bytes of an entry as they stand in the file.
+    pub(super) fn entry_bytes(&self, index: u32) -> Option<&[u8]> {
+        if index >= self.header.entries {
+            return None;
+        }
+        let at = HEADER_LEN + index as usize * ENTRY_LEN;
+        self.map.bytes().get(at..at + ENTRY_LEN)
+    }
+
+    fn is_empty_entry(&self, index: u32) -> bool {
+        self.entry_bytes(index)
+            .is_none_or(|bytes| bytes.iter().all(|&byte| byte == 0))
+    }
+
+    /// Message bytes.
+    pub(super) fn data(&self, range: Range<usize>) -> Option<&[u8]> {
+        let start = self.header.data_start();
+        self.map.bytes().get(start..)?.get(range)
+    }
+
+    /// Index of the first entry whose number is not below `seq`.
+    pub(super) fn find(&self, seq: u64) -> u32 {
+        let (mut low, mut high) = (0, self.count);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match self.entry(middle) {
+                Some(entry) if entry.seq < seq => low = middle + 1,
+                _ => high = middle,
+            }
+        }
+        low
+    }
+
+    pub(super) fn target(&self) -> Option<u64> {
+        read_cell(self.map.bytes(), TARGET_CELL).map(|(_, value)| value)
+    }
+
+    pub(super) fn set_target(&mut self, target: u64) {
+        self.target_generation = self.target_generation.wrapping_add(1);
+        write_cell(
+            self.map.bytes_mut(),
+            TARGET_CELL,
+            self.target_generation,
+            target,
+        );
+    }
+
+    /// How many entries were known to be on the disk.
+    pub(super) fn synced(&self) -> u64 {
+        read_cell(self.map.bytes(), SYNCED_CELL).map_or(0, |(_, value)| value)
+    }
+
+    /// Brings everything to the disk, and notes how much that was (which the next sync brings
+    /// there).
+    pub(super) fn sync(&mut self) -> io::Result<()> {
+        self.file.sync_data()?;
+        self.synced_generation = self.synced_generation.wrapping_add(1);
+        let count = u64::from(self.count);
+        write_cell(
+            self.map.bytes_mut(),
+            SYNCED_CELL,
+            self.synced_generation,
+            count,
+        );
+        Ok(())
+    }
+}

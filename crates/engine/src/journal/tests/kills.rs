@@ -1,0 +1,236 @@
+//! What a kill, a cut or a flipped bit leaves. The file is changed as it would have been.
+
+use super::super::layout::{ENTRY_LEN, HEADER_LEN, Header};
+use super::*;
+use std::os::unix::fs::FileExt;
+
+const MESSAGES: u64 = 40;
+
+/// A journal with [`MESSAGES`] messages and the expected number 77, not closed; the image of
+/// its file.
+fn written() -> (Folder, PathBuf, Vec<u8>) {
+    let folder = Folder::new();
+    let mut journal = folder.open(small());
+    for seq in 1..=MESSAGES {
+        put(&mut journal, &message(seq), APP).unwrap();
+    }
+    journal.set_next_target(77).unwrap();
+    drop(journal);
+    let path = folder.files().remove(0);
+    let image = std::fs::read(&path).unwrap();
+    (folder, path, image)
+}
+
+fn header(image: &[u8]) -> Header {
+    Header::read(&image[..HEADER_LEN]).unwrap().0
+}
+
+/// Where the messages before number `seq` end.
+fn data_offset(image: &[u8], seq: u64) -> usize {
+    header(image).data_start() + (1..seq).map(|seq| message(seq).len()).sum::<usize>()
+}
+
+/// Opens, checks that what is there is true and in order, goes on, and checks again. Gives how
+/// many messages there were.
+fn opens_true(folder: &Folder) -> u64 {
+    let mut journal = folder.open(small());
+    let count = journal.next_sender() - 1;
+    let expected: Vec<_> = (1..=count).map(|seq| (seq, message(seq))).collect();
+    assert_eq!(kept(&journal), expected);
+    assert_eq!(journal.next_target(), 77);
+    for seq in count + 1..=count + 3 {
+        put(&mut journal, &message(seq), APP).unwrap();
+    }
+    drop(journal);
+    let journal = folder.open(small());
+    let expected: Vec<_> = (1..=count + 3).map(|seq| (seq, message(seq))).collect();
+    assert_eq!(kept(&journal), expected);
+    count
+}
+
+#[test]
+fn a_file_cut_at_any_byte_of_the_last_records_keeps_the_rest() {
+    let (folder, path, image) = written();
+    let from = data_offset(&image, MESSAGES - 2);
+    let end = data_offset(&image, MESSAGES + 1);
+    for cut in from..=end {
+        std::fs::write(&path, &image[..cut]).unwrap();
+        let whole = (1..=MESSAGES)
+            .filter(|&seq| data_offset(&image, seq + 1) <= cut)
+            .count();
+        assert_eq!(
+            opens_true(&folder),
+            whole as u64,
+            "cut at {cut} of {from}..{end}"
+        );
+    }
+}
+
+#[test]
+fn a_table_cut_at_any_byte_of_the_last_entries_keeps_the_rest() {
+    let (folder, path, image) = written();
+    let entry = |n: u64| HEADER_LEN + n as usize * ENTRY_LEN;
+    for cut in entry(MESSAGES - 3)..=entry(MESSAGES) {
+        let mut torn = image.clone();
+        torn[cut..header(&image).data_start()].fill(0);
+        std::fs::write(&path, &torn).unwrap();
+        // An entry whose last bytes are zeros anyway is whole without them.
+        let whole = (0..MESSAGES).take_while(|&n| torn[..entry(n + 1)] == image[..entry(n + 1)]);
+        assert_eq!(opens_true(&folder), whole.count() as u64, "cut at {cut}");
+    }
+}
+
+#[test]
+fn a_kill_between_any_two_stores_of_a_commit_keeps_what_was_committed() {
+    let (folder, path, after) = written();
+    let data = data_offset(&after, MESSAGES)..data_offset(&after, MESSAGES + 1);
+    let entry = HEADER_LEN + (MESSAGES as usize - 1) * ENTRY_LEN;
+    let mut image = after.clone();
+    image[data.clone()].fill(0);
+    image[entry..entry + ENTRY_LEN].fill(0);
+    let order = data.chain(entry..entry + ENTRY_LEN);
+    for at in order {
+        std::fs::write(&path, &image).unwrap();
+        let count = opens_true(&folder);
+        let whole = image == after;
+        assert_eq!(
+            count,
+            MESSAGES - u64::from(!whole),
+            "killed before byte {at}"
+        );
+        image[at] = after[at];
+    }
+}
+
+#[test]
+fn a_flipped_bit_never_gives_a_wrong_message() {
+    let (folder, path, image) = written();
+    let data = data_offset(&image, 1)..data_offset(&image, MESSAGES + 1);
+    let table = HEADER_LEN..HEADER_LEN + MESSAGES as usize * ENTRY_LEN;
+    for at in data.step_by(61).chain(table.step_by(3)) {
+        let mut damaged = image.clone();
+        damaged[at] ^= 0x10;
+        std::fs::write(&path, &damaged).unwrap();
+        assert!(opens_true(&folder) < MESSAGES, "byte {at}");
+    }
+}
+
+#[test]
+fn damage_inside_what_was_on_the_disk_is_refused_and_named() {
+    let (folder, path, _) = written();
+    folder.open(small()).close().unwrap();
+    let image = std::fs::read(&path).unwrap();
+    let mut damaged = image.clone();
+    damaged[data_offset(&image, 5)] ^= 1;
+    std::fs::write(&path, &damaged).unwrap();
+    let error = Journal::open(&folder.0, IDENTITY, small(), NOW)
+        .err()
+        .expect("damaged");
+    assert!(
+        matches!(error, OpenError::Corrupt { record: 4, .. }),
+        "{error}"
+    );
+    assert_eq!(
+        std::fs::read(&path).unwrap(),
+        damaged,
+        "nothing was changed"
+    );
+    let end = data_offset(&image, MESSAGES);
+    std::fs::write(&path, &image[..end]).unwrap();
+    let (_, recovery) = Journal::open(&folder.0, IDENTITY, small(), NOW).unwrap();
+    assert_eq!(
+        (recovery.cut, recovery.lost),
+        (1, 1),
+        "cut from outside: told apart from a kill"
+    );
+}
+
+#[test]
+fn a_damaged_header_is_refused() {
+    let (folder, path, image) = written();
+    for at in [0, 9, 20, 40, 70] {
+        let mut damaged = image.clone();
+        damaged[at] ^= 1;
+        std::fs::write(&path, &damaged).unwrap();
+        assert!(
+            Journal::open(&folder.0, IDENTITY, small(), NOW).is_err(),
+            "byte {at}"
+        );
+    }
+    for len in [1, 100, HEADER_LEN] {
+        std::fs::write(&path, &image[..len]).unwrap();
+        assert!(
+            Journal::open(&folder.0, IDENTITY, small(), NOW).is_err(),
+            "length {len}"
+        );
+    }
+}
+
+#[test]
+fn a_segment_that_was_prepared_and_not_begun_is_taken_away() {
+    let (folder, path, image) = written();
+    let next = open::segment_path(&folder.0, 2);
+    for len in [0, image.len()] {
+        std::fs::write(&next, vec![0; len]).unwrap();
+        assert_eq!(folder.open(small()).next_sender(), MESSAGES + 1);
+        assert_eq!(folder.files(), [path.as_path()]);
+    }
+    let mut half = vec![0; image.len()];
+    half[16..60].copy_from_slice(&image[16..60]);
+    std::fs::write(&next, half).unwrap();
+    assert_eq!(opens_true(&folder), MESSAGES);
+}
+
+#[test]
+fn a_kill_in_the_middle_of_a_reset_has_reset() {
+    let (folder, path, image) = written();
+    let mut journal = folder.open(small());
+    journal.reset(UtcTimestamp::from_nanos(5)).unwrap();
+    drop(journal);
+    assert!(!path.exists());
+    std::fs::write(&path, &image).unwrap();
+    let journal = folder.open(small());
+    assert_eq!((journal.next_sender(), journal.next_target()), (1, 1));
+    assert_eq!(kept(&journal), []);
+    assert!(!path.exists());
+}
+
+/// Seeded: a journal that is killed again and again, each time in the middle of a commit at a
+/// random byte of it, and never loses or changes what was committed.
+#[test]
+fn a_thousand_seeded_kills() {
+    let folder = Folder::new();
+    let mut random = 42u64;
+    let mut draw = |below: u64| {
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040);
+        (random >> 33) % below
+    };
+    let mut committed = 0;
+    for kill in 0..1000 {
+        let mut journal = folder.open(small());
+        assert_eq!(journal.next_sender(), committed + 1, "kill {kill}");
+        assert_eq!(journal.next_target(), 1 + committed / 3);
+        for seq in (committed + 1).saturating_sub(50).max(1)..=committed {
+            assert_eq!(journal.first_from(seq).unwrap().bytes, message(seq));
+        }
+        for _ in 0..draw(4) {
+            committed += 1;
+            put(&mut journal, &message(committed), APP).unwrap();
+            journal.set_next_target(1 + committed / 3).unwrap();
+        }
+        let path = journal.current.path.clone();
+        let entry = HEADER_LEN + journal.current.count as usize * ENTRY_LEN;
+        let torn = message(committed + 1);
+        let room = journal.reserve(torn.len()).unwrap();
+        let written = draw(torn.len() as u64 + 1) as usize;
+        room[..written].copy_from_slice(&torn[..written]);
+        if journal.current.path == path && written == torn.len() {
+            let garbage: Vec<u8> = (0..draw(32)).map(|_| draw(256) as u8).collect();
+            let file = File::options().write(true).open(&path).unwrap();
+            file.write_all_at(&garbage, entry as u64).unwrap();
+        }
+    }
+    assert!(committed > 1000 && folder.files().len() > 2);
+}

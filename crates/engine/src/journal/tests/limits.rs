@@ -1,0 +1,259 @@
+//! Full disks, slow readers, old segments, wrong owners, waiting for the disk.
+
+use super::*;
+
+fn full_disk(_: &Path, _: u64) -> io::Result<Blank> {
+    Err(io::Error::from(io::ErrorKind::StorageFull))
+}
+
+/// Writes until an error; gives it.
+fn fill(journal: &mut Journal) -> StoreError {
+    loop {
+        let seq = journal.next_sender();
+        if let Err(error) = put(journal, &message(seq), APP) {
+            return error;
+        }
+        let all = journal.unsent().len();
+        journal.sent(all);
+    }
+}
+
+#[test]
+fn a_full_disk_is_told_in_time_and_leaves_room_for_the_farewell() {
+    let folder = Folder::new();
+    let mut journal = folder.open(small());
+    journal.make_blank = full_disk;
+    assert_eq!(fill(&mut journal), StoreError::DiskFull);
+    let whole = journal.next_sender() - 1;
+    put(&mut journal, b"35=5|58=disk full", ADMIN).unwrap();
+    assert_eq!(drain(&mut journal), b"35=5|58=disk full");
+    assert_eq!(
+        journal.reset(NOW),
+        Err(StoreError::DiskFull),
+        "and nothing is forgotten"
+    );
+    drop(journal);
+    let mut journal = folder.open(small());
+    assert_eq!(journal.next_sender(), whole + 2);
+    let expected: Vec<_> = (1..=whole).map(|seq| (seq, message(seq))).collect();
+    assert_eq!(kept(&journal), expected);
+    put(&mut journal, &message(whole + 2), APP).expect("the disk has room again");
+    assert_eq!(folder.files().len(), 2);
+}
+
+#[test]
+fn beyond_the_limit_the_oldest_segment_is_given_up_unless_it_is_needed() {
+    let folder = Folder::new();
+    let options = Options {
+        max_segments: 3,
+        ..small()
+    };
+    let mut journal = folder.open(options);
+    journal.retain_from(Some(1));
+    assert_eq!(fill(&mut journal), StoreError::Full);
+    assert_eq!(journal.first_from(0).unwrap().seq, 1);
+    journal.retain_from(None);
+    for _ in 0..1000 {
+        let seq = journal.next_sender();
+        put(&mut journal, &message(seq), APP).unwrap();
+        journal.drop_unsent();
+    }
+    let oldest = journal.first_from(0).unwrap();
+    assert!(oldest.seq > 1 && oldest.bytes == message(oldest.seq));
+    assert_eq!(folder.files().len(), 3);
+    let (first, next) = (oldest.seq, journal.next_sender());
+    drop(journal);
+    assert_eq!(kept(&folder.open(options)).len() as u64, next - first);
+}
+
+#[test]
+fn a_segment_that_waits_for_transmission_is_not_given_up() {
+    let folder = Folder::new();
+    let mut journal = folder.open(Options {
+        max_segments: 2,
+        ..small()
+    });
+    let (mut all, mut seq) = (Vec::new(), 1);
+    while put(&mut journal, &message(seq), APP).is_ok() {
+        all.extend(message(seq));
+        seq += 1;
+    }
+    assert!(journal.sealed.len() == 1 && drain(&mut journal) == all);
+    put(&mut journal, &message(seq), APP).unwrap();
+    assert_eq!(drain(&mut journal), message(seq));
+}
+
+#[test]
+fn too_much_unsent_and_too_long_messages_are_refused() {
+    let folder = Folder::new();
+    let mut journal = folder.open(Options {
+        max_unsent: 1000,
+        ..small()
+    });
+    put(&mut journal, &[b'x'; 600], APP).unwrap();
+    assert_eq!(put(&mut journal, &[b'x'; 600], APP), Err(StoreError::Full));
+    journal.sent(600);
+    put(&mut journal, &[b'x'; 600], APP).unwrap();
+    journal.drop_unsent();
+    assert_eq!(journal.reserve(60_000).unwrap_err(), StoreError::TooLong);
+    assert_eq!(journal.next_sender(), 3);
+}
+
+#[test]
+fn unsent_bytes_survive_a_reset() {
+    let folder = Folder::new();
+    let mut journal = folder.open(small());
+    put(&mut journal, b"logout", ADMIN).unwrap();
+    journal.reset(UtcTimestamp::from_nanos(9)).unwrap();
+    put(&mut journal, b"logon", ADMIN).unwrap();
+    assert_eq!(drain(&mut journal), b"logoutlogon");
+    assert_eq!(folder.files().len(), 1);
+}
+
+#[test]
+fn under_every_nothing_is_transmitted_before_it_is_on_the_disk() {
+    let folder = Folder::new();
+    let mut journal = folder.open(Options {
+        durability: Durability::Every,
+        ..small()
+    });
+    put(&mut journal, b"one", APP).unwrap();
+    put(&mut journal, b"two", APP).unwrap();
+    assert_eq!(journal.unsent(), b"");
+    journal.sync().unwrap();
+    assert_eq!(
+        (journal.unsent(), journal.current.synced()),
+        (&b"onetwo"[..], 2)
+    );
+    put(&mut journal, b"three", APP).unwrap();
+    assert_eq!(drain(&mut journal), b"onetwo");
+    journal.sync().unwrap();
+    assert_eq!(drain(&mut journal), b"three");
+}
+
+#[test]
+fn under_every_n_the_disk_has_it_after_n_messages() {
+    let folder = Folder::new();
+    let mut journal = folder.open(Options {
+        durability: Durability::EveryN(3),
+        ..small()
+    });
+    let synced: Vec<u64> = (1..=7)
+        .map(|seq| {
+            put(&mut journal, &message(seq), APP).unwrap();
+            journal.current.synced()
+        })
+        .collect();
+    assert_eq!(synced, [0, 0, 3, 3, 3, 6, 6]);
+    journal.close().unwrap();
+    assert_eq!(folder.open(small()).current.synced(), 7);
+}
+
+fn refusal(folder: &Path, identity: &str, options: Options) -> OpenError {
+    Journal::open(folder, identity, options, NOW)
+        .err()
+        .expect("refused")
+}
+
+#[test]
+fn the_journal_of_another_session_is_refused_by_name() {
+    let folder = Folder::new();
+    drop(folder.open(small()));
+    let error = refusal(&folder.0, "FIX.4.4:A->C", small()).to_string();
+    assert!(
+        error.contains("FIX.4.4:A->B") && error.contains("FIX.4.4:A->C"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_journal_in_use_is_refused() {
+    let folder = Folder::new();
+    let journal = folder.open(small());
+    assert!(matches!(
+        refusal(&folder.0, IDENTITY, small()),
+        OpenError::InUse { .. }
+    ));
+    drop(journal);
+    drop(folder.open(small()));
+}
+
+#[test]
+fn bad_options_and_places_are_refused() {
+    let folder = Folder::new();
+    let tiny = Options {
+        segment_bytes: 100,
+        ..small()
+    };
+    assert!(matches!(
+        refusal(&folder.0, IDENTITY, tiny),
+        OpenError::Options(_)
+    ));
+    let one = Options {
+        max_segments: 1,
+        ..small()
+    };
+    assert!(matches!(
+        refusal(&folder.0, IDENTITY, one),
+        OpenError::Options(_)
+    ));
+    let long = "x".repeat(2000);
+    assert!(matches!(
+        refusal(&folder.0, &long, small()),
+        OpenError::Options(_)
+    ));
+    let file = folder.0.with_extension("file");
+    std::fs::write(&file, b"").unwrap();
+    let error = refusal(&file, IDENTITY, small());
+    assert!(error.to_string().contains("fanfare-journal"), "{error}");
+    std::fs::remove_file(&file).unwrap();
+}
+
+#[test]
+fn what_the_system_says_becomes_a_kind() {
+    let of = |kind: io::ErrorKind| OpenError::io(Path::new("x"), kind.into());
+    assert!(matches!(
+        of(io::ErrorKind::PermissionDenied),
+        OpenError::ReadOnly { .. }
+    ));
+    assert!(matches!(
+        of(io::ErrorKind::ReadOnlyFilesystem),
+        OpenError::ReadOnly { .. }
+    ));
+    assert!(matches!(
+        of(io::ErrorKind::StorageFull),
+        OpenError::DiskFull { .. }
+    ));
+    assert_eq!(
+        store_error(&io::Error::from_raw_os_error(5)),
+        StoreError::Io(5)
+    );
+    assert_eq!(
+        store_error(&io::ErrorKind::ReadOnlyFilesystem.into()),
+        StoreError::ReadOnly
+    );
+}
+
+#[test]
+fn a_missing_segment_is_noticed() {
+    let folder = Folder::new();
+    let mut journal = folder.open(small());
+    while journal.sealed.len() < 3 {
+        let seq = journal.next_sender();
+        put(&mut journal, &message(seq), APP).unwrap();
+    }
+    drop(journal);
+    let files = folder.files();
+    std::fs::remove_file(&files[1]).unwrap();
+    assert!(matches!(
+        refusal(&folder.0, IDENTITY, small()),
+        OpenError::Corrupt { .. }
+    ));
+}
+
+#[test]
+fn folders_are_named_after_sessions() {
+    let name = |identity| folder_for(Path::new("base"), identity);
+    assert_eq!(name("FIX.4.4:A->B"), Path::new("base/FIX.4.4%3AA-%3EB"));
+    assert_eq!(name("../é"), Path::new("base/%2E.%2F%C3%A9"));
+}

@@ -1,0 +1,95 @@
+//! The journal against an oracle, against kills, and at its limits.
+
+mod kills;
+mod limits;
+mod model;
+
+use super::*;
+use fanfare_fix::session::{Entry, Kind, MessageStore};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+const IDENTITY: &str = "FIX.4.4:A->B";
+const NOW: UtcTimestamp = UtcTimestamp::from_nanos(1_770_000_000_000_000_000);
+const APP: Entry = Entry::New {
+    kind: Kind::App,
+    transmit: true,
+};
+const ADMIN: Entry = Entry::New {
+    kind: Kind::Admin,
+    transmit: true,
+};
+
+/// The smallest segments, so that tests reach their ends.
+fn small() -> Options {
+    Options {
+        segment_bytes: 64 << 10,
+        max_unsent: 1 << 30,
+        ..Options::default()
+    }
+}
+
+/// A folder that is gone at the end of the test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let n = COUNT.fetch_add(1, Ordering::Relaxed);
+        Self(std::env::temp_dir().join(format!("fanfare-journal-{}-{n}", std::process::id())))
+    }
+
+    fn open(&self, options: Options) -> Journal {
+        Journal::open(&self.0, IDENTITY, options, NOW).unwrap().0
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        open::segment_files(&self.0)
+            .unwrap()
+            .into_iter()
+            .map(|(_, path)| path)
+            .collect()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Writes as an encoder does: some room in front of the message.
+fn put(journal: &mut Journal, text: &[u8], entry: Entry) -> Result<(), StoreError> {
+    let front = text.len() % 4;
+    let end = front + text.len();
+    journal.reserve(end)?[front..end].copy_from_slice(text);
+    journal.commit(front..end, entry)
+}
+
+/// A message that follows from its number.
+fn message(seq: u64) -> Vec<u8> {
+    let len = 20 + (seq as usize * 37) % 300;
+    let mut text = format!("8=FIX.4.4|34={seq}|58=").into_bytes();
+    text.resize(len, b'a' + (seq % 26) as u8);
+    text
+}
+
+/// All kept messages.
+fn kept(journal: &Journal) -> Vec<(u64, Vec<u8>)> {
+    let next = |seq| {
+        journal
+            .first_from(seq)
+            .map(|stored| (stored.seq, stored.bytes.to_vec()))
+    };
+    std::iter::successors(next(0), |(seq, _)| next(seq + 1)).collect()
+}
+
+/// Transmits everything.
+fn drain(journal: &mut Journal) -> Vec<u8> {
+    let mut all = Vec::new();
+    while !journal.unsent().is_empty() {
+        let part = journal.unsent().len().min(1000);
+        all.extend_from_slice(&journal.unsent()[..part]);
+        journal.sent(part);
+    }
+    all
+}

@@ -1,0 +1,137 @@
+//! What of the journal waits for transmission.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+/// Stretches of messages, in order. Neighbours become one stretch, so there is usually one.
+pub(super) struct Transmit {
+    /// May be transmitted.
+    ready: VecDeque<Stretch>,
+    /// May be transmitted once it is on the disk.
+    held: VecDeque<Stretch>,
+    len: usize,
+}
+
+/// Bytes of one segment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Stretch {
+    pub(super) segment: u64,
+    pub(super) range: Range<u32>,
+}
+
+impl Transmit {
+    pub(super) fn new() -> Self {
+        Self {
+            ready: VecDeque::with_capacity(16),
+            held: VecDeque::with_capacity(16),
+            len: 0,
+        }
+    }
+
+    /// Bytes that wait, held ones included.
+    pub(super) const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Adds a message at the end; `held` until the next [`release`](Self::release).
+    pub(super) fn push(&mut self, segment: u64, range: Range<u32>, held: bool) {
+        self.len += range.len();
+        let queue = if held {
+            &mut self.held
+        } else {
+            &mut self.ready
+        };
+        join(queue, Stretch { segment, range });
+    }
+
+    /// What was held may go.
+    pub(super) fn release(&mut self) {
+        for stretch in self.held.drain(..) {
+            join(&mut self.ready, stretch);
+        }
+    }
+
+    pub(super) fn front(&self) -> Option<&Stretch> {
+        self.ready.front()
+    }
+
+    /// The first `count` bytes are gone.
+    pub(super) fn consume(&mut self, mut count: usize) {
+        while let Some(front) = self.ready.front_mut() {
+            let taken = count.min(front.range.len());
+            front.range.start += taken as u32;
+            self.len -= taken;
+            count -= taken;
+            if !front.range.is_empty() {
+                break;
+            }
+            self.ready.pop_front();
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.ready.clear();
+        self.held.clear();
+        self.len = 0;
+    }
+
+    /// Whether bytes of this segment, or of one before, still wait.
+    pub(super) fn reaches_into(&self, segment: u64) -> bool {
+        self.ready
+            .iter()
+            .chain(&self.held)
+            .any(|stretch| stretch.segment <= segment)
+    }
+}
+
+fn join(queue: &mut VecDeque<Stretch>, next: Stretch) {
+    match queue.back_mut() {
+        Some(last) if last.segment == next.segment && last.range.end == next.range.start => {
+            last.range.end = next.range.end;
+        }
+        _ => queue.push_back(next),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_join_and_go_in_order() {
+        let mut transmit = Transmit::new();
+        transmit.push(1, 0..10, false);
+        transmit.push(1, 10..15, false);
+        transmit.push(1, 20..25, false);
+        transmit.push(2, 0..5, true);
+        assert_eq!(
+            transmit.front(),
+            Some(&Stretch {
+                segment: 1,
+                range: 0..15
+            })
+        );
+        assert_eq!(transmit.len(), 25);
+        transmit.consume(12);
+        assert_eq!(
+            transmit.front(),
+            Some(&Stretch {
+                segment: 1,
+                range: 12..15
+            })
+        );
+        transmit.consume(8);
+        assert_eq!(transmit.front(), None, "the last part is held");
+        assert!(transmit.reaches_into(2) && !transmit.reaches_into(1));
+        transmit.release();
+        assert_eq!(
+            transmit.front(),
+            Some(&Stretch {
+                segment: 2,
+                range: 0..5
+            })
+        );
+        transmit.clear();
+        assert_eq!(transmit.len(), 0);
+    }
+}

@@ -1,6 +1,13 @@
 //! Instruments that prove latency: packet captures, wire-to-wire matching, histograms, reports.
 #![forbid(unsafe_code)]
 
+pub mod fanout;
 pub mod figures;
 pub mod histogram;
+pub mod messages;
+pub mod page;
 pub mod pcap;
+pub mod plot;
+pub mod tcp;
+#[cfg(test)]
+mod testing;

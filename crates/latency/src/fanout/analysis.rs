@@ -1,0 +1,301 @@
+//! From a capture of the gateway's traffic to the figures of a report.
+
+use std::collections::HashMap;
+use std::io::{self, Read};
+
+use fanfare_fix::codec::{Decoder, Message};
+
+use super::matcher::Matcher;
+use super::report::Report;
+use crate::messages::MessageStream;
+use crate::pcap::{End, LinkType, PcapError, Reader};
+use crate::tcp::{Endpoint, NoSegment, Segment, segment};
+
+/// User-defined tag: to all consumers; pairs incoming with outgoing messages.
+const FANOUT_ID: u32 = 20_001;
+/// Connections followed; the segments of further ones are counted and left out.
+const MAX_CONNECTIONS: usize = 1 << 16;
+
+/// What of a capture is the gateway's traffic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// Producers connect to this port: what is sent to it is incoming.
+    pub in_port: u16,
+    /// Consumers connect to this port: what is sent from it is outgoing.
+    pub out_port: u16,
+    /// The first so many deliveries are the warm-up and left out of the latency figures.
+    pub skip: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            in_port: 3000,
+            out_port: 3001,
+            skip: 1000,
+        }
+    }
+}
+
+/// Why a capture gives no report.
+#[derive(Debug, thiserror::Error)]
+pub enum AnalysisError {
+    /// It cannot be read as a capture.
+    #[error(transparent)]
+    Pcap(#[from] PcapError),
+    /// Reading failed on the way.
+    #[error("cannot read the capture: {0}")]
+    Io(#[from] io::Error),
+    /// It holds other traffic, or none; the text says what it does hold.
+    #[error("no fan-out traffic in the capture: {0}")]
+    OtherTraffic(String),
+}
+
+/// Reads a capture to its end and reports on the fan-out in it. A capture that is cut off or
+/// damaged is reported on up to there, with a warning.
+///
+/// # Errors
+/// [`AnalysisError`] when it is no capture, holds no such traffic, or reading fails.
+pub fn analyse(capture: impl Read, options: Options) -> Result<Report, AnalysisError> {
+    let mut reader = Reader::new(capture)?;
+    let mut analysis = Analysis::new(options);
+    let mut last_time = 0;
+    while let Some(packet) = reader.next_packet()? {
+        analysis.seen.packets += 1;
+        let time = packet.time.unwrap_or(last_time);
+        last_time = time;
+        analysis.seen.unstamped += u64::from(packet.time.is_none());
+        match segment(&packet) {
+            Ok(segment) => analysis.segment(time, &segment),
+            Err(NoSegment::UnknownLink(link)) => analysis.seen.unknown_link = Some(link),
+            Err(NoSegment::Fragment) => analysis.seen.fragments += 1,
+            Err(_) => {}
+        }
+    }
+    analysis.finish(reader.end().unwrap_or(End::Complete))
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    In,
+    Out,
+}
+
+struct Analysis {
+    options: Options,
+    decoder: Decoder,
+    connections: HashMap<(Endpoint, Endpoint), (Direction, MessageStream)>,
+    tally: Tally,
+    seen: Seen,
+}
+
+/// What the messages add up to.
+struct Tally {
+    report: Report,
+    matcher: Matcher,
+    messages: u64,
+}
+
+/// What the packets were, for warnings and for the error when they are of no use.
+#[derive(Default)]
+struct Seen {
+    packets: u64,
+    tcp: u64,
+    ours: u64,
+    cut: u64,
+    fragments: u64,
+    unstamped: u64,
+    too_many: u64,
+    unknown_link: Option<LinkType>,
+    /// Segments by port, as source or destination: at most 65,536 entries.
+    ports: HashMap<u16, u64>,
+}
+
+impl Analysis {
+    fn new(options: Options) -> Self {
+        let report = Report::new(options);
+        Self {
+            options,
+            decoder: Decoder::new(),
+            connections: HashMap::new(),
+            tally: Tally {
+                report,
+                matcher: Matcher::default(),
+                messages: 0,
+            },
+            seen: Seen::default(),
+        }
+    }
+
+    fn segment(&mut self, time: u64, segment: &Segment<'_>) {
+        self.seen.tcp += 1;
+        let direction = if segment.destination.port == self.options.in_port {
+            Direction::In
+        } else if segment.source.port == self.options.out_port {
+            Direction::Out
+        } else {
+            for port in [segment.source.port, segment.destination.port] {
+                *self.seen.ports.entry(port).or_default() += 1;
+            }
+            return;
+        };
+        self.seen.ours += 1;
+        self.seen.cut += u64::from(segment.cut > 0);
+        let key = (segment.source, segment.destination);
+        if self.connections.len() >= MAX_CONNECTIONS && !self.connections.contains_key(&key) {
+            self.seen.too_many += 1;
+            return;
+        }
+        let Self {
+            connections,
+            decoder,
+            tally,
+            ..
+        } = self;
+        let new = || (direction, MessageStream::default());
+        let (direction, stream) = connections.entry(key).or_insert_with(new);
+        let mut sink = |time, message: &Message<'_>| tally.message(*direction, time, message);
+        stream.push(decoder, time, segment, &mut sink);
+    }
+
+    fn finish(mut self, end: End) -> Result<Report, AnalysisError> {
+        let (mut holes, mut garbled) = (0, 0);
+        for (direction, stream) in self.connections.values_mut() {
+            let tally = &mut self.tally;
+            let mut sink = |time, message: &Message<'_>| tally.message(*direction, time, message);
+            stream.finish(&mut self.decoder, &mut sink);
+            holes += stream.holes();
+            garbled += stream.garbled();
+        }
+        if self.tally.messages == 0 {
+            return Err(AnalysisError::OtherTraffic(
+                self.seen.instead(self.options, end),
+            ));
+        }
+        let Tally {
+            mut report,
+            matcher,
+            ..
+        } = self.tally;
+        report.unmatched += matcher.unmatched();
+        report.undelivered = matcher.undelivered();
+        report.packets = self.seen.packets;
+        let mut warn = |text: String| report.warnings.push(text);
+        if end != End::Complete {
+            warn(end.to_string());
+        }
+        if holes > 0 {
+            let why = if self.seen.cut > 0 {
+                "the snap length"
+            } else {
+                "lost packets"
+            };
+            warn(format!(
+                "the TCP streams have {holes} holes ({why}): their messages are missing"
+            ));
+        }
+        let counts = [
+            (garbled, "garbled messages were left out"),
+            (self.seen.fragments, "IP fragments were left out"),
+            (
+                self.seen.too_many,
+                "segments of further connections were left out",
+            ),
+            (
+                self.seen.unstamped,
+                "packets have no time stamp and took that of the one before",
+            ),
+            (
+                matcher.repeated(),
+                "incoming messages repeat a FanoutID(20001): the first counts",
+            ),
+        ];
+        for (count, what) in counts.into_iter().filter(|(count, _)| *count > 0) {
+            warn(format!("{count} {what}"));
+        }
+        report.warn_of_what_is_missing();
+        Ok(report)
+    }
+}
+
+impl Tally {
+    fn message(&mut self, direction: Direction, time: u64, message: &Message<'_>) {
+        self.messages += 1;
+        if is_session_level(message.msg_type()) {
+            return;
+        }
+        let Self {
+            report, matcher, ..
+        } = self;
+        let mark = message.get(FANOUT_ID);
+        match direction {
+            Direction::In => {
+                report.incoming(time);
+                if let Some(mark) = mark {
+                    matcher.incoming(mark, time, |time, nanos| report.latency(time, nanos));
+                }
+            }
+            Direction::Out => {
+                report.outgoing(time);
+                match mark.map(|mark| matcher.outgoing(mark, time)) {
+                    Some(Some(nanos)) => report.latency(time, nanos),
+                    Some(None) => {}
+                    None => report.unmatched += 1,
+                }
+            }
+        }
+    }
+}
+
+impl Seen {
+    /// What the capture holds instead of messages on the two ports.
+    fn instead(&self, options: Options, end: End) -> String {
+        let Options {
+            in_port, out_port, ..
+        } = options;
+        let what = if self.packets == 0 {
+            "it has no packets".to_owned()
+        } else if let (0, Some(link)) = (self.tcp, self.unknown_link) {
+            format!("link type {} is not supported", link.0)
+        } else if self.tcp == 0 {
+            format!("none of its {} packets is TCP", self.packets)
+        } else if self.ours == 0 {
+            let (tcp, ports) = (self.tcp, self.busiest_ports());
+            format!(
+                "none of its {tcp} TCP segments goes to port {in_port} or comes from port \
+                 {out_port}; its busiest ports are {ports}"
+            )
+        } else {
+            let ours = self.ours;
+            format!(
+                "{ours} TCP segments go to port {in_port} or come from port {out_port}, but no \
+                 FIX message is in them"
+            )
+        };
+        if end == End::Complete {
+            what
+        } else {
+            format!("{what}; {end}")
+        }
+    }
+
+    fn busiest_ports(&self) -> String {
+        let mut ports: Vec<_> = self
+            .ports
+            .iter()
+            .map(|(port, count)| (*count, *port))
+            .collect();
+        ports.sort_unstable_by(|a, b| b.cmp(a));
+        let names: Vec<_> = ports
+            .iter()
+            .take(4)
+            .map(|(_, port)| port.to_string())
+            .collect();
+        names.join(", ")
+    }
+}
+
+/// Heartbeat, TestRequest, ResendRequest, Reject, SequenceReset, Logout, Logon.
+fn is_session_level(msg_type: &[u8]) -> bool {
+    matches!(msg_type, [b'0'..=b'5' | b'A'])
+}

@@ -1,0 +1,142 @@
+//! Pairs each outgoing message with the incoming one of the same FanoutID(20001).
+
+use std::collections::{HashMap, VecDeque};
+
+/// Marks remembered; beyond, the oldest is forgotten, and what is delivered after that counts as
+/// unmatched. At 100 marks a second that is eleven hours.
+const MAX_MARKS: usize = 4 << 20;
+/// Deliveries kept whose incoming message has not been seen; further ones count as unmatched.
+const MAX_EARLY: u64 = 1 << 20;
+
+/// The arrival of a marked message and how often it was delivered.
+#[derive(Debug)]
+struct Mark {
+    time: u64,
+    deliveries: u64,
+}
+
+/// Remembers the marks that came in, finds them again when they go out.
+///
+/// An incoming message may be seen after its deliveries, when its stream had a hole in front of
+/// it: so deliveries wait for it.
+#[derive(Debug, Default)]
+pub(super) struct Matcher {
+    marks: HashMap<Box<[u8]>, Mark>,
+    order: VecDeque<Box<[u8]>>,
+    /// Times of the deliveries without an incoming message so far.
+    early: HashMap<Box<[u8]>, Vec<u64>>,
+    early_count: u64,
+    unmatched: u64,
+    undelivered_forgotten: u64,
+    repeated: u64,
+}
+
+impl Matcher {
+    /// A marked message came in: hands each delivery that was waiting for it, as time and
+    /// nanoseconds since then, to `matched`. A mark seen before keeps its first time.
+    pub(super) fn incoming(&mut self, mark: &[u8], time: u64, mut matched: impl FnMut(u64, u64)) {
+        if self.marks.contains_key(mark) {
+            self.repeated += 1;
+            return;
+        }
+        let early = self.early.remove(mark).unwrap_or_default();
+        self.early_count -= early.len() as u64;
+        let mut deliveries = 0;
+        for delivered in early {
+            match delivered.checked_sub(time) {
+                Some(latency) => {
+                    matched(delivered, latency);
+                    deliveries += 1;
+                }
+                None => self.unmatched += 1,
+            }
+        }
+        self.forget_one_if_full();
+        self.order.push_back(mark.into());
+        self.marks.insert(mark.into(), Mark { time, deliveries });
+    }
+
+    /// A message with this mark went out: nanoseconds since it came in, `None` when it did not
+    /// come in so far, or later than that.
+    pub(super) fn outgoing(&mut self, mark: &[u8], time: u64) -> Option<u64> {
+        let Some(entry) = self.marks.get_mut(mark) else {
+            if self.early_count < MAX_EARLY {
+                self.early_count += 1;
+                self.early.entry(mark.into()).or_default().push(time);
+            } else {
+                self.unmatched += 1;
+            }
+            return None;
+        };
+        let latency = time.checked_sub(entry.time);
+        entry.deliveries += u64::from(latency.is_some());
+        self.unmatched += u64::from(latency.is_none());
+        latency
+    }
+
+    /// Deliveries whose message did not come in, or only later.
+    pub(super) fn unmatched(&self) -> u64 {
+        self.unmatched + self.early_count
+    }
+
+    /// Marks that came in and never went out.
+    pub(super) fn undelivered(&self) -> u64 {
+        let waiting = self.marks.values().filter(|m| m.deliveries == 0).count();
+        waiting as u64 + self.undelivered_forgotten
+    }
+
+    /// Marks that came in more than once.
+    pub(super) fn repeated(&self) -> u64 {
+        self.repeated
+    }
+
+    fn forget_one_if_full(&mut self) {
+        if self.order.len() == MAX_MARKS
+            && let Some(oldest) = self.order.pop_front()
+            && self
+                .marks
+                .remove(&oldest)
+                .is_some_and(|m| m.deliveries == 0)
+        {
+            self.undelivered_forgotten += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs_by_mark_and_counts_what_has_no_partner() {
+        let mut matcher = Matcher::default();
+        let mut none = |_, _| panic!("nothing waits");
+        matcher.incoming(b"1-1", 100, &mut none);
+        matcher.incoming(b"1-2", 200, &mut none);
+        matcher.incoming(b"1-1", 300, &mut none);
+        assert_eq!(matcher.outgoing(b"1-1", 150), Some(50));
+        assert_eq!(matcher.outgoing(b"1-1", 175), Some(75));
+        assert_eq!(matcher.outgoing(b"1-1", 99), None);
+        assert_eq!(matcher.outgoing(b"2-1", 150), None);
+        assert_eq!(
+            (
+                matcher.undelivered(),
+                matcher.repeated(),
+                matcher.unmatched()
+            ),
+            (1, 1, 2)
+        );
+    }
+
+    #[test]
+    fn deliveries_wait_for_a_message_that_is_seen_later() {
+        let mut matcher = Matcher::default();
+        assert_eq!(matcher.outgoing(b"1-1", 150), None);
+        assert_eq!(matcher.outgoing(b"1-1", 90), None);
+        assert_eq!(matcher.unmatched(), 2);
+        let mut found = Vec::new();
+        matcher.incoming(b"1-1", 100, |time, latency| found.push((time, latency)));
+        assert_eq!(found, [(150, 50)]);
+        assert_eq!((matcher.undelivered(), matcher.unmatched()), (0, 1));
+    }
+}

@@ -1,0 +1,359 @@
+//! The figures of a fan-out run: as text, as JSON figures, as a page.
+
+use std::fmt::{self, Write};
+
+use super::analysis::Options;
+use super::series::{Bin, Series};
+use crate::figures::Figures;
+use crate::histogram::Histogram;
+use crate::page::Page;
+use crate::plot::{
+    Band, Line, PercentileChart, STANDARD_PERCENTILES, TimeChart, Unit, in_unit, thousands,
+};
+
+/// What a capture says about the fan-out in it. Times are nanoseconds.
+///
+/// `Display` is the text report; [`figures`](Self::figures) and [`to_html`](Self::to_html) are
+/// the other two.
+#[derive(Debug)]
+pub struct Report {
+    /// What was asked for.
+    pub options: Options,
+    /// Incoming application messages, marked or not.
+    pub incoming: Flow,
+    /// Outgoing application messages: deliveries.
+    pub outgoing: Flow,
+    /// Deliveries whose incoming message is not in the capture, or that carry no mark.
+    pub unmatched: u64,
+    /// Incoming marked messages of which the capture shows no delivery.
+    pub undelivered: u64,
+    /// Deliveries left out of the latency as warm-up.
+    pub skipped: u64,
+    /// From the arrival of a message to each of its deliveries.
+    pub latency: Histogram,
+    /// Packets in the capture.
+    pub packets: u64,
+    /// What a reader must know before trusting the figures.
+    pub warnings: Vec<String>,
+    series: Series,
+}
+
+/// Messages of one direction.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Flow {
+    /// How many.
+    pub messages: u64,
+    first: u64,
+    last: u64,
+}
+
+impl Flow {
+    /// Messages a second from the first to the last: n messages lie n-1 intervals apart. Zero for
+    /// fewer than two, or for messages of one instant.
+    pub fn rate(&self) -> f64 {
+        let seconds = self.last.saturating_sub(self.first) as f64 / 1e9;
+        if seconds > 0.0 {
+            (self.messages.saturating_sub(1)) as f64 / seconds
+        } else {
+            0.0
+        }
+    }
+
+    fn count(&mut self, time: u64) {
+        self.first = if self.messages == 0 {
+            time
+        } else {
+            self.first.min(time)
+        };
+        self.last = self.last.max(time);
+        self.messages += 1;
+    }
+}
+
+impl Report {
+    pub(super) fn new(options: Options) -> Self {
+        Self {
+            options,
+            incoming: Flow::default(),
+            outgoing: Flow::default(),
+            unmatched: 0,
+            undelivered: 0,
+            skipped: 0,
+            latency: Histogram::new(),
+            packets: 0,
+            warnings: Vec::new(),
+            series: Series::default(),
+        }
+    }
+
+    pub(super) fn incoming(&mut self, time: u64) {
+        self.incoming.count(time);
+        self.series.incoming(time);
+    }
+
+    pub(super) fn outgoing(&mut self, time: u64) {
+        self.outgoing.count(time);
+        self.series.outgoing(time);
+    }
+
+    /// A delivery at `time`, so many nanoseconds after its message came in.
+    pub(super) fn latency(&mut self, time: u64, nanos: u64) {
+        if self.skipped < self.options.skip {
+            self.skipped += 1;
+        } else {
+            self.latency.record(nanos);
+            self.series.latency(time, nanos);
+        }
+    }
+
+    /// Says what of the run the capture does not show.
+    pub(super) fn warn_of_what_is_missing(&mut self) {
+        let Options {
+            in_port,
+            out_port,
+            skip,
+        } = self.options;
+        let mut warn = |text: String| self.warnings.push(text);
+        if self.incoming.messages == 0 {
+            warn(format!(
+                "no application message to port {in_port} is in the capture"
+            ));
+        }
+        if self.outgoing.messages == 0 {
+            warn(format!(
+                "no application message from port {out_port} is in the capture"
+            ));
+        }
+        if self.unmatched > 0 {
+            let n = self.unmatched;
+            warn(format!(
+                "{n} deliveries have no incoming message in the capture"
+            ));
+        }
+        if self.undelivered > 0 {
+            let n = self.undelivered;
+            warn(format!(
+                "{n} marked messages have no delivery in the capture"
+            ));
+        }
+        if self.latency.is_empty() && self.skipped > 0 {
+            let n = self.skipped;
+            warn(format!(
+                "no latency: all {n} deliveries are within the first {skip} that are skipped"
+            ));
+        }
+    }
+
+    /// The figures of `fanfare fanout report`. Latencies are left out when none was measured.
+    pub fn figures(&self) -> Figures {
+        let mut figures = Figures::new("fanout report");
+        figures.add("in_rate_per_s", self.incoming.rate());
+        figures.add("out_rate_per_s", self.outgoing.rate());
+        figures.count("deliveries", self.outgoing.messages);
+        figures.count("unmatched", self.unmatched);
+        let micros = |value: Option<u64>| value.map_or(f64::NAN, |v| v as f64 / 1e3);
+        figures.add("min_us", micros(self.latency.min()));
+        figures.add("max_us", micros(self.latency.max()));
+        figures.add("mean_us", self.latency.mean().map_or(f64::NAN, |v| v / 1e3));
+        for percent in STANDARD_PERCENTILES {
+            let name = format!("p{}_us", percent.to_string().replace('.', "_"));
+            figures.add(&name, micros(self.latency.percentile(percent)));
+        }
+        figures.count("in_messages", self.incoming.messages);
+        figures.count("measured", self.latency.len());
+        figures.count("skipped", self.skipped);
+        figures.count("undelivered", self.undelivered);
+        figures.count("packets", self.packets);
+        figures
+    }
+
+    /// The report as one page with charts. `source` names the capture.
+    pub fn to_html(&self, source: &str) -> String {
+        let figures = self.figures();
+        let subtitle = format!("Wire to wire through the gateway, from the capture {source}");
+        let mut page = Page::new("Fan-out latency", &subtitle);
+        let latency = |percent| match self.latency.percentile(percent) {
+            Some(v) => thousands((v as f64 / 100.0).round() / 10.0),
+            None => "\u{2013}".to_owned(),
+        };
+        page.tiles(&[
+            ("IN rate", thousands(self.incoming.rate().round()), "msg/s"),
+            ("OUT rate", thousands(self.outgoing.rate().round()), "msg/s"),
+            ("Median", latency(50.0), "µs"),
+            ("99 %", latency(99.0), "µs"),
+            ("99.9 %", latency(99.9), "µs"),
+            ("Deliveries", thousands(self.outgoing.messages as f64), ""),
+        ]);
+        page.warnings(&self.warnings);
+        page.chart(
+            "Latency by percentile",
+            "Each nine takes the same width: the share of deliveries that were at least as fast.",
+            &self.percentile_chart(),
+        );
+        page.chart(
+            "Latency over time",
+            "Fastest delivery, median and 99 % of each interval.",
+            &self.latency_chart(),
+        );
+        page.chart(
+            "Message rates",
+            "Incoming messages of all producers and outgoing deliveries to all consumers.",
+            &self.rate_chart(),
+        );
+        page.table("Figures", &["", "value"], &self.rows());
+        page.environment(figures.environment());
+        page.to_html()
+    }
+
+    fn percentile_chart(&self) -> String {
+        PercentileChart {
+            label: "Latency by percentile",
+            value: "latency",
+            unit: Unit::Nanoseconds,
+            series: vec![("deliveries", &self.latency)],
+        }
+        .to_svg()
+    }
+
+    fn latency_chart(&self) -> String {
+        let (interval, bins) = self.series.bins();
+        let percentile = |bin: &Bin, percent| {
+            let value = bin.latency.as_ref().and_then(|h| h.percentile(percent));
+            value.map(|v| v as f64)
+        };
+        let points = |percent| {
+            bins.iter()
+                .map(|b| percentile(b, percent))
+                .collect::<Vec<_>>()
+        };
+        let (min, p99) = (points(0.0), points(99.0));
+        let band = min
+            .iter()
+            .zip(&p99)
+            .map(|(low, high)| low.zip(*high))
+            .collect();
+        let name = |name: &str| name.to_owned();
+        TimeChart {
+            label: "Latency over time",
+            value: "latency",
+            unit: Some(Unit::Nanoseconds),
+            interval,
+            bands: vec![Band {
+                name: name("min to 99 %"),
+                color: 0,
+                points: band,
+            }],
+            lines: vec![
+                Line {
+                    name: name("99 %"),
+                    color: 1,
+                    dashed: true,
+                    points: p99,
+                },
+                Line {
+                    name: name("median"),
+                    color: 0,
+                    dashed: false,
+                    points: points(50.0),
+                },
+                Line {
+                    name: name("min"),
+                    color: 2,
+                    dashed: false,
+                    points: min,
+                },
+            ],
+        }
+        .to_svg()
+    }
+
+    fn rate_chart(&self) -> String {
+        let (interval, mut bins) = self.series.coarser(48);
+        // The last interval ends with the run, not on its border: its rate would be too low.
+        if bins.len() > 1 {
+            bins.pop();
+        }
+        let rate = |count: fn(&Bin) -> u64| {
+            bins.iter()
+                .map(|b| Some(count(b) as f64 / interval))
+                .collect::<Vec<_>>()
+        };
+        let line = |name: &str, color, points| Line {
+            name: name.to_owned(),
+            color,
+            dashed: false,
+            points,
+        };
+        TimeChart {
+            label: "Message rates over time",
+            value: "rate",
+            unit: Some(Unit::Named("msg/s")),
+            interval,
+            bands: Vec::new(),
+            lines: vec![
+                line("IN", 2, rate(|b| b.incoming)),
+                line("OUT", 0, rate(|b| b.outgoing)),
+            ],
+        }
+        .to_svg()
+    }
+
+    fn rows(&self) -> Vec<Vec<String>> {
+        let time = |value: Option<u64>| match value {
+            Some(v) => in_unit(Unit::Nanoseconds, v as f64),
+            None => "\u{2013}".to_owned(),
+        };
+        let count = |value: u64| thousands(value as f64);
+        let rate = |flow: &Flow| format!("{} msg/s", thousands(flow.rate().round()));
+        let mean = self.latency.mean().map(|v| v.round() as u64);
+        let mut rows = vec![
+            ("IN rate", rate(&self.incoming)),
+            ("OUT rate", rate(&self.outgoing)),
+            ("Incoming messages", count(self.incoming.messages)),
+            ("Deliveries", count(self.outgoing.messages)),
+            ("Deliveries measured", count(self.latency.len())),
+            ("Deliveries skipped as warm-up", count(self.skipped)),
+            ("Deliveries without incoming message", count(self.unmatched)),
+            ("Marked messages without delivery", count(self.undelivered)),
+            ("Packets in the capture", count(self.packets)),
+            ("Minimum", time(self.latency.min())),
+            ("Mean", time(mean)),
+        ]
+        .into_iter()
+        .map(|(name, value)| vec![name.to_owned(), value])
+        .collect::<Vec<_>>();
+        for percent in STANDARD_PERCENTILES {
+            rows.push(vec![
+                format!("{percent} %"),
+                time(self.latency.percentile(percent)),
+            ]);
+        }
+        rows.push(vec!["Maximum".to_owned(), time(self.latency.max())]);
+        rows
+    }
+}
+
+/// The text report, latencies in whole microseconds; no latency lines when none was measured.
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (incoming, outgoing) = (self.incoming.rate(), self.outgoing.rate());
+        writeln!(
+            f,
+            "IN rate: {incoming:.0} (msg/sec), OUT rate: {outgoing:.0} (msg/sec)"
+        )?;
+        let (Some(min), Some(max), Some(mean)) =
+            (self.latency.min(), self.latency.max(), self.latency.mean())
+        else {
+            return Ok(());
+        };
+        let micros = |nanos: u64| (nanos as f64 / 1e3).round();
+        let (min, max, mean) = (micros(min), micros(max), mean / 1e3);
+        writeln!(f, "MIN: {min} (us), MAX: {max} (us), MEAN: {mean:.2} (us)")?;
+        let mut lines = String::new();
+        for percent in STANDARD_PERCENTILES {
+            let value = self.latency.percentile(percent).map_or(0.0, micros);
+            writeln!(lines, "{percent:.2} percentile: {value} (us)")?;
+        }
+        f.write_str(&lines)
+    }
+}

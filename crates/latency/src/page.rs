@@ -1,0 +1,127 @@
+//! A report as one HTML page that needs nothing else: styles and charts are inline, no script.
+
+use std::fmt::Write;
+
+use crate::figures::Environment;
+use crate::plot::{THEME, escape};
+
+const STYLE: &str = include_str!("page.css");
+
+/// A page under construction; its parts appear in the order in which they are added.
+#[derive(Debug)]
+pub struct Page {
+    title: String,
+    body: String,
+}
+
+impl Page {
+    /// A page with a title and a line below it.
+    pub fn new(title: &str, subtitle: &str) -> Self {
+        let (title, subtitle) = (escape(title), escape(subtitle));
+        let body = format!("<header><h1>{title}</h1><p>{subtitle}</p></header>\n");
+        Self { title, body }
+    }
+
+    /// The key figures, side by side: name, value, unit.
+    pub fn tiles(&mut self, tiles: &[(&str, String, &str)]) -> &mut Self {
+        self.push("<section class=\"tiles\">");
+        for (name, value, unit) in tiles {
+            let (name, value, unit) = (escape(name), escape(value), escape(unit));
+            self.push(&format!(
+                "<div class=\"tile\"><span class=\"name\">{name}</span>\
+                 <span class=\"value\">{value}<small> {unit}</small></span></div>"
+            ));
+        }
+        self.push("</section>\n")
+    }
+
+    /// What a reader must know before trusting the figures. Nothing when there is nothing.
+    pub fn warnings(&mut self, warnings: &[String]) -> &mut Self {
+        if warnings.is_empty() {
+            return self;
+        }
+        self.push("<section class=\"warnings\" role=\"note\"><h2>Warnings</h2><ul>");
+        for warning in warnings {
+            self.push(&format!("<li>{}</li>", escape(warning)));
+        }
+        self.push("</ul></section>\n")
+    }
+
+    /// A chart of [`crate::plot`] under a heading, with a sentence on how to read it.
+    pub fn chart(&mut self, heading: &str, caption: &str, svg: &str) -> &mut Self {
+        let (heading, caption) = (escape(heading), escape(caption));
+        self.push(&format!(
+            "<section><h2>{heading}</h2><figure>{svg}<figcaption>{caption}</figcaption></figure>\
+             </section>\n"
+        ))
+    }
+
+    /// A table: head cells, then rows. The first column is text, the others are numbers.
+    pub fn table(&mut self, heading: &str, head: &[&str], rows: &[Vec<String>]) -> &mut Self {
+        self.push(&format!(
+            "<section><h2>{}</h2><table><thead><tr>",
+            escape(heading)
+        ));
+        for cell in head {
+            self.push(&format!("<th scope=\"col\">{}</th>", escape(cell)));
+        }
+        self.push("</tr></thead><tbody>");
+        for row in rows {
+            self.push("<tr>");
+            for (i, cell) in row.iter().enumerate() {
+                let cell = escape(cell);
+                self.push(&match i {
+                    0 => format!("<th scope=\"row\">{cell}</th>"),
+                    _ => format!("<td>{cell}</td>"),
+                });
+            }
+            self.push("</tr>");
+        }
+        self.push("</tbody></table></section>\n")
+    }
+
+    /// Where and when the figures were measured.
+    pub fn environment(&mut self, environment: &Environment) -> &mut Self {
+        let Environment {
+            cpu,
+            cores,
+            kernel,
+            version,
+            date,
+        } = environment;
+        self.push("<section><h2>Environment</h2><dl>");
+        let cores = cores.to_string();
+        let entries = [
+            ("Processor", cpu),
+            ("Cores", &cores),
+            ("Kernel", kernel),
+            ("Fanfare", version),
+            ("Date", date),
+        ];
+        for (name, value) in entries {
+            self.push(&format!(
+                "<div><dt>{name}</dt><dd>{}</dd></div>",
+                escape(value)
+            ));
+        }
+        self.push("</dl></section>\n")
+    }
+
+    /// The whole page.
+    pub fn to_html(&self) -> String {
+        let Self { title, body } = self;
+        format!(
+            "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
+             <meta name=\"color-scheme\" content=\"light dark\">\
+             <title>{title}</title>\n<style>\n{THEME}{STYLE}</style></head>\n\
+             <body><main>\n{body}</main></body></html>\n"
+        )
+    }
+
+    fn push(&mut self, markup: &str) -> &mut Self {
+        // Writing to a String cannot fail.
+        let _ = self.body.write_str(markup);
+        self
+    }
+}

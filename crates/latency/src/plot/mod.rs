@@ -1,0 +1,36 @@
+//! Charts as SVG text: percentile curves, values over time, values by category.
+//!
+//! Own writer rather than a plotting crate: inline in a page the charts follow its light or dark
+//! theme through CSS classes, which the crates cannot do, and the axes a latency report needs
+//! (percentiles on a logarithmic scale, values with units) would have to be drawn anyway.
+//!
+//! Every chart has `to_svg`, for inline use in a page that holds [`THEME`], and the same as a file
+//! of its own through [`standalone`]. A chart without data says so and keeps its size.
+
+mod area;
+mod axis;
+mod category;
+mod percentile;
+mod svg;
+mod time;
+
+pub use axis::{Unit, in_unit, thousands};
+pub use category::{CategoryChart, CategorySeries};
+pub use percentile::{PercentileChart, STANDARD_PERCENTILES};
+pub use svg::escape;
+pub use time::{Band, Line, TimeChart};
+
+/// The CSS that gives the charts their colours, light and dark, once a page.
+pub const THEME: &str = include_str!("theme.css");
+
+/// A chart as a file of its own: with namespace and theme inside.
+pub fn standalone(svg: &str) -> String {
+    let open = "<svg xmlns=\"http://www.w3.org/2000/svg\"";
+    let body = svg.replacen("<svg", open, 1);
+    match body.split_once('>') {
+        Some((head, rest)) => {
+            format!("{head}><style>{THEME} svg {{ background: var(--paper) }}</style>{rest}\n")
+        }
+        None => body,
+    }
+}

@@ -1,0 +1,130 @@
+//! The few SVG elements the charts are made of.
+
+use std::fmt::Write;
+
+/// How a text lies around its point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Anchor {
+    Start,
+    Middle,
+    End,
+}
+
+/// SVG text under construction. Coordinates are pixels of the view box.
+pub(super) struct Svg {
+    text: String,
+}
+
+impl Svg {
+    pub(super) fn new(width: f64, height: f64, title: &str) -> Self {
+        let title = escape(title);
+        let text = format!(
+            "<svg class=\"chart\" viewBox=\"0 0 {width} {height}\" role=\"img\" \
+             aria-label=\"{title}\">"
+        );
+        Self { text }
+    }
+
+    pub(super) fn line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
+        let ((x1, y1), (x2, y2)) = (round(from), round(to));
+        self.push(format_args!(
+            "<line class=\"{class}\" x1=\"{x1}\" y1=\"{y1}\" x2=\"{x2}\" y2=\"{y2}\"/>"
+        ));
+    }
+
+    /// A line through all points; points closer than a third of a pixel to the one before are
+    /// left out, so that a long series stays small.
+    pub(super) fn path(&mut self, class: &str, points: &[(f64, f64)], closed: bool) {
+        let mut data = String::new();
+        let mut last = (f64::NEG_INFINITY, f64::NEG_INFINITY);
+        for (i, &point) in points.iter().enumerate() {
+            let near = (point.0 - last.0).abs() < 0.33 && (point.1 - last.1).abs() < 0.33;
+            if near && i + 1 < points.len() {
+                continue;
+            }
+            last = point;
+            let (x, y) = round(point);
+            // Writing to a String cannot fail.
+            let _ = write!(data, "{}{x} {y}", if data.is_empty() { "M" } else { "L" });
+        }
+        if !data.is_empty() {
+            let close = if closed { "Z" } else { "" };
+            self.push(format_args!(
+                "<path class=\"{class}\" d=\"{data}{close}\"/>"
+            ));
+        }
+    }
+
+    /// A rectangle with a text that shows when pointed at.
+    pub(super) fn bar(&mut self, class: &str, at: (f64, f64), size: (f64, f64), title: &str) {
+        let ((x, y), (w, h), title) = (round(at), round(size), escape(title));
+        self.push(format_args!(
+            "<rect class=\"{class}\" x=\"{x}\" y=\"{y}\" width=\"{w}\" height=\"{h}\">\
+             <title>{title}</title></rect>"
+        ));
+    }
+
+    pub(super) fn frame(&mut self, at: (f64, f64), size: (f64, f64)) {
+        let ((x, y), (w, h)) = (round(at), round(size));
+        self.push(format_args!(
+            "<rect class=\"frame\" x=\"{x}\" y=\"{y}\" width=\"{w}\" height=\"{h}\"/>"
+        ));
+    }
+
+    pub(super) fn dot(&mut self, class: &str, at: (f64, f64), title: &str) {
+        let ((x, y), title) = (round(at), escape(title));
+        self.push(format_args!(
+            "<circle class=\"{class}\" cx=\"{x}\" cy=\"{y}\" r=\"3.5\">\
+             <title>{title}</title></circle>"
+        ));
+    }
+
+    pub(super) fn text(&mut self, class: &str, at: (f64, f64), anchor: Anchor, text: &str) {
+        let ((x, y), text) = (round(at), escape(text));
+        let anchor = match anchor {
+            Anchor::Start => "start",
+            Anchor::Middle => "middle",
+            Anchor::End => "end",
+        };
+        self.push(format_args!(
+            "<text class=\"{class}\" x=\"{x}\" y=\"{y}\" text-anchor=\"{anchor}\">{text}</text>"
+        ));
+    }
+
+    pub(super) fn finish(mut self) -> String {
+        self.text.push_str("</svg>");
+        self.text
+    }
+
+    fn push(&mut self, element: std::fmt::Arguments<'_>) {
+        // Writing to a String cannot fail.
+        let _ = self.text.write_fmt(element);
+    }
+}
+
+/// Text made safe within markup and attribute values.
+pub fn escape(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            '\'' => safe.push_str("&#39;"),
+            // Control characters are no XML characters.
+            c if c.is_control() && c != '\n' && c != '\t' => safe.push('\u{fffd}'),
+            c => safe.push(c),
+        }
+    }
+    safe
+}
+
+/// About how wide a text is at 12 px, for placing labels beside each other.
+pub(super) fn text_width(text: &str) -> f64 {
+    text.chars().count() as f64 * 6.9
+}
+
+fn round((x, y): (f64, f64)) -> (f64, f64) {
+    ((x * 10.0).round() / 10.0, (y * 10.0).round() / 10.0)
+}

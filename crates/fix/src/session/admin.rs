@@ -116,7 +116,7 @@ impl<S: MessageStore> Session<S> {
             return;
         };
         let from = self.store.next_target();
-        if to < from {
+        if to < from || to > MAX_SEQ {
             return self.send_reject(now, message, RejectReason::ValueIncorrect, None);
         }
         if to > from {
@@ -164,6 +164,9 @@ impl<S: MessageStore> Session<S> {
         limit > 0 && self.repeated.1 > limit
     }
 }
+
+/// The highest number that can be set: no session ever counts so far, and counting on is safe.
+const MAX_SEQ: u64 = 1 << 60;
 
 /// GapFillFlag(123)=Y.
 pub(super) fn is_gap_fill(message: &Message<'_>) -> bool {

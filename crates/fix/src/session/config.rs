@@ -228,6 +228,10 @@ pub struct Config {
     /// disconnected; 0 is no limit.
     pub repeated_resend_limit: u32,
 
+    /// Take application messages also while not logged on: they get their numbers, are kept, and
+    /// are sent when the counterparty asks for them after the next logon. Not with a store that
+    /// keeps nothing, nor together with resets.
+    pub queue_offline: bool,
     /// Largest message we take, in bytes.
     pub max_message: usize,
     /// Largest message we send, in bytes: the room that is reserved in the store.
@@ -275,6 +279,7 @@ impl Config {
                 bytes: 64 << 10,
             },
             repeated_resend_limit: 0,
+            queue_offline: false,
             max_message: 64 << 10,
             max_send: 16 << 10,
             schedule: None,

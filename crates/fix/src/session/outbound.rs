@@ -58,7 +58,7 @@ impl<S: MessageStore> Session<S> {
         header: &[(u32, &[u8])],
         body: impl FnOnce(&mut FieldWriter<'_>),
     ) -> Result<u64, SendError> {
-        if self.state != State::LoggedOn {
+        if self.state != State::LoggedOn && !self.may_queue() {
             return Err(SendError::NotLoggedOn);
         }
         if msg_types::is_session(msg_type) {
@@ -221,6 +221,14 @@ impl<S: MessageStore> Session<S> {
             .inspect_err(|error| self.store_failed(now, error))
     }
 
+    /// Whether a message may be kept for the next logon: not if that starts at 1 again, and not
+    /// in the middle of a logon or logout.
+    fn may_queue(&self) -> bool {
+        let config = &self.config;
+        let resets = config.reset_on_logon || config.reset_on_logout || config.reset_on_disconnect;
+        config.queue_offline && !resets && !self.is_connected()
+    }
+
     /// Encodes one message with the next number into the store.
     pub(super) fn write(
         &mut self,
@@ -249,10 +257,8 @@ impl<S: MessageStore> Session<S> {
         body(&mut encoder);
         let range = encoder.finish().map_err(SendError::Encode)?;
         // While a resend is under way, everything new waits behind it.
-        let entry = Entry::New {
-            kind,
-            transmit: self.replay.is_none(),
-        };
+        let transmit = self.replay.is_none() && self.is_connected();
+        let entry = Entry::New { kind, transmit };
         self.store.commit(range, entry).map_err(SendError::Store)?;
         self.timers.last_sent = now.mono;
         Ok(seq)

@@ -131,3 +131,62 @@ impl fmt::Display for StoreError {
 }
 
 impl std::error::Error for StoreError {}
+
+/// A store chosen at run time.
+impl<S: MessageStore + ?Sized> MessageStore for Box<S> {
+    fn next_sender(&self) -> u64 {
+        (**self).next_sender()
+    }
+
+    fn next_target(&self) -> u64 {
+        (**self).next_target()
+    }
+
+    fn set_next_sender(&mut self, seq: u64) -> Result<(), StoreError> {
+        (**self).set_next_sender(seq)
+    }
+
+    fn set_next_target(&mut self, seq: u64) -> Result<(), StoreError> {
+        (**self).set_next_target(seq)
+    }
+
+    fn created(&self) -> UtcTimestamp {
+        (**self).created()
+    }
+
+    fn reset(&mut self, created: UtcTimestamp) -> Result<(), StoreError> {
+        (**self).reset(created)
+    }
+
+    fn reserve(&mut self, len: usize) -> Result<&mut [u8], StoreError> {
+        (**self).reserve(len)
+    }
+
+    fn commit(&mut self, range: Range<usize>, entry: Entry) -> Result<(), StoreError> {
+        (**self).commit(range, entry)
+    }
+
+    fn record(&mut self, parts: &[&[u8]]) -> Result<(), StoreError> {
+        (**self).record(parts)
+    }
+
+    fn first_from(&self, seq: u64) -> Option<Stored<'_>> {
+        (**self).first_from(seq)
+    }
+
+    fn retain_from(&mut self, seq: Option<u64>) {
+        (**self).retain_from(seq);
+    }
+
+    fn unsent(&self) -> &[u8] {
+        (**self).unsent()
+    }
+
+    fn sent(&mut self, n: usize) {
+        (**self).sent(n);
+    }
+
+    fn drop_unsent(&mut self) {
+        (**self).drop_unsent();
+    }
+}

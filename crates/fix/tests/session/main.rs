@@ -1,0 +1,10 @@
+//! Sessions from outside: conformance scripts, and two sessions on a bad network.
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test may fail"
+)]
+
+mod fields;
+mod scripts;

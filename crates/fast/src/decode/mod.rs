@@ -1,0 +1,190 @@
+//! The decoder: executes programs on bytes.
+
+mod input;
+mod presence;
+mod run;
+mod text;
+
+use std::sync::Arc;
+
+use crate::dictionary::Dictionaries;
+use crate::error::{CodecError, ErrorCode};
+use crate::program::Program;
+use crate::visitor::Visitor;
+use input::Input;
+use run::Run;
+pub(crate) use run::incremented;
+
+/// What a decoder or encoder refuses to exceed: [`ErrorCode::Limit`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of a message. Default 1 MiB.
+    pub message: usize,
+    /// Bytes of a string or byte vector. Default 64 KiB.
+    pub text: usize,
+    /// Entries of a sequence. Default 65,536.
+    pub entries: u32,
+    /// Fields of a message, those of all entries counted. Default 1,048,576.
+    pub fields: u32,
+    /// Bytes of all strings and byte vectors that a message hands over, copied ones counted.
+    /// Default 16 MiB.
+    pub texts: usize,
+    /// Dynamic template references inside each other. Default 16.
+    pub references: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            message: 1 << 20,
+            text: 1 << 16,
+            entries: 1 << 16,
+            fields: 1 << 20,
+            texts: 1 << 24,
+            references: 16,
+        }
+    }
+}
+
+/// How a decoder behaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// True (the default): R1, R2, R6, R7, R8 and R9 are errors. False lets pass what exchanges
+    /// are known to send:
+    /// - R6: integers with leading groups that say nothing;
+    /// - R7: presence maps with trailing groups of zeros;
+    /// - R8: presence bits that no field uses;
+    /// - R9: strings with a zero preamble in front of other characters than NUL;
+    /// - R2: Unicode strings that are no UTF-8;
+    /// - R1: exponents outside -63 to 63, as long as they are within -128 to 127.
+    pub strict: bool,
+    /// The bounds.
+    pub limits: Limits,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            strict: true,
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// Decodes the messages of one stream, keeping their previous values.
+///
+/// One thread uses it at a time; it can be sent to another. It allocates when it is made, and
+/// afterwards only where a previous string outgrows all its predecessors in the same field.
+///
+/// ```
+/// use fanfare_fast::{Decoder, Message, Program};
+///
+/// let program = Program::parse(
+///     r#"<template name="Tick" id="7"><uInt32 name="Price" id="44"><copy/></uInt32></template>"#,
+/// )?;
+/// let mut decoder = Decoder::new(program);
+/// let mut message = Message::new();
+/// let bytes = [0xe0, 0x87, 0xaa, 0x80];
+/// assert_eq!(decoder.decode(&bytes, &mut message)?, 3);
+/// assert_eq!(decoder.decode(&bytes[3..], &mut message)?, 1);
+/// let tick = message.view(decoder.program()).unwrap();
+/// assert_eq!(tick.get("Price").unwrap().as_u64(), Some(42));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Decoder {
+    program: Arc<Program>,
+    dictionaries: Dictionaries,
+    scratch: Vec<u8>,
+    options: Options,
+}
+
+impl Decoder {
+    /// A strict decoder with the default limits; all previous values are undefined.
+    #[must_use]
+    pub fn new(program: impl Into<Arc<Program>>) -> Self {
+        Self::with_options(program, Options::default())
+    }
+
+    /// A decoder that behaves as told.
+    #[must_use]
+    pub fn with_options(program: impl Into<Arc<Program>>, options: Options) -> Self {
+        let program = program.into();
+        let dictionaries = Dictionaries::new(&program);
+        Self {
+            program,
+            dictionaries,
+            scratch: Vec::new(),
+            options,
+        }
+    }
+
+    /// The program that it executes.
+    #[must_use]
+    pub const fn program(&self) -> &Arc<Program> {
+        &self.program
+    }
+
+    /// Clears all dictionaries and the template identifier, as at the start of a packet.
+    pub fn reset(&mut self) {
+        self.dictionaries.reset();
+        self.dictionaries.template = None;
+    }
+
+    /// Decodes one message at the front of `bytes`, field by field into `visitor`; returns the
+    /// number of bytes that it takes.
+    ///
+    /// # Errors
+    /// A [`CodecError`] with the offset in `bytes`. The visitor has then been told of the fields
+    /// before the error, and previous values are in an unknown state until [`Self::reset`].
+    #[inline]
+    pub fn decode<V: Visitor>(
+        &mut self,
+        bytes: &[u8],
+        visitor: &mut V,
+    ) -> Result<usize, CodecError> {
+        let limits = &self.options.limits;
+        let cut = bytes.len().min(limits.message);
+        let mut run = Run {
+            program: &self.program,
+            dictionaries: &mut self.dictionaries,
+            scratch: &mut self.scratch,
+            input: Input::new(&bytes[..cut], 0, self.options.strict, limits.text),
+            left: *limits,
+            template: None,
+        };
+        match run.message(visitor) {
+            Ok(()) => Ok(run.input.at),
+            Err(mut error) if cut < bytes.len() && error.code == ErrorCode::Truncated => {
+                error.code = ErrorCode::Limit;
+                Err(error)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Like [`Self::decode`], for a stream that arrives in pieces: where `bytes` end inside a
+    /// message, the result is `None` and previous values are as before the call. Call again with
+    /// the same bytes and more behind them; the visitor is then told of the message again from
+    /// its beginning.
+    ///
+    /// # Errors
+    /// As [`Self::decode`], but previous values are as before the call.
+    pub fn decode_partial<V: Visitor>(
+        &mut self,
+        bytes: &[u8],
+        visitor: &mut V,
+    ) -> Result<Option<usize>, CodecError> {
+        self.dictionaries.begin();
+        let result = self.decode(bytes, visitor);
+        match result {
+            Ok(_) => self.dictionaries.commit(),
+            Err(_) => self.dictionaries.roll_back(),
+        }
+        match result {
+            Ok(len) => Ok(Some(len)),
+            Err(error) if error.code == ErrorCode::Truncated => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Presence maps.
+
+/// The bits of a presence map, taken one after the other; behind its end all are zero.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PresenceMap<'a> {
+    /// The next bits, the first one topmost.
+    word: u64,
+    /// How many bits `word` still stands for.
+    left: u32,
+    /// Bytes that did not fit into `word`.
+    rest: &'a [u8],
+}
+
+/// How many bytes of a map one word takes.
+const WORD_BYTES: usize = 9;
+
+impl<'a> PresenceMap<'a> {
+    /// The map in these bytes, the last of which has the stop bit.
+    #[inline(always)]
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        if let [byte] = *bytes {
+            return Self {
+                word: u64::from(byte) << 57,
+                left: 7,
+                rest: &[],
+            };
+        }
+        let mut map = Self {
+            word: 0,
+            left: 0,
+            rest: bytes,
+        };
+        map.refill();
+        map
+    }
+
+    /// A map without bits, for bodies that need none.
+    #[inline(always)]
+    pub(crate) const fn empty() -> Self {
+        Self {
+            word: 0,
+            left: 0,
+            rest: &[],
+        }
+    }
+
+    /// Takes the next bit.
+    #[inline(always)]
+    pub(crate) fn next(&mut self) -> bool {
+        if self.left == 0 {
+            self.refill();
+        }
+        let bit = self.word >> 63 != 0;
+        self.word <<= 1;
+        self.left = self.left.saturating_sub(1);
+        bit
+    }
+
+    /// True if a bit that was not taken is set.
+    #[inline(always)]
+    pub(crate) fn has_more(&self) -> bool {
+        self.word != 0 || self.rest.iter().any(|byte| byte & 0x7f != 0)
+    }
+
+    #[inline]
+    fn refill(&mut self) {
+        let (now, rest) = self.rest.split_at(self.rest.len().min(WORD_BYTES));
+        let bits = 7 * now.len() as u32;
+        let word = now
+            .iter()
+            .fold(0, |word, byte| word << 7 | u64::from(byte & 0x7f));
+        self.word = if bits == 0 { 0 } else { word << (64 - bits) };
+        self.left = bits;
+        self.rest = rest;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_come_in_order_and_end_in_zeros() {
+        for len in 1..30 {
+            let mut bytes: Vec<u8> = (0..len).map(|i| (i * 37 + 11) as u8 & 0x7f).collect();
+            bytes[len - 1] |= 0x80;
+            let mut map = PresenceMap::new(&bytes);
+            for bit in 0..7 * len {
+                let expected = bytes[bit / 7] & 0x40 >> (bit % 7) != 0;
+                assert_eq!(map.next(), expected, "bit {bit} of {len} bytes");
+            }
+            assert!(!map.has_more());
+            assert!((0..100).all(|_| !map.next()));
+        }
+        let mut map = PresenceMap::new(&[0xc1]);
+        assert!(map.next() && map.has_more());
+    }
+}

@@ -1,0 +1,544 @@
+//! The scalar executor: one op after the other. It is the oracle of every other back end, so it
+//! follows the words of the specification.
+
+use super::Limits;
+use super::input::{Input, Read};
+use super::presence::PresenceMap;
+use crate::dictionary::{Dictionaries, State};
+use crate::error::{CodecError, ErrorCode};
+use crate::program::{Body, DecimalOp, FieldId, IntOp, Op, Program, Reset, Slot, TemplateProgram};
+use crate::template::OperatorKind;
+use crate::trace::Step;
+use crate::value::{Decimal, EXPONENTS, IntType};
+use crate::visitor::Visitor;
+
+/// The decoding of one message.
+pub(super) struct Run<'a> {
+    pub(super) program: &'a Program,
+    pub(super) dictionaries: &'a mut Dictionaries,
+    pub(super) scratch: &'a mut Vec<u8>,
+    pub(super) input: Input<'a>,
+    /// What of the limits is not used up.
+    pub(super) left: Limits,
+    /// Index of the template that is being processed.
+    pub(super) template: Option<u32>,
+}
+
+impl<'a> Run<'a> {
+    /// Decodes one message.
+    pub(super) fn message<V: Visitor>(&mut self, visitor: &mut V) -> Read<()> {
+        let (template, mut map) = self.segment_header(visitor)?;
+        if template.reset() == Reset::All {
+            self.dictionaries.template = None;
+        }
+        visitor.begin_message(template);
+        self.segment_body(template, &mut map, visitor)
+            .map_err(|error| error.in_template(template.index()))?;
+        visitor.end_message(template);
+        Ok(())
+    }
+
+    /// Reads the presence map and the template identifier, and clears what the template clears.
+    #[inline]
+    fn segment_header<V: Visitor>(
+        &mut self,
+        visitor: &mut V,
+    ) -> Read<(&'a TemplateProgram, PresenceMap<'a>)> {
+        let mut map = self.presence_map(visitor)?;
+        let start = self.input.at;
+        let index = if map.next() {
+            let id = self.input.int(IntType::UInt32)? as u32;
+            self.program.index_of(id)
+        } else {
+            self.dictionaries.template
+        };
+        let template = index.and_then(|index| self.program.templates().get(index as usize));
+        let template = template.ok_or(CodecError::new(ErrorCode::D9, start))?;
+        self.dictionaries.template = index;
+        if V::TRACE {
+            let bytes = self.input.since(start);
+            visitor.step(Step::Template {
+                offset: start,
+                bytes,
+                template,
+            });
+        }
+        Ok((template, map))
+    }
+
+    fn segment_body<V: Visitor>(
+        &mut self,
+        template: &'a TemplateProgram,
+        map: &mut PresenceMap<'a>,
+        visitor: &mut V,
+    ) -> Read<()> {
+        if template.reset() != Reset::None {
+            self.dictionaries.reset();
+        }
+        let outer = self.template.replace(template.index());
+        self.ops(template.body(), map, visitor)?;
+        self.template = outer;
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn presence_map<V: Visitor>(&mut self, visitor: &mut V) -> Read<PresenceMap<'a>> {
+        let offset = self.input.at;
+        let bytes = self.input.presence_map()?;
+        if V::TRACE {
+            visitor.step(Step::PresenceMap { offset, bytes });
+        }
+        Ok(PresenceMap::new(bytes))
+    }
+
+    /// Executes a body, then checks that its presence map has no more bits.
+    fn ops<V: Visitor>(
+        &mut self,
+        body: Body,
+        map: &mut PresenceMap<'a>,
+        visitor: &mut V,
+    ) -> Read<()> {
+        let Some(left) = self.left.fields.checked_sub(body.end - body.start + 1) else {
+            return Err(CodecError::new(ErrorCode::Limit, self.input.at));
+        };
+        self.left.fields = left;
+        for op in self.program.ops(body) {
+            self.op(op, map, visitor)?;
+        }
+        if body.bits != 0 && self.input.strict() && map.has_more() {
+            return Err(CodecError::new(ErrorCode::R8, self.input.at));
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn op<V: Visitor>(
+        &mut self,
+        op: &'a Op,
+        map: &mut PresenceMap<'a>,
+        visitor: &mut V,
+    ) -> Read<()> {
+        match op {
+            Op::Int(op) => {
+                let value = self.traced_int(op, "", map, visitor)?;
+                let field = self.program.field(op.field);
+                match value {
+                    Some(value) if op.ty.is_signed() => visitor.signed(field, value as i64),
+                    Some(value) => visitor.unsigned(field, value),
+                    None => visitor.absent(field),
+                }
+                Ok(())
+            }
+            Op::Text(op) => self.text(op, map, visitor),
+            Op::Decimal(op) => self.joint_decimal(op, map, visitor),
+            Op::SplitDecimal {
+                field,
+                exponent,
+                mantissa,
+            } => self.split_decimal(*field, exponent, mantissa, map, visitor),
+            Op::Group {
+                field,
+                optional,
+                body,
+            } => self.group(*field, *optional, *body, map, visitor),
+            Op::Sequence {
+                field,
+                length,
+                body,
+            } => self.sequence(*field, length, *body, map, visitor),
+            Op::TemplateRef { field } => self.reference(*field, visitor),
+            Op::Unresolved { field } => self.fail(ErrorCode::D8, *field),
+        }
+    }
+
+    fn group<V: Visitor>(
+        &mut self,
+        id: FieldId,
+        optional: bool,
+        body: Body,
+        map: &mut PresenceMap<'a>,
+        visitor: &mut V,
+    ) -> Read<()> {
+        let field = self.program.field(id);
+        if optional && !map.next() {
+            visitor.absent(field);
+            return Ok(());
+        }
+        visitor.begin_group(field);
+        self.nested(body, visitor)
+            .map_err(|error| error.in_field(id))?;
+        visitor.end_group(field);
+        Ok(())
+    }
+
+    fn sequence<V: Visitor>(
+        &mut self,
+        id: FieldId,
+        length: &IntOp,
+        body: Body,
+        map: &mut PresenceMap<'a>,
+        visitor: &mut V,
+    ) -> Read<()> {
+        let field = self.program.field(id);
+        let Some(count) = self.traced_int(length, "length", map, visitor)? else {
+            visitor.absent(field);
+            return Ok(());
+        };
+        let count = count as u32;
+        if count > self.left.entries {
+            return self.fail(ErrorCode::Limit, id);
+        }
+        visitor.begin_sequence(field, count);
+        for index in 0..count {
+            visitor.begin_entry(field, index);
+            self.nested(body, visitor)
+                .map_err(|error| error.in_entry(id, index))?;
+            visitor.end_entry(field);
+        }
+        visitor.end_sequence(field);
+        Ok(())
+    }
+
+    /// Executes a body that has a presence map of its own if it takes bits.
+    #[inline(always)]
+    fn nested<V: Visitor>(&mut self, body: Body, visitor: &mut V) -> Read<()> {
+        let mut map = match body.bits {
+            0 => PresenceMap::empty(),
+            _ => self.presence_map(visitor)?,
+        };
+        self.ops(body, &mut map, visitor)
+    }
+
+    fn reference<V: Visitor>(&mut self, id: FieldId, visitor: &mut V) -> Read<()> {
+        let Some(left) = self.left.references.checked_sub(1) else {
+            return self.fail(ErrorCode::Limit, id);
+        };
+        self.left.references = left;
+        let (template, mut map) = self
+            .segment_header(visitor)
+            .map_err(|error| error.in_field(id))?;
+        let field = self.program.field(id);
+        visitor.begin_template(field, template);
+        self.segment_body(template, &mut map, visitor)
+            .map_err(|error| error.in_field(id).in_template(template.index()))?;
+        visitor.end_template(field);
+        self.left.references += 1;
+        Ok(())
+    }
+
+    fn split_decimal<V: Visitor>(
+        &mut self,
+        id: FieldId,
+        exponent: &'a IntOp,
+        mantissa: &'a IntOp,
+        map: &mut PresenceMap<'a>,
+        visitor: &mut V,
+    ) -> Read<()> {
+        let start = self.input.at;
+        let field = self.program.field(id);
+        let Some(exponent) = self.traced_int(exponent, "exponent", map, visitor)? else {
+            visitor.absent(field);
+            return Ok(());
+        };
+        let exponent = self.exponent(exponent as i64, start, id)?;
+        let mantissa = self
+            .traced_int(mantissa, "mantissa", map, visitor)?
+            .unwrap_or_default();
+        visitor.decimal(
+            field,
+            Decimal {
+                mantissa: mantissa as i64,
+                exponent,
+            },
+        );
+        Ok(())
+    }
+
+    /// An integer with its operator, and the trace of it.
+    #[inline(always)]
+    fn traced_int<V: Visitor>(
+        &mut self,
+        op: &IntOp,
+        part: &'static str,
+        map: &mut PresenceMap<'a>,
+        visitor: &mut V,
+    ) -> Read<Option<u64>> {
+        if !V::TRACE {
+            return self.int(op, map);
+        }
+        let previous = (op.slot, 0, Some(op.ty));
+        let has_bit = op.operator.takes_bit(op.optional);
+        let before = self.trace_before(op.operator, previous, has_bit, map);
+        let value = self.int(op, map)?;
+        self.trace_after(op.field, part, op.operator, before, visitor);
+        Ok(value)
+    }
+
+    /// An integer with its operator (section 6.3).
+    #[inline(always)]
+    fn int(&mut self, op: &IntOp, map: &mut PresenceMap<'a>) -> Read<Option<u64>> {
+        match op.operator {
+            OperatorKind::None => self.read_int(op),
+            OperatorKind::Constant => Ok(if !op.optional || map.next() {
+                op.initial
+            } else {
+                None
+            }),
+            OperatorKind::Default => {
+                if map.next() {
+                    self.read_int(op)
+                } else {
+                    Ok(op.initial)
+                }
+            }
+            OperatorKind::Copy | OperatorKind::Increment => {
+                if map.next() {
+                    let value = self.read_int(op)?;
+                    self.assign_int(op, value);
+                    Ok(value)
+                } else {
+                    self.implied_int(op)
+                }
+            }
+            OperatorKind::Delta => self.int_delta(op),
+            OperatorKind::Tail => self.fail(ErrorCode::S2, op.field),
+        }
+    }
+
+    #[inline(always)]
+    fn read_int(&mut self, op: &IntOp) -> Read<Option<u64>> {
+        let value = if op.optional {
+            self.input.nullable_int(op.ty)
+        } else {
+            self.input.int(op.ty).map(Some)
+        };
+        value.map_err(|error| error.in_field(op.field))
+    }
+
+    #[inline(always)]
+    fn assign_int(&mut self, op: &IntOp, value: Option<u64>) {
+        match value {
+            Some(value) => self.dictionaries.set_int(op.slot, State::int(op.ty), value),
+            None => self.dictionaries.set_empty(op.slot),
+        }
+    }
+
+    /// The value of a copied or incremented field that is not in the stream.
+    #[inline(always)]
+    fn implied_int(&mut self, op: &IntOp) -> Read<Option<u64>> {
+        let state = self.dictionaries.state(op.slot);
+        if state == State::int(op.ty) {
+            let previous = self.dictionaries.int(op.slot);
+            if op.operator == OperatorKind::Copy {
+                return Ok(Some(previous));
+            }
+            let value = incremented(op.ty, previous);
+            self.dictionaries.set_int(op.slot, state, value);
+            return Ok(Some(value));
+        }
+        match (state, op.initial) {
+            (State::UNDEFINED, Some(value)) => {
+                self.dictionaries.set_int(op.slot, State::int(op.ty), value);
+                Ok(Some(value))
+            }
+            _ => self
+                .implied_absence(op.slot, op.optional, op.field)
+                .map(|()| None),
+        }
+    }
+
+    /// Checks that a field that is neither in the stream nor in the dictionary may be absent.
+    pub(super) fn implied_absence(
+        &mut self,
+        slot: Slot,
+        optional: bool,
+        field: FieldId,
+    ) -> Read<()> {
+        match self.dictionaries.state(slot) {
+            State::UNDEFINED | State::EMPTY if optional => {
+                self.dictionaries.set_empty(slot);
+                Ok(())
+            }
+            State::UNDEFINED => self.fail(ErrorCode::D5, field),
+            State::EMPTY => self.fail(ErrorCode::D6, field),
+            _ => self.fail(ErrorCode::D4, field),
+        }
+    }
+
+    #[inline(always)]
+    fn int_delta(&mut self, op: &IntOp) -> Read<Option<u64>> {
+        let start = self.input.at;
+        let delta = match op.optional {
+            true => self.input.nullable_delta(),
+            false => self.input.delta().map(Some),
+        };
+        let Some(delta) = delta.map_err(|error| error.in_field(op.field))? else {
+            return Ok(None);
+        };
+        let state = self.dictionaries.state(op.slot);
+        let base = if state == State::int(op.ty) {
+            self.dictionaries.int(op.slot)
+        } else if state == State::UNDEFINED {
+            op.initial.unwrap_or_default()
+        } else {
+            return self.no_base(op.slot, op.field);
+        };
+        let value = op.ty.widen(base).saturating_add(delta);
+        if !op.ty.holds(value) {
+            return Err(CodecError::new(ErrorCode::R4, start).in_field(op.field));
+        }
+        self.dictionaries
+            .set_int(op.slot, State::int(op.ty), value as u64);
+        Ok(Some(value as u64))
+    }
+
+    /// The error of a delta on a previous value that is empty, or of another type.
+    pub(super) fn no_base<T>(&self, slot: Slot, field: FieldId) -> Read<T> {
+        match self.dictionaries.state(slot) {
+            State::EMPTY => self.fail(ErrorCode::D6, field),
+            _ => self.fail(ErrorCode::D4, field),
+        }
+    }
+
+    fn joint_decimal<V: Visitor>(
+        &mut self,
+        op: &DecimalOp,
+        map: &mut PresenceMap<'a>,
+        visitor: &mut V,
+    ) -> Read<()> {
+        let field = self.program.field(op.field);
+        let value = if V::TRACE {
+            let has_bit = op.operator.takes_bit(op.optional);
+            let before = self.trace_before(op.operator, (op.slot, 0, None), has_bit, map);
+            let value = self.decimal(op, map)?;
+            self.trace_after(op.field, "", op.operator, before, visitor);
+            value
+        } else {
+            self.decimal(op, map)?
+        };
+        match value {
+            Some(value) => visitor.decimal(field, value),
+            None => visitor.absent(field),
+        }
+        Ok(())
+    }
+
+    fn decimal(&mut self, op: &DecimalOp, map: &mut PresenceMap<'a>) -> Read<Option<Decimal>> {
+        match op.operator {
+            OperatorKind::None => self.read_decimal(op),
+            OperatorKind::Constant => Ok(if !op.optional || map.next() {
+                op.initial
+            } else {
+                None
+            }),
+            OperatorKind::Default => {
+                if map.next() {
+                    self.read_decimal(op)
+                } else {
+                    Ok(op.initial)
+                }
+            }
+            OperatorKind::Copy => {
+                if map.next() {
+                    let value = self.read_decimal(op)?;
+                    match value {
+                        Some(value) => self.dictionaries.set_decimal(op.slot, value),
+                        None => self.dictionaries.set_empty(op.slot),
+                    }
+                    return Ok(value);
+                }
+                match (self.dictionaries.state(op.slot), op.initial) {
+                    (State::DECIMAL, _) => Ok(Some(self.dictionaries.decimal(op.slot))),
+                    (State::UNDEFINED, Some(value)) => {
+                        self.dictionaries.set_decimal(op.slot, value);
+                        Ok(Some(value))
+                    }
+                    _ => self
+                        .implied_absence(op.slot, op.optional, op.field)
+                        .map(|()| None),
+                }
+            }
+            OperatorKind::Delta => self.decimal_delta(op),
+            OperatorKind::Increment | OperatorKind::Tail => self.fail(ErrorCode::S2, op.field),
+        }
+    }
+
+    fn read_decimal(&mut self, op: &DecimalOp) -> Read<Option<Decimal>> {
+        let start = self.input.at;
+        let exponent = match op.optional {
+            true => self.input.nullable_int(IntType::Int32),
+            false => self.input.int(IntType::Int32).map(Some),
+        };
+        let Some(exponent) = exponent.map_err(|error| error.in_field(op.field))? else {
+            return Ok(None);
+        };
+        let exponent = self.exponent(exponent as i64, start, op.field)?;
+        let start = self.input.at;
+        let mantissa = self
+            .input
+            .int(IntType::Int64)
+            .map_err(|error| match error.code {
+                ErrorCode::D2 => CodecError::new(ErrorCode::R1, start).in_field(op.field),
+                _ => error.in_field(op.field),
+            })?;
+        Ok(Some(Decimal {
+            mantissa: mantissa as i64,
+            exponent,
+        }))
+    }
+
+    fn decimal_delta(&mut self, op: &DecimalOp) -> Read<Option<Decimal>> {
+        let start = self.input.at;
+        let exponent = match op.optional {
+            true => self.input.nullable_delta(),
+            false => self.input.delta().map(Some),
+        };
+        let Some(exponent) = exponent.map_err(|error| error.in_field(op.field))? else {
+            return Ok(None);
+        };
+        let mantissa = self
+            .input
+            .delta()
+            .map_err(|error| error.in_field(op.field))?;
+        let base = match self.dictionaries.state(op.slot) {
+            State::DECIMAL => self.dictionaries.decimal(op.slot),
+            State::UNDEFINED => op.initial.unwrap_or_default(),
+            _ => return self.no_base(op.slot, op.field),
+        };
+        let r1 = CodecError::new(ErrorCode::R1, start).in_field(op.field);
+        let exponent = i64::try_from(exponent.saturating_add(base.exponent.into()));
+        let exponent = self.exponent(exponent.map_err(|_| r1)?, start, op.field)?;
+        let mantissa = i64::try_from(mantissa.saturating_add(base.mantissa.into()));
+        let value = Decimal {
+            mantissa: mantissa.map_err(|_| r1)?,
+            exponent,
+        };
+        self.dictionaries.set_decimal(op.slot, value);
+        Ok(Some(value))
+    }
+
+    /// Holds an exponent against its range (R1); a lenient decoder allows what a byte holds.
+    #[inline(always)]
+    fn exponent(&self, exponent: i64, at: usize, field: FieldId) -> Read<i8> {
+        let error = CodecError::new(ErrorCode::R1, at).in_field(field);
+        let exponent = i8::try_from(exponent).map_err(|_| error)?;
+        let fits = !self.input.strict() || EXPONENTS.contains(&i32::from(exponent));
+        if fits { Ok(exponent) } else { Err(error) }
+    }
+
+    #[cold]
+    pub(super) fn fail<T>(&self, code: ErrorCode, field: FieldId) -> Read<T> {
+        Err(CodecError::new(code, self.input.at).in_field(field))
+    }
+}
+
+/// One more; after the largest value of the type comes the smallest (section 6.3.6).
+#[inline(always)]
+pub(crate) fn incremented(ty: IntType, bits: u64) -> u64 {
+    let value = ty.widen(bits);
+    if value == ty.max() {
+        ty.min() as u64
+    } else {
+        (value + 1) as u64
+    }
+}

@@ -1,0 +1,180 @@
+//! Strings and byte vectors with their operators.
+
+use super::output::{self, PresenceWriter};
+use super::run::{Run, Written};
+use crate::dictionary::State;
+use crate::error::ErrorCode;
+use crate::program::TextOp;
+use crate::template::OperatorKind;
+use crate::value::TextType;
+
+impl<'a> Run<'a> {
+    pub(super) fn text(
+        &mut self,
+        op: &TextOp,
+        value: Option<&[u8]>,
+        map: &mut PresenceWriter,
+    ) -> Written {
+        self.check_presence(value.is_some(), op.optional, op.field)?;
+        if let Some(value) = value {
+            self.check_text(op, value)?;
+        }
+        let initial = op.initial.map(|text| self.program.text(text));
+        match op.operator {
+            OperatorKind::None => self.write_text(op, value),
+            OperatorKind::Constant => {
+                self.constant(
+                    value.is_some(),
+                    value == initial,
+                    op.optional,
+                    op.field,
+                    map,
+                )?;
+            }
+            OperatorKind::Default => {
+                let sent = value != initial;
+                map.push(self.out, sent);
+                if sent {
+                    self.write_text(op, value);
+                }
+            }
+            OperatorKind::Copy | OperatorKind::Tail => {
+                let sent = self.implied_text(op) != Some(value);
+                map.push(self.out, sent);
+                if sent && op.operator == OperatorKind::Tail {
+                    self.tail(op, value)?;
+                } else if sent {
+                    self.write_text(op, value);
+                }
+                self.assign_text(op, value);
+            }
+            OperatorKind::Delta => return self.text_delta(op, value),
+            OperatorKind::Increment => return self.fail(ErrorCode::S2, op.field),
+        }
+        Ok(())
+    }
+
+    fn check_text(&self, op: &TextOp, value: &[u8]) -> Written {
+        let code = match op.ty {
+            _ if value.len() > self.options.limits.text => ErrorCode::Limit,
+            TextType::Ascii if !value.is_ascii() => ErrorCode::R3,
+            TextType::Unicode if self.options.strict && std::str::from_utf8(value).is_err() => {
+                ErrorCode::R2
+            }
+            _ => return Ok(()),
+        };
+        self.fail(code, op.field)
+    }
+
+    fn write_text(&mut self, op: &TextOp, value: Option<&[u8]>) {
+        match (value, op.ty) {
+            (None, _) => output::null(self.out),
+            (Some(text), TextType::Ascii) => output::ascii(self.out, text, op.optional),
+            (Some(text), _) => output::byte_vector(self.out, text, op.optional),
+        }
+    }
+
+    fn assign_text(&mut self, op: &TextOp, value: Option<&[u8]>) {
+        match value {
+            Some(value) => {
+                let state = State::text(op.ty);
+                self.dictionaries
+                    .set_text(op.slot, op.text_slot, state, value);
+            }
+            None => self.dictionaries.set_empty(op.slot),
+        }
+    }
+
+    /// What a decoder would take for the field if it is not in the stream; `None` if it would
+    /// not take anything.
+    fn implied_text(&self, op: &TextOp) -> Option<Option<&[u8]>> {
+        let state = self.dictionaries.state(op.slot);
+        if state == State::text(op.ty) {
+            return Some(Some(self.dictionaries.text(op.text_slot)));
+        }
+        match (state, op.initial) {
+            (State::UNDEFINED, Some(text)) => Some(Some(self.program.text(text))),
+            (State::UNDEFINED | State::EMPTY, _) if op.optional => Some(None),
+            _ => None,
+        }
+    }
+
+    /// Sends the tail: from the first difference if the lengths are equal, all if the value is
+    /// longer than the base.
+    fn tail(&mut self, op: &TextOp, value: Option<&[u8]>) -> Written {
+        let Some(value) = value else {
+            output::null(self.out);
+            return Ok(());
+        };
+        let state = self.dictionaries.state(op.slot);
+        let base = if state == State::EMPTY {
+            self.initial(op)
+        } else {
+            self.base(op)?
+        };
+        let tail = match value.len().checked_sub(base.len()) {
+            None => return self.fail(ErrorCode::D3, op.field),
+            Some(0) => &value[common_prefix(base, value)..],
+            Some(_) => value,
+        };
+        self.write_text(op, Some(tail));
+        Ok(())
+    }
+
+    /// Sends the subtraction length and what is added: at the end if the common prefix is at
+    /// least as long as the common suffix, else at the front.
+    fn text_delta(&mut self, op: &TextOp, value: Option<&[u8]>) -> Written {
+        let Some(value) = value else {
+            output::null(self.out);
+            return Ok(());
+        };
+        let base = self.base(op)?;
+        let prefix = common_prefix(base, value);
+        let suffix = common_suffix(base, value);
+        let (subtraction, added) = if prefix >= suffix {
+            ((base.len() - prefix) as i128, &value[prefix..])
+        } else {
+            (
+                !((base.len() - suffix) as i128),
+                &value[..value.len() - suffix],
+            )
+        };
+        self.write_delta(subtraction, op.optional);
+        match op.ty {
+            TextType::Ascii => output::ascii(self.out, added, false),
+            _ => output::byte_vector(self.out, added, false),
+        }
+        self.assign_text(op, Some(value));
+        Ok(())
+    }
+
+    /// The base value of a tail or delta.
+    fn base(&self, op: &TextOp) -> Written<&[u8]> {
+        let state = self.dictionaries.state(op.slot);
+        if state == State::text(op.ty) {
+            Ok(self.dictionaries.text(op.text_slot))
+        } else if state == State::UNDEFINED {
+            Ok(self.initial(op))
+        } else {
+            self.no_base(op.slot, op.field)
+        }
+    }
+
+    fn initial(&self, op: &TextOp) -> &'a [u8] {
+        op.initial
+            .map(|text| self.program.text(text))
+            .unwrap_or_default()
+    }
+}
+
+fn common_prefix(a: &[u8], b: &[u8]) -> usize {
+    a.iter().zip(b).take_while(|(a, b)| a == b).count()
+}
+
+fn common_suffix(a: &[u8], b: &[u8]) -> usize {
+    a.iter()
+        .rev()
+        .zip(b.iter().rev())
+        .take_while(|(a, b)| a == b)
+        .count()
+}

@@ -1,0 +1,279 @@
+//! Errors: the specification's codes, and where they arose.
+
+use std::fmt;
+
+use crate::program::{FieldId, Program};
+
+/// Codes of FAST 1.1 (appendix 4), and three of our own for what the specification leaves open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ErrorCode {
+    /// The template document is not well-formed or breaks the schema.
+    S1,
+    /// The operator does not apply to the type of the field.
+    S2,
+    /// The initial value cannot be converted to the type of the field.
+    S3,
+    /// A constant has no value.
+    S4,
+    /// A mandatory field with the default operator has no initial value.
+    S5,
+    /// A value has a type that cannot be converted to that of the field.
+    D1,
+    /// An integer is outside the bounds of its type.
+    D2,
+    /// The value cannot be encoded, because of the operator.
+    D3,
+    /// The previous value has another type than the field.
+    D4,
+    /// A mandatory field is absent and has neither previous nor initial value.
+    D5,
+    /// A mandatory field is absent and its previous value is empty.
+    D6,
+    /// A subtraction length exceeds the base value, or int32.
+    D7,
+    /// A static template reference names no template.
+    D8,
+    /// No template has the identifier in the stream.
+    D9,
+    /// A byte vector cannot be converted to or from this type.
+    D10,
+    /// A string does not have the syntax of the type it is converted to.
+    D11,
+    /// A block has the size zero.
+    D12,
+    /// The exponent is outside -63 to 63, or the mantissa outside int64.
+    R1,
+    /// A Unicode string is not valid UTF-8.
+    R2,
+    /// A Unicode string for an ASCII field has other characters than ASCII.
+    R3,
+    /// An integer cannot be represented in the target type.
+    R4,
+    /// A decimal with a fraction cannot become an integer.
+    R5,
+    /// An integer is overlong.
+    R6,
+    /// A presence map is overlong.
+    R7,
+    /// A presence map has more bits than the fields use.
+    R8,
+    /// A string is overlong.
+    R9,
+    /// The bytes end inside a message.
+    Truncated,
+    /// A limit of [`crate::Limits`] is exceeded.
+    Limit,
+    /// A line of JSON, or a FIX message, cannot be read as a message.
+    Input,
+}
+
+impl ErrorCode {
+    /// The code as the specification writes it; `EOF`, `LIMIT` and `INPUT` are ours.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        self.entry().0
+    }
+
+    /// What went wrong, in a few words.
+    #[must_use]
+    pub const fn text(self) -> &'static str {
+        self.entry().1
+    }
+
+    /// True for R1 to R9, which a lenient decoder may let pass.
+    #[must_use]
+    pub const fn is_reportable(self) -> bool {
+        matches!(
+            self,
+            Self::R1
+                | Self::R2
+                | Self::R3
+                | Self::R4
+                | Self::R5
+                | Self::R6
+                | Self::R7
+                | Self::R8
+                | Self::R9
+        )
+    }
+
+    const fn entry(self) -> (&'static str, &'static str) {
+        match self {
+            Self::S1 => ("S1", "not a valid template document"),
+            Self::S2 => ("S2", "operator does not apply to this type"),
+            Self::S3 => ("S3", "initial value does not fit the type"),
+            Self::S4 => ("S4", "constant without a value"),
+            Self::S5 => ("S5", "mandatory default without a value"),
+            Self::D1 => ("D1", "value cannot be converted to the type of the field"),
+            Self::D2 => ("D2", "integer out of bounds"),
+            Self::D3 => ("D3", "value cannot be encoded with this operator"),
+            Self::D4 => ("D4", "previous value has another type"),
+            Self::D5 => (
+                "D5",
+                "mandatory field absent, no previous and no initial value",
+            ),
+            Self::D6 => ("D6", "mandatory field absent, or previous value empty"),
+            Self::D7 => ("D7", "subtraction length exceeds the base value"),
+            Self::D8 => ("D8", "unknown template name"),
+            Self::D9 => ("D9", "unknown template identifier"),
+            Self::D10 => ("D10", "byte vectors convert only to and from strings"),
+            Self::D11 => ("D11", "string has the wrong syntax"),
+            Self::D12 => ("D12", "block of size zero"),
+            Self::R1 => ("R1", "decimal out of range"),
+            Self::R2 => ("R2", "not valid UTF-8"),
+            Self::R3 => ("R3", "not an ASCII string"),
+            Self::R4 => ("R4", "integer does not fit the type"),
+            Self::R5 => ("R5", "decimal is no integer"),
+            Self::R6 => ("R6", "overlong integer"),
+            Self::R7 => ("R7", "overlong presence map"),
+            Self::R8 => ("R8", "presence map has more bits than required"),
+            Self::R9 => ("R9", "overlong string"),
+            Self::Truncated => ("EOF", "bytes end inside a message"),
+            Self::Limit => ("LIMIT", "limit exceeded"),
+            Self::Input => ("INPUT", "not a message"),
+        }
+    }
+}
+
+impl fmt::Display for ErrorCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// An error in a template document (S1 to S5).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TemplateError {
+    /// S1 to S5.
+    pub code: ErrorCode,
+    /// Line in the document, from 1.
+    pub line: u32,
+    /// Column in the line, from 1.
+    pub column: u32,
+    /// What is wrong, with the names that are concerned.
+    pub message: String,
+}
+
+impl fmt::Display for TemplateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} at {}:{}: {}",
+            self.code, self.line, self.column, self.message
+        )
+    }
+}
+
+impl std::error::Error for TemplateError {}
+
+/// How many levels of sequences an error path tells the entry of.
+pub(crate) const PATH_DEPTH: usize = 8;
+
+/// An error of the decoder or the encoder. Small and without heap memory: [`Self::path`] and
+/// [`Self::template_name`] give the names when somebody wants to read them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CodecError {
+    /// The specification's code.
+    pub code: ErrorCode,
+    /// Decoder: offset of the offending byte in the bytes given. Encoder: offset in its output.
+    pub offset: usize,
+    /// Index of the innermost template in the program, where one was known.
+    pub template: Option<u32>,
+    /// The field, where one was concerned.
+    pub field: Option<FieldId>,
+    entries: [u32; PATH_DEPTH],
+    depth: u8,
+    of_entry: bool,
+}
+
+impl CodecError {
+    /// An error of no particular field.
+    #[must_use]
+    pub const fn new(code: ErrorCode, offset: usize) -> Self {
+        Self {
+            code,
+            offset,
+            template: None,
+            field: None,
+            entries: [0; PATH_DEPTH],
+            depth: 0,
+            of_entry: false,
+        }
+    }
+
+    /// The same error, ascribed to `field` unless a field inside it was blamed before.
+    #[must_use]
+    pub const fn in_field(mut self, field: FieldId) -> Self {
+        if self.field.is_none() {
+            self.field = Some(field);
+        }
+        self
+    }
+
+    /// The same error, ascribed to a template unless an inner one was blamed before.
+    #[must_use]
+    pub(crate) const fn in_template(mut self, template: u32) -> Self {
+        if self.template.is_none() {
+            self.template = Some(template);
+        }
+        self
+    }
+
+    /// Notes the entry of a sequence in which it happened, inner sequences first.
+    #[must_use]
+    pub(crate) fn in_entry(mut self, sequence: FieldId, index: u32) -> Self {
+        if self.field.is_none() {
+            self.field = Some(sequence);
+            self.of_entry = true;
+        }
+        if let Some(entry) = self.entries.get_mut(usize::from(self.depth)) {
+            *entry = index;
+            self.depth += 1;
+        }
+        self
+    }
+
+    /// Name of the template, if one was known.
+    #[must_use]
+    pub fn template_name<'p>(&self, program: &'p Program) -> Option<&'p str> {
+        Some(program.templates().get(self.template? as usize)?.name())
+    }
+
+    /// The field as a path, `MDEntries[2].MDEntryPx`, entries counted from 0.
+    #[must_use]
+    pub fn path(&self, program: &Program) -> Option<String> {
+        let mut entries = self.entries[..usize::from(self.depth)].iter();
+        let mut path = String::new();
+        let mut next = self.field;
+        let mut inner = false;
+        while let Some(id) = next {
+            let field = program.field(id);
+            let index = match field.is_sequence() && (inner || self.of_entry) {
+                true => entries
+                    .next()
+                    .map(|entry| format!("[{entry}]"))
+                    .unwrap_or_default(),
+                false => String::new(),
+            };
+            let dot = if inner { "." } else { "" };
+            path = format!("{}{index}{dot}{path}", field.name());
+            inner = true;
+            next = field.parent();
+        }
+        self.field.map(|_| path)
+    }
+}
+
+impl fmt::Display for CodecError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} at byte {}: {}",
+            self.code,
+            self.offset,
+            self.code.text()
+        )
+    }
+}
+
+impl std::error::Error for CodecError {}

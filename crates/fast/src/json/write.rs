@@ -1,0 +1,111 @@
+//! Messages and errors to lines.
+
+use std::fmt::Write as _;
+
+use crate::error::CodecError;
+use crate::message::{Fields, MessageView, Value};
+use crate::program::{Program, TemplateProgram};
+
+/// Appends a message as one line, without a line break.
+pub fn write_line(message: MessageView<'_>, out: &mut String) {
+    template(message.template(), message.fields(), out);
+}
+
+/// Appends an error as one line, without a line break. `base` is added to its offset: the place
+/// in the file of the bytes that were decoded.
+pub fn write_error(error: &CodecError, program: &Program, base: usize, out: &mut String) {
+    out.push_str("{\"error\": ");
+    string(error.code.as_str(), out);
+    _ = write!(out, ", \"offset\": {}, \"template\": ", base + error.offset);
+    optional(error.template_name(program), out);
+    out.push_str(", \"field\": ");
+    optional(error.path(program).as_deref(), out);
+    out.push_str(", \"message\": ");
+    string(error.code.text(), out);
+    out.push('}');
+}
+
+fn template(template: &TemplateProgram, content: Fields<'_>, out: &mut String) {
+    out.push_str("{\"template\": ");
+    string(template.name(), out);
+    out.push_str(", \"id\": ");
+    match template.id() {
+        Some(id) => _ = write!(out, "{id}"),
+        None => out.push_str("null"),
+    }
+    out.push_str(", \"fields\": ");
+    fields(content, out);
+    out.push('}');
+}
+
+fn fields(fields: Fields<'_>, out: &mut String) {
+    out.push('{');
+    let mut first = true;
+    for (field, content) in fields {
+        if !std::mem::take(&mut first) {
+            out.push_str(", ");
+        }
+        string(field.name(), out);
+        out.push_str(": ");
+        value(content, out);
+    }
+    out.push('}');
+}
+
+fn value(value: Value<'_>, out: &mut String) {
+    match value {
+        Value::Absent => out.push_str("null"),
+        Value::Unsigned(value, _) => _ = write!(out, "{value}"),
+        Value::Signed(value, _) => _ = write!(out, "{value}"),
+        Value::Decimal(value) => {
+            let (mantissa, exponent) = (value.mantissa, value.exponent);
+            _ = write!(
+                out,
+                "{{\"mantissa\": {mantissa}, \"exponent\": {exponent}}}"
+            );
+        }
+        Value::Ascii(text) | Value::Unicode(text) => string(&String::from_utf8_lossy(text), out),
+        Value::Bytes(bytes) => {
+            out.push_str("{\"hex\": \"");
+            for byte in bytes {
+                _ = write!(out, "{byte:02x}");
+            }
+            out.push_str("\"}");
+        }
+        Value::Group(content) => fields(content, out),
+        Value::Sequence(entries) => {
+            out.push('[');
+            for (index, entry) in entries.enumerate() {
+                if index > 0 {
+                    out.push_str(", ");
+                }
+                fields(entry, out);
+            }
+            out.push(']');
+        }
+        Value::Template(inner, content) => template(inner, content, out),
+    }
+}
+
+fn optional(text: Option<&str>, out: &mut String) {
+    match text {
+        Some(text) => string(text, out),
+        None => out.push_str("null"),
+    }
+}
+
+fn string(text: &str, out: &mut String) {
+    out.push('"');
+    for character in text.chars() {
+        match character {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\0'..='\x1f' | '\x7f' => _ = write!(out, "\\u{:04x}", u32::from(character)),
+            _ => out.push(character),
+        }
+    }
+    out.push('"');
+}

@@ -1,0 +1,57 @@
+//! FAST 1.1: templates, decoder and encoder.
+//!
+//! Template XML becomes a flat [`Program`] at load time ([`program`] describes it); a
+//! [`Decoder`] and an [`Encoder`] execute it, each keeping the previous values of one stream. A
+//! decoder hands over to a [`Visitor`]: an empty one ([`Ignore`]), one of yours, called field by
+//! field before the message is complete, or a [`Message`] with access by tag, name and path.
+//!
+//! No I/O, no clock, no threads; after warm-up no allocation.
+//!
+//! ```
+//! use fanfare_fast::{Decoder, Encoder, Message, Program};
+//!
+//! let program = Program::parse(
+//!     r#"<templates><template name="Quote" id="1">
+//!            <uInt32 name="Seq" id="34"><increment/></uInt32>
+//!            <string name="Symbol" id="55"><copy/></string>
+//!            <decimal name="Bid" id="132" presence="optional"><delta/></decimal>
+//!        </template></templates>"#,
+//! )?;
+//! let bytes = [0xf0, 0x81, 0x85, b'X' | 0x80, 0xfe, 0x81];
+//! let mut message = Message::new();
+//! let mut decoder = Decoder::new(program);
+//! assert_eq!(decoder.decode(&bytes, &mut message)?, bytes.len());
+//!
+//! let quote = message.view(decoder.program()).unwrap();
+//! assert_eq!(quote.get("Seq").unwrap().as_u64(), Some(5));
+//! assert_eq!(quote.tag(55).unwrap().as_str(), Some("X"));
+//!
+//! let mut again = Vec::new();
+//! Encoder::new(decoder.program().clone()).encode(&message, &mut again)?;
+//! assert_eq!(again, bytes);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod decode;
+mod dictionary;
+mod encode;
+mod error;
+pub mod json;
+mod message;
+pub mod program;
+pub mod template;
+mod trace;
+pub mod value;
+mod visitor;
+
+pub use decode::{Decoder, Limits, Options};
+pub use dictionary::{Previous, State};
+pub use encode::Encoder;
+pub use error::{CodecError, ErrorCode, TemplateError};
+pub use message::{Entries, Fields, Message, MessageView, Value};
+pub use program::Program;
+pub use template::TemplateSet;
+pub use trace::Step;
+pub use value::Decimal;
+pub use visitor::{Ignore, Visitor};

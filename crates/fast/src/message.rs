@@ -1,0 +1,463 @@
+//! Messages as values: a flat tape that a decoder fills and an encoder reads.
+
+use crate::program::{Field, FieldId, FieldKind, Program, TemplateProgram};
+use crate::value::{Decimal, IntType, TextType};
+use crate::visitor::Visitor;
+
+/// One message: its fields in the order of the template, absent ones included. It is a
+/// [`Visitor`], so a decoder fills it; filled again, it allocates only where it outgrows all
+/// messages before.
+#[derive(Debug, Clone, Default)]
+pub struct Message {
+    template: Option<u32>,
+    nodes: Vec<Node>,
+    bytes: Vec<u8>,
+    /// Nodes whose contents are being added.
+    open: Vec<u32>,
+}
+
+/// A field, or an entry of a sequence, with all that is inside it behind it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Node {
+    pub(crate) field: FieldId,
+    pub(crate) content: Content,
+    /// Index of the node behind the contents.
+    pub(crate) end: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Content {
+    Absent,
+    /// An integer as a 64-bit pattern.
+    Int(u64),
+    Decimal(Decimal),
+    /// A byte string: where it is.
+    Text {
+        start: u32,
+        len: u32,
+    },
+    Group,
+    /// A sequence of so many entries.
+    Sequence(u32),
+    Entry,
+    /// A dynamic reference to the template of this index.
+    Template(u32),
+}
+
+impl Message {
+    /// An empty message.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The message with its names, which are those of `program`: the one of the decoder that
+    /// filled it. `None` if it is empty.
+    #[must_use]
+    pub fn view<'m>(&'m self, program: &'m Program) -> Option<MessageView<'m>> {
+        let template = program.templates().get(self.template? as usize)?;
+        Some(MessageView {
+            message: self,
+            program,
+            template,
+        })
+    }
+
+    /// Index of the template, if the message is not empty.
+    #[must_use]
+    pub const fn template_index(&self) -> Option<u32> {
+        self.template
+    }
+
+    pub(crate) fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    pub(crate) fn text(&self, start: u32, len: u32) -> &[u8] {
+        &self.bytes[start as usize..(start + len) as usize]
+    }
+
+    /// Forgets the contents, not the memory.
+    pub fn clear(&mut self) {
+        self.template = None;
+        self.nodes.clear();
+        self.bytes.clear();
+        self.open.clear();
+    }
+
+    #[inline(always)]
+    fn push(&mut self, field: &Field, content: Content) {
+        let end = self.nodes.len() as u32 + 1;
+        self.nodes.push(Node {
+            field: field.id(),
+            content,
+            end,
+        });
+    }
+
+    fn open(&mut self, field: &Field, content: Content) {
+        self.open.push(self.nodes.len() as u32);
+        self.push(field, content);
+    }
+
+    fn close(&mut self) {
+        let end = self.nodes.len() as u32;
+        if let Some(node) = self
+            .open
+            .pop()
+            .and_then(|open| self.nodes.get_mut(open as usize))
+        {
+            node.end = end;
+        }
+    }
+
+    fn push_text(&mut self, field: &Field, value: &[u8]) {
+        let start = self.bytes.len() as u32;
+        self.bytes.extend_from_slice(value);
+        self.push(
+            field,
+            Content::Text {
+                start,
+                len: value.len() as u32,
+            },
+        );
+    }
+}
+
+impl Visitor for Message {
+    fn begin_message(&mut self, template: &TemplateProgram) {
+        self.clear();
+        self.template = Some(template.index());
+    }
+
+    fn unsigned(&mut self, field: &Field, value: u64) {
+        self.push(field, Content::Int(value));
+    }
+
+    fn signed(&mut self, field: &Field, value: i64) {
+        self.push(field, Content::Int(value as u64));
+    }
+
+    fn decimal(&mut self, field: &Field, value: Decimal) {
+        self.push(field, Content::Decimal(value));
+    }
+
+    fn ascii(&mut self, field: &Field, value: &[u8]) {
+        self.push_text(field, value);
+    }
+
+    fn unicode(&mut self, field: &Field, value: &[u8]) {
+        self.push_text(field, value);
+    }
+
+    fn bytes(&mut self, field: &Field, value: &[u8]) {
+        self.push_text(field, value);
+    }
+
+    fn absent(&mut self, field: &Field) {
+        self.push(field, Content::Absent);
+    }
+
+    fn begin_group(&mut self, field: &Field) {
+        self.open(field, Content::Group);
+    }
+
+    fn end_group(&mut self, _: &Field) {
+        self.close();
+    }
+
+    fn begin_sequence(&mut self, field: &Field, length: u32) {
+        self.open(field, Content::Sequence(length));
+    }
+
+    fn begin_entry(&mut self, field: &Field, _: u32) {
+        self.open(field, Content::Entry);
+    }
+
+    fn end_entry(&mut self, _: &Field) {
+        self.close();
+    }
+
+    fn end_sequence(&mut self, _: &Field) {
+        self.close();
+    }
+
+    fn begin_template(&mut self, field: &Field, template: &TemplateProgram) {
+        self.open(field, Content::Template(template.index()));
+    }
+
+    fn end_template(&mut self, _: &Field) {
+        self.close();
+    }
+}
+
+/// A message with the names of its program.
+#[derive(Debug, Clone, Copy)]
+pub struct MessageView<'m> {
+    message: &'m Message,
+    program: &'m Program,
+    template: &'m TemplateProgram,
+}
+
+impl<'m> MessageView<'m> {
+    /// The template.
+    #[must_use]
+    pub const fn template(&self) -> &'m TemplateProgram {
+        self.template
+    }
+
+    /// The fields.
+    #[must_use]
+    pub fn fields(&self) -> Fields<'m> {
+        let (message, program) = (self.message, self.program);
+        Fields {
+            message,
+            program,
+            next: 0,
+            end: message.nodes.len() as u32,
+        }
+    }
+
+    /// The first field of this name at the top level; `None` if the template has none.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<Value<'m>> {
+        self.fields().get(name)
+    }
+
+    /// The first field of this tag at the top level; `None` if the template has none.
+    #[must_use]
+    pub fn tag(&self, tag: u32) -> Option<Value<'m>> {
+        self.fields().tag(tag)
+    }
+
+    /// The field at a path like `MDEntries[2].MDEntryPx`, entries counted from 0; `None` if
+    /// there is none.
+    #[must_use]
+    pub fn path(&self, path: &str) -> Option<Value<'m>> {
+        self.fields().path(path)
+    }
+}
+
+/// Fields of one level, in the order of the template; an iterator.
+#[derive(Debug, Clone, Copy)]
+pub struct Fields<'m> {
+    message: &'m Message,
+    program: &'m Program,
+    next: u32,
+    end: u32,
+}
+
+impl<'m> Fields<'m> {
+    /// The first field of this name.
+    #[must_use]
+    pub fn get(self, name: &str) -> Option<Value<'m>> {
+        self.into_iter()
+            .find(|(field, _)| field.name() == name)
+            .map(|(_, value)| value)
+    }
+
+    /// The first field of this tag.
+    #[must_use]
+    pub fn tag(self, tag: u32) -> Option<Value<'m>> {
+        self.into_iter()
+            .find(|(field, _)| field.tag() == Some(tag))
+            .map(|(_, value)| value)
+    }
+
+    /// The field at a path.
+    #[must_use]
+    pub fn path(self, path: &str) -> Option<Value<'m>> {
+        let (head, rest) = match path.split_once('.') {
+            Some((head, rest)) => (head, Some(rest)),
+            None => (path, None),
+        };
+        let (name, index) = match head.strip_suffix(']').and_then(|head| head.split_once('[')) {
+            Some((name, index)) => (name, Some(index.parse().ok()?)),
+            None => (head, None),
+        };
+        let fields = match (self.get(name)?, index, rest) {
+            (value, None, None) => return Some(value),
+            (Value::Sequence(entries), Some(index), _) => entries.get(index)?,
+            (Value::Group(fields) | Value::Template(_, fields), None, _) => fields,
+            _ => return None,
+        };
+        match rest {
+            Some(rest) => fields.path(rest),
+            None => Some(Value::Group(fields)),
+        }
+    }
+
+    fn value(&self, node: &Node, at: u32) -> Value<'m> {
+        let inside = Self {
+            next: at + 1,
+            end: node.end,
+            ..*self
+        };
+        match (node.content, self.program.field(node.field).kind()) {
+            (Content::Absent, _) => Value::Absent,
+            (Content::Int(bits), FieldKind::Int(ty)) if ty.is_signed() => {
+                Value::Signed(bits as i64, ty)
+            }
+            (Content::Int(bits), FieldKind::Int(ty)) => Value::Unsigned(bits, ty),
+            (Content::Int(bits), _) => Value::Unsigned(bits, IntType::UInt64),
+            (Content::Decimal(decimal), _) => Value::Decimal(decimal),
+            (Content::Text { start, len }, kind) => {
+                let text = self.message.text(start, len);
+                match kind {
+                    FieldKind::Text(TextType::Ascii) => Value::Ascii(text),
+                    FieldKind::Text(TextType::Unicode) => Value::Unicode(text),
+                    _ => Value::Bytes(text),
+                }
+            }
+            (Content::Group | Content::Entry, _) => Value::Group(inside),
+            (Content::Sequence(count), _) => Value::Sequence(Entries { count, inside }),
+            (Content::Template(index), _) => match self.program.templates().get(index as usize) {
+                Some(template) => Value::Template(template, inside),
+                None => Value::Absent,
+            },
+        }
+    }
+}
+
+impl<'m> Iterator for Fields<'m> {
+    type Item = (&'m Field, Value<'m>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.next >= self.end {
+            return None;
+        }
+        let node = self.message.nodes.get(self.next as usize)?;
+        let item = (self.program.field(node.field), self.value(node, self.next));
+        self.next = node.end;
+        Some(item)
+    }
+}
+
+/// The value of a field.
+#[derive(Debug, Clone, Copy)]
+pub enum Value<'m> {
+    /// The field is absent.
+    Absent,
+    /// An unsigned integer.
+    Unsigned(u64, IntType),
+    /// A signed integer.
+    Signed(i64, IntType),
+    /// A decimal.
+    Decimal(Decimal),
+    /// An ASCII string.
+    Ascii(&'m [u8]),
+    /// A Unicode string: UTF-8, unless a lenient decoder received something else.
+    Unicode(&'m [u8]),
+    /// A byte vector.
+    Bytes(&'m [u8]),
+    /// A group.
+    Group(Fields<'m>),
+    /// A sequence.
+    Sequence(Entries<'m>),
+    /// A dynamic template reference.
+    Template(&'m TemplateProgram, Fields<'m>),
+}
+
+impl<'m> Value<'m> {
+    /// The integer, if it is one that is not negative.
+    #[must_use]
+    pub fn as_u64(&self) -> Option<u64> {
+        match *self {
+            Self::Unsigned(value, _) => Some(value),
+            Self::Signed(value, _) => u64::try_from(value).ok(),
+            _ => None,
+        }
+    }
+
+    /// The integer, if it is one within the range.
+    #[must_use]
+    pub fn as_i64(&self) -> Option<i64> {
+        match *self {
+            Self::Unsigned(value, _) => i64::try_from(value).ok(),
+            Self::Signed(value, _) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// The decimal, if it is one.
+    #[must_use]
+    pub const fn as_decimal(&self) -> Option<Decimal> {
+        match *self {
+            Self::Decimal(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// The text of a string, if it is one and valid UTF-8.
+    #[must_use]
+    pub fn as_str(&self) -> Option<&'m str> {
+        match *self {
+            Self::Ascii(text) | Self::Unicode(text) => std::str::from_utf8(text).ok(),
+            _ => None,
+        }
+    }
+
+    /// The bytes of a string or byte vector.
+    #[must_use]
+    pub const fn as_bytes(&self) -> Option<&'m [u8]> {
+        match *self {
+            Self::Ascii(text) | Self::Unicode(text) | Self::Bytes(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The entries of a sequence, if it is one.
+    #[must_use]
+    pub const fn as_sequence(&self) -> Option<Entries<'m>> {
+        match *self {
+            Self::Sequence(entries) => Some(entries),
+            _ => None,
+        }
+    }
+
+    /// True if the field is absent.
+    #[must_use]
+    pub const fn is_absent(&self) -> bool {
+        matches!(self, Self::Absent)
+    }
+}
+
+/// The entries of a sequence; an iterator over the fields of each.
+#[derive(Debug, Clone, Copy)]
+pub struct Entries<'m> {
+    count: u32,
+    inside: Fields<'m>,
+}
+
+impl<'m> Entries<'m> {
+    /// The entry of this index, from 0.
+    #[must_use]
+    pub fn get(mut self, index: usize) -> Option<Fields<'m>> {
+        self.nth(index)
+    }
+}
+
+impl<'m> Iterator for Entries<'m> {
+    type Item = Fields<'m>;
+
+    fn next(&mut self) -> Option<Fields<'m>> {
+        let at = self.inside.next;
+        if at >= self.inside.end {
+            return None;
+        }
+        let node = self.inside.message.nodes.get(at as usize)?;
+        self.inside.next = node.end;
+        self.count = self.count.saturating_sub(1);
+        Some(Fields {
+            next: at + 1,
+            end: node.end,
+            ..self.inside
+        })
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.count as usize, Some(self.count as usize))
+    }
+}
+
+impl ExactSizeIterator for Entries<'_> {}

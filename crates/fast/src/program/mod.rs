@@ -1,0 +1,486 @@
+//! The flat program that templates become at load time: the one thing that every back end
+//! executes.
+//!
+//! # Shape
+//! A [`Program`] is a handful of flat tables:
+//! - [`Op`]s, one for each field: what to do. The ops of a template, of a group and of a sequence
+//!   entry are each one contiguous range ([`Body`]). Static template references are gone: their
+//!   ops stand in place.
+//! - [`Field`]s: what visitors are told: name, tag, type. An op names its field by [`FieldId`].
+//! - Slots: previous values. Which dictionary, key and namespace an operator uses is resolved to
+//!   a [`Slot`] number; ops with the same entry have the same number. Slots are numbered in the
+//!   order in which templates first mention them, so that the slots of consecutive fields are
+//!   mostly consecutive: a vector back end can load a run of them as lanes.
+//!   The values live in flat arrays, one `u64` and one state byte a slot; a state is
+//!   undefined, empty, or assigned by an op of a certain type (which makes D4 one comparison).
+//! - Presence bits are taken in the order of the ops; [`Body::bits`] is how many a body can take.
+//!
+//! # Back ends
+//! The scalar executor (`decode`, `encode`) is the oracle. Another back end takes runs of
+//! [`Op::Int`] ([`Program::segments`]) whose operators it can do at once, and leaves all else to
+//! the scalar executor; both share the state arrays, so that they can alternate within a message.
+
+mod compile;
+mod segments;
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+pub use segments::{Lane, Segment};
+
+use crate::error::TemplateError;
+use crate::template::{Name, OperatorKind, TemplateSet};
+use crate::value::{Decimal, IntType, TextType};
+
+/// The identifier of the Reset message of the session control protocol.
+pub const RESET_ID: u32 = 120;
+
+/// Number of a field in its program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FieldId(pub(crate) u32);
+
+impl FieldId {
+    /// The number as an index, from 0, dense in the program.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Number of a previous value in its program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Slot(pub(crate) u32);
+
+impl Slot {
+    /// The number as an index into the flat arrays of previous values.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A set of templates, ready to execute.
+#[derive(Debug, Clone)]
+pub struct Program {
+    templates: Vec<TemplateProgram>,
+    by_id: HashMap<u32, u32>,
+    /// Template index plus one for the small identifiers; 0 is none.
+    direct: Vec<u32>,
+    fields: Vec<Field>,
+    children: Vec<FieldId>,
+    ops: Vec<Op>,
+    texts: Vec<Box<[u8]>>,
+    slots: Vec<SlotInfo>,
+    text_slots: u32,
+    segments: Vec<Segment>,
+}
+
+impl Program {
+    /// Parses and compiles a template document.
+    ///
+    /// # Errors
+    /// S1 to S5, with line and column.
+    pub fn parse(xml: &str) -> Result<Self, TemplateError> {
+        Self::compile(&TemplateSet::parse(xml)?)
+    }
+
+    /// Compiles templates.
+    ///
+    /// # Errors
+    /// S1 where static references recur or expand beyond all measure.
+    pub fn compile(set: &TemplateSet) -> Result<Self, TemplateError> {
+        compile::compile(set)
+    }
+
+    /// All templates in the order of the document; then Reset, unless it was declared.
+    #[must_use]
+    pub fn templates(&self) -> &[TemplateProgram] {
+        &self.templates
+    }
+
+    /// The template with this identifier on the wire.
+    #[must_use]
+    pub fn by_id(&self, id: u32) -> Option<&TemplateProgram> {
+        self.templates.get(self.index_of(id)? as usize)
+    }
+
+    /// The first template of this local name.
+    #[must_use]
+    pub fn by_name(&self, name: &str) -> Option<&TemplateProgram> {
+        self.templates
+            .iter()
+            .find(|template| template.name() == name)
+    }
+
+    /// The field of this number. The number must be of this program.
+    #[must_use]
+    #[inline]
+    pub fn field(&self, id: FieldId) -> &Field {
+        &self.fields[id.index()]
+    }
+
+    /// All fields.
+    #[must_use]
+    pub fn fields(&self) -> &[Field] {
+        &self.fields
+    }
+
+    /// The fields directly inside a template, in its order.
+    #[must_use]
+    pub fn template_fields(&self, template: &TemplateProgram) -> &[FieldId] {
+        &self.children[template.children.start as usize..template.children.end as usize]
+    }
+
+    /// The fields directly inside a group or a sequence's entry; empty for other fields.
+    #[must_use]
+    pub fn children(&self, field: FieldId) -> &[FieldId] {
+        let range = &self.field(field).children;
+        &self.children[range.start as usize..range.end as usize]
+    }
+
+    /// The op of a field.
+    #[must_use]
+    pub fn op(&self, field: FieldId) -> &Op {
+        &self.ops[self.field(field).op as usize]
+    }
+
+    /// The ops of a body.
+    #[must_use]
+    #[inline]
+    pub fn ops(&self, body: Body) -> &[Op] {
+        &self.ops[body.start as usize..body.end as usize]
+    }
+
+    /// A constant or initial byte string.
+    #[must_use]
+    #[inline]
+    pub fn text(&self, text: TextId) -> &[u8] {
+        &self.texts[text.0 as usize]
+    }
+
+    /// The previous values: dictionary, key and where first used.
+    #[must_use]
+    pub fn slots(&self) -> &[SlotInfo] {
+        &self.slots
+    }
+
+    /// Runs of integer fields, for vector back ends, in the order of [`Op`]s.
+    #[must_use]
+    pub fn segments(&self) -> &[Segment] {
+        &self.segments
+    }
+
+    /// How many previous values are byte strings.
+    pub(crate) const fn text_slots(&self) -> usize {
+        self.text_slots as usize
+    }
+
+    #[inline]
+    pub(crate) fn index_of(&self, id: u32) -> Option<u32> {
+        match self.direct.get(id as usize) {
+            Some(&index) => index.checked_sub(1),
+            None => self.by_id.get(&id).copied(),
+        }
+    }
+}
+
+/// One template.
+#[derive(Debug, Clone)]
+pub struct TemplateProgram {
+    index: u32,
+    name: Name,
+    id: Option<u32>,
+    reset: Reset,
+    body: Body,
+    children: Range<u32>,
+    type_ref: Option<Name>,
+}
+
+impl TemplateProgram {
+    /// Index in [`Program::templates`].
+    #[must_use]
+    pub const fn index(&self) -> u32 {
+        self.index
+    }
+
+    /// Its local name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name.local
+    }
+
+    /// The namespace of its name.
+    #[must_use]
+    pub fn namespace(&self) -> &str {
+        &self.name.ns
+    }
+
+    /// Its identifier on the wire.
+    #[must_use]
+    pub const fn id(&self) -> Option<u32> {
+        self.id
+    }
+
+    /// What a message of it clears.
+    #[must_use]
+    pub const fn reset(&self) -> Reset {
+        self.reset
+    }
+
+    /// Its ops.
+    #[must_use]
+    pub const fn body(&self) -> Body {
+        self.body
+    }
+
+    /// Its application type.
+    #[must_use]
+    pub const fn type_ref(&self) -> Option<&Name> {
+        self.type_ref.as_ref()
+    }
+}
+
+/// What a message clears before its fields are processed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reset {
+    /// Nothing.
+    None,
+    /// All dictionaries, but not the template identifier: the `reset` attribute.
+    Dictionaries,
+    /// All dictionaries and the template identifier: the Reset message.
+    All,
+}
+
+/// A contiguous range of ops that share a presence map.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Body {
+    pub(crate) start: u32,
+    pub(crate) end: u32,
+    /// The most presence bits that the ops take; of a template, the identifier's included.
+    pub bits: u32,
+}
+
+/// What a visitor is told of a field.
+#[derive(Debug, Clone)]
+pub struct Field {
+    id: FieldId,
+    name: Name,
+    id_text: Option<Box<str>>,
+    tag: Option<u32>,
+    kind: FieldKind,
+    optional: bool,
+    parent: Option<FieldId>,
+    template: u32,
+    children: Range<u32>,
+    op: u32,
+}
+
+impl Field {
+    /// Its number.
+    #[must_use]
+    pub const fn id(&self) -> FieldId {
+        self.id
+    }
+
+    /// Its local name; of a dynamic reference, `templateRef`.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name.local
+    }
+
+    /// The namespace of its name.
+    #[must_use]
+    pub fn namespace(&self) -> &str {
+        &self.name.ns
+    }
+
+    /// Its `id` attribute as a number: the FIX tag. Of a sequence, that of its length.
+    #[must_use]
+    pub const fn tag(&self) -> Option<u32> {
+        self.tag
+    }
+
+    /// Its `id` attribute.
+    #[must_use]
+    pub fn id_text(&self) -> Option<&str> {
+        self.id_text.as_deref()
+    }
+
+    /// Its type.
+    #[must_use]
+    pub const fn kind(&self) -> FieldKind {
+        self.kind
+    }
+
+    /// True if it may be absent.
+    #[must_use]
+    pub const fn optional(&self) -> bool {
+        self.optional
+    }
+
+    /// The group or sequence that it is in.
+    #[must_use]
+    pub const fn parent(&self) -> Option<FieldId> {
+        self.parent
+    }
+
+    /// Index of the template that it is in.
+    #[must_use]
+    pub const fn template(&self) -> u32 {
+        self.template
+    }
+
+    /// True for a sequence.
+    #[must_use]
+    pub const fn is_sequence(&self) -> bool {
+        matches!(self.kind, FieldKind::Sequence)
+    }
+}
+
+/// The type of a field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FieldKind {
+    /// An integer.
+    Int(IntType),
+    /// A decimal.
+    Decimal,
+    /// A string or byte vector.
+    Text(TextType),
+    /// A group.
+    Group,
+    /// A sequence.
+    Sequence,
+    /// A dynamic template reference.
+    TemplateRef,
+}
+
+/// Number of a constant or initial byte string in its program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TextId(pub(crate) u32);
+
+/// One instruction of the program.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Op {
+    /// An integer field.
+    Int(IntOp),
+    /// A decimal field with one operator, or none.
+    Decimal(DecimalOp),
+    /// A decimal field with operators for its parts.
+    SplitDecimal {
+        /// The decimal field.
+        field: FieldId,
+        /// The exponent, an int32, optional if the field is.
+        exponent: IntOp,
+        /// The mantissa, a mandatory int64, there if the exponent is.
+        mantissa: IntOp,
+    },
+    /// A string or byte vector field.
+    Text(TextOp),
+    /// A group: one bit if optional; a presence map of its own if `body.bits` is not 0.
+    Group {
+        /// The group field.
+        field: FieldId,
+        /// True if it has a presence bit.
+        optional: bool,
+        /// Its contents.
+        body: Body,
+    },
+    /// A sequence: its length, then as many entries, each with a presence map of its own if
+    /// `body.bits` is not 0.
+    Sequence {
+        /// The sequence field.
+        field: FieldId,
+        /// The length, a uInt32, optional if the sequence is.
+        length: IntOp,
+        /// The contents of an entry.
+        body: Body,
+    },
+    /// A dynamic template reference: a segment with presence map and template identifier.
+    TemplateRef {
+        /// The field that stands for it.
+        field: FieldId,
+    },
+    /// A static reference to a template that does not exist: D8 when it is reached.
+    Unresolved {
+        /// The field that stands for it.
+        field: FieldId,
+    },
+}
+
+impl Op {
+    /// The field that the op is for.
+    #[must_use]
+    pub const fn field(&self) -> FieldId {
+        match self {
+            Self::Int(op) => op.field,
+            Self::Decimal(op) => op.field,
+            Self::Text(op) => op.field,
+            Self::SplitDecimal { field, .. }
+            | Self::Group { field, .. }
+            | Self::Sequence { field, .. }
+            | Self::TemplateRef { field }
+            | Self::Unresolved { field } => *field,
+        }
+    }
+}
+
+/// An integer with its operator. Values are 64-bit patterns, sign-extended where the type is
+/// signed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IntOp {
+    /// The field; for parts of a decimal or a length, the decimal or sequence.
+    pub field: FieldId,
+    /// The type.
+    pub ty: IntType,
+    /// The operator.
+    pub operator: OperatorKind,
+    /// True if it can be absent.
+    pub optional: bool,
+    /// The previous value; slot 0 where the operator has none.
+    pub slot: Slot,
+    /// The initial value.
+    pub initial: Option<u64>,
+}
+
+/// A decimal with one operator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DecimalOp {
+    /// The field.
+    pub field: FieldId,
+    /// The operator.
+    pub operator: OperatorKind,
+    /// True if it can be absent.
+    pub optional: bool,
+    /// The previous value; slot 0 where the operator has none.
+    pub slot: Slot,
+    /// The initial value, normalised.
+    pub initial: Option<Decimal>,
+}
+
+/// A string or byte vector with its operator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TextOp {
+    /// The field.
+    pub field: FieldId,
+    /// Which kind.
+    pub ty: TextType,
+    /// The operator.
+    pub operator: OperatorKind,
+    /// True if it can be absent.
+    pub optional: bool,
+    /// The state of the previous value; slot 0 where the operator has none.
+    pub slot: Slot,
+    /// Where the bytes of the previous value are kept: an index of its own, dense.
+    pub text_slot: u32,
+    /// The initial value.
+    pub initial: Option<TextId>,
+}
+
+/// What a slot is, for listings and traces.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SlotInfo {
+    /// The dictionary: `global`, `template NAME`, `type NAME` or the user's name in quotes.
+    pub dictionary: String,
+    /// The key, with `.exponent`, `.mantissa` or `.length` where it is a generated name.
+    pub key: String,
+}

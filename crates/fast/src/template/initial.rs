@@ -1,0 +1,26 @@
+//! Initial values: the text of a `value` attribute as a value of the field's type.
+
+use super::Initial;
+use crate::error::ErrorCode;
+use crate::value::{self, IntType, TextType};
+
+/// The type to which an operator's initial value is converted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum OperandType {
+    Int(IntType),
+    Decimal,
+    Text(TextType),
+}
+
+/// Converts the text; the error is the dynamic or reportable one that makes it an S3.
+pub(super) fn convert(text: &str, ty: OperandType) -> Result<Initial, ErrorCode> {
+    Ok(match ty {
+        OperandType::Int(ty) => Initial::Int(value::parse_int(text, ty)?),
+        OperandType::Decimal => Initial::Decimal(value::normalised(value::parse_decimal(text)?)?),
+        OperandType::Text(TextType::Ascii) if !text.is_ascii() => return Err(ErrorCode::R3),
+        OperandType::Text(TextType::Ascii | TextType::Unicode) => {
+            Initial::Text(text.as_bytes().to_vec())
+        }
+        OperandType::Text(TextType::Bytes) => Initial::Text(value::parse_hex(text)?),
+    })
+}

@@ -1,0 +1,540 @@
+//! Reads the XML of sections 6 and 9: the elements of the template namespace, foreign ones
+//! skipped, with the static errors S1 to S5.
+
+use std::collections::HashSet;
+
+use roxmltree::{Document, Node};
+
+use super::initial::{OperandType, convert};
+use super::{
+    Block, Dictionary, Instruction, Kind, Length, Name, Operator, OperatorKind, Position, Template,
+    TemplateSet,
+};
+use crate::error::{ErrorCode, TemplateError};
+use crate::value::{IntType, TextType};
+
+/// Deepest nesting of groups and sequences in a document.
+const MAX_NESTING: usize = 32;
+
+/// Namespaces that template documents in the field use for the elements of the specification,
+/// beside no namespace at all and that of the root element.
+const NAMESPACES: [&str; 4] = [
+    "http://www.fixprotocol.org/ns/fast/td/1.0",
+    "http://www.fixprotocol.org/ns/fast/td/1.1",
+    "http://www.fixprotocol.org/ns/fast/td/1.2",
+    "http://www.fixprotocol.org/ns/template-definition",
+];
+
+impl TemplateSet {
+    /// Reads a document with `<templates>` or a single `<template>` as its root.
+    ///
+    /// # Errors
+    /// S1 to S5 with the place in the document. A document type declaration is refused.
+    pub fn parse(xml: &str) -> Result<Self, TemplateError> {
+        let xml = xml.strip_prefix('\u{feff}').unwrap_or(xml);
+        let document = Document::parse(xml).map_err(|error| {
+            let at = error.pos();
+            TemplateError {
+                code: ErrorCode::S1,
+                line: at.row,
+                column: at.col,
+                message: error.to_string(),
+            }
+        })?;
+        Reader::new(&document).document()
+    }
+}
+
+/// What elements inherit from those around them.
+#[derive(Clone, Default)]
+struct Scope {
+    ns: String,
+    template_ns: String,
+    dictionary: Dictionary,
+    depth: usize,
+}
+
+struct Reader<'d, 'x> {
+    document: &'d Document<'x>,
+    namespace: Option<String>,
+    /// Offset of the first byte of each line: positions without counting from the start again.
+    lines: Vec<usize>,
+}
+
+type Parsed<T> = Result<T, TemplateError>;
+
+impl<'d, 'x> Reader<'d, 'x> {
+    fn new(document: &'d Document<'x>) -> Self {
+        let namespace = document
+            .root_element()
+            .tag_name()
+            .namespace()
+            .map(str::to_owned);
+        let text = document.input_text();
+        let breaks = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+        let lines = std::iter::once(0)
+            .chain(breaks.map(|(at, _)| at + 1))
+            .collect();
+        Self {
+            document,
+            namespace,
+            lines,
+        }
+    }
+
+    fn document(&self) -> Parsed<TemplateSet> {
+        let root = self.document.root_element();
+        let scope = self.scope(root, &Scope::default())?;
+        let templates = match root.tag_name().name() {
+            "templates" => self
+                .children(root)
+                .map(|node| match node.tag_name().name() {
+                    "template" => self.template(node, &scope),
+                    other => Err(self.s1(node, format!("<{other}> is not allowed here"))),
+                })
+                .collect::<Parsed<Vec<_>>>()?,
+            "template" => vec![self.template(root, &Scope::default())?],
+            other => return Err(self.s1(root, format!("<{other}> is no template document"))),
+        };
+        self.check_unique(&templates)?;
+        Ok(TemplateSet { templates })
+    }
+
+    fn check_unique(&self, templates: &[Template]) -> Parsed<()> {
+        let (mut names, mut ids) = (HashSet::new(), HashSet::new());
+        for template in templates {
+            let duplicate = if !names.insert(&template.name) {
+                format!("a second template is named {}", template.name.local)
+            } else if template.id.is_some_and(|id| !ids.insert(id)) {
+                format!("template {} has the id of another", template.name.local)
+            } else {
+                continue;
+            };
+            return Err(error_at(ErrorCode::S1, template.position, duplicate));
+        }
+        Ok(())
+    }
+
+    fn template(&self, node: Node<'_, '_>, outer: &Scope) -> Parsed<Template> {
+        let scope = self.scope(node, outer)?;
+        let id = match self.attribute(node, "id") {
+            None => None,
+            Some(text) => Some(text.trim().parse().map_err(|_| {
+                self.s1(
+                    node,
+                    format!("template id {text:?} is no unsigned 32-bit integer"),
+                )
+            })?),
+        };
+        let block = self.block(node, &scope)?;
+        Ok(Template {
+            name: Name {
+                ns: scope.template_ns.clone(),
+                local: self.name(node)?,
+            },
+            id,
+            reset: self.reset(node)?,
+            type_ref: block.type_ref,
+            body: block.body,
+            position: self.position(node),
+        })
+    }
+
+    /// The `reset` attribute, in whatever namespace: yes is `Y`, `yes`, `t`, `true` or `1`.
+    fn reset(&self, node: Node<'_, '_>) -> Parsed<bool> {
+        let Some(attribute) = node
+            .attributes()
+            .find(|attribute| attribute.name() == "reset")
+        else {
+            return Ok(false);
+        };
+        match attribute.value().trim().to_ascii_lowercase().as_str() {
+            "y" | "yes" | "t" | "true" | "1" => Ok(true),
+            "n" | "no" | "f" | "false" | "0" | "" => Ok(false),
+            other => Err(self.s1(node, format!("reset=\"{other}\" is neither yes nor no"))),
+        }
+    }
+
+    /// The contents of a template, group or sequence.
+    fn block(&self, node: Node<'_, '_>, scope: &Scope) -> Parsed<Block> {
+        if scope.depth > MAX_NESTING {
+            return Err(self.s1(node, format!("nested deeper than {MAX_NESTING} levels")));
+        }
+        let mut block = Block::default();
+        for child in self.children(node) {
+            match child.tag_name().name() {
+                "typeRef" if block.type_ref.is_none() && block.body.is_empty() => {
+                    let ns = self.scope(child, scope)?.ns;
+                    block.type_ref = Some(Name {
+                        ns,
+                        local: self.name(child)?,
+                    });
+                }
+                "typeRef" => return Err(self.s1(child, "<typeRef> stands first and once")),
+                "length" if node.tag_name().name() == "sequence" => {
+                    if !block.body.is_empty() {
+                        return Err(self.s1(child, "<length> stands before the entry's fields"));
+                    }
+                }
+                _ => block.body.push(self.instruction(child, scope)?),
+            }
+        }
+        Ok(block)
+    }
+
+    fn instruction(&self, node: Node<'_, '_>, outer: &Scope) -> Parsed<Instruction> {
+        let scope = self.scope(node, outer)?;
+        let mut optional = self.optional(node)?;
+        let element = node.tag_name().name();
+        let kind = match element {
+            "string" => self.string(node, &scope, optional)?,
+            "byteVector" => {
+                let ty = TextType::Bytes;
+                Kind::Text(
+                    ty,
+                    self.operator(node, OperandType::Text(ty), optional, &scope)?,
+                )
+            }
+            "decimal" => self.decimal(node, &scope, optional)?,
+            "group" => Kind::Group(self.block(node, &scope)?),
+            "sequence" => {
+                let entry = self.block(node, &scope)?;
+                let length = self.length(node, &scope, &mut optional)?;
+                Kind::Sequence { length, entry }
+            }
+            "templateRef" => return self.template_ref(node, &scope),
+            _ => {
+                let Some(ty) = IntType::from_name(element) else {
+                    return Err(self.s1(node, format!("<{element}> is no instruction")));
+                };
+                Kind::Int(
+                    ty,
+                    self.operator(node, OperandType::Int(ty), optional, &scope)?,
+                )
+            }
+        };
+        Ok(Instruction {
+            name: Name {
+                ns: scope.ns.clone(),
+                local: self.name(node)?,
+            },
+            id: self.attribute(node, "id").map(|id| id.trim().to_owned()),
+            optional,
+            kind,
+            position: self.position(node),
+        })
+    }
+
+    fn template_ref(&self, node: Node<'_, '_>, scope: &Scope) -> Parsed<Instruction> {
+        if let Some(child) = self.children(node).next() {
+            return Err(self.s1(child, "<templateRef> has no contents"));
+        }
+        let (kind, name) = match self.attribute(node, "name") {
+            Some(_) => {
+                let ns = scope.template_ns.clone();
+                (
+                    Kind::StaticRef,
+                    Name {
+                        ns,
+                        local: self.name(node)?,
+                    },
+                )
+            }
+            None => (Kind::DynamicRef, Name::default()),
+        };
+        let position = self.position(node);
+        Ok(Instruction {
+            name,
+            id: None,
+            optional: false,
+            kind,
+            position,
+        })
+    }
+
+    fn string(&self, node: Node<'_, '_>, scope: &Scope, optional: bool) -> Parsed<Kind> {
+        let ty = match self.attribute(node, "charset").map(str::trim) {
+            None | Some("ascii") => TextType::Ascii,
+            Some("unicode") => TextType::Unicode,
+            Some(other) => return Err(self.s1(node, format!("unknown charset {other:?}"))),
+        };
+        if ty == TextType::Ascii
+            && let Some(length) = self.child(node, "length")
+        {
+            return Err(self.s1(length, "an ASCII string has no <length>"));
+        }
+        Ok(Kind::Text(
+            ty,
+            self.operator(node, OperandType::Text(ty), optional, scope)?,
+        ))
+    }
+
+    fn decimal(&self, node: Node<'_, '_>, scope: &Scope, optional: bool) -> Parsed<Kind> {
+        let exponent = self.child(node, "exponent");
+        let mantissa = self.child(node, "mantissa");
+        if exponent.is_none() && mantissa.is_none() {
+            let operator = self.operator(node, OperandType::Decimal, optional, scope)?;
+            return Ok(Kind::Decimal(operator));
+        }
+        let mut seen = HashSet::new();
+        for child in self.children(node) {
+            let name = child.tag_name().name();
+            if !matches!(name, "exponent" | "mantissa") || !seen.insert(name) {
+                return Err(self.s1(child, format!("<{name}> beside exponent and mantissa")));
+            }
+        }
+        if let (Some(exponent), Some(mantissa)) = (exponent, mantissa)
+            && exponent.range().start > mantissa.range().start
+        {
+            return Err(self.s1(exponent, "<exponent> stands before <mantissa>"));
+        }
+        let part = |part: Option<Node<'_, '_>>, ty, optional| match part {
+            Some(part) => self.operator(part, OperandType::Int(ty), optional, scope),
+            None => Ok(Operator::none()),
+        };
+        Ok(Kind::SplitDecimal {
+            exponent: part(exponent, IntType::Int32, optional)?,
+            // Where the exponent is present, so is the mantissa.
+            mantissa: part(mantissa, IntType::Int64, false)?,
+        })
+    }
+
+    /// The `<length>` of a sequence. Its own `presence`, which some exchanges write, makes the
+    /// sequence optional.
+    fn length(&self, sequence: Node<'_, '_>, scope: &Scope, optional: &mut bool) -> Parsed<Length> {
+        let mut lengths = self
+            .children(sequence)
+            .filter(|child| child.tag_name().name() == "length");
+        let Some(node) = lengths.next() else {
+            return Ok(Length {
+                name: None,
+                id: None,
+                operator: Operator::none(),
+            });
+        };
+        if let Some(second) = lengths.next() {
+            return Err(self.s1(second, "a sequence has one <length>"));
+        }
+        *optional |= self.optional(node)?;
+        let scope = self.scope(node, scope)?;
+        let operand = OperandType::Int(IntType::UInt32);
+        let operator = self.operator(node, operand, *optional, &scope)?;
+        let name = match self.attribute(node, "name") {
+            Some(_) => Some(Name {
+                ns: scope.ns,
+                local: self.name(node)?,
+            }),
+            None => None,
+        };
+        let id = self.attribute(node, "id").map(|id| id.trim().to_owned());
+        Ok(Length { name, id, operator })
+    }
+
+    /// The operator in a field, exponent, mantissa or length.
+    fn operator(
+        &self,
+        field: Node<'_, '_>,
+        ty: OperandType,
+        optional: bool,
+        scope: &Scope,
+    ) -> Parsed<Operator> {
+        let text = matches!(ty, OperandType::Text(TextType::Unicode | TextType::Bytes));
+        let mut operator = None;
+        for node in self.children(field) {
+            let name = node.tag_name().name();
+            if name == "length" && text && operator.is_none() {
+                self.name(node)?;
+                continue;
+            }
+            let kind = operator_kind(name)
+                .ok_or_else(|| self.s1(node, format!("<{name}> is no field operator")))?;
+            if operator.is_some() {
+                return Err(self.s1(node, "a field has one operator"));
+            }
+            if !applies(kind, ty) {
+                let message = format!("{name} does not apply to {}", type_name(ty));
+                return Err(error_at(ErrorCode::S2, self.position(node), message));
+            }
+            operator = Some(self.operator_context(node, kind, ty, optional, scope)?);
+        }
+        Ok(operator.unwrap_or_else(Operator::none))
+    }
+
+    fn operator_context(
+        &self,
+        node: Node<'_, '_>,
+        kind: OperatorKind,
+        ty: OperandType,
+        optional: bool,
+        scope: &Scope,
+    ) -> Parsed<Operator> {
+        let scope = self.scope(node, scope)?;
+        let initial = match self.attribute(node, "value") {
+            None => None,
+            Some(text) => Some(convert(text, ty).map_err(|code| {
+                let message = format!("{text:?} is no {} ({code}: {})", type_name(ty), code.text());
+                error_at(ErrorCode::S3, self.position(node), message)
+            })?),
+        };
+        if initial.is_none() {
+            let code = match kind {
+                OperatorKind::Constant => Some(ErrorCode::S4),
+                OperatorKind::Default if !optional => Some(ErrorCode::S5),
+                _ => None,
+            };
+            if let Some(code) = code {
+                return Err(error_at(code, self.position(node), code.text().to_owned()));
+            }
+        }
+        let key = self.attribute(node, "key").map(|key| Name {
+            ns: scope.ns.clone(),
+            local: token(key),
+        });
+        Ok(Operator {
+            kind,
+            dictionary: scope.dictionary,
+            key,
+            initial,
+        })
+    }
+
+    /// The scope inside `node`.
+    fn scope(&self, node: Node<'_, '_>, outer: &Scope) -> Parsed<Scope> {
+        let inherit = |attribute: &str, outer: &String| {
+            self.attribute(node, attribute)
+                .map_or_else(|| outer.clone(), str::to_owned)
+        };
+        let dictionary = match self.attribute(node, "dictionary") {
+            None => outer.dictionary.clone(),
+            Some(name) => match token(name).as_str() {
+                "" => return Err(self.s1(node, "a dictionary has a name")),
+                "global" => Dictionary::Global,
+                "template" => Dictionary::Template,
+                "type" => Dictionary::Type,
+                user => Dictionary::User(user.to_owned()),
+            },
+        };
+        Ok(Scope {
+            ns: inherit("ns", &outer.ns),
+            template_ns: inherit("templateNs", &outer.template_ns),
+            dictionary,
+            depth: outer.depth + 1,
+        })
+    }
+
+    fn optional(&self, node: Node<'_, '_>) -> Parsed<bool> {
+        match self.attribute(node, "presence").map(str::trim) {
+            None | Some("mandatory") => Ok(false),
+            Some("optional") => Ok(true),
+            Some(other) => Err(self.s1(node, format!("unknown presence {other:?}"))),
+        }
+    }
+
+    fn name(&self, node: Node<'_, '_>) -> Parsed<String> {
+        match self.attribute(node, "name").map(token) {
+            Some(name) if !name.is_empty() => Ok(name),
+            _ => Err(self.s1(node, format!("<{}> has no name", node.tag_name().name()))),
+        }
+    }
+
+    /// An attribute without namespace, or in that of the templates.
+    fn attribute<'n>(&self, node: Node<'n, '_>, name: &str) -> Option<&'n str> {
+        let found = node.attributes().find(|attribute| {
+            attribute.name() == name
+                && attribute
+                    .namespace()
+                    .is_none_or(|ns| self.is_ours(Some(ns)))
+        })?;
+        Some(found.value())
+    }
+
+    fn child<'n>(&self, node: Node<'n, 'n>, name: &str) -> Option<Node<'n, 'n>> {
+        node.children().find(|child| {
+            child.is_element()
+                && child.tag_name().name() == name
+                && self.is_ours(child.tag_name().namespace())
+        })
+    }
+
+    fn children<'n>(&self, node: Node<'n, 'n>) -> impl Iterator<Item = Node<'n, 'n>> {
+        node.children()
+            .filter(|child| child.is_element() && self.is_ours(child.tag_name().namespace()))
+    }
+
+    fn is_ours(&self, namespace: Option<&str>) -> bool {
+        match namespace {
+            None | Some("") => true,
+            Some(ns) => NAMESPACES.contains(&ns) || self.namespace.as_deref() == Some(ns),
+        }
+    }
+
+    fn position(&self, node: Node<'_, '_>) -> Position {
+        let at = node.range().start;
+        let line = self.lines.partition_point(|&start| start <= at);
+        let start = self.lines.get(line - 1).copied().unwrap_or_default();
+        let column = self.document.input_text()[start..at].chars().count() + 1;
+        Position {
+            line: line as u32,
+            column: column as u32,
+        }
+    }
+
+    fn s1(&self, node: Node<'_, '_>, message: impl Into<String>) -> TemplateError {
+        error_at(ErrorCode::S1, self.position(node), message.into())
+    }
+}
+
+impl Operator {
+    const fn none() -> Self {
+        Self {
+            kind: OperatorKind::None,
+            dictionary: Dictionary::Global,
+            key: None,
+            initial: None,
+        }
+    }
+}
+
+fn operator_kind(element: &str) -> Option<OperatorKind> {
+    Some(match element {
+        "constant" => OperatorKind::Constant,
+        "default" => OperatorKind::Default,
+        "copy" => OperatorKind::Copy,
+        "increment" => OperatorKind::Increment,
+        "delta" => OperatorKind::Delta,
+        "tail" => OperatorKind::Tail,
+        _ => return None,
+    })
+}
+
+fn applies(kind: OperatorKind, ty: OperandType) -> bool {
+    match kind {
+        OperatorKind::Increment => matches!(ty, OperandType::Int(_)),
+        OperatorKind::Tail => matches!(ty, OperandType::Text(_)),
+        _ => true,
+    }
+}
+
+fn type_name(ty: OperandType) -> &'static str {
+    match ty {
+        OperandType::Int(ty) => ty.name(),
+        OperandType::Decimal => "decimal",
+        OperandType::Text(TextType::Ascii) => "ASCII string",
+        OperandType::Text(TextType::Unicode) => "Unicode string",
+        OperandType::Text(TextType::Bytes) => "byteVector",
+    }
+}
+
+/// An attribute of type token: white space trimmed, and runs of it made one space.
+fn token(text: &str) -> String {
+    text.split_ascii_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn error_at(code: ErrorCode, position: Position, message: String) -> TemplateError {
+    TemplateError {
+        code,
+        line: position.line,
+        column: position.column,
+        message,
+    }
+}

@@ -1,0 +1,13 @@
+//! Tests of the crate from outside, one binary.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+mod common;
+mod moex;
+mod operators;
+mod specification;
+mod templates;

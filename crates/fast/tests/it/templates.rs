@@ -1,0 +1,185 @@
+//! Template documents: what is accepted, and each static error with its place.
+
+use fanfare_fast::program::Reset;
+use fanfare_fast::{ErrorCode, Program};
+
+/// The code, line and column of a document's error.
+fn error(xml: &str) -> (ErrorCode, u32, u32) {
+    let error = Program::parse(xml).expect_err(xml);
+    (error.code, error.line, error.column)
+}
+
+fn field_error(field: &str) -> ErrorCode {
+    error(&format!("<template name=\"T\" id=\"1\">{field}</template>")).0
+}
+
+#[test]
+fn namespaces_come_with_a_prefix_without_and_not_at_all() {
+    let td = "http://www.fixprotocol.org/ns/fast/td/1.1";
+    for xml in [
+        "<template name='T' id='1'><uInt32 name='A'/></template>".to_owned(),
+        "<templates xmlns=''><template name='T' id='1' xmlns=''><uInt32 name='A'/></template>\
+         </templates>"
+            .to_owned(),
+        format!(
+            "<templates xmlns='{td}'><template name='T' id='1'><uInt32 name='A'/></template>\
+                 </templates>"
+        ),
+        format!("<t:template xmlns:t='{td}' name='T' id='1'><t:uInt32 name='A'/></t:template>"),
+        format!(
+            "<?xml version='1.0'?><templates xmlns='{td}' xmlns:x='http://other'>\
+                 <x:note>text</x:note><template name='T' id='01' x:mark='1'><uInt32 name='A'>\
+                 <x:hint/></uInt32></template></templates>"
+        ),
+    ] {
+        let program = Program::parse(&xml).unwrap_or_else(|error| panic!("{error}: {xml}"));
+        let template = program.by_id(1).unwrap();
+        assert_eq!(template.name(), "T");
+        assert_eq!(program.template_fields(template).len(), 1, "{xml}");
+    }
+}
+
+#[test]
+fn reset_has_many_spellings() {
+    for (attribute, expected) in [
+        ("reset='Y'", Reset::Dictionaries),
+        ("reset='yes'", Reset::Dictionaries),
+        ("reset='true'", Reset::Dictionaries),
+        ("reset='1'", Reset::Dictionaries),
+        (
+            "xmlns:scp='http://www.fixprotocol.org/ns/fast/scp/1.1' scp:reset='yes'",
+            Reset::Dictionaries,
+        ),
+        ("reset='no'", Reset::None),
+        ("", Reset::None),
+    ] {
+        let xml = format!("<template name='T' id='1' {attribute}/>");
+        let program = Program::parse(&xml).unwrap();
+        assert_eq!(program.by_id(1).unwrap().reset(), expected, "{attribute}");
+    }
+    let program = Program::parse("<template name='T'/>").unwrap();
+    assert_eq!(program.by_name("T").unwrap().id(), None);
+    assert_eq!(program.by_id(120).unwrap().reset(), Reset::All);
+}
+
+#[test]
+fn s1_documents_are_refused_with_their_place() {
+    let s1 = ErrorCode::S1;
+    assert_eq!(
+        error("<templates>\n  <template>\n </templates>"),
+        (s1, 3, 2)
+    );
+    assert_eq!(
+        error(
+            "<templates>\n <template name='T'>\n  <int31 name='A'/></template>\
+                      </templates>"
+        ),
+        (s1, 3, 3)
+    );
+    assert_eq!(error(""), (s1, 1, 1));
+    assert_eq!(error("<orders/>").0, s1);
+    for fields in [
+        "<uInt32/>",
+        "<uInt32 name=''/>",
+        "<uInt32 name='A' presence='maybe'/>",
+        "<uInt32 name='A'><copie/></uInt32>",
+        "<uInt32 name='A'><copy/><delta/></uInt32>",
+        "<string name='A' charset='latin'/>",
+        "<decimal name='A'><exponent/><exponent/></decimal>",
+        "<decimal name='A'><exponent/><copy/></decimal>",
+        "<decimal name='A'><mantissa/><exponent/></decimal>",
+        "<group name='G'><length/></group>",
+        "<sequence name='S'><uInt32 name='A'/><length/></sequence>",
+        "<sequence name='S'><length/><length/></sequence>",
+        "<templateRef name='T'/>",
+        "<templateRef><uInt32 name='A'/></templateRef>",
+        "<uInt32 name='A'><copy dictionary=''/></uInt32>",
+    ] {
+        assert_eq!(field_error(fields), s1, "{fields}");
+    }
+    let two = |a: &str, b: &str| {
+        error(&format!(
+            "<templates><template {a}/><template {b}/>\
+                                                  </templates>"
+        ))
+        .0
+    };
+    assert_eq!(two("name='A' id='1'", "name='B' id='01'"), s1);
+    assert_eq!(two("name='A' id='1'", "name='A' id='2'"), s1);
+    assert_eq!(error("<template name='A' id='x'/>").0, s1);
+}
+
+#[test]
+fn a_document_cannot_explode() {
+    let bomb = "<!DOCTYPE t [<!ENTITY a 'aaaaaaaaaa'><!ENTITY b '&a;&a;&a;&a;&a;'>]>\
+                <template name='&b;' id='1'/>";
+    assert_eq!(error(bomb).0, ErrorCode::S1);
+    let mut references = String::from("<template name='t0'><uInt32 name='A'/></template>");
+    for level in 1..40 {
+        let inner = format!("<templateRef name='t{}'/>", level - 1).repeat(10);
+        references.push_str(&format!("<template name='t{level}'>{inner}</template>"));
+    }
+    assert_eq!(
+        error(&format!("<templates>{references}</templates>")).0,
+        ErrorCode::S1
+    );
+    let deep = "<group name='G'>".repeat(200) + &"</group>".repeat(200);
+    assert_eq!(field_error(&deep), ErrorCode::S1);
+    let cycle = "<templates><template name='A'><templateRef name='B'/></template>\
+                 <template name='B'><group name='G'><templateRef name='A'/></group></template>\
+                 </templates>";
+    assert_eq!(error(cycle).0, ErrorCode::S1);
+}
+
+#[test]
+fn s2_operators_must_apply() {
+    for field in [
+        "<string name='A'><increment/></string>",
+        "<byteVector name='A'><increment/></byteVector>",
+        "<decimal name='A'><increment/></decimal>",
+        "<decimal name='A'><tail/></decimal>",
+        "<uInt32 name='A'><tail/></uInt32>",
+        "<decimal name='A'><exponent><tail/></exponent></decimal>",
+        "<sequence name='A'><length><tail/></length></sequence>",
+    ] {
+        assert_eq!(field_error(field), ErrorCode::S2, "{field}");
+    }
+}
+
+#[test]
+fn s3_initial_values_must_fit() {
+    for field in [
+        "<uInt8 name='A'><copy value='256'/></uInt8>",
+        "<uInt32 name='A'><copy value='-1'/></uInt32>",
+        "<int32 name='A'><copy value='1.5'/></int32>",
+        "<int32 name='A'><copy value=''/></int32>",
+        "<decimal name='A'><copy value='1e3'/></decimal>",
+        "<decimal name='A'><mantissa><copy value='1.5'/></mantissa></decimal>",
+        "<byteVector name='A'><copy value='abc'/></byteVector>",
+        "<string name='A'><copy value='\u{e9}'/></string>",
+    ] {
+        assert_eq!(field_error(field), ErrorCode::S3, "{field}");
+    }
+}
+
+#[test]
+fn s4_and_s5_want_initial_values() {
+    assert_eq!(
+        field_error("<uInt32 name='A'><constant/></uInt32>"),
+        ErrorCode::S4
+    );
+    let optional = "<uInt32 name='A' presence='optional'><constant/></uInt32>";
+    assert_eq!(field_error(optional), ErrorCode::S4);
+    assert_eq!(
+        field_error("<uInt32 name='A'><default/></uInt32>"),
+        ErrorCode::S5
+    );
+    let mantissa =
+        "<decimal name='A' presence='optional'><mantissa><default/></mantissa></decimal>";
+    assert_eq!(field_error(mantissa), ErrorCode::S5);
+    let legal = "<template name='T'><decimal name='A' presence='optional'><exponent><default/>\
+                 </exponent></decimal></template>";
+    assert!(Program::parse(legal).is_ok());
+    let place = error("<template name='T'>\n<uInt32 name='A'>\n  <constant/></uInt32></template>");
+    assert_eq!(place, (ErrorCode::S4, 3, 3));
+}

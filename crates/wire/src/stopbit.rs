@@ -1,0 +1,241 @@
+//! Stop-bit encoded entities of FAST 1.1 (section 10.2): runs of bytes whose last one has its
+//! most significant bit set, seven data bits in each, most significant first.
+//!
+//! These are the scalar kernels, and the oracle of the vector ones. Nothing allocates.
+
+/// Why no entity could be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StopBitError {
+    /// The bytes end before a stop bit.
+    Truncated,
+    /// The value has more significant bits than the result holds.
+    Overflow,
+}
+
+/// One integer read from the stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entity<T> {
+    /// The integer.
+    pub value: T,
+    /// Index of the first byte behind the entity.
+    pub next: usize,
+    /// Seven or more leading bits say nothing (section 10.6.1, R6).
+    pub overlong: bool,
+}
+
+/// Longest entity that a 64-bit integer, made nullable, takes.
+pub const MAX_INT_LEN: usize = 10;
+
+/// Longest entity of a 128-bit integer.
+pub const MAX_WIDE_LEN: usize = 19;
+
+macro_rules! unsigned_reader {
+    ($(#[$doc:meta])* $name:ident, $type:ty) => {
+        $(#[$doc])*
+        ///
+        /// # Errors
+        /// [`StopBitError`]; leading zero groups never overflow.
+        #[inline(always)]
+        pub fn $name(bytes: &[u8], start: usize) -> Result<Entity<$type>, StopBitError> {
+            let mut value: $type = 0;
+            let mut next = start;
+            loop {
+                let Some(&byte) = bytes.get(next) else { return Err(StopBitError::Truncated) };
+                if value >> (<$type>::BITS - 7) != 0 {
+                    return Err(StopBitError::Overflow);
+                }
+                value = value << 7 | <$type>::from(byte & 0x7f);
+                next += 1;
+                if byte & 0x80 != 0 {
+                    let overlong = next - start > 1 && bytes[start] == 0;
+                    return Ok(Entity { value, next, overlong });
+                }
+            }
+        }
+    };
+}
+
+macro_rules! signed_reader {
+    ($(#[$doc:meta])* $name:ident, $type:ty) => {
+        $(#[$doc])*
+        ///
+        /// # Errors
+        /// [`StopBitError`]; leading groups that repeat the sign never overflow.
+        #[inline(always)]
+        pub fn $name(bytes: &[u8], start: usize) -> Result<Entity<$type>, StopBitError> {
+            let Some(&first) = bytes.get(start) else { return Err(StopBitError::Truncated) };
+            let mut value: $type = if first & 0x40 != 0 { -1 } else { 0 };
+            let mut next = start;
+            loop {
+                let Some(&byte) = bytes.get(next) else { return Err(StopBitError::Truncated) };
+                if (value << 7) >> 7 != value {
+                    return Err(StopBitError::Overflow);
+                }
+                value = value << 7 | <$type>::from(byte & 0x7f);
+                next += 1;
+                if byte & 0x80 != 0 {
+                    let overlong = next - start > 1 && sign_repeats(first, bytes[start + 1]);
+                    return Ok(Entity { value, next, overlong });
+                }
+            }
+        }
+    };
+}
+
+unsigned_reader! {
+    /// Reads an unsigned integer of up to 64 bits at `start`.
+    read_unsigned, u64
+}
+unsigned_reader! {
+    /// Reads an unsigned integer of up to 128 bits: for nullable 64-bit integers, whose
+    /// entity is one larger than the value.
+    read_unsigned_wide, u128
+}
+signed_reader! {
+    /// Reads a signed integer of up to 64 bits at `start`.
+    read_signed, i64
+}
+signed_reader! {
+    /// Reads a signed integer of up to 128 bits: for deltas of 64-bit integers.
+    read_signed_wide, i128
+}
+
+/// Says whether `second` still has the sign when `first`, the leading byte, is taken away.
+#[inline]
+fn sign_repeats(first: u8, second: u8) -> bool {
+    (first == 0x00 && second & 0x40 == 0) || (first == 0x7f && second & 0x40 != 0)
+}
+
+/// Index behind the entity that begins at `start`: one past the first byte with a stop bit.
+/// `None` where the bytes end before.
+#[inline]
+#[must_use]
+pub fn entity_end(bytes: &[u8], start: usize) -> Option<usize> {
+    let mut at = start;
+    while let Some(word) = bytes.get(at..at + 8) {
+        let word = u64::from_le_bytes(word.try_into().ok()?) & 0x8080_8080_8080_8080;
+        if word != 0 {
+            return Some(at + word.trailing_zeros() as usize / 8 + 1);
+        }
+        at += 8;
+    }
+    let rest = bytes.get(at..)?;
+    rest.iter()
+        .position(|byte| byte & 0x80 != 0)
+        .map(|index| at + index + 1)
+}
+
+/// Writes `value` in its shortest form to the front of `out`; returns the number of bytes.
+#[inline]
+pub fn write_unsigned(value: u64, out: &mut [u8; MAX_INT_LEN]) -> usize {
+    let len = ((64 - (value | 1).leading_zeros()) as usize).div_ceil(7);
+    fill(u128::from(value), len, out)
+}
+
+/// Writes `value` in its shortest form to the front of `out`; returns the number of bytes.
+#[inline]
+pub fn write_unsigned_wide(value: u128, out: &mut [u8; MAX_WIDE_LEN]) -> usize {
+    let len = ((128 - (value | 1).leading_zeros()) as usize).div_ceil(7);
+    fill(value, len, out)
+}
+
+/// Writes `value` in its shortest form, sign bit included, to the front of `out`; returns the
+/// number of bytes.
+#[inline]
+pub fn write_signed(value: i64, out: &mut [u8; MAX_INT_LEN]) -> usize {
+    let magnitude = if value < 0 { !value } else { value };
+    let len = ((64 - magnitude.leading_zeros()) as usize + 1).div_ceil(7);
+    fill(value as u128, len, out)
+}
+
+/// Writes `value` in its shortest form, sign bit included, to the front of `out`; returns the
+/// number of bytes.
+#[inline]
+pub fn write_signed_wide(value: i128, out: &mut [u8; MAX_WIDE_LEN]) -> usize {
+    let magnitude = if value < 0 { !value } else { value };
+    let len = ((128 - magnitude.leading_zeros()) as usize + 1).div_ceil(7);
+    fill(value as u128, len, out)
+}
+
+/// Puts the lowest `7 * len` bits of `value` into the first `len` bytes of `out`, with the
+/// stop bit in the last one.
+#[inline(always)]
+fn fill(value: u128, len: usize, out: &mut [u8]) -> usize {
+    for (index, byte) in out[..len].iter_mut().enumerate() {
+        *byte = (value >> (7 * (len - 1 - index))) as u8 & 0x7f;
+    }
+    out[len - 1] |= 0x80;
+    len
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn signed(value: i64) -> Vec<u8> {
+        let mut out = [0; MAX_INT_LEN];
+        let len = write_signed(value, &mut out);
+        out[..len].to_vec()
+    }
+
+    #[test]
+    fn the_examples_of_the_specification_hold() {
+        for (value, bytes) in [
+            (942_755, &[0x39, 0x45, 0xa3][..]),
+            (-942_755, &[0x46, 0x3a, 0xdd]),
+            (-7_942_755, &[0x7c, 0x1b, 0x1b, 0x9d]),
+            (8193, &[0x00, 0x40, 0x81]),
+            (-8193, &[0x7f, 0x3f, 0xff]),
+            (64, &[0x00, 0xc0]),
+        ] {
+            assert_eq!(signed(value), bytes, "{value}");
+            let entity = read_signed(bytes, 0).unwrap();
+            assert_eq!((entity.value, entity.overlong), (value, false), "{value}");
+        }
+    }
+
+    #[test]
+    fn overlong_and_overflowing_integers_are_told_apart() {
+        assert!(read_unsigned(&[0x00, 0x81], 0).unwrap().overlong);
+        assert!(read_signed(&[0x00, 0x81], 0).unwrap().overlong);
+        assert!(!read_signed(&[0x00, 0xc1], 0).unwrap().overlong);
+        assert!(read_signed(&[0x7f, 0xff], 0).unwrap().overlong);
+        assert!(!read_signed(&[0x7f, 0xbf], 0).unwrap().overlong);
+        let most = [0x01, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0xff];
+        assert_eq!(read_unsigned(&most, 0).unwrap().value, u64::MAX);
+        let more = [0x02, 0, 0, 0, 0, 0, 0, 0, 0, 0x80];
+        assert_eq!(read_unsigned(&more, 0), Err(StopBitError::Overflow));
+        assert_eq!(read_unsigned_wide(&more, 0).unwrap().value, 1 << 64);
+        assert_eq!(
+            read_unsigned(&[0x01, 0x01], 0),
+            Err(StopBitError::Truncated)
+        );
+        assert_eq!(read_signed(&[], 0), Err(StopBitError::Truncated));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_reads_back(
+            value: u64,
+            text in proptest::collection::vec(0u8..128, 0..40),
+        ) {
+            let mut out = [0; MAX_INT_LEN];
+            let len = write_unsigned(value, &mut out);
+            let entity = Entity { value, next: len, overlong: false };
+            prop_assert_eq!(read_unsigned(&out[..len], 0).unwrap(), entity);
+            let value = value as i64;
+            let len = write_signed(value, &mut out);
+            let entity = Entity { value, next: len, overlong: false };
+            prop_assert_eq!(read_signed(&out[..len], 0).unwrap(), entity);
+            let mut wide = [0; MAX_WIDE_LEN];
+            let value = i128::from(value) * 3;
+            let len = write_signed_wide(value, &mut wide);
+            prop_assert_eq!(read_signed_wide(&wide[..len], 0).unwrap().value, value);
+            prop_assert_eq!(entity_end(&text, 0), None);
+            let mut text = text;
+            text.push(0xc1);
+            prop_assert_eq!(entity_end(&text, 0), Some(text.len()));
+        }
+    }
+}

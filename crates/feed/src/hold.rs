@@ -8,7 +8,10 @@ use std::collections::VecDeque;
 pub(crate) struct Held {
     pub(crate) start: u64,
     pub(crate) end: u64,
-    pub(crate) received: u64,
+    /// When it was read.
+    since: u64,
+    /// When it was received, by its line's stamp.
+    pub(crate) stamp: u64,
     pub(crate) line: Line,
     slot: usize,
     len: usize,
@@ -46,9 +49,9 @@ impl HoldBack {
         self.queue.back().map(|held| held.end)
     }
 
-    /// When the unit that waits longest was received.
+    /// When the unit that waits longest was read.
     pub(crate) fn oldest(&self) -> Option<u64> {
-        self.queue.iter().map(|held| held.received).min()
+        self.queue.iter().map(|held| held.since).min()
     }
 
     /// Whether the waiting units have all of `start..end` already. It may say no where two units
@@ -72,7 +75,7 @@ impl HoldBack {
     pub(crate) fn insert(
         &mut self,
         (start, end): (u64, u64),
-        received: u64,
+        (since, stamp): (u64, u64),
         line: Line,
         bytes: &[u8],
     ) -> bool {
@@ -86,7 +89,8 @@ impl HoldBack {
         let held = Held {
             start,
             end,
-            received,
+            since,
+            stamp,
             line,
             slot,
             len: bytes.len(),
@@ -118,7 +122,7 @@ mod tests {
     fn with(ranges: &[(u64, u64)]) -> HoldBack {
         let mut hold = HoldBack::new(8, 16);
         for (i, range) in ranges.iter().enumerate() {
-            assert!(hold.insert(*range, i as u64, Line::A, &[i as u8]));
+            assert!(hold.insert(*range, (i as u64, 0), Line::A, &[i as u8]));
         }
         hold
     }
@@ -144,7 +148,7 @@ mod tests {
     #[test]
     fn a_full_hold_back_refuses() {
         let mut hold = HoldBack::new(1, 4);
-        assert!(hold.insert((1, 2), 0, Line::A, b"x"));
-        assert!(!hold.insert((2, 3), 0, Line::A, b"y"));
+        assert!(hold.insert((1, 2), (0, 0), Line::A, b"x"));
+        assert!(!hold.insert((2, 3), (0, 0), Line::A, b"y"));
     }
 }

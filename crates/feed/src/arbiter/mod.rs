@@ -69,6 +69,8 @@ pub struct Arbiter {
     /// When the newest run last brought something new.
     progress: u64,
     now: u64,
+    /// When the unit in hand was received, by its line's stamp.
+    stamp: u64,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -125,12 +127,27 @@ impl Arbiter {
             hole: None,
             progress: 0,
             now: 0,
+            stamp: 0,
         }
     }
 
     /// Takes a unit from `line` at `now` (ns, not going back) and says what becomes of it.
     pub fn receive(&mut self, now: u64, line: Line, unit: Unit<'_>) -> Verdict {
+        self.receive_stamped(now, now, line, unit)
+    }
+
+    /// [`receive`](Self::receive) for a unit that the kernel or the card stamped with
+    /// `received` (ns, any clock that both lines share): lateness is measured by the stamps,
+    /// while time-outs go by `now`, when the unit was read.
+    pub fn receive_stamped(
+        &mut self,
+        now: u64,
+        received: u64,
+        line: Line,
+        unit: Unit<'_>,
+    ) -> Verdict {
         self.now = self.now.max(now);
+        self.stamp = received;
         self.lines[line.index()].received += 1;
         if unit.count == 0 || unit.count > MAX_COUNT {
             return self.refuse(line, Refusal::Count);
@@ -347,7 +364,8 @@ impl Arbiter {
         if self.hold.covers(start, end) {
             return self.duplicate(line, start);
         }
-        if !self.hold.insert((start, end), self.now, line, bytes) {
+        let times = (self.now, self.stamp);
+        if !self.hold.insert((start, end), times, line, bytes) {
             return self.refuse(line, Refusal::Full);
         }
         self.note_arrival(line, start);
@@ -372,7 +390,7 @@ impl Arbiter {
         stats.duplicate += 1;
         let arrival = self.arrivals[start as usize % ARRIVALS];
         if arrival.start == start && arrival.line != line.index() {
-            stats.lateness.record(self.now.saturating_sub(arrival.at));
+            stats.lateness.record(self.stamp.saturating_sub(arrival.at));
         }
         Verdict::Duplicate
     }
@@ -383,7 +401,7 @@ impl Arbiter {
         }
         self.arrivals[start as usize % ARRIVALS] = Arrival {
             start,
-            at: self.now,
+            at: self.stamp,
             line: line.index(),
         };
     }
@@ -536,7 +554,7 @@ impl Arbiter {
             sequence: held.start as u32,
             count: (held.end - held.start) as u32,
             skip,
-            received: held.received,
+            received: held.stamp,
             bytes: self.hold.bytes(held),
         })
     }

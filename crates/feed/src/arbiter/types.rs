@@ -135,7 +135,7 @@ pub struct Delivery<'a> {
     pub count: u32,
     /// Sequence numbers at its start to leave out.
     pub skip: u32,
-    /// When it was received, ns.
+    /// When it was received, ns, by its line's stamp.
     pub received: u64,
     /// Its bytes, until the next call.
     pub bytes: &'a [u8],

@@ -362,6 +362,29 @@ fn lateness_is_measured_on_the_second_line() {
 }
 
 #[test]
+fn lateness_goes_by_the_stamps_and_time_outs_by_the_reading() {
+    let mut arbiter = Arbiter::new(ArbiterConfig::default());
+    let unit = |sequence| Unit {
+        sequence,
+        count: 1,
+        bytes: b"x",
+    };
+    // Read together, received 7 µs apart.
+    arbiter.receive_stamped(MS, 10_000, Line::A, unit(1));
+    arbiter.receive_stamped(MS, 17_000, Line::B, unit(1));
+    assert_eq!(arbiter.line(Line::B).lateness.max, 7_000);
+    arbiter.receive_stamped(2 * MS, 90_000, Line::A, unit(3));
+    assert_eq!(arbiter.poll_event(), None);
+    assert_eq!(arbiter.poll_timeout(), Some(52 * MS));
+    arbiter.handle_timeout(52 * MS);
+    assert!(matches!(arbiter.poll_event(), Some(Event::Gap(_))));
+    let Some(Event::Unit(held)) = arbiter.poll_event() else {
+        panic!("3 comes after the gap")
+    };
+    assert_eq!(held.received, 90_000);
+}
+
+#[test]
 fn units_that_cannot_be_used_are_refused() {
     let mut arbiter = Arbiter::new(ArbiterConfig {
         max_unit_bytes: 4,

@@ -29,6 +29,7 @@ pub mod framing;
 mod hold;
 pub mod line;
 pub mod missing;
+pub mod numbers;
 pub mod preamble;
 
 pub use arbiter::{
@@ -37,4 +38,5 @@ pub use arbiter::{
 pub use framing::{Deframer, FrameError, FrameErrorKind, Header, Packet, Split};
 pub use line::{Lateness, Line, LineStats};
 pub use missing::Missing;
+pub use numbers::{MessageNumbers, PacketNumbers, SequenceField};
 pub use preamble::{Preamble, TooShort};

@@ -1,0 +1,277 @@
+//! Sequence numbers that are fields of the messages: MsgSeqNum(34) where the exchange puts no
+//! preamble in front of its datagrams.
+
+use fanfare_fast::program::{Field, FieldId, FieldKind, RESET_ID, TemplateProgram};
+use fanfare_fast::{CodecError, Decoder, Program, Visitor};
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+/// Which field of a message is its sequence number; an integer at the top level of a template.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum SequenceField {
+    /// The field with tag 34, else the one named MsgSeqNum, else the one named SequenceNumber.
+    #[default]
+    Auto,
+    /// The field whose `id` attribute is this number.
+    Tag(u32),
+    /// The field of this name.
+    Name(String),
+}
+
+impl SequenceField {
+    /// The fields of `program` that are meant: at most one a template.
+    pub fn find(&self, program: &Program) -> Vec<FieldId> {
+        match self {
+            Self::Tag(tag) => matching(program, |f| f.tag() == Some(*tag)),
+            Self::Name(name) => matching(program, |f| f.name() == name),
+            Self::Auto => {
+                let named = |name| matching(program, move |f: &Field| f.name() == name);
+                let candidates = [
+                    matching(program, |f| f.tag() == Some(34)),
+                    named("MsgSeqNum"),
+                    named("SequenceNumber"),
+                ];
+                let found = candidates.into_iter().find(|c| !c.is_empty());
+                found.unwrap_or_default()
+            }
+        }
+    }
+}
+
+impl FromStr for SequenceField {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Ok(match text.parse() {
+            Ok(tag) => Self::Tag(tag),
+            Err(_) if text == "auto" => Self::Auto,
+            Err(_) if text.is_empty() => return Err("a sequence field needs a name".to_owned()),
+            Err(_) => Self::Name(text.to_owned()),
+        })
+    }
+}
+
+impl fmt::Display for SequenceField {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Auto => f.write_str("auto"),
+            Self::Tag(tag) => write!(f, "{tag}"),
+            Self::Name(name) => f.write_str(name),
+        }
+    }
+}
+
+fn matching(program: &Program, wanted: impl Fn(&Field) -> bool) -> Vec<FieldId> {
+    let of_template = |template: &TemplateProgram| {
+        let fields = program.template_fields(template).iter().copied();
+        let mut integers =
+            fields.filter(|id| matches!(program.field(*id).kind(), FieldKind::Int(_)));
+        integers.find(|id| wanted(program.field(*id)))
+    };
+    program.templates().iter().filter_map(of_template).collect()
+}
+
+/// Reads the sequence numbers of a packet's messages, by decoding the packet with dictionaries
+/// of its own: each packet must stand alone (its dictionaries start empty).
+///
+/// Allocates when it is made, and then only as [`Decoder`] does.
+#[derive(Debug)]
+pub struct MessageNumbers {
+    decoder: Decoder,
+    watch: Watch,
+}
+
+/// The numbers in one packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PacketNumbers {
+    /// The first sequence number; `None` if no message has one.
+    pub first: Option<u32>,
+    /// From the first to the last number, both counted; 0 if there is none.
+    pub count: u32,
+    /// Messages decoded, those without a number too.
+    pub messages: u32,
+    /// Why the packet could not be decoded to its end.
+    pub error: Option<CodecError>,
+}
+
+impl MessageNumbers {
+    /// A reader for the templates of `decoder`; `None` if none of them has such a field.
+    pub fn new(mut decoder: Decoder, field: &SequenceField) -> Option<Self> {
+        decoder.reset();
+        let program: &Arc<Program> = decoder.program();
+        let wanted = field.find(program);
+        let mut fields = vec![false; program.fields().len()];
+        for id in &wanted {
+            if let Some(marked) = fields.get_mut(id.index()) {
+                *marked = true;
+            }
+        }
+        let watch = Watch {
+            fields,
+            number: None,
+            is_reset: false,
+        };
+        (!wanted.is_empty()).then_some(Self { decoder, watch })
+    }
+
+    /// The numbers in `packet`. An error ends the reading; what was found before it holds.
+    pub fn read(&mut self, packet: &[u8]) -> PacketNumbers {
+        self.read_until(packet, false).1
+    }
+
+    /// Cuts the first packet off a stream without framing in which each packet begins with a
+    /// Reset message (template 120), as recorded from MOEX: the bytes up to the next Reset, and
+    /// the numbers in them. Empty where the stream is.
+    pub fn cut<'b>(&mut self, stream: &'b [u8]) -> (&'b [u8], PacketNumbers) {
+        let (len, numbers) = self.read_until(stream, true);
+        (stream.get(..len).unwrap_or_default(), numbers)
+    }
+
+    /// Reads messages, up to a Reset behind another message if `stop`; how many bytes.
+    fn read_until(&mut self, bytes: &[u8], stop: bool) -> (usize, PacketNumbers) {
+        self.decoder.reset();
+        let mut numbers = PacketNumbers::default();
+        let mut at = 0;
+        let mut has_contents = false;
+        while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+            self.watch.number = None;
+            match self.decoder.decode(rest, &mut self.watch) {
+                Ok(_) if stop && has_contents && self.watch.is_reset => return (at, numbers),
+                Ok(len) => at += len,
+                Err(mut error) => {
+                    error.offset += at;
+                    numbers.error = Some(error);
+                    return (bytes.len(), numbers);
+                }
+            }
+            has_contents |= !self.watch.is_reset;
+            numbers.add(self.watch.number);
+        }
+        (bytes.len(), numbers)
+    }
+}
+
+impl PacketNumbers {
+    fn add(&mut self, number: Option<u32>) {
+        self.messages += 1;
+        let Some(number) = number else {
+            return;
+        };
+        let first = *self.first.get_or_insert(number);
+        // A number before the first does not belong to the range.
+        let span = number.wrapping_sub(first).saturating_add(1);
+        if span < 1 << 31 {
+            self.count = self.count.max(span);
+        }
+    }
+}
+
+/// Remembers the value of the watched field.
+#[derive(Debug)]
+struct Watch {
+    fields: Vec<bool>,
+    number: Option<u32>,
+    is_reset: bool,
+}
+
+impl Visitor for Watch {
+    fn begin_message(&mut self, template: &TemplateProgram) {
+        self.is_reset = template.id() == Some(RESET_ID);
+    }
+
+    #[inline]
+    fn unsigned(&mut self, field: &Field, value: u64) {
+        if self.fields.get(field.id().index()) == Some(&true) {
+            // Wider numbers wrap like 32-bit ones: only distances matter.
+            self.number = Some(value as u32);
+        }
+    }
+
+    #[inline]
+    fn signed(&mut self, field: &Field, value: i64) {
+        if self.fields.get(field.id().index()) == Some(&true) {
+            self.number = Some(value as u32);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEMPLATES: &str = r#"<templates>
+        <template name="Quote" id="1">
+            <uInt32 name="SequenceNumber" id="200"><increment/></uInt32>
+            <uInt32 name="Price" id="44"><copy/></uInt32>
+        </template>
+        <template name="Done" id="99"><uInt32 name="Type" id="35"><constant value="99"/></uInt32>
+        </template>
+    </templates>"#;
+
+    fn numbers(field: &SequenceField) -> Option<MessageNumbers> {
+        let program = Program::parse(TEMPLATES).unwrap();
+        MessageNumbers::new(Decoder::new(program), field)
+    }
+
+    /// Presence map with template id, number and price; then by increment and copy.
+    const PACKET: [u8; 8] = [0xf0, 0x81, 0x8a, 0x85, 0x80, 0x80, 0xc0, 0xe3];
+
+    #[test]
+    fn a_packet_tells_its_first_number_and_how_many() {
+        for field in [SequenceField::Auto, SequenceField::Tag(200)] {
+            let read = numbers(&field).unwrap().read(&PACKET);
+            let expected = PacketNumbers {
+                first: Some(10),
+                count: 3,
+                messages: 4,
+                error: None,
+            };
+            assert_eq!(read, expected);
+        }
+    }
+
+    #[test]
+    fn packets_stand_alone() {
+        let mut numbers = numbers(&SequenceField::Auto).unwrap();
+        assert_eq!(numbers.read(&PACKET), numbers.read(&PACKET));
+        assert_eq!(numbers.read(&[0xc0, 0xe3]).first, None);
+    }
+
+    #[test]
+    fn a_stream_of_resets_is_cut_at_each() {
+        let reset = [0xc0, 0xf8];
+        let stream = [&reset[..], &PACKET, &reset, &reset, &PACKET[..4], &reset].concat();
+        let mut numbers = numbers(&SequenceField::Auto).unwrap();
+        let mut rest = &stream[..];
+        let mut lengths = Vec::new();
+        while !rest.is_empty() {
+            let (packet, read) = numbers.cut(rest);
+            lengths.push((packet.len(), read.first, read.error));
+            rest = &rest[packet.len()..];
+        }
+        let expected = [(10, Some(10), None), (8, Some(10), None), (2, None, None)];
+        assert_eq!(lengths, expected);
+    }
+
+    #[test]
+    fn a_cut_packet_tells_what_came_before_the_cut() {
+        let read = numbers(&SequenceField::Auto).unwrap().read(&PACKET[..7]);
+        assert_eq!((read.first, read.count, read.messages), (Some(10), 3, 3));
+        assert!(read.error.is_some_and(|e| e.offset >= 6));
+    }
+
+    #[test]
+    fn a_field_that_no_template_has_is_none() {
+        assert!(numbers(&SequenceField::Tag(34)).is_none());
+        assert!(numbers(&SequenceField::Name("Nonsense".to_owned())).is_none());
+    }
+
+    #[test]
+    fn names_parse() {
+        for text in ["auto", "34", "MsgSeqNum"] {
+            assert_eq!(text.parse::<SequenceField>().unwrap().to_string(), text);
+        }
+        assert!("".parse::<SequenceField>().is_err());
+    }
+}

@@ -56,16 +56,18 @@ impl Page {
         ))
     }
 
-    /// A table: head cells, then rows. The first column is text, the others are numbers.
+    /// A table: head cells (none for no head), then rows. The first column is text, the others
+    /// are numbers.
     pub fn table(&mut self, heading: &str, head: &[&str], rows: &[Vec<String>]) -> &mut Self {
-        self.push(&format!(
-            "<section><h2>{}</h2><table><thead><tr>",
-            escape(heading)
-        ));
-        for cell in head {
-            self.push(&format!("<th scope=\"col\">{}</th>", escape(cell)));
+        self.push(&format!("<section><h2>{}</h2><table>", escape(heading)));
+        if !head.is_empty() {
+            self.push("<thead><tr>");
+            for cell in head {
+                self.push(&format!("<th scope=\"col\">{}</th>", escape(cell)));
+            }
+            self.push("</tr></thead>");
         }
-        self.push("</tr></thead><tbody>");
+        self.push("<tbody>");
         for row in rows {
             self.push("<tr>");
             for (i, cell) in row.iter().enumerate() {

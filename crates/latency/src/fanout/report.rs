@@ -200,7 +200,7 @@ impl Report {
             "Incoming messages of all producers and outgoing deliveries to all consumers.",
             &self.rate_chart(),
         );
-        page.table("Figures", &["", "value"], &self.rows());
+        page.table("Figures", &[], &self.rows());
         page.environment(figures.environment());
         page.to_html()
     }

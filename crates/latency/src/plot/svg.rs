@@ -122,7 +122,7 @@ pub fn escape(text: &str) -> String {
 
 /// About how wide a text is at 12 px, for placing labels beside each other.
 pub(super) fn text_width(text: &str) -> f64 {
-    text.chars().count() as f64 * 6.9
+    text.chars().count() as f64 * 7.3
 }
 
 fn round((x, y): (f64, f64)) -> (f64, f64) {

@@ -1,0 +1,302 @@
+//! A capture running on its own thread.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use pcap::{Active, BreakLoop, Error, Precision};
+
+use super::{CaptureError, CaptureOptions, CaptureStats};
+use crate::pcap::{LinkType, Writer};
+
+/// As tcpdump: more than any packet, segments that offloads have not cut up included.
+const SNAP_LEN: u32 = 262_144;
+/// How long the kernel collects packets before it hands them on. Longer means fewer wake-ups of
+/// the capture on machines where it shares a core with what is measured.
+const COLLECT: Duration = Duration::from_millis(20);
+const FILE_BUFFER: usize = 1 << 20;
+
+/// A capture that writes packets to a file until it is stopped.
+///
+/// One thread that sleeps while the kernel collects packets in a ring and then writes all of
+/// them; the stamps are the kernel's.
+#[derive(Debug)]
+pub struct Capture {
+    thread: Option<JoinHandle<Result<CaptureStats, CaptureError>>>,
+    stop: Stopper,
+}
+
+/// Ends the capture's wait for packets; the flag tells it from a failure of libpcap.
+struct Stopper {
+    break_loop: BreakLoop,
+    wanted: Arc<AtomicBool>,
+}
+
+impl std::fmt::Debug for Stopper {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Stopper")
+    }
+}
+
+impl Capture {
+    /// Starts to capture: when this returns, every packet from now on is captured.
+    ///
+    /// # Errors
+    /// [`CaptureError`]; without the privilege, the text says how to give it.
+    pub fn start(options: CaptureOptions) -> Result<Self, CaptureError> {
+        let mut handle = open(&options).map_err(|error| refused(&options, &error))?;
+        let unwritable = |error| CaptureError::File {
+            file: options.file.clone(),
+            error,
+        };
+        let file = File::create(&options.file).map_err(unwritable)?;
+        let output = BufWriter::with_capacity(FILE_BUFFER, file);
+        let link = LinkType(u16::try_from(handle.get_datalink().0).unwrap_or(u16::MAX));
+        let writer = Writer::new(output, link, SNAP_LEN).map_err(unwritable)?;
+        let wanted = Arc::new(AtomicBool::new(false));
+        let stop = Stopper {
+            break_loop: handle.breakloop_handle(),
+            wanted: wanted.clone(),
+        };
+        let device = options.device.clone();
+        let thread = thread::Builder::new()
+            .name("capture".to_owned())
+            .spawn(move || work(handle, writer, &options, &wanted))
+            .map_err(|error| CaptureError::Library {
+                device,
+                text: error.to_string(),
+            })?;
+        Ok(Self {
+            thread: Some(thread),
+            stop,
+        })
+    }
+
+    /// Waits until the packets sent so far are captured, ends the capture and the file.
+    ///
+    /// # Errors
+    /// What ended the capture before, if something did.
+    pub fn stop(mut self) -> Result<CaptureStats, CaptureError> {
+        self.end().unwrap_or_else(|| Ok(CaptureStats::default()))
+    }
+
+    fn end(&mut self) -> Option<Result<CaptureStats, CaptureError>> {
+        let thread = self.thread.take()?;
+        // What the kernel is collecting is handed on within that time.
+        thread::sleep(COLLECT * 3);
+        self.stop.wanted.store(true, Ordering::Release);
+        self.stop.break_loop.breakloop();
+        Some(thread.join().unwrap_or_else(|panic| resume_unwind(panic)))
+    }
+}
+
+impl Drop for Capture {
+    fn drop(&mut self) {
+        // Nobody is left to hear of it.
+        let _ = self.end();
+    }
+}
+
+fn open(options: &CaptureOptions) -> Result<pcap::Capture<Active>, Error> {
+    let mut handle = pcap::Capture::from_device(options.device.as_str())?
+        .snaplen(SNAP_LEN.cast_signed())
+        .buffer_size(i32::try_from(options.ring).unwrap_or(i32::MAX))
+        .timeout(COLLECT.as_millis() as i32)
+        .precision(Precision::Nano)
+        .open()?;
+    handle.filter(&filter(&options.ports), true)?;
+    Ok(handle)
+}
+
+/// The filter expression for TCP traffic of these ports.
+fn filter(ports: &[u16]) -> String {
+    let mut filter = "tcp".to_owned();
+    for (i, port) in ports.iter().enumerate() {
+        // Writing to a String cannot fail.
+        let _ = write!(
+            filter,
+            " {} port {port}",
+            if i == 0 { "and (" } else { "or" }
+        );
+    }
+    if ports.is_empty() {
+        filter
+    } else {
+        filter + ")"
+    }
+}
+
+fn refused(options: &CaptureOptions, error: &Error) -> CaptureError {
+    let (device, text) = (options.device.clone(), error.to_string());
+    let lower = text.to_lowercase();
+    if lower.contains("permission") || lower.contains("permitted") {
+        let program = std::env::current_exe();
+        let program = program.map_or_else(|_| "fanfare".to_owned(), |p| p.display().to_string());
+        return CaptureError::Privilege { device, program };
+    }
+    CaptureError::Library { device, text }
+}
+
+fn work(
+    mut handle: pcap::Capture<Active>,
+    mut writer: Writer<BufWriter<File>>,
+    options: &CaptureOptions,
+    stop: &AtomicBool,
+) -> Result<CaptureStats, CaptureError> {
+    let broken = |error: Error| CaptureError::Library {
+        device: options.device.clone(),
+        text: error.to_string(),
+    };
+    let mut written = Written::default();
+    while !written.is_broken() {
+        match handle.dispatch(None, |packet| written.packet(&mut writer, &packet)) {
+            _ if stop.load(Ordering::Acquire) => break,
+            Ok(_) | Err(Error::TimeoutExpired) => {}
+            Err(error) => return Err(broken(error)),
+        }
+    }
+    let mut handle = handle.setnonblock().map_err(broken)?;
+    while !written.is_broken() {
+        match handle.dispatch(None, |packet| written.packet(&mut writer, &packet)) {
+            Ok(0) | Err(_) => break,
+            Ok(_) => {}
+        }
+    }
+    let captured = written.packets;
+    written
+        .result
+        .and_then(|()| writer.into_inner().flush())
+        .map_err(|error| CaptureError::File {
+            file: options.file.clone(),
+            error,
+        })?;
+    let stats = handle.stats().map_err(broken)?;
+    Ok(CaptureStats {
+        captured,
+        received: stats.received.into(),
+        dropped: u64::from(stats.dropped) + u64::from(stats.if_dropped),
+    })
+}
+
+/// Packets written so far, and whether writing still works.
+struct Written {
+    packets: u64,
+    result: io::Result<()>,
+}
+
+impl Default for Written {
+    fn default() -> Self {
+        Self {
+            packets: 0,
+            result: Ok(()),
+        }
+    }
+}
+
+impl Written {
+    fn packet(&mut self, writer: &mut Writer<BufWriter<File>>, packet: &pcap::Packet<'_>) {
+        if self.is_broken() {
+            return;
+        }
+        let stamp = packet.header.ts;
+        // With nanosecond precision the field of microseconds holds nanoseconds.
+        let nanos = stamp.tv_sec * 1_000_000_000 + stamp.tv_usec;
+        let time = u64::try_from(nanos).unwrap_or(0);
+        self.result = writer.packet(time, packet.data, packet.header.len);
+        self.packets += u64::from(self.result.is_ok());
+    }
+
+    fn is_broken(&self) -> bool {
+        self.result.is_err()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::net::{TcpListener, TcpStream};
+
+    use super::*;
+    use crate::pcap::Reader;
+    use crate::tcp::{Piece, Stream, segment};
+
+    #[test]
+    fn filters_name_all_ports() {
+        assert_eq!(filter(&[]), "tcp");
+        assert_eq!(filter(&[3000, 3001]), "tcp and ( port 3000 or port 3001)");
+    }
+
+    /// The bytes that one loopback connection carries, sent in `messages` pieces.
+    fn talk(listener: &TcpListener, messages: u32) -> Vec<u8> {
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        client.set_nodelay(true).unwrap();
+        let (mut server, _) = listener.accept().unwrap();
+        let mut sent = Vec::new();
+        for i in 0..messages {
+            let piece = format!("message {i};");
+            client.write_all(piece.as_bytes()).unwrap();
+            sent.extend(piece.as_bytes());
+            let mut received = vec![0; piece.len()];
+            server.read_exact(&mut received).unwrap();
+        }
+        sent
+    }
+
+    /// Captures where that is allowed; elsewhere the error must say what to do.
+    #[test]
+    fn a_capture_on_loopback_holds_every_byte_once_or_the_error_helps() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let name = format!("fanfare-capture-{}-{port}.pcap", std::process::id());
+        let file = std::env::temp_dir().join(name);
+        let capture = match Capture::start(CaptureOptions::new(&file, &[port])) {
+            Ok(capture) => capture,
+            Err(CaptureError::Privilege { device, program }) => {
+                let text = CaptureError::Privilege { device, program }.to_string();
+                assert!(text.contains("root") && text.contains("setcap"), "{text}");
+                return;
+            }
+            // Not even such a device: a container without packet sockets.
+            Err(error) => {
+                assert!(matches!(error, CaptureError::Library { .. }), "{error}");
+                return;
+            }
+        };
+        let sent = talk(&listener, 100);
+        let stats = capture.stop().unwrap();
+        let mut reader = Reader::new(File::open(&file).unwrap()).unwrap();
+        let (mut packets, mut stream, mut found) = (0, Stream::default(), Vec::<u8>::new());
+        while let Some(packet) = reader.next_packet().unwrap() {
+            packets += 1;
+            let segment = segment(&packet).unwrap();
+            if segment.destination.port == port {
+                stream.push(packet.time.unwrap(), &segment, &mut |piece| match piece {
+                    Piece::Bytes { bytes, .. } => found.extend(bytes),
+                    Piece::Hole => panic!("a hole"),
+                });
+            }
+        }
+        std::fs::remove_file(&file).unwrap();
+        assert_eq!(found, sent);
+        assert_eq!((stats.captured, stats.dropped), (packets, 0));
+        assert!(stats.received >= stats.captured, "{stats:?}");
+    }
+
+    #[test]
+    fn an_unwritable_file_or_unknown_device_is_named() {
+        let mut options = CaptureOptions::new("/no/such/folder/x.pcap", &[1]);
+        let text = Capture::start(options.clone()).unwrap_err().to_string();
+        assert!(
+            text.contains("/no/such/folder") || text.contains("on any"),
+            "{text}"
+        );
+        options.device = "no-such-device".to_owned();
+        let text = Capture::start(options).unwrap_err().to_string();
+        assert!(text.contains("no-such-device"), "{text}");
+    }
+}

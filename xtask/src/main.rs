@@ -1,6 +1,7 @@
 //! Tasks of the tree, run as `cargo xtask TASK`.
 #![forbid(unsafe_code)]
 
+mod dict;
 mod tidy;
 
 use std::path::PathBuf;
@@ -9,11 +10,13 @@ use std::process::ExitCode;
 const USAGE: &str = "usage: cargo xtask TASK
 
 tasks:
+  dict    make the FIX dictionary tables from the FIX Repository (--source FOLDER, --check)
   tidy    check the tree's rules: sizes, unsafe, layering, lints, READMEs";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     match args.first().map(String::as_str) {
+        Some("dict") => dict::run(&root(), &args[1..]),
         Some("tidy") if args.len() == 1 => tidy::run(&root()),
         Some("--help" | "-h") => {
             println!("{USAGE}");

@@ -1,0 +1,447 @@
+//! Compiles a schema into flat tables: a rule for each tag, a bit set of members for each
+//! message, and shared groups.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use super::kind::DataType;
+use super::schema::{FieldDef, Item, Schema, SchemaError};
+use super::values::ValueSet;
+use crate::codec::tags;
+
+/// Most fields of a dictionary.
+pub(super) const MAX_FIELDS: usize = 65_535;
+/// Most direct members of a group.
+pub(super) const MAX_MEMBERS: usize = 1_024;
+/// Most groups and components in each other.
+const MAX_DEPTH: usize = 64;
+/// Most fields of a message or group, those of nested groups included.
+const MAX_SLOTS: usize = 20_000;
+/// Most items that components may unfold to, over all messages.
+const MAX_ITEMS: usize = 8_000_000;
+/// Tags below it are looked up by index.
+const DENSE_TAGS: u32 = 20_000;
+
+/// Where a field stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Section {
+    Header,
+    Body,
+    Trailer,
+}
+
+/// What holds for a tag in all messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Rule {
+    /// Number of the field in tag order, from 1; 0 if the dictionary does not know the tag.
+    pub(super) id: u16,
+    /// Number of its list of values, from 1; 0 if any value is valid.
+    pub(super) values: u16,
+    pub(super) kind: DataType,
+    pub(super) section: Section,
+    /// Whether header or trailer have to have it.
+    pub(super) required: bool,
+    /// Whether it counts a group in some message.
+    pub(super) is_count: bool,
+}
+
+/// Rules by tag.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Rules {
+    dense: Box<[Rule]>,
+    sparse: Box<[(u32, Rule)]>,
+}
+
+/// A repeating group.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct GroupRules {
+    /// The count field.
+    pub(super) tag: u32,
+    /// Tags of the direct members in order; the first is the delimiter.
+    pub(super) tags: Box<[u32]>,
+    /// What holds for each of them.
+    pub(super) members: Box<[Member]>,
+    /// How many of them are required.
+    pub(super) required: usize,
+    /// All tags that may stand in an entry, those of nested groups included, ascending.
+    pub(super) all: Box<[u32]>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Member {
+    pub(super) required: bool,
+    /// Number of the group that the member counts.
+    pub(super) group: Option<u32>,
+}
+
+/// A message, or header or trailer.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Block {
+    /// Bits by field id: the block's own fields, without those of groups.
+    pub(super) members: Box<[u64]>,
+    /// Bits by field id: the required ones.
+    pub(super) required: Box<[u64]>,
+    /// Tags of the required fields, ascending.
+    pub(super) required_tags: Box<[u32]>,
+    /// Count fields and the numbers of their groups, ascending.
+    pub(super) groups: Box<[(u32, u32)]>,
+}
+
+/// The tables of a dictionary.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Tables {
+    pub(super) rules: Rules,
+    pub(super) values: Box<[ValueSet]>,
+    pub(super) groups: Box<[GroupRules]>,
+    pub(super) header: Block,
+    pub(super) trailer: Block,
+    /// By MsgType(35), ascending.
+    pub(super) messages: Box<[(Box<[u8]>, Block)]>,
+    /// Number of fields.
+    pub(super) fields: usize,
+}
+
+impl Rules {
+    /// The rule of a tag; its id is 0 if the tag is not known.
+    #[inline]
+    pub(super) fn get(&self, tag: u32) -> Rule {
+        match self.dense.get(tag as usize) {
+            Some(rule) => *rule,
+            None => self.sparse(tag),
+        }
+    }
+
+    fn sparse(&self, tag: u32) -> Rule {
+        match self.sparse.binary_search_by_key(&tag, |(tag, _)| *tag) {
+            Ok(at) => self.sparse.get(at).map_or(unknown(tag), |(_, rule)| *rule),
+            Err(_) => unknown(tag),
+        }
+    }
+}
+
+/// The rule of a tag that no field declares: some count as header in every version.
+fn unknown(tag: u32) -> Rule {
+    Rule {
+        id: 0,
+        values: 0,
+        kind: DataType::Other,
+        section: standard_section(tag),
+        required: false,
+        is_count: false,
+    }
+}
+
+fn standard_section(tag: u32) -> Section {
+    if tags::is_header(tag) {
+        Section::Header
+    } else if tags::is_trailer(tag) {
+        Section::Trailer
+    } else {
+        Section::Body
+    }
+}
+
+impl Block {
+    /// Whether the block itself has the field.
+    #[inline]
+    pub(super) fn has(&self, id: u16) -> bool {
+        bit(&self.members, id)
+    }
+
+    /// Whether the block has to have the field.
+    #[inline]
+    pub(super) fn requires(&self, id: u16) -> bool {
+        bit(&self.required, id)
+    }
+
+    /// The number of the group that a field counts here.
+    #[inline]
+    pub(super) fn group(&self, tag: u32) -> Option<u32> {
+        if self.groups.is_empty() {
+            return None;
+        }
+        let at = self.groups.binary_search_by_key(&tag, |(tag, _)| *tag);
+        at.ok()
+            .and_then(|at| self.groups.get(at))
+            .map(|(_, group)| *group)
+    }
+}
+
+#[inline]
+fn bit(bits: &[u64], id: u16) -> bool {
+    bits.get(usize::from(id / 64))
+        .is_some_and(|word| word >> (id % 64) & 1 == 1)
+}
+
+/// Compiles `schema`.
+///
+/// # Errors
+/// References to what is not declared, cycles, and what exceeds the limits.
+pub(super) fn compile(schema: &Schema) -> Result<Tables, SchemaError> {
+    limit(schema.fields.len(), MAX_FIELDS, "fields")?;
+    let ids = schema.fields.keys().zip(1..).map(|(tag, id)| (*tag, id));
+    let mut compiler = Compiler {
+        schema,
+        ids: ids.collect(),
+        groups: Vec::new(),
+        known: HashMap::new(),
+        open: Vec::new(),
+        budget: MAX_ITEMS,
+    };
+    let header = compiler.block(&schema.header, "header")?;
+    let trailer = compiler.block(&schema.trailer, "trailer")?;
+    let mut messages = Vec::with_capacity(schema.messages.len());
+    for (msg_type, message) in &schema.messages {
+        let block = compiler.block(&message.items, &message.name)?;
+        messages.push((msg_type.as_bytes().into(), block));
+    }
+    let (rules, values) = rules(schema, &header, &trailer, &compiler.groups);
+    Ok(Tables {
+        rules,
+        values,
+        groups: compiler.groups.into(),
+        header,
+        trailer,
+        messages: messages.into(),
+        fields: schema.fields.len(),
+    })
+}
+
+fn limit(count: usize, limit: usize, what: &'static str) -> Result<(), SchemaError> {
+    if count > limit {
+        return Err(SchemaError::TooLarge { what, limit });
+    }
+    Ok(())
+}
+
+fn rules(
+    schema: &Schema,
+    header: &Block,
+    trailer: &Block,
+    groups: &[GroupRules],
+) -> (Rules, Box<[ValueSet]>) {
+    let counts: HashSet<u32> = groups.iter().map(|group| group.tag).collect();
+    let mut values = Vec::new();
+    let mut numbers = HashMap::new();
+    let mut dense = Vec::new();
+    let mut sparse = Vec::new();
+    for ((&tag, field), id) in schema.fields.iter().zip(1..) {
+        let rule = Rule {
+            id,
+            values: value_set(tag, field, &mut values, &mut numbers),
+            kind: field.kind,
+            section: if header.has(id) {
+                Section::Header
+            } else if trailer.has(id) {
+                Section::Trailer
+            } else {
+                standard_section(tag)
+            },
+            required: header.requires(id) || trailer.requires(id),
+            is_count: counts.contains(&tag),
+        };
+        if tag < DENSE_TAGS {
+            dense.extend((dense.len() as u32..tag).map(unknown));
+            dense.push(rule);
+        } else {
+            sparse.push((tag, rule));
+        }
+    }
+    let rules = Rules {
+        dense: dense.into(),
+        sparse: sparse.into(),
+    };
+    (rules, values.into())
+}
+
+/// The number of the field's list of values, shared between equal lists.
+fn value_set(
+    tag: u32,
+    field: &FieldDef,
+    sets: &mut Vec<ValueSet>,
+    numbers: &mut HashMap<ValueSet, u16>,
+) -> u16 {
+    // MsgType(35) is judged by the messages that are declared, BOOLEAN by its format.
+    let is_free = field.open || field.kind == DataType::Boolean || tag == tags::MSG_TYPE;
+    if is_free || field.values.is_empty() {
+        return 0;
+    }
+    let set = ValueSet::new(field.values.iter().map(|value| value.value.as_bytes()));
+    *numbers.entry(set).or_insert_with_key(|set| {
+        sets.push(set.clone());
+        sets.len() as u16
+    })
+}
+
+struct Compiler<'a> {
+    schema: &'a Schema,
+    ids: HashMap<u32, u16>,
+    groups: Vec<GroupRules>,
+    known: HashMap<GroupRules, u32>,
+    /// Components that are being unfolded.
+    open: Vec<&'a str>,
+    /// Items that may still be unfolded.
+    budget: usize,
+}
+
+/// One field of an unfolded block.
+struct Slot {
+    tag: u32,
+    required: bool,
+    group: Option<u32>,
+}
+
+impl Compiler<'_> {
+    fn block(&mut self, items: &[Item], place: &str) -> Result<Block, SchemaError> {
+        let mut slots = Vec::new();
+        self.unfold(items, true, place, 0, &mut slots)?;
+        let words = self.schema.fields.len() / 64 + 1;
+        let mut members = vec![0_u64; words];
+        let mut required = vec![0_u64; words];
+        let mut required_tags = Vec::new();
+        let mut groups = Vec::new();
+        for slot in &slots {
+            let id = self.id(slot.tag, place)?;
+            set(&mut members, id);
+            if slot.required && !bit(&required, id) {
+                set(&mut required, id);
+                required_tags.push(slot.tag);
+            }
+            groups.extend(slot.group.map(|group| (slot.tag, group)));
+        }
+        required_tags.sort_unstable();
+        groups.sort_unstable();
+        groups.dedup_by_key(|(tag, _)| *tag);
+        Ok(Block {
+            members: members.into(),
+            required: required.into(),
+            required_tags: required_tags.into(),
+            groups: groups.into(),
+        })
+    }
+
+    fn unfold(
+        &mut self,
+        items: &[Item],
+        is_required: bool,
+        place: &str,
+        depth: usize,
+        slots: &mut Vec<Slot>,
+    ) -> Result<(), SchemaError> {
+        limit(depth, MAX_DEPTH, "groups and components in each other")?;
+        for item in items {
+            self.budget = self.budget.checked_sub(1).ok_or(SchemaError::TooLarge {
+                what: "items in all messages",
+                limit: MAX_ITEMS,
+            })?;
+            match item {
+                Item::Field { tag, required } => slots.push(Slot {
+                    tag: *tag,
+                    required: *required && is_required,
+                    group: None,
+                }),
+                Item::Group {
+                    tag,
+                    required,
+                    items,
+                } => {
+                    let group = self.group(*tag, items, place, depth)?;
+                    slots.push(Slot {
+                        tag: *tag,
+                        required: *required && is_required,
+                        group: Some(group),
+                    });
+                }
+                Item::Component { name, required } => {
+                    let is_required = *required && is_required;
+                    self.component(name, is_required, place, depth, slots)?;
+                }
+            }
+            limit(slots.len(), MAX_SLOTS, "fields of a message or group")?;
+        }
+        Ok(())
+    }
+
+    fn component(
+        &mut self,
+        name: &str,
+        is_required: bool,
+        place: &str,
+        depth: usize,
+        slots: &mut Vec<Slot>,
+    ) -> Result<(), SchemaError> {
+        let schema = self.schema;
+        let Some((name, items)) = schema.components.get_key_value(name) else {
+            return Err(SchemaError::UnknownComponent {
+                name: name.to_owned(),
+                place: place.to_owned(),
+            });
+        };
+        if self.open.contains(&name.as_str()) {
+            let name = name.clone();
+            return Err(SchemaError::CyclicComponent { name });
+        }
+        self.open.push(name);
+        self.unfold(items, is_required, place, depth + 1, slots)?;
+        self.open.pop();
+        Ok(())
+    }
+
+    fn group(
+        &mut self,
+        tag: u32,
+        items: &[Item],
+        place: &str,
+        depth: usize,
+    ) -> Result<u32, SchemaError> {
+        let mut slots = Vec::new();
+        self.unfold(items, true, place, depth + 1, &mut slots)?;
+        let mut seen = HashSet::new();
+        slots.retain(|slot| seen.insert(slot.tag));
+        limit(slots.len(), MAX_MEMBERS, "members of a group")?;
+        if slots.is_empty() {
+            let place = place.to_owned();
+            return Err(SchemaError::EmptyGroup { tag, place });
+        }
+        let mut all = BTreeSet::new();
+        for slot in &slots {
+            self.id(slot.tag, place)?;
+            all.insert(slot.tag);
+            let nested = slot.group.and_then(|group| self.groups.get(group as usize));
+            all.extend(nested.iter().flat_map(|nested| nested.all.iter()));
+            limit(all.len(), MAX_SLOTS, "fields of a message or group")?;
+        }
+        let rules = GroupRules {
+            tag,
+            tags: slots.iter().map(|slot| slot.tag).collect(),
+            required: slots.iter().filter(|slot| slot.required).count(),
+            members: slots
+                .iter()
+                .map(|slot| Member {
+                    required: slot.required,
+                    group: slot.group,
+                })
+                .collect(),
+            all: all.into_iter().collect(),
+        };
+        let number = self.groups.len() as u32;
+        if let Some(known) = self.known.get(&rules) {
+            return Ok(*known);
+        }
+        self.groups.push(rules.clone());
+        self.known.insert(rules, number);
+        Ok(number)
+    }
+
+    fn id(&self, tag: u32, place: &str) -> Result<u16, SchemaError> {
+        self.ids.get(&tag).copied().ok_or(SchemaError::UnknownTag {
+            tag,
+            place: place.to_owned(),
+        })
+    }
+}
+
+fn set(bits: &mut [u64], id: u16) {
+    if let Some(word) = bits.get_mut(usize::from(id / 64)) {
+        *word |= 1 << (id % 64);
+    }
+}

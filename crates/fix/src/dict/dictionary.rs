@@ -1,0 +1,375 @@
+//! The dictionary of one version.
+
+use std::sync::{Arc, OnceLock};
+
+use super::compile::{self, GroupRules, Rule, Tables};
+use super::kind::DataType;
+use super::load::{Cause, LoadError, parse_xml};
+use super::schema::{FieldDef, MessageDef, Schema, SchemaError};
+use super::{orchestra, quickfix, table};
+use crate::codec::GroupSpec;
+
+/// Versions whose tables are built in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Version {
+    /// FIX.4.0
+    Fix40,
+    /// FIX.4.1
+    Fix41,
+    /// FIX.4.2
+    Fix42,
+    /// FIX.4.3
+    Fix43,
+    /// FIX.4.4
+    Fix44,
+    /// FIX.5.0: application messages only, over FIXT.1.1
+    Fix50,
+    /// FIX.5.0SP1: application messages only, over FIXT.1.1
+    Fix50Sp1,
+    /// FIX.5.0SP2: application messages only, over FIXT.1.1
+    Fix50Sp2,
+    /// FIXT.1.1: header, trailer and session messages
+    Fixt11,
+}
+
+impl Version {
+    /// All of them.
+    pub const ALL: [Self; 9] = [
+        Self::Fix40,
+        Self::Fix41,
+        Self::Fix42,
+        Self::Fix43,
+        Self::Fix44,
+        Self::Fix50,
+        Self::Fix50Sp1,
+        Self::Fix50Sp2,
+        Self::Fixt11,
+    ];
+
+    /// The version's name, such as `FIX.4.4` or `FIX.5.0SP2`; up to FIX.4.4 the BeginString(8).
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Fix40 => "FIX.4.0",
+            Self::Fix41 => "FIX.4.1",
+            Self::Fix42 => "FIX.4.2",
+            Self::Fix43 => "FIX.4.3",
+            Self::Fix44 => "FIX.4.4",
+            Self::Fix50 => "FIX.5.0",
+            Self::Fix50Sp1 => "FIX.5.0SP1",
+            Self::Fix50Sp2 => "FIX.5.0SP2",
+            Self::Fixt11 => "FIXT.1.1",
+        }
+    }
+
+    /// The version with this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|version| version.name() == name)
+    }
+
+    /// The version of an ApplVerID(1128) or DefaultApplVerID(1137).
+    pub fn from_appl_ver_id(value: &[u8]) -> Option<Self> {
+        Some(match value {
+            b"2" => Self::Fix40,
+            b"3" => Self::Fix41,
+            b"4" => Self::Fix42,
+            b"5" => Self::Fix43,
+            b"6" => Self::Fix44,
+            b"7" => Self::Fix50,
+            b"8" => Self::Fix50Sp1,
+            b"9" => Self::Fix50Sp2,
+            _ => return None,
+        })
+    }
+
+    fn text(self) -> &'static str {
+        match self {
+            Self::Fix40 => include_str!("../../dict-data/FIX.4.0.txt"),
+            Self::Fix41 => include_str!("../../dict-data/FIX.4.1.txt"),
+            Self::Fix42 => include_str!("../../dict-data/FIX.4.2.txt"),
+            Self::Fix43 => include_str!("../../dict-data/FIX.4.3.txt"),
+            Self::Fix44 => include_str!("../../dict-data/FIX.4.4.txt"),
+            Self::Fix50 => include_str!("../../dict-data/FIX.5.0.txt"),
+            Self::Fix50Sp1 => include_str!("../../dict-data/FIX.5.0SP1.txt"),
+            Self::Fix50Sp2 => include_str!("../../dict-data/FIX.5.0SP2.txt"),
+            Self::Fixt11 => include_str!("../../dict-data/FIXT.1.1.txt"),
+        }
+    }
+}
+
+/// Fields, messages and groups of one version, compiled for validation and lookup. Immutable:
+/// share it between threads.
+#[derive(Debug, Clone)]
+pub struct Dictionary {
+    schema: Schema,
+    tables: Tables,
+}
+
+impl Dictionary {
+    /// The built-in dictionary of `version`. The first call for a version reads its table (about
+    /// a millisecond), later ones share it.
+    pub fn built_in(version: Version) -> Arc<Self> {
+        static LOADED: [OnceLock<Arc<Dictionary>>; 9] = [const { OnceLock::new() }; 9];
+        let load = || Arc::new(Self::from_table(version.text()).unwrap_or_else(|_| Self::empty()));
+        // A test reads all tables, so that none is empty.
+        let at = Version::ALL.iter().position(|known| *known == version);
+        match at.and_then(|at| LOADED.get(at)) {
+            Some(cell) => Arc::clone(cell.get_or_init(load)),
+            None => load(),
+        }
+    }
+
+    /// Reads QuickFIX-style XML (`<fix>`) or FIX Orchestra XML (`<repository>`), whichever the
+    /// text is.
+    ///
+    /// # Errors
+    /// What is wrong with the text, and where.
+    pub fn from_xml(text: &str) -> Result<Self, LoadError> {
+        Ok(Self::new(schema_from_xml(text)?)?)
+    }
+
+    /// Compiles a schema.
+    ///
+    /// # Errors
+    /// Declarations that do not fit together.
+    pub fn new(schema: Schema) -> Result<Self, SchemaError> {
+        let tables = compile::compile(&schema)?;
+        Ok(Self { schema, tables })
+    }
+
+    /// This dictionary with `user` on top: see [`Schema::merge`].
+    ///
+    /// # Errors
+    /// Declarations that do not fit together.
+    pub fn merged(&self, user: Schema) -> Result<Self, SchemaError> {
+        let mut schema = self.schema.clone();
+        schema.merge(user);
+        Self::new(schema)
+    }
+
+    /// The application messages of this dictionary under header and trailer of `transport`
+    /// (FIXT.1.1), with the fields that these need.
+    ///
+    /// # Errors
+    /// Declarations that do not fit together.
+    pub fn over(&self, transport: &Self) -> Result<Self, SchemaError> {
+        let mut schema = self.schema.clone();
+        schema.messages.retain(|_, message| !message.is_session);
+        schema.header.clone_from(&transport.schema.header);
+        schema.trailer.clone_from(&transport.schema.trailer);
+        let components = transport.schema.components.iter();
+        for (name, items) in components {
+            schema
+                .components
+                .entry(name.clone())
+                .or_insert_with(|| items.clone());
+        }
+        for (&tag, field) in &transport.schema.fields {
+            if transport.rule(tag).section != compile::Section::Body {
+                schema.fields.insert(tag, field.clone());
+            } else {
+                schema.fields.entry(tag).or_insert_with(|| field.clone());
+            }
+        }
+        Self::new(schema)
+    }
+
+    /// What the dictionary declares.
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// The version: `FIX.4.4`, `FIX.5.0SP2`, `FIXT.1.1`.
+    pub fn version(&self) -> &str {
+        &self.schema.version
+    }
+
+    /// A field's declaration.
+    pub fn field(&self, tag: u32) -> Option<&FieldDef> {
+        self.schema.fields.get(&tag)
+    }
+
+    /// A field's name, such as `ClOrdID`.
+    pub fn field_name(&self, tag: u32) -> Option<&str> {
+        self.field(tag).map(|field| field.name.as_str())
+    }
+
+    /// The tag of a field's name.
+    pub fn tag(&self, name: &str) -> Option<u32> {
+        let mut fields = self.schema.fields.iter();
+        fields
+            .find(|(_, field)| field.name == name)
+            .map(|(tag, _)| *tag)
+    }
+
+    /// A field's data type.
+    pub fn data_type(&self, tag: u32) -> Option<DataType> {
+        self.field(tag).map(|field| field.kind)
+    }
+
+    /// What a value of a field means, such as `Buy` for Side(54) = 1.
+    pub fn value_name(&self, tag: u32, value: &[u8]) -> Option<&str> {
+        let mut values = self.field(tag)?.values.iter();
+        let known = values.find(|known| known.value.as_bytes() == value)?;
+        Some(&known.name)
+    }
+
+    /// A message's declaration.
+    pub fn message(&self, msg_type: &[u8]) -> Option<&MessageDef> {
+        self.schema
+            .messages
+            .get(std::str::from_utf8(msg_type).ok()?)
+    }
+
+    /// A message's name, such as `NewOrderSingle`.
+    pub fn message_name(&self, msg_type: &[u8]) -> Option<&str> {
+        self.message(msg_type).map(|message| message.name.as_str())
+    }
+
+    /// The repeating group that `count_tag` counts in a message (or in the header), for
+    /// [`FieldSet::group_with`](crate::codec::FieldSet::group_with).
+    pub fn group(&self, msg_type: &[u8], count_tag: u32) -> Option<DictGroup<'_>> {
+        let in_message = self
+            .block(msg_type)
+            .and_then(|block| block.group(count_tag));
+        let number = in_message.or_else(|| self.tables.header.group(count_tag))?;
+        DictGroup::new(self, number)
+    }
+
+    pub(super) fn rule(&self, tag: u32) -> Rule {
+        self.tables.rules.get(tag)
+    }
+
+    pub(super) fn tables(&self) -> &Tables {
+        &self.tables
+    }
+
+    #[inline]
+    pub(super) fn block(&self, msg_type: &[u8]) -> Option<&compile::Block> {
+        let messages = &self.tables.messages;
+        let at = messages.binary_search_by(|(known, _)| known.as_ref().cmp(msg_type));
+        at.ok()
+            .and_then(|at| messages.get(at))
+            .map(|(_, block)| block)
+    }
+
+    fn from_table(text: &str) -> Result<Self, LoadError> {
+        Ok(Self::new(table::parse(text)?)?)
+    }
+
+    fn empty() -> Self {
+        let schema = Schema::default();
+        let tables = compile::compile(&schema).unwrap_or_default();
+        Self { schema, tables }
+    }
+}
+
+/// Reads QuickFIX-style or FIX Orchestra XML without compiling it: to be merged on top of another
+/// dictionary.
+///
+/// # Errors
+/// What is wrong with the text, and where.
+pub fn schema_from_xml(text: &str) -> Result<Schema, LoadError> {
+    let document = parse_xml(text)?;
+    let root = document.root_element();
+    match root.tag_name().name() {
+        "fix" => quickfix::read(&document),
+        "repository" => orchestra::read(&document),
+        other => {
+            let root_name = other.to_owned();
+            Err(LoadError::at(
+                root,
+                Cause::NotADictionary { root: root_name },
+            ))
+        }
+    }
+}
+
+/// A repeating group of a dictionary.
+#[derive(Debug, Clone, Copy)]
+pub struct DictGroup<'a> {
+    dictionary: &'a Dictionary,
+    rules: &'a GroupRules,
+}
+
+impl<'a> DictGroup<'a> {
+    fn new(dictionary: &'a Dictionary, number: u32) -> Option<Self> {
+        let rules = dictionary.tables.groups.get(number as usize)?;
+        Some(Self { dictionary, rules })
+    }
+
+    /// The tag of the count field.
+    pub fn count_tag(&self) -> u32 {
+        self.rules.tag
+    }
+
+    /// The group that a member counts.
+    pub fn nested(&self, count_tag: u32) -> Option<Self> {
+        let at = self.rules.tags.iter().position(|tag| *tag == count_tag)?;
+        Self::new(self.dictionary, self.rules.members.get(at)?.group?)
+    }
+
+    /// Whether the tag is a direct member.
+    pub fn has_member(&self, tag: u32) -> bool {
+        self.rules.tags.contains(&tag)
+    }
+}
+
+impl GroupSpec for DictGroup<'_> {
+    fn delimiter(&self) -> u32 {
+        self.rules.tags.first().copied().unwrap_or(0)
+    }
+
+    fn contains(&self, tag: u32) -> bool {
+        self.rules.all.binary_search(&tag).is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_tables_load() {
+        for version in Version::ALL {
+            let dictionary = Dictionary::from_table(version.text()).unwrap();
+            assert_eq!(dictionary.version(), version.name());
+            assert!(dictionary.schema.messages.len() > 6, "{version:?}");
+            assert_eq!(Version::from_name(version.name()), Some(version));
+        }
+    }
+
+    #[test]
+    fn names_are_found() {
+        let dictionary = Dictionary::built_in(Version::Fix44);
+        assert_eq!(dictionary.field_name(11), Some("ClOrdID"));
+        assert_eq!(dictionary.tag("ClOrdID"), Some(11));
+        assert_eq!(dictionary.data_type(60), Some(DataType::UtcTimestamp));
+        assert_eq!(dictionary.value_name(40, b"2"), Some("Limit"));
+        assert_eq!(dictionary.value_name(40, b"?"), None);
+        assert_eq!(dictionary.message_name(b"D"), Some("NewOrderSingle"));
+        assert_eq!(dictionary.message_name(b"\xff"), None);
+    }
+
+    #[test]
+    fn groups_are_found_with_those_in_them() {
+        let dictionary = Dictionary::built_in(Version::Fix44);
+        let parties = dictionary.group(b"D", 453).unwrap();
+        assert_eq!(parties.delimiter(), 448);
+        assert_eq!(parties.nested(802).unwrap().delimiter(), 523);
+        assert!(parties.contains(523) && !parties.has_member(523));
+        assert!(!parties.contains(55));
+        assert_eq!(dictionary.group(b"D", 627).unwrap().delimiter(), 628);
+        assert!(dictionary.group(b"0", 453).is_none());
+    }
+
+    #[test]
+    fn messages_of_five_go_over_the_transport() {
+        let transport = Dictionary::built_in(Version::Fixt11);
+        let sp2 = Dictionary::built_in(Version::Fix50Sp2)
+            .over(&transport)
+            .unwrap();
+        assert!(sp2.message(b"D").is_some() && sp2.message(b"A").is_none());
+        assert_eq!(sp2.rule(1128).section, compile::Section::Header);
+        assert!(sp2.rule(52).required);
+    }
+}

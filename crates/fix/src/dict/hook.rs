@@ -1,0 +1,118 @@
+//! Validation as a session's hook: picks the dictionary of each message.
+
+use std::sync::Arc;
+
+use super::dictionary::{Dictionary, Version};
+use super::schema::SchemaError;
+use super::validate::Switches;
+use super::violation::Violation;
+use crate::codec::{Message, tags};
+use crate::session::{Context, Fault, Validator};
+
+/// The dictionaries of one session.
+///
+/// Up to FIX.4.4 there is one. Over FIXT.1.1 session messages are judged by the transport's
+/// dictionary alone, application messages by that of their ApplVerID(1128), or else of the
+/// Logon's DefaultApplVerID(1137), under the transport's header.
+#[derive(Debug, Clone)]
+pub struct DictionaryValidator {
+    session: Arc<Dictionary>,
+    /// By version; empty up to FIX.4.4.
+    applications: Vec<(Version, Arc<Dictionary>)>,
+    /// The version of application messages that nothing else tells.
+    default_version: Option<Version>,
+    switches: Switches,
+}
+
+impl DictionaryValidator {
+    /// For a session of FIX.4.0 to FIX.4.4, or a transport without application messages.
+    pub fn new(dictionary: Arc<Dictionary>, switches: Switches) -> Self {
+        Self {
+            session: dictionary,
+            applications: Vec::new(),
+            default_version: None,
+            switches,
+        }
+    }
+
+    /// For a session of `version` with the built-in dictionaries: of FIX.4.0 to FIX.4.4 that
+    /// version, of the others FIXT.1.1 with all application versions from 5.0 on and `version` as
+    /// the default.
+    ///
+    /// # Errors
+    /// None with the tables as they are.
+    pub fn built_in(version: Version, switches: Switches) -> Result<Self, SchemaError> {
+        let over_transport = [Version::Fix50, Version::Fix50Sp1, Version::Fix50Sp2];
+        if !over_transport.contains(&version) && version != Version::Fixt11 {
+            return Ok(Self::new(Dictionary::built_in(version), switches));
+        }
+        let mut validator = Self::new(Dictionary::built_in(Version::Fixt11), switches);
+        for application in over_transport {
+            validator.add_application(application, &Dictionary::built_in(application))?;
+        }
+        validator.default_version = Some(version).filter(|v| *v != Version::Fixt11);
+        Ok(validator)
+    }
+
+    /// Adds the dictionary of an application version; the first one added is the default.
+    ///
+    /// # Errors
+    /// Header and trailer of the transport and the application's messages do not fit together.
+    pub fn add_application(
+        &mut self,
+        version: Version,
+        dictionary: &Dictionary,
+    ) -> Result<(), SchemaError> {
+        let whole = Arc::new(dictionary.over(&self.session)?);
+        self.applications.retain(|(known, _)| *known != version);
+        self.applications.push((version, whole));
+        self.default_version.get_or_insert(version);
+        Ok(())
+    }
+
+    /// The dictionary that judges a message; `default_version` is that of the counterparty's
+    /// Logon.
+    pub fn dictionary(
+        &self,
+        message: &Message<'_>,
+        default_version: Option<Version>,
+    ) -> &Dictionary {
+        if self.applications.is_empty() || self.session.block(message.msg_type()).is_some() {
+            return &self.session;
+        }
+        let own = message.get(tags::APPL_VER_ID);
+        let named = own.and_then(Version::from_appl_ver_id);
+        let version = named.or(default_version).or(self.default_version);
+        let found = self
+            .applications
+            .iter()
+            .find(|(known, _)| Some(*known) == version);
+        found.map_or(&self.session, |(_, dictionary)| dictionary)
+    }
+
+    /// Checks a message by its dictionary. Does not allocate.
+    ///
+    /// # Errors
+    /// See [`Dictionary::validate`].
+    pub fn validate(
+        &self,
+        message: &Message<'_>,
+        default_version: Option<Version>,
+    ) -> Result<(), Violation> {
+        self.dictionary(message, default_version)
+            .validate(message, self.switches)
+    }
+}
+
+impl Validator for DictionaryValidator {
+    fn check(&self, message: &Message<'_>, context: &Context) -> Result<(), Fault> {
+        let default = context
+            .default_appl_ver_id
+            .and_then(|id| Version::from_appl_ver_id(&[b'0' + id as u8]));
+        self.validate(message, default).map_err(|violation| Fault {
+            reason: violation.reason,
+            tag: violation.tag.and_then(|tag| u32::try_from(tag).ok()),
+            business: None,
+        })
+    }
+}

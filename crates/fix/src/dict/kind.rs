@@ -1,0 +1,466 @@
+//! Data types of FIX fields and the check of a value's format.
+
+/// The data type of a field (FIX 5.0 SP2, volume 1, "Field Data Types"; earlier names are
+/// aliases, see [`DataType::from_name`]).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum DataType {
+    /// Any text.
+    String,
+    /// One byte.
+    Char,
+    /// `Y` or `N`.
+    Boolean,
+    /// A signed integer of at most 64 bits; leading zeros are allowed, a leading `+` is not.
+    Int,
+    /// An unsigned integer: a length in bytes.
+    Length,
+    /// An unsigned integer: a sequence number.
+    SeqNum,
+    /// An unsigned integer: the count field of a repeating group.
+    NumInGroup,
+    /// 1 to 31.
+    DayOfMonth,
+    /// A decimal number without exponent.
+    Float,
+    /// A decimal number: a quantity.
+    Qty,
+    /// A decimal number: a price.
+    Price,
+    /// A decimal number: a price difference.
+    PriceOffset,
+    /// A decimal number: an amount of money.
+    Amt,
+    /// A decimal number: 0.05 is 5 %.
+    Percentage,
+    /// Three letters or digits (ISO 4217).
+    Currency,
+    /// Two letters (ISO 3166).
+    Country,
+    /// A market: a MIC (ISO 10383) or, before 4.3, a Reuters code; any text.
+    Exchange,
+    /// Two letters (ISO 639-1).
+    Language,
+    /// Single characters separated by single spaces.
+    MultipleCharValue,
+    /// Words separated by single spaces.
+    MultipleStringValue,
+    /// `YYYYMM`, `YYYYMMDD` or `YYYYMMwN`.
+    MonthYear,
+    /// `YYYYMMDD-HH:MM:SS` with an optional fraction of 3, 6, 9 or 12 digits.
+    UtcTimestamp,
+    /// `HH:MM:SS` with an optional fraction.
+    UtcTimeOnly,
+    /// `YYYYMMDD`.
+    UtcDateOnly,
+    /// `YYYYMMDD`.
+    LocalMktDate,
+    /// `HH:MM:SS`.
+    LocalMktTime,
+    /// `HH:MM[:SS[.sss]]` with an optional `Z` or `±hh[:mm]`.
+    TzTimeOnly,
+    /// `YYYYMMDD-HH:MM[:SS[.sss]]` with an optional `Z` or `±hh[:mm]`.
+    TzTimestamp,
+    /// Bytes of a length given by another field.
+    Data,
+    /// An XML document as bytes.
+    XmlData,
+    /// A type that the dictionary names and this crate does not know: any text.
+    Other,
+}
+
+impl DataType {
+    /// The type of a dictionary's type name, in any case; names of earlier versions and
+    /// of FIX Orchestra included. An unknown name is [`DataType::Other`].
+    pub fn from_name(name: &str) -> Self {
+        let upper = name.to_ascii_uppercase();
+        NAMES
+            .iter()
+            .find(|(known, _)| *known == upper)
+            .map_or(Self::Other, |(_, kind)| *kind)
+    }
+
+    /// The standard's name in capitals, as QuickFIX dictionaries write it.
+    pub fn name(self) -> &'static str {
+        NAMES
+            .iter()
+            .find(|(_, kind)| *kind == self)
+            .map_or("OTHER", |(name, _)| name)
+    }
+
+    /// Whether `value` has the format of this type. Does not allocate.
+    #[inline]
+    pub fn accepts(self, value: &[u8]) -> bool {
+        match self {
+            Self::String | Self::Exchange | Self::Data | Self::XmlData | Self::Other => true,
+            Self::Char => value.len() == 1,
+            Self::Boolean => matches!(value, [b'Y' | b'N']),
+            Self::Int => is_int(value),
+            Self::Length | Self::SeqNum | Self::NumInGroup => is_unsigned(value),
+            Self::Float
+            | Self::Qty
+            | Self::Price
+            | Self::PriceOffset
+            | Self::Amt
+            | Self::Percentage => is_float(value),
+            Self::UtcTimestamp => is_timestamp(value),
+            _ => self.accepts_rare(value),
+        }
+    }
+
+    fn accepts_rare(self, value: &[u8]) -> bool {
+        match self {
+            Self::DayOfMonth => is_day_of_month(value),
+            Self::Currency => value.len() == 3 && value.iter().all(u8::is_ascii_alphanumeric),
+            Self::Country | Self::Language => {
+                value.len() == 2 && value.iter().all(u8::is_ascii_alphabetic)
+            }
+            Self::MultipleCharValue => value.split(|b| *b == b' ').all(|word| word.len() == 1),
+            Self::MultipleStringValue => value.split(|b| *b == b' ').all(|word| !word.is_empty()),
+            Self::MonthYear => is_month_year(value),
+            Self::UtcTimeOnly | Self::LocalMktTime => is_time(value),
+            Self::UtcDateOnly | Self::LocalMktDate => is_date(value),
+            Self::TzTimeOnly => is_tz_time(value),
+            Self::TzTimestamp => match value.split_at_checked(9) {
+                Some((date, time)) => {
+                    date.ends_with(b"-") && is_date(&date[..8]) && is_tz_time(time)
+                }
+                None => false,
+            },
+            _ => self.accepts(value),
+        }
+    }
+
+    /// Whether a value may hold several values of the field's list, separated by spaces.
+    #[inline]
+    pub fn is_multiple(self) -> bool {
+        matches!(self, Self::MultipleCharValue | Self::MultipleStringValue)
+    }
+}
+
+/// The first name of a type is its own, the others are aliases.
+const NAMES: &[(&str, DataType)] = &[
+    ("STRING", DataType::String),
+    ("CHAR", DataType::Char),
+    ("BOOLEAN", DataType::Boolean),
+    ("INT", DataType::Int),
+    ("LENGTH", DataType::Length),
+    ("SEQNUM", DataType::SeqNum),
+    ("TAGNUM", DataType::Int),
+    ("NUMINGROUP", DataType::NumInGroup),
+    ("DAYOFMONTH", DataType::DayOfMonth),
+    ("FLOAT", DataType::Float),
+    ("QTY", DataType::Qty),
+    ("QUANTITY", DataType::Qty),
+    ("PRICE", DataType::Price),
+    ("PRICEOFFSET", DataType::PriceOffset),
+    ("AMT", DataType::Amt),
+    ("PERCENTAGE", DataType::Percentage),
+    ("CURRENCY", DataType::Currency),
+    ("COUNTRY", DataType::Country),
+    ("EXCHANGE", DataType::Exchange),
+    ("LANGUAGE", DataType::Language),
+    ("MULTIPLECHARVALUE", DataType::MultipleCharValue),
+    ("MULTIPLEVALUESTRING", DataType::MultipleStringValue),
+    ("MULTIPLESTRINGVALUE", DataType::MultipleStringValue),
+    ("MONTHYEAR", DataType::MonthYear),
+    ("UTCTIMESTAMP", DataType::UtcTimestamp),
+    ("TIME", DataType::UtcTimestamp),
+    ("UTCTIMEONLY", DataType::UtcTimeOnly),
+    ("UTCDATEONLY", DataType::UtcDateOnly),
+    ("UTCDATE", DataType::UtcDateOnly),
+    ("LOCALMKTDATE", DataType::LocalMktDate),
+    ("DATE", DataType::LocalMktDate),
+    ("LOCALMKTTIME", DataType::LocalMktTime),
+    ("TZTIMEONLY", DataType::TzTimeOnly),
+    ("TZTIMESTAMP", DataType::TzTimestamp),
+    ("DATA", DataType::Data),
+    ("XMLDATA", DataType::XmlData),
+    ("RESERVED100PLUS", DataType::Int),
+    ("RESERVED1000PLUS", DataType::Int),
+    ("RESERVED4000PLUS", DataType::Int),
+];
+
+/// At most 18 digits are in range for sure; longer ones are parsed.
+#[inline]
+fn is_int(value: &[u8]) -> bool {
+    let digits = value.strip_prefix(b"-").unwrap_or(value);
+    all_digits(digits) && (digits.len() <= 18 || parse::<i64>(value))
+}
+
+#[inline]
+fn is_unsigned(value: &[u8]) -> bool {
+    all_digits(value) && (value.len() <= 18 || parse::<i64>(value))
+}
+
+fn parse<T: std::str::FromStr>(value: &[u8]) -> bool {
+    std::str::from_utf8(value).is_ok_and(|text| text.parse::<T>().is_ok())
+}
+
+/// An optional minus, digits, and at most one point that has a digit on one side at least.
+#[inline]
+fn is_float(value: &[u8]) -> bool {
+    let number = value.strip_prefix(b"-").unwrap_or(value);
+    let mut digits = 0;
+    for &byte in number {
+        digits += usize::from(byte.is_ascii_digit());
+    }
+    match number.len() - digits {
+        0 => digits > 0,
+        1 => digits > 0 && number.contains(&b'.'),
+        _ => false,
+    }
+}
+
+#[inline]
+fn all_digits(value: &[u8]) -> bool {
+    !value.is_empty() && value.iter().all(u8::is_ascii_digit)
+}
+
+fn is_day_of_month(value: &[u8]) -> bool {
+    matches!(
+        value,
+        [b'1'..=b'9'] | [b'0', b'1'..=b'9'] | [b'1' | b'2', b'0'..=b'9'] | [b'3', b'0' | b'1']
+    )
+}
+
+fn is_month_year(value: &[u8]) -> bool {
+    match value {
+        [.., b'w' | b'W', week] if value.len() == 8 => {
+            is_month(&value[..6]) && matches!(week, b'1'..=b'5')
+        }
+        _ if value.len() == 6 => is_month(value),
+        _ => is_date(value),
+    }
+}
+
+/// `YYYYMM`.
+fn is_month(value: &[u8]) -> bool {
+    value.len() == 6
+        && all_digits(value)
+        && matches!(&value[4..], [b'0', b'1'..=b'9'] | [b'1', b'0'..=b'2'])
+}
+
+#[inline]
+fn is_timestamp(value: &[u8]) -> bool {
+    value.len() >= 17 && value[8] == b'-' && is_date(&value[..8]) && is_time(&value[9..])
+}
+
+const DIGITS: u64 = 0x3030_3030_3030_3030;
+const HIGH_NIBBLES: u64 = 0xf0f0_f0f0_f0f0_f0f0;
+const SIXES: u64 = 0x0606_0606_0606_0606;
+
+/// Whether each byte is 0 to 9 (the digit's value, not its character).
+#[inline]
+fn are_decimals(values: u64) -> bool {
+    (values | values.wrapping_add(SIXES)) & HIGH_NIBBLES == 0
+}
+
+#[inline]
+fn is_date(value: &[u8]) -> bool {
+    let Ok(bytes) = <[u8; 8]>::try_from(value) else {
+        return false;
+    };
+    if !are_decimals(u64::from_le_bytes(bytes) ^ DIGITS) {
+        return false;
+    }
+    let two = |at: usize| u32::from(bytes[at] & 15) * 10 + u32::from(bytes[at + 1] & 15);
+    let (month, day) = (two(4), two(6));
+    if !(1..=12).contains(&month) || day == 0 {
+        return false;
+    }
+    day <= 28 || day <= days_in(two(0) * 100 + two(2), month)
+}
+
+fn days_in(year: u32, month: u32) -> u32 {
+    match month {
+        4 | 6 | 9 | 11 => 30,
+        2 if year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400)) => {
+            29
+        }
+        2 => 28,
+        _ => 31,
+    }
+}
+
+/// `HH:MM:SS` with an optional fraction; second 60 is a leap second.
+#[inline]
+fn is_time(value: &[u8]) -> bool {
+    let Some((clock, fraction)) = value.split_first_chunk::<8>() else {
+        return false;
+    };
+    is_clock(*clock) && is_fraction(fraction)
+}
+
+#[inline]
+fn is_clock(clock: [u8; 8]) -> bool {
+    const COLONS: u64 = u64::from_le_bytes(*b"00:00:00");
+    const COLON_BYTES: u64 = 0x0000_ff00_00ff_0000;
+    let values = u64::from_le_bytes(clock) ^ COLONS;
+    if values & COLON_BYTES != 0 || !are_decimals(values) {
+        return false;
+    }
+    let two = |at: usize| (clock[at] & 15) * 10 + (clock[at + 1] & 15);
+    two(0) < 24 && two(3) < 60 && two(6) <= 60
+}
+
+#[inline]
+fn is_fraction(fraction: &[u8]) -> bool {
+    match fraction {
+        [] => true,
+        [b'.', digits @ ..] => matches!(digits.len(), 3 | 6 | 9 | 12) && all_digits(digits),
+        _ => false,
+    }
+}
+
+fn is_tz_time(value: &[u8]) -> bool {
+    let zone = value
+        .iter()
+        .position(|b| matches!(b, b'Z' | b'+' | b'-'))
+        .unwrap_or(value.len());
+    let (time, zone) = value.split_at(zone);
+    let is_local = match time {
+        [h1, h2, b':', m1, m2] => is_clock([*h1, *h2, b':', *m1, *m2, b':', b'0', b'0']),
+        _ => is_time(time),
+    };
+    is_local && is_zone(zone)
+}
+
+fn is_zone(zone: &[u8]) -> bool {
+    match zone {
+        [] | [b'Z'] => true,
+        [b'+' | b'-', h1, h2] => is_clock([*h1, *h2, b':', b'0', b'0', b':', b'0', b'0']),
+        [b'+' | b'-', h1, h2, b':', m1, m2] => {
+            is_clock([*h1, *h2, b':', *m1, *m2, b':', b'0', b'0'])
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(kind: DataType, good: &[&str], bad: &[&str]) {
+        for value in good {
+            assert!(kind.accepts(value.as_bytes()), "{kind:?} refuses {value}");
+        }
+        for value in bad {
+            assert!(!kind.accepts(value.as_bytes()), "{kind:?} takes {value}");
+        }
+    }
+
+    #[test]
+    fn integers() {
+        let bad = ["", "-", "+1", "1.0", "a", " 1", "99999999999999999999"];
+        check(
+            DataType::Int,
+            &["0", "-1", "00023", "9223372036854775807"],
+            &bad,
+        );
+        check(DataType::SeqNum, &["0", "007"], &["-1", "", "+1", "1 "]);
+        check(
+            DataType::DayOfMonth,
+            &["1", "09", "31"],
+            &["0", "00", "32", "1a", ""],
+        );
+    }
+
+    #[test]
+    fn decimals() {
+        check(
+            DataType::Qty,
+            &["002000.00", "-5", ".5", "5.", "23.23", "0"],
+            &["", "+200.00", "1e5", ".", "-", "-.", "1.2.3", "1,5", "--1"],
+        );
+    }
+
+    #[test]
+    fn letters() {
+        check(DataType::Char, &["A", "="], &["", "AB"]);
+        check(DataType::Boolean, &["Y", "N"], &["y", "", "YES", "0"]);
+        check(DataType::Currency, &["EUR"], &["EU", "EURO", "E R"]);
+        check(DataType::Country, &["DE"], &["D", "DEU", "12"]);
+        check(DataType::Language, &["en"], &["e", "eng"]);
+        check(
+            DataType::MultipleCharValue,
+            &["A", "A B"],
+            &["AB", "A  B", "A ", ""],
+        );
+        check(
+            DataType::MultipleStringValue,
+            &["AV AN A"],
+            &["A  B", " A", ""],
+        );
+    }
+
+    #[test]
+    fn times() {
+        check(
+            DataType::UtcTimestamp,
+            &[
+                "20240229-23:59:60",
+                "20240101-00:00:00.123",
+                "20240101-00:00:00.123456789",
+            ],
+            &[
+                "20230229-00:00:00",
+                "20240101-24:00:00",
+                "20240101-00:60:00",
+                "20240101 00:00:00",
+                "20240101-00:00:00.",
+                "20240101-00:00:00.1234",
+                "20240101-00-00-00",
+                "2024010a-00:00:00",
+                "20241301-00:00:00",
+                "20240100-00:00:00",
+                "20240101",
+                "",
+            ],
+        );
+        check(
+            DataType::UtcTimeOnly,
+            &["12:34:56", "12:34:56.789"],
+            &["12:34", "1:2:3", "12:34:5x"],
+        );
+        check(
+            DataType::LocalMktDate,
+            &["20000229"],
+            &["19000229", "20240431", "2024", "202401011"],
+        );
+        check(
+            DataType::MonthYear,
+            &["202401", "20240131", "202401w5"],
+            &["202400", "202413", "202401w6", "20240132", "2024"],
+        );
+    }
+
+    #[test]
+    fn times_with_zone() {
+        check(
+            DataType::TzTimeOnly,
+            &[
+                "07:39Z",
+                "02:39-05",
+                "15:39+08:30",
+                "13:09:10.123+05:30",
+                "07:39",
+            ],
+            &["7:39", "07:39+5", "07:39+24", "07:39ZZ", "", "07:39-05:60"],
+        );
+        check(
+            DataType::TzTimestamp,
+            &["20060901-07:39Z", "20060901-13:09:10.123+05:30"],
+            &["20060901", "20060901T07:39Z", "20061301-07:39Z"],
+        );
+    }
+
+    #[test]
+    fn names_and_aliases() {
+        for (name, kind) in NAMES {
+            assert_eq!(DataType::from_name(&name.to_ascii_lowercase()), *kind);
+            assert_eq!(DataType::from_name(kind.name()), *kind);
+        }
+        assert_eq!(DataType::from_name("Tenor"), DataType::Other);
+    }
+}

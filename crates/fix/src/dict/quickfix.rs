@@ -1,0 +1,202 @@
+//! Reads QuickFIX-style XML: `<fix major= minor=>` with header, trailer, messages, components and
+//! fields, in which everything refers to fields and components by name.
+
+use std::collections::{HashMap, HashSet};
+
+use roxmltree::{Document, Node};
+
+use super::kind::DataType;
+use super::load::{Cause, LoadError, MAX_DEPTH, attribute, tag_attribute};
+use super::schema::{EnumValue, FieldDef, Item, MessageDef, Schema, SchemaError};
+
+/// Reads a document whose root is `<fix>`.
+///
+/// # Errors
+/// Missing elements or attributes, names that are declared twice or not at all, with their place.
+pub(super) fn read(document: &Document) -> Result<Schema, LoadError> {
+    let root = document.root_element();
+    let mut schema = Schema {
+        version: version(root)?,
+        ..Schema::default()
+    };
+    let names = read_fields(section(root, "fields")?, &mut schema)?;
+    let components = root.children().find(|n| n.has_tag_name("components"));
+    let mut context = Context {
+        names,
+        components: HashSet::new(),
+    };
+    for component in elements(components) {
+        let name = attribute(component, "name")?;
+        if !context.components.insert(name.to_owned()) {
+            return Err(twice(component, "component", name));
+        }
+    }
+    for component in elements(components) {
+        let name = attribute(component, "name")?.to_owned();
+        schema.components.insert(name, context.items(component, 0)?);
+    }
+    for message in elements(Some(section(root, "messages")?)) {
+        let msg_type = attribute(message, "msgtype")?;
+        let definition = MessageDef {
+            name: attribute(message, "name")?.to_owned(),
+            is_session: message.attribute("msgcat") == Some("admin"),
+            items: context.items(message, 0)?,
+        };
+        if schema
+            .messages
+            .insert(msg_type.to_owned(), definition)
+            .is_some()
+        {
+            return Err(twice(message, "message", msg_type));
+        }
+    }
+    for (name, items) in [
+        ("header", &mut schema.header),
+        ("trailer", &mut schema.trailer),
+    ] {
+        if let Some(block) = root.children().find(|n| n.has_tag_name(name)) {
+            *items = context.items(block, 0)?;
+        }
+    }
+    Ok(schema)
+}
+
+/// `FIX.4.4`, `FIX.5.0SP2`, `FIXT.1.1`.
+fn version(root: Node) -> Result<String, LoadError> {
+    let major = attribute(root, "major")?;
+    let minor = attribute(root, "minor")?;
+    let family = root.attribute("type").unwrap_or("FIX");
+    Ok(match root.attribute("servicepack") {
+        None | Some("" | "0") => format!("{family}.{major}.{minor}"),
+        Some(pack) => format!("{family}.{major}.{minor}SP{pack}"),
+    })
+}
+
+fn section<'a, 'b>(root: Node<'a, 'b>, name: &'static str) -> Result<Node<'a, 'b>, LoadError> {
+    root.children()
+        .find(|node| node.has_tag_name(name))
+        .ok_or_else(|| LoadError::at(root, Cause::MissingElement(name)))
+}
+
+fn elements<'a, 'b>(parent: Option<Node<'a, 'b>>) -> impl Iterator<Item = Node<'a, 'b>> {
+    parent
+        .into_iter()
+        .flat_map(|node| node.children())
+        .filter(Node::is_element)
+}
+
+fn twice(node: Node, what: &'static str, name: &str) -> LoadError {
+    let cause = Cause::DuplicateName {
+        what,
+        name: name.to_owned(),
+    };
+    LoadError::at(node, cause)
+}
+
+/// Tags by field name.
+fn read_fields<'a>(
+    fields: Node<'a, '_>,
+    schema: &mut Schema,
+) -> Result<HashMap<&'a str, u32>, LoadError> {
+    // Before 4.2, CHAR was any text.
+    let early = matches!(schema.version.as_str(), "FIX.4.0" | "FIX.4.1");
+    let mut names = HashMap::new();
+    for field in elements(Some(fields)) {
+        let tag = tag_attribute(field, "number")?;
+        let name = attribute(field, "name")?;
+        let kind = match DataType::from_name(attribute(field, "type")?) {
+            DataType::Char if early => DataType::String,
+            kind => kind,
+        };
+        let definition = FieldDef {
+            name: name.to_owned(),
+            kind,
+            values: read_values(field)?,
+            open: matches!(field.attribute("allowOtherValues"), Some("Y" | "true")),
+        };
+        if schema.fields.insert(tag, definition).is_some() {
+            return Err(LoadError::at(field, Cause::DuplicateTag(tag)));
+        }
+        if names.insert(name, tag).is_some() {
+            return Err(twice(field, "field", name));
+        }
+    }
+    Ok(names)
+}
+
+fn read_values(field: Node) -> Result<Vec<EnumValue>, LoadError> {
+    field
+        .descendants()
+        .filter(|node| node.has_tag_name("value"))
+        .map(|value| {
+            let text = attribute(value, "enum")?.trim();
+            Ok(EnumValue {
+                value: text.to_owned(),
+                name: value.attribute("description").unwrap_or(text).to_owned(),
+            })
+        })
+        .collect()
+}
+
+/// What items may refer to.
+struct Context<'a> {
+    names: HashMap<&'a str, u32>,
+    components: HashSet<String>,
+}
+
+impl Context<'_> {
+    fn items(&mut self, parent: Node, depth: usize) -> Result<Vec<Item>, LoadError> {
+        if depth > MAX_DEPTH {
+            return Err(LoadError::at(parent, Cause::TooDeep));
+        }
+        let mut items = Vec::new();
+        for node in elements(Some(parent)) {
+            items.push(self.item(node, depth)?);
+        }
+        Ok(items)
+    }
+
+    fn item(&mut self, node: Node, depth: usize) -> Result<Item, LoadError> {
+        let name = attribute(node, "name")?;
+        let required = node.attribute("required") == Some("Y");
+        match node.tag_name().name() {
+            "field" => Ok(Item::Field {
+                tag: self.tag(node, name)?,
+                required,
+            }),
+            "group" => {
+                let tag = self.tag(node, name)?;
+                let items = self.items(node, depth + 1)?;
+                if items.is_empty() {
+                    let place = name.to_owned();
+                    let cause = Cause::Schema(SchemaError::EmptyGroup { tag, place });
+                    return Err(LoadError::at(node, cause));
+                }
+                Ok(Item::Group {
+                    tag,
+                    required,
+                    items,
+                })
+            }
+            "component" if self.components.contains(name) => Ok(Item::Component {
+                name: name.to_owned(),
+                required,
+            }),
+            "component" => Err(unknown(node, "component", name)),
+            other => Err(unknown(node, "element", other)),
+        }
+    }
+
+    fn tag(&self, node: Node, name: &str) -> Result<u32, LoadError> {
+        let tag = self.names.get(name).copied();
+        tag.ok_or_else(|| unknown(node, "field", name))
+    }
+}
+
+fn unknown(node: Node, what: &'static str, name: &str) -> LoadError {
+    let cause = Cause::Unknown {
+        what,
+        name: name.to_owned(),
+    };
+    LoadError::at(node, cause)
+}

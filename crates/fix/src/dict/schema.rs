@@ -1,0 +1,208 @@
+//! What a dictionary declares, whatever it was read from: fields, header, trailer, components and
+//! messages. [`Dictionary`](super::Dictionary) compiles it into tables.
+
+use std::collections::BTreeMap;
+
+use super::kind::DataType;
+
+/// The declarations of one dictionary.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Schema {
+    /// The version, written like a BeginString(8): `FIX.4.4`, `FIX.5.0SP2`, `FIXT.1.1`.
+    pub version: String,
+    /// Fields by tag.
+    pub fields: BTreeMap<u32, FieldDef>,
+    /// The standard header.
+    pub header: Vec<Item>,
+    /// The standard trailer.
+    pub trailer: Vec<Item>,
+    /// Blocks that messages and other components refer to.
+    pub components: BTreeMap<String, Vec<Item>>,
+    /// Messages by MsgType(35).
+    pub messages: BTreeMap<String, MessageDef>,
+}
+
+/// One field.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldDef {
+    /// The field's name, such as `ClOrdID`.
+    pub name: String,
+    /// Its data type.
+    pub kind: DataType,
+    /// Its values, if it has a list of them.
+    pub values: Vec<EnumValue>,
+    /// Whether values that are not in the list are valid too.
+    pub open: bool,
+}
+
+/// One value of a field's list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EnumValue {
+    /// The value as it stands in a message.
+    pub value: String,
+    /// What it means, such as `Buy`.
+    pub name: String,
+}
+
+/// One line of a message, component or group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Item {
+    /// A field.
+    Field {
+        /// Its tag.
+        tag: u32,
+        /// Whether it has to be there.
+        required: bool,
+    },
+    /// A repeating group.
+    Group {
+        /// The tag of the count field.
+        tag: u32,
+        /// Whether the count field has to be there.
+        required: bool,
+        /// What an entry consists of; the first field is the delimiter.
+        items: Vec<Self>,
+    },
+    /// All lines of a component.
+    Component {
+        /// Its name.
+        name: String,
+        /// If not, none of its fields has to be there.
+        required: bool,
+    },
+}
+
+/// One message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MessageDef {
+    /// The message's name, such as `NewOrderSingle`.
+    pub name: String,
+    /// Whether it is a message of the session layer.
+    pub is_session: bool,
+    /// What it consists of between header and trailer.
+    pub items: Vec<Item>,
+}
+
+/// Why a schema can not be compiled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SchemaError {
+    /// An item has a tag that no field declares.
+    UnknownTag {
+        /// The tag.
+        tag: u32,
+        /// The message, component or block that has it.
+        place: String,
+    },
+    /// An item names a component that is not declared.
+    UnknownComponent {
+        /// The component's name.
+        name: String,
+        /// The message, component or block that names it.
+        place: String,
+    },
+    /// A component contains itself.
+    CyclicComponent {
+        /// The component's name.
+        name: String,
+    },
+    /// A group without fields.
+    EmptyGroup {
+        /// The tag of the count field.
+        tag: u32,
+        /// The message, component or block that has it.
+        place: String,
+    },
+    /// More than a dictionary may hold.
+    TooLarge {
+        /// What there is too much of.
+        what: &'static str,
+        /// The limit.
+        limit: usize,
+    },
+}
+
+impl std::fmt::Display for SchemaError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::UnknownTag { tag, place } => {
+                write!(f, "{place} has tag {tag}, which no field declares")
+            }
+            Self::UnknownComponent { name, place } => {
+                write!(f, "{place} names component {name}, which is not declared")
+            }
+            Self::CyclicComponent { name } => write!(f, "component {name} contains itself"),
+            Self::EmptyGroup { tag, place } => {
+                write!(f, "group {tag} of {place} has no fields")
+            }
+            Self::TooLarge { what, limit } => write!(f, "more than {limit} {what}"),
+        }
+    }
+}
+
+impl std::error::Error for SchemaError {}
+
+impl Schema {
+    /// Puts `other` on top: its fields replace those with the same tag, its values are added to
+    /// their lists, its components replace those with the same name, and the lines of its header,
+    /// trailer and messages are added where the tag is not there yet. The version stays.
+    pub fn merge(&mut self, other: Self) {
+        for (tag, mut field) in other.fields {
+            if let Some(old) = self.fields.remove(&tag) {
+                field.open |= old.open;
+                for value in old.values {
+                    if !field.values.iter().any(|v| v.value == value.value) {
+                        field.values.push(value);
+                    }
+                }
+            }
+            self.fields.insert(tag, field);
+        }
+        self.components.extend(other.components);
+        add(&mut self.header, other.header);
+        add(&mut self.trailer, other.trailer);
+        for (msg_type, message) in other.messages {
+            match self.messages.get_mut(&msg_type) {
+                Some(old) => add(&mut old.items, message.items),
+                None => {
+                    self.messages.insert(msg_type, message);
+                }
+            }
+        }
+    }
+}
+
+fn add(items: &mut Vec<Item>, more: Vec<Item>) {
+    for item in more {
+        if !items.iter().any(|old| same_place(old, &item)) {
+            items.push(item);
+        }
+    }
+}
+
+fn same_place(a: &Item, b: &Item) -> bool {
+    match (a, b) {
+        (Item::Component { name: a, .. }, Item::Component { name: b, .. }) => a == b,
+        (
+            Item::Field { tag: a, .. } | Item::Group { tag: a, .. },
+            Item::Field { tag: b, .. } | Item::Group { tag: b, .. },
+        ) => a == b,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::table;
+
+    #[test]
+    fn user_fields_are_merged_on_top() {
+        let mut base =
+            table::parse("V FIX.4.4\nF 54 Side CHAR 1=Buy\nM D Order app 54!\n").unwrap();
+        let user = "V x\nF 54 Side CHAR 9=Swap\nF 5001 Desk STRING\nM D Order app 54 5001\n\
+                    M U1 Own app 5001!\n";
+        base.merge(table::parse(user).unwrap());
+        let text = "V FIX.4.4\nF 54 Side CHAR 9=Swap 1=Buy\nF 5001 Desk STRING\n\
+                    M D Order app 54! 5001\nM U1 Own app 5001!\n";
+        assert_eq!(base, table::parse(text).unwrap());
+    }
+}

@@ -1,0 +1,494 @@
+//! The validation pass: one walk over a message's fields against the tables of a dictionary.
+//!
+//! Faults are reported in a fixed order, whatever the order of the fields: header and trailer out
+//! of place, MsgType(35), required fields, then field by field in the order of the tags, header
+//! first. The walk goes on after a fault and keeps the one that comes first in that order; a
+//! message without faults costs one look at each field.
+
+use super::compile::{Block, GroupRules, MAX_MEMBERS, Rule, Section};
+use super::dictionary::Dictionary;
+use super::violation::Violation;
+use crate::codec::{Field, Message, tags};
+use crate::session::RejectReason;
+
+/// First tag of the user-defined range.
+const USER_TAGS: u32 = 5_000;
+
+/// What a validation pass looks at; the names are those of QuickFIX settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Switches {
+    /// `ValidateFieldsOutOfOrder`: header, body and trailer in this order. On by default.
+    pub fields_out_of_order: bool,
+    /// `ValidateFieldsHaveValues`: no field without value. On by default.
+    pub fields_have_values: bool,
+    /// `ValidateUserDefinedFields`: tags from 5000 on have to be known and belong to the message.
+    /// On by default.
+    pub user_defined_fields: bool,
+    /// `AllowUnknownMsgFields`: tags below 5000 need not be known, nor belong to the message. Off
+    /// by default.
+    pub allow_unknown_fields: bool,
+    /// `ValidateUnorderedGroupFields`: entries of groups begin with the delimiter and have their
+    /// fields in order. On by default.
+    pub unordered_group_fields: bool,
+}
+
+impl Default for Switches {
+    fn default() -> Self {
+        Self {
+            fields_out_of_order: true,
+            fields_have_values: true,
+            user_defined_fields: true,
+            allow_unknown_fields: false,
+            unordered_group_fields: true,
+        }
+    }
+}
+
+impl Switches {
+    /// Sets the switch that a settings file calls `name`; false if there is none of that name.
+    pub fn set(&mut self, name: &str, on: bool) -> bool {
+        let switch = match name {
+            "ValidateFieldsOutOfOrder" => &mut self.fields_out_of_order,
+            "ValidateFieldsHaveValues" => &mut self.fields_have_values,
+            "ValidateUserDefinedFields" => &mut self.user_defined_fields,
+            "AllowUnknownMsgFields" => &mut self.allow_unknown_fields,
+            "ValidateUnorderedGroupFields" => &mut self.unordered_group_fields,
+            _ => return false,
+        };
+        *switch = on;
+        true
+    }
+}
+
+impl Dictionary {
+    /// Checks one message. Does not allocate.
+    ///
+    /// # Errors
+    /// The first fault in the order of the module's description.
+    #[inline]
+    pub fn validate(&self, message: &Message<'_>, switches: Switches) -> Result<(), Violation> {
+        let Some(block) = self.block(message.msg_type()) else {
+            return self.validate_unknown(message, switches);
+        };
+        // Most dictionaries have fewer than 2048 fields: a small set of seen ones is quicker.
+        if self.tables().fields < 64 * 32 {
+            Pass::<32>::new(self, block, message, switches).run()
+        } else {
+            Pass::<1024>::new(self, block, message, switches).run()
+        }
+    }
+
+    /// A message that the dictionary does not know: only the order of header, body and trailer
+    /// is looked at before that.
+    fn validate_unknown(&self, message: &Message<'_>, switches: Switches) -> Result<(), Violation> {
+        let mut section = Section::Header;
+        for field in message.fields().filter(|_| switches.fields_out_of_order) {
+            let own = self.rule(field.tag).section;
+            if own < section {
+                return Err(violation(RejectReason::TagOutOfOrder, &field));
+            }
+            section = own;
+        }
+        Err(Violation {
+            reason: RejectReason::InvalidMsgType,
+            tag: None,
+        })
+    }
+}
+
+/// The place of a fault in the order of reports; the smallest is reported.
+type Place = (Phase, Spot, usize);
+
+/// The part of the message (header, trailer, body) and the order of the field in it. Faults of a
+/// group's members have the spot of the outermost count field.
+type Spot = (u8, i64);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Phase {
+    Structure,
+    Required,
+    RequiredInGroup,
+    Field,
+}
+
+/// One walk over a message; `WORDS` times 64 fields can be told apart.
+struct Pass<'a, const WORDS: usize> {
+    dictionary: &'a Dictionary,
+    block: &'a Block,
+    message: &'a Message<'a>,
+    tags: &'a [u32],
+    switches: Switches,
+    /// Fields seen outside groups, by id.
+    seen: [u64; WORDS],
+    /// How many of the required fields were seen outside groups.
+    required: usize,
+    first: Option<(Place, Violation)>,
+}
+
+/// The fields of a group's entry that were seen, by position among the members.
+struct Entry {
+    /// Where it begins in the message.
+    start: usize,
+    seen: [u64; MAX_MEMBERS / 64],
+    required: usize,
+    /// Position behind the last member seen.
+    next: usize,
+}
+
+impl<'a, const WORDS: usize> Pass<'a, WORDS> {
+    #[inline]
+    fn new(
+        dictionary: &'a Dictionary,
+        block: &'a Block,
+        message: &'a Message<'a>,
+        switches: Switches,
+    ) -> Self {
+        Self {
+            dictionary,
+            block,
+            message,
+            tags: message.tags(),
+            switches,
+            seen: [0; WORDS],
+            required: 0,
+            first: None,
+        }
+    }
+
+    #[inline]
+    fn run(mut self) -> Result<(), Violation> {
+        let mut section = Section::Header;
+        let mut at = 0;
+        while let Some(&tag) = self.tags.get(at) {
+            let rule = self.dictionary.rule(tag);
+            if rule.section < section {
+                self.out_of_order(at);
+            } else {
+                section = rule.section;
+            }
+            at = self.field(at, rule);
+        }
+        let tables = self.dictionary.tables();
+        let all = tables.header.required_tags.len()
+            + tables.trailer.required_tags.len()
+            + self.block.required_tags.len();
+        if self.required < all {
+            self.required_missing();
+        }
+        self.first.map_or(Ok(()), |(_, violation)| Err(violation))
+    }
+
+    /// Checks the field at a position and, if it counts a group, the group; gives the position
+    /// behind.
+    #[inline]
+    fn field(&mut self, at: usize, rule: Rule) -> usize {
+        let Some(field) = self.message.field(at) else {
+            return at + 1;
+        };
+        if let Some(reason) = self.fault(&field, rule, at) {
+            self.note_field(&field, rule, at, reason);
+        }
+        if !rule.is_count {
+            return at + 1;
+        }
+        let block = match rule.section {
+            Section::Body => self.block,
+            _ => &self.dictionary.tables().header,
+        };
+        match block.group(field.tag) {
+            Some(group) => self.group(&field, at, group, spot(&field, rule)),
+            None => at + 1,
+        }
+    }
+
+    /// The first fault of a field outside groups; marks it as seen.
+    #[inline]
+    fn fault(&mut self, field: &Field<'_>, rule: Rule, at: usize) -> Option<RejectReason> {
+        if self.mark(field, rule, at) {
+            return Some(RejectReason::TagAppearsTwice);
+        }
+        if let Some(reason) = self.value_fault(field.value, rule) {
+            return Some(reason);
+        }
+        if rule.id == 0 {
+            return self
+                .is_strict(field.tag)
+                .then_some(RejectReason::InvalidTagNumber);
+        }
+        if rule.section == Section::Body && !self.block.has(rule.id) && self.is_strict(field.tag) {
+            return Some(RejectReason::TagNotDefinedForMessage);
+        }
+        None
+    }
+
+    /// Whether the field was seen before.
+    #[inline]
+    fn mark(&mut self, field: &Field<'_>, rule: Rule, at: usize) -> bool {
+        if rule.id == 0 {
+            return self.mark_unknown(field, at);
+        }
+        let Some(word) = self.seen.get_mut(usize::from(rule.id / 64)) else {
+            return false;
+        };
+        let bit = 1 << (rule.id % 64);
+        let is_new = *word & bit == 0;
+        *word |= bit;
+        let is_required = match rule.section {
+            Section::Body => self.block.requires(rule.id),
+            _ => rule.required,
+        };
+        self.required += usize::from(is_new && is_required);
+        !is_new
+    }
+
+    /// Fields that the dictionary does not know have no bit. They are looked for only where they
+    /// are allowed; elsewhere the first of them is a fault already.
+    fn mark_unknown(&self, field: &Field<'_>, at: usize) -> bool {
+        let before = self.tags.get(..at).unwrap_or_default();
+        field.tag != 0 && !self.is_strict(field.tag) && before.contains(&field.tag)
+    }
+
+    #[inline]
+    fn value_fault(&self, value: &[u8], rule: Rule) -> Option<RejectReason> {
+        if value.is_empty() {
+            let is_fault = self.switches.fields_have_values;
+            return is_fault.then_some(RejectReason::TagWithoutValue);
+        }
+        if !rule.kind.accepts(value) {
+            return Some(RejectReason::DataFormat);
+        }
+        if rule.values == 0 {
+            return None;
+        }
+        let sets = &self.dictionary.tables().values;
+        let set = sets.get(usize::from(rule.values) - 1)?;
+        let is_known = if rule.kind.is_multiple() {
+            set.has_each(value)
+        } else {
+            set.has(value)
+        };
+        (!is_known).then_some(RejectReason::ValueIncorrect)
+    }
+
+    /// Whether a tag has to be known and to belong to the message.
+    #[inline]
+    fn is_strict(&self, tag: u32) -> bool {
+        if tag >= USER_TAGS {
+            self.switches.user_defined_fields
+        } else {
+            tag == 0 || !self.switches.allow_unknown_fields
+        }
+    }
+
+    /// Checks the entries of a group behind its count field; gives the position behind them.
+    fn group(&mut self, count: &Field<'_>, at: usize, number: u32, spot: Spot) -> usize {
+        let dictionary = self.dictionary;
+        let Some(rules) = dictionary.tables().groups.get(number as usize) else {
+            return at + 1;
+        };
+        let mut entries = 0;
+        let mut entry = Entry::at(at);
+        let mut next = at + 1;
+        while let Some(&tag) = self.tags.get(next) {
+            let Some(member) = entry.position(rules, tag) else {
+                break;
+            };
+            let begins = entries == 0 || member == 0 || entry.has(member);
+            if begins {
+                self.entry_ends(&entry, rules, entries, spot);
+                entry = Entry::at(next);
+                entries += 1;
+            }
+            let is_unordered = if begins {
+                member != 0
+            } else {
+                member < entry.next
+            };
+            entry.add(member, rules);
+            next = self.member(next, is_unordered, rules, member, spot);
+        }
+        self.entry_ends(&entry, rules, entries, spot);
+        // A count that is no number has been noted as such.
+        if parse_count(count.value).is_some_and(|claimed| claimed != entries) {
+            let violation = violation(RejectReason::NumInGroup, count);
+            self.note(Phase::Field, spot, at, violation);
+        }
+        next
+    }
+
+    /// Checks a member of a group and, if it counts a nested group, that; gives the position
+    /// behind.
+    fn member(
+        &mut self,
+        at: usize,
+        is_unordered: bool,
+        rules: &GroupRules,
+        member: usize,
+        spot: Spot,
+    ) -> usize {
+        let Some(field) = self.message.field(at) else {
+            return at + 1;
+        };
+        let rule = self.dictionary.rule(field.tag);
+        let reason = if is_unordered && self.switches.unordered_group_fields {
+            Some(RejectReason::GroupOutOfOrder)
+        } else {
+            self.value_fault(field.value, rule)
+        };
+        if let Some(reason) = reason {
+            self.note(Phase::Field, spot, at, violation(reason, &field));
+        }
+        match rules.members.get(member).and_then(|member| member.group) {
+            Some(nested) => self.group(&field, at, nested, spot),
+            None => at + 1,
+        }
+    }
+
+    /// Notes the first required member that an entry lacks.
+    #[inline]
+    fn entry_ends(&mut self, entry: &Entry, rules: &GroupRules, entries: u64, spot: Spot) {
+        if entries == 0 || entry.required == rules.required {
+            return;
+        }
+        let members = rules.members.iter().zip(&rules.tags).enumerate();
+        let missing = members
+            .filter(|(position, (member, _))| member.required && !entry.has(*position))
+            .map(|(_, (_, tag))| *tag)
+            .min();
+        if let Some(tag) = missing {
+            self.note(Phase::RequiredInGroup, spot, entry.start, missing_tag(tag));
+        }
+    }
+
+    #[cold]
+    fn required_missing(&mut self) {
+        let tables = self.dictionary.tables();
+        for (section, block) in [
+            (Section::Header, &tables.header),
+            (Section::Body, self.block),
+            (Section::Trailer, &tables.trailer),
+        ] {
+            for &tag in &block.required_tags {
+                let id = self.dictionary.rule(tag).id;
+                let word = self.seen.get(usize::from(id / 64)).copied().unwrap_or(0);
+                if word >> (id % 64) & 1 == 0 {
+                    let spot = (part(section), i64::from(tag));
+                    self.note(Phase::Required, spot, 0, missing_tag(tag));
+                }
+            }
+        }
+    }
+
+    #[cold]
+    fn out_of_order(&mut self, at: usize) {
+        let is_checked = self.switches.fields_out_of_order;
+        if let Some(field) = self.message.field(at).filter(|_| is_checked) {
+            let violation = violation(RejectReason::TagOutOfOrder, &field);
+            self.note(Phase::Structure, (0, 0), at, violation);
+        }
+    }
+
+    #[cold]
+    fn note_field(&mut self, field: &Field<'_>, rule: Rule, at: usize, reason: RejectReason) {
+        self.note(
+            Phase::Field,
+            spot(field, rule),
+            at,
+            violation(reason, field),
+        );
+    }
+
+    #[cold]
+    fn note(&mut self, phase: Phase, spot: Spot, at: usize, violation: Violation) {
+        let place = (phase, spot, at);
+        if self.first.is_none_or(|(first, _)| place < first) {
+            self.first = Some((place, violation));
+        }
+    }
+}
+
+impl Entry {
+    /// An entry that begins with the field at `start`.
+    fn at(start: usize) -> Self {
+        Self {
+            start,
+            seen: [0; MAX_MEMBERS / 64],
+            required: 0,
+            next: 0,
+        }
+    }
+
+    /// The position of a tag among the members, looked for from the last member seen on.
+    #[inline]
+    fn position(&self, rules: &GroupRules, tag: u32) -> Option<usize> {
+        let (before, behind) = rules.tags.split_at_checked(self.next)?;
+        match behind.iter().position(|known| *known == tag) {
+            Some(at) => Some(self.next + at),
+            None => before.iter().position(|known| *known == tag),
+        }
+    }
+
+    #[inline]
+    fn has(&self, member: usize) -> bool {
+        self.seen
+            .get(member / 64)
+            .is_some_and(|word| word >> (member % 64) & 1 == 1)
+    }
+
+    #[inline]
+    fn add(&mut self, member: usize, rules: &GroupRules) {
+        if let Some(word) = self.seen.get_mut(member / 64) {
+            *word |= 1 << (member % 64);
+        }
+        let is_required = rules.members.get(member).is_some_and(|m| m.required);
+        self.required += usize::from(is_required);
+        self.next = member + 1;
+    }
+}
+
+/// The order of the parts in reports.
+fn part(section: Section) -> u8 {
+    match section {
+        Section::Header => 0,
+        Section::Trailer => 1,
+        Section::Body => 2,
+    }
+}
+
+fn spot(field: &Field<'_>, rule: Rule) -> Spot {
+    let order = match (rule.section, field.tag) {
+        // The first three fields come first, CheckSum(10) last.
+        (Section::Header, tags::BEGIN_STRING) => -3,
+        (Section::Header, tags::BODY_LENGTH) => -2,
+        (Section::Header, tags::MSG_TYPE) => -1,
+        (Section::Trailer, tags::CHECK_SUM) => i64::MAX,
+        _ => tag_number(field).unwrap_or(0),
+    };
+    (part(rule.section), order)
+}
+
+/// The tag as it was received: 0 and negative numbers too; none if it is no number.
+fn tag_number(field: &Field<'_>) -> Option<i64> {
+    match field.tag {
+        0 => std::str::from_utf8(field.tag_bytes()).ok()?.parse().ok(),
+        tag => Some(i64::from(tag)),
+    }
+}
+
+fn violation(reason: RejectReason, field: &Field<'_>) -> Violation {
+    Violation {
+        reason,
+        tag: tag_number(field),
+    }
+}
+
+fn missing_tag(tag: u32) -> Violation {
+    Violation {
+        reason: RejectReason::RequiredTagMissing,
+        tag: Some(i64::from(tag)),
+    }
+}
+
+fn parse_count(value: &[u8]) -> Option<u64> {
+    fanfare_wire::int::parse_u64(value)
+}

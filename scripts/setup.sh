@@ -5,7 +5,8 @@
 set -eu
 
 # libpcap-dev: packet capture for the latency report.
-wanted="libpcap-dev"
+# cmake, g++, libclang1-14, libclang-common-14-dev: Cyclone DDS and its bindings for the bus.
+wanted="libpcap-dev cmake g++ libclang1-14 libclang-common-14-dev"
 
 missing=""
 for package in $wanted; do

@@ -1,0 +1,262 @@
+//! Walking a sample along its type: the base of printing, of checking, and of generic tools.
+
+use super::{CdrError, CdrFault, CdrReader};
+use crate::types::{Extensibility, Kind, MAX_DEPTH, Member, StructType};
+
+/// A value that has no parts.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Value<'a> {
+    /// A boolean.
+    Bool(bool),
+    /// Any signed integer.
+    Int(i64),
+    /// Any unsigned integer.
+    UInt(u64),
+    /// Either floating-point size.
+    Float(f64),
+    /// A character of 8 bits.
+    Char(u8),
+    /// A string, without its NUL; not necessarily UTF-8.
+    String(&'a [u8]),
+    /// An enumeration: the number, and its name where the type has one for it.
+    Enum(i32, Option<&'a str>),
+    /// A `sequence<octet>` or an array of octets, in one piece.
+    Octets(&'a [u8]),
+    /// An optional member that is not there.
+    Absent,
+}
+
+/// Receives the parts of a sample in order.
+pub trait Visitor {
+    /// A structure begins; the sample itself is the first.
+    fn begin_struct(&mut self) {}
+    /// The structure ends.
+    fn end_struct(&mut self) {}
+    /// The member whose value comes next.
+    fn member(&mut self, member: &Member) {
+        let _ = member;
+    }
+    /// A sequence or array of so many elements begins.
+    fn begin_list(&mut self, elements: u32) {
+        let _ = elements;
+    }
+    /// The list ends.
+    fn end_list(&mut self) {}
+    /// A value.
+    fn value(&mut self, value: Value<'_>);
+}
+
+/// Walks `sample`, the bytes of a `t` with their header, and tells `visitor`.
+///
+/// # Errors
+/// The first byte that contradicts the type; the visitor has then seen what came before.
+pub fn walk(t: &StructType, sample: &[u8], visitor: &mut impl Visitor) -> Result<(), CdrError> {
+    let mut reader = CdrReader::new(sample)?;
+    structure(t, &mut reader, visitor, 0)?;
+    // A writer may pad to a multiple of four without saying so in the header.
+    match reader.remaining() {
+        0..=3 => Ok(()),
+        n => Err(reader.fault(CdrFault::TrailingBytes(n))),
+    }
+}
+
+/// Checks that `sample` is a whole and proper `t`.
+///
+/// # Errors
+/// The first byte that contradicts the type.
+pub fn check(t: &StructType, sample: &[u8]) -> Result<(), CdrError> {
+    struct Nothing;
+    impl Visitor for Nothing {
+        fn value(&mut self, _: Value<'_>) {}
+    }
+    walk(t, sample, &mut Nothing)
+}
+
+fn structure<V: Visitor>(
+    t: &StructType,
+    r: &mut CdrReader<'_>,
+    v: &mut V,
+    depth: usize,
+) -> Result<(), CdrError> {
+    if depth >= MAX_DEPTH {
+        return Err(r.fault(CdrFault::TooDeep));
+    }
+    v.begin_struct();
+    if t.extensibility == Extensibility::Appendable && r.is_version_2() {
+        let length = r.u32()? as usize;
+        let mut inside = r.window(length)?;
+        for member in &t.members {
+            // A writer with an older type has fewer members.
+            if inside.remaining() == 0 {
+                break;
+            }
+            one_member(member, &mut inside, v, depth)?;
+        }
+        r.bytes(length)?;
+    } else {
+        for member in &t.members {
+            one_member(member, r, v, depth)?;
+        }
+    }
+    v.end_struct();
+    Ok(())
+}
+
+fn one_member<V: Visitor>(
+    member: &Member,
+    r: &mut CdrReader<'_>,
+    v: &mut V,
+    depth: usize,
+) -> Result<(), CdrError> {
+    v.member(member);
+    if !member.optional {
+        return value(&member.kind, r, v, depth);
+    }
+    if r.is_version_2() {
+        if r.bool()? {
+            value(&member.kind, r, v, depth)?;
+        } else {
+            v.value(Value::Absent);
+        }
+        return Ok(());
+    }
+    let length = parameter_length(r)?;
+    if length == 0 {
+        v.value(Value::Absent);
+        return Ok(());
+    }
+    // Alignment starts anew behind a parameter header (XTypes 1.3, 7.4.1.1.5.2).
+    let mut inside = r.parameter(length)?;
+    value(&member.kind, &mut inside, v, depth)?;
+    r.bytes(length).map(|_| ())
+}
+
+/// The length in the parameter header in front of an optional member, version 1.
+fn parameter_length(r: &mut CdrReader<'_>) -> Result<usize, CdrError> {
+    const ID: u16 = 0x3fff;
+    const EXTENDED: u16 = 0x3f01;
+    r.align(4)?;
+    let id = r.u16()? & ID;
+    let length = r.u16()?;
+    if id == EXTENDED {
+        let _member_id = r.u32()?;
+        return Ok(r.u32()? as usize);
+    }
+    Ok(usize::from(length))
+}
+
+fn value<V: Visitor>(
+    kind: &Kind,
+    r: &mut CdrReader<'_>,
+    v: &mut V,
+    depth: usize,
+) -> Result<(), CdrError> {
+    match kind {
+        Kind::Bool => v.value(Value::Bool(r.bool()?)),
+        Kind::Byte | Kind::UInt8 => v.value(Value::UInt(r.u8()?.into())),
+        Kind::Int8 => v.value(Value::Int(r.i8()?.into())),
+        Kind::Int16 => v.value(Value::Int(r.i16()?.into())),
+        Kind::UInt16 => v.value(Value::UInt(r.u16()?.into())),
+        Kind::Int32 => v.value(Value::Int(r.i32()?.into())),
+        Kind::UInt32 => v.value(Value::UInt(r.u32()?.into())),
+        Kind::Int64 => v.value(Value::Int(r.i64()?)),
+        Kind::UInt64 => v.value(Value::UInt(r.u64()?)),
+        Kind::Float32 => v.value(Value::Float(r.f32()?.into())),
+        Kind::Float64 => v.value(Value::Float(r.f64()?)),
+        Kind::Char => v.value(Value::Char(r.u8()?)),
+        Kind::String(bound) => {
+            let start = r.offset();
+            let text = r.string()?;
+            if bound.is_some_and(|b| text.len() > b as usize) {
+                let length = u32::try_from(text.len()).unwrap_or(u32::MAX);
+                return Err(r.fault_at(start, CdrFault::BadLength(length)));
+            }
+            v.value(Value::String(text));
+        }
+        Kind::Enum(t) => {
+            let n = r.i32()?;
+            let name = t.literals.iter().find(|(_, value)| *value == n);
+            v.value(Value::Enum(n, name.map(|(name, _)| name.as_str())));
+        }
+        Kind::Sequence(element, bound) => sequence(element, *bound, r, v, depth)?,
+        Kind::Array(element, n) => array(element, *n, r, v, depth)?,
+        Kind::Struct(inner) => structure(inner, r, v, depth + 1)?,
+    }
+    Ok(())
+}
+
+fn sequence<V: Visitor>(
+    element: &Kind,
+    bound: Option<u32>,
+    r: &mut CdrReader<'_>,
+    v: &mut V,
+    depth: usize,
+) -> Result<(), CdrError> {
+    skip_list_header(element, r)?;
+    let start = r.offset();
+    let n = r.count(min_size(element, MAX_DEPTH))?;
+    if bound.is_some_and(|b| n > b) {
+        return Err(r.fault_at(start, CdrFault::BadLength(n)));
+    }
+    elements(element, n, r, v, depth)
+}
+
+fn array<V: Visitor>(
+    element: &Kind,
+    n: u32,
+    r: &mut CdrReader<'_>,
+    v: &mut V,
+    depth: usize,
+) -> Result<(), CdrError> {
+    skip_list_header(element, r)?;
+    elements(element, n, r, v, depth)
+}
+
+/// Version 2 puts a length in front of lists whose elements are not primitive.
+fn skip_list_header(element: &Kind, r: &mut CdrReader<'_>) -> Result<(), CdrError> {
+    let primitive = element.primitive_size().is_some() && !matches!(element, Kind::Enum(_));
+    if r.is_version_2() && !primitive {
+        let _length = r.u32()?;
+    }
+    Ok(())
+}
+
+fn elements<V: Visitor>(
+    element: &Kind,
+    n: u32,
+    r: &mut CdrReader<'_>,
+    v: &mut V,
+    depth: usize,
+) -> Result<(), CdrError> {
+    if depth + 1 >= MAX_DEPTH {
+        return Err(r.fault(CdrFault::TooDeep));
+    }
+    if matches!(element, Kind::Byte | Kind::UInt8) {
+        v.value(Value::Octets(r.bytes(n as usize)?));
+        return Ok(());
+    }
+    v.begin_list(n);
+    for _ in 0..n {
+        value(element, r, v, depth + 1)?;
+    }
+    v.end_list();
+    Ok(())
+}
+
+/// The fewest bytes that a value of this kind takes. At least 1, so that a hostile length can
+/// never make the walk run longer than the bytes it has.
+fn min_size(kind: &Kind, depth: usize) -> usize {
+    let least = match kind {
+        Kind::String(_) => 5,
+        Kind::Sequence(..) => 4,
+        Kind::Array(element, n) if depth > 0 => {
+            min_size(element, depth - 1).saturating_mul(*n as usize)
+        }
+        Kind::Struct(t) if depth > 0 => {
+            let members = t.members.iter().filter(|m| !m.optional);
+            members.map(|m| min_size(&m.kind, depth - 1)).sum()
+        }
+        other => other.primitive_size().unwrap_or(1),
+    };
+    least.max(1)
+}

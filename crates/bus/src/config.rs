@@ -1,0 +1,228 @@
+//! How a domain reaches the others: interface, peers, multicast, transport.
+
+use std::fmt::Write as _;
+
+use crate::Error;
+
+/// The highest domain id whose RTPS ports (7400 + 250 × id and up) fit below 65536.
+const MAX_DOMAIN_ID: u32 = 232;
+
+/// What carries the samples between machines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Transport {
+    /// UDP unicast; discovery through the list of peers.
+    #[default]
+    Udp,
+    /// TCP; every peer is named as `ADDRESS:PORT`.
+    Tcp,
+    /// UDP multicast for discovery and for data.
+    Multicast,
+}
+
+/// The configuration of a domain, given in code; no file and no environment variable is read.
+///
+/// By default it stays on the loopback interface with UDP unicast, and participants of the same
+/// domain id on this host find each other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DomainConfig {
+    id: u32,
+    interface: String,
+    transport: Transport,
+    peers: Vec<String>,
+    tcp_port: u16,
+    receive_buffer: usize,
+    extra: String,
+}
+
+impl DomainConfig {
+    /// The domain `id`, 0 to 232, on loopback.
+    pub fn new(id: u32) -> Self {
+        Self {
+            id,
+            interface: "127.0.0.1".to_owned(),
+            transport: Transport::Udp,
+            peers: Vec::new(),
+            tcp_port: 0,
+            receive_buffer: 4 << 20,
+            extra: String::new(),
+        }
+    }
+
+    /// The network interface by name (`eth0`) or by address (`10.0.0.4`).
+    #[must_use]
+    pub fn interface(mut self, interface: &str) -> Self {
+        interface.clone_into(&mut self.interface);
+        self
+    }
+
+    /// What carries discovery and samples.
+    #[must_use]
+    pub const fn transport(mut self, transport: Transport) -> Self {
+        self.transport = transport;
+        self
+    }
+
+    /// One more host to look for participants on, `ADDRESS` or `ADDRESS:PORT`. With UDP unicast
+    /// this host itself is always looked at.
+    #[must_use]
+    pub fn peer(mut self, address: &str) -> Self {
+        self.peers.push(address.to_owned());
+        self
+    }
+
+    /// The port on which a participant accepts TCP connections; 0 lets the system choose, and then
+    /// the others must be told or must be connected to from here.
+    #[must_use]
+    pub const fn tcp_port(mut self, port: u16) -> Self {
+        self.tcp_port = port;
+        self
+    }
+
+    /// Bytes asked of the kernel for the receive buffer of each socket (it may grant less).
+    #[must_use]
+    pub const fn receive_buffer(mut self, bytes: usize) -> Self {
+        self.receive_buffer = bytes;
+        self
+    }
+
+    /// Further elements for Cyclone DDS's `<Domain>`, as XML, for what has no method here.
+    #[must_use]
+    pub fn extra_xml(mut self, xml: &str) -> Self {
+        xml.clone_into(&mut self.extra);
+        self
+    }
+
+    /// The domain id on the network.
+    pub const fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// The configuration as Cyclone DDS reads it.
+    ///
+    /// # Errors
+    /// [`Error::DomainId`] above 232; [`Error::Config`] for an empty interface or peer, and for
+    /// TCP peers without a port.
+    pub fn to_xml(&self) -> Result<String, Error> {
+        self.check()?;
+        let multicast = self.transport == Transport::Multicast;
+        let by = if self.interface.parse::<std::net::IpAddr>().is_ok() {
+            "address"
+        } else {
+            "name"
+        };
+        let mut xml = String::from("<CycloneDDS><Domain Id=\"any\"><General><Interfaces>");
+        // The formatter of a String cannot fail: its results are of no use here.
+        let _ = write!(
+            xml,
+            "<NetworkInterface {by}=\"{}\" multicast=\"{multicast}\"/></Interfaces>\
+             <AllowMulticast>{multicast}</AllowMulticast><Transport>{}</Transport></General>",
+            escape(&self.interface),
+            if self.transport == Transport::Tcp {
+                "tcp"
+            } else {
+                "udp"
+            },
+        );
+        self.write_discovery(&mut xml, multicast);
+        if self.transport == Transport::Tcp {
+            let _ = write!(xml, "<TCP><Port>{}</Port></TCP>", self.tcp_port);
+        }
+        let _ = write!(
+            xml,
+            "<Internal><SocketReceiveBufferSize max=\"{}B\"/></Internal>{}</Domain></CycloneDDS>",
+            self.receive_buffer, self.extra
+        );
+        Ok(xml)
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        if self.id > MAX_DOMAIN_ID {
+            return Err(Error::DomainId(self.id));
+        }
+        if self.interface.trim().is_empty() {
+            return Err(Error::Config("no network interface is named".to_owned()));
+        }
+        for peer in &self.peers {
+            if peer.trim().is_empty() {
+                return Err(Error::Config("a peer has no address".to_owned()));
+            }
+            let has_port = peer
+                .rsplit_once(':')
+                .is_some_and(|(_, p)| p.parse::<u16>().is_ok());
+            if self.transport == Transport::Tcp && !has_port {
+                let why = format!("peer {peer:?} has no port: with tcp it is ADDRESS:PORT");
+                return Err(Error::Config(why));
+            }
+        }
+        Ok(())
+    }
+
+    fn write_discovery(&self, xml: &mut String, multicast: bool) {
+        let _ = write!(
+            xml,
+            "<Discovery><ExternalDomainId>{}</ExternalDomainId>\
+             <ParticipantIndex>{}</ParticipantIndex><Peers AddLocalhost=\"{}\">",
+            self.id,
+            if multicast { "none" } else { "auto" },
+            self.transport == Transport::Udp,
+        );
+        for peer in &self.peers {
+            // A peer may come up hours later: it is looked for without end.
+            let _ = write!(
+                xml,
+                "<Peer Address=\"{}\" PruneDelay=\"inf\"/>",
+                escape(peer)
+            );
+        }
+        xml.push_str("</Peers></Discovery>");
+    }
+}
+
+fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '"' => out.push_str("&quot;"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_stays_on_loopback_without_multicast() {
+        let xml = DomainConfig::new(3).to_xml().unwrap();
+        assert!(
+            xml.contains("address=\"127.0.0.1\" multicast=\"false\""),
+            "{xml}"
+        );
+        assert!(xml.contains("<AllowMulticast>false<"), "{xml}");
+        assert!(xml.contains("<ExternalDomainId>3<"), "{xml}");
+    }
+
+    #[test]
+    fn an_interface_by_name_and_a_hostile_peer_stay_inside_their_attributes() {
+        let config = DomainConfig::new(0).interface("eth0").peer("a\"/><x y=\"");
+        let xml = config.to_xml().unwrap();
+        assert!(xml.contains("name=\"eth0\""), "{xml}");
+        assert!(xml.contains("a&quot;/>&lt;x y=&quot;"), "{xml}");
+    }
+
+    #[test]
+    fn what_cannot_work_is_refused_with_the_reason() {
+        let text = |c: DomainConfig| c.to_xml().unwrap_err().to_string();
+        assert!(text(DomainConfig::new(8_675_309)).contains("8675309 is out of range"));
+        assert!(text(DomainConfig::new(0).interface(" ")).contains("no network interface"));
+        assert!(text(DomainConfig::new(0).peer("")).contains("no address"));
+        let tcp = DomainConfig::new(0)
+            .transport(Transport::Tcp)
+            .peer("10.0.0.1");
+        assert!(text(tcp).contains("ADDRESS:PORT"));
+    }
+}

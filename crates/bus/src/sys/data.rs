@@ -1,0 +1,223 @@
+//! Samples in and out as CDR bytes.
+
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use cyclors as c;
+
+use super::{Entity, checked};
+use crate::{Error, ReturnCode};
+
+/// Where a writer's samples go: the writer, and the type its bytes must have.
+#[derive(Debug)]
+pub(crate) struct Sink {
+    writer: Arc<Entity>,
+    sertype: NonNull<c::ddsi_sertype>,
+}
+
+// SAFETY: the library locks writers by itself, and a sertype does not change after creation.
+unsafe impl Send for Sink {}
+// SAFETY: as above.
+unsafe impl Sync for Sink {}
+
+impl Sink {
+    pub(crate) fn new(writer: Arc<Entity>) -> Result<Self, Error> {
+        let mut sertype = std::ptr::null();
+        // SAFETY: the handle is validated by the call; what it stores is borrowed from the writer.
+        let code = unsafe { c::dds_get_entity_sertype(writer.handle(), &mut sertype) };
+        checked(|| "ask for the type of a writer".to_owned(), code)?;
+        let Some(sertype) = NonNull::new(sertype.cast_mut()) else {
+            return Err(Error::Config("a writer without a type".to_owned()));
+        };
+        Ok(Self { writer, sertype })
+    }
+
+    pub(crate) const fn writer(&self) -> &Arc<Entity> {
+        &self.writer
+    }
+
+    /// Hands over a sample. `None` when the bytes are not of the topic's type.
+    #[inline]
+    pub(crate) fn write(&self, cdr: &[u8]) -> Option<Result<(), ReturnCode>> {
+        if cdr.len() < crate::cdr::HEADER {
+            return None;
+        }
+        let iov = c::ddsrt_iovec_t {
+            iov_base: cdr.as_ptr().cast_mut().cast(),
+            iov_len: cdr.len(),
+        };
+        // SAFETY: the sertype lives as long as the writer, which `self` owns. The bytes are only
+        // read, copied, and checked against the type; null says that they do not fit it.
+        let data = unsafe {
+            c::ddsi_serdata_from_ser_iov(
+                self.sertype.as_ptr(),
+                c::ddsi_serdata_kind_SDK_DATA,
+                1,
+                &iov,
+                cdr.len(),
+            )
+        };
+        let data = NonNull::new(data)?;
+        // SAFETY: one reference of `data` is owned and handed over, whatever the result.
+        let code = unsafe { c::dds_writecdr(self.writer.handle(), data.as_ptr()) };
+        Some(if code >= 0 {
+            Ok(())
+        } else {
+            Err(ReturnCode::from_raw(code))
+        })
+    }
+
+    /// Sends what batching still holds back.
+    pub(crate) fn flush(&self) -> Result<(), Error> {
+        // SAFETY: the handle is validated by the call.
+        let code = unsafe { c::dds_write_flush(self.writer.handle()) };
+        checked(|| "flush a writer".to_owned(), code).map(|_| ())
+    }
+
+    /// Waits until all matched reliable readers have everything; `false` when time ran out.
+    pub(crate) fn wait_for_acks(&self, nanos: i64) -> Result<bool, Error> {
+        // SAFETY: the handle is validated by the call.
+        let code = unsafe { c::dds_wait_for_acks(self.writer.handle(), nanos) };
+        if ReturnCode::from_raw(code) == ReturnCode::Timeout {
+            return Ok(false);
+        }
+        checked(|| "wait for acknowledgements".to_owned(), code).map(|_| true)
+    }
+}
+
+/// What comes with a sample.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RawInfo {
+    pub(crate) valid: bool,
+    pub(crate) alive: bool,
+    pub(crate) disposed: bool,
+    pub(crate) source_nanos: i64,
+    pub(crate) instance: u64,
+    pub(crate) writer: u64,
+}
+
+/// Room for samples taken, allocated once. The samples belong to the domain of the reader: the
+/// owner empties this before the reader goes.
+#[derive(Debug)]
+pub(crate) struct RawSamples {
+    data: Box<[*mut c::ddsi_serdata]>,
+    infos: Box<[c::dds_sample_info_t]>,
+    /// The bytes of each sample, borrowed from its `data`; empty for samples without data.
+    bytes: Box<[c::ddsrt_iovec_t]>,
+    len: usize,
+}
+
+// SAFETY: samples are reference-counted atomically and do not change; nothing here is tied to the
+// thread that took them.
+unsafe impl Send for RawSamples {}
+// SAFETY: shared access only reads.
+unsafe impl Sync for RawSamples {}
+
+impl RawSamples {
+    pub(crate) fn with_capacity(n: usize) -> Self {
+        let n = n.clamp(1, 1 << 16);
+        // SAFETY: all zero is a valid sample info: integers, a false boolean, enumerations that
+        // are integers in the bindings.
+        let info: c::dds_sample_info_t = unsafe { std::mem::zeroed() };
+        let nothing = c::ddsrt_iovec_t {
+            iov_base: std::ptr::null_mut(),
+            iov_len: 0,
+        };
+        Self {
+            data: vec![std::ptr::null_mut(); n].into_boxed_slice(),
+            infos: vec![info; n].into_boxed_slice(),
+            bytes: vec![nothing; n].into_boxed_slice(),
+            len: 0,
+        }
+    }
+
+    pub(crate) const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Gives back what is here, and takes what has come for `reader`, up to the capacity.
+    pub(crate) fn take(&mut self, reader: c::dds_entity_t) -> Result<usize, Error> {
+        self.release();
+        let room = u32::try_from(self.data.len()).unwrap_or(u32::MAX);
+        // SAFETY: both arrays have room for `room` elements; the handle is validated by the call.
+        let code = unsafe {
+            c::dds_takecdr(
+                reader,
+                self.data.as_mut_ptr(),
+                room,
+                self.infos.as_mut_ptr(),
+                c::DDS_ANY_STATE,
+            )
+        };
+        if ReturnCode::from_raw(code) == ReturnCode::NoData {
+            return Ok(0);
+        }
+        let n = checked(|| "take samples".to_owned(), code)?;
+        self.len = usize::try_from(n).unwrap_or(0).min(self.data.len());
+        for i in 0..self.len {
+            self.borrow_bytes(i);
+        }
+        Ok(self.len)
+    }
+
+    /// Points `bytes[i]` into sample `i`, which must be among those taken.
+    fn borrow_bytes(&mut self, i: usize) {
+        self.bytes[i].iov_base = std::ptr::null_mut();
+        self.bytes[i].iov_len = 0;
+        if !self.infos[i].valid_data {
+            return;
+        }
+        // SAFETY: `data[i]` is a live sample of which one reference is owned; the call lends its
+        // bytes, header included, and adds a reference that `release` gives back.
+        unsafe {
+            let size = c::ddsi_serdata_size(self.data[i]);
+            c::ddsi_serdata_to_ser_ref(self.data[i], 0, size as usize, &mut self.bytes[i]);
+        }
+    }
+
+    pub(crate) fn get(&self, i: usize) -> Option<(RawInfo, &[u8])> {
+        if i >= self.len {
+            return None;
+        }
+        let info = &self.infos[i];
+        let bytes = &self.bytes[i];
+        let slice = if bytes.iov_base.is_null() {
+            &[][..]
+        } else {
+            // SAFETY: the bytes are borrowed from a sample whose references `self` holds until
+            // `release`, which needs `&mut self`; nobody writes to them.
+            unsafe { std::slice::from_raw_parts(bytes.iov_base.cast::<u8>(), bytes.iov_len) }
+        };
+        let raw = RawInfo {
+            valid: info.valid_data,
+            alive: info.instance_state == c::DDS_ALIVE_INSTANCE_STATE,
+            disposed: info.instance_state == c::DDS_NOT_ALIVE_DISPOSED_INSTANCE_STATE,
+            source_nanos: info.source_timestamp,
+            instance: info.instance_handle,
+            writer: info.publication_handle,
+        };
+        Some((raw, slice))
+    }
+
+    /// Gives all samples back to the library.
+    pub(crate) fn release(&mut self) {
+        for i in 0..std::mem::take(&mut self.len) {
+            let data = std::mem::replace(&mut self.data[i], std::ptr::null_mut());
+            // SAFETY: `data` was taken and not given back; each reference is returned once: that
+            // of the bytes where they were lent, and that of the taking.
+            unsafe {
+                if !self.bytes[i].iov_base.is_null() {
+                    c::ddsi_serdata_to_ser_unref(data, &self.bytes[i]);
+                    self.bytes[i].iov_base = std::ptr::null_mut();
+                }
+                c::ddsi_serdata_unref(data);
+            }
+        }
+    }
+}
+
+impl Drop for RawSamples {
+    fn drop(&mut self) {
+        self.release();
+    }
+}

@@ -1,0 +1,204 @@
+//! The only place that talks to the C library. What leaves this module is safe to use in any
+//! order: entities own their parents, listeners outlive their callbacks, samples outlive nothing.
+
+mod data;
+mod listener;
+mod log;
+mod qos;
+mod topic;
+mod waitset;
+
+use std::ffi::CString;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+
+use cyclors as c;
+
+pub(crate) use data::{RawInfo, RawSamples, Sink};
+
+pub(crate) use listener::{Callbacks, OnSamples, OnStatus};
+pub(crate) use waitset::{RawCondition, RawWaitSet};
+
+use crate::{DomainConfig, Error, Qos, ReturnCode};
+
+/// An entity of Cyclone DDS, deleted when the last owner drops it. Children hold their parents in
+/// `parents`, so a parent's deletion comes after all of its children's.
+#[derive(Debug)]
+pub(crate) struct Entity {
+    /// `None` only while it is being dropped.
+    owned: Option<Owned>,
+}
+
+#[derive(Debug)]
+struct Owned {
+    handle: c::dds_entity_t,
+    /// What the C library holds pointers to: freed after the deletion, before the parents.
+    callbacks: Option<Box<Callbacks>>,
+    /// Only held, so that they are deleted later than this.
+    _parents: Vec<Arc<Entity>>,
+}
+
+impl Entity {
+    pub(crate) fn handle(&self) -> c::dds_entity_t {
+        self.owned.as_ref().map_or(0, |o| o.handle)
+    }
+
+    pub(crate) fn callbacks(&self) -> Option<&Callbacks> {
+        self.owned.as_ref()?.callbacks.as_deref()
+    }
+
+    fn adopt(
+        action: impl FnOnce() -> String,
+        handle: c::dds_entity_t,
+        callbacks: Option<Box<Callbacks>>,
+        parents: Vec<Arc<Self>>,
+    ) -> Result<Arc<Self>, Error> {
+        let handle = checked(action, handle)?;
+        Ok(Arc::new(Self {
+            owned: Some(Owned {
+                handle,
+                callbacks,
+                _parents: parents,
+            }),
+        }))
+    }
+}
+
+impl Drop for Entity {
+    fn drop(&mut self) {
+        let Some(owned) = self.owned.take() else {
+            return;
+        };
+        if !listener::inside_callback() {
+            drop(owned);
+            return;
+        }
+        // The deletion waits for running callbacks, of which this thread is one: it must be done
+        // by another. Where no thread can be had, the entity stays: a leak, not a deadlock.
+        let slot = Arc::new(Mutex::new(Some(owned)));
+        let other = Arc::clone(&slot);
+        let spawned = std::thread::Builder::new()
+            .name("bus-delete".to_owned())
+            .spawn(move || {
+                drop(other.lock().map(|mut o| o.take()));
+            });
+        if spawned.is_err()
+            && let Ok(mut owned) = slot.lock()
+        {
+            std::mem::forget(owned.take());
+        }
+    }
+}
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        // SAFETY: dds_delete takes a handle by value and validates it. It returns after the last
+        // callback of this entity has returned, so freeing `callbacks` afterwards is sound; the
+        // parents drop after that, when no child of theirs is left.
+        let code = unsafe { c::dds_delete(self.handle) };
+        debug_assert!(code == 0, "dds_delete: {}", ReturnCode::from_raw(code));
+        // Samples lent to a callback belong to the domain: they go back before the parents do.
+        drop(self.callbacks.take());
+    }
+}
+
+/// Turns a return value (negative: an error) into a result, with what the library logged.
+pub(crate) fn checked(action: impl FnOnce() -> String, code: i32) -> Result<i32, Error> {
+    if code >= 0 {
+        return Ok(code);
+    }
+    Err(Error::Dds {
+        action: action(),
+        code: ReturnCode::from_raw(code),
+        detail: log::last().map(|l| format!(": {l}")).unwrap_or_default(),
+    })
+}
+
+pub(crate) fn c_string(what: &'static str, name: &str) -> Result<CString, Error> {
+    let bad = || Error::Name {
+        what,
+        name: name.to_owned(),
+    };
+    if name.is_empty() || name.len() > 256 {
+        return Err(bad());
+    }
+    CString::new(name).map_err(|_| bad())
+}
+
+/// Opens a domain and one participant in it. Every call makes a domain of its own inside this
+/// process, with its own configuration and threads, even for the same id on the network.
+pub(crate) fn open(config: &DomainConfig) -> Result<Arc<Entity>, Error> {
+    /// Names of domains inside this process; what others see is the configuration's id.
+    static NEXT: AtomicU32 = AtomicU32::new(1);
+    log::capture();
+    let xml = config.to_xml()?;
+    let xml =
+        CString::new(xml).map_err(|_| Error::Config("there is a NUL byte in it".to_owned()))?;
+    let local = NEXT.fetch_add(1, Ordering::Relaxed);
+    let action = || format!("open domain {}", config.id());
+    // SAFETY: `xml` is a NUL-terminated string that outlives the call, which copies it.
+    let handle = unsafe { c::dds_create_domain(local, xml.as_ptr()) };
+    let domain = Entity::adopt(action, handle, None, Vec::new())?;
+    // SAFETY: null policies and listener mean the defaults.
+    let handle = unsafe { c::dds_create_participant(local, std::ptr::null(), std::ptr::null()) };
+    Entity::adopt(action, handle, None, vec![domain])
+}
+
+/// Makes a writer; its callbacks get status events only.
+pub(crate) fn writer(
+    topic: &Arc<Entity>,
+    participant: &Arc<Entity>,
+    name: &str,
+    qos: &Qos,
+    callbacks: Option<Box<Callbacks>>,
+) -> Result<Arc<Entity>, Error> {
+    let raw = qos::RawQos::new(qos)?;
+    let listener = listener::for_writer(callbacks.as_deref());
+    // SAFETY: the handles are validated by the call; qos and listener are valid or null, and are
+    // copied. The listener's argument points into `callbacks`, boxed, owned by the new entity.
+    let handle = unsafe {
+        c::dds_create_writer(
+            participant.handle(),
+            topic.handle(),
+            raw.as_ptr(),
+            listener.as_ptr(),
+        )
+    };
+    let parents = vec![Arc::clone(topic), Arc::clone(participant)];
+    Entity::adopt(
+        || format!("create a writer of topic {name:?}"),
+        handle,
+        callbacks,
+        parents,
+    )
+}
+
+/// Makes a reader.
+pub(crate) fn reader(
+    topic: &Arc<Entity>,
+    participant: &Arc<Entity>,
+    name: &str,
+    qos: &Qos,
+    callbacks: Option<Box<Callbacks>>,
+) -> Result<Arc<Entity>, Error> {
+    let raw = qos::RawQos::new(qos)?;
+    let listener = listener::for_reader(callbacks.as_deref());
+    // SAFETY: as for the writer.
+    let handle = unsafe {
+        c::dds_create_reader(
+            participant.handle(),
+            topic.handle(),
+            raw.as_ptr(),
+            listener.as_ptr(),
+        )
+    };
+    let parents = vec![Arc::clone(topic), Arc::clone(participant)];
+    Entity::adopt(
+        || format!("create a reader of topic {name:?}"),
+        handle,
+        callbacks,
+        parents,
+    )
+}
+
+pub(crate) use topic::create as topic;

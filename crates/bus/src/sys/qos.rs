@@ -1,0 +1,177 @@
+//! Policies in the form of the C library.
+
+use std::ffi::CString;
+use std::ptr::NonNull;
+use std::time::Duration;
+
+use cyclors as c;
+
+use super::c_string;
+use crate::qos::Limits;
+use crate::{Durability, Error, History, Liveliness, Ownership, Qos, Reliability};
+
+const UNLIMITED: i32 = -1;
+const FOREVER: i64 = i64::MAX;
+
+/// An owned `dds_qos_t`.
+pub(super) struct RawQos(NonNull<c::dds_qos_t>);
+
+impl RawQos {
+    pub(super) fn new(qos: &Qos) -> Result<Self, Error> {
+        let partitions: Vec<CString> = qos
+            .partitions
+            .iter()
+            .map(|p| c_string("partition", p))
+            .collect::<Result<_, _>>()?;
+        // SAFETY: no argument; the result is owned by the caller.
+        let raw = unsafe { c::dds_create_qos() };
+        let Some(raw) = NonNull::new(raw) else {
+            return Err(Error::Config("no memory for policies".to_owned()));
+        };
+        let new = Self(raw);
+        let q = new.0.as_ptr();
+        // SAFETY: `q` is a live policy set; every call copies what it is given. The array of
+        // partition names lives until the end of its call and is only read.
+        unsafe {
+            set_delivery(q, qos);
+            set_times(q, qos);
+            if let Some(limits) = qos.limits {
+                let (s, i, p) = numbers(limits);
+                c::dds_qset_resource_limits(q, s, i, p);
+            }
+            if let Some(on) = qos.batching {
+                c::dds_qset_writer_batching(q, on);
+            }
+            if qos.ignore_own {
+                let kind = c::dds_ignorelocal_kind_DDS_IGNORELOCAL_PARTICIPANT;
+                c::dds_qset_ignorelocal(q, kind);
+            }
+            if !partitions.is_empty() {
+                let mut names: Vec<_> = partitions.iter().map(|p| p.as_ptr()).collect();
+                let n = u32::try_from(names.len()).unwrap_or(u32::MAX);
+                c::dds_qset_partition(q, n, names.as_mut_ptr());
+            }
+        }
+        Ok(new)
+    }
+
+    pub(super) const fn as_ptr(&self) -> *const c::dds_qos_t {
+        self.0.as_ptr()
+    }
+
+    /// Version 1 of the data representation and nothing else: what this crate writes.
+    pub(super) fn xcdr1_only(&self) {
+        let ids = [c::DDS_DATA_REPRESENTATION_XCDR1 as c::dds_data_representation_id_t];
+        // SAFETY: a live policy set, and an array of the length given, which is copied.
+        unsafe { c::dds_qset_data_representation(self.0.as_ptr(), 1, ids.as_ptr()) };
+    }
+}
+
+impl Drop for RawQos {
+    fn drop(&mut self) {
+        // SAFETY: made by dds_create_qos, not freed before, not used after.
+        unsafe { c::dds_delete_qos(self.0.as_ptr()) };
+    }
+}
+
+/// # Safety
+/// `q` is a live policy set.
+unsafe fn set_delivery(q: *mut c::dds_qos_t, qos: &Qos) {
+    // SAFETY: by the contract of this function; the calls take values.
+    unsafe {
+        match qos.reliability {
+            Some(Reliability::BestEffort) => {
+                let kind = c::dds_reliability_kind_DDS_RELIABILITY_BEST_EFFORT;
+                c::dds_qset_reliability(q, kind, 0);
+            }
+            Some(Reliability::Reliable(wait)) => {
+                let kind = c::dds_reliability_kind_DDS_RELIABILITY_RELIABLE;
+                c::dds_qset_reliability(q, kind, nanos(wait));
+            }
+            None => {}
+        }
+        if let Some(history) = qos.history {
+            let (kind, depth) = history_numbers(history);
+            c::dds_qset_history(q, kind, depth);
+        }
+        let late = qos.durability == Some(Durability::TransientLocal);
+        match qos.durability {
+            Some(Durability::Volatile) => {
+                c::dds_qset_durability(q, c::dds_durability_kind_DDS_DURABILITY_VOLATILE);
+            }
+            Some(Durability::TransientLocal) => {
+                c::dds_qset_durability(q, c::dds_durability_kind_DDS_DURABILITY_TRANSIENT_LOCAL);
+            }
+            None => {}
+        }
+        let own = qos.history.map(|h| (h, qos.limits.unwrap_or_default()));
+        if let Some((history, limits)) = qos.durability_service.or(own.filter(|_| late)) {
+            let (kind, depth) = history_numbers(history);
+            let (s, i, p) = numbers(limits);
+            c::dds_qset_durability_service(q, 0, kind, depth, s, i, p);
+        }
+        match qos.ownership {
+            Some(Ownership::Shared) => {
+                c::dds_qset_ownership(q, c::dds_ownership_kind_DDS_OWNERSHIP_SHARED);
+            }
+            Some(Ownership::Exclusive(strength)) => {
+                c::dds_qset_ownership(q, c::dds_ownership_kind_DDS_OWNERSHIP_EXCLUSIVE);
+                c::dds_qset_ownership_strength(q, strength);
+            }
+            None => {}
+        }
+    }
+}
+
+/// # Safety
+/// `q` is a live policy set.
+unsafe fn set_times(q: *mut c::dds_qos_t, qos: &Qos) {
+    // SAFETY: by the contract of this function; the calls take values.
+    unsafe {
+        if let Some(period) = qos.deadline {
+            c::dds_qset_deadline(q, nanos(period));
+        }
+        if let Some(liveliness) = qos.liveliness {
+            let (kind, lease) = match liveliness {
+                Liveliness::Automatic(t) => (c::dds_liveliness_kind_DDS_LIVELINESS_AUTOMATIC, t),
+                Liveliness::ManualByParticipant(t) => (
+                    c::dds_liveliness_kind_DDS_LIVELINESS_MANUAL_BY_PARTICIPANT,
+                    t,
+                ),
+                Liveliness::ManualByTopic(t) => {
+                    (c::dds_liveliness_kind_DDS_LIVELINESS_MANUAL_BY_TOPIC, t)
+                }
+            };
+            c::dds_qset_liveliness(q, kind, nanos(lease));
+        }
+        if let Some(budget) = qos.latency_budget {
+            c::dds_qset_latency_budget(q, nanos(budget));
+        }
+        if let Some(age) = qos.lifespan {
+            c::dds_qset_lifespan(q, nanos(age));
+        }
+    }
+}
+
+fn history_numbers(history: History) -> (c::dds_history_kind_t, i32) {
+    match history {
+        History::KeepLast(n) => (
+            c::dds_history_kind_DDS_HISTORY_KEEP_LAST,
+            i32::try_from(n.max(1)).unwrap_or(i32::MAX),
+        ),
+        History::KeepAll => (c::dds_history_kind_DDS_HISTORY_KEEP_ALL, UNLIMITED),
+    }
+}
+
+fn numbers(limits: Limits) -> (i32, i32, i32) {
+    let number = |n: Option<u32>| n.map_or(UNLIMITED, |n| i32::try_from(n).unwrap_or(i32::MAX));
+    (
+        number(limits.samples),
+        number(limits.instances),
+        number(limits.samples_per_instance),
+    )
+}
+
+fn nanos(d: Duration) -> i64 {
+    i64::try_from(d.as_nanos()).unwrap_or(FOREVER)
+}

@@ -1,0 +1,277 @@
+//! Topics whose types are built at run time (XTypes dynamic types).
+
+use std::ffi::CString;
+use std::sync::Arc;
+
+use cyclors as c;
+
+use super::qos::RawQos;
+use super::{Entity, c_string, checked};
+use crate::types::{Extensibility, Kind, Member, StructType};
+use crate::{Error, Qos};
+
+/// Makes the type known to the participant, and a topic that carries it.
+pub(crate) fn create(
+    participant: &Arc<Entity>,
+    name: &str,
+    t: &StructType,
+    qos: &Qos,
+) -> Result<Arc<Entity>, Error> {
+    t.check()?;
+    let c_name = c_string("topic", name)?;
+    let raw = RawQos::new(qos)?;
+    raw.xcdr1_only();
+    let descriptor = Descriptor::new(participant, t)?;
+    // SAFETY: the descriptor is valid and copied by the call, as are name and policies.
+    let handle = unsafe {
+        c::dds_create_topic(
+            participant.handle(),
+            descriptor.0,
+            c_name.as_ptr(),
+            raw.as_ptr(),
+            std::ptr::null(),
+        )
+    };
+    let parents = vec![Arc::clone(participant)];
+    Entity::adopt(|| format!("create topic {name:?}"), handle, None, parents)
+}
+
+/// An owned topic descriptor made by the library from type information.
+struct Descriptor(*mut c::dds_topic_descriptor_t);
+
+impl Descriptor {
+    fn new(participant: &Entity, t: &StructType) -> Result<Self, Error> {
+        let action = || format!("build type {:?}", t.name);
+        let mut top = Dynamic::structure(participant, t)?;
+        let mut info = std::ptr::null_mut();
+        // SAFETY: `top` is a complete dynamic type; on success `info` is owned here.
+        let code = unsafe { c::dds_dynamic_type_register(&mut top.0, &mut info) };
+        checked(action, code)?;
+        let mut descriptor = std::ptr::null_mut();
+        // SAFETY: `info` is valid, was just made, and is freed once after its last use.
+        let code = unsafe {
+            let code = c::dds_create_topic_descriptor(
+                c::dds_find_scope_DDS_FIND_SCOPE_LOCAL_DOMAIN,
+                participant.handle(),
+                info,
+                0,
+                &mut descriptor,
+            );
+            c::dds_free_typeinfo(info);
+            code
+        };
+        checked(action, code)?;
+        Ok(Self(descriptor))
+    }
+}
+
+impl Drop for Descriptor {
+    fn drop(&mut self) {
+        // SAFETY: made by dds_create_topic_descriptor, not freed before, not used after.
+        unsafe { c::dds_delete_topic_descriptor(self.0) };
+    }
+}
+
+/// An owned dynamic type under construction.
+struct Dynamic(c::dds_dynamic_type_t);
+
+impl Dynamic {
+    fn structure(participant: &Entity, t: &StructType) -> Result<Self, Error> {
+        let name = c_string("type", &t.name)?;
+        let mut new = Self::create(
+            participant,
+            c::dds_dynamic_type_kind_DDS_DYNAMIC_STRUCTURE,
+            |d| {
+                d.name = name.as_ptr();
+            },
+        )?;
+        // XTypes dynamic types begin as final; nothing else is written by this crate.
+        let growth = match t.extensibility {
+            Extensibility::Final => c::dds_dynamic_type_extensibility_DDS_DYNAMIC_TYPE_EXT_FINAL,
+            Extensibility::Appendable => {
+                c::dds_dynamic_type_extensibility_DDS_DYNAMIC_TYPE_EXT_APPENDABLE
+            }
+            Extensibility::Mutable => {
+                c::dds_dynamic_type_extensibility_DDS_DYNAMIC_TYPE_EXT_MUTABLE
+            }
+        };
+        // SAFETY: `new` is a live structure without members.
+        let code = unsafe { c::dds_dynamic_type_set_extensibility(&mut new.0, growth) };
+        checked(|| format!("build type {:?}", t.name), code)?;
+        for (id, member) in (0..).zip(&t.members) {
+            new.add(participant, t, id, member)?;
+        }
+        Ok(new)
+    }
+
+    fn add(
+        &mut self,
+        participant: &Entity,
+        t: &StructType,
+        id: u32,
+        member: &Member,
+    ) -> Result<(), Error> {
+        let action = || format!("build member {:?} of type {:?}", member.name, t.name);
+        let name = c_string("member", &member.name)?;
+        let spec = Spec::new(participant, t, &member.kind)?;
+        // SAFETY: all zero is a valid descriptor: null pointers, no labels, kind unset.
+        let mut d: c::dds_dynamic_member_descriptor_t = unsafe { std::mem::zeroed() };
+        d.name = name.as_ptr();
+        d.id = id;
+        d.index = c::DDS_DYNAMIC_MEMBER_INDEX_END;
+        d.type_ = spec.hand_over();
+        // SAFETY: `self` is a live structure; the call copies the name and takes over the
+        // reference to the member's type, also when it fails.
+        let code = unsafe { c::dds_dynamic_type_add_member(&mut self.0, d) };
+        checked(action, code)?;
+        if member.key {
+            // SAFETY: the member was just added under this id.
+            let code = unsafe { c::dds_dynamic_member_set_key(&mut self.0, id, true) };
+            checked(action, code)?;
+        }
+        if member.optional {
+            // SAFETY: as above.
+            let code = unsafe { c::dds_dynamic_member_set_optional(&mut self.0, id, true) };
+            checked(action, code)?;
+        }
+        Ok(())
+    }
+
+    fn enumeration(participant: &Entity, t: &crate::types::EnumType) -> Result<Self, Error> {
+        let name = c_string("type", &t.name)?;
+        let kind = c::dds_dynamic_type_kind_DDS_DYNAMIC_ENUMERATION;
+        let mut new = Self::create(participant, kind, |d| d.name = name.as_ptr())?;
+        for (literal, value) in &t.literals {
+            let literal = c_string("literal", literal)?;
+            let value = c::dds_dynamic_enum_literal_value_t {
+                value_kind:
+                    c::dds_dynamic_type_enum_value_kind_DDS_DYNAMIC_ENUM_LITERAL_VALUE_EXPLICIT,
+                value: *value,
+            };
+            // SAFETY: a live enumeration and a NUL-terminated name that is copied.
+            let code = unsafe {
+                c::dds_dynamic_type_add_enum_literal(&mut new.0, literal.as_ptr(), value, false)
+            };
+            checked(|| format!("build enumeration {:?}", t.name), code)?;
+        }
+        Ok(new)
+    }
+
+    /// A sequence (no bound or one) or an array of `element`.
+    fn list(
+        participant: &Entity,
+        t: &StructType,
+        kind: c::dds_dynamic_type_kind_t,
+        element: &Kind,
+        bound: Option<u32>,
+    ) -> Result<Self, Error> {
+        let spec = Spec::new(participant, t, element)?.hand_over();
+        // The name is not part of the type; the library only asks for one.
+        let name = CString::from(c"list");
+        let bounds = [bound.unwrap_or_default()];
+        Self::create(participant, kind, |d| {
+            d.name = name.as_ptr();
+            d.element_type = spec;
+            d.num_bounds = u32::from(bound.is_some());
+            d.bounds = bounds.as_ptr();
+        })
+    }
+
+    fn string(participant: &Entity, bound: Option<u32>) -> Result<Self, Error> {
+        let bounds = [bound.unwrap_or_default()];
+        Self::create(
+            participant,
+            c::dds_dynamic_type_kind_DDS_DYNAMIC_STRING8,
+            |d| {
+                d.num_bounds = u32::from(bound.is_some());
+                d.bounds = bounds.as_ptr();
+            },
+        )
+    }
+
+    fn create(
+        participant: &Entity,
+        kind: c::dds_dynamic_type_kind_t,
+        fill: impl FnOnce(&mut c::dds_dynamic_type_descriptor_t),
+    ) -> Result<Self, Error> {
+        // SAFETY: all zero is a valid descriptor: null pointers, no bounds, kinds unset.
+        let mut d: c::dds_dynamic_type_descriptor_t = unsafe { std::mem::zeroed() };
+        d.kind = kind;
+        fill(&mut d);
+        // SAFETY: the pointers that `fill` put in live in its caller past this call, which copies
+        // what they point to; a reference in `element_type` is taken over.
+        let new = unsafe { c::dds_dynamic_type_create(participant.handle(), d) };
+        checked(|| "build a type".to_owned(), new.ret)?;
+        Ok(Self(new))
+    }
+
+    /// Gives the one reference to the caller.
+    fn into_raw(self) -> c::dds_dynamic_type_t {
+        let raw = self.0;
+        std::mem::forget(self);
+        raw
+    }
+}
+
+impl Drop for Dynamic {
+    fn drop(&mut self) {
+        // SAFETY: one reference is owned, and given back once.
+        unsafe { c::dds_dynamic_type_unref(&mut self.0) };
+    }
+}
+
+/// The type of a member or an element: primitive, or a dynamic type of its own.
+enum Spec {
+    Primitive(c::dds_dynamic_type_kind_t),
+    Built(Dynamic),
+}
+
+impl Spec {
+    fn new(participant: &Entity, t: &StructType, kind: &Kind) -> Result<Self, Error> {
+        Ok(Self::Primitive(match kind {
+            Kind::Bool => c::dds_dynamic_type_kind_DDS_DYNAMIC_BOOLEAN,
+            Kind::Byte => c::dds_dynamic_type_kind_DDS_DYNAMIC_BYTE,
+            Kind::Int8 => c::dds_dynamic_type_kind_DDS_DYNAMIC_INT8,
+            Kind::UInt8 => c::dds_dynamic_type_kind_DDS_DYNAMIC_UINT8,
+            Kind::Int16 => c::dds_dynamic_type_kind_DDS_DYNAMIC_INT16,
+            Kind::UInt16 => c::dds_dynamic_type_kind_DDS_DYNAMIC_UINT16,
+            Kind::Int32 => c::dds_dynamic_type_kind_DDS_DYNAMIC_INT32,
+            Kind::UInt32 => c::dds_dynamic_type_kind_DDS_DYNAMIC_UINT32,
+            Kind::Int64 => c::dds_dynamic_type_kind_DDS_DYNAMIC_INT64,
+            Kind::UInt64 => c::dds_dynamic_type_kind_DDS_DYNAMIC_UINT64,
+            Kind::Float32 => c::dds_dynamic_type_kind_DDS_DYNAMIC_FLOAT32,
+            Kind::Float64 => c::dds_dynamic_type_kind_DDS_DYNAMIC_FLOAT64,
+            Kind::Char => c::dds_dynamic_type_kind_DDS_DYNAMIC_CHAR8,
+            Kind::String(bound) => return Ok(Self::Built(Dynamic::string(participant, *bound)?)),
+            Kind::Enum(e) => return Ok(Self::Built(Dynamic::enumeration(participant, e)?)),
+            Kind::Struct(s) => return Ok(Self::Built(Dynamic::structure(participant, s)?)),
+            Kind::Sequence(element, bound) => {
+                let kind = c::dds_dynamic_type_kind_DDS_DYNAMIC_SEQUENCE;
+                let list = Dynamic::list(participant, t, kind, element, *bound)?;
+                return Ok(Self::Built(list));
+            }
+            Kind::Array(element, n) => {
+                let kind = c::dds_dynamic_type_kind_DDS_DYNAMIC_ARRAY;
+                let list = Dynamic::list(participant, t, kind, element, Some(*n))?;
+                return Ok(Self::Built(list));
+            }
+        }))
+    }
+
+    /// The C form; a reference in it belongs to whoever gets it.
+    fn hand_over(self) -> c::dds_dynamic_type_spec_t {
+        // SAFETY: all zero is a valid (unset) specification.
+        let mut spec: c::dds_dynamic_type_spec_t = unsafe { std::mem::zeroed() };
+        match self {
+            Self::Primitive(kind) => {
+                spec.kind = c::dds_dynamic_type_spec_kind_DDS_DYNAMIC_TYPE_KIND_PRIMITIVE;
+                spec.type_.primitive = kind;
+            }
+            Self::Built(t) => {
+                spec.kind = c::dds_dynamic_type_spec_kind_DDS_DYNAMIC_TYPE_KIND_DEFINITION;
+                spec.type_.type_ = t.into_raw();
+            }
+        }
+        spec
+    }
+}

@@ -1,0 +1,303 @@
+//! Types as IDL text, in the subset that Cyclone's idlc and Fast DDS's generator share.
+
+use std::fmt::Write as _;
+
+use super::{EnumType, Extensibility, Kind, StructType};
+
+/// Words that are no identifiers, in any case (IDL 4.2, 7.2.4).
+const KEYWORDS: [&str; 76] = [
+    "abstract",
+    "any",
+    "alias",
+    "attribute",
+    "bitfield",
+    "bitmask",
+    "bitset",
+    "boolean",
+    "case",
+    "char",
+    "component",
+    "connector",
+    "const",
+    "consumes",
+    "context",
+    "custom",
+    "default",
+    "double",
+    "emits",
+    "enum",
+    "eventtype",
+    "exception",
+    "factory",
+    "false",
+    "finder",
+    "fixed",
+    "float",
+    "getraises",
+    "home",
+    "import",
+    "in",
+    "inout",
+    "interface",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "local",
+    "long",
+    "manages",
+    "map",
+    "mirrorport",
+    "module",
+    "multiple",
+    "native",
+    "object",
+    "octet",
+    "oneway",
+    "out",
+    "port",
+    "porttype",
+    "primarykey",
+    "private",
+    "provides",
+    "public",
+    "publishes",
+    "raises",
+    "readonly",
+    "sequence",
+    "setraises",
+    "short",
+    "string",
+    "struct",
+    "supports",
+    "switch",
+    "true",
+    "truncatable",
+    "typedef",
+    "typeid",
+    "typename",
+    "typeprefix",
+    "union",
+    "unsigned",
+    "uses",
+    "valuetype",
+    "void",
+];
+const MORE_KEYWORDS: [&str; 8] = [
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "valuebase",
+    "wchar",
+    "wstring",
+    "module",
+];
+
+/// Whether `name` can stand in IDL as it is.
+pub(super) fn is_identifier(name: &str) -> bool {
+    let mut chars = name.chars();
+    let starts = chars.next().is_some_and(|c| c.is_ascii_alphabetic());
+    let goes_on = chars.all(|c| c.is_ascii_alphanumeric() || c == '_');
+    let lower = name.to_ascii_lowercase();
+    let word = KEYWORDS.contains(&lower.as_str()) || MORE_KEYWORDS.contains(&lower.as_str());
+    starts && goes_on && !word
+}
+
+/// A usable IDL identifier made from any name: other characters become `_`, a leading digit gets
+/// `f`, a keyword a trailing `_`. Names that are identifiers stay as they are.
+pub fn identifier(name: &str) -> String {
+    let mut out: String = name
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c } else { '_' })
+        .collect();
+    if !out.starts_with(|c: char| c.is_ascii_alphabetic()) {
+        out.insert(0, 'f');
+    }
+    if !is_identifier(&out) {
+        out.push('_');
+    }
+    out
+}
+
+/// Prints the types, what they are made of first, each once.
+pub(super) fn print(types: &[&StructType]) -> String {
+    let mut printer = Printer {
+        out: String::new(),
+        scope: Vec::new(),
+        done: Vec::new(),
+    };
+    for t in types {
+        printer.structure(t, false);
+    }
+    printer.enter(&[]);
+    printer.out
+}
+
+struct Printer {
+    out: String,
+    scope: Vec<String>,
+    done: Vec<String>,
+}
+
+impl Printer {
+    fn structure(&mut self, t: &StructType, nested: bool) {
+        if self.done.contains(&t.name) {
+            return;
+        }
+        self.done.push(t.name.clone());
+        for member in &t.members {
+            self.parts(&member.kind);
+        }
+        let short = self.declare(&t.name);
+        let pad = "  ".repeat(self.scope.len());
+        // The formatter of a String cannot fail: its results are of no use here.
+        let may_grow = match t.extensibility {
+            Extensibility::Final => "@final",
+            Extensibility::Appendable => "@appendable",
+            Extensibility::Mutable => "@mutable",
+        };
+        let _ = writeln!(
+            self.out,
+            "{pad}{may_grow}{}",
+            if nested { " @nested" } else { "" }
+        );
+        let _ = writeln!(self.out, "{pad}struct {short} {{");
+        for member in &t.members {
+            let key = if member.key { "@key " } else { "" };
+            let optional = if member.optional { "@optional " } else { "" };
+            let (kind, dimensions) = spell(&member.kind);
+            let name = &member.name;
+            let _ = writeln!(self.out, "{pad}  {key}{optional}{kind} {name}{dimensions};");
+        }
+        let _ = writeln!(self.out, "{pad}}};");
+    }
+
+    fn enumeration(&mut self, t: &EnumType) {
+        if self.done.contains(&t.name) {
+            return;
+        }
+        self.done.push(t.name.clone());
+        let short = self.declare(&t.name);
+        let pad = "  ".repeat(self.scope.len());
+        let _ = writeln!(self.out, "{pad}enum {short} {{");
+        for (i, (name, value)) in t.literals.iter().enumerate() {
+            let comma = if i + 1 < t.literals.len() { "," } else { "" };
+            let _ = writeln!(self.out, "{pad}  @value({value}) {name}{comma}");
+        }
+        let _ = writeln!(self.out, "{pad}}};");
+    }
+
+    fn parts(&mut self, kind: &Kind) {
+        match kind {
+            Kind::Struct(inner) => self.structure(inner, true),
+            Kind::Enum(inner) => self.enumeration(inner),
+            Kind::Sequence(element, _) | Kind::Array(element, _) => self.parts(element),
+            _ => {}
+        }
+    }
+
+    /// Goes to the scope of `name`, and gives its last part.
+    fn declare(&mut self, name: &str) -> String {
+        let mut parts: Vec<String> = name.split("::").map(str::to_owned).collect();
+        let short = parts.pop().unwrap_or_default();
+        self.enter(&parts);
+        short
+    }
+
+    /// Closes and opens modules until the scope is `wanted`.
+    fn enter(&mut self, wanted: &[String]) {
+        let common = self
+            .scope
+            .iter()
+            .zip(wanted)
+            .take_while(|(a, b)| a == b)
+            .count();
+        while self.scope.len() > common {
+            self.scope.pop();
+            let _ = writeln!(self.out, "{}}};", "  ".repeat(self.scope.len()));
+        }
+        for module in &wanted[common..] {
+            let _ = writeln!(
+                self.out,
+                "{}module {module} {{",
+                "  ".repeat(self.scope.len())
+            );
+            self.scope.push(module.clone());
+        }
+    }
+}
+
+/// The type before the name, and the array dimensions after it.
+fn spell(kind: &Kind) -> (String, String) {
+    let word = match kind {
+        Kind::Bool => "boolean",
+        Kind::Byte => "octet",
+        Kind::Int8 => "int8",
+        Kind::UInt8 => "uint8",
+        Kind::Int16 => "short",
+        Kind::UInt16 => "unsigned short",
+        Kind::Int32 => "long",
+        Kind::UInt32 => "unsigned long",
+        Kind::Int64 => "long long",
+        Kind::UInt64 => "unsigned long long",
+        Kind::Float32 => "float",
+        Kind::Float64 => "double",
+        Kind::Char => "char",
+        Kind::String(None) => "string",
+        Kind::String(Some(bound)) => return (format!("string<{bound}>"), String::new()),
+        Kind::Enum(t) => return (format!("::{}", t.name), String::new()),
+        Kind::Struct(t) => return (format!("::{}", t.name), String::new()),
+        Kind::Sequence(element, bound) => {
+            let (inner, _) = spell(element);
+            let bound = bound.map(|n| format!(", {n}")).unwrap_or_default();
+            // A scoped name directly after `<` would read as the digraph `<:`.
+            let space = if inner.starts_with(':') { " " } else { "" };
+            return (format!("sequence<{space}{inner}{bound}>"), String::new());
+        }
+        Kind::Array(element, n) => {
+            let (inner, outer) = spell(element);
+            return (inner, format!("[{n}]{outer}"));
+        }
+    };
+    (word.to_owned(), String::new())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nested_types_come_first_inside_their_modules() {
+        let entry = StructType::new("Md::Entry").member("px", Kind::Float64);
+        let t = StructType::new("Md::Book")
+            .key("id", Kind::UInt32)
+            .member("entries", Kind::sequence_of(entry))
+            .member("hash", Kind::Array(Box::new(Kind::Byte), 4));
+        let expected = "\
+module Md {
+  @final @nested
+  struct Entry {
+    double px;
+  };
+  @final
+  struct Book {
+    @key unsigned long id;
+    sequence< ::Md::Entry> entries;
+    octet hash[4];
+  };
+};
+";
+        assert_eq!(t.idl(), expected);
+    }
+
+    #[test]
+    fn any_name_becomes_an_identifier_and_good_ones_stay() {
+        assert_eq!(identifier("MDEntryPx"), "MDEntryPx");
+        assert_eq!(identifier("Best Bid/Ask"), "Best_Bid_Ask");
+        assert_eq!(identifier("52WeekHigh"), "f52WeekHigh");
+        assert_eq!(identifier("Sequence"), "Sequence_");
+        assert_eq!(identifier("_x"), "f_x");
+        assert_eq!(identifier(""), "f");
+    }
+}

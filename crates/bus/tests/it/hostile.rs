@@ -1,0 +1,106 @@
+//! What must be refused, with a reason.
+
+use fanfare_bus::cdr::CdrBuffer;
+use fanfare_bus::types::{Kind, StructType};
+use fanfare_bus::{Domain, DomainConfig, Error, Qos, Transport};
+
+use crate::support::{domain_id, pair, quote, take_quotes, topic_name, write_quote};
+
+#[test]
+fn bytes_that_are_not_of_the_type_are_refused_by_the_writer() {
+    let domain = Domain::open(&DomainConfig::new(domain_id())).unwrap();
+    let qos = Qos::reliable();
+    let topic = domain.topic(&topic_name("bytes"), &quote(), &qos).unwrap();
+    let reader = topic.reader(&qos).open().unwrap();
+    let writer = topic.writer(&qos).open().unwrap();
+    let bad: [&[u8]; 5] = [
+        b"",
+        b"\0\x01",
+        b"\0\x01\0\0\x01\0\0\0",
+        b"\xff\xff\0\0aaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+        b"\0\x01\0\0\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\xff\xff\xff\xffabcd",
+    ];
+    for bytes in bad {
+        let error = writer.write(bytes).unwrap_err();
+        assert!(
+            matches!(error, Error::SampleMismatch { .. }),
+            "{bytes:?}: {error}"
+        );
+    }
+    write_quote(&writer, &mut CdrBuffer::with_capacity(64), 1, 1.0);
+    assert_eq!(take_quotes(&reader, 1), [(1, 1.0)]);
+}
+
+#[test]
+fn another_type_under_the_same_name_does_not_match() {
+    let (here, there) = pair();
+    let name = topic_name("types");
+    let qos = Qos::last_value();
+    let other = StructType::new("Test::Quote").key("security", Kind::String(None));
+    let stranger = there
+        .topic(&name, &other, &qos)
+        .unwrap()
+        .writer(&qos)
+        .open()
+        .unwrap();
+    let mut buffer = CdrBuffer::with_capacity(64);
+    buffer.string(b"intruder");
+    stranger.write(buffer.finish().unwrap()).unwrap();
+    let reader = here
+        .topic(&name, &quote(), &qos)
+        .unwrap()
+        .reader(&qos)
+        .open()
+        .unwrap();
+    let good = here
+        .topic(&name, &quote(), &qos)
+        .unwrap()
+        .writer(&qos)
+        .open()
+        .unwrap();
+    write_quote(&good, &mut buffer, 1, 1.0);
+    assert_eq!(take_quotes(&reader, 1), [(1, 1.0)]);
+    assert!(!stranger_was_heard(&stranger));
+}
+
+/// A reliable reader that matched would owe an acknowledgement; nobody matched, nobody owes one.
+fn stranger_was_heard(stranger: &fanfare_bus::Writer) -> bool {
+    !stranger
+        .wait_for_acks(std::time::Duration::from_millis(10))
+        .unwrap()
+}
+
+#[test]
+fn what_cannot_be_opened_says_why() {
+    let error = |c: DomainConfig| Domain::open(&c).unwrap_err().to_string();
+    assert!(error(DomainConfig::new(233)).contains("0 to 232"));
+    assert!(error(DomainConfig::new(1).interface("")).contains("no network interface"));
+    let text = error(DomainConfig::new(1).interface("nosuch0"));
+    assert!(text.contains("nosuch0"), "{text}");
+    let text = error(DomainConfig::new(1).interface("198.51.100.1"));
+    assert!(text.contains("198.51.100.1"), "{text}");
+    let text = error(DomainConfig::new(1).extra_xml("<Nonsense/>"));
+    assert!(text.contains("Nonsense"), "{text}");
+    let tcp = DomainConfig::new(1)
+        .transport(Transport::Tcp)
+        .peer("127.0.0.1");
+    assert!(error(tcp).contains("ADDRESS:PORT"));
+}
+
+#[test]
+fn names_and_types_that_cannot_be_are_refused() {
+    let domain = Domain::open(&DomainConfig::new(domain_id())).unwrap();
+    let qos = Qos::default();
+    let named = |name: &str| domain.topic(name, &quote(), &qos).map(|_| ());
+    assert!(matches!(named(""), Err(Error::Name { .. })));
+    assert!(matches!(named("a\0b"), Err(Error::Name { .. })));
+    assert!(matches!(named("a b"), Err(Error::Dds { .. })));
+    let empty = StructType::new("Empty");
+    assert!(matches!(
+        domain.topic("t", &empty, &qos),
+        Err(Error::Type(_))
+    ));
+    let topic = domain.topic("t", &quote(), &qos).unwrap();
+    let odd = topic.writer(&Qos::default().partition("a\0")).open();
+    assert!(matches!(odd, Err(Error::Name { .. })));
+}

@@ -1,0 +1,8 @@
+//! Domains, topics, writers and readers against Cyclone DDS itself, on loopback.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod close;
+mod exchange;
+mod hostile;
+mod policies;
+mod support;

@@ -15,6 +15,7 @@
 //! | 56 | 0 (u32), length of the identity (u32), identity (UTF-8) |
 //! | 2048 | cell: MsgSeqNum expected next from the counterparty |
 //! | 2176 | cell: how many entries are known to be on the disk |
+//! | 2304 | cell: the boot of the machine in which the segment was last written |
 //!
 //! | offset | entry |
 //! |---|---|
@@ -36,6 +37,7 @@ pub(super) const MAX_IDENTITY: usize = 1024 - 64;
 pub(super) const VERSION: u32 = 1;
 pub(super) const TARGET_CELL: usize = 2048;
 pub(super) const SYNCED_CELL: usize = 2176;
+pub(super) const BOOT_CELL: usize = 2304;
 
 const MAGIC: &[u8; 8] = b"FANFJRNL";
 const CHECKED: Range<usize> = 16..1024;
@@ -137,18 +139,15 @@ pub enum EntryKind {
     Copy,
     /// No message: the numbers up to this one count as used.
     Skip,
-    /// A message that was damaged and taken out by a repair.
-    Lost,
 }
 
 impl EntryKind {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 5] = [
         Self::App,
         Self::Admin,
         Self::AdminHeld,
         Self::Copy,
         Self::Skip,
-        Self::Lost,
     ];
 
     const fn code(self) -> u32 {

@@ -34,8 +34,10 @@
 //! ```
 
 mod error;
+mod inspect;
 mod layout;
 mod open;
+mod repair;
 mod segment;
 mod store;
 #[cfg(test)]
@@ -43,8 +45,10 @@ mod tests;
 mod transmit;
 
 pub use error::OpenError;
+pub use inspect::{Found, Record, SegmentInfo, Snapshot};
 pub use layout::EntryKind;
 pub use open::{Recovery, folder_for};
+pub use repair::{RepairError, Repaired, repair};
 
 use fanfare_fix::session::StoreError;
 use fanfare_wire::UtcTimestamp;

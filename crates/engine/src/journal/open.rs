@@ -49,7 +49,7 @@ impl Journal {
         forget_before_reset(&mut segments)?;
         hide_taken_back(&mut segments);
         let current = match segments.pop_back() {
-            Some(current) => current,
+            Some(current) => current.resume()?,
             None => first_segment(folder, identity, &options, now)?,
         };
         let next_target = current.target().ok_or_else(|| OpenError::Corrupt {
@@ -116,7 +116,7 @@ pub(super) fn segment_files(folder: &Path) -> Result<Vec<(u64, PathBuf)>, OpenEr
     Ok(files)
 }
 
-fn lock(folder: &Path) -> Result<File, OpenError> {
+pub(super) fn lock(folder: &Path) -> Result<File, OpenError> {
     let io_error = |source| OpenError::io(folder, source);
     std::fs::create_dir_all(folder).map_err(io_error)?;
     let mut options = File::options();
@@ -178,7 +178,8 @@ pub(super) fn bad_header(path: &Path, bad: BadHeader) -> OpenError {
     }
 }
 
-/// Checks the entries of all segments. Only the end of the last one is cut.
+/// Checks the entries of all segments. Only the end of the last one is cut. What a crash of the
+/// machine kept from the disk is given up; any other hole is damage.
 fn check_all(segments: &mut VecDeque<Segment>, recovery: &mut Recovery) -> Result<(), OpenError> {
     let claimed: Vec<u32> = segments
         .iter()
@@ -187,16 +188,18 @@ fn check_all(segments: &mut VecDeque<Segment>, recovery: &mut Recovery) -> Resul
         .collect();
     for (i, segment) in segments.iter_mut().enumerate() {
         let scan = segment.scan();
-        let expected = claimed.get(i).copied().unwrap_or(scan.used).max(scan.used);
+        let sealed = claimed.get(i);
+        let expected = sealed.copied().unwrap_or(scan.used).max(scan.used);
         let gone = u64::from(expected - scan.valid);
-        let durable = segment.synced().saturating_sub(u64::from(scan.valid));
-        if scan.more_behind && durable > 0 {
+        let lost = segment.synced().saturating_sub(u64::from(scan.valid));
+        let hole = scan.more_behind || (sealed.is_some() && gone > 0);
+        if hole && (lost > 0 || !segment.machine_went_down()) {
             return Err(corrupt(&segment.path, scan.valid, "its CRC does not match"));
         }
         recovery.records += u64::from(scan.valid);
         recovery.cut += gone;
-        recovery.lost += durable;
-        if gone > 0 && i == claimed.len() {
+        recovery.lost += lost;
+        if gone > 0 && sealed.is_none() {
             segment.cut_tail();
         }
     }
@@ -216,7 +219,7 @@ fn forget_before_reset(segments: &mut VecDeque<Segment>) -> Result<(), OpenError
 }
 
 /// Messages that a later segment begins below were taken back by a lower next number.
-fn hide_taken_back(segments: &mut VecDeque<Segment>) {
+pub(super) fn hide_taken_back(segments: &mut VecDeque<Segment>) {
     let mut lowest = u64::MAX;
     for segment in segments.iter_mut().rev() {
         segment.visible_below = lowest;

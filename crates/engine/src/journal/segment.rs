@@ -2,8 +2,8 @@
 
 use super::error::OpenError;
 use super::layout::{
-    BadHeader, ENTRY_LEN, Entry, EntryKind, HEADER_LEN, Header, SYNCED_CELL, TARGET_CELL, chain,
-    read_cell, write_cell,
+    BOOT_CELL, BadHeader, ENTRY_LEN, Entry, EntryKind, HEADER_LEN, Header, SYNCED_CELL,
+    TARGET_CELL, chain, read_cell, u32_at, write_cell,
 };
 use crate::sys::map::{self, Mapping};
 use std::fs::{File, OpenOptions};
@@ -54,6 +54,7 @@ impl Blank {
         let page = self.map.bytes_mut();
         write_cell(page, TARGET_CELL, 1, target);
         write_cell(page, SYNCED_CELL, 1, 0);
+        write_cell(page, BOOT_CELL, 1, boot());
         compiler_fence(Ordering::Release);
         let crc = header.write(page.get_mut(..HEADER_LEN).unwrap_or(&mut []));
         Segment {
@@ -66,6 +67,7 @@ impl Blank {
             count: 0,
             data_end: 0,
             crc,
+            header_crc: crc,
             target_generation: 1,
             synced_generation: 1,
         }
@@ -84,6 +86,7 @@ pub(super) struct Segment {
     pub(super) data_end: u32,
     /// CRC of the last entry, or of the header: the next entry continues from it.
     pub(super) crc: u32,
+    header_crc: u32,
     /// Number of the next message after this segment's entries.
     pub(super) next_sender: u64,
     /// Messages from this number on were taken back by a later segment.
@@ -105,7 +108,8 @@ pub(super) struct Scan {
 
 impl Segment {
     /// Maps an existing file and reads its header, but trusts none of its entries yet. A file
-    /// that was cut short is brought back to its length, with zeros, if `writable`.
+    /// that was cut short is brought back to its length, with zeros, if `writable`; otherwise
+    /// this works on a copy, because the file may be in use.
     pub(super) fn open(path: &Path, writable: bool) -> Result<Result<Self, BadHeader>, OpenError> {
         let io_error = |source| OpenError::io(path, source);
         let file = OpenOptions::new()
@@ -117,20 +121,20 @@ impl Segment {
         if len < (HEADER_LEN + ENTRY_LEN) as u64 {
             return Ok(Err(BadHeader::Invalid));
         }
-        let page = Mapping::new(&file, HEADER_LEN, false).map_err(io_error)?;
+        let page = Mapping::copy(&file, HEADER_LEN).map_err(io_error)?;
         let (header, crc) = match Header::read(page.bytes()) {
             Ok(read) => read,
             Err(bad) => return Ok(Err(bad)),
         };
-        if writable && len < header.file_len() {
-            map::allocate(&file, header.file_len()).map_err(io_error)?;
-        }
-        let mapped = if writable {
-            header.file_len()
+        let map = if writable {
+            if len < header.file_len() {
+                map::allocate(&file, header.file_len()).map_err(io_error)?;
+            }
+            Mapping::new(&file, header.file_len() as usize, true)
         } else {
-            len.min(header.file_len())
+            Mapping::copy(&file, len.min(header.file_len()) as usize)
         };
-        let map = Mapping::new(&file, mapped as usize, writable).map_err(io_error)?;
+        let map = map.map_err(io_error)?;
         let generation =
             |cell| read_cell(page.bytes(), cell).map_or(0, |(generation, _)| generation);
         Ok(Ok(Self {
@@ -142,6 +146,7 @@ impl Segment {
             count: 0,
             data_end: 0,
             crc,
+            header_crc: crc,
             next_sender: header.first_sender,
             visible_below: u64::MAX,
             header,
@@ -156,8 +161,8 @@ impl Segment {
         if len < (HEADER_LEN + ENTRY_LEN) as u64 {
             return Ok(len == 0);
         }
-        let map = Mapping::new(&file, HEADER_LEN + ENTRY_LEN, false)?;
-        Ok(map
+        let start = Mapping::copy(&file, HEADER_LEN + ENTRY_LEN)?;
+        Ok(start
             .bytes()
             .get(HEADER_LEN..)
             .unwrap_or(&[])
@@ -170,15 +175,60 @@ impl Segment {
         while let Some((entry, crc)) = self.check(self.count, self.crc, self.data_end) {
             self.advance(entry, crc);
         }
-        let used = (0..self.header.entries)
-            .rev()
-            .find(|&i| !self.is_empty_entry(i));
-        let used = used.map_or(0, |last| last + 1);
+        let used = self.used();
+        let more_behind = (self.count + 1..used).any(|index| self.judge(index).1);
         Scan {
             valid: self.count,
             used,
-            more_behind: self.any_in_order(self.count + 1, used),
+            more_behind,
         }
+    }
+
+    /// One behind the last entry that is not all zeros.
+    pub(super) fn used(&self) -> u32 {
+        let last = (0..self.header.entries)
+            .rev()
+            .find(|&index| !self.is_empty_entry(index));
+        last.map_or(0, |last| last + 1)
+    }
+
+    /// What the entry at `index` says, and whether it is in order by itself: behind what its
+    /// predecessor says, or should have said, whether or not that one is in order.
+    pub(super) fn judge(&self, index: u32) -> (Option<Entry>, bool) {
+        let entry = self
+            .entry_bytes(index)
+            .and_then(Entry::decode)
+            .map(|(entry, _)| entry);
+        let in_order = match index.checked_sub(1) {
+            None => self.check(index, self.header_crc, 0).is_some(),
+            Some(before) => self
+                .predecessors(before)
+                .into_iter()
+                .flatten()
+                .any(|(crc, end)| self.check(index, crc, end).is_some()),
+        };
+        (entry, in_order)
+    }
+
+    /// The CRCs that the entry at `index` may have had, with the end of its message: the one
+    /// that stands there, and the one that fits its bytes.
+    fn predecessors(&self, index: u32) -> [Option<(u32, u32)>; 2] {
+        let Some(bytes) = self.entry_bytes(index) else {
+            return [None; 2];
+        };
+        let Some((entry, stored)) = Entry::decode(bytes) else {
+            return [None; 2];
+        };
+        let end = u32::try_from(entry.range().end).unwrap_or(u32::MAX);
+        let before = match index.checked_sub(1) {
+            None => Some(self.header_crc),
+            Some(before) => self
+                .entry_bytes(before)
+                .map(|bytes| u32_at(bytes, ENTRY_LEN - 4)),
+        };
+        let fitting = before.zip(self.data(entry.range()));
+        let fitting = fitting.map(|(before, message)| (chain(before, bytes, message), end));
+        [Some((stored, end)), fitting]
     }
 
     /// The entry at `index` if it is valid behind an entry with CRC `previous` whose message
@@ -189,19 +239,6 @@ impl Segment {
         let message = self.data(entry.range())?;
         let in_place = entry.offset == data_end;
         (in_place && chain(previous, bytes, message) == crc).then_some((entry, crc))
-    }
-
-    /// Whether some entry of `[from, to)` is valid behind what its predecessor says of itself.
-    fn any_in_order(&self, from: u32, to: u32) -> bool {
-        (from..to).any(|index| {
-            let before = self
-                .entry_bytes(index.wrapping_sub(1))
-                .and_then(Entry::decode);
-            before.is_some_and(|(entry, crc)| {
-                let end = u32::try_from(entry.range().end).unwrap_or(u32::MAX);
-                self.check(index, crc, end).is_some()
-            })
-        })
     }
 
     fn advance(&mut self, entry: Entry, crc: u32) {
@@ -322,6 +359,27 @@ impl Segment {
         read_cell(self.map.bytes(), SYNCED_CELL).map_or(0, |(_, value)| value)
     }
 
+    /// Whether the machine has gone down since this was last written to. If not, everything
+    /// that was written is here, whatever became of the process.
+    pub(super) fn machine_went_down(&self) -> bool {
+        read_cell(self.map.bytes(), BOOT_CELL).is_none_or(|(_, then)| then != boot() || then == 0)
+    }
+
+    /// Makes it ready to be written to.
+    pub(super) fn resume(mut self) -> Result<Self, OpenError> {
+        self.map
+            .prefault()
+            .map_err(|source| OpenError::io(&self.path, source))?;
+        let generation = read_cell(self.map.bytes(), BOOT_CELL).map_or(0, |(last, _)| last);
+        write_cell(
+            self.map.bytes_mut(),
+            BOOT_CELL,
+            generation.wrapping_add(1),
+            boot(),
+        );
+        Ok(self)
+    }
+
     /// Brings everything to the disk, and notes how much that was (which the next sync brings
     /// there).
     pub(super) fn sync(&mut self) -> io::Result<()> {
@@ -336,4 +394,11 @@ impl Segment {
         );
         Ok(())
     }
+}
+
+/// A number for this boot of the machine; 0 if it does not tell.
+fn boot() -> u64 {
+    let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let digits = id.bytes().filter_map(|byte| char::from(byte).to_digit(16));
+    digits.fold(0, |sum: u64, digit| sum.rotate_left(4) ^ u64::from(digit))
 }

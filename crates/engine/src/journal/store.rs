@@ -151,7 +151,7 @@ impl MessageStore for Journal {
 
 impl Journal {
     /// The one way into the table of entries. Gives where the message stands.
-    fn append(
+    pub(super) fn append(
         &mut self,
         range: Range<usize>,
         kind: EntryKind,

@@ -31,6 +31,18 @@ impl Mapping {
                 "file shorter than its map",
             ));
         }
+        Self::map(len, writable, libc::MAP_SHARED, file.as_raw_fd())
+    }
+
+    /// A private copy of the first `len` bytes of a file that another process may be writing.
+    pub(crate) fn copy(file: &File, len: usize) -> io::Result<Self> {
+        use std::os::unix::fs::FileExt;
+        let mut copy = Self::map(len, true, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1)?;
+        file.read_exact_at(copy.bytes_mut(), 0)?;
+        Ok(copy)
+    }
+
+    fn map(len: usize, writable: bool, flags: libc::c_int, fd: libc::c_int) -> io::Result<Self> {
         let protection = if writable {
             libc::PROT_READ | libc::PROT_WRITE
         } else {
@@ -38,17 +50,7 @@ impl Mapping {
         };
         // SAFETY: the kernel chooses the address, so no memory of ours is replaced; the result
         // is checked.
-        let start = unsafe {
-            let flags = libc::MAP_SHARED;
-            libc::mmap(
-                std::ptr::null_mut(),
-                len,
-                protection,
-                flags,
-                file.as_raw_fd(),
-                0,
-            )
-        };
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), len, protection, flags, fd, 0) };
         if start == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }

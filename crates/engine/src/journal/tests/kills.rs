@@ -1,6 +1,6 @@
 //! What a kill, a cut or a flipped bit leaves. The file is changed as it would have been.
 
-use super::super::layout::{ENTRY_LEN, HEADER_LEN, Header};
+use super::super::layout::{BOOT_CELL, ENTRY_LEN, HEADER_LEN, Header, write_cell};
 use super::*;
 use std::os::unix::fs::FileExt;
 
@@ -102,6 +102,11 @@ fn a_kill_between_any_two_stores_of_a_commit_keeps_what_was_committed() {
     }
 }
 
+/// As if the machine had gone down since: what is missing was never on the disk.
+fn after_a_crash(image: &mut [u8]) {
+    write_cell(image, BOOT_CELL, 9, 12345);
+}
+
 #[test]
 fn a_flipped_bit_never_gives_a_wrong_message() {
     let (folder, path, image) = written();
@@ -111,8 +116,39 @@ fn a_flipped_bit_never_gives_a_wrong_message() {
         let mut damaged = image.clone();
         damaged[at] ^= 0x10;
         std::fs::write(&path, &damaged).unwrap();
+        match Journal::open(&folder.0, IDENTITY, small(), NOW) {
+            Ok(opened) => drop(opened),
+            Err(OpenError::Corrupt { record, .. }) => {
+                assert!(u64::from(record) < MESSAGES);
+                after_a_crash(&mut damaged);
+                std::fs::write(&path, &damaged).unwrap();
+            }
+            Err(error) => panic!("{error}"),
+        }
         assert!(opens_true(&folder) < MESSAGES, "byte {at}");
     }
+}
+
+#[test]
+fn after_a_crash_of_the_machine_what_was_not_on_the_disk_is_given_up() {
+    let (folder, path, mut image) = written();
+    // The pages came to the disk in another order than they were written in.
+    let hole = data_offset(&image, 20);
+    image[hole..hole + 50].fill(0);
+    std::fs::write(&path, &image).unwrap();
+    assert!(
+        Journal::open(&folder.0, IDENTITY, small(), NOW).is_err(),
+        "not without a crash"
+    );
+    after_a_crash(&mut image);
+    std::fs::write(&path, &image).unwrap();
+    let (journal, recovery) = Journal::open(&folder.0, IDENTITY, small(), NOW).unwrap();
+    assert_eq!(
+        (recovery.records, recovery.cut, recovery.lost),
+        (19, MESSAGES - 19, 0)
+    );
+    drop(journal);
+    assert_eq!(opens_true(&folder), 19);
 }
 
 #[test]

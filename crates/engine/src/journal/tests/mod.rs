@@ -1,5 +1,6 @@
 //! The journal against an oracle, against kills, and at its limits.
 
+mod inspect;
 mod kills;
 mod limits;
 mod model;

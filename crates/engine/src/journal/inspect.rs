@@ -1,0 +1,204 @@
+//! Looking into a journal without opening it: list, verify, export. Works on a journal in use.
+
+use super::error::OpenError;
+use super::layout::EntryKind;
+use super::open::{bad_header, hide_taken_back, segment_files};
+use super::segment::Segment;
+use fanfare_wire::UtcTimestamp;
+use std::collections::VecDeque;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// A copy of a journal's files as they were at one moment.
+pub struct Snapshot {
+    segments: VecDeque<Segment>,
+    /// Files that cannot be read at all.
+    unreadable: Vec<OpenError>,
+}
+
+/// One segment file in figures.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SegmentInfo {
+    /// The file.
+    pub path: PathBuf,
+    /// The session that it belongs to.
+    pub identity: String,
+    /// When its numbers last started at 1.
+    pub created: UtcTimestamp,
+    /// Entries in its table.
+    pub records: u32,
+    /// Bytes of messages.
+    pub bytes: u32,
+    /// Entries that were not whole, or are damaged.
+    pub bad: u32,
+    /// Number of the next message behind this segment.
+    pub next_sender: u64,
+    /// Number expected next from the counterparty when this segment was last in use.
+    pub next_target: Option<u64>,
+}
+
+/// One record of a journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Record<'a> {
+    /// The file it stands in, counted from 0 in this snapshot.
+    pub segment: usize,
+    /// Its place in that file, from 0.
+    pub index: u32,
+    /// MsgSeqNum(34); of copies and skips the last number used before.
+    pub seq: u64,
+    /// What it is.
+    pub kind: EntryKind,
+    /// The message; empty for a skip.
+    pub bytes: &'a [u8],
+    /// Whether it counts: not taken back by a later lower number.
+    pub visible: bool,
+}
+
+/// What [`Snapshot::records`] finds in one place of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Found<'a> {
+    /// A record in order.
+    Good(Record<'a>),
+    /// Something that is not in order: torn by a kill if it is the last one, damaged otherwise.
+    Bad {
+        /// The file it stands in, counted from 0 in this snapshot.
+        segment: usize,
+        /// Its place in that file, from 0.
+        index: u32,
+    },
+}
+
+impl Snapshot {
+    /// Copies the journal in `folder` into memory. It may be in use meanwhile.
+    ///
+    /// # Errors
+    /// The folder cannot be read. A file that cannot be understood is no error here, see
+    /// [`unreadable`](Self::unreadable).
+    pub fn take(folder: &Path) -> Result<Self, OpenError> {
+        let (mut segments, mut unreadable) = (VecDeque::new(), Vec::new());
+        for (_, path) in segment_files(folder)? {
+            match Segment::open(&path, false) {
+                Ok(Ok(mut segment)) => {
+                    segment.scan();
+                    segments.push_back(segment);
+                }
+                Ok(Err(bad)) if !matches!(Segment::is_blank(&path), Ok(true)) => {
+                    unreadable.push(bad_header(&path, bad));
+                }
+                Ok(Err(_)) => {}
+                Err(error) => unreadable.push(error),
+            }
+        }
+        hide_taken_back(&mut segments);
+        Ok(Self {
+            segments,
+            unreadable,
+        })
+    }
+
+    /// Files that cannot be understood at all, and why.
+    #[must_use]
+    pub fn unreadable(&self) -> &[OpenError] {
+        &self.unreadable
+    }
+
+    /// The figures of each segment, oldest first.
+    pub fn segments(&self) -> impl Iterator<Item = SegmentInfo> + '_ {
+        self.segments.iter().map(|segment| {
+            let used = segment.used();
+            let bad = (0..used).filter(|&index| !segment.judge(index).1).count();
+            let good = (0..used).rev().map(|index| segment.judge(index));
+            let last = good
+                .filter_map(|(entry, good)| entry.filter(|_| good))
+                .next();
+            SegmentInfo {
+                path: segment.path.clone(),
+                identity: segment.header.identity.clone(),
+                created: segment.header.created,
+                records: used,
+                bytes: last.map_or(0, |entry| entry.offset + entry.len),
+                bad: bad as u32,
+                next_sender: last.map_or(segment.header.first_sender, |entry| entry.seq + 1),
+                next_target: segment.target(),
+            }
+        })
+    }
+
+    /// Everything in the tables, oldest first, the good and the bad.
+    pub fn records(&self) -> impl Iterator<Item = Found<'_>> + '_ {
+        self.segments
+            .iter()
+            .enumerate()
+            .flat_map(|(number, segment)| {
+                (0..segment.used()).map(move |index| match segment.judge(index) {
+                    (Some(entry), true) => Found::Good(Record {
+                        segment: number,
+                        index,
+                        seq: entry.seq,
+                        kind: entry.kind,
+                        bytes: segment.data(entry.range()).unwrap_or(&[]),
+                        visible: entry.seq < segment.visible_below,
+                    }),
+                    _ => Found::Bad {
+                        segment: number,
+                        index,
+                    },
+                })
+            })
+    }
+
+    /// True if every file can be read and every record is in order. The last record of a
+    /// journal in use may be caught half-written: look again.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        self.unreadable.is_empty() && self.segments().all(|segment| segment.bad == 0)
+    }
+}
+
+impl EntryKind {
+    /// A short name: `app`, `admin`, `copy`, `skip`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::App => "app",
+            Self::Admin | Self::AdminHeld => "admin",
+            Self::Copy => "copy",
+            Self::Skip => "skip",
+        }
+    }
+}
+
+impl Record<'_> {
+    /// Writes the message on one line, with `|` for SOH.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write_text(&self, out: &mut impl Write) -> io::Result<()> {
+        let mut parts = self.bytes.split(|&byte| byte == 1).peekable();
+        while let Some(part) = parts.next() {
+            out.write_all(part)?;
+            if parts.peek().is_some() {
+                out.write_all(b"|")?;
+            }
+        }
+        out.write_all(b"\n")
+    }
+
+    /// Writes one JSON object on one line: `seq`, `kind`, `message`. A byte is the character of
+    /// that number (Latin-1), so that nothing is lost.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write_json(&self, out: &mut impl Write) -> io::Result<()> {
+        let (seq, kind) = (self.seq, self.kind.name());
+        write!(out, "{{\"seq\":{seq},\"kind\":\"{kind}\",\"message\":\"")?;
+        for &byte in self.bytes {
+            match byte {
+                b'"' | b'\\' => out.write_all(&[b'\\', byte])?,
+                0x20..0x7f => out.write_all(&[byte])?,
+                _ => write!(out, "\\u{byte:04x}")?,
+            }
+        }
+        out.write_all(b"\"}\n")
+    }
+}

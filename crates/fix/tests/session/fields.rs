@@ -23,13 +23,10 @@ pub(crate) fn split(message: &[u8]) -> Vec<(u32, String)> {
         .collect()
 }
 
-/// The first message of `bytes`, and the rest.
-pub(crate) fn first_message(bytes: &[u8]) -> (&[u8], &[u8]) {
-    let trailer = bytes
-        .windows(4)
-        .position(|w| w == b"\x0110=")
-        .expect("a trailer");
-    bytes.split_at(trailer + 8)
+/// The first whole message of `bytes`, and the rest.
+pub(crate) fn first_message(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let trailer = bytes.windows(4).position(|w| w == b"\x0110=")?;
+    bytes.split_at_checked(trailer + 8)
 }
 
 pub(crate) fn shown(message: &[u8]) -> String {

@@ -7,4 +7,5 @@
 )]
 
 mod fields;
+mod net;
 mod scripts;

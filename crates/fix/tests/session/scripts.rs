@@ -391,10 +391,9 @@ impl Runner {
     }
 
     fn expect_message(&mut self, expected: &str) -> Result<(), String> {
-        if self.out.is_empty() {
+        let Some((message, rest)) = first_message(&self.out) else {
             return Err(format!("nothing was sent; seen: {:?}", self.seen));
-        }
-        let (message, rest) = first_message(&self.out);
+        };
         let (message, rest) = (message.to_vec(), rest.to_vec());
         self.out = rest;
         let text = shown(&message);

@@ -111,7 +111,7 @@ impl Validator for DictionaryValidator {
             .and_then(|id| Version::from_appl_ver_id(&[b'0' + id as u8]));
         self.validate(message, default).map_err(|violation| Fault {
             reason: violation.reason,
-            tag: violation.tag.and_then(|tag| u32::try_from(tag).ok()),
+            tag: violation.tag,
             business: None,
         })
     }

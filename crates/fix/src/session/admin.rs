@@ -135,12 +135,12 @@ impl<S: MessageStore> Session<S> {
         };
         let last = self.store.next_sender() - 1;
         if begin == 0 || begin > last {
-            let tag = Some(tags::BEGIN_SEQ_NO);
+            let tag = Some(tags::BEGIN_SEQ_NO.into());
             return self.send_reject(now, message, RejectReason::ValueIncorrect, tag);
         }
         let open = end == 0 || end > last;
         if !open && end < begin {
-            let tag = Some(tags::END_SEQ_NO);
+            let tag = Some(tags::END_SEQ_NO.into());
             return self.send_reject(now, message, RejectReason::ValueIncorrect, tag);
         }
         if self.is_repeated_too_often(begin) {

@@ -33,7 +33,7 @@ pub enum Event<'a> {
         /// SessionRejectReason(373).
         reason: RejectReason,
         /// RefTagID(371).
-        tag: Option<u32>,
+        tag: Option<i64>,
     },
     /// Messages are missing and were asked for.
     GapDetected {
@@ -219,7 +219,7 @@ pub enum LogonFault {
         /// What was wrong.
         reason: RejectReason,
         /// The field.
-        tag: Option<u32>,
+        tag: Option<i64>,
     },
 }
 

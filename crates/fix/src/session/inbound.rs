@@ -281,7 +281,7 @@ impl<S: MessageStore> Session<S> {
             return;
         }
         let Some(original) = header.orig_sending_time else {
-            let tag = Some(tags::ORIG_SENDING_TIME);
+            let tag = Some(tags::ORIG_SENDING_TIME.into());
             return self.send_reject(now, message, RejectReason::RequiredTagMissing, tag);
         };
         match fanfare_wire::UtcTimestamp::parse(original) {
@@ -291,7 +291,7 @@ impl<S: MessageStore> Session<S> {
                 self.start_logout(now, b"", Some(DisconnectReason::SendingTime));
             }
             None => {
-                let tag = Some(tags::ORIG_SENDING_TIME);
+                let tag = Some(tags::ORIG_SENDING_TIME.into());
                 self.send_reject(now, message, RejectReason::DataFormat, tag);
             }
         }

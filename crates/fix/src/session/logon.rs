@@ -196,7 +196,7 @@ impl<S: MessageStore> Session<S> {
             next_expected: message
                 .opt_u64(tags::NEXT_EXPECTED_MSG_SEQ_NUM)
                 .map_err(|_| {
-                    let tag = Some(tags::NEXT_EXPECTED_MSG_SEQ_NUM);
+                    let tag = Some(tags::NEXT_EXPECTED_MSG_SEQ_NUM.into());
                     LogonFault::Field {
                         reason: RejectReason::DataFormat,
                         tag,

@@ -195,7 +195,7 @@ impl<S: MessageStore> Session<S> {
         if self.state != State::LoggedOn {
             return Err(SendError::NotLoggedOn);
         }
-        self.write_reject(now, message, reason, tag, text)
+        self.write_reject(now, message, reason, tag.map(i64::from), text)
             .inspect_err(|error| self.store_failed(now, error))
     }
 
@@ -337,7 +337,7 @@ impl<S: MessageStore> Session<S> {
         now: Now,
         message: &Message<'_>,
         reason: RejectReason,
-        tag: Option<u32>,
+        tag: Option<i64>,
     ) {
         let result = self.write_reject(now, message, reason, tag, reason.text());
         self.check_admin(now, result);
@@ -356,7 +356,7 @@ impl<S: MessageStore> Session<S> {
         now: Now,
         message: &Message<'_>,
         reason: BusinessReason,
-        tag: Option<u32>,
+        tag: Option<i64>,
     ) {
         let text = match tag {
             Some(tag) => format!("{} ({tag})", reason.text()),
@@ -388,7 +388,7 @@ impl<S: MessageStore> Session<S> {
         now: Now,
         message: &Message<'_>,
         reason: RejectReason,
-        tag: Option<u32>,
+        tag: Option<i64>,
         text: &str,
     ) -> Result<u64, SendError> {
         let version = self.config.id.version;
@@ -412,7 +412,7 @@ impl<S: MessageStore> Session<S> {
                 }
                 body.str(tags::TEXT, text);
                 if let Some(tag) = tag {
-                    body.u64(tags::REF_TAG_ID, tag.into());
+                    body.i64(tags::REF_TAG_ID, tag);
                 }
                 body.field(tags::REF_MSG_TYPE, msg_type);
                 // FIX.4.2 knows the reasons up to 11 only.

@@ -28,8 +28,8 @@ pub struct Context {
 pub struct Fault {
     /// SessionRejectReason(373), and the text.
     pub reason: RejectReason,
-    /// RefTagID(371).
-    pub tag: Option<u32>,
+    /// RefTagID(371), as it was received: 0 and negative ones too.
+    pub tag: Option<i64>,
     /// BusinessRejectReason(380): the fault is answered with BusinessMessageReject(j) where the
     /// version has it, with Reject(3) elsewhere.
     pub business: Option<BusinessReason>,
@@ -37,10 +37,10 @@ pub struct Fault {
 
 impl Fault {
     /// A fault of the session layer.
-    pub const fn new(reason: RejectReason, tag: Option<u32>) -> Self {
+    pub fn new(reason: RejectReason, tag: Option<u32>) -> Self {
         Self {
             reason,
-            tag,
+            tag: tag.map(i64::from),
             business: None,
         }
     }

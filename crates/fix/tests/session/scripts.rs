@@ -25,7 +25,9 @@
 
 use std::collections::VecDeque;
 use std::path::Path;
+use std::sync::Arc;
 
+use fanfare_fix::dict::{self, DictionaryValidator};
 use fanfare_fix::session::{
     Config, Event, Limits, MemoryStore, MessageStore, NoResendStore, Now, SECOND, Scratch, Session,
     SessionId, State, Version,
@@ -204,6 +206,7 @@ impl Runner {
         let number = value.parse::<u64>();
         let config = &mut self.config;
         match (key, number) {
+            ("dictionary", _) => config.validator = Some(dictionary(self.version)),
             ("ask_logon", _) => config.ask_logon = flag,
             ("check_comp_id", _) => config.check_comp_id = flag,
             ("check_latency", _) => config.check_latency = flag,
@@ -276,7 +279,7 @@ impl Runner {
                     .any(|g| g.starts_with(&format!("{tag}=")) || *g == format!("-{tag}"))
             })
             .collect();
-        given.retain(|field| !field.starts_with('-'));
+        given.retain(|field| !field.starts_with('-') || field.contains('='));
         let at = given
             .iter()
             .position(|field| field.starts_with("34="))
@@ -515,6 +518,20 @@ impl Runner {
             Some(seen) => Err(format!("also seen: {seen:?}")),
         }
     }
+}
+
+/// The built-in dictionary that goes with a version.
+fn dictionary(version: Version) -> Arc<DictionaryValidator> {
+    let dictionary = match version {
+        Version::Fix40 => dict::Version::Fix40,
+        Version::Fix41 => dict::Version::Fix41,
+        Version::Fix42 => dict::Version::Fix42,
+        Version::Fix43 => dict::Version::Fix43,
+        Version::Fix44 => dict::Version::Fix44,
+        Version::Fixt11 => dict::Version::Fix50Sp2,
+    };
+    let switches = dict::Switches::default();
+    Arc::new(DictionaryValidator::built_in(dictionary, switches).expect("the built-in tables"))
 }
 
 fn extra(value: &str) -> Vec<(u32, Box<[u8]>)> {

@@ -33,10 +33,13 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod builtin;
 mod decode;
 mod dictionary;
 mod encode;
 mod error;
+mod fill;
+pub mod generate;
 pub mod json;
 mod message;
 pub mod program;
@@ -49,6 +52,7 @@ pub use decode::{Decoder, Limits, Options};
 pub use dictionary::{Previous, State};
 pub use encode::Encoder;
 pub use error::{CodecError, ErrorCode, TemplateError};
+pub use fill::{Scalar, Source};
 pub use message::{Entries, Fields, Message, MessageView, Value};
 pub use program::Program;
 pub use template::TemplateSet;

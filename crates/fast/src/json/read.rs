@@ -6,8 +6,7 @@ use serde_json::{Map, Number, Value as Json};
 
 use crate::error::{CodecError, ErrorCode};
 use crate::message::Message;
-use crate::program::{Field, FieldId, FieldKind, Op, Program, TemplateProgram};
-use crate::template::OperatorKind;
+use crate::program::{Field, FieldId, FieldKind, Program, TemplateProgram};
 use crate::value::{self, Decimal, IntType, TextType};
 use crate::visitor::Visitor;
 
@@ -80,33 +79,13 @@ impl Reader<'_> {
             let field = self.program.field(id);
             match members.get(field.name()) {
                 Some(json) => self.field(field, json)?,
-                None => self.missing(field),
+                None => self.message.constant_or_absent(self.program, field),
             }
         }
         let known = |name: &String| ids.iter().any(|&id| self.program.field(id).name() == name);
         match members.keys().find(|name| !known(name)) {
             Some(name) => Err(input(format!("no field is named {name:?}"))),
             None => Ok(()),
-        }
-    }
-
-    /// A constant is known without being told; all else is absent.
-    fn missing(&mut self, field: &Field) {
-        match *self.program.op(field.id()) {
-            Op::Int(op) if op.operator == OperatorKind::Constant && !op.optional => {
-                self.int(field, op.ty, op.initial.unwrap_or_default());
-            }
-            Op::Decimal(op) if op.operator == OperatorKind::Constant && !op.optional => {
-                self.message.decimal(field, op.initial.unwrap_or_default());
-            }
-            Op::Text(op) if op.operator == OperatorKind::Constant && !op.optional => {
-                let text = op
-                    .initial
-                    .map(|text| self.program.text(text))
-                    .unwrap_or_default();
-                self.message.bytes(field, text);
-            }
-            _ => self.message.absent(field),
         }
     }
 

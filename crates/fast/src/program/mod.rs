@@ -60,7 +60,7 @@ impl Slot {
 }
 
 /// A set of templates, ready to execute.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Program {
     templates: Vec<TemplateProgram>,
     by_id: HashMap<u32, u32>,

@@ -7,6 +7,7 @@
 )]
 
 mod common;
+mod generated;
 mod moex;
 mod operators;
 mod specification;

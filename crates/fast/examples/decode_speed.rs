@@ -1,0 +1,108 @@
+//! Times decoding and encoding of the generated feeds: nanoseconds a message, best of many
+//! passes.
+//!
+//! `cargo run --release -p fanfare-fast --example decode_speed`
+
+use std::time::Instant;
+
+use fanfare_fast::generate::{ComplexOptions, Generator, PACKET_SIZE};
+use fanfare_fast::program::{Field, Program};
+use fanfare_fast::{CodecError, Decoder, Encoder, Ignore, Message, Visitor};
+
+/// Adds up all integers: the least that a user of every field does.
+#[derive(Default)]
+struct Sum(u64);
+
+impl Visitor for Sum {
+    fn unsigned(&mut self, _: &Field, value: u64) {
+        self.0 = self.0.wrapping_add(value);
+    }
+
+    fn signed(&mut self, _: &Field, value: i64) {
+        self.0 = self.0.wrapping_add(value as u64);
+    }
+
+    fn ascii(&mut self, _: &Field, value: &[u8]) {
+        self.0 = self.0.wrapping_add(value.len() as u64);
+    }
+}
+
+fn main() -> Result<(), CodecError> {
+    let simple = Generator::simple(Program::simple(), 30_000, PACKET_SIZE);
+    run("simple", Program::simple(), simple)?;
+    let options = ComplexOptions::default();
+    run(
+        "complex",
+        Program::complex(),
+        Generator::complex(Program::complex(), 30_000, None, options),
+    )
+}
+
+fn run(name: &str, program: Program, mut generator: Generator) -> Result<(), CodecError> {
+    let mut packets = Vec::new();
+    while let Some(packet) = generator.next_packet()? {
+        packets.push(packet.to_vec());
+    }
+    let mut decoder = Decoder::new(program);
+    let empty = best(|| decode(&mut decoder, &packets, &mut Ignore))?;
+    let mut sum = Sum::default();
+    let visitor = best(|| decode(&mut decoder, &packets, &mut sum))?;
+    let mut message = Message::new();
+    let reused = best(|| decode(&mut decoder, &packets, &mut message))?;
+    let mut messages = Vec::new();
+    for packet in &packets {
+        decoder.reset();
+        let mut at = 0;
+        let mut of_packet = Vec::new();
+        while at < packet.len() {
+            at += decoder.decode(&packet[at..], &mut message)?;
+            of_packet.push(message.clone());
+        }
+        messages.push(of_packet);
+    }
+    let mut encoder = Encoder::new(decoder.program().clone());
+    let mut out = Vec::new();
+    let encode = best(|| {
+        for packet in &messages {
+            encoder.reset();
+            out.clear();
+            for message in packet {
+                encoder.encode(message, &mut out)?;
+            }
+        }
+        Ok(messages.iter().map(Vec::len).sum())
+    })?;
+    println!(
+        "{name}: empty {empty:.1}, visitor {visitor:.1}, message {reused:.1}, \
+         encode {encode:.1} ns a message (checksum {})",
+        sum.0
+    );
+    Ok(())
+}
+
+fn decode<V: Visitor>(
+    decoder: &mut Decoder,
+    packets: &[Vec<u8>],
+    visitor: &mut V,
+) -> Result<usize, CodecError> {
+    let mut count = 0;
+    for packet in packets {
+        decoder.reset();
+        let mut at = 0;
+        while at < packet.len() {
+            at += decoder.decode(&packet[at..], visitor)?;
+            count += 1;
+        }
+    }
+    Ok(count)
+}
+
+fn best(mut pass: impl FnMut() -> Result<usize, CodecError>) -> Result<f64, CodecError> {
+    let mut best = f64::MAX;
+    for _ in 0..100 {
+        let start = Instant::now();
+        let count = pass()?;
+        best = best.min(start.elapsed().as_nanos() as f64 / count as f64);
+    }
+    Ok(best)
+}

@@ -1,0 +1,73 @@
+//! The template sets that are part of the product.
+
+use crate::program::Program;
+
+/// Orders: Quote (1), New (2), Change (3), Remove (4), Done (99).
+pub const SIMPLE: &str = include_str!("../templates/simple.xml");
+
+/// Market data with repeating groups: MarketData (1), QuoteRequest (2), Done (99).
+pub const COMPLEX: &str = include_str!("../templates/complex.xml");
+
+/// The document that `builtin:simple` or `builtin:complex` stands for.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static str> {
+    match name {
+        "builtin:simple" => Some(SIMPLE),
+        "builtin:complex" => Some(COMPLEX),
+        _ => None,
+    }
+}
+
+impl Program {
+    /// The program of [`SIMPLE`].
+    #[must_use]
+    pub fn simple() -> Self {
+        Self::parse(SIMPLE).unwrap_or_default()
+    }
+
+    /// The program of [`COMPLEX`].
+    #[must_use]
+    pub fn complex() -> Self {
+        Self::parse(COMPLEX).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_documents_are_valid() {
+        let names = |xml| {
+            let program = Program::parse(xml).unwrap();
+            let ids = program
+                .templates()
+                .iter()
+                .map(|t| (t.id().unwrap(), t.name().to_owned()));
+            ids.collect::<Vec<_>>()
+        };
+        let id = |id, name: &str| (id, name.to_owned());
+        assert_eq!(
+            names(find("builtin:simple").unwrap()),
+            [
+                id(1, "Quote"),
+                id(2, "New"),
+                id(3, "Change"),
+                id(4, "Remove"),
+                id(99, "Done"),
+                id(120, "Reset")
+            ]
+        );
+        assert_eq!(
+            names(find("builtin:complex").unwrap()),
+            [
+                id(1, "MarketData"),
+                id(2, "QuoteRequest"),
+                id(99, "Done"),
+                id(120, "Reset")
+            ]
+        );
+        assert_eq!(Program::simple().templates().len(), 6);
+        assert_eq!(Program::complex().templates().len(), 4);
+    }
+}

@@ -1,0 +1,190 @@
+//! Messages from values that are known by field: what generators and bridges use.
+
+use crate::error::{CodecError, ErrorCode};
+use crate::message::Message;
+use crate::program::{Field, FieldId, FieldKind, Op, Program, TemplateProgram};
+use crate::template::OperatorKind;
+use crate::value::{Decimal, TextType};
+use crate::visitor::Visitor;
+
+/// A value for a field.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Scalar<'a> {
+    /// No value: a mandatory constant takes its constant, all else is absent.
+    Absent,
+    /// An integer that is not negative.
+    Unsigned(u64),
+    /// An integer.
+    Signed(i64),
+    /// A decimal.
+    Decimal(Decimal),
+    /// A string or byte vector.
+    Text(&'a [u8]),
+}
+
+/// Knows the values of a message's fields. It is asked in the order of the template.
+#[expect(unused_variables, reason = "the defaults know nothing")]
+pub trait Source {
+    /// The value of a field that is no group, sequence or reference.
+    fn scalar(&mut self, field: &Field) -> Scalar<'_>;
+
+    /// Whether an optional group is there.
+    fn group(&mut self, field: &Field) -> bool {
+        false
+    }
+
+    /// How many entries a sequence has; `None` if it is absent.
+    fn length(&mut self, field: &Field) -> Option<u32> {
+        None
+    }
+
+    /// From here on the questions are about the fields of this group, or of this entry.
+    fn enter(&mut self, field: &Field, index: u32) {}
+
+    /// The group or the entry is over.
+    fn leave(&mut self, field: &Field) {}
+
+    /// The template of a dynamic reference, by index.
+    fn template(&mut self, field: &Field) -> Option<u32> {
+        None
+    }
+}
+
+impl Message {
+    /// Makes this the message of a template with the values that `source` knows.
+    ///
+    /// # Errors
+    /// D1 where a value cannot be that of its field, D2 or R4 where an integer does not fit, D9
+    /// where a reference has no template; the message must then not be used.
+    pub fn fill<S: Source + ?Sized>(
+        &mut self,
+        program: &Program,
+        template: &TemplateProgram,
+        source: &mut S,
+    ) -> Result<(), CodecError> {
+        self.begin_message(template);
+        self.fill_level(program, program.template_fields(template), source)
+            .map_err(|error| error.in_template(template.index()))
+    }
+
+    fn fill_level<S: Source + ?Sized>(
+        &mut self,
+        program: &Program,
+        fields: &[FieldId],
+        source: &mut S,
+    ) -> Result<(), CodecError> {
+        for &id in fields {
+            let field = program.field(id);
+            match field.kind() {
+                FieldKind::Group => {
+                    if field.optional() && !source.group(field) {
+                        self.absent(field);
+                        continue;
+                    }
+                    self.begin_group(field);
+                    source.enter(field, 0);
+                    self.fill_level(program, program.children(id), source)?;
+                    source.leave(field);
+                    self.end_group(field);
+                }
+                FieldKind::Sequence => self.fill_sequence(program, field, source)?,
+                FieldKind::TemplateRef => {
+                    let d9 = CodecError::new(ErrorCode::D9, 0).in_field(id);
+                    let index = source.template(field).ok_or(d9)?;
+                    let template = program.templates().get(index as usize).ok_or(d9)?;
+                    self.begin_template(field, template);
+                    source.enter(field, 0);
+                    self.fill_level(program, program.template_fields(template), source)?;
+                    source.leave(field);
+                    self.end_template(field);
+                }
+                _ => {
+                    let scalar = source.scalar(field);
+                    self.scalar(program, field, scalar)
+                        .map_err(|code| CodecError::new(code, 0).in_field(id))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn fill_sequence<S: Source + ?Sized>(
+        &mut self,
+        program: &Program,
+        field: &Field,
+        source: &mut S,
+    ) -> Result<(), CodecError> {
+        let Some(count) = source.length(field) else {
+            self.absent(field);
+            return Ok(());
+        };
+        self.begin_sequence(field, count);
+        for index in 0..count {
+            self.begin_entry(field, index);
+            source.enter(field, index);
+            self.fill_level(program, program.children(field.id()), source)
+                .map_err(|error| error.in_entry(field.id(), index))?;
+            source.leave(field);
+            self.end_entry(field);
+        }
+        self.end_sequence(field);
+        Ok(())
+    }
+
+    fn scalar(
+        &mut self,
+        program: &Program,
+        field: &Field,
+        scalar: Scalar<'_>,
+    ) -> Result<(), ErrorCode> {
+        match (field.kind(), scalar) {
+            (_, Scalar::Absent) => self.constant_or_absent(program, field),
+            (FieldKind::Int(ty), Scalar::Unsigned(_) | Scalar::Signed(_)) => {
+                let value = match scalar {
+                    Scalar::Signed(value) => i128::from(value),
+                    Scalar::Unsigned(value) => i128::from(value),
+                    _ => return Err(ErrorCode::D1),
+                };
+                if !ty.holds(value) {
+                    return Err(ErrorCode::R4);
+                }
+                if ty.is_signed() {
+                    self.signed(field, value as i64);
+                } else {
+                    self.unsigned(field, value as u64);
+                }
+            }
+            (FieldKind::Decimal, Scalar::Decimal(value)) => self.decimal(field, value),
+            (FieldKind::Text(TextType::Ascii), Scalar::Text(text)) => self.ascii(field, text),
+            (FieldKind::Text(TextType::Unicode), Scalar::Text(text)) => self.unicode(field, text),
+            (FieldKind::Text(TextType::Bytes), Scalar::Text(text)) => self.bytes(field, text),
+            _ => return Err(ErrorCode::D1),
+        }
+        Ok(())
+    }
+
+    /// A field of which nothing is known: a mandatory constant has its value all the same.
+    pub(crate) fn constant_or_absent(&mut self, program: &Program, field: &Field) {
+        match *program.op(field.id()) {
+            Op::Int(op) if op.operator == OperatorKind::Constant && !op.optional => {
+                let bits = op.initial.unwrap_or_default();
+                if op.ty.is_signed() {
+                    self.signed(field, bits as i64);
+                } else {
+                    self.unsigned(field, bits);
+                }
+            }
+            Op::Decimal(op) if op.operator == OperatorKind::Constant && !op.optional => {
+                self.decimal(field, op.initial.unwrap_or_default());
+            }
+            Op::Text(op) if op.operator == OperatorKind::Constant && !op.optional => {
+                let text = op
+                    .initial
+                    .map(|text| program.text(text))
+                    .unwrap_or_default();
+                self.bytes(field, text);
+            }
+            _ => self.absent(field),
+        }
+    }
+}

@@ -53,7 +53,7 @@ impl Data {
     }
 
     const fn is_request(&self) -> bool {
-        self.number % 100 == 0
+        self.number.is_multiple_of(100)
     }
 
     fn request(&self, name: &str) -> Scalar<'static> {

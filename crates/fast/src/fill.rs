@@ -4,7 +4,7 @@ use crate::error::{CodecError, ErrorCode};
 use crate::message::Message;
 use crate::program::{Field, FieldId, FieldKind, Op, Program, TemplateProgram};
 use crate::template::OperatorKind;
-use crate::value::{Decimal, TextType};
+use crate::value::{self, Decimal, IntType, TextType};
 use crate::visitor::Visitor;
 
 /// A value for a field.
@@ -54,7 +54,7 @@ impl Message {
     /// Makes this the message of a template with the values that `source` knows.
     ///
     /// # Errors
-    /// D1 where a value cannot be that of its field, D2 or R4 where an integer does not fit, D9
+    /// D1, D11, R1 or R4 where a value cannot be converted to that of its field (section 8), D9
     /// where a reference has no template; the message must then not be used.
     pub fn fill<S: Source + ?Sized>(
         &mut self,
@@ -139,22 +139,18 @@ impl Message {
     ) -> Result<(), ErrorCode> {
         match (field.kind(), scalar) {
             (_, Scalar::Absent) => self.constant_or_absent(program, field),
-            (FieldKind::Int(ty), Scalar::Unsigned(_) | Scalar::Signed(_)) => {
-                let value = match scalar {
-                    Scalar::Signed(value) => i128::from(value),
-                    Scalar::Unsigned(value) => i128::from(value),
-                    _ => return Err(ErrorCode::D1),
-                };
-                if !ty.holds(value) {
-                    return Err(ErrorCode::R4);
-                }
+            (FieldKind::Int(ty), scalar) => {
+                let value = int(scalar, ty)?;
                 if ty.is_signed() {
                     self.signed(field, value as i64);
                 } else {
                     self.unsigned(field, value as u64);
                 }
             }
-            (FieldKind::Decimal, Scalar::Decimal(value)) => self.decimal(field, value),
+            (FieldKind::Decimal, scalar) => {
+                let value = decimal(scalar)?;
+                self.decimal(field, value);
+            }
             (FieldKind::Text(TextType::Ascii), Scalar::Text(text)) => self.ascii(field, text),
             (FieldKind::Text(TextType::Unicode), Scalar::Text(text)) => self.unicode(field, text),
             (FieldKind::Text(TextType::Bytes), Scalar::Text(text)) => self.bytes(field, text),
@@ -187,4 +183,34 @@ impl Message {
             _ => self.absent(field),
         }
     }
+}
+
+/// Section 8: a number or its text as an integer.
+fn int(scalar: Scalar<'_>, ty: IntType) -> Result<i128, ErrorCode> {
+    let value = match scalar {
+        Scalar::Signed(value) => i128::from(value),
+        Scalar::Unsigned(value) => i128::from(value),
+        Scalar::Text(text) => value::parse_int(utf8(text)?, ty)?,
+        Scalar::Decimal(_) | Scalar::Absent => return Err(ErrorCode::D1),
+    };
+    if ty.holds(value) {
+        Ok(value)
+    } else {
+        Err(ErrorCode::R4)
+    }
+}
+
+/// Section 8: a number or its text as a decimal.
+fn decimal(scalar: Scalar<'_>) -> Result<Decimal, ErrorCode> {
+    match scalar {
+        Scalar::Decimal(value) => Ok(value),
+        Scalar::Signed(value) => value::scaled(value.into(), 0),
+        Scalar::Unsigned(value) => value::scaled(value.into(), 0),
+        Scalar::Text(text) => value::parse_decimal(utf8(text)?),
+        Scalar::Absent => Err(ErrorCode::D1),
+    }
+}
+
+fn utf8(text: &[u8]) -> Result<&str, ErrorCode> {
+    std::str::from_utf8(text).map_err(|_| ErrorCode::D11)
 }

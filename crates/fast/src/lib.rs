@@ -39,6 +39,7 @@ mod dictionary;
 mod encode;
 mod error;
 mod fill;
+pub mod fix;
 pub mod generate;
 pub mod json;
 mod message;

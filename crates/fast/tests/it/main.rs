@@ -7,6 +7,7 @@
 )]
 
 mod common;
+mod fix;
 mod generated;
 mod moex;
 mod operators;

@@ -1,0 +1,130 @@
+//! FAST to FIX tag=value and back.
+
+use fanfare_fast::fix::{self, FixError};
+use fanfare_fast::{ErrorCode, Message, Program, json};
+
+use crate::common;
+
+/// Reads fields written with `|` into a message of template T: its fields as JSON.
+fn from_fix(program: &Program, text: &str) -> Result<String, FixError> {
+    let bytes = text.replace('|', "\u{1}").into_bytes();
+    let fields = fix::split_fields(&bytes)?;
+    let mut message = Message::new();
+    fix::read_fields(
+        program,
+        program.by_name("T").unwrap(),
+        &fields,
+        &mut message,
+    )?;
+    Ok(common::fields(program, &message))
+}
+
+/// Writes a message of template T, given as JSON, as FIX with `|`.
+fn to_fix(program: &Program, fields: &str) -> String {
+    let mut message = Message::new();
+    let line = format!("{{\"template\": \"T\", \"fields\": {fields}}}");
+    json::read_line(program, &line, &mut message).unwrap();
+    let mut out = Vec::new();
+    fix::write_body(message.view(program).unwrap(), &mut out).unwrap();
+    String::from_utf8(out).unwrap().replace('\u{1}', "|")
+}
+
+const TEMPLATE: &str = "<uInt32 name='Seq' id='34'/>\
+    <string name='Type' id='35'><constant value='X'/></string>\
+    <string name='NoTag'><constant value='n'/></string>\
+    <group name='G' presence='optional'><int32 name='Y' id='60' presence='optional'/></group>\
+    <sequence name='Entries' presence='optional'><length name='N' id='268'/>\
+    <uInt32 name='Action' id='279' presence='optional'/>\
+    <decimal name='Px' id='270' presence='optional'/>\
+    <sequence name='Parties' presence='optional'><length name='M' id='453'/>\
+    <string name='Party' id='448'/></sequence></sequence>\
+    <string name='Text' id='58' presence='optional'/>";
+
+#[test]
+fn messages_become_fields_and_come_back() {
+    let program = common::program(TEMPLATE);
+    let entries = "[{\"Action\": 1, \"Px\": {\"mantissa\": 1050, \"exponent\": -2}, \
+        \"Parties\": [{\"Party\": \"A\"}, {\"Party\": \"B\"}]}, \
+        {\"Action\": null, \"Px\": {\"mantissa\": -5, \"exponent\": 0}, \"Parties\": null}, \
+        {\"Action\": 2, \"Px\": null, \"Parties\": []}]";
+    let fields = format!(
+        "{{\"Seq\": 7, \"Type\": \"X\", \"NoTag\": \"n\", \"G\": {{\"Y\": -3}}, \
+         \"Entries\": {entries}, \"Text\": \"end\"}}"
+    );
+    let text = "35=X|34=7|60=-3|268=3|279=1|270=10.50|453=2|448=A|448=B|270=-5|279=2|453=0|\
+                58=end|";
+    assert_eq!(to_fix(&program, &fields), text);
+    assert_eq!(from_fix(&program, text).unwrap(), fields);
+}
+
+#[test]
+fn entries_may_have_any_order_behind_their_delimiter() {
+    let program = common::program(TEMPLATE);
+    let fields = from_fix(&program, "268=2|270=1|279=0|270=2|279=1|34=1|").unwrap();
+    assert!(
+        fields.contains("\"Action\": 0, \"Px\": {\"mantissa\": 1,"),
+        "{fields}"
+    );
+    assert!(
+        fields.contains("\"Action\": 1, \"Px\": {\"mantissa\": 2,"),
+        "{fields}"
+    );
+    assert!(
+        fields.contains("\"Text\": null") && fields.contains("\"G\": null"),
+        "{fields}"
+    );
+}
+
+#[test]
+fn what_does_not_fit_is_an_error() {
+    let program = common::program(TEMPLATE);
+    let value = |text| match from_fix(&program, text) {
+        Err(FixError::Value(error)) => (error.code, error.path(&program).unwrap()),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(value("34=x|"), (ErrorCode::D11, "Seq".to_owned()));
+    assert_eq!(value("34=4294967296|"), (ErrorCode::R4, "Seq".to_owned()));
+    assert_eq!(
+        value("34=1|268=1|270=1e5|"),
+        (ErrorCode::D11, "Entries[0].Px".to_owned())
+    );
+    for count in ["268=3|279=1|", "268=x|", "268=4000000000|279=1|", "268=-1|"] {
+        let text = format!("34=1|{count}");
+        assert_eq!(
+            from_fix(&program, &text),
+            Err(FixError::Count(268)),
+            "{text}"
+        );
+    }
+    assert_eq!(from_fix(&program, "34=1|x=2|"), Err(FixError::Syntax(5)));
+    assert_eq!(from_fix(&program, "34=1|0=2|"), Err(FixError::Syntax(5)));
+    let mut message = Message::new();
+    let line = "{\"id\": 1, \"fields\": {\"Seq\": 1, \"Text\": \"a\\u0001b\"}}";
+    json::read_line(&program, line, &mut message).unwrap();
+    let error = fix::write_body(message.view(&program).unwrap(), &mut Vec::new()).unwrap_err();
+    assert_eq!(error.tag, 58);
+}
+
+#[test]
+fn a_whole_message_has_length_and_sum() {
+    let program = common::program(TEMPLATE);
+    let mut message = Message::new();
+    json::read_line(
+        &program,
+        "{\"id\": 1, \"fields\": {\"Seq\": 1}}",
+        &mut message,
+    )
+    .unwrap();
+    let mut out = Vec::new();
+    fix::write_message(message.view(&program).unwrap(), b"FIX.4.4", &mut out).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    let (front, sum) = text.split_at(text.len() - 7);
+    assert_eq!(front, "8=FIX.4.4\u{1}9=10\u{1}35=X\u{1}34=1\u{1}");
+    let expected = front.bytes().map(u32::from).sum::<u32>() % 256;
+    assert_eq!(sum, format!("10={expected:03}\u{1}"));
+    let names: Vec<_> = fix::templates_of(&program, b"X")
+        .map(|t| t.name())
+        .collect();
+    assert_eq!(names, ["T"]);
+    assert_eq!(fix::templates_of(&program, b"W").count(), 0);
+}

@@ -98,7 +98,10 @@ pub fn read_fields(
         program,
         fields,
         hidden: vec![0; fields.len()],
-        scopes: vec![Range { start: 0, end: fields.len() }],
+        scopes: vec![Range {
+            start: 0,
+            end: fields.len(),
+        }],
         entries: Vec::new(),
         error: None,
     };

@@ -83,12 +83,8 @@ fn market_data_is_one_message_a_packet() {
         each(&program, &packets, empty, |message| {
             match message.template().id() {
                 Some(1) => {
-                    entries += message
-                        .get("MDEntries")
-                        .unwrap()
-                        .as_sequence()
-                        .unwrap()
-                        .len()
+                    let sequence = message.get("MDEntries").unwrap();
+                    entries += sequence.as_sequence().unwrap().len();
                 }
                 Some(2) => requests += 1,
                 _ => done += 1,

@@ -5,6 +5,7 @@ pub mod capture;
 pub mod fanout;
 pub mod figures;
 pub mod histogram;
+pub mod load;
 pub mod messages;
 pub mod page;
 pub mod pcap;

@@ -1,0 +1,190 @@
+//! Whether each marked message comes exactly once and in order.
+
+use std::collections::{BTreeSet, HashMap};
+
+/// Missing numbers remembered for each producer, to tell late ones from duplicates; a hole that
+/// goes beyond is counted all the same.
+const MAX_REMEMBERED: usize = 4_096;
+/// Producers known to one check; the marks of further ones are counted as unreadable.
+const MAX_PRODUCERS: usize = 65_536;
+
+/// What a check has found; all but `in_order` should be zero.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct OrderCounts {
+    /// Marks that came when they should.
+    pub in_order: u64,
+    /// Marks that have not come although a later one has.
+    pub missing: u64,
+    /// Marks that came after a later one.
+    pub reordered: u64,
+    /// Marks that came again.
+    pub duplicates: u64,
+    /// Marks that are not `<producer>-<n>`.
+    pub unreadable: u64,
+}
+
+impl OrderCounts {
+    /// Adds those of another check.
+    pub fn add(&mut self, other: Self) {
+        self.in_order += other.in_order;
+        self.missing = self.missing.saturating_add(other.missing);
+        self.reordered += other.reordered;
+        self.duplicates += other.duplicates;
+        self.unreadable += other.unreadable;
+    }
+
+    /// Whether every mark came exactly once and in order.
+    pub fn is_clean(&self) -> bool {
+        *self
+            == Self {
+                in_order: self.in_order,
+                ..Self::default()
+            }
+    }
+}
+
+/// Follows the marks that one consumer receives: `<producer>-<n>`, n counting from 1 for each
+/// producer. A producer that starts again at 1 is followed anew.
+#[derive(Debug, Default)]
+pub struct OrderCheck {
+    from_start: bool,
+    producers: HashMap<Box<[u8]>, Producer>,
+    counts: OrderCounts,
+}
+
+#[derive(Debug, Default)]
+struct Producer {
+    last: u64,
+    missing: BTreeSet<u64>,
+}
+
+impl OrderCheck {
+    /// With `from_start` the first mark of each producer must be its number 1; without, a
+    /// consumer may join later, and the first one seen is taken for the first.
+    pub fn new(from_start: bool) -> Self {
+        Self {
+            from_start,
+            ..Self::default()
+        }
+    }
+
+    /// Takes the value of a FanoutID(20001). Allocates only for a producer not seen before and
+    /// for what is missing.
+    pub fn mark(&mut self, mark: &[u8]) {
+        let Some((name, number)) = split(mark) else {
+            self.counts.unreadable += 1;
+            return;
+        };
+        let Some(producer) = self.producers.get_mut(name) else {
+            if self.producers.len() >= MAX_PRODUCERS {
+                self.counts.unreadable += 1;
+                return;
+            }
+            let last = if self.from_start { 0 } else { number - 1 };
+            let mut producer = Producer {
+                last,
+                missing: BTreeSet::new(),
+            };
+            producer.take(number, &mut self.counts);
+            self.producers.insert(name.into(), producer);
+            return;
+        };
+        producer.take(number, &mut self.counts);
+    }
+
+    /// What was found so far.
+    pub fn counts(&self) -> OrderCounts {
+        self.counts
+    }
+}
+
+impl Producer {
+    /// `number` is at least 1.
+    fn take(&mut self, number: u64, counts: &mut OrderCounts) {
+        if number - 1 == self.last {
+            self.last = number;
+            counts.in_order += 1;
+        } else if number > self.last {
+            counts.missing = counts.missing.saturating_add(number - self.last - 1);
+            let room = MAX_REMEMBERED - self.missing.len();
+            self.missing.extend((self.last + 1..number).take(room));
+            self.last = number;
+            counts.in_order += 1;
+        } else if self.missing.remove(&number) {
+            counts.missing -= 1;
+            counts.reordered += 1;
+        } else if number == 1 && self.last > 1 {
+            (self.last, self.missing) = (1, BTreeSet::new());
+            counts.in_order += 1;
+        } else {
+            counts.duplicates += 1;
+        }
+    }
+}
+
+/// Producer and number of a mark; numbers count from 1.
+fn split(mark: &[u8]) -> Option<(&[u8], u64)> {
+    let dash = mark.iter().rposition(|b| *b == b'-')?;
+    let number = std::str::from_utf8(mark.get(dash + 1..)?)
+        .ok()?
+        .parse()
+        .ok()?;
+    (number > 0).then_some((mark.get(..dash)?, number))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(from_start: bool, marks: &[&str]) -> OrderCounts {
+        let mut check = OrderCheck::new(from_start);
+        marks.iter().for_each(|mark| check.mark(mark.as_bytes()));
+        check.counts()
+    }
+
+    #[test]
+    fn producers_are_followed_each_by_itself() {
+        let counts = check(true, &["P-1-1", "P-2-1", "P-1-2", "P-2-2", "P-1-3"]);
+        assert_eq!(
+            counts,
+            OrderCounts {
+                in_order: 5,
+                ..OrderCounts::default()
+            }
+        );
+        assert!(counts.is_clean());
+    }
+
+    #[test]
+    fn missing_late_and_repeated_marks() {
+        let counts = check(true, &["p-2", "p-5", "p-4", "p-4", "p-5", "x", "p-0", "p-"]);
+        let expected = OrderCounts {
+            in_order: 2,
+            missing: 2,
+            reordered: 1,
+            duplicates: 2,
+            unreadable: 3,
+        };
+        assert_eq!(counts, expected);
+        assert!(!counts.is_clean());
+    }
+
+    #[test]
+    fn a_late_joiner_starts_with_what_it_sees() {
+        assert!(check(false, &["p-57", "p-58"]).is_clean());
+        assert_eq!(check(true, &["p-57", "p-58"]).missing, 56);
+    }
+
+    #[test]
+    fn a_new_run_starts_again_at_one() {
+        assert!(check(true, &["p-1", "p-2", "p-1", "p-2", "p-3"]).is_clean());
+        assert_eq!(check(true, &["p-1", "p-1"]).duplicates, 1);
+    }
+
+    #[test]
+    fn a_number_beyond_reason_costs_no_memory() {
+        let far = format!("p-{}", u64::MAX);
+        let counts = check(true, &["p-1", &far, &far]);
+        assert_eq!((counts.missing, counts.duplicates), (u64::MAX - 2, 1));
+    }
+}

@@ -1,0 +1,488 @@
+//! Producers: sessions that send on schedule, whatever comes back.
+
+use std::net::SocketAddr;
+use std::thread;
+use std::time::Duration;
+
+use fanfare_engine::stop::Stop;
+use fanfare_fix::session::{Now, SECOND, SendError, StoreError, Version};
+
+use super::LoadError;
+use super::fleet::{Fleet, FleetOptions};
+use super::template::Template;
+use crate::figures::Figures;
+use crate::histogram::Histogram;
+
+/// Tag of the mark.
+const FANOUT_ID: u32 = 20_001;
+/// From the last logon to the first message.
+const LEAD: u64 = SECOND / 50;
+/// Longest sleep without a look at what came in.
+const LONGEST_SLEEP: u64 = SECOND / 100;
+/// How often a busy thread looks at what came in.
+const LOOK: u64 = SECOND / 200;
+/// Messages put into sessions before the sessions write, when behind the schedule.
+const BATCH: u64 = 512;
+/// Achieved below this share of the rate asked for is missed.
+const ENOUGH: f64 = 0.98;
+
+/// Who connects, and what is sent when.
+#[derive(Debug, Clone)]
+pub struct ProducerOptions {
+    /// The gateway's port for producers.
+    pub address: SocketAddr,
+    /// Sessions.
+    pub clients: usize,
+    /// Messages that each session sends.
+    pub messages: u64,
+    /// Messages a second of each session; infinity for as fast as the gateway takes them.
+    pub rate: f64,
+    /// One of so many messages over all sessions is marked for fan-out; 0 marks none.
+    pub fanout: u64,
+    /// CompIDs, and the producer's name in the marks, are this with a number from 1 behind.
+    pub name: String,
+    /// TargetCompID(56).
+    pub target: String,
+    /// BeginString(8).
+    pub version: Version,
+    /// Threads among which the sessions are divided.
+    pub threads: usize,
+}
+
+impl ProducerOptions {
+    /// `clients` sessions P1, P2 … of FIX.4.4 on one thread, 1,000 messages each at 100 a second,
+    /// one in `clients` marked.
+    pub fn new(address: SocketAddr, clients: usize) -> Self {
+        Self {
+            address,
+            clients,
+            messages: 1_000,
+            rate: 100.0,
+            fanout: clients as u64,
+            name: "P".to_owned(),
+            target: "FANFARE".to_owned(),
+            version: Version::Fix44,
+            threads: 1,
+        }
+    }
+
+    /// When message `n` (from 0, over all sessions, which take turns) is to be sent: nanoseconds
+    /// after the start. Evenly spread, so that the gateway sees a steady rate.
+    fn intended(&self, n: u64) -> u64 {
+        (n as f64 / (self.rate * self.clients as f64) * 1e9) as u64
+    }
+
+    /// Whether message `n` (from 0, over all sessions) is marked: one in each `fanout`
+    /// consecutive ones, not always at the same place, or with as many sessions as `fanout` all
+    /// marks would come from one of them.
+    fn is_marked(&self, n: u64) -> bool {
+        let Some(block) = n.checked_div(self.fanout) else {
+            return false;
+        };
+        n % self.fanout == self.fanout - 1 - block % self.fanout
+    }
+}
+
+/// What the producers sent.
+#[derive(Debug, Clone)]
+pub struct ProducerReport {
+    /// Messages asked for, all sessions together.
+    pub wanted: u64,
+    /// Messages sent.
+    pub sent: u64,
+    /// Marked ones among them.
+    pub marked: u64,
+    /// Rate asked for, messages a second of all sessions together.
+    pub wanted_rate: f64,
+    /// Seconds from the first to the last message.
+    pub seconds: f64,
+    /// Nanoseconds from the intended to the actual time of each message.
+    pub lag: Histogram,
+}
+
+impl ProducerReport {
+    /// Achieved rate, messages a second of all sessions together; 0 for fewer than two messages.
+    pub fn rate(&self) -> f64 {
+        let messages = self.sent.saturating_sub(1) as f64;
+        if self.seconds > 0.0 {
+            messages / self.seconds
+        } else {
+            0.0
+        }
+    }
+
+    /// A sentence when the rate asked for was missed: then the load was not what was asked for.
+    pub fn warning(&self) -> Option<String> {
+        let (rate, wanted) = (self.rate(), self.wanted_rate);
+        (self.sent > 1 && wanted.is_finite() && rate < ENOUGH * wanted).then(|| {
+            format!(
+                "the producers reached {rate:.0} of {wanted:.0} messages/s: this machine or the \
+                 gateway does not take the rate asked for"
+            )
+        })
+    }
+
+    /// The figures of `fanfare fanout producers`.
+    pub fn figures(&self) -> Figures {
+        let mut figures = Figures::new("fanout producers");
+        figures.count("sent", self.sent);
+        figures.count("marked", self.marked);
+        figures.add("rate_per_s", self.rate());
+        figures.add("wanted_rate_per_s", self.wanted_rate);
+        let micros = |percent| {
+            self.lag
+                .percentile(percent)
+                .map_or(f64::NAN, |v| v as f64 / 1e3)
+        };
+        figures.add("lag_p50_us", micros(50.0));
+        figures.add("lag_p99_us", micros(99.0));
+        figures.add("lag_max_us", micros(100.0));
+        figures.set_ok(self.sent == self.wanted);
+        figures
+    }
+}
+
+/// Producers' sessions, all logged on.
+pub struct Producers {
+    options: ProducerOptions,
+    template: Template,
+    fleets: Vec<Fleet>,
+}
+
+impl Producers {
+    /// Connects all sessions and logs them on.
+    ///
+    /// # Errors
+    /// [`LoadError`] of the first that fails.
+    pub fn connect(options: &ProducerOptions, template: Template) -> Result<Self, LoadError> {
+        let fleet = FleetOptions {
+            address: options.address,
+            name: options.name.clone(),
+            target: options.target.clone(),
+            version: options.version,
+            max_send: template.body().len() + 1_024,
+        };
+        let threads = options.threads.clamp(1, options.clients.max(1));
+        let fleets = (0..threads)
+            .map(|thread| Fleet::connect(&fleet, (thread..options.clients).step_by(threads)))
+            .collect::<Result<_, _>>()?;
+        Ok(Self {
+            options: options.clone(),
+            template,
+            fleets,
+        })
+    }
+
+    /// Sends all messages on schedule, or until told to stop, and logs out.
+    ///
+    /// # Errors
+    /// [`LoadError`] when a session ends on the way: the load is no longer what was asked for.
+    pub fn run(self, stop: &Stop) -> Result<ProducerReport, LoadError> {
+        let Self {
+            options,
+            template,
+            mut fleets,
+        } = self;
+        let start = fleets.first_mut().map_or(0, |fleet| fleet.now().mono) + LEAD;
+        let results = thread::scope(|scope| {
+            let (options, template) = (&options, &template);
+            let run = |fleet| move || Line::new(options, template, fleet, start).run(stop);
+            let threads: Vec<_> = fleets
+                .into_iter()
+                .map(|fleet| scope.spawn(run(fleet)))
+                .collect();
+            let join = |thread: thread::ScopedJoinHandle<'_, _>| {
+                thread
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            };
+            threads.into_iter().map(join).collect::<Vec<_>>()
+        });
+        let mut all = Sent::default();
+        for result in results {
+            all.merge(&result?);
+        }
+        Ok(ProducerReport {
+            wanted: options.messages * options.clients as u64,
+            sent: all.sent,
+            marked: all.marked,
+            wanted_rate: options.rate * options.clients as f64,
+            seconds: all.last.saturating_sub(all.first) as f64 / 1e9,
+            lag: all.lag,
+        })
+    }
+}
+
+/// What one thread sent.
+#[derive(Default)]
+struct Sent {
+    sent: u64,
+    marked: u64,
+    first: u64,
+    last: u64,
+    lag: Histogram,
+}
+
+impl Sent {
+    fn count(&mut self, marked: bool, intended: u64, now: u64) {
+        self.first = if self.sent == 0 { now } else { self.first };
+        self.last = now;
+        self.sent += 1;
+        self.marked += u64::from(marked);
+        self.lag.record(now.saturating_sub(intended));
+    }
+
+    fn merge(&mut self, other: &Self) {
+        if other.sent > 0 {
+            self.first = if self.sent == 0 {
+                other.first
+            } else {
+                self.first.min(other.first)
+            };
+        }
+        self.last = self.last.max(other.last);
+        self.sent += other.sent;
+        self.marked += other.marked;
+        self.lag.merge(&other.lag);
+    }
+}
+
+/// The sessions of one thread, working off their part of the schedule.
+struct Line<'a> {
+    options: &'a ProducerOptions,
+    template: &'a Template,
+    fleet: Fleet,
+    start: u64,
+    /// The next message: its round, and the index of its session among those of this thread.
+    round: u64,
+    index: usize,
+    /// Marks so far, by session of this thread.
+    marks: Vec<u64>,
+    sent: Sent,
+}
+
+/// How far a stretch of the schedule was worked off.
+enum Progress {
+    /// The next message is due at this time.
+    Until(u64),
+    /// A session takes no more for now.
+    Blocked,
+    /// More is due already.
+    Behind,
+    /// All messages are sent.
+    Done,
+}
+
+impl<'a> Line<'a> {
+    fn new(options: &'a ProducerOptions, template: &'a Template, fleet: Fleet, start: u64) -> Self {
+        let marks = vec![0; fleet.clients().len()];
+        let sent = Sent::default();
+        Self {
+            options,
+            template,
+            fleet,
+            start,
+            round: 0,
+            index: 0,
+            marks,
+            sent,
+        }
+    }
+
+    fn run(mut self, stop: &Stop) -> Result<Sent, LoadError> {
+        let mut look_at = 0;
+        while !stop.is_raised() {
+            let now = self.fleet.now();
+            let progress = self.send_due(now)?;
+            if now.mono >= look_at {
+                look_at = now.mono + LOOK;
+                self.look(Duration::ZERO)?;
+            }
+            match progress {
+                Progress::Done => break,
+                Progress::Behind => {}
+                // Woken when the kernel has room again.
+                Progress::Blocked => self.look(Duration::from_millis(1))?,
+                Progress::Until(due) => {
+                    let wait = due.saturating_sub(self.fleet.now().mono).min(LONGEST_SLEEP);
+                    thread::sleep(Duration::from_nanos(wait));
+                }
+            }
+        }
+        while !stop.is_raised() && !self.fleet.clients().iter().all(|c| c.is_flushed()) {
+            self.look(Duration::from_millis(5))?;
+        }
+        self.fleet.logout(&mut |_, _| {})?;
+        Ok(self.sent)
+    }
+
+    /// Puts messages that are due into their sessions, at most a batch, and has the sessions
+    /// write.
+    fn send_due(&mut self, now: Now) -> Result<Progress, LoadError> {
+        let mut progress = Progress::Behind;
+        let mut written_from = self.index;
+        let mut count = 0;
+        while count < BATCH {
+            if self.round >= self.options.messages || self.fleet.clients().is_empty() {
+                progress = Progress::Done;
+                break;
+            }
+            let number = self
+                .fleet
+                .clients()
+                .get(self.index)
+                .map_or(0, |c| c.number as u64);
+            let n = self.round * self.options.clients as u64 + number;
+            let due = self.start + self.options.intended(n);
+            if due > now.mono {
+                progress = Progress::Until(due);
+                break;
+            }
+            if !self.send(now, self.options.is_marked(n))? {
+                progress = Progress::Blocked;
+                break;
+            }
+            self.sent.count(self.options.is_marked(n), due, now.mono);
+            count += 1;
+            self.index += 1;
+            if self.index == self.fleet.clients().len() {
+                (self.index, self.round) = (0, self.round + 1);
+            }
+        }
+        // The sessions that were given something: all of them after a whole round.
+        let clients = self.fleet.clients().len();
+        for _ in 0..(count as usize).min(clients) {
+            self.fleet.transmit(written_from, now);
+            written_from = (written_from + 1) % clients;
+        }
+        Ok(progress)
+    }
+
+    /// Gives the next message to its session; whether the session had room for it.
+    fn send(&mut self, now: Now, marked: bool) -> Result<bool, LoadError> {
+        let template = self.template;
+        let (Some(client), Some(marks)) = (
+            self.fleet.client(self.index),
+            self.marks.get_mut(self.index),
+        ) else {
+            return Ok(false);
+        };
+        let mut mark = Mark::default();
+        if marked {
+            mark.write(&client.name, *marks + 1);
+        }
+        let result = client.session.send(now, template.msg_type(), |fields| {
+            fields.raw(template.body());
+            if marked {
+                fields.field(FANOUT_ID, mark.bytes());
+            }
+        });
+        match result {
+            Ok(_) => {
+                *marks += u64::from(marked);
+                Ok(true)
+            }
+            Err(SendError::Store(StoreError::Full)) => Ok(false),
+            Err(error) => {
+                let (session, why) = (client.name.clone(), error.to_string());
+                Err(LoadError::Send { session, why })
+            }
+        }
+    }
+
+    /// Takes what came in; a session that is over ends the run.
+    fn look(&mut self, wait: Duration) -> Result<(), LoadError> {
+        self.fleet.turn(wait, &mut |_, _| {})?;
+        match self.fleet.first_ended() {
+            Some((session, why)) => Err(LoadError::Ended { session, why }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The text `<producer>-<n>` without an allocation.
+struct Mark {
+    text: [u8; 64],
+    len: usize,
+}
+
+impl Default for Mark {
+    fn default() -> Self {
+        Self {
+            text: [0; 64],
+            len: 0,
+        }
+    }
+}
+
+impl Mark {
+    fn write(&mut self, producer: &str, number: u64) {
+        use std::io::Write;
+        let mut room = &mut self.text[..];
+        // A name of more than 43 bytes is cut, the number never.
+        let name = producer.as_bytes().get(..43).unwrap_or(producer.as_bytes());
+        let _ = room.write_all(name);
+        let _ = write!(room, "-{number}");
+        self.len = 64 - room.len();
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self.text.get(..self.len).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(clients: usize, fanout: u64) -> ProducerOptions {
+        let address = SocketAddr::from(([127, 0, 0, 1], 1));
+        ProducerOptions {
+            fanout,
+            ..ProducerOptions::new(address, clients)
+        }
+    }
+
+    #[test]
+    fn one_message_in_each_block_is_marked_and_all_sessions_get_marks() {
+        let options = options(50, 50);
+        let mut by_session = [0; 50];
+        for block in 0..100 {
+            let marked: Vec<u64> = (block * 50..(block + 1) * 50)
+                .filter(|n| options.is_marked(*n))
+                .collect();
+            assert_eq!(marked.len(), 1);
+            by_session[(marked[0] % 50) as usize] += 1;
+        }
+        assert_eq!(by_session, [2; 50]);
+        assert!(
+            !ProducerOptions {
+                fanout: 0,
+                ..options
+            }
+            .is_marked(7)
+        );
+    }
+
+    #[test]
+    fn the_schedule_is_even_over_all_sessions() {
+        let options = options(50, 50);
+        assert_eq!(options.intended(0), 0);
+        assert_eq!(options.intended(1), 200_000);
+        assert_eq!(options.intended(5_000), SECOND);
+        let fast = ProducerOptions {
+            rate: f64::INFINITY,
+            ..options
+        };
+        assert_eq!(fast.intended(1_000_000), 0);
+    }
+
+    #[test]
+    fn marks_are_name_and_number() {
+        let mut mark = Mark::default();
+        mark.write("P12", 345);
+        assert_eq!(mark.bytes(), b"P12-345");
+        mark.write(&"x".repeat(90), u64::MAX);
+        assert!(mark.bytes().ends_with(b"x-18446744073709551615"));
+    }
+}

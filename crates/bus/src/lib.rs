@@ -42,6 +42,7 @@ pub mod cdr;
 mod config;
 mod entity;
 mod error;
+pub mod fast;
 mod qos;
 mod status;
 #[allow(unsafe_code)]

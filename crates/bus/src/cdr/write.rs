@@ -182,6 +182,23 @@ impl CdrBuffer {
         }
     }
 
+    /// Overwrites the lowest `size` bytes (at most 8) of a value at `offset`.
+    #[inline]
+    pub(crate) fn patch(&mut self, offset: usize, value: u64, size: usize) {
+        if let (Some(place), Some(bytes)) = (
+            self.bytes.get_mut(offset..offset + size),
+            value.to_le_bytes().get(..size),
+        ) {
+            place.copy_from_slice(bytes);
+        }
+    }
+
+    /// What was written at these offsets; nothing for offsets beyond it.
+    #[inline]
+    pub(crate) fn written(&self, range: std::ops::Range<usize>) -> &[u8] {
+        self.bytes[..self.at].get(range).unwrap_or_default()
+    }
+
     #[inline(always)]
     fn put<const N: usize>(&mut self, value: [u8; N]) {
         // Counted from behind the header; the header's four bytes shift eight-byte members.

@@ -1,0 +1,343 @@
+//! The types of a program's templates, and what to do with each field.
+
+use std::sync::Arc;
+
+use fanfare_fast::Program;
+use fanfare_fast::program::{Field, FieldId, FieldKind, TemplateProgram};
+use fanfare_fast::value::{IntType, TextType};
+
+use super::MappingError;
+use crate::types::{Fault, Kind, MAX_DEPTH, Member, StructType, TypeError, identifier};
+
+/// How templates become types.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TypeOptions {
+    /// The IDL module around all types.
+    pub module: String,
+    /// Decimals keep mantissa and exponent; otherwise they become the nearest double.
+    pub exact_decimals: bool,
+    /// Types get keys: [`Self::key`], or the value that a template is split by.
+    pub keyed: bool,
+    /// Name of the top-level field that is the key, in any case.
+    pub key: String,
+    /// Name of the field in a sequence's entries by which messages are split, in any case.
+    pub split: Option<String>,
+}
+
+impl Default for TypeOptions {
+    fn default() -> Self {
+        Self {
+            module: "Fanfare".to_owned(),
+            exact_decimals: false,
+            keyed: false,
+            key: "SecurityID".to_owned(),
+            split: Some("SecurityID".to_owned()),
+        }
+    }
+}
+
+/// The types of all templates of a program.
+#[derive(Debug)]
+pub struct Mapping {
+    program: Arc<Program>,
+    /// By the index of the template; `None` for one without fields, such as Reset.
+    templates: Vec<Option<TemplateType>>,
+    /// By the number of the field.
+    pub(super) plans: Vec<Plan>,
+}
+
+/// The type of one template.
+#[derive(Debug, Clone)]
+pub struct TemplateType {
+    /// Name of the template.
+    pub name: String,
+    /// The type of its samples.
+    pub sample: Arc<StructType>,
+    /// Whether messages are split, so that [`Converted::key`](super::Converted::key) says for
+    /// what each sample is.
+    pub is_split: bool,
+    pub(super) key: Put,
+    pub(super) has_mask: bool,
+}
+
+/// What to do with a field.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Plan {
+    pub(super) put: Put,
+    /// This field's bit in the mask of its structure; 0 when it is mandatory.
+    pub(super) bit: u64,
+    /// The contents have a mask (groups and sequences).
+    pub(super) has_mask: bool,
+    /// The message is split by this field of the entries.
+    pub(super) is_key: bool,
+    /// The message is split along this sequence.
+    pub(super) is_split: bool,
+}
+
+/// How a value is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Put {
+    Nothing,
+    Int(IntType),
+    Double,
+    Exact,
+    Text,
+    Octets,
+    Group,
+    Sequence,
+}
+
+impl Mapping {
+    /// Makes the types.
+    ///
+    /// # Errors
+    /// The first template that cannot become a type, and why.
+    pub fn new(program: Arc<Program>, options: &TypeOptions) -> Result<Self, MappingError> {
+        let nothing = Plan {
+            put: Put::Nothing,
+            bit: 0,
+            has_mask: false,
+            is_key: false,
+            is_split: false,
+        };
+        let mut builder = Builder {
+            program: &program,
+            options,
+            plans: vec![nothing; program.fields().len()],
+        };
+        let templates = program.templates().iter();
+        let templates = templates
+            .map(|t| builder.template(t))
+            .collect::<Result<_, _>>()?;
+        let plans = builder.plans;
+        Ok(Self {
+            program,
+            templates,
+            plans,
+        })
+    }
+
+    /// The program that it is for.
+    pub const fn program(&self) -> &Arc<Program> {
+        &self.program
+    }
+
+    /// The types in the order of the templates.
+    pub fn types(&self) -> impl Iterator<Item = &TemplateType> {
+        self.templates.iter().flatten()
+    }
+
+    /// The type of the template of this index.
+    pub fn by_index(&self, template: u32) -> Option<&TemplateType> {
+        self.templates.get(template as usize)?.as_ref()
+    }
+
+    /// The type of the first template of this name.
+    pub fn by_name(&self, template: &str) -> Option<&TemplateType> {
+        self.types().find(|t| t.name == template)
+    }
+
+    /// All types as one IDL text.
+    pub fn idl(&self) -> String {
+        let all: Vec<&StructType> = self.types().map(|t| &*t.sample).collect();
+        crate::types::idl(&all)
+    }
+}
+
+struct Builder<'p> {
+    program: &'p Program,
+    options: &'p TypeOptions,
+    plans: Vec<Plan>,
+}
+
+impl Builder<'_> {
+    fn template(&mut self, t: &TemplateProgram) -> Result<Option<TemplateType>, MappingError> {
+        let fields = self.program.template_fields(t);
+        if fields.is_empty() {
+            return Ok(None);
+        }
+        self.typed(t, fields).map(Some).map_err(|why| MappingError {
+            template: t.name().to_owned(),
+            why,
+        })
+    }
+
+    fn typed(
+        &mut self,
+        t: &TemplateProgram,
+        fields: &[FieldId],
+    ) -> Result<TemplateType, TypeError> {
+        let name = format!("{}::{}", self.options.module, identifier(t.name()));
+        let split = self.find_split(fields);
+        let (mut sample, has_mask) = self.structure(&name, t.name(), fields, 0, false)?;
+        let mut key = Put::Nothing;
+        if let Some((by, ty)) = split {
+            key = Put::Int(ty);
+            self.plans[by.index()].is_key = true;
+            let taken = |n: &str| {
+                sample
+                    .members
+                    .iter()
+                    .any(|m| m.name.eq_ignore_ascii_case(n))
+            };
+            let mut name = identifier(self.program.field(by).name());
+            while taken(&name) {
+                name.push('_');
+            }
+            let member = Member {
+                name,
+                kind: int_kind(ty),
+                key: self.options.keyed,
+                optional: false,
+            };
+            sample.members.insert(0, member);
+        } else if self.options.keyed {
+            self.mark_key(&mut sample, fields);
+        }
+        sample.check()?;
+        Ok(TemplateType {
+            name: t.name().to_owned(),
+            sample: Arc::new(sample),
+            is_split: split.is_some(),
+            key,
+            has_mask,
+        })
+    }
+
+    /// The field to split by, where the last field is a sequence whose entries hold it. The
+    /// sequence's plan then says that messages are split along it.
+    fn find_split(&mut self, fields: &[FieldId]) -> Option<(FieldId, IntType)> {
+        let wanted = self.options.split.as_deref()?;
+        let sequence = *fields.last()?;
+        if !self.program.field(sequence).is_sequence() {
+            return None;
+        }
+        let found = self.program.children(sequence).iter().find_map(|f| {
+            let field = self.program.field(*f);
+            let FieldKind::Int(ty) = field.kind() else {
+                return None;
+            };
+            let fits = field.name().eq_ignore_ascii_case(wanted) && !field.optional();
+            fits.then_some((*f, ty))
+        })?;
+        self.plans[sequence.index()].is_split = true;
+        Some(found)
+    }
+
+    fn mark_key(&self, sample: &mut StructType, fields: &[FieldId]) {
+        // The mask, if there is one, stands in front of the members of the fields.
+        let shift = sample.members.len() - fields.len();
+        let wanted = |f: &&FieldId| {
+            let field = self.program.field(**f);
+            let fits = matches!(field.kind(), FieldKind::Int(_) | FieldKind::Text(_));
+            field.name().eq_ignore_ascii_case(&self.options.key) && fits && !field.optional()
+        };
+        if let Some(at) = fields.iter().position(|f| wanted(&f))
+            && let Some(member) = sample.members.get_mut(at + shift)
+        {
+            member.key = !matches!(member.kind, Kind::Sequence(..));
+        }
+    }
+
+    /// The structure of these fields, and whether it has a mask.
+    fn structure(
+        &mut self,
+        name: &str,
+        template: &str,
+        fields: &[FieldId],
+        depth: usize,
+        always_mask: bool,
+    ) -> Result<(StructType, bool), TypeError> {
+        let fault = |why| {
+            Err(TypeError {
+                path: name.to_owned(),
+                why,
+            })
+        };
+        if depth >= MAX_DEPTH {
+            return fault(Fault::TooDeep);
+        }
+        let mut t = StructType::new(name);
+        let mut optional = 0_u32;
+        for id in fields {
+            let field = self.program.field(*id);
+            let kind = self.kind(field, template, depth)?;
+            if field.optional() {
+                if optional == 64 {
+                    return fault(Fault::Unsupported("more than 64 optional fields"));
+                }
+                self.plans[id.index()].bit = 1 << optional;
+                optional += 1;
+            }
+            let mut name = identifier(field.name());
+            while t.members.iter().any(|m| m.name.eq_ignore_ascii_case(&name)) {
+                name.push('_');
+            }
+            t = t.member(&name, kind);
+        }
+        let has_mask = always_mask || optional > 0;
+        if has_mask {
+            let mut name = "present".to_owned();
+            while t.members.iter().any(|m| m.name.eq_ignore_ascii_case(&name)) {
+                name.push('_');
+            }
+            let mask = StructType::new("").member(&name, Kind::UInt64).members;
+            t.members.splice(0..0, mask);
+        }
+        Ok((t, has_mask))
+    }
+
+    fn kind(&mut self, field: &Field, template: &str, depth: usize) -> Result<Kind, TypeError> {
+        let at = field.id().index();
+        let (put, kind) = match field.kind() {
+            FieldKind::Int(ty) => (Put::Int(ty), int_kind(ty)),
+            FieldKind::Decimal if self.options.exact_decimals => {
+                let exact = StructType::new(&format!("{}::Decimal", self.options.module))
+                    .member("mantissa", Kind::Int64)
+                    .member("exponent", Kind::Int32);
+                (Put::Exact, Kind::Struct(Arc::new(exact)))
+            }
+            FieldKind::Decimal => (Put::Double, Kind::Float64),
+            FieldKind::Text(TextType::Bytes) => {
+                (Put::Octets, Kind::Sequence(Box::new(Kind::Byte), None))
+            }
+            FieldKind::Text(_) => (Put::Text, Kind::String(None)),
+            FieldKind::Group | FieldKind::Sequence => {
+                let short = format!("{template}_{}", field.name());
+                let name = format!("{}::{}", self.options.module, identifier(&short));
+                let children = self.program.children(field.id());
+                let always = self.plans[at].is_split;
+                let (inner, has_mask) =
+                    self.structure(&name, &short, children, depth + 1, always)?;
+                self.plans[at].has_mask = has_mask;
+                let inner = Kind::Struct(Arc::new(inner));
+                if field.is_sequence() {
+                    (Put::Sequence, Kind::Sequence(Box::new(inner), None))
+                } else {
+                    (Put::Group, inner)
+                }
+            }
+            FieldKind::TemplateRef => {
+                return Err(TypeError {
+                    path: format!("{template}.{}", field.name()),
+                    why: Fault::Unsupported("dynamic template references"),
+                });
+            }
+        };
+        self.plans[at].put = put;
+        Ok(kind)
+    }
+}
+
+const fn int_kind(ty: IntType) -> Kind {
+    match ty {
+        IntType::Int8 => Kind::Int8,
+        IntType::UInt8 => Kind::Byte,
+        IntType::Int16 => Kind::Int16,
+        IntType::UInt16 => Kind::UInt16,
+        IntType::Int32 => Kind::Int32,
+        IntType::UInt32 => Kind::UInt32,
+        IntType::Int64 => Kind::Int64,
+        IntType::UInt64 => Kind::UInt64,
+    }
+}

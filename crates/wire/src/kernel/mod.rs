@@ -97,7 +97,7 @@ pub(crate) fn index(bytes: &[u8], index: &mut FieldIndex) -> Indexed {
 #[inline]
 #[allow(unsafe_code)]
 fn scan(bytes: &[u8], index: &mut FieldIndex) -> Option<Scan> {
-    if bytes.is_empty() || u32::try_from(bytes.len()).is_err() {
+    if i32::try_from(bytes.len()).is_err() {
         return None;
     }
     match index.kernel() {

@@ -68,7 +68,31 @@ impl Decimal {
         self.try_write(out).unwrap_or(0)
     }
 
+    /// The text of a number with at most 8 digits and fewer places than digits, left-aligned in 16
+    /// bytes, and its length; `None` for others. As [`Decimal::write`], but all digits at once.
     #[inline]
+    pub fn short_text(self) -> Option<([u8; 16], usize)> {
+        let (digits, count) = int::short_text(self.mantissa.unsigned_abs())?;
+        let places = usize::from(self.exponent.unsigned_abs());
+        if self.exponent > 0 || places >= count {
+            return None;
+        }
+        let mut text = u128::from(u64::from_le_bytes(digits));
+        let mut len = count;
+        if places != 0 {
+            let whole_bits = 8 * (count - places);
+            let whole = text & ((1 << whole_bits) - 1);
+            let point = u128::from(b'.') << whole_bits;
+            text = whole | point | (text >> whole_bits << whole_bits) << 8;
+            len += 1;
+        }
+        if self.mantissa < 0 {
+            text = text << 8 | u128::from(b'-');
+            len += 1;
+        }
+        Some((text.to_le_bytes(), len))
+    }
+
     fn try_write(self, out: &mut [u8]) -> Option<usize> {
         let sign = usize::from(self.mantissa < 0);
         if sign == 1 {
@@ -247,8 +271,24 @@ mod tests {
             let mut out = [0; Decimal::MAX_LEN];
             let n = value.write(&mut out);
             prop_assert_eq!(Decimal::parse(&out[..n]), Some(value));
+            if let Some((text, len)) = value.short_text() {
+                prop_assert_eq!(&text[..len], &out[..n]);
+            }
             for short in 0..n {
                 prop_assert_eq!(value.write(&mut out[..short]), 0);
+            }
+        }
+
+        #[test]
+        fn short_text_is_what_is_written(mantissa in -100_000_000..=100_000_000_i64, places in 0..10_i8) {
+            let value = Decimal::new(mantissa, -places);
+            let digits = mantissa.abs().to_string().len();
+            let mut out = [0; Decimal::MAX_LEN];
+            let n = value.write(&mut out);
+            let short = value.short_text();
+            prop_assert_eq!(short.is_some(), digits <= 8 && (places as usize) < digits);
+            if let Some((text, len)) = short {
+                prop_assert_eq!(&text[..len], &out[..n]);
             }
         }
 

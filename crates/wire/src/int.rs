@@ -44,6 +44,26 @@ pub fn parse_i64(text: &[u8]) -> Option<i64> {
     }
 }
 
+/// The number that the last `count` of eight bytes stand for, all at once; `eight` is their
+/// little-endian word. `None` if `count` is not from 1 to 8, or one of them is no digit.
+#[inline]
+pub fn parse_last_of_eight(eight: u64, count: usize) -> Option<u32> {
+    if count == 0 || count > 8 {
+        return None;
+    }
+    // Zeros take the place of what stands in front.
+    let foreign_bits = 64 - 8 * count;
+    let digits = (eight ^ 0x3030_3030_3030_3030) >> foreign_bits << foreign_bits;
+    let above_nine = digits.wrapping_add(0x7676_7676_7676_7676) | digits;
+    if above_nine & 0x8080_8080_8080_8080 != 0 {
+        return None;
+    }
+    // The digit written first is in the lowest byte: join pairs, fours, all eight.
+    let pairs = digits.wrapping_mul(10).wrapping_add(digits >> 8) & 0x00ff_00ff_00ff_00ff;
+    let fours = pairs.wrapping_mul(100).wrapping_add(pairs >> 16) & 0x0000_ffff_0000_ffff;
+    Some(fours.wrapping_mul(10_000).wrapping_add(fours >> 32) as u32)
+}
+
 /// The number of decimal digits of `value`: 1 to 20.
 #[inline]
 pub const fn digits(value: u64) -> usize {
@@ -58,6 +78,26 @@ pub const fn digits(value: u64) -> usize {
 #[inline]
 pub fn write_u64(value: u64, out: &mut [u8]) -> usize {
     write_padded(value, digits(value), out)
+}
+
+/// The text of a value below 10^8, left-aligned in eight bytes, and its length; all digits at once.
+/// What lies behind the text is no digit. `None` for larger values.
+#[inline]
+pub fn short_text(value: u64) -> Option<([u8; 8], usize)> {
+    if value >= 100_000_000 {
+        return None;
+    }
+    // Halves, pairs, digits; the digit written first goes to the lowest byte.
+    let halves = value / 10_000 | (value % 10_000) << 32;
+    // Division by 100 and by 10 as multiplication and shift, exact below 10,000 and below 100.
+    let hundreds = (halves * 10_486 >> 20) & 0x0000_007f_0000_007f;
+    let pairs = hundreds | (halves - hundreds * 100) << 16;
+    let tens = (pairs * 103 >> 10) & 0x000f_000f_000f_000f;
+    let digits = tens | (pairs - tens * 10) << 8;
+    // The last digit stands also where it is zero.
+    let zeros = (digits | 1 << 56).trailing_zeros() / 8;
+    let text = (digits | 0x3030_3030_3030_3030) >> (8 * zeros);
+    Some((text.to_le_bytes(), 8 - zeros as usize))
 }
 
 /// Writes `value` at the front of `out`, a leading `-` if negative. Returns as [`write_u64`].
@@ -89,9 +129,8 @@ pub fn write_padded(mut value: u64, width: usize, out: &mut [u8]) -> usize {
     };
     let mut pairs = out.rchunks_exact_mut(2);
     for pair in &mut pairs {
-        let two = PAIRS[(value % 100) as usize];
+        pair.copy_from_slice(&pair_of((value % 100) as u32));
         value /= 100;
-        pair.copy_from_slice(&two);
     }
     if let [first] = pairs.into_remainder() {
         *first = b'0' + (value % 10) as u8;
@@ -99,9 +138,15 @@ pub fn write_padded(mut value: u64, width: usize, out: &mut [u8]) -> usize {
     width
 }
 
-/// The texts 00 to 99.
-pub(crate) const PAIRS: [[u8; 2]; 100] = {
-    let mut table = [[b'0'; 2]; 100];
+/// The two digits of a value below 100.
+#[inline]
+pub(crate) fn pair_of(value: u32) -> [u8; 2] {
+    PAIRS[(value & 127) as usize]
+}
+
+/// The texts 00 to 99; a power of two of them, so that a mask keeps the look-up in range.
+const PAIRS: [[u8; 2]; 128] = {
+    let mut table = [[b'0'; 2]; 128];
     let mut i = 0;
     while i < 100 {
         table[i] = [b'0' + (i / 10) as u8, b'0' + (i % 10) as u8];
@@ -139,6 +184,17 @@ mod tests {
     }
 
     #[test]
+    fn short_text_of_each_half() {
+        for value in 0..10_000 {
+            for value in [value, value * 10_000] {
+                let (text, len) = short_text(value).unwrap();
+                assert_eq!(&text[..len], value.to_string().as_bytes());
+            }
+        }
+        assert_eq!(short_text(100_000_000), None);
+    }
+
+    #[test]
     fn write_says_when_there_is_no_room() {
         let mut out = *b"xxx";
         assert_eq!(write_u64(1000, &mut out), 0);
@@ -161,12 +217,29 @@ mod tests {
         }
 
         #[test]
+        fn short_text_as_the_standard_library(value in 0..100_000_000_u64, shift in 0..27) {
+            for value in [value, value >> shift] {
+                let (text, len) = short_text(value).unwrap();
+                let standard = value.to_string();
+                prop_assert_eq!(&text[..len], standard.as_bytes());
+            }
+        }
+
+        #[test]
         fn signed_as_the_standard_library(value: i64) {
             let mut out = [0; 20];
             let n = write_i64(value, &mut out);
             let standard = value.to_string();
             prop_assert_eq!(&out[..n], standard.as_bytes());
             prop_assert_eq!(parse_i64(&out[..n]), Some(value));
+        }
+
+        #[test]
+        fn last_of_eight_as_the_slow_way(text in "[0-9]{8}|[ -~]{8}", count in 0..10_usize) {
+            let word = u64::from_le_bytes(text.as_bytes().try_into().unwrap());
+            let tail = text.as_bytes().get(8_usize.wrapping_sub(count)..).unwrap_or_default();
+            let slow = parse_u64(tail).map(|value| value as u32);
+            prop_assert_eq!(parse_last_of_eight(word, count), slow);
         }
 
         #[test]

@@ -1,6 +1,6 @@
 //! UTCTimestamp: nanoseconds since the epoch, and its text `YYYYMMDD-HH:MM:SS[.fraction]`.
 
-use crate::int::PAIRS;
+use crate::int::pair_of;
 use core::fmt;
 
 /// A point in time: nanoseconds since 1970-01-01T00:00:00Z, leap seconds not counted (as POSIX).
@@ -87,8 +87,16 @@ impl UtcTimestamp {
         else {
             return 0;
         };
-        let (seconds, nanos) = (self.0.div_euclid(NANOS), self.0.rem_euclid(NANOS) as u32);
-        write_whole(seconds, whole);
+        let (days, of_day) = match u64::try_from(self.0) {
+            // Unsigned divisions by constants are the cheaper ones.
+            Ok(nanos) => ((nanos / DAY) as i64, nanos % DAY),
+            Err(_) => (
+                self.0.div_euclid(DAY as i64),
+                self.0.rem_euclid(DAY as i64) as u64,
+            ),
+        };
+        let nanos = (of_day % NANOS as u64) as u32;
+        write_whole(days, (of_day / NANOS as u64) as u32, whole);
         match precision {
             Precision::Seconds => {}
             Precision::Millis => write_fraction(nanos / 1_000_000, fraction),
@@ -107,7 +115,11 @@ impl fmt::Display for UtcTimestamp {
     }
 }
 
+/// Nanoseconds of a second.
 const NANOS: i64 = 1_000_000_000;
+
+/// Nanoseconds of a day.
+const DAY: u64 = 86_400 * NANOS as u64;
 
 #[inline]
 fn two_digits(tens: u8, ones: u8) -> Option<u32> {
@@ -131,25 +143,19 @@ fn parse_fraction(text: &[u8]) -> Option<i64> {
 
 /// `YYYYMMDD-HH:MM:SS`.
 #[inline]
-fn write_whole(seconds: i64, out: &mut [u8; 17]) {
-    let (year, month, day) = civil_from_days(seconds.div_euclid(86_400));
-    let of_day = seconds.rem_euclid(86_400) as u32;
-    let mut pair = |at: usize, value: u32| {
-        // All values are below 100; the mask-free modulo keeps the lookup in range.
-        let [tens, ones] = PAIRS[(value % 100) as usize];
-        out[at] = tens;
-        out[at + 1] = ones;
-    };
-    pair(0, year / 100);
-    pair(2, year);
-    pair(4, month);
-    pair(6, day);
-    pair(9, of_day / 3_600);
-    pair(12, of_day / 60 % 60);
-    pair(15, of_day % 60);
-    out[8] = b'-';
-    out[11] = b':';
-    out[14] = b':';
+fn write_whole(days: i64, of_day: u32, out: &mut [u8; 17]) {
+    let (year, month, day) = civil_from_days(days);
+    let minutes = of_day / 60;
+    let [y0, y1] = pair_of(year / 100);
+    let [y2, y3] = pair_of(year % 100);
+    let [m0, m1] = pair_of(month);
+    let [d0, d1] = pair_of(day);
+    let [h0, h1] = pair_of(minutes / 60);
+    let [n0, n1] = pair_of(minutes % 60);
+    let [s0, s1] = pair_of(of_day % 60);
+    *out = [
+        y0, y1, y2, y3, m0, m1, d0, d1, b'-', h0, h1, b':', n0, n1, b':', s0, s1,
+    ];
 }
 
 /// A point, then `value` in the rest of `out` with leading zeros.

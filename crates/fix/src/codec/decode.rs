@@ -102,7 +102,7 @@ impl Decoder {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn checked<'a>(&'a mut self, bytes: &'a [u8], start: usize, end: usize) -> Next<'a> {
         let frame = bytes.get(start..end).unwrap_or_default();
         let trailer = frame

@@ -108,7 +108,7 @@ impl<'b> Encoder<'b> {
             .unwrap_or_default();
         int::write_padded(body_length, width, length);
         let sum = byte_sum(writer.buf.get(start..writer.at).unwrap_or_default());
-        writer.put(&trailer(sum));
+        writer.put_array(trailer(sum));
         match writer.fault {
             None => Ok(start..writer.at),
             Some(fault) => Err(fault),
@@ -155,13 +155,14 @@ impl<'b> FieldWriter<'b> {
     /// A field with a value of bytes, which must not be empty or hold a separator (0x01).
     #[inline]
     pub fn field(&mut self, tag: u32, value: &[u8]) -> &mut Self {
-        if value.contains(&SOH) {
-            return self.fail(EncodeError::Separator { tag });
-        }
         if value.is_empty() {
             return self.fail(EncodeError::Empty { tag });
         }
-        self.tag(tag).put(value).put(&[SOH])
+        self.tag(tag);
+        match self.put_and_scan(value) {
+            true => self.fail(EncodeError::Separator { tag }),
+            false => self.put_array([SOH]),
+        }
     }
 
     /// A field with a text value.
@@ -173,7 +174,11 @@ impl<'b> FieldWriter<'b> {
     /// A field with an unsigned integer.
     #[inline]
     pub fn u64(&mut self, tag: u32, value: u64) -> &mut Self {
-        self.tag(tag).number(|out| int::write_u64(value, out))
+        self.tag(tag);
+        match int::short_text(value) {
+            Some((text, len)) => self.put_short(text, len),
+            None => self.number(|out| int::write_u64(value, out)),
+        }
     }
 
     /// A field with a signed integer.
@@ -185,7 +190,11 @@ impl<'b> FieldWriter<'b> {
     /// A field with a decimal number.
     #[inline]
     pub fn decimal(&mut self, tag: u32, value: Decimal) -> &mut Self {
-        self.tag(tag).number(|out| value.write(out))
+        self.tag(tag);
+        match value.short_text() {
+            Some((text, len)) => self.put_short(text, len),
+            None => self.number(|out| value.write(out)),
+        }
     }
 
     /// A field with a UTCTimestamp.
@@ -222,8 +231,20 @@ impl<'b> FieldWriter<'b> {
         self.put(fields)
     }
 
+    /// The tag and `=`; a constant tag becomes one store.
     #[inline]
     fn tag(&mut self, tag: u32) -> &mut Self {
+        let digit = |power: u32| b'0' + (tag / power % 10) as u8;
+        match tag {
+            1..=9 => self.put_array([digit(1), b'=']),
+            10..=99 => self.put_array([digit(10), digit(1), b'=']),
+            100..=999 => self.put_array([digit(100), digit(10), digit(1), b'=']),
+            1000..=9999 => self.put_array([digit(1000), digit(100), digit(10), digit(1), b'=']),
+            _ => self.long_tag(tag),
+        }
+    }
+
+    fn long_tag(&mut self, tag: u32) -> &mut Self {
         if tag == 0 || tag > 999_999_999 {
             return self.fail(EncodeError::BadTag { tag });
         }
@@ -240,7 +261,7 @@ impl<'b> FieldWriter<'b> {
             0 => self.fail(EncodeError::BufferFull),
             written => {
                 self.at += written;
-                self.put(&[SOH])
+                self.put_array([SOH])
             }
         }
     }
@@ -258,12 +279,99 @@ impl<'b> FieldWriter<'b> {
         }
     }
 
-    /// Remembers the first fault.
-    #[cold]
+    #[inline]
+    fn put_array<const N: usize>(&mut self, bytes: [u8; N]) -> &mut Self {
+        match self
+            .buf
+            .get_mut(self.at..)
+            .and_then(|room| room.first_chunk_mut::<N>())
+        {
+            Some(room) => {
+                *room = bytes;
+                self.at += N;
+                self
+            }
+            None => self.fail(EncodeError::BufferFull),
+        }
+    }
+
+    /// The first `len` bytes of `text` and a separator: written whole where there is room.
+    #[inline]
+    fn put_short<const N: usize>(&mut self, text: [u8; N], len: usize) -> &mut Self {
+        match self
+            .buf
+            .get_mut(self.at..)
+            .and_then(|room| room.first_chunk_mut::<N>())
+        {
+            Some(room) => {
+                *room = text;
+                self.at += len;
+                self.put_array([SOH])
+            }
+            None => self
+                .put(text.get(..len).unwrap_or_default())
+                .put_array([SOH]),
+        }
+    }
+
+    /// Puts the bytes and says whether there is a separator among them.
+    ///
+    /// Short values, of which most messages consist, go by two words that may overlap.
+    #[inline]
+    fn put_and_scan(&mut self, value: &[u8]) -> bool {
+        let end = self.at + value.len();
+        let Some(room) = self.buf.get_mut(self.at..end) else {
+            self.fail(EncodeError::BufferFull);
+            return false;
+        };
+        self.at = end;
+        if let ([byte], [to]) = (value, &mut *room) {
+            *to = *byte;
+            return *byte == SOH;
+        }
+        if let Some((first, last)) = ends::<8>(value).filter(|_| value.len() <= 16) {
+            copy_ends(room, first, last);
+            return has_separator(u64::from_le_bytes(first))
+                || has_separator(u64::from_le_bytes(last));
+        }
+        if let Some((first, last)) = ends::<4>(value).filter(|_| value.len() <= 8) {
+            copy_ends(room, first, last);
+            let [a, b] = [first, last].map(|bytes| u64::from(u32::from_le_bytes(bytes)));
+            return has_separator(a | b << 32);
+        }
+        room.copy_from_slice(value);
+        value.contains(&SOH)
+    }
+
+    /// Remembers the first fault. Inlined, so that the writer can live in registers.
+    #[inline(always)]
     fn fail(&mut self, fault: EncodeError) -> &mut Self {
         self.fault.get_or_insert(fault);
         self
     }
+}
+
+/// The first and the last `N` bytes, which may overlap.
+#[inline]
+fn ends<const N: usize>(bytes: &[u8]) -> Option<([u8; N], [u8; N])> {
+    Some((*bytes.first_chunk()?, *bytes.last_chunk()?))
+}
+
+#[inline]
+fn copy_ends<const N: usize>(room: &mut [u8], first: [u8; N], last: [u8; N]) {
+    if let Some(to) = room.first_chunk_mut() {
+        *to = first;
+    }
+    if let Some(to) = room.last_chunk_mut() {
+        *to = last;
+    }
+}
+
+/// Whether a byte of the word is a separator.
+#[inline]
+fn has_separator(word: u64) -> bool {
+    let other = word ^ 0x0101_0101_0101_0101;
+    other.wrapping_sub(0x0101_0101_0101_0101) & !other & 0x8080_8080_8080_8080 != 0
 }
 
 /// `10=ddd|`.

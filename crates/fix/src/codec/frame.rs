@@ -7,7 +7,7 @@
 use core::fmt;
 use fanfare_wire::byte_sum;
 use fanfare_wire::fields::SOH;
-use fanfare_wire::int::parse_u64;
+use fanfare_wire::int::{parse_last_of_eight, parse_u64};
 
 /// The length of the trailer `10=ddd|`.
 pub(crate) const TRAILER: usize = 7;
@@ -142,19 +142,17 @@ impl FrameFinder {
     }
 
     /// The end of a whole message in the expected shape at the front of `bytes`.
+    ///
+    /// Anything unusual is left to [`FrameFinder::locate_slow`], the oracle of this.
     #[inline]
     fn locate_plain(&self, bytes: &[u8]) -> Option<usize> {
-        match Head::parse(bytes) {
-            Ok(Some(head)) => {
-                let end = head.exact_end()?;
-                let trailer = bytes.get(end.checked_sub(TRAILER + 1)?..end)?;
-                let exact = trailer.starts_with(b"\x0110=") && trailer.ends_with(&[SOH]);
-                let digits = !trailer[4..7].contains(&SOH);
-                (exact && digits && end <= self.max_len && head.has_msg_type(bytes) == Some(true))
-                    .then_some(end)
-            }
-            _ => None,
-        }
+        let (body, body_length) = plain_head(bytes)?;
+        let end = body + body_length + TRAILER;
+        let trailer = bytes.get(end - TRAILER - 1..end)?.first_chunk::<8>()?;
+        let digits = !trailer[4..7].contains(&SOH);
+        let exact = trailer[..4] == *b"\x0110=" && trailer[7] == SOH && digits;
+        let has_msg_type = bytes.get(body..body + 3)? == b"35=";
+        (exact && has_msg_type && end <= self.max_len).then_some(end)
     }
 
     #[cold]
@@ -240,15 +238,45 @@ impl Default for FrameFinder {
 /// Compares the sum of all bytes in front of the trailer with the trailer `10=ddd|`.
 #[inline]
 pub(crate) fn check_sum(sum: u8, trailer: &[u8]) -> Result<(), Garbled> {
-    let digits = trailer
-        .get(3..6)
-        .and_then(parse_u64)
-        .ok_or(Garbled::MissingCheckSum)?;
-    if digits == u64::from(sum) {
+    let Some(&[_, _, _, hundreds, tens, ones, _]) = trailer.first_chunk::<TRAILER>() else {
+        return Err(Garbled::MissingCheckSum);
+    };
+    let [hundreds, tens, ones] = [hundreds, tens, ones].map(|byte| byte.wrapping_sub(b'0'));
+    if hundreds > 9 || tens > 9 || ones > 9 {
+        return Err(Garbled::MissingCheckSum);
+    }
+    let value = u32::from(hundreds) * 100 + u32::from(tens) * 10 + u32::from(ones);
+    if value == u32::from(sum) {
         Ok(())
     } else {
         Err(Garbled::BadCheckSum)
     }
+}
+
+/// Where the body begins and how long it is, for a message that begins with a BeginString(8) of
+/// seven or eight bytes and a BodyLength(9) of one to seven digits.
+#[inline]
+fn plain_head(bytes: &[u8]) -> Option<(usize, usize)> {
+    let head = bytes.first_chunk::<21>()?;
+    let second = match (head[9], head[10]) {
+        (SOH, _) => 10,
+        (_, SOH) => 11,
+        _ => return None,
+    };
+    let length = head[second..].first_chunk::<10>()?;
+    if head[..2] != *b"8=" || length[..2] != *b"9=" || head[2..9].contains(&SOH) {
+        return None;
+    }
+    // Eight bytes from the first digit on, the first one lowest.
+    let text = u64::from_le_bytes(*length.last_chunk::<8>()?);
+    let other = text ^ 0x0101_0101_0101_0101;
+    let separators = other.wrapping_sub(0x0101_0101_0101_0101) & !other & 0x8080_8080_8080_8080;
+    if separators == 0 {
+        return None;
+    }
+    let count = separators.trailing_zeros() as usize / 8;
+    let body_length = parse_last_of_eight(text.checked_shl(64 - 8 * count as u32)?, count)?;
+    Some((second + 2 + count + 1, body_length as usize))
 }
 
 enum Stretch {

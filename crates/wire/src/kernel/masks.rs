@@ -2,6 +2,7 @@
 
 use super::{Fields, Scan};
 use crate::fields::{FieldIndex, SOH, parse_tag};
+use crate::int::parse_last_of_eight;
 use core::arch::x86_64::*;
 
 /// The most fields that one block of 64 bytes may add, doubled.
@@ -179,15 +180,5 @@ fn tag_in_front(bytes: &[u8], start: usize, equals: usize) -> u32 {
     let (Some(eight), 1..=8) = (eight, equals - start) else {
         return parse_tag(bytes.get(start..equals).unwrap_or_default());
     };
-    let foreign_bits = 64 - 8 * (equals - start) as u32;
-    let text = u64::from_le_bytes(*eight) ^ 0x3030_3030_3030_3030;
-    // The digit written first in the lowest byte that counts; zeros in front of it.
-    let digits = text >> foreign_bits << foreign_bits;
-    let above_nine = digits.wrapping_add(0x7676_7676_7676_7676) | digits;
-    if above_nine & 0x8080_8080_8080_8080 != 0 {
-        return 0;
-    }
-    let pairs = (digits.wrapping_mul(10)).wrapping_add(digits >> 8) & 0x00ff_00ff_00ff_00ff;
-    let fours = (pairs.wrapping_mul(100)).wrapping_add(pairs >> 16) & 0x0000_ffff_0000_ffff;
-    (fours.wrapping_mul(10_000)).wrapping_add(fours >> 32) as u32
+    parse_last_of_eight(u64::from_le_bytes(*eight), equals - start).unwrap_or(0)
 }

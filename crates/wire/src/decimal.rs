@@ -280,7 +280,10 @@ mod tests {
         }
 
         #[test]
-        fn short_text_is_what_is_written(mantissa in -100_000_000..=100_000_000_i64, places in 0..10_i8) {
+        fn short_text_is_what_is_written(
+            mantissa in -100_000_000..=100_000_000_i64,
+            places in 0..10_i8,
+        ) {
             let value = Decimal::new(mantissa, -places);
             let digits = mantissa.abs().to_string().len();
             let mut out = [0; Decimal::MAX_LEN];

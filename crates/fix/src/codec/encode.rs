@@ -1,6 +1,7 @@
 //! From fields to a message in a caller's buffer.
 
 use super::frame::TRAILER;
+use super::shared::{SendingTime, SessionHeader};
 use core::fmt;
 use core::ops::{Deref, DerefMut, Range};
 use fanfare_wire::fields::SOH;
@@ -16,7 +17,7 @@ use fanfare_wire::{Decimal, Precision, UtcTimestamp, byte_sum, int};
 #[derive(Debug)]
 pub struct Encoder<'b> {
     writer: FieldWriter<'b>,
-    /// The length of `8=…|9=`, which stands at [`LENGTH_ROOM`] for a start.
+    /// The length of `8=…|9=`, which stands at [`FRONT`] for a start.
     prefix: usize,
 }
 
@@ -55,7 +56,13 @@ pub enum EncodeError {
 }
 
 /// The most digits of BodyLength(9).
-const LENGTH_ROOM: usize = 7;
+const MAX_LENGTH_DIGITS: usize = 7;
+
+/// Room in front of the message for those digits of BodyLength(9) that exceed the usual three.
+const FRONT: usize = MAX_LENGTH_DIGITS - 3;
+
+/// Room for the three digits that most messages need, and their separator; moved for others.
+const LENGTH_PLACE: &[u8; 4] = b"000\x01";
 
 /// The longest BeginString(8).
 const MAX_BEGIN_STRING: usize = 15;
@@ -66,17 +73,47 @@ impl<'b> Encoder<'b> {
     pub fn new(buf: &'b mut [u8], begin_string: &[u8], msg_type: &[u8]) -> Self {
         let mut writer = FieldWriter {
             buf,
-            at: LENGTH_ROOM,
+            at: FRONT,
             fault: None,
         };
         writer.field(8, begin_string).put(b"9=");
         if begin_string.len() > MAX_BEGIN_STRING {
             writer.fail(EncodeError::BeginStringTooLong);
         }
-        let prefix = writer.at - LENGTH_ROOM;
-        // Room for three digits and their separator: right for most messages, moved for others.
-        writer.put(b"000\x01").field(35, msg_type);
+        let prefix = writer.at - FRONT;
+        writer.put(LENGTH_PLACE).field(35, msg_type);
         Self { writer, prefix }
+    }
+
+    /// Begins a message with the whole standard header of a session: what is constant in it is
+    /// copied in one piece.
+    #[inline]
+    pub fn with_header(
+        buf: &'b mut [u8],
+        header: &SessionHeader,
+        msg_type: &[u8],
+        seq: u64,
+        time: &SendingTime,
+    ) -> Self {
+        let mut writer = FieldWriter {
+            buf,
+            at: FRONT,
+            fault: None,
+        };
+        writer
+            .put(header.prefix())
+            .put(LENGTH_PLACE)
+            .field(35, msg_type);
+        writer.put(header.middle());
+        match int::short_text(seq) {
+            Some((text, len)) => writer.put_short(text, len),
+            None => writer.number(|out| int::write_u64(seq, out)),
+        };
+        writer.put(time.field());
+        Self {
+            writer,
+            prefix: header.prefix().len(),
+        }
     }
 
     /// Finishes the message and returns where it stands in the buffer.
@@ -90,17 +127,15 @@ impl<'b> Encoder<'b> {
         if let Some(fault) = writer.fault {
             return Err(fault);
         }
-        let body = LENGTH_ROOM + self.prefix + 4;
+        let body = FRONT + self.prefix + 4;
         let body_length = (writer.at - body) as u64;
         let width = int::digits(body_length);
-        if width > LENGTH_ROOM {
+        if width > MAX_LENGTH_DIGITS {
             return Err(EncodeError::BodyTooLong);
         }
-        let start = LENGTH_ROOM + 3 - width;
+        let start = FRONT + 3 - width;
         if width != 3 {
-            writer
-                .buf
-                .copy_within(LENGTH_ROOM..LENGTH_ROOM + self.prefix, start);
+            writer.buf.copy_within(FRONT..FRONT + self.prefix, start);
         }
         let length = writer
             .buf

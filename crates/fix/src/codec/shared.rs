@@ -240,6 +240,18 @@ impl SessionHeader {
         parts.trailer = trailer(sum.wrapping_add(body.sum));
     }
 
+    /// `8=…|9=`.
+    #[inline]
+    pub(crate) fn prefix(&self) -> &[u8] {
+        &self.prefix
+    }
+
+    /// The constant fields and `34=`.
+    #[inline]
+    pub(crate) fn middle(&self) -> &[u8] {
+        &self.middle
+    }
+
     #[inline]
     fn plan(&self, msg_type: usize, body: usize, seq: u64, time: &SendingTime) -> Plan {
         let seq_width = int::digits(seq);

@@ -1,0 +1,113 @@
+//! Decoding and encoding do not allocate once their arrays have grown: counted, in a binary of its
+//! own, as the allocator counts for the whole process.
+
+#![allow(clippy::unwrap_used)]
+
+use counting::allocations;
+use fanfare_fix::codec::{
+    Decoder, Encoder, Next, SendingTime, SessionHeader, SharedBody, SharedFrame, SharedParts,
+};
+use fanfare_wire::{DataFields, Decimal, FieldIndex, Kernel, Precision, UtcTimestamp};
+
+#[allow(unsafe_code)]
+mod counting {
+    use std::alloc::{GlobalAlloc, Layout, System};
+    use std::cell::Cell;
+
+    std::thread_local! {
+        static COUNT: Cell<u64> = const { Cell::new(0) };
+    }
+
+    struct Counting;
+
+    #[global_allocator]
+    static ALLOCATOR: Counting = Counting;
+
+    // SAFETY: everything is passed on to the system's allocator; the counter is a plain cell of
+    // the thread, which needs no allocation itself.
+    unsafe impl GlobalAlloc for Counting {
+        unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+            COUNT.with(|count| count.set(count.get() + 1));
+            // SAFETY: the caller keeps the contract of `alloc`.
+            unsafe { System.alloc(layout) }
+        }
+
+        unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
+            // SAFETY: the caller keeps the contract of `dealloc`.
+            unsafe { System.dealloc(ptr, layout) }
+        }
+    }
+
+    /// How often this thread has allocated while `work` ran.
+    pub(crate) fn allocations(work: impl FnOnce()) -> u64 {
+        let before = COUNT.get();
+        work();
+        COUNT.get() - before
+    }
+}
+
+fn order(buf: &mut [u8], seq: u64) -> &[u8] {
+    let time = UtcTimestamp::from_nanos(1_795_178_096_123_456_789 + seq as i64);
+    let mut encoder = Encoder::new(buf, b"FIX.4.4", b"D");
+    encoder.str(49, "BUYSIDE").str(56, "SELLSIDE").u64(34, seq);
+    encoder
+        .timestamp(52, time, Precision::Millis)
+        .str(11, "ORDER1")
+        .char(54, b'1');
+    encoder
+        .decimal(44, Decimal::new(123_456, -5))
+        .data(95, 96, b"a\x01b=c")
+        .bool(43, true);
+    encoder.u64(453, 1).str(448, "A").i64(6, -7);
+    let range = encoder.finish().unwrap();
+    &buf[range]
+}
+
+#[test]
+fn the_counter_counts() {
+    assert_eq!(allocations(|| drop(std::hint::black_box(Box::new(7)))), 1);
+}
+
+#[test]
+fn encoding_and_decoding_do_not_allocate() {
+    let mut buf = [0; 512];
+    for kernel in Kernel::ALL {
+        let mut decoder = Decoder::with(
+            Default::default(),
+            FieldIndex::with(DataFields::standard(), kernel),
+        );
+        let work = || {
+            for seq in 0..1000 {
+                let bytes = order(&mut buf, seq);
+                let Next::Message { message, .. } = decoder.next(bytes) else {
+                    panic!("not decoded");
+                };
+                assert_eq!(message.u64(34), Ok(seq));
+                assert_eq!(message.get(96), Some(&b"a\x01b=c"[..]));
+                assert_eq!(message.group(453).unwrap().len(), 1);
+                assert!(message.timestamp(52).is_ok() && message.decimal(44).is_ok());
+            }
+        };
+        assert_eq!(allocations(work), 0, "{kernel:?}");
+    }
+}
+
+#[test]
+fn patching_a_shared_body_does_not_allocate() {
+    let fields = b"55=EURUSD\x01268=0\x01";
+    let header = SessionHeader::new(b"FIX.4.4", b"PLANT", b"ANN").unwrap();
+    let mut frame = SharedFrame::new(4096);
+    let mut parts = SharedParts::new();
+    let work = || {
+        for seq in 0..1000 {
+            let body = SharedBody::new(b"W", fields).unwrap();
+            let nanos = seq as i64 * 1_000_000_007;
+            let time = SendingTime::new(UtcTimestamp::from_nanos(nanos), Precision::Millis);
+            frame.load(&body).unwrap();
+            assert!(frame.patch(&header, seq, &time).ends_with(b"\x01"));
+            header.write_parts(&mut parts, seq, &time, &body);
+            assert!(!parts.header().is_empty());
+        }
+    };
+    assert_eq!(allocations(work), 0);
+}

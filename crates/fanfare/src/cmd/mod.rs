@@ -1,6 +1,7 @@
 //! The commands: a folder for each group, a file for each command.
 
 mod fanout;
+mod fast;
 
 use clap::Subcommand;
 use std::process::ExitCode;
@@ -11,10 +12,14 @@ pub(crate) enum Command {
     /// The FIX fan-out gateway, its producers, its consumers, and its latency report.
     #[command(subcommand)]
     Fanout(fanout::Command),
+    /// The FAST codec and feed: generate, multicast, decode, encode.
+    #[command(subcommand)]
+    Fast(fast::Command),
 }
 
 pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Fanout(command) => fanout::run(command),
+        Command::Fast(command) => fast::run(command),
     }
 }

@@ -1,0 +1,257 @@
+//! `fanfare fast decode`: FAST from a file or from multicast, as text, JSON or FIX.
+
+use super::feed::Feed;
+use super::live;
+use super::options::{
+    Framing, LoadError, Sequence, Strictness, TEMPLATES_HELP, load, socket_address,
+};
+use super::output::{Format, Output};
+use super::packets::{ByteFile, PacketError, PacketFile, frame_code};
+use super::report::Report;
+use super::sink::{Flow, Sink, SinkOptions};
+use super::two_files;
+use anyhow::{Context, Result, bail};
+use fanfare_engine::stop::Stop;
+use fanfare_fast::{Decoder, Program};
+use fanfare_feed::{Header, SequenceField};
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+/// Decode FAST messages from a file or from multicast.
+///
+/// With two --multicast (or two -f) the lines are arbitrated: what either has comes out once, in
+/// order, and what neither has in time is counted as a gap. Sequence numbers come from --preamble
+/// or from a field of the messages. A message of the template `Done` ends a multicast feed.
+#[derive(Debug, clap::Args)]
+#[command(group(clap::ArgGroup::new("source").required(true).args(["file", "multicast"])))]
+pub(crate) struct Args {
+    #[arg(short, long, value_name = "TEMPLATES", help = TEMPLATES_HELP)]
+    pub(crate) templates: String,
+    /// File to decode, - for stdin; twice for the recordings of two lines.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) file: Vec<PathBuf>,
+    /// Multicast group to receive, ADDRESS:PORT; twice for two lines with the same feed.
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = socket_address)]
+    pub(crate) multicast: Vec<SocketAddrV4>,
+    #[command(flatten)]
+    pub(crate) framing: Framing,
+    #[command(flatten)]
+    pub(crate) strictness: Strictness,
+    /// How to write messages; without it, and without --json or --empty, as text.
+    #[arg(long, value_enum)]
+    pub(crate) format: Option<Format>,
+    /// What the messages of --format fix begin with.
+    #[arg(long, value_name = "VERSION", default_value = "FIX.4.4")]
+    pub(crate) begin_string: String,
+    /// Decode and throw away, measuring the time a message takes.
+    #[arg(long)]
+    pub(crate) empty: bool,
+    /// After an error go on with the next packet; the exit status tells of it all the same.
+    #[arg(long)]
+    pub(crate) keep_going: bool,
+    /// Stop after so many messages.
+    #[arg(short = 'n', long, value_name = "COUNT")]
+    pub(crate) messages: Option<u64>,
+    /// Field with the sequence number: none, auto (tag 34, or MsgSeqNum, or SequenceNumber), a
+    /// tag, or a name.
+    #[arg(long, value_name = "FIELD", default_value = "auto")]
+    pub(crate) sequence: Sequence,
+    #[command(flatten)]
+    pub(crate) arbitration: Arbitration,
+    #[command(flatten)]
+    pub(crate) network: Network,
+    /// Print the figures as JSON: on stdout, or on stderr with --format.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// How long lines are waited for.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Arbitration {
+    /// How long to wait for a missing packet before it is a gap, milliseconds.
+    #[arg(long, value_name = "MS", default_value_t = 100)]
+    pub(crate) gap_timeout: u64,
+    /// Packets held back behind a hole at most; one more makes it a gap at once.
+    #[arg(long, value_name = "PACKETS", default_value_t = 4096)]
+    pub(crate) hold_back: usize,
+}
+
+/// How to receive.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Network {
+    /// Address of the interface that receives.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    pub(crate) interface: Ipv4Addr,
+    /// Receive buffer to ask the kernel for, bytes.
+    #[arg(long, value_name = "BYTES", default_value_t = 32 << 20)]
+    pub(crate) buffer: usize,
+    /// End after so many seconds without a packet; default: wait for Done or Ctrl-C.
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) idle: Option<f64>,
+    /// Never sleep: look for packets all the time.
+    #[arg(long)]
+    pub(crate) spin: bool,
+}
+
+impl Args {
+    /// What goes to stdout as messages.
+    fn message_format(&self) -> Option<Format> {
+        let quiet = self.json || self.empty;
+        self.format.or((!quiet).then_some(Format::Text))
+    }
+
+    fn check(&self) -> Result<()> {
+        if self.file.len() > 2 || self.multicast.len() > 2 {
+            bail!("a feed has two lines at most");
+        }
+        if let [a, b] = &self.multicast[..]
+            && a == b
+        {
+            bail!("both lines are {a}");
+        }
+        let idle = self.network.idle.unwrap_or(1.0);
+        if !(idle > 0.0 && idle < 1e9) {
+            bail!("--idle wants a number of seconds above 0");
+        }
+        if self.empty && self.format.is_some() {
+            bail!("--empty writes no messages, so it goes with no --format");
+        }
+        let packets = self.file.is_empty() || self.framing.of_file() != Header::None;
+        if !packets && !self.framing.preamble.is_empty() {
+            bail!("--preamble wants packets: there are none with --header none");
+        }
+        if self.framing.keep_dictionary && (self.file.len() > 1 || !self.multicast.is_empty()) {
+            bail!("--keep-dictionary wants one file: a packet that may be lost must stand alone");
+        }
+        Ok(())
+    }
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    args.check()?;
+    let output = Output::new(args.message_format());
+    let mut output = output.with_begin_string(&args.begin_string);
+    let program = match load(&args.templates) {
+        Ok(program) => program,
+        Err(LoadError::Templates { text, error, .. }) if args.format == Some(Format::Json) => {
+            output.template_error(&text, &error)?;
+            return Ok(ExitCode::FAILURE);
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let sink = Sink::new(decoder(args, &program), output, sink_options(args));
+    let outcome = match (&args.file[..], &args.multicast[..]) {
+        ([file], _) if !is_sequenced(args) => one_file(args, file, sink)?,
+        ([file], _) => two_files::run(args, &[file], sink)?,
+        (files @ [_, _], _) => {
+            let files: Vec<&Path> = files.iter().map(PathBuf::as_path).collect();
+            two_files::run(args, &files, sink)?
+        }
+        (_, groups) => live::run(args, groups, sink)?,
+    };
+    outcome.print(args)
+}
+
+/// Whether a single file's sequence is to be checked: if asked for, since it takes time.
+fn is_sequenced(args: &Args) -> bool {
+    let field = match &args.sequence {
+        Sequence::Field(field) => *field != SequenceField::Auto,
+        Sequence::None => false,
+    };
+    field || !args.framing.preamble.is_empty()
+}
+
+pub(crate) fn decoder(args: &Args, program: &Arc<Program>) -> Decoder {
+    Decoder::with_options(Arc::clone(program), args.strictness.options())
+}
+
+fn sink_options(args: &Args) -> SinkOptions {
+    SinkOptions {
+        keep_dictionary: args.framing.keep_dictionary,
+        keep_going: args.keep_going,
+        limit: args.messages,
+        timed: args.empty,
+        last: (!args.multicast.is_empty()).then(|| "Done".to_owned()),
+    }
+}
+
+/// A run that is over: what it came to.
+pub(crate) enum Outcome {
+    Plain(Box<Sink>),
+    Arbitrated(Box<Feed>),
+}
+
+impl Outcome {
+    fn print(mut self, args: &Args) -> Result<ExitCode> {
+        let sink = match &mut self {
+            Self::Plain(sink) => sink,
+            Self::Arbitrated(feed) => feed.sink(),
+        };
+        sink.output().flush()?;
+        let (counts, decoding) = (sink.counts, sink.decoding);
+        let report = Report {
+            counts,
+            decoding: args.empty.then_some(decoding),
+            arbiter: match &self {
+                Self::Plain(_) => None,
+                Self::Arbitrated(feed) => Some(feed.arbiter()),
+            },
+        };
+        report.print(args.json, args.message_format());
+        Ok(if counts.errors == 0 {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        })
+    }
+}
+
+/// One file, its packets or messages one after the other.
+fn one_file(args: &Args, file: &Path, mut sink: Sink) -> Result<Outcome> {
+    let stop = Stop::on_interrupt()?;
+    let name = || format!("cannot read `{}`", file.display());
+    if args.framing.of_file() == Header::None {
+        stream(&stop, file, &mut sink).with_context(name)?;
+        return Ok(Outcome::Plain(Box::new(sink)));
+    }
+    let mut packets = PacketFile::open(file, args.framing.of_file())?;
+    while !stop.is_raised() {
+        match packets.next() {
+            Ok(None) => break,
+            Ok(Some(packet)) => {
+                sink.counts.line_packets[0] += 1;
+                if sink.packet(packet.bytes, packet.offset, None)? == Flow::Stop {
+                    break;
+                }
+            }
+            Err(PacketError::Io(error)) => return Err(error).with_context(name),
+            Err(PacketError::Frame(error)) => {
+                // Where a packet's length is wrong, there is no next packet to go on with.
+                let text = error.kind.to_string();
+                sink.error(frame_code(error.kind), error.offset, &text)?;
+                break;
+            }
+        }
+    }
+    Ok(Outcome::Plain(Box::new(sink)))
+}
+
+/// A continuous run of messages that keeps its dictionaries; an error ends it.
+fn stream(stop: &Stop, file: &Path, sink: &mut Sink) -> Result<()> {
+    let mut input = ByteFile::open(file)?;
+    sink.counts.packets = 1;
+    sink.counts.line_packets[0] = 1;
+    while !stop.is_raised() && !sink.is_full() {
+        let (offset, bytes) = input.window()?;
+        if bytes.is_empty() {
+            break;
+        }
+        let Some(len) = sink.next(bytes, offset)? else {
+            break;
+        };
+        input.consume(len);
+    }
+    Ok(())
+}

@@ -1,0 +1,270 @@
+//! `fanfare fast encode`: lines of JSON or FIX to FAST, the inverse of `decode --format`.
+
+use super::generate::{cannot_write, create};
+use super::options::{LoadError, Strictness, TEMPLATES_HELP, is_standard, load};
+use super::output::{Format, Output};
+use super::packets::open;
+use crate::print::{note, say};
+use anyhow::{Context, Result};
+use clap::ValueEnum;
+use fanfare_fast::fix::{self, FixError};
+use fanfare_fast::{CodecError, Encoder, ErrorCode, Message, Program, json};
+use fanfare_feed::{Header, Preamble};
+use fanfare_latency::figures::Figures;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// The longest line read, bytes.
+const LINE_LIMIT: u64 = 64 << 20;
+
+/// Encode lines of JSON or FIX messages, as `decode --format` writes them, into FAST.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[arg(short, long, value_name = "TEMPLATES", help = TEMPLATES_HELP)]
+    templates: String,
+    /// Lines to encode, - for stdin.
+    #[arg(short, long, value_name = "LINES.jsonl")]
+    file: PathBuf,
+    /// What the lines are.
+    #[arg(long, value_enum, default_value = "json")]
+    format: LineFormat,
+    /// File to write, - for stdout.
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// Length header in front of each packet: none, u8, u16le, u16be, u32le, u32be or fast.
+    #[arg(long, value_name = "HEADER", default_value = "u32le")]
+    header: Header,
+    /// Sequence number in front of each packet's messages, counted from 1: none, seq32le,
+    /// seq32be or cme.
+    #[arg(long, value_name = "PREAMBLE", default_value = "none")]
+    preamble: Preamble,
+    /// Messages in a packet.
+    #[arg(
+        long, value_name = "N", default_value_t = 1,
+        value_parser = clap::value_parser!(u64).range(1..)
+    )]
+    packet_messages: u64,
+    /// Keep previous values from packet to packet. With --header none it is always so.
+    #[arg(long)]
+    keep_dictionary: bool,
+    #[command(flatten)]
+    strictness: Strictness,
+    /// After an error go on with the next line; the exit status tells of it all the same.
+    #[arg(long)]
+    keep_going: bool,
+    /// Print the figures as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum LineFormat {
+    /// JSON objects.
+    Json,
+    /// FIX messages; the template is one that has their MsgType(35) as a constant.
+    Fix,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let mut errors = Output::new(Some(Format::Json));
+    let program = match load(&args.templates) {
+        Ok(program) => program,
+        Err(LoadError::Templates { text, error, .. }) if !args.json => {
+            errors.template_error(&text, &error)?;
+            return Ok(ExitCode::FAILURE);
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let mut input = BufReader::new(open(&args.file)?);
+    let mut encoding = Encoding {
+        args,
+        encoder: Encoder::with_options(program, args.strictness.options()),
+        message: Message::new(),
+        packet: Vec::new(),
+        in_packet: 0,
+        framed: Vec::new(),
+        out: create(&args.output)?,
+        counts: Counts::default(),
+    };
+    let mut line = String::new();
+    loop {
+        line.clear();
+        let mut limited = input.by_ref().take(LINE_LIMIT);
+        let len = limited.read_line(&mut line).with_context(|| {
+            let number = encoding.counts.lines + 1;
+            format!("cannot read line {number} of `{}`", args.file.display())
+        })?;
+        if len == 0 {
+            break;
+        }
+        encoding.counts.lines += 1;
+        if !encoding.line(line.trim_end_matches(['\n', '\r']), &mut errors)? {
+            break;
+        }
+    }
+    encoding.end_packet()?;
+    encoding
+        .out
+        .flush()
+        .with_context(|| cannot_write(&args.output))?;
+    errors.flush()?;
+    encoding.counts.report(args);
+    Ok(if encoding.counts.errors == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    lines: u64,
+    messages: u64,
+    packets: u64,
+    bytes: u64,
+    errors: u64,
+}
+
+impl Counts {
+    fn report(&self, args: &Args) {
+        if !args.json {
+            let Self {
+                messages,
+                packets,
+                bytes,
+                errors,
+                ..
+            } = self;
+            note!("{messages} messages in {packets} packets, {bytes} bytes, {errors} errors");
+            return;
+        }
+        let mut figures = Figures::new("fast encode");
+        figures.set_ok(self.errors == 0);
+        figures.count("messages", self.messages);
+        figures.count("packets", self.packets);
+        figures.count("bytes", self.bytes);
+        figures.count("errors", self.errors);
+        let line = figures.to_json();
+        if is_standard(&args.output) {
+            note!("{line}");
+        } else {
+            say!("{line}");
+        }
+    }
+}
+
+struct Encoding<'a> {
+    args: &'a Args,
+    encoder: Encoder,
+    message: Message,
+    packet: Vec<u8>,
+    in_packet: u64,
+    framed: Vec<u8>,
+    out: Box<dyn Write>,
+    counts: Counts,
+}
+
+impl Encoding<'_> {
+    /// Encodes one line; whether to go on.
+    fn line(&mut self, line: &str, errors: &mut Output) -> Result<bool> {
+        if line.trim().is_empty() {
+            return Ok(true);
+        }
+        let program = self.encoder.program();
+        let read = match self.args.format {
+            LineFormat::Json => json::read_line(program, line, &mut self.message)
+                .map_err(|error| (error.error, error.message)),
+            LineFormat::Fix => read_fix(program, line, &mut self.message),
+        };
+        if let Err((error, text)) = read {
+            return self.error(&error, Some(&text), errors);
+        }
+        let encoded = self
+            .encoder
+            .encode_or_restore(&self.message, &mut self.packet);
+        if let Err(error) = encoded {
+            return self.error(&error, None, errors);
+        }
+        self.counts.messages += 1;
+        self.in_packet += 1;
+        if self.in_packet >= self.args.packet_messages || self.args.header == Header::None {
+            self.end_packet()?;
+        }
+        Ok(true)
+    }
+
+    fn error(
+        &mut self,
+        error: &CodecError,
+        text: Option<&str>,
+        errors: &mut Output,
+    ) -> Result<bool> {
+        self.counts.errors += 1;
+        errors.line_error(error, self.encoder.program(), self.counts.lines, text)?;
+        Ok(self.args.keep_going)
+    }
+
+    /// Writes what is in the packet, with its header.
+    fn end_packet(&mut self) -> Result<()> {
+        if self.packet.is_empty() {
+            return Ok(());
+        }
+        let Self {
+            args,
+            packet,
+            framed,
+            ..
+        } = self;
+        self.counts.packets += 1;
+        framed.clear();
+        let len = args.preamble.len() + packet.len();
+        args.header
+            .write(len, framed)
+            .context("the packet does not fit its header")?;
+        args.preamble.write(self.counts.packets as u32, framed);
+        framed.extend_from_slice(packet);
+        self.counts.bytes += framed.len() as u64;
+        self.out
+            .write_all(framed)
+            .with_context(|| cannot_write(&args.output))?;
+        packet.clear();
+        self.in_packet = 0;
+        if !args.keep_dictionary && args.header != Header::None {
+            self.encoder.reset();
+        }
+        Ok(())
+    }
+}
+
+/// Reads one FIX message into the first template of its MsgType that takes its fields.
+fn read_fix(
+    program: &Program,
+    line: &str,
+    message: &mut Message,
+) -> Result<(), (CodecError, String)> {
+    let input = |text: String| (CodecError::new(ErrorCode::Input, 0), text);
+    let fields = fix::split_fields(line.as_bytes()).map_err(|e| input(e.to_string()))?;
+    let msg_type = fields.iter().find(|(tag, _)| *tag == 35);
+    let Some((_, msg_type)) = msg_type else {
+        return Err(input("a FIX message has MsgType(35)".to_owned()));
+    };
+    let mut last = None;
+    for template in fix::templates_of(program, msg_type) {
+        match fix::read_fields(program, template, &fields, message) {
+            Ok(()) => return Ok(()),
+            Err(error) => last = Some(error),
+        }
+    }
+    let text = last.as_ref().map(FixError::to_string);
+    let none = || {
+        let msg_type = String::from_utf8_lossy(msg_type);
+        format!("no template has the constant MsgType(35) {msg_type}")
+    };
+    let code = match last {
+        Some(FixError::Value(error)) => error,
+        Some(_) => CodecError::new(ErrorCode::Input, 0),
+        None => CodecError::new(ErrorCode::D9, 0),
+    };
+    Err((code, text.unwrap_or_else(none)))
+}

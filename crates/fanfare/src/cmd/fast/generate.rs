@@ -1,0 +1,138 @@
+//! `fanfare fast generate`: the two feeds that everything can be tried with.
+
+use super::options::{TEMPLATES_HELP, is_standard, load};
+use crate::print::{note, say};
+use anyhow::{Context, Result};
+use clap::ValueEnum;
+use fanfare_fast::generate::{ComplexOptions, Generator, PACKET_SIZE};
+use fanfare_feed::{Header, Preamble};
+use fanfare_latency::figures::Figures;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Generate a file of FAST packets: orders (simple) or market data (complex).
+///
+/// The same options always give the same bytes. Each packet starts with empty dictionaries; the
+/// last message is Done.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Which feed.
+    #[arg(value_enum)]
+    feed: FeedKind,
+    #[arg(
+        short, long, value_name = "TEMPLATES",
+        help = format!("{TEMPLATES_HELP}; default: the feed's own")
+    )]
+    templates: Option<String>,
+    /// File to write, - for stdout.
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// Messages to generate, not counting Done.
+    #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 30_000)]
+    count: u64,
+    /// Bytes of a packet at most; a longer message has one for itself. Default: 1024 for simple,
+    /// one message a packet for complex.
+    #[arg(short = 'p', long, value_name = "BYTES")]
+    packet_size: Option<usize>,
+    /// Mean number of entries in a message of complex.
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    sequence_length: u32,
+    /// Let all entries of a message belong to one security.
+    #[arg(long)]
+    no_split: bool,
+    /// Length header in front of each packet.
+    #[arg(long, value_name = "HEADER", default_value = "u32le")]
+    header: Header,
+    /// Sequence number in front of each packet's messages, counted from 1.
+    #[arg(long, value_name = "PREAMBLE", default_value = "none")]
+    preamble: Preamble,
+    /// Print the figures as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum FeedKind {
+    /// Orders: many small messages in a packet.
+    Simple,
+    /// Market data with repeating groups: one message a packet.
+    Complex,
+}
+
+impl FeedKind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Simple => "simple",
+            Self::Complex => "complex",
+        }
+    }
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let own = format!("builtin:{}", args.feed.name());
+    let program = load(args.templates.as_deref().unwrap_or(&own))?;
+    let mut generator = match args.feed {
+        FeedKind::Simple => {
+            let size = args.packet_size.unwrap_or(PACKET_SIZE);
+            Generator::simple(program, args.count, size)
+        }
+        FeedKind::Complex => {
+            let options = ComplexOptions {
+                sequence_length: args.sequence_length,
+                split: !args.no_split,
+            };
+            Generator::complex(program, args.count, args.packet_size, options)
+        }
+    };
+    let mut out = create(&args.output)?;
+    let (mut packets, mut bytes) = (0u32, 0);
+    let mut framed = Vec::new();
+    let unfit = "the templates do not fit the feed";
+    while let Some(packet) = generator.next_packet().context(unfit)? {
+        packets = packets.wrapping_add(1);
+        framed.clear();
+        args.header
+            .write(args.preamble.len() + packet.len(), &mut framed)?;
+        args.preamble.write(packets, &mut framed);
+        framed.extend_from_slice(packet);
+        bytes += framed.len();
+        out.write_all(&framed)
+            .with_context(|| cannot_write(&args.output))?;
+    }
+    out.flush().with_context(|| cannot_write(&args.output))?;
+    report(args, packets, bytes);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn report(args: &Args, packets: u32, bytes: usize) {
+    let messages = args.count.saturating_add(1);
+    if !args.json {
+        note!("{messages} messages in {packets} packets, {bytes} bytes");
+        return;
+    }
+    let mut figures = Figures::new("fast generate");
+    figures.count("messages", messages);
+    figures.count("packets", u64::from(packets));
+    figures.count("bytes", bytes as u64);
+    let line = figures.to_json();
+    if is_standard(&args.output) {
+        note!("{line}");
+    } else {
+        say!("{line}");
+    }
+}
+
+/// A file to write, or stdout for `-`.
+pub(super) fn create(path: &Path) -> Result<Box<dyn Write>> {
+    if is_standard(path) {
+        return Ok(Box::new(BufWriter::new(io::stdout().lock())));
+    }
+    let file = File::create(path).with_context(|| cannot_write(path))?;
+    Ok(Box::new(BufWriter::new(file)))
+}
+
+pub(super) fn cannot_write(path: &Path) -> String {
+    format!("cannot write `{}`", path.display())
+}

@@ -1,0 +1,247 @@
+//! `fanfare fast multicast`: the packets of a file, to one group or two, with losses if wanted.
+
+use super::options::{share, socket_address};
+use super::packets::{PacketError, PacketFile};
+use crate::print::{note, say};
+use anyhow::{Context, Result, bail};
+use fanfare_engine::stop::Stop;
+use fanfare_engine::udp::{Sender, SenderConfig};
+use fanfare_feed::{Header, Preamble};
+use fanfare_latency::figures::Figures;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Datagrams handed to the kernel in one call when nothing is paced.
+const BATCH: usize = 32;
+/// The longest payload of a UDP datagram over IPv4.
+const DATAGRAM: usize = 65_507;
+
+/// Send the packets of a file to a multicast group, one a datagram, without their headers.
+///
+/// With --second the same packets go to a second group, as an exchange's lines A and B; --loss-a
+/// and --loss-b leave packets out at random (the same ones for the same --seed).
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// File of packets, - for stdin.
+    #[arg(short, long, value_name = "FILE")]
+    file: PathBuf,
+    /// Group to send to.
+    #[arg(short, long, value_name = "ADDRESS", default_value = "224.1.2.133")]
+    address: Ipv4Addr,
+    /// Port to send to.
+    #[arg(short, long, default_value_t = 13_014)]
+    port: u16,
+    /// Microseconds between two packets; 0: as fast as it goes.
+    #[arg(short, long, value_name = "MICROSECONDS", default_value_t = 0)]
+    sleep: u64,
+    /// Second group, ADDRESS:PORT: line B.
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = socket_address)]
+    second: Option<SocketAddrV4>,
+    /// Address of the interface to send from.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    interface: Ipv4Addr,
+    /// Hops a packet may take; 0 stays on this host.
+    #[arg(long, default_value_t = 0)]
+    ttl: u8,
+    /// Share of line A's packets to leave out, 0 to 1.
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = share)]
+    loss_a: f64,
+    /// Share of line B's packets to leave out, 0 to 1.
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = share)]
+    loss_b: f64,
+    /// Which packets are left out.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Length header in front of each packet of the file.
+    #[arg(long, value_name = "HEADER", default_value = "u32le")]
+    header: Header,
+    /// Sequence number to put in front of each packet, counted from 1: none, seq32le, seq32be
+    /// or cme.
+    #[arg(long, value_name = "PREAMBLE", default_value = "none")]
+    preamble: Preamble,
+    /// Print the figures as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    if args.header == Header::None {
+        bail!("--header none has no packets to send");
+    }
+    if args.second.is_none() && args.loss_b > 0.0 {
+        bail!("--loss-b wants a line B: give --second");
+    }
+    let packets = read(args)?;
+    let stop = Stop::on_interrupt()?;
+    let first = SocketAddrV4::new(args.address, args.port);
+    let mut lines = vec![Line::open(args, first, args.loss_a, args.seed)?];
+    if let Some(second) = args.second {
+        let seed = args.seed.wrapping_add(0x5bd1_e995);
+        lines.push(Line::open(args, second, args.loss_b, seed)?);
+    }
+    let start = Instant::now();
+    let sent = if args.sleep == 0 {
+        flat_out(&packets, &mut lines, &stop)?
+    } else {
+        paced(args, &packets, &mut lines, &stop)?
+    };
+    report(args, sent, &lines, start.elapsed());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// All packets of the file as datagrams. They are read first so that the disk sets no pace.
+fn read(args: &Args) -> Result<Vec<Vec<u8>>> {
+    let mut file = PacketFile::open(&args.file, args.header)?;
+    let mut packets = Vec::new();
+    let name = || format!("cannot read `{}`", args.file.display());
+    loop {
+        match file.next() {
+            Ok(None) => return Ok(packets),
+            Ok(Some(packet)) => {
+                let number = packets.len() as u32 + 1;
+                let mut datagram = Vec::with_capacity(args.preamble.len() + packet.bytes.len());
+                args.preamble.write(number, &mut datagram);
+                datagram.extend_from_slice(packet.bytes);
+                if datagram.len() > DATAGRAM {
+                    bail!(
+                        "packet {number} has {} bytes, too many for UDP",
+                        datagram.len()
+                    );
+                }
+                packets.push(datagram);
+            }
+            Err(PacketError::Io(error)) => return Err(error).with_context(name),
+            Err(PacketError::Frame(error)) => return Err(error).with_context(name),
+        }
+    }
+}
+
+/// Batches, one line after the other. Returns how many packets were taken from the file.
+fn flat_out(packets: &[Vec<u8>], lines: &mut [Line], stop: &Stop) -> Result<usize> {
+    let mut taken = 0;
+    let mut batch: Vec<&[u8]> = Vec::with_capacity(BATCH);
+    for chunk in packets.chunks(BATCH) {
+        if stop.is_raised() {
+            break;
+        }
+        for line in &mut *lines {
+            batch.clear();
+            batch.extend(chunk.iter().filter(|_| line.keeps()).map(Vec::as_slice));
+            line.send_all(&batch)?;
+        }
+        taken += chunk.len();
+    }
+    Ok(taken)
+}
+
+/// One packet each `--sleep`, by the clock: a packet that is late does not delay the others.
+fn paced(args: &Args, packets: &[Vec<u8>], lines: &mut [Line], stop: &Stop) -> Result<usize> {
+    let pace = Duration::from_micros(args.sleep);
+    let mut due = Instant::now();
+    for (taken, packet) in packets.iter().enumerate() {
+        // A long sleep in short naps, so that Ctrl-C is heard.
+        while let Some(left) = due.checked_duration_since(Instant::now()) {
+            if stop.is_raised() {
+                return Ok(taken);
+            }
+            thread::sleep(left.min(Duration::from_millis(100)));
+        }
+        if stop.is_raised() {
+            return Ok(taken);
+        }
+        for line in &mut *lines {
+            if line.keeps() {
+                line.send_all(&[packet])?;
+            }
+        }
+        due += pace;
+    }
+    Ok(packets.len())
+}
+
+/// One group, and its weather.
+struct Line {
+    to: SocketAddrV4,
+    sender: Sender,
+    loss: f64,
+    random: u64,
+    sent: u64,
+    lost: u64,
+}
+
+impl Line {
+    fn open(args: &Args, to: SocketAddrV4, loss: f64, seed: u64) -> Result<Self> {
+        let config = SenderConfig {
+            interface: args.interface,
+            ttl: args.ttl,
+            batch: BATCH,
+            ..SenderConfig::new(to)
+        };
+        let sender = Sender::open(&config)
+            .with_context(|| format!("cannot send to {to} from {}", args.interface))?;
+        Ok(Self {
+            to,
+            sender,
+            loss,
+            random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
+            sent: 0,
+            lost: 0,
+        })
+    }
+
+    /// Whether the next packet is sent (xorshift; the upper 53 bits as a share).
+    fn keeps(&mut self) -> bool {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        let share = (self.random >> 11) as f64 / (1u64 << 53) as f64;
+        let keeps = share >= self.loss;
+        self.lost += u64::from(!keeps);
+        keeps
+    }
+
+    fn send_all(&mut self, datagrams: &[&[u8]]) -> Result<()> {
+        let mut at = 0;
+        while let Some(rest) = datagrams.get(at..).filter(|rest| !rest.is_empty()) {
+            let to = self.to;
+            at += self
+                .sender
+                .send_batch(rest)
+                .with_context(|| format!("cannot send to {to}"))?;
+        }
+        self.sent += datagrams.len() as u64;
+        Ok(())
+    }
+}
+
+fn report(args: &Args, packets: usize, lines: &[Line], elapsed: Duration) {
+    let datagrams: u64 = lines.iter().map(|line| line.sent).sum();
+    let rate = datagrams as f64 / elapsed.as_secs_f64().max(1e-9);
+    if !args.json {
+        for line in lines {
+            note!(
+                "{}: {} packets sent, {} left out",
+                line.to,
+                line.sent,
+                line.lost
+            );
+        }
+        note!(
+            "{packets} packets in {:.3} s, {rate:.0} datagrams/s",
+            elapsed.as_secs_f64()
+        );
+        return;
+    }
+    let mut figures = Figures::new("fast multicast");
+    figures.count("packets", packets as u64);
+    for (name, line) in ["line_a", "line_b"].iter().zip(lines) {
+        figures.count(&format!("{name}_packets"), line.sent);
+        figures.count(&format!("{name}_left_out"), line.lost);
+    }
+    figures.add("elapsed_us", elapsed.as_nanos() as f64 / 1e3);
+    figures.add("rate_per_s", rate);
+    say!("{}", figures.to_json());
+}

@@ -1,0 +1,141 @@
+//! Options that several commands share, and what they stand for.
+
+use anyhow::{Context, Result, bail};
+use fanfare_fast::{Limits, Options, Program, TemplateError};
+use fanfare_feed::{Header, Preamble, SequenceField};
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::path::Path;
+use std::str::FromStr;
+use std::sync::Arc;
+
+/// Templates: a file, or one of the two sets that are part of the product.
+pub(crate) const TEMPLATES_HELP: &str =
+    "Template file (FAST 1.1 XML), or builtin:simple, or builtin:complex";
+
+/// The text of a template file or builtin set.
+pub(crate) fn template_text(templates: &str) -> Result<String> {
+    if let Some(text) = fanfare_fast::builtin::find(templates) {
+        return Ok(text.to_owned());
+    }
+    if templates.starts_with("builtin:") {
+        bail!("there is no `{templates}`: there are builtin:simple and builtin:complex");
+    }
+    fs::read_to_string(templates).with_context(|| format!("cannot read templates `{templates}`"))
+}
+
+/// Why templates could not be used: the file, or its contents.
+#[derive(Debug)]
+pub(crate) enum LoadError {
+    File(anyhow::Error),
+    Templates {
+        file: String,
+        text: String,
+        error: TemplateError,
+    },
+}
+
+impl From<LoadError> for anyhow::Error {
+    fn from(error: LoadError) -> Self {
+        match error {
+            LoadError::File(error) => error,
+            LoadError::Templates { file, error, .. } => Self::new(error).context(file),
+        }
+    }
+}
+
+pub(crate) fn load(templates: &str) -> Result<Arc<Program>, LoadError> {
+    let text = template_text(templates).map_err(LoadError::File)?;
+    match Program::parse(&text) {
+        Ok(program) => Ok(Arc::new(program)),
+        Err(error) => Err(LoadError::Templates {
+            file: templates.to_owned(),
+            text,
+            error,
+        }),
+    }
+}
+
+/// How the bytes are to be taken.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Framing {
+    /// Length header in front of each packet: none, u8, u16le, u16be, u32le, u32be or fast.
+    /// Default: u32le for a file, none for datagrams.
+    #[arg(long, value_name = "HEADER")]
+    pub(crate) header: Option<Header>,
+    /// Sequence number in front of each packet's messages: none, seq32le, seq32be or cme.
+    #[arg(long, value_name = "PREAMBLE", default_value = "none")]
+    pub(crate) preamble: Preamble,
+    /// Keep previous values from packet to packet. Without a length header it is always so.
+    #[arg(long)]
+    pub(crate) keep_dictionary: bool,
+}
+
+impl Framing {
+    /// The header of a file.
+    pub(crate) fn of_file(&self) -> Header {
+        self.header.unwrap_or(Header::U32Le)
+    }
+}
+
+/// How strict the codec is.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub(crate) struct Strictness {
+    /// Let pass what exchanges are known to send against the specification: overlong integers,
+    /// presence maps and strings, unused presence bits, broken UTF-8, exponents beyond 63.
+    #[arg(long)]
+    pub(crate) lenient: bool,
+}
+
+impl Strictness {
+    pub(crate) fn options(self) -> Options {
+        Options {
+            strict: !self.lenient,
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// Where the sequence numbers of messages come from, if no preamble has them.
+#[derive(Debug, Clone)]
+pub(crate) enum Sequence {
+    /// There are none.
+    None,
+    /// A field of the messages.
+    Field(SequenceField),
+}
+
+impl FromStr for Sequence {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "none" => Ok(Self::None),
+            _ => text.parse().map(Self::Field),
+        }
+    }
+}
+
+/// `ADDRESS:PORT`, or one of the two with the other by default.
+pub(crate) fn socket_address(text: &str) -> Result<SocketAddrV4, String> {
+    let text = text.trim();
+    let (address, port) = text.rsplit_once(':').unwrap_or((text, "13014"));
+    let parsed = address.parse::<Ipv4Addr>().ok().zip(port.parse().ok());
+    let Some((address, port)) = parsed else {
+        return Err(format!("`{text}` is no IPv4 ADDRESS:PORT"));
+    };
+    Ok(SocketAddrV4::new(address, port))
+}
+
+/// A share from 0 to 1.
+pub(crate) fn share(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
+        _ => Err(format!("`{text}` is no share from 0 to 1")),
+    }
+}
+
+/// The name of a file in a message; `-` is stdin or stdout.
+pub(crate) fn is_standard(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}

@@ -1,0 +1,218 @@
+//! Decoded messages on stdout: as text, as lines of JSON, as FIX.
+
+use crate::print::note;
+use clap::ValueEnum;
+use fanfare_fast::{
+    CodecError, Entries, Fields, Message, MessageView, Program, TemplateError, Value, fix, json,
+};
+use std::fmt::Write as _;
+use std::io::{self, BufWriter, Stdout, Write};
+
+/// How messages are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// One line a message, for people.
+    Text,
+    /// One JSON object a line, which `fanfare fast encode` reads.
+    Json,
+    /// One FIX message (tag=value, SOH) a line: the fields whose ids are numbers.
+    Fix,
+}
+
+/// Writes messages and errors; nothing if there is no format.
+pub(crate) struct Output {
+    format: Option<Format>,
+    out: BufWriter<Stdout>,
+    line: String,
+    fix: Vec<u8>,
+    begin_string: String,
+}
+
+impl Output {
+    pub(crate) fn new(format: Option<Format>) -> Self {
+        Self {
+            format,
+            out: BufWriter::with_capacity(1 << 16, io::stdout()),
+            line: String::new(),
+            fix: Vec::new(),
+            begin_string: "FIX.4.4".to_owned(),
+        }
+    }
+
+    /// What FIX messages begin with; FIX.4.4 unless told otherwise.
+    pub(crate) fn with_begin_string(mut self, begin_string: &str) -> Self {
+        begin_string.clone_into(&mut self.begin_string);
+        self
+    }
+
+    /// Whether messages are wanted at all.
+    pub(crate) fn wants_messages(&self) -> bool {
+        self.format.is_some()
+    }
+
+    pub(crate) fn message(&mut self, message: &Message, program: &Program) -> io::Result<()> {
+        let (Some(format), Some(view)) = (self.format, message.view(program)) else {
+            return Ok(());
+        };
+        self.line.clear();
+        match format {
+            Format::Text => text_line(view, &mut self.line),
+            Format::Json => json::write_line(view, &mut self.line),
+            Format::Fix => return self.fix_message(view),
+        }
+        self.line.push('\n');
+        self.out.write_all(self.line.as_bytes())
+    }
+
+    fn fix_message(&mut self, view: MessageView<'_>) -> io::Result<()> {
+        self.fix.clear();
+        match fix::write_message(view, self.begin_string.as_bytes(), &mut self.fix) {
+            Ok(()) => {
+                self.fix.push(b'\n');
+                self.out.write_all(&self.fix)
+            }
+            Err(error) => {
+                note!("fanfare: {} cannot be FIX: {error}", view.template().name());
+                Ok(())
+            }
+        }
+    }
+
+    /// An error of the codec; `base` is where its bytes stand in the file.
+    pub(crate) fn codec_error(
+        &mut self,
+        error: &CodecError,
+        program: &Program,
+        base: u64,
+    ) -> io::Result<()> {
+        if self.format == Some(Format::Json) {
+            self.line.clear();
+            json::write_error(error, program, base as usize, &mut self.line);
+            self.line.push('\n');
+            return self.out.write_all(self.line.as_bytes());
+        }
+        self.out.flush()?;
+        let at = base + error.offset as u64;
+        let mut place = String::new();
+        if let Some(template) = error.template_name(program) {
+            _ = write!(place, " in template {template}");
+        }
+        if let Some(path) = error.path(program) {
+            _ = write!(place, ", field {path}");
+        }
+        note!(
+            "fanfare: {} at byte {at}{place}: {}",
+            error.code,
+            error.code.text()
+        );
+        Ok(())
+    }
+
+    /// An error of a line of JSON that cannot be encoded; `line` counts from 1.
+    pub(crate) fn line_error(
+        &mut self,
+        error: &CodecError,
+        program: &Program,
+        line: u64,
+        text: Option<&str>,
+    ) -> io::Result<()> {
+        let json = serde_json::json!({
+            "error": error.code.as_str(), "offset": error.offset,
+            "template": error.template_name(program), "field": error.path(program),
+            "message": text.unwrap_or(error.code.text()), "line": line,
+        });
+        writeln!(self.out, "{json}")
+    }
+
+    /// Any other error with a code: of a template document, a packet, a line.
+    pub(crate) fn error(&mut self, code: &str, offset: u64, text: &str) -> io::Result<()> {
+        if self.format != Some(Format::Json) {
+            self.out.flush()?;
+            note!("fanfare: {code} at byte {offset}: {text}");
+            return Ok(());
+        }
+        let line = serde_json::json!({
+            "error": code, "offset": offset, "template": null, "field": null, "message": text,
+        });
+        writeln!(self.out, "{line}")
+    }
+
+    /// An error of the template document with this text.
+    pub(crate) fn template_error(&mut self, text: &str, error: &TemplateError) -> io::Result<()> {
+        let before = text
+            .split_inclusive('\n')
+            .take(error.line.saturating_sub(1) as usize);
+        let column = error.column.saturating_sub(1) as usize;
+        let offset = before.map(str::len).sum::<usize>() + column;
+        let line = serde_json::json!({
+            "error": error.code.as_str(), "offset": offset, "template": null, "field": null,
+            "message": error.message, "line": error.line, "column": error.column,
+        });
+        writeln!(self.out, "{line}")?;
+        self.flush()
+    }
+
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// `MarketData MsgSeqNum=5 MDEntries=[{MDUpdateAction=0 …} {…}]`; absent fields are left out.
+fn text_line(view: MessageView<'_>, out: &mut String) {
+    out.push_str(view.template().name());
+    text_fields(view.fields(), " ", out);
+}
+
+fn text_fields(fields: Fields<'_>, before_first: &str, out: &mut String) {
+    let mut before = before_first;
+    for (field, value) in fields {
+        if !value.is_absent() {
+            out.push_str(before);
+            before = " ";
+            out.push_str(field.name());
+            out.push('=');
+            text_value(value, out);
+        }
+    }
+}
+
+fn text_value(value: Value<'_>, out: &mut String) {
+    match value {
+        Value::Absent => {}
+        Value::Unsigned(v, _) => _ = write!(out, "{v}"),
+        Value::Signed(v, _) => _ = write!(out, "{v}"),
+        Value::Decimal(v) => _ = write!(out, "{v}"),
+        Value::Ascii(text) | Value::Unicode(text) => {
+            _ = write!(out, "{:?}", String::from_utf8_lossy(text));
+        }
+        Value::Bytes(bytes) => {
+            out.push_str("0x");
+            for byte in bytes {
+                _ = write!(out, "{byte:02x}");
+            }
+        }
+        Value::Group(fields) => braces(fields, out),
+        Value::Sequence(entries) => text_entries(entries, out),
+        Value::Template(template, fields) => {
+            out.push_str(template.name());
+            braces(fields, out);
+        }
+    }
+}
+
+fn text_entries(entries: Entries<'_>, out: &mut String) {
+    out.push('[');
+    for (i, entry) in entries.enumerate() {
+        if i > 0 {
+            out.push(' ');
+        }
+        braces(entry, out);
+    }
+    out.push(']');
+}
+
+fn braces(fields: Fields<'_>, out: &mut String) {
+    out.push('{');
+    text_fields(fields, "", out);
+    out.push('}');
+}

@@ -1,0 +1,140 @@
+//! Packets out of files: with a length header, and without one.
+
+use super::options::is_standard;
+use anyhow::{Context, Result};
+use fanfare_feed::{Deframer, FrameError, FrameErrorKind, Header, Packet};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+/// The longest packet read, bytes.
+pub(crate) const PACKET_LIMIT: usize = 1 << 20;
+
+/// Packets of a file, one after the other, however large the file is.
+pub(crate) struct PacketFile {
+    input: Box<dyn Read>,
+    deframer: Deframer,
+    at_end: bool,
+}
+
+/// Why there is no further packet.
+#[derive(Debug)]
+pub(crate) enum PacketError {
+    /// The file cannot be read.
+    Io(io::Error),
+    /// The bytes are no packet.
+    Frame(FrameError),
+}
+
+impl PacketFile {
+    pub(crate) fn open(path: &Path, header: Header) -> Result<Self> {
+        Ok(Self {
+            input: open(path)?,
+            deframer: Deframer::new(header, PACKET_LIMIT),
+            at_end: false,
+        })
+    }
+
+    /// The next packet; `None` at the end of the file.
+    pub(crate) fn next(&mut self) -> Result<Option<Packet<'_>>, PacketError> {
+        loop {
+            // Asked twice because a borrow that is returned on one path holds on all of them.
+            if self.deframer.has_packet().map_err(PacketError::Frame)? {
+                return self.deframer.next_packet().map_err(PacketError::Frame);
+            }
+            if self.at_end {
+                self.deframer.finish().map_err(PacketError::Frame)?;
+                return Ok(None);
+            }
+            self.fill()?;
+        }
+    }
+
+    fn fill(&mut self) -> Result<(), PacketError> {
+        match self.input.read(self.deframer.space()) {
+            Ok(n) => {
+                self.at_end = n == 0;
+                self.deframer.filled(n);
+                Ok(())
+            }
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => Ok(()),
+            Err(e) => Err(PacketError::Io(e)),
+        }
+    }
+}
+
+/// The bytes of a file without packets: a window that always holds a whole message, or the end.
+pub(crate) struct ByteFile {
+    input: Box<dyn Read>,
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+    at_end: bool,
+    /// Offset of the window in the file.
+    offset: u64,
+}
+
+impl ByteFile {
+    pub(crate) fn open(path: &Path) -> Result<Self> {
+        Ok(Self {
+            input: open(path)?,
+            buffer: vec![0; 4 * PACKET_LIMIT],
+            start: 0,
+            end: 0,
+            at_end: false,
+            offset: 0,
+        })
+    }
+
+    /// Offset in the file, and the bytes from there on: at least [`PACKET_LIMIT`] if the file
+    /// has so many, none at its end.
+    pub(crate) fn window(&mut self) -> io::Result<(u64, &[u8])> {
+        if self.end - self.start < PACKET_LIMIT && !self.at_end {
+            self.buffer.copy_within(self.start..self.end, 0);
+            self.end -= self.start;
+            self.start = 0;
+            self.fill()?;
+        }
+        let window = self.buffer.get(self.start..self.end);
+        Ok((self.offset, window.unwrap_or_default()))
+    }
+
+    /// Moves the window on.
+    pub(crate) fn consume(&mut self, n: usize) {
+        let n = n.min(self.end - self.start);
+        self.start += n;
+        self.offset += n as u64;
+    }
+
+    fn fill(&mut self) -> io::Result<()> {
+        while let Some(space) = self.buffer.get_mut(self.end..).filter(|s| !s.is_empty()) {
+            match self.input.read(space) {
+                Ok(0) => {
+                    self.at_end = true;
+                    break;
+                }
+                Ok(n) => self.end += n,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A file, or stdin for `-`.
+pub(crate) fn open(path: &Path) -> Result<Box<dyn Read>> {
+    if is_standard(path) {
+        return Ok(Box::new(io::stdin().lock()));
+    }
+    let file = File::open(path).with_context(|| format!("cannot open `{}`", path.display()))?;
+    Ok(Box::new(file))
+}
+
+/// The error of a frame as a FAST error: its code, and where.
+pub(crate) fn frame_code(kind: FrameErrorKind) -> &'static str {
+    kind.code().unwrap_or(match kind {
+        FrameErrorKind::Truncated { .. } => "EOF",
+        _ => "LIMIT",
+    })
+}

@@ -1,0 +1,225 @@
+//! Where packets end: decoded, written, counted.
+
+use super::output::Output;
+use super::report::Counts;
+use fanfare_fast::program::{FieldId, TemplateProgram};
+use fanfare_fast::{CodecError, Decoder, Message, Program, Visitor};
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// What to do after a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Flow {
+    Continue,
+    Stop,
+}
+
+/// How a sink behaves.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SinkOptions {
+    /// Previous values outlive the packet.
+    pub(crate) keep_dictionary: bool,
+    /// An error spoils its packet, not the run.
+    pub(crate) keep_going: bool,
+    /// Stop after so many messages.
+    pub(crate) limit: Option<u64>,
+    /// Measure the decoder, which hands over nothing then.
+    pub(crate) timed: bool,
+    /// A message of this template says that the feed is over.
+    pub(crate) last: Option<String>,
+}
+
+/// Messages at the front of a packet that were delivered before.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Skip<'a> {
+    /// The packet's first sequence number.
+    pub(crate) first: u32,
+    /// How many numbers to leave out.
+    pub(crate) count: u32,
+    /// The fields that hold sequence numbers.
+    pub(crate) fields: &'a [FieldId],
+}
+
+pub(crate) struct Sink {
+    decoder: Decoder,
+    message: Message,
+    output: Output,
+    options: SinkOptions,
+    empty: Empty,
+    pub(crate) counts: Counts,
+    pub(crate) decoding: Duration,
+}
+
+impl Sink {
+    pub(crate) fn new(decoder: Decoder, output: Output, options: SinkOptions) -> Self {
+        let last = options.last.as_deref();
+        let last = last.and_then(|name| decoder.program().by_name(name));
+        let last = last.map(TemplateProgram::index);
+        Self {
+            decoder,
+            message: Message::new(),
+            empty: Empty {
+                last,
+                is_over: false,
+            },
+            output,
+            options,
+            counts: Counts::default(),
+            decoding: Duration::ZERO,
+        }
+    }
+
+    /// Whether the message of [`SinkOptions::last`] has come.
+    pub(crate) fn is_over(&self) -> bool {
+        self.empty.is_over
+    }
+
+    /// Whether a packet outside the sequence is the one that says the feed is over.
+    pub(crate) fn ends_feed(&mut self, packet: &[u8]) -> bool {
+        let mut probe = Empty {
+            last: self.empty.last,
+            is_over: false,
+        };
+        self.decoder.reset();
+        self.decoder.decode(packet, &mut probe).is_ok() && probe.is_over
+    }
+
+    pub(crate) fn program(&self) -> &Arc<Program> {
+        self.decoder.program()
+    }
+
+    pub(crate) fn output(&mut self) -> &mut Output {
+        &mut self.output
+    }
+
+    /// Decodes a packet whose first byte stands at `offset`.
+    pub(crate) fn packet(
+        &mut self,
+        bytes: &[u8],
+        offset: u64,
+        skip: Option<Skip<'_>>,
+    ) -> io::Result<Flow> {
+        self.counts.packets += 1;
+        self.counts.bytes += bytes.len() as u64;
+        if !self.options.keep_dictionary {
+            self.decoder.reset();
+        }
+        let clock = self.options.timed.then(Instant::now);
+        let flow = self.messages(bytes, offset, skip);
+        if let Some(start) = clock {
+            self.decoding += start.elapsed();
+        }
+        flow
+    }
+
+    /// Decodes one message at the front of a continuous stream; its length, `None` on an error.
+    pub(crate) fn next(&mut self, bytes: &[u8], offset: u64) -> io::Result<Option<usize>> {
+        match self.decode(bytes, self.options.timed) {
+            Ok(len) => {
+                self.counts.bytes += len as u64;
+                self.deliver()?;
+                Ok(Some(len))
+            }
+            Err(error) => {
+                self.codec_error(&error, offset)?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Whether the run's limit of messages is reached.
+    pub(crate) fn is_full(&self) -> bool {
+        self.options
+            .limit
+            .is_some_and(|limit| self.counts.messages >= limit)
+    }
+
+    /// Counts and reports an error that is not the decoder's.
+    pub(crate) fn error(&mut self, code: &str, offset: u64, text: &str) -> io::Result<Flow> {
+        self.counts.errors += 1;
+        self.output.error(code, offset, text)?;
+        Ok(self.after_error())
+    }
+
+    pub(crate) fn codec_error(&mut self, error: &CodecError, base: u64) -> io::Result<Flow> {
+        self.counts.errors += 1;
+        let program = self.decoder.program();
+        self.output.codec_error(error, program, base)?;
+        self.decoder.reset();
+        Ok(self.after_error())
+    }
+
+    fn after_error(&self) -> Flow {
+        if self.options.keep_going {
+            Flow::Continue
+        } else {
+            Flow::Stop
+        }
+    }
+
+    fn messages(&mut self, bytes: &[u8], offset: u64, skip: Option<Skip<'_>>) -> io::Result<Flow> {
+        let mut at = 0;
+        let mut skip = skip.filter(|skip| skip.count > 0);
+        while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+            let empty = self.options.timed && skip.is_none();
+            match self.decode(rest, empty) {
+                Ok(len) => {
+                    if skip.is_none_or(|s| !self.is_before(s)) {
+                        skip = None;
+                        self.deliver()?;
+                        if self.is_full() {
+                            return Ok(Flow::Stop);
+                        }
+                    }
+                    at += len;
+                }
+                Err(error) => return self.codec_error(&error, offset + at as u64),
+            }
+        }
+        Ok(Flow::Continue)
+    }
+
+    /// Whether the message in hand was delivered before; one without a number goes with the
+    /// numbers around it.
+    fn is_before(&self, skip: Skip<'_>) -> bool {
+        let Some(view) = self.message.view(self.decoder.program()) else {
+            return true;
+        };
+        let mut fields = view.fields();
+        let number = fields.find(|(field, _)| skip.fields.contains(&field.id()));
+        let number = number.and_then(|(_, value)| value.as_u64());
+        number.is_none_or(|n| (n as u32).wrapping_sub(skip.first) < skip.count)
+    }
+
+    fn decode(&mut self, bytes: &[u8], empty: bool) -> Result<usize, CodecError> {
+        if empty {
+            return self.decoder.decode(bytes, &mut self.empty);
+        }
+        let len = self.decoder.decode(bytes, &mut self.message)?;
+        self.empty.is_over |=
+            self.message.template_index() == self.empty.last && self.empty.last.is_some();
+        Ok(len)
+    }
+
+    fn deliver(&mut self) -> io::Result<()> {
+        self.counts.messages += 1;
+        if self.options.timed || !self.output.wants_messages() {
+            return Ok(());
+        }
+        self.output.message(&self.message, self.decoder.program())
+    }
+}
+
+/// The visitor that keeps nothing but whether the feed is over.
+struct Empty {
+    last: Option<u32>,
+    is_over: bool,
+}
+
+impl Visitor for Empty {
+    #[inline]
+    fn begin_message(&mut self, template: &TemplateProgram) {
+        self.is_over |= self.last == Some(template.index());
+    }
+}

@@ -1,0 +1,131 @@
+//! The recordings of two lines (or of one, with its sequence checked), arbitrated.
+
+use super::decode::{Args, Outcome};
+use super::feed::{Feed, Received};
+use super::packets::{ByteFile, PacketError, PacketFile, frame_code};
+use super::sink::{Flow, Sink};
+use anyhow::{Context, Result};
+use fanfare_engine::stop::Stop;
+use fanfare_feed::{Header, Line};
+use std::path::Path;
+
+/// Plays the files as lines. A recording has no time, so the line that stands lower in the
+/// sequence goes first: nothing waits for long, and nothing is missing that one file has.
+pub(crate) fn run(args: &Args, files: &[&Path], sink: Sink) -> Result<Outcome> {
+    let stop = Stop::on_interrupt()?;
+    let header = args.framing.of_file();
+    let mut feed = Feed::new(args, sink, files.len(), 0)?;
+    let mut lines = Vec::new();
+    for file in files {
+        let mut line = Recording::open(file, header)?;
+        line.advance(&mut feed)?;
+        lines.push(line);
+    }
+    while !stop.is_raised() {
+        let Some(index) = lowest(&lines) else {
+            break;
+        };
+        let (Some(recording), Some(line)) = (lines.get_mut(index), Line::new(index)) else {
+            break;
+        };
+        let flow = feed.receive(Received {
+            line,
+            now: 0,
+            stamp: 0,
+            offset: recording.offset,
+            bytes: &recording.packet,
+        })?;
+        if flow == Flow::Stop || recording.advance(&mut feed)? == Flow::Stop {
+            break;
+        }
+    }
+    feed.finish()?;
+    Ok(Outcome::Arbitrated(Box::new(feed)))
+}
+
+/// The line whose packet in hand comes first; one without a number goes at once.
+fn lowest(lines: &[Recording]) -> Option<usize> {
+    let mut best: Option<usize> = None;
+    for (i, line) in lines
+        .iter()
+        .enumerate()
+        .filter(|(_, l)| !l.packet.is_empty())
+    {
+        let before = match best.and_then(|b| lines.get(b)) {
+            Some(other) => line.is_before(other),
+            None => true,
+        };
+        if before {
+            best = Some(i);
+        }
+    }
+    best
+}
+
+struct Recording {
+    source: Source,
+    name: String,
+    /// The packet in hand; empty at the end.
+    packet: Vec<u8>,
+    offset: u64,
+    sequence: Option<u32>,
+}
+
+enum Source {
+    Packets(PacketFile),
+    /// Each packet begins with a Reset message.
+    Stream(ByteFile),
+}
+
+impl Recording {
+    fn open(file: &Path, header: Header) -> Result<Self> {
+        let source = match header {
+            Header::None => Source::Stream(ByteFile::open(file)?),
+            _ => Source::Packets(PacketFile::open(file, header)?),
+        };
+        Ok(Self {
+            source,
+            name: file.display().to_string(),
+            packet: Vec::new(),
+            offset: 0,
+            sequence: None,
+        })
+    }
+
+    fn is_before(&self, other: &Self) -> bool {
+        match (self.sequence, other.sequence) {
+            (Some(mine), Some(theirs)) => (mine.wrapping_sub(theirs) as i32) < 0,
+            (mine, _) => mine.is_none(),
+        }
+    }
+
+    /// Takes the next packet in hand.
+    fn advance(&mut self, feed: &mut Feed) -> Result<Flow> {
+        self.packet.clear();
+        let cannot = || format!("cannot read `{}`", self.name);
+        match &mut self.source {
+            Source::Stream(file) => {
+                let (offset, bytes) = file.window().with_context(cannot)?;
+                self.offset = offset;
+                self.packet.extend_from_slice(feed.cut(bytes));
+                file.consume(self.packet.len());
+            }
+            Source::Packets(file) => match file.next() {
+                Ok(Some(packet)) => {
+                    self.offset = packet.offset;
+                    self.packet.extend_from_slice(packet.bytes);
+                }
+                Ok(None) => {}
+                Err(PacketError::Io(error)) => return Err(error).with_context(cannot),
+                Err(PacketError::Frame(error)) => {
+                    let text = format!("{} in `{}`", error.kind, self.name);
+                    return Ok(feed
+                        .sink()
+                        .error(frame_code(error.kind), error.offset, &text)?);
+                }
+            },
+        }
+        self.sequence = feed.number(&self.packet).first;
+        Ok(Flow::Continue)
+    }
+}

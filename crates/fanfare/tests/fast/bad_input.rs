@@ -1,0 +1,197 @@
+//! Input that is wrong: one clear sentence, the right code, the right exit status.
+
+use crate::run::{Folder, run};
+use serde_json::Value;
+
+const TEMPLATES: &str = r#"<templates>
+    <template name="Tick" id="7"><uInt32 name="Price" id="44"><copy/></uInt32></template>
+</templates>"#;
+
+/// Two packets of one Tick each, after their u8 headers.
+const PACKETS: [u8; 8] = [3, 0xe0, 0x87, 0xaa, 3, 0xe0, 0x87, 0xab];
+
+/// Decodes bytes as JSON lines with u8 headers; exit code and lines.
+fn decode(folder: &Folder, bytes: &[u8], more: &[&str]) -> (i32, Vec<Value>) {
+    let templates = folder.with("templates.xml", TEMPLATES);
+    let file = folder.with("packets.dat", bytes);
+    let args = [
+        "decode", "-t", &templates, "-f", &file, "--header", "u8", "--format", "json",
+    ];
+    let said = run(&[&args[..], more].concat());
+    let lines = said.out.lines().map(|l| serde_json::from_str(l).unwrap());
+    (said.code, lines.collect())
+}
+
+#[test]
+fn a_cut_last_packet_is_an_error_at_its_offset() {
+    let folder = Folder::new("cut");
+    let (code, lines) = decode(&folder, &PACKETS, &[]);
+    assert_eq!((code, lines.len()), (0, 2));
+    for cut in 5..8 {
+        let (code, lines) = decode(&folder, &PACKETS[..cut], &[]);
+        assert_eq!((code, lines.len()), (1, 2));
+        assert_eq!(lines[0]["fields"]["Price"], 42);
+        assert_eq!(
+            (&lines[1]["error"], &lines[1]["offset"]),
+            (&"EOF".into(), &4.into())
+        );
+    }
+}
+
+#[test]
+fn an_error_names_code_and_place_and_can_be_survived() {
+    let folder = Folder::new("survive");
+    // The first packet has an unknown template.
+    let mut bytes = PACKETS;
+    bytes[2] = 0x88;
+    let (code, lines) = decode(&folder, &bytes, &[]);
+    assert_eq!((code, lines.len()), (1, 1));
+    assert_eq!(
+        (&lines[0]["error"], &lines[0]["offset"]),
+        (&"D9".into(), &2.into())
+    );
+    let (code, lines) = decode(&folder, &bytes, &["--keep-going"]);
+    assert_eq!((code, lines.len()), (1, 2));
+    assert_eq!(lines[1]["fields"]["Price"], 43);
+}
+
+#[test]
+fn a_block_of_zero_bytes_is_d12() {
+    let folder = Folder::new("zero");
+    let templates = folder.with("templates.xml", TEMPLATES);
+    let file = folder.with("packets.dat", [0x83, 0xe0, 0x87, 0xaa, 0x80]);
+    let args = [
+        "decode", "-t", &templates, "-f", &file, "--header", "fast", "--format", "json",
+    ];
+    let said = run(&args);
+    assert_eq!(said.code, 1);
+    let error: Value = serde_json::from_str(said.out.lines().last().unwrap()).unwrap();
+    assert_eq!(
+        (&error["error"], &error["offset"]),
+        (&"D12".into(), &4.into())
+    );
+}
+
+#[test]
+fn a_wrong_template_file_is_a_line_with_its_code() {
+    let folder = Folder::new("templates");
+    let templates = folder.with(
+        "bad.xml",
+        "<templates>\n<template name='T' id='1'><uInt32 name='A'><tail/></uInt32></template>\
+         </templates>",
+    );
+    let file = folder.with("packets.dat", PACKETS);
+    let said = run(&["decode", "-t", &templates, "-f", &file, "--format", "json"]);
+    let error: Value = serde_json::from_str(&said.out).unwrap();
+    assert_eq!((said.code, &error["error"]), (1, &"S2".into()));
+    assert_eq!(error["line"], 2);
+    let said = run(&["decode", "-t", &templates, "-f", &file]);
+    assert_eq!(said.code, 1);
+    assert!(
+        said.err.contains("S2") && said.err.contains("bad.xml"),
+        "{}",
+        said.err
+    );
+}
+
+#[test]
+fn a_line_that_is_no_message_is_an_error_of_encode() {
+    let folder = Folder::new("lines");
+    let templates = folder.with("templates.xml", TEMPLATES);
+    let lines = folder.with(
+        "lines.jsonl",
+        "{\"template\": \"Tick\", \"fields\": {\"Price\": 1}}\n\
+         {\"template\": \"Tick\", \"fields\": {\"Price\": 4294967296}}\n\
+         nonsense\n\
+         {\"template\": \"Tick\", \"fields\": {\"Price\": 2}}\n",
+    );
+    let out = folder.file("out.dat");
+    let args = [
+        "encode",
+        "-t",
+        &templates,
+        "-f",
+        &lines,
+        "-o",
+        &out,
+        "--keep-going",
+    ];
+    let said = run(&args);
+    assert_eq!(said.code, 1);
+    let codes = said.out.lines().map(|line| {
+        let error: Value = serde_json::from_str(line).unwrap();
+        (
+            error["error"].as_str().unwrap().to_owned(),
+            error["line"].as_u64().unwrap(),
+        )
+    });
+    let codes: Vec<_> = codes.collect();
+    assert_eq!(codes.len(), 2, "{codes:?}");
+    assert_eq!((codes[0].1, codes[1].1), (2, 3));
+    assert!(codes[0].0 == "R4" || codes[0].0 == "D2", "{codes:?}");
+    assert_eq!(folder.read("out.dat").len(), 2 * 7);
+}
+
+#[test]
+fn nonsense_gets_one_sentence() {
+    let folder = Folder::new("nonsense");
+    let file = folder.with("packets.dat", PACKETS);
+    let cases: [(&[&str], i32, &str); 9] = [
+        (
+            &["decode", "-t", "/nowhere.xml", "-f", &file],
+            1,
+            "/nowhere.xml",
+        ),
+        (
+            &["decode", "-t", "builtin:odd", "-f", &file],
+            1,
+            "builtin:odd",
+        ),
+        (
+            &["decode", "-t", "builtin:simple", "-f", "/nowhere.dat"],
+            1,
+            "/nowhere.dat",
+        ),
+        (&["decode", "-t", "builtin:simple"], 2, "--file"),
+        (
+            &["decode", "-t", "builtin:simple", "--multicast", "x"],
+            2,
+            "ADDRESS:PORT",
+        ),
+        (
+            &[
+                "decode",
+                "-t",
+                "builtin:simple",
+                "-f",
+                &file,
+                "--header",
+                "u64",
+            ],
+            2,
+            "u64",
+        ),
+        (
+            &[
+                "decode",
+                "-t",
+                "builtin:simple",
+                "-f",
+                &file,
+                "--sequence",
+                "Odd",
+            ],
+            1,
+            "Odd",
+        ),
+        (&["generate", "odd", "-o", "x"], 2, "odd"),
+        (&["multicast", "-f", &file, "--loss-a", "2"], 2, "0 to 1"),
+    ];
+    for (args, code, word) in cases {
+        let said = run(args);
+        assert_eq!(said.code, code, "{args:?}: {}", said.err);
+        assert!(said.err.contains(word), "{args:?}: {}", said.err);
+        assert!(!said.err.contains("panicked"));
+        assert!(code == 2 || said.err.lines().count() == 1, "{}", said.err);
+    }
+}

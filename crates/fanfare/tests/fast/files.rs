@@ -1,0 +1,202 @@
+//! Generate, decode, encode: files only.
+
+use crate::run::{Folder, figures, run};
+use std::path::Path;
+
+/// Generates `count` messages of a feed and gives the file.
+fn generated(folder: &Folder, feed: &str, count: &str, more: &[&str]) -> String {
+    let file = folder.file(&format!("{feed}.dat"));
+    let args = ["generate", feed, "-n", count, "-o", &file];
+    run(&[&args[..], more].concat()).succeeded();
+    file
+}
+
+/// Decodes to lines and encodes those: the file that comes out.
+fn there_and_back(folder: &Folder, templates: &str, file: &str, framing: &[&str]) -> Vec<u8> {
+    let decode = ["decode", "-t", templates, "-f", file, "--format", "json"];
+    let lines = run(&[&decode[..], framing].concat()).succeeded().out;
+    let lines = folder.with("lines.jsonl", lines);
+    let again = folder.file("again.dat");
+    let encode = ["encode", "-t", templates, "-f", &lines, "-o", &again];
+    run(&[&encode[..], framing].concat()).succeeded();
+    folder.read("again.dat")
+}
+
+#[test]
+fn complex_comes_back_byte_for_byte() {
+    let folder = Folder::new("complex");
+    let file = generated(&folder, "complex", "2000", &[]);
+    let again = there_and_back(&folder, "builtin:complex", &file, &[]);
+    assert!(again == folder.read("complex.dat"));
+}
+
+#[test]
+fn simple_comes_back_byte_for_byte() {
+    let folder = Folder::new("simple");
+    let file = generated(&folder, "simple", "2000", &["--packet-size", "1"]);
+    let again = there_and_back(&folder, "builtin:simple", &file, &[]);
+    assert!(again == folder.read("simple.dat"));
+    // Full packets decode to the same messages as single ones.
+    let lines = folder.read("lines.jsonl");
+    let packed = generated(&folder, "simple", "2000", &[]);
+    assert!(folder.read("simple.dat").len() < again.len() / 2);
+    let decode = ["decode", "-t", "builtin:simple", "-f", &packed];
+    let said = run(&[&decode[..], &["--format", "json"]].concat()).succeeded();
+    assert!(said.out.as_bytes() == lines);
+}
+
+#[test]
+fn fix_is_a_way_there_and_back() {
+    let folder = Folder::new("fix");
+    let file = generated(&folder, "complex", "500", &[]);
+    let decode = [
+        "decode",
+        "-t",
+        "builtin:complex",
+        "-f",
+        &file,
+        "--format",
+        "fix",
+    ];
+    let said = run(&decode).succeeded();
+    let first = said.out.lines().next().unwrap().replace('\x01', "|");
+    assert!(
+        first.starts_with("8=FIX.4.4|9=") && first.contains("|35=R|"),
+        "{first}"
+    );
+    let lines = folder.with("lines.fix", said.out);
+    let again = folder.file("again.dat");
+    let encode = [
+        "encode",
+        "-t",
+        "builtin:complex",
+        "-f",
+        &lines,
+        "-o",
+        &again,
+    ];
+    run(&[&encode[..], &["--format", "fix"]].concat()).succeeded();
+    assert!(folder.read("again.dat") == folder.read("complex.dat"));
+}
+
+#[test]
+fn dictionaries_that_live_on_come_back_too() {
+    let folder = Folder::new("stream");
+    for feed in ["simple", "complex"] {
+        let templates = format!("builtin:{feed}");
+        let file = generated(&folder, feed, "1000", &[]);
+        let decode = ["decode", "-t", &templates, "-f", &file, "--format", "json"];
+        let lines = folder.with("first.jsonl", run(&decode).succeeded().out);
+        for framing in [
+            &["--header", "none"][..],
+            &["--header", "u16be", "--keep-dictionary"],
+            &["--header", "fast"],
+        ] {
+            let stream = folder.file("stream.dat");
+            let encode = ["encode", "-t", &templates, "-f", &lines, "-o", &stream];
+            run(&[&encode[..], framing].concat()).succeeded();
+            let again = there_and_back(&folder, &templates, &stream, framing);
+            assert!(again == folder.read("stream.dat"), "{feed} {framing:?}");
+            assert!(folder.read("lines.jsonl") == folder.read("first.jsonl"));
+        }
+    }
+}
+
+#[test]
+fn generating_is_repeatable_and_has_the_published_size() {
+    let folder = Folder::new("repeatable");
+    generated(&folder, "complex", "30000", &[]);
+    let bytes = folder.read("complex.dat");
+    // 66.5 bytes a message, as the published file has.
+    let mean = (bytes.len() - 30_001 * 4) as f64 / 30_001.0;
+    assert!((66.49..66.59).contains(&mean), "{mean}");
+    generated(&folder, "complex", "30000", &[]);
+    assert!(folder.read("complex.dat") == bytes);
+}
+
+#[test]
+fn figures_tell_what_was_decoded() {
+    let folder = Folder::new("figures");
+    let file = generated(&folder, "complex", "500", &[]);
+    let said = run(&["decode", "-t", "builtin:complex", "-f", &file, "--json"]).succeeded();
+    let f = said.figures();
+    assert_eq!((&f["messages"], &f["packets"]), (&501.into(), &501.into()));
+    assert_eq!((&f["errors"], &f["gaps"]), (&0.into(), &0.into()));
+    let empty = [
+        "decode",
+        "-t",
+        "builtin:complex",
+        "-f",
+        &file,
+        "--empty",
+        "--json",
+    ];
+    let f = run(&empty).succeeded().figures();
+    assert_eq!(f["messages"], 501);
+    assert!(f["decode_ns"].as_f64().unwrap() > 0.0);
+    // With --format the messages have stdout and the figures stderr.
+    let both = ["--format", "fix", "--json", "-n", "2"];
+    let decode = ["decode", "-t", "builtin:complex", "-f", &file];
+    let said = run(&[&decode[..], &both].concat()).succeeded();
+    assert_eq!(said.out.lines().count(), 2);
+    assert!(said.out.contains("\x0134=1\x01"), "{}", said.out);
+    assert_eq!(figures(&said.err)["messages"], 2);
+}
+
+#[test]
+fn a_preamble_numbers_packets_and_shows_gaps() {
+    let folder = Folder::new("preamble");
+    for preamble in ["seq32le", "seq32be", "cme"] {
+        let file = generated(&folder, "simple", "5000", &["--preamble", preamble]);
+        let decode = ["decode", "-t", "builtin:simple", "-f", &file, "--json"];
+        let with = [&decode[..], &["--preamble", preamble]].concat();
+        let f = run(&with).succeeded().figures();
+        assert_eq!((&f["messages"], &f["gaps"]), (&5001.into(), &0.into()));
+        // The second packet is cut out.
+        let bytes = folder.read("simple.dat");
+        let length = |at: usize| {
+            let header = bytes[at..at + 4].try_into().unwrap();
+            4 + u32::from_le_bytes(header) as usize
+        };
+        let second = length(0)..length(0) + length(length(0));
+        let cut = [&bytes[..second.start], &bytes[second.end..]].concat();
+        folder.with("simple.dat", cut);
+        let f = run(&with).succeeded().figures();
+        assert_eq!((&f["missing"], &f["gaps"]), (&1.into(), &1.into()));
+    }
+}
+
+#[test]
+fn recordings_of_two_lines_are_arbitrated() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/moex-spectra");
+    let at = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+    if !folder.join("increment_a.dat").exists() {
+        println!("skipped: there is no recording at {}", folder.display());
+        return;
+    }
+    let (t, a, b) = (
+        at("templates.xml"),
+        at("increment_a.dat"),
+        at("increment_b.dat"),
+    );
+    let args = [
+        "decode", "-t", &t, "-f", &a, "-f", &b, "--header", "none", "--json",
+    ];
+    let f = run(&args).succeeded().figures();
+    let expected = [
+        ("messages", 2 * 8_112),
+        ("packets", 8_112),
+        ("gaps", 0),
+        ("line_a_packets", 8_101),
+        ("line_b_packets", 8_088),
+        ("duplicates", 8_077),
+    ];
+    for (name, value) in expected {
+        assert_eq!(f[name], value, "{name}");
+    }
+    let own = Folder::new("moex");
+    for name in ["increment_a.dat", "increment_b.dat", "snapshot.dat"] {
+        let again = there_and_back(&own, &t, &at(name), &["--header", "none"]);
+        assert!(again == std::fs::read(at(name)).unwrap(), "{name}");
+    }
+}

@@ -1,0 +1,7 @@
+//! `fanfare fast` from outside: the real binary, started as a user starts it.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod bad_input;
+mod files;
+mod multicast;
+mod run;

@@ -1,0 +1,160 @@
+//! Multicast on loopback: two lines, losses on both, arbitrated by the receiver.
+
+use crate::run::{Folder, Running, Said, run};
+use std::process::Command;
+
+/// A group and port that no other test of this run uses.
+fn group(test: u16, line: u16) -> String {
+    let port = 30_000 + (std::process::id() % 10_000) as u16 + test * 2;
+    format!("239.255.78.{}:{}", test * 2 + line, port + line)
+}
+
+/// Sends a generated feed over two lines that each lose `loss`, and gives what the receiver says.
+fn exchange(test: u16, feed: &str, loss: &str, more: &[&str], format: &[&str]) -> (Said, Said) {
+    let folder = Folder::new(&format!("multicast-{test}"));
+    let file = folder.file("feed.dat");
+    run(&["generate", feed, "-n", "5000", "-o", &file]).succeeded();
+    let (a, b) = (group(test, 0), group(test, 1));
+    let templates = format!("builtin:{feed}");
+    let decode = [
+        "decode",
+        "-t",
+        &templates,
+        "--multicast",
+        &a,
+        "--multicast",
+        &b,
+    ];
+    let preamble = ["--idle", "20"];
+    let receiver = Running::receiving(&[&decode[..], &preamble, more, format].concat(), 2);
+    let (address, port) = a.split_once(':').unwrap();
+    let send = [
+        "multicast",
+        "-f",
+        &file,
+        "-a",
+        address,
+        "-p",
+        port,
+        "--second",
+        &b,
+        "--json",
+    ];
+    let losses = ["--loss-a", loss, "--loss-b", loss];
+    let sent = run(&[&send[..], &losses, more].concat()).succeeded();
+    (sent, receiver.said().succeeded())
+}
+
+/// Nothing is lost that one line had: each packet sent is delivered or a duplicate.
+fn nothing_lost(sent: &Said, received: &Said) {
+    let (s, r) = (sent.figures(), received.figures());
+    let number = |v: &serde_json::Value| v.as_u64().unwrap();
+    assert_eq!(r["kernel_drops"], 0);
+    for line in ["line_a_packets", "line_b_packets"] {
+        assert_eq!(r[line], s[line], "{line}");
+    }
+    let first = number(&r["line_a_first"]) + number(&r["line_b_first"]);
+    let unnumbered = number(&r["line_a_packets"]) + number(&r["line_b_packets"])
+        - first
+        - number(&r["duplicates"]);
+    assert!(unnumbered <= 2, "only Done has no number");
+    assert_eq!((&r["late"], &r["errors"]), (&0.into(), &0.into()));
+}
+
+#[test]
+fn without_loss_everything_comes_once() {
+    let format = ["--format", "json"];
+    let (sent, received) = exchange(1, "complex", "0", &[], &format);
+    assert_eq!(sent.figures()["line_a_packets"], 5_001);
+    let mut numbers = received.out.lines().map(|line| {
+        let message: serde_json::Value = serde_json::from_str(line).unwrap();
+        message["fields"]["MsgSeqNum"].as_u64()
+    });
+    for i in 1..=5_000 {
+        assert_eq!(numbers.next(), Some(Some(i)));
+    }
+    assert_eq!((numbers.next(), numbers.next()), (Some(None), None), "Done");
+}
+
+#[test]
+fn complex_with_loss_loses_only_what_both_lines_lost() {
+    let (sent, received) = exchange(2, "complex", "0.05", &[], &["--json"]);
+    nothing_lost(&sent, &received);
+    let r = received.figures();
+    let messages = r["messages"].as_u64().unwrap();
+    let missing = r["missing"].as_u64().unwrap();
+    assert!(missing > 0, "some of 5,000 are lost on both lines");
+    // All but what was lost on both before the first or behind the last.
+    assert!((4_990..=5_001).contains(&(messages + missing)), "{r}");
+}
+
+#[test]
+fn simple_with_loss_is_arbitrated_by_the_numbers_of_its_messages() {
+    let (sent, received) = exchange(3, "simple", "0.2", &[], &["--json"]);
+    nothing_lost(&sent, &received);
+}
+
+#[test]
+fn a_preamble_serves_as_well() {
+    let (sent, received) = exchange(4, "simple", "0.2", &["--preamble", "cme"], &["--json"]);
+    nothing_lost(&sent, &received);
+}
+
+#[test]
+fn one_line_shows_its_gaps() {
+    let folder = Folder::new("multicast-one");
+    let file = folder.file("feed.dat");
+    run(&["generate", "complex", "-n", "1000", "-o", &file]).succeeded();
+    let a = group(5, 0);
+    let decode = [
+        "decode",
+        "-t",
+        "builtin:complex",
+        "--multicast",
+        &a,
+        "--json",
+        "--idle",
+        "20",
+    ];
+    let receiver = Running::receiving(&decode, 1);
+    let (address, port) = a.split_once(':').unwrap();
+    let send = [
+        "multicast",
+        "-f",
+        &file,
+        "-a",
+        address,
+        "-p",
+        port,
+        "--loss-a",
+        "0.1",
+    ];
+    run(&[&send[..], &["-s", "20", "--seed", "7"]].concat()).succeeded();
+    let f = receiver.said().succeeded().figures();
+    assert_eq!(f["line_a_lost"], f["missing"]);
+    assert!(f["missing"].as_u64().unwrap() > 50);
+}
+
+#[test]
+fn ctrl_c_ends_with_the_report_so_far() {
+    let a = group(6, 0);
+    let decode = [
+        "decode",
+        "-t",
+        "builtin:simple",
+        "--multicast",
+        &a,
+        "--json",
+    ];
+    let receiver = Running::receiving(&decode, 1);
+    let id = receiver.id().to_string();
+    assert!(
+        Command::new("kill")
+            .args(["-INT", &id])
+            .status()
+            .unwrap()
+            .success()
+    );
+    let said = receiver.said().succeeded();
+    assert_eq!(said.figures()["messages"], 0);
+}

@@ -56,7 +56,9 @@ pub(crate) struct Dictionaries {
     texts: Vec<Vec<u8>>,
     /// Index of the template of the last message.
     pub(crate) template: Option<u32>,
-    journal: Option<Journal>,
+    /// True between [`Self::begin`] and its end: changes are noted.
+    noting: bool,
+    journal: Journal,
 }
 
 /// What it takes to undo everything since [`Dictionaries::begin`].
@@ -86,13 +88,14 @@ impl Dictionaries {
             exponents: vec![0; slots],
             texts: vec![Vec::new(); program.text_slots()],
             template: None,
-            journal: None,
+            noting: false,
+            journal: Journal::default(),
         }
     }
 
     /// All previous values become undefined.
     pub(crate) fn reset(&mut self) {
-        if self.journal.is_some() {
+        if self.noting {
             for slot in 0..self.states.len() as u32 {
                 if self.states[slot as usize] != State::UNDEFINED {
                     self.note(Slot(slot), None);
@@ -104,26 +107,21 @@ impl Dictionaries {
 
     /// From here on changes can be undone, until [`Self::commit`].
     pub(crate) fn begin(&mut self) {
-        let template = self.template;
-        let journal = self.journal.get_or_insert_default();
-        journal.template = template;
-        journal.cells.clear();
-        journal.bytes.clear();
+        self.noting = true;
+        self.journal.template = self.template;
+        self.journal.cells.clear();
+        self.journal.bytes.clear();
     }
 
     /// The changes since [`Self::begin`] stay.
     pub(crate) fn commit(&mut self) {
-        if let Some(journal) = &mut self.journal {
-            journal.cells.clear();
-            journal.bytes.clear();
-        }
+        self.noting = false;
     }
 
     /// Undoes the changes since [`Self::begin`].
     pub(crate) fn roll_back(&mut self) {
-        let Some(journal) = &mut self.journal else {
-            return;
-        };
+        self.noting = false;
+        let journal = &mut self.journal;
         while let Some(cell) = journal.cells.pop() {
             let slot = cell.slot as usize;
             self.states[slot] = cell.state;
@@ -207,16 +205,14 @@ impl Dictionaries {
 
     #[inline(always)]
     fn note(&mut self, slot: Slot, text_slot: Option<u32>) {
-        if self.journal.is_some() {
+        if self.noting {
             self.note_cell(slot, text_slot);
         }
     }
 
     #[cold]
     fn note_cell(&mut self, slot: Slot, text_slot: Option<u32>) {
-        let Some(journal) = &mut self.journal else {
-            return;
-        };
+        let journal = &mut self.journal;
         let text = text_slot.map(|text_slot| {
             let old = &self.texts[text_slot as usize];
             journal.bytes.extend_from_slice(old);

@@ -11,5 +11,6 @@ mod fix;
 mod generated;
 mod moex;
 mod operators;
+mod properties;
 mod specification;
 mod templates;

@@ -1,0 +1,159 @@
+//! No allocation after warm-up: decoding into a visitor, a message, FIX fields, and encoding.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use fanfare_fast::generate::{ComplexOptions, Generator, PACKET_SIZE};
+use fanfare_fast::{Decoder, Encoder, Ignore, Message, Program, fix};
+
+struct Counting;
+
+thread_local! {
+    static COUNT: Cell<u64> = const { Cell::new(0) };
+}
+
+// SAFETY: every call goes to the system allocator with the same arguments; counting touches a
+// thread-local number that needs no allocation and no destructor.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        COUNT.with(|count| count.set(count.get() + 1));
+        // SAFETY: the caller keeps the contract of `alloc`.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the pointer came from `alloc` above, which is the system's.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        COUNT.with(|count| count.set(count.get() + 1));
+        // SAFETY: the pointer came from `alloc` above, which is the system's.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// How many allocations `work` makes.
+fn allocations(work: impl FnOnce()) -> u64 {
+    let before = COUNT.with(Cell::get);
+    work();
+    COUNT.with(Cell::get) - before
+}
+
+/// Everything that a hot path does with a stream, in one pass.
+struct Paths {
+    decoder: Decoder,
+    encoder: Encoder,
+    message: Message,
+    out: Vec<u8>,
+}
+
+impl Paths {
+    fn pass(&mut self, packets: &[Vec<u8>]) {
+        for packet in packets {
+            for path in 0..3 {
+                self.decoder.reset();
+                self.encoder.reset();
+                let mut at = 0;
+                while at < packet.len() {
+                    at += self.one(path, &packet[at..]);
+                }
+            }
+        }
+    }
+
+    fn one(&mut self, path: u32, bytes: &[u8]) -> usize {
+        match path {
+            0 => return self.decoder.decode(bytes, &mut Ignore).unwrap(),
+            1 => {
+                return self
+                    .decoder
+                    .decode_partial(bytes, &mut Ignore)
+                    .unwrap()
+                    .unwrap();
+            }
+            _ => {}
+        }
+        let len = self.decoder.decode(bytes, &mut self.message).unwrap();
+        self.out.clear();
+        self.encoder.encode(&self.message, &mut self.out).unwrap();
+        assert_eq!(self.out, bytes[..len]);
+        self.out.clear();
+        let view = self.message.view(self.decoder.program()).unwrap();
+        fix::write_message(view, b"FIX.4.4", &mut self.out).unwrap();
+        len
+    }
+}
+
+fn check(program: Program, mut generator: Generator) {
+    let mut packets = Vec::new();
+    while let Some(packet) = generator.next_packet().unwrap() {
+        packets.push(packet.to_vec());
+    }
+    let mut paths = Paths {
+        decoder: Decoder::new(program.clone()),
+        encoder: Encoder::new(program),
+        message: Message::new(),
+        out: Vec::new(),
+    };
+    assert!(
+        allocations(|| paths.pass(&packets)) > 0,
+        "the counter counts"
+    );
+    assert_eq!(allocations(|| paths.pass(&packets)), 0);
+}
+
+#[test]
+fn orders_need_no_memory_after_warm_up() {
+    check(
+        Program::simple(),
+        Generator::simple(Program::simple(), 1000, PACKET_SIZE),
+    );
+}
+
+#[test]
+fn market_data_needs_no_memory_after_warm_up() {
+    let options = ComplexOptions::default();
+    check(
+        Program::complex(),
+        Generator::complex(Program::complex(), 1000, None, options),
+    );
+}
+
+#[test]
+fn strings_of_all_operators_need_no_memory_after_warm_up() {
+    let fields: String = ["copy", "tail", "delta", "default value='abc'"]
+        .iter()
+        .enumerate()
+        .map(|(index, operator)| {
+            format!("<string name='S{index}' presence='optional'><{operator}/></string>")
+        })
+        .collect();
+    let xml = format!("<template name='T' id='1'>{fields}</template>");
+    let program = Program::parse(&xml).unwrap();
+    let mut encoder = Encoder::new(program.clone());
+    let mut message = Message::new();
+    let mut packet = Vec::new();
+    for number in 0..100 {
+        let text = format!("{}", 1_000_000_u64 * number * number + 10_000_000_000_000);
+        let line = format!(
+            "{{\"id\": 1, \"fields\": {{\"S0\": \"{text}\", \"S1\": \"{text}\", \
+             \"S2\": \"{text}\", \"S3\": null}}}}"
+        );
+        fanfare_fast::json::read_line(&program, &line, &mut message).unwrap();
+        encoder.encode(&message, &mut packet).unwrap();
+    }
+    let mut paths = Paths {
+        decoder: Decoder::new(program.clone()),
+        encoder: Encoder::new(program),
+        message,
+        out: Vec::new(),
+    };
+    let packets = [packet];
+    paths.pass(&packets);
+    assert_eq!(allocations(|| paths.pass(&packets)), 0);
+}

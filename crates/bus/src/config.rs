@@ -31,6 +31,7 @@ pub struct DomainConfig {
     peers: Vec<String>,
     tcp_port: u16,
     receive_buffer: usize,
+    unacknowledged: usize,
     extra: String,
 }
 
@@ -44,6 +45,7 @@ impl DomainConfig {
             peers: Vec::new(),
             tcp_port: 0,
             receive_buffer: 4 << 20,
+            unacknowledged: 4 << 20,
             extra: String::new(),
         }
     }
@@ -82,6 +84,14 @@ impl DomainConfig {
     #[must_use]
     pub const fn receive_buffer(mut self, bytes: usize) -> Self {
         self.receive_buffer = bytes;
+        self
+    }
+
+    /// Bytes that a reliable writer sends ahead of the slowest reader's acknowledgement; a write
+    /// beyond waits as long as its policy says.
+    #[must_use]
+    pub const fn unacknowledged(mut self, bytes: usize) -> Self {
+        self.unacknowledged = bytes;
         self
     }
 
@@ -129,8 +139,9 @@ impl DomainConfig {
         }
         let _ = write!(
             xml,
-            "<Internal><SocketReceiveBufferSize max=\"{}B\"/></Internal>{}</Domain></CycloneDDS>",
-            self.receive_buffer, self.extra
+            "<Internal><SocketReceiveBufferSize max=\"{}B\"/>\
+             <Watermarks><WhcHigh>{}B</WhcHigh></Watermarks></Internal>{}</Domain></CycloneDDS>",
+            self.receive_buffer, self.unacknowledged, self.extra
         );
         Ok(xml)
     }

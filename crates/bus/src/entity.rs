@@ -170,7 +170,22 @@ impl Writer {
     /// full for longer than the policy waits; [`Error::ListenerPanicked`].
     #[inline]
     pub fn write(&self, cdr: &[u8]) -> Result<(), Error> {
-        match self.sink.write(cdr) {
+        self.write_at(cdr, None)
+    }
+
+    /// Writes a sample on behalf of another writer: its source time, in nanoseconds since 1970,
+    /// stays what it was. An echo is such a sample.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    #[inline]
+    pub fn forward(&self, cdr: &[u8], source_nanos: i64) -> Result<(), Error> {
+        self.write_at(cdr, Some(source_nanos))
+    }
+
+    #[inline]
+    fn write_at(&self, cdr: &[u8], source_nanos: Option<i64>) -> Result<(), Error> {
+        match self.sink.write(cdr, source_nanos) {
             Some(Ok(())) => match self.sink.writer().callbacks() {
                 Some(callbacks) if callbacks.has_panicked() => self.listener_panicked(),
                 _ => Ok(()),
@@ -311,9 +326,7 @@ impl Reader {
     /// [`Error::Dds`]; [`Error::ListenerPanicked`].
     #[inline]
     pub fn take(&self, samples: &mut Samples) -> Result<usize, Error> {
-        if self.entity.callbacks().is_some_and(Callbacks::has_panicked) {
-            return Err(Error::ListenerPanicked(self.topic.name().to_owned()));
-        }
+        self.check()?;
         // Samples of another reader go back while that reader's domain is still held.
         samples.raw.release();
         if !samples
@@ -324,6 +337,18 @@ impl Reader {
             samples.owner = Some(Arc::clone(&self.entity));
         }
         samples.raw.take(self.entity.handle())
+    }
+
+    /// Says whether a closure of this reader panicked.
+    ///
+    /// # Errors
+    /// [`Error::ListenerPanicked`].
+    #[inline]
+    pub fn check(&self) -> Result<(), Error> {
+        if self.entity.callbacks().is_some_and(Callbacks::has_panicked) {
+            return Err(Error::ListenerPanicked(self.topic.name().to_owned()));
+        }
+        Ok(())
     }
 
     /// The topic.

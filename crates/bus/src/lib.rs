@@ -40,6 +40,7 @@
 
 pub mod cdr;
 mod config;
+pub mod distribute;
 mod entity;
 mod error;
 pub mod fast;

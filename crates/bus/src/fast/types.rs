@@ -49,6 +49,8 @@ pub struct Mapping {
 /// The type of one template.
 #[derive(Debug, Clone)]
 pub struct TemplateType {
+    /// Index of the template in its program.
+    pub index: u32,
     /// Name of the template.
     pub name: String,
     /// The type of its samples.
@@ -196,6 +198,7 @@ impl Builder<'_> {
         }
         sample.check()?;
         Ok(TemplateType {
+            index: t.index(),
             name: t.name().to_owned(),
             sample: Arc::new(sample),
             is_split: split.is_some(),

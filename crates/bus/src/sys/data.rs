@@ -36,9 +36,10 @@ impl Sink {
         &self.writer
     }
 
-    /// Hands over a sample. `None` when the bytes are not of the topic's type.
+    /// Hands over a sample, written now or at the time given (nanoseconds since 1970). `None` when
+    /// the bytes are not of the topic's type.
     #[inline]
-    pub(crate) fn write(&self, cdr: &[u8]) -> Option<Result<(), ReturnCode>> {
+    pub(crate) fn write(&self, cdr: &[u8], at: Option<i64>) -> Option<Result<(), ReturnCode>> {
         if cdr.len() < crate::cdr::HEADER {
             return None;
         }
@@ -58,8 +59,19 @@ impl Sink {
             )
         };
         let data = NonNull::new(data)?;
-        // SAFETY: one reference of `data` is owned and handed over, whatever the result.
-        let code = unsafe { c::dds_writecdr(self.writer.handle(), data.as_ptr()) };
+        let writer = self.writer.handle();
+        // SAFETY: one reference of `data` is owned and handed over, whatever the result. Nobody
+        // else knows the sample before that, so its time may be set.
+        let code = unsafe {
+            match at {
+                None => c::dds_writecdr(writer, data.as_ptr()),
+                Some(nanos) => {
+                    (*data.as_ptr()).timestamp.v = nanos;
+                    (*data.as_ptr()).statusinfo = 0;
+                    c::dds_forwardcdr(writer, data.as_ptr())
+                }
+            }
+        };
         Some(if code >= 0 {
             Ok(())
         } else {

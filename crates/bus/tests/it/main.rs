@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod close;
+mod distribute;
 mod exchange;
 mod hostile;
 mod policies;

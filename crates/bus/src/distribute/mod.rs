@@ -1,0 +1,136 @@
+//! A feed distributed over the bus: topics made from templates, a publisher that converts and
+//! writes, a subscriber that may echo, and the token that says that all is said.
+//!
+//! Topics: one for each template, of its name; a template that is split has one for each
+//! security instead, `NAME_SECURITY`, or with keys a single one. Echoes come back on topics
+//! with `_echo` behind the name. The token is on the topic `DoneToken`.
+
+mod publisher;
+mod subscriber;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+pub use publisher::{Publisher, RoundTrips};
+pub use subscriber::{Received, Subscriber};
+
+use crate::fast::TemplateType;
+use crate::{Durability, Error, Qos, Status, cdr_struct};
+
+/// What publisher and subscriber must agree on.
+#[derive(Debug, Clone)]
+pub struct Distribution {
+    /// One topic for a split template, keyed; otherwise one for each security.
+    pub keyed: bool,
+    /// Securities 0 up to this number have topics, where there is one for each.
+    pub securities: u32,
+    /// Whether the subscriber sends each sample back.
+    pub echo: bool,
+    /// Policies of topics, writers and readers.
+    pub qos: Qos,
+}
+
+impl Default for Distribution {
+    fn default() -> Self {
+        Self {
+            keyed: false,
+            securities: 100,
+            echo: true,
+            qos: Qos::reliable(),
+        }
+    }
+}
+
+impl Distribution {
+    /// Names of the topics of a template, with the security where each has its own.
+    pub fn topics(&self, template: &TemplateType) -> Vec<String> {
+        let name = crate::types::identifier(&template.name);
+        if !template.is_split || self.keyed {
+            return vec![name];
+        }
+        let one = |security| format!("{name}_{security}");
+        (0..self.securities).map(one).collect()
+    }
+
+    /// The policies of echoes: like the samples', but a writer never waits. Echoes are written in
+    /// the thread that also receives the acknowledgements that a waiting writer would wait for.
+    fn echo_qos(&self) -> Qos {
+        let mut qos = self.qos.clone();
+        if matches!(qos.reliability, Some(crate::Reliability::Reliable(_))) {
+            qos = qos.reliability(crate::Reliability::Reliable(std::time::Duration::ZERO));
+        }
+        qos.history(crate::History::KeepLast(8_192))
+            .durability(Durability::Volatile)
+    }
+}
+
+fn echo_name(topic: &str) -> String {
+    format!("{topic}_echo")
+}
+
+cdr_struct! {
+    /// Says that a publisher has written all it had.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct DoneToken: "Fanfare::DoneToken" {
+        samples: u64,
+    }
+}
+
+const DONE: &str = "DoneToken";
+
+/// The token waits for subscribers that are late.
+fn done_qos() -> Qos {
+    Qos::last_value()
+}
+
+/// How many of several entities have a match, and for how long matches have come and gone.
+#[derive(Debug, Default)]
+struct Matches {
+    matched: AtomicU32,
+    incompatible: AtomicU32,
+}
+
+impl Matches {
+    /// A listener for one more entity.
+    fn listener(self: &Arc<Self>) -> impl FnMut(Status) + Send + 'static + use<> {
+        let all = Arc::clone(self);
+        move |status| match status {
+            Status::Matched {
+                current: 1,
+                change: 1,
+                ..
+            } => {
+                all.matched.fetch_add(1, Ordering::Release);
+            }
+            Status::Matched {
+                current: 0,
+                change: -1,
+                ..
+            } => {
+                all.matched.fetch_sub(1, Ordering::Release);
+            }
+            Status::IncompatibleQos { .. } => {
+                all.incompatible.fetch_add(1, Ordering::Release);
+            }
+            _ => {}
+        }
+    }
+
+    fn matched(&self) -> u32 {
+        self.matched.load(Ordering::Acquire)
+    }
+
+    fn incompatible(&self) -> u32 {
+        self.incompatible.load(Ordering::Acquire)
+    }
+}
+
+/// Opens something for each topic of each template.
+fn for_each_topic<T>(
+    distribution: &Distribution,
+    template: &TemplateType,
+    mut open: impl FnMut(&str) -> Result<T, Error>,
+) -> Result<Vec<T>, Error> {
+    let names = distribution.topics(template);
+    names.iter().map(|name| open(name)).collect()
+}

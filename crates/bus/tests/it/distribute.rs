@@ -1,0 +1,125 @@
+//! The article's set-ups, publisher and subscriber in one process but on the network.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use fanfare_bus::distribute::{Distribution, Publisher, Subscriber};
+use fanfare_bus::fast::{Converter, Mapping, TypeOptions};
+use fanfare_bus::{Domain, Qos};
+use fanfare_fast::generate::{ComplexOptions, Generator, PACKET_SIZE};
+use fanfare_fast::{Decoder, Program};
+
+use crate::support::{pair, wait_until};
+
+/// The samples of each topic, in their order.
+type Samples = BTreeMap<String, Vec<Vec<u8>>>;
+
+struct Run {
+    echoed: u64,
+    sent: Samples,
+    got: Samples,
+}
+
+fn run(program: Program, feed: &mut Generator, distribution: &Distribution) -> Run {
+    let (here, there) = pair();
+    let program = Arc::new(program);
+    let options = TypeOptions {
+        keyed: distribution.keyed,
+        ..TypeOptions::default()
+    };
+    let mapping = Arc::new(Mapping::new(Arc::clone(&program), &options).unwrap());
+    let got = Arc::new(Mutex::new(Samples::new()));
+    let into = Arc::clone(&got);
+    let subscriber = Subscriber::open(&there, &mapping, distribution, move |r| {
+        let mut got = into.lock().unwrap();
+        let bytes = r.sample.bytes().to_vec();
+        got.entry(r.topic.to_owned()).or_default().push(bytes);
+    })
+    .unwrap();
+    let (publisher, sent) = publish(&here, &mapping, feed, distribution);
+    wait_until("the token and all samples", || {
+        subscriber.announced() == (1, publisher.written())
+            && subscriber.received() == publisher.written()
+    });
+    if distribution.echo {
+        wait_until("all echoes", || publisher.echoed() == publisher.written());
+    }
+    assert_eq!(
+        (subscriber.echo_failed(), publisher.without_topic()),
+        (0, 0)
+    );
+    subscriber.check().unwrap();
+    let got = std::mem::take(&mut *got.lock().unwrap());
+    Run {
+        echoed: publisher.echoed(),
+        sent,
+        got,
+    }
+}
+
+fn publish(
+    domain: &Domain,
+    mapping: &Arc<Mapping>,
+    feed: &mut Generator,
+    distribution: &Distribution,
+) -> (Publisher, Samples) {
+    let ignore = |_: &_| -> fanfare_bus::distribute::RoundTrips { Box::new(|_| ()) };
+    let mut publisher = Publisher::open(domain, mapping, distribution, ignore).unwrap();
+    wait_until("a subscriber", || publisher.is_matched());
+    let mut decoder = Decoder::new(Arc::clone(mapping.program()));
+    let mut converter = Converter::new(Arc::clone(mapping), 4096);
+    let mut sent = Samples::new();
+    while let Some(packet) = feed.next_packet().unwrap() {
+        decoder.reset();
+        let mut rest = packet;
+        while !rest.is_empty() {
+            let n = decoder.decode(rest, &mut converter).unwrap();
+            rest = &rest[n..];
+            converter
+                .samples(|s| {
+                    assert!(publisher.publish(&s).unwrap());
+                    let name = match s.key {
+                        Some(key) if !distribution.keyed => format!("{}_{key}", s.template.name),
+                        _ => s.template.name.clone(),
+                    };
+                    sent.entry(name).or_default().push(s.cdr.to_vec());
+                })
+                .unwrap();
+        }
+    }
+    assert!(publisher.finish(Duration::from_secs(20)).unwrap());
+    (publisher, sent)
+}
+
+#[test]
+fn simple_messages_arrive_and_come_back() {
+    let mut feed = Generator::simple(Program::simple(), 3_000, PACKET_SIZE);
+    let run = run(Program::simple(), &mut feed, &Distribution::default());
+    assert_eq!(run.sent["Quote"].len(), 750);
+    assert_eq!(run.got, run.sent);
+    assert_eq!(run.echoed, 3_001);
+}
+
+#[test]
+fn complex_messages_go_to_a_topic_for_each_security() {
+    let mut feed = Generator::complex(Program::complex(), 600, None, ComplexOptions::default());
+    let run = run(Program::complex(), &mut feed, &Distribution::default());
+    assert_eq!(run.got, run.sent);
+    assert!(run.sent.len() > 90, "{} topics", run.sent.len());
+}
+
+#[test]
+fn keyed_topics_carry_all_securities() {
+    let mut feed = Generator::complex(Program::complex(), 600, None, ComplexOptions::default());
+    let distribution = Distribution {
+        keyed: true,
+        echo: false,
+        qos: Qos::reliable(),
+        ..Distribution::default()
+    };
+    let run = run(Program::complex(), &mut feed, &distribution);
+    let names: Vec<_> = run.got.keys().map(String::as_str).collect();
+    assert_eq!(names, ["Done", "MarketData", "QuoteRequest"]);
+    assert_eq!(run.got, run.sent);
+}

@@ -124,7 +124,8 @@ impl<S: MessageStore> Session<S> {
         self.continue_gap(now, expected);
     }
 
-    fn continue_gap(&mut self, now: Now, expected: u64) {
+    /// Looks what is still missing, and asks for it if nobody has.
+    pub(super) fn continue_gap(&mut self, now: Now, expected: u64) {
         let Some(gap) = &mut self.gap else { return };
         gap.retries = 0;
         if expected <= gap.end {
@@ -158,8 +159,8 @@ impl<S: MessageStore> Session<S> {
 
     fn plan_gap_timeout(&mut self, now: Now) {
         self.timers.gap = match self.config.resend_request_timeout {
-            0 => NEVER,
-            timeout => now.mono.saturating_add(timeout),
+            timeout if timeout > 0 && self.is_logged_on() => now.mono.saturating_add(timeout),
+            _ => NEVER,
         };
     }
 
@@ -172,6 +173,10 @@ impl<S: MessageStore> Session<S> {
             self.timers.gap = NEVER;
             return;
         };
+        if self.store.next_target() > gap.end {
+            // The messages are there and wait for the caller.
+            return self.plan_gap_timeout(now);
+        }
         gap.retries += 1;
         if gap.retries > self.config.resend_request_retries {
             let reason = DisconnectReason::ResendTimeout;

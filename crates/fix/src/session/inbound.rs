@@ -119,11 +119,16 @@ impl<S: MessageStore> Session<S> {
     }
 
     fn process_held<'a>(&mut self, now: Now, scratch: &'a mut Scratch) -> Step<'a> {
+        let seq = self.store.next_target();
         let event = match scratch.decoder.decode(&scratch.held) {
             Ok(message) => self.process(now, message, true),
             // It was decoded before it was held.
             Err(_) => None,
         };
+        if !self.unsettled && self.store.next_target() == seq {
+            // It was refused and its number not used up: that is missing again.
+            self.continue_gap(now, seq);
+        }
         // A step with nothing consumed and no event would look idle while more is held.
         let event = event.or_else(|| self.poll_event());
         let next = self.store.next_target();

@@ -1,5 +1,6 @@
 //! The send path: headers, the session's own messages, the application's.
 
+use fanfare_wire::fields::SOH;
 use fanfare_wire::{Precision, UtcTimestamp};
 
 use super::config::{Config, ExtraField};
@@ -325,7 +326,8 @@ impl<S: MessageStore> Session<S> {
 
     pub(super) fn send_logout(&mut self, now: Now, text: &[u8]) {
         self.send_admin(now, msg_types::LOGOUT, text.len(), |body| {
-            if !text.is_empty() {
+            // A text that cannot be sent is no reason not to log out.
+            if !text.is_empty() && !text.contains(&SOH) {
                 body.field(tags::TEXT, text);
             }
         });
@@ -414,7 +416,9 @@ impl<S: MessageStore> Session<S> {
                 if let Some(tag) = tag {
                     body.i64(tags::REF_TAG_ID, tag);
                 }
-                body.field(tags::REF_MSG_TYPE, msg_type);
+                if !msg_type.is_empty() {
+                    body.field(tags::REF_MSG_TYPE, msg_type);
+                }
                 // FIX.4.2 knows the reasons up to 11 only.
                 if version > super::config::Version::Fix42 || reason.code() <= 11 {
                     body.u64(tags::SESSION_REJECT_REASON, reason.code().into());
@@ -439,7 +443,9 @@ impl<S: MessageStore> Session<S> {
         self.write(now, kind, Kind::App, route.fields(), room, |body| {
             body.u64(tags::REF_SEQ_NUM, ref_seq_num(message));
             body.str(tags::TEXT, text);
-            body.field(tags::REF_MSG_TYPE, msg_type);
+            if !msg_type.is_empty() {
+                body.field(tags::REF_MSG_TYPE, msg_type);
+            }
             body.u64(tags::BUSINESS_REJECT_REASON, reason.code().into());
             if version == super::config::Version::Fixt11 {
                 body.char(tags::DEFAULT_APPL_VER_ID, appl_ver.wire());

@@ -234,6 +234,10 @@ impl Schedule {
             local - offsets[0].max(offsets[1]),
             local - offsets[0].min(offsets[1]),
         ];
+        // Where an hour is repeated, `low` is in its first run.
+        if at(low) >= local {
+            high = low;
+        }
         while low < high {
             let middle = low + (high - low) / 2;
             if at(middle) >= local {
@@ -274,3 +278,218 @@ impl fmt::Display for ScheduleError {
 }
 
 impl std::error::Error for ScheduleError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// New York in 2026: clocks go forward on 8 March, 07:00 UTC, and back on 1 November, 06:00.
+    #[derive(Debug)]
+    struct NewYork;
+
+    impl Zone for NewYork {
+        fn offset_at(&self, utc_seconds: i64) -> i32 {
+            let summer =
+                at("20260308-07:00:00").nanos() / NANOS..at("20261101-06:00:00").nanos() / NANOS;
+            if summer.contains(&utc_seconds) {
+                -4 * 3600
+            } else {
+                -5 * 3600
+            }
+        }
+    }
+
+    fn at(text: &str) -> UtcTimestamp {
+        UtcTimestamp::parse(text.as_bytes()).unwrap()
+    }
+
+    fn time(text: &str) -> TimeOfDay {
+        TimeOfDay::parse(text).unwrap()
+    }
+
+    fn schedule(windows: Vec<Window>, zone: impl Zone + 'static) -> Schedule {
+        Schedule::new(windows, Arc::new(zone)).unwrap()
+    }
+
+    fn daily(start: &str, end: &str, zone: impl Zone + 'static) -> Schedule {
+        schedule(vec![Window::daily(time(start), time(end))], zone)
+    }
+
+    /// When the schedule changes from a moment on, for a while.
+    fn changes(schedule: &Schedule, from: &str, count: usize) -> Vec<String> {
+        let mut moment = at(from);
+        let mut all = Vec::new();
+        while all.len() < count {
+            let was = schedule.is_open(moment);
+            moment = schedule.next_change(moment);
+            if schedule.is_open(moment) != was {
+                let mut text = [0; 32];
+                let len = moment.write(fanfare_wire::Precision::Seconds, &mut text);
+                let text = String::from_utf8_lossy(&text[..len]).into_owned();
+                all.push(format!("{}{}", if was { "-" } else { "+" }, &text[6..]));
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn daily_window() {
+        let schedule = daily("08:00:00", "17:30:00", FixedOffset(0));
+        assert!(!schedule.is_open(at("20261120-07:59:59.999")));
+        assert!(schedule.is_open(at("20261120-08:00:00")));
+        assert!(schedule.is_open(at("20261120-17:29:59")));
+        assert!(!schedule.is_open(at("20261120-17:30:00")));
+        assert_eq!(
+            schedule.opened(at("20261120-12:00:00")),
+            Some(at("20261120-08:00:00"))
+        );
+        assert_eq!(
+            schedule.next_change(at("20261120-18:00:00")),
+            at("20261121-08:00:00")
+        );
+    }
+
+    #[test]
+    fn window_over_midnight_and_whole_day() {
+        let schedule = daily("22:00:00", "02:00:00", FixedOffset(3600));
+        assert!(schedule.is_open(at("20261120-00:59:59")));
+        assert!(!schedule.is_open(at("20261120-01:00:00")));
+        assert_eq!(
+            schedule.opened(at("20261120-00:00:00")),
+            Some(at("20261119-21:00:00"))
+        );
+        let whole = daily("05:00:00", "05:00:00", FixedOffset(0));
+        assert!(whole.is_open(at("20261120-04:59:59")) && whole.is_open(at("20261120-05:00:00")));
+        assert!(whole.is_new_session(at("20261120-04:59:59"), at("20261120-05:00:00")));
+        assert!(!whole.is_new_session(at("20261120-05:00:00"), at("20261121-04:59:59")));
+    }
+
+    #[test]
+    fn daylight_saving_moves_the_window_in_utc() {
+        let schedule = daily("09:30:00", "16:00:00", NewYork);
+        let spring = changes(&schedule, "20260307-00:00:00", 4);
+        assert_eq!(
+            spring,
+            [
+                "+07-14:30:00",
+                "-07-21:00:00",
+                "+08-13:30:00",
+                "-08-20:00:00"
+            ]
+        );
+        let autumn = changes(&schedule, "20261031-00:00:00", 4);
+        assert_eq!(
+            autumn,
+            [
+                "+31-13:30:00",
+                "-31-20:00:00",
+                "+01-14:30:00",
+                "-01-21:00:00"
+            ]
+        );
+    }
+
+    #[test]
+    fn times_that_do_not_exist_or_come_twice() {
+        // 02:30 is skipped on 8 March: the window opens when the clocks show 03:00.
+        let schedule = daily("02:30:00", "05:00:00", NewYork);
+        let spring = changes(&schedule, "20260308-05:00:00", 2);
+        assert_eq!(spring, ["+08-07:00:00", "-08-09:00:00"]);
+        // 01:30 comes twice on 1 November: the first one counts, for opening and closing.
+        let schedule = daily("01:30:00", "03:00:00", NewYork);
+        let autumn = changes(&schedule, "20261101-00:00:00", 2);
+        assert_eq!(autumn, ["+01-05:30:00", "-01-08:00:00"]);
+        let schedule = daily("00:00:00", "01:30:00", NewYork);
+        assert_eq!(
+            changes(&schedule, "20261101-00:00:00", 2),
+            ["+01-04:00:00", "-01-05:30:00"]
+        );
+    }
+
+    #[test]
+    fn weekly_window() {
+        let (open, close) = (
+            (Weekday::Sunday, time("18:00")),
+            (Weekday::Friday, time("17:00")),
+        );
+        let schedule = schedule(vec![Window::weekly(open, close)], FixedOffset(0));
+        // 20 November 2026 is a Friday.
+        assert!(schedule.is_open(at("20261120-16:59:59")));
+        assert!(!schedule.is_open(at("20261120-17:00:00")));
+        assert!(!schedule.is_open(at("20261122-17:59:59")));
+        assert!(schedule.is_open(at("20261122-18:00:00")));
+        assert_eq!(
+            schedule.opened(at("20261120-00:00:00")),
+            Some(at("20261115-18:00:00"))
+        );
+        assert!(!schedule.is_new_session(at("20261116-00:00:00"), at("20261120-00:00:00")));
+        assert!(schedule.is_new_session(at("20261116-00:00:00"), at("20261122-18:00:00")));
+    }
+
+    #[test]
+    fn whole_week() {
+        let moment = (Weekday::Saturday, time("00:00"));
+        let schedule = schedule(vec![Window::weekly(moment, moment)], FixedOffset(0));
+        assert!(schedule.is_open(at("20261120-23:59:59")));
+        assert!(schedule.is_new_session(at("20261120-23:59:59"), at("20261121-00:00:00")));
+        assert!(!schedule.is_new_session(at("20261121-00:00:00"), at("20261127-23:59:59")));
+    }
+
+    #[test]
+    fn weekdays_and_several_windows() {
+        let days = [Weekday::Monday, Weekday::Friday];
+        let morning = Window::on_days(&days, time("08:00"), time("12:00"));
+        let evening = Window::on_days(&days, time("20:00"), time("04:00"));
+        let schedule = schedule(vec![morning, evening], FixedOffset(0));
+        let all = changes(&schedule, "20261119-00:00:00", 6);
+        let expected = [
+            "+20-08:00:00",
+            "-20-12:00:00",
+            "+20-20:00:00",
+            "-21-04:00:00",
+            "+23-08:00:00",
+            "-23-12:00:00",
+        ];
+        assert_eq!(all, expected);
+    }
+
+    #[test]
+    fn clock_that_jumps_back_makes_no_new_session() {
+        let schedule = daily("08:00:00", "17:00:00", FixedOffset(0));
+        let created = at("20261120-08:00:01");
+        assert!(!schedule.is_new_session(created, at("20261119-12:00:00")));
+        assert!(!schedule.is_new_session(created, at("20261120-18:00:00")));
+        assert!(schedule.is_new_session(created, at("20261121-08:00:00")));
+    }
+
+    #[test]
+    fn texts() {
+        assert_eq!(time("23:59:59").seconds(), 86_399);
+        for wrong in [
+            "",
+            "24:00:00",
+            "8:00:00",
+            "08:60",
+            "08:00:00:00",
+            "08",
+            "ab:cd",
+            "+8:00",
+        ] {
+            assert_eq!(
+                TimeOfDay::parse(wrong),
+                Err(ScheduleError::Time(wrong.to_owned()))
+            );
+        }
+        assert_eq!(Weekday::parse("mon"), Ok(Weekday::Monday));
+        assert_eq!(Weekday::parse(" THURSDAY"), Ok(Weekday::Thursday));
+        assert_eq!(Weekday::parse("su"), Ok(Weekday::Sunday));
+        for wrong in ["", "t", "tod", "mond"] {
+            assert_eq!(
+                Weekday::parse(wrong),
+                Err(ScheduleError::Weekday(wrong.to_owned()))
+            );
+        }
+        let none = Schedule::new(Vec::new(), Arc::new(FixedOffset(0)));
+        assert_eq!(none.unwrap_err(), ScheduleError::NoWindow);
+    }
+}

@@ -8,4 +8,6 @@
 
 mod fields;
 mod net;
+mod ops;
 mod scripts;
+mod shared;

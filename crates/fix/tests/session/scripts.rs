@@ -29,8 +29,8 @@ use std::sync::Arc;
 
 use fanfare_fix::dict::{self, DictionaryValidator};
 use fanfare_fix::session::{
-    Config, Event, Limits, MemoryStore, MessageStore, NoResendStore, Now, SECOND, Scratch, Session,
-    SessionId, State, Version,
+    Config, Event, FixedOffset, Limits, MemoryStore, MessageStore, NoResendStore, Now, SECOND,
+    Schedule, Scratch, Session, SessionId, State, TimeOfDay, Version, Window,
 };
 use fanfare_wire::UtcTimestamp;
 
@@ -207,6 +207,8 @@ impl Runner {
         let config = &mut self.config;
         match (key, number) {
             ("dictionary", _) => config.validator = Some(dictionary(self.version)),
+            ("hours", _) => config.schedule = Some(hours(value)),
+            ("logon_hours", _) => config.logon_schedule = Some(hours(value)),
             ("ask_logon", _) => config.ask_logon = flag,
             ("check_comp_id", _) => config.check_comp_id = flag,
             ("check_latency", _) => config.check_latency = flag,
@@ -532,6 +534,14 @@ fn dictionary(version: Version) -> Arc<DictionaryValidator> {
     };
     let switches = dict::Switches::default();
     Arc::new(DictionaryValidator::built_in(dictionary, switches).expect("the built-in tables"))
+}
+
+/// A daily schedule, `HH:MM:SS-HH:MM:SS` UTC.
+fn hours(text: &str) -> Arc<Schedule> {
+    let (start, end) = text.split_once('-').expect("two times");
+    let time = |text| TimeOfDay::parse(text).expect("a time");
+    let window = Window::daily(time(start), time(end));
+    Arc::new(Schedule::new(vec![window], Arc::new(FixedOffset(0))).expect("a window"))
 }
 
 fn extra(value: &str) -> Vec<(u32, Box<[u8]>)> {

@@ -249,6 +249,15 @@ impl<'a> FieldSet<'a> {
         }
     }
 
+    /// Where the values begin and end in [`Message::bytes`], in the order of [`FieldSet::tags`].
+    #[inline]
+    pub(crate) fn spans(&self) -> (&'a [u32], &'a [u32]) {
+        let range = self.from..self.to;
+        let begins = self.index.begins().get(range.clone());
+        let ends = self.index.ends().get(range);
+        (begins.unwrap_or_default(), ends.unwrap_or_default())
+    }
+
     #[inline]
     fn value(&self, position: usize) -> Option<&'a [u8]> {
         let at = self.from + position;

@@ -10,6 +10,8 @@ use crate::codec::tags;
 
 /// Most fields of a dictionary.
 pub(super) const MAX_FIELDS: usize = 65_535;
+/// Most messages of a dictionary.
+const MAX_MESSAGES: usize = 65_535;
 /// Most direct members of a group.
 pub(super) const MAX_MEMBERS: usize = 1_024;
 /// Most groups and components in each other.
@@ -73,13 +75,19 @@ pub(super) struct Member {
     pub(super) group: Option<u32>,
 }
 
+/// How a field belongs to a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Membership {
+    None,
+    Optional,
+    Required,
+}
+
 /// A message, or header or trailer.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Block {
-    /// Bits by field id: the block's own fields, without those of groups.
-    pub(super) members: Box<[u64]>,
-    /// Bits by field id: the required ones.
-    pub(super) required: Box<[u64]>,
+    /// By field id: whether the field is one of the block's own, not of a group.
+    pub(super) members: Box<[Membership]>,
     /// Tags of the required fields, ascending.
     pub(super) required_tags: Box<[u32]>,
     /// Count fields and the numbers of their groups, ascending.
@@ -94,39 +102,80 @@ pub(super) struct Tables {
     pub(super) groups: Box<[GroupRules]>,
     pub(super) header: Block,
     pub(super) trailer: Block,
-    /// By MsgType(35), ascending.
-    pub(super) messages: Box<[(Box<[u8]>, Block)]>,
+    pub(super) messages: Messages,
     /// Number of fields.
     pub(super) fields: usize,
 }
 
+/// Messages by MsgType(35).
+#[derive(Debug, Clone, Default)]
+pub(super) struct Messages {
+    /// Ascending.
+    all: Box<[(Box<[u8]>, Block)]>,
+    /// For types of one byte: the position in `all`, from 1; 0 if there is none.
+    single: Box<[u16]>,
+}
+
+impl Messages {
+    fn new(all: Vec<(Box<[u8]>, Block)>) -> Self {
+        let mut single = vec![0; 256];
+        for ((msg_type, _), at) in all.iter().zip(1..) {
+            if let [byte] = msg_type.as_ref() {
+                single[usize::from(*byte)] = at;
+            }
+        }
+        Self {
+            all: all.into(),
+            single: single.into(),
+        }
+    }
+
+    #[inline]
+    pub(super) fn get(&self, msg_type: &[u8]) -> Option<&Block> {
+        let at = match msg_type {
+            [byte] => usize::from(*self.single.get(usize::from(*byte))?).checked_sub(1),
+            _ => self
+                .all
+                .binary_search_by(|(known, _)| known.as_ref().cmp(msg_type))
+                .ok(),
+        };
+        self.all.get(at?).map(|(_, block)| block)
+    }
+}
+
 impl Rules {
     /// The rule of a tag; its id is 0 if the tag is not known.
-    #[inline]
-    pub(super) fn get(&self, tag: u32) -> Rule {
+    #[inline(always)]
+    pub(super) fn get(&self, tag: u32) -> &Rule {
         match self.dense.get(tag as usize) {
-            Some(rule) => *rule,
+            Some(rule) => rule,
             None => self.sparse(tag),
         }
     }
 
-    fn sparse(&self, tag: u32) -> Rule {
-        match self.sparse.binary_search_by_key(&tag, |(tag, _)| *tag) {
-            Ok(at) => self.sparse.get(at).map_or(unknown(tag), |(_, rule)| *rule),
-            Err(_) => unknown(tag),
-        }
+    fn sparse(&self, tag: u32) -> &Rule {
+        let at = self.sparse.binary_search_by_key(&tag, |(tag, _)| *tag);
+        let found = at.ok().and_then(|at| self.sparse.get(at));
+        found.map_or(unknown(tag), |(_, rule)| rule)
     }
 }
 
 /// The rule of a tag that no field declares: some count as header in every version.
-fn unknown(tag: u32) -> Rule {
-    Rule {
-        id: 0,
-        values: 0,
-        kind: DataType::Other,
-        section: standard_section(tag),
-        required: false,
-        is_count: false,
+fn unknown(tag: u32) -> &'static Rule {
+    const fn rule(section: Section) -> Rule {
+        Rule {
+            id: 0,
+            values: 0,
+            kind: DataType::Other,
+            section,
+            required: false,
+            is_count: false,
+        }
+    }
+    match standard_section(tag) {
+        Section::Header => const { &rule(Section::Header) },
+        Section::Body => const { &rule(Section::Body) },
+        Section::Trailer => const { &rule(Section::Trailer) },
     }
 }
 
@@ -142,15 +191,10 @@ fn standard_section(tag: u32) -> Section {
 
 impl Block {
     /// Whether the block itself has the field.
-    #[inline]
-    pub(super) fn has(&self, id: u16) -> bool {
-        bit(&self.members, id)
-    }
-
-    /// Whether the block has to have the field.
-    #[inline]
-    pub(super) fn requires(&self, id: u16) -> bool {
-        bit(&self.required, id)
+    #[inline(always)]
+    pub(super) fn membership(&self, id: u16) -> Membership {
+        let known = self.members.get(usize::from(id));
+        known.copied().unwrap_or(Membership::None)
     }
 
     /// The number of the group that a field counts here.
@@ -166,18 +210,13 @@ impl Block {
     }
 }
 
-#[inline]
-fn bit(bits: &[u64], id: u16) -> bool {
-    bits.get(usize::from(id / 64))
-        .is_some_and(|word| word >> (id % 64) & 1 == 1)
-}
-
 /// Compiles `schema`.
 ///
 /// # Errors
 /// References to what is not declared, cycles, and what exceeds the limits.
 pub(super) fn compile(schema: &Schema) -> Result<Tables, SchemaError> {
     limit(schema.fields.len(), MAX_FIELDS, "fields")?;
+    limit(schema.messages.len(), MAX_MESSAGES, "messages")?;
     let ids = schema.fields.keys().zip(1..).map(|(tag, id)| (*tag, id));
     let mut compiler = Compiler {
         schema,
@@ -201,7 +240,7 @@ pub(super) fn compile(schema: &Schema) -> Result<Tables, SchemaError> {
         groups: compiler.groups.into(),
         header,
         trailer,
-        messages: messages.into(),
+        messages: Messages::new(messages),
         fields: schema.fields.len(),
     })
 }
@@ -229,18 +268,18 @@ fn rules(
             id,
             values: value_set(tag, field, &mut values, &mut numbers),
             kind: field.kind,
-            section: if header.has(id) {
-                Section::Header
-            } else if trailer.has(id) {
-                Section::Trailer
-            } else {
-                standard_section(tag)
+            section: match (header.membership(id), trailer.membership(id)) {
+                (Membership::None, Membership::None) => standard_section(tag),
+                (Membership::None, _) => Section::Trailer,
+                _ => Section::Header,
             },
-            required: header.requires(id) || trailer.requires(id),
+            required: [header, trailer]
+                .iter()
+                .any(|block| block.membership(id) == Membership::Required),
             is_count: counts.contains(&tag),
         };
         if tag < DENSE_TAGS {
-            dense.extend((dense.len() as u32..tag).map(unknown));
+            dense.extend((dense.len() as u32..tag).map(|tag| *unknown(tag)));
             dense.push(rule);
         } else {
             sparse.push((tag, rule));
@@ -294,26 +333,27 @@ impl Compiler<'_> {
     fn block(&mut self, items: &[Item], place: &str) -> Result<Block, SchemaError> {
         let mut slots = Vec::new();
         self.unfold(items, true, place, 0, &mut slots)?;
-        let words = self.schema.fields.len() / 64 + 1;
-        let mut members = vec![0_u64; words];
-        let mut required = vec![0_u64; words];
+        let mut members = vec![Membership::None; self.schema.fields.len() + 1];
         let mut required_tags = Vec::new();
         let mut groups = Vec::new();
         for slot in &slots {
-            let id = self.id(slot.tag, place)?;
-            set(&mut members, id);
-            if slot.required && !bit(&required, id) {
-                set(&mut required, id);
-                required_tags.push(slot.tag);
-            }
+            let id = usize::from(self.id(slot.tag, place)?);
             groups.extend(slot.group.map(|group| (slot.tag, group)));
+            let Some(member) = members.get_mut(id) else {
+                continue;
+            };
+            if slot.required && *member != Membership::Required {
+                *member = Membership::Required;
+                required_tags.push(slot.tag);
+            } else if *member == Membership::None {
+                *member = Membership::Optional;
+            }
         }
         required_tags.sort_unstable();
         groups.sort_unstable();
         groups.dedup_by_key(|(tag, _)| *tag);
         Ok(Block {
             members: members.into(),
-            required: required.into(),
             required_tags: required_tags.into(),
             groups: groups.into(),
         })
@@ -437,11 +477,5 @@ impl Compiler<'_> {
             tag,
             place: place.to_owned(),
         })
-    }
-}
-
-fn set(bits: &mut [u64], id: u16) {
-    if let Some(word) = bits.get_mut(usize::from(id / 64)) {
-        *word |= 1 << (id % 64);
     }
 }

@@ -235,7 +235,8 @@ impl Dictionary {
         DictGroup::new(self, number)
     }
 
-    pub(super) fn rule(&self, tag: u32) -> Rule {
+    #[inline(always)]
+    pub(super) fn rule(&self, tag: u32) -> &Rule {
         self.tables.rules.get(tag)
     }
 
@@ -245,11 +246,7 @@ impl Dictionary {
 
     #[inline]
     pub(super) fn block(&self, msg_type: &[u8]) -> Option<&compile::Block> {
-        let messages = &self.tables.messages;
-        let at = messages.binary_search_by(|(known, _)| known.as_ref().cmp(msg_type));
-        at.ok()
-            .and_then(|at| messages.get(at))
-            .map(|(_, block)| block)
+        self.tables.messages.get(msg_type)
     }
 
     fn from_table(text: &str) -> Result<Self, LoadError> {

@@ -89,7 +89,7 @@ impl DataType {
     }
 
     /// Whether `value` has the format of this type. Does not allocate.
-    #[inline]
+    #[inline(always)]
     pub fn accepts(self, value: &[u8]) -> bool {
         match self {
             Self::String | Self::Exchange | Self::Data | Self::XmlData | Self::Other => true,
@@ -185,26 +185,36 @@ const NAMES: &[(&str, DataType)] = &[
 #[inline]
 fn is_int(value: &[u8]) -> bool {
     let digits = value.strip_prefix(b"-").unwrap_or(value);
-    all_digits(digits) && (digits.len() <= 18 || parse::<i64>(value))
+    all_digits(digits) && (digits.len() <= 18 || is_i64(value))
 }
 
 #[inline]
 fn is_unsigned(value: &[u8]) -> bool {
-    all_digits(value) && (value.len() <= 18 || parse::<i64>(value))
+    all_digits(value) && (value.len() <= 18 || is_i64(value))
 }
 
-fn parse<T: std::str::FromStr>(value: &[u8]) -> bool {
-    std::str::from_utf8(value).is_ok_and(|text| text.parse::<T>().is_ok())
+#[cold]
+fn is_i64(value: &[u8]) -> bool {
+    std::str::from_utf8(value).is_ok_and(|text| text.parse::<i64>().is_ok())
 }
 
 /// An optional minus, digits, and at most one point that has a digit on one side at least.
 #[inline]
 fn is_float(value: &[u8]) -> bool {
     let number = value.strip_prefix(b"-").unwrap_or(value);
-    let mut digits = 0;
-    for &byte in number {
-        digits += usize::from(byte.is_ascii_digit());
+    match short(number) {
+        Some(bytes) => {
+            let others = other_than_digits(bytes);
+            let at = others.trailing_zeros() / 8;
+            others == 0
+                || others.is_power_of_two() && number.len() > 1 && (bytes >> (8 * at)) as u8 == b'.'
+        }
+        None => is_long_float(number),
     }
+}
+
+fn is_long_float(number: &[u8]) -> bool {
+    let digits = number.iter().filter(|b| b.is_ascii_digit()).count();
     match number.len() - digits {
         0 => digits > 0,
         1 => digits > 0 && number.contains(&b'.'),
@@ -214,7 +224,38 @@ fn is_float(value: &[u8]) -> bool {
 
 #[inline]
 fn all_digits(value: &[u8]) -> bool {
-    !value.is_empty() && value.iter().all(u8::is_ascii_digit)
+    match short(value) {
+        Some(bytes) => other_than_digits(bytes) == 0,
+        None => !value.is_empty() && value.iter().all(u8::is_ascii_digit),
+    }
+}
+
+/// The bytes of a value of 1 to 8 as one word, the first lowest, filled up with `0`.
+#[inline]
+fn short(value: &[u8]) -> Option<u64> {
+    let word = match (value.first_chunk::<4>(), value.last_chunk::<4>()) {
+        (Some(first), Some(last)) if value.len() <= 8 => {
+            let shift = 8 * (value.len() - 4);
+            u64::from(u32::from_le_bytes(*first)) | u64::from(u32::from_le_bytes(*last)) << shift
+        }
+        _ => match *value {
+            [a] => u64::from(a),
+            [a, b] => u64::from(u16::from_le_bytes([a, b])),
+            [a, b, c] => u64::from(u32::from_le_bytes([a, b, c, 0])),
+            _ => return None,
+        },
+    };
+    let unused = 8 * (8 - value.len());
+    Some(word | DIGITS.checked_shl(64 - unused as u32).unwrap_or(0))
+}
+
+/// The highest bit of each byte that is no digit.
+#[inline]
+fn other_than_digits(bytes: u64) -> u64 {
+    const LOW_BITS: u64 = 0x7f7f_7f7f_7f7f_7f7f;
+    const ABOVE_NINE: u64 = 0x7676_7676_7676_7676;
+    let values = bytes ^ DIGITS;
+    ((values & LOW_BITS).wrapping_add(ABOVE_NINE) | values) & !LOW_BITS
 }
 
 fn is_day_of_month(value: &[u8]) -> bool {

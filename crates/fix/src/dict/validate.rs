@@ -5,7 +5,7 @@
 //! first. The walk goes on after a fault and keeps the one that comes first in that order; a
 //! message without faults costs one look at each field.
 
-use super::compile::{Block, GroupRules, MAX_MEMBERS, Rule, Section};
+use super::compile::{Block, GroupRules, MAX_MEMBERS, Membership, Rule, Section};
 use super::dictionary::Dictionary;
 use super::violation::Violation;
 use crate::codec::{Field, Message, tags};
@@ -117,6 +117,8 @@ struct Pass<'a, const WORDS: usize> {
     block: &'a Block,
     message: &'a Message<'a>,
     tags: &'a [u32],
+    begins: &'a [u32],
+    ends: &'a [u32],
     switches: Switches,
     /// Fields seen outside groups, by id.
     seen: [u64; WORDS],
@@ -143,11 +145,14 @@ impl<'a, const WORDS: usize> Pass<'a, WORDS> {
         message: &'a Message<'a>,
         switches: Switches,
     ) -> Self {
+        let (begins, ends) = message.spans();
         Self {
             dictionary,
             block,
             message,
             tags: message.tags(),
+            begins,
+            ends,
             switches,
             seen: [0; WORDS],
             required: 0,
@@ -166,7 +171,7 @@ impl<'a, const WORDS: usize> Pass<'a, WORDS> {
             } else {
                 section = rule.section;
             }
-            at = self.field(at, rule);
+            at = self.field(at, tag, rule);
         }
         let tables = self.dictionary.tables();
         let all = tables.header.required_tags.len()
@@ -180,76 +185,97 @@ impl<'a, const WORDS: usize> Pass<'a, WORDS> {
 
     /// Checks the field at a position and, if it counts a group, the group; gives the position
     /// behind.
-    #[inline]
-    fn field(&mut self, at: usize, rule: Rule) -> usize {
-        let Some(field) = self.message.field(at) else {
-            return at + 1;
-        };
-        if let Some(reason) = self.fault(&field, rule, at) {
-            self.note_field(&field, rule, at, reason);
+    #[inline(always)]
+    fn field(&mut self, at: usize, tag: u32, rule: &Rule) -> usize {
+        if let Some(reason) = self.fault(at, tag, rule) {
+            self.note_field(rule, at, reason);
         }
-        if !rule.is_count {
-            return at + 1;
+        if rule.is_count {
+            self.counted(at, tag, rule)
+        } else {
+            at + 1
         }
+    }
+
+    /// The entries behind a field that counts a group in some message.
+    fn counted(&mut self, at: usize, tag: u32, rule: &Rule) -> usize {
         let block = match rule.section {
             Section::Body => self.block,
             _ => &self.dictionary.tables().header,
         };
-        match block.group(field.tag) {
-            Some(group) => self.group(&field, at, group, spot(&field, rule)),
-            None => at + 1,
+        match (block.group(tag), self.message.field(at)) {
+            (Some(group), Some(field)) => self.group(&field, at, group, spot(&field, rule)),
+            _ => at + 1,
         }
     }
 
     /// The first fault of a field outside groups; marks it as seen.
-    #[inline]
-    fn fault(&mut self, field: &Field<'_>, rule: Rule, at: usize) -> Option<RejectReason> {
-        if self.mark(field, rule, at) {
+    #[inline(always)]
+    fn fault(&mut self, at: usize, tag: u32, rule: &Rule) -> Option<RejectReason> {
+        if rule.id == 0 {
+            return self.unknown_fault(at, tag);
+        }
+        let membership = match rule.section {
+            Section::Body => self.block.membership(rule.id),
+            _ if rule.required => Membership::Required,
+            _ => Membership::Optional,
+        };
+        if self.mark(rule.id) {
             return Some(RejectReason::TagAppearsTwice);
         }
-        if let Some(reason) = self.value_fault(field.value, rule) {
+        self.required += usize::from(membership == Membership::Required);
+        if let Some(reason) = self.value_fault(self.value(at), rule) {
             return Some(reason);
         }
-        if rule.id == 0 {
-            return self
-                .is_strict(field.tag)
-                .then_some(RejectReason::InvalidTagNumber);
-        }
-        if rule.section == Section::Body && !self.block.has(rule.id) && self.is_strict(field.tag) {
+        if membership == Membership::None && self.is_strict(tag) {
             return Some(RejectReason::TagNotDefinedForMessage);
         }
         None
     }
 
-    /// Whether the field was seen before.
-    #[inline]
-    fn mark(&mut self, field: &Field<'_>, rule: Rule, at: usize) -> bool {
-        if rule.id == 0 {
-            return self.mark_unknown(field, at);
-        }
-        let Some(word) = self.seen.get_mut(usize::from(rule.id / 64)) else {
-            return false;
-        };
-        let bit = 1 << (rule.id % 64);
-        let is_new = *word & bit == 0;
-        *word |= bit;
-        let is_required = match rule.section {
-            Section::Body => self.block.requires(rule.id),
-            _ => rule.required,
-        };
-        self.required += usize::from(is_new && is_required);
-        !is_new
+    /// Marks a field as seen; whether it was seen before.
+    #[inline(always)]
+    fn mark(&mut self, id: u16) -> bool {
+        let (word, bit) = Self::place(id);
+        let was_seen = self.seen[word] & bit != 0;
+        self.seen[word] |= bit;
+        was_seen
     }
 
-    /// Fields that the dictionary does not know have no bit. They are looked for only where they
-    /// are allowed; elsewhere the first of them is a fault already.
-    fn mark_unknown(&self, field: &Field<'_>, at: usize) -> bool {
+    /// The word and bit of a field. Fields that stand near each other, as those of the header do,
+    /// have different words: to set a bit need not wait for the one before.
+    #[inline(always)]
+    fn place(id: u16) -> (usize, u64) {
+        let id = usize::from(id);
+        (id % WORDS, 1 << (id / WORDS % 64))
+    }
+
+    /// The first fault of a field that the dictionary does not know. Such fields have no bit:
+    /// earlier ones are looked for only where they are allowed; elsewhere the first of them is a
+    /// fault already.
+    fn unknown_fault(&self, at: usize, tag: u32) -> Option<RejectReason> {
+        let is_strict = self.is_strict(tag);
         let before = self.tags.get(..at).unwrap_or_default();
-        field.tag != 0 && !self.is_strict(field.tag) && before.contains(&field.tag)
+        if !is_strict && before.contains(&tag) {
+            return Some(RejectReason::TagAppearsTwice);
+        }
+        if self.switches.fields_have_values && self.value(at).is_empty() {
+            return Some(RejectReason::TagWithoutValue);
+        }
+        is_strict.then_some(RejectReason::InvalidTagNumber)
     }
 
-    #[inline]
-    fn value_fault(&self, value: &[u8], rule: Rule) -> Option<RejectReason> {
+    #[inline(always)]
+    fn value(&self, at: usize) -> &'a [u8] {
+        let (Some(&begin), Some(&end)) = (self.begins.get(at), self.ends.get(at)) else {
+            return &[];
+        };
+        let value = self.message.bytes().get(begin as usize..end as usize);
+        value.unwrap_or_default()
+    }
+
+    #[inline(always)]
+    fn value_fault(&self, value: &[u8], rule: &Rule) -> Option<RejectReason> {
         if value.is_empty() {
             let is_fault = self.switches.fields_have_values;
             return is_fault.then_some(RejectReason::TagWithoutValue);
@@ -262,10 +288,10 @@ impl<'a, const WORDS: usize> Pass<'a, WORDS> {
         }
         let sets = &self.dictionary.tables().values;
         let set = sets.get(usize::from(rule.values) - 1)?;
-        let is_known = if rule.kind.is_multiple() {
-            set.has_each(value)
-        } else {
-            set.has(value)
+        let is_known = match value {
+            [byte] => set.has_byte(*byte),
+            _ if rule.kind.is_multiple() => set.has_each(value),
+            _ => set.has(value),
         };
         (!is_known).then_some(RejectReason::ValueIncorrect)
     }
@@ -369,9 +395,8 @@ impl<'a, const WORDS: usize> Pass<'a, WORDS> {
             (Section::Trailer, &tables.trailer),
         ] {
             for &tag in &block.required_tags {
-                let id = self.dictionary.rule(tag).id;
-                let word = self.seen.get(usize::from(id / 64)).copied().unwrap_or(0);
-                if word >> (id % 64) & 1 == 0 {
+                let (word, bit) = Self::place(self.dictionary.rule(tag).id);
+                if self.seen[word] & bit == 0 {
                     let spot = (part(section), i64::from(tag));
                     self.note(Phase::Required, spot, 0, missing_tag(tag));
                 }
@@ -389,13 +414,15 @@ impl<'a, const WORDS: usize> Pass<'a, WORDS> {
     }
 
     #[cold]
-    fn note_field(&mut self, field: &Field<'_>, rule: Rule, at: usize, reason: RejectReason) {
-        self.note(
-            Phase::Field,
-            spot(field, rule),
-            at,
-            violation(reason, field),
-        );
+    fn note_field(&mut self, rule: &Rule, at: usize, reason: RejectReason) {
+        if let Some(field) = self.message.field(at) {
+            self.note(
+                Phase::Field,
+                spot(&field, rule),
+                at,
+                violation(reason, &field),
+            );
+        }
     }
 
     #[cold]
@@ -455,7 +482,7 @@ fn part(section: Section) -> u8 {
     }
 }
 
-fn spot(field: &Field<'_>, rule: Rule) -> Spot {
+fn spot(field: &Field<'_>, rule: &Rule) -> Spot {
     let order = match (rule.section, field.tag) {
         // The first three fields come first, CheckSum(10) last.
         (Section::Header, tags::BEGIN_STRING) => -3,

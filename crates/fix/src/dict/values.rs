@@ -26,11 +26,16 @@ impl ValueSet {
         }
     }
 
-    /// Whether the whole of `value` is in the set.
+    /// Whether a value of one byte is in the set.
     #[inline]
+    pub(super) fn has_byte(&self, byte: u8) -> bool {
+        self.single[usize::from(byte / 64)] >> (byte % 64) & 1 == 1
+    }
+
+    /// Whether the whole of `value` is in the set.
     pub(super) fn has(&self, value: &[u8]) -> bool {
         match value {
-            [byte] => self.single[usize::from(byte / 64)] >> (byte % 64) & 1 == 1,
+            [byte] => self.has_byte(*byte),
             _ => self
                 .longer
                 .binary_search_by(|known| known.as_ref().cmp(value))

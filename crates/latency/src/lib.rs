@@ -1,6 +1,7 @@
 //! Instruments that prove latency: packet captures, wire-to-wire matching, histograms, reports.
 #![forbid(unsafe_code)]
 
+pub mod bench;
 pub mod capture;
 pub mod fanout;
 pub mod figures;

@@ -1,0 +1,268 @@
+//! The FIX codec alone: what decoding and encoding one message cost.
+//!
+//! Each figure is the median over batches; the batches of all figures are interleaved, so that a
+//! slow minute of the machine meets all of them.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use fanfare_fix::codec::{
+    DecodeError, Decoder, EncodeError, Encoder, FrameFinder, SendingTime, SessionHeader,
+    SharedBody, SharedFrame,
+};
+use fanfare_wire::{DataFields, Decimal, FieldIndex, Kernel, Precision, UtcTimestamp, byte_sum};
+
+use crate::figures::Figures;
+
+/// What one message costs, in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+pub struct CodecFigures {
+    /// Frame, checksum and index of all fields of a NewOrderSingle(D) of 179 bytes, 17 fields.
+    pub order_index_ns: f64,
+    /// The same of a MarketDataSnapshotFullRefresh(W) with 10 entries: 495 bytes, 52 fields.
+    pub snapshot10_index_ns: f64,
+    /// The order, from its fields to a whole message, with a session's header.
+    pub order_encode_ns: f64,
+    /// The order again, each field of the header written singly.
+    pub order_encode_singly_ns: f64,
+    /// A session's header and trailer put around the snapshot's shared body.
+    pub snapshot10_patch_ns: f64,
+    /// The kernel that indexed.
+    pub kernel: Kernel,
+}
+
+/// Why the benchmark could not run.
+#[derive(Debug, thiserror::Error)]
+pub enum CodecBenchError {
+    /// This processor lacks the kernel asked for.
+    #[error("this processor has no {0} kernel")]
+    NoKernel(&'static str),
+    /// A message of the benchmark itself could not be encoded.
+    #[error(transparent)]
+    Encode(#[from] EncodeError),
+    /// A message of the benchmark itself could not be decoded.
+    #[error(transparent)]
+    Decode(#[from] DecodeError),
+}
+
+impl CodecFigures {
+    /// Adds all figures, under the names that they have in JSON.
+    pub fn add_to(&self, figures: &mut Figures) {
+        figures.add("order_index_ns", self.order_index_ns);
+        figures.add("snapshot10_index_ns", self.snapshot10_index_ns);
+        figures.add("order_encode_ns", self.order_encode_ns);
+        figures.add("order_encode_singly_ns", self.order_encode_singly_ns);
+        figures.add("snapshot10_patch_ns", self.snapshot10_patch_ns);
+    }
+}
+
+/// Batches of each figure; an odd number, for the median.
+const BATCHES: usize = 101;
+
+/// Rounds of a batch: about 0.1 ms.
+const ROUNDS: usize = 2_000;
+
+/// Measures for well under a second, with `kernel` or the fastest that this processor has.
+///
+/// # Errors
+/// The processor lacks the kernel.
+pub fn run(kernel: Option<Kernel>) -> Result<CodecFigures, CodecBenchError> {
+    let kernel = kernel.unwrap_or_else(Kernel::best);
+    if !kernel.is_available() {
+        return Err(CodecBenchError::NoKernel(kernel.name()));
+    }
+    let index = FieldIndex::with(DataFields::standard(), kernel);
+    let mut decoder = Decoder::with(FrameFinder::default(), index);
+    let (order, snapshot) = (order(), snapshot());
+    // Before they are timed, both must be right.
+    decoder.decode(&order)?;
+    let body = decoder.decode(&snapshot)?.body().to_vec();
+    let body = SharedBody::new(b"W", &body)?;
+    let mut frame = SharedFrame::new(body.fields().len());
+    frame.load(&body)?;
+    let header = SessionHeader::new(b"FIX.4.4", b"BUYSIDE", b"SELLSIDE")?;
+    encode(&header, 1, &mut [0; 512])?;
+    encode_singly(1, &mut [0; 512])?;
+
+    let mut buf = [0; 512];
+    let time = SendingTime::new(TIME, Precision::Millis);
+    let mut batches: [Vec<f64>; 5] = Default::default();
+    for batch in 0..BATCHES as u64 {
+        let first = 1_000_000 + batch * ROUNDS as u64;
+        let timed = [
+            time_batch(|_| decoder.decode(black_box(&order)).is_ok()),
+            time_batch(|_| decoder.decode(black_box(&snapshot)).is_ok()),
+            time_batch(|round| encode(&header, first + round, &mut buf).is_ok()),
+            time_batch(|round| encode_singly(first + round, &mut buf).is_ok()),
+            time_batch(|round| !frame.patch(&header, first + round, &time).is_empty()),
+        ];
+        for (batches, ns) in batches.iter_mut().zip(timed) {
+            batches.push(ns);
+        }
+    }
+    let [
+        order_index_ns,
+        snapshot10_index_ns,
+        order_encode_ns,
+        singly,
+        patch,
+    ] = batches.map(median);
+    Ok(CodecFigures {
+        order_index_ns,
+        snapshot10_index_ns,
+        order_encode_ns,
+        order_encode_singly_ns: singly,
+        snapshot10_patch_ns: patch,
+        kernel,
+    })
+}
+
+/// Nanoseconds a round.
+fn time_batch(mut work: impl FnMut(u64) -> bool) -> f64 {
+    let start = Instant::now();
+    for round in 0..ROUNDS as u64 {
+        black_box(work(round));
+    }
+    start.elapsed().as_nanos() as f64 / ROUNDS as f64
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+/// 2026-11-20, 12:34:56.123.
+const TIME: UtcTimestamp = UtcTimestamp::from_nanos(1_795_178_096_123_000_000);
+
+/// A NewOrderSingle(D) behind the session's header.
+fn encode(header: &SessionHeader, seq: u64, buf: &mut [u8]) -> Result<usize, EncodeError> {
+    let now = black_box(TIME);
+    let sending = SendingTime::new(now, Precision::Millis);
+    let mut order = Encoder::with_header(buf, header, b"D", seq, &sending);
+    order
+        .str(11, black_box("ORDER0001234"))
+        .char(21, b'1')
+        .str(55, black_box("EURUSD"));
+    order
+        .char(54, b'1')
+        .timestamp(60, now, Precision::Millis)
+        .u64(38, black_box(100_000));
+    order
+        .char(40, b'2')
+        .decimal(44, black_box(Decimal::new(123_456, -5)))
+        .char(59, b'0');
+    Ok(order.finish()?.end)
+}
+
+/// The same message, each field of its own.
+fn encode_singly(seq: u64, buf: &mut [u8]) -> Result<usize, EncodeError> {
+    let now = black_box(TIME);
+    let mut order = Encoder::new(buf, b"FIX.4.4", b"D");
+    order
+        .str(49, black_box("BUYSIDE"))
+        .str(56, black_box("SELLSIDE"))
+        .u64(34, seq);
+    order.timestamp(52, now, Precision::Millis);
+    order
+        .str(11, black_box("ORDER0001234"))
+        .char(21, b'1')
+        .str(55, black_box("EURUSD"));
+    order
+        .char(54, b'1')
+        .timestamp(60, now, Precision::Millis)
+        .u64(38, black_box(100_000));
+    order
+        .char(40, b'2')
+        .decimal(44, black_box(Decimal::new(123_456, -5)))
+        .char(59, b'0');
+    Ok(order.finish()?.end)
+}
+
+/// 179 bytes, 17 fields.
+fn order() -> Vec<u8> {
+    message(
+        "35=D|49=BUYSIDE|56=SELLSIDE|34=1234567|52=20261120-12:34:56.123|11=ORDER0001234|21=1|\
+         55=EURUSD|54=1|60=20261120-12:34:56.123|38=100000|40=2|44=1.23456|59=0|",
+    )
+}
+
+/// 495 bytes, 52 fields.
+fn snapshot() -> Vec<u8> {
+    let head = "35=W|49=EXCHANGE|56=TRADER|34=1234567|52=20261120-12:34:56.123|262=REQ1|\
+                55=EURUSD|20001=7-1234|268=10|";
+    let entry = |i: usize| {
+        let (side, orders) = (i & 1, i / 2 + 1);
+        format!("269={side}|270=1.2345{i}|271=10000{i}00|290={orders}|")
+    };
+    message(
+        &(0..10)
+            .map(entry)
+            .fold(head.to_owned(), |body, entry| body + &entry),
+    )
+}
+
+/// `body`, with `|` for the separator, behind its header and in front of its trailer.
+fn message(body: &str) -> Vec<u8> {
+    let separated = |text: String| text.replace('|', "\x01").into_bytes();
+    let mut bytes = separated(format!("8=FIX.4.4|9={}|{body}", body.len()));
+    let sum = byte_sum(&bytes);
+    bytes.extend(separated(format!("10={sum:03}|")));
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_messages_are_those_of_the_targets() {
+        let mut decoder = Decoder::new();
+        assert_eq!(
+            (order().len(), decoder.decode(&order()).unwrap().len()),
+            (179, 17)
+        );
+        assert_eq!(
+            (snapshot().len(), decoder.decode(&snapshot()).unwrap().len()),
+            (495, 52)
+        );
+        assert_eq!(
+            decoder
+                .decode(&snapshot())
+                .unwrap()
+                .group(268)
+                .unwrap()
+                .len(),
+            10
+        );
+    }
+
+    #[test]
+    fn both_ways_encode_the_same_order() {
+        let header = SessionHeader::new(b"FIX.4.4", b"BUYSIDE", b"SELLSIDE").unwrap();
+        let (mut one, mut other) = ([0; 512], [0; 512]);
+        let end = encode(&header, 1_234_567, &mut one).unwrap();
+        assert_eq!(encode_singly(1_234_567, &mut other), Ok(end));
+        assert_eq!(one[..end], other[..end]);
+        assert!(one[..end].ends_with(&order()));
+    }
+
+    #[test]
+    fn each_figure_is_measured() {
+        for kernel in Kernel::ALL
+            .into_iter()
+            .filter(|kernel| kernel.is_available())
+        {
+            let measured = run(Some(kernel)).unwrap();
+            assert_eq!(measured.kernel, kernel);
+            let mut figures = Figures::new("bench codec");
+            measured.add_to(&mut figures);
+            let json = figures.to_json();
+            for name in ["order_index_ns", "snapshot10_index_ns", "order_encode_ns"] {
+                assert!(
+                    json["figures"][name].as_f64().is_some_and(|ns| ns > 0.0),
+                    "{name}"
+                );
+            }
+        }
+    }
+}

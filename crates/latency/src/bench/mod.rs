@@ -1,0 +1,3 @@
+//! Benchmarks that the binary offers as `fanfare bench …`.
+
+pub mod codec;

@@ -12,7 +12,7 @@ pub(crate) enum Command {
     /// The FIX fan-out gateway, its producers, its consumers, and its latency report.
     #[command(subcommand)]
     Fanout(fanout::Command),
-    /// The FAST codec and feed: generate, multicast, decode, encode.
+    /// The FAST codec and the feed layer: generate, send, receive, decode, encode, explain.
     #[command(subcommand)]
     Fast(fast::Command),
 }

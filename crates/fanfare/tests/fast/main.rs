@@ -3,5 +3,6 @@
 
 mod bad_input;
 mod files;
+mod inspect;
 mod multicast;
 mod run;

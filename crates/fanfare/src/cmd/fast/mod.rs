@@ -1,7 +1,9 @@
 //! `fanfare fast`: the FAST codec and the feed layer as tools.
 
+mod bench;
 mod decode;
 mod encode;
+mod explain;
 mod feed;
 mod generate;
 mod live;
@@ -11,6 +13,7 @@ mod output;
 mod packets;
 mod report;
 mod sink;
+mod templates;
 mod two_files;
 
 use clap::Subcommand;
@@ -23,6 +26,9 @@ pub(crate) enum Command {
     Multicast(multicast::Args),
     Decode(decode::Args),
     Encode(encode::Args),
+    Templates(templates::Args),
+    Explain(explain::Args),
+    Bench(bench::Args),
 }
 
 pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
@@ -31,5 +37,8 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Multicast(args) => multicast::run(args),
         Command::Decode(args) => decode::run(args),
         Command::Encode(args) => encode::run(args),
+        Command::Templates(args) => templates::run(args),
+        Command::Explain(args) => explain::run(args),
+        Command::Bench(args) => bench::run(args),
     }
 }

@@ -1,0 +1,302 @@
+//! `fanfare fast bench`: nanoseconds a message, decoded and encoded, in memory.
+
+use super::options::{Framing, Strictness, TEMPLATES_HELP, load};
+use super::packets::{ByteFile, PacketError, PacketFile};
+use crate::print::{note, say};
+use anyhow::{Context, Result, anyhow, bail};
+use fanfare_fast::program::Field;
+use fanfare_fast::{CodecError, Decimal, Decoder, Encoder, Ignore, Message, Program, Visitor};
+use fanfare_feed::Header;
+use fanfare_latency::figures::Figures;
+use std::hint::black_box;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The largest file that is held in memory, bytes.
+const FILE_LIMIT: usize = 1 << 30;
+/// Packets decoded before they are encoded: few enough to stay in the cache.
+const CHUNK: usize = 64;
+
+/// Measure decoding and encoding of a file's messages, without any I/O.
+///
+/// Each figure is the median of passes over the whole file, the kinds of passes taken in turn.
+/// Every pass checks its number of messages; encoded bytes are compared with the file.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[arg(short, long, value_name = "TEMPLATES", help = TEMPLATES_HELP)]
+    templates: String,
+    /// File of messages.
+    #[arg(short, long, value_name = "FILE")]
+    file: PathBuf,
+    #[command(flatten)]
+    framing: Framing,
+    #[command(flatten)]
+    strictness: Strictness,
+    /// Passes of each kind; default: as many as fit into a second, five at least.
+    #[arg(
+        long, value_name = "N",
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
+    passes: Option<u32>,
+    /// Print the figures as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let program = load(&args.templates)?;
+    let packets = read(args)?;
+    let mut bench = Bench::new(args, &program, &packets);
+    let messages = bench.decode(&mut Ignore)?.messages;
+    if messages == 0 {
+        bail!("`{}` has no messages", args.file.display());
+    }
+    let mut passes = Passes::default();
+    let start = Instant::now();
+    let enough = |done: u32| match args.passes {
+        Some(wanted) => done >= wanted,
+        None => done >= 5 && start.elapsed() >= Duration::from_secs(4),
+    };
+    let mut done = 0;
+    while !enough(done) {
+        passes.empty.push(bench.decode(&mut Ignore)?.nanos);
+        passes
+            .visitor
+            .push(bench.decode(&mut EachField::default())?.nanos);
+        passes.typed.push(bench.decode(&mut Message::new())?.nanos);
+        passes.encode.push(bench.encode()?);
+        done += 1;
+    }
+    passes.report(args, &packets, messages);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The file's packets; without a header all of it is one.
+fn read(args: &Args) -> Result<Vec<Vec<u8>>> {
+    let name = || format!("cannot read `{}`", args.file.display());
+    let mut packets = Vec::new();
+    let mut total = 0;
+    if args.framing.of_file() == Header::None {
+        let mut file = ByteFile::open(&args.file)?;
+        let mut all = Vec::new();
+        loop {
+            let (_, bytes) = file.window().with_context(name)?;
+            if bytes.is_empty() {
+                return Ok(vec![all]);
+            }
+            all.extend_from_slice(bytes);
+            let len = bytes.len();
+            file.consume(len);
+            total += len;
+            check_size(total)?;
+        }
+    }
+    let mut file = PacketFile::open(&args.file, args.framing.of_file())?;
+    loop {
+        match file.next() {
+            Ok(None) => return Ok(packets),
+            Ok(Some(packet)) => {
+                let (_, body) = args.framing.preamble.split(packet.bytes)?;
+                total += body.len();
+                check_size(total)?;
+                packets.push(body.to_vec());
+            }
+            Err(PacketError::Io(error)) => return Err(error).with_context(name),
+            Err(PacketError::Frame(error)) => return Err(error).with_context(name),
+        }
+    }
+}
+
+fn check_size(total: usize) -> Result<()> {
+    if total > FILE_LIMIT {
+        bail!("the file is larger than the {FILE_LIMIT} bytes that are held in memory");
+    }
+    Ok(())
+}
+
+struct Bench<'a> {
+    packets: &'a [Vec<u8>],
+    decoder: Decoder,
+    encoder: Encoder,
+    keeps: bool,
+}
+
+struct Pass {
+    messages: u64,
+    nanos: f64,
+}
+
+impl<'a> Bench<'a> {
+    fn new(args: &Args, program: &Arc<Program>, packets: &'a [Vec<u8>]) -> Self {
+        let options = args.strictness.options();
+        Self {
+            packets,
+            decoder: Decoder::with_options(Arc::clone(program), options),
+            encoder: Encoder::with_options(Arc::clone(program), options),
+            keeps: args.framing.keep_dictionary,
+        }
+    }
+
+    /// One pass over all packets into the visitor.
+    fn decode<V: Visitor>(&mut self, visitor: &mut V) -> Result<Pass> {
+        self.decoder.reset();
+        let mut messages = 0;
+        let start = Instant::now();
+        for packet in self.packets {
+            if !self.keeps {
+                self.decoder.reset();
+            }
+            let mut rest = &packet[..];
+            while !rest.is_empty() {
+                let len = self.decoder.decode(rest, visitor).map_err(failed)?;
+                rest = rest.get(len..).unwrap_or_default();
+                messages += 1;
+            }
+            black_box(&mut *visitor);
+        }
+        let nanos = start.elapsed().as_nanos() as f64;
+        Ok(Pass { messages, nanos })
+    }
+
+    /// One pass that encodes all messages; only the encoding is timed.
+    fn encode(&mut self) -> Result<f64> {
+        self.decoder.reset();
+        self.encoder.reset();
+        let mut messages: Vec<Message> = Vec::new();
+        let mut out = Vec::new();
+        let mut timed = Duration::ZERO;
+        for chunk in self.packets.chunks(CHUNK) {
+            let mut ends = Vec::with_capacity(chunk.len());
+            let mut used = 0;
+            for packet in chunk {
+                if !self.keeps {
+                    self.decoder.reset();
+                }
+                let mut rest = &packet[..];
+                while !rest.is_empty() {
+                    if used == messages.len() {
+                        messages.push(Message::new());
+                    }
+                    let Some(message) = messages.get_mut(used) else {
+                        break;
+                    };
+                    let len = self.decoder.decode(rest, message).map_err(failed)?;
+                    rest = rest.get(len..).unwrap_or_default();
+                    used += 1;
+                }
+                ends.push(used);
+            }
+            out.clear();
+            let start = Instant::now();
+            let mut at = 0;
+            for end in &ends {
+                if !self.keeps {
+                    self.encoder.reset();
+                }
+                for message in messages.get(at..*end).unwrap_or_default() {
+                    self.encoder.encode(message, &mut out).map_err(failed)?;
+                }
+                at = *end;
+            }
+            timed += start.elapsed();
+            if !chunk.iter().flatten().eq(&out) {
+                bail!("the encoder chooses other bytes than the file has");
+            }
+        }
+        Ok(timed.as_nanos() as f64)
+    }
+}
+
+fn failed(error: CodecError) -> anyhow::Error {
+    anyhow!("{error}")
+}
+
+/// A visitor that looks at every value.
+#[derive(Debug, Default)]
+struct EachField {
+    sum: u64,
+}
+
+impl Visitor for EachField {
+    #[inline]
+    fn unsigned(&mut self, _: &Field, value: u64) {
+        self.sum = black_box(self.sum.wrapping_add(value));
+    }
+
+    #[inline]
+    fn signed(&mut self, _: &Field, value: i64) {
+        self.sum = black_box(self.sum.wrapping_add(value as u64));
+    }
+
+    #[inline]
+    fn decimal(&mut self, _: &Field, value: Decimal) {
+        self.sum = black_box(self.sum.wrapping_add(value.mantissa as u64));
+    }
+
+    #[inline]
+    fn ascii(&mut self, _: &Field, value: &[u8]) {
+        self.sum = black_box(self.sum.wrapping_add(value.len() as u64));
+    }
+
+    #[inline]
+    fn unicode(&mut self, _: &Field, value: &[u8]) {
+        self.sum = black_box(self.sum.wrapping_add(value.len() as u64));
+    }
+
+    #[inline]
+    fn bytes(&mut self, _: &Field, value: &[u8]) {
+        self.sum = black_box(self.sum.wrapping_add(value.len() as u64));
+    }
+
+    #[inline]
+    fn absent(&mut self, _: &Field) {
+        self.sum = black_box(self.sum.wrapping_add(1));
+    }
+}
+
+/// Nanoseconds of each pass.
+#[derive(Debug, Default)]
+struct Passes {
+    empty: Vec<f64>,
+    visitor: Vec<f64>,
+    typed: Vec<f64>,
+    encode: Vec<f64>,
+}
+
+impl Passes {
+    fn report(&mut self, args: &Args, packets: &[Vec<u8>], messages: u64) {
+        let bytes: usize = packets.iter().map(Vec::len).sum();
+        let passes = self.empty.len();
+        let each = |nanos: &mut Vec<f64>| median(nanos) / messages as f64;
+        let kinds = [
+            ("empty_ns", "empty visitor", each(&mut self.empty)),
+            ("visitor_ns", "visitor, each field", each(&mut self.visitor)),
+            ("typed_ns", "reused message", each(&mut self.typed)),
+            ("encode_ns", "encode", each(&mut self.encode)),
+        ];
+        if !args.json {
+            let packets = packets.len();
+            note!("{messages} messages, {packets} packets, {bytes} bytes; median of {passes}");
+            for (_, name, nanos) in kinds {
+                say!("{name:<20} {nanos:8.1} ns a message");
+            }
+            return;
+        }
+        let mut figures = Figures::new("fast bench");
+        figures.count("messages", messages);
+        figures.count("packets", packets.len() as u64);
+        figures.count("bytes", bytes as u64);
+        figures.count("passes", passes as u64);
+        for (name, _, nanos) in kinds {
+            figures.add(name, nanos);
+        }
+        say!("{}", figures.to_json());
+    }
+}
+
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}

@@ -1,0 +1,154 @@
+//! `fanfare fast templates`: what a template file declares, checked.
+
+use super::options::{TEMPLATES_HELP, load};
+use crate::print::{note, say};
+use anyhow::Result;
+use fanfare_fast::program::{FieldId, FieldKind, IntOp, Op, Reset, Slot, TemplateProgram};
+use fanfare_fast::template::OperatorKind;
+use fanfare_fast::value::TextType;
+use fanfare_fast::{Decimal, Program};
+use std::process::ExitCode;
+
+/// Check a template file and list its templates, fields, operators and dictionaries.
+///
+/// An error (S1 to S5) is reported with its line and column.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[arg(value_name = "TEMPLATES", help = TEMPLATES_HELP)]
+    templates: String,
+    /// Check only: list nothing.
+    #[arg(long)]
+    check: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let program = load(&args.templates)?;
+    if !args.check {
+        for template in program.templates() {
+            list(&program, template);
+        }
+    }
+    note!(
+        "{}: {} templates, {} fields, {} previous values, no error",
+        args.templates,
+        program.templates().len(),
+        program.fields().len(),
+        program.slots().len().saturating_sub(1)
+    );
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(program: &Program, template: &TemplateProgram) {
+    let id = template
+        .id()
+        .map_or("no id".to_owned(), |id| id.to_string());
+    let reset = match template.reset() {
+        Reset::None => "",
+        Reset::Dictionaries => ", clears the dictionaries first",
+        Reset::All => ", clears the dictionaries and the template identifier",
+    };
+    let bits = template.body().bits;
+    say!(
+        "{} ({id}): presence map of up to {bits} bits{reset}",
+        template.name()
+    );
+    fields(program, program.template_fields(template), 1);
+    say!("");
+}
+
+fn fields(program: &Program, ids: &[FieldId], depth: usize) {
+    for &id in ids {
+        let field = program.field(id);
+        let tag = field.id_text().unwrap_or("");
+        let indented = format!("{:indent$}{}", "", field.name(), indent = 2 * depth);
+        let kind = kind(field.kind());
+        let presence = if field.optional() { "optional" } else { "" };
+        let line = format!(
+            "{indented:<32} {tag:>6}  {kind:<10} {presence:<8}  {}",
+            operator(program, program.op(id))
+        );
+        say!("{}", line.trim_end());
+        fields(program, program.children(id), depth + 1);
+    }
+}
+
+pub(super) fn kind(kind: FieldKind) -> &'static str {
+    match kind {
+        FieldKind::Int(ty) => ty.name(),
+        FieldKind::Decimal => "decimal",
+        FieldKind::Text(TextType::Ascii) => "string",
+        FieldKind::Text(TextType::Unicode) => "unicode",
+        FieldKind::Text(TextType::Bytes) => "byteVector",
+        FieldKind::Group => "group",
+        FieldKind::Sequence => "sequence",
+        FieldKind::TemplateRef => "templateRef",
+    }
+}
+
+/// The operator with its initial value and its place in the dictionaries.
+fn operator(program: &Program, op: &Op) -> String {
+    match op {
+        Op::Int(op) => int(program, op),
+        Op::Decimal(op) => {
+            let initial = op.initial.map(|d| d.to_string());
+            one(program, op.operator, initial, op.slot)
+        }
+        Op::SplitDecimal {
+            exponent, mantissa, ..
+        } => format!(
+            "exponent: {}; mantissa: {}",
+            int(program, exponent),
+            int(program, mantissa)
+        ),
+        Op::Text(op) => {
+            let initial = op
+                .initial
+                .map(|text| format!("{:?}", lossy(program.text(text))));
+            one(program, op.operator, initial, op.slot)
+        }
+        Op::Sequence { length, body, .. } => {
+            format!(
+                "length: {}; entries: up to {} bits",
+                int(program, length),
+                body.bits
+            )
+        }
+        Op::Group { body, .. } => format!("up to {} bits", body.bits),
+        Op::TemplateRef { .. } => "dynamic".to_owned(),
+        Op::Unresolved { .. } => "no such template: D8 when it is reached".to_owned(),
+    }
+}
+
+fn int(program: &Program, op: &IntOp) -> String {
+    let initial = op.initial.map(|bits| {
+        if op.ty.is_signed() {
+            (bits as i64).to_string()
+        } else {
+            bits.to_string()
+        }
+    });
+    one(program, op.operator, initial, op.slot)
+}
+
+fn one(program: &Program, kind: OperatorKind, initial: Option<String>, slot: Slot) -> String {
+    let mut text = kind.name().to_owned();
+    if let Some(initial) = initial {
+        text.push(' ');
+        text.push_str(&initial);
+    }
+    if kind.uses_dictionary()
+        && let Some(info) = program.slots().get(slot.index())
+    {
+        text.push_str(&format!(" [{}: {}]", info.dictionary, info.key));
+    }
+    text
+}
+
+fn lossy(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A decimal as it stands in the stream.
+pub(super) fn decimal(value: Decimal) -> String {
+    format!("{} x 10^{} = {value}", value.mantissa, value.exponent)
+}

@@ -1,0 +1,70 @@
+//! Templates, explain, bench.
+
+use crate::run::{Folder, run};
+
+#[test]
+fn templates_lists_fields_operators_and_dictionaries() {
+    let said = run(&["templates", "builtin:complex"]).succeeded();
+    assert!(said.out.starts_with("MarketData (1)"));
+    let line = |name: &str| {
+        let mut lines = said.out.lines();
+        lines
+            .find(|l| l.trim_start().starts_with(name))
+            .unwrap()
+            .to_owned()
+    };
+    assert!(line("SecurityID ").contains("copy [\"1\": SecurityID]"));
+    assert!(line("MDEntryPx").contains("exponent: default 0; mantissa: delta"));
+    assert!(said.err.contains("4 templates, 41 fields"), "{}", said.err);
+    let quiet = run(&["templates", "builtin:complex", "--check"]).succeeded();
+    assert_eq!(quiet.out, "");
+}
+
+#[test]
+fn explain_shows_each_byte_with_its_meaning() {
+    let folder = Folder::new("explain");
+    let file = folder.file("complex.dat");
+    run(&["generate", "complex", "-n", "10", "-o", &file]).succeeded();
+    let explain = ["explain", "-t", "builtin:complex", "-f", &file];
+    let said = run(&[&explain[..], &["--message", "2"]].concat()).succeeded();
+    let has = |text: &str| assert!(said.out.contains(text), "{text} in:\n{}", said.out);
+    has("message 2 at byte 22");
+    has("  25  03 4b 9f                  SendingTime(52) uInt32 none = 58783");
+    has("MDEntries(268).length sequence none = 2 entries");
+    has("RptSeq(83) uInt32 increment, bit 0, previous 0 = 1");
+    let beyond = run(&[&explain[..], &["--message", "12"]].concat());
+    assert_eq!(beyond.code, 1);
+    assert!(beyond.err.contains("only 11 messages"), "{}", beyond.err);
+}
+
+#[test]
+fn explain_ends_at_the_error() {
+    let folder = Folder::new("explain-error");
+    let templates = folder.with(
+        "templates.xml",
+        "<template name='T' id='7'><uInt32 name='A'/><uInt32 name='B'/></template>",
+    );
+    let file = folder.with("packet.dat", [5, 0xc0, 0x87, 0x81, 0x00, 0x00]);
+    let said = run(&["explain", "-t", &templates, "-f", &file, "--header", "u8"]);
+    assert_eq!(said.code, 1);
+    assert!(said.out.contains("A uInt32 none = 1"), "{}", said.out);
+    assert!(said.out.contains("in template T, field B"), "{}", said.out);
+}
+
+#[test]
+fn bench_measures_and_checks() {
+    let folder = Folder::new("bench");
+    for feed in ["simple", "complex"] {
+        let file = folder.file("feed.dat");
+        run(&["generate", feed, "-n", "300", "-o", &file]).succeeded();
+        let templates = format!("builtin:{feed}");
+        let bench = [
+            "bench", "-t", &templates, "-f", &file, "--json", "--passes", "2",
+        ];
+        let f = run(&bench).succeeded().figures();
+        assert_eq!((&f["messages"], &f["passes"]), (&301.into(), &2.into()));
+        for name in ["visitor_ns", "typed_ns", "encode_ns"] {
+            assert!(f[name].as_f64().unwrap() > 0.0, "{name}");
+        }
+    }
+}

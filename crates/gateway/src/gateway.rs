@@ -57,6 +57,18 @@ impl Gateway {
     /// # Errors
     /// See [`StartError`]; nothing is left running then.
     pub fn start(config: &Config, stop: Stop) -> Result<Self, StartError> {
+        Self::start_with(config, stop, Vec::new())
+    }
+
+    /// As `start`, with agents of the caller's that share the first thread.
+    ///
+    /// # Errors
+    /// As `start`.
+    pub fn start_with(
+        config: &Config,
+        stop: Stop,
+        guests: Vec<Box<dyn Agent>>,
+    ) -> Result<Self, StartError> {
         config.check()?;
         let counters = Counters::new();
         let (notices, received) = notice::channel();
@@ -68,7 +80,8 @@ impl Gateway {
         let producers = Listener::bind(config.producers.address())?;
         let consumers = Listener::bind(config.consumers.address())?;
         let addresses = (producers.address()?, consumers.address()?);
-        let agents = builder.agents(producers, consumers)?;
+        let mut agents = builder.agents(producers, consumers)?;
+        agents.front.extend(guests);
         let crew = builder.crew(agents, stop)?;
         let (producers, consumers) = addresses;
         Ok(Self {

@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 /// Accepts consumers' connections.
 pub(crate) struct Greeter {
-    listener: Listener,
+    listener: PacedListener,
     desks: Vec<Desk>,
     notices: Notices,
 }
@@ -50,6 +50,42 @@ pub(crate) fn way(waker: Waker) -> (Desk, Door) {
     )
 }
 
+/// How long a busy thread leaves new connections waiting, in nanoseconds: looking is a system
+/// call, and messages come first.
+const PACE: u64 = 1_000_000;
+
+/// A listener that is looked at once a millisecond, and after each sleep.
+pub(crate) struct PacedListener {
+    pub(crate) inner: Listener,
+    next_look: u64,
+}
+
+impl PacedListener {
+    pub(crate) fn new(inner: Listener) -> Self {
+        Self {
+            inner,
+            next_look: 0,
+        }
+    }
+
+    /// The next new connection, if it is time to look and there is one.
+    pub(crate) fn accept(&mut self, now: Now) -> std::io::Result<Accepted> {
+        if now.mono < self.next_look {
+            return Ok(Accepted::Nobody);
+        }
+        let accepted = self.inner.accept()?;
+        if matches!(accepted, Accepted::Nobody) {
+            self.next_look = now.mono + PACE;
+        }
+        Ok(accepted)
+    }
+
+    /// The thread has slept, perhaps until somebody came.
+    pub(crate) fn look_now(&mut self) {
+        self.next_look = 0;
+    }
+}
+
 impl Door {
     /// The next new connection. Its number is bounded: the greeter takes one a turn.
     pub(crate) fn next(&self) -> Option<Stream> {
@@ -65,7 +101,7 @@ impl Door {
 impl Greeter {
     pub(crate) fn new(listener: Listener, desks: Vec<Desk>, notices: Notices) -> Self {
         Self {
-            listener,
+            listener: PacedListener::new(listener),
             desks,
             notices,
         }
@@ -90,11 +126,11 @@ impl Agent for Greeter {
         "greeter"
     }
 
-    fn do_work(&mut self, _now: Now) -> Result<usize, AgentError> {
-        match self.listener.accept()? {
+    fn do_work(&mut self, now: Now) -> Result<usize, AgentError> {
+        match self.listener.accept(now)? {
             Accepted::Stream(stream) => self.hand_over(stream),
             Accepted::Refused => {
-                let peer = self.listener.address()?;
+                let peer = self.listener.inner.address()?;
                 let end = PeerEnd::Refused(Refusal::NoDescriptor);
                 self.notices.tell(Notice::Ended {
                     session: None,
@@ -108,6 +144,10 @@ impl Agent for Greeter {
     }
 
     fn wait_for<'a>(&'a self, descriptors: &mut Vec<BorrowedFd<'a>>) {
-        descriptors.push(self.listener.as_fd());
+        descriptors.push(self.listener.inner.as_fd());
+    }
+
+    fn after_sleep(&mut self) {
+        self.listener.look_now();
     }
 }

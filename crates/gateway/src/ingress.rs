@@ -2,6 +2,7 @@
 
 use crate::FANOUT_ID;
 use crate::counts::IngressCounts;
+use crate::greeter::PacedListener;
 use crate::notice::Refusal;
 use crate::peers::{Peers, Sink};
 use crate::record;
@@ -14,7 +15,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 /// Owns the producers' sessions and the writing end of the ring.
 pub(crate) struct Ingress {
-    listener: Listener,
+    listener: PacedListener,
     peers: Peers,
     route: Route,
     /// Of the workers' threads, where they are others.
@@ -37,7 +38,7 @@ impl Ingress {
         wakers: Vec<Waker>,
     ) -> Self {
         Self {
-            listener,
+            listener: PacedListener::new(listener),
             peers,
             route: Route {
                 ring,
@@ -49,10 +50,10 @@ impl Ingress {
     }
 
     fn accept(&mut self, now: Now) -> std::io::Result<usize> {
-        match self.listener.accept()? {
+        match self.listener.accept(now)? {
             Accepted::Stream(stream) => self.peers.admit(now, stream),
             Accepted::Refused => {
-                let address = self.listener.address()?;
+                let address = self.listener.inner.address()?;
                 self.peers.refused(address, Refusal::NoDescriptor);
             }
             Accepted::Nobody => return Ok(0),
@@ -80,7 +81,11 @@ impl Agent for Ingress {
     }
 
     fn wait_for<'a>(&'a self, descriptors: &mut Vec<BorrowedFd<'a>>) {
-        descriptors.extend([self.peers.descriptor(), self.listener.as_fd()]);
+        descriptors.extend([self.peers.descriptor(), self.listener.inner.as_fd()]);
+    }
+
+    fn after_sleep(&mut self) {
+        self.listener.look_now();
     }
 }
 

@@ -67,6 +67,18 @@ impl Figures {
         self.figures.get(name).and_then(Value::as_f64)
     }
 
+    /// All figures by name, in the order in which they were added.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, f64)> + '_ {
+        self.figures
+            .iter()
+            .filter_map(|(name, value)| Some((name.as_str(), value.as_f64()?)))
+    }
+
+    /// Whether the command did what it was asked.
+    pub fn is_ok(&self) -> bool {
+        self.ok
+    }
+
     /// Says whether the command did what it was asked; true until told otherwise.
     pub fn set_ok(&mut self, ok: bool) {
         self.ok = ok;

@@ -1,3 +1,4 @@
 //! Benchmarks that the binary offers as `fanfare bench …`.
 
 pub mod codec;
+pub mod fanout;

@@ -1,5 +1,7 @@
-//! `fanfare fanout …`: systems.md A.
+//! `fanfare fanout …`: the gateway, its producers and consumers, its latency report.
 
+mod baseline;
+mod report;
 mod server;
 
 use clap::Subcommand;
@@ -10,10 +12,16 @@ use std::process::ExitCode;
 pub(crate) enum Command {
     /// Run the gateway: producers' sessions on one port, consumers' on another.
     Server(server::Args),
+    /// Latency and rates from a capture of the gateway's traffic.
+    Report(report::Args),
+    /// The same bytes to as many plain sockets, without FIX: what the machine gives.
+    Baseline(baseline::Args),
 }
 
 pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Server(args) => server::run(args),
+        Command::Report(args) => report::run(args),
+        Command::Baseline(args) => baseline::run(args),
     }
 }

@@ -1,0 +1,35 @@
+//! `fanfare bench …`: figures against a raw baseline of the same run.
+
+mod fanout;
+
+use anyhow::{Context, Result};
+use clap::Subcommand;
+use fanfare_engine::cpu;
+use std::process::ExitCode;
+
+use crate::print::note;
+
+/// Benchmarks, each against plain sockets or plain code in the same run.
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// The fan-out against plain sends to as many plain sockets.
+    Fanout(fanout::Args),
+}
+
+pub(crate) fn run(command: &Command) -> Result<ExitCode> {
+    match command {
+        Command::Fanout(args) => fanout::run(args),
+    }
+}
+
+/// Two processors: for the measuring thread and for the sending ones; none with a single one.
+pub(crate) fn processors() -> Result<(Option<usize>, Option<usize>)> {
+    let cpus = cpu::allowed().context("cannot tell which processors may be used")?;
+    match cpus.as_slice() {
+        [first, .., last] => Ok((Some(*last), Some(*first))),
+        _ => {
+            note!("one processor only: nothing is pinned, the figures say little");
+            Ok((None, None))
+        }
+    }
+}

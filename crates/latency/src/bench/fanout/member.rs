@@ -1,0 +1,155 @@
+//! The connections of the benchmark: loopback streams, and FIX sessions logged on by hand, so
+//! that the measuring side does as little as it can.
+
+use super::{Crowd, SNAPSHOT};
+use fanfare_engine::clock::Clock;
+use fanfare_engine::tcp::{Received, Stream};
+use fanfare_fix::codec::{EncodeError, Encoder, SendingTime, SessionHeader, SharedBody, tags};
+use fanfare_wire::Precision;
+use std::io::{self, IoSlice};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+/// How long a Logon may take.
+const LOGON: Duration = Duration::from_secs(10);
+
+/// Connects to `address` `count` times.
+///
+/// # Errors
+/// A connection was refused.
+pub fn connect(address: SocketAddr, count: usize) -> io::Result<Vec<Stream>> {
+    (0..count)
+        .map(|_| Stream::new(TcpStream::connect(address)?))
+        .collect()
+}
+
+/// Logs each of `streams` on as `<name><number>` to the peer called `FANFARE`, without
+/// heartbeats, and gives the crowd of them once all Logons are answered.
+///
+/// # Errors
+/// A connection broke, or not all are logged on after ten seconds.
+pub fn log_on(streams: Vec<Stream>, name: &str) -> io::Result<Crowd> {
+    for (i, stream) in streams.iter().enumerate() {
+        let mut buf = [0; 256];
+        let logon = logon(&mut buf, &format!("{name}{i}")).map_err(io::Error::other)?;
+        send_all(stream, logon)?;
+    }
+    let mut crowd = Crowd::new(streams)?;
+    let until = crowd.now() + LOGON.as_nanos() as u64;
+    let mut answers = 0;
+    while answers < crowd.len() {
+        crowd.turn(|_, _, _| answers += 1)?;
+        if crowd.now() > until {
+            return Err(io::Error::new(
+                io::ErrorKind::TimedOut,
+                "not all Logons were answered",
+            ));
+        }
+        std::thread::yield_now();
+    }
+    Ok(crowd)
+}
+
+fn logon<'b>(buf: &'b mut [u8], sender: &str) -> Result<&'b [u8], EncodeError> {
+    let mut encoder = Encoder::new(buf, b"FIX.4.4", b"A");
+    encoder
+        .str(tags::SENDER_COMP_ID, sender)
+        .str(tags::TARGET_COMP_ID, "FANFARE");
+    encoder.u64(tags::MSG_SEQ_NUM, 1);
+    encoder.timestamp(
+        tags::SENDING_TIME,
+        Clock::new().read().utc,
+        Precision::Millis,
+    );
+    encoder
+        .u64(tags::ENCRYPT_METHOD, 0)
+        .u64(tags::HEART_BT_INT, 0);
+    encoder.bool(tags::RESET_SEQ_NUM_FLAG, true);
+    let range = encoder.finish()?;
+    Ok(buf.get(range).unwrap_or(&[]))
+}
+
+/// One producer's session, logged on, that sends marked snapshots.
+pub struct Producer {
+    stream: Stream,
+    header: SessionHeader,
+    seq: u64,
+    clock: Clock,
+    fields: Vec<u8>,
+    out: Box<[u8]>,
+}
+
+impl Producer {
+    /// Connects and logs on.
+    ///
+    /// # Errors
+    /// The connection was refused or broke.
+    pub fn log_on(address: SocketAddr) -> io::Result<Self> {
+        let stream = connect(address, 1)?.remove(0);
+        let mut buf = [0; 256];
+        let logon = logon(&mut buf, "PRODUCER").map_err(io::Error::other)?;
+        send_all(&stream, logon)?;
+        let mut answer = [0; 256];
+        while stream.receive(&mut answer)? == Received::Nothing {
+            std::thread::yield_now();
+        }
+        let header = SessionHeader::new(b"FIX.4.4", b"PRODUCER", b"FANFARE");
+        Ok(Self {
+            stream,
+            header: header.map_err(io::Error::other)?,
+            seq: 1,
+            clock: Clock::new(),
+            fields: Vec::new(),
+            out: vec![0; 4096].into_boxed_slice(),
+        })
+    }
+
+    /// Sends the next snapshot; gives the monotonic time at which the send began.
+    ///
+    /// # Errors
+    /// The connection broke.
+    pub fn send(&mut self) -> io::Result<u64> {
+        self.seq += 1;
+        self.fields.clear();
+        self.fields.extend_from_slice(SNAPSHOT);
+        self.fields
+            .extend_from_slice(format!("20001=0-{}\x01", self.seq).as_bytes());
+        let now = self.clock.read();
+        let time = SendingTime::new(now.utc, Precision::Millis);
+        let body = SharedBody::new(b"W", &self.fields).map_err(io::Error::other)?;
+        let len = self.header.write(&mut self.out, self.seq, &time, &body);
+        let message = self
+            .out
+            .get(..len.map_err(io::Error::other)?)
+            .unwrap_or(&[]);
+        let began = self.clock.read().mono;
+        send_all(&self.stream, message)?;
+        Ok(began)
+    }
+}
+
+/// A snapshot as a consumer would get it.
+///
+/// # Errors
+/// None is expected: it would not fit its buffer.
+pub fn sample_message() -> io::Result<Vec<u8>> {
+    let header = SessionHeader::new(b"FIX.4.4", b"FANFARE", b"CONSUMER0");
+    let time = SendingTime::new(Clock::new().read().utc, Precision::Millis);
+    let body = SharedBody::new(b"W", SNAPSHOT).map_err(io::Error::other)?;
+    let mut out = vec![0; 1024];
+    let len = header.and_then(|header| header.write(&mut out, 1, &time, &body));
+    out.truncate(len.map_err(io::Error::other)?);
+    Ok(out)
+}
+
+/// Sends all of `bytes`, however often the kernel's buffer is full.
+pub(crate) fn send_all(stream: &Stream, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let taken = stream.send(&[IoSlice::new(bytes)])?;
+        if taken == 0 {
+            std::thread::yield_now();
+        }
+        bytes = bytes.get(taken..).unwrap_or(&[]);
+    }
+    Ok(())
+}

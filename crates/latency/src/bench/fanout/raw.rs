@@ -1,0 +1,101 @@
+//! The baseline: one thread, one send for each connection, no FIX.
+
+use super::member::{connect, send_all};
+use super::{Crowd, Target};
+use fanfare_engine::agent::{Agent, AgentError};
+use fanfare_engine::clock::Clock;
+use fanfare_engine::tcp::Stream;
+use fanfare_fix::session::Now;
+use std::io;
+use std::net::{Ipv4Addr, TcpListener};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// Asks the baseline's agent for rounds.
+pub struct Raw {
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    /// Rounds asked for.
+    asked: AtomicU64,
+    /// When the first send of the last round began, monotonic nanoseconds.
+    began: AtomicU64,
+}
+
+impl Raw {
+    /// Opens `count` loopback connections. The agent sends `message` to each once a round; it
+    /// shares a thread with whatever it is compared to, so that both have the same processor and
+    /// neither is in the other's way: in its turn it has nothing between two sends.
+    ///
+    /// # Errors
+    /// No descriptor is left.
+    pub fn new(count: usize) -> io::Result<(Self, RawAgent, Crowd)> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let mut near = Vec::with_capacity(count);
+        let mut far = Vec::with_capacity(count);
+        for _ in 0..count {
+            far.extend(connect(listener.local_addr()?, 1)?);
+            near.push(Stream::new(listener.accept()?.0)?);
+        }
+        let shared = Arc::new(Shared::default());
+        let message = Arc::default();
+        let agent = RawAgent {
+            near,
+            message,
+            shared: shared.clone(),
+            done: 0,
+        };
+        Ok((Self { shared }, agent, Crowd::new(far)?))
+    }
+}
+
+impl Target for Raw {
+    fn trigger(&mut self) -> io::Result<()> {
+        self.shared.asked.fetch_add(1, Ordering::Release);
+        Ok(())
+    }
+
+    fn began(&mut self) -> u64 {
+        self.shared.began.load(Ordering::Acquire)
+    }
+}
+
+/// The sending end of the baseline.
+pub struct RawAgent {
+    near: Vec<Stream>,
+    message: Arc<OnceLock<Vec<u8>>>,
+    shared: Arc<Shared>,
+    done: u64,
+}
+
+impl RawAgent {
+    /// Where to put the message to send, once it is known.
+    #[must_use]
+    pub fn message(&self) -> Arc<OnceLock<Vec<u8>>> {
+        self.message.clone()
+    }
+}
+
+impl Agent for RawAgent {
+    fn name(&self) -> &str {
+        "raw"
+    }
+
+    fn do_work(&mut self, _now: Now) -> Result<usize, AgentError> {
+        if self.shared.asked.load(Ordering::Acquire) == self.done {
+            return Ok(0);
+        }
+        let Some(message) = self.message.get() else {
+            return Ok(0);
+        };
+        self.done += 1;
+        let began = Clock::new().read().mono;
+        self.shared.began.store(began, Ordering::Release);
+        for stream in &self.near {
+            send_all(stream, message)?;
+        }
+        Ok(1)
+    }
+}

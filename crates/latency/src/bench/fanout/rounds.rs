@@ -1,0 +1,186 @@
+//! Rounds: one message out, until everybody has it; and as many as go through at once.
+
+use super::Crowd;
+use crate::figures::Figures;
+use std::io;
+use std::time::Duration;
+
+/// A round that takes longer has lost what has not come.
+const ROUND: Duration = Duration::from_secs(1);
+
+/// Messages under way at a time when it is about throughput.
+const WINDOW: u64 = 64;
+
+/// Something that sends one message to everybody in a crowd.
+pub trait Target {
+    /// Sends the next message, or lets it be sent.
+    ///
+    /// # Errors
+    /// It cannot be sent.
+    fn trigger(&mut self) -> io::Result<()>;
+
+    /// When the last message began its way, in monotonic nanoseconds: for the baseline before the
+    /// first send, for a gateway before the send that brings the message to it. Asked when
+    /// everybody has it.
+    fn began(&mut self) -> u64;
+}
+
+/// Times of many rounds: from the message's beginning to its delivery to the median and to the
+/// last member.
+#[derive(Debug, Default, Clone)]
+pub struct Rounds {
+    median: Vec<u64>,
+    last: Vec<u64>,
+    /// Deliveries that did not come within a second.
+    pub lost: u64,
+}
+
+impl Rounds {
+    /// One round more.
+    ///
+    /// # Errors
+    /// A connection broke.
+    pub fn one(&mut self, target: &mut dyn Target, crowd: &mut Crowd) -> io::Result<()> {
+        let mut arrivals: Vec<u64> = Vec::with_capacity(crowd.len());
+        let until = crowd.now() + ROUND.as_nanos() as u64;
+        target.trigger()?;
+        while arrivals.len() < crowd.len() {
+            crowd.turn(|_, _, at| arrivals.push(at))?;
+            if arrivals.len() < crowd.len() && crowd.now() > until {
+                self.lost += (crowd.len() - arrivals.len()) as u64;
+                return Ok(());
+            }
+        }
+        let began = target.began();
+        // They were read in the order of time.
+        let took = |at: Option<&u64>| at.map_or(0, |at| at.saturating_sub(began));
+        self.median.push(took(arrivals.get(arrivals.len() / 2)));
+        self.last.push(took(arrivals.last()));
+        Ok(())
+    }
+
+    /// A percentile of the times to the median member, in microseconds.
+    #[must_use]
+    pub fn median_us(&self, percent: f64) -> f64 {
+        percentile_us(&self.median, percent)
+    }
+
+    /// A percentile of the times to the last member, in microseconds.
+    #[must_use]
+    pub fn last_us(&self, percent: f64) -> f64 {
+        percentile_us(&self.last, percent)
+    }
+}
+
+fn percentile_us(times: &[u64], percent: f64) -> f64 {
+    let mut sorted = times.to_vec();
+    sorted.sort_unstable();
+    let rank = (percent / 100.0 * sorted.len() as f64).ceil().max(1.0) as usize;
+    sorted
+        .get(rank - 1)
+        .map_or(f64::NAN, |&ns| ns as f64 / 1000.0)
+}
+
+/// Lets both take turns, `rounds` rounds each after `warm_up` that do not count. Stops early when
+/// `stop` says so.
+///
+/// # Errors
+/// A connection broke.
+pub fn compare(
+    raw: (&mut dyn Target, &mut Crowd),
+    other: (&mut dyn Target, &mut Crowd),
+    (warm_up, rounds): (usize, usize),
+    stop: impl Fn() -> bool,
+) -> io::Result<(Rounds, Rounds)> {
+    let (mut of_raw, mut of_other) = (Rounds::default(), Rounds::default());
+    for round in 0..warm_up + rounds {
+        if stop() {
+            break;
+        }
+        if round == warm_up {
+            (of_raw, of_other) = (Rounds::default(), Rounds::default());
+        }
+        of_raw.one(raw.0, raw.1)?;
+        of_other.one(other.0, other.1)?;
+    }
+    Ok((of_raw, of_other))
+}
+
+/// Adds the figures of `fanfare bench fanout`.
+#[must_use]
+pub fn add_figures(
+    mut figures: Figures,
+    consumers: usize,
+    raw: &Rounds,
+    other: &Rounds,
+) -> Figures {
+    figures.count("consumers", consumers as u64);
+    figures.count("rounds", other.last.len() as u64);
+    figures.count("lost", raw.lost + other.lost);
+    for (name, percent) in [("p50", 50.0), ("p99", 99.0)] {
+        figures.add(&format!("raw_median_{name}_us"), raw.median_us(percent));
+        figures.add(&format!("raw_last_{name}_us"), raw.last_us(percent));
+        figures.add(&format!("median_{name}_us"), other.median_us(percent));
+        figures.add(&format!("last_{name}_us"), other.last_us(percent));
+    }
+    for (name, percent) in [("p50", 50.0), ("p99", 99.0)] {
+        let median = other.median_us(percent) / raw.median_us(percent);
+        figures.add(&format!("ratio_median_{name}"), median);
+        figures.add(
+            &format!("ratio_last_{name}"),
+            other.last_us(percent) / raw.last_us(percent),
+        );
+    }
+    figures.set_ok(raw.lost + other.lost == 0 && !other.last.is_empty());
+    figures
+}
+
+/// What went through at full speed.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Saturation {
+    /// Deliveries a second.
+    pub rate: f64,
+    /// Deliveries that did not come.
+    pub lost: u64,
+}
+
+/// Sends `messages` as fast as the crowd takes them, at most 64 under way to anybody.
+///
+/// # Errors
+/// A connection broke.
+pub fn saturate(
+    target: &mut dyn Target,
+    crowd: &mut Crowd,
+    messages: u64,
+) -> io::Result<Saturation> {
+    let mut received = vec![0u64; crowd.len()];
+    let (mut sent, mut slowest, mut total) = (0, 0, 0u64);
+    let wanted = messages * crowd.len() as u64;
+    let start = crowd.now();
+    let mut progress = start;
+    while total < wanted {
+        while sent < messages && sent - slowest < WINDOW {
+            target.trigger()?;
+            sent += 1;
+        }
+        let before = total;
+        crowd.turn(|member, _, _| {
+            total += 1;
+            if let Some(count) = received.get_mut(member) {
+                *count += 1;
+            }
+        })?;
+        let now = crowd.now();
+        if total > before {
+            progress = now;
+            slowest = received.iter().copied().min().unwrap_or(0);
+        } else if now - progress > ROUND.as_nanos() as u64 {
+            break;
+        }
+    }
+    let seconds = (progress - start) as f64 / 1e9;
+    Ok(Saturation {
+        rate: total as f64 / seconds,
+        lost: wanted - total,
+    })
+}

@@ -52,3 +52,11 @@ impl Stop {
         self.raised.load(Ordering::Acquire) || (self.on_interrupt && process::interrupts() > 0)
     }
 }
+
+/// Asks another process to end, as Ctrl-C in its terminal does (SIGINT).
+///
+/// # Errors
+/// There is no such process, or it belongs to somebody else.
+pub fn interrupt(process: u32) -> io::Result<()> {
+    process::interrupt(process)
+}

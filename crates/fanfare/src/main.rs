@@ -1,8 +1,11 @@
 //! `fanfare`: the one binary of the ticker plant. It parses arguments, wires the crates, prints.
 #![forbid(unsafe_code)]
 
+mod address;
+mod children;
 mod cmd;
 mod print;
+mod scratch;
 
 use clap::Parser;
 use std::process::ExitCode;

@@ -33,6 +33,20 @@ extern "C" fn on_interrupt(signal: libc::c_int) {
     }
 }
 
+/// Sends SIGINT to a process.
+pub(crate) fn interrupt(process: u32) -> io::Result<()> {
+    // 0 and negative numbers name groups of processes.
+    let Some(pid) = libc::pid_t::try_from(process).ok().filter(|&pid| pid > 0) else {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "no number of a process",
+        ));
+    };
+    // SAFETY: no pointer is passed; the result is checked.
+    check(unsafe { libc::kill(pid, libc::SIGINT) })?;
+    Ok(())
+}
+
 /// Restricts the calling thread to one CPU.
 pub(crate) fn pin_to(cpu: usize) -> io::Result<()> {
     // SAFETY: an all-zero cpu_set_t is the empty set.

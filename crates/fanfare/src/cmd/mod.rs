@@ -1,6 +1,7 @@
 //! The commands: a folder for each group, a file for each command.
 
 pub(crate) mod bench;
+mod demo;
 mod fanout;
 mod fast;
 
@@ -13,6 +14,8 @@ pub(crate) enum Command {
     /// Benchmarks against a raw baseline of the same run.
     #[command(subcommand)]
     Bench(bench::Command),
+    /// The whole plant, small, on this machine alone, ending with one report.
+    Demo(demo::Args),
     /// The FIX fan-out gateway, its producers, its consumers, and its latency report.
     #[command(subcommand)]
     Fanout(fanout::Command),
@@ -24,6 +27,7 @@ pub(crate) enum Command {
 pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Bench(command) => bench::run(command),
+        Command::Demo(args) => demo::run(args),
         Command::Fanout(command) => fanout::run(command),
         Command::Fast(command) => fast::run(command),
     }

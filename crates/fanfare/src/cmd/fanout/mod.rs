@@ -1,7 +1,9 @@
 //! `fanfare fanout …`: the gateway, its producers and consumers, its latency report.
 
 mod baseline;
-mod report;
+mod consumers;
+mod producers;
+pub(crate) mod report;
 mod server;
 
 use clap::Subcommand;
@@ -12,6 +14,10 @@ use std::process::ExitCode;
 pub(crate) enum Command {
     /// Run the gateway: producers' sessions on one port, consumers' on another.
     Server(server::Args),
+    /// Many sessions that receive the fan-out and check that nothing is lost.
+    Consumers(consumers::Args),
+    /// Many sessions that send market data snapshots on schedule.
+    Producers(producers::Args),
     /// Latency and rates from a capture of the gateway's traffic.
     Report(report::Args),
     /// The same bytes to as many plain sockets, without FIX: what the machine gives.
@@ -21,6 +27,8 @@ pub(crate) enum Command {
 pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Server(args) => server::run(args),
+        Command::Consumers(args) => consumers::run(args),
+        Command::Producers(args) => producers::run(args),
         Command::Report(args) => report::run(args),
         Command::Baseline(args) => baseline::run(args),
     }

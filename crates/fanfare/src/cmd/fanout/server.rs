@@ -5,6 +5,7 @@ use clap::Args as ClapArgs;
 use fanfare_engine::limits::raise_open_files;
 use fanfare_engine::stop::Stop;
 use fanfare_gateway::{Config, Gateway, Notice, Threads, descriptors_wanted};
+use fanfare_latency::capture::{Capture, CaptureOptions};
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -63,6 +64,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let gateway = Gateway::start(&config, stop.clone())?;
     say!("Listening for producers on {}", gateway.producers());
     say!("Listening for consumers on {}", gateway.consumers());
+    let capture = start_capture(args, &gateway);
     while !stop.is_raised() {
         print_notices(args, &gateway);
         std::thread::sleep(LOOK);
@@ -70,7 +72,39 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     print_notices(args, &gateway);
     report(&gateway);
     gateway.join()?;
+    if let Some(capture) = capture {
+        stop_capture(capture)?;
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Without the right to capture, the gateway runs all the same.
+fn start_capture(args: &Args, gateway: &Gateway) -> Option<Capture> {
+    let file = args.capture.as_ref()?;
+    let ports = [gateway.producers().port(), gateway.consumers().port()];
+    match Capture::start(CaptureOptions::new(file, &ports)) {
+        Ok(capture) => {
+            say!(
+                "Capturing ports {} and {} into {}",
+                ports[0],
+                ports[1],
+                file.display()
+            );
+            Some(capture)
+        }
+        Err(e) => {
+            note!("warning: {e}; running without a capture");
+            None
+        }
+    }
+}
+
+fn stop_capture(capture: Capture) -> Result<()> {
+    let stats = capture.stop()?;
+    say!("{} packets captured", stats.captured);
+    say!("{} packets received by filter", stats.received);
+    say!("{} packets dropped by kernel", stats.dropped);
+    Ok(())
 }
 
 /// The configuration of the file, or the default one, with the options on top.

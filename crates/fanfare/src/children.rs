@@ -1,0 +1,177 @@
+//! Other runs of this binary, started and watched by a command that needs several processes.
+
+use anyhow::{Context, Result, anyhow, bail};
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Lines of stderr that are kept for the error message of a child that failed.
+const LAST_WORDS: usize = 5;
+
+/// A child process whose lines arrive as it prints them. Dropped while it runs, it is killed: no
+/// process outlives the command that started it.
+pub(crate) struct Fanfare {
+    name: String,
+    child: Child,
+    lines: Receiver<Line>,
+    /// All of stdout so far.
+    output: String,
+    last_words: VecDeque<String>,
+}
+
+enum Line {
+    Out(String),
+    Err(String),
+}
+
+impl Fanfare {
+    /// Starts this same binary with `args`. Its stdin is empty.
+    pub(crate) fn start(args: &[&str]) -> Result<Self> {
+        let program = std::env::current_exe().context("cannot find this program's own file")?;
+        let name = format!("fanfare {}", args.join(" "));
+        let mut child = Command::new(program)
+            .args(args)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("cannot start `{name}`"))?;
+        let (sender, lines) = mpsc::channel();
+        if let Some(out) = child.stdout.take() {
+            forward(out, sender.clone(), Line::Out);
+        }
+        if let Some(err) = child.stderr.take() {
+            forward(err, sender, Line::Err);
+        }
+        Ok(Self {
+            name,
+            child,
+            lines,
+            output: String::new(),
+            last_words: VecDeque::new(),
+        })
+    }
+
+    /// Waits for a line of stdout or stderr that `wanted` takes.
+    pub(crate) fn wait_line<T>(
+        &mut self,
+        limit: Duration,
+        mut wanted: impl FnMut(&str) -> Option<T>,
+    ) -> Result<T> {
+        let until = Instant::now() + limit;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            match self.next_line(left) {
+                Ok(text) => {
+                    if let Some(found) = wanted(&text) {
+                        return Ok(found);
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    bail!("`{}` did not get ready in {} s", self.name, limit.as_secs())
+                }
+                Err(RecvTimeoutError::Disconnected) => return Err(self.ended_early()),
+            }
+        }
+    }
+
+    /// Waits for its end and gives all that it printed on stdout.
+    ///
+    /// # Errors
+    /// It ended with another status than 0, or did not end within `limit` (then it is killed).
+    pub(crate) fn finish(mut self, limit: Duration) -> Result<String> {
+        let status = self.end(limit)?;
+        if status.success() {
+            Ok(std::mem::take(&mut self.output))
+        } else {
+            Err(self.failed(status))
+        }
+    }
+
+    /// As `finish`, for a command whose figures say what is wrong: any status will do as long as
+    /// it printed something.
+    pub(crate) fn finish_any(mut self, limit: Duration) -> Result<String> {
+        let status = self.end(limit)?;
+        if self.output.is_empty() {
+            return Err(self.failed(status));
+        }
+        Ok(std::mem::take(&mut self.output))
+    }
+
+    fn end(&mut self, limit: Duration) -> Result<ExitStatus> {
+        let until = Instant::now() + limit;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            match self.next_line(left) {
+                Ok(_) => {}
+                Err(RecvTimeoutError::Timeout) => {
+                    bail!("`{}` did not end in {} s", self.name, limit.as_secs())
+                }
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        self.child.wait().context("cannot wait for a child process")
+    }
+
+    /// Asks it to end, as Ctrl-C does.
+    pub(crate) fn interrupt(&self) -> Result<()> {
+        fanfare_engine::stop::interrupt(self.child.id())
+            .with_context(|| format!("cannot interrupt `{}`", self.name))
+    }
+
+    fn next_line(&mut self, wait: Duration) -> Result<String, RecvTimeoutError> {
+        match self.lines.recv_timeout(wait)? {
+            Line::Out(text) => {
+                self.output.push_str(&text);
+                self.output.push('\n');
+                Ok(text)
+            }
+            Line::Err(text) => {
+                if self.last_words.len() == LAST_WORDS {
+                    self.last_words.pop_front();
+                }
+                self.last_words.push_back(text.clone());
+                Ok(text)
+            }
+        }
+    }
+
+    fn ended_early(&mut self) -> anyhow::Error {
+        match self.child.wait() {
+            Ok(status) => self.failed(status),
+            Err(e) => anyhow!("cannot wait for `{}`: {e}", self.name),
+        }
+    }
+
+    fn failed(&self, status: ExitStatus) -> anyhow::Error {
+        let words: Vec<&str> = self.last_words.iter().map(String::as_str).collect();
+        anyhow!("`{}` ended with {status}: {}", self.name, words.join(" / "))
+    }
+}
+
+impl Drop for Fanfare {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// Sends each line of `from` on, until its end. A line that is no UTF-8 is made readable.
+fn forward(from: impl Read + Send + 'static, to: mpsc::Sender<Line>, wrap: fn(String) -> Line) {
+    thread::spawn(move || {
+        let mut reader = BufReader::new(from);
+        let mut bytes = Vec::new();
+        while reader.read_until(b'\n', &mut bytes).is_ok_and(|n| n > 0) {
+            let text = String::from_utf8_lossy(&bytes).trim_end().to_owned();
+            bytes.clear();
+            if to.send(wrap(text)).is_err() {
+                return;
+            }
+        }
+    });
+}

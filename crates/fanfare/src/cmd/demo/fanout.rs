@@ -1,0 +1,209 @@
+//! The FIX part: server with capture, 200 consumers, 50 producers, about ten seconds, report.
+
+use anyhow::{Context, Result};
+use fanfare_latency::fanout::Options;
+use fanfare_latency::figures::Figures;
+use serde_json::Value;
+use std::fmt::Write;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use crate::children::Fanfare;
+use crate::cmd::fanout::report;
+use crate::print::note;
+use crate::scratch::Scratch;
+
+const CONSUMERS: u64 = 200;
+const PRODUCERS: u64 = 50;
+/// Messages of each producer, at `RATE` a second: ten seconds.
+const MESSAGES: u64 = 1000;
+const RATE: u64 = 100;
+/// One of so many messages goes to every consumer.
+const MARKED: u64 = 50;
+/// Deliveries that are left out of the latency report as warm-up.
+const SKIP: u64 = 1000;
+
+/// How long a process may take to get ready, and to end.
+const READY: Duration = Duration::from_secs(20);
+const RUN: Duration = Duration::from_secs(40);
+
+/// What this part has to show.
+pub(crate) struct Shown {
+    /// For the terminal.
+    pub(crate) text: String,
+    /// The page, if there is a capture to make it from.
+    pub(crate) html: Option<String>,
+}
+
+/// Runs it and adds its figures, named `fanout_…`.
+pub(crate) fn run(scratch: &Scratch, figures: &mut Figures) -> Result<Shown> {
+    let capture = scratch.file("fanout.pcap");
+    let (server, producers_at, consumers_at) = start_server(&capture)?;
+    note!("gateway: producers on {producers_at}, consumers on {consumers_at}");
+    let consumers = start_consumers(consumers_at)?;
+    note!("{CONSUMERS} consumers logged on");
+    let producers = start_producers(producers_at)?;
+    note!(
+        "{PRODUCERS} producers send {RATE} messages/s each for {} s",
+        MESSAGES / RATE
+    );
+    let sent = json(&producers.finish(RUN)?)?;
+    let received = json(&consumers.finish_any(RUN)?)?;
+    server.interrupt()?;
+    let told = server.finish(READY)?;
+    let mut text = String::from("\nFIX fan-out\n");
+    add_load(&mut text, figures, &sent, &received)?;
+    let html = add_capture(
+        &mut text,
+        figures,
+        &told,
+        &capture,
+        (producers_at, consumers_at),
+    )?;
+    Ok(Shown { text, html })
+}
+
+fn start_server(capture: &Path) -> Result<(Fanfare, SocketAddr, SocketAddr)> {
+    let file = capture.to_string_lossy();
+    let ports = ["--producer-port", "0", "--consumer-port", "0"];
+    let mut args = vec!["fanout", "server", "--quiet", "--capture", &file];
+    args.extend(ports);
+    let mut server = Fanfare::start(&args)?;
+    let producers = server.wait_line(READY, |line| after(line, "Listening for producers on "))?;
+    let consumers = server.wait_line(READY, |line| after(line, "Listening for consumers on "))?;
+    // The last line before it works, either way.
+    server.wait_line(READY, |line| {
+        let said = line.starts_with("Capturing") || line.contains("without a capture");
+        said.then(|| {
+            if line.starts_with("warning") {
+                note!("{line}");
+            }
+        })
+    })?;
+    Ok((server, producers, consumers))
+}
+
+fn start_consumers(at: SocketAddr) -> Result<Fanfare> {
+    let (host, port) = (at.ip().to_string(), at.port().to_string());
+    let clients = CONSUMERS.to_string();
+    let expected = (PRODUCERS * MESSAGES / MARKED * CONSUMERS).to_string();
+    let args = ["fanout", "consumers", &host, &clients, "0", "--port", &port];
+    let rest = ["--messages", &expected, "--from-start", "--json"];
+    let mut consumers = Fanfare::start(&[&args[..], &rest[..]].concat())?;
+    consumers.wait_line(READY, |line| line.contains("logged on").then_some(()))?;
+    Ok(consumers)
+}
+
+fn start_producers(at: SocketAddr) -> Result<Fanfare> {
+    let (host, port) = (at.ip().to_string(), at.port().to_string());
+    let numbers = [PRODUCERS, MESSAGES, RATE, MARKED].map(|n| n.to_string());
+    let [clients, messages, rate, marked] = &numbers;
+    let args = [
+        "fanout",
+        "producers",
+        &host,
+        clients,
+        messages,
+        rate,
+        marked,
+    ];
+    Fanfare::start(&[&args[..], &["--port", &port, "--json"]].concat())
+}
+
+fn after<T: std::str::FromStr>(line: &str, prefix: &str) -> Option<T> {
+    line.strip_prefix(prefix)?.trim().parse().ok()
+}
+
+fn json(text: &str) -> Result<Value> {
+    serde_json::from_str(text.trim()).context("a part of the demo printed no JSON object")
+}
+
+fn figure(of: &Value, name: &str) -> Result<f64> {
+    let value = of
+        .pointer(&format!("/figures/{name}"))
+        .and_then(Value::as_f64);
+    value.with_context(|| format!("a part of the demo printed no figure `{name}`"))
+}
+
+/// What the load generators say: the producers' rate, and whether each consumer has everything.
+fn add_load(
+    text: &mut String,
+    figures: &mut Figures,
+    sent: &Value,
+    received: &Value,
+) -> Result<()> {
+    let mut lost = 0.0;
+    for name in [
+        "missing",
+        "short",
+        "duplicates",
+        "reordered",
+        "unreadable_marks",
+    ] {
+        lost += figure(received, name)?;
+    }
+    let deliveries = figure(received, "received")?;
+    writeln!(
+        text,
+        "sent {} messages at {:.0}/s, {} marked; {deliveries} deliveries, {lost} lost, doubled \
+         or out of order",
+        figure(sent, "sent")?,
+        figure(sent, "rate_per_s")?,
+        figure(sent, "marked")?,
+    )?;
+    figures.add("fanout_in_rate_per_s", figure(sent, "rate_per_s")?);
+    figures.add("fanout_out_rate_per_s", figure(received, "rate_per_s")?);
+    figures.add("fanout_lost", lost);
+    figures.set_ok(figures.is_ok() && lost == 0.0 && received.get("ok") == Some(&true.into()));
+    Ok(())
+}
+
+/// What the capture says, if there is one: rates and latency as on the wire.
+fn add_capture(
+    text: &mut String,
+    figures: &mut Figures,
+    told: &str,
+    capture: &Path,
+    (producers, consumers): (SocketAddr, SocketAddr),
+) -> Result<Option<String>> {
+    let packets: Vec<&str> = told
+        .lines()
+        .filter(|line| line.contains("packets"))
+        .collect();
+    if packets.is_empty() {
+        writeln!(text, "no capture, so no latency: see the warning above")?;
+        return Ok(None);
+    }
+    writeln!(text, "{}", packets.join(", "))?;
+    let (in_port, out_port) = (producers.port(), consumers.port());
+    let report = report::read(
+        capture,
+        Options {
+            in_port,
+            out_port,
+            skip: SKIP,
+        },
+    )?;
+    write!(text, "{report}")?;
+    let measured = report.figures();
+    for name in [
+        "in_rate_per_s",
+        "out_rate_per_s",
+        "p50_us",
+        "p99_us",
+        "p99_9_us",
+        "max_us",
+    ] {
+        if let Some(value) = measured.value(name) {
+            figures.add(&format!("fanout_{name}"), value);
+        }
+    }
+    let dropped = packets
+        .iter()
+        .find_map(|line| line.strip_suffix(" packets dropped by kernel"));
+    if let Some(dropped) = dropped.and_then(|n| n.parse().ok()) {
+        figures.count("fanout_packets_dropped", dropped);
+    }
+    Ok(Some(report.to_html("fanfare demo")))
+}

@@ -1,0 +1,118 @@
+//! `fanfare fanout consumers`: many sessions that receive the fan-out and check it.
+
+use anyhow::{Context, Result, ensure};
+use clap::Args as ClapArgs;
+use fanfare_engine::limits::raise_open_files;
+use fanfare_engine::stop::Stop;
+use fanfare_latency::load::{ConsumerOptions, ConsumerReport, Consumers};
+use std::io::{BufRead, IsTerminal};
+use std::process::ExitCode;
+
+use crate::address::resolve;
+use crate::print::{note, say};
+
+/// Options of `fanfare fanout consumers`.
+#[derive(ClapArgs)]
+pub(crate) struct Args {
+    /// The gateway's host: a name or an address.
+    host: String,
+    /// Sessions, one FIX connection each.
+    clients: usize,
+    /// Print the total every so many messages; 0: never.
+    #[arg(value_name = "PROGRESS", default_value_t = 1000)]
+    progress: u64,
+    /// The gateway's port for consumers.
+    #[arg(long, value_name = "PORT", default_value_t = 3001)]
+    port: u16,
+    /// Stop by itself after so many messages of all sessions together.
+    #[arg(long, value_name = "N")]
+    messages: Option<u64>,
+    /// Count marks that a producer sent before the first one seen as missing: for consumers that
+    /// were there before the producers began.
+    #[arg(long)]
+    from_start: bool,
+    /// Print the figures as one JSON object at the end; progress goes to stderr.
+    #[arg(long)]
+    json: bool,
+}
+
+/// More sessions than that have no free port on one address.
+const MOST: usize = 28_000;
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    ensure!(
+        (1..=MOST).contains(&args.clients),
+        "CLIENTS must be 1 to {MOST}"
+    );
+    raise_open_files(args.clients as u64 + 64)?;
+    let stop = Stop::on_interrupt().context("cannot catch Ctrl-C")?;
+    let options = ConsumerOptions {
+        progress: args.progress,
+        messages: args.messages,
+        from_start: args.from_start,
+        ..ConsumerOptions::new(resolve(&args.host, args.port)?, args.clients)
+    };
+    let consumers = Consumers::connect(&options)?;
+    note!("{} sessions logged on", args.clients);
+    if std::io::stdin().is_terminal() {
+        note!("Press Enter to shutdown");
+        stop_on_enter(stop.clone());
+    }
+    let json = args.json;
+    let mut progress = |total: u64| {
+        let line = format!("Total number of already received Snapshots(W): {total}");
+        if json {
+            note!("{line}");
+        } else {
+            say!("{line}");
+        }
+    };
+    let report = consumers.run(&stop, &mut progress)?;
+    print(args, &report);
+    Ok(if report.is_clean() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+fn stop_on_enter(stop: Stop) {
+    std::thread::spawn(move || {
+        let mut line = String::new();
+        if std::io::stdin()
+            .lock()
+            .read_line(&mut line)
+            .is_ok_and(|n| n > 0)
+        {
+            stop.raise();
+        }
+    });
+}
+
+fn print(args: &Args, report: &ConsumerReport) {
+    if let Some((session, why)) = &report.first_ended {
+        note!(
+            "{} sessions ended early, first {session}: {why}",
+            report.ended
+        );
+    }
+    if args.json {
+        return say!("{}", report.figures().to_json());
+    }
+    let order = report.order;
+    say!(
+        "{} messages received, {:.0} a second",
+        report.received,
+        report.rate()
+    );
+    say!(
+        "{} in order, {} missing, {} reordered, {} duplicates",
+        order.in_order,
+        order.missing,
+        order.reordered,
+        order.duplicates
+    );
+    if report.short > 0 {
+        say!("{} messages that were expected have not come", report.short);
+    }
+}

@@ -1,0 +1,98 @@
+//! `fanfare fanout producers`: many sessions that send market data on schedule.
+
+use anyhow::{Context, Result, ensure};
+use clap::Args as ClapArgs;
+use fanfare_engine::limits::raise_open_files;
+use fanfare_engine::stop::Stop;
+use fanfare_latency::load::{ProducerOptions, ProducerReport, Producers, Template};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use crate::address::resolve;
+use crate::print::{note, say};
+
+/// Options of `fanfare fanout producers`.
+#[derive(ClapArgs)]
+pub(crate) struct Args {
+    /// The gateway's host: a name or an address.
+    host: String,
+    /// Sessions, one FIX connection each.
+    clients: usize,
+    /// Messages that each session sends.
+    messages: u64,
+    /// Messages a second of each session.
+    rate: f64,
+    /// One of so many messages, over all sessions, goes to every consumer [default: CLIENTS].
+    fanout: Option<u64>,
+    /// The gateway's port for producers.
+    #[arg(long, value_name = "PORT", default_value_t = 3000)]
+    port: u16,
+    /// A FIX message to send instead of the built-in snapshot; SOH or `|` between fields.
+    #[arg(long, value_name = "FILE")]
+    template: Option<PathBuf>,
+    /// Threads among which the sessions are divided.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    threads: usize,
+    /// Print the figures as one JSON object at the end.
+    #[arg(long)]
+    json: bool,
+}
+
+/// More sessions than that have no free port on one address.
+const MOST: usize = 28_000;
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    ensure!(
+        (1..=MOST).contains(&args.clients),
+        "CLIENTS must be 1 to {MOST}"
+    );
+    ensure!(
+        args.rate.is_finite() && args.rate > 0.0,
+        "RATE must be above 0"
+    );
+    ensure!(
+        (1..=64).contains(&args.threads),
+        "--threads must be 1 to 64"
+    );
+    raise_open_files(args.clients as u64 + 64)?;
+    let template = template(args)?;
+    let stop = Stop::on_interrupt().context("cannot catch Ctrl-C")?;
+    let options = ProducerOptions {
+        messages: args.messages,
+        rate: args.rate,
+        fanout: args.fanout.unwrap_or(args.clients as u64),
+        threads: args.threads,
+        ..ProducerOptions::new(resolve(&args.host, args.port)?, args.clients)
+    };
+    let producers = Producers::connect(&options, template)?;
+    note!("{} sessions logged on", args.clients);
+    let report = producers.run(&stop)?;
+    print(args, &report);
+    Ok(if report.sent == report.wanted {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+fn template(args: &Args) -> Result<Template> {
+    let Some(path) = &args.template else {
+        return Ok(Template::builtin());
+    };
+    let text = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    Template::parse(&text).with_context(|| path.display().to_string())
+}
+
+fn print(args: &Args, report: &ProducerReport) {
+    if let Some(warning) = report.warning() {
+        note!("warning: {warning}");
+    }
+    if args.json {
+        return say!("{}", report.figures().to_json());
+    }
+    let (sent, marked) = (report.sent, report.marked);
+    say!(
+        "{sent} messages sent, {marked} of them marked, {:.0} a second",
+        report.rate()
+    );
+}

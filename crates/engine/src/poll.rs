@@ -48,6 +48,13 @@ pub struct Event {
 }
 
 impl Event {
+    const fn of_raw(raw: &epoll::RawEvent) -> Self {
+        Self {
+            token: Token(raw.u64),
+            bits: raw.events,
+        }
+    }
+
     fn from_raw(raw: &epoll::RawEvent) -> Self {
         Self {
             token: Token(raw.u64),
@@ -131,18 +138,14 @@ impl Poller {
 
     /// What the last [`poll`](Self::poll) found.
     pub fn events(&self) -> impl Iterator<Item = Event> + '_ {
-        self.ready_events().iter().map(Event::from_raw)
+        self.events.iter().take(self.ready).map(Event::of_raw)
     }
 
     /// The `index`th of the events that the last [`poll`](Self::poll) found: for loops whose
     /// body needs the poller.
     #[must_use]
     pub fn event(&self, index: usize) -> Option<Event> {
-        self.ready_events().get(index).map(Event::from_raw)
-    }
-
-    fn ready_events(&self) -> &[epoll::RawEvent] {
-        self.events.get(..self.ready).unwrap_or(&[])
+        self.events.get(..self.ready)?.get(index).map(Event::of_raw)
     }
 
     fn control(

@@ -73,7 +73,7 @@ pub enum Durability {
     /// lost.
     EveryN(u32),
     /// Before they are transmitted. Messages committed between two calls of
-    /// [`Journal::sync`] share one fdatasync.
+    /// [`MessageStore::sync`] share one fdatasync.
     Every,
 }
 
@@ -154,19 +154,6 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Brings what was committed to the disk if the policy is [`Durability::Every`], and then
-    /// lets it be transmitted. Call it once after each turn of work: all messages of the turn
-    /// share the wait. Does nothing under the other policies.
-    ///
-    /// # Errors
-    /// The disk failed. The journal then refuses everything: what it holds is not certain.
-    pub fn sync(&mut self) -> Result<(), StoreError> {
-        match self.options.durability {
-            Durability::Every if self.dirty => self.sync_now(),
-            _ => Ok(()),
-        }
-    }
-
     /// Brings everything to the disk and ends. Dropping does the same without a word.
     ///
     /// # Errors

@@ -128,6 +128,15 @@ impl MessageStore for Journal {
         self.retain_from = seq;
     }
 
+    /// Only under [`Durability::Every`] there is something to do. An error leaves the journal
+    /// unusable: what it holds is not certain.
+    fn sync(&mut self) -> Result<(), StoreError> {
+        match self.options.durability {
+            Durability::Every if self.dirty => self.sync_now(),
+            _ => Ok(()),
+        }
+    }
+
     fn unsent(&self) -> &[u8] {
         let Some(stretch) = self.transmit.front() else {
             return &[];

@@ -1,6 +1,6 @@
 //! A stream with what it still has to send and what it has not yet understood.
 
-use super::{Received, Stream};
+use super::{Inbox, Received, Stream};
 use crate::outbound::{Outbound, Overflow};
 use crate::poll::{Interest, Poller, Token};
 use std::io::{self, IoSlice};
@@ -15,7 +15,7 @@ use thiserror::Error;
 pub struct Connection {
     stream: Stream,
     outbound: Outbound,
-    leftover: Vec<u8>,
+    inbox: Inbox,
     wants_write: bool,
 }
 
@@ -38,7 +38,7 @@ impl Connection {
         Self {
             stream,
             outbound,
-            leftover: Vec::new(),
+            inbox: Inbox::new(),
             wants_write: false,
         }
     }
@@ -108,26 +108,18 @@ impl Connection {
         buffer: &mut [u8],
         understand: impl FnOnce(&mut Self, &[u8]) -> usize,
     ) -> io::Result<Received> {
-        let kept = self.leftover.len();
-        let Some((front, room)) = buffer
-            .split_at_mut_checked(kept)
-            .filter(|b| !b.1.is_empty())
-        else {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidData,
-                "message exceeds the buffer",
-            ));
-        };
-        let received = self.stream.receive(room)?;
-        if let Received::Bytes(count) = received {
-            front.copy_from_slice(&self.leftover);
-            self.leftover.clear();
-            let bytes = buffer.get(..kept + count).unwrap_or(&[]);
-            let done = understand(self, bytes);
-            self.leftover
-                .extend_from_slice(bytes.get(done..).unwrap_or(&[]));
-        }
-        Ok(received)
+        let mut inbox = std::mem::take(&mut self.inbox);
+        let stream = &self.stream;
+        let filled = inbox.fill(buffer, |room| stream.receive(room));
+        let received = filled.map(|(received, bytes)| {
+            if !bytes.is_empty() {
+                let done = understand(self, bytes);
+                inbox.keep(bytes.get(done..).unwrap_or(&[]));
+            }
+            received
+        });
+        self.inbox = inbox;
+        received
     }
 
     /// Starts reporting readiness to `poller`.
@@ -156,7 +148,7 @@ impl Connection {
     /// Gives back memory that an idle connection does not need.
     pub fn shrink(&mut self) {
         self.outbound.shrink();
-        self.leftover.shrink_to_fit();
+        self.inbox.shrink();
     }
 
     const fn interest(&self) -> Interest {

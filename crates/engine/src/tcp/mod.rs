@@ -3,12 +3,14 @@
 mod backoff;
 mod connection;
 mod connector;
+mod inbox;
 mod listener;
 mod stream;
 
 pub use backoff::Backoff;
 pub use connection::{Connection, SendError};
 pub use connector::{Attempt, Connector};
+pub use inbox::Inbox;
 pub use listener::{Accepted, BindError, Listener};
 pub use stream::{Received, Stream};
 

@@ -216,6 +216,16 @@ impl<S: MessageStore> Session<S> {
         self.notices.pop_front()
     }
 
+    /// Lets a store that waits for the disk do so, once for all that was written since the last
+    /// time: call it before `poll_transmit`. A store that fails ends the session. Other stores
+    /// have nothing to do here.
+    #[inline]
+    pub fn sync(&mut self, now: Now) {
+        if let Err(error) = self.store.sync() {
+            self.end(now, DisconnectReason::Store(error));
+        }
+    }
+
     /// The bytes to write next, in order; empty when there are none.
     #[inline]
     pub fn poll_transmit(&self) -> &[u8] {

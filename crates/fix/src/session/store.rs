@@ -61,6 +61,15 @@ pub trait MessageStore {
     /// may). Set while a resend is under way.
     fn retain_from(&mut self, seq: Option<u64>);
 
+    /// Puts on the disk what the store's policy wants there before it is transmitted: until then
+    /// `unsent` holds it back. For a store without such a policy there is nothing to do.
+    ///
+    /// # Errors
+    /// The store's own; then nothing of it will be transmitted.
+    fn sync(&mut self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
     /// The next bytes to transmit, in order; empty when there are none.
     fn unsent(&self) -> &[u8];
     /// The first `n` bytes of `unsent` were transmitted.

@@ -7,6 +7,7 @@
 //! | [`poll`], [`slots`] | epoll reactor and waker; tokens that lead to connections |
 //! | [`tcp`], [`outbound`] | listener, stream, connector with back-off, bounded outbound queue |
 //! | [`udp`] | datagrams and multicast in batches, kernel stamps and drops |
+//! | [`host`] | FIX initiators and acceptors with their sockets, in ten lines |
 //! | [`journal`] | the message store in mapped files, which is also the send buffer |
 //! | [`ring`] | messages from thread to thread: broadcast by policy, and one to one |
 //! | [`clock`] | monotonic time and UTC, one reading a duty cycle |
@@ -21,6 +22,7 @@ pub mod agent;
 pub mod clock;
 pub mod counters;
 pub mod cpu;
+pub mod host;
 pub mod idle;
 pub mod journal;
 pub mod limits;

@@ -48,13 +48,6 @@ pub struct Event {
 }
 
 impl Event {
-    const fn of_raw(raw: &epoll::RawEvent) -> Self {
-        Self {
-            token: Token(raw.u64),
-            bits: raw.events,
-        }
-    }
-
     fn from_raw(raw: &epoll::RawEvent) -> Self {
         Self {
             token: Token(raw.u64),
@@ -138,14 +131,17 @@ impl Poller {
 
     /// What the last [`poll`](Self::poll) found.
     pub fn events(&self) -> impl Iterator<Item = Event> + '_ {
-        self.events.iter().take(self.ready).map(Event::of_raw)
+        self.events.iter().take(self.ready).map(Event::from_raw)
     }
 
     /// The `index`th of the events that the last [`poll`](Self::poll) found: for loops whose
     /// body needs the poller.
     #[must_use]
     pub fn event(&self, index: usize) -> Option<Event> {
-        self.events.get(..self.ready)?.get(index).map(Event::of_raw)
+        self.events
+            .get(..self.ready)?
+            .get(index)
+            .map(Event::from_raw)
     }
 
     fn control(

@@ -1,11 +1,15 @@
 //! Hot paths do not allocate after warm-up: a counting allocator, by thread.
+#![allow(clippy::unwrap_used, reason = "a test")]
 
+use fanfare_engine::agent::Agent;
+use fanfare_engine::clock::Clock;
 use fanfare_engine::counters::Counters;
+use fanfare_engine::host::{Acceptor, Handler, Host, Initiator, Peer, Peers, StoreKind};
 use fanfare_engine::journal::{Journal, Options};
 use fanfare_engine::poll::{Interest, Poller, Token};
 use fanfare_engine::ring::{Broadcast, Policy, spsc};
 use fanfare_engine::tcp::{Connection, Received, Stream};
-use fanfare_fix::session::{Entry, Kind, MessageStore};
+use fanfare_fix::session::{AppMessage, Config, Entry, Kind, MessageStore, SessionId, Version};
 use fanfare_wire::UtcTimestamp;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -162,4 +166,70 @@ fn a_queue_that_fills_and_empties_again() {
     let before = COUNT.with(Cell::get);
     (0..3).for_each(&mut cycle);
     assert_eq!(COUNT.with(Cell::get) - before, 0);
+}
+
+/// Sends an order each turn that it is told to; counts and answers what comes.
+struct Trader {
+    orders: usize,
+    received: usize,
+    answers: bool,
+}
+
+impl Handler for Trader {
+    fn on_message(&mut self, peer: &mut Peer<'_>, message: &AppMessage<'_>) {
+        self.received += 1;
+        if self.answers {
+            let id = message.message.get(11).unwrap();
+            peer.send(b"8", |body| {
+                body.field(11, id).char(39, b'0');
+            })
+            .unwrap();
+        }
+    }
+
+    fn on_turn(&mut self, peers: &mut Peers<'_>) -> usize {
+        let mut sent = 0;
+        for mut peer in peers.logged_on().take(self.orders) {
+            peer.send(b"D", |body| {
+                body.str(11, "order").str(55, "EUR/USD").u64(38, 1_000_000);
+            })
+            .unwrap();
+            sent += 1;
+        }
+        self.orders -= sent;
+        sent
+    }
+}
+
+#[test]
+fn orders_and_answers_through_two_hosts_with_journals() {
+    let base = std::env::temp_dir().join(format!("fanfare-alloc-host-{}", std::process::id()));
+    let store = StoreKind::Journal(base.clone(), Options::default());
+    let config = |us, them| Config::new(SessionId::new(Version::Fix44, us, them));
+    let trader = |answers| {
+        Host::new(Trader {
+            orders: 0,
+            received: 0,
+            answers,
+        })
+        .unwrap()
+    };
+    let (mut buy, mut sell) = (trader(false), trader(true));
+    let listen = (Ipv4Addr::LOCALHOST, 0).into();
+    let acceptor = Acceptor::new(listen).session_with(config("SELL", "BUY"), store.clone());
+    let address = sell.listen(acceptor).unwrap();
+    let initiator = Initiator::new(config("BUY", "SELL"), vec![address]).store(store);
+    buy.initiate(initiator).unwrap();
+    let mut clock = Clock::new();
+    let count = allocations(|turn| {
+        buy.handler().orders = 1;
+        while buy.handler().received <= turn {
+            let now = clock.read();
+            buy.do_work(now).unwrap();
+            sell.do_work(now).unwrap();
+        }
+    });
+    drop((buy, sell));
+    std::fs::remove_dir_all(&base).unwrap();
+    assert_eq!(count, 0);
 }

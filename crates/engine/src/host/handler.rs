@@ -1,0 +1,206 @@
+//! The application's side of a host.
+
+use super::link::Hosted;
+use super::store::Store;
+use fanfare_fix::codec::{FieldWriter, Message};
+use fanfare_fix::session::{
+    AppMessage, DisconnectReason, Event, Now, SendError, Session, SessionId,
+};
+use std::fmt;
+use std::net::SocketAddr;
+
+/// The application. All calls come on the host's thread, one at a time; none may wait.
+pub trait Handler: Send {
+    /// An application message, in order, each number once. It counts as received when this
+    /// returns.
+    fn on_message(&mut self, peer: &mut Peer<'_>, message: &AppMessage<'_>);
+
+    /// A Logon asks to be let in (only with `Config::ask_logon`): look at Username(553),
+    /// Password(554).
+    fn on_logon_request(&mut self, peer: &mut Peer<'_>, logon: &Message<'_>) -> Verdict {
+        let _ = (peer, logon);
+        Verdict::Accept
+    }
+
+    /// Both Logons are exchanged: messages may be sent.
+    fn on_logon(&mut self, peer: &mut Peer<'_>) {
+        let _ = peer;
+    }
+
+    /// The session is over, for this reason; an initiator will connect again.
+    fn on_disconnect(&mut self, peer: &mut Peer<'_>, reason: DisconnectReason) {
+        let _ = (peer, reason);
+    }
+
+    /// Anything else that happened: gaps, resends, rejects, garbled bytes.
+    fn on_event(&mut self, peer: &mut Peer<'_>, event: &Event<'_>) {
+        let _ = (peer, event);
+    }
+
+    /// A connection was turned away, or could not be made.
+    fn on_refused(&mut self, address: SocketAddr, why: &Refusal) {
+        let _ = (address, why);
+    }
+
+    /// Called once each duty cycle, to send what did not come from a message. Gives an amount
+    /// of work: 0 if there was none.
+    fn on_turn(&mut self, peers: &mut Peers<'_>) -> usize {
+        let _ = peers;
+        0
+    }
+
+    /// The monotonic time at which [`on_turn`](Self::on_turn) has something to do, if that is
+    /// known: a host that sleeps wakes up for it.
+    fn next_turn(&self) -> Option<u64> {
+        None
+    }
+}
+
+/// The decision about a Logon.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// Let in.
+    Accept,
+    /// Turned away with a Logout that has this Text(58).
+    Refuse(String),
+}
+
+/// Why a connection came to nothing before there was a session on it.
+#[derive(Debug)]
+pub enum Refusal {
+    /// The address is not on the allow list.
+    NotAllowed,
+    /// As many connections as allowed have not logged on yet.
+    TooManyGreetings,
+    /// The process has no descriptor left.
+    NoDescriptors,
+    /// No Logon within the time for it.
+    Silent,
+    /// The first message was no Logon, or no message.
+    NotLogon,
+    /// No such session here.
+    UnknownSession(SessionId),
+    /// The session has a connection already; that one goes on.
+    AlreadyConnected(SessionId),
+    /// The session's store cannot be opened.
+    Store(String),
+    /// The transport failed, or an outgoing connection was refused.
+    Transport(std::io::Error),
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotAllowed => f.write_str("address not on the allow list"),
+            Self::TooManyGreetings => f.write_str("too many connections without a logon"),
+            Self::NoDescriptors => f.write_str("no descriptors left"),
+            Self::Silent => f.write_str("no Logon in time"),
+            Self::NotLogon => f.write_str("first message is not a Logon"),
+            Self::UnknownSession(id) => write!(f, "no session {id}"),
+            Self::AlreadyConnected(id) => write!(f, "session {id} has a connection"),
+            Self::Store(why) => f.write_str(why),
+            Self::Transport(error) => error.fmt(f),
+        }
+    }
+}
+
+/// Which session of a host. Stays valid as long as the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SessionKey(pub(super) usize);
+
+/// One session, as the handler may use it.
+pub struct Peer<'a> {
+    pub(super) key: SessionKey,
+    pub(super) now: Now,
+    pub(super) session: &'a mut Session<Store>,
+}
+
+impl Peer<'_> {
+    /// Who talks to whom.
+    #[must_use]
+    pub fn id(&self) -> &SessionId {
+        &self.session.config().id
+    }
+
+    /// The session's place in this host.
+    #[must_use]
+    pub fn key(&self) -> SessionKey {
+        self.key
+    }
+
+    /// The time of this duty cycle.
+    #[must_use]
+    pub fn now(&self) -> Now {
+        self.now
+    }
+
+    /// Whether messages may be sent.
+    #[must_use]
+    pub fn is_logged_on(&self) -> bool {
+        self.session.is_logged_on()
+    }
+
+    /// Sends an application message; `body` writes the fields behind the standard header. It
+    /// goes to the socket at the end of this turn. Gives its MsgSeqNum(34).
+    ///
+    /// # Errors
+    /// See [`SendError`]: nothing was sent and no number used.
+    pub fn send(
+        &mut self,
+        msg_type: &[u8],
+        body: impl FnOnce(&mut FieldWriter<'_>),
+    ) -> Result<u64, SendError> {
+        self.session.send(self.now, msg_type, body)
+    }
+
+    /// Begins the logout; `on_disconnect` follows.
+    pub fn logout(&mut self, text: &str) {
+        self.session.logout(self.now, text);
+    }
+
+    /// The session itself, for all it can do.
+    pub fn session(&mut self) -> &mut Session<Store> {
+        self.session
+    }
+}
+
+/// All sessions of a host.
+pub struct Peers<'a> {
+    pub(super) now: Now,
+    pub(super) hosted: &'a mut [Hosted],
+}
+
+impl Peers<'_> {
+    /// The time of this duty cycle.
+    #[must_use]
+    pub fn now(&self) -> Now {
+        self.now
+    }
+
+    /// One session.
+    pub fn get(&mut self, key: SessionKey) -> Option<Peer<'_>> {
+        let now = self.now;
+        let hosted = self.hosted.get_mut(key.0)?;
+        hosted.touched = true;
+        Some(Peer {
+            key,
+            now,
+            session: &mut hosted.session,
+        })
+    }
+
+    /// The sessions that are logged on.
+    pub fn logged_on(&mut self) -> impl Iterator<Item = Peer<'_>> {
+        let now = self.now;
+        let all = self.hosted.iter_mut().enumerate();
+        all.filter(|(_, hosted)| hosted.session.is_logged_on())
+            .map(move |(i, hosted)| {
+                hosted.touched = true;
+                Peer {
+                    key: SessionKey(i),
+                    now,
+                    session: &mut hosted.session,
+                }
+            })
+    }
+}

@@ -1,0 +1,253 @@
+//! One session with its connection.
+
+use super::handler::{Handler, Peer, SessionKey, Verdict};
+use super::store::Store;
+use crate::poll::{Interest, Poller, Token};
+use crate::tcp::{Connector, Inbox, Received, Stream};
+use fanfare_fix::session::{Event, MessageStore, Now, Scratch, Session};
+use std::io::{self, IoSlice};
+
+/// A session, and its connection if it has one.
+pub(super) struct Hosted {
+    pub(super) session: Session<Store>,
+    pub(super) link: Option<Link>,
+    /// Makes connections, for an initiator.
+    pub(super) connector: Option<Connector>,
+    /// The handler may have written something that is not flushed yet.
+    pub(super) touched: bool,
+}
+
+/// A connection that belongs to a session.
+pub(super) struct Link {
+    pub(super) stream: Stream,
+    pub(super) token: Token,
+    inbox: Inbox,
+    wants_write: bool,
+}
+
+/// What the threads' sessions share.
+pub(super) struct Workbench<H> {
+    pub(super) handler: H,
+    pub(super) scratch: Scratch,
+    pub(super) buffer: Box<[u8]>,
+}
+
+/// Whether a connection goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Life {
+    GoesOn,
+    /// The session has ended: what it wrote last is still to arrive.
+    Ended,
+    /// The transport is gone.
+    Broken,
+}
+
+/// How many parts of a resend are written before other sessions have their turn.
+const RESEND_PARTS: usize = 8;
+
+impl Link {
+    pub(super) fn new(stream: Stream, token: Token) -> Self {
+        Self {
+            stream,
+            token,
+            inbox: Inbox::new(),
+            wants_write: false,
+        }
+    }
+}
+
+impl Hosted {
+    pub(super) fn new(session: Session<Store>, connector: Option<Connector>) -> Self {
+        Self {
+            session,
+            link: None,
+            connector,
+            touched: false,
+        }
+    }
+
+    /// One read, everything it brought, and what is to be answered. Gives the number of bytes.
+    pub(super) fn receive<H: Handler>(
+        &mut self,
+        key: SessionKey,
+        now: Now,
+        bench: &mut Workbench<H>,
+    ) -> (usize, Life) {
+        let Some(link) = &mut self.link else {
+            return (0, Life::GoesOn);
+        };
+        let Workbench {
+            handler,
+            scratch,
+            buffer,
+        } = bench;
+        let stream = &link.stream;
+        match link.inbox.fill(buffer, |room| stream.receive(room)) {
+            Ok((Received::Bytes(count), bytes)) => {
+                let done = pump(&mut self.session, key, now, handler, scratch, bytes);
+                link.inbox.keep(bytes.get(done..).unwrap_or(&[]));
+                (count, self.settle(key, now, handler))
+            }
+            Ok((Received::Nothing, _)) => (0, Life::GoesOn),
+            Ok((Received::Closed, _)) | Err(_) => (1, Life::Broken),
+        }
+    }
+
+    /// Gives the session bytes that were read before it was known whose they are.
+    pub(super) fn feed<H: Handler>(
+        &mut self,
+        key: SessionKey,
+        now: Now,
+        bench: &mut Workbench<H>,
+        bytes: &[u8],
+    ) -> Life {
+        let Workbench {
+            handler, scratch, ..
+        } = bench;
+        let done = pump(&mut self.session, key, now, handler, scratch, bytes);
+        if let Some(link) = &mut self.link {
+            link.inbox.keep(bytes.get(done..).unwrap_or(&[]));
+        }
+        self.settle(key, now, handler)
+    }
+
+    /// Time has passed.
+    pub(super) fn on_time<H: Handler>(
+        &mut self,
+        key: SessionKey,
+        now: Now,
+        handler: &mut H,
+    ) -> Life {
+        if self.session.poll_timeout().is_some_and(|at| at <= now.mono) {
+            self.session.handle_timeout(now);
+            return self.settle(key, now, handler);
+        }
+        Life::GoesOn
+    }
+
+    /// Tells the handler what there is to tell, and writes what there is to write, until both
+    /// are done.
+    pub(super) fn settle<H: Handler>(
+        &mut self,
+        key: SessionKey,
+        now: Now,
+        handler: &mut H,
+    ) -> Life {
+        self.touched = false;
+        for _ in 0..RESEND_PARTS {
+            self.tell_all(key, now, handler);
+            let Ok(all) = self.flush(now) else {
+                return Life::Broken;
+            };
+            if !self.session.is_connected() && self.link.is_some() {
+                // The flush may have ended it: a store that fails.
+                self.tell_all(key, now, handler);
+                return Life::Ended;
+            }
+            // A resend goes on as soon as its last part is written.
+            if !all || self.session.poll_timeout() != Some(0) {
+                break;
+            }
+            self.session.handle_timeout(now);
+        }
+        Life::GoesOn
+    }
+
+    fn tell_all<H: Handler>(&mut self, key: SessionKey, now: Now, handler: &mut H) {
+        while let Some(event) = self.session.poll_event() {
+            tell(&mut self.session, key, now, handler, &event);
+        }
+    }
+
+    /// Offers everything to the kernel; true if it took it all.
+    fn flush(&mut self, now: Now) -> io::Result<bool> {
+        self.session.sync(now);
+        let Some(link) = &mut self.link else {
+            return Ok(true);
+        };
+        while !self.session.poll_transmit().is_empty() {
+            let taken = link
+                .stream
+                .send(&[IoSlice::new(self.session.poll_transmit())])?;
+            if taken == 0 {
+                return Ok(false);
+            }
+            self.session.transmitted(taken);
+        }
+        Ok(true)
+    }
+
+    /// Asks to be told about room exactly while something waits for it.
+    pub(super) fn update_interest(&mut self, poller: &Poller) -> io::Result<()> {
+        let wants_write = !self.session.store().unsent().is_empty();
+        match &mut self.link {
+            Some(link) if link.wants_write != wants_write => {
+                link.wants_write = wants_write;
+                let interest = if wants_write {
+                    Interest::ReadWrite
+                } else {
+                    Interest::Read
+                };
+                poller.change(&link.stream, link.token, interest)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes the connection away from the session, which is told, and gives it to be closed.
+    /// The session is free for the next connection before this one is closed.
+    pub(super) fn part<H: Handler>(
+        &mut self,
+        key: SessionKey,
+        now: Now,
+        handler: &mut H,
+    ) -> Option<Link> {
+        let link = self.link.take();
+        self.session.disconnected(now);
+        self.tell_all(key, now, handler);
+        link
+    }
+}
+
+/// Feeds bytes to a session and its events to the handler; gives how many bytes are done with.
+fn pump<H: Handler>(
+    session: &mut Session<Store>,
+    key: SessionKey,
+    now: Now,
+    handler: &mut H,
+    scratch: &mut Scratch,
+    bytes: &[u8],
+) -> usize {
+    let mut done = 0;
+    loop {
+        let step = session.handle_bytes(now, scratch, bytes.get(done..).unwrap_or(&[]));
+        let idle = step.is_idle();
+        if let Some(event) = step.event {
+            tell(session, key, now, handler, &event);
+        }
+        done += step.consumed;
+        if idle || (step.event.is_none() && done == bytes.len()) {
+            return done;
+        }
+    }
+}
+
+fn tell<H: Handler>(
+    session: &mut Session<Store>,
+    key: SessionKey,
+    now: Now,
+    handler: &mut H,
+    event: &Event<'_>,
+) {
+    let peer = &mut Peer { key, now, session };
+    match event {
+        Event::App(message) => handler.on_message(peer, message),
+        Event::LoggedOn { .. } => handler.on_logon(peer),
+        Event::Disconnect(reason) => handler.on_disconnect(peer, *reason),
+        Event::LogonRequested(logon) => match handler.on_logon_request(peer, logon) {
+            Verdict::Accept => session.accept_logon(now),
+            Verdict::Refuse(text) => session.refuse_logon(now, &text),
+        },
+        other => handler.on_event(peer, other),
+    }
+}

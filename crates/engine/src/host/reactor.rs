@@ -1,0 +1,449 @@
+//! The agent that runs sessions.
+
+use super::greeting::{Greeting, Port};
+use super::handler::{Handler, Peers, Refusal, SessionKey};
+use super::link::{Hosted, Life, Link, Workbench};
+use super::settings::Initiator;
+use crate::agent::{Agent, AgentError};
+use crate::clock::Clock;
+use crate::journal::OpenError;
+use crate::poll::{Interest, Poller, Token};
+use crate::slots::Slots;
+use crate::tcp::{Attempt, Backoff, BindError, Connector, Received, Stream};
+use fanfare_fix::session::{Now, SECOND, Scratch, Session, SessionId};
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+use thiserror::Error;
+
+/// Runs any number of FIX sessions on one thread, as an [`Agent`]. Stopping it logs all of them
+/// out and waits for the answers, at most as long as the sessions' logout timeouts.
+pub struct Host<H> {
+    pub(super) bench: Workbench<H>,
+    pub(super) clock: Clock,
+    pub(super) poller: Poller,
+    pub(super) slots: Slots<Slot>,
+    pub(super) hosted: Vec<Hosted>,
+    pub(super) keys: HashMap<SessionId, SessionKey>,
+    pub(super) ports: Vec<Port>,
+    /// Sessions that have a connection.
+    live: Vec<SessionKey>,
+    /// When timers are looked at next.
+    next_scan: u64,
+    turn: u32,
+    closing: bool,
+}
+
+/// What a token leads to.
+pub(super) enum Slot {
+    Port(usize),
+    Greeting(Greeting),
+    Link(SessionKey),
+    /// We have said all; the counterparty is to close, or time does.
+    Farewell(Stream, u64),
+}
+
+impl Slot {
+    /// When it is to be closed.
+    const fn deadline(&self) -> Option<u64> {
+        match self {
+            Self::Greeting(greeting) => Some(greeting.deadline),
+            Self::Farewell(_, deadline) => Some(*deadline),
+            Self::Port(_) | Self::Link(_) => None,
+        }
+    }
+}
+
+/// Why something cannot be hosted.
+#[derive(Debug, Error)]
+pub enum HostError {
+    /// The address cannot be listened on.
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    /// The store cannot be opened.
+    #[error(transparent)]
+    Store(#[from] OpenError),
+    /// Two sessions with the same identity.
+    #[error("session {0} is there already")]
+    Duplicate(SessionId),
+    /// Anything else the system says.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// Events taken from the kernel in one turn.
+const EVENTS: usize = 256;
+/// Room to receive into beyond the longest message.
+const ROOM: usize = 256 << 10;
+/// How often timers are looked at: none of them needs more.
+const SCAN: u64 = 1_000_000;
+/// With so few connections each is simply read from, without asking the kernel which one is
+/// ready: a system call less between a message and its answer.
+const DIRECT: usize = 2;
+/// How often the kernel is asked all the same, in turns: for callers, and for room to write.
+const ASK: u32 = 16;
+/// How long a counterparty has to close after our last word.
+const FAREWELL: u64 = SECOND;
+
+impl<H: Handler> Host<H> {
+    /// Nothing to host yet.
+    ///
+    /// # Errors
+    /// No descriptor is left.
+    pub fn new(handler: H) -> io::Result<Self> {
+        let bench = Workbench {
+            handler,
+            scratch: Scratch::new(0),
+            buffer: Box::default(),
+        };
+        Ok(Self {
+            bench,
+            clock: Clock::new(),
+            poller: Poller::new(EVENTS)?,
+            slots: Slots::new(),
+            hosted: Vec::new(),
+            keys: HashMap::new(),
+            ports: Vec::new(),
+            live: Vec::new(),
+            next_scan: 0,
+            turn: 0,
+            closing: false,
+        })
+    }
+
+    /// Hosts an initiator; it connects when the host runs.
+    ///
+    /// # Errors
+    /// The session is there already, or its store cannot be opened.
+    pub fn initiate(&mut self, initiator: Initiator) -> Result<SessionKey, HostError> {
+        let now = self.clock.read();
+        let Initiator {
+            session,
+            hosts,
+            store,
+            backoff,
+            connect_timeout,
+        } = initiator;
+        let store = store.open(&session.id, now.utc)?;
+        let seed = now.mono ^ (self.hosted.len() as u64) << 32 ^ u64::from(std::process::id());
+        let backoff = Backoff::new(backoff.0, backoff.1, seed);
+        let connector = Connector::new(hosts, backoff, connect_timeout);
+        self.add(Hosted::new(
+            Session::initiator(session, store),
+            Some(connector),
+        ))
+    }
+
+    /// The application.
+    pub fn handler(&mut self) -> &mut H {
+        &mut self.bench.handler
+    }
+
+    pub(super) fn add(&mut self, hosted: Hosted) -> Result<SessionKey, HostError> {
+        let config = hosted.session.config();
+        let (id, key) = (config.id.clone(), SessionKey(self.hosted.len()));
+        if self.keys.contains_key(&id) {
+            return Err(HostError::Duplicate(id));
+        }
+        self.make_room(config.max_message);
+        self.keys.insert(id, key);
+        self.hosted.push(hosted);
+        Ok(key)
+    }
+
+    /// Makes the shared buffers large enough for the longest message of any session.
+    pub(super) fn make_room(&mut self, max_message: usize) {
+        if self.bench.buffer.len() < max_message + ROOM {
+            self.bench.buffer = vec![0; max_message + ROOM].into_boxed_slice();
+            self.bench.scratch = Scratch::new(max_message);
+        }
+    }
+
+    /// A connection becomes a session's, with what was already read from it.
+    pub(super) fn attach(&mut self, key: SessionKey, stream: Stream, now: Now, bytes: &[u8]) {
+        let token = self.slots.next_token();
+        let greeted = self.poller.change(&stream, token, Interest::Read);
+        if let Err(error) = greeted.or_else(|_| self.poller.add(&stream, token, Interest::Read)) {
+            let why = Refusal::Transport(error);
+            return self.bench.handler.on_refused(stream.peer(), &why);
+        }
+        let Some(hosted) = self.hosted.get_mut(key.0) else {
+            return;
+        };
+        self.slots.insert(Slot::Link(key));
+        self.live.push(key);
+        hosted.link = Some(Link::new(stream, token));
+        hosted.session.connected(now);
+        let mut life = hosted.settle(key, now, &mut self.bench.handler);
+        if life == Life::GoesOn && !bytes.is_empty() {
+            life = hosted.feed(key, now, &mut self.bench, bytes);
+        }
+        self.after(key, now, life);
+    }
+
+    /// What has to follow when a session had its turn.
+    fn after(&mut self, key: SessionKey, now: Now, life: Life) {
+        let Some(hosted) = self.hosted.get_mut(key.0) else {
+            return;
+        };
+        if life == Life::GoesOn && hosted.update_interest(&self.poller).is_ok() {
+            return;
+        }
+        let link = hosted.part(key, now, &mut self.bench.handler);
+        if let Some(connector) = &mut hosted.connector {
+            connector.lost(now.mono);
+        }
+        self.live.retain(|&live| live != key);
+        let Some(Link { stream, token, .. }) = link else {
+            return;
+        };
+        self.slots.remove(token);
+        if life == Life::Ended && stream.finish().is_ok() {
+            let token = self.slots.next_token();
+            if self.poller.change(&stream, token, Interest::Read).is_ok() {
+                self.slots
+                    .insert(Slot::Farewell(stream, now.mono + FAREWELL));
+            }
+        }
+    }
+
+    fn receive(&mut self, key: SessionKey, now: Now) -> usize {
+        let Some(hosted) = self.hosted.get_mut(key.0) else {
+            return 0;
+        };
+        let (work, life) = hosted.receive(key, now, &mut self.bench);
+        if work > 0 {
+            self.after(key, now, life);
+        }
+        work
+    }
+
+    /// Reads from all connections without asking which is ready.
+    fn receive_directly(&mut self, now: Now) -> usize {
+        let mut work = 0;
+        for index in (0..self.live.len()).rev() {
+            if let Some(&key) = self.live.get(index) {
+                work += self.receive(key, now);
+            }
+        }
+        work
+    }
+
+    fn poll(&mut self, now: Now) -> io::Result<usize> {
+        let count = self.poller.poll(Some(Duration::ZERO))?;
+        let mut work = 0;
+        for index in 0..count {
+            let Some(event) = self.poller.event(index) else {
+                break;
+            };
+            work += match self.slots.get(event.token) {
+                Some(&Slot::Port(port)) => self.accept(port, now),
+                Some(Slot::Greeting(_)) => self.hear(event.token, now),
+                Some(&Slot::Link(key)) => {
+                    let written = if event.is_writable() {
+                        self.write(key, now)
+                    } else {
+                        0
+                    };
+                    written
+                        + if event.is_readable() {
+                            self.receive(key, now)
+                        } else {
+                            0
+                        }
+                }
+                Some(Slot::Farewell(..)) => self.listen_to_the_end(event.token),
+                None => 0,
+            };
+        }
+        Ok(work)
+    }
+
+    fn write(&mut self, key: SessionKey, now: Now) -> usize {
+        let Some(hosted) = self.hosted.get_mut(key.0) else {
+            return 0;
+        };
+        let life = hosted.settle(key, now, &mut self.bench.handler);
+        self.after(key, now, life);
+        1
+    }
+
+    fn listen_to_the_end(&mut self, token: Token) -> usize {
+        let Some(Slot::Farewell(stream, _)) = self.slots.get(token) else {
+            return 0;
+        };
+        match stream.receive(&mut self.bench.buffer) {
+            Ok(Received::Bytes(_)) => 1,
+            Ok(Received::Nothing) => 0,
+            Ok(Received::Closed) | Err(_) => {
+                self.slots.remove(token);
+                1
+            }
+        }
+    }
+
+    /// The handler's own turn.
+    fn application(&mut self, now: Now) -> usize {
+        let work = self.bench.handler.on_turn(&mut Peers {
+            now,
+            hosted: &mut self.hosted,
+        });
+        if work > 0 {
+            self.flush_touched(now);
+        }
+        work
+    }
+
+    /// Writes what the application has put into sessions outside their own turns.
+    pub(super) fn flush_touched(&mut self, now: Now) {
+        for index in 0..self.hosted.len() {
+            if self.hosted.get(index).is_some_and(|hosted| hosted.touched) {
+                self.write(SessionKey(index), now);
+            }
+        }
+    }
+
+    fn timers(&mut self, now: Now) -> usize {
+        self.next_scan = now.mono + SCAN;
+        let mut work = 0;
+        for index in 0..self.hosted.len() {
+            let key = SessionKey(index);
+            let Some(hosted) = self.hosted.get_mut(index) else {
+                break;
+            };
+            if hosted.link.is_none() {
+                work += self.connect(key, now);
+                continue;
+            }
+            if let Some(connector) = &mut hosted.connector
+                && hosted.session.is_logged_on()
+            {
+                connector.settled();
+            }
+            let life = hosted.on_time(key, now, &mut self.bench.handler);
+            if life != Life::GoesOn {
+                self.after(key, now, life);
+                work += 1;
+            }
+        }
+        work + self.overdue(now)
+    }
+
+    /// Lets an initiator without a connection get on with it.
+    fn connect(&mut self, key: SessionKey, now: Now) -> usize {
+        let Some(hosted) = self.hosted.get_mut(key.0) else {
+            return 0;
+        };
+        let Some(connector) = &mut hosted.connector else {
+            return 0;
+        };
+        if self.closing || !hosted.session.is_open(now.utc) {
+            return 0;
+        }
+        match connector.poll(now.mono) {
+            Attempt::Wait(_) => return 0,
+            Attempt::Connected(stream) => self.attach(key, stream, now, &[]),
+            Attempt::Failed { to, error, .. } => {
+                self.bench
+                    .handler
+                    .on_refused(to, &Refusal::Transport(error));
+            }
+        }
+        1
+    }
+
+    /// Closes what has had its time: greetings without a logon, farewells.
+    fn overdue(&mut self, now: Now) -> usize {
+        let mut work = 0;
+        while let Some(token) = self.first_overdue(now) {
+            match self.slots.get(token) {
+                Some(Slot::Greeting(_)) => self.refuse(token, &Refusal::Silent),
+                _ => drop(self.slots.remove(token)),
+            }
+            work += 1;
+        }
+        work
+    }
+
+    fn first_overdue(&self, now: Now) -> Option<Token> {
+        let mut slots = self.slots.iter();
+        slots
+            .find(|(_, slot)| slot.deadline().is_some_and(|at| at <= now.mono))
+            .map(|(t, _)| t)
+    }
+
+    /// Whether anything is still being said.
+    fn is_quiet(&self) -> bool {
+        let talks = |slot: &Slot| matches!(slot, Slot::Link(_) | Slot::Farewell(..));
+        !self.slots.iter().any(|(_, slot)| talks(slot))
+    }
+}
+
+impl<H: Handler> Agent for Host<H> {
+    fn name(&self) -> &str {
+        "fix"
+    }
+
+    fn do_work(&mut self, now: Now) -> Result<usize, AgentError> {
+        let mut work = 0;
+        self.turn = self.turn.wrapping_add(1);
+        if self.live.len() <= DIRECT {
+            work += self.receive_directly(now);
+        }
+        if self.live.len() > DIRECT || self.turn.is_multiple_of(ASK) {
+            work += self.poll(now)?;
+        }
+        work += self.application(now);
+        if now.mono >= self.next_scan {
+            work += self.timers(now);
+        }
+        Ok(work)
+    }
+
+    /// Logs every session out and waits for the answers.
+    fn on_close(&mut self, now: Now) {
+        self.closing = true;
+        let mut longest = 0;
+        for index in 0..self.hosted.len() {
+            let Some(hosted) = self.hosted.get_mut(index) else {
+                break;
+            };
+            if hosted.link.is_some() {
+                longest = longest.max(hosted.session.config().logout_timeout);
+                hosted.session.logout(now, "");
+                self.write(SessionKey(index), now);
+            }
+        }
+        let deadline = now.mono.saturating_add(longest).saturating_add(FAREWELL);
+        while !self.is_quiet() {
+            let now = self.clock.read();
+            let asked = self.poll(now);
+            self.timers(now);
+            if asked.is_err() || now.mono >= deadline {
+                break;
+            }
+            if matches!(asked, Ok(0)) && self.poller.poll(Some(Duration::from_millis(1))).is_err() {
+                break;
+            }
+        }
+    }
+
+    fn wait_for<'a>(&'a self, descriptors: &mut Vec<BorrowedFd<'a>>) {
+        descriptors.push(self.poller.as_fd());
+    }
+
+    fn next_timer(&self) -> Option<u64> {
+        let of_session = |hosted: &Hosted| match &hosted.connector {
+            // A connection that is being made is looked at again and again.
+            Some(_) if hosted.link.is_none() => Some(self.next_scan),
+            _ => hosted.session.poll_timeout(),
+        };
+        let sessions = self.hosted.iter().filter_map(of_session);
+        let slots = self.slots.iter().filter_map(|(_, slot)| slot.deadline());
+        sessions
+            .chain(slots)
+            .chain(self.bench.handler.next_turn())
+            .min()
+    }
+}

@@ -1,0 +1,243 @@
+//! What a host is told to run.
+
+use super::reactor::Host;
+use super::store::Store;
+use super::{Handler, HostError};
+use crate::agent::{AgentError, run};
+use crate::idle::Idle;
+use crate::journal::{self, Journal, OpenError, folder_for};
+use crate::stop::Stop;
+use fanfare_fix::session::{Config, Limits, MemoryStore, NoResendStore, SessionId};
+use fanfare_wire::UtcTimestamp;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+use thiserror::Error;
+
+/// Where sessions keep their numbers and messages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StoreKind {
+    /// Numbers only, and only in memory; up to so many bytes wait for transmission.
+    NoResend(usize),
+    /// The newest messages, only in memory.
+    Memory(Limits),
+    /// A [`Journal`] in a folder of its own, named after the session, under this one.
+    Journal(PathBuf, journal::Options),
+}
+
+impl Default for StoreKind {
+    /// In memory, up to 65,536 messages and 16 MiB.
+    fn default() -> Self {
+        Self::Memory(Limits {
+            messages: 1 << 16,
+            bytes: 16 << 20,
+        })
+    }
+}
+
+impl StoreKind {
+    pub(super) fn open(&self, id: &SessionId, now: UtcTimestamp) -> Result<Store, OpenError> {
+        Ok(match self {
+            Self::NoResend(limit) => Store::NoResend(NoResendStore::new(*limit)),
+            Self::Memory(limits) => Store::Memory(MemoryStore::new(*limits)),
+            Self::Journal(base, options) => {
+                let identity = id.to_string();
+                let folder = folder_for(base, &identity);
+                Store::Journal(Journal::open(&folder, &identity, *options, now)?.0)
+            }
+        })
+    }
+}
+
+/// A session that connects.
+#[derive(Debug, Clone)]
+pub struct Initiator {
+    /// The session.
+    pub session: Config,
+    /// Where to connect: tried in order, round again, with a back-off between attempts.
+    pub hosts: Vec<SocketAddr>,
+    /// Where it keeps its messages.
+    pub store: StoreKind,
+    /// The first wait after a failure, and the longest.
+    pub backoff: (Duration, Duration),
+    /// How long one attempt may take.
+    pub connect_timeout: Duration,
+}
+
+impl Initiator {
+    /// Back-off from 1 s to 30 s, 5 s for an attempt, messages kept in memory.
+    #[must_use]
+    pub fn new(session: Config, hosts: Vec<SocketAddr>) -> Self {
+        Self {
+            session,
+            hosts,
+            store: StoreKind::default(),
+            backoff: (Duration::from_secs(1), Duration::from_secs(30)),
+            connect_timeout: Duration::from_secs(5),
+        }
+    }
+
+    /// Keeps messages elsewhere.
+    #[must_use]
+    pub fn store(mut self, store: StoreKind) -> Self {
+        self.store = store;
+        self
+    }
+
+    /// Runs it, alone on this thread, until `stop` is raised.
+    ///
+    /// # Errors
+    /// It cannot be started, or the host failed.
+    pub fn run(self, handler: impl Handler, idle: Idle, stop: &Stop) -> Result<(), AgentError> {
+        let mut host = Host::new(handler)?;
+        host.initiate(self)?;
+        run(&mut host, idle, stop)
+    }
+}
+
+/// Sessions that are connected to, any number on one port.
+#[derive(Debug, Clone)]
+pub struct Acceptor {
+    /// Where to listen; port 0 lets the system choose.
+    pub listen: SocketAddr,
+    /// The sessions, each with its store.
+    pub sessions: Vec<(Config, StoreKind)>,
+    /// What to do with a Logon that fits none of them.
+    pub wildcard: Option<Wildcard>,
+    /// Who may connect.
+    pub allow: AllowList,
+    /// How many connections may be without a logon at one time.
+    pub max_greetings: usize,
+}
+
+/// How sessions are made for counterparties that are not listed.
+#[derive(Debug, Clone)]
+pub struct Wildcard {
+    /// The configuration of each, but for its identity.
+    pub template: Config,
+    /// The store of each.
+    pub store: StoreKind,
+    /// How many there may be.
+    pub max_sessions: usize,
+}
+
+impl Acceptor {
+    /// No sessions yet, everybody may connect, up to 1,000 without a logon.
+    #[must_use]
+    pub const fn new(listen: SocketAddr) -> Self {
+        let allow = AllowList(Vec::new());
+        Self {
+            listen,
+            sessions: Vec::new(),
+            wildcard: None,
+            allow,
+            max_greetings: 1000,
+        }
+    }
+
+    /// Adds a session that keeps its messages in memory.
+    #[must_use]
+    pub fn session(self, session: Config) -> Self {
+        self.session_with(session, StoreKind::default())
+    }
+
+    /// Adds a session.
+    #[must_use]
+    pub fn session_with(mut self, session: Config, store: StoreKind) -> Self {
+        self.sessions.push((session, store));
+        self
+    }
+
+    /// Accepts any CompIDs and versions, up to `max_sessions`, with sessions made from
+    /// `template`.
+    #[must_use]
+    pub fn anybody(mut self, template: Config, store: StoreKind, max_sessions: usize) -> Self {
+        self.wildcard = Some(Wildcard {
+            template,
+            store,
+            max_sessions,
+        });
+        self
+    }
+
+    /// Lets only these networks connect.
+    #[must_use]
+    pub fn allow(mut self, networks: Vec<Network>) -> Self {
+        self.allow = AllowList(networks);
+        self
+    }
+
+    /// Runs it, alone on this thread, until `stop` is raised.
+    ///
+    /// # Errors
+    /// It cannot be started (the port is taken, a store cannot be opened), or the host failed.
+    pub fn run(self, handler: impl Handler, idle: Idle, stop: &Stop) -> Result<(), AgentError> {
+        let mut host = Host::new(handler)?;
+        host.listen(self)
+            .map_err(|error: HostError| Box::new(error) as AgentError)?;
+        run(&mut host, idle, stop)
+    }
+}
+
+/// The networks that may connect; empty lets everybody in.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AllowList(pub Vec<Network>);
+
+impl AllowList {
+    /// Whether this address may connect.
+    #[must_use]
+    pub fn allows(&self, address: IpAddr) -> bool {
+        self.0.is_empty() || self.0.iter().any(|network| network.contains(address))
+    }
+}
+
+/// An address with a prefix length: `10.1.0.0/16`, `192.0.2.7`, `2001:db8::/32`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Network {
+    address: u128,
+    mask: u128,
+}
+
+/// The text is no network.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("`{0}` is no address or network such as 10.1.0.0/16 or 192.0.2.7")]
+pub struct NetworkError(String);
+
+impl Network {
+    /// Whether an address lies in it. IPv4 addresses also match in their IPv6 form.
+    #[must_use]
+    pub fn contains(&self, address: IpAddr) -> bool {
+        bits(address) & self.mask == self.address
+    }
+}
+
+impl FromStr for Network {
+    type Err = NetworkError;
+
+    fn from_str(text: &str) -> Result<Self, NetworkError> {
+        let parse = || {
+            let (address, prefix) = text
+                .split_once('/')
+                .map_or((text, None), |(a, p)| (a, Some(p)));
+            let address: IpAddr = address.parse().ok()?;
+            let width = if address.is_ipv4() { 32 } else { 128 };
+            let prefix: u32 = prefix.map_or(Some(width), |prefix| prefix.parse().ok())?;
+            let host_bits = width.checked_sub(prefix)?;
+            let mask = u128::MAX.checked_shl(host_bits).unwrap_or(0);
+            Some(Self {
+                address: bits(address) & mask,
+                mask,
+            })
+        };
+        parse().ok_or_else(|| NetworkError(text.to_owned()))
+    }
+}
+
+/// The address as IPv6 has it.
+fn bits(address: IpAddr) -> u128 {
+    match address {
+        IpAddr::V4(v4) => v4.to_ipv6_mapped().to_bits(),
+        IpAddr::V6(v6) => v6.to_bits(),
+    }
+}

@@ -1,0 +1,92 @@
+//! The stores that a host can give a session.
+
+use crate::journal::Journal;
+use fanfare_fix::session::{Entry, MemoryStore, MessageStore, NoResendStore, StoreError, Stored};
+use fanfare_wire::UtcTimestamp;
+use std::ops::Range;
+
+/// One of the stores, chosen at run time. Choosing costs a branch that is always predicted.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "one per session, and never moved"
+)]
+pub enum Store {
+    /// Numbers only.
+    NoResend(NoResendStore),
+    /// The newest messages, in memory.
+    Memory(MemoryStore),
+    /// Everything, in files.
+    Journal(Journal),
+}
+
+macro_rules! each {
+    ($self:ident, $store:ident => $call:expr) => {
+        match $self {
+            Self::NoResend($store) => $call,
+            Self::Memory($store) => $call,
+            Self::Journal($store) => $call,
+        }
+    };
+}
+
+impl MessageStore for Store {
+    fn next_sender(&self) -> u64 {
+        each!(self, store => store.next_sender())
+    }
+
+    fn next_target(&self) -> u64 {
+        each!(self, store => store.next_target())
+    }
+
+    fn set_next_sender(&mut self, seq: u64) -> Result<(), StoreError> {
+        each!(self, store => store.set_next_sender(seq))
+    }
+
+    fn set_next_target(&mut self, seq: u64) -> Result<(), StoreError> {
+        each!(self, store => store.set_next_target(seq))
+    }
+
+    fn created(&self) -> UtcTimestamp {
+        each!(self, store => store.created())
+    }
+
+    fn reset(&mut self, created: UtcTimestamp) -> Result<(), StoreError> {
+        each!(self, store => store.reset(created))
+    }
+
+    fn reserve(&mut self, len: usize) -> Result<&mut [u8], StoreError> {
+        each!(self, store => store.reserve(len))
+    }
+
+    fn commit(&mut self, range: Range<usize>, entry: Entry) -> Result<(), StoreError> {
+        each!(self, store => store.commit(range, entry))
+    }
+
+    fn record(&mut self, parts: &[&[u8]]) -> Result<(), StoreError> {
+        each!(self, store => store.record(parts))
+    }
+
+    fn first_from(&self, seq: u64) -> Option<Stored<'_>> {
+        each!(self, store => store.first_from(seq))
+    }
+
+    fn retain_from(&mut self, seq: Option<u64>) {
+        each!(self, store => store.retain_from(seq));
+    }
+
+    fn sync(&mut self) -> Result<(), StoreError> {
+        each!(self, store => store.sync())
+    }
+
+    fn unsent(&self) -> &[u8] {
+        each!(self, store => store.unsent())
+    }
+
+    fn sent(&mut self, n: usize) {
+        each!(self, store => store.sent(n));
+    }
+
+    fn drop_unsent(&mut self) {
+        each!(self, store => store.drop_unsent());
+    }
+}

@@ -1,0 +1,435 @@
+//! Hosts that talk to each other over loopback sockets, under virtual time.
+
+use super::*;
+use crate::agent::Agent;
+use crate::journal;
+use fanfare_fix::codec::Message;
+use fanfare_fix::session::{
+    AppMessage, Config, DisconnectReason, MessageStore, Now, SECOND, SessionId, Version,
+};
+use fanfare_wire::UtcTimestamp;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::path::PathBuf;
+use std::time::Duration;
+
+const LOOPBACK: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+const START: i64 = 1_770_000_000_000_000_000;
+
+/// Writes down what happens; answers each order if told to.
+#[derive(Default)]
+struct Diary {
+    lines: Vec<String>,
+    answers: bool,
+    password: Option<&'static [u8]>,
+}
+
+impl Diary {
+    fn answering() -> Self {
+        Self {
+            answers: true,
+            ..Self::default()
+        }
+    }
+
+    fn note(&mut self, peer: &Peer<'_>, what: &str) {
+        self.lines.push(format!("{}: {what}", peer.id().target));
+    }
+}
+
+impl Handler for Diary {
+    fn on_message(&mut self, peer: &mut Peer<'_>, message: &AppMessage<'_>) {
+        let id = String::from_utf8_lossy(message.message.get(11).unwrap_or(b"?")).into_owned();
+        let dup = if message.poss_dup { " again" } else { "" };
+        let kind = char::from(message.message.msg_type()[0]);
+        self.note(peer, &format!("{kind} {id}{dup}"));
+        if self.answers {
+            peer.send(b"8", |body| {
+                body.str(11, &id);
+            })
+            .unwrap();
+        }
+    }
+
+    fn on_logon_request(&mut self, _: &mut Peer<'_>, logon: &Message<'_>) -> Verdict {
+        if logon.get(554) == self.password {
+            return Verdict::Accept;
+        }
+        Verdict::Refuse("wrong password".to_owned())
+    }
+
+    fn on_logon(&mut self, peer: &mut Peer<'_>) {
+        self.note(peer, "logged on");
+    }
+
+    fn on_disconnect(&mut self, peer: &mut Peer<'_>, reason: DisconnectReason) {
+        self.note(peer, &reason.to_string());
+    }
+
+    fn on_refused(&mut self, _: SocketAddr, why: &Refusal) {
+        self.lines.push(why.to_string());
+    }
+}
+
+/// Some hosts and one clock that only moves when it is told to.
+struct World {
+    now: Now,
+}
+
+impl World {
+    fn new() -> Self {
+        Self {
+            now: Now {
+                mono: SECOND,
+                utc: UtcTimestamp::from_nanos(START),
+            },
+        }
+    }
+
+    fn wait(&mut self, seconds: u64) {
+        self.now.mono += seconds * SECOND;
+        let utc = self.now.utc.nanos() + (seconds * SECOND) as i64;
+        self.now.utc = UtcTimestamp::from_nanos(utc);
+    }
+
+    /// Gives each host turns until the loopback is quiet for a while. Time moves a little, so
+    /// that timers are looked at.
+    fn run(&mut self, hosts: &mut [&mut Host<Diary>]) {
+        let mut idle = 0;
+        while idle < 3 * 64 {
+            self.now.mono += 200_000;
+            let mut work = 0;
+            for host in hosts.iter_mut() {
+                work += host.do_work(self.now).unwrap();
+            }
+            idle = if work == 0 { idle + 1 } else { 0 };
+            if idle % 64 == 63 {
+                // Bytes on loopback are there at once; a closed socket needs a moment.
+                std::thread::yield_now();
+            }
+        }
+    }
+}
+
+fn config(sender: &str, target: &str) -> Config {
+    Config::new(SessionId::new(Version::Fix44, sender, target))
+}
+
+fn acceptor(settings: Acceptor) -> (Host<Diary>, SocketAddr) {
+    let mut host = Host::new(Diary::answering()).unwrap();
+    let address = host.listen(settings).unwrap();
+    (host, address)
+}
+
+fn initiator(sender: &str, hosts: &[SocketAddr]) -> Host<Diary> {
+    let mut host = Host::new(Diary::default()).unwrap();
+    host.initiate(Initiator::new(config(sender, "SELL"), hosts.to_vec()))
+        .unwrap();
+    host
+}
+
+fn order(host: &mut Host<Diary>, now: Now, id: &str) {
+    let mut peers = handler_peers(host, now);
+    let mut peer = peers.get(SessionKey(0)).unwrap();
+    peer.send(b"D", |body| {
+        body.str(11, id);
+    })
+    .unwrap();
+    host.flush_touched(now);
+}
+
+fn handler_peers(host: &mut Host<Diary>, now: Now) -> Peers<'_> {
+    Peers {
+        now,
+        hosted: &mut host.hosted,
+    }
+}
+
+fn lines(host: &mut Host<Diary>) -> Vec<String> {
+    std::mem::take(&mut host.handler().lines)
+}
+
+#[test]
+fn orders_are_answered_and_a_logout_ends_it() {
+    let mut world = World::new();
+    let (mut sell, address) = acceptor(Acceptor::new(LOOPBACK).session(config("SELL", "BUY")));
+    let mut buy = initiator("BUY", &[address]);
+    world.run(&mut [&mut buy, &mut sell]);
+    order(&mut buy, world.now, "one");
+    order(&mut buy, world.now, "two");
+    world.run(&mut [&mut buy, &mut sell]);
+    assert_eq!(
+        lines(&mut sell),
+        ["BUY: logged on", "BUY: D one", "BUY: D two"]
+    );
+    assert_eq!(
+        lines(&mut buy),
+        ["SELL: logged on", "SELL: 8 one", "SELL: 8 two"]
+    );
+    handler_peers(&mut buy, world.now)
+        .get(SessionKey(0))
+        .unwrap()
+        .logout("done");
+    buy.flush_touched(world.now);
+    world.run(&mut [&mut buy, &mut sell]);
+    assert_eq!(lines(&mut sell)[..1], ["BUY: the counterparty logged out"]);
+    assert_eq!(lines(&mut buy)[..1], ["SELL: logged out"]);
+}
+
+#[test]
+fn many_sessions_share_a_port_and_strangers_get_nothing() {
+    let mut world = World::new();
+    let settings = ["A", "B", "C"]
+        .into_iter()
+        .fold(Acceptor::new(LOOPBACK), |port, name| {
+            port.session(config("SELL", name))
+        });
+    let (mut sell, address) = acceptor(settings);
+    let mut buyers = ["A", "B", "C", "X"].map(|name| initiator(name, &[address]));
+    for _ in 0..3 {
+        let [a, b, c, x] = &mut buyers;
+        world.run(&mut [a, b, c, x, &mut sell]);
+    }
+    let mut said = lines(&mut sell);
+    said.sort();
+    let expected = ["A: logged on", "B: logged on", "C: logged on"];
+    assert_eq!(said[..3], expected);
+    assert!(
+        said[3..]
+            .iter()
+            .all(|line| line == "no session FIX.4.4:SELL->X"),
+        "{said:?}"
+    );
+    assert!(!said[3..].is_empty());
+    for buyer in &mut buyers[..3] {
+        order(buyer, world.now, "o");
+    }
+    let [a, b, c, _] = &mut buyers;
+    world.run(&mut [a, b, c, &mut sell]);
+    for buyer in &mut buyers[..3] {
+        assert_eq!(lines(buyer), ["SELL: logged on", "SELL: 8 o"]);
+    }
+    assert!(
+        lines(&mut buyers[3])
+            .iter()
+            .all(|line| line == "SELL: connection lost")
+    );
+}
+
+#[test]
+fn a_second_connection_for_a_live_session_is_closed_and_the_first_goes_on() {
+    let mut world = World::new();
+    let (mut sell, address) = acceptor(Acceptor::new(LOOPBACK).session(config("SELL", "BUY")));
+    let mut first = initiator("BUY", &[address]);
+    world.run(&mut [&mut first, &mut sell]);
+    let mut second = initiator("BUY", &[address]);
+    world.run(&mut [&mut second, &mut sell]);
+    assert_eq!(lines(&mut second), ["SELL: connection lost"]);
+    assert!(lines(&mut sell).contains(&"session FIX.4.4:SELL->BUY has a connection".to_owned()));
+    order(&mut first, world.now, "still here");
+    world.run(&mut [&mut first, &mut sell]);
+    assert_eq!(lines(&mut first), ["SELL: logged on", "SELL: 8 still here"]);
+}
+
+#[test]
+fn anybody_is_let_in_up_to_the_limit() {
+    let mut world = World::new();
+    let settings =
+        Acceptor::new(LOOPBACK).anybody(config("-", "-"), StoreKind::NoResend(1 << 16), 2);
+    let (mut sell, address) = acceptor(settings);
+    let mut buyers = ["P", "Q", "R"].map(|name| initiator(name, &[address]));
+    for buyer in &mut buyers {
+        world.run(&mut [buyer, &mut sell]);
+    }
+    let said = lines(&mut sell);
+    assert_eq!(
+        said[..3],
+        ["P: logged on", "Q: logged on", "no session FIX.4.4:SELL->R"]
+    );
+}
+
+/// What the other end says until it closes.
+fn rest(mut stream: TcpStream) -> Vec<u8> {
+    let mut all = Vec::new();
+    stream
+        .set_read_timeout(Some(Duration::from_secs(10)))
+        .unwrap();
+    let _ = stream.read_to_end(&mut all);
+    all
+}
+
+#[test]
+fn a_connection_that_says_nothing_or_nonsense_is_closed_without_a_word() {
+    let mut world = World::new();
+    let (mut sell, address) = acceptor(Acceptor::new(LOOPBACK).session(config("SELL", "BUY")));
+    let silent = TcpStream::connect(address).unwrap();
+    let mut nonsense = TcpStream::connect(address).unwrap();
+    nonsense
+        .write_all(b"GET / HTTP/1.0\r\n\r\n8=FIX.4.4\x019=5\x0135=0\x0110=000\x01")
+        .unwrap();
+    world.run(&mut [&mut sell]);
+    assert_eq!(lines(&mut sell), ["first message is not a Logon"]);
+    assert_eq!(rest(nonsense), b"");
+    world.wait(9);
+    world.run(&mut [&mut sell]);
+    assert_eq!(lines(&mut sell), [""; 0]);
+    world.wait(2);
+    world.run(&mut [&mut sell]);
+    assert_eq!(lines(&mut sell), ["no Logon in time"]);
+    assert_eq!(rest(silent), b"");
+}
+
+#[test]
+fn callers_beyond_the_limit_or_off_the_list_are_turned_away() {
+    let mut world = World::new();
+    let settings = Acceptor {
+        max_greetings: 2,
+        ..Acceptor::new(LOOPBACK)
+    };
+    let (mut sell, address) = acceptor(settings);
+    let _callers = [(); 3].map(|()| TcpStream::connect(address).unwrap());
+    world.run(&mut [&mut sell]);
+    assert_eq!(lines(&mut sell), ["too many connections without a logon"]);
+    let networks = vec!["10.0.0.0/8".parse().unwrap()];
+    let (mut sell, address) = acceptor(Acceptor::new(LOOPBACK).allow(networks));
+    let caller = TcpStream::connect(address).unwrap();
+    world.run(&mut [&mut sell]);
+    assert_eq!(lines(&mut sell), ["address not on the allow list"]);
+    assert_eq!(rest(caller), b"");
+}
+
+#[test]
+fn a_wrong_password_is_refused_by_name() {
+    let mut world = World::new();
+    let asking = Config {
+        ask_logon: true,
+        ..config("SELL", "BUY")
+    };
+    let (mut sell, address) = acceptor(Acceptor::new(LOOPBACK).session(asking));
+    sell.handler().password = Some(b"right");
+    let mut buy = Host::new(Diary::default()).unwrap();
+    let mut session = config("BUY", "SELL");
+    session.logon_fields = vec![(554, (*b"wrong").into())];
+    buy.initiate(Initiator::new(session, vec![address]))
+        .unwrap();
+    world.run(&mut [&mut buy, &mut sell]);
+    assert_eq!(
+        lines(&mut sell)[..1],
+        ["BUY: the application refused the Logon"]
+    );
+    assert_eq!(
+        lines(&mut buy)[..1],
+        ["SELL: the counterparty refused our Logon"]
+    );
+    sell.handler().password = Some(b"wrong");
+    world.wait(5);
+    world.run(&mut [&mut buy, &mut sell]);
+    assert!(lines(&mut buy).contains(&"SELL: logged on".to_owned()));
+}
+
+#[test]
+fn an_initiator_fails_over_to_the_next_host() {
+    let mut world = World::new();
+    let (mut sell, address) = acceptor(Acceptor::new(LOOPBACK).session(config("SELL", "BUY")));
+    // Nobody listens on this address of the loopback network at that port.
+    let dead = SocketAddr::from(([127, 0, 0, 78], address.port()));
+    let mut buy = initiator("BUY", &[dead, address]);
+    world.run(&mut [&mut buy, &mut sell]);
+    assert!(lines(&mut buy)[0].contains("refused"));
+    world.wait(2);
+    world.run(&mut [&mut buy, &mut sell]);
+    assert_eq!(lines(&mut buy), ["SELL: logged on"]);
+}
+
+#[test]
+fn a_stopped_host_logs_out_its_sessions() {
+    // In real time, because `on_close` goes on with that.
+    let now = crate::clock::Clock::new().read();
+    let mut world = World { now };
+    let settings = Acceptor::new(LOOPBACK)
+        .session(config("SELL", "A"))
+        .session(config("SELL", "B"));
+    let (mut sell, address) = acceptor(settings);
+    let (mut a, mut b) = (initiator("A", &[address]), initiator("B", &[address]));
+    world.run(&mut [&mut a, &mut b, &mut sell]);
+    let stop = crate::stop::Stop::new();
+    let stopped = stop.clone();
+    let others = std::thread::spawn(move || {
+        while !stopped.is_raised() {
+            world.run(&mut [&mut a, &mut b]);
+        }
+        [lines(&mut a), lines(&mut b)]
+    });
+    sell.on_close(now);
+    stop.raise();
+    for said in others.join().unwrap() {
+        assert_eq!(
+            said[..2],
+            ["SELL: logged on", "SELL: the counterparty logged out"]
+        );
+    }
+    assert!(lines(&mut sell).contains(&"A: logged out".to_owned()));
+}
+
+struct Base(PathBuf);
+
+impl Drop for Base {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn with_journals_a_restart_loses_nothing() {
+    let name = format!("fanfare-host-{}", std::process::id());
+    let base = Base(std::env::temp_dir().join(name));
+    let options = journal::Options {
+        segment_bytes: 1 << 16,
+        ..journal::Options::default()
+    };
+    let store = StoreKind::Journal(base.0.clone(), options);
+    let port = |listen| Acceptor::new(listen).session_with(config("SELL", "BUY"), store.clone());
+    let mut world = World::new();
+    let (mut sell, address) = acceptor(port(LOOPBACK));
+    let mut buy = Host::new(Diary::default()).unwrap();
+    let settings = Initiator::new(config("BUY", "SELL"), vec![address]).store(store.clone());
+    buy.initiate(settings).unwrap();
+    world.run(&mut [&mut buy, &mut sell]);
+    order(&mut buy, world.now, "one");
+    world.run(&mut [&mut buy, &mut sell]);
+    drop(sell); // as good as a kill: nothing is said, nothing is closed in order
+    order(&mut buy, world.now, "two");
+    world.run(&mut [&mut buy]);
+    assert_eq!(
+        lines(&mut buy)[..3],
+        ["SELL: logged on", "SELL: 8 one", "SELL: connection lost"]
+    );
+
+    let (mut sell, _) = acceptor(port(address));
+    world.wait(40);
+    world.run(&mut [&mut buy, &mut sell]);
+    assert_eq!(lines(&mut sell), ["BUY: logged on", "BUY: D two again"]);
+    assert!(lines(&mut buy).ends_with(&["SELL: logged on".to_owned(), "SELL: 8 two".to_owned()]));
+    assert_eq!(sell.hosted[0].session.store().next_sender(), 6);
+    let Err(error) = Host::new(Diary::default()).unwrap().listen(port(LOOPBACK)) else {
+        panic!("the journal is in use")
+    };
+    assert!(error.to_string().contains("in use"), "{error}");
+}
+
+#[test]
+fn networks_contain_addresses() {
+    let allows = |network: &str, address: &str| {
+        let list = AllowList(vec![network.parse().unwrap()]);
+        list.allows(address.parse().unwrap())
+    };
+    assert!(allows("10.1.0.0/16", "10.1.255.3") && !allows("10.1.0.0/16", "10.2.0.1"));
+    assert!(allows("192.0.2.7", "192.0.2.7") && !allows("192.0.2.7", "192.0.2.8"));
+    assert!(allows("0.0.0.0/0", "8.8.8.8") && !allows("0.0.0.0/0", "2001:db8::1"));
+    assert!(allows("2001:db8::/32", "2001:db8::5") && !allows("2001:db8::/32", "2001:db9::5"));
+    assert!(allows("10.0.0.0/8", "::ffff:10.0.0.1"));
+    assert!(allows("::/0", "1.2.3.4") && AllowList::default().allows(LOOPBACK.ip()));
+    for wrong in ["", "10", "10.0.0.0/33", "::/129", "10.0.0.0/-1", "host/8"] {
+        assert!(wrong.parse::<Network>().is_err(), "{wrong}");
+    }
+}

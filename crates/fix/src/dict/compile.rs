@@ -322,6 +322,12 @@ struct Compiler<'a> {
     budget: usize,
 }
 
+/// A tag that stands twice is required if one of its places requires it.
+fn required_tags(slots: &[Slot]) -> HashSet<u32> {
+    let required = slots.iter().filter(|slot| slot.required);
+    required.map(|slot| slot.tag).collect()
+}
+
 /// One field of an unfolded block.
 struct Slot {
     tag: u32,
@@ -350,7 +356,7 @@ impl Compiler<'_> {
             }
         }
         required_tags.sort_unstable();
-        groups.sort_unstable();
+        groups.sort_by_key(|(tag, _)| *tag);
         groups.dedup_by_key(|(tag, _)| *tag);
         Ok(Block {
             members: members.into(),
@@ -435,8 +441,12 @@ impl Compiler<'_> {
     ) -> Result<u32, SchemaError> {
         let mut slots = Vec::new();
         self.unfold(items, true, place, depth + 1, &mut slots)?;
+        let required = required_tags(&slots);
         let mut seen = HashSet::new();
         slots.retain(|slot| seen.insert(slot.tag));
+        for slot in &mut slots {
+            slot.required = required.contains(&slot.tag);
+        }
         limit(slots.len(), MAX_MEMBERS, "members of a group")?;
         if slots.is_empty() {
             let place = place.to_owned();

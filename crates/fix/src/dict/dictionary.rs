@@ -2,6 +2,8 @@
 
 use std::sync::{Arc, OnceLock};
 
+use roxmltree::Document;
+
 use super::compile::{self, GroupRules, Rule, Tables};
 use super::kind::DataType;
 use super::load::{Cause, LoadError, parse_xml};
@@ -124,7 +126,8 @@ impl Dictionary {
     /// # Errors
     /// What is wrong with the text, and where.
     pub fn from_xml(text: &str) -> Result<Self, LoadError> {
-        Ok(Self::new(schema_from_xml(text)?)?)
+        let document = parse_xml(text)?;
+        Self::new(read(&document)?).map_err(|error| placed(&document, error))
     }
 
     /// Compiles a schema.
@@ -266,11 +269,14 @@ impl Dictionary {
 /// # Errors
 /// What is wrong with the text, and where.
 pub fn schema_from_xml(text: &str) -> Result<Schema, LoadError> {
-    let document = parse_xml(text)?;
+    read(&parse_xml(text)?)
+}
+
+fn read(document: &Document) -> Result<Schema, LoadError> {
     let root = document.root_element();
     match root.tag_name().name() {
-        "fix" => quickfix::read(&document),
-        "repository" => orchestra::read(&document),
+        "fix" => quickfix::read(document),
+        "repository" => orchestra::read(document),
         other => {
             let root_name = other.to_owned();
             Err(LoadError::at(
@@ -278,6 +284,23 @@ pub fn schema_from_xml(text: &str) -> Result<Schema, LoadError> {
                 Cause::NotADictionary { root: root_name },
             ))
         }
+    }
+}
+
+/// The error at the element that declares what it is about, as far as there is one.
+fn placed(document: &Document, error: SchemaError) -> LoadError {
+    let Some(name) = error.place() else {
+        return error.into();
+    };
+    // Declarations have content, references have none.
+    let declaration = document.descendants().find(|node| {
+        let element = node.tag_name().name();
+        let is_block = matches!(element, "message" | "component" | "group");
+        is_block && node.has_children() && node.attribute("name") == Some(name)
+    });
+    match declaration {
+        Some(node) => LoadError::at(node, Cause::Schema(error)),
+        None => error.into(),
     }
 }
 

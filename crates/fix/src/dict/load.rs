@@ -144,7 +144,10 @@ pub(super) fn parse_xml(text: &str) -> Result<Document<'_>, LoadError> {
     };
     Document::parse_with_options(text, options).map_err(|error| {
         let at = error.pos();
-        let cause = Cause::Syntax(error.to_string());
+        // The parser's text ends in the position once more.
+        let text = error.to_string();
+        let bare = text.strip_suffix(&format!(" at {at}")).unwrap_or(&text);
+        let cause = Cause::Syntax(bare.to_owned());
         LoadError::new(at.row as usize, at.col as usize, cause)
     })
 }

@@ -141,6 +141,23 @@ impl std::fmt::Display for SchemaError {
 
 impl std::error::Error for SchemaError {}
 
+impl SchemaError {
+    /// The name of the message or component at fault. Blocks of Orchestra are named by their
+    /// element and scenario too (`group Parties#base`).
+    pub(super) fn place(&self) -> Option<&str> {
+        let place = match self {
+            Self::UnknownTag { place, .. }
+            | Self::UnknownComponent { place, .. }
+            | Self::EmptyGroup { place, .. } => place,
+            Self::CyclicComponent { name } => name,
+            Self::TooLarge { .. } => return None,
+        };
+        let bare = place.split('#').next().unwrap_or(place);
+        let without_element = bare.split_once(' ').map(|(_, name)| name);
+        Some(without_element.unwrap_or(bare))
+    }
+}
+
 impl Schema {
     /// Puts `other` on top: its fields replace those with the same tag, its values are added to
     /// their lists, its components replace those with the same name, and the lines of its header,

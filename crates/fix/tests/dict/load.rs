@@ -1,0 +1,315 @@
+//! The loaders of QuickFIX-style and FIX Orchestra XML.
+
+use fanfare_fix::codec::Decoder;
+use fanfare_fix::dict::{Cause, DataType, Dictionary, Switches, Version, schema_from_xml};
+use proptest::prelude::*;
+
+use super::message;
+
+const QUICKFIX: &str = "<fix major='4' minor='4' servicepack='0'>
+ <header>
+  <field name='BeginString' required='Y'/><field name='BodyLength' required='Y'/>
+  <field name='MsgType' required='Y'/>
+ </header>
+ <trailer><field name='CheckSum' required='Y'/></trailer>
+ <messages>
+  <message name='Order' msgtype='D' msgcat='app'>
+   <field name='ClOrdID' required='Y'/>
+   <component name='Parties' required='N'/>
+   <field name='Side' required='Y'/>
+  </message>
+ </messages>
+ <components>
+  <component name='Parties'>
+   <group name='NoPartyIDs' required='N'>
+    <field name='PartyID' required='Y'/><field name='PartyRole' required='N'/>
+   </group>
+  </component>
+ </components>
+ <fields>
+  <field number='8' name='BeginString' type='STRING'/>
+  <field number='9' name='BodyLength' type='LENGTH'/>
+  <field number='10' name='CheckSum' type='STRING'/>
+  <field number='11' name='ClOrdID' type='STRING'/>
+  <field number='35' name='MsgType' type='STRING'/>
+  <field number='54' name='Side' type='CHAR'>
+   <value enum='1' description='BUY'/><value enum='2' description='SELL'/>
+  </field>
+  <field number='448' name='PartyID' type='STRING'/>
+  <field number='452' name='PartyRole' type='INT'/>
+  <field number='453' name='NoPartyIDs' type='NUMINGROUP'/>
+ </fields>
+</fix>";
+
+const ORCHESTRA: &str = "<fixr:repository name='x' version='FIX.4.4_EP1'
+  xmlns:fixr='http://fixprotocol.io/2020/orchestra/repository'>
+ <fixr:codeSets>
+  <fixr:codeSet name='SideCodeSet' id='54' type='char'>
+   <fixr:code name='BUY' id='1' value='1'/><fixr:code name='SELL' id='2' value='2'/>
+  </fixr:codeSet>
+ </fixr:codeSets>
+ <fixr:fields>
+  <fixr:field id='8' name='BeginString' type='String'/>
+  <fixr:field id='9' name='BodyLength' type='Length'/>
+  <fixr:field id='10' name='CheckSum' type='String'/>
+  <fixr:field id='11' name='ClOrdID' type='String'/>
+  <fixr:field id='35' name='MsgType' type='String'/>
+  <fixr:field id='54' name='Side' type='SideCodeSet'/>
+  <fixr:field id='448' name='PartyID' type='String'/>
+  <fixr:field id='452' name='PartyRole' type='int'/>
+  <fixr:field id='453' name='NoPartyIDs' type='NumInGroup'/>
+ </fixr:fields>
+ <fixr:components>
+  <fixr:component id='1024' name='StandardHeader'>
+   <fixr:fieldRef id='8' presence='required'/><fixr:fieldRef id='9' presence='required'/>
+   <fixr:fieldRef id='35' presence='required'/>
+  </fixr:component>
+  <fixr:component id='1025' name='StandardTrailer'>
+   <fixr:fieldRef id='10' presence='required'/>
+  </fixr:component>
+ </fixr:components>
+ <fixr:groups>
+  <fixr:group id='1012' name='Parties'>
+   <fixr:numInGroup id='453'/>
+   <fixr:fieldRef id='448' presence='required'/><fixr:fieldRef id='452'/>
+  </fixr:group>
+ </fixr:groups>
+ <fixr:messages>
+  <fixr:message id='14' name='Order' msgType='D' category='Trade'>
+   <fixr:structure>
+    <fixr:componentRef id='1024' presence='required'/>
+    <fixr:fieldRef id='11' presence='required'/>
+    <fixr:groupRef id='1012'/>
+    <fixr:fieldRef id='54' presence='required'/>
+    <fixr:componentRef id='1025' presence='required'/>
+   </fixr:structure>
+  </fixr:message>
+ </fixr:messages>
+</fixr:repository>";
+
+fn found(dictionary: &Dictionary, fields: &str) -> String {
+    let bytes = message("FIX.4.4", fields);
+    let mut decoder = Decoder::new();
+    let message = decoder.decode(&bytes).unwrap();
+    let outcome = dictionary.validate(&message, Switches::default());
+    outcome
+        .err()
+        .map_or(String::new(), |violation| violation.to_string())
+}
+
+#[test]
+fn both_forms_give_the_same_dictionary() {
+    for text in [QUICKFIX, ORCHESTRA] {
+        let dictionary = Dictionary::from_xml(text).unwrap();
+        assert_eq!(dictionary.version(), "FIX.4.4");
+        assert_eq!(dictionary.message_name(b"D"), Some("Order"));
+        assert_eq!(dictionary.value_name(54, b"2"), Some("SELL"));
+        assert_eq!(dictionary.data_type(453), Some(DataType::NumInGroup));
+        let check = |fields: &str, expected: &str| {
+            assert_eq!(found(&dictionary, fields), expected, "{fields}");
+        };
+        check("35=D|11=1|54=1|", "");
+        check("35=D|11=1|453=2|448=A|452=1|448=B|54=1|", "");
+        check("35=D|11=1|453=1|452=1|54=1|", "Required tag missing (448)");
+        check("35=D|54=1|", "Required tag missing (11)");
+        check(
+            "35=D|11=1|54=3|",
+            "Value is incorrect (out of range) for this tag (54)",
+        );
+        check("35=D|11=1|54=1|55=X|", "Invalid tag number (55)");
+        check("35=E|11=1|", "Invalid MsgType");
+    }
+    let schemas = [QUICKFIX, ORCHESTRA].map(|text| schema_from_xml(text).unwrap());
+    assert_eq!(schemas[0].fields, schemas[1].fields);
+}
+
+#[test]
+fn user_fields_go_on_top_of_a_built_in_dictionary() {
+    let user = "<fix major='4' minor='4'><messages>
+        <message name='Order' msgtype='D'><field name='Desk' required='N'/></message></messages>
+        <fields><field number='5001' name='Desk' type='INT'/></fields></fix>";
+    let built_in = Dictionary::built_in(Version::Fix44);
+    let merged = built_in.merged(schema_from_xml(user).unwrap()).unwrap();
+    let order = "35=D|49=A|56=B|34=1|52=20261121-09:30:00|11=1|55=X|54=1|\
+                 60=20261121-09:30:00|38=1|40=1|";
+    assert_eq!(
+        found(&built_in, &format!("{order}5001=7|")),
+        "Invalid tag number (5001)"
+    );
+    assert_eq!(found(&merged, &format!("{order}5001=7|")), "");
+    let bad = found(&merged, &format!("{order}5001=x|"));
+    assert_eq!(bad, "Incorrect data format for value (5001)");
+}
+
+#[test]
+fn before_four_two_char_is_any_text() {
+    let text = QUICKFIX.replace("minor='4'", "minor='1'");
+    let dictionary = Dictionary::from_xml(&text).unwrap();
+    assert_eq!(dictionary.data_type(54), Some(DataType::String));
+}
+
+/// The error after a change, as `line:column cause`.
+fn error(text: &str, from: &str, to: &str) -> String {
+    let changed = text.replacen(from, to, 1);
+    assert_ne!(changed, text, "{from}");
+    Dictionary::from_xml(&changed).unwrap_err().to_string()
+}
+
+#[test]
+fn errors_in_quickfix_xml_name_line_and_cause() {
+    let check = |from: &str, to: &str, expected: &str| {
+        assert_eq!(error(QUICKFIX, from, to), expected);
+    };
+    check(
+        "<field name='Side' required='Y'/>",
+        "<field name='Sid' required='Y'/>",
+        "line 11, column 4: field Sid is not declared",
+    );
+    check(
+        "<component name='Parties' required",
+        "<component name='Party' required",
+        "line 10, column 4: component Party is not declared",
+    );
+    check(
+        "number='9'",
+        "number='8'",
+        "line 23, column 3: tag 8 is declared twice",
+    );
+    check(
+        "number='9'",
+        "number='nine'",
+        "line 23, column 3: number=\"nine\" is no value",
+    );
+    check(
+        "number='9' ",
+        "",
+        "line 23, column 3: <field> has no number",
+    );
+    check(
+        "name='BodyLength' type",
+        "name='BeginString' type",
+        "line 23, column 3: field BeginString is declared twice",
+    );
+    check(
+        "<field name='PartyID' required='Y'/><field name='PartyRole' required='N'/>",
+        "",
+        "line 16, column 4: group 453 of NoPartyIDs has no fields",
+    );
+    check(
+        "<field name='PartyRole' required='N'/>",
+        "<component name='Parties'/>",
+        "line 15, column 3: component Parties contains itself",
+    );
+    check(
+        "<fields>",
+        "<fieldz>",
+        "line 33, column 2: expected 'fieldz' tag, not 'fields'",
+    );
+}
+
+#[test]
+fn errors_in_orchestra_xml_name_line_and_cause() {
+    let check = |from: &str, to: &str, expected: &str| {
+        assert_eq!(error(ORCHESTRA, from, to), expected);
+    };
+    check(
+        "<fixr:fieldRef id='54'",
+        "<fixr:fieldRef id='55'",
+        "line 40, column 5: field 55 is not declared",
+    );
+    check(
+        "<fixr:groupRef id='1012'",
+        "<fixr:groupRef id='1'",
+        "line 39, column 5: group 1 is not declared",
+    );
+    check(
+        "id='9' name='BodyLength'",
+        "id='8' name='BodyLength'",
+        "line 10, column 3: tag 8 is declared twice",
+    );
+    check(
+        "type='SideCodeSet'",
+        "type='SidesCodeSet'",
+        "line 14, column 3: code set SidesCodeSet is not declared",
+    );
+    check(
+        "<fixr:fieldRef id='452'/>",
+        "<fixr:groupRef id='1012'/>",
+        "line 29, column 3: component group Parties#base contains itself",
+    );
+    check(
+        "<fixr:numInGroup id='453'/>",
+        "",
+        "line 29, column 3: <numInGroup> is missing",
+    );
+}
+
+#[test]
+fn what_is_no_dictionary_is_refused() {
+    for text in ["", "FIX", "<html/>", "<fix", "<fix major='4'/>"] {
+        assert!(Dictionary::from_xml(text).is_err(), "{text}");
+    }
+    let entities = "<!DOCTYPE fix [<!ENTITY a 'aaaa'>]><fix major='4' minor='4'>&a;</fix>";
+    let error = Dictionary::from_xml(entities).unwrap_err();
+    assert!(matches!(error.cause, Cause::Syntax(_)), "{error}");
+}
+
+/// Forty components that each name the next one twice would unfold to 2^40 fields.
+#[test]
+fn components_that_unfold_without_end_are_refused() {
+    let mut components = String::new();
+    for i in 0..40 {
+        let next = format!("<component name='c{}'/>", i + 1);
+        components += &format!("<component name='c{i}'>{next}{next}</component>");
+    }
+    components += "<component name='c40'><field name='f'/></component>";
+    let text = format!(
+        "<fix major='4' minor='4'><messages><message name='m' msgtype='m'>\
+         <component name='c0'/></message></messages><components>{components}</components>\
+         <fields><field number='1' name='f' type='INT'/></fields></fix>"
+    );
+    let error = Dictionary::from_xml(&text).unwrap_err();
+    assert!(error.to_string().contains("more than"), "{error}");
+}
+
+#[test]
+fn groups_in_each_other_without_end_are_refused() {
+    let deep = 5_000;
+    let open = "<group name='f'>".repeat(deep);
+    let close = "</group>".repeat(deep);
+    let text = format!(
+        "<fix major='4' minor='4'><messages><message name='m' msgtype='m'>{open}{close}\
+         </message></messages><fields><field number='1' name='f' type='INT'/></fields></fix>"
+    );
+    let error = Dictionary::from_xml(&text).unwrap_err();
+    assert_eq!(error.cause, Cause::TooDeep);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    /// Whatever stands in the text, the loaders end with a dictionary or an error.
+    #[test]
+    fn spoiled_texts_are_refused_or_loaded(
+        orchestra in any::<bool>(),
+        cuts in prop::collection::vec(
+            (any::<prop::sample::Index>(), 0..12_usize, "[ -~]{0,8}"),
+            1..4,
+        ),
+    ) {
+        let mut text = if orchestra { ORCHESTRA } else { QUICKFIX }.to_owned();
+        for (at, len, put) in cuts {
+            let at = at.index(text.len());
+            let end = (at + len).min(text.len());
+            text.replace_range(at..end, &put);
+        }
+        if let Ok(dictionary) = Dictionary::from_xml(&text) {
+            found(&dictionary, "35=D|11=1|453=1|448=A|54=1|");
+        }
+    }
+
+    #[test]
+    fn any_text_is_refused_or_loaded(text in "\\PC{0,200}") {
+        prop_assert!(Dictionary::from_xml(&text).is_err());
+    }
+}

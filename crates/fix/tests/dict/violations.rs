@@ -1,0 +1,293 @@
+//! Violations by hand, in the order in which counterparties expect them.
+
+use fanfare_fix::codec::Decoder;
+use fanfare_fix::dict::{DictionaryValidator, Switches, Version};
+
+use super::message;
+
+const HEAD: &str = "49=TW|56=ISLD|34=2|52=20261121-09:30:00|";
+const ORDER: &str = "11=ID|21=1|40=1|54=1|38=100|55=INTC|60=20261121-09:30:00|";
+
+/// 4.0 and 4.1 have no TransactTime(60) in an order.
+fn body(version: Version) -> String {
+    let time = "60=20261121-09:30:00|";
+    match version {
+        Version::Fix40 | Version::Fix41 => ORDER.replace(time, ""),
+        _ => ORDER.to_owned(),
+    }
+}
+
+/// The text of the violation with its tag, or nothing.
+fn found(version: Version, switches: Switches, fields: &str) -> String {
+    let begin_string = match version.name() {
+        name if name.starts_with("FIX.5") => "FIXT.1.1",
+        name => name,
+    };
+    let bytes = message(begin_string, fields);
+    let mut decoder = Decoder::new();
+    let message = decoder.decode(&bytes).unwrap();
+    let validator = DictionaryValidator::built_in(version, switches).unwrap();
+    match validator.validate(&message, Some(version)) {
+        Ok(()) => String::new(),
+        Err(violation) => format!("{} {violation}", violation.reason.code()),
+    }
+}
+
+fn order(version: Version, more: &str) -> String {
+    let fields = format!("35=D|{HEAD}{}{more}", body(version));
+    found(version, Switches::default(), &fields)
+}
+
+const VERSIONS: [Version; 8] = [
+    Version::Fix40,
+    Version::Fix41,
+    Version::Fix42,
+    Version::Fix43,
+    Version::Fix44,
+    Version::Fix50,
+    Version::Fix50Sp1,
+    Version::Fix50Sp2,
+];
+
+#[test]
+fn an_order_is_valid_in_every_version() {
+    for version in VERSIONS {
+        assert_eq!(order(version, ""), "", "{version:?}");
+        let plain = Switches::default();
+        for fields in [
+            "35=0|",
+            "35=1|112=X|",
+            "35=5|58=bye|",
+            "35=2|7=1|16=0|",
+            "35=4|36=5|",
+        ] {
+            let (msg_type, body) = fields.split_at(5);
+            let fields = format!("{msg_type}{HEAD}{body}");
+            assert_eq!(found(version, plain, &fields), "", "{version:?}");
+        }
+    }
+}
+
+#[test]
+fn faults_of_fields_in_every_version() {
+    for version in VERSIONS {
+        let check = |fields: &str, expected: &str| {
+            let found = found(version, Switches::default(), fields);
+            assert_eq!(found, expected, "{version:?} {fields}");
+        };
+        check(&format!("35=0|{HEAD}999=HI|"), "0 Invalid tag number (999)");
+        check(&format!("35=0|{HEAD}0=HI|"), "0 Invalid tag number (0)");
+        check(&format!("35=0|{HEAD}-1=HI|"), "0 Invalid tag number (-1)");
+        check(
+            &format!("35=0|{HEAD}5000=HI|"),
+            "0 Invalid tag number (5000)",
+        );
+        check(
+            "35=0|49=TW|34=2|52=20261121-09:30:00|",
+            "1 Required tag missing (56)",
+        );
+        let order = body(version);
+        let no_side = order.replace("54=1|", "");
+        check(
+            &format!("35=D|{HEAD}{no_side}"),
+            "1 Required tag missing (54)",
+        );
+        check(
+            &format!("35=0|{HEAD}55=X|"),
+            match version {
+                Version::Fix50 | Version::Fix50Sp1 | Version::Fix50Sp2 => {
+                    "0 Invalid tag number (55)"
+                }
+                _ => "2 Tag not defined for this message type (55)",
+            },
+        );
+        check(
+            &format!("35=1|{HEAD}112=|"),
+            "4 Tag specified without a value (112)",
+        );
+        check(&format!("35=*|{HEAD}"), "11 Invalid MsgType");
+        check(
+            &format!("35=D|{HEAD}{}", order.replace("21=1", "21=4")),
+            "5 Value is incorrect (out of range) for this tag (21)",
+        );
+        check(
+            &format!("35=D|{HEAD}{}", order.replace("38=100", "38=+100")),
+            "6 Incorrect data format for value (38)",
+        );
+        check(
+            &format!("35=D|{HEAD}{}", order.replace("40=1", "40=1|40=2")),
+            "13 Tag appears more than once (40)",
+        );
+        check(
+            &format!("35=D|{order}{HEAD}"),
+            "14 Tag specified out of required order (49)",
+        );
+    }
+}
+
+#[test]
+fn the_first_fault_in_the_order_of_the_checks_is_reported() {
+    let check = |fields: &str, expected: &str| {
+        assert_eq!(
+            found(Version::Fix44, Switches::default(), fields),
+            expected,
+            "{fields}"
+        );
+    };
+    // Header behind the body, whatever else is wrong.
+    check(
+        "35=*|55=|49=TW|999=1|",
+        "14 Tag specified out of required order (49)",
+    );
+    // Then MsgType, required tags, and fields by tag.
+    check("35=*|55=|999=1|", "11 Invalid MsgType");
+    check("35=D|999=1|54=|", "1 Required tag missing (34)");
+    let both = format!(
+        "35=D|{HEAD}{}",
+        ORDER.replace("54=1", "54=x").replace("40=1", "40=")
+    );
+    check(&both, "4 Tag specified without a value (40)");
+    let head = HEAD.replace("49=TW", "49=");
+    check(
+        &format!("35=D|{head}{}", ORDER.replace("11=ID", "11=")),
+        "4 Tag specified without a value (49)",
+    );
+}
+
+#[test]
+fn routing_tags_are_header_in_every_version() {
+    // FIX.4.0 does not know OnBehalfOfLocationID(144), but looks at it with the header.
+    let fields = format!("35=D|{HEAD}115=JCD|144=X|{}", ORDER.replace("40=1", "40=w"));
+    let found = |version| found(version, Switches::default(), &fields);
+    assert_eq!(found(Version::Fix40), "0 Invalid tag number (144)");
+    assert_eq!(
+        found(Version::Fix41),
+        "5 Value is incorrect (out of range) for this tag (40)"
+    );
+}
+
+#[test]
+fn groups() {
+    let check = |more: &str, expected: &str| {
+        assert_eq!(order(Version::Fix44, more), expected, "{more}");
+    };
+    check("453=2|448=A|447=D|452=1|448=B|447=D|452=3|", "");
+    check("453=1|448=A|447=D|452=1|802=2|523=X|803=1|523=Y|803=2|", "");
+    check("453=0|", "");
+    check(
+        "386=3|336=1|336=2|",
+        "16 Incorrect NumInGroup count for repeating group (386)",
+    );
+    check(
+        "453=1|448=A|448=B|",
+        "16 Incorrect NumInGroup count for repeating group (453)",
+    );
+    check(
+        "453=0|448=A|",
+        "16 Incorrect NumInGroup count for repeating group (453)",
+    );
+    check("453=x|448=A|", "6 Incorrect data format for value (453)");
+    check(
+        "453=1|447=D|448=A|",
+        "16 Incorrect NumInGroup count for repeating group (453)",
+    );
+    check(
+        "453=1|448=A|452=1|447=D|",
+        "15 Repeating group fields out of order (447)",
+    );
+    check(
+        "453=1|448=A|452=x|",
+        "6 Incorrect data format for value (452)",
+    );
+    check(
+        "453=1|448=A|802=2|523=X|",
+        "16 Incorrect NumInGroup count for repeating group (802)",
+    );
+    check("448=A|", "2 Tag not defined for this message type (448)");
+    // Entries of NoSides(552) have to have Side(54).
+    let cross = "548=X|549=1|550=0|552=1|11=1|40=1|55=X|60=20261121-09:30:00|";
+    let fields = format!("35=s|{HEAD}{cross}");
+    let found = found(Version::Fix44, Switches::default(), &fields);
+    assert_eq!(found, "1 Required tag missing (54)");
+}
+
+#[test]
+fn switches_turn_checks_off() {
+    let check = |name: &str, on: bool, fields: &str| {
+        let plain = found(Version::Fix44, Switches::default(), fields);
+        assert_ne!(plain, "", "{fields}");
+        let mut switches = Switches::default();
+        assert!(switches.set(name, on));
+        assert_eq!(
+            found(Version::Fix44, switches, fields),
+            "",
+            "{name} {fields}"
+        );
+    };
+    check(
+        "ValidateFieldsOutOfOrder",
+        false,
+        &format!("35=D|{ORDER}{HEAD}"),
+    );
+    check(
+        "ValidateFieldsHaveValues",
+        false,
+        &format!("35=1|{HEAD}112=|"),
+    );
+    check(
+        "ValidateUserDefinedFields",
+        false,
+        &format!("35=0|{HEAD}5000=HI|"),
+    );
+    check(
+        "AllowUnknownMsgFields",
+        true,
+        &format!("35=0|{HEAD}4999=HI|55=X|"),
+    );
+    let unordered = format!("35=D|{HEAD}{ORDER}453=1|448=A|452=1|447=D|");
+    check("ValidateUnorderedGroupFields", false, &unordered);
+    assert!(!Switches::default().set("ValidateNothing", true));
+}
+
+#[test]
+fn unknown_fields_that_are_allowed_may_not_stand_twice() {
+    let switches = Switches {
+        user_defined_fields: false,
+        ..Switches::default()
+    };
+    let fields = format!("35=0|{HEAD}5000=1|5001=1|5000=2|");
+    let found = found(Version::Fix44, switches, &fields);
+    assert_eq!(found, "13 Tag appears more than once (5000)");
+}
+
+#[test]
+fn application_messages_go_by_their_version() {
+    let validator = DictionaryValidator::built_in(Version::Fix50Sp2, Switches::default()).unwrap();
+    let mut decoder = Decoder::new();
+    // UserNotification(CB) came with 5.0SP1.
+    let mut judge = |appl_ver_id: &str, default| {
+        let fields = format!("35=CB|{appl_ver_id}{HEAD}926=1|");
+        let bytes = message("FIXT.1.1", &fields);
+        let message = decoder.decode(&bytes).unwrap();
+        validator
+            .validate(&message, default)
+            .err()
+            .map(|v| v.to_string())
+    };
+    let unknown = Some("Invalid MsgType".to_owned());
+    assert_eq!(judge("", None), None);
+    assert_eq!(judge("1128=9|", Some(Version::Fix50)), None);
+    assert_eq!(judge("", Some(Version::Fix50)), unknown);
+    assert_eq!(judge("1128=7|", None), unknown);
+}
+
+#[test]
+fn the_suffix_with_the_tag_is_optional() {
+    let bytes = message("FIX.4.2", &format!("35=0|{HEAD}999=HI|"));
+    let mut decoder = Decoder::new();
+    let message = decoder.decode(&bytes).unwrap();
+    let validator = DictionaryValidator::built_in(Version::Fix42, Switches::default()).unwrap();
+    let violation = validator.validate(&message, None).unwrap_err();
+    assert_eq!(violation.text(false).to_string(), "Invalid tag number");
+    assert_eq!(violation.text(true).to_string(), "Invalid tag number (999)");
+}

@@ -99,7 +99,12 @@ impl UtcTimestamp {
         write_whole(days, (of_day / NANOS as u64) as u32, whole);
         match precision {
             Precision::Seconds => {}
-            Precision::Millis => write_fraction(nanos / 1_000_000, fraction),
+            // The usual one, without a loop.
+            Precision::Millis => {
+                let millis = nanos / 1_000_000;
+                let [tens, ones] = pair_of(millis % 100);
+                fraction.copy_from_slice(&[b'.', b'0' + (millis / 100) as u8, tens, ones]);
+            }
             Precision::Micros => write_fraction(nanos / 1_000, fraction),
             Precision::Nanos => write_fraction(nanos, fraction),
         }
@@ -321,6 +326,8 @@ mod tests {
             // The first moments of the range: its whole second lies before it.
             prop_assume!(nanos.div_euclid(NANOS).checked_mul(NANOS).is_some());
             prop_assert_eq!(UtcTimestamp::parse(written.as_bytes()), Some(time));
+            prop_assert_eq!(text(time, Precision::Millis), &written[..21]);
+            prop_assert_eq!(text(time, Precision::Micros), &written[..24]);
             let seconds = text(time, Precision::Seconds);
             let cut = UtcTimestamp::from_nanos(nanos - nanos.rem_euclid(NANOS));
             prop_assert_eq!(UtcTimestamp::parse(seconds.as_bytes()), Some(cut));

@@ -109,7 +109,8 @@ impl<'b> Encoder<'b> {
             Some((text, len)) => writer.put_short(text, len),
             None => writer.number(|out| int::write_u64(seq, out)),
         };
-        writer.put(time.field());
+        let (text, len) = time.text();
+        writer.put_padded(text, len);
         Self {
             writer,
             prefix: header.prefix().len(),
@@ -304,14 +305,15 @@ impl<'b> FieldWriter<'b> {
     #[inline]
     fn put(&mut self, bytes: &[u8]) -> &mut Self {
         let end = self.at + bytes.len();
-        match self.buf.get_mut(self.at..end) {
-            Some(room) => {
-                room.copy_from_slice(bytes);
-                self.at = end;
-                self
-            }
-            None => self.fail(EncodeError::BufferFull),
+        let Some(room) = self.buf.get_mut(self.at..end) else {
+            return self.fail(EncodeError::BufferFull);
+        };
+        self.at = end;
+        match ends::<16>(bytes).filter(|_| bytes.len() <= 32) {
+            Some((first, last)) => copy_ends(room, first, last),
+            None => room.copy_from_slice(bytes),
         }
+        self
     }
 
     #[inline]
@@ -330,9 +332,15 @@ impl<'b> FieldWriter<'b> {
         }
     }
 
-    /// The first `len` bytes of `text` and a separator: written whole where there is room.
+    /// The first `len` bytes of `text` and a separator.
     #[inline]
     fn put_short<const N: usize>(&mut self, text: [u8; N], len: usize) -> &mut Self {
+        self.put_padded(text, len).put_array([SOH])
+    }
+
+    /// The first `len` bytes of `text`, which is written whole where there is room.
+    #[inline]
+    fn put_padded<const N: usize>(&mut self, text: [u8; N], len: usize) -> &mut Self {
         match self
             .buf
             .get_mut(self.at..)
@@ -341,11 +349,9 @@ impl<'b> FieldWriter<'b> {
             Some(room) => {
                 *room = text;
                 self.at += len;
-                self.put_array([SOH])
+                self
             }
-            None => self
-                .put(text.get(..len).unwrap_or_default())
-                .put_array([SOH]),
+            None => self.put(text.get(..len).unwrap_or_default()),
         }
     }
 

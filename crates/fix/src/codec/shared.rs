@@ -140,12 +140,19 @@ impl SendingTime {
         text[..3].copy_from_slice(b"52=");
         let len = 3 + time.write(precision, &mut text[3..]);
         text[len] = 1;
-        let sum = byte_sum(&text[..=len]);
+        // Zeros behind the text add nothing, and a fixed length is summed up faster.
+        let sum = byte_sum(&text);
         Self {
             text,
             len: len + 1,
             sum,
         }
+    }
+
+    /// The field in a fixed room, and its length.
+    #[inline]
+    pub(crate) fn text(&self) -> ([u8; SENDING_TIME_ROOM], usize) {
+        (self.text, self.len)
     }
 
     /// `52=…` with its separator.

@@ -2,9 +2,9 @@
 
 use super::config::{ApplVerId, SECOND, Version};
 use super::event::{DisconnectReason, Event, LogonFault};
+use super::head::Others;
 use super::header;
 use super::now::Now;
-use super::outbound::Others;
 use super::state::{Role, Session, State};
 use super::store::MessageStore;
 use super::timers::NEVER;

@@ -53,6 +53,7 @@ mod admin;
 mod config;
 mod event;
 mod gap;
+mod head;
 mod header;
 mod inbound;
 mod logon;

@@ -1,10 +1,10 @@
 //! The send path: headers, the session's own messages, the application's.
 
 use fanfare_wire::fields::SOH;
-use fanfare_wire::{Precision, UtcTimestamp};
 
-use super::config::{Config, ExtraField};
+use super::config::Config;
 use super::event::{DisconnectReason, Event, SendError};
+use super::head::{Head, OutField};
 use super::now::Now;
 use super::state::{Session, State};
 use super::store::{Entry, Kind, MessageStore, StoreError};
@@ -13,9 +13,6 @@ use crate::codec::{
     EncodeError, Encoder, FieldWriter, Message, SendingTime, SessionHeader, SharedBody,
     SharedFrame, SharedParts, msg_types, tags,
 };
-
-/// A field of a message to be sent.
-pub(super) type OutField<'a> = (u32, &'a [u8]);
 
 /// Room for one of the session's own messages, without its variable parts.
 const ADMIN_ROOM: usize = 384;
@@ -241,9 +238,9 @@ impl<S: MessageStore> Session<S> {
         body: impl FnOnce(&mut FieldWriter<'_>),
     ) -> Result<u64, SendError> {
         let seq = self.store.next_sender();
+        self.fixed.set_time(now.utc, self.config.precision);
         let head = Head {
             seq,
-            time: now.utc,
             orig_time: None,
             last_processed: self
                 .config
@@ -254,7 +251,7 @@ impl<S: MessageStore> Session<S> {
         let place = self.store.reserve(room).map_err(SendError::Store)?;
         let begin_string = self.config.id.version.begin_string().as_bytes();
         let mut encoder = Encoder::new(place, begin_string, msg_type);
-        head.write(&self.config, &mut encoder);
+        head.write(&self.fixed, &self.config, &mut encoder);
         body(&mut encoder);
         let range = encoder.finish().map_err(SendError::Encode)?;
         // While a resend is under way, everything new waits behind it.
@@ -475,115 +472,4 @@ pub(super) fn shared_header(config: &Config) -> Option<SessionHeader> {
             .map(|(tag, value)| (*tag, &**value)),
     );
     SessionHeader::with_fields(id.version.begin_string().as_bytes(), &fields).ok()
-}
-
-/// The standard header behind MsgType(35), fields in ascending order of tags.
-pub(super) struct Head<'a> {
-    pub(super) seq: u64,
-    pub(super) time: UtcTimestamp,
-    /// OrigSendingTime(122), which makes the message a PossDup.
-    pub(super) orig_time: Option<&'a [u8]>,
-    /// LastMsgSeqNumProcessed(369).
-    pub(super) last_processed: Option<u64>,
-    /// Fields of this message alone, ascending.
-    pub(super) extra: &'a [OutField<'a>],
-}
-
-impl Head<'_> {
-    #[inline]
-    pub(super) fn write(&self, config: &Config, out: &mut FieldWriter<'_>) {
-        let mut others = Others {
-            config: &config.header_fields,
-            extra: self.extra,
-        };
-        others.below(tags::MSG_SEQ_NUM, out);
-        out.u64(tags::MSG_SEQ_NUM, self.seq);
-        if self.orig_time.is_some() {
-            others.below(tags::POSS_DUP_FLAG, out);
-            out.char(tags::POSS_DUP_FLAG, b'Y');
-        }
-        others.below(tags::SENDER_COMP_ID, out);
-        out.str(tags::SENDER_COMP_ID, &config.id.sender);
-        others.below(tags::SENDING_TIME, out);
-        out.timestamp(tags::SENDING_TIME, self.time, config.precision);
-        others.below(tags::TARGET_COMP_ID, out);
-        out.str(tags::TARGET_COMP_ID, &config.id.target);
-        if let Some(time) = self.orig_time {
-            others.below(tags::ORIG_SENDING_TIME, out);
-            out.field(tags::ORIG_SENDING_TIME, time);
-        }
-        if let Some(seq) = self.last_processed {
-            others.below(tags::LAST_MSG_SEQ_NUM_PROCESSED, out);
-            out.u64(tags::LAST_MSG_SEQ_NUM_PROCESSED, seq);
-        }
-        others.below(u32::MAX, out);
-    }
-}
-
-/// Two ascending lists of fields, written as one; the second takes precedence.
-pub(super) struct Others<'a> {
-    pub(super) config: &'a [ExtraField],
-    pub(super) extra: &'a [OutField<'a>],
-}
-
-impl Others<'_> {
-    /// Writes the fields whose tags are below `limit`.
-    #[inline]
-    pub(super) fn below(&mut self, limit: u32, out: &mut FieldWriter<'_>) {
-        if self.config.is_empty() && self.extra.is_empty() {
-            return;
-        }
-        loop {
-            let config = self.config.first().map_or(u32::MAX, |field| field.0);
-            let extra = self.extra.first().map_or(u32::MAX, |field| field.0);
-            if config.min(extra) >= limit {
-                return;
-            }
-            if config < extra {
-                if let Some(((tag, value), rest)) = self.config.split_first() {
-                    put(*tag, value, out);
-                    self.config = rest;
-                }
-                continue;
-            }
-            if let Some(((tag, value), rest)) = self.extra.split_first() {
-                put(*tag, value, out);
-                self.extra = rest;
-            }
-            if config == extra {
-                self.config = self.config.get(1..).unwrap_or_default();
-            }
-        }
-    }
-}
-
-/// RawData(96) brings its length, as it may hold separators.
-fn put(tag: u32, value: &[u8], out: &mut FieldWriter<'_>) {
-    match tag {
-        tags::RAW_DATA_LENGTH => {}
-        tags::RAW_DATA => {
-            out.data(tags::RAW_DATA_LENGTH, tags::RAW_DATA, value);
-        }
-        _ => {
-            out.field(tag, value);
-        }
-    }
-}
-
-/// The text of a moment, for OrigSendingTime(122).
-pub(super) struct TimeText {
-    text: [u8; UtcTimestamp::MAX_LEN],
-    len: usize,
-}
-
-impl TimeText {
-    pub(super) fn new(time: UtcTimestamp, precision: Precision) -> Self {
-        let mut text = [0; UtcTimestamp::MAX_LEN];
-        let len = time.write(precision, &mut text);
-        Self { text, len }
-    }
-
-    pub(super) fn bytes(&self) -> &[u8] {
-        self.text.get(..self.len).unwrap_or_default()
-    }
 }

@@ -3,8 +3,8 @@
 use fanfare_wire::fields::{SOH, parse_tag};
 
 use super::event::{DisconnectReason, Event, SendError};
+use super::head::{Head, OutField};
 use super::now::Now;
-use super::outbound::{Head, OutField, TimeText};
 use super::state::Session;
 use super::store::{Entry, Kind, MessageStore, StoreError};
 use crate::codec::{Encoder, msg_types, tags};
@@ -194,20 +194,18 @@ impl<S: MessageStore> Session<S> {
         let Some(seq) = replay.fill_from else {
             return Ok(());
         };
-        let time = TimeText::new(now.utc, self.config.precision);
-        self.write_copy(
-            now,
+        let gap_fill = Copied {
             seq,
-            msg_types::SEQUENCE_RESET,
-            &[],
-            time.bytes(),
-            |encoder| {
-                encoder
-                    .u64(tags::NEW_SEQ_NO, next)
-                    .char(tags::GAP_FILL_FLAG, b'Y');
-            },
-            RESEND_ROOM,
-        )?;
+            msg_type: msg_types::SEQUENCE_RESET,
+            orig_time: None,
+            others: &[],
+            room: RESEND_ROOM,
+        };
+        self.write_copy(now, &gap_fill, |encoder| {
+            encoder
+                .u64(tags::NEW_SEQ_NO, next)
+                .char(tags::GAP_FILL_FLAG, b'Y');
+        })?;
         replay.fill_from = None;
         replay.filled += next - seq;
         Ok(())
@@ -217,48 +215,38 @@ impl<S: MessageStore> Session<S> {
     /// OrigSendingTime(122), a new SendingTime.
     fn resend(&mut self, now: Now, seq: u64, message: &[u8]) -> Result<(), SendError> {
         let parts = Parts::of(message);
-        let room = message.len() + RESEND_ROOM;
-        let body = parts.body;
-        self.write_copy(
-            now,
+        let resent = Copied {
             seq,
-            parts.msg_type,
-            &parts.others,
-            parts.sending_time,
-            |encoder| {
-                encoder.raw(body);
-            },
-            room,
-        )
+            msg_type: parts.msg_type,
+            orig_time: Some(parts.sending_time),
+            others: &parts.others,
+            room: message.len() + RESEND_ROOM,
+        };
+        self.write_copy(now, &resent, |encoder| {
+            encoder.raw(parts.body);
+        })
     }
 
     /// Encodes a message that was sent before, or a gap fill in its place.
-    #[expect(clippy::too_many_arguments, reason = "the parts of one message")]
     fn write_copy(
         &mut self,
         now: Now,
-        seq: u64,
-        msg_type: &[u8],
-        extra: &[OutField<'_>],
-        orig_time: &[u8],
+        copied: &Copied<'_>,
         body: impl FnOnce(&mut Encoder<'_>),
-        room: usize,
     ) -> Result<(), SendError> {
+        self.fixed.set_time(now.utc, self.config.precision);
+        let last_processed = self.store.next_target() - 1;
         let head = Head {
-            seq,
-            time: now.utc,
-            orig_time: Some(orig_time),
-            last_processed: self
-                .config
-                .last_processed
-                .then(|| self.store.next_target() - 1),
-            extra,
+            seq: copied.seq,
+            orig_time: copied.orig_time.or(Some(self.fixed.time_text())),
+            last_processed: self.config.last_processed.then_some(last_processed),
+            extra: copied.others,
         };
-        let room = room + self.header_room();
+        let room = copied.room + self.header_room();
         let place = self.store.reserve(room).map_err(SendError::Store)?;
         let begin_string = self.config.id.version.begin_string().as_bytes();
-        let mut encoder = Encoder::new(place, begin_string, msg_type);
-        head.write(&self.config, &mut encoder);
+        let mut encoder = Encoder::new(place, begin_string, copied.msg_type);
+        head.write(&self.fixed, &self.config, &mut encoder);
         body(&mut encoder);
         let range = encoder.finish().map_err(SendError::Encode)?;
         self.store
@@ -267,6 +255,16 @@ impl<S: MessageStore> Session<S> {
         self.timers.last_sent = now.mono;
         Ok(())
     }
+}
+
+/// The header of a message that is sent in the place of one sent before.
+struct Copied<'a> {
+    seq: u64,
+    msg_type: &'a [u8],
+    /// OrigSendingTime(122); a gap fill has none before its own.
+    orig_time: Option<&'a [u8]>,
+    others: &'a [OutField<'a>],
+    room: usize,
 }
 
 /// One of our own messages, taken apart for a resend.

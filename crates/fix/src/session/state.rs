@@ -7,6 +7,7 @@ use fanfare_wire::UtcTimestamp;
 use super::config::{ApplVerId, Config, SECOND};
 use super::event::{DisconnectReason, Event};
 use super::gap::Gap;
+use super::head::Fixed;
 use super::logon::PendingLogon;
 use super::now::Now;
 use super::resend::Replay;
@@ -53,6 +54,8 @@ pub struct Session<S> {
     pub(super) timers: Timers,
     /// The constant header of messages with a shared body.
     pub(super) shared_header: Option<SessionHeader>,
+    /// The same for all others.
+    pub(super) fixed: Fixed,
     pub(super) notices: VecDeque<Event<'static>>,
     /// Why we are logging out, if not because our application asked for it.
     pub(super) closing: Option<DisconnectReason>,
@@ -90,6 +93,7 @@ impl<S: MessageStore> Session<S> {
         config.logon_fields.sort_by_key(|field| field.0);
         Self {
             shared_header: super::outbound::shared_header(&config),
+            fixed: Fixed::new(&config),
             config,
             role,
             store,

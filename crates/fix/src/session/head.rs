@@ -1,0 +1,163 @@
+//! The standard header of what we send.
+
+use fanfare_wire::{Precision, UtcTimestamp};
+
+use super::config::{Config, ExtraField};
+use crate::codec::{FieldWriter, SendingTime, tags};
+
+/// A field of a message to be sent.
+pub(super) type OutField<'a> = (u32, &'a [u8]);
+
+/// The standard header behind MsgType(35), fields in ascending order of tags.
+pub(super) struct Head<'a> {
+    pub(super) seq: u64,
+    /// OrigSendingTime(122), which makes the message a PossDup.
+    pub(super) orig_time: Option<&'a [u8]>,
+    /// LastMsgSeqNumProcessed(369).
+    pub(super) last_processed: Option<u64>,
+    /// Fields of this message alone, ascending.
+    pub(super) extra: &'a [OutField<'a>],
+}
+
+impl Head<'_> {
+    #[inline]
+    pub(super) fn write(&self, fixed: &Fixed, config: &Config, out: &mut FieldWriter<'_>) {
+        let mut others = Others {
+            config: &config.header_fields,
+            extra: self.extra,
+        };
+        others.below(tags::MSG_SEQ_NUM, out);
+        out.u64(tags::MSG_SEQ_NUM, self.seq);
+        if self.orig_time.is_some() {
+            others.below(tags::POSS_DUP_FLAG, out);
+            out.char(tags::POSS_DUP_FLAG, b'Y');
+        }
+        others.below(tags::SENDER_COMP_ID, out);
+        match fixed.is_complete() {
+            true => out.raw(&fixed.sender),
+            // Reports what is wrong with it.
+            false => out.str(tags::SENDER_COMP_ID, &config.id.sender),
+        };
+        others.below(tags::SENDING_TIME, out);
+        out.raw(fixed.time.field());
+        others.below(tags::TARGET_COMP_ID, out);
+        match fixed.is_complete() {
+            true => out.raw(&fixed.target),
+            false => out.str(tags::TARGET_COMP_ID, &config.id.target),
+        };
+        if let Some(time) = self.orig_time {
+            others.below(tags::ORIG_SENDING_TIME, out);
+            out.field(tags::ORIG_SENDING_TIME, time);
+        }
+        if let Some(seq) = self.last_processed {
+            others.below(tags::LAST_MSG_SEQ_NUM_PROCESSED, out);
+            out.u64(tags::LAST_MSG_SEQ_NUM_PROCESSED, seq);
+        }
+        others.below(u32::MAX, out);
+    }
+}
+
+/// The fields of every header, encoded before they are needed: a message only copies them.
+#[derive(Debug)]
+pub(super) struct Fixed {
+    /// `49=…|` and `56=…|`, empty if a CompID cannot be encoded.
+    sender: Vec<u8>,
+    target: Vec<u8>,
+    /// `52=…|` of the moment below.
+    time: SendingTime,
+    at: UtcTimestamp,
+}
+
+impl Fixed {
+    pub(super) fn new(config: &Config) -> Self {
+        let at = UtcTimestamp::from_nanos(0);
+        Self {
+            sender: comp_id(tags::SENDER_COMP_ID, &config.id.sender),
+            target: comp_id(tags::TARGET_COMP_ID, &config.id.target),
+            time: SendingTime::new(at, config.precision),
+            at,
+        }
+    }
+
+    /// Makes SendingTime(52) that of `utc`. Many messages of one turn have the same.
+    #[inline]
+    pub(super) fn set_time(&mut self, utc: UtcTimestamp, precision: Precision) {
+        if self.at != utc {
+            self.time = SendingTime::new(utc, precision);
+            self.at = utc;
+        }
+    }
+
+    /// SendingTime(52) without its tag, for OrigSendingTime(122).
+    pub(super) fn time_text(&self) -> &[u8] {
+        let field = self.time.field();
+        field
+            .get(3..field.len().saturating_sub(1))
+            .unwrap_or_default()
+    }
+
+    #[inline]
+    fn is_complete(&self) -> bool {
+        !self.sender.is_empty() && !self.target.is_empty()
+    }
+}
+
+fn comp_id(tag: u32, value: &str) -> Vec<u8> {
+    let mut room = vec![0; value.len() + 16];
+    let mut writer = FieldWriter::new(&mut room);
+    writer
+        .str(tag, value)
+        .written()
+        .map(<[u8]>::to_vec)
+        .unwrap_or_default()
+}
+
+/// Two ascending lists of fields, written as one; the second takes precedence.
+pub(super) struct Others<'a> {
+    pub(super) config: &'a [ExtraField],
+    pub(super) extra: &'a [OutField<'a>],
+}
+
+impl Others<'_> {
+    /// Writes the fields whose tags are below `limit`.
+    #[inline]
+    pub(super) fn below(&mut self, limit: u32, out: &mut FieldWriter<'_>) {
+        if self.config.is_empty() && self.extra.is_empty() {
+            return;
+        }
+        loop {
+            let config = self.config.first().map_or(u32::MAX, |field| field.0);
+            let extra = self.extra.first().map_or(u32::MAX, |field| field.0);
+            if config.min(extra) >= limit {
+                return;
+            }
+            if config < extra {
+                if let Some(((tag, value), rest)) = self.config.split_first() {
+                    put(*tag, value, out);
+                    self.config = rest;
+                }
+                continue;
+            }
+            if let Some(((tag, value), rest)) = self.extra.split_first() {
+                put(*tag, value, out);
+                self.extra = rest;
+            }
+            if config == extra {
+                self.config = self.config.get(1..).unwrap_or_default();
+            }
+        }
+    }
+}
+
+/// RawData(96) brings its length, as it may hold separators.
+fn put(tag: u32, value: &[u8], out: &mut FieldWriter<'_>) {
+    match tag {
+        tags::RAW_DATA_LENGTH => {}
+        tags::RAW_DATA => {
+            out.data(tags::RAW_DATA_LENGTH, tags::RAW_DATA, value);
+        }
+        _ => {
+            out.field(tag, value);
+        }
+    }
+}

@@ -38,6 +38,7 @@ mod decode;
 mod dictionary;
 mod encode;
 mod error;
+pub mod explain;
 mod fill;
 pub mod fix;
 pub mod generate;

@@ -40,5 +40,7 @@ pub enum Step<'a> {
         offset: usize,
         /// Its bytes in the stream; none if it is not there.
         bytes: &'a [u8],
+        /// What an integer, a part of a decimal or a length became; `None` for other types.
+        integer: Option<i128>,
     },
 }

@@ -270,7 +270,8 @@ impl<'a> Run<'a> {
         let has_bit = op.operator.takes_bit(op.optional);
         let before = self.trace_before(op.operator, previous, has_bit, map);
         let value = self.int(op, map)?;
-        self.trace_after(op.field, part, op.operator, before, visitor);
+        let integer = value.map(|bits| op.ty.widen(bits));
+        self.trace_after(op.field, part, op.operator, (before, integer), visitor);
         Ok(value)
     }
 
@@ -411,7 +412,7 @@ impl<'a> Run<'a> {
             let has_bit = op.operator.takes_bit(op.optional);
             let before = self.trace_before(op.operator, (op.slot, 0, None), has_bit, map);
             let value = self.decimal(op, map)?;
-            self.trace_after(op.field, "", op.operator, before, visitor);
+            self.trace_after(op.field, "", op.operator, (before, None), visitor);
             value
         } else {
             self.decimal(op, map)?

@@ -42,7 +42,7 @@ impl<'a> Run<'a> {
             let previous = (op.slot, op.text_slot, None);
             let before = self.trace_before(op.operator, previous, has_bit, map);
             let value = self.text_value(op, map)?;
-            self.trace_after(op.field, "", op.operator, before, visitor);
+            self.trace_after(op.field, "", op.operator, (before, None), visitor);
             value
         } else {
             self.text_value(op, map)?
@@ -274,7 +274,7 @@ impl<'a> Run<'a> {
         field: FieldId,
         part: &'static str,
         operator: OperatorKind,
-        before: Before,
+        (before, integer): (Before, Option<i128>),
         visitor: &mut V,
     ) {
         let Before {
@@ -292,6 +292,7 @@ impl<'a> Run<'a> {
             previous,
             offset,
             bytes,
+            integer,
         });
     }
 }

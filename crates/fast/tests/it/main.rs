@@ -7,6 +7,7 @@
 )]
 
 mod common;
+mod explain;
 mod fix;
 mod generated;
 mod moex;

@@ -52,6 +52,7 @@ impl IntType {
 
     /// Size in bits.
     #[must_use]
+    #[inline(always)]
     pub const fn bits(self) -> u32 {
         match self {
             Self::Int8 | Self::UInt8 => 8,
@@ -63,6 +64,7 @@ impl IntType {
 
     /// True for `int8` to `int64`.
     #[must_use]
+    #[inline(always)]
     pub const fn is_signed(self) -> bool {
         matches!(self, Self::Int8 | Self::Int16 | Self::Int32 | Self::Int64)
     }
@@ -89,8 +91,21 @@ impl IntType {
 
     /// True if the type can hold `value`.
     #[must_use]
+    #[inline]
     pub const fn holds(self, value: i128) -> bool {
         value >= self.min() && value <= self.max()
+    }
+
+    /// True if the type can hold the integer of this 64-bit pattern.
+    #[must_use]
+    #[inline(always)]
+    pub const fn holds_bits(self, bits: u64) -> bool {
+        let unused = 64 - self.bits();
+        if self.is_signed() {
+            ((bits as i64) << unused) >> unused == bits as i64
+        } else {
+            (bits << unused) >> unused == bits
+        }
     }
 
     /// The integer whose 64-bit pattern (sign-extended if the type is signed) is `bits`.
@@ -296,6 +311,41 @@ mod tests {
             parse_decimal(&format!(".{}1", "0".repeat(63))),
             Err(ErrorCode::R1)
         );
+    }
+
+    #[test]
+    fn bounds_agree_however_they_are_asked() {
+        for name in [
+            "int8", "uInt8", "int16", "uInt16", "int32", "uInt32", "int64", "uInt64",
+        ] {
+            let ty = IntType::from_name(name).unwrap();
+            for bits in [
+                0,
+                1,
+                127,
+                128,
+                255,
+                256,
+                32767,
+                32768,
+                65535,
+                65536,
+                1 << 31,
+                1 << 32,
+                1 << 63,
+                u64::MAX,
+                u64::MAX - 127,
+                u64::MAX - 128,
+                (1 << 32) - 1,
+                (1 << 31) - 1,
+            ] {
+                assert_eq!(
+                    ty.holds_bits(bits),
+                    ty.holds(ty.widen(bits)),
+                    "{name} {bits:x}"
+                );
+            }
+        }
     }
 
     #[test]

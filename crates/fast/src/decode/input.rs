@@ -56,13 +56,15 @@ impl<'a> Input<'a> {
     pub(crate) fn int(&mut self, ty: IntType) -> Read<u64> {
         let start = self.at;
         let value = if ty.is_signed() {
-            let value = self.accept(stopbit::read_signed(self.bytes, start))?;
-            (ty.bits() == 64 || ty.holds(i128::from(value))).then_some(value as u64)
+            self.accept(stopbit::read_signed(self.bytes, start))? as u64
         } else {
-            let value = self.accept(stopbit::read_unsigned(self.bytes, start))?;
-            (ty.bits() == 64 || value >> ty.bits() == 0).then_some(value)
+            self.accept(stopbit::read_unsigned(self.bytes, start))?
         };
-        value.ok_or(CodecError::new(ErrorCode::D2, start))
+        if ty.holds_bits(value) {
+            Ok(value)
+        } else {
+            Err(CodecError::new(ErrorCode::D2, start))
+        }
     }
 
     /// Reads a nullable integer of the type, as a 64-bit pattern.
@@ -73,31 +75,34 @@ impl<'a> Input<'a> {
             self.at += 1;
             return Ok(None);
         }
-        if ty.is_signed() {
-            match self.nullable_delta()? {
-                Some(value) if ty.holds(value) => Ok(Some(value as u64)),
-                Some(_) => Err(CodecError::new(ErrorCode::D2, start)),
-                None => Ok(None),
+        let d2 = CodecError::new(ErrorCode::D2, start);
+        let value = if ty.is_signed() {
+            match stopbit::read_signed(self.bytes, start) {
+                Ok(entity) => match self.accept(Ok(entity))? {
+                    0 => return Ok(None),
+                    value => (value - i64::from(value > 0)) as u64,
+                },
+                Err(_) => match self.nullable_delta()? {
+                    Some(value) => i64::try_from(value).map_err(|_| d2)? as u64,
+                    None => return Ok(None),
+                },
             }
         } else {
-            let entity = match stopbit::read_unsigned(self.bytes, start) {
-                Ok(Entity {
-                    value,
-                    next,
-                    overlong,
-                }) => Ok(Entity {
-                    value: u128::from(value),
-                    next,
-                    overlong,
-                }),
-                Err(StopBitError::Overflow) => stopbit::read_unsigned_wide(self.bytes, start),
-                Err(error) => Err(error),
-            };
-            match self.accept(entity)?.checked_sub(1) {
-                Some(value) if value >> ty.bits() == 0 => Ok(Some(value as u64)),
-                Some(_) => Err(CodecError::new(ErrorCode::D2, start)),
-                None => Ok(None),
+            match stopbit::read_unsigned(self.bytes, start) {
+                Ok(entity) => match self.accept(Ok(entity))? {
+                    0 => return Ok(None),
+                    value => value - 1,
+                },
+                Err(_) => match self.accept(stopbit::read_unsigned_wide(self.bytes, start))? {
+                    0 => return Ok(None),
+                    value => u64::try_from(value - 1).map_err(|_| d2)?,
+                },
             }
+        };
+        if ty.holds_bits(value) {
+            Ok(Some(value))
+        } else {
+            Err(d2)
         }
     }
 

@@ -536,10 +536,10 @@ impl<'a> Run<'a> {
 /// One more; after the largest value of the type comes the smallest (section 6.3.6).
 #[inline(always)]
 pub(crate) fn incremented(ty: IntType, bits: u64) -> u64 {
-    let value = ty.widen(bits);
-    if value == ty.max() {
-        ty.min() as u64
+    let next = bits.wrapping_add(1);
+    if ty.holds_bits(next) {
+        next
     } else {
-        (value + 1) as u64
+        ty.min() as u64
     }
 }

@@ -12,6 +12,7 @@ use crate::dictionary::Dictionaries;
 use crate::error::{CodecError, ErrorCode};
 use crate::message::Message;
 use crate::program::Program;
+use output::Writer;
 use run::Run;
 
 /// Encodes the messages of one stream, keeping their previous values.
@@ -21,6 +22,7 @@ use run::Run;
 pub struct Encoder {
     program: Arc<Program>,
     dictionaries: Dictionaries,
+    writer: Writer,
     options: Options,
 }
 
@@ -39,6 +41,7 @@ impl Encoder {
         Self {
             program,
             dictionaries,
+            writer: Writer::default(),
             options,
         }
     }
@@ -63,25 +66,21 @@ impl Encoder {
     /// and the errors of the values. `out` is then as before; previous values are in an unknown
     /// state until [`Self::reset`].
     pub fn encode(&mut self, message: &Message, out: &mut Vec<u8>) -> Result<usize, CodecError> {
-        let start = out.len();
-        let mut run = Run {
+        self.writer.clear();
+        Run {
             program: &self.program,
             dictionaries: &mut self.dictionaries,
             message,
-            out: &mut *out,
-            start,
+            out: &mut self.writer,
             options: &self.options,
-        };
-        match run.message() {
-            Ok(()) if out.len() - start <= self.options.limits.message => Ok(out.len() - start),
-            result => {
-                let len = out.len() - start;
-                out.truncate(start);
-                Err(result
-                    .err()
-                    .unwrap_or(CodecError::new(ErrorCode::Limit, len)))
-            }
         }
+        .message()?;
+        let bytes = self.writer.written();
+        if bytes.len() > self.options.limits.message {
+            return Err(CodecError::new(ErrorCode::Limit, bytes.len()));
+        }
+        out.extend_from_slice(bytes);
+        Ok(bytes.len())
     }
 
     /// Like [`Self::encode`], but previous values are as before the call where it fails.

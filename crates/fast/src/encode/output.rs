@@ -1,140 +1,224 @@
 //! Writing the transfer encoding (section 10), always in its shortest form.
 
-use fanfare_wire::stopbit;
+use fanfare_wire::stopbit::{self, MAX_INT_LEN, MAX_WIDE_LEN};
 
-/// Appends an unsigned integer.
-#[inline]
-pub(super) fn unsigned(out: &mut Vec<u8>, value: u64) {
-    if value < 0x80 {
-        out.push(value as u8 | 0x80);
-        return;
-    }
-    let mut bytes = [0; stopbit::MAX_INT_LEN];
-    let len = stopbit::write_unsigned(value, &mut bytes);
-    out.extend_from_slice(&bytes[..len]);
+/// A buffer that is written from front to back. It keeps its length, so that what is written
+/// can be stored in pieces of fixed size, which is much faster than copying as many bytes as
+/// count.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Writer {
+    bytes: Vec<u8>,
+    at: usize,
 }
 
-/// Appends a nullable unsigned integer.
-#[inline]
-pub(super) fn nullable_unsigned(out: &mut Vec<u8>, value: Option<u64>) {
-    match value {
-        None => null(out),
-        Some(u64::MAX) => {
-            let mut bytes = [0; stopbit::MAX_WIDE_LEN];
-            let len = stopbit::write_unsigned_wide(1 << 64, &mut bytes);
-            out.extend_from_slice(&bytes[..len]);
+impl Writer {
+    /// Begins again at the front.
+    pub(super) fn clear(&mut self) {
+        self.at = 0;
+    }
+
+    /// What was written.
+    pub(super) fn written(&self) -> &[u8] {
+        self.bytes.get(..self.at).unwrap_or_default()
+    }
+
+    /// How many bytes were written.
+    pub(super) const fn len(&self) -> usize {
+        self.at
+    }
+
+    /// Appends an unsigned integer.
+    #[inline]
+    pub(super) fn unsigned(&mut self, value: u64) {
+        if value < 0x80 {
+            return self.push(value as u8 | 0x80);
         }
-        Some(value) => unsigned(out, value + 1),
+        let len = stopbit::write_unsigned(value, self.room::<MAX_INT_LEN>());
+        self.at += len;
     }
-}
 
-/// Appends a signed integer of any size.
-#[inline]
-pub(super) fn signed(out: &mut Vec<u8>, value: i128) {
-    if (-64..64).contains(&value) {
-        out.push(value as u8 & 0x7f | 0x80);
-        return;
-    }
-    let mut bytes = [0; stopbit::MAX_WIDE_LEN];
-    let len = stopbit::write_signed_wide(value, &mut bytes);
-    out.extend_from_slice(&bytes[..len]);
-}
-
-/// Appends a nullable signed integer of any size.
-#[inline]
-pub(super) fn nullable_signed(out: &mut Vec<u8>, value: Option<i128>) {
-    match value {
-        None => null(out),
-        Some(value) => signed(out, if value < 0 { value } else { value + 1 }),
-    }
-}
-
-/// Appends NULL, which is the same for every type.
-#[inline]
-pub(super) fn null(out: &mut Vec<u8>) {
-    out.push(0x80);
-}
-
-/// Appends an ASCII string, with a zero preamble where it needs one.
-#[inline]
-pub(super) fn ascii(out: &mut Vec<u8>, text: &[u8], nullable: bool) {
-    if text.first().is_none_or(|&byte| byte == 0) {
-        out.push(0);
-        if nullable && !text.is_empty() {
-            out.push(0);
+    /// Appends a nullable unsigned integer.
+    #[inline]
+    pub(super) fn nullable_unsigned(&mut self, value: Option<u64>) {
+        match value {
+            None => self.null(),
+            Some(u64::MAX) => {
+                let len = stopbit::write_unsigned_wide(1 << 64, self.room::<MAX_WIDE_LEN>());
+                self.at += len;
+            }
+            Some(value) => self.unsigned(value + 1),
         }
     }
-    match (text.split_last(), nullable) {
-        (Some((last, front)), _) => {
-            out.extend_from_slice(front);
-            out.push(last | 0x80);
-        }
-        (None, true) => out.push(0x80),
-        (None, false) => {
-            out.pop();
-            out.push(0x80);
-        }
-    }
-}
 
-/// Appends a byte vector.
-#[inline]
-pub(super) fn byte_vector(out: &mut Vec<u8>, bytes: &[u8], nullable: bool) {
-    if nullable {
-        nullable_unsigned(out, Some(bytes.len() as u64));
-    } else {
-        unsigned(out, bytes.len() as u64);
+    /// Appends a signed integer of any size.
+    #[inline]
+    pub(super) fn signed(&mut self, value: i128) {
+        let len = match i64::try_from(value) {
+            Ok(value @ -64..64) => return self.push(value as u8 & 0x7f | 0x80),
+            Ok(value) => stopbit::write_signed(value, self.room::<MAX_INT_LEN>()),
+            Err(_) => stopbit::write_signed_wide(value, self.room::<MAX_WIDE_LEN>()),
+        };
+        self.at += len;
     }
-    out.extend_from_slice(bytes);
+
+    /// Appends a nullable signed integer of any size.
+    #[inline]
+    pub(super) fn nullable_signed(&mut self, value: Option<i128>) {
+        match value {
+            None => self.null(),
+            Some(value) => self.signed(if value < 0 { value } else { value + 1 }),
+        }
+    }
+
+    /// Appends NULL, which is the same for every type.
+    #[inline]
+    pub(super) fn null(&mut self) {
+        self.push(0x80);
+    }
+
+    /// Appends an ASCII string, with a zero preamble where it needs one.
+    #[inline]
+    pub(super) fn ascii(&mut self, text: &[u8], nullable: bool) {
+        let Some((&last, front)) = text.split_last() else {
+            if nullable {
+                self.push(0);
+            }
+            return self.push(0x80);
+        };
+        if text.first() == Some(&0) {
+            self.push(0);
+            if nullable {
+                self.push(0);
+            }
+        }
+        self.raw(front);
+        self.push(last | 0x80);
+    }
+
+    /// Appends a byte vector.
+    #[inline]
+    pub(super) fn byte_vector(&mut self, bytes: &[u8], nullable: bool) {
+        if nullable {
+            self.nullable_unsigned(Some(bytes.len() as u64));
+        } else {
+            self.unsigned(bytes.len() as u64);
+        }
+        self.raw(bytes);
+    }
+
+    #[inline]
+    fn raw(&mut self, bytes: &[u8]) {
+        self.reserve(bytes.len());
+        let end = self.at + bytes.len();
+        self.bytes[self.at..end].copy_from_slice(bytes);
+        self.at = end;
+    }
+
+    #[inline]
+    fn push(&mut self, byte: u8) {
+        self.reserve(1);
+        self.bytes[self.at] = byte;
+        self.at += 1;
+    }
+
+    /// The next bytes, to be written by somebody else.
+    #[inline]
+    fn room<const N: usize>(&mut self) -> &mut [u8; N] {
+        self.reserve(N);
+        let room = &mut self.bytes[self.at..];
+        #[expect(clippy::expect_used, reason = "reserved on the line before")]
+        room.first_chunk_mut().expect("reserved")
+    }
+
+    #[inline]
+    fn reserve(&mut self, more: usize) {
+        if self.bytes.len() - self.at < more {
+            self.grow(more);
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self, more: usize) {
+        let len = (self.at + more).max(2 * self.bytes.len()).max(1024);
+        self.bytes.resize(len, 0);
+    }
 }
 
 /// A presence map that is being written: room for all bits is taken first, and what they did
 /// not need is given back.
 #[derive(Debug)]
 pub(super) struct PresenceWriter {
+    /// Where the next seven groups go.
+    next: usize,
     start: usize,
     end: usize,
-    next: usize,
+    /// Bits that are not in the buffer yet, the last one lowest.
+    bits: u64,
+    count: u32,
 }
+
+/// How many bits are gathered before they are written: eight groups.
+const GATHERED: u32 = 56;
 
 impl PresenceWriter {
     /// Takes room for so many bits at the end of `out`; for none, no room.
     #[inline]
-    pub(super) fn new(out: &mut Vec<u8>, bits: u32) -> Self {
-        let start = out.len();
-        let end = start + bits.div_ceil(7) as usize;
-        out.resize(end, 0);
+    pub(super) fn new(out: &mut Writer, bits: u32) -> Self {
+        let start = out.at;
+        let len = bits.div_ceil(7) as usize;
+        out.reserve(len);
+        out.at += len;
         Self {
+            next: start,
             start,
-            end,
-            next: 0,
+            end: out.at,
+            bits: 0,
+            count: 0,
         }
     }
 
     /// Appends a bit to the map.
     #[inline]
-    pub(super) fn push(&mut self, out: &mut [u8], bit: bool) {
-        if bit && let Some(byte) = out.get_mut(self.start + self.next / 7) {
-            *byte |= 0x40 >> (self.next % 7);
+    pub(super) fn push(&mut self, out: &mut Writer, bit: bool) {
+        self.bits = self.bits << 1 | u64::from(bit);
+        self.count += 1;
+        if self.count == GATHERED {
+            self.flush(out);
         }
-        self.next += 1;
     }
 
     /// Cuts trailing groups of zeros, sets the stop bit, and closes the gap.
     #[inline]
-    pub(super) fn finish(self, out: &mut Vec<u8>) {
-        let Some(map) = out.get_mut(self.start..self.end) else {
+    pub(super) fn finish(mut self, out: &mut Writer) {
+        if self.end - self.start == 1 {
+            out.bytes[self.start] = (self.bits << (7 - self.count)) as u8 | 0x80;
+            return;
+        }
+        self.flush(out);
+        let map = &mut out.bytes[self.start..self.end];
+        // Optional parts may have taken fewer bits than there was room for.
+        map[self.next - self.start..].fill(0);
+        let last = map.iter().rposition(|&byte| byte != 0).unwrap_or_default();
+        let Some(byte) = map.get_mut(last) else {
             return;
         };
-        if map.is_empty() {
-            return;
-        }
-        let last = map.iter().rposition(|&byte| byte != 0).unwrap_or_default();
-        map[last] |= 0x80;
+        *byte |= 0x80;
         let used = self.start + last + 1;
         if used < self.end {
-            out.drain(used..self.end);
+            out.bytes.copy_within(self.end..out.at, used);
+            out.at -= self.end - used;
         }
+    }
+
+    /// Writes the gathered bits, filled up with zeros to whole groups.
+    fn flush(&mut self, out: &mut Writer) {
+        let groups = self.count.div_ceil(7);
+        let bits = self.bits << (7 * groups - self.count);
+        for group in 0..groups {
+            out.bytes[self.next] = (bits >> (7 * (groups - 1 - group))) as u8 & 0x7f;
+            self.next += 1;
+        }
+        (self.bits, self.count) = (0, 0);
     }
 }
 
@@ -145,9 +229,9 @@ mod tests {
     #[test]
     fn strings_get_the_preambles_they_need() {
         let written = |text: &[u8], nullable| {
-            let mut out = Vec::new();
-            ascii(&mut out, text, nullable);
-            out
+            let mut out = Writer::default();
+            out.ascii(text, nullable);
+            out.written().to_vec()
         };
         assert_eq!(written(b"AB", false), b"A\xc2");
         assert_eq!(written(b"", false), b"\x80");
@@ -159,23 +243,39 @@ mod tests {
 
     #[test]
     fn presence_maps_are_minimal() {
-        for (bits, expected) in [
-            (&[false; 20][..], &b"\x80"[..]),
-            (&[true], b"\xc0"),
-            (
-                &[false, false, false, false, false, false, false, true],
-                b"\x00\xc0",
-            ),
-            (&[], b""),
+        for set in [
+            vec![],
+            vec![0],
+            vec![7],
+            vec![6],
+            vec![19],
+            vec![55],
+            vec![56, 70],
+            vec![3],
         ] {
-            let mut out = vec![1];
-            let mut map = PresenceWriter::new(&mut out, bits.len() as u32);
-            out.push(2);
-            for &bit in bits {
-                map.push(&mut out, bit);
+            for room in [20_u32, 56, 80, 150] {
+                let bits = room.min(80);
+                let mut out = Writer::default();
+                out.push(1);
+                let mut map = PresenceWriter::new(&mut out, room);
+                out.push(2);
+                for bit in 0..bits {
+                    map.push(&mut out, set.contains(&bit));
+                }
+                map.finish(&mut out);
+                let mut expected = vec![0_u8; 22];
+                for &bit in set.iter().filter(|&&bit| bit < bits) {
+                    expected[bit as usize / 7] |= 0x40 >> (bit % 7);
+                }
+                while expected.len() > 1 && expected.last() == Some(&0) {
+                    expected.pop();
+                }
+                *expected.last_mut().unwrap() |= 0x80;
+                assert_eq!(out.written(), [&[1][..], &expected, &[2]].concat());
             }
-            map.finish(&mut out);
-            assert_eq!(out, [b"\x01", expected, b"\x02"].concat());
         }
+        let mut out = Writer::default();
+        PresenceWriter::new(&mut out, 0).finish(&mut out);
+        assert!(out.written().is_empty());
     }
 }

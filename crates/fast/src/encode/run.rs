@@ -1,6 +1,6 @@
 //! The scalar encoder: one op after the other.
 
-use super::output::{self, PresenceWriter};
+use super::output::{PresenceWriter, Writer};
 use crate::decode::{Options, incremented};
 use crate::dictionary::{Dictionaries, State};
 use crate::error::{CodecError, ErrorCode};
@@ -14,9 +14,7 @@ pub(super) struct Run<'a> {
     pub(super) program: &'a Program,
     pub(super) dictionaries: &'a mut Dictionaries,
     pub(super) message: &'a Message,
-    pub(super) out: &'a mut Vec<u8>,
-    /// Where the message begins in `out`.
-    pub(super) start: usize,
+    pub(super) out: &'a mut Writer,
     pub(super) options: &'a Options,
 }
 
@@ -59,7 +57,7 @@ impl<'a> Run<'a> {
         let changed = self.dictionaries.template != Some(template.index());
         map.push(self.out, changed);
         if changed {
-            output::unsigned(self.out, id.into());
+            self.out.unsigned(id.into());
         }
         self.dictionaries.template = Some(template.index());
         match template.reset() {
@@ -82,10 +80,11 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
+    #[inline(always)]
     fn op(&mut self, op: &'a Op, level: &mut Level, map: &mut PresenceWriter) -> Written {
         match op {
             Op::Int(op) => {
-                let value = match self.content(level, op.field) {
+                let value = match *self.content(level, op.field) {
                     Content::Int(bits) => Some(bits),
                     Content::Absent => None,
                     _ => return self.fail(ErrorCode::D1, op.field),
@@ -93,7 +92,7 @@ impl<'a> Run<'a> {
                 self.int(op, value, map)
             }
             Op::Text(op) => {
-                let value = match self.content(level, op.field) {
+                let value = match *self.content(level, op.field) {
                     Content::Text { start, len } => Some(self.message.text(start, len)),
                     Content::Absent => None,
                     _ => return self.fail(ErrorCode::D1, op.field),
@@ -128,32 +127,42 @@ impl<'a> Run<'a> {
     }
 
     /// The node of a field on this level: usually the next one.
-    fn find(&self, level: &mut Level, field: FieldId) -> Option<(u32, Node)> {
-        let nodes = self.message.nodes();
-        let at = |index: u32| nodes.get(index as usize).filter(|_| index < level.end);
-        if let Some(node) = at(level.next).filter(|node| node.field == field) {
-            let found = (level.next, *node);
-            level.next = node.end;
-            return Some(found);
+    #[inline(always)]
+    fn find(&self, level: &mut Level, field: FieldId) -> Option<(u32, &'a Node)> {
+        let index = level.next;
+        let message: &'a Message = self.message;
+        match message.nodes().get(index as usize) {
+            Some(node) if node.field == field && index < level.end => {
+                level.next = node.end;
+                Some((index, node))
+            }
+            _ => self.search(level, field),
         }
+    }
+
+    #[cold]
+    fn search(&self, level: &mut Level, field: FieldId) -> Option<(u32, &'a Node)> {
+        let message: &'a Message = self.message;
         let mut index = level.first;
-        while let Some(node) = at(index) {
+        while index < level.end {
+            let node = message.nodes().get(index as usize)?;
             if node.field == field {
                 level.next = node.end;
-                return Some((index, *node));
+                return Some((index, node));
             }
             index = node.end;
         }
         None
     }
 
-    fn content(&self, level: &mut Level, field: FieldId) -> Content {
+    #[inline(always)]
+    fn content(&self, level: &mut Level, field: FieldId) -> &'a Content {
         self.find(level, field)
-            .map_or(Content::Absent, |(_, node)| node.content)
+            .map_or(&Content::Absent, |(_, node)| &node.content)
     }
 
     fn decimal_content(&self, level: &mut Level, field: FieldId) -> Written<Option<Decimal>> {
-        match self.content(level, field) {
+        match *self.content(level, field) {
             Content::Decimal(decimal) => {
                 let exponent = i32::from(decimal.exponent);
                 if self.options.strict && !EXPONENTS.contains(&exponent) {
@@ -208,7 +217,8 @@ impl<'a> Run<'a> {
         };
         self.int(length, Some(count.into()), map)?;
         for entry in 0..count {
-            let node = self.message.nodes().get(index as usize).copied();
+            let message: &'a Message = self.message;
+            let node = message.nodes().get(index as usize);
             let Some(node) = node.filter(|node| node.content == Content::Entry) else {
                 return self.fail(ErrorCode::D1, id);
             };
@@ -220,7 +230,7 @@ impl<'a> Run<'a> {
     }
 
     /// Encodes what is inside a node, with a presence map of its own if the body takes bits.
-    fn nested(&mut self, body: Body, index: u32, node: Node) -> Written {
+    fn nested(&mut self, body: Body, index: u32, node: &Node) -> Written {
         let level = Level {
             first: index + 1,
             next: index + 1,
@@ -273,10 +283,10 @@ impl<'a> Run<'a> {
     }
 
     /// An integer with its operator.
-    #[inline]
+    #[inline(always)]
     fn int(&mut self, op: &IntOp, value: Option<u64>, map: &mut PresenceWriter) -> Written {
         self.check_presence(value.is_some(), op.optional, op.field)?;
-        if value.is_some_and(|bits| !op.ty.holds(op.ty.widen(bits))) {
+        if value.is_some_and(|bits| !op.ty.holds_bits(bits)) {
             return self.fail(ErrorCode::D2, op.field);
         }
         match op.operator {
@@ -298,7 +308,7 @@ impl<'a> Run<'a> {
                 }
             }
             OperatorKind::Copy | OperatorKind::Increment => {
-                let sent = self.implied_int(op) != Some(value);
+                let sent = !self.is_implied(op, value);
                 map.push(self.out, sent);
                 if sent {
                     self.write_int(op, value);
@@ -316,41 +326,43 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn write_int(&mut self, op: &IntOp, value: Option<u64>) {
         match (op.ty.is_signed(), op.optional) {
-            (false, false) => output::unsigned(self.out, value.unwrap_or_default()),
-            (false, true) => output::nullable_unsigned(self.out, value),
+            (false, false) => self.out.unsigned(value.unwrap_or_default()),
+            (false, true) => self.out.nullable_unsigned(value),
             (true, false) => {
-                output::signed(self.out, op.ty.widen(value.unwrap_or_default()));
+                self.out.signed(op.ty.widen(value.unwrap_or_default()));
             }
             (true, true) => {
-                output::nullable_signed(self.out, value.map(|value| op.ty.widen(value)));
+                self.out
+                    .nullable_signed(value.map(|value| op.ty.widen(value)));
             }
         }
     }
 
-    /// What a decoder would take for a copied or incremented field that is not in the stream;
-    /// `None` if it would not take anything.
-    fn implied_int(&self, op: &IntOp) -> Option<Option<u64>> {
+    /// Whether a decoder takes this value for a copied or incremented field that is not in the
+    /// stream.
+    #[inline(always)]
+    fn is_implied(&self, op: &IntOp, value: Option<u64>) -> bool {
         let state = self.dictionaries.state(op.slot);
         if state == State::int(op.ty) {
             let previous = self.dictionaries.int(op.slot);
-            return Some(Some(match op.operator {
-                OperatorKind::Increment => incremented(op.ty, previous),
-                _ => previous,
-            }));
+            return value
+                == Some(match op.operator {
+                    OperatorKind::Increment => incremented(op.ty, previous),
+                    _ => previous,
+                });
         }
-        match (state, op.initial) {
-            (State::UNDEFINED, Some(value)) => Some(Some(value)),
-            (State::UNDEFINED | State::EMPTY, _) if op.optional => Some(None),
-            _ => None,
+        match op.initial {
+            Some(_) if state == State::UNDEFINED => value == op.initial,
+            _ => value.is_none() && matches!(state, State::UNDEFINED | State::EMPTY),
         }
     }
 
     fn int_delta(&mut self, op: &IntOp, value: Option<u64>) -> Written {
         let Some(bits) = value else {
-            output::null(self.out);
+            self.out.null();
             return Ok(());
         };
         let state = self.dictionaries.state(op.slot);
@@ -369,9 +381,9 @@ impl<'a> Run<'a> {
 
     pub(super) fn write_delta(&mut self, delta: i128, nullable: bool) {
         if nullable {
-            output::nullable_signed(self.out, Some(delta));
+            self.out.nullable_signed(Some(delta));
         } else {
-            output::signed(self.out, delta);
+            self.out.signed(delta);
         }
     }
 
@@ -427,15 +439,15 @@ impl<'a> Run<'a> {
 
     fn write_decimal(&mut self, op: &DecimalOp, value: Option<Decimal>) {
         let Some(value) = value else {
-            return output::null(self.out);
+            return self.out.null();
         };
         self.write_delta(value.exponent.into(), op.optional);
-        output::signed(self.out, value.mantissa.into());
+        self.out.signed(value.mantissa.into());
     }
 
     fn decimal_delta(&mut self, op: &DecimalOp, value: Option<Decimal>) -> Written {
         let Some(value) = value else {
-            output::null(self.out);
+            self.out.null();
             return Ok(());
         };
         let base = match self.dictionaries.state(op.slot) {
@@ -447,10 +459,8 @@ impl<'a> Run<'a> {
             i128::from(value.exponent) - i128::from(base.exponent),
             op.optional,
         );
-        output::signed(
-            self.out,
-            i128::from(value.mantissa) - i128::from(base.mantissa),
-        );
+        self.out
+            .signed(i128::from(value.mantissa) - i128::from(base.mantissa));
         self.dictionaries.set_decimal(op.slot, value);
         Ok(())
     }
@@ -474,6 +484,7 @@ impl<'a> Run<'a> {
     }
 
     /// D6 for a mandatory field without a value.
+    #[inline(always)]
     pub(super) fn check_presence(&self, present: bool, optional: bool, field: FieldId) -> Written {
         if present || optional {
             Ok(())
@@ -491,7 +502,7 @@ impl<'a> Run<'a> {
     }
 
     fn error(&self, code: ErrorCode) -> CodecError {
-        CodecError::new(code, self.out.len() - self.start)
+        CodecError::new(code, self.out.len())
     }
 
     #[cold]

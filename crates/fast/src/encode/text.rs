@@ -1,6 +1,6 @@
 //! Strings and byte vectors with their operators.
 
-use super::output::{self, PresenceWriter};
+use super::output::PresenceWriter;
 use super::run::{Run, Written};
 use crate::dictionary::State;
 use crate::error::ErrorCode;
@@ -68,9 +68,9 @@ impl<'a> Run<'a> {
 
     fn write_text(&mut self, op: &TextOp, value: Option<&[u8]>) {
         match (value, op.ty) {
-            (None, _) => output::null(self.out),
-            (Some(text), TextType::Ascii) => output::ascii(self.out, text, op.optional),
-            (Some(text), _) => output::byte_vector(self.out, text, op.optional),
+            (None, _) => self.out.null(),
+            (Some(text), TextType::Ascii) => self.out.ascii(text, op.optional),
+            (Some(text), _) => self.out.byte_vector(text, op.optional),
         }
     }
 
@@ -103,7 +103,7 @@ impl<'a> Run<'a> {
     /// longer than the base.
     fn tail(&mut self, op: &TextOp, value: Option<&[u8]>) -> Written {
         let Some(value) = value else {
-            output::null(self.out);
+            self.out.null();
             return Ok(());
         };
         let state = self.dictionaries.state(op.slot);
@@ -125,7 +125,7 @@ impl<'a> Run<'a> {
     /// least as long as the common suffix, else at the front.
     fn text_delta(&mut self, op: &TextOp, value: Option<&[u8]>) -> Written {
         let Some(value) = value else {
-            output::null(self.out);
+            self.out.null();
             return Ok(());
         };
         let base = self.base(op)?;
@@ -141,8 +141,8 @@ impl<'a> Run<'a> {
         };
         self.write_delta(subtraction, op.optional);
         match op.ty {
-            TextType::Ascii => output::ascii(self.out, added, false),
-            _ => output::byte_vector(self.out, added, false),
+            TextType::Ascii => self.out.ascii(added, false),
+            _ => self.out.byte_vector(added, false),
         }
         self.assign_text(op, Some(value));
         Ok(())

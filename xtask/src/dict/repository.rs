@@ -30,6 +30,8 @@ pub(super) struct Field {
     pub(super) added: String,
     /// Whether an extension pack to that version introduced it: then it is in the next version.
     pub(super) by_extension: bool,
+    /// The field whose list of values it shares.
+    pub(super) values_of: Option<u32>,
 }
 
 pub(super) struct Component {
@@ -66,6 +68,7 @@ impl Repository {
                 kind: text(node, "Type")?,
                 added: node.attribute("added").unwrap_or(version).to_owned(),
                 by_extension: node.has_attribute("addedEP"),
+                values_of: number(node, "EnumDatatype").ok(),
             };
             fields.insert(number(node, "Tag")?, field);
             Ok(())

@@ -82,6 +82,7 @@ fn write_fields(
                     kind: kind.clone(),
                     added: edition.version.clone(),
                     by_extension: false,
+                    values_of: None,
                 };
                 fields.insert(*tag, field);
             }
@@ -94,9 +95,14 @@ fn write_fields(
     }
     for (tag, field) in &fields {
         let kind = data_type(&edition.version, &field.kind);
-        let values = enums.get(tag).map_or(&[][..], Vec::as_slice);
-        // A "value" with blanks describes free values ("ISO Country Code").
-        let is_open = open.contains(tag) || values.iter().any(Enum::is_description);
+        let own = enums.get(tag);
+        let values = own.or_else(|| enums.get(&field.values_of?));
+        let values = values.map_or(&[][..], Vec::as_slice);
+        // A "value" with blanks describes free values ("ISO Country Code"); the list of another
+        // field is there for the names.
+        let is_open = open.contains(tag)
+            || own.is_none() && !values.is_empty()
+            || values.iter().any(Enum::is_description);
         let mark = if is_open { "~" } else { "" };
         let _ = write!(out, "F {tag} {} {kind}{mark}", field.name);
         for Enum { value, name } in values.iter().filter(|e| !e.is_description()) {

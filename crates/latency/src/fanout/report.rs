@@ -9,6 +9,7 @@ use crate::histogram::Histogram;
 use crate::page::Page;
 use crate::plot::{
     Band, Line, PercentileChart, STANDARD_PERCENTILES, TimeChart, Unit, in_unit, thousands,
+    three_digits,
 };
 
 /// What a capture says about the fan-out in it. Times are nanoseconds.
@@ -173,7 +174,7 @@ impl Report {
         let subtitle = format!("Wire to wire through the gateway, from the capture {source}");
         let mut page = Page::new("Fan-out latency", &subtitle);
         let latency = |percent| match self.latency.percentile(percent) {
-            Some(v) => thousands((v as f64 / 100.0).round() / 10.0),
+            Some(v) => thousands(three_digits(v as f64 / 1e3)),
             None => "\u{2013}".to_owned(),
         };
         page.tiles(&[

@@ -1,3 +1,5 @@
+use proptest::prelude::*;
+
 use super::*;
 use crate::testing::{Tcp, capture, fix, v4};
 
@@ -234,4 +236,24 @@ fn the_page_needs_nothing_from_elsewhere_and_survives_no_data() {
     let empty = report(&run(2, 1, |_| US), 1_000);
     assert!(empty.warnings[0].contains("all 2 deliveries are within the first 1000"));
     assert!(empty.to_html("x").matches("no data").count() >= 2);
+}
+
+proptest! {
+    /// Whatever is flipped or cut, there is a report or an error.
+    #[test]
+    fn no_damage_makes_it_panic(
+        flips in prop::collection::vec((any::<u16>(), any::<u8>()), 0..40),
+        len in any::<u16>(),
+    ) {
+        let mut bytes = capture(&run(3, 2, |n| n * US));
+        for (at, value) in flips {
+            let at = usize::from(at) % bytes.len();
+            bytes[at] = value;
+        }
+        bytes.truncate(usize::from(len) % (bytes.len() + 400));
+        if let Ok(report) = analyse(&bytes[..], Options { skip: 0, ..Options::default() }) {
+            prop_assert!(report.to_html("x").ends_with("</html>\n"));
+            prop_assert!(report.latency.len() <= report.outgoing.messages);
+        }
+    }
 }

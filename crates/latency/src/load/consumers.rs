@@ -15,9 +15,10 @@ use crate::figures::Figures;
 const FANOUT_ID: u32 = 20_001;
 /// Sleep between two turns. Asleep outside of the poller the thread is not woken by each
 /// delivery, which would cost the gateway more than the delivery itself, and reads in batches.
-const PAUSE: Duration = Duration::from_millis(1);
-/// A turn that took this much is followed by the next at once: the load is heavy.
-const HEAVY: usize = 1 << 20;
+const PAUSE: Duration = Duration::from_millis(10);
+/// A turn that took so many bytes a session is followed by the next at once: the load is heavy,
+/// and the kernel's buffers would fill in a pause.
+const HEAVY: usize = 8 << 10;
 /// After the last expected message: the time in which one too many would come.
 const GRACE: u64 = SECOND / 5;
 
@@ -189,7 +190,7 @@ impl Consumers {
                     break;
                 }
             }
-            if bytes < HEAVY {
+            if bytes < HEAVY * self.options.clients {
                 std::thread::sleep(PAUSE);
             }
         }

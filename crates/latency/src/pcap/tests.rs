@@ -1,3 +1,5 @@
+use proptest::prelude::*;
+
 use super::*;
 
 const SECOND: u64 = 1_000_000_000;
@@ -276,4 +278,28 @@ fn what_the_writer_writes_the_reader_reads() {
     );
     assert_eq!(packets[0], first);
     assert_eq!(packets[1].2.len(), 400_000);
+}
+
+proptest! {
+    #[test]
+    fn no_damage_of_pcapng_makes_it_panic_or_go_on_for_ever(
+        flips in prop::collection::vec((any::<u16>(), any::<u8>()), 1..20),
+        len in any::<u16>(),
+    ) {
+        let options: &[(u16, &[u8])] = &[(9, &[0xff]), (14, &[0x7f; 8])];
+        let interfaces = [interface(1, &[]), interface(276, options)];
+        let mut file = ng(false, &interfaces, &[(0, 3, b"x"), (0, 1 << 40, b"yy")]);
+        file.extend(ng(true, &[], &[]));
+        for (at, value) in flips {
+            let at = usize::from(at) % file.len();
+            file[at] = value;
+        }
+        file.truncate(usize::from(len) % (file.len() + 50));
+        let Ok(mut reader) = Reader::new(&file[..]) else { return Ok(()) };
+        let mut packets = 0;
+        while reader.next_packet().unwrap().is_some() {
+            packets += 1;
+        }
+        prop_assert!(packets <= file.len() / 16 && reader.end().is_some());
+    }
 }

@@ -162,7 +162,8 @@ fn time_scale(nanos: f64) -> TimeScale {
     }
 }
 
-fn three_digits(value: f64) -> f64 {
+/// The value rounded to three significant digits, or to a whole number where that is more.
+pub fn three_digits(value: f64) -> f64 {
     match value.abs() {
         v if v < 10.0 => (value * 100.0).round() / 100.0,
         v if v < 100.0 => (value * 10.0).round() / 10.0,

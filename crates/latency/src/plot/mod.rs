@@ -14,7 +14,7 @@ mod percentile;
 mod svg;
 mod time;
 
-pub use axis::{Unit, in_unit, thousands};
+pub use axis::{Unit, in_unit, thousands, three_digits};
 pub use category::{CategoryChart, CategorySeries};
 pub use percentile::{PercentileChart, STANDARD_PERCENTILES};
 pub use svg::escape;

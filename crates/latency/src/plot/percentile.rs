@@ -8,6 +8,9 @@ use crate::histogram::Histogram;
 /// The percentiles that reports of this project give.
 pub const STANDARD_PERCENTILES: [f64; 7] = [25.0, 50.0, 75.0, 90.0, 99.0, 99.9, 99.99];
 
+/// How much above the largest value an axis reaches at least when points are named.
+const NAMES_ROOM: f64 = 1.12;
+
 /// Curves of value by percentile.
 #[derive(Debug)]
 pub struct PercentileChart<'a> {
@@ -26,6 +29,14 @@ impl PercentileChart<'_> {
     pub fn to_svg(&self) -> String {
         let extremes = self.series.iter().flat_map(|(_, h)| [h.min(), h.max()]);
         let values = extremes.flatten().map(|v| v as f64);
+        // The names of points stand above the curve.
+        let room = if self.series.len() == 1 {
+            NAMES_ROOM
+        } else {
+            1.0
+        };
+        let highest = self.series.iter().filter_map(|(_, h)| h.max()).max();
+        let values = values.chain(highest.map(|v| v as f64 * room));
         let mut area = match Area::new(self.label, self.unit, self.value, values) {
             Ok(area) => area,
             Err(empty) => return empty,

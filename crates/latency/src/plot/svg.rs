@@ -120,9 +120,14 @@ pub fn escape(text: &str) -> String {
     safe
 }
 
-/// About how wide a text is at 12 px, for placing labels beside each other.
+/// About how wide a text is at 12 px, for placing labels beside each other; rather too wide.
 pub(super) fn text_width(text: &str) -> f64 {
-    text.chars().count() as f64 * 7.3
+    let width = |c: char| match c {
+        ' ' | ',' | '.' | 'i' | 'j' | 'l' | '(' | ')' => 4.2,
+        'A'..='Z' | 'm' | 'w' | '%' => 10.4,
+        _ => 7.7,
+    };
+    text.chars().map(width).sum()
 }
 
 fn round((x, y): (f64, f64)) -> (f64, f64) {

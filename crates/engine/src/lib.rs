@@ -6,6 +6,7 @@
 //! | [`idle`] | what a thread does without work: spin, yield, back off, sleep, wait in the kernel |
 //! | [`poll`], [`slots`] | epoll reactor and waker; tokens that lead to connections |
 //! | [`tcp`], [`outbound`] | listener, stream, connector with back-off, bounded outbound queue |
+//! | `tls` | rustls around a stream (feature `tls`, on by default) |
 //! | [`udp`] | datagrams and multicast in batches, kernel stamps and drops |
 //! | [`host`] | FIX initiators and acceptors with their sockets, in ten lines |
 //! | [`journal`] | the message store in mapped files, which is also the send buffer |
@@ -33,6 +34,8 @@ pub mod ring;
 pub mod slots;
 pub mod stop;
 pub mod tcp;
+#[cfg(feature = "tls")]
+pub mod tls;
 pub mod udp;
 
 #[allow(unsafe_code)]

@@ -4,6 +4,7 @@ use super::handler::{Handler, Refusal, SessionKey};
 use super::link::Hosted;
 use super::reactor::{Host, HostError, Slot};
 use super::settings::{Acceptor, StoreKind};
+use super::transport::Transport;
 use crate::poll::{Interest, Token};
 use crate::tcp::{Accepted, Inbox, Listener, Received, Stream};
 use fanfare_fix::session::{Config, Now, Peek, SECOND, Session, SessionId, peek_logon};
@@ -22,7 +23,7 @@ pub(super) struct Port {
 /// A connection without a session.
 pub(super) struct Greeting {
     port: usize,
-    stream: Stream,
+    transport: Transport,
     inbox: Inbox,
     pub(super) deadline: u64,
 }
@@ -110,15 +111,27 @@ impl<H: Handler> Host<H> {
     }
 
     fn greet(&mut self, port: usize, stream: Stream, now: Now) {
-        let token = self.slots.next_token();
-        if let Err(error) = self.poller.add(&stream, token, Interest::Read) {
-            let why = Refusal::Transport(error);
-            return self.bench.handler.on_refused(stream.peer(), &why);
-        }
+        let Some(settings) = self.ports.get(port).map(|port| &port.settings) else {
+            return;
+        };
+        let (peer, token) = (stream.peer(), self.slots.next_token());
+        let begun = settings.encrypt.begin(stream).and_then(|transport| {
+            self.poller.add(&transport, token, Interest::Read)?;
+            Ok(transport)
+        });
+        let transport = match begun {
+            Ok(transport) => transport,
+            Err(error) => {
+                return self
+                    .bench
+                    .handler
+                    .on_refused(peer, &Refusal::Transport(error));
+            }
+        };
         let deadline = now.mono.saturating_add(self.logon_timeout(port));
         let greeting = Greeting {
             port,
-            stream,
+            transport,
             inbox: Inbox::new(),
             deadline,
         };
@@ -165,10 +178,10 @@ impl<H: Handler> Host<H> {
         let Some(Slot::Greeting(greeting)) = self.slots.get_mut(token) else {
             return Heard::Nothing;
         };
-        let stream = &greeting.stream;
+        let transport = &mut greeting.transport;
         let filled = greeting
             .inbox
-            .fill(&mut self.bench.buffer, |room| stream.receive(room));
+            .fill(&mut self.bench.buffer, |room| transport.receive(room));
         let bytes = match filled {
             Ok((Received::Bytes(_), bytes)) => bytes,
             Ok((Received::Nothing, _)) => return Heard::Nothing,
@@ -227,13 +240,15 @@ impl<H: Handler> Host<H> {
             return;
         };
         // The descriptor is registered under the old token; `attach` gives it the new one.
-        self.attach(key, greeting.stream, now, bytes);
+        self.attach(key, greeting.transport, now, bytes);
     }
 
     /// Closes a connection without a session.
     pub(super) fn refuse(&mut self, token: Token, why: &Refusal) {
         if let Some(greeting) = self.take_greeting(token) {
-            self.bench.handler.on_refused(greeting.stream.peer(), why);
+            self.bench
+                .handler
+                .on_refused(greeting.transport.peer(), why);
         }
     }
 

@@ -1,11 +1,12 @@
 //! One session with its connection.
 
-use super::handler::{Handler, Peer, SessionKey, Verdict};
+use super::handler::{Handler, Peer, Refusal, SessionKey, Verdict};
 use super::store::Store;
+use super::transport::{Encrypt, Transport};
 use crate::poll::{Interest, Poller, Token};
-use crate::tcp::{Connector, Inbox, Received, Stream};
+use crate::tcp::{Connector, Inbox, Received};
 use fanfare_fix::session::{Event, MessageStore, Now, Scratch, Session};
-use std::io::{self, IoSlice};
+use std::io;
 
 /// A session, and its connection if it has one.
 pub(super) struct Hosted {
@@ -13,13 +14,15 @@ pub(super) struct Hosted {
     pub(super) link: Option<Link>,
     /// Makes connections, for an initiator.
     pub(super) connector: Option<Connector>,
+    /// How they are encrypted.
+    pub(super) encrypt: Encrypt,
     /// The handler may have written something that is not flushed yet.
     pub(super) touched: bool,
 }
 
 /// A connection that belongs to a session.
 pub(super) struct Link {
-    pub(super) stream: Stream,
+    pub(super) transport: Transport,
     pub(super) token: Token,
     inbox: Inbox,
     wants_write: bool,
@@ -46,9 +49,9 @@ pub(super) enum Life {
 const RESEND_PARTS: usize = 8;
 
 impl Link {
-    pub(super) fn new(stream: Stream, token: Token) -> Self {
+    pub(super) fn new(transport: Transport, token: Token) -> Self {
         Self {
-            stream,
+            transport,
             token,
             inbox: Inbox::new(),
             wants_write: false,
@@ -58,10 +61,12 @@ impl Link {
 
 impl Hosted {
     pub(super) fn new(session: Session<Store>, connector: Option<Connector>) -> Self {
+        let encrypt = Encrypt::default();
         Self {
             session,
             link: None,
             connector,
+            encrypt,
             touched: false,
         }
     }
@@ -81,15 +86,22 @@ impl Hosted {
             scratch,
             buffer,
         } = bench;
-        let stream = &link.stream;
-        match link.inbox.fill(buffer, |room| stream.receive(room)) {
+        let transport = &mut link.transport;
+        match link.inbox.fill(buffer, |room| transport.receive(room)) {
             Ok((Received::Bytes(count), bytes)) => {
                 let done = pump(&mut self.session, key, now, handler, scratch, bytes);
                 link.inbox.keep(bytes.get(done..).unwrap_or(&[]));
                 (count, self.settle(key, now, handler))
             }
             Ok((Received::Nothing, _)) => (0, Life::GoesOn),
-            Ok((Received::Closed, _)) | Err(_) => (1, Life::Broken),
+            Ok((Received::Closed, _)) => (1, Life::Broken),
+            Err(error) => {
+                // TLS that fails is worth telling; a reset is told by the session.
+                if error.kind() == io::ErrorKind::InvalidData {
+                    handler.on_refused(link.transport.peer(), &Refusal::Transport(error));
+                }
+                (1, Life::Broken)
+            }
         }
     }
 
@@ -166,32 +178,33 @@ impl Hosted {
             return Ok(true);
         };
         while !self.session.poll_transmit().is_empty() {
-            let taken = link
-                .stream
-                .send(&[IoSlice::new(self.session.poll_transmit())])?;
+            let taken = link.transport.send(self.session.poll_transmit())?;
             if taken == 0 {
                 return Ok(false);
             }
             self.session.transmitted(taken);
         }
+        link.transport.flush()?;
         Ok(true)
     }
 
     /// Asks to be told about room exactly while something waits for it.
     pub(super) fn update_interest(&mut self, poller: &Poller) -> io::Result<()> {
-        let wants_write = !self.session.store().unsent().is_empty();
-        match &mut self.link {
-            Some(link) if link.wants_write != wants_write => {
-                link.wants_write = wants_write;
-                let interest = if wants_write {
-                    Interest::ReadWrite
-                } else {
-                    Interest::Read
-                };
-                poller.change(&link.stream, link.token, interest)
-            }
-            _ => Ok(()),
+        let Some(link) = &mut self.link else {
+            return Ok(());
+        };
+        let unsent = !self.session.store().unsent().is_empty();
+        let wants_write = unsent || link.transport.wants_write();
+        if link.wants_write == wants_write {
+            return Ok(());
         }
+        link.wants_write = wants_write;
+        let interest = if wants_write {
+            Interest::ReadWrite
+        } else {
+            Interest::Read
+        };
+        poller.change(&link.transport, link.token, interest)
     }
 
     /// Takes the connection away from the session, which is told, and gives it to be closed.

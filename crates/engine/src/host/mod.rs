@@ -36,6 +36,7 @@ mod settings;
 mod store;
 #[cfg(test)]
 mod tests;
+mod transport;
 
 pub use handler::{Handler, Peer, Peers, Refusal, SessionKey, Verdict};
 pub use reactor::{Host, HostError};

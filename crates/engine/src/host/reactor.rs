@@ -4,12 +4,13 @@ use super::greeting::{Greeting, Port};
 use super::handler::{Handler, Peers, Refusal, SessionKey};
 use super::link::{Hosted, Life, Link, Workbench};
 use super::settings::Initiator;
+use super::transport::Transport;
 use crate::agent::{Agent, AgentError};
 use crate::clock::Clock;
 use crate::journal::OpenError;
 use crate::poll::{Interest, Poller, Token};
 use crate::slots::Slots;
-use crate::tcp::{Attempt, Backoff, BindError, Connector, Received, Stream};
+use crate::tcp::{Attempt, Backoff, BindError, Connector, Received};
 use fanfare_fix::session::{Now, SECOND, Scratch, Session, SessionId};
 use std::collections::HashMap;
 use std::io;
@@ -41,7 +42,7 @@ pub(super) enum Slot {
     Greeting(Greeting),
     Link(SessionKey),
     /// We have said all; the counterparty is to close, or time does.
-    Farewell(Stream, u64),
+    Farewell(Transport, u64),
 }
 
 impl Slot {
@@ -124,15 +125,15 @@ impl<H: Handler> Host<H> {
             store,
             backoff,
             connect_timeout,
+            encrypt,
         } = initiator;
         let store = store.open(&session.id, now.utc)?;
         let seed = now.mono ^ (self.hosted.len() as u64) << 32 ^ u64::from(std::process::id());
         let backoff = Backoff::new(backoff.0, backoff.1, seed);
         let connector = Connector::new(hosts, backoff, connect_timeout);
-        self.add(Hosted::new(
-            Session::initiator(session, store),
-            Some(connector),
-        ))
+        let mut hosted = Hosted::new(Session::initiator(session, store), Some(connector));
+        hosted.encrypt = encrypt;
+        self.add(hosted)
     }
 
     /// The application.
@@ -161,19 +162,20 @@ impl<H: Handler> Host<H> {
     }
 
     /// A connection becomes a session's, with what was already read from it.
-    pub(super) fn attach(&mut self, key: SessionKey, stream: Stream, now: Now, bytes: &[u8]) {
+    pub(super) fn attach(&mut self, key: SessionKey, transport: Transport, now: Now, bytes: &[u8]) {
         let token = self.slots.next_token();
-        let greeted = self.poller.change(&stream, token, Interest::Read);
-        if let Err(error) = greeted.or_else(|_| self.poller.add(&stream, token, Interest::Read)) {
+        let greeted = self.poller.change(&transport, token, Interest::Read);
+        if let Err(error) = greeted.or_else(|_| self.poller.add(&transport, token, Interest::Read))
+        {
             let why = Refusal::Transport(error);
-            return self.bench.handler.on_refused(stream.peer(), &why);
+            return self.bench.handler.on_refused(transport.peer(), &why);
         }
         let Some(hosted) = self.hosted.get_mut(key.0) else {
             return;
         };
         self.slots.insert(Slot::Link(key));
         self.live.push(key);
-        hosted.link = Some(Link::new(stream, token));
+        hosted.link = Some(Link::new(transport, token));
         hosted.session.connected(now);
         let mut life = hosted.settle(key, now, &mut self.bench.handler);
         if life == Life::GoesOn && !bytes.is_empty() {
@@ -195,15 +197,24 @@ impl<H: Handler> Host<H> {
             connector.lost(now.mono);
         }
         self.live.retain(|&live| live != key);
-        let Some(Link { stream, token, .. }) = link else {
+        let Some(Link {
+            mut transport,
+            token,
+            ..
+        }) = link
+        else {
             return;
         };
         self.slots.remove(token);
-        if life == Life::Ended && stream.finish().is_ok() {
+        if life == Life::Ended && transport.finish().is_ok() {
             let token = self.slots.next_token();
-            if self.poller.change(&stream, token, Interest::Read).is_ok() {
+            if self
+                .poller
+                .change(&transport, token, Interest::Read)
+                .is_ok()
+            {
                 self.slots
-                    .insert(Slot::Farewell(stream, now.mono + FAREWELL));
+                    .insert(Slot::Farewell(transport, now.mono + FAREWELL));
             }
         }
     }
@@ -270,10 +281,10 @@ impl<H: Handler> Host<H> {
     }
 
     fn listen_to_the_end(&mut self, token: Token) -> usize {
-        let Some(Slot::Farewell(stream, _)) = self.slots.get(token) else {
+        let Some(Slot::Farewell(transport, _)) = self.slots.get_mut(token) else {
             return 0;
         };
-        match stream.receive(&mut self.bench.buffer) {
+        match transport.receive(&mut self.bench.buffer) {
             Ok(Received::Bytes(_)) => 1,
             Ok(Received::Nothing) => 0,
             Ok(Received::Closed) | Err(_) => {
@@ -343,7 +354,18 @@ impl<H: Handler> Host<H> {
         }
         match connector.poll(now.mono) {
             Attempt::Wait(_) => return 0,
-            Attempt::Connected(stream) => self.attach(key, stream, now, &[]),
+            Attempt::Connected(stream) => {
+                let peer = stream.peer();
+                match hosted.encrypt.begin(stream) {
+                    Ok(transport) => self.attach(key, transport, now, &[]),
+                    Err(error) => {
+                        connector.lost(now.mono);
+                        self.bench
+                            .handler
+                            .on_refused(peer, &Refusal::Transport(error));
+                    }
+                }
+            }
             Attempt::Failed { to, error, .. } => {
                 self.bench
                     .handler

@@ -2,11 +2,14 @@
 
 use super::reactor::Host;
 use super::store::Store;
+use super::transport::Encrypt;
 use super::{Handler, HostError};
 use crate::agent::{AgentError, run};
 use crate::idle::Idle;
 use crate::journal::{self, Journal, OpenError, folder_for};
 use crate::stop::Stop;
+#[cfg(feature = "tls")]
+use crate::tls::{TlsClient, TlsServer};
 use fanfare_fix::session::{Config, Limits, MemoryStore, NoResendStore, SessionId};
 use fanfare_wire::UtcTimestamp;
 use std::net::{IpAddr, SocketAddr};
@@ -63,6 +66,7 @@ pub struct Initiator {
     pub backoff: (Duration, Duration),
     /// How long one attempt may take.
     pub connect_timeout: Duration,
+    pub(super) encrypt: Encrypt,
 }
 
 impl Initiator {
@@ -75,7 +79,16 @@ impl Initiator {
             store: StoreKind::default(),
             backoff: (Duration::from_secs(1), Duration::from_secs(30)),
             connect_timeout: Duration::from_secs(5),
+            encrypt: Encrypt::No,
         }
+    }
+
+    /// Encrypts the connection.
+    #[cfg(feature = "tls")]
+    #[must_use]
+    pub fn tls(mut self, tls: TlsClient) -> Self {
+        self.encrypt = Encrypt::Client(tls);
+        self
     }
 
     /// Keeps messages elsewhere.
@@ -109,6 +122,7 @@ pub struct Acceptor {
     pub allow: AllowList,
     /// How many connections may be without a logon at one time.
     pub max_greetings: usize,
+    pub(super) encrypt: Encrypt,
 }
 
 /// How sessions are made for counterparties that are not listed.
@@ -133,6 +147,7 @@ impl Acceptor {
             wildcard: None,
             allow,
             max_greetings: 1000,
+            encrypt: Encrypt::No,
         }
     }
 
@@ -158,6 +173,14 @@ impl Acceptor {
             store,
             max_sessions,
         });
+        self
+    }
+
+    /// Encrypts all connections of this port.
+    #[cfg(feature = "tls")]
+    #[must_use]
+    pub fn tls(mut self, tls: TlsServer) -> Self {
+        self.encrypt = Encrypt::Server(tls);
         self
     }
 

@@ -1,5 +1,8 @@
 //! Hosts that talk to each other over loopback sockets, under virtual time.
 
+#[cfg(feature = "tls")]
+mod tls;
+
 use super::*;
 use crate::agent::Agent;
 use crate::journal;

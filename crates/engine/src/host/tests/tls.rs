@@ -1,0 +1,146 @@
+//! Sessions inside TLS, and certificates that are not good enough.
+
+use super::*;
+use crate::tls::{Identity, TlsClient, TlsError, TlsServer};
+use std::path::Path;
+
+fn file(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("testdata/tls")
+        .join(name)
+}
+
+fn identity(name: &str) -> Identity {
+    let of = |extension| file(&format!("{name}.{extension}"));
+    Identity {
+        certificates: of("pem"),
+        key: of("key"),
+    }
+}
+
+fn server(name: &str, client_roots: bool) -> TlsServer {
+    let roots = file("root.pem");
+    TlsServer::new(&identity(name), client_roots.then_some(roots.as_path())).unwrap()
+}
+
+fn client(name: &str, own: Option<&str>) -> TlsClient {
+    let own = own.map(identity);
+    TlsClient::new(&file("root.pem"), name, own.as_ref()).unwrap()
+}
+
+/// Lets the two talk; gives what each of them noted.
+fn meet(server: TlsServer, client: Option<TlsClient>) -> (Vec<String>, Vec<String>) {
+    let mut world = World::new();
+    let settings = Acceptor::new(LOOPBACK)
+        .session(config("SELL", "BUY"))
+        .tls(server);
+    let (mut sell, address) = acceptor(settings);
+    let mut buy = Host::new(Diary::default()).unwrap();
+    let mut settings = Initiator::new(config("BUY", "SELL"), vec![address]);
+    if let Some(client) = client {
+        settings = settings.tls(client);
+    }
+    buy.initiate(settings).unwrap();
+    world.run(&mut [&mut buy, &mut sell]);
+    if buy.hosted[0].session.is_logged_on() {
+        order(&mut buy, world.now, "secret");
+        world.run(&mut [&mut buy, &mut sell]);
+        handler_peers(&mut buy, world.now)
+            .get(SessionKey(0))
+            .unwrap()
+            .logout("");
+        buy.flush_touched(world.now);
+        world.run(&mut [&mut buy, &mut sell]);
+    }
+    (lines(&mut buy), lines(&mut sell))
+}
+
+#[test]
+fn orders_are_answered_inside_tls() {
+    for client in [
+        client("exchange.test", None),
+        client("127.0.0.1", Some("client")),
+    ] {
+        let (buy, sell) = meet(server("server", false), Some(client));
+        assert_eq!(
+            buy[..3],
+            ["SELL: logged on", "SELL: 8 secret", "SELL: logged out"]
+        );
+        let expected = [
+            "BUY: logged on",
+            "BUY: D secret",
+            "BUY: the counterparty logged out",
+        ];
+        assert_eq!(sell[..3], expected);
+    }
+}
+
+#[test]
+fn a_client_shows_its_certificate_where_one_is_asked_for() {
+    let (buy, _) = meet(
+        server("server", true),
+        Some(client("exchange.test", Some("client"))),
+    );
+    assert_eq!(buy[..2], ["SELL: logged on", "SELL: 8 secret"]);
+    for own in [None, Some("outsider")] {
+        let (buy, sell) = meet(server("server", true), Some(client("exchange.test", own)));
+        assert!(sell[0].starts_with("TLS: ") && !buy.contains(&"SELL: logged on".to_owned()));
+    }
+}
+
+#[test]
+fn a_server_that_is_expired_or_somebody_else_is_not_talked_to() {
+    let (buy, sell) = meet(
+        server("expired", false),
+        Some(client("exchange.test", None)),
+    );
+    assert!(
+        buy[0].starts_with("TLS: ") && buy[0].contains("expired"),
+        "{buy:?}"
+    );
+    assert!(sell[0].starts_with("TLS: "), "the alert arrives: {sell:?}");
+    let (buy, _) = meet(server("server", false), Some(client("other.test", None)));
+    assert!(buy[0].contains("not valid for name"), "{buy:?}");
+    let (buy, _) = meet(
+        server("outsider", false),
+        Some(client("outsider.test", None)),
+    );
+    assert!(buy[0].contains("UnknownIssuer"), "{buy:?}");
+}
+
+#[test]
+fn plain_text_at_a_tls_port_is_refused() {
+    let (buy, sell) = meet(server("server", false), None);
+    assert!(sell[0].starts_with("TLS: "), "{sell:?}");
+    assert!(!buy.contains(&"SELL: logged on".to_owned()));
+}
+
+#[test]
+fn files_that_do_not_do_are_named() {
+    let missing = TlsClient::new(&file("nothing.pem"), "exchange.test", None).unwrap_err();
+    assert!(missing.to_string().contains("nothing.pem"), "{missing}");
+    let no_certificate = TlsClient::new(&file("server.key"), "exchange.test", None).unwrap_err();
+    assert!(
+        no_certificate.to_string().contains("holds no certificate"),
+        "{no_certificate}"
+    );
+    let name = TlsClient::new(&file("root.pem"), "no name!", None).unwrap_err();
+    assert!(matches!(name, TlsError::Name { .. }));
+    let mixed = Identity {
+        certificates: file("server.pem"),
+        key: file("client.key"),
+    };
+    assert!(matches!(
+        TlsServer::new(&mixed, None),
+        Err(TlsError::Setup(_))
+    ));
+    let no_key = Identity {
+        certificates: file("server.pem"),
+        key: file("server.pem"),
+    };
+    let no_key = TlsServer::new(&no_key, None).unwrap_err();
+    assert!(
+        no_key.to_string().contains("holds no private key"),
+        "{no_key}"
+    );
+}

@@ -1,0 +1,102 @@
+//! What carries a session: TCP, plain or inside TLS.
+
+use crate::tcp::{Received, Stream};
+#[cfg(feature = "tls")]
+use crate::tls::{TlsClient, TlsServer, TlsStream};
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
+
+pub(super) enum Transport {
+    Plain(Stream),
+    #[cfg(feature = "tls")]
+    Tls(Box<TlsStream>),
+}
+
+/// Whether connections are encrypted, and how.
+#[derive(Debug, Clone, Default)]
+pub(super) enum Encrypt {
+    #[default]
+    No,
+    #[cfg(feature = "tls")]
+    Client(TlsClient),
+    #[cfg(feature = "tls")]
+    Server(TlsServer),
+}
+
+impl Encrypt {
+    pub(super) fn begin(&self, stream: Stream) -> io::Result<Transport> {
+        Ok(match self {
+            Self::No => Transport::Plain(stream),
+            #[cfg(feature = "tls")]
+            Self::Client(tls) => Transport::Tls(Box::new(tls.connect(stream)?)),
+            #[cfg(feature = "tls")]
+            Self::Server(tls) => Transport::Tls(Box::new(tls.accept(stream)?)),
+        })
+    }
+}
+
+impl Transport {
+    pub(super) fn peer(&self) -> SocketAddr {
+        self.stream().peer()
+    }
+
+    /// See [`Stream::receive`].
+    pub(super) fn receive(&mut self, buffer: &mut [u8]) -> io::Result<Received> {
+        match self {
+            Self::Plain(stream) => stream.receive(buffer),
+            #[cfg(feature = "tls")]
+            Self::Tls(stream) => stream.receive(buffer),
+        }
+    }
+
+    /// Gives how many bytes were taken, 0 if none can be now.
+    pub(super) fn send(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(stream) => stream.send(&[IoSlice::new(bytes)]),
+            #[cfg(feature = "tls")]
+            Self::Tls(stream) => stream.send(bytes),
+        }
+    }
+
+    /// Offers what it holds itself to the kernel.
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Plain(_) => Ok(()),
+            #[cfg(feature = "tls")]
+            Self::Tls(stream) => stream.flush().map(drop),
+        }
+    }
+
+    /// Whether it holds something itself that waits for room in the kernel.
+    pub(super) fn wants_write(&self) -> bool {
+        match self {
+            Self::Plain(_) => false,
+            #[cfg(feature = "tls")]
+            Self::Tls(stream) => stream.wants_write(),
+        }
+    }
+
+    /// Says that no more will be sent.
+    pub(super) fn finish(&mut self) -> io::Result<()> {
+        match self {
+            Self::Plain(stream) => stream.finish(),
+            #[cfg(feature = "tls")]
+            Self::Tls(stream) => stream.finish(),
+        }
+    }
+
+    fn stream(&self) -> &Stream {
+        match self {
+            Self::Plain(stream) => stream,
+            #[cfg(feature = "tls")]
+            Self::Tls(stream) => stream.stream(),
+        }
+    }
+}
+
+impl AsFd for Transport {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream().as_fd()
+    }
+}

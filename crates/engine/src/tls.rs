@@ -1,0 +1,307 @@
+//! TLS for TCP streams: certificates from PEM files, and a stream that encrypts.
+//!
+//! The protocol is rustls with ring: TLS 1.2 and 1.3, no other choice to make.
+
+use crate::tcp::{Received, Stream};
+use rustls::client::WebPkiServerVerifier;
+use rustls::pki_types::pem::{Error as PemError, PemObject};
+use rustls::pki_types::{CertificateDer, InvalidDnsNameError, PrivateKeyDer, ServerName};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection};
+use std::io::{self, IoSlice, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use thiserror::Error;
+
+/// Ciphertext that may wait for the peer to read, in bytes, and plaintext while the handshake
+/// is under way.
+const BUFFER: usize = 256 << 10;
+
+/// How an initiator does TLS: whom it trusts, who it expects, and who it is.
+#[derive(Debug, Clone)]
+pub struct TlsClient {
+    config: Arc<ClientConfig>,
+    name: ServerName<'static>,
+}
+
+/// How an acceptor does TLS: who it is, and whom it lets in.
+#[derive(Debug, Clone)]
+pub struct TlsServer {
+    config: Arc<ServerConfig>,
+}
+
+/// A certificate with its private key, in PEM files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// The certificate, and behind it those that lead to the root.
+    pub certificates: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+}
+
+/// Why TLS cannot be set up.
+#[derive(Debug, Error)]
+pub enum TlsError {
+    /// A file cannot be read or holds something else.
+    #[error("{}: {why}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The server's name is neither a host name nor an address.
+    #[error("`{name}` is no host name: {source}")]
+    Name {
+        /// The name.
+        name: String,
+        /// What is wrong with it.
+        source: InvalidDnsNameError,
+    },
+    /// Certificate and key do not go together, or the protocol refuses them.
+    #[error("TLS: {0}")]
+    Setup(#[from] rustls::Error),
+}
+
+impl TlsClient {
+    /// Trusts the certificates in the PEM file `roots`, expects a server with a certificate for
+    /// `name`, and shows `identity` to servers that ask for one.
+    ///
+    /// # Errors
+    /// See [`TlsError`].
+    pub fn new(roots: &Path, name: &str, identity: Option<&Identity>) -> Result<Self, TlsError> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let verifier =
+            WebPkiServerVerifier::builder_with_provider(trusted(roots)?, provider.clone())
+                .build()
+                .map_err(|error| file(roots, &error))?;
+        let builder = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()?
+            .with_webpki_verifier(verifier);
+        let config = match identity {
+            Some(identity) => {
+                let (certificates, key) = identity.load()?;
+                builder.with_client_auth_cert(certificates, key)?
+            }
+            None => builder.with_no_client_auth(),
+        };
+        let parsed = ServerName::try_from(name.to_owned());
+        let name = parsed.map_err(|source| TlsError::Name {
+            name: name.to_owned(),
+            source,
+        })?;
+        Ok(Self {
+            config: Arc::new(config),
+            name,
+        })
+    }
+
+    /// Begins TLS on a stream that has just been connected.
+    ///
+    /// # Errors
+    /// The library refuses the configuration.
+    pub fn connect(&self, stream: Stream) -> io::Result<TlsStream> {
+        let connection = ClientConnection::new(self.config.clone(), self.name.clone());
+        let connection = connection.map_err(io::Error::other)?;
+        Ok(TlsStream::new(stream, connection.into()))
+    }
+}
+
+impl TlsServer {
+    /// Shows `identity`; with `client_roots` (a PEM file) only clients get in whose certificate
+    /// leads to one of those.
+    ///
+    /// # Errors
+    /// See [`TlsError`].
+    pub fn new(identity: &Identity, client_roots: Option<&Path>) -> Result<Self, TlsError> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder = ServerConfig::builder_with_provider(provider.clone())
+            .with_safe_default_protocol_versions()?;
+        let builder = match client_roots {
+            Some(roots) => {
+                let roots_store = trusted(roots)?;
+                let verifier =
+                    WebPkiClientVerifier::builder_with_provider(roots_store, provider).build();
+                builder.with_client_cert_verifier(verifier.map_err(|error| file(roots, &error))?)
+            }
+            None => builder.with_no_client_auth(),
+        };
+        let (certificates, key) = identity.load()?;
+        let config = builder.with_single_cert(certificates, key)?;
+        Ok(Self {
+            config: Arc::new(config),
+        })
+    }
+
+    /// Begins TLS on a stream that has just been accepted.
+    ///
+    /// # Errors
+    /// The library refuses the configuration.
+    pub fn accept(&self, stream: Stream) -> io::Result<TlsStream> {
+        let connection = ServerConnection::new(self.config.clone()).map_err(io::Error::other)?;
+        Ok(TlsStream::new(stream, connection.into()))
+    }
+}
+
+impl Identity {
+    fn load(&self) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), TlsError> {
+        let key = PrivateKeyDer::from_pem_file(&self.key);
+        let key = key.map_err(|error| pem_error(&self.key, "private key", &error))?;
+        Ok((certificates(&self.certificates)?, key))
+    }
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let wrong = |error: PemError| pem_error(path, "certificate", &error);
+    let all = CertificateDer::pem_file_iter(path).map_err(wrong)?;
+    let all: Vec<_> = all.collect::<Result<_, _>>().map_err(wrong)?;
+    if all.is_empty() {
+        Err(wrong(PemError::NoItemsFound))
+    } else {
+        Ok(all)
+    }
+}
+
+fn trusted(path: &Path) -> Result<Arc<RootCertStore>, TlsError> {
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates(path)? {
+        roots.add(certificate).map_err(|error| file(path, &error))?;
+    }
+    Ok(Arc::new(roots))
+}
+
+fn pem_error(path: &Path, what: &str, error: &PemError) -> TlsError {
+    match error {
+        PemError::NoItemsFound => file(path, &format_args!("holds no {what} in PEM form")),
+        other => file(path, other),
+    }
+}
+
+fn file(path: &Path, why: &dyn std::fmt::Display) -> TlsError {
+    TlsError::File {
+        path: path.to_owned(),
+        why: why.to_string(),
+    }
+}
+
+/// A TCP stream inside TLS. Never waits; the handshake goes on whenever it is read or flushed.
+pub struct TlsStream {
+    stream: Stream,
+    connection: rustls::Connection,
+}
+
+impl TlsStream {
+    fn new(stream: Stream, mut connection: rustls::Connection) -> Self {
+        connection.set_buffer_limit(Some(BUFFER));
+        Self { stream, connection }
+    }
+
+    /// The stream below.
+    #[must_use]
+    pub const fn stream(&self) -> &Stream {
+        &self.stream
+    }
+
+    /// One read from the socket; gives the plaintext it brought. `room` must take a whole record
+    /// (16 KiB), or the rest of it comes with the next read only.
+    ///
+    /// # Errors
+    /// The connection broke, or (`InvalidData`) TLS failed: a certificate that is expired, for
+    /// somebody else, or from nobody we trust, for instance.
+    pub fn receive(&mut self, room: &mut [u8]) -> io::Result<Received> {
+        let read = match self.connection.read_tls(&mut Socket(&self.stream)) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
+            read => Some(read?),
+        };
+        if read.is_some()
+            && let Err(error) = self.connection.process_new_packets()
+        {
+            // The alert tells the peer why, if it can still be sent.
+            let _ = self.flush();
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!("TLS: {error}"),
+            ));
+        }
+        self.flush()?;
+        match self.connection.reader().read(room) {
+            Ok(0) => Ok(Received::Closed),
+            Ok(count) => Ok(Received::Bytes(count)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Received::Nothing),
+            // The peer closed without saying so in TLS: FIX has its own Logout.
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(Received::Closed),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Encrypts bytes and offers them to the kernel. Gives how many were taken: 0 if as many
+    /// wait as may.
+    ///
+    /// # Errors
+    /// The connection broke.
+    pub fn send(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let taken = self.connection.writer().write(bytes)?;
+        self.flush()?;
+        Ok(taken)
+    }
+
+    /// Offers what is encrypted to the kernel. Gives true if nothing waits.
+    ///
+    /// # Errors
+    /// The connection broke.
+    pub fn flush(&mut self) -> io::Result<bool> {
+        while self.connection.wants_write() {
+            match self.connection.write_tls(&mut Socket(&self.stream)) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                written => written?,
+            };
+        }
+        Ok(true)
+    }
+
+    /// Whether ciphertext waits for room in the kernel.
+    #[must_use]
+    pub fn wants_write(&self) -> bool {
+        self.connection.wants_write()
+    }
+
+    /// Says that no more will be sent.
+    ///
+    /// # Errors
+    /// The connection is gone already.
+    pub fn finish(&mut self) -> io::Result<()> {
+        self.connection.send_close_notify();
+        self.flush()?;
+        self.stream.finish()
+    }
+}
+
+/// A stream as `std::io` has them.
+struct Socket<'a>(&'a Stream);
+
+impl Read for Socket<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self.0.receive(buffer)? {
+            Received::Bytes(count) => Ok(count),
+            Received::Nothing => Err(io::ErrorKind::WouldBlock.into()),
+            Received::Closed => Ok(0),
+        }
+    }
+}
+
+impl Write for Socket<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.write_vectored(&[IoSlice::new(bytes)])
+    }
+
+    fn write_vectored(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        match self.0.send(parts)? {
+            0 => Err(io::ErrorKind::WouldBlock.into()),
+            count => Ok(count),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -367,6 +367,10 @@ impl Desk<'_> {
 
     /// Finds out who a Logon is from; `None` while it is not complete.
     fn welcome(&mut self, bytes: &[u8]) -> Result<Option<Box<Live>>, Refusal> {
+        // A session skips noise in front of a message; a stranger has no claim to that.
+        if !bytes.starts_with(MESSAGE_START) && !MESSAGE_START.starts_with(bytes) {
+            return Err(Refusal::Garbled);
+        }
         let logon = match peek_logon(self.scratch.decoder(), bytes) {
             Peek::Logon(logon) => logon,
             Peek::Partial if bytes.len() < self.rules.message_bytes => return Ok(None),
@@ -401,6 +405,9 @@ impl Desk<'_> {
         Live { session, claim }
     }
 }
+
+/// How every message begins.
+const MESSAGE_START: &[u8] = b"8=FIX";
 
 const GARBLED: PeerEnd = PeerEnd::Refused(Refusal::Garbled);
 

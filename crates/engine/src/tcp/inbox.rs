@@ -10,6 +10,9 @@ pub struct Inbox {
     kept: Vec<u8>,
 }
 
+/// Room for the front of a message, from the first time that there is one.
+const FIRST_ROOM: usize = 4096;
+
 impl Inbox {
     /// Nothing kept.
     #[must_use]
@@ -44,8 +47,12 @@ impl Inbox {
         Ok((received, buffer.get(..total).unwrap_or(&[])))
     }
 
-    /// Keeps bytes for the next time.
+    /// Keeps bytes for the next time. The first time makes room for most messages, so that a
+    /// longer front of one does not allocate again.
     pub fn keep(&mut self, rest: &[u8]) {
+        if !rest.is_empty() && self.kept.capacity() == 0 {
+            self.kept.reserve(FIRST_ROOM.max(rest.len()));
+        }
         self.kept.extend_from_slice(rest);
     }
 

@@ -1,0 +1,158 @@
+//! The gateway's threads allocate nothing between warm-up and end, and idle sessions cost little.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use fanfare_engine::stop::Stop;
+use fanfare_fix::codec::{Frame, FrameFinder};
+use fanfare_gateway::{Config, Gateway};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+
+/// Counts what all threads allocate but those that say they are the test.
+struct Counting;
+
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+static LIVE_BYTES: AtomicI64 = AtomicI64::new(0);
+
+thread_local! {
+    static IS_TEST: Cell<bool> = const { Cell::new(false) };
+}
+
+fn count(bytes: i64) {
+    if !IS_TEST.with(Cell::get) {
+        ALLOCATIONS.fetch_add(u64::from(bytes > 0), Relaxed);
+        LIVE_BYTES.fetch_add(bytes, Relaxed);
+    }
+}
+
+// SAFETY: every call goes to the system's allocator unchanged; the counters need no memory.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size() as i64);
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        count(-(layout.size() as i64));
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count(-(layout.size() as i64));
+        count(size as i64);
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+fn start() -> Gateway {
+    IS_TEST.with(|is_test| is_test.set(true));
+    let mut config = Config::default();
+    config.producers.port = 0;
+    config.consumers.port = 0;
+    Gateway::start(&config, Stop::new()).unwrap()
+}
+
+/// A whole message; `|` becomes SOH.
+fn message(sender: &str, seq: u64, msg_type: &str, body: &str) -> Vec<u8> {
+    let time = fanfare_engine::clock::Clock::new().read().utc;
+    let mut text = [0; 27];
+    let len = time.write(fanfare_wire::Precision::Millis, &mut text);
+    let time = String::from_utf8_lossy(&text[..len]).into_owned();
+    let inner = format!("35={msg_type}|49={sender}|56=PLANT|34={seq}|52={time}|{body}");
+    let mut whole = format!("8=FIX.4.4|9={}|{inner}", inner.len()).replace('|', "\x01");
+    let sum = whole.bytes().fold(0u8, u8::wrapping_add);
+    whole.push_str(&format!("10={sum:03}\x01"));
+    whole.into_bytes()
+}
+
+fn log_on(to: std::net::SocketAddr, name: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(to).unwrap();
+    stream
+        .write_all(&message(name, 1, "A", "98=0|108=30|141=Y|"))
+        .unwrap();
+    let mut answer = [0; 512];
+    assert!(stream.read(&mut answer).unwrap() > 0);
+    stream
+}
+
+/// Reads `messages` messages.
+fn drain(stream: &mut TcpStream, messages: usize) {
+    let finder = FrameFinder::new(1 << 16);
+    let mut bytes = Vec::new();
+    let mut got = 0;
+    while got < messages {
+        let mut chunk = [0; 1 << 14];
+        let count = stream.read(&mut chunk).unwrap();
+        assert!(count > 0, "closed");
+        bytes.extend_from_slice(&chunk[..count]);
+        while let Frame::Message { end, .. } = finder.find(&bytes) {
+            bytes.drain(..end);
+            got += 1;
+        }
+    }
+}
+
+/// `count` marked messages and as many unmarked ones, with a TestRequest now and then, in bursts,
+/// so that single messages and batches are sent.
+fn traffic(producer: &mut TcpStream, consumers: &mut [TcpStream], seq: &mut u64, count: u64) {
+    let mut out = Vec::new();
+    for i in 0..count {
+        for (msg_type, body) in [
+            ("W", "20001=P-1|55=EURUSD|268=0|"),
+            ("W", "55=EURUSD|268=0|"),
+        ] {
+            *seq += 1;
+            out.extend_from_slice(&message("P", *seq, msg_type, body));
+        }
+        if i % 7 < 3 {
+            producer.write_all(&out).unwrap();
+            out.clear();
+        }
+    }
+    producer.write_all(&out).unwrap();
+    for consumer in consumers {
+        drain(consumer, count as usize);
+    }
+}
+
+/// One test, because the counters are of the whole process.
+#[test]
+fn no_allocation_after_warm_up_and_little_memory_for_an_idle_session() {
+    let gateway = start();
+    let mut consumers: Vec<TcpStream> = (0..20)
+        .map(|i| log_on(gateway.consumers(), &format!("C{i}")))
+        .collect();
+    let mut producer = log_on(gateway.producers(), "P");
+    let mut seq = 1;
+    traffic(&mut producer, &mut consumers, &mut seq, 2_000);
+    let before = ALLOCATIONS.load(Relaxed);
+    assert!(before > 0, "the counter counts");
+    traffic(&mut producer, &mut consumers, &mut seq, 5_000);
+    assert_eq!(
+        ALLOCATIONS.load(Relaxed) - before,
+        0,
+        "allocations on receive and on send"
+    );
+
+    let before = LIVE_BYTES.load(Relaxed);
+    fanfare_engine::limits::raise_open_files(8192).unwrap();
+    let idle: Vec<TcpStream> = (0..1000)
+        .map(|i| log_on(gateway.consumers(), &format!("IDLE{i}")))
+        .collect();
+    let each = (LIVE_BYTES.load(Relaxed) - before) / idle.len() as i64;
+    assert!(
+        (100..64 << 10).contains(&each),
+        "{each} bytes for an idle session"
+    );
+    println!("an idle session costs {each} bytes");
+    gateway.stop().raise();
+    gateway.join().unwrap();
+}

@@ -1,0 +1,108 @@
+//! A FIX counterparty that is nothing but a socket: what it sends is written out in the test.
+
+use fanfare_fix::codec::{Frame, FrameFinder};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+/// Longer than anything here takes, shorter than anybody's patience.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+pub(crate) struct Client {
+    pub(crate) stream: TcpStream,
+    name: String,
+    seq: u64,
+    bytes: Vec<u8>,
+}
+
+impl Client {
+    /// Connects, says nothing.
+    pub(crate) fn connect(to: SocketAddr, name: &str) -> Self {
+        let stream = TcpStream::connect(to).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_nodelay(true).unwrap();
+        Self {
+            stream,
+            name: name.to_owned(),
+            seq: 1,
+            bytes: Vec::new(),
+        }
+    }
+
+    /// Connects and logs on.
+    pub(crate) fn log_on(to: SocketAddr, name: &str) -> Self {
+        let mut client = Self::connect(to, name);
+        client.send("A", "98=0|108=30|141=Y|");
+        let answer = client.receive().expect("an answer to the Logon");
+        assert!(answer.contains("|35=A|"), "{answer}");
+        client
+    }
+
+    /// Sends a message with the next number; `body` is what stands behind SendingTime(52).
+    pub(crate) fn send(&mut self, msg_type: &str, body: &str) {
+        self.send_numbered(self.seq, msg_type, body);
+        self.seq += 1;
+    }
+
+    pub(crate) fn send_numbered(&mut self, seq: u64, msg_type: &str, body: &str) {
+        let bytes = message(&self.name, seq, msg_type, body);
+        self.stream.write_all(&bytes).unwrap();
+    }
+
+    pub(crate) fn send_raw(&mut self, bytes: &[u8]) {
+        // The gateway may have closed already: the test looks at what it reads.
+        let _ = self.stream.write_all(bytes);
+    }
+
+    /// The next message with `|` for SOH; `None` when the connection was closed.
+    pub(crate) fn receive(&mut self) -> Option<String> {
+        let finder = FrameFinder::new(1 << 20);
+        loop {
+            if let Frame::Message { start, end } = finder.find(&self.bytes) {
+                let text = String::from_utf8_lossy(&self.bytes[start..end]).replace('\x01', "|");
+                self.bytes.drain(..end);
+                return Some(text);
+            }
+            let mut chunk = [0; 4096];
+            match self.stream.read(&mut chunk) {
+                Ok(0) => return None,
+                Ok(n) => self.bytes.extend_from_slice(&chunk[..n]),
+                Err(e) if e.kind() == ErrorKind::ConnectionReset => return None,
+                Err(e) => panic!("{}: {e}", self.name),
+            }
+        }
+    }
+
+    /// Closed without a byte.
+    pub(crate) fn assert_closed_silently(mut self) {
+        assert_eq!(self.receive(), None, "an answer where none may be");
+        assert!(self.bytes.is_empty(), "{:?}", self.bytes);
+    }
+}
+
+/// A whole message with right BodyLength(9) and CheckSum(10).
+pub(crate) fn message(sender: &str, seq: u64, msg_type: &str, body: &str) -> Vec<u8> {
+    let time = fanfare_engine::clock::Clock::new().read().utc;
+    let mut text = [0; 27];
+    let len = time.write(fanfare_wire::Precision::Millis, &mut text);
+    let time = String::from_utf8_lossy(&text[..len]).into_owned();
+    let inner = format!("35={msg_type}|49={sender}|56=PLANT|34={seq}|52={time}|{body}");
+    frame(&inner)
+}
+
+/// `inner` between header and trailer; `|` becomes SOH.
+pub(crate) fn frame(inner: &str) -> Vec<u8> {
+    let mut text = format!("8=FIX.4.4|9={}|{inner}", inner.len())
+        .replace('|', "\x01")
+        .into_bytes();
+    let sum = text.iter().fold(0u8, |sum, &b| sum.wrapping_add(b));
+    text.extend_from_slice(format!("10={sum:03}\x01").as_bytes());
+    text
+}
+
+/// The value of a field of a message with `|`.
+pub(crate) fn value<'a>(message: &'a str, tag: u32) -> Option<&'a str> {
+    message
+        .split('|')
+        .find_map(|field| field.strip_prefix(&format!("{tag}=")))
+}

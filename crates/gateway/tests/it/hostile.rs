@@ -1,0 +1,241 @@
+//! Peers that misbehave hurt only themselves.
+
+use crate::client::{Client, frame, message, value};
+use crate::{ended, eventually, start, stop};
+use fanfare_gateway::{Gateway, Notice, PeerEnd, Refusal};
+
+/// A consumer and a producer that must not notice anything.
+struct Bystanders {
+    consumer: Client,
+    producer: Client,
+    sent: u64,
+}
+
+impl Bystanders {
+    fn join(gateway: &Gateway) -> Self {
+        let consumer = Client::log_on(gateway.consumers(), "GOOD");
+        let producer = Client::log_on(gateway.producers(), "GOODP");
+        Self {
+            consumer,
+            producer,
+            sent: 0,
+        }
+    }
+
+    fn assert_served(&mut self) {
+        self.sent += 1;
+        self.producer
+            .send("W", &format!("20001=G-{}|55=A|", self.sent));
+        let message = self
+            .consumer
+            .receive()
+            .expect("the bystander is still connected");
+        assert_eq!(
+            value(&message, 20001),
+            Some(format!("G-{}", self.sent).as_str())
+        );
+    }
+}
+
+fn refused(gateway: &Gateway, why: Refusal) {
+    ended(
+        gateway,
+        |notice| matches!(notice, Notice::Ended { end: PeerEnd::Refused(r), .. } if *r == why),
+    );
+}
+
+#[test]
+fn first_bytes_that_are_no_logon_close_the_connection_without_an_answer() {
+    let gateway = start(|config| config.limits.message_bytes = 4096);
+    let mut good = Bystanders::join(&gateway);
+    let bad_sum = String::from_utf8(message("X", 1, "A", "98=0|108=30|")).unwrap();
+    let bad_sum = bad_sum[..bad_sum.len() - 4].to_owned() + "999\x01";
+    let cases: [(&[u8], Refusal); 8] = [
+        (
+            b"GET / HTTP/1.1\r\n\r\n8=FIX.4.4\x019=x\x01",
+            Refusal::Garbled,
+        ),
+        (b"8=FIX.4.4\x019=-5\x0135=A\x0110=000\x01", Refusal::Garbled),
+        (
+            b"8=FIX.4.4\x019=1000000000000000000\x0135=A\x0110=000\x01",
+            Refusal::Garbled,
+        ),
+        (bad_sum.as_bytes(), Refusal::Garbled),
+        (
+            &frame(&format!("35=A|58={}|", "y".repeat(9000))),
+            Refusal::Garbled,
+        ),
+        (
+            &frame("35=0|49=X|56=PLANT|34=1|52=20260101-00:00:00|"),
+            Refusal::NoLogon,
+        ),
+        (
+            &frame("35=A|49=X|34=1|52=20260101-00:00:00|98=0|108=30|"),
+            Refusal::NoLogon,
+        ),
+        (
+            &frame("35=A|56=PLANT|34=1|52=20260101-00:00:00|98=0|108=30|"),
+            Refusal::NoLogon,
+        ),
+    ];
+    for (bytes, why) in cases {
+        for port in [gateway.consumers(), gateway.producers()] {
+            let mut client = Client::connect(port, "X");
+            client.send_raw(bytes);
+            client.assert_closed_silently();
+            refused(&gateway, why);
+        }
+    }
+    good.assert_served();
+    stop(gateway);
+}
+
+#[test]
+fn endless_bytes_without_a_message_end_the_connection() {
+    let gateway = start(|config| config.limits.message_bytes = 4096);
+    let mut good = Bystanders::join(&gateway);
+    let mut client = Client::connect(gateway.consumers(), "X");
+    for _ in 0..1000 {
+        client.send_raw(&[b'x'; 1000]);
+    }
+    assert_eq!(client.receive(), None);
+    good.assert_served();
+    stop(gateway);
+}
+
+#[test]
+fn garbage_within_a_session_is_skipped() {
+    let gateway = start(|_| {});
+    let mut good = Bystanders::join(&gateway);
+    let mut producer = Client::log_on(gateway.producers(), "X");
+    producer.send_raw(b"8=FIX.4.4\x019=5\x0135=0\x0110=000\x01");
+    producer.send_raw(b"garbage between two messages");
+    producer.send("W", "20001=X-1|55=A|");
+    assert_eq!(value(&good.consumer.receive().unwrap(), 20001), Some("X-1"));
+    good.assert_served();
+    stop(gateway);
+}
+
+#[test]
+fn a_second_connection_for_a_live_session_is_closed_without_data() {
+    let gateway = start(|_| {});
+    let mut first = Client::log_on(gateway.consumers(), "C");
+    let mut second = Client::connect(gateway.consumers(), "C");
+    second.send("A", "98=0|108=30|141=Y|");
+    second.assert_closed_silently();
+    refused(&gateway, Refusal::AlreadyLoggedOn);
+    let mut producer = Client::log_on(gateway.producers(), "P");
+    producer.send("W", "20001=P-1|55=A|");
+    assert_eq!(
+        value(&first.receive().unwrap(), 34),
+        Some("2"),
+        "the first goes on"
+    );
+    stop(gateway);
+}
+
+#[test]
+fn numbers_too_low_absent_or_zero_end_or_reject_only_that_session() {
+    let gateway = start(|_| {});
+    let mut good = Bystanders::join(&gateway);
+    let mut low = Client::log_on(gateway.consumers(), "LOW");
+    low.send_numbered(1, "0", "");
+    let logout = low.receive().unwrap();
+    assert!(
+        logout.contains("MsgSeqNum too low, expecting 2 but received 1"),
+        "{logout}"
+    );
+    assert_eq!(low.receive(), None);
+    let mut zero = Client::log_on(gateway.consumers(), "ZERO");
+    zero.send_numbered(0, "0", "");
+    assert!(zero.receive().unwrap().contains("|35=5|"));
+    let mut absent = Client::log_on(gateway.consumers(), "ABSENT");
+    absent.send_raw(&frame("35=0|49=ABSENT|56=PLANT|52=20260101-00:00:00|"));
+    let answer = absent.receive().expect("an answer");
+    assert!(
+        answer.contains("|35=5|") || answer.contains("|35=3|"),
+        "{answer}"
+    );
+    good.assert_served();
+    stop(gateway);
+}
+
+#[test]
+fn a_gap_is_asked_for_once() {
+    let gateway = start(|_| {});
+    let mut client = Client::log_on(gateway.producers(), "HIGH");
+    client.send_numbered(5, "W", "20001=H-5|55=A|");
+    client.send_numbered(6, "W", "20001=H-6|55=A|");
+    let request = client.receive().unwrap();
+    assert_eq!(
+        (value(&request, 35), value(&request, 7)),
+        (Some("2"), Some("2")),
+        "{request}"
+    );
+    client.send_numbered(2, "4", "43=Y|122=20260101-00:00:00|123=Y|36=5|");
+    eventually("the queued messages", || gateway.count("marked") == 2);
+    stop(gateway);
+}
+
+#[test]
+fn a_thousand_connections_that_say_nothing_are_closed_in_time_and_harm_nobody() {
+    fanfare_engine::limits::raise_open_files(8192).unwrap();
+    let gateway = start(|config| config.limits.logon_timeout_s = 1);
+    let mut good = Bystanders::join(&gateway);
+    let silent: Vec<Client> = (0..1000)
+        .map(|_| Client::connect(gateway.consumers(), "S"))
+        .collect();
+    good.assert_served();
+    for client in silent {
+        client.assert_closed_silently();
+    }
+    refused(&gateway, Refusal::LogonTimeout);
+    good.assert_served();
+    eventually("the refusals", || gateway.count("refused") == 1000);
+    stop(gateway);
+}
+
+#[test]
+fn more_connections_than_allowed_are_turned_away() {
+    let gateway = start(|config| config.consumers.max_sessions = 2);
+    let mut good = Bystanders::join(&gateway);
+    let _second = Client::log_on(gateway.consumers(), "C2");
+    let third = Client::connect(gateway.consumers(), "C3");
+    third.assert_closed_silently();
+    refused(&gateway, Refusal::TooMany);
+    good.assert_served();
+    stop(gateway);
+}
+
+#[test]
+fn a_consumer_that_floods_harms_nobody() {
+    let gateway = start(|_| {});
+    let mut good = Bystanders::join(&gateway);
+    let mut flooder = Client::log_on(gateway.consumers(), "FLOOD");
+    for _ in 0..20_000 {
+        flooder.send("B", "58=flood|");
+    }
+    good.assert_served();
+    stop(gateway);
+}
+
+#[test]
+fn a_connection_cut_in_the_middle_of_a_message_is_lost_and_no_more() {
+    let gateway = start(|_| {});
+    let mut good = Bystanders::join(&gateway);
+    let mut cut = Client::log_on(gateway.producers(), "CUT");
+    let whole = message("CUT", 2, "W", "20001=X-1|55=A|");
+    cut.send_raw(&whole[..whole.len() - 3]);
+    drop(cut);
+    ended(&gateway, |notice| {
+        matches!(
+            notice,
+            Notice::Ended {
+                session: Some(_),
+                ..
+            }
+        )
+    });
+    good.assert_served();
+    stop(gateway);
+}

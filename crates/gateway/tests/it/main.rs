@@ -1,0 +1,40 @@
+//! The gateway as its counterparties see it, over loopback sockets.
+
+mod client;
+mod fanout;
+mod hostile;
+mod slow;
+
+use fanfare_engine::stop::Stop;
+use fanfare_gateway::{Config, Gateway, Notice};
+use std::time::{Duration, Instant};
+
+/// A gateway on ports the kernel picks.
+fn start(change: impl FnOnce(&mut Config)) -> Gateway {
+    let mut config = Config::default();
+    config.producers.port = 0;
+    config.consumers.port = 0;
+    change(&mut config);
+    Gateway::start(&config, Stop::new()).unwrap()
+}
+
+/// Waits until `holds`, for what happens on other threads; fails after 20 s.
+fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let until = Instant::now() + Duration::from_secs(20);
+    while !holds() {
+        assert!(Instant::now() < until, "{what} did not happen");
+        std::thread::yield_now();
+    }
+}
+
+/// The next notice of an end that `wanted` takes.
+fn ended(gateway: &Gateway, wanted: impl Fn(&Notice) -> bool) {
+    eventually("the notice", || {
+        gateway.notices().any(|notice| wanted(&notice))
+    });
+}
+
+fn stop(gateway: Gateway) {
+    gateway.stop().raise();
+    gateway.join().unwrap();
+}

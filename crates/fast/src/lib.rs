@@ -38,7 +38,6 @@ mod decode;
 mod dictionary;
 mod encode;
 mod error;
-pub mod explain;
 mod fill;
 pub mod fix;
 pub mod generate;

@@ -7,7 +7,6 @@
 )]
 
 mod common;
-mod explain;
 mod fix;
 mod generated;
 mod moex;
@@ -15,3 +14,4 @@ mod operators;
 mod properties;
 mod specification;
 mod templates;
+mod trace;

@@ -330,6 +330,7 @@ impl Visitor for Trace {
                 previous,
                 offset,
                 bytes,
+                ..
             } => {
                 let mut what = field.name().to_owned();
                 if let Some(tag) = field.tag() {

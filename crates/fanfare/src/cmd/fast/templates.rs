@@ -33,7 +33,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         args.templates,
         program.templates().len(),
         program.fields().len(),
-        program.slots().len().saturating_sub(1)
+        program.slots().len()
     );
     Ok(ExitCode::SUCCESS)
 }

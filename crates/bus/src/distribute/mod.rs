@@ -26,6 +26,8 @@ pub struct Distribution {
     pub securities: u32,
     /// Whether the subscriber sends each sample back.
     pub echo: bool,
+    /// Name of the template whose message ends a feed: it has no topic, the token stands for it.
+    pub end: String,
     /// Policies of topics, writers and readers.
     pub qos: Qos,
 }
@@ -36,6 +38,7 @@ impl Default for Distribution {
             keyed: false,
             securities: 100,
             echo: true,
+            end: "Done".to_owned(),
             qos: Qos::reliable(),
         }
     }
@@ -50,6 +53,11 @@ impl Distribution {
         }
         let one = |security| format!("{name}_{security}");
         (0..self.securities).map(one).collect()
+    }
+
+    /// Whether the template has a topic.
+    pub fn carries(&self, template: &TemplateType) -> bool {
+        template.name != self.end
     }
 
     /// The policies of echoes: like the samples', but a writer never waits. Echoes are written in

@@ -44,7 +44,8 @@ impl Publisher {
         let mut echoes = Vec::new();
         let qos = &distribution.qos;
         for index in (0..).take(mapping.program().templates().len()) {
-            let Some(template) = mapping.by_index(index) else {
+            let template = mapping.by_index(index);
+            let Some(template) = template.filter(|t| distribution.carries(t)) else {
                 outlets.push(Vec::new());
                 continue;
             };
@@ -159,7 +160,8 @@ fn on_echo(
             .unwrap_or_default();
         let sent = u64::try_from(sample.info.source_nanos).unwrap_or(0);
         let now = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
-        round_trip(now.saturating_sub(sent));
+        // Counted first: the closure may wake who waits for the count.
         echoed.fetch_add(1, Ordering::Release);
+        round_trip(now.saturating_sub(sent));
     }
 }

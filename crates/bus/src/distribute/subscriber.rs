@@ -57,7 +57,7 @@ impl Subscriber {
         let on_sample = Arc::new(on_sample);
         let mut readers = Vec::new();
         let mut echoes = 0;
-        for template in mapping.types() {
+        for template in mapping.types().filter(|t| distribution.carries(t)) {
             readers.extend(for_each_topic(distribution, template, |name| {
                 let mut echo = None;
                 if distribution.echo {

@@ -102,6 +102,11 @@ impl Converter {
         &self.mapping
     }
 
+    /// Index of the template of the message decoded last, if it has fields.
+    pub const fn template(&self) -> Option<u32> {
+        self.template
+    }
+
     /// Gives the samples of the message decoded last: one, or of a split message one for each
     /// value that it is split by, in the order of the values. A template without fields gives
     /// none, and so does a split message without entries.

@@ -78,6 +78,9 @@ fn publish(
             rest = &rest[n..];
             converter
                 .samples(|s| {
+                    if !distribution.carries(s.template) {
+                        return;
+                    }
                     assert!(publisher.publish(&s).unwrap());
                     let name = match s.key {
                         Some(key) if !distribution.keyed => format!("{}_{key}", s.template.name),
@@ -98,7 +101,7 @@ fn simple_messages_arrive_and_come_back() {
     let run = run(Program::simple(), &mut feed, &Distribution::default());
     assert_eq!(run.sent["Quote"].len(), 750);
     assert_eq!(run.got, run.sent);
-    assert_eq!(run.echoed, 3_001);
+    assert_eq!(run.echoed, 3_000);
 }
 
 #[test]
@@ -120,6 +123,6 @@ fn keyed_topics_carry_all_securities() {
     };
     let run = run(Program::complex(), &mut feed, &distribution);
     let names: Vec<_> = run.got.keys().map(String::as_str).collect();
-    assert_eq!(names, ["Done", "MarketData", "QuoteRequest"]);
+    assert_eq!(names, ["MarketData", "QuoteRequest"]);
     assert_eq!(run.got, run.sent);
 }

@@ -1,6 +1,7 @@
 //! The commands: a folder for each group, a file for each command.
 
 pub(crate) mod bench;
+mod dds;
 mod demo;
 mod fanout;
 mod fast;
@@ -22,6 +23,9 @@ pub(crate) enum Command {
     /// The FAST codec and the feed layer: generate, send, receive, decode, encode, explain.
     #[command(subcommand)]
     Fast(fast::Command),
+    /// Distribution over DDS: publish, subscribe, and the tools around it.
+    #[command(subcommand)]
+    Dds(dds::Command),
 }
 
 pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
@@ -30,5 +34,6 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Demo(args) => demo::run(args),
         Command::Fanout(command) => fanout::run(command),
         Command::Fast(command) => fast::run(command),
+        Command::Dds(command) => dds::run(command),
     }
 }

@@ -1,0 +1,29 @@
+//! `fanfare dds idl`: the types of templates, for programs in other languages.
+
+use super::options::{TypeArgs, mapping};
+use crate::cmd::fast::options::TEMPLATES_HELP;
+use anyhow::Result;
+use std::io::Write;
+use std::process::ExitCode;
+
+/// Print the IDL of the types that templates become: those that `publish` writes with the same
+/// options. Cyclone DDS's idlc and Fast DDS's generator take it.
+///
+/// A structure with optional fields begins with `present`: bit i says that the i-th optional
+/// member, counted from 0 in their order, is there.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[arg(short, long, value_name = "TEMPLATES", help = TEMPLATES_HELP)]
+    templates: String,
+    #[command(flatten)]
+    types: TypeArgs,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let mapping = mapping(&args.templates, &args.types)?;
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "// From {} by fanfare dds idl.", args.templates)?;
+    out.write_all(mapping.idl().as_bytes())?;
+    out.flush()?;
+    Ok(ExitCode::SUCCESS)
+}

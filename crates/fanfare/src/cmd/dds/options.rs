@@ -1,0 +1,177 @@
+//! Options that the commands share: the domain, the feed, its types and topics.
+
+use crate::cmd::fast::options::{TEMPLATES_HELP, load};
+use anyhow::Result;
+use clap::ValueEnum;
+use fanfare_bus::distribute::Distribution;
+use fanfare_bus::fast::{Mapping, TypeOptions};
+use fanfare_bus::{Domain, DomainConfig, Qos, Transport};
+use std::sync::Arc;
+
+/// Where the participant is, and how it reaches the others.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct DomainArgs {
+    /// Domain id, 0 to 232.
+    #[arg(long, value_name = "ID", default_value_t = 0)]
+    pub(crate) domain: u32,
+    /// Network interface, by name or address.
+    #[arg(long, value_name = "NAME", default_value = "127.0.0.1")]
+    pub(crate) interface: String,
+    /// What carries the samples.
+    #[arg(long, value_enum, default_value_t = TransportArg::Udp)]
+    pub(crate) transport: TransportArg,
+    /// Another host with participants, ADDRESS or ADDRESS:PORT; may be repeated. With udp this
+    /// host is always looked at.
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) peer: Vec<String>,
+    /// With tcp: the port to listen on [default: 13020 to publish, 13021 to subscribe, and the
+    /// other one on the interface is a peer]
+    #[arg(long, value_name = "PORT")]
+    pub(crate) tcp_port: Option<u16>,
+}
+
+/// `--transport`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TransportArg {
+    /// UDP unicast.
+    Udp,
+    /// TCP.
+    Tcp,
+    /// UDP multicast.
+    Mcast,
+}
+
+/// Which side of a feed a participant is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    Publisher,
+    Subscriber,
+}
+
+impl DomainArgs {
+    pub(crate) fn open(&self, role: Role) -> Result<Domain> {
+        Ok(Domain::open(&self.config(role))?)
+    }
+
+    pub(crate) fn config(&self, role: Role) -> DomainConfig {
+        let mut config = DomainConfig::new(self.domain).interface(&self.interface);
+        config = config.transport(match self.transport {
+            TransportArg::Udp => Transport::Udp,
+            TransportArg::Tcp => Transport::Tcp,
+            TransportArg::Mcast => Transport::Multicast,
+        });
+        if self.transport == TransportArg::Tcp {
+            let (own, other) = match role {
+                Role::Publisher => (13_020, 13_021),
+                Role::Subscriber => (13_021, 13_020),
+            };
+            config = config.tcp_port(self.tcp_port.unwrap_or(own));
+            if self.peer.is_empty() {
+                config = config.peer(&format!("{}:{other}", self.interface));
+            }
+        }
+        self.peer.iter().fold(config, |c, peer| c.peer(peer))
+    }
+}
+
+/// The set-up: which templates, and how they become topics.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct FeedArgs {
+    /// simple: a topic for each message type. complex: a MarketData and a QuoteRequest topic for
+    /// each security, messages split by security.
+    #[arg(value_enum)]
+    pub(crate) setup: Setup,
+    #[arg(short, long, value_name = "TEMPLATES", help = format!(
+        "{TEMPLATES_HELP} [default: the builtin of the set-up]"
+    ))]
+    pub(crate) templates: Option<String>,
+    #[command(flatten)]
+    pub(crate) types: TypeArgs,
+    /// Securities that have topics of their own, counted from 0.
+    #[arg(long, value_name = "COUNT", default_value_t = 100)]
+    pub(crate) securities: u32,
+    /// reliable: nothing is lost, a full history makes the publisher wait. best-effort: a lost
+    /// packet is lost. last-value: reliable, who comes late gets the last value of each key, a
+    /// slow reader loses older values.
+    #[arg(long, value_enum, default_value_t = QosArg::Reliable)]
+    pub(crate) qos: QosArg,
+    /// Samples are not sent back to the publisher.
+    #[arg(long)]
+    pub(crate) no_echo: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Setup {
+    Simple,
+    Complex,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum QosArg {
+    Reliable,
+    BestEffort,
+    LastValue,
+}
+
+/// How templates become types.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct TypeArgs {
+    /// Key samples by --key, and put all securities of a split template on one topic.
+    #[arg(long)]
+    pub(crate) keyed: bool,
+    /// Name of the key field, in any case.
+    #[arg(long, value_name = "FIELD", default_value = "SecurityID")]
+    pub(crate) key: String,
+    /// A template whose last field is a sequence with this field in its entries is split: one
+    /// sample for each of its values. none: no template is.
+    #[arg(long, value_name = "FIELD", default_value = "SecurityID")]
+    pub(crate) split: String,
+    /// Decimals become {mantissa, exponent} instead of double.
+    #[arg(long)]
+    pub(crate) exact_decimals: bool,
+    /// IDL module around the types.
+    #[arg(long, value_name = "NAME", default_value = "Fanfare")]
+    pub(crate) module: String,
+}
+
+impl TypeArgs {
+    pub(crate) fn options(&self) -> TypeOptions {
+        TypeOptions {
+            module: self.module.clone(),
+            exact_decimals: self.exact_decimals,
+            keyed: self.keyed,
+            key: self.key.clone(),
+            split: (self.split != "none").then(|| self.split.clone()),
+        }
+    }
+}
+
+impl FeedArgs {
+    /// The types of the templates.
+    pub(crate) fn mapping(&self) -> Result<Arc<Mapping>> {
+        let builtin = match self.setup {
+            Setup::Simple => "builtin:simple",
+            Setup::Complex => "builtin:complex",
+        };
+        mapping(self.templates.as_deref().unwrap_or(builtin), &self.types)
+    }
+
+    pub(crate) fn distribution(&self) -> Distribution {
+        Distribution {
+            keyed: self.types.keyed,
+            securities: self.securities,
+            echo: !self.no_echo,
+            qos: match self.qos {
+                QosArg::Reliable => Qos::reliable(),
+                QosArg::BestEffort => Qos::best_effort(),
+                QosArg::LastValue => Qos::last_value(),
+            },
+            ..Distribution::default()
+        }
+    }
+}
+
+pub(crate) fn mapping(templates: &str, types: &TypeArgs) -> Result<Arc<Mapping>> {
+    let program = load(templates)?;
+    Ok(Arc::new(Mapping::new(program, &types.options())?))
+}

@@ -1,0 +1,391 @@
+//! `fanfare dds publish`: decode, convert, write; measure the way there and back.
+
+use super::input::{self, Packets};
+use super::options::{DomainArgs, FeedArgs, Role};
+use super::statistics::{self, Series};
+use crate::cmd::fast::options::socket_address;
+use crate::print::{note, say};
+use anyhow::{Context, Result, bail};
+use fanfare_bus::distribute::{Publisher, RoundTrips};
+use fanfare_bus::fast::{Converter, Mapping};
+use fanfare_engine::stop::Stop;
+use fanfare_fast::{Decoder, Ignore};
+use fanfare_feed::Header;
+use fanfare_latency::figures::Figures;
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
+
+/// The longest sample.
+const SAMPLE: usize = 1 << 20;
+
+/// Decode a FAST feed and publish it over DDS.
+///
+/// Waits for a subscriber, publishes, writes the Done token, waits for the echoes that are still
+/// out, and prints the statistics: times in microseconds for decoding, for decoding and
+/// converting each message, and for the round trip of each sample to the subscriber and back.
+#[derive(Debug, clap::Args)]
+#[command(group(clap::ArgGroup::new("source").required(true).args(["file", "multicast"])))]
+pub(crate) struct Args {
+    #[command(flatten)]
+    feed: FeedArgs,
+    /// File of packets.
+    #[arg(short, long, value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// Multicast group to receive, ADDRESS:PORT; twice for two lines with the same feed. A
+    /// message of the template Done ends it.
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = socket_address)]
+    multicast: Vec<SocketAddrV4>,
+    /// Address of the interface that receives multicast.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    receive_interface: Ipv4Addr,
+    /// Length header in front of each packet of the file.
+    #[arg(long, value_name = "HEADER", default_value = "u32le")]
+    header: Header,
+    #[command(flatten)]
+    domain: DomainArgs,
+    /// With echo: samples that may be under way at once, so that the latency is that of a bus
+    /// that is not flooded; 0: no limit [default: 1 from a file, 0 from multicast]
+    #[arg(long, value_name = "SAMPLES")]
+    in_flight: Option<u64>,
+    /// Seconds to wait for a subscriber; 0: publish whether there is one or not.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    wait: u64,
+    /// Decode only, measuring, without DDS.
+    #[arg(long)]
+    empty: bool,
+    /// Print the figures as JSON on stdout instead of the table.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    if args.multicast.len() > 2 {
+        bail!("a feed has two lines at most");
+    }
+    let mapping = args.feed.mapping()?;
+    let stop = Stop::on_interrupt()?;
+    let echoes = Arc::new(Echoes::new());
+    let publisher = if args.empty {
+        None
+    } else {
+        let Some(publisher) = open(args, &mapping, &stop, &echoes)? else {
+            return Ok(ExitCode::FAILURE);
+        };
+        Some(publisher)
+    };
+    let mut run = Run::new(args, &mapping, publisher, stop.clone());
+    let missing = run.read(args)?;
+    let complete = run.finish()?;
+    let elapsed = run.elapsed();
+    report(args, &run, &echoes, elapsed, missing);
+    Ok(if complete {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+/// Opens the topics and waits until all of them have a subscriber; `None` after Ctrl-C.
+fn open(
+    args: &Args,
+    mapping: &Mapping,
+    stop: &Stop,
+    echoes: &Arc<Echoes>,
+) -> Result<Option<Publisher>> {
+    let domain = args.domain.open(Role::Publisher)?;
+    let distribution = args.feed.distribution();
+    let publisher = Publisher::open(&domain, mapping, &distribution, |t| {
+        echoes.recorder(&t.name)
+    })?;
+    if args.wait == 0 {
+        return Ok(Some(publisher));
+    }
+    note!("waiting for a subscriber");
+    let end = Instant::now() + Duration::from_secs(args.wait);
+    while !publisher.is_matched() {
+        if stop.is_raised() {
+            return Ok(None);
+        }
+        if Instant::now() >= end {
+            match publisher.incompatible() {
+                0 => bail!("no subscriber within {} s", args.wait),
+                n => bail!("no subscriber: {n} readers or writers ask for other policies"),
+            }
+        }
+        thread::sleep(Duration::from_millis(2));
+    }
+    Ok(Some(publisher))
+}
+
+/// Round trips by template, and how many came.
+struct Echoes {
+    series: Mutex<BTreeMap<String, Vec<Arc<Mutex<Series>>>>>,
+    publisher: Thread,
+}
+
+impl Echoes {
+    fn new() -> Self {
+        Self {
+            series: Mutex::default(),
+            publisher: thread::current(),
+        }
+    }
+
+    /// A series of its own for each topic: no listener waits for another.
+    fn recorder(&self, template: &str) -> RoundTrips {
+        let series = Arc::new(Mutex::new(Series::default()));
+        let publisher = self.publisher.clone();
+        if let Ok(mut all) = self.series.lock() {
+            let of_template = all.entry(template.to_owned()).or_default();
+            of_template.push(Arc::clone(&series));
+        }
+        Box::new(move |nanos| {
+            if let Ok(mut series) = series.lock() {
+                series.record(nanos);
+            }
+            publisher.unpark();
+        })
+    }
+
+    fn merged(&self) -> BTreeMap<String, Series> {
+        let Ok(all) = self.series.lock() else {
+            return BTreeMap::new();
+        };
+        let merge = |(name, parts): (&String, &Vec<Arc<Mutex<Series>>>)| {
+            let mut sum = Series::default();
+            for part in parts.iter().filter_map(|p| p.lock().ok()) {
+                sum.merge(&part);
+            }
+            (name.clone(), sum)
+        };
+        all.iter().map(merge).collect()
+    }
+}
+
+struct Run {
+    decoder: Decoder,
+    /// Decodes a second time into nothing, to tell decoding from converting.
+    bare: Decoder,
+    converter: Converter,
+    publisher: Option<Publisher>,
+    stop: Stop,
+    last_template: Option<u32>,
+    echo: bool,
+    in_flight: u64,
+    echo_lost: u64,
+    decode: Series,
+    convert: BTreeMap<u32, Series>,
+    messages: u64,
+    first: Option<Instant>,
+    last: Option<Instant>,
+}
+
+impl Run {
+    fn new(args: &Args, mapping: &Arc<Mapping>, publisher: Option<Publisher>, stop: Stop) -> Self {
+        let program = mapping.program();
+        let convert = mapping.types().map(|t| (t.index, Series::default()));
+        Self {
+            decoder: Decoder::new(Arc::clone(program)),
+            bare: Decoder::new(Arc::clone(program)),
+            converter: Converter::new(Arc::clone(mapping), SAMPLE),
+            publisher,
+            stop,
+            last_template: program.by_name("Done").map(|t| t.index()),
+            echo: !args.feed.no_echo,
+            in_flight: match args.in_flight {
+                _ if args.feed.no_echo => 0,
+                Some(samples) => samples,
+                None => u64::from(args.file.is_some()),
+            },
+            echo_lost: 0,
+            decode: Series::default(),
+            convert: convert.collect(),
+            messages: 0,
+            first: None,
+            last: None,
+        }
+    }
+
+    /// Reads all input; how many sequence numbers were missing.
+    fn read(&mut self, args: &Args) -> Result<u64> {
+        let stop = self.stop.clone();
+        if let Some(file) = &args.file {
+            return input::file(file, args.header, &stop, self).map(|()| 0);
+        }
+        let program = Arc::clone(self.decoder.program());
+        let groups = &args.multicast;
+        input::multicast(groups, args.receive_interface, &program, &stop, self)
+    }
+
+    /// Decodes one message, publishes its samples unless it was delivered before; its length.
+    fn message(&mut self, bytes: &[u8], deliver: bool) -> Result<usize> {
+        let begin = Instant::now();
+        let len = self.bare.decode(bytes, &mut Ignore)?;
+        let bare = Instant::now();
+        self.decode.record(nanos(bare - begin));
+        if self.publisher.is_none() {
+            self.messages += 1;
+            return Ok(len);
+        }
+        self.decoder.decode(bytes, &mut self.converter)?;
+        let converted = bare.elapsed();
+        if let Some(series) = self
+            .converter
+            .template()
+            .and_then(|t| self.convert.get_mut(&t))
+        {
+            series.record(nanos(converted));
+        }
+        // The Done message is no data: the token stands for it.
+        if deliver && !self.is_over() {
+            self.messages += 1;
+            self.publish()?;
+        }
+        Ok(len)
+    }
+
+    /// Whether the message decoded last says that the feed is over.
+    fn is_over(&self) -> bool {
+        self.last_template.is_some() && self.converter.template() == self.last_template
+    }
+
+    fn publish(&mut self) -> Result<()> {
+        let (Some(publisher), in_flight) = (&mut self.publisher, self.in_flight) else {
+            return Ok(());
+        };
+        let lost = &mut self.echo_lost;
+        let stop = &self.stop;
+        let mut result = Ok(true);
+        self.converter.samples(|sample| {
+            if result.is_ok() {
+                wait_for_room(publisher, in_flight, lost, stop);
+                result = publisher.publish(&sample);
+            }
+        })?;
+        result?;
+        Ok(())
+    }
+
+    /// The Done token, and the echoes still out; whether all came.
+    fn finish(&mut self) -> Result<bool> {
+        self.last = Some(Instant::now());
+        let Some(publisher) = &self.publisher else {
+            return Ok(true);
+        };
+        note!("Writing Done token");
+        let acknowledged = publisher.finish(Duration::from_secs(10))?;
+        if !acknowledged {
+            note!("fanfare: a subscriber has not acknowledged everything within 10 s");
+        }
+        if publisher.without_topic() > 0 {
+            note!(
+                "fanfare: {} samples of securities without a topic were not published",
+                publisher.without_topic()
+            );
+        }
+        if !self.echo {
+            return Ok(acknowledged);
+        }
+        let end = Instant::now() + Duration::from_secs(5);
+        while publisher.echoed() < publisher.written() && Instant::now() < end {
+            thread::park_timeout(Duration::from_millis(10));
+        }
+        self.last = Some(Instant::now());
+        Ok(acknowledged && publisher.echoed() >= publisher.written())
+    }
+
+    fn elapsed(&self) -> Duration {
+        match (self.first, self.last) {
+            (Some(first), Some(last)) => last - first,
+            _ => Duration::ZERO,
+        }
+    }
+}
+
+/// Waits while too many samples are under way. An echo that does not come within a second is
+/// given up.
+fn wait_for_room(publisher: &Publisher, in_flight: u64, lost: &mut u64, stop: &Stop) {
+    if in_flight == 0 {
+        return;
+    }
+    let begin = Instant::now();
+    while publisher.written() - publisher.echoed() >= in_flight + *lost && !stop.is_raised() {
+        thread::park_timeout(Duration::from_millis(100));
+        if begin.elapsed() > Duration::from_secs(1) {
+            *lost = publisher.written() - publisher.echoed();
+        }
+    }
+}
+
+impl Packets for Run {
+    fn packet(&mut self, bytes: &[u8], mut skip: u32) -> Result<bool> {
+        self.first.get_or_insert_with(Instant::now);
+        self.decoder.reset();
+        self.bare.reset();
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let at = bytes.len() - rest.len();
+            let len = self.message(rest, skip == 0).with_context(|| {
+                format!("message {}, at byte {at} of its packet", self.messages)
+            })?;
+            skip = skip.saturating_sub(1);
+            rest = rest.get(len..).unwrap_or_default();
+        }
+        Ok(!self.is_over() && !self.stop.is_raised())
+    }
+}
+
+fn report(args: &Args, run: &Run, echoes: &Echoes, elapsed: Duration, missing: u64) {
+    let round_trips = echoes.merged();
+    let mut all = Series::default();
+    round_trips.values().for_each(|s| all.merge(s));
+    let mut converted = Series::default();
+    run.convert.values().for_each(|s| converted.merge(s));
+    let written = run.publisher.as_ref().map_or(0, Publisher::written);
+    let elapsed_us = nanos(elapsed) as f64 / 1e3;
+    if args.json {
+        let mut figures = Figures::new("dds publish");
+        figures.count("messages", run.messages);
+        figures.count("samples", written);
+        figures.count("echoes", all.count());
+        figures.count("missing", missing);
+        figures.add("elapsed_us", elapsed_us);
+        figures.add("decode_ns", run.decode.mean());
+        figures.add("convert_ns", converted.mean());
+        figures.add("roundtrip_p50_us", all.percentile(50.0) / 1e3);
+        figures.add("roundtrip_p99_us", all.percentile(99.0) / 1e3);
+        figures.add("latency_mean_us", all.mean() / 2e3);
+        figures.add("latency_p50_us", all.percentile(50.0) / 2e3);
+        figures.set_ok(all.count() >= written || !run.echo);
+        say!("{}", figures.to_json());
+        return;
+    }
+    say!("Elapsed time from first start time to last end time: {elapsed_us:.0} us");
+    say!(
+        "{} messages, {written} samples, {missing} missing",
+        run.messages
+    );
+    let name = |index: u32| {
+        let template = run.converter.mapping().by_index(index);
+        template.map_or("", |t| t.name.as_str())
+    };
+    let mut rows = vec![("decode".to_owned(), &run.decode)];
+    let convert = run.convert.iter();
+    rows.extend(convert.map(|(t, s)| (format!("decode+convert {}", name(*t)), s)));
+    let trips = round_trips.iter();
+    rows.extend(trips.map(|(name, s)| (format!("round trip {name}"), s)));
+    statistics::print(&rows);
+    if all.count() > 0 {
+        let (mean, median) = (all.mean() / 2e3, all.percentile(50.0) / 2e3);
+        say!("latency = round trip / 2: mean {mean:.3} us, p50 {median:.3} us");
+    }
+}
+
+fn nanos(d: Duration) -> u64 {
+    u64::try_from(d.as_nanos()).unwrap_or(u64::MAX)
+}

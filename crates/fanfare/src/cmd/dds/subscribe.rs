@@ -1,0 +1,141 @@
+//! `fanfare dds subscribe`: receive, check, echo.
+
+use super::options::{DomainArgs, FeedArgs, Role};
+use crate::print::{note, say};
+use anyhow::{Result, bail};
+use clap::ValueEnum;
+use fanfare_bus::cdr::to_json;
+use fanfare_bus::distribute::{Received, Subscriber};
+use fanfare_engine::stop::Stop;
+use fanfare_latency::figures::Figures;
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// After the Done token, silence of this length means that what is missing will not come.
+const LAST_WAIT: Duration = Duration::from_secs(5);
+
+/// Subscribe to a feed that `fanfare dds publish` publishes, and send each sample back.
+///
+/// Ends when as many samples are here as the Done token says were written.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    feed: FeedArgs,
+    #[command(flatten)]
+    domain: DomainArgs,
+    /// Publishers whose Done tokens to wait for.
+    #[arg(long, value_name = "COUNT", default_value_t = 1)]
+    publishers: u64,
+    /// End after so many seconds without a sample; default: wait for the Done token or Ctrl-C.
+    #[arg(long, value_name = "SECONDS")]
+    idle: Option<u64>,
+    /// Print each sample, one line each.
+    #[arg(long, value_enum)]
+    format: Option<Format>,
+    /// Print the figures as JSON: on stdout, or on stderr with --format.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// {"topic": NAME, "sample": {MEMBER: VALUE, …}}
+    Json,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let mapping = args.feed.mapping()?;
+    let stop = Stop::on_interrupt()?;
+    let domain = args.domain.open(Role::Subscriber)?;
+    let format = args.format;
+    let times = std::sync::Arc::new(Mutex::new(None));
+    let stamps = std::sync::Arc::clone(&times);
+    let on_sample = move |received: Received<'_>| {
+        let now = Instant::now();
+        if let Ok(mut times) = stamps.lock() {
+            let (first, _) = times.unwrap_or((now, now));
+            *times = Some((first, now));
+        }
+        if format.is_some() {
+            print_sample(&received);
+        }
+    };
+    let distribution = args.feed.distribution();
+    let subscriber = Subscriber::open(&domain, &mapping, &distribution, on_sample)?;
+    note!("Finished subscribing; waiting for samples");
+    wait(args, &subscriber, &stop)?;
+    subscriber.check()?;
+    let span = times.lock().ok().and_then(|t| *t);
+    let elapsed = span.map_or(Duration::ZERO, |(first, last)| last - first);
+    Ok(report(args, &subscriber, elapsed, stop.is_raised()))
+}
+
+/// Waits for the Done token and the last sample, for idleness, or for Ctrl-C.
+fn wait(args: &Args, subscriber: &Subscriber, stop: &Stop) -> Result<()> {
+    let mut changed = (0, Instant::now());
+    let mut warned = false;
+    while !stop.is_raised() {
+        let received = subscriber.received();
+        if received != changed.0 {
+            changed = (received, Instant::now());
+        }
+        let (tokens, announced) = subscriber.announced();
+        let done = tokens >= args.publishers;
+        let silence = changed.1.elapsed();
+        if done && (received >= announced || silence > LAST_WAIT) {
+            break;
+        }
+        if received > 0 && args.idle.is_some_and(|s| silence > Duration::from_secs(s)) {
+            break;
+        }
+        if subscriber.incompatible() > 0 && !subscriber.is_matched() && !warned {
+            warned = true;
+            note!("fanfare: a publisher's policies do not fit: is --qos the same on both sides?");
+        }
+        thread::sleep(Duration::from_millis(2));
+    }
+    if stop.is_raised() && subscriber.received() == 0 {
+        bail!("interrupted before the first sample");
+    }
+    Ok(())
+}
+
+fn print_sample(received: &Received<'_>) {
+    let json = to_json(&received.template.sample, received.sample.bytes());
+    match json {
+        Ok(json) => say!("{{\"topic\": \"{}\", \"sample\": {json}}}", received.topic),
+        Err(error) => note!("fanfare: topic {}: {error}", received.topic),
+    }
+}
+
+fn report(args: &Args, subscriber: &Subscriber, elapsed: Duration, interrupted: bool) -> ExitCode {
+    let received = subscriber.received();
+    let (tokens, announced) = subscriber.announced();
+    let lost = announced.saturating_sub(received);
+    let complete = lost == 0 && subscriber.echo_failed() == 0;
+    if args.json {
+        let mut figures = Figures::new("dds subscribe");
+        figures.count("samples", received);
+        figures.count("lost", lost);
+        figures.count("echo_failed", subscriber.echo_failed());
+        figures.add("elapsed_us", elapsed.as_nanos() as f64 / 1e3);
+        figures.set_ok(complete && (tokens >= args.publishers || interrupted));
+        match args.format {
+            Some(_) => note!("{}", figures.to_json()),
+            None => say!("{}", figures.to_json()),
+        }
+    } else {
+        let us = elapsed.as_micros();
+        note!("{received} samples in {us} us, {lost} of {announced} announced are missing");
+        if subscriber.echo_failed() > 0 {
+            note!("{} echoes could not be sent", subscriber.echo_failed());
+        }
+    }
+    if complete {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}

@@ -12,6 +12,8 @@ mod axis;
 mod category;
 mod percentile;
 mod svg;
+#[cfg(test)]
+mod tests;
 mod time;
 
 pub use axis::{Unit, in_unit, thousands, three_digits};

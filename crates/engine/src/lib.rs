@@ -12,6 +12,7 @@
 //! | [`journal`] | the message store in mapped files, which is also the send buffer |
 //! | [`ring`] | messages from thread to thread: broadcast by policy, and one to one |
 //! | [`clock`] | monotonic time and UTC, one reading a duty cycle |
+//! | [`zone`] | time zones by name, for the schedules of sessions |
 //! | [`counters`] | figures for the operator at the price of a store |
 //! | [`cpu`], [`limits`], [`stop`] | pinning, open descriptors, Ctrl-C |
 //!
@@ -37,6 +38,7 @@ pub mod tcp;
 #[cfg(feature = "tls")]
 pub mod tls;
 pub mod udp;
+pub mod zone;
 
 #[allow(unsafe_code)]
 mod sys;

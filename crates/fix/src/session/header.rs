@@ -34,10 +34,16 @@ impl<'a> Header<'a> {
     /// Reads the header.
     ///
     /// # Errors
-    /// MsgSeqNum(34), SenderCompID(49), SendingTime(52) or TargetCompID(56) is missing, empty or
-    /// malformed.
+    /// MsgType(35) is empty; MsgSeqNum(34), SenderCompID(49), SendingTime(52) or
+    /// TargetCompID(56) is missing, empty or malformed.
     #[inline]
     pub(super) fn read(message: &Message<'a>) -> Result<Self, Fault> {
+        if message.msg_type().is_empty() {
+            return Err(Fault::new(
+                RejectReason::TagWithoutValue,
+                Some(tags::MSG_TYPE),
+            ));
+        }
         let found = Found::scan(message);
         let seq = present(found.seq, tags::MSG_SEQ_NUM, message)?;
         let sender = present(found.sender, tags::SENDER_COMP_ID, message)?;

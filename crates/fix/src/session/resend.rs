@@ -64,7 +64,10 @@ impl<S: MessageStore> Session<S> {
         replay.fill_from = None;
         self.store.retain_from(Some(begin.min(replay.live_from)));
         self.replay = Some(replay);
-        self.replay_chunk(now);
+        // Who asks again and again and does not read gets no more than this.
+        if self.store.unsent().len() < self.config.resend_chunk.bytes {
+            self.replay_chunk(now);
+        }
     }
 
     pub(super) fn drop_replay(&mut self) {

@@ -17,6 +17,7 @@
 //! | `event TEXT` | this happened: an event's Debug text begins so |
 //! | `closed TEXT` | the session has ended, with this reason |
 //! | `wait SECONDS` | time passes |
+//! | `jump SECONDS` | the wall clock is set forward or back |
 //! | `send TYPE FIELDS` `logout TEXT` `reset` `accept` `refuse TEXT` | what our application does |
 //! | `numbers IN OUT` | numbers expected next, sent next |
 //!
@@ -188,6 +189,7 @@ impl Runner {
             "event" => self.expect_event(rest)?,
             "closed" => self.expect_closed(rest)?,
             "wait" => self.wait(rest)?,
+            "jump" => self.jump(rest)?,
             "send" => self.send(rest)?,
             "logout" => self.session().logout(now, rest),
             "reset" => self.session().reset_sequence(now),
@@ -384,6 +386,15 @@ impl Runner {
                 return Err(format!("due at {due}, but nothing was done"));
             }
         }
+        Ok(())
+    }
+
+    fn jump(&mut self, seconds: &str) -> Result<(), String> {
+        let seconds: i64 = seconds.parse().map_err(|_| "not a number")?;
+        let utc = self.now.utc.nanos() + seconds * SECOND as i64;
+        self.now.utc = UtcTimestamp::from_nanos(utc);
+        let now = self.now;
+        self.session().handle_timeout(now);
         Ok(())
     }
 

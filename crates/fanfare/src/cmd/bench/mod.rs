@@ -1,5 +1,6 @@
 //! `fanfare bench …`: figures against a raw baseline of the same run.
 
+mod codec;
 mod fanout;
 
 use anyhow::{Context, Result};
@@ -12,12 +13,15 @@ use crate::print::note;
 /// Benchmarks, each against plain sockets or plain code in the same run.
 #[derive(Subcommand)]
 pub(crate) enum Command {
+    /// The FIX codec alone: index and encode one message, in nanoseconds.
+    Codec(codec::Args),
     /// The fan-out against plain sends to as many plain sockets.
     Fanout(fanout::Args),
 }
 
 pub(crate) fn run(command: &Command) -> Result<ExitCode> {
     match command {
+        Command::Codec(args) => codec::run(args),
         Command::Fanout(args) => fanout::run(args),
     }
 }

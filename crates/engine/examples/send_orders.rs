@@ -88,7 +88,8 @@ impl Handler for Trader {
 fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     let mut args = std::env::args().skip(1);
     let address = args.next().unwrap_or_else(|| "127.0.0.1:9880".to_owned());
-    let session = Config::new(SessionId::new(Version::Fix44, "TRADER", "EXCHANGE"));
+    let mut session = Config::new(SessionId::new(Version::Fix44, "TRADER", "EXCHANGE"));
+    session.reset_on_logon = true; // each run starts at 1
     let mut initiator = Initiator::new(session, vec![address.parse()?]);
     if let Some(folder) = args.next() {
         initiator.store = StoreKind::Journal(folder.into(), journal::Options::default());

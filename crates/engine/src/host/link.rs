@@ -1,6 +1,7 @@
 //! One session with its connection.
 
 use super::handler::{Handler, Peer, Refusal, SessionKey, Verdict};
+use super::log::{Direction, LogTap};
 use super::store::Store;
 use super::transport::{Encrypt, Transport};
 use crate::poll::{Interest, Poller, Token};
@@ -33,6 +34,7 @@ pub(super) struct Workbench<H> {
     pub(super) handler: H,
     pub(super) scratch: Scratch,
     pub(super) buffer: Box<[u8]>,
+    pub(super) log: Option<LogTap>,
 }
 
 /// Whether a connection goes on.
@@ -85,13 +87,16 @@ impl Hosted {
             handler,
             scratch,
             buffer,
+            log,
         } = bench;
         let transport = &mut link.transport;
         match link.inbox.fill(buffer, |room| transport.receive(room)) {
             Ok((Received::Bytes(count), bytes)) => {
+                let fresh = bytes.get(bytes.len() - count..).unwrap_or(&[]);
+                note(log, now, key, Direction::In, fresh);
                 let done = pump(&mut self.session, key, now, handler, scratch, bytes);
                 link.inbox.keep(bytes.get(done..).unwrap_or(&[]));
-                (count, self.settle(key, now, handler))
+                (count, self.settle(key, now, bench))
             }
             Ok((Received::Nothing, _)) => (0, Life::GoesOn),
             Ok((Received::Closed, _)) => (1, Life::Broken),
@@ -114,13 +119,17 @@ impl Hosted {
         bytes: &[u8],
     ) -> Life {
         let Workbench {
-            handler, scratch, ..
+            handler,
+            scratch,
+            log,
+            ..
         } = bench;
+        note(log, now, key, Direction::In, bytes);
         let done = pump(&mut self.session, key, now, handler, scratch, bytes);
         if let Some(link) = &mut self.link {
             link.inbox.keep(bytes.get(done..).unwrap_or(&[]));
         }
-        self.settle(key, now, handler)
+        self.settle(key, now, bench)
     }
 
     /// Time has passed.
@@ -128,11 +137,11 @@ impl Hosted {
         &mut self,
         key: SessionKey,
         now: Now,
-        handler: &mut H,
+        bench: &mut Workbench<H>,
     ) -> Life {
         if self.session.poll_timeout().is_some_and(|at| at <= now.mono) {
             self.session.handle_timeout(now);
-            return self.settle(key, now, handler);
+            return self.settle(key, now, bench);
         }
         Life::GoesOn
     }
@@ -143,17 +152,17 @@ impl Hosted {
         &mut self,
         key: SessionKey,
         now: Now,
-        handler: &mut H,
+        bench: &mut Workbench<H>,
     ) -> Life {
         self.touched = false;
         for _ in 0..RESEND_PARTS {
-            self.tell_all(key, now, handler);
-            let Ok(all) = self.flush(now) else {
+            self.tell_all(key, now, &mut bench.handler);
+            let Ok(all) = self.flush(key, now, &mut bench.log) else {
                 return Life::Broken;
             };
             if !self.session.is_connected() && self.link.is_some() {
                 // The flush may have ended it: a store that fails.
-                self.tell_all(key, now, handler);
+                self.tell_all(key, now, &mut bench.handler);
                 return Life::Ended;
             }
             // A resend goes on as soon as its last part is written.
@@ -172,16 +181,24 @@ impl Hosted {
     }
 
     /// Offers everything to the kernel; true if it took it all.
-    fn flush(&mut self, now: Now) -> io::Result<bool> {
+    fn flush(&mut self, key: SessionKey, now: Now, log: &mut Option<LogTap>) -> io::Result<bool> {
         self.session.sync(now);
         let Some(link) = &mut self.link else {
             return Ok(true);
         };
         while !self.session.poll_transmit().is_empty() {
-            let taken = link.transport.send(self.session.poll_transmit())?;
+            let waiting = self.session.poll_transmit();
+            let taken = link.transport.send(waiting)?;
             if taken == 0 {
                 return Ok(false);
             }
+            note(
+                log,
+                now,
+                key,
+                Direction::Out,
+                waiting.get(..taken).unwrap_or(&[]),
+            );
             self.session.transmitted(taken);
         }
         link.transport.flush()?;
@@ -219,6 +236,12 @@ impl Hosted {
         self.session.disconnected(now);
         self.tell_all(key, now, handler);
         link
+    }
+}
+
+fn note(log: &mut Option<LogTap>, now: Now, key: SessionKey, way: Direction, bytes: &[u8]) {
+    if let Some(log) = log {
+        log.bytes(now, key.0, way, bytes);
     }
 }
 

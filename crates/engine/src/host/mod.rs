@@ -31,6 +31,7 @@
 mod greeting;
 mod handler;
 mod link;
+mod log;
 mod reactor;
 mod settings;
 mod store;
@@ -39,6 +40,7 @@ mod tests;
 mod transport;
 
 pub use handler::{Handler, Peer, Peers, Refusal, SessionKey, Verdict};
+pub use log::{LogTap, MessageLog};
 pub use reactor::{Host, HostError};
 pub use settings::{Acceptor, AllowList, Initiator, Network, NetworkError, StoreKind, Wildcard};
 pub use store::Store;

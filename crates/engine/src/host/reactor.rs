@@ -3,6 +3,7 @@
 use super::greeting::{Greeting, Port};
 use super::handler::{Handler, Peers, Refusal, SessionKey};
 use super::link::{Hosted, Life, Link, Workbench};
+use super::log::LogTap;
 use super::settings::Initiator;
 use super::transport::Transport;
 use crate::agent::{Agent, AgentError};
@@ -97,6 +98,7 @@ impl<H: Handler> Host<H> {
             handler,
             scratch: Scratch::new(0),
             buffer: Box::default(),
+            log: None,
         };
         Ok(Self {
             bench,
@@ -136,6 +138,15 @@ impl<H: Handler> Host<H> {
         self.add(hosted)
     }
 
+    /// Copies all messages from now on to a log that another thread writes: the other end is a
+    /// [`MessageLog`](super::MessageLog).
+    pub fn log_to(&mut self, mut tap: LogTap) {
+        for (index, hosted) in self.hosted.iter().enumerate() {
+            tap.name(index, &hosted.session.config().id);
+        }
+        self.bench.log = Some(tap);
+    }
+
     /// The application.
     pub fn handler(&mut self) -> &mut H {
         &mut self.bench.handler
@@ -148,6 +159,9 @@ impl<H: Handler> Host<H> {
             return Err(HostError::Duplicate(id));
         }
         self.make_room(config.max_message);
+        if let Some(log) = &mut self.bench.log {
+            log.name(key.0, &id);
+        }
         self.keys.insert(id, key);
         self.hosted.push(hosted);
         Ok(key)
@@ -177,7 +191,7 @@ impl<H: Handler> Host<H> {
         self.live.push(key);
         hosted.link = Some(Link::new(transport, token));
         hosted.session.connected(now);
-        let mut life = hosted.settle(key, now, &mut self.bench.handler);
+        let mut life = hosted.settle(key, now, &mut self.bench);
         if life == Life::GoesOn && !bytes.is_empty() {
             life = hosted.feed(key, now, &mut self.bench, bytes);
         }
@@ -275,7 +289,7 @@ impl<H: Handler> Host<H> {
         let Some(hosted) = self.hosted.get_mut(key.0) else {
             return 0;
         };
-        let life = hosted.settle(key, now, &mut self.bench.handler);
+        let life = hosted.settle(key, now, &mut self.bench);
         self.after(key, now, life);
         1
     }
@@ -332,7 +346,7 @@ impl<H: Handler> Host<H> {
             {
                 connector.settled();
             }
-            let life = hosted.on_time(key, now, &mut self.bench.handler);
+            let life = hosted.on_time(key, now, &mut self.bench);
             if life != Life::GoesOn {
                 self.after(key, now, life);
                 work += 1;

@@ -331,6 +331,47 @@ fn a_wrong_password_is_refused_by_name() {
 }
 
 #[test]
+fn the_message_log_has_every_message_and_no_password() {
+    let path = std::env::temp_dir().join(format!("fanfare-messages-{}", std::process::id()));
+    let counters = crate::counters::Counters::new();
+    let (tap, mut log) = MessageLog::open(&path, 1 << 20, &counters).unwrap();
+    let mut world = World::new();
+    let (mut sell, address) = acceptor(Acceptor::new(LOOPBACK).session(config("SELL", "BUY")));
+    sell.log_to(tap);
+    let mut buy = Host::new(Diary::default()).unwrap();
+    let mut session = config("BUY", "SELL");
+    session.logon_fields = vec![(554, (*b"hush").into())];
+    buy.initiate(Initiator::new(session, vec![address]))
+        .unwrap();
+    world.run(&mut [&mut buy, &mut sell]);
+    order(&mut buy, world.now, "one");
+    world.run(&mut [&mut buy, &mut sell]);
+    log.on_close(world.now);
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let shape = |line: &str| {
+        let kind = line
+            .split("|35=")
+            .nth(1)
+            .and_then(|rest| rest.chars().next());
+        format!("{} {}", line.split(' ').nth(2).unwrap(), kind.unwrap())
+    };
+    assert_eq!(
+        text.lines().map(shape).collect::<Vec<_>>(),
+        ["in A", "out A", "in D", "out 8"]
+    );
+    assert!(
+        text.lines()
+            .all(|line| line.contains(" FIX.4.4:SELL->BUY ")),
+        "{text}"
+    );
+    assert!(
+        text.contains("|554=***|") && !text.contains("hush"),
+        "{text}"
+    );
+}
+
+#[test]
 fn an_initiator_fails_over_to_the_next_host() {
     let mut world = World::new();
     let (mut sell, address) = acceptor(Acceptor::new(LOOPBACK).session(config("SELL", "BUY")));

@@ -1,5 +1,6 @@
 //! Templates as the XML declares them: a validated tree, before it becomes a program.
 
+mod extension;
 mod initial;
 mod xml;
 

@@ -5,10 +5,11 @@ use std::collections::HashSet;
 
 use roxmltree::{Document, Node};
 
+use super::extension;
 use super::initial::{OperandType, convert};
 use super::{
-    Block, Dictionary, Instruction, Kind, Length, Name, Operator, OperatorKind, Position, Template,
-    TemplateSet,
+    Block, Dictionary, Initial, Instruction, Kind, Length, Name, Operator, OperatorKind, Position,
+    Template, TemplateSet,
 };
 use crate::error::{ErrorCode, TemplateError};
 use crate::value::{IntType, TextType};
@@ -88,6 +89,7 @@ impl<'d, 'x> Reader<'d, 'x> {
         let templates = match root.tag_name().name() {
             "templates" => self
                 .children(root)
+                .filter(|node| node.tag_name().name() != "define")
                 .map(|node| match node.tag_name().name() {
                     "template" => self.template(node, &scope),
                     other => Err(self.s1(node, format!("<{other}> is not allowed here"))),
@@ -185,9 +187,11 @@ impl<'d, 'x> Reader<'d, 'x> {
     fn instruction(&self, node: Node<'_, '_>, outer: &Scope) -> Parsed<Instruction> {
         let scope = self.scope(node, outer)?;
         let mut optional = self.optional(node)?;
-        let element = node.tag_name().name();
+        // A field may have its type from a definition; its operator is its own all the same.
+        let ty = self.type_of(node)?;
+        let element = ty.tag_name().name();
         let kind = match element {
-            "string" => self.string(node, &scope, optional)?,
+            "string" => self.string(node, ty, &scope, optional)?,
             "byteVector" => {
                 let ty = TextType::Bytes;
                 Kind::Text(
@@ -195,16 +199,17 @@ impl<'d, 'x> Reader<'d, 'x> {
                     self.operator(node, OperandType::Text(ty), optional, &scope)?,
                 )
             }
-            "decimal" => self.decimal(node, &scope, optional)?,
-            "group" => Kind::Group(self.block(node, &scope)?),
+            "decimal" => self.decimal(ty, &scope, optional)?,
+            "group" => Kind::Group(self.block(ty, &scope)?),
             "sequence" => {
-                let entry = self.block(node, &scope)?;
-                let length = self.length(node, &scope, &mut optional)?;
+                let entry = self.block(ty, &scope)?;
+                let length = self.length(ty, &scope, &mut optional)?;
                 Kind::Sequence { length, entry }
             }
             "templateRef" => return self.template_ref(node, &scope),
             _ => {
-                let Some(ty) = IntType::from_name(element) else {
+                let int = IntType::from_name(element).or_else(|| extension::int_type(element));
+                let Some(ty) = int else {
                     return Err(self.s1(node, format!("<{element}> is no instruction")));
                 };
                 Kind::Int(
@@ -252,8 +257,35 @@ impl<'d, 'x> Reader<'d, 'x> {
         })
     }
 
-    fn string(&self, node: Node<'_, '_>, scope: &Scope, optional: bool) -> Parsed<Kind> {
-        let ty = match self.attribute(node, "charset").map(str::trim) {
+    /// The element with the type of a field: the field itself, or what `<type>` in it names.
+    fn type_of<'n>(&'n self, node: Node<'n, 'n>) -> Parsed<Node<'n, 'n>> {
+        if node.tag_name().name() != "field" {
+            return Ok(node);
+        }
+        let reference = self
+            .child(node, "type")
+            .ok_or_else(|| self.s1(node, "<field> has a <type> with the name of a definition"))?;
+        let name = self.name(reference)?;
+        let mut definitions = self.children(self.document.root_element()).filter(|child| {
+            child.tag_name().name() == "define" && self.attribute(*child, "name") == Some(&*name)
+        });
+        let definition = definitions
+            .next()
+            .and_then(|define| self.children(define).next());
+        match definition {
+            Some(ty) if !matches!(ty.tag_name().name(), "field" | "templateRef") => Ok(ty),
+            _ => Err(self.s1(reference, format!("no type is defined as {name}"))),
+        }
+    }
+
+    fn string(
+        &self,
+        node: Node<'_, '_>,
+        of_type: Node<'_, '_>,
+        scope: &Scope,
+        optional: bool,
+    ) -> Parsed<Kind> {
+        let ty = match self.attribute(of_type, "charset").map(str::trim) {
             None | Some("ascii") => TextType::Ascii,
             Some("unicode") => TextType::Unicode,
             Some(other) => return Err(self.s1(node, format!("unknown charset {other:?}"))),
@@ -342,6 +374,11 @@ impl<'d, 'x> Reader<'d, 'x> {
         let mut operator = None;
         for node in self.children(field) {
             let name = node.tag_name().name();
+            let in_field = name == "type" && field.tag_name().name() == "field";
+            let in_type = name == "element" && matches!(field.tag_name().name(), "enum" | "set");
+            if in_field || in_type {
+                continue;
+            }
             if name == "length" && text && operator.is_none() {
                 self.name(node)?;
                 continue;
@@ -371,7 +408,7 @@ impl<'d, 'x> Reader<'d, 'x> {
         let scope = self.scope(node, scope)?;
         let initial = match self.attribute(node, "value") {
             None => None,
-            Some(text) => Some(convert(text, ty).map_err(|code| {
+            Some(text) => Some(self.initial(node, text, ty).map_err(|code| {
                 let message = format!("{text:?} is no {} ({code}: {})", type_name(ty), code.text());
                 error_at(ErrorCode::S3, self.position(node), message)
             })?),
@@ -396,6 +433,20 @@ impl<'d, 'x> Reader<'d, 'x> {
             key,
             initial,
         })
+    }
+
+    /// An initial value, which the types of FAST 1.2 may give by name.
+    fn initial(
+        &self,
+        operator: Node<'_, '_>,
+        text: &str,
+        ty: OperandType,
+    ) -> Result<Initial, ErrorCode> {
+        let named = operator
+            .parent()
+            .and_then(|field| self.type_of(field).ok())
+            .and_then(|ty| extension::number(ty, text));
+        convert(named.as_deref().unwrap_or(text), ty)
     }
 
     /// The scope inside `node`.

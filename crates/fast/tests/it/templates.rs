@@ -3,6 +3,8 @@
 use fanfare_fast::program::Reset;
 use fanfare_fast::{ErrorCode, Program};
 
+use crate::common::{both_ways, hex};
+
 /// The code, line and column of a document's error.
 fn error(xml: &str) -> (ErrorCode, u32, u32) {
     let error = Program::parse(xml).expect_err(xml);
@@ -182,4 +184,32 @@ fn s4_and_s5_want_initial_values() {
     assert!(Program::parse(legal).is_ok());
     let place = error("<template name='T'>\n<uInt32 name='A'>\n  <constant/></uInt32></template>");
     assert_eq!(place, (ErrorCode::S4, 3, 3));
+}
+
+#[test]
+fn types_of_fast_1_2_are_integers_with_names() {
+    let program = Program::parse(
+        "<templates><define name='Side'><enum><element name='Buy'/><element name='Sell'/></enum>\
+         </define><define name='Code'><string charset='unicode'/></define>\
+         <template name='T' id='1'>\
+         <boolean name='Open'><default value='true'/></boolean>\
+         <timestamp name='At' unit='microsecond'><delta/></timestamp>\
+         <set name='Flags' presence='optional'><element name='A'/><element name='B'/>\
+         <element name='C'/><copy value='A C'/></set>\
+         <field name='Side' id='54' presence='optional'><type name='Side'/>\
+         <default value='Sell'/></field>\
+         <field name='Code'><type name='Code'/></field></template></templates>",
+    )
+    .unwrap();
+    let fields = "{\"Open\": 1, \"At\": -5, \"Flags\": 5, \"Side\": 1, \"Code\": \"é\"}";
+    both_ways(&program, &hex("c0 81 fb 82 c3 a9"), &[fields]);
+    assert_eq!(
+        field_error("<field name='A'><type name='Other'/></field>"),
+        ErrorCode::S1
+    );
+    assert_eq!(field_error("<field name='A'/>"), ErrorCode::S1);
+    assert_eq!(
+        field_error("<boolean name='A'><copy value='maybe'/></boolean>"),
+        ErrorCode::S3
+    );
 }

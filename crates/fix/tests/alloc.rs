@@ -7,6 +7,7 @@ use counting::allocations;
 use fanfare_fix::codec::{
     Decoder, Encoder, Next, SendingTime, SessionHeader, SharedBody, SharedFrame, SharedParts,
 };
+use fanfare_fix::dict::{Dictionary, Switches, Version};
 use fanfare_wire::{DataFields, Decimal, FieldIndex, Kernel, Precision, UtcTimestamp};
 
 #[allow(unsafe_code)]
@@ -109,5 +110,34 @@ fn patching_a_shared_body_does_not_allocate() {
             assert!(!parts.header().is_empty());
         }
     };
+    assert_eq!(allocations(work), 0);
+}
+
+#[test]
+fn validation_does_not_allocate() {
+    let mut buf = [0; 512];
+    let mut valid = Encoder::new(&mut buf, b"FIX.4.4", b"D");
+    let time = UtcTimestamp::from_nanos(1_795_178_096_123_456_789);
+    valid.str(49, "A").str(56, "B").u64(34, 1);
+    valid
+        .timestamp(52, time, Precision::Millis)
+        .str(11, "1")
+        .str(55, "X");
+    valid.u64(453, 1).str(448, "P").char(447, b'D').u64(452, 1);
+    valid.char(54, b'1').u64(38, 100).char(40, b'1');
+    valid.timestamp(60, time, Precision::Millis);
+    let valid = valid.finish().unwrap();
+    let mut other = [0; 512];
+    let invalid = order(&mut other, 1);
+
+    let dictionary = Dictionary::built_in(Version::Fix44);
+    let mut decoder = Decoder::new();
+    let mut work = || {
+        let message = decoder.decode(&buf[valid.clone()]).unwrap();
+        assert_eq!(dictionary.validate(&message, Switches::default()), Ok(()));
+        let message = decoder.decode(invalid).unwrap();
+        assert!(dictionary.validate(&message, Switches::default()).is_err());
+    };
+    work();
     assert_eq!(allocations(work), 0);
 }

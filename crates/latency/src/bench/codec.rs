@@ -10,6 +10,7 @@ use fanfare_fix::codec::{
     DecodeError, Decoder, EncodeError, Encoder, FrameFinder, SendingTime, SessionHeader,
     SharedBody, SharedFrame,
 };
+use fanfare_fix::dict::{Dictionary, Switches, Version, Violation};
 use fanfare_wire::{DataFields, Decimal, FieldIndex, Kernel, Precision, UtcTimestamp, byte_sum};
 
 use crate::figures::Figures;
@@ -23,6 +24,8 @@ pub struct CodecFigures {
     pub snapshot10_index_ns: f64,
     /// The order, from its fields to a whole message, with a session's header.
     pub order_encode_ns: f64,
+    /// The order indexed and then checked against the dictionary of FIX.4.4, with all checks.
+    pub order_validate_ns: f64,
     /// The order again, each field of the header written singly.
     pub order_encode_singly_ns: f64,
     /// A session's header and trailer put around the snapshot's shared body.
@@ -43,6 +46,9 @@ pub enum CodecBenchError {
     /// A message of the benchmark itself could not be decoded.
     #[error(transparent)]
     Decode(#[from] DecodeError),
+    /// A message of the benchmark itself is not valid.
+    #[error("the benchmark's order is not valid: {0}")]
+    Invalid(Violation),
 }
 
 impl CodecFigures {
@@ -51,6 +57,7 @@ impl CodecFigures {
         figures.add("order_index_ns", self.order_index_ns);
         figures.add("snapshot10_index_ns", self.snapshot10_index_ns);
         figures.add("order_encode_ns", self.order_encode_ns);
+        figures.add("order_validate_ns", self.order_validate_ns);
         figures.add("order_encode_singly_ns", self.order_encode_singly_ns);
         figures.add("snapshot10_patch_ns", self.snapshot10_patch_ns);
     }
@@ -75,7 +82,11 @@ pub fn run(kernel: Option<Kernel>) -> Result<CodecFigures, CodecBenchError> {
     let mut decoder = Decoder::with(FrameFinder::default(), index);
     let (order, snapshot) = (order(), snapshot());
     // Before they are timed, both must be right.
-    decoder.decode(&order)?;
+    let dictionary = Dictionary::built_in(Version::Fix44);
+    let switches = Switches::default();
+    dictionary
+        .validate(&decoder.decode(&order)?, switches)
+        .map_err(CodecBenchError::Invalid)?;
     let body = decoder.decode(&snapshot)?.body().to_vec();
     let body = SharedBody::new(b"W", &body)?;
     let mut frame = SharedFrame::new(body.fields().len());
@@ -86,7 +97,7 @@ pub fn run(kernel: Option<Kernel>) -> Result<CodecFigures, CodecBenchError> {
 
     let mut buf = [0; 512];
     let time = SendingTime::new(TIME, Precision::Millis);
-    let mut batches: [Vec<f64>; 5] = Default::default();
+    let mut batches: [Vec<f64>; 6] = Default::default();
     for batch in 0..BATCHES as u64 {
         let first = 1_000_000 + batch * ROUNDS as u64;
         let timed = [
@@ -94,6 +105,10 @@ pub fn run(kernel: Option<Kernel>) -> Result<CodecFigures, CodecBenchError> {
             time_batch(|_| decoder.decode(black_box(&snapshot)).is_ok()),
             time_batch(|round| encode(&header, first + round, &mut buf).is_ok()),
             time_batch(|round| encode_singly(first + round, &mut buf).is_ok()),
+            time_batch(|_| {
+                let order = decoder.decode(black_box(&order));
+                order.is_ok_and(|order| dictionary.validate(&order, switches).is_ok())
+            }),
             time_batch(|round| !frame.patch(&header, first + round, &time).is_empty()),
         ];
         for (batches, ns) in batches.iter_mut().zip(timed) {
@@ -105,6 +120,7 @@ pub fn run(kernel: Option<Kernel>) -> Result<CodecFigures, CodecBenchError> {
         snapshot10_index_ns,
         order_encode_ns,
         singly,
+        order_validate_ns,
         patch,
     ] = batches.map(median);
     Ok(CodecFigures {
@@ -112,6 +128,7 @@ pub fn run(kernel: Option<Kernel>) -> Result<CodecFigures, CodecBenchError> {
         snapshot10_index_ns,
         order_encode_ns,
         order_encode_singly_ns: singly,
+        order_validate_ns,
         snapshot10_patch_ns: patch,
         kernel,
     })
@@ -257,7 +274,12 @@ mod tests {
             let mut figures = Figures::new("bench codec");
             measured.add_to(&mut figures);
             let json = figures.to_json();
-            for name in ["order_index_ns", "snapshot10_index_ns", "order_encode_ns"] {
+            for name in [
+                "order_index_ns",
+                "snapshot10_index_ns",
+                "order_encode_ns",
+                "order_validate_ns",
+            ] {
                 assert!(
                     json["figures"][name].as_f64().is_some_and(|ns| ns > 0.0),
                     "{name}"

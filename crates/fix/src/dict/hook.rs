@@ -108,7 +108,7 @@ impl Validator for DictionaryValidator {
     fn check(&self, message: &Message<'_>, context: &Context) -> Result<(), Fault> {
         let default = context
             .default_appl_ver_id
-            .and_then(|id| Version::from_appl_ver_id(&[b'0' + id as u8]));
+            .and_then(|id| Version::from_appl_ver_id(&[id.wire()]));
         self.validate(message, default).map_err(|violation| Fault {
             reason: violation.reason,
             tag: violation.tag,

@@ -34,6 +34,7 @@
 #![forbid(unsafe_code)]
 
 pub mod builtin;
+pub mod codegen;
 mod decode;
 mod dictionary;
 mod encode;
@@ -46,6 +47,7 @@ mod message;
 pub mod program;
 pub mod template;
 mod trace;
+pub mod typed;
 pub mod value;
 mod visitor;
 

@@ -7,7 +7,7 @@ use crate::visitor::Visitor;
 /// One message: its fields in the order of the template, absent ones included. It is a
 /// [`Visitor`], so a decoder fills it; filled again, it allocates only where it outgrows all
 /// messages before.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Message {
     template: Option<u32>,
     nodes: Vec<Node>,

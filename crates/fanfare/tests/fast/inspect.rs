@@ -68,3 +68,19 @@ fn bench_measures_and_checks() {
         }
     }
 }
+
+#[test]
+fn codegen_prints_a_module() {
+    let said = run(&["codegen", "-t", "builtin:complex"]).succeeded();
+    for part in [
+        "pub struct MarketData {",
+        "pub md_entry_px: ::fanfare_fast::Decimal,",
+        "impl ::fanfare_fast::typed::Typed for QuoteRequest {",
+    ] {
+        assert!(said.out.contains(part), "{part}");
+    }
+    let folder = Folder::new("codegen");
+    let bad = folder.with("bad.xml", "<templates><template name='T' id='x'/></templates>");
+    let said = run(&["codegen", "-t", &bad]);
+    assert_eq!((said.code, said.out.as_str()), (1, ""));
+}

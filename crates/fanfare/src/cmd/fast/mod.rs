@@ -1,6 +1,7 @@
 //! `fanfare fast`: the FAST codec and the feed layer as tools.
 
 mod bench;
+mod codegen;
 mod decode;
 mod encode;
 mod explain;
@@ -29,6 +30,7 @@ pub(crate) enum Command {
     Templates(templates::Args),
     Explain(explain::Args),
     Bench(bench::Args),
+    Codegen(codegen::Args),
 }
 
 pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
@@ -40,5 +42,6 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Templates(args) => templates::run(args),
         Command::Explain(args) => explain::run(args),
         Command::Bench(args) => bench::run(args),
+        Command::Codegen(args) => codegen::run(args),
     }
 }

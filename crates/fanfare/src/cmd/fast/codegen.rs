@@ -1,0 +1,30 @@
+//! `fanfare fast codegen`: typed Rust structs for a template set.
+
+use super::generate::{cannot_write, create};
+use super::options::{TEMPLATES_HELP, template_text};
+use anyhow::{Context, Result};
+use fanfare_fast::codegen;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Print a Rust module with typed structs for a template set, and their decode and encode.
+///
+/// The module links fanfare-fast alone. A build script does the same with
+/// `fanfare_fast::codegen::generate`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[arg(short, long, value_name = "TEMPLATES", help = TEMPLATES_HELP)]
+    templates: String,
+    /// File to write, - for stdout.
+    #[arg(short, long, value_name = "FILE.rs", default_value = "-")]
+    output: PathBuf,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let xml = template_text(&args.templates)?;
+    let code = codegen::generate(&xml).with_context(|| args.templates.clone())?;
+    let mut out = create(&args.output)?;
+    let written = out.write_all(code.as_bytes()).and_then(|()| out.flush());
+    written.with_context(|| cannot_write(&args.output))?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,101 @@
+//! Names of a template document as names of Rust.
+
+const KEYWORDS: [&str; 51] = [
+    "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate",
+    "do", "dyn", "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl",
+    "in", "let", "loop", "macro", "match", "mod", "move", "mut", "override", "priv", "pub", "ref",
+    "return", "self", "static", "struct", "super", "trait", "true", "try", "type", "typeof",
+    "unsafe", "unsized", "use", "virtual", "where", "while", "yield",
+];
+
+/// `MDEntryPx` as `md_entry_px`.
+pub(super) fn snake(name: &str) -> String {
+    let chars: Vec<char> = name.chars().collect();
+    let mut out = String::new();
+    for (i, &c) in chars.iter().enumerate() {
+        if !c.is_ascii_alphanumeric() {
+            if !out.ends_with('_') {
+                out.push('_');
+            }
+            continue;
+        }
+        let before = i.checked_sub(1).and_then(|i| chars.get(i));
+        let after = chars.get(i + 1);
+        let starts = c.is_ascii_uppercase()
+            && (before.is_some_and(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
+                || before.is_some_and(char::is_ascii_uppercase)
+                    && after.is_some_and(char::is_ascii_lowercase));
+        if starts && !out.ends_with('_') && !out.is_empty() {
+            out.push('_');
+        }
+        out.push(c.to_ascii_lowercase());
+    }
+    let out = out.trim_matches('_').to_owned();
+    if out.is_empty() || out.starts_with(|c: char| c.is_ascii_digit()) {
+        return format!("field_{out}");
+    }
+    if KEYWORDS.contains(&out.as_str()) {
+        return format!("{out}_");
+    }
+    out
+}
+
+/// A name of a type: `market-data` as `MarketData`; capitals stay.
+pub(super) fn pascal(name: &str) -> String {
+    let mut out = String::new();
+    for word in name.split(|c: char| !c.is_ascii_alphanumeric()) {
+        let mut chars = word.chars();
+        if let Some(first) = chars.next() {
+            out.push(first.to_ascii_uppercase());
+            out.extend(chars);
+        }
+    }
+    if out.is_empty() || out.starts_with(|c: char| c.is_ascii_digit()) || out == "Self" {
+        return format!("T{out}");
+    }
+    out
+}
+
+/// `name`, or with the first number behind it that makes it new; it is added to `taken`.
+pub(super) fn unique(name: String, taken: &mut Vec<String>) -> String {
+    let mut found = name.clone();
+    let mut number = 2;
+    while taken.contains(&found) {
+        found = format!("{name}{number}");
+        number += 1;
+    }
+    taken.push(found.clone());
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_fields_are_snake_case() {
+        for (name, expected) in [
+            ("MDEntryPx", "md_entry_px"),
+            ("NoMDEntries", "no_md_entries"),
+            ("ApplVerID", "appl_ver_id"),
+            ("SequenceNumber", "sequence_number"),
+            ("Px2Last", "px2_last"),
+            ("type", "type_"),
+            ("1st", "field_1st"),
+            ("a-b.c", "a_b_c"),
+            ("Ä", "field_"),
+        ] {
+            assert_eq!(snake(name), expected);
+        }
+    }
+
+    #[test]
+    fn names_of_types_are_pascal_case_and_unique() {
+        assert_eq!(pascal("market-data"), "MarketData");
+        assert_eq!(pascal("W-Snapshot"), "WSnapshot");
+        assert_eq!(pascal("7up"), "T7up");
+        let mut taken = Vec::new();
+        let names = ["A", "A", "A"].map(|n| unique(n.to_owned(), &mut taken));
+        assert_eq!(names, ["A", "A2", "A3"]);
+    }
+}

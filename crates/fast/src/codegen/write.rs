@@ -1,0 +1,143 @@
+//! From the members to the encoder's message.
+
+use std::fmt::Write as _;
+
+use super::int;
+use super::model::{Member, Model, Shape, Struct};
+use crate::program::{FieldKind, Op, Program};
+use crate::value::{IntType, TextType};
+
+/// Columns of a line, where there is a choice.
+const WIDTH: usize = 100;
+
+/// The associated constant of a mandatory constant field.
+pub(super) fn constant(program: &Program, member: &Member, out: &mut String) {
+    let name = member.name.to_uppercase();
+    let (ty, value) = match program.op(member.id) {
+        Op::Int(op) => {
+            let bits = op.initial.unwrap_or(0);
+            let value = match op.ty.is_signed() {
+                true => (bits as i64).to_string(),
+                false => bits.to_string(),
+            };
+            (int(op.ty).to_owned(), value)
+        }
+        Op::Decimal(op) => {
+            let value = op.initial.unwrap_or_default();
+            let (mantissa, exponent) = (value.mantissa, value.exponent);
+            let value =
+                format!("::fanfare_fast::Decimal {{ mantissa: {mantissa}, exponent: {exponent} }}");
+            ("::fanfare_fast::Decimal".to_owned(), value)
+        }
+        Op::Text(op) => {
+            let bytes = op.initial.map_or(&[][..], |text| program.text(text));
+            (
+                "&'static [u8]".to_owned(),
+                format!("b\"{}\"", bytes.escape_ascii()),
+            )
+        }
+        _ => return,
+    };
+    _ = writeln!(out, "    /// {}", member.doc);
+    let line = format!("    pub const {name}: {ty} = {value};");
+    if line.len() > WIDTH {
+        _ = writeln!(out, "    pub const {name}: {ty} =\n        {value};\n");
+    } else {
+        _ = writeln!(out, "{line}\n");
+    }
+}
+
+/// `impl Typed` of a template's struct.
+pub(super) fn typed(item: &Struct, template: usize, out: &mut String) {
+    _ = writeln!(
+        out,
+        "impl ::fanfare_fast::typed::Typed for {} {{",
+        item.name
+    );
+    out.push_str("    fn write(\n        &self,\n        program: &::fanfare_fast::Program,\n");
+    out.push_str("        message: &mut ::fanfare_fast::Message,\n    ) {\n");
+    out.push_str("        use ::fanfare_fast::Visitor;\n");
+    _ = writeln!(
+        out,
+        "        message.begin_message(&program.templates()[{template}]);"
+    );
+    out.push_str("        self.write_fields(program, message);\n    }\n}\n\n");
+}
+
+/// The method of a struct that tells its fields.
+pub(super) fn fields(model: &Model<'_>, item: &Struct, out: &mut String) {
+    let none = item.members.is_empty();
+    let (program, message) = if none {
+        ("_", "_")
+    } else {
+        ("program", "message")
+    };
+    out.push_str("    fn write_fields(\n        &self,\n");
+    _ = writeln!(out, "        {program}: &::fanfare_fast::Program,");
+    _ = writeln!(
+        out,
+        "        {message}: &mut ::fanfare_fast::Message,\n    ) {{"
+    );
+    if !none {
+        out.push_str("        #[allow(unused_imports)]\n");
+        out.push_str("        use ::fanfare_fast::{Visitor, typed};\n");
+        out.push_str("        let fields = program.fields();\n");
+    }
+    for member in &item.members {
+        field(model, member, out);
+    }
+    out.push_str("    }\n");
+}
+
+fn field(model: &Model<'_>, member: &Member, out: &mut String) {
+    let place = format!("&fields[{}]", member.id.index());
+    let value = format!("self.{}", member.name);
+    let line = match (member.shape, member.optional) {
+        (Shape::Constant, _) => {
+            let value = format!("Self::{}", member.name.to_uppercase());
+            scalar(model.program.field(member.id).kind(), &place, &value)
+        }
+        (Shape::Int(ty), true) => {
+            let method = if ty.is_signed() { "signed" } else { "unsigned" };
+            format!("typed::{method}(message, {place}, {value})")
+        }
+        (Shape::Decimal, true) => format!("typed::decimal(message, {place}, {value})"),
+        (Shape::Text(_), true) => format!("typed::text(message, {place}, &{value})"),
+        (Shape::Int(ty), false) => scalar(FieldKind::Int(ty), &place, &value),
+        (Shape::Decimal, false) => scalar(FieldKind::Decimal, &place, &value),
+        (Shape::Text(ty), false) => scalar(FieldKind::Text(ty), &place, &format!("&{value}")),
+        (Shape::Dynamic, _) => format!("{value}.write(program, {place}, message)"),
+        (Shape::Group(index) | Shape::Sequence(index), optional) => {
+            let name = &model.structs[index].name;
+            let function = match member.shape {
+                Shape::Group(_) => "group",
+                _ => "sequence",
+            };
+            let value = match optional {
+                true => format!("{value}.get()"),
+                false => format!("Some(&{value})"),
+            };
+            format!(
+                "typed::{function}(\n            message,\n            {place},\n            \
+                 {value},\n            |inner: &{name}, message| \
+                 inner.write_fields(program, message),\n        )"
+            )
+        }
+    };
+    _ = writeln!(out, "        {line};");
+}
+
+fn scalar(kind: FieldKind, place: &str, value: &str) -> String {
+    match kind {
+        FieldKind::Int(IntType::UInt64) => format!("message.unsigned({place}, {value})"),
+        FieldKind::Int(IntType::Int64) => format!("message.signed({place}, {value})"),
+        FieldKind::Int(ty) if ty.is_signed() => {
+            format!("message.signed({place}, i64::from({value}))")
+        }
+        FieldKind::Int(_) => format!("message.unsigned({place}, u64::from({value}))"),
+        FieldKind::Decimal => format!("message.decimal({place}, {value})"),
+        FieldKind::Text(TextType::Unicode) => format!("message.unicode({place}, {value})"),
+        FieldKind::Text(TextType::Bytes) => format!("message.bytes({place}, {value})"),
+        _ => format!("message.ascii({place}, {value})"),
+    }
+}

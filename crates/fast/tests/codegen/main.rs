@@ -1,0 +1,226 @@
+//! Generated code: it is what the generator writes now, it compiles, and it decodes and encodes
+//! what the untyped codec does. To renew a `.generated` file:
+//! `fanfare fast codegen -t TEMPLATES -o crates/fast/tests/codegen/NAME.generated`.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use fanfare_fast::typed::{Dynamic, Feed, Typed, TypedDecoder, TypedEncoder};
+use fanfare_fast::{
+    Decimal, Decoder, Encoder, Message, Options, Program, Visitor, builtin, codegen, generate,
+};
+
+#[allow(unreachable_pub, dead_code)]
+mod simple {
+    include!("simple.generated");
+}
+#[allow(unreachable_pub, dead_code)]
+mod complex {
+    include!("complex.generated");
+}
+#[allow(unreachable_pub, dead_code)]
+mod every {
+    include!("every.generated");
+}
+
+const EVERY: &str = include_str!("every.xml");
+
+#[test]
+fn the_generator_writes_what_is_compiled_here() {
+    let generated = |xml: &str| codegen::generate(xml).unwrap();
+    assert!(generated(builtin::SIMPLE) == include_str!("simple.generated"));
+    assert!(generated(builtin::COMPLEX) == include_str!("complex.generated"));
+    assert!(generated(EVERY) == include_str!("every.generated"));
+    assert!(codegen::generate("<templates><nonsense/></templates>").is_err());
+}
+
+/// Decodes packets into structs and encodes those: the same bytes.
+fn there_and_back<F: Feed>(
+    packets: &[Vec<u8>],
+    encode: impl Fn(&mut TypedEncoder, F::Decoded<'_>, &mut Vec<u8>),
+) -> usize {
+    let mut decoder = TypedDecoder::<F>::new(Options::default()).unwrap();
+    let mut encoder = TypedEncoder::new::<F>(Options::default()).unwrap();
+    let mut messages = 0;
+    for packet in packets {
+        decoder.reset();
+        encoder.reset();
+        let (mut rest, mut again) = (&packet[..], Vec::new());
+        while !rest.is_empty() {
+            let (len, decoded) = decoder.decode(rest).unwrap();
+            encode(&mut encoder, decoded.unwrap(), &mut again);
+            rest = &rest[len..];
+            messages += 1;
+        }
+        assert_eq!(&again, packet);
+    }
+    messages
+}
+
+fn packets(mut generator: generate::Generator) -> Vec<Vec<u8>> {
+    let mut packets = Vec::new();
+    while let Some(packet) = generator.next_packet().unwrap() {
+        packets.push(packet.to_vec());
+    }
+    packets
+}
+
+#[test]
+fn simple_comes_back_byte_for_byte() {
+    let packets = packets(generate::Generator::simple(Program::simple(), 2_000, 1024));
+    let messages = there_and_back::<simple::Messages>(&packets, |encoder, decoded, out| {
+        use simple::Decoded;
+        let outcome = match decoded {
+            Decoded::Quote(m) => encoder.encode(m, out),
+            Decoded::New(m) => encoder.encode(m, out),
+            Decoded::Change(m) => encoder.encode(m, out),
+            Decoded::Remove(m) => encoder.encode(m, out),
+            Decoded::Done(m) => encoder.encode(m, out),
+            Decoded::Reset(m) => encoder.encode(m, out),
+        };
+        outcome.unwrap();
+    });
+    assert_eq!(messages, 2_001);
+}
+
+#[test]
+fn complex_comes_back_byte_for_byte() {
+    let options = generate::ComplexOptions::default();
+    let generator = generate::Generator::complex(Program::complex(), 2_000, None, options);
+    let messages = there_and_back::<complex::Messages>(&packets(generator), |encoder, m, out| {
+        use complex::Decoded;
+        let outcome = match m {
+            Decoded::MarketData(m) => encoder.encode(m, out),
+            Decoded::QuoteRequest(m) => encoder.encode(m, out),
+            Decoded::Done(m) => encoder.encode(m, out),
+            Decoded::Reset(m) => encoder.encode(m, out),
+        };
+        outcome.unwrap();
+    });
+    assert_eq!(messages, 2_001);
+}
+
+#[test]
+fn values_stand_in_their_members() {
+    let options = generate::ComplexOptions::default();
+    let generator = generate::Generator::complex(Program::complex(), 5, None, options);
+    let packets = packets(generator);
+    let mut decoder = TypedDecoder::<complex::Messages>::new(Options::default()).unwrap();
+    let (len, decoded) = decoder.decode(&packets[4]).unwrap();
+    assert_eq!(len, packets[4].len());
+    let Some(complex::Decoded::MarketData(data)) = decoded else {
+        panic!("{decoded:?}");
+    };
+    assert_eq!((data.msg_seq_num, data.trade_date), (5, 20_100_209));
+    assert_eq!(complex::MarketData::MESSAGE_TYPE, b"X");
+    assert_eq!(data.md_entries.len(), 5);
+    let last = &data.md_entries[4];
+    assert_eq!((last.md_price_level, last.security_id), (Some(4), 5));
+    let price = Decimal {
+        mantissa: 29,
+        exponent: 0,
+    };
+    assert_eq!(last.md_entry_px, price);
+    assert_eq!(last.trade_condition.get().unwrap().as_str(), Some("W"));
+}
+
+/// An `EveryType` with values everywhere.
+fn full() -> every::EveryType {
+    let mut m = every::EveryType {
+        i8: -8,
+        u8: Some(200),
+        i16: Some(-30_000),
+        u16: 60_000,
+        i32: i32::MIN,
+        type_: Some(6),
+        i64: Some(i64::MAX / 2),
+        u64: u64::MAX,
+        px: Decimal {
+            mantissa: -1234,
+            exponent: -2,
+        },
+        ascii: "head".into(),
+        uni: "größer".into(),
+        maybe: Some(9),
+        ..every::EveryType::default()
+    };
+    m.opt_ascii.insert().set(b"there");
+    m.raw.insert().set(&[0, 1, 255]);
+    m.group.inner = 7;
+    let group = m.opt_group.insert();
+    group.text.set(b"deep");
+    for x in [1, 1, -5] {
+        group.deep.add().x = x;
+    }
+    for id in 0..3 {
+        let entry = m.entries.add();
+        entry.id = id;
+        if id > 0 {
+            let leg = entry.legs.insert().add();
+            leg.note.insert().set(b"note");
+        }
+    }
+    m
+}
+
+#[test]
+fn every_type_is_written_and_read() {
+    let mut encoder = TypedEncoder::new::<every::Messages>(Options::default()).unwrap();
+    let mut decoder = TypedDecoder::<every::Messages>::new(Options::default()).unwrap();
+    let absent = every::EveryType {
+        // A tail cannot become shorter.
+        ascii: "tail".into(),
+        uni: "only what must be".into(),
+        ..every::EveryType::default()
+    };
+    for message in [full(), absent, full()] {
+        let mut bytes = Vec::new();
+        encoder.encode(&message, &mut bytes).unwrap();
+        let (len, decoded) = decoder.decode(&bytes).unwrap();
+        assert_eq!(len, bytes.len());
+        assert_eq!(decoded, Some(every::Decoded::EveryType(&message)));
+    }
+}
+
+#[test]
+fn a_dynamic_reference_holds_any_message() {
+    let program = Program::parse(EVERY).unwrap();
+    // A carrier of a carrier of two messages.
+    let (mut inner, mut middle) = (Message::new(), Message::new());
+    full().write(&program, &mut inner);
+    let carrier = |message: &Message, more: usize| {
+        let mut carrier = every::Carrier {
+            number: 5,
+            template_ref: Dynamic(message.clone()),
+            ..every::Carrier::default()
+        };
+        for _ in 0..more {
+            carrier.more.add().template_ref = Dynamic(message.clone());
+        }
+        carrier
+    };
+    carrier(&inner, 1).write(&program, &mut middle);
+    let outer = carrier(&middle, 2);
+    let mut bytes = Vec::new();
+    let mut encoder = TypedEncoder::new::<every::Messages>(Options::default()).unwrap();
+    encoder.encode(&outer, &mut bytes).unwrap();
+    let mut decoder = TypedDecoder::<every::Messages>::new(Options::default()).unwrap();
+    let (len, decoded) = decoder.decode(&bytes).unwrap();
+    assert_eq!(len, bytes.len());
+    assert_eq!(decoded, Some(every::Decoded::Carrier(&outer)));
+    // The untyped codec agrees.
+    let mut message = Message::new();
+    let mut untyped = Decoder::new(program);
+    assert_eq!(untyped.decode(&bytes, &mut message), Ok(bytes.len()));
+    let mut again = Vec::new();
+    let mut untyped = Encoder::new(untyped.program().clone());
+    untyped.encode(&message, &mut again).unwrap();
+    assert_eq!(again, bytes);
+}
+
+#[test]
+fn nothing_is_decoded_at_first() {
+    let messages = simple::Messages::default();
+    assert_eq!(messages.decoded(), None);
+    let mut messages = messages;
+    messages.begin_message(&Program::simple().templates()[4]);
+    assert!(matches!(messages.decoded(), Some(simple::Decoded::Done(_))));
+}

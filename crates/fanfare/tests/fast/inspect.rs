@@ -80,7 +80,10 @@ fn codegen_prints_a_module() {
         assert!(said.out.contains(part), "{part}");
     }
     let folder = Folder::new("codegen");
-    let bad = folder.with("bad.xml", "<templates><template name='T' id='x'/></templates>");
+    let bad = folder.with(
+        "bad.xml",
+        "<templates><template name='T' id='x'/></templates>",
+    );
     let said = run(&["codegen", "-t", &bad]);
     assert_eq!((said.code, said.out.as_str()), (1, ""));
 }

@@ -231,9 +231,7 @@ impl Arbiter {
     /// [`poll_event`](Self::poll_event) calls, holes as gaps.
     pub fn flush(&mut self) {
         self.flush_below = u64::MAX;
-        if let Some(suspect) = self.suspect.take() {
-            self.lines[suspect.line.index()].refused += 1;
-        }
+        self.drop_suspect();
     }
 
     /// The feed itself said that the next sequence number is `next` (a SequenceReset message, a
@@ -242,7 +240,7 @@ impl Arbiter {
     pub fn reset(&mut self, next: u32) {
         let begin = self.new_epoch(next);
         self.flush_below = begin;
-        self.suspect = None;
+        self.drop_suspect();
         for track in &mut self.tracks {
             track.restart();
         }
@@ -463,6 +461,12 @@ impl Arbiter {
         self.arbitrate(other.line, at, &bytes);
         self.suspect_bytes = bytes;
         self.arbitrate(line, span(unit.sequence, unit.count), unit.bytes)
+    }
+
+    fn drop_suspect(&mut self) {
+        if let Some(suspect) = self.suspect.take() {
+            self.lines[suspect.line.index()].refused += 1;
+        }
     }
 
     /// The extended number above all that is known.

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod net;
+mod ops;
 mod oracle;
 mod properties;
 mod scenes;

@@ -185,20 +185,9 @@ proptest! {
     }
 
     #[test]
-    fn any_numbers_at_all_keep_the_limits(
-        units in prop::collection::vec((0usize..4, any::<u32>(), 0u32..70_000, 0u64..MS), 0..300),
+    fn any_calls_at_all_keep_order_and_limits(
+        bytes in prop::collection::vec(any::<u8>(), 0..2_000),
     ) {
-        let config = ArbiterConfig { hold_back: 8, ..ArbiterConfig::default() };
-        let mut arbiter = Arbiter::new(config);
-        let mut now = 0;
-        for (line, sequence, count, later) in units {
-            now += later;
-            // A few clusters, so that jumps get confirmed.
-            let sequence = (sequence % 3) << 30 | sequence & 0xff;
-            let unit = fanfare_feed::Unit { sequence, count, bytes: b"x" };
-            arbiter.receive(now, Line::new(line).unwrap(), unit);
-            while arbiter.poll_event().is_some() {}
-            prop_assert!(arbiter.held() <= config.hold_back);
-        }
+        crate::ops::run(&bytes);
     }
 }

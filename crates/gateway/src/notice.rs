@@ -84,6 +84,18 @@ impl Notices {
     }
 }
 
+impl Notice {
+    /// Whether it tells of anything but a Logon or an orderly Logout.
+    #[must_use]
+    pub fn is_trouble(&self) -> bool {
+        let orderly = [
+            PeerEnd::Session(DisconnectReason::LogoutByPeer),
+            PeerEnd::Session(DisconnectReason::LogoutComplete),
+        ];
+        matches!(self, Self::Ended { end, .. } if !orderly.contains(end))
+    }
+}
+
 impl fmt::Display for Notice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -3,12 +3,13 @@
 
 use anyhow::{Context, Result, ensure};
 use clap::Args as ClapArgs;
+use fanfare_engine::agent::Agent;
 use fanfare_engine::cpu;
 use fanfare_engine::limits::raise_open_files;
 use fanfare_engine::stop::Stop;
-use fanfare_gateway::{Config, Gateway, Idle};
+use fanfare_gateway::{Config, Gateway, Idle, SlowPolicy};
 use fanfare_latency::bench::fanout::{
-    Crowd, Producer, Raw, RawAgent, Target, add_figures, compare, connect, log_on, saturate,
+    Crowd, Producer, Raw, Target, add_figures, compare, connect, log_on, saturate,
 };
 use fanfare_latency::figures::Figures;
 use std::io;
@@ -32,12 +33,23 @@ pub(crate) struct Args {
     /// Messages of --saturate.
     #[arg(long, value_name = "N", default_value_t = 5000)]
     messages: u64,
+    /// Instead: the other consumers' latency with one more that never reads, against a gateway
+    /// without one; under this policy.
+    #[arg(long, value_name = "POLICY", value_enum, conflicts_with = "saturate")]
+    stalled: Option<Stalled>,
     /// Fan-out workers of the gateway.
     #[arg(long, value_name = "N", default_value_t = 1)]
     workers: usize,
     /// Print the figures as one JSON object.
     #[arg(long)]
     json: bool,
+}
+
+/// What happens to the consumer that never reads.
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Stalled {
+    Drop,
+    Disconnect,
 }
 
 /// Rounds that warm up and do not count.
@@ -52,7 +64,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         (1..=1_000_000).contains(&args.rounds),
         "--rounds must be 1 to 1000000"
     );
-    let files = raise_open_files(4 * args.consumers as u64 + 100)?;
+    let files = raise_open_files(4 * args.consumers as u64 + 200)?;
     ensure!(
         files >= 4 * args.consumers as u64 + 100,
         "{} consumers need more open files than the {files} that the system allows",
@@ -61,9 +73,19 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let stop = Stop::on_interrupt()?;
     let (here, there) = processors()?;
     let figures = Figures::new("bench fanout");
+    if let Some(policy) = args.stalled {
+        let figures = stalled(args, policy, figures, (here, there), &stop)?;
+        return Ok(figures_out(&figures, args.json));
+    }
     let (mut raw, agent, mut plain) = Raw::new(args.consumers)?;
     let message = agent.message();
-    let mut plant = Plant::start(args, there, agent)?;
+    let mut config = plant_config(args, there);
+    config.idle = if there.is_some() {
+        Idle::Spin
+    } else {
+        Idle::Park
+    };
+    let mut plant = Plant::start(args, &config, vec![Box::new(agent)])?;
     // The baseline sends the same bytes.
     let _ = message.set(plant.sample()?);
     if let Some(cpu) = here {
@@ -94,19 +116,8 @@ struct Plant {
 }
 
 impl Plant {
-    fn start(args: &Args, cpu: Option<usize>, guest: RawAgent) -> Result<Self> {
-        let mut config = Config::default();
-        config.producers.port = 0;
-        config.consumers.port = 0;
-        config.consumers.max_sessions = args.consumers.max(config.consumers.max_sessions);
-        config.workers = args.workers;
-        config.idle = if cpu.is_some() {
-            Idle::Spin
-        } else {
-            Idle::Park
-        };
-        config.pin = cpu.into_iter().collect();
-        let gateway = Gateway::start_with(&config, Stop::new(), vec![Box::new(guest)])?;
+    fn start(args: &Args, config: &Config, guests: Vec<Box<dyn Agent>>) -> Result<Self> {
+        let gateway = Gateway::start_with(config, Stop::new(), guests)?;
         let streams = connect(gateway.consumers(), args.consumers)?;
         let crowd = log_on(streams, "CONSUMER").context("consumers cannot log on")?;
         let producer =
@@ -135,6 +146,67 @@ impl Plant {
         }
         Ok(sample)
     }
+}
+
+/// Ports that the kernel picks, all on one thread.
+fn plant_config(args: &Args, cpu: Option<usize>) -> Config {
+    let mut config = Config::default();
+    config.producers.port = 0;
+    config.consumers.port = 0;
+    config.consumers.max_sessions = (args.consumers + 1).max(config.consumers.max_sessions);
+    config.workers = args.workers;
+    config.pin = cpu.into_iter().collect();
+    config
+}
+
+/// Two gateways in turns, asleep between: one has a consumer that never reads and whose queue
+/// has filled before the first round that counts.
+fn stalled(
+    args: &Args,
+    policy: Stalled,
+    mut figures: Figures,
+    (here, there): (Option<usize>, Option<usize>),
+    stop: &Stop,
+) -> Result<Figures> {
+    let mut config = plant_config(args, there);
+    config.slow_consumer.policy = match policy {
+        Stalled::Drop => SlowPolicy::Drop,
+        Stalled::Disconnect => SlowPolicy::Disconnect,
+    };
+    let mut without = Plant::start(args, &config, Vec::new())?;
+    let mut with = Plant::start(args, &config, Vec::new())?;
+    let _never_read = log_on(connect(with.gateway.consumers(), 1)?, "STALLED")?;
+    if let Some(cpu) = here {
+        cpu::pin_to(cpu)?;
+    }
+    for plant in [&mut without, &mut with] {
+        let filled = saturate(&mut plant.producer, &mut plant.crowd, 4 * args.messages)?;
+        ensure!(
+            filled.lost == 0,
+            "{} messages were lost before the first round",
+            filled.lost
+        );
+    }
+    let (one, other) = (&mut without, &mut with);
+    let (one, other) = compare(
+        (&mut one.producer, &mut one.crowd),
+        (&mut other.producer, &mut other.crowd),
+        (WARM_UP.min(args.rounds), args.rounds),
+        || stop.is_raised(),
+    )?;
+    figures.count("consumers", args.consumers as u64);
+    figures.count("lost", one.lost + other.lost);
+    figures.count("stalled_dropped", with.gateway.count("dropped"));
+    figures.count("stalled_disconnected", with.gateway.count("slow_consumers"));
+    for (name, percent) in [("p50", 50.0), ("p99", 99.0)] {
+        figures.add(&format!("without_last_{name}_us"), one.last_us(percent));
+        figures.add(&format!("with_last_{name}_us"), other.last_us(percent));
+        let ratio = other.last_us(percent) / one.last_us(percent);
+        figures.add(&format!("ratio_stalled_last_{name}"), ratio);
+    }
+    let noticed = with.gateway.count("dropped") + with.gateway.count("slow_consumers") > 0;
+    figures.set_ok(one.lost + other.lost == 0 && noticed);
+    Ok(figures)
 }
 
 /// Through the gateway: a producer's marked message.

@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 use fanfare_engine::limits::raise_open_files;
 use fanfare_engine::stop::Stop;
-use fanfare_gateway::{Config, Gateway, Notice, Threads, descriptors_wanted};
+use fanfare_gateway::{Config, Gateway, Threads, descriptors_wanted};
 use fanfare_latency::capture::{Capture, CaptureOptions};
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -37,7 +37,7 @@ pub(crate) struct Args {
     /// Port for consumers; 0 lets the system choose [default: 3001].
     #[arg(long, value_name = "PORT")]
     consumer_port: Option<u16>,
-    /// Do not print sessions that come and go.
+    /// Print only sessions that end in another way than by a Logout.
     #[arg(long, short)]
     quiet: bool,
 }
@@ -138,7 +138,7 @@ fn configuration(args: &Args) -> Result<Config> {
 
 fn print_notices(args: &Args, gateway: &Gateway) {
     for notice in gateway.notices() {
-        if !args.quiet || matches!(notice, Notice::Ended { .. }) {
+        if !args.quiet || notice.is_trouble() {
             note!("{notice}");
         }
     }

@@ -1,0 +1,21 @@
+#!/bin/sh
+# Runs every benchmark of the binary and leaves its JSON in a folder: bench.sh FANFARE DIR
+set -eu
+fanfare=$1
+out=$2
+mkdir -p "$out"
+run() {
+    name=$1
+    shift
+    echo "bench: $*"
+    "$fanfare" "$@" --json >"$out/$name.json"
+    cat "$out/$name.json"
+}
+run codec bench codec
+run fanout bench fanout
+run fanout-saturated bench fanout --saturate
+run fanout-stalled bench fanout --stalled drop
+for kind in simple complex; do
+    "$fanfare" fast generate "$kind" -n 30000 -o "$out/$kind.dat"
+    run "fast-$kind" fast bench -t "builtin:$kind" -f "$out/$kind.dat"
+done

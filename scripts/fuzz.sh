@@ -1,0 +1,12 @@
+#!/bin/sh
+# Runs every fuzz target for so many seconds: fuzz.sh SECONDS. Needs nightly Rust; installs
+# cargo-fuzz when it is missing. Stops at the first finding.
+set -eu
+seconds=$1
+cd "$(dirname "$0")/.."
+rustup toolchain list | grep -q nightly || rustup toolchain install nightly --profile minimal
+cargo fuzz --version >/dev/null 2>&1 || cargo install --locked cargo-fuzz
+for target in $(cargo +nightly fuzz list); do
+    echo "fuzz: $target for $seconds s"
+    cargo +nightly fuzz run "$target" -- -max_total_time="$seconds" -verbosity=0
+done

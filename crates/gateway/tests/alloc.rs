@@ -1,5 +1,10 @@
 //! The gateway's threads allocate nothing between warm-up and end, and idle sessions cost little.
-#![allow(clippy::unwrap_used, reason = "a test")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test"
+)]
 
 use fanfare_engine::stop::Stop;
 use fanfare_fix::codec::{Frame, FrameFinder};

@@ -101,7 +101,7 @@ pub(crate) fn frame(inner: &str) -> Vec<u8> {
 }
 
 /// The value of a field of a message with `|`.
-pub(crate) fn value<'a>(message: &'a str, tag: u32) -> Option<&'a str> {
+pub(crate) fn value(message: &str, tag: u32) -> Option<&str> {
     message
         .split('|')
         .find_map(|field| field.strip_prefix(&format!("{tag}=")))

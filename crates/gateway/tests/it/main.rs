@@ -1,4 +1,10 @@
 //! The gateway as its counterparties see it, over loopback sockets.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test"
+)]
 
 mod client;
 mod fanout;

@@ -1,0 +1,119 @@
+//! What is wrong is said in one sentence that names the place.
+
+use crate::{fails, run, scratch};
+use std::net::TcpListener;
+
+fn file(name: &str, content: &[u8]) -> String {
+    let path = scratch(name);
+    std::fs::write(&path, content).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn wrong_usage_is_status_2() {
+    for args in [
+        &["fanout"][..],
+        &["fanout", "sever"],
+        &["fanout", "server", "--workers", "many"],
+        &["fanout", "consumers"],
+        &["fanout", "report"],
+        &["bench", "codec", "--kernel", "mmx"],
+    ] {
+        assert_eq!(run(args).status.code(), Some(2), "{args:?}");
+    }
+}
+
+#[test]
+fn a_configuration_with_an_unknown_key_names_its_line() {
+    let path = file(
+        "unknown.toml",
+        b"workers = 1\n\n[limits]\nmesage_bytes = 5\n",
+    );
+    let told = fails(&["fanout", "server", "--config", &path]);
+    assert!(
+        told.contains("line 4") && told.contains("mesage_bytes"),
+        "{told}"
+    );
+    let told = fails(&["fanout", "server", "--config", "/nowhere/at.toml"]);
+    assert!(told.contains("/nowhere/at.toml"), "{told}");
+    let told = fails(&["fanout", "server", "--workers", "1000"]);
+    assert!(
+        told.contains("workers") && told.contains("1 to 64"),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_port_that_is_taken_is_named() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let told = fails(&[
+        "fanout",
+        "server",
+        "--producer-port",
+        &port,
+        "--consumer-port",
+        "0",
+    ]);
+    assert!(told.contains(&port) && told.contains("in use"), "{told}");
+}
+
+#[test]
+fn a_gateway_that_is_not_there_is_named() {
+    let free = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port()
+        .to_string();
+    let told = fails(&["fanout", "consumers", "127.0.0.1", "2", "--port", &free]);
+    assert!(told.contains(&free) && told.contains("refused"), "{told}");
+    let told = fails(&["fanout", "producers", "no.such.host.invalid", "1", "1", "1"]);
+    assert!(told.contains("no.such.host.invalid"), "{told}");
+}
+
+#[test]
+fn numbers_out_of_range_are_refused() {
+    for args in [
+        &["fanout", "consumers", "127.0.0.1", "0"][..],
+        &["fanout", "producers", "127.0.0.1", "1", "1", "0"],
+        &["fanout", "producers", "127.0.0.1", "1", "1", "NaN"],
+        &["fanout", "baseline", "--consumers", "0"],
+        &["bench", "fanout", "--consumers", "0"],
+    ] {
+        fails(args);
+    }
+}
+
+#[test]
+fn a_template_that_is_no_fix_message_is_refused() {
+    let path = file("template.txt", b"to be or not to be\n");
+    let told = fails(&[
+        "fanout",
+        "producers",
+        "127.0.0.1",
+        "1",
+        "1",
+        "1",
+        "--template",
+        &path,
+    ]);
+    assert!(told.contains("template.txt"), "{told}");
+}
+
+#[test]
+fn a_capture_that_is_none_or_of_other_traffic_says_so() {
+    let told = fails(&[
+        "fanout",
+        "report",
+        &file("text.pcap", b"hello, this is text"),
+    ]);
+    assert!(told.contains("not a pcap"), "{told}");
+    let mut empty = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0];
+    empty.extend([0; 8]);
+    empty.extend([0xff, 0xff, 0, 0, 1, 0, 0, 0]);
+    let told = fails(&["fanout", "report", &file("empty.pcap", &empty)]);
+    assert!(told.contains("empty.pcap"), "{told}");
+    let told = fails(&["fanout", "report", &file("nothing.pcap", b"")]);
+    assert!(told.contains("nothing.pcap"), "{told}");
+}

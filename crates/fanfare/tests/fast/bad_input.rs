@@ -56,6 +56,30 @@ fn an_error_names_code_and_place_and_can_be_survived() {
 }
 
 #[test]
+fn a_garbled_feed_does_not_flood_the_terminal() {
+    let folder = Folder::new("flood");
+    let templates = folder.with("templates.xml", TEMPLATES);
+    let file = folder.with("packets.dat", [1, 0x80].repeat(500));
+    let args = [
+        "decode",
+        "-t",
+        &templates,
+        "-f",
+        &file,
+        "--header",
+        "u8",
+        "--keep-going",
+    ];
+    let said = run(&[&args[..], &["--json"]].concat());
+    assert_eq!((said.code, &said.figures()["errors"]), (1, &500.into()));
+    assert!(
+        said.err.lines().count() < 60,
+        "{}",
+        said.err.lines().count()
+    );
+}
+
+#[test]
 fn a_block_of_zero_bytes_is_d12() {
     let folder = Folder::new("zero");
     let templates = folder.with("templates.xml", TEMPLATES);

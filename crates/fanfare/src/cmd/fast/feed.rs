@@ -3,7 +3,6 @@
 use super::decode::{Args, decoder};
 use super::options::Sequence;
 use super::sink::{Flow, Sink, Skip};
-use crate::print::note;
 use anyhow::{Result, bail};
 use fanfare_fast::program::FieldId;
 use fanfare_feed::{
@@ -183,14 +182,15 @@ impl Feed {
                         return Ok(Flow::Stop);
                     }
                 }
-                Event::Gap(gap) => note!(
-                    "gap: {} to {} missing ({})",
-                    gap.first,
-                    gap.last(),
-                    gap.count
-                ),
+                Event::Gap(gap) => {
+                    let (first, last, count) = (gap.first, gap.last(), gap.count);
+                    let text = format_args!("gap: {first} to {last} missing ({count})");
+                    self.sink.output().remark(text);
+                }
                 Event::Reset { expected, next } => {
-                    note!("sequence reset: {next} after {}", expected.wrapping_sub(1));
+                    let last = expected.wrapping_sub(1);
+                    let text = format_args!("sequence reset: {next} after {last}");
+                    self.sink.output().remark(text);
                 }
                 Event::Recover(_) => {}
             }

@@ -8,6 +8,9 @@ use fanfare_fast::{
 use std::fmt::Write as _;
 use std::io::{self, BufWriter, Stdout, Write};
 
+/// Remarks that are shown; a garbled feed of an hour has as many errors as packets.
+const REMARKS: u32 = 50;
+
 /// How messages are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
@@ -26,6 +29,8 @@ pub(crate) struct Output {
     line: String,
     fix: Vec<u8>,
     begin_string: String,
+    /// Remarks on stderr so far.
+    remarks: u32,
 }
 
 impl Output {
@@ -36,6 +41,7 @@ impl Output {
             line: String::new(),
             fix: Vec::new(),
             begin_string: "FIX.4.4".to_owned(),
+            remarks: 0,
         }
     }
 
@@ -72,9 +78,21 @@ impl Output {
                 self.out.write_all(&self.fix)
             }
             Err(error) => {
-                note!("fanfare: {} cannot be FIX: {error}", view.template().name());
+                let name = view.template().name();
+                self.remark(format_args!("fanfare: {name} cannot be FIX: {error}"));
                 Ok(())
             }
+        }
+    }
+
+    /// A line on stderr about an error or a gap: the first ones are shown, all are counted
+    /// elsewhere.
+    pub(crate) fn remark(&mut self, text: std::fmt::Arguments<'_>) {
+        self.remarks = self.remarks.saturating_add(1);
+        if self.remarks <= REMARKS {
+            note!("{text}");
+        } else if self.remarks == REMARKS + 1 {
+            note!("fanfare: what more there is of this kind is only counted");
         }
     }
 
@@ -100,11 +118,8 @@ impl Output {
         if let Some(path) = error.path(program) {
             _ = write!(place, ", field {path}");
         }
-        note!(
-            "fanfare: {} at byte {at}{place}: {}",
-            error.code,
-            error.code.text()
-        );
+        let (code, text) = (error.code, error.code.text());
+        self.remark(format_args!("fanfare: {code} at byte {at}{place}: {text}"));
         Ok(())
     }
 
@@ -128,7 +143,7 @@ impl Output {
     pub(crate) fn error(&mut self, code: &str, offset: u64, text: &str) -> io::Result<()> {
         if self.format != Some(Format::Json) {
             self.out.flush()?;
-            note!("fanfare: {code} at byte {offset}: {text}");
+            self.remark(format_args!("fanfare: {code} at byte {offset}: {text}"));
             return Ok(());
         }
         let line = serde_json::json!({

@@ -38,6 +38,7 @@
 //! ```
 #![deny(unsafe_code)]
 
+pub mod baseline;
 pub mod cdr;
 mod config;
 pub mod distribute;

@@ -1,6 +1,7 @@
 //! The only place that talks to the C library. What leaves this module is safe to use in any
 //! order: entities own their parents, listeners outlive their callbacks, samples outlive nothing.
 
+mod baseline;
 mod data;
 mod listener;
 mod log;
@@ -14,6 +15,7 @@ use std::sync::{Arc, Mutex};
 
 use cyclors as c;
 
+pub(crate) use baseline::Baseline;
 pub(crate) use data::{RawInfo, RawSamples, Sink};
 
 pub(crate) use listener::{Callbacks, OnSamples, OnStatus};
@@ -128,13 +130,11 @@ pub(crate) fn c_string(what: &'static str, name: &str) -> Result<CString, Error>
 /// Opens a domain and one participant in it. Every call makes a domain of its own inside this
 /// process, with its own configuration and threads, even for the same id on the network.
 pub(crate) fn open(config: &DomainConfig) -> Result<Arc<Entity>, Error> {
-    /// Names of domains inside this process; what others see is the configuration's id.
-    static NEXT: AtomicU32 = AtomicU32::new(1);
     log::capture();
     let xml = config.to_xml()?;
     let xml =
         CString::new(xml).map_err(|_| Error::Config("there is a NUL byte in it".to_owned()))?;
-    let local = NEXT.fetch_add(1, Ordering::Relaxed);
+    let local = next_local();
     let action = || format!("open domain {}", config.id());
     // SAFETY: `xml` is a NUL-terminated string that outlives the call, which copies it.
     let handle = unsafe { c::dds_create_domain(local, xml.as_ptr()) };
@@ -142,6 +142,12 @@ pub(crate) fn open(config: &DomainConfig) -> Result<Arc<Entity>, Error> {
     // SAFETY: null policies and listener mean the defaults.
     let handle = unsafe { c::dds_create_participant(local, std::ptr::null(), std::ptr::null()) };
     Entity::adopt(action, handle, None, vec![domain])
+}
+
+/// A name for one more domain inside this process; what others see is the configuration's id.
+fn next_local() -> u32 {
+    static NEXT: AtomicU32 = AtomicU32::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 /// Makes a writer; its callbacks get status events only.

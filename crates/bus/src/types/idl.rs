@@ -166,7 +166,7 @@ impl Printer {
         for member in &t.members {
             let key = if member.key { "@key " } else { "" };
             let optional = if member.optional { "@optional " } else { "" };
-            let (kind, dimensions) = spell(&member.kind);
+            let (kind, dimensions) = spell(&member.kind, &self.scope);
             let name = &member.name;
             let _ = writeln!(self.out, "{pad}  {key}{optional}{kind} {name}{dimensions};");
         }
@@ -229,7 +229,7 @@ impl Printer {
 }
 
 /// The type before the name, and the array dimensions after it.
-fn spell(kind: &Kind) -> (String, String) {
+fn spell(kind: &Kind, scope: &[String]) -> (String, String) {
     let word = match kind {
         Kind::Bool => "boolean",
         Kind::Byte => "octet",
@@ -246,21 +246,25 @@ fn spell(kind: &Kind) -> (String, String) {
         Kind::Char => "char",
         Kind::String(None) => "string",
         Kind::String(Some(bound)) => return (format!("string<{bound}>"), String::new()),
-        Kind::Enum(t) => return (format!("::{}", t.name), String::new()),
-        Kind::Struct(t) => return (format!("::{}", t.name), String::new()),
+        Kind::Enum(t) => return (relative(&t.name, scope), String::new()),
+        Kind::Struct(t) => return (relative(&t.name, scope), String::new()),
         Kind::Sequence(element, bound) => {
-            let (inner, _) = spell(element);
+            let (inner, _) = spell(element, scope);
             let bound = bound.map(|n| format!(", {n}")).unwrap_or_default();
-            // A scoped name directly after `<` would read as the digraph `<:`.
-            let space = if inner.starts_with(':') { " " } else { "" };
-            return (format!("sequence<{space}{inner}{bound}>"), String::new());
+            return (format!("sequence<{inner}{bound}>"), String::new());
         }
         Kind::Array(element, n) => {
-            let (inner, outer) = spell(element);
+            let (inner, outer) = spell(element, scope);
             return (inner, format!("[{n}]{outer}"));
         }
     };
     (word.to_owned(), String::new())
+}
+
+/// A scoped name as it is written inside `scope`. Fast DDS's generator knows no leading `::`.
+fn relative(name: &str, scope: &[String]) -> String {
+    let inside = format!("{}::", scope.join("::"));
+    name.strip_prefix(&inside).unwrap_or(name).to_owned()
 }
 
 #[cfg(test)]
@@ -283,7 +287,7 @@ module Md {
   @final
   struct Book {
     @key unsigned long id;
-    sequence< ::Md::Entry> entries;
+    sequence<Entry> entries;
     octet hash[4];
   };
 };

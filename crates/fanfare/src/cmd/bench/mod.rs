@@ -1,6 +1,8 @@
 //! `fanfare bench …`: figures against a raw baseline of the same run.
 
 mod codec;
+mod dds;
+mod dds_ends;
 mod fanout;
 
 use anyhow::{Context, Result};
@@ -15,6 +17,8 @@ use crate::print::note;
 pub(crate) enum Command {
     /// The FIX codec alone: index and encode one message, in nanoseconds.
     Codec(codec::Args),
+    /// The bus against a plain C program on the same Cyclone DDS.
+    Dds(dds::Args),
     /// The fan-out against plain sends to as many plain sockets.
     Fanout(fanout::Args),
 }
@@ -22,6 +26,7 @@ pub(crate) enum Command {
 pub(crate) fn run(command: &Command) -> Result<ExitCode> {
     match command {
         Command::Codec(args) => codec::run(args),
+        Command::Dds(args) => dds::run(args),
         Command::Fanout(args) => fanout::run(args),
     }
 }

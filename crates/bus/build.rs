@@ -1,0 +1,11 @@
+//! Compiles the plain C program that `fanfare bench dds` measures against.
+
+fn main() {
+    println!("cargo:rerun-if-changed=c/quote.c");
+    cc::Build::new()
+        .file("c/quote.c")
+        .opt_level(2)
+        .warnings(true)
+        .extra_warnings(true)
+        .compile("fanfare_raw_dds");
+}

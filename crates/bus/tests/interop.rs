@@ -1,0 +1,212 @@
+//! Interoperation with a program that others made: PyPI's `cyclonedds`, which builds Python classes
+//! from the types that our topics announce.
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use fanfare_bus::cdr::to_json;
+use fanfare_bus::fast::{Converter, Mapping, TypeOptions};
+use fanfare_bus::{Domain, DomainConfig, Qos, Reader, Status, Writer};
+use fanfare_fast::generate::{ComplexOptions, Generator, PACKET_SIZE};
+use fanfare_fast::{Decoder, Program};
+
+/// The version of PyPI's `cyclonedds` that is installed beside the build.
+const PACKAGE: &str = "cyclonedds==11.0.1";
+
+#[test]
+fn a_python_program_gets_and_returns_every_field_of_simple_messages() {
+    let program = Arc::new(Program::simple());
+    let feed = Generator::simple(Program::simple(), 200, PACKET_SIZE);
+    exchange(
+        "simple",
+        program,
+        feed,
+        &["Quote", "New", "Change", "Remove"],
+        200,
+    );
+}
+
+#[test]
+fn a_python_program_gets_and_returns_every_field_of_complex_messages() {
+    let program = Arc::new(Program::complex());
+    let feed = Generator::complex(Program::complex(), 200, None, ComplexOptions::default());
+    exchange(
+        "complex",
+        program,
+        feed,
+        &["MarketData", "QuoteRequest"],
+        280,
+    );
+}
+
+/// Publishes the feed, keyed, and gets each sample back as the peer understood it.
+fn exchange(name: &str, program: Arc<Program>, feed: Generator, topics: &[&str], samples: usize) {
+    let options = TypeOptions {
+        keyed: true,
+        ..TypeOptions::default()
+    };
+    let mapping = Arc::new(Mapping::new(program, &options).unwrap());
+    let config = DomainConfig::new(std::process::id() % 100 + 100 + name.len() as u32);
+    let python = python();
+    let domain = Domain::open(&config).unwrap();
+    let matched = Arc::new(AtomicU32::new(0));
+    let mut ends: BTreeMap<&str, (Writer, Reader)> = BTreeMap::new();
+    for topic in topics {
+        ends.insert(topic, open(&domain, &mapping, topic, &matched));
+    }
+    let mut peer = Peer::start(&python, &config, topics, samples);
+    assert_eq!(peer.line(), "ready");
+    wait_until("the peer", || {
+        matched.load(Ordering::Acquire) == 2 * topics.len() as u32
+    });
+    let sent = publish(&mapping, feed, &ends);
+    assert_eq!(sent.values().map(Vec::len).sum::<usize>(), samples);
+    assert_eq!(peer.line(), samples.to_string());
+    for (topic, (_, reader)) in &ends {
+        let t = &mapping.by_name(topic).unwrap().sample;
+        let mut room = reader.samples(512);
+        let mut got = Vec::new();
+        wait_until("what the peer writes", || {
+            reader.take(&mut room).unwrap();
+            got.extend(room.iter().map(|s| to_json(t, s.bytes()).unwrap()));
+            got.len() >= sent[*topic].len()
+        });
+        // Instances may come in another order; within one the order stays.
+        let (mut got, mut expected) = (got, sent[*topic].clone());
+        got.sort();
+        expected.sort();
+        assert_eq!(got, expected, "{topic}");
+    }
+}
+
+fn open(
+    domain: &Domain,
+    mapping: &Mapping,
+    name: &str,
+    matched: &Arc<AtomicU32>,
+) -> (Writer, Reader) {
+    let t = &mapping.by_name(name).unwrap().sample;
+    let qos = Qos::reliable();
+    let count = || {
+        let matched = Arc::clone(matched);
+        move |status| {
+            if let Status::Matched { change: 1, .. } = status {
+                matched.fetch_add(1, Ordering::Release);
+            }
+        }
+    };
+    let topic = domain.topic(name, t, &qos).unwrap();
+    let writer = topic.writer(&qos).on_status(count()).open().unwrap();
+    let back = domain.topic(&format!("{name}_back"), t, &qos).unwrap();
+    let reader = back.reader(&qos).on_status(count()).open().unwrap();
+    (writer, reader)
+}
+
+/// The samples of each topic, as JSON.
+fn publish(
+    mapping: &Arc<Mapping>,
+    mut feed: Generator,
+    ends: &BTreeMap<&str, (Writer, Reader)>,
+) -> BTreeMap<String, Vec<String>> {
+    let mut decoder = Decoder::new(Arc::clone(mapping.program()));
+    let mut converter = Converter::new(Arc::clone(mapping), 1 << 14);
+    let mut sent: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    while let Some(packet) = feed.next_packet().unwrap() {
+        decoder.reset();
+        let mut rest = packet;
+        while !rest.is_empty() {
+            rest = &rest[decoder.decode(rest, &mut converter).unwrap()..];
+            let write = |s: fanfare_bus::fast::Converted<'_>| {
+                let Some((writer, _)) = ends.get(s.template.name.as_str()) else {
+                    return;
+                };
+                writer.write(s.cdr).unwrap();
+                let json = to_json(&s.template.sample, s.cdr).unwrap();
+                sent.entry(s.template.name.clone()).or_default().push(json);
+            };
+            converter.samples(write).unwrap();
+        }
+    }
+    sent
+}
+
+struct Peer {
+    process: Child,
+    out: BufReader<std::process::ChildStdout>,
+}
+
+impl Peer {
+    fn start(python: &Path, config: &DomainConfig, topics: &[&str], samples: usize) -> Self {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interop/peer.py");
+        let mut process = Command::new(python)
+            .arg(script)
+            .args([topics.join(","), samples.to_string()])
+            .env("CYCLONEDDS_URI", config.to_xml().unwrap())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let out = BufReader::new(process.stdout.take().unwrap());
+        Self { process, out }
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.out.read_line(&mut line).unwrap();
+        line.trim().to_owned()
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        drop(self.process.stdin.take());
+        let _ = self.process.wait();
+    }
+}
+
+/// An interpreter with the package, made beside the build once.
+fn python() -> PathBuf {
+    static LOCK: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    let _guard = LOCK.lock();
+    let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join("python");
+    let python = home.join("bin/python");
+    let mut probe = Command::new(&python);
+    let there = probe.args(["-c", "import cyclonedds"]).output();
+    if !there.is_ok_and(|o| o.status.success()) {
+        run(Command::new("python3").args(["-m", "venv"]).arg(&home));
+        let mut pip = Command::new(&python);
+        run(pip.args([
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            PACKAGE,
+        ]));
+    }
+    python
+}
+
+fn run(command: &mut Command) -> String {
+    let out = command
+        .output()
+        .unwrap_or_else(|e| panic!("{command:?}: {e}"));
+    let text = String::from_utf8_lossy(&out.stderr);
+    assert!(out.status.success(), "{command:?}: {text}");
+    String::from_utf8_lossy(&out.stdout).into_owned()
+}
+
+fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+    let end = Instant::now() + Duration::from_secs(30);
+    while !done() {
+        assert!(Instant::now() < end, "waited 30 s for {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}

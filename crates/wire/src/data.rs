@@ -11,7 +11,15 @@ pub struct DataFields {
     pairs: Vec<(u32, u32)>,
     /// Bit `tag % 1024` is set for each length tag: a cheap first test.
     filter: [u32; FILTER_WORDS],
+    length_digits: LengthDigits,
 }
+
+/// A filter of length tags below 1000, by their digits: hundreds, tens, ones. A tag may be one if
+/// the entries of its three digits have a bit in common.
+///
+/// Each bit stands for the tags with the same hundreds and tens; the standard has eight such.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct LengthDigits(pub(crate) [[u8; 16]; 3]);
 
 /// Words of 32 bits in the filter.
 const FILTER_WORDS: usize = 32;
@@ -31,6 +39,7 @@ impl DataFields {
         Self {
             pairs: Vec::new(),
             filter: [0; FILTER_WORDS],
+            length_digits: LengthDigits::default(),
         }
     }
 
@@ -43,6 +52,7 @@ impl DataFields {
         }
         let bit = length_tag as usize % (FILTER_WORDS * 32);
         self.filter[bit / 32] |= 1 << (bit % 32);
+        self.length_digits = LengthDigits::of(&self.pairs);
         self
     }
 
@@ -66,6 +76,13 @@ impl DataFields {
         self.filter[bit / 32] >> (bit % 32) & 1 == 1
     }
 
+    /// The filter for tags below 1000.
+    #[inline]
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn length_digits(&self) -> LengthDigits {
+        self.length_digits
+    }
+
     /// The two halves of the filter: bit `tag % 1024`.
     #[inline]
     #[cfg(target_arch = "x86_64")]
@@ -76,6 +93,24 @@ impl DataFields {
             lower.try_into().unwrap_or(EMPTY),
             upper.try_into().unwrap_or(EMPTY),
         )
+    }
+}
+
+impl LengthDigits {
+    fn of(pairs: &[(u32, u32)]) -> Self {
+        let mut tables = [[0; 16]; 3];
+        let (mut bit, mut tens_before) = (0x80_u8, None);
+        for &(tag, _) in pairs.iter().take_while(|pair| pair.0 < 1000) {
+            // The pairs ascend. With more than eight groups some share a bit, and the filter lets
+            // more through.
+            if tens_before.replace(tag / 10) != Some(tag / 10) {
+                bit = bit.rotate_left(1);
+            }
+            for (table, digit) in tables.iter_mut().zip([tag / 100, tag / 10 % 10, tag % 10]) {
+                table[digit as usize] |= bit;
+            }
+        }
+        Self(tables)
     }
 }
 
@@ -119,6 +154,35 @@ mod tests {
         assert_eq!(fields.data_tag(95 + 1024), None);
         assert_eq!(fields.data_tag(96), None);
         assert_eq!(DataFields::none().data_tag(95), None);
+    }
+
+    fn passes(fields: &DataFields, tag: u32) -> bool {
+        let [hundreds, tens, ones] = fields.length_digits.0;
+        let digits = [tag / 100, tag / 10 % 10, tag % 10].map(|digit| digit as usize);
+        hundreds[digits[0]] & tens[digits[1]] & ones[digits[2]] != 0
+    }
+
+    #[test]
+    fn the_digits_tell_the_standard_length_tags_below_1000_exactly() {
+        let fields = DataFields::standard();
+        for tag in 0..1000 {
+            assert_eq!(
+                passes(&fields, tag),
+                fields.data_tag(tag).is_some(),
+                "{tag}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_digits_miss_no_length_tag_of_many() {
+        let own = [7, 111, 222, 333, 444, 555, 666, 777, 888, 999];
+        let fields = own
+            .into_iter()
+            .fold(DataFields::standard(), |fields, tag| fields.with(tag, 5000));
+        for tag in (0..1000).filter(|&tag| fields.data_tag(tag).is_some()) {
+            assert!(passes(&fields, tag), "{tag}");
+        }
     }
 
     #[test]

@@ -5,11 +5,14 @@
 
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
-mod avx512;
+mod avx2;
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
-mod masks;
+mod avx512;
 mod scalar;
+#[cfg(target_arch = "x86_64")]
+#[allow(unsafe_code)]
+mod sse2;
 
 use crate::fields::{FieldIndex, Indexed};
 use crate::int::parse_u64;
@@ -62,7 +65,7 @@ impl Kernel {
             #[cfg(target_arch = "x86_64")]
             Self::Sse2 => true,
             #[cfg(target_arch = "x86_64")]
-            Self::Avx2 => masks::has_avx2(),
+            Self::Avx2 => avx2::is_available(),
             #[cfg(target_arch = "x86_64")]
             Self::Avx512 => avx512::is_available(),
             #[cfg(not(target_arch = "x86_64"))]
@@ -103,10 +106,12 @@ fn scan(bytes: &[u8], index: &mut FieldIndex) -> Option<Scan> {
     match index.kernel() {
         Kernel::Scalar => None,
         #[cfg(target_arch = "x86_64")]
-        Kernel::Sse2 => masks::index_sse2(bytes, index),
+        Kernel::Sse2 => sse2::index(bytes, index),
         #[cfg(target_arch = "x86_64")]
         // SAFETY: an index only has kernels that the processor has (`FieldIndex::with`).
-        Kernel::Avx2 => unsafe { masks::index_avx2(bytes, index) },
+        Kernel::Avx2 if bytes.len() >= 64 => unsafe { avx2::index(bytes, index) },
+        #[cfg(target_arch = "x86_64")]
+        Kernel::Avx2 => sse2::index(bytes, index),
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
         Kernel::Avx512 => unsafe { avx512::index(bytes, index) },

@@ -189,7 +189,7 @@ impl<'b> FieldWriter<'b> {
     }
 
     /// A field with a value of bytes, which must not be empty or hold a separator (0x01).
-    #[inline]
+    #[inline(always)]
     pub fn field(&mut self, tag: u32, value: &[u8]) -> &mut Self {
         if value.is_empty() {
             return self.fail(EncodeError::Empty { tag });
@@ -202,7 +202,7 @@ impl<'b> FieldWriter<'b> {
     }
 
     /// A field with a text value.
-    #[inline]
+    #[inline(always)]
     pub fn str(&mut self, tag: u32, value: &str) -> &mut Self {
         self.field(tag, value.as_bytes())
     }
@@ -240,7 +240,7 @@ impl<'b> FieldWriter<'b> {
     }
 
     /// A field with a single character, which must not be the separator.
-    #[inline]
+    #[inline(always)]
     pub fn char(&mut self, tag: u32, value: u8) -> &mut Self {
         self.field(tag, &[value])
     }
@@ -358,7 +358,7 @@ impl<'b> FieldWriter<'b> {
     /// Puts the bytes and says whether there is a separator among them.
     ///
     /// Short values, of which most messages consist, go by two words that may overlap.
-    #[inline]
+    #[inline(always)]
     fn put_and_scan(&mut self, value: &[u8]) -> bool {
         let end = self.at + value.len();
         let Some(room) = self.buf.get_mut(self.at..end) else {

@@ -1,6 +1,7 @@
 //! Other runs of this binary, started and watched by a command that needs several processes.
 
 use anyhow::{Context, Result, anyhow, bail};
+use fanfare_engine::stop::Stop;
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -11,6 +12,9 @@ use std::time::{Duration, Instant};
 /// Lines of stderr that are kept for the error message of a child that failed.
 const LAST_WORDS: usize = 5;
 
+/// How often it is looked whether Ctrl-C was pressed.
+const LOOK: Duration = Duration::from_millis(50);
+
 /// A child process whose lines arrive as it prints them. Dropped while it runs, it is killed: no
 /// process outlives the command that started it.
 pub(crate) struct Fanfare {
@@ -20,6 +24,9 @@ pub(crate) struct Fanfare {
     /// All of stdout so far.
     output: String,
     last_words: VecDeque<String>,
+    /// Ctrl-C: the child is told once.
+    stop: Stop,
+    told: bool,
 }
 
 enum Line {
@@ -28,8 +35,9 @@ enum Line {
 }
 
 impl Fanfare {
-    /// Starts this same binary with `args`. Its stdin is empty.
-    pub(crate) fn start(args: &[&str]) -> Result<Self> {
+    /// Starts this same binary with `args`. Its stdin is empty. When `stop` is raised while
+    /// somebody waits for it, it is interrupted.
+    pub(crate) fn start(args: &[&str], stop: &Stop) -> Result<Self> {
         let program = std::env::current_exe().context("cannot find this program's own file")?;
         let name = format!("fanfare {}", args.join(" "));
         let mut child = Command::new(program)
@@ -52,6 +60,8 @@ impl Fanfare {
             lines,
             output: String::new(),
             last_words: VecDeque::new(),
+            stop: stop.clone(),
+            told: false,
         })
     }
 
@@ -123,7 +133,15 @@ impl Fanfare {
     }
 
     fn next_line(&mut self, wait: Duration) -> Result<String, RecvTimeoutError> {
-        match self.lines.recv_timeout(wait)? {
+        let until = Instant::now() + wait;
+        let line = loop {
+            let left = until.saturating_duration_since(Instant::now());
+            match self.lines.recv_timeout(left.min(LOOK)) {
+                Err(RecvTimeoutError::Timeout) if !left.is_zero() => self.pass_interrupt_on(),
+                other => break other?,
+            }
+        };
+        match line {
             Line::Out(text) => {
                 self.output.push_str(&text);
                 self.output.push('\n');
@@ -136,6 +154,14 @@ impl Fanfare {
                 self.last_words.push_back(text.clone());
                 Ok(text)
             }
+        }
+    }
+
+    fn pass_interrupt_on(&mut self) {
+        if self.stop.is_raised() && !self.told {
+            self.told = true;
+            // It may have ended already: then there is nobody to tell.
+            let _ = self.interrupt();
         }
     }
 

@@ -4,6 +4,7 @@ mod fanout;
 
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
+use fanfare_engine::stop::Stop;
 use fanfare_latency::figures::Figures;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -25,7 +26,8 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let scratch = Scratch::new("demo").context("cannot make a folder for temporary files")?;
     let mut figures = Figures::new("demo");
-    let fanout = fanout::run(&scratch, &mut figures)?;
+    let stop = Stop::on_interrupt().context("cannot catch Ctrl-C")?;
+    let fanout = fanout::run(&scratch, &mut figures, &stop)?;
     tell(args, &fanout.text);
     if let Some(html) = &fanout.html {
         match std::fs::write(&args.html, html) {

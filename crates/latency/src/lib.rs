@@ -10,6 +10,7 @@ pub mod load;
 pub mod messages;
 pub mod page;
 pub mod pcap;
+pub mod pingpong;
 pub mod plot;
 pub mod tcp;
 #[cfg(test)]

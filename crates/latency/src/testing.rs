@@ -137,3 +137,26 @@ pub(crate) fn fix(msg_type: &str, fields: &str) -> Vec<u8> {
     let sum = text.bytes().fold(0_u8, u8::wrapping_add);
     format!("{text}10={sum:03}\x01").into_bytes()
 }
+
+/// A folder for the files of one test, gone at its end.
+pub(crate) struct Folder(std::path::PathBuf);
+
+impl Folder {
+    /// `name` is the test's own.
+    pub(crate) fn new(name: &str) -> Self {
+        let name = format!("fanfare-latency-{name}-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    pub(crate) fn path(&self) -> &std::path::Path {
+        &self.0
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

@@ -10,13 +10,16 @@ macro_rules! tags {
 }
 
 tags! {
+    AVG_PX = 6 "AvgPx",
     BEGIN_SEQ_NO = 7 "BeginSeqNo",
     BEGIN_STRING = 8 "BeginString",
     BODY_LENGTH = 9 "BodyLength",
     CHECK_SUM = 10 "CheckSum",
     CL_ORD_ID = 11 "ClOrdID",
+    CUM_QTY = 14 "CumQty",
     END_SEQ_NO = 16 "EndSeqNo",
     EXEC_ID = 17 "ExecID",
+    EXEC_TRANS_TYPE = 20 "ExecTransType",
     HANDL_INST = 21 "HandlInst",
     MSG_SEQ_NUM = 34 "MsgSeqNum",
     MSG_TYPE = 35 "MsgType",
@@ -36,6 +39,7 @@ tags! {
     TARGET_COMP_ID = 56 "TargetCompID",
     TARGET_SUB_ID = 57 "TargetSubID",
     TEXT = 58 "Text",
+    TIME_IN_FORCE = 59 "TimeInForce",
     TRANSACT_TIME = 60 "TransactTime",
     SIGNATURE = 89 "Signature",
     SECURE_DATA_LEN = 90 "SecureDataLen",
@@ -61,6 +65,7 @@ tags! {
     NO_RELATED_SYM = 146 "NoRelatedSym",
     HEADLINE = 148 "Headline",
     EXEC_TYPE = 150 "ExecType",
+    LEAVES_QTY = 151 "LeavesQty",
     XML_DATA_LEN = 212 "XmlDataLen",
     XML_DATA = 213 "XmlData",
     MD_REQ_ID = 262 "MDReqID",

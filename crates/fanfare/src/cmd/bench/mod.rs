@@ -4,6 +4,7 @@ mod codec;
 mod dds;
 mod dds_ends;
 mod fanout;
+mod latency;
 
 use anyhow::{Context, Result};
 use clap::Subcommand;
@@ -21,6 +22,8 @@ pub(crate) enum Command {
     Dds(dds::Args),
     /// The fan-out against plain sends to as many plain sockets.
     Fanout(fanout::Args),
+    /// An order and its report through two sessions, against plain sockets.
+    Latency(latency::Args),
 }
 
 pub(crate) fn run(command: &Command) -> Result<ExitCode> {
@@ -28,6 +31,7 @@ pub(crate) fn run(command: &Command) -> Result<ExitCode> {
         Command::Codec(args) => codec::run(args),
         Command::Dds(args) => dds::run(args),
         Command::Fanout(args) => fanout::run(args),
+        Command::Latency(args) => latency::run(args),
     }
 }
 

@@ -10,6 +10,7 @@ mod raw;
 mod rounds;
 
 pub use crowd::Crowd;
+pub(crate) use member::send_all;
 pub use member::{Producer, connect, log_on, sample_message};
 pub use raw::{Raw, RawAgent};
 pub use rounds::{Rounds, Saturation, Target, add_figures, compare, saturate};

@@ -1,0 +1,58 @@
+//! `fanfare bench latency`: an order and its report through two sessions, with and without
+//! journals, against plain sockets, in turns.
+
+use anyhow::{Context, Result, ensure};
+use clap::Args as ClapArgs;
+use fanfare_engine::stop::Stop;
+use fanfare_latency::figures::Figures;
+use fanfare_latency::pingpong::{CompareOptions, compare};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use super::processors;
+use crate::print::figures_out;
+use crate::scratch::Scratch;
+
+/// Options of `fanfare bench latency`.
+#[derive(ClapArgs)]
+pub(crate) struct Args {
+    /// Round trips through each, in turns.
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    rounds: u64,
+    /// Round trips through each before those that count.
+    #[arg(long, value_name = "N", default_value_t = 5_000)]
+    warm_up: u64,
+    /// Folder for the journals [default: one among the temporary files, removed at the end].
+    #[arg(long, value_name = "DIR")]
+    store: Option<PathBuf>,
+    /// Print the figures as one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let most = 1_000_000_000;
+    ensure!(
+        (1..=most).contains(&args.rounds),
+        "--rounds must be 1 to {most}"
+    );
+    ensure!(args.warm_up <= most, "--warm-up must be 0 to {most}");
+    let stop = Stop::on_interrupt()?;
+    let scratch = Scratch::new("latency").context("cannot make a folder for the journals")?;
+    let base = args
+        .store
+        .clone()
+        .unwrap_or_else(|| scratch.file("journals"));
+    let (here, there) = processors()?;
+    let options = CompareOptions {
+        rounds: args.rounds,
+        warm_up: args.warm_up,
+        folder: &base,
+        cpus: here.zip(there),
+    };
+    let comparison = compare(&options, || stop.is_raised())?;
+    let mut figures = Figures::new("bench latency");
+    comparison.add_to(&mut figures);
+    figures.set_ok(!comparison.session.is_empty());
+    Ok(figures_out(&figures, args.json))
+}

@@ -1,0 +1,36 @@
+//! Round trips of one order: NewOrderSingle(D) there, ExecutionReport(8) back, through complete
+//! sessions, and the same bytes over a plain socket.
+
+mod compare;
+mod orders;
+mod plain;
+mod trader;
+
+use std::io;
+
+use fanfare_engine::agent::AgentError;
+use fanfare_engine::host::HostError;
+
+pub use compare::{CompareOptions, Comparison, compare};
+pub use orders::{Exchange, write_order, write_report};
+pub use trader::{Pace, Trader};
+
+/// Percentiles that the source's tester prints.
+pub const PERCENTILES: [f64; 8] = [1.0, 5.0, 10.0, 50.0, 90.0, 95.0, 99.0, 99.9];
+
+/// Why round trips could not be measured.
+#[derive(Debug, thiserror::Error)]
+pub enum PingPongError {
+    /// A session cannot be hosted: its store or its port.
+    #[error(transparent)]
+    Host(#[from] HostError),
+    /// The host failed.
+    #[error("{0}")]
+    Agent(AgentError),
+    /// A socket, a folder or a processor is not to be had.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// The session ended, or could not begin.
+    #[error("{0}")]
+    Session(String),
+}

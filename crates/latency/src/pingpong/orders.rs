@@ -1,0 +1,144 @@
+//! The two messages, and the side that answers.
+
+use fanfare_engine::host::{Handler, Peer};
+use fanfare_fix::codec::{EncodeError, Encoder, FieldWriter, Message, SendingTime, SessionHeader};
+use fanfare_fix::codec::{msg_types, tags};
+use fanfare_fix::session::{AppMessage, Version};
+use fanfare_wire::{Precision, UtcTimestamp};
+
+/// Writes the fields of a NewOrderSingle(D) behind its header: all that FIX.4.2 to FIX.4.4 want.
+pub fn write_order(order: &mut FieldWriter<'_>, number: u64, time: UtcTimestamp) {
+    order
+        .u64(tags::CL_ORD_ID, number)
+        .char(tags::HANDL_INST, b'1')
+        .str(tags::SYMBOL, "EUR/USD")
+        .char(tags::SIDE, b'1')
+        .timestamp(tags::TRANSACT_TIME, time, Precision::Millis)
+        .u64(tags::ORDER_QTY, 100)
+        .char(tags::ORD_TYPE, b'2')
+        .str(tags::PRICE, "1.0842");
+}
+
+/// Writes the fields of the ExecutionReport(8) that says the order is new. What the order does
+/// not have, the report has not either.
+pub fn write_report(
+    report: &mut FieldWriter<'_>,
+    number: u64,
+    order: &Message<'_>,
+    version: Version,
+) {
+    report
+        .u64(tags::ORDER_ID, number)
+        .u64(tags::EXEC_ID, number);
+    if version <= Version::Fix42 {
+        report.char(tags::EXEC_TRANS_TYPE, b'0');
+    }
+    report
+        .char(tags::EXEC_TYPE, b'0')
+        .char(tags::ORD_STATUS, b'0');
+    for tag in [tags::CL_ORD_ID, tags::SYMBOL, tags::SIDE, tags::ORDER_QTY] {
+        if let Some(value) = order.get(tag) {
+            report.field(tag, value);
+        }
+    }
+    report.field(tags::LEAVES_QTY, order.get(tags::ORDER_QTY).unwrap_or(b"0"));
+    report.char(tags::CUM_QTY, b'0').char(tags::AVG_PX, b'0');
+}
+
+/// Answers each order with a report.
+#[derive(Debug, Default)]
+pub struct Exchange {
+    orders: u64,
+    unanswered: u64,
+}
+
+impl Exchange {
+    /// Orders received.
+    pub fn orders(&self) -> u64 {
+        self.orders
+    }
+
+    /// Orders whose report could not be sent: the counterparty does not read.
+    pub fn unanswered(&self) -> u64 {
+        self.unanswered
+    }
+}
+
+impl Handler for Exchange {
+    fn on_message(&mut self, peer: &mut Peer<'_>, message: &AppMessage<'_>) {
+        let order = &message.message;
+        if order.msg_type() != msg_types::NEW_ORDER_SINGLE {
+            return;
+        }
+        self.orders += 1;
+        let (number, version) = (self.orders, peer.id().version);
+        let sent = peer.send(msg_types::EXECUTION_REPORT, |report| {
+            write_report(report, number, order, version);
+        });
+        self.unanswered += u64::from(sent.is_err());
+    }
+}
+
+/// The CompIDs of the benchmark: who sends orders, and who answers.
+pub(super) const COMP_IDS: (&str, &str) = ("CLIENT", "SERVER");
+
+/// An order and its report as whole messages, as two sessions of FIX.4.4 exchange them.
+pub(super) fn samples(seq: u64, time: UtcTimestamp) -> Result<(Vec<u8>, Vec<u8>), EncodeError> {
+    let sample = |from: &str, to: &str, kind, body: &dyn Fn(&mut FieldWriter<'_>)| {
+        let header = SessionHeader::new(b"FIX.4.4", from.as_bytes(), to.as_bytes())?;
+        let sending = SendingTime::new(time, Precision::Millis);
+        let mut buf = [0; 512];
+        let mut encoder = Encoder::with_header(&mut buf, &header, kind, seq, &sending);
+        body(&mut encoder);
+        let range = encoder.finish()?;
+        Ok(buf.get(range).unwrap_or(&[]).to_vec())
+    };
+    let (client, server) = COMP_IDS;
+    let order = sample(client, server, msg_types::NEW_ORDER_SINGLE, &|order| {
+        write_order(order, seq, time);
+    })?;
+    let mut decoder = fanfare_fix::codec::Decoder::new();
+    // It was encoded above; a fault of ours would show as a report without the order's fields.
+    let report = match decoder.decode(&order) {
+        Ok(order) => sample(server, client, msg_types::EXECUTION_REPORT, &|report| {
+            write_report(report, seq, &order, Version::Fix44);
+        })?,
+        Err(_) => Vec::new(),
+    };
+    Ok((order, report))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fanfare_fix::codec::Decoder;
+    use fanfare_fix::dict::{Dictionary, Switches, Version as DictVersion};
+
+    #[test]
+    fn both_messages_are_valid() {
+        let time = UtcTimestamp::from_nanos(1_795_178_096_123_000_000);
+        let (order, report) = samples(100_000, time).unwrap();
+        let dictionary = Dictionary::built_in(DictVersion::Fix44);
+        for message in [&order, &report] {
+            let mut decoder = Decoder::new();
+            let message = decoder.decode(message).unwrap();
+            dictionary.validate(&message, Switches::default()).unwrap();
+        }
+        assert!((145..=165).contains(&order.len()), "{} B", order.len());
+    }
+
+    #[test]
+    fn a_report_of_an_empty_order_has_what_it_can() {
+        let mut buf = [0; 256];
+        let mut encoder = Encoder::new(&mut buf, b"FIX.4.2", b"D");
+        encoder.str(98, "0");
+        let range = encoder.finish().unwrap();
+        let mut decoder = Decoder::new();
+        let order = decoder.decode(&buf[range]).unwrap();
+        let mut out = [0; 256];
+        let mut report = FieldWriter::new(&mut out);
+        write_report(&mut report, 7, &order, Version::Fix42);
+        let text = String::from_utf8_lossy(report.written().unwrap()).replace('\x01', "|");
+        assert_eq!(text, "37=7|17=7|20=0|150=0|39=0|151=0|14=0|6=0|");
+    }
+}

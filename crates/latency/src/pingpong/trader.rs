@@ -1,0 +1,192 @@
+//! The side that sends orders and takes the time until their reports.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+
+use fanfare_engine::clock::Clock;
+use fanfare_engine::host::{Handler, Peer, Peers, Refusal};
+use fanfare_fix::codec::{msg_types, tags};
+use fanfare_fix::session::{AppMessage, DisconnectReason, SendError, StoreError};
+
+use super::orders::write_order;
+use crate::histogram::Histogram;
+
+/// When the next order is sent.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Pace {
+    /// As soon as the report of the last one is here: one in flight.
+    PingPong,
+    /// On schedule, so many a second, whatever comes back; an order's time counts from when it
+    /// was due, so that one that had to wait is not forgotten.
+    OpenLoop(f64),
+}
+
+/// Most orders without a report under [`Pace::OpenLoop`]; further ones are sent late, and their
+/// time counts all the same.
+const MOST_IN_FLIGHT: usize = 1 << 16;
+
+/// Sends as many orders as it was [allowed](Self::allow) and records their round trips: from
+/// before the order is encoded until its report was decoded and checked by the session.
+#[derive(Debug)]
+pub struct Trader {
+    pace: Pace,
+    clock: Clock,
+    allowed: u64,
+    sent: u64,
+    received: u64,
+    /// The first so many do not count.
+    warm_up: u64,
+    /// When the order with number `schedule.1` was due.
+    schedule: (u64, u64),
+    /// When each order without a report was sent, or was due.
+    in_flight: VecDeque<u64>,
+    round_trips: Histogram,
+    span: Option<(u64, u64)>,
+    logged_on: bool,
+    trouble: Option<String>,
+}
+
+impl Trader {
+    /// Has yet to be allowed to send. The first `warm_up` round trips are not recorded.
+    pub fn new(pace: Pace, warm_up: u64) -> Self {
+        Self {
+            pace,
+            clock: Clock::new(),
+            allowed: 0,
+            sent: 0,
+            received: 0,
+            warm_up,
+            schedule: (0, 0),
+            in_flight: VecDeque::with_capacity(match pace {
+                Pace::PingPong => 1,
+                Pace::OpenLoop(_) => MOST_IN_FLIGHT,
+            }),
+            round_trips: Histogram::new(),
+            span: None,
+            logged_on: false,
+            trouble: None,
+        }
+    }
+
+    /// Lets it send `orders` more.
+    pub fn allow(&mut self, orders: u64) {
+        self.allowed += orders;
+        self.schedule = (0, self.sent);
+    }
+
+    /// Whether all orders have their reports.
+    pub fn is_done(&self) -> bool {
+        self.received == self.allowed
+    }
+
+    /// Whether the session is logged on.
+    pub fn is_logged_on(&self) -> bool {
+        self.logged_on
+    }
+
+    /// What went wrong, if something did: the run is over then.
+    pub fn trouble(&self) -> Option<&str> {
+        self.trouble.as_deref()
+    }
+
+    /// Round trips in nanoseconds, those of the warm-up left out.
+    pub fn round_trips(&self) -> &Histogram {
+        &self.round_trips
+    }
+
+    /// Seconds from the first order that counts to the last report.
+    pub fn seconds(&self) -> f64 {
+        self.span.map_or(0.0, |(from, to)| (to - from) as f64 / 1e9)
+    }
+
+    /// When the next order counts as sent, if it is to be sent now.
+    fn due(&mut self) -> Option<u64> {
+        if self.sent == self.allowed || self.trouble.is_some() {
+            return None;
+        }
+        match self.pace {
+            Pace::PingPong => self.in_flight.is_empty().then(|| self.clock.read().mono),
+            Pace::OpenLoop(rate) => {
+                let now = self.clock.read().mono;
+                if self.schedule.0 == 0 {
+                    self.schedule.0 = now;
+                }
+                let after = (self.sent - self.schedule.1) as f64 / rate * 1e9;
+                let due = self.schedule.0.saturating_add(after as u64);
+                (due <= now && self.in_flight.len() < MOST_IN_FLIGHT).then_some(due)
+            }
+        }
+    }
+
+    fn order(&mut self, peer: &mut Peer<'_>, due: u64) -> bool {
+        let (number, time) = (self.sent + 1, peer.now().utc);
+        let sent = peer.send(msg_types::NEW_ORDER_SINGLE, |order| {
+            write_order(order, number, time);
+        });
+        match sent {
+            Ok(_) => {
+                self.sent = number;
+                self.in_flight.push_back(due);
+            }
+            Err(SendError::Store(StoreError::Full)) => {}
+            Err(error) => self.trouble = Some(format!("order {number}: {error}")),
+        }
+        sent.is_ok()
+    }
+
+    fn take(&mut self, due: u64) {
+        let now = self.clock.read().mono;
+        self.received += 1;
+        if self.received > self.warm_up {
+            self.round_trips.record(now.saturating_sub(due));
+            let (first, _) = *self.span.get_or_insert((due, now));
+            self.span = Some((first, now));
+        }
+    }
+}
+
+impl Handler for Trader {
+    fn on_turn(&mut self, peers: &mut Peers<'_>) -> usize {
+        let Some(mut due) = self.due() else { return 0 };
+        let Some(mut peer) = peers.logged_on().next() else {
+            return 0;
+        };
+        let before = self.sent;
+        while self.order(&mut peer, due) {
+            match self.due() {
+                Some(next) => due = next,
+                None => break,
+            }
+        }
+        (self.sent - before) as usize
+    }
+
+    fn on_message(&mut self, _peer: &mut Peer<'_>, message: &AppMessage<'_>) {
+        let report = &message.message;
+        if report.msg_type() != msg_types::EXECUTION_REPORT {
+            return;
+        }
+        let expected = self.received + 1;
+        match (self.in_flight.pop_front(), report.opt_u64(tags::CL_ORD_ID)) {
+            // A server need not name the order: reports come in order.
+            (Some(due), Ok(None)) => self.take(due),
+            (Some(due), Ok(Some(number))) if number == expected => self.take(due),
+            _ => self.trouble = Some(format!("the report of order {expected} did not come next")),
+        }
+    }
+
+    fn on_logon(&mut self, _peer: &mut Peer<'_>) {
+        self.logged_on = true;
+    }
+
+    fn on_disconnect(&mut self, _peer: &mut Peer<'_>, reason: DisconnectReason) {
+        self.logged_on = false;
+        if !self.is_done() || self.allowed == 0 {
+            self.trouble.get_or_insert(format!("session: {reason}"));
+        }
+    }
+
+    fn on_refused(&mut self, address: SocketAddr, why: &Refusal) {
+        self.trouble.get_or_insert(format!("{address}: {why}"));
+    }
+}

@@ -74,18 +74,18 @@ fn start_server(capture: &Path, stop: &Stop) -> Result<(Fanfare, SocketAddr, Soc
     let mut args = vec!["fanout", "server", "--quiet", "--capture", &file];
     args.extend(ports);
     let mut server = Fanfare::start(&args, stop)?;
-    let producers = server.wait_line(READY, |line| after(line, "Listening for producers on "))?;
-    let consumers = server.wait_line(READY, |line| after(line, "Listening for consumers on "))?;
-    // The last line before it works, either way.
-    server.wait_line(READY, |line| {
-        let said = line.starts_with("Capturing") || line.contains("without a capture");
-        said.then(|| {
-            if line.starts_with("warning") {
-                note!("{line}");
-            }
-        })
+    let (mut producers, mut consumers, mut captures) = (None, None, false);
+    // Lines of stdout and of stderr come in any order.
+    let ports = server.wait_line(READY, |line| {
+        producers = producers.or_else(|| after(line, "Listening for producers on "));
+        consumers = consumers.or_else(|| after(line, "Listening for consumers on "));
+        captures |= line.starts_with("Capturing") || line.contains("without a capture");
+        if line.starts_with("warning") {
+            note!("{line}");
+        }
+        producers.zip(consumers).filter(|_| captures)
     })?;
-    Ok((server, producers, consumers))
+    Ok((server, ports.0, ports.1))
 }
 
 fn start_consumers(at: SocketAddr, stop: &Stop) -> Result<Fanfare> {

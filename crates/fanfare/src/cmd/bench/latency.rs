@@ -43,6 +43,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         .store
         .clone()
         .unwrap_or_else(|| scratch.file("journals"));
+    // Before this thread is pinned: afterwards it would see one core only.
+    let mut figures = Figures::new("bench latency");
     let (here, there) = processors()?;
     let options = CompareOptions {
         rounds: args.rounds,
@@ -51,7 +53,6 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         cpus: here.zip(there),
     };
     let comparison = compare(&options, || stop.is_raised())?;
-    let mut figures = Figures::new("bench latency");
     comparison.add_to(&mut figures);
     figures.set_ok(!comparison.session.is_empty());
     Ok(figures_out(&figures, args.json))

@@ -1,0 +1,125 @@
+//! `fanfare dds` as a user runs it: publisher and subscriber as two processes.
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+fn fanfare() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_fanfare"))
+}
+
+/// Runs a command to its end.
+fn done(command: &mut Command) -> Output {
+    let out = command.output().unwrap();
+    let text = String::from_utf8_lossy(&out.stderr);
+    assert!(out.status.success(), "{command:?}: {text}");
+    out
+}
+
+fn feed(kind: &str, messages: u32) -> PathBuf {
+    let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("dds-{kind}.dat"));
+    let mut generate = fanfare();
+    generate.args(["fast", "generate", kind, "-t", &format!("builtin:{kind}")]);
+    done(
+        generate
+            .arg("-o")
+            .arg(&file)
+            .args(["-n", &messages.to_string()]),
+    );
+    file
+}
+
+/// Starts a subscriber, publishes, and gives the publisher's and the subscriber's output.
+fn run(kind: &str, domain: u32, messages: u32, options: &[&str]) -> (String, String) {
+    let file = feed(kind, messages);
+    let domain = (std::process::id() % 100 + domain).to_string();
+    let mut subscribe = fanfare();
+    subscribe.args([
+        "dds",
+        "subscribe",
+        kind,
+        "--domain",
+        &domain,
+        "--format",
+        "json",
+    ]);
+    // A file: a pipe that nobody reads would stop the subscriber.
+    let received = file.with_extension("jsonl");
+    let out = File::create(&received).unwrap();
+    let mut subscriber = subscribe.args(options).stdout(out).spawn().unwrap();
+    let mut publish = fanfare();
+    publish.args(["dds", "publish", kind, "--domain", &domain, "--json", "-f"]);
+    let publisher = done(publish.arg(&file).args(options));
+    assert!(subscriber.wait().unwrap().success());
+    let figures = String::from_utf8(publisher.stdout).unwrap();
+    (figures, fs::read_to_string(received).unwrap())
+}
+
+#[test]
+fn simple_messages_reach_the_subscriber_field_by_field() {
+    let (figures, samples) = run("simple", 10, 400, &[]);
+    assert!(
+        figures.contains("\"samples\":400,\"echoes\":400"),
+        "{figures}"
+    );
+    assert_eq!(samples.lines().count(), 400);
+    let decoded = done(
+        fanfare()
+            .args(["fast", "decode", "-t", "builtin:simple"])
+            .args([
+                "--format".as_ref(),
+                "json".as_ref(),
+                "-f".as_ref(),
+                feed("simple", 400).as_os_str(),
+            ]),
+    );
+    let decoded = String::from_utf8(decoded.stdout).unwrap();
+    for name in ["Quote", "New", "Change", "Remove"] {
+        let front = format!("{{\"topic\": \"{name}\", \"sample\": ");
+        let got: Vec<_> = samples
+            .lines()
+            .filter_map(|l| l.strip_prefix(&front))
+            .collect();
+        let of = |l: &&str| l.contains(&format!("\"template\": \"{name}\""));
+        let expected: Vec<_> = decoded.lines().filter(of).collect();
+        assert_eq!((got.len(), expected.len()), (100, 100));
+        for (got, expected) in got.iter().zip(expected) {
+            let fields = got.trim_end_matches('}');
+            assert!(expected.contains(fields), "{got} is not in {expected}");
+        }
+    }
+}
+
+#[test]
+fn complex_messages_are_split_by_security() {
+    let (figures, samples) = run("complex", 11, 300, &["--keyed"]);
+    assert!(
+        figures.contains("\"samples\":420,\"echoes\":420"),
+        "{figures}"
+    );
+    let topic = |name: &str| {
+        let front = format!("{{\"topic\": \"{name}\"");
+        samples.lines().filter(|l| l.starts_with(&front)).count()
+    };
+    assert_eq!((topic("MarketData"), topic("QuoteRequest")), (417, 3));
+}
+
+#[test]
+fn what_cannot_work_is_said_in_one_sentence() {
+    let fails = |args: &[&str]| {
+        let out = fanfare().arg("dds").args(args).output().unwrap();
+        assert_eq!(out.status.code(), Some(1), "{args:?}");
+        String::from_utf8(out.stderr).unwrap()
+    };
+    let text = fails(&["subscribe", "simple", "--domain", "8675309"]);
+    assert!(text.contains("8675309 is out of range"), "{text}");
+    let text = fails(&["subscribe", "simple", "--interface", "nosuch0"]);
+    assert!(text.contains("nosuch0"), "{text}");
+    let text = fails(&["idl", "-t", "builtin:none"]);
+    assert!(
+        text.contains("builtin:simple and builtin:complex"),
+        "{text}"
+    );
+}

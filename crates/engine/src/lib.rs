@@ -11,6 +11,7 @@
 //! | [`host`] | FIX initiators and acceptors with their sockets, in ten lines |
 //! | [`journal`] | the message store in mapped files, which is also the send buffer |
 //! | [`ring`] | messages from thread to thread: broadcast by policy, and one to one |
+//! | [`settings`] | the settings files of QuickFIX users |
 //! | [`clock`] | monotonic time and UTC, one reading a duty cycle |
 //! | [`zone`] | time zones by name, for the schedules of sessions |
 //! | [`counters`] | figures for the operator at the price of a store |
@@ -32,6 +33,7 @@ pub mod outbound;
 pub mod pad;
 pub mod poll;
 pub mod ring;
+pub mod settings;
 pub mod slots;
 pub mod stop;
 pub mod tcp;

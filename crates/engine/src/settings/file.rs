@@ -1,0 +1,150 @@
+//! From lines to sections, and typed values out of a section.
+
+use super::{SettingsError, SettingsFault};
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+
+/// The sections of a file.
+#[derive(Debug, Default)]
+pub(super) struct File {
+    pub(super) default: Entries,
+    pub(super) sessions: Vec<Entries>,
+}
+
+/// One section.
+#[derive(Debug, Default)]
+pub(super) struct Entries {
+    /// The line of its head.
+    line: usize,
+    pub(super) entries: Vec<Entry>,
+}
+
+/// One setting.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) line: usize,
+    pub(super) key: String,
+    pub(super) value: String,
+}
+
+pub(super) fn read(text: &str) -> Result<File, SettingsError> {
+    let mut file = File::default();
+    // Where settings go: nowhere yet, or to the default, or to the last session.
+    let mut in_session = None;
+    for (line, content) in (1..).zip(text.lines().map(str::trim)) {
+        let fault = |fault| SettingsError { line, fault };
+        if content.is_empty() || content.starts_with('#') {
+            continue;
+        }
+        if content.eq_ignore_ascii_case("[DEFAULT]") {
+            in_session = Some(false);
+            continue;
+        }
+        if content.eq_ignore_ascii_case("[SESSION]") {
+            in_session = Some(true);
+            let entries = Vec::new();
+            file.sessions.push(Entries { line, entries });
+            continue;
+        }
+        let (key, value) = content
+            .split_once('=')
+            .filter(|(key, _)| !key.trim().is_empty() && !key.starts_with('['))
+            .ok_or_else(|| fault(SettingsFault::NotALine))?;
+        let section = match in_session {
+            Some(true) => file.sessions.last_mut(),
+            Some(false) => Some(&mut file.default),
+            None => None,
+        };
+        let section = section.ok_or_else(|| fault(SettingsFault::NoSection))?;
+        let (key, value) = (key.trim().to_owned(), value.trim().to_owned());
+        if section.find(&key).is_some() {
+            return Err(fault(SettingsFault::Twice(key)));
+        }
+        section.entries.push(Entry { line, key, value });
+    }
+    if file.sessions.is_empty() {
+        let (line, fault) = (text.lines().count().max(1), SettingsFault::NoSession);
+        return Err(SettingsError { line, fault });
+    }
+    Ok(file)
+}
+
+impl Entries {
+    fn find(&self, key: &str) -> Option<&Entry> {
+        let mut entries = self.entries.iter();
+        entries.find(|entry| entry.key.eq_ignore_ascii_case(key))
+    }
+}
+
+impl Entry {
+    /// The value is not `expected`.
+    pub(super) fn wrong(&self, expected: impl Display) -> SettingsError {
+        let fault = SettingsFault::Value {
+            key: self.key.clone(),
+            value: self.value.clone(),
+            expected: expected.to_string(),
+        };
+        let line = self.line;
+        SettingsError { line, fault }
+    }
+
+    /// The value parsed by `parse`, whose error says what it should be.
+    pub(super) fn parse<T, E: Display>(
+        &self,
+        parse: impl FnOnce(&str) -> Result<T, E>,
+    ) -> Result<T, SettingsError> {
+        parse(&self.value).map_err(|why| self.wrong(why))
+    }
+}
+
+/// A session's section with the default behind it. Keys are found in any case.
+pub(super) struct Section<'a> {
+    pub(super) own: &'a Entries,
+    pub(super) default: &'a Entries,
+}
+
+impl<'a> Section<'a> {
+    pub(super) fn find(&self, key: &str) -> Option<&'a Entry> {
+        self.own.find(key).or_else(|| self.default.find(key))
+    }
+
+    pub(super) fn need(&self, key: &'static str) -> Result<&'a Entry, SettingsError> {
+        self.find(key).ok_or_else(|| self.missing(key))
+    }
+
+    pub(super) fn missing(&self, key: &'static str) -> SettingsError {
+        let fault = SettingsFault::Missing(key);
+        let line = self.own.line;
+        SettingsError { line, fault }
+    }
+
+    pub(super) fn text(&self, key: &str) -> Option<&'a str> {
+        self.find(key).map(|entry| entry.value.as_str())
+    }
+
+    /// `Y` or `N`.
+    pub(super) fn flag(&self, key: &str, default: bool) -> Result<bool, SettingsError> {
+        match self.find(key) {
+            None => Ok(default),
+            Some(entry) => match entry.value.as_str() {
+                "Y" | "y" => Ok(true),
+                "N" | "n" => Ok(false),
+                _ => Err(entry.wrong("Y or N")),
+            },
+        }
+    }
+
+    /// A whole number.
+    pub(super) fn number(
+        &self,
+        key: &str,
+        default: u64,
+        range: RangeInclusive<u64>,
+    ) -> Result<u64, SettingsError> {
+        let Some(entry) = self.find(key) else {
+            return Ok(default);
+        };
+        let value = entry.value.parse().ok().filter(|v| range.contains(v));
+        value.ok_or_else(|| entry.wrong(format!("{} to {}", range.start(), range.end())))
+    }
+}

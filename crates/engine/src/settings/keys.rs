@@ -1,0 +1,106 @@
+//! Which settings have an effect.
+
+use super::Remark;
+use super::file::Entry;
+
+/// What this entry asks for and does not get.
+pub(super) fn remark(entry: &Entry) -> Option<Remark> {
+    let Entry { line, key, value } = entry;
+    // SocketConnectHost1 and so on, to fail over to.
+    let plain = key.trim_end_matches(|c: char| c.is_ascii_digit());
+    let is_host = ["SocketConnectHost", "SocketConnectPort"]
+        .iter()
+        .any(|known| known.eq_ignore_ascii_case(plain));
+    let same = |known: &str| known.eq_ignore_ascii_case(key);
+    if is_host || SUPPORTED.iter().any(|known| same(known)) || is_app_dictionary(key) {
+        return None;
+    }
+    let only = ONLY
+        .iter()
+        .find(|(known, _)| same(known))
+        .map(|only| only.1);
+    if only.is_some_and(|only| only.eq_ignore_ascii_case(value)) {
+        return None;
+    }
+    Some(Remark {
+        line: *line,
+        key: key.clone(),
+        value: value.clone(),
+        only,
+    })
+}
+
+/// `AppDataDictionary` and `AppDataDictionary.FIX.5.0`.
+fn is_app_dictionary(key: &str) -> bool {
+    let name = key.split('.').next().unwrap_or_default();
+    name.eq_ignore_ascii_case("AppDataDictionary")
+}
+
+const SUPPORTED: &[&str] = &[
+    "AllowedRemoteAddresses",
+    "AllowUnknownMsgFields",
+    "BeginString",
+    "CheckCompID",
+    "CheckLatency",
+    "ConnectionType",
+    "DataDictionary",
+    "DefaultApplVerID",
+    "EnableLastMsgSeqNumProcessed",
+    "EnableNextExpectedMsgSeqNum",
+    "EndDay",
+    "EndTime",
+    "FileLogPath",
+    "FileStorePath",
+    "HeartBtInt",
+    "LogonDay",
+    "LogonTime",
+    "LogonTimeout",
+    "LogoutDay",
+    "LogoutTime",
+    "LogoutTimeout",
+    "MaxLatency",
+    "MillisecondsInTimeStamp",
+    "NonStopSession",
+    "PersistMessages",
+    "ReconnectInterval",
+    "ResendRequestChunkSize",
+    "ResetOnDisconnect",
+    "ResetOnLogon",
+    "ResetOnLogout",
+    "SenderCompID",
+    "SocketAcceptAddress",
+    "SocketAcceptHost",
+    "SocketAcceptPort",
+    "SocketConnectHost",
+    "SocketConnectPort",
+    "StartDay",
+    "StartTime",
+    "TargetCompID",
+    "TimestampPrecision",
+    "TimeZone",
+    "TransportDataDictionary",
+    "UseDataDictionary",
+    "ValidateFieldsHaveValues",
+    "ValidateFieldsOutOfOrder",
+    "ValidateIncomingMessage",
+    "ValidateUnorderedGroupFields",
+    "ValidateUserDefinedFields",
+    "Weekdays",
+];
+
+/// What is always done in one way.
+const ONLY: &[(&str, &str)] = &[
+    ("ForceResync", "N"),
+    ("IgnorePossDupResendRequests", "N"),
+    ("PreserveMessageFieldsOrder", "N"),
+    ("RefreshOnLogon", "N"),
+    ("RejectInvalidMessage", "Y"),
+    ("RequiresOrigSendingTime", "Y"),
+    ("SendRedundantResendRequests", "N"),
+    ("SocketNodelay", "Y"),
+    ("SocketReuseAddress", "Y"),
+    ("SocketTcpNoDelay", "Y"),
+    ("UseLocalTime", "N"),
+    ("ValidateLengthAndChecksum", "Y"),
+    ("ValidateSequenceNumbers", "Y"),
+];

@@ -1,0 +1,147 @@
+//! Settings files as QuickFIX users have them: `[DEFAULT]`, `[SESSION]`, `Key=Value`, `#`.
+//!
+//! The text is an argument; nothing here opens a file but [`DictionaryFiles::load`], through the
+//! function that it is given. A setting that is not supported, or not with its value, becomes a
+//! [`Remark`] with its line: none is passed over in silence.
+//!
+//! ```
+//! use fanfare_engine::settings::Settings;
+//! use fanfare_fix::session::Role;
+//!
+//! let text = "
+//! [DEFAULT]
+//! ConnectionType=acceptor
+//! SocketAcceptPort=5001
+//! SenderCompID=EXCHANGE
+//! [SESSION]
+//! BeginString=FIX.4.4
+//! TargetCompID=TRADER
+//! UseLocalTime=Y
+//! ";
+//! let settings = Settings::parse(text)?;
+//! let session = &settings.sessions[0];
+//! assert_eq!(session.role, Role::Acceptor);
+//! assert_eq!(session.config.id.to_string(), "FIX.4.4:EXCHANGE->TRADER");
+//! assert_eq!(session.listen.map(|address| address.port()), Some(5001));
+//! let remark = settings.remarks[0].to_string();
+//! assert_eq!(remark, "line 9: UseLocalTime=Y is not supported, only N");
+//! # Ok::<(), fanfare_engine::settings::SettingsError>(())
+//! ```
+
+mod dictionaries;
+mod file;
+mod hours;
+mod keys;
+mod session;
+#[cfg(test)]
+mod tests;
+
+pub use dictionaries::{DictionaryError, DictionaryFiles};
+pub use session::SessionSettings;
+
+use file::Section;
+use std::fmt;
+use thiserror::Error;
+
+/// A settings file.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The sessions, in the order of the file.
+    pub sessions: Vec<SessionSettings>,
+    /// What the file asks for and does not get, in the order of the file.
+    pub remarks: Vec<Remark>,
+}
+
+impl Settings {
+    /// Reads the text of a file.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, with its line.
+    pub fn parse(text: &str) -> Result<Self, SettingsError> {
+        let file = file::read(text)?;
+        let mut sessions = Vec::with_capacity(file.sessions.len());
+        for own in &file.sessions {
+            let section = Section {
+                own,
+                default: &file.default,
+            };
+            sessions.push(SessionSettings::read(&section)?);
+        }
+        let entries = file.sessions.iter().map(|session| &session.entries);
+        let entries = std::iter::once(&file.default.entries).chain(entries);
+        let mut remarks: Vec<_> = entries.flatten().filter_map(keys::remark).collect();
+        remarks.sort_by_key(|remark| remark.line);
+        Ok(Self { sessions, remarks })
+    }
+}
+
+/// A setting that has no effect here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Remark {
+    /// Its line, from 1.
+    pub line: usize,
+    /// Its key, as the file has it.
+    pub key: String,
+    /// Its value.
+    pub value: String,
+    /// The only value that is supported, if there is one.
+    pub only: Option<&'static str>,
+}
+
+impl fmt::Display for Remark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            line,
+            key,
+            value,
+            only,
+        } = self;
+        match only {
+            Some(only) => write!(
+                f,
+                "line {line}: {key}={value} is not supported, only {only}"
+            ),
+            None => write!(f, "line {line}: {key} is not supported"),
+        }
+    }
+}
+
+/// What is wrong with a settings file, and where.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("line {line}: {fault}")]
+pub struct SettingsError {
+    /// The line, from 1; of a missing setting that of its section.
+    pub line: usize,
+    /// What is wrong.
+    pub fault: SettingsFault,
+}
+
+/// See [`SettingsError`].
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum SettingsFault {
+    /// A line that is nothing known.
+    #[error("neither [DEFAULT], [SESSION], Key=Value nor a # comment")]
+    NotALine,
+    /// A setting in front of the first section.
+    #[error("a setting in front of [DEFAULT] or [SESSION]")]
+    NoSection,
+    /// The file has no session.
+    #[error("there is no [SESSION]")]
+    NoSession,
+    /// A key twice in one section.
+    #[error("{0} stands twice in this section")]
+    Twice(String),
+    /// The session cannot be without this setting.
+    #[error("the session that begins here has no {0}")]
+    Missing(&'static str),
+    /// A value that cannot be.
+    #[error("{key}={value}: {expected}")]
+    Value {
+        /// The key.
+        key: String,
+        /// Its value.
+        value: String,
+        /// What it should be.
+        expected: String,
+    },
+}

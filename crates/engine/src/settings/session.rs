@@ -1,0 +1,204 @@
+//! From a section to a session.
+
+use super::dictionaries::DictionaryFiles;
+use super::file::Section;
+use super::{SettingsError, hours};
+use crate::host::{Network, StoreKind};
+use crate::journal;
+use fanfare_fix::session::{ApplVerId, Config, Limits, Role, SECOND, SessionId, Version};
+use fanfare_wire::Precision;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// One session of a settings file.
+#[derive(Debug, Clone)]
+pub struct SessionSettings {
+    /// Its behaviour. The validator is still to be set, from `dictionaries`.
+    pub config: Config,
+    /// Whether it connects or is connected to.
+    pub role: Role,
+    /// Where an acceptor listens.
+    pub listen: Option<SocketAddr>,
+    /// Who may connect to an acceptor; empty: everybody.
+    pub allow: Vec<Network>,
+    /// Where an initiator connects: hosts, as they stand in the file, and ports.
+    pub hosts: Vec<(String, u16)>,
+    /// How long an initiator waits between attempts.
+    pub reconnect: Duration,
+    /// The checks, unless they are switched off.
+    pub dictionaries: Option<DictionaryFiles>,
+    /// Where messages are kept.
+    pub store: StoreKind,
+    /// The folder of the message log.
+    pub log: Option<PathBuf>,
+}
+
+impl SessionSettings {
+    pub(super) fn read(section: &Section<'_>) -> Result<Self, SettingsError> {
+        let kind = section.need("ConnectionType")?;
+        let role = match kind.value.to_ascii_lowercase().as_str() {
+            "acceptor" => Role::Acceptor,
+            "initiator" => Role::Initiator,
+            _ => return Err(kind.wrong("acceptor or initiator")),
+        };
+        let config = config(section, role)?;
+        Ok(Self {
+            dictionaries: DictionaryFiles::read(section, &config)?,
+            config,
+            role,
+            listen: match role {
+                Role::Acceptor => Some(listen(section)?),
+                Role::Initiator => None,
+            },
+            allow: allow(section)?,
+            hosts: match role {
+                Role::Acceptor => Vec::new(),
+                Role::Initiator => hosts(section)?,
+            },
+            reconnect: Duration::from_secs(section.number("ReconnectInterval", 30, 1..=86_400)?),
+            store: store(section)?,
+            log: section.text("FileLogPath").map(PathBuf::from),
+        })
+    }
+}
+
+fn config(section: &Section<'_>, role: Role) -> Result<Config, SettingsError> {
+    let id = identity(section)?;
+    let version = id.version;
+    let mut config = Config::new(id);
+    if version == Version::Fixt11 {
+        let entry = section.need("DefaultApplVerID")?;
+        config.default_appl_ver_id = appl_ver_id(&entry.value)
+            .ok_or_else(|| entry.wrong("FIX.5.0, FIX.5.0SP1, FIX.5.0SP2, or 7, 8, 9"))?;
+    }
+    if role == Role::Initiator {
+        section.need("HeartBtInt")?;
+    }
+    config.heart_bt_int = section.number("HeartBtInt", 30, 0..=86_400)? as u32;
+    config.logon_timeout = section.number("LogonTimeout", 10, 1..=86_400)? * SECOND;
+    config.logout_timeout = section.number("LogoutTimeout", 2, 1..=86_400)? * SECOND;
+    config.precision = precision(section, version)?;
+    config.check_comp_id = section.flag("CheckCompID", true)?;
+    config.check_latency = section.flag("CheckLatency", true)?;
+    config.max_latency = section.number("MaxLatency", 120, 0..=86_400 * 365)? * SECOND;
+    config.reset_on_logon = section.flag("ResetOnLogon", false)?;
+    config.reset_on_logout = section.flag("ResetOnLogout", false)?;
+    config.reset_on_disconnect = section.flag("ResetOnDisconnect", false)?;
+    config.next_expected = section.flag("EnableNextExpectedMsgSeqNum", false)?;
+    config.last_processed = section.flag("EnableLastMsgSeqNumProcessed", false)?;
+    config.resend_request_chunk = section.number("ResendRequestChunkSize", 0, 0..=1 << 32)?;
+    if !section.flag("NonStopSession", false)? {
+        config.schedule = hours::read(section, &hours::SESSION)?;
+        config.logon_schedule = hours::read(section, &hours::LOGON)?;
+    }
+    Ok(config)
+}
+
+fn identity(section: &Section<'_>) -> Result<SessionId, SettingsError> {
+    let begin_string = section.need("BeginString")?;
+    let version = Version::parse(begin_string.value.as_bytes())
+        .ok_or_else(|| begin_string.wrong("FIX.4.0 to FIX.4.4 or FIXT.1.1"))?;
+    let comp_id = |key| {
+        let entry = section.need(key)?;
+        if entry.value.is_empty() || entry.value.contains('\x01') {
+            return Err(entry.wrong("a CompID"));
+        }
+        Ok(entry.value.as_str())
+    };
+    let (sender, target) = (comp_id("SenderCompID")?, comp_id("TargetCompID")?);
+    Ok(SessionId::new(version, sender, target))
+}
+
+/// By name, or as it stands on the wire.
+fn appl_ver_id(value: &str) -> Option<ApplVerId> {
+    let wire = match value {
+        "FIX.4.0" => "2",
+        "FIX.4.1" => "3",
+        "FIX.4.2" => "4",
+        "FIX.4.3" => "5",
+        "FIX.4.4" => "6",
+        "FIX.5.0" => "7",
+        "FIX.5.0SP1" => "8",
+        "FIX.5.0SP2" => "9",
+        wire => wire,
+    };
+    ApplVerId::parse(wire.as_bytes())
+}
+
+/// Up to FIX.4.1 there are seconds only, whatever a `[DEFAULT]` for many versions says.
+fn precision(section: &Section<'_>, version: Version) -> Result<Precision, SettingsError> {
+    let fraction = section.flag("MillisecondsInTimeStamp", true)?;
+    let named = match section.find("TimestampPrecision") {
+        None => Precision::Millis,
+        Some(entry) => match entry.value.to_ascii_uppercase().as_str() {
+            "0" | "SECONDS" => Precision::Seconds,
+            "3" | "MILLIS" => Precision::Millis,
+            "6" | "MICROS" => Precision::Micros,
+            "9" | "NANOS" => Precision::Nanos,
+            _ => return Err(entry.wrong("0, 3, 6 or 9 (SECONDS, MILLIS, MICROS, NANOS)")),
+        },
+    };
+    Ok(match (version.precision(), fraction) {
+        (Precision::Seconds, _) | (_, false) => Precision::Seconds,
+        _ => named,
+    })
+}
+
+fn listen(section: &Section<'_>) -> Result<SocketAddr, SettingsError> {
+    section.need("SocketAcceptPort")?;
+    let port = section.number("SocketAcceptPort", 0, 0..=65_535)? as u16;
+    let host = section.find("SocketAcceptAddress");
+    let address = match host.or_else(|| section.find("SocketAcceptHost")) {
+        Some(entry) => entry
+            .value
+            .parse()
+            .map_err(|_| entry.wrong("an address of this machine, such as 127.0.0.1"))?,
+        None => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+    };
+    Ok(SocketAddr::new(address, port))
+}
+
+fn allow(section: &Section<'_>) -> Result<Vec<Network>, SettingsError> {
+    let Some(entry) = section.find("AllowedRemoteAddresses") else {
+        return Ok(Vec::new());
+    };
+    let networks = entry.value.split(',');
+    networks
+        .map(|network| network.trim().parse().map_err(|why| entry.wrong(why)))
+        .collect()
+}
+
+/// `SocketConnectHost` and, to fail over to, `SocketConnectHost1` and so on, with their ports.
+fn hosts(section: &Section<'_>) -> Result<Vec<(String, u16)>, SettingsError> {
+    section.need("SocketConnectHost")?;
+    section.need("SocketConnectPort")?;
+    let mut hosts = Vec::new();
+    for number in 0..100 {
+        let suffix = if number == 0 {
+            String::new()
+        } else {
+            number.to_string()
+        };
+        let Some(host) = section.text(&format!("SocketConnectHost{suffix}")) else {
+            break;
+        };
+        let key = format!("SocketConnectPort{suffix}");
+        let port = section.number(&key, 0, 1..=65_535)? as u16;
+        hosts.push((host.to_owned(), port));
+    }
+    Ok(hosts)
+}
+
+fn store(section: &Section<'_>) -> Result<StoreKind, SettingsError> {
+    if !section.flag("PersistMessages", true)? {
+        return Ok(StoreKind::NoResend(16 << 20));
+    }
+    Ok(match section.text("FileStorePath") {
+        Some(folder) => StoreKind::Journal(folder.into(), journal::Options::default()),
+        None => StoreKind::Memory(Limits {
+            messages: 1 << 16,
+            bytes: 16 << 20,
+        }),
+    })
+}

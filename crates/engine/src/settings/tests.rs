@@ -1,0 +1,199 @@
+use super::*;
+use crate::host::StoreKind;
+use fanfare_fix::dict;
+use fanfare_fix::session::{ApplVerId, Role, SECOND, Version};
+use fanfare_wire::{Precision, UtcTimestamp};
+use std::io;
+use std::path::Path;
+
+const ACCEPTOR: &str = "[DEFAULT]\nConnectionType=acceptor\nSocketAcceptPort=5001\n\
+    SenderCompID=ISLD\nTargetCompID=TW\n";
+
+/// The only session of a file with these lines in its session.
+fn session(version: &str, lines: &str) -> SessionSettings {
+    let text = format!("{ACCEPTOR}[SESSION]\nBeginString={version}\n{lines}");
+    let mut settings = Settings::parse(&text).unwrap();
+    assert_eq!(settings.sessions.len(), 1);
+    settings.sessions.remove(0)
+}
+
+/// What is said about a file with these lines in its session, which begins in line 6.
+fn fault(lines: &str) -> String {
+    let text = format!("{ACCEPTOR}[SESSION]\n{lines}");
+    Settings::parse(&text).unwrap_err().to_string()
+}
+
+#[test]
+fn defaults_are_those_of_the_field() {
+    let session = session("FIX.4.2", "");
+    let config = &session.config;
+    assert_eq!(session.role, Role::Acceptor);
+    assert_eq!(session.listen.unwrap().to_string(), "0.0.0.0:5001");
+    assert_eq!(config.id.to_string(), "FIX.4.2:ISLD->TW");
+    assert_eq!(config.precision, Precision::Millis);
+    assert_eq!(config.logon_timeout, 10 * SECOND);
+    assert_eq!(config.logout_timeout, 2 * SECOND);
+    assert_eq!(config.max_latency, 120 * SECOND);
+    assert!(config.check_comp_id && config.check_latency && config.schedule.is_none());
+    assert!(matches!(session.store, StoreKind::Memory(_)));
+    let dictionaries = session.dictionaries.unwrap();
+    assert_eq!(dictionaries.switches, dict::Switches::default());
+}
+
+#[test]
+fn a_session_overrides_the_default_in_any_case() {
+    let text = "# ours\n[default]\nconnectiontype=Acceptor\nSOCKETACCEPTPORT = 1\n\
+        SenderCompID=A\nResetOnLogon=Y\n\n[Session]\nBeginString=FIX.4.4\nTargetCompID=B\n\
+        [SESSION]\nBeginString=FIX.4.0\nTargetCompID=C=D\nResetOnLogon=N\nSocketAcceptPort=2\n";
+    let settings = Settings::parse(text).unwrap();
+    let [first, second] = settings.sessions.as_slice() else {
+        panic!("two sessions");
+    };
+    assert!(first.config.reset_on_logon && !second.config.reset_on_logon);
+    assert_eq!(second.config.id.to_string(), "FIX.4.0:A->C=D");
+    assert_eq!(first.listen.unwrap().port(), 1);
+    assert_eq!(second.listen.unwrap().port(), 2);
+    assert_eq!(settings.remarks, []);
+}
+
+#[test]
+fn an_initiator_has_hosts_to_fail_over_to() {
+    let lines = "ConnectionType=initiator\nHeartBtInt=20\nSocketConnectHost=one\n\
+        SocketConnectPort=1\nSocketConnectHost1=two\nSocketConnectPort1=2\nReconnectInterval=7\n";
+    let session = session("FIX.4.4", lines);
+    assert_eq!(session.hosts, [("one".into(), 1), ("two".into(), 2)]);
+    assert_eq!(session.reconnect.as_secs(), 7);
+    assert_eq!(session.config.heart_bt_int, 20);
+    assert_eq!(session.listen, None);
+}
+
+#[test]
+fn times_stamps_and_stores() {
+    let of = |version, lines| session(version, lines).config.precision;
+    assert_eq!(of("FIX.4.1", "TimestampPrecision=9\n"), Precision::Seconds);
+    assert_eq!(of("FIX.4.3", "TimestampPrecision=6\n"), Precision::Micros);
+    assert_eq!(of("FIX.4.3", "TimeStampPrecision=NANOS"), Precision::Nanos);
+    let without = "MillisecondsInTimeStamp=N\n";
+    assert_eq!(of("FIX.4.4", without), Precision::Seconds);
+    let journal = session("FIX.4.4", "FileStorePath=kept\nFileLogPath=logged\n");
+    assert!(matches!(journal.store, StoreKind::Journal(path, _) if path == Path::new("kept")));
+    assert_eq!(journal.log.as_deref(), Some(Path::new("logged")));
+    let none = session("FIX.4.4", "FileStorePath=kept\nPersistMessages=N\n");
+    assert!(matches!(none.store, StoreKind::NoResend(_)));
+}
+
+/// 2026-11-21, a Saturday, at this hour in UTC.
+fn saturday(hour: i64) -> UtcTimestamp {
+    UtcTimestamp::from_nanos((1_795_219_200 + hour * 3600) * 1_000_000_000)
+}
+
+#[test]
+fn hours_by_day_by_week_and_in_a_zone() {
+    let open = |lines: &str, hour| {
+        let config = session("FIX.4.4", lines).config;
+        config.schedule.unwrap().is_open(saturday(hour))
+    };
+    let daily = "StartTime=08:00:00\nEndTime=17:00:00\n";
+    assert!(open(daily, 8) && !open(daily, 7) && !open(daily, 18));
+    let tokyo = &format!("{daily}TimeZone=Asia/Tokyo\n");
+    assert!(open(tokyo, 1) && !open(tokyo, 9));
+    let weekly = &format!("{daily}StartDay=Mon\nEndDay=Friday\n");
+    assert!(!open(weekly, 10));
+    let weekdays = &format!("{daily}Weekdays=Sat,Sun\n");
+    assert!(open(weekdays, 10));
+    let always = session("FIX.4.4", &format!("{daily}NonStopSession=Y\n"));
+    assert!(always.config.schedule.is_none());
+    let logon = session("FIX.4.4", "LogonTime=09:00:00\nLogoutTime=10:00:00\n").config;
+    assert!(logon.schedule.is_none() && logon.logon_schedule.is_some());
+}
+
+#[test]
+fn dictionaries_are_read_or_built_in() {
+    let lines = "DataDictionary=absent.xml\nAllowUnknownMsgFields=Y\nValidateFieldsHaveValues=N\n";
+    let files = session("FIX.4.2", lines).dictionaries.unwrap();
+    assert!(files.switches.allow_unknown_fields && !files.switches.fields_have_values);
+    let absent = |_: &Path| Err(io::ErrorKind::NotFound.into());
+    let mut remarks = Vec::new();
+    files.load(&absent, &mut |text| remarks.push(text)).unwrap();
+    let expected = "no dictionary absent.xml: the built-in one of FIX.4.2 is used";
+    assert_eq!(remarks, [expected]);
+
+    let broken = |_: &Path| Ok("<fix".to_owned());
+    let error = files.load(&broken, &mut |_| ()).unwrap_err().to_string();
+    assert!(error.starts_with("absent.xml: "), "{error}");
+    let denied = |_: &Path| Err(io::ErrorKind::PermissionDenied.into());
+    let error = files.load(&denied, &mut |_| ()).unwrap_err().to_string();
+    assert!(error.starts_with("cannot read absent.xml"), "{error}");
+    assert_eq!(
+        session("FIX.4.2", "UseDataDictionary=N\n").dictionaries,
+        None
+    );
+}
+
+#[test]
+fn fixt_has_two_kinds_of_dictionaries() {
+    let lines = "DefaultApplVerID=FIX.5.0SP1\nTransportDataDictionary=t.xml\n\
+        AppDataDictionary=a.xml\nAppDataDictionary.FIX.4.4=b.xml\n";
+    let session = session("FIXT.1.1", lines);
+    assert_eq!(session.config.id.version, Version::Fixt11);
+    assert_eq!(session.config.default_appl_ver_id, ApplVerId::Fix50Sp1);
+    let files = session.dictionaries.unwrap();
+    assert_eq!(files.session.as_deref(), Some(Path::new("t.xml")));
+    let (sp1, v44) = (dict::Version::Fix50Sp1, dict::Version::Fix44);
+    assert_eq!(
+        files.applications,
+        [(sp1, "a.xml".into()), (v44, "b.xml".into())]
+    );
+    let absent = |_: &Path| Err(io::ErrorKind::NotFound.into());
+    let mut remarks = 0;
+    files.load(&absent, &mut |_| remarks += 1).unwrap();
+    assert_eq!(remarks, 3);
+}
+
+#[test]
+fn what_has_no_effect_is_named() {
+    let text = format!(
+        "{ACCEPTOR}SocketReuseAddress=Y\nSendRedundantResendRequests=N\nUseLocalTime=Y\n\
+         [SESSION]\nBeginString=FIX.4.4\nMyOwn=1\nSocketConnectHost1=x\n"
+    );
+    let remarks = Settings::parse(&text).unwrap().remarks;
+    let texts: Vec<_> = remarks.iter().map(ToString::to_string).collect();
+    let expected = [
+        "line 8: UseLocalTime=Y is not supported, only N",
+        "line 11: MyOwn is not supported",
+    ];
+    assert_eq!(texts, expected);
+}
+
+#[test]
+fn faults_are_told_with_their_line() {
+    assert_eq!(
+        fault(""),
+        "line 6: the session that begins here has no BeginString"
+    );
+    let version = "line 7: BeginString=FIX.6: FIX.4.0 to FIX.4.4 or FIXT.1.1";
+    assert_eq!(fault("BeginString=FIX.6"), version);
+    let with = |line: &str| fault(&format!("BeginString=FIX.4.4\n{line}\n"));
+    assert_eq!(
+        with("CheckLatency=maybe"),
+        "line 8: CheckLatency=maybe: Y or N"
+    );
+    assert_eq!(with("LogonTimeout=0"), "line 8: LogonTimeout=0: 1 to 86400");
+    let twice = "line 8: beginstring stands twice in this section";
+    assert_eq!(with("beginstring=FIX.4.2"), twice);
+    let nothing = "line 8: neither [DEFAULT], [SESSION], Key=Value nor a # comment";
+    assert_eq!(with("what"), nothing);
+    assert_eq!(with("[OTHER]"), nothing);
+    assert!(with("StartTime=25:00:00\nEndTime=26:00:00").starts_with("line 8: StartTime"));
+    assert!(with("StartTime=05:00:00").ends_with("has no EndTime"));
+    assert!(with("LogonTime=05:00:00\nLogoutTime=06:00:00\nTimeZone=Mars").contains("Mars"));
+    let text = "BeginString=FIX.4.4\n[SESSION]\n";
+    let outside = "line 1: a setting in front of [DEFAULT] or [SESSION]";
+    assert_eq!(Settings::parse(text).unwrap_err().to_string(), outside);
+    let none = Settings::parse(ACCEPTOR).unwrap_err().to_string();
+    assert_eq!(none, "line 5: there is no [SESSION]");
+    let fixt = fault("BeginString=FIXT.1.1\n");
+    assert!(fixt.ends_with("has no DefaultApplVerID"), "{fixt}");
+    let kind = fault("ConnectionType=both\nBeginString=FIX.4.4\n");
+    assert!(kind.ends_with("acceptor or initiator"), "{kind}");
+}

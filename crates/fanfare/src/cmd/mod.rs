@@ -5,6 +5,7 @@ mod dds;
 mod demo;
 mod fanout;
 mod fast;
+mod fix;
 
 use clap::Subcommand;
 use std::process::ExitCode;
@@ -23,6 +24,9 @@ pub(crate) enum Command {
     /// The FAST codec and the feed layer: generate, send, receive, decode, encode, explain.
     #[command(subcommand)]
     Fast(fast::Command),
+    /// FIX sessions from settings files, and tools to look at FIX.
+    #[command(subcommand)]
+    Fix(fix::Command),
     /// Distribution over DDS: publish, subscribe, and the tools around it.
     #[command(subcommand)]
     Dds(dds::Command),
@@ -34,6 +38,7 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Demo(args) => demo::run(args),
         Command::Fanout(command) => fanout::run(command),
         Command::Fast(command) => fast::run(command),
+        Command::Fix(command) => fix::run(command),
         Command::Dds(command) => dds::run(command),
     }
 }

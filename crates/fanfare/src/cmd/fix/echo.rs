@@ -1,0 +1,337 @@
+//! The application behind `fanfare fix acceptor`: what a conformance test server answers.
+
+use crate::print::{note, say};
+use fanfare_engine::host::{Handler, Peer, Refusal};
+use fanfare_fix::codec::{FieldSet, GroupSpec, Message, msg_types, tags};
+use fanfare_fix::dict::{self, Dictionary, DictionaryValidator, Printable};
+use fanfare_fix::session::{
+    AppMessage, BusinessReason, DisconnectReason, Event, ReverseRoute, SendError, SessionId,
+    Version,
+};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// The dictionaries of each session, for the groups of its messages.
+pub(super) type Dictionaries = HashMap<SessionId, Arc<DictionaryValidator>>;
+
+/// Answers messages, or prints them.
+pub(super) struct Application {
+    echo: bool,
+    quiet: bool,
+    dictionaries: Dictionaries,
+    orders: HashMap<SessionId, Orders>,
+}
+
+impl Application {
+    pub(super) fn new(echo: bool, quiet: bool, dictionaries: Dictionaries) -> Self {
+        let orders = HashMap::new();
+        Self {
+            echo,
+            quiet,
+            dictionaries,
+            orders,
+        }
+    }
+
+    fn answer(&mut self, peer: &mut Peer<'_>, app: &AppMessage<'_>) -> Result<(), SendError> {
+        let message = &app.message;
+        let version = peer.id().version;
+        match message.msg_type() {
+            msg_types::NEW_ORDER_SINGLE => {
+                let id = message.get(tags::CL_ORD_ID).unwrap_or_default();
+                let orders = self.orders.entry(peer.id().clone()).or_default();
+                let known = orders.insert(id);
+                if known && app.poss_resend {
+                    return Ok(());
+                }
+                self.send_back(peer, message)
+            }
+            b"C" => self.send_back(peer, message),
+            b"d" if version >= Version::Fix42 => self.send_back(peer, message),
+            _ => {
+                let text = if version >= Version::Fix42 {
+                    "Unsupported Message Type"
+                } else {
+                    "Unsupported message type"
+                };
+                let (now, reason) = (peer.now(), BusinessReason::UnsupportedMessageType);
+                let sent = peer.session().reject_business(now, message, reason, text);
+                sent.map(drop)
+            }
+        }
+    }
+
+    fn send_back(&self, peer: &mut Peer<'_>, message: &Message<'_>) -> Result<(), SendError> {
+        let built_in;
+        let dictionary = match self.dictionaries.get(peer.id()) {
+            Some(dictionaries) => {
+                let theirs = peer.session().peer_appl_ver_id();
+                let theirs = theirs.and_then(|id| dict::Version::from_appl_ver_id(&[id.wire()]));
+                dictionaries.dictionary(message, theirs)
+            }
+            None => {
+                built_in = Dictionary::built_in(table_of(peer, message));
+                &built_in
+            }
+        };
+        let version = peer.id().version;
+        let route = ReverseRoute::of(message, version);
+        let (header, body) = in_order(dictionary, message, &route);
+        let (now, msg_type) = (peer.now(), message.msg_type());
+        let sent = peer.session().send_with(now, msg_type, &header, |out| {
+            for field in body {
+                out.raw(field);
+            }
+        });
+        sent.map(drop)
+    }
+}
+
+/// The built-in table of a session that has no dictionary.
+fn table_of(peer: &mut Peer<'_>, message: &Message<'_>) -> dict::Version {
+    let named = message.get(tags::APPL_VER_ID);
+    let named = named.and_then(dict::Version::from_appl_ver_id);
+    let theirs = peer.session().peer_appl_ver_id();
+    let theirs = theirs.and_then(|id| dict::Version::from_appl_ver_id(&[id.wire()]));
+    match peer.id().version {
+        Version::Fixt11 => named.or(theirs).unwrap_or(dict::Version::Fix50Sp2),
+        version => {
+            let table = dict::Version::from_name(version.begin_string());
+            table.unwrap_or(dict::Version::Fix44)
+        }
+    }
+}
+
+impl Handler for Application {
+    fn on_message(&mut self, peer: &mut Peer<'_>, message: &AppMessage<'_>) {
+        if !self.echo {
+            return say!("{}", Printable(message.message.bytes()));
+        }
+        if let Err(error) = self.answer(peer, message) {
+            note!("{}: no answer to {}: {error}", peer.id(), message.seq);
+        }
+    }
+
+    fn on_logon(&mut self, peer: &mut Peer<'_>) {
+        if !self.quiet {
+            note!("{}: logged on", peer.id());
+        }
+    }
+
+    fn on_disconnect(&mut self, peer: &mut Peer<'_>, reason: DisconnectReason) {
+        self.orders.remove(peer.id());
+        if !self.quiet {
+            note!("{}: {reason}", peer.id());
+        }
+    }
+
+    fn on_event(&mut self, peer: &mut Peer<'_>, event: &Event<'_>) {
+        if let Event::Garbled(why) = event
+            && !self.quiet
+        {
+            note!("{}: skipped bytes that are no message: {why}", peer.id());
+        }
+    }
+
+    fn on_refused(&mut self, address: SocketAddr, why: &Refusal) {
+        if !self.quiet {
+            note!("{address}: {why}");
+        }
+    }
+}
+
+/// The ClOrdIDs of a session; beyond [`MOST_ORDERS`] the oldest is forgotten.
+#[derive(Default)]
+struct Orders {
+    known: HashSet<Arc<[u8]>>,
+    by_age: VecDeque<Arc<[u8]>>,
+}
+
+/// ClOrdIDs kept for each session.
+const MOST_ORDERS: usize = 1 << 20;
+
+impl Orders {
+    /// Remembers a ClOrdID; true if it was known.
+    fn insert(&mut self, id: &[u8]) -> bool {
+        if self.known.contains(id) {
+            return true;
+        }
+        if self.by_age.len() >= MOST_ORDERS
+            && let Some(oldest) = self.by_age.pop_front()
+        {
+            self.known.remove(&oldest);
+        }
+        let id: Arc<[u8]> = id.into();
+        self.by_age.push_back(Arc::clone(&id));
+        self.known.insert(id);
+        false
+    }
+}
+
+/// Header fields of an answer that are not the session's own, and body fields as they came; both
+/// in ascending order of tags, with groups in one piece.
+type Answer<'a> = (Vec<(u32, &'a [u8])>, Vec<&'a [u8]>);
+
+fn in_order<'a>(
+    dictionary: &Dictionary,
+    message: &Message<'a>,
+    route: &ReverseRoute<'a>,
+) -> Answer<'a> {
+    let mut header = Vec::new();
+    let mut body = Vec::new();
+    for piece in pieces(dictionary, message) {
+        for position in piece.from..piece.to {
+            let Some(field) = message.field(position) else {
+                break;
+            };
+            if !tags::is_header(piece.tag) {
+                body.push(raw(message, position));
+            } else if !is_renewed(piece.tag) && !is_route(piece.tag) {
+                header.push((field.tag, field.value));
+            }
+        }
+    }
+    header.extend_from_slice(route.fields());
+    // Stable, and hops are the only group: those behind NoHops(627) keep their order.
+    header.sort_by_key(|&(tag, _)| if is_hop(tag) { tags::NO_HOPS } else { tag });
+    (header, body)
+}
+
+/// A field, or a count field with its group.
+struct Piece {
+    tag: u32,
+    from: usize,
+    to: usize,
+}
+
+/// The pieces of a message in ascending order, without its trailer.
+fn pieces(dictionary: &Dictionary, message: &FieldSet<'_>) -> Vec<Piece> {
+    let mut pieces = Vec::with_capacity(message.len());
+    let msg_type = message.get(tags::MSG_TYPE).unwrap_or_default();
+    let mut from = 0;
+    while let Some(&tag) = message.tags().get(from) {
+        let behind = message.tags().get(from + 1..).unwrap_or_default();
+        let members = dictionary.group(msg_type, tag).map_or(0, |group| {
+            let members = behind.iter().take_while(|&&tag| group.contains(tag));
+            members.count()
+        });
+        let to = from + 1 + members;
+        if !tags::is_trailer(tag) {
+            pieces.push(Piece { tag, from, to });
+        }
+        from = to;
+    }
+    pieces.sort_by_key(|piece| piece.tag);
+    pieces
+}
+
+/// `tag=value` with its separator, as it came.
+fn raw<'a>(message: &Message<'a>, position: usize) -> &'a [u8] {
+    let Some(field) = message.field(position) else {
+        return &[];
+    };
+    let from = field.offset as usize;
+    let to = from + field.tag_bytes().len() + field.value.len() + 2;
+    message.bytes().get(from..to).unwrap_or_default()
+}
+
+/// Header fields that each message has of its own, or that only a resend has.
+fn is_renewed(tag: u32) -> bool {
+    matches!(
+        tag,
+        tags::BEGIN_STRING
+            | tags::BODY_LENGTH
+            | tags::MSG_TYPE
+            | tags::MSG_SEQ_NUM
+            | tags::POSS_DUP_FLAG
+            | tags::SENDER_COMP_ID
+            | tags::SENDING_TIME
+            | tags::TARGET_COMP_ID
+            | tags::ORIG_SENDING_TIME
+            | tags::LAST_MSG_SEQ_NUM_PROCESSED
+    )
+}
+
+fn is_route(tag: u32) -> bool {
+    matches!(tag, 115 | 116 | 128 | 129 | 144 | 145)
+}
+
+fn is_hop(tag: u32) -> bool {
+    (tags::NO_HOPS..=tags::HOP_REF_ID).contains(&tag)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fanfare_fix::codec::{Decoder, Encoder};
+
+    /// Header and body of the answer to a message with these fields.
+    fn answer(version: Version, table: dict::Version, msg_type: &str, fields: &str) -> String {
+        let mut room = [0; 1024];
+        let begin_string = version.begin_string().as_bytes();
+        let mut encoder = Encoder::new(&mut room, begin_string, msg_type.as_bytes());
+        encoder.raw(fields.replace('|', "\x01").as_bytes());
+        let range = encoder.finish().unwrap();
+        let mut decoder = Decoder::new();
+        let message = decoder.decode(&room[range]).unwrap();
+        let route = ReverseRoute::of(&message, version);
+        let (header, body) = in_order(&Dictionary::built_in(table), &message, &route);
+        let mut text = String::new();
+        for (tag, value) in header {
+            text += &format!("{tag}={}|", value.escape_ascii());
+        }
+        text + "//" + &String::from_utf8_lossy(&body.concat()).replace('\x01', "|")
+    }
+
+    #[test]
+    fn fields_ascend_and_values_stay() {
+        let order = "56=B|49=A|34=2|97=Y|52=20261121-10:00:00|57=S|\
+                     60=20261121-10:00:00|38=002000.00|11=id|40=1|";
+        let expected = "57=S|97=Y|//11=id|38=002000.00|40=1|60=20261121-10:00:00|";
+        let answered = answer(Version::Fix42, dict::Version::Fix42, "D", order);
+        assert_eq!(answered, expected);
+    }
+
+    #[test]
+    fn groups_stay_in_one_piece_with_those_in_them() {
+        let order = "49=A|56=B|34=2|52=x|11=1|453=2|448=P|447=D|452=1|802=1|523=s|803=2|\
+                     448=Q|447=D|452=3|55=X|54=1|40=1|";
+        let expected = "//11=1|40=1|54=1|55=X|453=2|448=P|447=D|452=1|802=1|523=s|803=2|\
+                        448=Q|447=D|452=3|";
+        let answered = answer(Version::Fix44, dict::Version::Fix44, "D", order);
+        assert_eq!(answered, expected);
+    }
+
+    #[test]
+    fn a_group_of_none_and_data_with_separators_stay() {
+        let order = "49=A|56=B|34=2|52=x|453=0|11=1|354=3|355=a|b|40=1|";
+        let answered = answer(Version::Fix44, dict::Version::Fix44, "D", order);
+        assert!(answered.ends_with("453=0|"), "{answered}");
+        let email = "49=A|56=B|34=2|52=x|164=1|95=3|96=a|b|94=0|";
+        let answered = answer(Version::Fix42, dict::Version::Fix42, "C", email);
+        assert_eq!(answered, "//94=0|95=3|96=a|b|164=1|");
+    }
+
+    #[test]
+    fn routes_are_reversed_and_duplicates_are_none() {
+        let order = "49=A|56=B|34=2|52=x|43=Y|122=x|115=JD|116=CS|128=MG|145=L|11=1|";
+        let reversed = "115=MG|128=JD|129=CS|144=L|//11=1|";
+        let answered = answer(Version::Fix42, dict::Version::Fix42, "D", order);
+        assert_eq!(answered, reversed);
+        let old = answer(Version::Fix40, dict::Version::Fix40, "D", order);
+        assert_eq!(old, "115=MG|128=JD|129=CS|//11=1|");
+    }
+
+    #[test]
+    fn orders_are_known_until_there_are_too_many() {
+        let mut orders = Orders::default();
+        assert!(!orders.insert(b"a"));
+        assert!(orders.insert(b"a"));
+        for number in 0..MOST_ORDERS as u32 {
+            assert!(!orders.insert(&number.to_le_bytes()));
+        }
+        assert!(!orders.insert(b"a"), "the oldest is forgotten");
+        assert_eq!(orders.known.len(), MOST_ORDERS);
+    }
+}

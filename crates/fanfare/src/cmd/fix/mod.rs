@@ -1,0 +1,20 @@
+//! `fanfare fix …`: sessions from settings files, and tools to look at FIX.
+
+mod acceptor;
+mod echo;
+
+use clap::Subcommand;
+use std::process::ExitCode;
+
+/// FIX sessions and tools.
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Accept the sessions of a QuickFIX-style settings file.
+    Acceptor(acceptor::Args),
+}
+
+pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Acceptor(args) => acceptor::run(args),
+    }
+}

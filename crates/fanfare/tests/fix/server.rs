@@ -1,0 +1,106 @@
+//! The acceptor as a process of its own, and a counterparty that speaks to it byte by byte.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// `fanfare fix acceptor --echo`, killed at the end of the test.
+pub(crate) struct Server {
+    child: Child,
+    pub(crate) address: SocketAddr,
+}
+
+impl Server {
+    /// Starts it with these settings and waits until it listens.
+    pub(crate) fn start(test: &str, settings: &str) -> Self {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("fix-{test}"));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("settings.cfg");
+        std::fs::write(&path, settings).unwrap();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_fanfare"))
+            .args(["fix", "acceptor", "--echo", "--quiet", "--config"])
+            .arg(path)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        out.read_line(&mut line).unwrap();
+        let address = line.split([' ', ',']).nth(2).unwrap_or_default();
+        let address = address.parse().unwrap_or_else(|_| panic!("{line}"));
+        Self { child, address }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A connection to the server.
+pub(crate) struct Peer {
+    stream: TcpStream,
+    received: Vec<u8>,
+}
+
+impl Peer {
+    pub(crate) fn connect(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_nodelay(true).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(20)))
+            .unwrap();
+        let received = Vec::new();
+        Self { stream, received }
+    }
+
+    /// Sends text as it is, `|` for SOH.
+    pub(crate) fn send(&mut self, text: &str) -> Result<(), String> {
+        let bytes = text.replace('|', "\x01");
+        let sent = self.stream.write_all(bytes.as_bytes());
+        sent.map_err(|error| format!("cannot send: {error}"))
+    }
+
+    /// The next message, `|` for SOH; `None` when the server has closed.
+    pub(crate) fn receive(&mut self) -> Result<Option<String>, String> {
+        loop {
+            let text = String::from_utf8_lossy(&self.received).replace('\x01', "|");
+            if let Some(at) = text.find("|10=").filter(|at| text.len() >= at + 8) {
+                self.received.drain(..at + 8);
+                return Ok(Some(text[..at + 8].to_owned()));
+            }
+            let mut room = [0; 4096];
+            match self.stream.read(&mut room) {
+                Ok(0) if text.is_empty() => return Ok(None),
+                Ok(0) => return Err(format!("closed in the middle of {text}")),
+                Ok(count) => self.received.extend_from_slice(&room[..count]),
+                Err(error) => return Err(format!("nothing came: {error}")),
+            }
+        }
+    }
+}
+
+/// Waits until the server has closed too: its session is free then for the next connection.
+impl Drop for Peer {
+    fn drop(&mut self) {
+        let _ = self.stream.shutdown(Shutdown::Write);
+        let _ = std::io::copy(&mut self.stream, &mut std::io::sink());
+    }
+}
+
+/// A whole message around these fields.
+pub(crate) fn framed(begin_string: &str, fields: &str) -> String {
+    let message = format!("8={begin_string}|9={}|{fields}", fields.len());
+    let sum = check_sum(&message);
+    format!("{message}10={sum:03}|")
+}
+
+pub(crate) fn check_sum(text: &str) -> u8 {
+    let bytes = text.bytes().map(|byte| if byte == b'|' { 1 } else { byte });
+    bytes.fold(0, u8::wrapping_add)
+}

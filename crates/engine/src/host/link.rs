@@ -262,7 +262,8 @@ fn pump<H: Handler>(
             tell(session, key, now, handler, &event);
         }
         done += step.consumed;
-        if idle || (step.event.is_none() && done == bytes.len()) {
+        // Not when the bytes are used up: messages that waited behind a gap may be due.
+        if idle {
             return done;
         }
     }

@@ -161,8 +161,10 @@ impl<'a> Script<'a> {
             0 | 1 => String::new(),
             _ => format!("60={}|", self.now),
         };
-        let order = "11=ID|21=3|38=002000.00|40=1|54=1|55=INTC|{60}";
-        step.replace("{order}", order)
+        // OrderQty(38) is an integer up to FIX.4.1.
+        let quantity = if self.version < 2 { "002000" } else { "002000.00" };
+        let order = format!("11=ID|21=3|38={quantity}|40=1|54=1|55=INTC|{{60}}");
+        step.replace("{order}", &order)
             .replace("{60}", &time)
             .replace("{now}", &self.now)
             .replace("{old}", &self.old)

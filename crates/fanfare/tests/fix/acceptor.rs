@@ -162,7 +162,11 @@ impl<'a> Script<'a> {
             _ => format!("60={}|", self.now),
         };
         // OrderQty(38) is an integer up to FIX.4.1.
-        let quantity = if self.version < 2 { "002000" } else { "002000.00" };
+        let quantity = if self.version < 2 {
+            "002000"
+        } else {
+            "002000.00"
+        };
         let order = format!("11=ID|21=3|38={quantity}|40=1|54=1|55=INTC|{{60}}");
         step.replace("{order}", &order)
             .replace("{60}", &time)

@@ -8,5 +8,7 @@ rustup toolchain list | grep -q nightly || rustup toolchain install nightly --pr
 cargo fuzz --version >/dev/null 2>&1 || cargo install --locked cargo-fuzz
 for target in $(cargo +nightly fuzz list); do
     echo "fuzz: $target for $seconds s"
-    cargo +nightly fuzz run "$target" -- -max_total_time="$seconds" -verbosity=0
+    mkdir -p "fuzz/corpus/$target" "fuzz/seeds/$target"
+    cargo +nightly fuzz run "$target" "fuzz/corpus/$target" "fuzz/seeds/$target" -- \
+        -max_total_time="$seconds" -verbosity=0
 done

@@ -21,7 +21,7 @@ use std::time::Duration;
 /// Options of `fanfare fix acceptor`.
 #[derive(ClapArgs)]
 pub(crate) struct Args {
-    /// Settings as QuickFIX has them: [DEFAULT], [SESSION], Key=Value.
+    /// Settings as QuickFIX has them: sections DEFAULT and SESSION, Key=Value.
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
     /// Answer application messages as a conformance test server does: orders, security

@@ -1,7 +1,9 @@
 //! Looking into a journal without opening it: list, verify, export. Works on a journal in use.
 
+use super::Durability;
+use super::damage::{Damage, Defect};
 use super::error::OpenError;
-use super::layout::EntryKind;
+use super::layout::{ENTRY_LEN, EntryKind, HEADER_LEN};
 use super::open::{bad_header, hide_taken_back, segment_files};
 use super::segment::Segment;
 use fanfare_wire::UtcTimestamp;
@@ -13,7 +15,7 @@ use std::path::{Path, PathBuf};
 pub struct Snapshot {
     segments: VecDeque<Segment>,
     /// Files that cannot be read at all.
-    unreadable: Vec<OpenError>,
+    unreadable: Vec<(PathBuf, OpenError)>,
 }
 
 /// One segment file in figures.
@@ -35,6 +37,8 @@ pub struct SegmentInfo {
     pub next_sender: u64,
     /// Number expected next from the counterparty when this segment was last in use.
     pub next_target: Option<u64>,
+    /// The durability with which it was last written, if the file tells.
+    pub durability: Option<Durability>,
 }
 
 /// One record of a journal.
@@ -83,10 +87,10 @@ impl Snapshot {
                     segments.push_back(segment);
                 }
                 Ok(Err(bad)) if !matches!(Segment::is_blank(&path), Ok(true)) => {
-                    unreadable.push(bad_header(&path, bad));
+                    unreadable.push((path.clone(), bad_header(&path, bad)));
                 }
                 Ok(Err(_)) => {}
-                Err(error) => unreadable.push(error),
+                Err(error) => unreadable.push((path, error)),
             }
         }
         hide_taken_back(&mut segments);
@@ -97,9 +101,8 @@ impl Snapshot {
     }
 
     /// Files that cannot be understood at all, and why.
-    #[must_use]
-    pub fn unreadable(&self) -> &[OpenError] {
-        &self.unreadable
+    pub fn unreadable(&self) -> impl ExactSizeIterator<Item = &OpenError> {
+        self.unreadable.iter().map(|(_, why)| why)
     }
 
     /// The figures of each segment, oldest first.
@@ -120,6 +123,7 @@ impl Snapshot {
                 bad: bad as u32,
                 next_sender: last.map_or(segment.header.first_sender, |entry| entry.seq + 1),
                 next_target: segment.target(),
+                durability: segment.durability(),
             }
         })
     }
@@ -147,11 +151,76 @@ impl Snapshot {
             })
     }
 
-    /// True if every file can be read and every record is in order. The last record of a
-    /// journal in use may be caught half-written: look again.
+    /// Everything that is not in order, oldest file first: records by their CRC, files by their
+    /// place in the order. The last record of a journal in use may be caught half-written: look
+    /// again.
+    #[must_use]
+    pub fn damages(&self) -> Vec<Damage> {
+        let mut damages: Vec<Damage> = Vec::new();
+        for (path, why) in &self.unreadable {
+            damages.push(Damage::of_file(path, Defect::Unreadable(why.to_string())));
+        }
+        let mut before: Option<&Segment> = None;
+        for (place, segment) in self.segments.iter().enumerate() {
+            if let Some(before) = before {
+                damages.extend(out_of_order(before, segment));
+            }
+            before = Some(segment);
+            damage_of(segment, self.segments.get(place + 1), &mut damages);
+        }
+        damages
+    }
+
+    /// True if there is no [damage](Self::damages).
     #[must_use]
     pub fn is_sound(&self) -> bool {
-        self.unreadable.is_empty() && self.segments().all(|segment| segment.bad == 0)
+        self.damages().is_empty()
+    }
+}
+
+/// Whether a file follows the one before it.
+fn out_of_order(before: &Segment, segment: &Segment) -> Option<Damage> {
+    let (last, header) = (&before.header, &segment.header);
+    let defect = if header.identity != last.identity {
+        Defect::OtherSession(header.identity.clone())
+    } else if header.number != last.number + 1 {
+        Defect::FileMissing(last.number + 1)
+    } else {
+        return None;
+    };
+    Some(Damage::of_file(&segment.path, defect))
+}
+
+/// What is not in order inside of one file; `next` is the file behind it.
+fn damage_of(segment: &Segment, next: Option<&Segment>, damages: &mut Vec<Damage>) {
+    let used = segment.used();
+    let at = |index: u32, defect| Damage {
+        path: segment.path.clone(),
+        offset: (HEADER_LEN + index as usize * ENTRY_LEN) as u64,
+        record: Some(index),
+        seq: segment.judge(index).0.map(|entry| entry.seq),
+        bytes: segment.judge(index).0.map_or(0, |entry| entry.len),
+        defect,
+    };
+    if segment.target().is_none() {
+        damages.push(Damage::of_file(&segment.path, Defect::NextTarget));
+    }
+    let bad: Vec<u32> = (segment.count..used)
+        .filter(|&index| !segment.judge(index).1)
+        .collect();
+    let is_tail = next.is_none() && bad.len() as u32 == used - segment.count;
+    match bad.first() {
+        Some(&first) if is_tail => {
+            let records = used - segment.count;
+            damages.push(at(first, Defect::Tail { records }));
+        }
+        _ => damages.extend(bad.iter().map(|&index| at(index, Defect::Crc))),
+    }
+    let counted = next
+        .filter(|next| next.header.number == segment.header.number + 1)
+        .map_or(0, |next| next.header.previous_count);
+    if let Some(records) = counted.checked_sub(used).filter(|&missing| missing > 0) {
+        damages.push(at(used, Defect::Missing { records }));
     }
 }
 

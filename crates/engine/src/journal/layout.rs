@@ -16,6 +16,7 @@
 //! | 2048 | cell: MsgSeqNum expected next from the counterparty |
 //! | 2176 | cell: how many entries are known to be on the disk |
 //! | 2304 | cell: the boot of the machine in which the segment was last written |
+//! | 2432 | cell: the durability with which it was last written, see `durability_code` |
 //!
 //! | offset | entry |
 //! |---|---|
@@ -26,6 +27,7 @@
 //!
 //! The CRC is a chain: an entry is only valid behind the entry that it was written behind.
 
+use super::Durability;
 use crc32fast::Hasher;
 use fanfare_wire::UtcTimestamp;
 use std::ops::Range;
@@ -38,6 +40,7 @@ pub(super) const VERSION: u32 = 1;
 pub(super) const TARGET_CELL: usize = 2048;
 pub(super) const SYNCED_CELL: usize = 2176;
 pub(super) const BOOT_CELL: usize = 2304;
+pub(super) const DURABILITY_CELL: usize = 2432;
 
 const MAGIC: &[u8; 8] = b"FANFJRNL";
 const CHECKED: Range<usize> = 16..1024;
@@ -215,6 +218,25 @@ pub(super) fn chain(previous: u32, entry: &[u8], message: &[u8]) -> u32 {
     hasher.finalize()
 }
 
+/// 1 is none, 2 every message; n + 2 is every n messages. 0 does not occur.
+pub(super) const fn durability_code(durability: Durability) -> u64 {
+    match durability {
+        Durability::None => 1,
+        Durability::Every => 2,
+        Durability::EveryN(n) => n as u64 + 2,
+    }
+}
+
+/// The inverse; every 0 messages is every message.
+pub(super) fn durability_of(code: u64) -> Option<Durability> {
+    match code {
+        0 => None,
+        1 => Some(Durability::None),
+        2 => Some(Durability::Every),
+        n => u32::try_from(n - 2).ok().map(Durability::EveryN),
+    }
+}
+
 /// Reads a cell: a number that changes often, in two slots of which one is always whole. Gives
 /// the newer whole one: its generation and its value.
 pub(super) fn read_cell(page: &[u8], cell: usize) -> Option<(u32, u64)> {
@@ -332,6 +354,15 @@ mod tests {
         write_cell(&mut page, SYNCED_CELL, u32::MAX, 1);
         write_cell(&mut page, SYNCED_CELL, 0, 2);
         assert_eq!(read_cell(&page, SYNCED_CELL), Some((0, 2)));
+    }
+
+    #[test]
+    fn a_durability_comes_back() {
+        let known = [Durability::None, Durability::Every, Durability::EveryN(1)];
+        for durability in known.into_iter().chain([Durability::EveryN(u32::MAX)]) {
+            assert_eq!(durability_of(durability_code(durability)), Some(durability));
+        }
+        assert_eq!((durability_of(0), durability_of(u64::MAX)), (None, None));
     }
 
     #[test]

@@ -33,7 +33,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod damage;
 mod error;
+mod in_use;
 mod inspect;
 mod layout;
 mod open;
@@ -44,11 +46,13 @@ mod store;
 mod tests;
 mod transmit;
 
+pub use damage::{Damage, Defect};
 pub use error::OpenError;
+pub use in_use::holder;
 pub use inspect::{Found, Record, SegmentInfo, Snapshot};
 pub use layout::EntryKind;
 pub use open::{Recovery, folder_for};
-pub use repair::{RepairError, Repaired, repair};
+pub use repair::{Outcome, RepairError, repair};
 
 use fanfare_fix::session::StoreError;
 use fanfare_wire::UtcTimestamp;
@@ -227,7 +231,8 @@ impl Journal {
         if self.options.durability != Durability::None {
             self.sync_now()?;
         }
-        let next = blank.activate(self.next_header(first_sender, created), self.next_target);
+        let mut next = blank.activate(self.next_header(first_sender, created), self.next_target);
+        next.set_durability(self.options.durability);
         let full = std::mem::replace(&mut self.current, next);
         self.sealed.push_back(full);
         self.disk_full = false;

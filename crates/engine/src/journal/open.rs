@@ -48,10 +48,11 @@ impl Journal {
         check_all(&mut segments, &mut recovery)?;
         forget_before_reset(&mut segments)?;
         hide_taken_back(&mut segments);
-        let current = match segments.pop_back() {
+        let mut current = match segments.pop_back() {
             Some(current) => current.resume()?,
             None => first_segment(folder, identity, &options, now)?,
         };
+        current.set_durability(options.durability);
         let next_target = current.target().ok_or_else(|| OpenError::Corrupt {
             path: current.path.clone(),
             record: 0,

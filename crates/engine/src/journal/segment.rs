@@ -1,9 +1,10 @@
 //! One segment file, mapped.
 
+use super::Durability;
 use super::error::OpenError;
 use super::layout::{
-    BOOT_CELL, BadHeader, ENTRY_LEN, Entry, EntryKind, HEADER_LEN, Header, SYNCED_CELL,
-    TARGET_CELL, chain, read_cell, u32_at, write_cell,
+    BOOT_CELL, BadHeader, DURABILITY_CELL, ENTRY_LEN, Entry, EntryKind, HEADER_LEN, Header,
+    SYNCED_CELL, TARGET_CELL, chain, durability_code, durability_of, read_cell, u32_at, write_cell,
 };
 use crate::sys::map::{self, Mapping};
 use std::fs::{File, OpenOptions};
@@ -352,6 +353,19 @@ impl Segment {
             self.target_generation,
             target,
         );
+    }
+
+    /// Notes with which durability it is written from now on.
+    pub(super) fn set_durability(&mut self, durability: Durability) {
+        let page = self.map.bytes_mut();
+        let generation = read_cell(page, DURABILITY_CELL).map_or(0, |(last, _)| last);
+        let code = durability_code(durability);
+        write_cell(page, DURABILITY_CELL, generation.wrapping_add(1), code);
+    }
+
+    /// With which durability it was last written, if that was noted.
+    pub(super) fn durability(&self) -> Option<Durability> {
+        read_cell(self.map.bytes(), DURABILITY_CELL).and_then(|(_, code)| durability_of(code))
     }
 
     /// How many entries were known to be on the disk.

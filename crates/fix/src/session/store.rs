@@ -187,6 +187,10 @@ impl<S: MessageStore + ?Sized> MessageStore for Box<S> {
         (**self).retain_from(seq);
     }
 
+    fn sync(&mut self) -> Result<(), StoreError> {
+        (**self).sync()
+    }
+
     fn unsent(&self) -> &[u8] {
         (**self).unsent()
     }

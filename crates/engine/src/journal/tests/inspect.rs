@@ -94,19 +94,27 @@ fn a_repair_keeps_what_is_whole_and_the_damaged_one_beside_it() {
     image[fifth] ^= 1; // the message of 5
     image[layout::HEADER_LEN + 8 * layout::ENTRY_LEN + 29] ^= 1; // the CRC of 9
     std::fs::write(&path, &image).unwrap();
-    assert!(!Snapshot::take(&folder.0).unwrap().is_sound());
+    let snapshot = Snapshot::take(&folder.0).unwrap();
     assert!(Journal::open(&folder.0, IDENTITY, small(), NOW).is_err());
 
-    let repaired = repair(&folder.0).unwrap();
+    let told: Vec<_> = snapshot
+        .damages()
+        .iter()
+        .map(|damage| (damage.record, damage.seq, damage.defect.clone()))
+        .collect();
+    let crc = |record, seq| (Some(record), Some(seq), Defect::Crc);
+    assert_eq!(told, [crc(4, 5), crc(8, 9)]);
+    let planned = repair(&folder.0, true).unwrap();
+    assert_eq!(std::fs::read(&path).unwrap(), image, "nothing was changed");
+    assert_eq!(counts(planned), (398, 2, 0, None));
+    let (taken, lost, unreadable, backup) = counts(repair(&folder.0, false).unwrap());
+    assert_eq!((taken, lost, unreadable), (398, 2, 0));
+    let backup = backup.unwrap();
     assert_eq!(
-        (repaired.kept, repaired.lost, repaired.unreadable),
-        (398, 2, 0)
-    );
-    assert_eq!(
-        std::fs::read(repaired.backup.join(path.file_name().unwrap())).unwrap(),
+        std::fs::read(backup.join(path.file_name().unwrap())).unwrap(),
         image
     );
-    std::fs::remove_dir_all(&repaired.backup).unwrap();
+    std::fs::remove_dir_all(&backup).unwrap();
     let journal = folder.open(small());
     let whole = (1..=400).filter(|seq| ![5, 9].contains(seq));
     assert_eq!(
@@ -115,7 +123,7 @@ fn a_repair_keeps_what_is_whole_and_the_damaged_one_beside_it() {
     );
     assert_eq!((journal.next_sender(), journal.next_target()), (401, 9));
     assert!(matches!(
-        repair(&folder.0),
+        repair(&folder.0, true),
         Err(RepairError::Open(OpenError::InUse { .. }))
     ));
 }
@@ -123,8 +131,13 @@ fn a_repair_keeps_what_is_whole_and_the_damaged_one_beside_it() {
 #[test]
 fn a_repair_keeps_numbers_that_were_set() {
     let folder = mixed();
-    let repaired = repair(&folder.0).unwrap();
-    std::fs::remove_dir_all(&repaired.backup).unwrap();
+    let path = folder.files().remove(0);
+    let mut image = std::fs::read(&path).unwrap();
+    // The CRC of the copy: nothing that counts is lost.
+    image[layout::HEADER_LEN + 2 * layout::ENTRY_LEN + 28] ^= 1;
+    std::fs::write(&path, &image).unwrap();
+    let (taken, lost, ..) = rebuilt(&folder);
+    assert_eq!((taken, lost), (4, 1));
     let journal = folder.open(small());
     let texts: Vec<_> = kept(&journal);
     assert_eq!(
@@ -151,10 +164,128 @@ fn an_unreadable_file_is_told_and_does_not_stop_a_repair() {
     let mut image = std::fs::read(&files[0]).unwrap();
     image[20] ^= 1;
     std::fs::write(&files[0], &image).unwrap();
-    let repaired = repair(&folder.0).unwrap();
-    std::fs::remove_dir_all(&repaired.backup).unwrap();
-    assert_eq!((repaired.kept, repaired.unreadable), (1, 1));
+    let (taken, _, unreadable, _) = rebuilt(&folder);
+    assert_eq!((taken, unreadable), (1, 1));
     assert_eq!(folder.open(small()).next_sender(), next);
     std::fs::write(folder.files().remove(0), b"rubbish").unwrap();
-    assert!(matches!(repair(&folder.0), Err(RepairError::Nothing(_))));
+    assert!(matches!(
+        repair(&folder.0, false),
+        Err(RepairError::Nothing(_))
+    ));
+}
+
+/// What a rebuild says: kept, lost, unreadable, backup.
+fn counts(outcome: Outcome) -> (u64, u64, usize, Option<PathBuf>) {
+    match outcome {
+        Outcome::Rebuilt {
+            kept,
+            lost,
+            unreadable,
+            backup,
+        } => (kept, lost, unreadable, backup),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Rebuilds, and throws the damaged one away.
+fn rebuilt(folder: &Folder) -> (u64, u64, usize, Option<PathBuf>) {
+    let told = counts(repair(&folder.0, false).unwrap());
+    std::fs::remove_dir_all(told.3.as_ref().unwrap()).unwrap();
+    told
+}
+
+#[test]
+fn a_torn_end_is_cut_in_place_and_told() {
+    let folder = Folder::new();
+    let mut journal = folder.open(small());
+    for seq in 1..=9 {
+        put(&mut journal, &message(seq), APP).unwrap();
+    }
+    journal.set_next_target(4).unwrap();
+    journal.close().unwrap();
+    assert_eq!(repair(&folder.0, false).unwrap(), Outcome::Sound);
+    let path = folder.files().remove(0);
+    let mut image = std::fs::read(&path).unwrap();
+    let ninth = layout::HEADER_LEN + 8 * layout::ENTRY_LEN;
+    image[ninth + 28] ^= 1;
+    std::fs::write(&path, &image).unwrap();
+    for dry_run in [true, false] {
+        let Outcome::Cut { from, records: 1 } = repair(&folder.0, dry_run).unwrap() else {
+            panic!("not just the end")
+        };
+        assert_eq!(
+            (from.record, from.seq, from.bytes as usize, from.offset),
+            (Some(8), Some(9), message(9).len(), ninth as u64)
+        );
+        assert_eq!(std::fs::read(&path).unwrap() == image, dry_run);
+    }
+    assert!(Snapshot::take(&folder.0).unwrap().is_sound());
+    let (journal, recovery) = Journal::open(&folder.0, IDENTITY, small(), NOW).unwrap();
+    assert_eq!((recovery.cut, recovery.lost), (0, 0));
+    assert_eq!((journal.next_sender(), journal.next_target()), (9, 4));
+}
+
+#[test]
+fn a_missing_file_is_told() {
+    let folder = Folder::new();
+    let mut journal = folder.open(small());
+    while journal.sealed.len() < 2 {
+        let seq = journal.next_sender();
+        put(&mut journal, &message(seq), APP).unwrap();
+    }
+    drop(journal);
+    std::fs::remove_file(&folder.files()[1]).unwrap();
+    let damages = Snapshot::take(&folder.0).unwrap().damages();
+    assert_eq!(
+        (damages.len(), &damages[0].defect),
+        (1, &Defect::FileMissing(2))
+    );
+    let told = damages[0].to_string();
+    assert!(told.ends_with("0000000003.journal: file 2 in front of it is missing"));
+}
+
+#[test]
+fn records_missing_at_the_end_of_a_full_file_are_told() {
+    let folder = Folder::new();
+    let mut journal = folder.open(small());
+    while journal.sealed.is_empty() {
+        let seq = journal.next_sender();
+        put(&mut journal, &message(seq), APP).unwrap();
+    }
+    let last = journal.sealed[0].count - 1;
+    drop(journal);
+    let path = folder.files().remove(0);
+    let mut image = std::fs::read(&path).unwrap();
+    let at = layout::HEADER_LEN + last as usize * layout::ENTRY_LEN;
+    image[at..at + layout::ENTRY_LEN].fill(0);
+    std::fs::write(&path, &image).unwrap();
+    let damages = Snapshot::take(&folder.0).unwrap().damages();
+    let told: Vec<_> = damages.iter().map(|d| (d.record, &d.defect)).collect();
+    assert_eq!(told, [(Some(last), &Defect::Missing { records: 1 })]);
+    assert_eq!(rebuilt(&folder).1, 1);
+}
+
+#[test]
+fn durability_and_holder_are_told() {
+    let folder = Folder::new();
+    let durability = |folder: &Folder| {
+        let snapshot = Snapshot::take(&folder.0).unwrap();
+        snapshot.segments().last().unwrap().durability
+    };
+    drop(folder.open(small()));
+    assert_eq!(durability(&folder), Some(Durability::None));
+    assert_eq!(holder(&folder.0), None);
+    let every = Options {
+        durability: Durability::EveryN(7),
+        ..small()
+    };
+    let mut journal = folder.open(every);
+    assert_eq!(durability(&folder), Some(Durability::EveryN(7)));
+    while journal.sealed.is_empty() {
+        let seq = journal.next_sender();
+        put(&mut journal, &message(seq), APP).unwrap();
+    }
+    assert_eq!(durability(&folder), Some(Durability::EveryN(7)));
+    let told = holder(&folder.0);
+    assert!(told.is_none_or(|pid| pid == std::process::id()), "{told:?}");
 }

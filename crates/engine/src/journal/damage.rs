@@ -1,0 +1,101 @@
+//! What a look into a journal finds that is not in order, and where.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// One thing that is not in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damage {
+    /// The file.
+    pub path: PathBuf,
+    /// Where in the file: the record's entry in the table; 0 if it is about the whole file.
+    pub offset: u64,
+    /// The record, counted from 0 in its file.
+    pub record: Option<u32>,
+    /// MsgSeqNum(34) that the record claims to have.
+    pub seq: Option<u64>,
+    /// Bytes that its message claims to have.
+    pub bytes: u32,
+    /// What is wrong.
+    pub defect: Defect,
+}
+
+/// What is wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Defect {
+    /// The file cannot be understood at all; why.
+    Unreadable(String),
+    /// The file before this one is missing; its number.
+    FileMissing(u64),
+    /// The file belongs to another session than the one before it.
+    OtherSession(String),
+    /// The number expected next from the counterparty is unreadable.
+    NextTarget,
+    /// The CRC does not match, and there are good records behind.
+    Crc,
+    /// So many records at the very end are not whole: torn by a kill, or damaged. The next
+    /// opening cuts them off.
+    Tail {
+        /// How many.
+        records: u32,
+    },
+    /// So many records at the end of a full file are gone.
+    Missing {
+        /// How many.
+        records: u32,
+    },
+}
+
+impl Damage {
+    pub(super) fn of_file(path: &Path, defect: Defect) -> Self {
+        Self {
+            path: path.to_owned(),
+            offset: 0,
+            record: None,
+            seq: None,
+            bytes: 0,
+            defect,
+        }
+    }
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Defect::Unreadable(why) = &self.defect {
+            // It names the file.
+            return f.write_str(why);
+        }
+        write!(f, "{}: ", self.path.display())?;
+        if let Some(record) = self.record {
+            write!(f, "record {record} at byte {}", self.offset)?;
+            if let Some(seq) = self.seq {
+                write!(f, ", MsgSeqNum {seq}")?;
+            }
+            f.write_str(": ")?;
+        }
+        self.defect.fmt(f)
+    }
+}
+
+impl fmt::Display for Defect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreadable(why) => f.write_str(why),
+            Self::FileMissing(number) => write!(f, "file {number} in front of it is missing"),
+            Self::OtherSession(found) => write!(f, "it belongs to another session, {found}"),
+            Self::NextTarget => f.write_str("the number expected next is unreadable"),
+            Self::Crc => f.write_str("its CRC does not match"),
+            Self::Tail { records: 1 } => {
+                f.write_str("its CRC does not match; it is the last one, torn or damaged")
+            }
+            Self::Tail { records } => write!(
+                f,
+                "its CRC does not match, nor that of the {} behind it, to the end",
+                records - 1
+            ),
+            Self::Missing { records } => {
+                write!(f, "from here {records} records are missing in a full file")
+            }
+        }
+    }
+}

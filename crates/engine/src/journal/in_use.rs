@@ -1,0 +1,50 @@
+//! Who has a journal open, found without touching its lock.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// The process that has the journal in `folder` open; `None` if nobody has, or if the system
+/// does not tell (another machine, a container). Takes no lock, so that a session which starts at
+/// this very moment is not kept from it: only [`repair`](super::repair) and
+/// [`Journal::open`](super::Journal::open) know for certain.
+#[must_use]
+pub fn holder(folder: &Path) -> Option<u32> {
+    let lock = std::fs::metadata(folder.join("lock")).ok()?;
+    let locks = std::fs::read_to_string("/proc/locks").ok()?;
+    find(&locks, lock.dev(), lock.ino())
+}
+
+/// Lines are `1: FLOCK  ADVISORY  WRITE PID MAJOR:MINOR:INODE 0 EOF`, the numbers of the device in
+/// hexadecimal; a line with `->` is one who waits.
+fn find(locks: &str, device: u64, inode: u64) -> Option<u32> {
+    locks.lines().find_map(|line| {
+        let mut words = line.split_whitespace().skip(1);
+        if words.next() != Some("FLOCK") {
+            return None;
+        }
+        let (pid, file) = (words.nth(2)?, words.next()?);
+        let mut parts = file.split(':');
+        let major = u64::from_str_radix(parts.next()?, 16).ok()?;
+        let minor = u64::from_str_radix(parts.next()?, 16).ok()?;
+        let same = parts.next()?.parse() == Ok(inode)
+            && major == u64::from(libc::major(device))
+            && minor == u64::from(libc::minor(device));
+        pid.parse().ok().filter(|_| same)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_holder_is_found_and_one_who_waits_is_none() {
+        let locks = "1: POSIX  ADVISORY  WRITE 7 fe:00:55 0 EOF\n\
+                     1: -> FLOCK  ADVISORY  WRITE 8 fe:00:55 0 EOF\n\
+                     2: FLOCK  ADVISORY  WRITE 9 fe:01:55 0 EOF\n\
+                     3: FLOCK  ADVISORY  WRITE 10 fe:00:55 0 EOF\nrubbish\n";
+        let device = libc::makedev(0xfe, 0);
+        assert_eq!(find(locks, device, 55), Some(10));
+        assert_eq!(find(locks, device, 56), None);
+    }
+}

@@ -17,6 +17,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Map, Number, Value, json};
 
+use crate::plot::STANDARD_PERCENTILES;
+
 /// Figures of one run of one command, in the order in which they were added.
 #[derive(Debug, Clone)]
 pub struct Figures {
@@ -45,6 +47,15 @@ impl Figures {
         let rounded = (value * 1e6).round() / 1e6;
         if let Some(number) = Number::from_f64(rounded) {
             self.figures.insert(name.to_owned(), Value::Number(number));
+        }
+    }
+
+    /// Adds the standard percentiles of a time in nanoseconds as figures in microseconds:
+    /// `p50_us`, `p99_9_us` and so on, with `prefix` in front.
+    pub fn percentiles(&mut self, prefix: &str, nanos: impl Fn(f64) -> f64) {
+        for percent in STANDARD_PERCENTILES {
+            let name = percent.to_string().replace('.', "_");
+            self.add(&format!("{prefix}p{name}_us"), nanos(percent) / 1e3);
         }
     }
 

@@ -22,6 +22,14 @@ impl Page {
         Self { title, body }
     }
 
+    /// Begins a part of a page that has several: its name, and what was done.
+    pub fn part(&mut self, name: &str, text: &str) -> &mut Self {
+        let (name, text) = (escape(name), escape(text));
+        self.push(&format!(
+            "<header class=\"part\"><h2>{name}</h2><p>{text}</p></header>\n"
+        ))
+    }
+
     /// The key figures, side by side: name, value, unit.
     pub fn tiles(&mut self, tiles: &[(&str, String, &str)]) -> &mut Self {
         self.push("<section class=\"tiles\">");

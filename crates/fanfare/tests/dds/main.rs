@@ -4,7 +4,7 @@
 
 use std::fs::{self, File};
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 fn fanfare() -> Command {
     Command::new(env!("CARGO_BIN_EXE_fanfare"))
@@ -19,7 +19,8 @@ fn done(command: &mut Command) -> Output {
 }
 
 fn feed(kind: &str, messages: u32) -> PathBuf {
-    let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("dds-{kind}.dat"));
+    let file =
+        PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("dds-{kind}-{messages}.dat"));
     let mut generate = fanfare();
     generate.args(["fast", "generate", kind, "-t", &format!("builtin:{kind}")]);
     done(
@@ -104,6 +105,34 @@ fn complex_messages_are_split_by_security() {
         samples.lines().filter(|l| l.starts_with(&front)).count()
     };
     assert_eq!((topic("MarketData"), topic("QuoteRequest")), (417, 3));
+}
+
+#[test]
+fn a_subscriber_compares_with_the_file() {
+    let check = |messages: u32, domain: u32| {
+        let published = feed("simple", 250);
+        let other = published.with_file_name(format!("dds-check-{messages}.dat"));
+        let mut generate = fanfare();
+        generate.args(["fast", "generate", "simple", "-n", &messages.to_string()]);
+        done(generate.arg("-o").arg(&other));
+        let domain = (std::process::id() % 100 + domain).to_string();
+        let mut subscribe = fanfare();
+        subscribe.args(["dds", "subscribe", "simple", "--domain", &domain, "--json"]);
+        subscribe.arg("--check").arg(&other).stdout(Stdio::piped());
+        let subscriber = subscribe.spawn().unwrap();
+        let mut publish = fanfare();
+        publish.args(["dds", "publish", "simple", "--domain", &domain, "-f"]);
+        done(publish.arg(&published));
+        let out = subscriber.wait_with_output().unwrap();
+        (out.status.code(), String::from_utf8(out.stdout).unwrap())
+    };
+    // What the file has more is missing; what it has less is wrong.
+    let (code, figures) = check(300, 12);
+    let expected = "\"equal\":250,\"wrong\":0,\"not_received\":50";
+    assert!(code == Some(0) && figures.contains(expected), "{figures}");
+    let (code, figures) = check(200, 13);
+    let expected = "\"equal\":200,\"wrong\":50,\"not_received\":0";
+    assert!(code == Some(1) && figures.contains(expected), "{figures}");
 }
 
 #[test]

@@ -59,6 +59,10 @@ fn nothing_lost(sent: &Said, received: &Said) {
         - number(&r["duplicates"]);
     assert!(unnumbered <= 2, "only Done has no number");
     assert_eq!((&r["late"], &r["errors"]), (&0.into(), &0.into()));
+    let left_out = |line: &str| number(&s[format!("{line}_left_out")]);
+    let neither = number(&s["both_left_out"]);
+    assert!(neither <= left_out("line_a").min(left_out("line_b")));
+    assert_eq!(first + neither + unnumbered.min(1), number(&s["packets"]));
 }
 
 #[test]

@@ -156,10 +156,8 @@ impl Report {
         figures.add("min_us", micros(self.latency.min()));
         figures.add("max_us", micros(self.latency.max()));
         figures.add("mean_us", self.latency.mean().map_or(f64::NAN, |v| v / 1e3));
-        for percent in STANDARD_PERCENTILES {
-            let name = format!("p{}_us", percent.to_string().replace('.', "_"));
-            figures.add(&name, micros(self.latency.percentile(percent)));
-        }
+        let nanos = |percent| self.latency.percentile(percent);
+        figures.percentiles("", |percent| nanos(percent).map_or(f64::NAN, |v| v as f64));
         figures.count("in_messages", self.incoming.messages);
         figures.count("measured", self.latency.len());
         figures.count("skipped", self.skipped);
@@ -170,9 +168,15 @@ impl Report {
 
     /// The report as one page with charts. `source` names the capture.
     pub fn to_html(&self, source: &str) -> String {
-        let figures = self.figures();
         let subtitle = format!("Wire to wire through the gateway, from the capture {source}");
         let mut page = Page::new("Fan-out latency", &subtitle);
+        self.add_to(&mut page);
+        page.environment(self.figures().environment());
+        page.to_html()
+    }
+
+    /// Adds the report's tiles, charts and table to a page.
+    pub fn add_to(&self, page: &mut Page) {
         let latency = |percent| match self.latency.percentile(percent) {
             Some(v) => thousands(three_digits(v as f64 / 1e3)),
             None => "\u{2013}".to_owned(),
@@ -202,8 +206,6 @@ impl Report {
             &self.rate_chart(),
         );
         page.table("Figures", &[], &self.rows());
-        page.environment(figures.environment());
-        page.to_html()
     }
 
     fn percentile_chart(&self) -> String {

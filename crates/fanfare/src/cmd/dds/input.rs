@@ -47,32 +47,39 @@ pub(crate) fn file(path: &Path, header: Header, stop: &Stop, to: &mut impl Packe
     Ok(())
 }
 
-/// Packets from multicast until `to` has enough or Ctrl-C. Two lines are arbitrated by the
-/// sequence numbers of their messages; packets without any pass as they come. How many numbers
-/// were missing on both.
+/// What to receive.
+pub(crate) struct Lines<'a> {
+    /// One group, or two with the same feed.
+    pub(crate) groups: &'a [SocketAddrV4],
+    /// Address of the interface.
+    pub(crate) interface: Ipv4Addr,
+    /// Silence after which the feed is over.
+    pub(crate) idle: Option<Duration>,
+}
+
+/// What of a feed did not come.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Losses {
+    /// Sequence numbers that were on no line.
+    pub(crate) missing: u64,
+    /// Datagrams that the kernel dropped because we were slow.
+    pub(crate) kernel_drops: u64,
+}
+
+/// Packets from multicast until `to` has enough, the lines are silent for too long, or Ctrl-C.
+/// Two lines are arbitrated by the
+/// sequence numbers of their messages; packets without any pass as they come.
 pub(crate) fn multicast(
-    groups: &[SocketAddrV4],
-    interface: Ipv4Addr,
+    source: &Lines<'_>,
     program: &Arc<Program>,
     stop: &Stop,
     to: &mut impl Packets,
-) -> Result<u64> {
-    let mut lines = Vec::new();
-    let mut poller = Poller::new(groups.len())?;
-    for (i, group) in groups.iter().enumerate() {
-        let config = ReceiverConfig {
-            interface,
-            ..ReceiverConfig::new(*group)
-        };
-        let receiver = Receiver::open(&config)
-            .with_context(|| format!("cannot receive {group} on {interface}"))?;
-        poller.add(&receiver, Token(i as u64), Interest::Read)?;
-        note!("receiving {group} on {interface}");
-        lines.push(receiver);
-    }
+) -> Result<Losses> {
+    let mut poller = Poller::new(source.groups.len())?;
+    let mut lines = open(source, &mut poller)?;
     let decoder = Decoder::new(Arc::clone(program));
     let mut live = Live {
-        numbers: MessageNumbers::new(decoder, &SequenceField::Auto).filter(|_| groups.len() > 1),
+        numbers: MessageNumbers::new(decoder, &SequenceField::Auto).filter(|_| lines.len() > 1),
         arbiter: Arbiter::new(ArbiterConfig {
             gap_timeout: GAP_TIMEOUT,
             start: Start::First { wait: GAP_TIMEOUT },
@@ -82,6 +89,8 @@ pub(crate) fn multicast(
         last: 0,
     };
     let mut clock = Clock::new();
+    let idle = source.idle.map_or(u128::MAX, |d| d.as_nanos());
+    live.last = clock.read().mono;
     while !stop.is_raised() {
         let (mut took, mut go_on) = (0, true);
         for (index, receiver) in lines.iter_mut().enumerate() {
@@ -95,14 +104,35 @@ pub(crate) fn multicast(
         let now = clock.read().mono;
         live.arbiter.handle_timeout(now);
         go_on &= live.drain(to)? && live.release(now, to)?;
-        if !go_on {
+        if !go_on || u128::from(now.saturating_sub(live.last)) >= idle {
             break;
         }
         if took == 0 {
             poller.poll(Some(Duration::from_nanos(LOOK.min(10_000_000))))?;
         }
     }
-    Ok(live.arbiter.stats().missing)
+    let drops = lines.iter().filter_map(|line| line.kernel_drops().ok());
+    Ok(Losses {
+        missing: live.arbiter.stats().missing,
+        kernel_drops: drops.sum(),
+    })
+}
+
+fn open(source: &Lines<'_>, poller: &mut Poller) -> Result<Vec<Receiver>> {
+    let interface = source.interface;
+    let mut lines = Vec::new();
+    for (i, group) in source.groups.iter().enumerate() {
+        let config = ReceiverConfig {
+            interface,
+            ..ReceiverConfig::new(*group)
+        };
+        let receiver = Receiver::open(&config)
+            .with_context(|| format!("cannot receive {group} on {interface}"))?;
+        poller.add(&receiver, Token(i as u64), Interest::Read)?;
+        note!("receiving {group} on {interface}");
+        lines.push(receiver);
+    }
+    Ok(lines)
 }
 
 struct Live {
@@ -122,10 +152,10 @@ impl Live {
         bytes: &[u8],
         to: &mut impl Packets,
     ) -> Result<bool> {
+        self.last = now;
         let (Some(numbers), Some(line)) = (&mut self.numbers, Line::new(line)) else {
             return to.packet(bytes, 0);
         };
-        self.last = now;
         let read = numbers.read(bytes);
         let Some(sequence) = read.first else {
             if self.held.len() < 16 && !self.held.iter().any(|h| h == bytes) {

@@ -1,5 +1,6 @@
 //! `fanfare dds`: distribution over DDS (systems.md E).
 
+mod expected;
 mod idl;
 mod input;
 mod options;

@@ -1,6 +1,6 @@
 //! `fanfare dds publish`: decode, convert, write; measure the way there and back.
 
-use super::input::{self, Packets};
+use super::input::{self, Lines, Losses, Packets};
 use super::options::{DomainArgs, FeedArgs, Role};
 use super::statistics::{self, Series};
 use crate::cmd::fast::options::socket_address;
@@ -21,7 +21,7 @@ use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 /// The longest sample.
-const SAMPLE: usize = 1 << 20;
+pub(super) const SAMPLE: usize = 1 << 20;
 
 /// Decode a FAST feed and publish it over DDS.
 ///
@@ -55,6 +55,10 @@ pub(crate) struct Args {
     /// Seconds to wait for a subscriber; 0: publish whether there is one or not.
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     wait: u64,
+    /// End a multicast feed after so many seconds of silence; default: wait for its Done message
+    /// or Ctrl-C.
+    #[arg(long, value_name = "SECONDS", requires = "multicast")]
+    idle: Option<u64>,
     /// Decode only, measuring, without DDS.
     #[arg(long)]
     empty: bool,
@@ -79,10 +83,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         Some(publisher)
     };
     let mut run = Run::new(args, &mapping, publisher, stop.clone());
-    let missing = run.read(args)?;
+    let losses = run.read(args)?;
     let complete = run.finish()?;
     let elapsed = run.elapsed();
-    report(args, &run, &echoes, elapsed, missing);
+    report(args, &run, &echoes, elapsed, losses);
     Ok(if complete {
         ExitCode::SUCCESS
     } else {
@@ -211,15 +215,19 @@ impl Run {
         }
     }
 
-    /// Reads all input; how many sequence numbers were missing.
-    fn read(&mut self, args: &Args) -> Result<u64> {
+    /// Reads all input.
+    fn read(&mut self, args: &Args) -> Result<Losses> {
         let stop = self.stop.clone();
         if let Some(file) = &args.file {
-            return input::file(file, args.header, &stop, self).map(|()| 0);
+            return input::file(file, args.header, &stop, self).map(|()| Losses::default());
         }
         let program = Arc::clone(self.decoder.program());
-        let groups = &args.multicast;
-        input::multicast(groups, args.receive_interface, &program, &stop, self)
+        let lines = Lines {
+            groups: &args.multicast,
+            interface: args.receive_interface,
+            idle: args.idle.map(Duration::from_secs),
+        };
+        input::multicast(&lines, &program, &stop, self)
     }
 
     /// Decodes one message, publishes its samples unless it was delivered before; its length.
@@ -340,7 +348,7 @@ impl Packets for Run {
     }
 }
 
-fn report(args: &Args, run: &Run, echoes: &Echoes, elapsed: Duration, missing: u64) {
+fn report(args: &Args, run: &Run, echoes: &Echoes, elapsed: Duration, losses: Losses) {
     let round_trips = echoes.merged();
     let mut all = Series::default();
     round_trips.values().for_each(|s| all.merge(s));
@@ -353,12 +361,12 @@ fn report(args: &Args, run: &Run, echoes: &Echoes, elapsed: Duration, missing: u
         figures.count("messages", run.messages);
         figures.count("samples", written);
         figures.count("echoes", all.count());
-        figures.count("missing", missing);
+        figures.count("missing", losses.missing);
+        figures.count("kernel_drops", losses.kernel_drops);
         figures.add("elapsed_us", elapsed_us);
         figures.add("decode_ns", run.decode.mean());
         figures.add("convert_ns", converted.mean());
-        figures.add("roundtrip_p50_us", all.percentile(50.0) / 1e3);
-        figures.add("roundtrip_p99_us", all.percentile(99.0) / 1e3);
+        figures.percentiles("roundtrip_", |percent| all.percentile(percent));
         figures.add("latency_mean_us", all.mean() / 2e3);
         figures.add("latency_p50_us", all.percentile(50.0) / 2e3);
         figures.set_ok(all.count() >= written || !run.echo);
@@ -367,8 +375,10 @@ fn report(args: &Args, run: &Run, echoes: &Echoes, elapsed: Duration, missing: u
     }
     say!("Elapsed time from first start time to last end time: {elapsed_us:.0} us");
     say!(
-        "{} messages, {written} samples, {missing} missing",
-        run.messages
+        "{} messages, {written} samples, {} missing, {} dropped by the kernel",
+        run.messages,
+        losses.missing,
+        losses.kernel_drops
     );
     let name = |index: u32| {
         let template = run.converter.mapping().by_index(index);

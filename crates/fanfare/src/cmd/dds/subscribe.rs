@@ -1,15 +1,18 @@
 //! `fanfare dds subscribe`: receive, check, echo.
 
+use super::expected::{Expected, Verdict};
 use super::options::{DomainArgs, FeedArgs, Role};
 use crate::print::{note, say};
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use fanfare_bus::cdr::to_json;
 use fanfare_bus::distribute::{Received, Subscriber};
 use fanfare_engine::stop::Stop;
+use fanfare_feed::Header;
 use fanfare_latency::figures::Figures;
+use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -31,6 +34,13 @@ pub(crate) struct Args {
     /// End after so many seconds without a sample; default: wait for the Done token or Ctrl-C.
     #[arg(long, value_name = "SECONDS")]
     idle: Option<u64>,
+    /// Compare each sample in every byte with what this file's messages become; one that differs
+    /// is an error, one that is missing is counted.
+    #[arg(long, value_name = "FILE")]
+    check: Option<PathBuf>,
+    /// Length header in front of each packet of that file.
+    #[arg(long, value_name = "HEADER", default_value = "u32le")]
+    header: Header,
     /// Print each sample, one line each.
     #[arg(long, value_enum)]
     format: Option<Format>,
@@ -50,26 +60,38 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let stop = Stop::on_interrupt()?;
     let domain = args.domain.open(Role::Subscriber)?;
     let format = args.format;
-    let times = std::sync::Arc::new(Mutex::new(None));
-    let stamps = std::sync::Arc::clone(&times);
+    let distribution = args.feed.distribution();
+    let expected = match &args.check {
+        Some(file) => Some(Arc::new(
+            Expected::read(file, args.header, &mapping, &distribution, &stop)
+                .with_context(|| format!("cannot compare with `{}`", file.display()))?,
+        )),
+        None => None,
+    };
+    let compare = expected.clone();
+    let times = Arc::new(Mutex::new(None));
+    let stamps = Arc::clone(&times);
     let on_sample = move |received: Received<'_>| {
         let now = Instant::now();
         if let Ok(mut times) = stamps.lock() {
             let (first, _) = times.unwrap_or((now, now));
             *times = Some((first, now));
         }
+        if let Some(expected) = &compare {
+            expected.compare(received.topic, received.sample.bytes());
+        }
         if format.is_some() {
             print_sample(&received);
         }
     };
-    let distribution = args.feed.distribution();
     let subscriber = Subscriber::open(&domain, &mapping, &distribution, on_sample)?;
     note!("Finished subscribing; waiting for samples");
     wait(args, &subscriber, &stop)?;
     subscriber.check()?;
     let span = times.lock().ok().and_then(|t| *t);
     let elapsed = span.map_or(Duration::ZERO, |(first, last)| last - first);
-    Ok(report(args, &subscriber, elapsed, stop.is_raised()))
+    let verdict = expected.map(|e| e.verdict());
+    Ok(report(args, &subscriber, elapsed, verdict, &stop))
 }
 
 /// Waits for the Done token and the last sample, for idleness, or for Ctrl-C.
@@ -110,18 +132,35 @@ fn print_sample(received: &Received<'_>) {
     }
 }
 
-fn report(args: &Args, subscriber: &Subscriber, elapsed: Duration, interrupted: bool) -> ExitCode {
+fn report(
+    args: &Args,
+    subscriber: &Subscriber,
+    elapsed: Duration,
+    verdict: Option<Verdict>,
+    stop: &Stop,
+) -> ExitCode {
     let received = subscriber.received();
     let (tokens, announced) = subscriber.announced();
     let lost = announced.saturating_sub(received);
-    let complete = lost == 0 && subscriber.echo_failed() == 0;
+    let right = verdict.is_none_or(|v| v.wrong == 0);
+    let complete = lost == 0 && subscriber.echo_failed() == 0 && right;
     if args.json {
         let mut figures = Figures::new("dds subscribe");
         figures.count("samples", received);
         figures.count("lost", lost);
         figures.count("echo_failed", subscriber.echo_failed());
+        if let Some(Verdict {
+            equal,
+            wrong,
+            missing,
+        }) = verdict
+        {
+            figures.count("equal", equal);
+            figures.count("wrong", wrong);
+            figures.count("not_received", missing);
+        }
         figures.add("elapsed_us", elapsed.as_nanos() as f64 / 1e3);
-        figures.set_ok(complete && (tokens >= args.publishers || interrupted));
+        figures.set_ok(complete && (tokens >= args.publishers || stop.is_raised()));
         match args.format {
             Some(_) => note!("{}", figures.to_json()),
             None => say!("{}", figures.to_json()),
@@ -129,6 +168,10 @@ fn report(args: &Args, subscriber: &Subscriber, elapsed: Duration, interrupted: 
     } else {
         let us = elapsed.as_micros();
         note!("{received} samples in {us} us, {lost} of {announced} announced are missing");
+        if let Some(v) = verdict {
+            let (equal, wrong, missing) = (v.equal, v.wrong, v.missing);
+            note!("{equal} as in the file, {wrong} not, {missing} of the file not received");
+        }
         if subscriber.echo_failed() > 0 {
             note!("{} echoes could not be sent", subscriber.echo_failed());
         }

@@ -1,15 +1,17 @@
 //! The FIX part: server with capture, 200 consumers, 50 producers, about ten seconds, report.
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use fanfare_engine::stop::Stop;
-use fanfare_latency::fanout::Options;
+use fanfare_latency::fanout::{Options, Report};
 use fanfare_latency::figures::Figures;
+use fanfare_latency::page::Page;
 use serde_json::Value;
 use std::fmt::Write;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
+use super::{figure, json};
 use crate::children::Fanfare;
 use crate::cmd::fanout::report;
 use crate::print::note;
@@ -29,16 +31,14 @@ const SKIP: u64 = 1000;
 const READY: Duration = Duration::from_secs(20);
 const RUN: Duration = Duration::from_secs(40);
 
-/// What this part has to show.
-pub(crate) struct Shown {
-    /// For the terminal.
-    pub(crate) text: String,
-    /// The page, if there is a capture to make it from.
-    pub(crate) html: Option<String>,
-}
-
-/// Runs it and adds its figures, named `fanout_…`.
-pub(crate) fn run(scratch: &Scratch, figures: &mut Figures, stop: &Stop) -> Result<Shown> {
+/// Runs it, adds its figures, named `fanout_…`, and its part of the page; the text for the
+/// terminal.
+pub(crate) fn run(
+    scratch: &Scratch,
+    figures: &mut Figures,
+    page: &mut Page,
+    stop: &Stop,
+) -> Result<String> {
     let capture = scratch.file("fanout.pcap");
     let (server, producers_at, consumers_at) = start_server(&capture, stop)?;
     note!("gateway: producers on {producers_at}, consumers on {consumers_at}");
@@ -58,14 +58,16 @@ pub(crate) fn run(scratch: &Scratch, figures: &mut Figures, stop: &Stop) -> Resu
         text.push_str("interrupted: this is the report so far\n");
     }
     add_load(&mut text, figures, &sent, &received)?;
-    let html = add_capture(
-        &mut text,
-        figures,
-        &told,
-        &capture,
-        (producers_at, consumers_at),
-    )?;
-    Ok(Shown { text, html })
+    if let Some(report) = read_capture(&mut text, &told, &capture, (producers_at, consumers_at))? {
+        add_capture(&mut text, figures, &told, &report)?;
+        page.part(
+            "FIX fan-out",
+            "50 producers, one message in 50 for all of 200 consumers; wire to wire through the \
+             gateway, from a capture.",
+        );
+        report.add_to(page);
+    }
+    Ok(text)
 }
 
 fn start_server(capture: &Path, stop: &Stop) -> Result<(Fanfare, SocketAddr, SocketAddr)> {
@@ -119,17 +121,6 @@ fn after<T: std::str::FromStr>(line: &str, prefix: &str) -> Option<T> {
     line.strip_prefix(prefix)?.trim().parse().ok()
 }
 
-fn json(text: &str) -> Result<Value> {
-    serde_json::from_str(text.trim()).context("a part of the demo printed no JSON object")
-}
-
-fn figure(of: &Value, name: &str) -> Result<f64> {
-    let value = of
-        .pointer(&format!("/figures/{name}"))
-        .and_then(Value::as_f64);
-    value.with_context(|| format!("a part of the demo printed no figure `{name}`"))
-}
-
 /// What the load generators say: the producers' rate, and whether each consumer has everything.
 fn add_load(
     text: &mut String,
@@ -161,32 +152,38 @@ fn add_load(
     Ok(())
 }
 
-/// What the capture says, if there is one: rates and latency as on the wire.
-fn add_capture(
+/// The server's packet counts and the report of its capture, if there is one.
+fn read_capture(
     text: &mut String,
-    figures: &mut Figures,
     told: &str,
     capture: &Path,
     (producers, consumers): (SocketAddr, SocketAddr),
-) -> Result<Option<String>> {
-    let packets: Vec<&str> = told
-        .lines()
-        .filter(|line| line.contains("packets"))
-        .collect();
+) -> Result<Option<Report>> {
+    let packets: Vec<&str> = packet_lines(told).collect();
     if packets.is_empty() {
         writeln!(text, "no capture, so no latency: see the warning above")?;
         return Ok(None);
     }
     writeln!(text, "{}", packets.join(", "))?;
-    let (in_port, out_port) = (producers.port(), consumers.port());
-    let report = report::read(
-        capture,
-        Options {
-            in_port,
-            out_port,
-            skip: SKIP,
-        },
-    )?;
+    let options = Options {
+        in_port: producers.port(),
+        out_port: consumers.port(),
+        skip: SKIP,
+    };
+    report::read(capture, options).map(Some)
+}
+
+fn packet_lines(told: &str) -> impl Iterator<Item = &str> {
+    told.lines().filter(|line| line.contains("packets"))
+}
+
+/// What the capture says: rates and latency as on the wire.
+fn add_capture(
+    text: &mut String,
+    figures: &mut Figures,
+    told: &str,
+    report: &Report,
+) -> Result<()> {
     write!(text, "{report}")?;
     let measured = report.figures();
     for name in [
@@ -201,11 +198,10 @@ fn add_capture(
             figures.add(&format!("fanout_{name}"), value);
         }
     }
-    let dropped = packets
-        .iter()
-        .find_map(|line| line.strip_suffix(" packets dropped by kernel"));
+    let dropped =
+        packet_lines(told).find_map(|line| line.strip_suffix(" packets dropped by kernel"));
     if let Some(dropped) = dropped.and_then(|n| n.parse().ok()) {
         figures.count("fanout_packets_dropped", dropped);
     }
-    Ok(Some(report.to_html("fanfare demo")))
+    Ok(())
 }

@@ -1,11 +1,14 @@
 //! `fanfare demo`: the whole plant, small, on this machine alone, ending with one report.
 
 mod fanout;
+mod feed;
 
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 use fanfare_engine::stop::Stop;
 use fanfare_latency::figures::Figures;
+use fanfare_latency::page::Page;
+use serde_json::Value;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -27,16 +30,20 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let scratch = Scratch::new("demo").context("cannot make a folder for temporary files")?;
     let mut figures = Figures::new("demo");
     let stop = Stop::on_interrupt().context("cannot catch Ctrl-C")?;
-    let fanout = fanout::run(&scratch, &mut figures, &stop)?;
-    tell(args, &fanout.text);
-    if let Some(html) = &fanout.html {
-        match std::fs::write(&args.html, html) {
-            Ok(()) => tell(
-                args,
-                &format!("Page with the plots: {}", absolute(&args.html)),
-            ),
-            Err(e) => note!("warning: cannot write {}: {e}", args.html.display()),
+    let mut page = Page::new("Fanfare", "The plant, small, on one machine: fanfare demo");
+    for part in [fanout::run, feed::run] {
+        if !stop.is_raised() {
+            let text = part(&scratch, &mut figures, &mut page, &stop)?;
+            tell(args, &text);
         }
+    }
+    page.environment(figures.environment());
+    match std::fs::write(&args.html, page.to_html()) {
+        Ok(()) => tell(
+            args,
+            &format!("Page with the plots: {}", absolute(&args.html)),
+        ),
+        Err(e) => note!("warning: cannot write {}: {e}", args.html.display()),
     }
     if args.json {
         say!("{}", figures.to_json());
@@ -62,4 +69,16 @@ fn absolute(path: &std::path::Path) -> String {
         .unwrap_or_else(|_| path.to_path_buf())
         .display()
         .to_string()
+}
+
+/// What a part printed with `--json`.
+fn json(text: &str) -> Result<Value> {
+    serde_json::from_str(text.trim()).context("a part of the demo printed no JSON object")
+}
+
+fn figure(of: &Value, name: &str) -> Result<f64> {
+    let value = of
+        .pointer(&format!("/figures/{name}"))
+        .and_then(Value::as_f64);
+    value.with_context(|| format!("a part of the demo printed no figure `{name}`"))
 }

@@ -129,7 +129,9 @@ fn flat_out(packets: &[Vec<u8>], lines: &mut [Line], stop: &Stop) -> Result<usiz
         }
         for line in &mut *lines {
             batch.clear();
-            batch.extend(chunk.iter().filter(|_| line.keeps()).map(Vec::as_slice));
+            let kept = |(i, packet)| line.keeps(taken + i).then_some(packet);
+            let packets = chunk.iter().map(Vec::as_slice).enumerate();
+            batch.extend(packets.filter_map(kept));
             line.send_all(&batch)?;
         }
         taken += chunk.len();
@@ -153,7 +155,7 @@ fn paced(args: &Args, packets: &[Vec<u8>], lines: &mut [Line], stop: &Stop) -> R
             return Ok(taken);
         }
         for line in &mut *lines {
-            if line.keeps() {
+            if line.keeps(taken) {
                 line.send_all(&[packet])?;
             }
         }
@@ -169,7 +171,8 @@ struct Line {
     loss: f64,
     random: u64,
     sent: u64,
-    lost: u64,
+    /// Which packets were left out, in order.
+    left_out: Vec<usize>,
 }
 
 impl Line {
@@ -188,18 +191,21 @@ impl Line {
             loss,
             random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
             sent: 0,
-            lost: 0,
+            left_out: Vec::new(),
         })
     }
 
-    /// Whether the next packet is sent (xorshift; the upper 53 bits as a share).
-    fn keeps(&mut self) -> bool {
+    /// Whether the next packet, the file's `index`-th, is sent (xorshift; the upper 53 bits as a
+    /// share).
+    fn keeps(&mut self, index: usize) -> bool {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
         self.random ^= self.random << 17;
         let share = (self.random >> 11) as f64 / (1u64 << 53) as f64;
         let keeps = share >= self.loss;
-        self.lost += u64::from(!keeps);
+        if !keeps {
+            self.left_out.push(index);
+        }
         keeps
     }
 
@@ -217,7 +223,17 @@ impl Line {
     }
 }
 
+/// How many packets neither line carried.
+fn on_both(a: &[usize], b: &[usize]) -> u64 {
+    let lost = a.iter().filter(|index| b.binary_search(index).is_ok());
+    lost.count() as u64
+}
+
 fn report(args: &Args, packets: usize, lines: &[Line], elapsed: Duration) {
+    if let (false, [a, b]) = (args.json, lines) {
+        let neither = on_both(&a.left_out, &b.left_out);
+        note!("{neither} packets on neither line");
+    }
     let datagrams: u64 = lines.iter().map(|line| line.sent).sum();
     let rate = datagrams as f64 / elapsed.as_secs_f64().max(1e-9);
     if !args.json {
@@ -226,7 +242,7 @@ fn report(args: &Args, packets: usize, lines: &[Line], elapsed: Duration) {
                 "{}: {} packets sent, {} left out",
                 line.to,
                 line.sent,
-                line.lost
+                line.left_out.len()
             );
         }
         note!(
@@ -239,7 +255,10 @@ fn report(args: &Args, packets: usize, lines: &[Line], elapsed: Duration) {
     figures.count("packets", packets as u64);
     for (name, line) in ["line_a", "line_b"].iter().zip(lines) {
         figures.count(&format!("{name}_packets"), line.sent);
-        figures.count(&format!("{name}_left_out"), line.lost);
+        figures.count(&format!("{name}_left_out"), line.left_out.len() as u64);
+    }
+    if let [a, b] = lines {
+        figures.count("both_left_out", on_both(&a.left_out, &b.left_out));
     }
     figures.add("elapsed_us", elapsed.as_nanos() as f64 / 1e3);
     figures.add("rate_per_s", rate);

@@ -2,11 +2,18 @@
 
 use super::{CdrError, CdrFault, HEADER};
 
+/// What stands behind the capacity, so that a member can be stored as a whole word or two.
+const SLACK: usize = 16;
+
 /// A buffer in which one sample after the other is written.
 ///
 /// [`begin`](Self::begin) starts a sample, one call per member follows in the order of the type,
 /// [`finish`](Self::finish) gives the bytes. The capacity never grows: a sample that does not fit
 /// is remembered and reported by `finish`. No call allocates.
+///
+/// A member is stored as eight bytes, whatever its size, and the next one overwrites what it does
+/// not need of them. So the bytes from the end up to the next multiple of eight are always zero,
+/// and no member has to clear the padding in front of it.
 #[derive(Debug)]
 pub struct CdrBuffer {
     bytes: Box<[u8]>,
@@ -20,11 +27,11 @@ pub struct CdrBuffer {
 pub struct Count(usize);
 
 macro_rules! put {
-    ($(#[$doc:meta])* $name:ident, $type:ty) => {
+    ($(#[$doc:meta])* $name:ident, $type:ty, $bits:expr) => {
         $(#[$doc])*
         #[inline]
         pub fn $name(&mut self, value: $type) {
-            self.put(value.to_le_bytes());
+            self.word($bits(value), size_of::<$type>());
         }
     };
 }
@@ -32,9 +39,10 @@ macro_rules! put {
 impl CdrBuffer {
     /// A buffer for samples of up to `capacity` bytes, header included.
     pub fn with_capacity(capacity: usize) -> Self {
+        // Room for the header and the padding of the end is always there.
+        let capacity = (capacity + 3).max(2 * HEADER) & !3;
         let mut new = Self {
-            // Room for the header and the padding of the end is always there.
-            bytes: vec![0; (capacity + 3).max(2 * HEADER) & !3].into_boxed_slice(),
+            bytes: vec![0; capacity + SLACK].into_boxed_slice(),
             at: 0,
             full: false,
         };
@@ -45,8 +53,8 @@ impl CdrBuffer {
     /// Starts a sample: XCDR1, little endian.
     #[inline]
     pub fn begin(&mut self) {
-        if let Some(header) = self.bytes.first_chunk_mut::<HEADER>() {
-            *header = [0, 1, 0, 0];
+        if let Some(front) = self.bytes.first_chunk_mut::<12>() {
+            *front = [0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
         }
         self.at = HEADER;
         self.full = false;
@@ -60,38 +68,38 @@ impl CdrBuffer {
     pub fn finish(&mut self) -> Result<&[u8], CdrError> {
         let padding = self.at.wrapping_neg() & 3;
         let end = self.at + padding;
-        if self.full || end > self.bytes.len() {
+        let capacity = self.bytes.len() - SLACK;
+        if self.full || end > capacity {
             return Err(CdrError {
-                offset: self.bytes.len(),
+                offset: capacity,
                 why: CdrFault::Full,
             });
         }
-        self.bytes[self.at..end].fill(0);
         // The last two bits of the options say how much of the end is padding.
         self.bytes[3] = padding as u8;
         Ok(&self.bytes[..end])
     }
 
     put!(/// Writes an `octet` or `uint8`.
-        u8, u8);
+        u8, u8, u64::from);
     put!(/// Writes an `int8`.
-        i8, i8);
+        i8, i8, |v: i8| u64::from(v as u8));
     put!(/// Writes an `unsigned short`.
-        u16, u16);
+        u16, u16, u64::from);
     put!(/// Writes a `short`.
-        i16, i16);
+        i16, i16, |v: i16| u64::from(v as u16));
     put!(/// Writes an `unsigned long`.
-        u32, u32);
+        u32, u32, u64::from);
     put!(/// Writes a `long` or an enumeration.
-        i32, i32);
+        i32, i32, |v: i32| u64::from(v as u32));
     put!(/// Writes an `unsigned long long`.
-        u64, u64);
+        u64, u64, |v| v);
     put!(/// Writes a `long long`.
-        i64, i64);
+        i64, i64, |v: i64| v as u64);
     put!(/// Writes a `float`.
-        f32, f32);
+        f32, f32, |v: f32| u64::from(v.to_bits()));
     put!(/// Writes a `double`.
-        f64, f64);
+        f64, f64, f64::to_bits);
 
     /// Writes a `boolean`.
     #[inline]
@@ -102,16 +110,34 @@ impl CdrBuffer {
     /// Writes a string: its length with the NUL, the bytes, the NUL. A NUL inside ends it.
     #[inline]
     pub fn string(&mut self, text: &[u8]) {
-        let text = text.split(|b| *b == 0).next().unwrap_or_default();
-        let Ok(length) = u32::try_from(text.len() + 1) else {
+        match short(text) {
+            Some(word) if !has_zero(word, text.len()) => self.short_string(word, text.len()),
+            _ => self.long_string(text),
+        }
+    }
+
+    /// Writes a string of up to seven bytes, which are the lowest of `word`; the others are zero.
+    #[inline(always)]
+    fn short_string(&mut self, word: u64, length: usize) {
+        self.u32(length as u32 + 1);
+        if let Some(room) = self.bytes.get_mut(self.at..self.at + 16) {
+            room.copy_from_slice(&u128::from(word).to_le_bytes());
+            self.at += length + 1;
+        } else {
+            self.full = true;
+        }
+    }
+
+    #[inline(never)]
+    fn long_string(&mut self, text: &[u8]) {
+        let end = text.iter().position(|b| *b == 0).unwrap_or(text.len());
+        let Ok(length) = u32::try_from(end + 1) else {
             self.full = true;
             return;
         };
         self.u32(length);
-        if let Some(room) = self.room(text.len() + 1) {
-            room[..text.len()].copy_from_slice(text);
-            room[text.len()] = 0;
-        }
+        self.raw(&text[..end]);
+        self.u8(0);
     }
 
     /// Writes a `sequence<octet>`.
@@ -122,9 +148,7 @@ impl CdrBuffer {
             return;
         };
         self.u32(length);
-        if let Some(room) = self.room(bytes.len()) {
-            room.copy_from_slice(bytes);
-        }
+        self.raw(bytes);
     }
 
     /// Starts a sequence whose length is not known yet; the elements follow, then
@@ -147,17 +171,23 @@ impl CdrBuffer {
     /// [`raw`](Self::raw).
     #[inline]
     pub fn align(&mut self, size: usize) {
-        let padding = (HEADER.wrapping_sub(self.at)) & (size - 1);
-        if let Some(room) = self.room(padding) {
-            room.fill(0);
-        }
+        self.at += (HEADER.wrapping_sub(self.at)) & (size - 1);
     }
 
     /// Writes bytes that are already in CDR form and aligned to where they now stand.
     #[inline]
     pub fn raw(&mut self, bytes: &[u8]) {
-        if let Some(room) = self.room(bytes.len()) {
-            room.copy_from_slice(bytes);
+        let end = self.at.saturating_add(bytes.len());
+        match self.bytes.get_mut(self.at..end.saturating_add(8)) {
+            Some(room) => {
+                let (room, behind) = room.split_at_mut(bytes.len());
+                room.copy_from_slice(bytes);
+                if let Some(word) = behind.first_chunk_mut::<8>() {
+                    *word = [0; 8];
+                }
+                self.at = end;
+            }
+            None => self.full = true,
         }
     }
 
@@ -196,42 +226,56 @@ impl CdrBuffer {
     /// What was written at these offsets; nothing for offsets beyond it.
     #[inline]
     pub(crate) fn written(&self, range: std::ops::Range<usize>) -> &[u8] {
-        self.bytes[..self.at].get(range).unwrap_or_default()
+        self.bytes
+            .get(..self.at)
+            .and_then(|b| b.get(range))
+            .unwrap_or_default()
     }
 
+    /// Writes a member of `size` bytes (1, 2, 4 or 8): the lowest of `value`, whose others are
+    /// zero.
     #[inline(always)]
-    fn put<const N: usize>(&mut self, value: [u8; N]) {
+    pub(crate) fn word(&mut self, value: u64, size: usize) {
         // Counted from behind the header; the header's four bytes shift eight-byte members.
-        let padding = (HEADER.wrapping_sub(self.at)) & (N - 1);
-        let start = self.at + padding;
-        let Some(room) = self.bytes.get_mut(self.at..start + N) else {
-            self.full = true;
-            return;
-        };
-        room[..padding].fill(0);
-        room[padding..].copy_from_slice(&value);
-        self.at = start + N;
-    }
-
-    #[inline]
-    fn room(&mut self, n: usize) -> Option<&mut [u8]> {
-        let start = self.at;
-        match start.checked_add(n) {
-            Some(end) if end <= self.bytes.len() => {
-                self.at = end;
-                Some(&mut self.bytes[start..end])
+        let start = self.at + (HEADER.wrapping_sub(self.at) & (size - 1));
+        match self.bytes.get_mut(start..start + 8) {
+            Some(room) => {
+                room.copy_from_slice(&value.to_le_bytes());
+                self.at = start + size;
             }
-            _ => {
-                self.full = true;
-                None
-            }
+            None => self.full = true,
         }
     }
+}
+
+/// Up to seven bytes as a word, the first one lowest.
+#[inline(always)]
+fn short(text: &[u8]) -> Option<u64> {
+    let word = match *text {
+        [] => 0,
+        [a] => u64::from(a),
+        [a, b] => u64::from(u16::from_le_bytes([a, b])),
+        [a, b, c] => u64::from(u32::from_le_bytes([a, b, c, 0])),
+        [a, b, c, d] => u64::from(u32::from_le_bytes([a, b, c, d])),
+        [a, b, c, d, e] => u64::from_le_bytes([a, b, c, d, e, 0, 0, 0]),
+        [a, b, c, d, e, f] => u64::from_le_bytes([a, b, c, d, e, f, 0, 0]),
+        [a, b, c, d, e, f, g] => u64::from_le_bytes([a, b, c, d, e, f, g, 0]),
+        _ => return None,
+    };
+    Some(word)
+}
+
+/// Whether one of the lowest `n` bytes (at most seven) is zero.
+#[inline(always)]
+const fn has_zero(word: u64, n: usize) -> bool {
+    let used = word | (u64::MAX << (8 * n));
+    used.wrapping_sub(0x0101_0101_0101_0101) & !used & 0x8080_8080_8080_8080 != 0
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn members_stand_at_multiples_of_their_size_behind_the_header() {
@@ -282,5 +326,95 @@ mod tests {
         b.set_count(count, 2);
         let bytes = b.finish().unwrap();
         assert_eq!(bytes[4..], [2, 0, 0, 0, 7, 0, 0, 0, 8, 0, 0, 0]);
+    }
+
+    /// One call of the writer.
+    #[derive(Debug, Clone)]
+    enum Put {
+        Number(u64, usize),
+        Text(Vec<u8>),
+        Octets(Vec<u8>),
+        Align(usize),
+    }
+
+    /// The obvious way: a vector, padded byte by byte.
+    fn slow(puts: &[Put]) -> Vec<u8> {
+        fn align(out: &mut Vec<u8>, size: usize) {
+            while !(out.len() - HEADER).is_multiple_of(size) {
+                out.push(0);
+            }
+        }
+        let mut out = vec![0, 1, 0, 0];
+        for put in puts {
+            match put {
+                Put::Number(n, size) => {
+                    align(&mut out, *size);
+                    out.extend(&n.to_le_bytes()[..*size]);
+                }
+                Put::Text(text) => {
+                    let text = text.split(|b| *b == 0).next().unwrap();
+                    align(&mut out, 4);
+                    out.extend((text.len() as u32 + 1).to_le_bytes());
+                    out.extend(text);
+                    out.push(0);
+                }
+                Put::Octets(bytes) => {
+                    align(&mut out, 4);
+                    out.extend((bytes.len() as u32).to_le_bytes());
+                    out.extend(bytes);
+                }
+                Put::Align(size) => align(&mut out, *size),
+            }
+        }
+        let end = out.len();
+        align(&mut out, 4);
+        out[3] = (out.len() - end) as u8;
+        out
+    }
+
+    fn put() -> impl Strategy<Value = Put> {
+        let bytes = || prop::collection::vec(prop_oneof![Just(0), any::<u8>()], 0..12);
+        prop_oneof![
+            (any::<u64>(), prop::sample::select(vec![1, 2, 4, 8]))
+                .prop_map(|(n, size)| Put::Number(n, size)),
+            bytes().prop_map(Put::Text),
+            prop::collection::vec(1..=255_u8, 0..12).prop_map(Put::Text),
+            bytes().prop_map(Put::Octets),
+            prop::sample::select(vec![1, 2, 4, 8]).prop_map(Put::Align),
+        ]
+    }
+
+    proptest! {
+        /// Samples follow each other in the same buffer, so that each finds the last one's bytes.
+        #[test]
+        fn whole_words_leave_the_bytes_that_single_bytes_do(
+            samples in prop::collection::vec(prop::collection::vec(put(), 0..20), 1..6),
+            capacity in 8..400_usize,
+        ) {
+            let mut buffer = CdrBuffer::with_capacity(capacity);
+            let capacity = (capacity + 3) & !3;
+            for puts in samples {
+                buffer.begin();
+                for put in &puts {
+                    match put {
+                        Put::Number(n, 1) => buffer.u8(*n as u8),
+                        Put::Number(n, 2) => buffer.i16(*n as i16),
+                        Put::Number(n, 4) => buffer.i32(*n as i32),
+                        Put::Number(n, _) => buffer.u64(*n),
+                        Put::Text(text) => buffer.string(text),
+                        Put::Octets(bytes) => buffer.octets(bytes),
+                        Put::Align(size) => buffer.align(*size),
+                    }
+                }
+                let expected = slow(&puts);
+                match buffer.finish() {
+                    Ok(bytes) => prop_assert_eq!(bytes, &expected[..]),
+                    Err(error) => {
+                        prop_assert_eq!(error.why, CdrFault::Full);
+                        prop_assert!(expected.len() > capacity);
+                    }
+                }
+            }
+        }
     }
 }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use fanfare_fast::program::{Field, TemplateProgram};
-use fanfare_fast::value::IntType;
 use fanfare_fast::{Decimal, Visitor};
 
 use super::types::{Mapping, Plan, Put, TemplateType};
@@ -68,16 +67,21 @@ struct Frame {
 /// What is known of the sequence along which the message is split.
 #[derive(Debug, Default)]
 struct Split {
-    entries: Vec<Entry>,
+    runs: Vec<Run>,
     key: u64,
     key_at: usize,
     /// Where the sequence's length stands.
     count_at: usize,
+    /// Where the entry that is being written starts.
+    start: usize,
 }
 
+/// Entries of one key behind each other.
 #[derive(Debug, Clone, Copy)]
-struct Entry {
+struct Run {
     key: u64,
+    entries: u32,
+    /// Where the first one starts, at a multiple of eight, and the last one ends.
     start: usize,
     end: usize,
 }
@@ -127,38 +131,29 @@ impl Converter {
             });
             return Ok(());
         }
-        let one_key = self.split.entries.windows(2).all(|w| w[0].key == w[1].key);
-        match self.split.entries.first() {
-            None => return Ok(()),
+        let size = template.key.size().into();
+        match self.split.runs.as_slice() {
+            [] => return Ok(()),
             // The message as it stands is the sample.
-            Some(first) if one_key => {
-                let key = first.key;
-                self.out
-                    .patch(self.split.key_at, key, key_size(template.key));
+            [run] => {
+                let key = Some(run.key);
+                self.out.patch(self.split.key_at, run.key, size);
                 let cdr = self.out.finish()?;
-                take(Converted {
-                    template,
-                    key: Some(key),
-                    cdr,
-                });
+                take(Converted { template, key, cdr });
                 return Ok(());
             }
-            Some(_) => {}
+            _ => {}
         }
         self.out.finish()?;
-        self.split
-            .entries
-            .sort_unstable_by_key(|e| (e.key, e.start));
-        let mut rest = &self.split.entries[..];
-        while let Some(first) = rest.first() {
-            let n = rest.iter().take_while(|e| e.key == first.key).count();
-            let (group, after) = rest.split_at(n);
-            rest = after;
-            let size = key_size(template.key);
+        let runs = &mut self.split.runs;
+        if !runs.is_sorted_by(|a, b| a.key < b.key) {
+            runs.sort_unstable_by_key(|run| (run.key, run.start));
+        }
+        for group in self.split.runs.chunk_by(|a, b| a.key == b.key) {
             self.split.assemble(group, &self.out, &mut self.part, size);
             take(Converted {
                 template,
-                key: Some(first.key),
+                key: group.first().map(|run| run.key),
                 cdr: self.part.finish()?,
             });
         }
@@ -205,7 +200,18 @@ impl Converter {
     }
 
     /// The value of an absent field: zeros and nothing.
+    #[inline(always)]
     fn write_absent(&mut self, field: &Field) {
+        let Some(plan) = self.plan(field) else { return };
+        match plan.put {
+            Put::Int(_) | Put::Double => self.out.word(0, plan.size.into()),
+            Put::Text => self.out.string(b""),
+            _ => self.write_absent_group(field),
+        }
+    }
+
+    #[cold]
+    fn write_absent_group(&mut self, field: &Field) {
         let mapping = Arc::clone(&self.mapping);
         self.write_absent_of(&mapping, field);
     }
@@ -216,8 +222,7 @@ impl Converter {
         };
         match plan.put {
             Put::Nothing => {}
-            Put::Int(ty) => put_int(&mut self.out, ty, 0),
-            Put::Double => self.out.f64(0.0),
+            Put::Int(_) | Put::Double => self.out.word(0, plan.size.into()),
             Put::Exact => self.put_exact(Decimal {
                 mantissa: 0,
                 exponent: 0,
@@ -264,9 +269,7 @@ impl Converter {
     fn put_integer(&mut self, field: &Field, bits: u64) {
         let Some(plan) = self.plan(field) else { return };
         self.frame.mask |= plan.bit;
-        if let Put::Int(ty) = plan.put {
-            put_int(&mut self.out, ty, bits);
-        }
+        self.out.word(bits & plan.fit, plan.size.into());
         if plan.is_key {
             self.split.key = bits;
         }
@@ -277,17 +280,34 @@ impl Split {
     /// Puts a sample together from the head and the entries of one key. Each entry begins with
     /// the mask of its optional fields, at a multiple of eight: its bytes are the same wherever
     /// it stands.
-    fn assemble(&self, group: &[Entry], from: &CdrBuffer, to: &mut CdrBuffer, key_size: usize) {
+    #[inline(always)]
+    fn assemble(&self, group: &[Run], from: &CdrBuffer, to: &mut CdrBuffer, key_size: usize) {
         to.begin();
         to.raw(from.written(crate::cdr::HEADER..self.count_at));
         if let Some(first) = group.first() {
             to.patch(self.key_at, first.key, key_size);
         }
-        let count = to.count();
-        to.set_count(count, u32::try_from(group.len()).unwrap_or(u32::MAX));
-        for entry in group {
+        to.u32(group.iter().map(|run| run.entries).sum());
+        for run in group {
             to.align(8);
-            to.raw(from.written(entry.start..entry.end));
+            to.raw(from.written(run.start..run.end));
+        }
+    }
+
+    #[inline(always)]
+    fn add(&mut self, start: usize, end: usize) {
+        let key = self.key;
+        match self.runs.last_mut() {
+            Some(run) if run.key == key => {
+                run.entries += 1;
+                run.end = end;
+            }
+            _ => self.runs.push(Run {
+                key,
+                entries: 1,
+                start,
+                end,
+            }),
         }
     }
 }
@@ -298,7 +318,7 @@ impl Visitor for Converter {
         self.out.begin();
         self.depth = 0;
         self.frame = Frame::default();
-        self.split.entries.clear();
+        self.split.runs.clear();
         self.template = Some(template.index());
         let mapping = &self.mapping;
         let Some((key, has_mask)) = mapping
@@ -308,9 +328,9 @@ impl Visitor for Converter {
             self.template = None;
             return;
         };
-        if let Put::Int(ty) = key {
-            put_int(&mut self.out, ty, 0);
-            self.split.key_at = self.out.len() - key_size(key);
+        if let size @ 1.. = key.size() {
+            self.out.word(0, size.into());
+            self.split.key_at = self.out.len().saturating_sub(size.into());
         }
         self.open_frame(has_mask);
     }
@@ -385,9 +405,7 @@ impl Visitor for Converter {
         let Some(plan) = self.plan(field) else { return };
         if plan.is_split {
             self.out.align(8);
-            let start = self.out.len();
-            let (key, end) = (0, start);
-            self.split.entries.push(Entry { key, start, end });
+            self.split.start = self.out.len();
         }
         self.enter(plan.has_mask);
     }
@@ -395,21 +413,9 @@ impl Visitor for Converter {
     #[inline]
     fn end_entry(&mut self, field: &Field) {
         self.leave();
-        let is_split = self.plan(field).is_some_and(|p| p.is_split);
-        if is_split && let Some(entry) = self.split.entries.last_mut() {
-            entry.key = self.split.key;
-            entry.end = self.out.len();
+        if self.plan(field).is_some_and(|p| p.is_split) {
+            self.split.add(self.split.start, self.out.len());
         }
-    }
-}
-
-#[inline(always)]
-fn put_int(out: &mut CdrBuffer, ty: IntType, bits: u64) {
-    match ty {
-        IntType::Int8 | IntType::UInt8 => out.u8(bits as u8),
-        IntType::Int16 | IntType::UInt16 => out.u16(bits as u16),
-        IntType::Int32 | IntType::UInt32 => out.u32(bits as u32),
-        IntType::Int64 | IntType::UInt64 => out.u64(bits),
     }
 }
 
@@ -429,12 +435,5 @@ fn to_double(value: Decimal) -> f64 {
         Some(power) if exact && value.exponent < 0 => value.mantissa as f64 / power,
         Some(power) if exact => value.mantissa as f64 * power,
         _ => value.to_f64(),
-    }
-}
-
-const fn key_size(key: Put) -> usize {
-    match key {
-        Put::Int(ty) => (ty.bits() / 8) as usize,
-        _ => 0,
     }
 }

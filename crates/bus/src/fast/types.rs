@@ -66,6 +66,10 @@ pub struct TemplateType {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Plan {
     pub(super) put: Put,
+    /// Bytes of the value of an integer or a double; 1 for everything else.
+    pub(super) size: u8,
+    /// The bits of an integer that fit into `size` bytes.
+    pub(super) fit: u64,
     /// This field's bit in the mask of its structure; 0 when it is mandatory.
     pub(super) bit: u64,
     /// The contents have a mask (groups and sequences).
@@ -89,6 +93,17 @@ pub(super) enum Put {
     Sequence,
 }
 
+impl Put {
+    /// Bytes of a value that is stored as one word; 0 for all others.
+    pub(super) const fn size(self) -> u8 {
+        match self {
+            Self::Int(ty) => (ty.bits() / 8) as u8,
+            Self::Double => 8,
+            _ => 0,
+        }
+    }
+}
+
 impl Mapping {
     /// Makes the types.
     ///
@@ -97,6 +112,8 @@ impl Mapping {
     pub fn new(program: Arc<Program>, options: &TypeOptions) -> Result<Self, MappingError> {
         let nothing = Plan {
             put: Put::Nothing,
+            size: 1,
+            fit: 0,
             bit: 0,
             has_mask: false,
             is_key: false,
@@ -327,7 +344,10 @@ impl Builder<'_> {
                 });
             }
         };
-        self.plans[at].put = put;
+        let plan = &mut self.plans[at];
+        plan.put = put;
+        plan.size = put.size().max(1);
+        plan.fit = u64::MAX >> (64 - 8 * u32::from(plan.size));
         Ok(kind)
     }
 }

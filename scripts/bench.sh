@@ -17,5 +17,6 @@ run fanout-saturated bench fanout --saturate
 run fanout-stalled bench fanout --stalled drop
 for kind in simple complex; do
     "$fanfare" fast generate "$kind" -n 30000 -o "$out/$kind.dat"
+    run "feed-$kind" bench feed "$kind"
     run "fast-$kind" fast bench -t "builtin:$kind" -f "$out/$kind.dat"
 done

@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result, anyhow, bail};
 use fanfare_engine::stop::Stop;
+use serde_json::Value;
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -185,6 +186,19 @@ impl Drop for Fanfare {
             let _ = self.child.wait();
         }
     }
+}
+
+/// The object that a child printed with `--json`.
+pub(crate) fn json(text: &str) -> Result<Value> {
+    serde_json::from_str(text.trim()).context("a child process printed no JSON object")
+}
+
+/// A figure of that object.
+pub(crate) fn figure(of: &Value, name: &str) -> Result<f64> {
+    let value = of
+        .pointer(&format!("/figures/{name}"))
+        .and_then(Value::as_f64);
+    value.with_context(|| format!("a child process printed no figure `{name}`"))
 }
 
 /// Sends each line of `from` on, until its end. A line that is no UTF-8 is made readable.

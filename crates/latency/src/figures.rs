@@ -111,6 +111,12 @@ impl Figures {
     }
 }
 
+/// The middle value, the upper one of two; NaN for none.
+pub fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
 /// What a figure depends on besides the program: the machine and the day.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Environment {

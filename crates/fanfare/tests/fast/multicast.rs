@@ -162,3 +162,15 @@ fn ctrl_c_ends_with_the_report_so_far() {
     let said = receiver.said().succeeded();
     assert_eq!(said.figures()["messages"], 0);
 }
+
+#[test]
+fn the_bench_loses_nothing() {
+    let bench = ["bench", "feed", "-n", "300", "--runs", "2", "--json"];
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fanfare"));
+    let out = command.args(bench).output().unwrap();
+    let text = String::from_utf8(out.stdout).unwrap();
+    assert!(out.status.success(), "{text}");
+    let f = crate::run::figures(&text);
+    assert_eq!((&f["lost"], &f["errors"]), (&0.into(), &0.into()));
+    assert!(f["ratio_rate"].as_f64().unwrap() > 0.0);
+}

@@ -1,4 +1,5 @@
 //! Benchmarks that the binary offers as `fanfare bench …`.
 
 pub mod codec;
+pub mod datagrams;
 pub mod fanout;

@@ -8,7 +8,7 @@ use fanfare_bus::fast::{Converter, Mapping, TypeOptions};
 use fanfare_bus::{DomainConfig, Transport};
 use fanfare_fast::generate::{ComplexOptions, Generator, PACKET_SIZE};
 use fanfare_fast::{Decoder, Program};
-use fanfare_latency::figures::Figures;
+use fanfare_latency::figures::{Figures, median};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -200,11 +200,6 @@ fn convert(program: Program, feed: Result<Packets>) -> Result<f64> {
 
 fn median_of(nanos: &[u64]) -> f64 {
     median(nanos.iter().map(|n| *n as f64).collect())
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
 /// That this side knows the other does not mean that the other knows this one.

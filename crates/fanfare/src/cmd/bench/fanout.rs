@@ -11,7 +11,7 @@ use fanfare_gateway::{Config, Gateway, Idle, SlowPolicy};
 use fanfare_latency::bench::fanout::{
     Crowd, Producer, Raw, Target, add_figures, compare, connect, log_on, saturate,
 };
-use fanfare_latency::figures::Figures;
+use fanfare_latency::figures::{Figures, median};
 use std::io;
 use std::process::ExitCode;
 
@@ -250,9 +250,4 @@ fn saturation(
     figures.add("ratio_rate", rate / raw);
     figures.set_ok(lost == 0);
     Ok(figures)
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }

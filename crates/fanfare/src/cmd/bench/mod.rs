@@ -4,6 +4,7 @@ mod codec;
 mod dds;
 mod dds_ends;
 mod fanout;
+mod feed;
 mod latency;
 
 use anyhow::{Context, Result};
@@ -22,6 +23,8 @@ pub(crate) enum Command {
     Dds(dds::Args),
     /// The fan-out against plain sends to as many plain sockets.
     Fanout(fanout::Args),
+    /// A feed over two lossy multicast lines, against a raw sender and receiver.
+    Feed(feed::Args),
     /// An order and its report through two sessions, against plain sockets.
     Latency(latency::Args),
 }
@@ -31,6 +34,7 @@ pub(crate) fn run(command: &Command) -> Result<ExitCode> {
         Command::Codec(args) => codec::run(args),
         Command::Dds(args) => dds::run(args),
         Command::Fanout(args) => fanout::run(args),
+        Command::Feed(args) => feed::run(args),
         Command::Latency(args) => latency::run(args),
     }
 }

@@ -1,6 +1,6 @@
 //! Where published messages come from: a file, or one or two multicast lines.
 
-use crate::cmd::fast::packets::{PacketError, PacketFile};
+use crate::cmd::fast::packets::PacketFile;
 use crate::print::note;
 use anyhow::{Context, Result};
 use fanfare_engine::clock::Clock;
@@ -40,8 +40,7 @@ pub(crate) fn file(path: &Path, header: Header, stop: &Stop, to: &mut impl Packe
                     break;
                 }
             }
-            Err(PacketError::Io(error)) => return Err(error).with_context(name),
-            Err(PacketError::Frame(error)) => return Err(error).with_context(name),
+            Err(error) => return Err(error).with_context(name),
         }
     }
     Ok(())

@@ -11,8 +11,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use super::{figure, json};
-use crate::children::Fanfare;
+use crate::children::{Fanfare, figure, json};
 use crate::cmd::fanout::report;
 use crate::print::note;
 use crate::scratch::Scratch;

@@ -8,11 +8,10 @@ use fanfare_latency::page::Page;
 use fanfare_latency::plot::{CategoryChart, CategorySeries, Unit, thousands, three_digits};
 use serde_json::Value;
 use std::fmt::Write;
-use std::net::UdpSocket;
 use std::time::Duration;
 
-use super::{figure, json};
-use crate::children::Fanfare;
+use crate::address::free_udp_port;
+use crate::children::{Fanfare, figure, json};
 use crate::print::note;
 use crate::scratch::Scratch;
 
@@ -77,7 +76,7 @@ impl Outcome {
         let subscribe = ["dds", "subscribe", setup, "--check", &file, "--idle", "8"];
         let mut subscriber = Fanfare::start(&[&subscribe[..], &in_domain].concat(), stop)?;
         subscriber.wait_line(READY, |l| l.starts_with("Finished").then_some(()))?;
-        let (a, b) = (free_port()?, free_port()?);
+        let (a, b) = (free_udp_port()?, free_udp_port()?);
         let (line_a, line_b) = (format!("224.1.2.133:{a}"), format!("224.1.2.134:{b}"));
         let lines = ["--multicast", &line_a, "--multicast", &line_b];
         let publish = ["dds", "publish", setup, "--idle", "4"];
@@ -241,10 +240,4 @@ fn add_part(page: &mut Page, outcomes: &[Outcome]) {
         std::iter::once(name.to_owned()).chain(cells).collect()
     });
     page.table("Figures of the feed", &head, &rows);
-}
-
-/// A UDP port that nobody has on the loopback interface now.
-fn free_port() -> Result<u16> {
-    let socket = UdpSocket::bind("127.0.0.1:0").context("cannot open a UDP socket")?;
-    Ok(socket.local_addr()?.port())
 }

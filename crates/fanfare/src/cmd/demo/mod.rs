@@ -8,7 +8,6 @@ use clap::Args as ClapArgs;
 use fanfare_engine::stop::Stop;
 use fanfare_latency::figures::Figures;
 use fanfare_latency::page::Page;
-use serde_json::Value;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -69,16 +68,4 @@ fn absolute(path: &std::path::Path) -> String {
         .unwrap_or_else(|_| path.to_path_buf())
         .display()
         .to_string()
-}
-
-/// What a part printed with `--json`.
-fn json(text: &str) -> Result<Value> {
-    serde_json::from_str(text.trim()).context("a part of the demo printed no JSON object")
-}
-
-fn figure(of: &Value, name: &str) -> Result<f64> {
-    let value = of
-        .pointer(&format!("/figures/{name}"))
-        .and_then(Value::as_f64);
-    value.with_context(|| format!("a part of the demo printed no figure `{name}`"))
 }

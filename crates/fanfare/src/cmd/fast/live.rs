@@ -31,6 +31,8 @@ pub(crate) fn run(args: &Args, groups: &[SocketAddrV4], sink: Sink) -> Result<Ou
         clock: Clock::new(),
         header: args.framing.header.unwrap_or(Header::None),
         silent_since: 0,
+        first: None,
+        last: 0,
     };
     let mut poller = Poller::new(groups.len())?;
     for (i, line) in live.lines.iter().enumerate() {
@@ -47,6 +49,9 @@ pub(crate) fn run(args: &Args, groups: &[SocketAddrV4], sink: Sink) -> Result<Ou
     while !stop.is_raised() {
         let (took, flow) = live.round()?;
         let now = live.clock.read().mono;
+        if took > 0 {
+            live.last = now;
+        }
         if flow == Flow::Stop || live.feed.tick(now)? == Flow::Stop {
             break;
         }
@@ -94,6 +99,9 @@ struct Live {
     clock: Clock,
     header: Header,
     silent_since: u64,
+    /// When the first datagram came, and when the work on the last was done.
+    first: Option<u64>,
+    last: u64,
 }
 
 impl Live {
@@ -111,6 +119,7 @@ impl Live {
             took += count;
             let now = self.clock.read().mono;
             self.silent_since = now;
+            self.first.get_or_insert(now);
             for i in 0..count {
                 let datagram = receiver.datagram(i);
                 let stamp = datagram.received.map_or(now, |t| t.nanos().unsigned_abs());
@@ -138,6 +147,8 @@ impl Live {
 
     fn finish(mut self) -> Result<Outcome> {
         self.feed.finish()?;
+        let first = self.first.unwrap_or(self.last);
+        self.feed.sink().counts.receiving = Duration::from_nanos(self.last - first);
         for line in &self.lines {
             self.feed.sink().counts.kernel_drops += line.kernel_drops().unwrap_or(0);
         }

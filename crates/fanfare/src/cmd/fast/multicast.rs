@@ -1,7 +1,7 @@
 //! `fanfare fast multicast`: the packets of a file, to one group or two, with losses if wanted.
 
 use super::options::{share, socket_address};
-use super::packets::{PacketError, PacketFile};
+use super::packets::PacketFile;
 use crate::print::{note, say};
 use anyhow::{Context, Result, bail};
 use fanfare_engine::stop::Stop;
@@ -113,8 +113,7 @@ fn read(args: &Args) -> Result<Vec<Vec<u8>>> {
                 }
                 packets.push(datagram);
             }
-            Err(PacketError::Io(error)) => return Err(error).with_context(name),
-            Err(PacketError::Frame(error)) => return Err(error).with_context(name),
+            Err(error) => return Err(error).with_context(name),
         }
     }
 }

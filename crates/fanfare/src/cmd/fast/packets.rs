@@ -3,6 +3,7 @@
 use super::options::is_standard;
 use anyhow::{Context, Result};
 use fanfare_feed::{Deframer, FrameError, FrameErrorKind, Header, Packet};
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -25,6 +26,17 @@ pub(crate) enum PacketError {
     /// The bytes are no packet.
     Frame(FrameError),
 }
+
+impl fmt::Display for PacketError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io(error) => error.fmt(f),
+            Self::Frame(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for PacketError {}
 
 impl PacketFile {
     pub(crate) fn open(path: &Path, header: Header) -> Result<Self> {

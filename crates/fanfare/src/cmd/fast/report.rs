@@ -14,6 +14,8 @@ pub(crate) struct Counts {
     pub(crate) bytes: u64,
     pub(crate) errors: u64,
     pub(crate) kernel_drops: u64,
+    /// From the arrival of the first datagram to the end of the work on the last.
+    pub(crate) receiving: Duration,
     /// Packets read from each line.
     pub(crate) line_packets: [u64; Line::MAX],
 }
@@ -58,6 +60,10 @@ impl Report<'_> {
         figures.count("duplicates", self.sum(|s| s.duplicate));
         figures.count("late", self.sum(|s| s.late));
         figures.count("kernel_drops", c.kernel_drops);
+        if !c.receiving.is_zero() {
+            let received: u64 = c.line_packets.iter().sum();
+            figures.add("rate_per_s", received as f64 / c.receiving.as_secs_f64());
+        }
         for (line, name) in [(Line::A, "line_a"), (Line::B, "line_b")] {
             let Some(stats) = self.arbiter.map(|a| a.line(line)) else {
                 continue;

@@ -1,0 +1,160 @@
+//! `fanfare bench feed`: a feed over two lossy multicast lines, decoded, against a raw sender and
+//! receiver of the same datagrams, in turns.
+
+use anyhow::{Context, Result, ensure};
+use clap::{Args as ClapArgs, ValueEnum};
+use fanfare_engine::stop::Stop;
+use fanfare_feed::Header;
+use fanfare_latency::bench::datagrams::raw_pair;
+use fanfare_latency::figures::{Figures, median};
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use crate::address::free_udp_port;
+use crate::children::{Fanfare, figure, json};
+use crate::cmd::fast::packets::PacketFile;
+use crate::print::figures_out;
+use crate::scratch::Scratch;
+
+/// Options of `fanfare bench feed`.
+#[derive(ClapArgs)]
+pub(crate) struct Args {
+    /// The generated feed.
+    #[arg(value_enum, default_value_t = Feed::Complex)]
+    feed: Feed,
+    /// Messages of the feed.
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 30_000)]
+    count: u32,
+    /// Share of the packets that each line leaves out, 0 to 1.
+    #[arg(long, value_name = "SHARE", default_value_t = 0.05)]
+    loss: f64,
+    /// Runs of each, in turns; the figures are medians.
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    runs: u32,
+    /// Print the figures as one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Feed {
+    /// Many messages in a packet.
+    Simple,
+    /// One message in a packet.
+    Complex,
+}
+
+/// How long a process may take.
+const LIMIT: Duration = Duration::from_secs(30);
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    ensure!(
+        (1..=10_000_000).contains(&args.count),
+        "-n must be 1 to 10000000"
+    );
+    ensure!((0.0..1.0).contains(&args.loss), "--loss must be 0 to 1");
+    ensure!((1..=1000).contains(&args.runs), "--runs must be 1 to 1000");
+    let stop = Stop::on_interrupt()?;
+    let scratch = Scratch::new("feed").context("cannot make a folder for the feed")?;
+    let file = scratch.file("feed.dat");
+    let feed = match args.feed {
+        Feed::Simple => "simple",
+        Feed::Complex => "complex",
+    };
+    let (count, path) = (args.count.to_string(), file.to_string_lossy());
+    let generate = ["fast", "generate", feed, "-n", &count, "-o", &path];
+    Fanfare::start(&generate, &stop)?.finish(LIMIT)?;
+    let packets = read(&file)?;
+    let mut rounds = Rounds::default();
+    for seed in 1..=args.runs {
+        if stop.is_raised() {
+            break;
+        }
+        let raw = raw_pair([group(1)?, group(2)?], &packets).context("the raw pair")?;
+        rounds.raw.push(raw.rate());
+        rounds.raw_lost += (raw.sent - raw.received) as u64;
+        ours(args, feed, &path, seed, &stop, &mut rounds)?;
+    }
+    Ok(figures_out(&rounds.figures(), args.json))
+}
+
+/// The datagrams of a file.
+fn read(file: &Path) -> Result<Vec<Vec<u8>>> {
+    let mut file = PacketFile::open(file, Header::U32Le)?;
+    let mut packets = Vec::new();
+    while let Some(packet) = file.next()? {
+        packets.push(packet.bytes.to_vec());
+    }
+    Ok(packets)
+}
+
+/// A group on a port that nobody has now.
+fn group(last: u8) -> Result<SocketAddrV4> {
+    let group = Ipv4Addr::new(239, 255, 79, last);
+    Ok(SocketAddrV4::new(group, free_udp_port()?))
+}
+
+/// One run of `fast multicast` and `fast decode` as two processes.
+fn ours(
+    args: &Args,
+    feed: &str,
+    file: &str,
+    seed: u32,
+    stop: &Stop,
+    rounds: &mut Rounds,
+) -> Result<()> {
+    let (a, b) = (group(1)?, group(2)?);
+    let templates = format!("builtin:{feed}");
+    let (line_a, line_b) = (a.to_string(), b.to_string());
+    let decode = ["fast", "decode", "-t", &templates, "--multicast", &line_a];
+    let rest = ["--multicast", &line_b, "--idle", "5", "--spin", "--json"];
+    let mut receiver = Fanfare::start(&[&decode[..], &rest].concat(), stop)?;
+    let mut receiving = 0;
+    receiver.wait_line(LIMIT, |line| {
+        receiving += u32::from(line.starts_with("receiving"));
+        (receiving == 2).then_some(())
+    })?;
+    let (address, port) = (a.ip().to_string(), a.port().to_string());
+    let (loss, seed) = (args.loss.to_string(), seed.to_string());
+    let multicast = ["fast", "multicast", "-f", file, "-a", &address, "-p", &port];
+    let losses = ["--loss-a", &loss, "--loss-b", &loss, "--seed", &seed];
+    let second = ["--second", &line_b, "--json"];
+    let sender = Fanfare::start(&[&multicast[..], &losses, &second].concat(), stop)?;
+    let sent = json(&sender.finish(LIMIT)?)?;
+    let received = json(&receiver.finish_any(LIMIT)?)?;
+    rounds.rate.push(figure(&received, "rate_per_s")?);
+    rounds.kernel_drops += figure(&received, "kernel_drops")? as u64;
+    rounds.errors += figure(&received, "errors")? as u64;
+    for line in ["line_a_packets", "line_b_packets"] {
+        rounds.lost += figure(&sent, line)? as u64 - figure(&received, line)? as u64;
+    }
+    Ok(())
+}
+
+#[derive(Default)]
+struct Rounds {
+    raw: Vec<f64>,
+    rate: Vec<f64>,
+    raw_lost: u64,
+    lost: u64,
+    kernel_drops: u64,
+    errors: u64,
+}
+
+impl Rounds {
+    fn figures(self) -> Figures {
+        let mut figures = Figures::new("bench feed");
+        let (raw, ours) = (median(self.raw), median(self.rate));
+        figures.add("raw_rate_per_s", raw);
+        figures.add("rate_per_s", ours);
+        figures.add("ratio_rate", raw / ours);
+        figures.count("raw_lost", self.raw_lost);
+        figures.count("lost", self.lost);
+        figures.count("kernel_drops", self.kernel_drops);
+        figures.count("errors", self.errors);
+        figures.set_ok(!ours.is_nan() && self.lost + self.errors == 0);
+        figures
+    }
+}

@@ -1,0 +1,112 @@
+//! The raw pair of a multicast feed: the same datagrams to two groups, received and only counted.
+
+use std::io;
+use std::net::SocketAddrV4;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use fanfare_engine::udp::{Receiver, ReceiverConfig, Sender, SenderConfig};
+
+/// Datagrams in one system call, as `fanfare fast multicast` has it.
+const BATCH: usize = 32;
+/// Receive buffer to ask the kernel for, as `fanfare fast decode` does.
+const BUFFER: usize = 32 << 20;
+/// Silence after which what is missing will not come.
+const SILENCE: Duration = Duration::from_millis(300);
+
+/// What went through.
+#[derive(Debug, Clone, Copy)]
+pub struct Passed {
+    /// Datagrams sent, both groups.
+    pub sent: usize,
+    /// Datagrams received, both groups.
+    pub received: usize,
+    /// From the first datagram received to the last.
+    pub elapsed: Duration,
+}
+
+impl Passed {
+    /// Datagrams a second at the receiver.
+    pub fn rate(&self) -> f64 {
+        self.received as f64 / self.elapsed.as_secs_f64().max(1e-9)
+    }
+}
+
+/// Sends `packets` to both groups on loopback, as fast as it goes, from this thread; a second one
+/// spins and counts what comes.
+///
+/// # Errors
+/// Sockets that cannot be opened, or sends that fail.
+pub fn raw_pair(groups: [SocketAddrV4; 2], packets: &[Vec<u8>]) -> io::Result<Passed> {
+    let open = |group| {
+        Receiver::open(&ReceiverConfig {
+            buffer: BUFFER,
+            ..ReceiverConfig::new(group)
+        })
+    };
+    let receivers = [open(groups[0])?, open(groups[1])?];
+    let wanted = 2 * packets.len();
+    let counting = thread::spawn(move || count(receivers, wanted));
+    let open = |group| {
+        Sender::open(&SenderConfig {
+            batch: BATCH,
+            ..SenderConfig::new(group)
+        })
+    };
+    let mut senders = [open(groups[0])?, open(groups[1])?];
+    let slices: Vec<&[u8]> = packets.iter().map(Vec::as_slice).collect();
+    for batch in slices.chunks(BATCH) {
+        for sender in &mut senders {
+            let mut sent = 0;
+            while let Some(rest) = batch.get(sent..).filter(|rest| !rest.is_empty()) {
+                sent += sender.send_batch(rest)?;
+            }
+        }
+    }
+    let counted = counting.join();
+    let (received, elapsed) =
+        counted.map_err(|_| io::Error::other("the counting thread failed"))??;
+    Ok(Passed {
+        sent: wanted,
+        received,
+        elapsed,
+    })
+}
+
+/// Counts until all have come or none comes any more.
+fn count(mut receivers: [Receiver; 2], wanted: usize) -> io::Result<(usize, Duration)> {
+    let mut last = Instant::now();
+    let mut first = None;
+    let mut received = 0;
+    while received < wanted && last.elapsed() < SILENCE {
+        let mut came = 0;
+        for receiver in &mut receivers {
+            came += receiver.receive()?;
+        }
+        if came > 0 {
+            received += came;
+            last = Instant::now();
+            first.get_or_insert(last);
+        }
+    }
+    Ok((received, first.map_or(Duration::ZERO, |first| last - first)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{Ipv4Addr, UdpSocket};
+
+    #[test]
+    fn every_datagram_of_both_groups_is_counted() {
+        let port = || {
+            let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+            socket.local_addr().unwrap().port()
+        };
+        let group = |last| SocketAddrV4::new(Ipv4Addr::new(239, 255, 80, last), port());
+        let packets = vec![vec![7; 66]; 100];
+        let passed = raw_pair([group(1), group(2)], &packets).unwrap();
+        assert_eq!((passed.sent, passed.received), (200, 200));
+        assert!(passed.rate() > 0.0);
+    }
+}

@@ -6,6 +6,7 @@ mod demo;
 mod fanout;
 mod fast;
 mod fix;
+mod store;
 
 use clap::Subcommand;
 use std::process::ExitCode;
@@ -27,6 +28,9 @@ pub(crate) enum Command {
     /// FIX sessions from settings files, and tools to look at FIX.
     #[command(subcommand)]
     Fix(fix::Command),
+    /// The files in which sessions keep their messages: list, verify, export, repair.
+    #[command(subcommand)]
+    Store(store::Command),
     /// Distribution over DDS: publish, subscribe, and the tools around it.
     #[command(subcommand)]
     Dds(dds::Command),
@@ -39,6 +43,7 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Fanout(command) => fanout::run(command),
         Command::Fast(command) => fast::run(command),
         Command::Fix(command) => fix::run(command),
+        Command::Store(command) => store::run(command),
         Command::Dds(command) => dds::run(command),
     }
 }

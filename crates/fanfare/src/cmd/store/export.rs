@@ -1,0 +1,81 @@
+//! `fanfare store export`: the messages of a store.
+
+use super::stores::{Store, counts, stores};
+use crate::print::note;
+use anyhow::Result;
+use clap::{Args as ClapArgs, ValueEnum};
+use fanfare_engine::journal::{Found, Record};
+use fanfare_fix::dict::Printable;
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Options of `fanfare store export`.
+#[derive(ClapArgs)]
+pub(crate) struct Args {
+    /// Stores, or folders of stores.
+    #[arg(value_name = "DIR", required = true)]
+    folders: Vec<PathBuf>,
+    /// How the messages are written, one on a line. In JSON a byte is the character of that
+    /// number, so that nothing is lost: {"seq": N, "kind": "app" or "admin", "message": …}.
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+    /// The same as --format json.
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
+    /// First MsgSeqNum(34).
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    from: u64,
+    /// Last MsgSeqNum(34).
+    #[arg(long, value_name = "N", default_value_t = u64::MAX, hide_default_value = true)]
+    to: u64,
+    /// Also what was sent again (resends, gap fills) and what a lower number took back.
+    #[arg(long)]
+    all: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// As on the wire, with | for the separator.
+    Text,
+    /// One JSON object a message.
+    Json,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let json = args.json || args.format == Format::Json;
+    let is_terminal = io::stdout().is_terminal();
+    let mut out = BufWriter::new(io::stdout().lock());
+    let mut code = ExitCode::SUCCESS;
+    for path in stores(&args.folders)? {
+        let store = Store::open(path)?;
+        for found in store.snapshot.records() {
+            match found {
+                Found::Good(record) if args.wants(&record) && json => {
+                    record.write_json(&mut out)?;
+                }
+                Found::Good(record) if args.wants(&record) && is_terminal => {
+                    writeln!(out, "{}", Printable(record.bytes))?;
+                }
+                Found::Good(record) if args.wants(&record) => record.write_text(&mut out)?,
+                _ => {}
+            }
+        }
+        let faults = store.snapshot.damages().len();
+        if faults > 0 {
+            out.flush()?;
+            let (name, path) = (store.name(), store.path.display());
+            note!("{name}: {faults} faults, `fanfare store verify {path}` says where");
+            code = ExitCode::FAILURE;
+        }
+    }
+    out.flush()?;
+    Ok(code)
+}
+
+impl Args {
+    fn wants(&self, record: &Record<'_>) -> bool {
+        let in_range = (self.from..=self.to).contains(&record.seq);
+        in_range && !record.bytes.is_empty() && (self.all || counts(record))
+    }
+}

@@ -1,0 +1,32 @@
+//! `fanfare store …`: the files in which sessions keep their messages.
+
+mod export;
+mod list;
+mod repair;
+mod stores;
+mod verify;
+
+use clap::Subcommand;
+use std::process::ExitCode;
+
+/// What can be done with message stores.
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// List sessions with their numbers, messages, bytes and durability; also those in use.
+    List(list::Args),
+    /// Check every CRC and the order of the files; exit 1 and say where if something is wrong.
+    Verify(verify::Args),
+    /// Print the messages of a store, as text with | or as JSON.
+    Export(export::Args),
+    /// Cut off a torn end, or save what is whole of a damaged store.
+    Repair(repair::Args),
+}
+
+pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::List(args) => list::run(args),
+        Command::Verify(args) => verify::run(args),
+        Command::Export(args) => export::run(args),
+        Command::Repair(args) => repair::run(args),
+    }
+}

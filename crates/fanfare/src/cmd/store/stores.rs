@@ -1,0 +1,95 @@
+//! Finding stores, and looking into one.
+
+use anyhow::{Context, Result, bail};
+use fanfare_engine::journal::{Durability, Found, Record, SegmentInfo, Snapshot};
+use fanfare_fix::dict::Printable;
+use std::path::{Path, PathBuf};
+
+/// The stores that folders name: each is a store itself, or holds stores. What a repair has put
+/// aside is only taken when it is named itself.
+pub(super) fn stores(folders: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for folder in folders {
+        if is_store(folder)? {
+            found.push(folder.clone());
+            continue;
+        }
+        let before = found.len();
+        for entry in read(folder)? {
+            let is_aside = entry.to_string_lossy().contains(".damaged-");
+            if entry.is_dir() && !is_aside && is_store(&entry)? {
+                found.push(entry);
+            }
+        }
+        if found.len() == before {
+            bail!("there is no store in {}", folder.display());
+        }
+    }
+    Ok(found)
+}
+
+fn is_store(folder: &Path) -> Result<bool> {
+    let is_segment = |path: &PathBuf| path.extension().is_some_and(|e| e == "journal");
+    Ok(read(folder)?.iter().any(is_segment))
+}
+
+/// What is in a folder, by name.
+fn read(folder: &Path) -> Result<Vec<PathBuf>> {
+    let cannot = || format!("cannot read {}", folder.display());
+    let mut paths = Vec::new();
+    for entry in std::fs::read_dir(folder).with_context(cannot)? {
+        paths.push(entry.with_context(cannot)?.path());
+    }
+    paths.sort();
+    Ok(paths)
+}
+
+/// A look into one store.
+pub(super) struct Store {
+    pub(super) path: PathBuf,
+    pub(super) snapshot: Snapshot,
+    pub(super) segments: Vec<SegmentInfo>,
+}
+
+impl Store {
+    pub(super) fn open(path: PathBuf) -> Result<Self> {
+        let snapshot = Snapshot::take(&path)?;
+        let segments = snapshot.segments().collect();
+        Ok(Self {
+            path,
+            snapshot,
+            segments,
+        })
+    }
+
+    /// The session, or the folder if no file can be read.
+    pub(super) fn name(&self) -> String {
+        self.segments.last().map_or_else(
+            || self.path.display().to_string(),
+            |last| Printable(last.identity.as_bytes()).to_string(),
+        )
+    }
+
+    /// The messages that count: not taken back, no copies.
+    pub(super) fn messages(&self) -> impl Iterator<Item = Record<'_>> {
+        self.snapshot.records().filter_map(|found| match found {
+            Found::Good(record) if counts(&record) => Some(record),
+            _ => None,
+        })
+    }
+}
+
+/// A message under a number of its own that was not taken back.
+pub(super) fn counts(record: &Record<'_>) -> bool {
+    record.visible && matches!(record.kind.name(), "app" | "admin")
+}
+
+/// A durability as people write it.
+pub(super) fn named(durability: Option<Durability>) -> String {
+    match durability {
+        None => "unknown".to_owned(),
+        Some(Durability::None) => "none".to_owned(),
+        Some(Durability::Every) => "every".to_owned(),
+        Some(Durability::EveryN(n)) => format!("every {n}"),
+    }
+}

@@ -1,0 +1,294 @@
+//! `fanfare store` from outside: stores that are whole, torn, damaged, in use.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
+
+use fanfare_engine::journal::{Durability, Journal, Options, folder_for};
+use fanfare_fix::session::{Entry, Kind, MessageStore};
+use fanfare_wire::UtcTimestamp;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+const IDENTITY: &str = "FIX.4.4:BUY->SELL";
+/// Header and one entry of a segment file.
+const HEADER: usize = 4096;
+const ENTRY: usize = 32;
+
+/// A folder of stores, gone at the end of the test.
+struct Base(PathBuf);
+
+impl Base {
+    fn new(test: &str) -> Self {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("store-{test}"));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn open(&self, identity: &str) -> Journal {
+        let options = Options {
+            segment_bytes: 64 << 10,
+            durability: Durability::EveryN(100),
+            ..Options::default()
+        };
+        let folder = folder_for(&self.0, identity);
+        Journal::open(&folder, identity, options, now()).unwrap().0
+    }
+
+    /// A store with a Logon and messages up to `last`, 7 expected next.
+    fn with(test: &str, last: u64) -> Self {
+        let base = Self::new(test);
+        let mut journal = base.open(IDENTITY);
+        put(&mut journal, "8=FIX.4.4\x0135=A\x0134=1\x01", Kind::Admin);
+        for seq in 2..=last {
+            put(&mut journal, &message(seq), Kind::App);
+        }
+        journal.set_next_target(7).unwrap();
+        journal.close().unwrap();
+        base
+    }
+
+    fn folder(&self) -> PathBuf {
+        folder_for(&self.0, IDENTITY)
+    }
+
+    fn file(&self) -> PathBuf {
+        self.folder().join("0000000001.journal")
+    }
+
+    /// Flips a bit of the file.
+    fn damage(&self, at: usize) {
+        let mut image = std::fs::read(self.file()).unwrap();
+        image[at] ^= 1;
+        std::fs::write(self.file(), image).unwrap();
+    }
+
+    /// Runs a command of the group on the whole folder.
+    fn run(&self, args: &[&str]) -> Said {
+        run(args, &self.0)
+    }
+}
+
+impl Drop for Base {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn now() -> UtcTimestamp {
+    UtcTimestamp::from_nanos(1_795_168_800_000_000_000)
+}
+
+fn put(journal: &mut Journal, text: &str, kind: Kind) {
+    let len = text.len();
+    journal.reserve(len).unwrap()[..len].copy_from_slice(text.as_bytes());
+    let transmit = true;
+    journal
+        .commit(0..len, Entry::New { kind, transmit })
+        .unwrap();
+    journal.drop_unsent();
+}
+
+fn message(seq: u64) -> String {
+    format!("8=FIX.4.4\x0135=D\x0134={seq}\x0158=a \"quoted\" text\x01")
+}
+
+struct Said {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+fn run(args: &[&str], folder: &Path) -> Said {
+    let output = Command::new(env!("CARGO_BIN_EXE_fanfare"))
+        .arg("store")
+        .args(args)
+        .arg(folder)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    Said {
+        code: output.status.code().unwrap(),
+        out: String::from_utf8(output.stdout).unwrap(),
+        err: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+fn json(said: &Said) -> Vec<Value> {
+    let lines = said.out.lines();
+    lines.map(|l| serde_json::from_str(l).unwrap()).collect()
+}
+
+#[test]
+fn sessions_are_listed_with_their_numbers() {
+    let base = Base::with("list", 5);
+    let _in_use = base.open("FIX.4.2:X->Y");
+    let said = base.run(&["list"]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    let words: Vec<Vec<&str>> = said
+        .out
+        .lines()
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    assert_eq!(words.len(), 3, "{}", said.out);
+    assert_eq!(words[0][..3], ["session", "next", "out"]);
+    assert_eq!(words[1][..4], ["FIX.4.2:X->Y", "1", "1", "0"]);
+    let expected = ["FIX.4.4:BUY->SELL", "6", "7", "5"];
+    assert_eq!(words[2][..4], expected);
+    assert_eq!(words[2][6..], ["every", "100", "-", "in", "order"]);
+
+    let lines = json(&base.run(&["list", "--json"]));
+    assert_eq!(lines[1]["next_sender"], 6);
+    assert_eq!(lines[1]["bytes"], 20 + 4 * message(2).len());
+    assert_eq!(lines[1]["durability"], "every 100");
+    let holder = &lines[0]["in_use_by"];
+    assert!(holder.is_null() || *holder == std::process::id());
+}
+
+#[test]
+fn a_folder_without_a_store_is_told() {
+    let base = Base::new("none");
+    for args in [["list"], ["verify"], ["export"], ["repair"]] {
+        let said = base.run(&args);
+        assert_eq!(said.code, 1);
+        assert!(said.err.contains("there is no store in "), "{}", said.err);
+    }
+    let said = run(&["list"], &base.0.join("nothing"));
+    assert!(said.code == 1 && said.err.contains("cannot read "));
+    assert_eq!(std::fs::read_dir(&base.0).unwrap().count(), 0);
+}
+
+#[test]
+fn a_flipped_bit_is_found_with_its_place() {
+    let base = Base::with("verify", 9);
+    let said = base.run(&["verify"]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    assert_eq!(
+        said.out,
+        "FIX.4.4:BUY->SELL: 9 records in 1 file, all in order\n"
+    );
+    let fifth = HEADER + 4 * ENTRY;
+    base.damage(fifth + 28);
+    let said = base.run(&["verify"]);
+    assert_eq!(said.code, 1);
+    let place = format!("record 4 at byte {fifth}, MsgSeqNum 5: its CRC does not match");
+    assert!(said.out.contains(&place), "{}", said.out);
+    let said = base.run(&["verify", "--json"]);
+    let fault = &json(&said)[0]["faults"][0];
+    assert_eq!((&fault["record"], &fault["seq"]), (&4.into(), &5.into()));
+    assert_eq!((said.code, &fault["offset"]), (1, &fifth.into()));
+}
+
+#[test]
+fn messages_come_out_as_text_and_as_json() {
+    let base = Base::with("export", 4);
+    let said = base.run(&["export"]);
+    let text = "8=FIX.4.4|35=A|34=1|\n\
+                8=FIX.4.4|35=D|34=2|58=a \"quoted\" text|\n\
+                8=FIX.4.4|35=D|34=3|58=a \"quoted\" text|\n\
+                8=FIX.4.4|35=D|34=4|58=a \"quoted\" text|\n";
+    assert_eq!((said.code, said.out.as_str()), (0, text), "{}", said.err);
+    let said = base.run(&["export", "--json", "--from", "2", "--to", "3"]);
+    let lines = json(&said);
+    assert_eq!(lines.len(), 2);
+    assert_eq!(lines[1]["seq"], 3);
+    assert_eq!(lines[1]["message"], message(3));
+    let same = base.run(&["export", "--format", "json", "--from", "2", "--to", "3"]);
+    assert_eq!(same.out, said.out);
+    assert_eq!(base.run(&["export", "--format", "xml"]).code, 2);
+}
+
+#[test]
+fn what_was_sent_again_or_taken_back_is_only_exported_when_asked_for() {
+    let base = Base::with("all", 3);
+    let mut journal = base.open(IDENTITY);
+    let again = b"8=FIX.4.4\x0143=Y\x01";
+    journal.reserve(again.len()).unwrap()[..again.len()].copy_from_slice(again);
+    journal.commit(0..again.len(), Entry::Copy).unwrap();
+    journal.drop_unsent();
+    journal.set_next_sender(3).unwrap();
+    drop(journal);
+    assert_eq!(base.run(&["export"]).out.lines().count(), 2);
+    let all = base.run(&["export", "--all"]).out;
+    assert!(all.lines().count() == 4 && all.contains("|43=Y|"), "{all}");
+}
+
+#[test]
+fn a_torn_end_is_cut_off_and_told() {
+    let base = Base::with("torn", 9);
+    // As a kill in the middle of the last message leaves it.
+    let before: usize = 20 + (2..=8).map(|seq| message(seq).len()).sum::<usize>();
+    let image = std::fs::read(base.file()).unwrap();
+    let data = image.windows(9).position(|w| w == b"8=FIX.4.4").unwrap();
+    base.damage(data + before + 10);
+    let said = base.run(&["verify"]);
+    assert!(said.code == 1 && said.out.contains("record 8 at byte"));
+    let damaged = std::fs::read(base.file()).unwrap();
+    let said = base.run(&["repair", "--dry-run"]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    assert!(said.out.contains("1 record at the end would be cut off"));
+    assert_eq!(std::fs::read(base.file()).unwrap(), damaged);
+    let said = base.run(&["repair"]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    let told = format!(
+        "MsgSeqNum 9: its CRC does not match; it is the last one, \
+                        torn or damaged ({} bytes)",
+        message(9).len()
+    );
+    assert!(said.out.contains(&told), "{}", said.out);
+    assert_eq!(base.run(&["verify"]).code, 0);
+    assert!(base.run(&["repair"]).out.contains("nothing to do"));
+    assert_eq!(base.open(IDENTITY).next_sender(), 9);
+}
+
+#[test]
+fn of_a_damaged_store_all_is_saved_that_is_whole() {
+    let base = Base::with("damaged", 9);
+    base.damage(HEADER + 4 * ENTRY + 28);
+    let said = base.run(&["repair", "--dry-run"]);
+    assert!(
+        said.out
+            .contains("would be written anew: 8 records kept, 1 lost")
+    );
+    let said = base.run(&["repair"]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    assert!(said.out.contains(".damaged-1"), "{}", said.out);
+    assert_eq!(
+        base.run(&["verify"]).code,
+        0,
+        "what was put aside is passed over"
+    );
+    let journal = base.open(IDENTITY);
+    assert_eq!((journal.next_sender(), journal.next_target()), (10, 7));
+    assert!(journal.first_from(5).is_some_and(|stored| stored.seq == 6));
+}
+
+#[test]
+fn a_store_in_use_is_not_repaired_but_can_be_looked_at() {
+    let base = Base::with("in-use", 9);
+    let journal = base.open(IDENTITY);
+    base.damage(HEADER + 4 * ENTRY + 28);
+    for args in [&["repair"][..], &["repair", "--dry-run"]] {
+        let said = base.run(args);
+        assert_eq!(said.code, 1);
+        assert!(said.err.contains(" in use by "), "{}", said.err);
+    }
+    assert_eq!(base.run(&["export"]).out.lines().count(), 8);
+    drop(journal);
+    assert_eq!(base.run(&["repair"]).code, 0);
+}
+
+#[test]
+fn rubbish_is_told_and_not_repaired() {
+    let base = Base::with("rubbish", 3);
+    std::fs::write(base.file(), vec![b'x'; 70_000]).unwrap();
+    let said = base.run(&["verify"]);
+    assert_eq!(said.code, 1);
+    assert!(
+        said.out.contains("its header is unreadable"),
+        "{}",
+        said.out
+    );
+    let said = base.run(&["repair"]);
+    assert_eq!(said.code, 1);
+    assert!(said.err.contains("nothing in journal "), "{}", said.err);
+}

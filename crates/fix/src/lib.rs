@@ -4,3 +4,4 @@
 pub mod codec;
 pub mod dict;
 pub mod session;
+pub mod text;

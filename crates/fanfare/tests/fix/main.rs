@@ -2,4 +2,5 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod acceptor;
+mod cat;
 mod server;

@@ -40,7 +40,7 @@ pub use dictionary::{DictGroup, Dictionary, Version, schema_from_xml};
 pub use hook::DictionaryValidator;
 pub use kind::DataType;
 pub use load::{Cause, LoadError, MAX_TEXT};
-pub use pretty::{Line, Pretty, Printable, lines, names_of};
+pub use pretty::{Line, Pretty, Printable, lines, names_for, names_of};
 pub use schema::{EnumValue, FieldDef, Item, MessageDef, Schema, SchemaError};
 pub use validate::Switches;
 pub use violation::{Violation, ViolationText};

@@ -30,15 +30,21 @@ pub fn lines<'a>(dictionary: &'a Dictionary, message: &Message<'a>) -> Vec<Line<
         fields: &fields,
         lines: Vec::with_capacity(fields.len()),
     };
+    let msg_type = msg_type(message);
     let mut at = 0;
     while let Some(field) = fields.get(at) {
         walk.push(field, 0, None);
-        at = match dictionary.group(message.msg_type(), field.tag) {
+        at = match dictionary.group(msg_type, field.tag) {
             Some(group) => walk.group(group, at + 1, 1),
             None => at + 1,
         };
     }
     walk.lines
+}
+
+/// MsgType(35), also where it does not stand third.
+fn msg_type<'a>(message: &Message<'a>) -> &'a [u8] {
+    message.get(tags::MSG_TYPE).unwrap_or_default()
 }
 
 struct Walk<'a, 'b> {
@@ -122,7 +128,7 @@ const CYAN: &str = "36";
 
 impl fmt::Display for Pretty<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let msg_type = self.message.msg_type();
+        let msg_type = msg_type(&self.message);
         let name = self.dictionary.message_name(msg_type).unwrap_or("Unknown");
         self.paint(f, BOLD, name)?;
         writeln!(f, "({})", Printable(msg_type))?;
@@ -177,6 +183,12 @@ impl fmt::Display for Printable<'_> {
 /// by its ApplVerID(1128) or DefaultApplVerID(1137), else the newest. Its header and session
 /// messages are those of the transport.
 pub fn names_of(message: &Message<'_>) -> Arc<Dictionary> {
+    names_for(message, None)
+}
+
+/// As [`names_of`], for a message over FIXT.1.1 whose session has agreed on `default` in its Logon
+/// (DefaultApplVerID(1137)).
+pub fn names_for(message: &Message<'_>, default: Option<Version>) -> Arc<Dictionary> {
     let begin_string = std::str::from_utf8(message.begin_string()).unwrap_or("");
     match Version::from_name(begin_string) {
         Some(Version::Fixt11) | None => {}
@@ -185,7 +197,7 @@ pub fn names_of(message: &Message<'_>) -> Arc<Dictionary> {
     let named = message
         .get(tags::APPL_VER_ID)
         .or_else(|| message.get(tags::DEFAULT_APPL_VER_ID));
-    let version = named.and_then(Version::from_appl_ver_id);
+    let version = named.and_then(Version::from_appl_ver_id).or(default);
     match version.unwrap_or(Version::Fix50Sp2) {
         Version::Fix50 => names_over_transport(Version::Fix50, 0),
         Version::Fix50Sp1 => names_over_transport(Version::Fix50Sp1, 1),

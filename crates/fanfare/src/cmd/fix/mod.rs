@@ -1,6 +1,7 @@
 //! `fanfare fix …`: sessions from settings files, and tools to look at FIX.
 
 mod acceptor;
+mod cat;
 mod echo;
 
 use clap::Subcommand;
@@ -11,10 +12,13 @@ use std::process::ExitCode;
 pub(crate) enum Command {
     /// Accept the sessions of a QuickFIX-style settings file.
     Acceptor(acceptor::Args),
+    /// Print FIX from a log, a stream or a capture with the names of fields and values.
+    Cat(cat::Args),
 }
 
 pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Acceptor(args) => acceptor::run(args),
+        Command::Cat(args) => cat::run(args),
     }
 }

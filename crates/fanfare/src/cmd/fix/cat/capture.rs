@@ -1,0 +1,148 @@
+//! The messages of a capture: its TCP streams put back in order, each scanned by itself.
+
+use super::input::Input;
+use super::printer::Printer;
+use crate::print::note;
+use anyhow::Result;
+use fanfare_fix::text::{Scanner, Skipped};
+use fanfare_latency::pcap::{End, Reader};
+use fanfare_latency::tcp::{Endpoint, Piece, Segment, Stream, segment};
+use fanfare_wire::{Precision, UtcTimestamp};
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+
+/// Directions of connections that are followed; more are counted and told.
+const MOST: usize = 10_000;
+
+/// One direction of one connection.
+struct Flow {
+    stream: Stream,
+    scanner: Scanner,
+    ends: String,
+    /// Capture time of the newest packet.
+    time: u64,
+}
+
+pub(super) fn print(input: &mut Input, printer: &mut Printer) -> Result<Skipped> {
+    let mut reader = Reader::new(input)?;
+    let mut flows: Vec<Flow> = Vec::new();
+    let mut known: HashMap<(Endpoint, Endpoint), usize> = HashMap::new();
+    let (mut other, mut ignored) = (0_u64, 0_u64);
+    while let Some(packet) = reader.next_packet()? {
+        let Ok(segment) = segment(&packet) else {
+            other += 1;
+            continue;
+        };
+        let key = (segment.source, segment.destination);
+        let number = match known.get(&key) {
+            Some(&number) => number,
+            None if flows.len() == MOST => {
+                ignored += 1;
+                continue;
+            }
+            None => {
+                flows.push(Flow::new(&segment));
+                known.insert(key, flows.len() - 1);
+                flows.len() - 1
+            }
+        };
+        if let Some(flow) = flows.get_mut(number) {
+            flow.take(packet.time.unwrap_or(0), &segment, printer)?;
+        }
+    }
+    let mut skipped = Skipped::default();
+    for flow in &mut flows {
+        let of_flow = flow.end(printer)?;
+        skipped.bytes += of_flow.bytes;
+        skipped.lines += of_flow.lines;
+    }
+    match reader.end() {
+        None | Some(End::Complete) => {}
+        Some(end) => note!("warning: {end}"),
+    }
+    if ignored > 0 {
+        note!("warning: more than {MOST} streams; {ignored} packets of others left out");
+    }
+    if flows.is_empty() && other > 0 {
+        note!("warning: none of the {other} packets is TCP");
+    }
+    Ok(skipped)
+}
+
+impl Flow {
+    fn new(segment: &Segment<'_>) -> Self {
+        let (from, to) = (address(segment.source), address(segment.destination));
+        Self {
+            stream: Stream::default(),
+            scanner: Scanner::default(),
+            ends: format!("{from} -> {to}"),
+            time: 0,
+        }
+    }
+
+    fn take(&mut self, time: u64, segment: &Segment<'_>, printer: &mut Printer) -> Result<()> {
+        let Self {
+            stream,
+            scanner,
+            ends,
+            time: latest,
+        } = self;
+        let mut result = Ok(());
+        stream.push(time, segment, &mut |piece| {
+            *latest = time;
+            if result.is_ok() {
+                result = hand_on(scanner, printer, ends, time, piece);
+            }
+        });
+        result
+    }
+
+    /// The capture has ended: what waits behind a hole, and what is not complete.
+    fn end(&mut self, printer: &mut Printer) -> Result<Skipped> {
+        let Self {
+            stream,
+            scanner,
+            ends,
+            time,
+        } = self;
+        let mut result = Ok(());
+        stream.flush(&mut |piece| {
+            if result.is_ok() {
+                result = hand_on(scanner, printer, ends, *time, piece);
+            }
+        });
+        result?;
+        hand_on(scanner, printer, ends, *time, Piece::Hole)?;
+        Ok(scanner.skipped())
+    }
+}
+
+fn hand_on(
+    scanner: &mut Scanner,
+    printer: &mut Printer,
+    ends: &str,
+    time: u64,
+    piece: Piece<'_>,
+) -> Result<()> {
+    match piece {
+        Piece::Bytes { bytes, .. } => scanner.push(bytes),
+        Piece::Hole => scanner.finish(),
+    }
+    printer.all_of(scanner, Some(&format!("{} {ends}", stamp(time))))
+}
+
+fn stamp(nanos: u64) -> String {
+    let mut room = [0; UtcTimestamp::MAX_LEN];
+    let time = UtcTimestamp::from_nanos(nanos.cast_signed());
+    let len = time.write(Precision::Nanos, &mut room);
+    String::from_utf8_lossy(room.get(..len).unwrap_or_default()).into_owned()
+}
+
+/// An IPv4 address in IPv6 clothes is shown as what it is.
+fn address(end: Endpoint) -> SocketAddr {
+    let ip = match end.ip {
+        IpAddr::V6(v6) => v6.to_ipv4_mapped().map_or(end.ip, IpAddr::V4),
+        IpAddr::V4(_) => end.ip,
+    };
+    SocketAddr::new(ip, end.port)
+}

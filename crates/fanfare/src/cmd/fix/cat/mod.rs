@@ -1,0 +1,131 @@
+//! `fanfare fix cat`: FIX from a log, a stream or a capture, for people and for programs.
+
+mod capture;
+mod filter;
+mod input;
+mod json;
+mod names;
+mod printer;
+
+use crate::print::note;
+use anyhow::{Context, Result, bail};
+use clap::{Args as ClapArgs, ValueEnum};
+use fanfare_engine::stop::Stop;
+use fanfare_fix::text::Scanner;
+use filter::Filter;
+use input::{Input, Kind};
+use names::Names;
+use printer::Printer;
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Options of `fanfare fix cat`.
+#[derive(ClapArgs)]
+#[command(after_help = HELP)]
+pub(crate) struct Args {
+    /// A log, a stream or a capture; - or nothing is stdin.
+    #[arg(value_name = "FILE", default_value = "-")]
+    file: PathBuf,
+    /// Only messages with a field of this value, anywhere in them: 55=IBM, Symbol=IBM, Side=Buy,
+    /// MsgType=NewOrderSingle. More than one: all have to hold.
+    #[arg(long, value_name = "TAG=VALUE")]
+    grep: Vec<String>,
+    /// One JSON object a message, on one line (the messages are the output here, not figures):
+    /// {"message", "version", "fields": {NAME: VALUE, "NAME.name": MEANING, GROUP: [{...}]},
+    /// "faults", "prefix"}. Fields without a name have their tag; a repeated one is NAME#2; bytes
+    /// that are no UTF-8 are {"hex": ...}.
+    #[arg(long)]
+    json: bool,
+    /// QuickFIX XML or FIX Orchestra XML: its names go over the built-in ones, which follow the
+    /// version of each message. May be given more than once.
+    #[arg(long, value_name = "FILE")]
+    dictionary: Vec<PathBuf>,
+    /// Colours: auto is on a terminal, unless NO_COLOR is set.
+    #[arg(long, value_enum, default_value_t = Colour::Auto, value_name = "WHEN")]
+    color: Colour,
+}
+
+const HELP: &str = "\
+Reads FIX as it is found: raw streams, log lines with anything in front of 8=FIX, SOH or | or ^A \
+(also <SOH>, \\x01, \\u0001) between the fields, and pcap or pcapng captures, whose TCP streams \
+are put back in order. What is wrong with a message (BodyLength, CheckSum, a cut end, the count of \
+a group) is told below it with a ! and stops nothing. Text that belongs to no message is skipped, \
+and counted on stderr at the end. Exit status 1 if there is no message at all.";
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Colour {
+    Auto,
+    Always,
+    Never,
+}
+
+impl Colour {
+    fn is_on(self) -> bool {
+        let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        let dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
+        match self {
+            Self::Always => true,
+            Self::Never => false,
+            Self::Auto => std::io::stdout().is_terminal() && !set("NO_COLOR") && !dumb,
+        }
+    }
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let names = Names::with(&args.dictionary)?;
+    let filter = match Filter::parse(&args.grep, &names) {
+        Ok(filter) => filter,
+        Err(why) => {
+            note!("fanfare: {why}");
+            return Ok(ExitCode::from(2));
+        }
+    };
+    let stop = Stop::on_interrupt().context("cannot catch Ctrl-C")?;
+    let mut printer = Printer::new(names, filter, args.json, args.color.is_on());
+    let mut input = Input::open(&args.file, stop.clone())?;
+    let name = input.name().to_owned();
+    let skipped = match input.kind().with_context(|| name.clone())? {
+        Kind::Text => text(&mut input, &mut printer),
+        Kind::Capture => capture::print(&mut input, &mut printer),
+    };
+    let skipped = skipped.with_context(|| name.clone())?;
+    let counts = printer.finish()?;
+    if counts.messages == 0 && !stop.is_raised() {
+        bail!("no FIX message in {name}{}", because(skipped.bytes));
+    }
+    let is_odd = skipped.bytes > 0 || counts.faulty > 0 || counts.shown < counts.messages;
+    if is_odd || stop.is_raised() {
+        note!(
+            "{} messages, {} shown, {} with faults; {} other bytes on {} lines skipped",
+            counts.messages,
+            counts.shown,
+            counts.faulty,
+            skipped.bytes,
+            skipped.lines
+        );
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn because(bytes: u64) -> String {
+    match bytes {
+        0 => ": it is empty".to_owned(),
+        bytes => format!(": {bytes} other bytes"),
+    }
+}
+
+fn text(input: &mut Input, printer: &mut Printer) -> Result<fanfare_fix::text::Skipped> {
+    let mut scanner = Scanner::default();
+    while let Some(piece) = input.next_piece()? {
+        scanner.push(&piece);
+        printer.all_of(&mut scanner, None)?;
+        // Whoever follows a growing log sees each message as it comes.
+        if input.is_drained() {
+            printer.flush()?;
+        }
+    }
+    scanner.finish();
+    printer.all_of(&mut scanner, None)?;
+    Ok(scanner.skipped())
+}

@@ -1,0 +1,127 @@
+//! Messages on stdout.
+
+use super::filter::Filter;
+use super::json;
+use super::names::Names;
+use anyhow::Result;
+use fanfare_fix::dict::{DataType, Dictionary, Line, Pretty, Printable, lines};
+use fanfare_fix::text::{Found, Scanner};
+use std::io::{self, BufWriter, Stdout, Write};
+
+pub(super) struct Printer {
+    out: BufWriter<Stdout>,
+    names: Names,
+    filter: Filter,
+    json: bool,
+    colour: bool,
+    counts: Counts,
+}
+
+/// What there was.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Counts {
+    pub(super) messages: u64,
+    /// Those that the filter took.
+    pub(super) shown: u64,
+    /// Those shown with something wrong.
+    pub(super) faulty: u64,
+}
+
+impl Printer {
+    pub(super) fn new(names: Names, filter: Filter, json: bool, colour: bool) -> Self {
+        Self {
+            out: BufWriter::with_capacity(64 << 10, io::stdout()),
+            names,
+            filter,
+            json,
+            colour,
+            counts: Counts::default(),
+        }
+    }
+
+    /// Prints all messages that the scanner has; `prefix` takes the place of theirs.
+    pub(super) fn all_of(&mut self, scanner: &mut Scanner, prefix: Option<&str>) -> Result<()> {
+        while let Some(found) = scanner.next() {
+            self.message(&found, prefix)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+
+    pub(super) fn finish(mut self) -> io::Result<Counts> {
+        self.out.flush()?;
+        Ok(self.counts)
+    }
+
+    fn message(&mut self, found: &Found<'_>, prefix: Option<&str>) -> Result<()> {
+        self.counts.messages += 1;
+        let dictionary = self.names.of(&found.message)?;
+        if !self.filter.takes(&found.message) {
+            return Ok(());
+        }
+        let lines = lines(&dictionary, &found.message);
+        let mut faults: Vec<String> = found.flaws.iter().map(ToString::to_string).collect();
+        faults.extend(wrong_counts(&lines, &dictionary));
+        self.counts.shown += 1;
+        self.counts.faulty += u64::from(!faults.is_empty());
+        let prefix = prefix.map_or_else(|| Printable(found.prefix).to_string(), str::to_owned);
+        if self.json {
+            let object = json::object(found, &prefix, &dictionary, &lines, &faults);
+            writeln!(self.out, "{object}")?;
+        } else {
+            self.pretty(found, &prefix, &dictionary, &faults)?;
+        }
+        Ok(())
+    }
+
+    fn pretty(
+        &mut self,
+        found: &Found<'_>,
+        prefix: &str,
+        dictionary: &Dictionary,
+        faults: &[String],
+    ) -> io::Result<()> {
+        let (dim, red, plain) = if self.colour {
+            ("\x1b[2m", "\x1b[31m", "\x1b[0m")
+        } else {
+            ("", "", "")
+        };
+        let out = &mut self.out;
+        if self.counts.shown > 1 {
+            writeln!(out)?;
+        }
+        if !prefix.is_empty() {
+            writeln!(out, "{dim}{prefix}{plain}")?;
+        }
+        let message = Pretty::new(dictionary, found.message).colour(self.colour);
+        write!(out, "{message}")?;
+        for fault in faults {
+            writeln!(out, "  {red}! {fault}{plain}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Groups with more or fewer entries than their count says.
+fn wrong_counts(lines: &[Line<'_>], dictionary: &Dictionary) -> Vec<String> {
+    let mut faults = Vec::new();
+    for (at, line) in lines.iter().enumerate() {
+        let behind = lines.get(at + 1..).unwrap_or_default();
+        let members = behind.iter().take_while(|member| member.depth > line.depth);
+        let begins = |member: &&Line<'_>| member.depth == line.depth + 1 && member.entry.is_some();
+        let entries = members.filter(begins).count();
+        let is_count = dictionary.data_type(line.field.tag) == Some(DataType::NumInGroup);
+        let value = std::str::from_utf8(line.field.value).unwrap_or_default();
+        if (entries > 0 || is_count) && value.parse() != Ok(entries) {
+            let name = line.name.unwrap_or("?");
+            let (tag, value) = (line.field.tag, Printable(line.field.value));
+            faults.push(format!(
+                "{name}({tag}) is {value}, {entries} entries follow"
+            ));
+        }
+    }
+    faults
+}

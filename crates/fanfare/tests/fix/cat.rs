@@ -1,0 +1,318 @@
+//! `fanfare fix cat`: logs, streams and captures, good and bad.
+
+use fanfare_latency::pcap::{LinkType, Writer};
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::server::framed;
+
+struct Said {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+impl Said {
+    fn json(&self) -> Vec<Value> {
+        let lines = self.out.lines();
+        lines.map(|l| serde_json::from_str(l).unwrap()).collect()
+    }
+}
+
+fn command(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fanfare"));
+    command.args(["fix", "cat"]).args(args);
+    command
+}
+
+/// Runs it with this on stdin.
+fn cat(args: &[&str], text: &[u8]) -> Said {
+    let mut child = command(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let text = text.to_vec();
+    // Wrong arguments are told before anything is read.
+    let writer = std::thread::spawn(move || drop(stdin.write_all(&text)));
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap();
+    Said {
+        code: output.status.code().unwrap(),
+        out: String::from_utf8(output.stdout).unwrap(),
+        err: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+fn file(name: &str, content: &[u8]) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("cat-{name}"));
+    std::fs::write(&path, content).unwrap();
+    path
+}
+
+/// An order with `|`.
+fn order(begin_string: &str, seq: u32, fields: &str) -> String {
+    let header = format!("35=D|49=A|56=B|34={seq}|52=20261121-10:00:00|");
+    framed(begin_string, &format!("{header}{fields}"))
+}
+
+#[test]
+fn a_log_is_printed_with_names_groups_and_what_is_wrong() {
+    let fields = "453=3|448=X|447=D|448=Y|452=3|54=1|";
+    let good = order("FIX.4.4", 2, fields);
+    let bad = order("FIX.4.2", 3, "54=2|").replace("|54=2|", "|54=5|");
+    let log = format!(
+        "up\n12:00 [in] {good}\n\n12:01 {}\ndown\n",
+        bad.replace('|', "^A")
+    );
+    let said = cat(&[], log.as_bytes());
+    assert_eq!(said.code, 0);
+    let groups = "\n  NoPartyIDs(453) = 3\n  \
+                  [1] PartyID(448) = X\n      PartyIDSource(447) = D Proprietary\n  \
+                  [2] PartyID(448) = Y\n      PartyRole(452) = 3 ClientID\n  \
+                  Side(54) = 1 Buy\n";
+    assert!(
+        said.out.starts_with("12:00 [in]\nNewOrderSingle(D)\n"),
+        "{}",
+        said.out
+    );
+    assert!(said.out.contains(groups), "{}", said.out);
+    assert!(
+        said.out
+            .contains("  ! NoPartyIDs(453) is 3, 2 entries follow\n")
+    );
+    // Side 5 of 4.2 is another than that of the message as it was sent.
+    assert!(
+        said.out.contains("\n\n12:01\nOrderSingle(D)\n"),
+        "{}",
+        said.out
+    );
+    assert!(
+        said.out.contains("Side(54) = 5 SellShort\n"),
+        "{}",
+        said.out
+    );
+    assert!(said.out.contains("  ! CheckSum(10) is "), "{}", said.out);
+    let counts = "2 messages, 2 shown, 2 with faults; 6 other bytes on 2 lines skipped\n";
+    assert_eq!(said.err, counts);
+    let from_file = cat(&[file("log", log.as_bytes()).to_str().unwrap()], b"");
+    assert_eq!((from_file.code, from_file.out), (0, said.out));
+}
+
+#[test]
+fn json_is_one_object_a_message_and_grep_chooses() {
+    let log: String = [
+        order("FIX.4.2", 2, "55=IBM|54=1|"),
+        order("FIX.4.4", 3, "55=IBM|54=2|55=twice|453=1|448=P|"),
+        order("FIX.4.4", 4, "55=AAPL|54=1|"),
+    ]
+    .concat();
+    let log = log.replace('|', "\x01");
+    let all = cat(&["--json"], log.as_bytes()).json();
+    assert_eq!(all.len(), 3);
+    assert_eq!(all[0]["version"], "FIX.4.2");
+    assert_eq!(all[1]["message"], "NewOrderSingle");
+    let fields = &all[1]["fields"];
+    assert_eq!(
+        (&fields["Symbol"], &fields["Symbol#2"]),
+        (&"IBM".into(), &"twice".into())
+    );
+    assert_eq!(
+        (&fields["Side"], &fields["Side.name"]),
+        (&"2".into(), &"Sell".into())
+    );
+    assert_eq!(fields["NoPartyIDs"][0]["PartyID"], "P");
+    assert!(all[1].get("faults").is_none(), "{}", all[1]);
+    for (grep, seqs) in [
+        (&["55=IBM"][..], &["2", "3"][..]),
+        (&["Symbol=IBM", "Side=Sell"], &["3"]),
+        (&["side=Buy"], &["2", "4"]),
+        (&["MsgType=NewOrderSingle"], &["2", "3", "4"]),
+        (&["35=D", "34=4"], &["4"]),
+        (&["448=P"], &["3"]),
+        (&["55=none"], &[]),
+    ] {
+        let greps = grep.iter().flat_map(|test| ["--grep", test]);
+        let args: Vec<&str> = ["--json"].into_iter().chain(greps).collect();
+        let said = cat(&args, log.as_bytes());
+        let json = said.json();
+        let found: Vec<_> = json
+            .iter()
+            .map(|m| m["fields"]["MsgSeqNum"].as_str().unwrap())
+            .collect();
+        assert_eq!((said.code, found.as_slice()), (0, seqs), "{grep:?}");
+    }
+    for wrong in ["55", "Symbl=IBM", "0=1"] {
+        let said = cat(&["--grep", wrong], log.as_bytes());
+        assert_eq!((said.code, said.out.as_str()), (2, ""));
+        assert!(
+            said.err.contains(&format!("--grep {wrong}: ")),
+            "{}",
+            said.err
+        );
+    }
+}
+
+#[test]
+fn names_follow_the_session_and_the_users_dictionary() {
+    let logon = "35=A|49=A|56=B|34=1|52=20261121-10:00:00|98=0|108=30|1137=7|";
+    let log = framed("FIXT.1.1", logon) + &order("FIXT.1.1", 2, "5001=1|54=1|");
+    let all = cat(&["--json"], log.as_bytes()).json();
+    assert_eq!(all[1]["version"], "FIX.5.0");
+    assert_eq!(all[1]["fields"]["5001"], "1");
+    let xml = "<fix type='FIX' major='5' minor='0'><header/><messages/><trailer/><components/>\
+               <fields><field number='5001' name='Desk' type='INT'>\
+               <value enum='1' description='EQUITIES'/></field></fields></fix>";
+    let path = file("user.xml", xml.as_bytes());
+    let path = path.to_str().unwrap();
+    let args = ["--json", "--dictionary", path, "--grep", "Desk=EQUITIES"];
+    let all = cat(&args, log.as_bytes()).json();
+    assert_eq!(all.len(), 1);
+    assert_eq!(all[0]["fields"]["Desk"], "1");
+    assert_eq!(all[0]["fields"]["Side.name"], "Buy");
+    let broken = file(
+        "broken.xml",
+        b"<fix major='4' minor='4'>\n<fields><field number='x' name='A'/></fields></fix>",
+    );
+    let said = cat(&["--dictionary", broken.to_str().unwrap()], log.as_bytes());
+    assert_eq!(said.code, 1);
+    assert!(said.err.contains("broken.xml: line 2"), "{}", said.err);
+}
+
+#[test]
+fn colours_are_for_terminals_or_when_asked_for() {
+    let log = order("FIX.4.4", 2, "54=1|");
+    let plain = cat(&[], log.as_bytes()).out;
+    assert!(!plain.contains('\x1b'));
+    let colour = cat(&["--color", "always"], log.as_bytes()).out;
+    assert!(colour.contains("\x1b[32mBuy\x1b[0m"), "{colour}");
+    assert_eq!(cat(&["--color", "never"], log.as_bytes()).out, plain);
+    assert_eq!(cat(&["--color", "sometimes"], b"").code, 2);
+    // A value cannot steer the terminal, nor can what stands in front.
+    let hostile = format!("\x1b[2J {}", order("FIX.4.4", 2, "58=\x1b[2J\u{7}|"));
+    let shown = cat(&[], hostile.as_bytes()).out;
+    assert!(
+        !shown.contains('\x1b') && !shown.contains('\u{7}'),
+        "{shown}"
+    );
+}
+
+#[test]
+fn what_is_no_fix_is_told() {
+    for (text, why) in [
+        (&b""[..], "no FIX message in stdin: it is empty"),
+        (b"hello\n", "no FIX message in stdin: 5 other bytes"),
+        (&[0x1f, 0x8b, 8, 0, 0, 0], "compressed with gzip"),
+    ] {
+        let said = cat(&[], text);
+        assert_eq!((said.code, said.out.as_str()), (1, ""));
+        assert!(said.err.contains(why), "{}", said.err);
+    }
+    let said = cat(&["/nothing/here"], b"");
+    assert!(said.code == 1 && said.err.contains("cannot read /nothing/here"));
+}
+
+#[test]
+fn an_endless_line_ends() {
+    let mut text = b"8=FIX.4.4|9=99999999|58=".to_vec();
+    text.resize(5 << 20, b'x');
+    text.extend_from_slice(order("FIX.4.4", 9, "").as_bytes());
+    let said = cat(&["--json"], &text);
+    assert_eq!((said.code, said.json().len()), (0, 1), "{}", said.err);
+    assert_eq!(said.json()[0]["fields"]["MsgSeqNum"], "9");
+}
+
+#[test]
+fn a_growing_log_is_followed_and_an_interrupt_ends_it() {
+    let mut child = command(&["--json"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    for seq in 1..=2 {
+        writeln!(stdin, "{}", order("FIX.4.4", seq, "")).unwrap();
+        let mut line = String::new();
+        out.read_line(&mut line).unwrap();
+        let object: Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(object["fields"]["MsgSeqNum"], seq.to_string());
+    }
+    fanfare_engine::stop::interrupt(child.id()).unwrap();
+    assert!(child.wait().unwrap().success());
+    let mut err = String::new();
+    child
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut err)
+        .unwrap();
+    assert!(err.starts_with("2 messages, 2 shown"), "{err}");
+}
+
+/// A TCP segment over IPv4 between two ends of loopback.
+fn packet(from: u16, to: u16, sequence: u32, payload: &[u8]) -> Vec<u8> {
+    let mut ip = vec![0x45, 0];
+    ip.extend((40 + payload.len() as u16).to_be_bytes());
+    ip.extend([0, 1, 0x40, 0, 64, 6, 0, 0, 127, 0, 0, 1, 127, 0, 0, 1]);
+    ip.extend([from.to_be_bytes(), to.to_be_bytes()].concat());
+    ip.extend(sequence.to_be_bytes());
+    ip.extend([0, 0, 0, 0, 0x50, 0x10, 0xff, 0xff, 0, 0, 0, 0]);
+    ip.extend(payload);
+    ip
+}
+
+#[test]
+fn a_capture_is_put_back_in_order() {
+    let wire = |text: String| text.replace('|', "\x01").into_bytes();
+    let all = [1, 2, 3]
+        .map(|seq| wire(order("FIX.4.4", seq, "54=1|")))
+        .concat();
+    let answer = wire(order("FIX.4.4", 7, "54=2|"));
+    let (one, rest) = all.split_at(40);
+    let (two, three) = rest.split_at(100);
+    let mut writer = Writer::new(Vec::new(), LinkType::RAW, 65_535).unwrap();
+    let time = 1_795_168_800_000_000_000;
+    for (at, ip) in [
+        packet(4000, 3000, 1, one),
+        packet(4000, 3000, 141, three),
+        packet(3000, 4000, 1, &answer),
+        packet(4000, 3000, 41, two),
+        packet(4000, 3000, 41, two),
+    ]
+    .iter()
+    .enumerate()
+    {
+        writer.packet(time + at as u64, ip, 0).unwrap();
+    }
+    let capture = writer.into_inner();
+    let path = file("run.pcap", &capture);
+    let said = cat(&["--json", path.to_str().unwrap()], b"");
+    assert_eq!(said.code, 0, "{}", said.err);
+    let told: Vec<String> = said
+        .json()
+        .iter()
+        .map(|m| format!("{} {}", m["fields"]["MsgSeqNum"], m["prefix"]))
+        .collect();
+    let there = "127.0.0.1:4000 -> 127.0.0.1:3000";
+    let expected = [
+        "\"7\" \"20261120-10:00:00.000000002 127.0.0.1:3000 -> 127.0.0.1:4000\"".to_owned(),
+        format!("\"1\" \"20261120-10:00:00.000000003 {there}\""),
+        format!("\"2\" \"20261120-10:00:00.000000003 {there}\""),
+        format!("\"3\" \"20261120-10:00:00.000000003 {there}\""),
+    ];
+    assert_eq!(told, expected);
+    // From stdin too; cut off in a packet, it is told.
+    let said = cat(&[], &capture[..capture.len() - 10]);
+    assert_eq!(said.code, 0);
+    assert!(
+        said.err.contains("cut off in the middle of the packet"),
+        "{}",
+        said.err
+    );
+}

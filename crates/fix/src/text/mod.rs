@@ -1,0 +1,255 @@
+//! FIX as people have it in files: raw streams, and logs where a time stands in front of each
+//! message, `|` or `^A` in the place of SOH, lengths and sums are wrong, and lines are cut.
+//!
+//! ```
+//! use fanfare_fix::text::Scanner;
+//!
+//! let log = b"10:00:01 in  8=FIX.4.4|9=12|35=0|34=7|58=x|10=000|\nno message\n";
+//! let mut scanner = Scanner::default();
+//! scanner.push(log);
+//! scanner.finish();
+//! let found = scanner.next().unwrap();
+//! assert_eq!(found.prefix, b"10:00:01 in");
+//! assert_eq!(found.message.get(34), Some(&b"7"[..]));
+//! assert_eq!(found.flaws[0].to_string(), "BodyLength(9) is 12, there are 15");
+//! assert_eq!(found.flaws[1].to_string(), "CheckSum(10) is 000, it should be 208");
+//! assert!(scanner.next().is_none());
+//! assert_eq!((scanner.skipped().lines, scanner.skipped().bytes), (1, 9));
+//! ```
+
+mod flaw;
+mod search;
+#[cfg(test)]
+mod tests;
+
+pub use flaw::Flaw;
+
+use crate::codec::{Frame, FrameFinder, Message};
+use fanfare_wire::fields::SOH;
+use fanfare_wire::{DataFields, FieldIndex, Kernel};
+use search::{End, Separator, Start};
+
+/// Finds the messages in text that comes in pieces.
+///
+/// What it finds does not depend on how the text is cut into pieces. It holds at most one message
+/// of the maximum length, 256 bytes in front of it, and the last piece.
+#[derive(Debug)]
+pub struct Scanner {
+    max_len: usize,
+    buffer: Vec<u8>,
+    /// What stands in front of this is done with.
+    from: usize,
+    ended: bool,
+    /// The message found, with SOH.
+    wire: Vec<u8>,
+    index: FieldIndex,
+    /// Another one, that takes every separator for one.
+    plain: FieldIndex,
+    flaws: Vec<Flaw>,
+    skipped: Skipped,
+    /// The line has had something that belongs to no message.
+    dirty: bool,
+}
+
+/// A message in the text.
+#[derive(Debug)]
+pub struct Found<'a> {
+    /// What stands in front of it on its line, without blanks at either end; the last 256 bytes.
+    pub prefix: &'a [u8],
+    /// The message as it would be on the wire, with its wrong length and sum if they are wrong.
+    /// Of one that is cut off what there is.
+    pub message: Message<'a>,
+    /// What is wrong with it.
+    pub flaws: &'a [Flaw],
+}
+
+/// What belonged to no message, blanks aside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Skipped {
+    /// Bytes.
+    pub bytes: u64,
+    /// Lines in which they stood.
+    pub lines: u64,
+}
+
+/// Longest message in the text, in bytes: see [`Scanner::new`].
+pub const DEFAULT_MAX_LEN: usize = 1 << 20;
+/// Most bytes of a prefix.
+const MAX_PREFIX: usize = 256;
+/// What is kept when nothing begins: a prefix, and the front of a message that is cut off.
+const KEPT: usize = MAX_PREFIX + 64;
+
+impl Default for Scanner {
+    /// Messages of up to 1 MiB.
+    fn default() -> Self {
+        Self::new(DEFAULT_MAX_LEN)
+    }
+}
+
+impl Scanner {
+    /// What looks like a message of more than `max_len` bytes is passed over.
+    #[must_use]
+    pub fn new(max_len: usize) -> Self {
+        Self {
+            max_len: max_len.max(FrameFinder::MIN_MAX_LEN),
+            buffer: Vec::new(),
+            from: 0,
+            ended: false,
+            wire: Vec::new(),
+            index: FieldIndex::new(),
+            plain: FieldIndex::with(DataFields::none(), Kernel::best()),
+            flaws: Vec::new(),
+            skipped: Skipped::default(),
+            dirty: false,
+        }
+    }
+
+    /// More of the text. Take all messages of what came before first.
+    pub fn push(&mut self, piece: &[u8]) {
+        self.buffer.drain(..self.from);
+        self.from = 0;
+        self.ended = false;
+        self.buffer.extend_from_slice(piece);
+    }
+
+    /// The text has ended, or something is missing behind this: a message that is not complete
+    /// will not be. A new text may follow once [`next`](Self::next) has nothing more.
+    pub fn finish(&mut self) {
+        self.ended = true;
+    }
+
+    /// What belonged to no message so far.
+    #[must_use]
+    pub fn skipped(&self) -> Skipped {
+        self.skipped
+    }
+
+    /// The next message; `None` when more of the text is needed, or all of it was looked at.
+    #[allow(
+        clippy::should_implement_trait,
+        reason = "what it gives borrows from it"
+    )]
+    pub fn next(&mut self) -> Option<Found<'_>> {
+        let (prefix, start, end, separator) = self.locate()?;
+        self.take(start, end, separator);
+        self.from = end;
+        let Self {
+            buffer,
+            wire,
+            index,
+            plain,
+            flaws,
+            ..
+        } = self;
+        let index = flaw::examine(wire, index, plain, flaws);
+        Some(Found {
+            prefix: buffer.get(prefix..start).unwrap_or_default().trim_ascii(),
+            message: Message::new(wire, index),
+            flaws,
+        })
+    }
+
+    /// Where the next message stands in the buffer: where its prefix starts, its start, its end.
+    fn locate(&mut self) -> Option<(usize, usize, usize, Separator)> {
+        loop {
+            let text = self.buffer.get(self.from..).unwrap_or_default();
+            let (start, separator) = match search::start(text, self.ended) {
+                Start::At(at, separator) => (self.from + at, separator),
+                Start::Nowhere => {
+                    self.skip_all();
+                    return None;
+                }
+            };
+            let prefix = self.line_of(start, MAX_PREFIX);
+            let rest = self.buffer.get(start..).unwrap_or_default();
+            match search::end(rest, separator, self.max_len, self.ended) {
+                End::At(end) => {
+                    self.skip(prefix);
+                    return Some((prefix, start, start + end, separator));
+                }
+                End::NeedsMore => {
+                    self.skip(prefix);
+                    return None;
+                }
+                End::TooFar => self.skip(start + 1),
+            }
+        }
+    }
+
+    /// Where the line of the byte at `at` starts, or its last part of `most` bytes.
+    fn line_of(&self, at: usize, most: usize) -> usize {
+        let earliest = self.from.max(at.saturating_sub(most));
+        let before = self.buffer.get(earliest..at).unwrap_or_default();
+        let newline = before.iter().rposition(|&byte| byte == b'\n');
+        newline.map_or(earliest, |newline| earliest + newline + 1)
+    }
+
+    /// Nothing begins in the buffer; what stands last may be the front of a line with a message.
+    fn skip_all(&mut self) {
+        let end = self.buffer.len();
+        let keep = if self.ended {
+            end
+        } else {
+            self.line_of(end, KEPT)
+        };
+        self.skip(keep);
+        if self.ended && std::mem::take(&mut self.dirty) {
+            self.skipped.lines += 1;
+        }
+    }
+
+    /// What stands in front of `end` belongs to no message.
+    fn skip(&mut self, end: usize) {
+        for &byte in self.buffer.get(self.from..end).unwrap_or_default() {
+            if byte == b'\n' {
+                self.skipped.lines += u64::from(std::mem::take(&mut self.dirty));
+            } else if !byte.is_ascii_whitespace() {
+                self.skipped.bytes += 1;
+                self.dirty = true;
+            }
+        }
+        self.from = end;
+    }
+
+    /// Writes the message as it would be on the wire.
+    fn take(&mut self, start: usize, end: usize, separator: Separator) {
+        let text = self.buffer.get(start..end).unwrap_or_default();
+        self.wire.clear();
+        if separator.is_soh() {
+            self.wire.extend_from_slice(text);
+        } else {
+            replace(text, separator, true, &mut self.wire);
+            if !self.is_whole() {
+                self.wire.clear();
+                replace(text, separator, false, &mut self.wire);
+            }
+        }
+        // A data field may swallow the last separator: then it was none.
+        if self.wire.last() != Some(&SOH) {
+            self.wire.push(SOH);
+        }
+    }
+
+    fn is_whole(&self) -> bool {
+        let frame = FrameFinder::new(self.max_len).find(&self.wire);
+        matches!(frame, Frame::Message { start: 0, end } if end == self.wire.len())
+    }
+}
+
+/// SOH for the separator: for each, or only for those with a tag and `=` behind them: the others
+/// stand in a value.
+fn replace(text: &[u8], separator: Separator, each: bool, wire: &mut Vec<u8>) {
+    let mut rest = text;
+    while let Some(at) = separator.find(rest) {
+        let (piece, behind) = rest.split_at(at);
+        wire.extend_from_slice(piece);
+        let behind = behind.get(separator.len()..).unwrap_or_default();
+        if each || behind.is_empty() || search::is_field(behind) {
+            wire.push(SOH);
+        } else {
+            wire.extend_from_slice(separator.bytes());
+        }
+        rest = behind;
+    }
+    wire.extend_from_slice(rest);
+}

@@ -4,13 +4,14 @@
 CARGO ?= cargo
 FANFARE = target/release/fanfare
 
-.PHONY: help demo test check bench fuzz build setup clean
+.PHONY: help demo test check bench bench-peers fuzz build setup clean
 
 help:
 	@echo "make demo   build, run the whole plant on this machine for half a minute, report"
 	@echo "make test   everything CI runs: format, lints, tests, documentation, tidy"
 	@echo "make check  the quick part of it, for between two edits"
 	@echo "make bench  the figures of docs/benchmarks.md, as JSON under out/"
+	@echo "make bench-peers  FAST decoding beside the crate fastlib, in one run"
 	@echo "make fuzz   every fuzz target for a minute each (nightly Rust)"
 
 setup:
@@ -38,6 +39,9 @@ check:
 
 bench: build
 	@scripts/bench.sh $(FANFARE) out
+
+bench-peers: setup
+	$(CARGO) run --release --locked --manifest-path benches/Cargo.toml
 
 fuzz: setup
 	@scripts/fuzz.sh 60

@@ -4,7 +4,7 @@
 use fanfare_engine::agent::Agent;
 use fanfare_engine::clock::Clock;
 use fanfare_engine::counters::Counters;
-use fanfare_engine::host::{Acceptor, Handler, Host, Initiator, Peer, Peers, StoreKind};
+use fanfare_engine::host::{Acceptor, Handler, Host, Initiator, Peer, Peers, Store, StoreKind};
 use fanfare_engine::journal::{Journal, Options};
 use fanfare_engine::poll::{Interest, Poller, Token};
 use fanfare_engine::ring::{Broadcast, Policy, spsc};
@@ -85,8 +85,16 @@ fn rings() {
 fn journal_turns() {
     let folder = std::env::temp_dir().join(format!("fanfare-alloc-{}", std::process::id()));
     let now = UtcTimestamp::from_nanos(0);
-    let (mut journal, _) = Journal::open(&folder, "A->B", Options::default(), now).unwrap();
+    let options = Options {
+        segment_bytes: 64 << 10,
+        max_segments: 4,
+        ..Options::default()
+    };
+    let (mut journal, _) = Journal::open(&folder, "A->B", options, now).unwrap();
     let count = allocations(|i| {
+        while journal.awaits_segment() {
+            std::thread::yield_now();
+        }
         let len = 100 + i % 100;
         journal.reserve(len).unwrap()[3..len].fill(b'x');
         journal
@@ -107,6 +115,11 @@ fn journal_turns() {
             Some(i as u64 + 1)
         );
     });
+    let oldest = journal.first_from(0).unwrap().seq;
+    assert!(
+        oldest > 1 && journal.stalls() == 0,
+        "segments came and went"
+    );
     drop(journal);
     std::fs::remove_dir_all(&folder).unwrap();
     assert_eq!(count, 0);
@@ -168,6 +181,13 @@ fn a_queue_that_fills_and_empties_again() {
     assert_eq!(COUNT.with(Cell::get) - before, 0);
 }
 
+/// Lets the helper thread finish the next segment, which it has all the time for outside a test.
+fn segment_is_ready(peer: &mut Peer<'_>) {
+    while matches!(peer.session().store(), Store::Journal(journal) if journal.awaits_segment()) {
+        std::thread::yield_now();
+    }
+}
+
 /// Sends an order each turn that it is told to; counts and answers what comes.
 struct Trader {
     orders: usize,
@@ -179,6 +199,7 @@ impl Handler for Trader {
     fn on_message(&mut self, peer: &mut Peer<'_>, message: &AppMessage<'_>) {
         self.received += 1;
         if self.answers {
+            segment_is_ready(peer);
             let id = message.message.get(11).unwrap();
             peer.send(b"8", |body| {
                 body.field(11, id).char(39, b'0');
@@ -190,6 +211,7 @@ impl Handler for Trader {
     fn on_turn(&mut self, peers: &mut Peers<'_>) -> usize {
         let mut sent = 0;
         for mut peer in peers.logged_on().take(self.orders) {
+            segment_is_ready(&mut peer);
             peer.send(b"D", |body| {
                 body.str(11, "order").str(55, "EUR/USD").u64(38, 1_000_000);
             })
@@ -204,7 +226,11 @@ impl Handler for Trader {
 #[test]
 fn orders_and_answers_through_two_hosts_with_journals() {
     let base = std::env::temp_dir().join(format!("fanfare-alloc-host-{}", std::process::id()));
-    let store = StoreKind::Journal(base.clone(), Options::default());
+    let options = Options {
+        segment_bytes: 128 << 10,
+        ..Options::default()
+    };
+    let store = StoreKind::Journal(base.clone(), options);
     let config = |us, them| Config::new(SessionId::new(Version::Fix44, us, them));
     let trader = |answers| {
         Host::new(Trader {
@@ -230,6 +256,10 @@ fn orders_and_answers_through_two_hosts_with_journals() {
         }
     });
     drop((buy, sell));
+    for session in std::fs::read_dir(&base).unwrap() {
+        let files = std::fs::read_dir(session.unwrap().path()).unwrap().count();
+        assert!(files > 3, "the segments of both sides have changed");
+    }
     std::fs::remove_dir_all(&base).unwrap();
     assert_eq!(count, 0);
 }

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 /// A copy of a journal's files as they were at one moment.
 pub struct Snapshot {
-    segments: VecDeque<Segment>,
+    segments: VecDeque<Box<Segment>>,
     /// Files that cannot be read at all.
     unreadable: Vec<(PathBuf, OpenError)>,
 }
@@ -84,7 +84,7 @@ impl Snapshot {
             match Segment::open(&path, false) {
                 Ok(Ok(mut segment)) => {
                     segment.scan();
-                    segments.push_back(segment);
+                    segments.push_back(Box::new(segment));
                 }
                 Ok(Err(bad)) if !matches!(Segment::is_blank(&path), Ok(true)) => {
                     unreadable.push((path.clone(), bad_header(&path, bad)));
@@ -166,7 +166,8 @@ impl Snapshot {
                 damages.extend(out_of_order(before, segment));
             }
             before = Some(segment);
-            damage_of(segment, self.segments.get(place + 1), &mut damages);
+            let next = self.segments.get(place + 1).map(Box::as_ref);
+            damage_of(segment, next, &mut damages);
         }
         damages
     }

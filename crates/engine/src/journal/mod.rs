@@ -7,10 +7,16 @@
 //! the machine is chosen by [`Durability`].
 //!
 //! One folder holds the journal of one session, in segments of a fixed size that are allocated
-//! and prefaulted whole. When one is full the next is begun; beyond
-//! [`Options::max_segments`] the oldest is given up, and a resend of its messages becomes a gap
-//! fill. A full disk shows as [`StoreError::DiskFull`] before anything is written; a little room
-//! is held back for the Logout after it.
+//! and prefaulted whole. When one is full the next is begun, which a helper thread has made in
+//! advance: one for all journals of the process. If it is late the sending thread makes the
+//! segment itself or waits for it, rather than refuse the message, and [`Journal::stalls`] counts
+//! that. Beyond [`Options::max_segments`] the oldest is given up, and a resend of its messages
+//! becomes a gap fill. A full disk shows as [`StoreError::DiskFull`] before anything is written; a
+//! little room is held back for the Logout after it.
+//!
+//! An open journal has two segments in memory that it may write to, the current one and the next,
+//! and maps those before for reading (the page cache keeps what of them it has room for); it holds
+//! three descriptors, whatever it keeps.
 //!
 //! ```
 //! use fanfare_engine::journal::{Journal, Options, folder_for};
@@ -39,6 +45,7 @@ mod in_use;
 mod inspect;
 mod layout;
 mod open;
+mod prepare;
 mod repair;
 mod segment;
 mod store;
@@ -57,7 +64,8 @@ pub use repair::{Outcome, RepairError, repair};
 use fanfare_fix::session::StoreError;
 use fanfare_wire::UtcTimestamp;
 use layout::Header;
-use segment::{Blank, Segment};
+use prepare::{Helper, Recipe};
+use segment::Segment;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
@@ -87,7 +95,8 @@ pub struct Options {
     /// Size of a segment file, 64 KiB to 1 GiB; a fifth of it is for the table of entries. No
     /// message can be longer than the rest.
     pub segment_bytes: u32,
-    /// How many segments are kept, at least 2; the oldest is given up for the newest.
+    /// How many segments are kept, at least 2; the oldest is given up for the newest. On the disk
+    /// there is one more, made in advance.
     pub max_segments: u32,
     /// How many bytes may wait for transmission before [`StoreError::Full`].
     pub max_unsent: usize,
@@ -137,11 +146,20 @@ pub struct Journal {
     folder: PathBuf,
     /// Held for its lock.
     _lock: File,
-    identity: String,
+    recipe: Recipe,
+    /// Makes segments; without, this thread does.
+    helper: Option<Helper>,
+    /// The next segment is asked for when so much of this one is used: entries, bytes.
+    ask_at: (u32, u32),
+    /// Segments that were not ready when they were needed.
+    stalls: u64,
     options: Options,
+    /// Room for entries and for messages in a segment.
+    division: (u32, u32),
     /// Full segments, oldest first.
-    sealed: VecDeque<Segment>,
-    current: Segment,
+    #[allow(clippy::vec_box, reason = "what is moved on the hot path is a pointer")]
+    sealed: VecDeque<Box<Segment>>,
+    current: Box<Segment>,
     next_target: u64,
     transmit: Transmit,
     retain_from: Option<u64>,
@@ -151,8 +169,6 @@ pub struct Journal {
     dirty: bool,
     /// The disk was full the last time: the emergency room is open.
     disk_full: bool,
-    /// How segment files are made; tests put a full disk here.
-    make_blank: fn(&Path, u64) -> io::Result<Blank>,
     /// A write to the disk failed: nothing can be promised any more.
     failed: Option<StoreError>,
 }
@@ -170,6 +186,18 @@ impl Journal {
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// How often the next segment was not ready when it was needed, so that sending waited for it.
+    #[must_use]
+    pub const fn stalls(&self) -> u64 {
+        self.stalls
+    }
+
+    /// Whether the next segment was asked for and is not there yet.
+    #[must_use]
+    pub fn awaits_segment(&self) -> bool {
+        self.helper.as_ref().is_some_and(Helper::is_awaited)
     }
 
     fn sync_now(&mut self) -> Result<(), StoreError> {
@@ -194,8 +222,7 @@ impl Journal {
     /// Makes sure that the current segment has room for `len` bytes and an entry.
     fn make_room(&mut self, len: usize) -> Result<(), StoreError> {
         self.usable()?;
-        let (_, messages) = self.options.division();
-        if len > messages as usize - EMERGENCY_BYTES {
+        if len > self.division.1 as usize - EMERGENCY_BYTES {
             return Err(StoreError::TooLong);
         }
         if self.transmit.len() + len > self.options.max_unsent {
@@ -217,10 +244,10 @@ impl Journal {
     }
 
     /// Begins the next segment. On an error nothing has changed.
+    #[cold]
     fn rotate(&mut self, first_sender: u64, created: UtcTimestamp) -> Result<(), StoreError> {
         self.give_up_oldest()?;
-        let path = open::segment_path(&self.folder, self.current.header.number + 1);
-        let blank = match (self.make_blank)(&path, u64::from(self.options.segment_bytes)) {
+        let blank = match self.next_blank() {
             Ok(blank) => blank,
             Err(error) => {
                 let failure = store_error(&error);
@@ -233,8 +260,10 @@ impl Journal {
         }
         let mut next = blank.activate(self.next_header(first_sender, created), self.next_target);
         next.set_durability(self.options.durability);
-        let full = std::mem::replace(&mut self.current, next);
+        let mut full = std::mem::replace(&mut self.current, next);
+        full.seal();
         self.sealed.push_back(full);
+        self.ask_at = (self.division.0 / 4, self.division.1 / 4);
         self.disk_full = false;
         self.dirty = true;
         if self.options.durability != Durability::None {
@@ -244,8 +273,29 @@ impl Journal {
         Ok(())
     }
 
-    fn next_header(&self, first_sender: u64, created: UtcTimestamp) -> Header {
-        let (entries, data_len) = self.options.division();
+    /// The segment that was made in advance. If it is not there, or could not be made then, it is
+    /// made now: the error is that of this moment.
+    fn next_blank(&mut self) -> io::Result<segment::Blank> {
+        let (made, ready) = self.helper.as_ref().map_or((None, false), Helper::take);
+        self.stalls += u64::from(!ready);
+        match made {
+            Some(Ok(blank)) => Ok(blank),
+            _ => self.recipe.blank(self.current.header.number + 1),
+        }
+    }
+
+    /// Has the next segment made, once for each.
+    #[cold]
+    fn ask_for_next(&mut self) {
+        self.ask_at = (u32::MAX, u32::MAX);
+        if let Some(helper) = &self.helper {
+            helper.ask(self.current.header.number + 1);
+        }
+    }
+
+    /// The header of the next segment; its identity is in the file made for it.
+    const fn next_header(&self, first_sender: u64, created: UtcTimestamp) -> Header {
+        let (entries, data_len) = self.division;
         Header {
             number: self.current.header.number + 1,
             created,
@@ -254,7 +304,7 @@ impl Journal {
             data_len,
             previous_count: self.current.count,
             previous_crc: self.current.crc,
-            identity: self.identity.clone(),
+            identity: String::new(),
         }
     }
 
@@ -262,7 +312,7 @@ impl Journal {
     fn give_up_oldest(&mut self) -> Result<(), StoreError> {
         while self.sealed.len() + 2 > self.options.max_segments as usize {
             let Some(oldest) = self.sealed.front() else {
-                return Ok(());
+                break;
             };
             let needed = self
                 .retain_from
@@ -270,14 +320,23 @@ impl Journal {
             if needed || self.transmit.reaches_into(oldest.header.number) {
                 return Err(StoreError::Full);
             }
-            remove(&oldest.path)?;
-            self.sealed.pop_front();
+            let Some(oldest) = self.sealed.pop_front() else {
+                return Ok(());
+            };
+            match &mut self.helper {
+                Some(helper) => helper.give_up(oldest),
+                None => remove(&oldest.path)?,
+            }
         }
         Ok(())
     }
 
     /// Forgets all full segments, after a reset.
     fn drop_sealed(&mut self) -> Result<(), StoreError> {
+        // Files go in their order: a kill in between leaves no hole.
+        if let Some(helper) = &self.helper {
+            helper.flush();
+        }
         for segment in &self.sealed {
             remove(&segment.path)?;
         }

@@ -2,6 +2,7 @@
 
 use super::error::OpenError;
 use super::layout::{BadHeader, Header};
+use super::prepare::{Helper, Recipe};
 use super::segment::{Blank, Segment};
 use super::transmit::Transmit;
 use super::{Journal, Options, layout};
@@ -10,6 +11,9 @@ use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
+
+/// Places for full segments that are made at the opening.
+const MOST_PLACES: u32 = 1024;
 
 /// What was found when a journal was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -42,6 +46,12 @@ impl Journal {
                 "the identity of the session is too long",
             ));
         }
+        let recipe = Recipe {
+            folder: folder.to_owned(),
+            identity: identity.to_owned(),
+            len: u64::from(options.segment_bytes),
+            make: Blank::create,
+        };
         let lock = lock(folder)?;
         let mut segments = load(folder, identity)?;
         let mut recovery = Recovery::default();
@@ -49,8 +59,11 @@ impl Journal {
         forget_before_reset(&mut segments)?;
         hide_taken_back(&mut segments);
         let mut current = match segments.pop_back() {
-            Some(current) => current.resume()?,
-            None => first_segment(folder, identity, &options, now)?,
+            Some(mut current) => {
+                current.resume()?;
+                current
+            }
+            None => first_segment(&recipe, &options, now)?,
         };
         current.set_durability(options.durability);
         let next_target = current.target().ok_or_else(|| OpenError::Corrupt {
@@ -58,10 +71,17 @@ impl Journal {
             record: 0,
             what: "the number expected next is unreadable",
         })?;
-        let journal = Self {
+        segments.iter_mut().for_each(|segment| segment.seal());
+        // Beyond that it grows, by and by.
+        segments.reserve(options.max_segments.min(MOST_PLACES) as usize);
+        let mut journal = Self {
             folder: folder.to_owned(),
             _lock: lock,
-            identity: identity.to_owned(),
+            helper: Helper::new(recipe.clone()),
+            recipe,
+            ask_at: (0, 0),
+            stalls: 0,
+            division: options.division(),
             options,
             sealed: segments,
             current,
@@ -71,9 +91,9 @@ impl Journal {
             unsynced: 0,
             dirty: true,
             disk_full: false,
-            make_blank: Blank::create,
             failed: None,
         };
+        journal.ask_for_next();
         Ok((journal, recovery))
     }
 }
@@ -133,9 +153,10 @@ pub(super) fn lock(folder: &Path) -> Result<File, OpenError> {
 }
 
 /// Maps all segments; removes the one that was prepared and never used.
-fn load(folder: &Path, identity: &str) -> Result<VecDeque<Segment>, OpenError> {
+#[allow(clippy::vec_box, reason = "see Journal")]
+fn load(folder: &Path, identity: &str) -> Result<VecDeque<Box<Segment>>, OpenError> {
     let files = segment_files(folder)?;
-    let mut segments: VecDeque<Segment> = VecDeque::with_capacity(files.len() + 1);
+    let mut segments: VecDeque<Box<Segment>> = VecDeque::with_capacity(files.len() + 1);
     for (i, (number, path)) in files.iter().enumerate() {
         let segment = match Segment::open(path, true)? {
             Ok(segment) => segment,
@@ -164,7 +185,7 @@ fn load(folder: &Path, identity: &str) -> Result<VecDeque<Segment>, OpenError> {
         if header.number != *number || !follows {
             return Err(corrupt(path, 0, "the segment before it is missing"));
         }
-        segments.push_back(segment);
+        segments.push_back(Box::new(segment));
     }
     Ok(segments)
 }
@@ -181,7 +202,10 @@ pub(super) fn bad_header(path: &Path, bad: BadHeader) -> OpenError {
 
 /// Checks the entries of all segments. Only the end of the last one is cut. What a crash of the
 /// machine kept from the disk is given up; any other hole is damage.
-fn check_all(segments: &mut VecDeque<Segment>, recovery: &mut Recovery) -> Result<(), OpenError> {
+fn check_all(
+    segments: &mut VecDeque<Box<Segment>>,
+    recovery: &mut Recovery,
+) -> Result<(), OpenError> {
     let claimed: Vec<u32> = segments
         .iter()
         .skip(1)
@@ -208,7 +232,7 @@ fn check_all(segments: &mut VecDeque<Segment>, recovery: &mut Recovery) -> Resul
 }
 
 /// Removes the segments before the last reset: a kill came before that was done.
-fn forget_before_reset(segments: &mut VecDeque<Segment>) -> Result<(), OpenError> {
+fn forget_before_reset(segments: &mut VecDeque<Box<Segment>>) -> Result<(), OpenError> {
     let Some(created) = segments.back().map(|last| last.header.created) else {
         return Ok(());
     };
@@ -220,7 +244,7 @@ fn forget_before_reset(segments: &mut VecDeque<Segment>) -> Result<(), OpenError
 }
 
 /// Messages that a later segment begins below were taken back by a lower next number.
-pub(super) fn hide_taken_back(segments: &mut VecDeque<Segment>) {
+pub(super) fn hide_taken_back(segments: &mut VecDeque<Box<Segment>>) {
     let mut lowest = u64::MAX;
     for segment in segments.iter_mut().rev() {
         segment.visible_below = lowest;
@@ -229,15 +253,14 @@ pub(super) fn hide_taken_back(segments: &mut VecDeque<Segment>) {
 }
 
 fn first_segment(
-    folder: &Path,
-    identity: &str,
+    recipe: &Recipe,
     options: &Options,
     now: UtcTimestamp,
-) -> Result<Segment, OpenError> {
-    let path = segment_path(folder, 1);
+) -> Result<Box<Segment>, OpenError> {
+    let blank = recipe
+        .blank(1)
+        .map_err(|source| OpenError::io(&segment_path(&recipe.folder, 1), source))?;
     let (entries, data_len) = options.division();
-    let blank = Blank::create(&path, u64::from(options.segment_bytes))
-        .map_err(|source| OpenError::io(&path, source))?;
     let header = Header {
         number: 1,
         created: now,
@@ -246,7 +269,7 @@ fn first_segment(
         data_len,
         previous_count: 0,
         previous_crc: 0,
-        identity: identity.to_owned(),
+        identity: String::new(),
     };
     Ok(blank.activate(header, 1))
 }

@@ -7,6 +7,7 @@ use super::layout::{
     SYNCED_CELL, TARGET_CELL, chain, durability_code, durability_of, read_cell, u32_at, write_cell,
 };
 use crate::sys::map::{self, Mapping};
+use fanfare_wire::UtcTimestamp;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::ops::Range;
@@ -14,16 +15,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{Ordering, compiler_fence};
 
 /// A file on the disk with all its room, mapped and prefaulted, but without a header: not part
-/// of the journal yet.
-pub(super) struct Blank {
-    path: PathBuf,
-    file: File,
-    map: Mapping,
-}
+/// of the journal yet. To make it one takes no memory and no system call.
+pub(super) struct Blank(Box<Segment>);
 
 impl Blank {
     /// Makes the file. Nothing is left behind if that fails.
-    pub(super) fn create(path: &Path, len: u64) -> io::Result<Self> {
+    pub(super) fn create(path: &Path, len: u64, identity: &str) -> io::Result<Self> {
         let file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -32,16 +29,13 @@ impl Blank {
             .open(path)?;
         let make = || {
             map::allocate(&file, len)?;
+            map::zero(&file, len)?;
             let mut map = Mapping::new(&file, len as usize, true)?;
             map.prefault()?;
             Ok(map)
         };
         match make() {
-            Ok(map) => Ok(Self {
-                path: path.to_owned(),
-                file,
-                map,
-            }),
+            Ok(map) => Ok(Self::of(path, file, map, identity)),
             Err(error) => {
                 // The first error is the one to report.
                 let _ = std::fs::remove_file(path);
@@ -50,35 +44,63 @@ impl Blank {
         }
     }
 
-    /// Makes it a segment of the journal, with the counterparty's next number.
-    pub(super) fn activate(mut self, header: Header, target: u64) -> Segment {
-        let page = self.map.bytes_mut();
-        write_cell(page, TARGET_CELL, 1, target);
-        write_cell(page, SYNCED_CELL, 1, 0);
-        write_cell(page, BOOT_CELL, 1, boot());
-        compiler_fence(Ordering::Release);
-        let crc = header.write(page.get_mut(..HEADER_LEN).unwrap_or(&mut []));
-        Segment {
-            path: self.path,
-            file: self.file,
-            map: self.map,
+    fn of(path: &Path, file: File, mut map: Mapping, identity: &str) -> Self {
+        write_cell(map.bytes_mut(), BOOT_CELL, 1, boot());
+        let header = Header {
+            number: 0,
+            created: UtcTimestamp::from_nanos(0),
+            first_sender: 1,
+            entries: 0,
+            data_len: 0,
+            previous_count: 0,
+            previous_crc: 0,
+            identity: identity.to_owned(),
+        };
+        Self(Box::new(Segment {
+            path: path.to_owned(),
+            file: Some(file),
+            map,
             visible_below: u64::MAX,
-            next_sender: header.first_sender,
+            next_sender: 1,
             header,
             count: 0,
             data_end: 0,
-            crc,
-            header_crc: crc,
+            crc: 0,
+            header_crc: 0,
             target_generation: 1,
             synced_generation: 1,
-        }
+        }))
+    }
+
+    /// Makes it a segment of the journal, with the counterparty's next number. Of `header` the
+    /// identity is that which the file was made for.
+    pub(super) fn activate(self, header: Header, target: u64) -> Box<Segment> {
+        let mut segment = self.0;
+        let identity = std::mem::take(&mut segment.header.identity);
+        segment.header = Header { identity, ..header };
+        segment.next_sender = segment.header.first_sender;
+        let Segment { map, header, .. } = &mut *segment;
+        let page = map.bytes_mut();
+        write_cell(page, TARGET_CELL, 1, target);
+        write_cell(page, SYNCED_CELL, 1, 0);
+        compiler_fence(Ordering::Release);
+        let crc = header.write(page.get_mut(..HEADER_LEN).unwrap_or(&mut []));
+        (segment.crc, segment.header_crc) = (crc, crc);
+        segment
+    }
+
+    /// It is not needed: removes the file.
+    pub(super) fn discard(self) {
+        // One that stays is removed at the next opening.
+        let _ = std::fs::remove_file(&self.0.path);
     }
 }
 
 /// A segment of the journal.
 pub(super) struct Segment {
     pub(super) path: PathBuf,
-    file: File,
+    /// Open while the segment is written to.
+    file: Option<File>,
     map: Mapping,
     pub(super) header: Header,
     /// Entries that are there.
@@ -142,7 +164,7 @@ impl Segment {
             path: path.to_owned(),
             target_generation: generation(TARGET_CELL),
             synced_generation: generation(SYNCED_CELL),
-            file,
+            file: Some(file),
             map,
             count: 0,
             data_end: 0,
@@ -380,7 +402,7 @@ impl Segment {
     }
 
     /// Makes it ready to be written to.
-    pub(super) fn resume(mut self) -> Result<Self, OpenError> {
+    pub(super) fn resume(&mut self) -> Result<(), OpenError> {
         self.map
             .prefault()
             .map_err(|source| OpenError::io(&self.path, source))?;
@@ -391,13 +413,20 @@ impl Segment {
             generation.wrapping_add(1),
             boot(),
         );
-        Ok(self)
+        Ok(())
+    }
+
+    /// It is full: it will only be read from now on, and its descriptor is given back.
+    pub(super) fn seal(&mut self) {
+        self.file = None;
     }
 
     /// Brings everything to the disk, and notes how much that was (which the next sync brings
     /// there).
     pub(super) fn sync(&mut self) -> io::Result<()> {
-        self.file.sync_data()?;
+        if let Some(file) = &self.file {
+            file.sync_data()?;
+        }
         self.synced_generation = self.synced_generation.wrapping_add(1);
         let count = u64::from(self.count);
         write_cell(

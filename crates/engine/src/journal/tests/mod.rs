@@ -4,7 +4,9 @@ mod inspect;
 mod kills;
 mod limits;
 mod model;
+mod prepare;
 
+use super::segment::Segment;
 use super::*;
 use fanfare_fix::session::{Entry, Kind, MessageStore};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -43,11 +45,12 @@ impl Folder {
         Journal::open(&self.0, IDENTITY, options, NOW).unwrap().0
     }
 
+    /// The segments, without the one made in advance.
     fn files(&self) -> Vec<PathBuf> {
-        open::segment_files(&self.0)
-            .unwrap()
-            .into_iter()
+        let files = open::segment_files(&self.0).unwrap().into_iter();
+        files
             .map(|(_, path)| path)
+            .filter(|path| !Segment::is_blank(path).unwrap())
             .collect()
     }
 }

@@ -1,0 +1,132 @@
+//! The helper thread: on time, late, and when it cannot.
+
+use super::prepare::{Helper, Recipe};
+use super::*;
+use segment::Blank;
+use std::sync::atomic::AtomicBool;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Waits for another thread, not for ever.
+fn wait_until(mut there: impl FnMut() -> bool) {
+    let until = Instant::now() + Duration::from_secs(30);
+    while !there() {
+        assert!(Instant::now() < until, "the helper does not come");
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn segments_are_ready_when_they_are_needed() {
+    let folder = Folder::new();
+    let mut journal = folder.open(small());
+    let mut seq = 1;
+    while journal.sealed.len() < 5 {
+        wait_until(|| !journal.awaits_segment());
+        put(&mut journal, &message(seq), APP).unwrap();
+        seq += 1;
+    }
+    assert_eq!(journal.stalls(), 0);
+    let expected: Vec<_> = (1..seq).map(|seq| (seq, message(seq))).collect();
+    assert_eq!(kept(&journal), expected);
+    drop(journal);
+    assert_eq!(
+        open::segment_files(&folder.0).unwrap().len(),
+        6,
+        "none in advance"
+    );
+    assert_eq!(kept(&folder.open(small())), expected);
+}
+
+#[test]
+fn what_is_given_up_is_gone_in_order_and_at_the_end() {
+    let folder = Folder::new();
+    let options = Options {
+        max_segments: 2,
+        ..small()
+    };
+    let mut journal = folder.open(options);
+    for seq in 1..3_000 {
+        put(&mut journal, &message(seq), APP).unwrap();
+        journal.drop_unsent();
+    }
+    let first = journal.first_from(0).unwrap().seq;
+    drop(journal);
+    assert_eq!(open::segment_files(&folder.0).unwrap().len(), 2);
+    assert_eq!(folder.open(options).first_from(0).unwrap().seq, first);
+}
+
+/// Whether [`gated`] may go on, and whether it was begun.
+static OPEN: AtomicBool = AtomicBool::new(false);
+static BEGUN: AtomicBool = AtomicBool::new(false);
+
+fn gated(path: &Path, len: u64, identity: &str) -> io::Result<Blank> {
+    BEGUN.store(true, Ordering::Release);
+    wait_until(|| OPEN.load(Ordering::Acquire));
+    Blank::create(path, len, identity)
+}
+
+#[test]
+fn a_late_helper_is_not_waited_for_unless_it_is_at_work_on_it() {
+    let (slow, folder) = (Folder::new(), Folder::new());
+    std::fs::create_dir_all(&slow.0).unwrap();
+    let recipe = Recipe {
+        folder: slow.0.clone(),
+        identity: IDENTITY.to_owned(),
+        len: 64 << 10,
+        make: gated,
+    };
+    let helper = Helper::new(recipe).unwrap();
+    let mut journal = folder.open(small());
+    wait_until(|| !journal.awaits_segment());
+    helper.ask(1);
+    wait_until(|| BEGUN.load(Ordering::Acquire));
+    // It is busy elsewhere: this journal has one segment in advance, and makes the next itself.
+    let mut seq = 1;
+    while journal.sealed.len() < 3 {
+        put(&mut journal, &message(seq), APP).unwrap();
+        seq += 1;
+    }
+    assert_eq!(journal.stalls(), 2);
+    assert_eq!(kept(&journal).len() as u64, seq - 1);
+    let (made, ready) = thread::scope(|scope| {
+        scope.spawn(|| {
+            thread::yield_now();
+            OPEN.store(true, Ordering::Release);
+        });
+        helper.take()
+    });
+    assert!(made.unwrap().is_ok() && !ready, "it was at work on it");
+    drop((helper, journal));
+}
+
+fn full(_: &Path, _: u64, _: &str) -> io::Result<Blank> {
+    Err(io::Error::from(io::ErrorKind::StorageFull))
+}
+
+#[test]
+fn a_disk_that_was_full_then_and_has_room_now_is_no_error() {
+    let folder = Folder::new();
+    let mut journal = folder.open(small());
+    let recipe = Recipe {
+        make: full,
+        ..journal.recipe.clone()
+    };
+    journal.helper = Helper::new(recipe);
+    journal.ask_for_next();
+    wait_until(|| !journal.awaits_segment());
+    let mut seq = 1;
+    while journal.sealed.is_empty() {
+        put(&mut journal, &message(seq), APP).unwrap();
+        seq += 1;
+    }
+    journal.recipe.make = full;
+    let error = loop {
+        if let Err(error) = put(&mut journal, &message(seq), APP) {
+            break error;
+        }
+        seq += 1;
+    };
+    assert_eq!(error, StoreError::DiskFull);
+    assert_eq!(kept(&journal).len() as u64, seq - 1);
+}

@@ -15,6 +15,8 @@ run codec bench codec
 run fanout bench fanout
 run fanout-saturated bench fanout --saturate
 run fanout-stalled bench fanout --stalled drop
+run throughput throughput run --svg "$out/throughput.svg"
+run throughput-unstored throughput run --store none
 for kind in simple complex; do
     "$fanfare" fast generate "$kind" -n 30000 -o "$out/$kind.dat"
     run "feed-$kind" bench feed "$kind"

@@ -112,6 +112,17 @@ impl Fanfare {
         Ok(std::mem::take(&mut self.output))
     }
 
+    /// As `finish_any`; gives its last words on stderr too.
+    pub(crate) fn finish_telling(mut self, limit: Duration) -> Result<(String, String)> {
+        let status = self.end(limit)?;
+        if self.output.is_empty() {
+            return Err(self.failed(status));
+        }
+        let words: Vec<&str> = self.last_words.iter().map(String::as_str).collect();
+        let words = words.join(" / ");
+        Ok((std::mem::take(&mut self.output), words))
+    }
+
     fn end(&mut self, limit: Duration) -> Result<ExitStatus> {
         let until = Instant::now() + limit;
         loop {

@@ -1,16 +1,20 @@
 //! A folder for the files of one run, gone when it ends.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-/// A fresh folder among the system's temporary files; removed with all that is in it when
+/// A fresh folder, usually among the system's temporary files; removed with all that is in it when
 /// dropped.
 pub(crate) struct Scratch(PathBuf);
 
 impl Scratch {
     /// `what` is part of its name.
     pub(crate) fn new(what: &str) -> io::Result<Self> {
-        let base = std::env::temp_dir();
+        Self::inside(&std::env::temp_dir(), what)
+    }
+
+    /// As `new`, in another folder, which has to be there.
+    pub(crate) fn inside(base: &Path, what: &str) -> io::Result<Self> {
         let process = std::process::id();
         for attempt in 0..1000 {
             let path = base.join(format!("fanfare-{what}-{process}-{attempt}"));

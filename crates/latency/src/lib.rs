@@ -15,3 +15,4 @@ pub mod plot;
 pub mod tcp;
 #[cfg(test)]
 mod testing;
+pub mod throughput;

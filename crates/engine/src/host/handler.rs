@@ -4,7 +4,7 @@ use super::link::Hosted;
 use super::store::Store;
 use fanfare_fix::codec::{FieldWriter, Message};
 use fanfare_fix::session::{
-    AppMessage, DisconnectReason, Event, Now, SendError, Session, SessionId,
+    AppMessage, DisconnectReason, Event, MessageStore, Now, SendError, Session, SessionId,
 };
 use std::fmt;
 use std::net::SocketAddr;
@@ -108,6 +108,14 @@ impl fmt::Display for Refusal {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SessionKey(pub(super) usize);
 
+impl SessionKey {
+    /// Its place among the sessions of the host: 0 for the first one hosted.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0
+    }
+}
+
 /// One session, as the handler may use it.
 pub struct Peer<'a> {
     pub(super) key: SessionKey,
@@ -175,6 +183,13 @@ impl Peers<'_> {
     #[must_use]
     pub fn now(&self) -> Now {
         self.now
+    }
+
+    /// Bytes of a session that the kernel has not taken yet: 0 if there is room for more.
+    #[must_use]
+    pub fn unsent(&self, key: SessionKey) -> usize {
+        let hosted = self.hosted.get(key.0);
+        hosted.map_or(0, |hosted| hosted.session.store().unsent().len())
     }
 
     /// One session.

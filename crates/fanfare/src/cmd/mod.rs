@@ -7,6 +7,7 @@ mod fanout;
 mod fast;
 mod fix;
 mod store;
+mod throughput;
 
 use clap::Subcommand;
 use std::process::ExitCode;
@@ -34,6 +35,9 @@ pub(crate) enum Command {
     /// Distribution over DDS: publish, subscribe, and the tools around it.
     #[command(subcommand)]
     Dds(dds::Command),
+    /// Throughput over many FIX sessions, every message kept by the side that sends.
+    #[command(subcommand)]
+    Throughput(throughput::Command),
 }
 
 pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
@@ -45,5 +49,6 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Fix(command) => fix::run(command),
         Command::Store(command) => store::run(command),
         Command::Dds(command) => dds::run(command),
+        Command::Throughput(command) => throughput::run(command),
     }
 }

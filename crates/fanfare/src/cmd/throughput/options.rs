@@ -1,0 +1,212 @@
+//! Options that several of the commands have.
+
+use anyhow::Result;
+use clap::Args as ClapArgs;
+use fanfare_engine::host::StoreKind;
+use fanfare_engine::journal::{Durability, Options};
+use fanfare_latency::throughput::{MAX_MESSAGES, MAX_SESSIONS, MAX_THREADS, Orders};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What is sent, on both sides alike.
+#[derive(ClapArgs)]
+pub(crate) struct Load {
+    /// Orders of each session.
+    #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = messages)]
+    pub(crate) messages: u64,
+    /// Flat file of orders, one NewOrderSingle(D) a line: `tag=value` of its body, separated by
+    /// `|`; lines with `#` in front are remarks. When all are sent it starts over [default: 20,000
+    /// orders that are built in, those of `throughput orders`].
+    #[arg(long, value_name = "FILE")]
+    pub(crate) orders: Option<PathBuf>,
+    /// Threads of each process that host sessions, 1 to 18.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = threads)]
+    pub(crate) threads: usize,
+    /// Print the figures as one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl Load {
+    pub(crate) fn orders(&self) -> Result<Arc<Orders>> {
+        Ok(Arc::new(match &self.orders {
+            Some(path) => Orders::read(path)?,
+            None => Orders::built_in(),
+        }))
+    }
+
+    /// The same options for a process of its own.
+    pub(crate) fn args(&self) -> Vec<String> {
+        let (messages, threads) = (self.messages.to_string(), self.threads.to_string());
+        let mut args = ["--messages", &messages, "--threads", &threads, "--json"]
+            .map(str::to_owned)
+            .to_vec();
+        if let Some(path) = &self.orders {
+            args.extend(["--orders".to_owned(), path.display().to_string()]);
+        }
+        args
+    }
+}
+
+/// How the initiator keeps what it sends.
+#[derive(ClapArgs)]
+pub(crate) struct Store {
+    /// Folder for the journals, or `none` to keep nothing [default: one among the temporary
+    /// files, removed at the end].
+    #[arg(long, value_name = "DIR|none")]
+    pub(crate) store: Option<PathBuf>,
+    /// When the disk has what is kept, so that it survives a crash of the machine: `none` (when
+    /// the system writes it back; a kill of the process loses nothing), `every` (before it is
+    /// sent), or a number (after each so many orders).
+    #[arg(long, value_name = "none|every|N", default_value = "none", value_parser = durability)]
+    durability: Durability,
+    /// Size of a journal's segment, 64K to 1G. Each session has two in memory, the current one and
+    /// the next [default: 4M up to 256 sessions, then less, so that all together have 2G].
+    #[arg(long, value_name = "BYTES", value_parser = segment)]
+    segment: Option<u32>,
+    /// Segments that a journal keeps; the oldest is given up for the newest.
+    #[arg(long, value_name = "N", default_value_t = 256)]
+    max_segments: u32,
+}
+
+impl Store {
+    /// Whether nothing is to be kept.
+    pub(crate) fn is_none(&self) -> bool {
+        self.store.as_deref() == Some(Path::new("none"))
+    }
+
+    /// The store of each session, with its journal under `base`.
+    pub(crate) fn kind(&self, base: &Path, sessions: usize) -> StoreKind {
+        let options = Options {
+            segment_bytes: self.segment(sessions),
+            max_segments: self.max_segments,
+            durability: self.durability,
+            ..Options::default()
+        };
+        if self.is_none() {
+            StoreKind::NoResend(options.max_unsent)
+        } else {
+            StoreKind::Journal(base.to_owned(), options)
+        }
+    }
+
+    fn segment(&self, sessions: usize) -> u32 {
+        let share = (1 << 30) / sessions.max(1) as u32;
+        let default = share.clamp(64 << 10, 4 << 20).next_power_of_two();
+        // The power of two below, unless it is one.
+        let default = if default > share {
+            default / 2
+        } else {
+            default
+        };
+        self.segment.unwrap_or(default.max(64 << 10))
+    }
+
+    /// Whether the journal of each of so many sessions keeps so many orders to the last.
+    pub(crate) fn holds(&self, messages: u64, sessions: usize) -> bool {
+        let room =
+            u64::from(self.segment(sessions)) * u64::from(self.max_segments.saturating_sub(1));
+        messages.saturating_mul(1024) <= room
+    }
+
+    /// The same options for a process of its own, with the journals in `base`.
+    pub(crate) fn args(&self, base: &Path) -> Vec<String> {
+        let store = if self.is_none() {
+            "none".to_owned()
+        } else {
+            base.display().to_string()
+        };
+        let durability = match self.durability {
+            Durability::None => "none".to_owned(),
+            Durability::Every => "every".to_owned(),
+            Durability::EveryN(n) => n.to_string(),
+        };
+        let most = self.max_segments.to_string();
+        let mut args = vec!["--store", &store, "--durability", &durability];
+        args.extend(["--max-segments", &most]);
+        let segment = self.segment.map(|bytes| bytes.to_string());
+        if let Some(segment) = &segment {
+            args.extend(["--segment", segment]);
+        }
+        args.into_iter().map(str::to_owned).collect()
+    }
+}
+
+/// A number of sessions.
+pub(crate) fn sessions(text: &str) -> Result<usize, String> {
+    number(text, MAX_SESSIONS as u64).map(|n| n as usize)
+}
+
+/// A number of runs.
+pub(crate) fn runs(text: &str) -> Result<u64, String> {
+    number(text, 1000)
+}
+
+fn messages(text: &str) -> Result<u64, String> {
+    number(text, MAX_MESSAGES)
+}
+
+fn threads(text: &str) -> Result<usize, String> {
+    number(text, MAX_THREADS as u64).map(|n| n as usize)
+}
+
+fn number(text: &str, most: u64) -> Result<u64, String> {
+    let number = text.parse().ok().filter(|n| (1..=most).contains(n));
+    number.ok_or_else(|| format!("must be a number from 1 to {most}"))
+}
+
+fn durability(text: &str) -> Result<Durability, String> {
+    match (text, text.parse()) {
+        ("none", _) => Ok(Durability::None),
+        ("every", _) => Ok(Durability::Every),
+        (_, Ok(n)) if n > 0 => Ok(Durability::EveryN(n)),
+        _ => Err("must be `none`, `every` or a number from 1 on".to_owned()),
+    }
+}
+
+/// A size with `K`, `M` or `G` behind it, or none.
+fn segment(text: &str) -> Result<u32, String> {
+    let (digits, shift) = match text.as_bytes().last() {
+        Some(b'K' | b'k') => (text.get(..text.len() - 1), 10),
+        Some(b'M' | b'm') => (text.get(..text.len() - 1), 20),
+        Some(b'G' | b'g') => (text.get(..text.len() - 1), 30),
+        _ => (Some(text), 0),
+    };
+    let count = digits.and_then(|digits| digits.parse::<u32>().ok());
+    count
+        .and_then(|count| count.checked_mul(1 << shift))
+        .filter(|bytes| (64 << 10..=1 << 30).contains(bytes))
+        .ok_or_else(|| "must be a size from 64K to 1G".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_counts_and_policies_are_read_or_refused() {
+        assert_eq!(segment("4M"), Ok(4 << 20));
+        assert_eq!(segment("65536"), Ok(64 << 10));
+        assert_eq!(segment("1g"), Ok(1 << 30));
+        for bad in ["", "M", "63K", "2G", "4096M", "-1", "4 M", "€"] {
+            assert!(segment(bad).is_err(), "{bad}");
+        }
+        assert_eq!(durability("100"), Ok(Durability::EveryN(100)));
+        assert!(durability("0").is_err() && durability("some").is_err());
+        assert!(sessions("0").is_err() && sessions("10001").is_err());
+        assert_eq!(sessions("200"), Ok(200));
+    }
+
+    #[test]
+    fn segments_of_all_sessions_together_are_bounded() {
+        let store = Store {
+            store: None,
+            durability: Durability::None,
+            segment: None,
+            max_segments: 256,
+        };
+        let sizes = [1, 200, 256, 257, 1_000, 10_000].map(|sessions| store.segment(sessions) >> 10);
+        assert_eq!(sizes, [4096, 4096, 4096, 2048, 1024, 64]);
+        assert!(store.holds(20_000, 200) && !store.holds(100_000_000, 1));
+    }
+}

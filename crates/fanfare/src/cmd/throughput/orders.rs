@@ -1,0 +1,45 @@
+//! `fanfare throughput orders`: makes a flat file of orders.
+
+use anyhow::{Context, Result, ensure};
+use clap::Args as ClapArgs;
+use fanfare_latency::throughput::{MAX_ORDERS, Orders};
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Options of `fanfare throughput orders`.
+#[derive(ClapArgs)]
+pub(crate) struct Args {
+    /// How many orders.
+    #[arg(value_name = "COUNT", default_value_t = 20_000)]
+    count: u64,
+    /// The file to write [default: stdout].
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let most = MAX_ORDERS as u64;
+    ensure!(
+        (1..=most).contains(&args.count),
+        "COUNT must be 1 to {most}"
+    );
+    match &args.output {
+        Some(path) => {
+            let write = || write(File::create(path)?, args.count);
+            write().with_context(|| format!("cannot write {}", path.display()))?;
+        }
+        None => write(io::stdout().lock(), args.count)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn write(to: impl Write, count: u64) -> io::Result<()> {
+    let mut to = BufWriter::new(to);
+    writeln!(to, "# NewOrderSingle(D), the fields of one body a line")?;
+    for number in 1..=count {
+        writeln!(to, "{}", Orders::line(number))?;
+    }
+    to.flush()
+}

@@ -1,0 +1,119 @@
+//! One run: an acceptor and an initiator as two processes.
+
+use anyhow::{Context, Result, bail};
+use fanfare_engine::stop::Stop;
+use fanfare_latency::throughput::{Orders, persisted};
+use serde_json::Value;
+use std::path::Path;
+use std::time::Duration;
+
+use super::acceptor::LISTENING;
+use super::options::{Load, Store};
+use crate::children::Fanfare;
+
+/// What came of it.
+pub(super) struct Outcome {
+    pub(super) rate: f64,
+    pub(super) lost: u64,
+    pub(super) wrong: u64,
+    /// Orders found in the journals afterwards.
+    pub(super) persisted: Option<u64>,
+}
+
+/// How long a process may take to get ready.
+const READY: Duration = Duration::from_secs(30);
+/// The slowest rate that is waited for, in orders a second.
+const SLOWEST: u64 = 10_000;
+/// How long the acceptor may take to end when the initiator has.
+const END: Duration = Duration::from_secs(15);
+
+/// Runs both, with the journals in `base`, which is gone afterwards. `None` if `stop` was raised
+/// before all was sent.
+pub(super) fn run(
+    sessions: usize,
+    load: &Load,
+    store: &Store,
+    orders: &Orders,
+    base: &Path,
+    stop: &Stop,
+) -> Result<Option<Outcome>> {
+    let outcome = exchange(sessions, load, store, base, stop);
+    let outcome = outcome.and_then(|outcome| match outcome {
+        Some(outcome) if !store.is_none() => {
+            let persisted =
+                persisted(base, orders).context("cannot read back what the initiator has kept")?;
+            let persisted = Some(persisted);
+            Ok(Some(Outcome {
+                persisted,
+                ..outcome
+            }))
+        }
+        other => Ok(other),
+    });
+    if base.exists() {
+        std::fs::remove_dir_all(base)
+            .with_context(|| format!("cannot remove {}", base.display()))?;
+    }
+    outcome
+}
+
+fn exchange(
+    sessions: usize,
+    load: &Load,
+    store: &Store,
+    base: &Path,
+    stop: &Stop,
+) -> Result<Option<Outcome>> {
+    let count = sessions.to_string();
+    let mut args = vec![
+        "throughput",
+        "acceptor",
+        "--port",
+        "0",
+        "--sessions",
+        &count,
+    ];
+    let load_args = load.args();
+    args.extend(load_args.iter().map(String::as_str));
+    let mut acceptor = Fanfare::start(&args, stop)?;
+    let addresses = acceptor.wait_line(READY, |line| {
+        line.strip_prefix(LISTENING).map(str::to_owned)
+    })?;
+    let ports = addresses.split(' ').filter_map(|at| at.rsplit(':').next());
+    let mut args = vec!["throughput", "initiator", "127.0.0.1"];
+    args.extend(ports);
+    args.extend(["--sessions", &count]);
+    args.extend(load_args.iter().map(String::as_str));
+    let store_args = store.args(base);
+    args.extend(store_args.iter().map(String::as_str));
+    let initiator = Fanfare::start(&args, stop)?;
+    let limit = READY + Duration::from_secs(load.messages * sessions as u64 / SLOWEST);
+    let (sent, told) = initiator.finish_telling(limit)?;
+    let sent = json(&sent)?;
+    if !is_ok(&sent) {
+        // The acceptor may wait for sessions that will not come.
+        let _ = acceptor.interrupt();
+    }
+    let received = json(&acceptor.finish_any(END)?)?;
+    if stop.is_raised() && !(is_ok(&sent) && is_ok(&received)) {
+        return Ok(None);
+    }
+    if !is_ok(&sent) {
+        bail!("the initiator: {told}");
+    }
+    let figure = |name: &str| received["figures"][name].as_f64().unwrap_or(f64::NAN);
+    Ok(Some(Outcome {
+        rate: figure("rate_per_s"),
+        lost: figure("lost") as u64,
+        wrong: figure("wrong") as u64,
+        persisted: None,
+    }))
+}
+
+fn json(output: &str) -> Result<Value> {
+    serde_json::from_str(output).with_context(|| format!("not the figures expected: {output}"))
+}
+
+fn is_ok(figures: &Value) -> bool {
+    figures["ok"] == true
+}

@@ -1,0 +1,212 @@
+//! Both processes, whole and cut short.
+
+use crate::{Running, fanfare, figure, file, json, run, scratch};
+use std::time::{Duration, Instant};
+
+#[test]
+fn a_run_prints_the_table_the_figures_and_the_chart() {
+    let svg = scratch("chart.svg");
+    let store = scratch("run-store");
+    std::fs::create_dir_all(&store).unwrap();
+    let orders = scratch("orders.txt").to_str().unwrap().to_owned();
+    assert!(
+        run(&["throughput", "orders", "300", "-o", &orders])
+            .status
+            .success()
+    );
+    let args = [
+        "throughput",
+        "run",
+        "--sessions",
+        "1,6",
+        "--messages",
+        "1000",
+        "--runs",
+        "2",
+        "--segment",
+        "128K",
+        "--threads",
+        "2",
+        "--orders",
+        &orders,
+        "--store",
+        store.to_str().unwrap(),
+        "--svg",
+        svg.to_str().unwrap(),
+    ];
+    let output = run(&[&args[..], &["--json"]].concat());
+    let figures = json(&output);
+    assert!(output.status.success(), "{figures}");
+    assert_eq!(figures["command"], "throughput run");
+    for name in [
+        "sessions_1_per_s",
+        "sessions_6_per_s",
+        "ratio_last_to_first",
+    ] {
+        assert!(figure(&figures, name) > 0.0, "{name}");
+    }
+    assert_eq!(figure(&figures, "lost") + figure(&figures, "wrong"), 0.0);
+    assert_eq!(figure(&figures, "persisted"), 14_000.0);
+    assert!(std::fs::read_to_string(&svg).unwrap().contains("<svg"));
+    let left: Vec<_> = std::fs::read_dir(&store).unwrap().collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn without_persistence_nothing_is_kept() {
+    let args = [
+        "throughput",
+        "run",
+        "--sessions",
+        "3",
+        "--messages",
+        "500",
+        "--runs",
+        "1",
+        "--store",
+        "none",
+    ];
+    let output = run(&args);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{text}");
+    assert!(
+        text.contains("Mean Messages / second") && text.contains("nothing was kept"),
+        "{text}"
+    );
+    assert!(text.contains("1500 orders sent, 0 lost, 0 wrong"), "{text}");
+}
+
+#[test]
+fn the_journals_of_an_initiator_stay_and_hold_every_order() {
+    let (acceptor, port) = Running::acceptor(&["--sessions", "2", "--messages", "700"]);
+    let store = scratch("initiator-store");
+    let args = [
+        "throughput",
+        "initiator",
+        "127.0.0.1",
+        &port,
+        "--sessions",
+        "2",
+        "--messages",
+        "700",
+        "--durability",
+        "100",
+        "--store",
+        store.to_str().unwrap(),
+        "--json",
+    ];
+    let sent = json(&run(&args));
+    assert_eq!(figure(&sent, "sent"), 1400.0);
+    let received = acceptor.end();
+    assert!(received.status.success());
+    assert!(String::from_utf8_lossy(&received.stdout).contains("1400"));
+    let orders = fanfare_latency::throughput::Orders::built_in();
+    let persisted = fanfare_latency::throughput::persisted(&store, &orders).unwrap();
+    assert_eq!(persisted, 1400);
+}
+
+#[test]
+fn an_acceptor_with_other_orders_says_how_many_are_wrong() {
+    let own = file(
+        "other.txt",
+        "11=1|55=X|54=1|60=20261120-10:00:00|38=1|40=1\n",
+    );
+    let (acceptor, port) = Running::acceptor(&["--messages", "40", "--orders", &own, "--json"]);
+    let sent = run(&[
+        "throughput",
+        "initiator",
+        "127.0.0.1",
+        &port,
+        "--messages",
+        "40",
+    ]);
+    assert!(sent.status.success());
+    let output = acceptor.end();
+    assert_eq!(output.status.code(), Some(1));
+    let figures = json(&output);
+    assert_eq!(
+        (figure(&figures, "wrong"), figure(&figures, "lost")),
+        (40.0, 0.0)
+    );
+}
+
+/// Begins a run that would go on for minutes.
+fn long_run(port: &str) -> Running {
+    let args = [
+        "throughput",
+        "initiator",
+        "127.0.0.1",
+        port,
+        "--sessions",
+        "2",
+        "--messages",
+        "90000000",
+        "--store",
+        "none",
+        "--json",
+    ];
+    Running(fanfare(&args).spawn().unwrap())
+}
+
+/// An acceptor and an initiator in the middle of it.
+fn in_the_middle() -> (Running, Running) {
+    let args = ["--sessions", "2", "--messages", "90000000", "--json"];
+    let (acceptor, port) = Running::acceptor(&args);
+    let initiator = long_run(&port);
+    // It takes a moment to get there; what is asked for below holds at any moment.
+    std::thread::sleep(Duration::from_millis(300));
+    (acceptor, initiator)
+}
+
+#[test]
+fn when_the_initiator_is_killed_the_acceptor_tells_what_came() {
+    let (acceptor, mut initiator) = in_the_middle();
+    initiator.kill();
+    let output = acceptor.end();
+    assert_eq!(output.status.code(), Some(1));
+    let figures = json(&output);
+    assert_eq!(
+        figure(&figures, "received") + figure(&figures, "lost"),
+        180_000_000.0
+    );
+    assert_eq!(figure(&figures, "wrong"), 0.0);
+}
+
+#[test]
+fn when_the_acceptor_is_killed_the_initiator_tells_how_far_it_was() {
+    let (mut acceptor, initiator) = in_the_middle();
+    acceptor.kill();
+    let output = initiator.end();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(told.contains("FIX.4.4:BUY-"), "{told}");
+    assert_eq!(json(&output)["ok"], false);
+}
+
+#[test]
+fn an_interrupted_run_reports_what_it_has_and_leaves_no_process() {
+    let args = [
+        "throughput",
+        "run",
+        "--sessions",
+        "1,2",
+        "--messages",
+        "50000000",
+        "--store",
+        "none",
+        "--json",
+    ];
+    let run = Running(fanfare(&args).spawn().unwrap());
+    std::thread::sleep(Duration::from_millis(500));
+    let began = Instant::now();
+    run.interrupt();
+    let output = run.end();
+    // Its limit for two processes that do not answer is far beyond that.
+    assert!(began.elapsed() < Duration::from_secs(45));
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    let figures = json(&output);
+    assert_eq!(figures["ok"], false);
+    assert_eq!(figure(&figures, "lost"), 0.0);
+    assert!(told.contains("not all runs"), "{told}");
+}

@@ -1,0 +1,146 @@
+//! The side that receives.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use fanfare_engine::agent::run;
+use fanfare_engine::host::{Acceptor, Host, StoreKind};
+use fanfare_engine::stop::Stop;
+
+use super::board::Board;
+use super::orders::Orders;
+use super::receiver::{Receiver, Tally};
+use super::{IDLE, ThroughputError, config, open_files};
+
+/// What the acceptor expects, and where.
+#[derive(Debug, Clone)]
+pub struct AcceptorOptions {
+    /// Sessions.
+    pub sessions: usize,
+    /// Orders of each.
+    pub messages: u64,
+    /// What the orders are.
+    pub orders: Arc<Orders>,
+    /// Where to listen.
+    pub address: IpAddr,
+    /// Port of the first thread, the next ones follow; 0: the system chooses each.
+    pub port: u16,
+    /// Threads that host sessions.
+    pub threads: usize,
+}
+
+/// Acceptors that listen.
+pub struct Acceptors {
+    hosts: Vec<Host<Receiver>>,
+    addresses: Vec<SocketAddr>,
+    board: Arc<Board>,
+    sessions: usize,
+}
+
+/// How often the main thread looks.
+const LOOK: Duration = Duration::from_millis(5);
+/// When all connections are gone, how long it is waited for another one.
+const ALONE: Duration = Duration::from_secs(1);
+
+impl Acceptors {
+    /// Listens, with one port for each thread.
+    ///
+    /// # Errors
+    /// A port is taken; too few files may be open.
+    pub fn listen(options: &AcceptorOptions) -> Result<Self, ThroughputError> {
+        open_files(options.sessions, 1)?;
+        let board = Arc::new(Board::default());
+        let threads = options.threads.clamp(1, options.sessions.max(1));
+        let (mut hosts, mut addresses) = (Vec::new(), Vec::new());
+        for thread in 0..threads {
+            let indices = (thread..options.sessions).step_by(threads);
+            let (orders, board) = (options.orders.clone(), board.clone());
+            let mut host = Host::new(Receiver::new(
+                orders,
+                board,
+                options.messages,
+                indices.len(),
+            ))?;
+            let port = match options.port {
+                0 => 0,
+                first => first.saturating_add(thread as u16),
+            };
+            let mut acceptor = Acceptor::new(SocketAddr::new(options.address, port));
+            acceptor.max_greetings = options.sessions.max(acceptor.max_greetings);
+            for index in indices {
+                // It sends nothing but the session's own messages.
+                let store = StoreKind::NoResend(64 << 10);
+                acceptor = acceptor.session_with(config(index, false), store);
+            }
+            addresses.push(host.listen(acceptor)?);
+            hosts.push(host);
+        }
+        Ok(Self {
+            hosts,
+            addresses,
+            board,
+            sessions: options.sessions,
+        })
+    }
+
+    /// Where it listens, one address for each thread.
+    #[must_use]
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// Receives until all sessions have ended, or all that had come are gone, or `stop` is
+    /// raised. Gives what was received, and what went wrong first.
+    ///
+    /// # Errors
+    /// A thread failed.
+    pub fn run(self, stop: &Stop) -> Result<(Tally, Option<String>), ThroughputError> {
+        let Self {
+            mut hosts,
+            board,
+            sessions,
+            ..
+        } = self;
+        let inner = Stop::new();
+        let outcome = thread::scope(|scope| {
+            let threads: Vec<_> = hosts
+                .iter_mut()
+                .map(|host| {
+                    let inner = inner.clone();
+                    scope.spawn(move || run(host, IDLE, &inner))
+                })
+                .collect();
+            let mut alone = None;
+            while !stop.is_raised()
+                && board.ended() < sessions
+                && !threads.iter().any(|thread| thread.is_finished())
+                && !is_over(&board, &mut alone)
+            {
+                thread::sleep(LOOK);
+            }
+            inner.raise();
+            let joined = threads.into_iter().map(thread::ScopedJoinHandle::join);
+            joined
+                .map(|ended| ended.unwrap_or_else(|_| Err("a thread panicked".into())))
+                .collect::<Result<Vec<()>, _>>()
+        });
+        outcome.map_err(ThroughputError::Agent)?;
+        let mut tally = Tally::default();
+        for host in &mut hosts {
+            tally.add(host.handler().tally());
+        }
+        Ok((tally, board.first_trouble()))
+    }
+}
+
+/// Whether nobody is left of those who had come.
+fn is_over(board: &Board, alone: &mut Option<Instant>) -> bool {
+    let came = board.logged_on();
+    if came == 0 || board.ended() < came {
+        *alone = None;
+        return false;
+    }
+    alone.get_or_insert_with(Instant::now).elapsed() > ALONE
+}

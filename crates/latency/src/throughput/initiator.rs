@@ -1,0 +1,125 @@
+//! The side that sends.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use fanfare_engine::agent::run;
+use fanfare_engine::host::{Host, Initiator, StoreKind};
+use fanfare_engine::stop::Stop;
+
+use super::board::Board;
+use super::orders::Orders;
+use super::sender::Sender;
+use super::{IDLE, ThroughputError, config, open_files};
+
+/// What the initiators send, and where to.
+#[derive(Debug, Clone)]
+pub struct InitiatorOptions {
+    /// Sessions.
+    pub sessions: usize,
+    /// Orders of each.
+    pub messages: u64,
+    /// What the orders are.
+    pub orders: Arc<Orders>,
+    /// The acceptor's addresses; session `i` connects to `i % addresses.len()`.
+    pub addresses: Vec<SocketAddr>,
+    /// Where each session keeps what it sends.
+    pub store: StoreKind,
+    /// Threads that host sessions.
+    pub threads: usize,
+}
+
+/// Initiators that are ready to connect.
+pub struct Initiators {
+    hosts: Vec<Host<Sender>>,
+    board: Arc<Board>,
+}
+
+/// What was sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sent {
+    /// Orders given to the sessions, and kept if they keep any.
+    pub orders: u64,
+    /// Whether those were all, and the kernel took them.
+    pub complete: bool,
+    /// What went wrong first, if something did.
+    pub trouble: Option<String>,
+}
+
+/// How often the main thread looks.
+const LOOK: Duration = Duration::from_millis(5);
+/// How long all logons may take.
+const LOGON: Duration = Duration::from_secs(30);
+/// Descriptors of a session: its socket, and of its journal the lock and two segments.
+const FILES: u64 = 4;
+
+impl Initiators {
+    /// Opens the stores, which takes a moment: journals prepare their segments.
+    ///
+    /// # Errors
+    /// A store cannot be opened; too few files may be open.
+    pub fn open(options: &InitiatorOptions) -> Result<Self, ThroughputError> {
+        open_files(options.sessions, FILES)?;
+        let board = Arc::new(Board::default());
+        let threads = options.threads.clamp(1, options.sessions.max(1));
+        let mut hosts = Vec::new();
+        for thread in 0..threads {
+            let (orders, board) = (options.orders.clone(), board.clone());
+            let sender = Sender::new(orders, board, options.messages, options.sessions);
+            let mut host = Host::new(sender)?;
+            for index in (thread..options.sessions).step_by(threads) {
+                let at = index % options.addresses.len().max(1);
+                let address = options.addresses.get(at).copied().into_iter().collect();
+                let initiator = Initiator::new(config(index, true), address);
+                let key = host.initiate(initiator.store(options.store.clone()))?;
+                host.handler().add(key);
+            }
+            hosts.push(host);
+        }
+        Ok(Self { hosts, board })
+    }
+
+    /// Connects, waits until all sessions are logged on, sends, logs out. Ends early when a
+    /// session does, or `stop` is raised.
+    ///
+    /// # Errors
+    /// A thread failed; not all sessions were logged on in 30 s.
+    pub fn run(self, stop: &Stop) -> Result<Sent, ThroughputError> {
+        let Self { mut hosts, board } = self;
+        let inner = Stop::new();
+        let (all, began) = (hosts.len(), Instant::now());
+        let outcome = thread::scope(|scope| {
+            let threads: Vec<_> = hosts
+                .iter_mut()
+                .map(|host| {
+                    let inner = inner.clone();
+                    scope.spawn(move || run(host, IDLE, &inner))
+                })
+                .collect();
+            while !stop.is_raised()
+                && board.done() < all
+                && board.first_trouble().is_none()
+                && !threads.iter().any(|thread| thread.is_finished())
+            {
+                if board.messages() == 0 && began.elapsed() > LOGON {
+                    board.trouble(|| format!("{} sessions logged on in 30 s", board.logged_on()));
+                }
+                thread::sleep(LOOK);
+            }
+            inner.raise();
+            let joined = threads.into_iter().map(thread::ScopedJoinHandle::join);
+            joined
+                .map(|ended| ended.unwrap_or_else(|_| Err("a thread panicked".into())))
+                .collect::<Result<Vec<()>, _>>()
+        });
+        outcome.map_err(ThroughputError::Agent)?;
+        let orders = hosts.iter_mut().map(|host| host.handler().sent()).sum();
+        Ok(Sent {
+            orders,
+            complete: board.done() == all,
+            trouble: board.first_trouble(),
+        })
+    }
+}

@@ -1,0 +1,108 @@
+//! Throughput over many sessions: N acceptors in one process, N initiators in another, every
+//! message sent kept by the initiator.
+//!
+//! Orders come from a flat [file](Orders). Each session sends the same number of them, as fast as
+//! its counterparty reads; the acceptor checks that every one came, in order, with the fields of
+//! its line. Throughput is the number of orders over all sessions divided by the time from the
+//! first one received and parsed to the last one.
+//!
+//! The sessions of a process are spread over its threads; session `i` is hosted by thread
+//! `i % threads` on both sides. Each thread of the acceptor has a port of its own.
+
+mod acceptor;
+mod board;
+mod initiator;
+mod orders;
+mod persisted;
+mod receiver;
+mod sender;
+mod summary;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+
+use fanfare_engine::agent::AgentError;
+use fanfare_engine::host::HostError;
+use fanfare_engine::idle::Idle;
+use fanfare_fix::session::{Config, SECOND, SessionId, Version};
+
+pub use acceptor::{AcceptorOptions, Acceptors};
+pub use initiator::{InitiatorOptions, Initiators, Sent};
+pub use orders::{MAX_LINE, MAX_ORDERS, Orders, OrdersError};
+pub use persisted::persisted;
+pub use receiver::Tally;
+pub use summary::{Row, Summary};
+
+/// Most sessions of one process.
+pub const MAX_SESSIONS: usize = 10_000;
+/// Most orders of one session.
+pub const MAX_MESSAGES: u64 = 100_000_000;
+/// Most threads that host sessions; with the main thread and the one that prepares segments no
+/// process has more than 20.
+pub const MAX_THREADS: usize = 18;
+
+/// What a thread does when nothing is to be read and no socket has room: a receiver that has
+/// caught up sleeps until there is a batch, rather than for each message.
+const IDLE: Idle = Idle::BackOff;
+
+/// Why throughput could not be measured.
+#[derive(Debug, thiserror::Error)]
+pub enum ThroughputError {
+    /// A session cannot be hosted: its store or its port.
+    #[error(transparent)]
+    Host(#[from] HostError),
+    /// A host failed.
+    #[error("{0}")]
+    Agent(AgentError),
+    /// A socket or limit of the system.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// The system allows fewer open files than the sessions need.
+    #[error("{sessions} sessions need {needed} open files, the limit is {limit} (ulimit -n)")]
+    OpenFiles {
+        /// Sessions asked for.
+        sessions: usize,
+        /// Descriptors that they need.
+        needed: u64,
+        /// The limit that holds.
+        limit: u64,
+    },
+    /// A session ended before its time, or could not begin.
+    #[error("{0}")]
+    Session(String),
+}
+
+/// CompID of the side that receives.
+const ACCEPTOR: &str = "SELL";
+
+/// The session number `index` as one side of it sees it: FIX.4.4, HeartBtInt 30 s, numbers from 1
+/// with each logon.
+fn config(index: usize, initiates: bool) -> Config {
+    let initiator = format!("BUY-{}", index + 1);
+    let (us, them) = if initiates {
+        (initiator.as_str(), ACCEPTOR)
+    } else {
+        (ACCEPTOR, initiator.as_str())
+    };
+    let mut config = Config::new(SessionId::new(Version::Fix44, us, them));
+    config.reset_on_logon = true;
+    config.max_send = MAX_LINE + 512;
+    // What waits in the sockets is received before the Logout is.
+    config.logout_timeout = 10 * SECOND;
+    config
+}
+
+/// Raises the limit of open files to what so many sessions need.
+fn open_files(sessions: usize, each: u64) -> Result<(), ThroughputError> {
+    let needed = sessions as u64 * each + 64;
+    let limit = fanfare_engine::limits::raise_open_files(needed)?;
+    if limit < needed {
+        return Err(ThroughputError::OpenFiles {
+            sessions,
+            needed,
+            limit,
+        });
+    }
+    Ok(())
+}

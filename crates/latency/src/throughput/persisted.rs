@@ -1,0 +1,38 @@
+//! What the initiators' journals have.
+
+use std::path::Path;
+
+use fanfare_engine::journal::{EntryKind, Found, OpenError, Snapshot};
+use fanfare_fix::codec::Decoder;
+
+use super::orders::Orders;
+
+/// MsgSeqNum(34) of the first order: the Logon has 1.
+const FIRST: u64 = 2;
+
+/// Reads the journals under `base`, each a session's, and counts the orders in them that are
+/// whole and stand where they should: the `n`-th with the fields of the `n`-th line.
+///
+/// # Errors
+/// A journal cannot be read.
+pub fn persisted(base: &Path, orders: &Orders) -> Result<u64, OpenError> {
+    let io_error = |source| OpenError::Io {
+        path: base.to_owned(),
+        source,
+    };
+    let (mut decoder, mut count) = (Decoder::new(), 0);
+    for folder in std::fs::read_dir(base).map_err(io_error)? {
+        let snapshot = Snapshot::take(&folder.map_err(io_error)?.path())?;
+        for found in snapshot.records() {
+            let Found::Good(record) = found else { continue };
+            if record.kind != EntryKind::App || !record.visible || record.seq < FIRST {
+                continue;
+            }
+            let right = decoder
+                .decode(record.bytes)
+                .is_ok_and(|message| message.body() == orders.body(record.seq - FIRST));
+            count += u64::from(right);
+        }
+    }
+    Ok(count)
+}

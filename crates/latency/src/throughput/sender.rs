@@ -1,0 +1,142 @@
+//! The handler of the initiator: sends orders as fast as they are taken.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use fanfare_engine::host::{Handler, Peer, Peers, Refusal, SessionKey};
+use fanfare_fix::codec::msg_types;
+use fanfare_fix::session::{AppMessage, DisconnectReason, SendError, StoreError};
+
+use super::board::Board;
+use super::orders::Orders;
+
+/// How much of one session is written in one turn: one send to the socket, short enough for the
+/// bytes to be still in the cache when the kernel takes them.
+const BATCH_BYTES: usize = 64 << 10;
+
+/// Sends the orders of the sessions of one thread.
+pub(super) struct Sender {
+    orders: Arc<Orders>,
+    board: Arc<Board>,
+    /// Sessions of all threads: nothing is sent before all are logged on.
+    all: usize,
+    messages: u64,
+    sessions: Vec<Outgoing>,
+    /// Whose turn it is.
+    cursor: usize,
+    /// Sessions with orders left to send, or sent and not yet taken by the kernel.
+    left: usize,
+}
+
+#[derive(Clone, Copy)]
+struct Outgoing {
+    key: SessionKey,
+    sent: u64,
+    done: bool,
+}
+
+impl Sender {
+    pub(super) fn new(orders: Arc<Orders>, board: Arc<Board>, messages: u64, all: usize) -> Self {
+        Self {
+            orders,
+            board,
+            all,
+            messages,
+            sessions: Vec::new(),
+            cursor: 0,
+            left: 0,
+        }
+    }
+
+    pub(super) fn add(&mut self, key: SessionKey) {
+        let (sent, done) = (0, false);
+        self.sessions.push(Outgoing { key, sent, done });
+        self.left += 1;
+    }
+
+    /// Orders that were given to the sessions.
+    pub(super) fn sent(&self) -> u64 {
+        self.sessions.iter().map(|session| session.sent).sum()
+    }
+
+    /// One batch of one session; `None` if it has nothing to send or no room.
+    fn batch(&mut self, index: usize, peers: &mut Peers<'_>) -> Option<usize> {
+        let outgoing = self.sessions.get_mut(index)?;
+        if outgoing.done || peers.unsent(outgoing.key) > 0 {
+            return None;
+        }
+        if outgoing.sent == self.messages {
+            outgoing.done = true;
+            self.left -= 1;
+            if self.left == 0 {
+                self.board.finish();
+            }
+            return None;
+        }
+        let mut peer = peers.get(outgoing.key)?;
+        let (before, mut bytes) = (outgoing.sent, 0);
+        while outgoing.sent < self.messages && bytes < BATCH_BYTES {
+            let order = self.orders.body(outgoing.sent);
+            let sent = peer.send(msg_types::NEW_ORDER_SINGLE, |fields| {
+                // Checked when they were read.
+                fields.raw(order);
+            });
+            match sent {
+                Ok(_) => outgoing.sent += 1,
+                Err(SendError::Store(StoreError::Full)) => break,
+                Err(error) => {
+                    let (id, number) = (peer.id().clone(), outgoing.sent + 1);
+                    self.board
+                        .trouble(|| format!("session {id}, order {number}: {error}"));
+                    break;
+                }
+            }
+            bytes += order.len() + HEADER;
+        }
+        let count = outgoing.sent - before;
+        self.board.add(count);
+        (count > 0).then_some(count as usize)
+    }
+}
+
+/// About the bytes of header and trailer.
+const HEADER: usize = 75;
+
+impl Handler for Sender {
+    fn on_turn(&mut self, peers: &mut Peers<'_>) -> usize {
+        if self.left == 0 || self.board.logged_on() < self.all {
+            return 0;
+        }
+        for _ in 0..self.sessions.len() {
+            let index = self.cursor;
+            self.cursor = (index + 1) % self.sessions.len().max(1);
+            if let Some(work) = self.batch(index, peers) {
+                return work;
+            }
+        }
+        0
+    }
+
+    fn on_message(&mut self, _peer: &mut Peer<'_>, _message: &AppMessage<'_>) {}
+
+    fn on_logon(&mut self, _peer: &mut Peer<'_>) {
+        self.board.log_on();
+    }
+
+    fn on_disconnect(&mut self, peer: &mut Peer<'_>, reason: DisconnectReason) {
+        self.board.end();
+        let key = peer.key();
+        let Some(outgoing) = self.sessions.iter().find(|session| session.key == key) else {
+            return;
+        };
+        if !outgoing.done {
+            let (id, sent, of) = (peer.id().clone(), outgoing.sent, self.messages);
+            self.board
+                .trouble(|| format!("session {id}: {reason} after {sent} of {of} orders"));
+        }
+    }
+
+    fn on_refused(&mut self, address: SocketAddr, why: &Refusal) {
+        self.board.trouble(|| format!("{address}: {why}"));
+    }
+}

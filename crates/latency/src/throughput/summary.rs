@@ -1,0 +1,105 @@
+//! All runs of a measurement: the source's table, figures, a chart.
+
+use std::fmt::Write as _;
+
+use crate::figures::Figures;
+use crate::plot::{CategoryChart, CategorySeries, Unit, standalone, thousands};
+
+/// The runs with one number of sessions.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Row {
+    /// How many sessions.
+    pub sessions: usize,
+    /// Messages a second of each run.
+    pub rates: Vec<f64>,
+}
+
+/// Throughput by number of sessions.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Summary {
+    /// In the order in which they were asked for.
+    pub rows: Vec<Row>,
+    /// Runs that were made.
+    pub runs: u64,
+    /// Sessions over all runs.
+    pub sessions: u64,
+    /// Orders over all runs that did not come.
+    pub lost: u64,
+    /// Orders over all runs that came with other content or in another order.
+    pub wrong: u64,
+    /// Orders over all runs that the journals had afterwards; none without persistence.
+    pub persisted: Option<u64>,
+}
+
+impl Row {
+    /// The arithmetic mean of the runs; NaN without any.
+    #[must_use]
+    pub fn mean(&self) -> f64 {
+        self.rates.iter().sum::<f64>() / self.rates.len() as f64
+    }
+}
+
+impl Summary {
+    /// The rate of the last row over that of the first.
+    #[must_use]
+    pub fn ratio(&self) -> f64 {
+        match (self.rows.first(), self.rows.last()) {
+            (Some(first), Some(last)) => last.mean() / first.mean(),
+            _ => f64::NAN,
+        }
+    }
+
+    /// Adds all figures under the names that they have in JSON.
+    pub fn add_to(&self, figures: &mut Figures) {
+        for row in &self.rows {
+            figures.add(&format!("sessions_{}_per_s", row.sessions), row.mean());
+        }
+        figures.add("ratio_last_to_first", self.ratio());
+        figures.count("lost", self.lost);
+        figures.count("wrong", self.wrong);
+        if let Some(persisted) = self.persisted {
+            figures.count("persisted", persisted);
+        }
+    }
+
+    /// The table as the source prints it.
+    #[must_use]
+    pub fn table(&self) -> String {
+        let mut text = format!(
+            "{:>11}  {:>18}  {:>22}\n",
+            "Chart Index", "Number of Sessions", "Mean Messages / second"
+        );
+        for (index, row) in self.rows.iter().enumerate() {
+            let mean = match row.mean() {
+                mean if mean.is_finite() => thousands(mean.round()),
+                _ => "-".to_owned(),
+            };
+            // Writing to a String cannot fail.
+            let _ = writeln!(text, "{:>11}  {:>18}  {mean:>22}", index + 1, row.sessions);
+        }
+        text
+    }
+
+    /// The chart as an SVG file.
+    #[must_use]
+    pub fn chart(&self) -> String {
+        let mean = |row: &Row| Some(row.mean()).filter(|mean| mean.is_finite());
+        let chart = CategoryChart {
+            label: "Throughput by number of sessions",
+            value: "throughput",
+            unit: Unit::Named("messages/s"),
+            category: "sessions",
+            categories: self
+                .rows
+                .iter()
+                .map(|row| row.sessions.to_string())
+                .collect(),
+            series: vec![CategorySeries {
+                name: "mean of all runs".to_owned(),
+                line: false,
+                values: self.rows.iter().map(mean).collect(),
+            }],
+        };
+        standalone(&chart.to_svg())
+    }
+}

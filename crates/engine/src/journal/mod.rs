@@ -64,6 +64,7 @@ pub use repair::{Outcome, RepairError, repair};
 use fanfare_fix::session::StoreError;
 use fanfare_wire::UtcTimestamp;
 use layout::Header;
+use open::Lock;
 use prepare::{Helper, Recipe};
 use segment::Segment;
 use std::collections::VecDeque;
@@ -144,8 +145,7 @@ const EMERGENCY_ENTRIES: u32 = 16;
 /// The journal of one session, open for writing. See the [module](self).
 pub struct Journal {
     folder: PathBuf,
-    /// Held for its lock.
-    _lock: File,
+    _lock: Lock,
     recipe: Recipe,
     /// Makes segments; without, this thread does.
     helper: Option<Helper>,

@@ -137,14 +137,26 @@ pub(super) fn segment_files(folder: &Path) -> Result<Vec<(u64, PathBuf)>, OpenEr
     Ok(files)
 }
 
-pub(super) fn lock(folder: &Path) -> Result<File, OpenError> {
+/// The lock of a folder, held until this is dropped.
+pub(super) struct Lock(File);
+
+impl Drop for Lock {
+    /// Closing alone would not do: a process that another thread has just forked, and that has
+    /// not replaced itself yet, has the same file open.
+    fn drop(&mut self) {
+        // If it fails, the file is closed all the same.
+        let _ = self.0.unlock();
+    }
+}
+
+pub(super) fn lock(folder: &Path) -> Result<Lock, OpenError> {
     let io_error = |source| OpenError::io(folder, source);
     std::fs::create_dir_all(folder).map_err(io_error)?;
     let mut options = File::options();
     options.write(true).create(true).truncate(false);
     let lock = options.open(folder.join("lock")).map_err(io_error)?;
     match lock.try_lock() {
-        Ok(()) => Ok(lock),
+        Ok(()) => Ok(Lock(lock)),
         Err(TryLockError::WouldBlock) => Err(OpenError::InUse {
             path: folder.to_owned(),
         }),

@@ -11,3 +11,4 @@ mod net;
 mod ops;
 mod scripts;
 mod shared;
+mod storm;

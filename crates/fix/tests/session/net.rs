@@ -2,14 +2,14 @@
 //! cut anywhere, messages come twice or in the wrong order, either side restarts with the store
 //! that survived. In the end each application message has been delivered once, in order.
 //!
-//! `FANFARE_SEEDS=10000` runs more seeds, `FANFARE_SEED=7` just that one.
+//! `FANFARE_SEEDS=10000` runs more seeds, `FANFARE_SEED=7` just that one. Where the stores are, a
+//! [`Shelf`] says: the tests of the engine run the same storm over journals.
 
 use std::collections::VecDeque;
 
 use fanfare_fix::codec::tags;
 use fanfare_fix::session::{
-    Config, Event, Limits, MemoryStore, MessageStore, Now, SECOND, Scratch, Session, SessionId,
-    Version,
+    Config, Event, Limits, MessageStore, Now, SECOND, Scratch, Session, SessionId, Version,
 };
 use fanfare_wire::UtcTimestamp;
 
@@ -21,8 +21,22 @@ const STORM: u64 = 60 * SECOND;
 /// When everything has to be delivered.
 const END: u64 = 4_000 * SECOND;
 
-#[test]
-fn each_message_once_and_in_order() {
+/// Where a side has its store, and finds it again when it restarts.
+pub(crate) trait Shelf {
+    type Store: MessageStore;
+
+    /// The shelf of one side (0 or 1) of the run with this seed.
+    fn new(seed: u64, side: usize) -> Self;
+
+    /// A fresh store.
+    fn open(&mut self) -> Self::Store;
+
+    /// The store as it is after a restart.
+    fn reopen(&mut self, before: Self::Store) -> Self::Store;
+}
+
+/// Runs so many seeds, or what the environment says.
+pub(crate) fn storm<S: Shelf>(default_seeds: u64) {
     let number = |name: &str| {
         std::env::var(name)
             .ok()
@@ -30,11 +44,11 @@ fn each_message_once_and_in_order() {
     };
     let seeds = match number("FANFARE_SEED") {
         Some(seed) => seed..seed + 1,
-        None => 0..number("FANFARE_SEEDS").unwrap_or(10_000),
+        None => 0..number("FANFARE_SEEDS").unwrap_or(default_seeds),
     };
     let mut totals = Totals::default();
     for seed in seeds {
-        let outcome = std::panic::catch_unwind(|| Net::new(seed).run());
+        let outcome = std::panic::catch_unwind(|| Net::<S>::new(seed).run());
         match outcome {
             Ok(Ok(run)) => totals.add(&run),
             Ok(Err(failure)) => panic!("FANFARE_SEED={seed}: {failure}"),
@@ -113,11 +127,12 @@ impl Random {
 }
 
 /// One side.
-struct Side {
+struct Side<S: Shelf> {
     config: Config,
     acceptor: bool,
+    shelf: S,
     /// Taken only to be restarted.
-    session: Option<Session<MemoryStore>>,
+    session: Option<Session<S::Store>>,
     connected: bool,
     /// Received and not yet consumed.
     received: Vec<u8>,
@@ -138,11 +153,13 @@ struct Side {
     may_go_back: u64,
 }
 
-impl Side {
-    fn new(config: Config, acceptor: bool, total: u64) -> Self {
+impl<S: Shelf> Side<S> {
+    fn new(config: Config, acceptor: bool, total: u64, mut shelf: S) -> Self {
+        let store = shelf.open();
         let mut side = Self {
             config,
             acceptor,
+            shelf,
             session: None,
             connected: false,
             received: Vec::new(),
@@ -156,11 +173,11 @@ impl Side {
             last_seq: 0,
             may_go_back: 0,
         };
-        side.start(MemoryStore::default());
+        side.start(store);
         side
     }
 
-    fn start(&mut self, store: MemoryStore) {
+    fn start(&mut self, store: S::Store) {
         let config = self.config.clone();
         self.session = Some(match self.acceptor {
             true => Session::acceptor(config, store),
@@ -168,7 +185,7 @@ impl Side {
         });
     }
 
-    fn session(&mut self) -> &mut Session<MemoryStore> {
+    fn session(&mut self) -> &mut Session<S::Store> {
         self.session
             .as_mut()
             .expect("there is always one between two calls")
@@ -196,21 +213,22 @@ impl Side {
             .session
             .take()
             .expect("there is always one between two calls");
-        self.start(session.into_store());
+        let store = self.shelf.reopen(session.into_store());
+        self.start(store);
     }
 }
 
-struct Net {
+struct Net<S: Shelf> {
     random: Random,
     mono: u64,
-    sides: [Side; 2],
+    sides: [Side<S>; 2],
     scratch: Scratch,
     next_chaos: u64,
     reconnect: u64,
     totals: Totals,
 }
 
-impl Net {
+impl<S: Shelf> Net<S> {
     fn new(seed: u64) -> Self {
         let mut random = Random(seed);
         let version = random.pick(&Version::ALL);
@@ -229,7 +247,7 @@ impl Net {
                 bytes: random.pick(&[300, 1 << 20]),
             };
             let total = 20 + random.below(100);
-            Side::new(config, acceptor, total)
+            Side::new(config, acceptor, total, S::new(seed, acceptor.into()))
         };
         let sides = [side("BUY", "SELL", false), side("SELL", "BUY", true)];
         Self {
@@ -272,7 +290,7 @@ impl Net {
     }
 
     fn is_complete(&self) -> bool {
-        let delivered = |a: &Side, b: &Side| b.delivered.len() as u64 == a.total;
+        let delivered = |a: &Side<S>, b: &Side<S>| b.delivered.len() as u64 == a.total;
         let [a, b] = &self.sides;
         self.mono > STORM && delivered(a, b) && delivered(b, a)
     }
@@ -548,7 +566,9 @@ impl Net {
             return;
         }
         let storm = self.mono < STORM;
+        let now = self.now();
         let end = &mut self.sides[side];
+        end.session().sync(now);
         while !end.session().poll_transmit().is_empty() && end.blocked <= self.mono {
             let len = end.session().poll_transmit().len();
             let part = (1 + self.random.below(700)).min(len as u64) as usize;

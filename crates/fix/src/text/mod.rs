@@ -39,6 +39,8 @@ pub struct Scanner {
     buffer: Vec<u8>,
     /// What stands in front of this is done with.
     from: usize,
+    /// The byte in front of that, if it belonged to no message.
+    before: Option<u8>,
     ended: bool,
     /// The message found, with SOH.
     wire: Vec<u8>,
@@ -94,6 +96,7 @@ impl Scanner {
             max_len: max_len.max(FrameFinder::MIN_MAX_LEN),
             buffer: Vec::new(),
             from: 0,
+            before: None,
             ended: false,
             wire: Vec::new(),
             index: FieldIndex::new(),
@@ -132,7 +135,7 @@ impl Scanner {
     pub fn next(&mut self) -> Option<Found<'_>> {
         let (prefix, start, end, separator) = self.locate()?;
         self.take(start, end, separator);
-        self.from = end;
+        (self.from, self.before) = (end, None);
         let Self {
             buffer,
             wire,
@@ -153,7 +156,7 @@ impl Scanner {
     fn locate(&mut self) -> Option<(usize, usize, usize, Separator)> {
         loop {
             let text = self.buffer.get(self.from..).unwrap_or_default();
-            let (start, separator) = match search::start(text, self.ended) {
+            let (start, separator) = match search::start(text, self.before, self.ended) {
                 Start::At(at, separator) => (self.from + at, separator),
                 Start::Nowhere => {
                     self.skip_all();
@@ -207,6 +210,7 @@ impl Scanner {
                 self.skipped.bytes += 1;
                 self.dirty = true;
             }
+            self.before = Some(byte);
         }
         self.from = end;
     }

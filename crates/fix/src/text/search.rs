@@ -76,15 +76,16 @@ enum Answer<T> {
 }
 
 /// The first `8=FIX…`, a separator, and the tag of a field. What may be one but is cut off by the
-/// end of the text is none yet; it is found again when there is more.
-pub(super) fn start(text: &[u8], ended: bool) -> Start {
+/// end of the text is none yet; it is found again when there is more. `before` is the byte in front
+/// of the text.
+pub(super) fn start(text: &[u8], before: Option<u8>, ended: bool) -> Start {
     let mut from = 0;
     while let Some(at) = text
         .get(from..)
         .and_then(|rest| rest.windows(BEGIN.len()).position(|w| w == BEGIN))
     {
         let at = from + at;
-        match separator_at(text, at) {
+        match separator_at(text, at, before) {
             Answer::Yes(separator) => return Start::At(at, separator),
             Answer::Perhaps if !ended => return Start::Nowhere,
             _ => from = at + 1,
@@ -94,10 +95,13 @@ pub(super) fn start(text: &[u8], ended: bool) -> Start {
 }
 
 /// The separator of the message that starts at `at`, if one does.
-fn separator_at(text: &[u8], at: usize) -> Answer<Separator> {
+fn separator_at(text: &[u8], at: usize, before: Option<u8>) -> Answer<Separator> {
     // A digit in front makes it another field.
-    let before = at.checked_sub(1).and_then(|before| text.get(before));
-    if before.is_some_and(u8::is_ascii_digit) {
+    let before = match at.checked_sub(1) {
+        Some(at) => text.get(at).copied(),
+        None => before,
+    };
+    if before.is_some_and(|byte| byte.is_ascii_digit()) {
         return Answer::No;
     }
     let Some(rest) = text.get(at..).and_then(|rest| rest.strip_prefix(BEGIN)) else {
@@ -262,7 +266,7 @@ fn by_trailer(text: &[u8], separator: Separator, ended: bool) -> Option<usize> {
             }
         }
         if rest.starts_with(BEGIN) {
-            match separator_at(text, at) {
+            match separator_at(text, at, None) {
                 Answer::Yes(_) => return Some(at),
                 Answer::Perhaps if !ended => return None,
                 _ => {}

@@ -164,6 +164,19 @@ fn an_endless_line_is_bounded() {
 }
 
 #[test]
+fn a_field_whose_tag_ends_in_8_is_no_start_wherever_the_text_is_cut() {
+    let text = format!(
+        "8=FIX.4.4|9=4{}{}",
+        ORDER.replace('|', "\x01"),
+        "z".repeat(255)
+    );
+    let whole = scan(text.as_bytes(), usize::MAX);
+    for piece in 1..20 {
+        assert_eq!(scan(text.as_bytes(), piece), whole);
+    }
+}
+
+#[test]
 fn nothing_is_found_in_nothing() {
     assert_eq!(scan(b"", 1), (Vec::new(), Skipped::default()));
     assert_eq!(scan(b"  \n\n", 1), (Vec::new(), Skipped::default()));

@@ -145,7 +145,6 @@ const EMERGENCY_ENTRIES: u32 = 16;
 /// The journal of one session, open for writing. See the [module](self).
 pub struct Journal {
     folder: PathBuf,
-    _lock: Lock,
     recipe: Recipe,
     /// Makes segments; without, this thread does.
     helper: Option<Helper>,
@@ -171,6 +170,8 @@ pub struct Journal {
     disk_full: bool,
     /// A write to the disk failed: nothing can be promised any more.
     failed: Option<StoreError>,
+    /// Given up last, when the helper is done with the folder.
+    _lock: Lock,
 }
 
 impl Journal {

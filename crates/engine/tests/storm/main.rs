@@ -82,5 +82,5 @@ impl Drop for Files {
 
 #[test]
 fn each_message_once_and_in_order_over_journals() {
-    storm::<Files>(1_000);
+    storm::<Files>(500);
 }

@@ -6,6 +6,7 @@ pub mod capture;
 pub mod fanout;
 pub mod figures;
 pub mod histogram;
+pub mod ip;
 pub mod load;
 pub mod messages;
 pub mod page;
@@ -16,3 +17,4 @@ pub mod tcp;
 #[cfg(test)]
 mod testing;
 pub mod throughput;
+pub mod udp;

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod bad_input;
+mod capture;
 mod files;
 mod inspect;
 mod multicast;

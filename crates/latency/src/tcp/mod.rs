@@ -3,5 +3,6 @@
 mod frame;
 mod stream;
 
-pub use frame::{Endpoint, NoSegment, Segment, segment};
+pub use crate::ip::{Endpoint, NoSegment};
+pub use frame::{Segment, segment};
 pub use stream::{Piece, Stream};

@@ -1,5 +1,6 @@
 //! `fanfare fast decode`: FAST from a file or from multicast, as text, JSON or FIX.
 
+use super::capture;
 use super::feed::Feed;
 use super::live;
 use super::options::{
@@ -19,13 +20,14 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// Decode FAST messages from a file or from multicast.
+/// Decode FAST messages from a file, a packet capture or multicast.
 ///
 /// With two --multicast (or two -f) the lines are arbitrated: what either has comes out once, in
 /// order, and what neither has in time is counted as a gap. Sequence numbers come from --preamble
 /// or from a field of the messages. A message of the template `Done` ends a multicast feed.
 #[derive(Debug, clap::Args)]
-#[command(group(clap::ArgGroup::new("source").required(true).args(["file", "multicast"])))]
+#[command(group(clap::ArgGroup::new("source").required(true).multiple(true)
+    .args(["file", "multicast", "pcap"])))]
 pub(crate) struct Args {
     #[arg(short, long, value_name = "TEMPLATES", help = TEMPLATES_HELP)]
     pub(crate) templates: String,
@@ -33,8 +35,15 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "FILE")]
     pub(crate) file: Vec<PathBuf>,
     /// Multicast group to receive, ADDRESS:PORT; twice for two lines with the same feed.
-    #[arg(long, value_name = "ADDRESS:PORT", value_parser = socket_address)]
+    #[arg(
+        long, value_name = "ADDRESS:PORT", value_parser = socket_address,
+        conflicts_with = "file"
+    )]
     pub(crate) multicast: Vec<SocketAddrV4>,
+    /// Capture (pcap or pcapng) to take the datagrams from instead of the network: those to the
+    /// groups of --multicast, or to the only address in it.
+    #[arg(long, value_name = "FILE", conflicts_with = "file")]
+    pub(crate) pcap: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) framing: Framing,
     #[command(flatten)]
@@ -122,7 +131,7 @@ impl Args {
         if !packets && !self.framing.preamble.is_empty() {
             bail!("--preamble wants packets: there are none with --header none");
         }
-        if self.framing.keep_dictionary && (self.file.len() > 1 || !self.multicast.is_empty()) {
+        if self.framing.keep_dictionary && self.file.len() != 1 {
             bail!("--keep-dictionary wants one file: a packet that may be lost must stand alone");
         }
         Ok(())
@@ -142,14 +151,15 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         Err(error) => return Err(error.into()),
     };
     let sink = Sink::new(decoder(args, &program), output, sink_options(args));
-    let outcome = match (&args.file[..], &args.multicast[..]) {
-        ([file], _) if !is_sequenced(args) => one_file(args, file, sink)?,
-        ([file], _) => two_files::run(args, &[file], sink)?,
-        (files @ [_, _], _) => {
+    let outcome = match (&args.pcap, &args.file[..]) {
+        (Some(capture), _) => capture::run(args, capture, sink)?,
+        (_, [file]) if !is_sequenced(args) => one_file(args, file, sink)?,
+        (_, [file]) => two_files::run(args, &[file], sink)?,
+        (_, files @ [_, _]) => {
             let files: Vec<&Path> = files.iter().map(PathBuf::as_path).collect();
             two_files::run(args, &files, sink)?
         }
-        (_, groups) => live::run(args, groups, sink)?,
+        _ => live::run(args, &args.multicast, sink)?,
     };
     outcome.print(args)
 }
@@ -173,7 +183,7 @@ fn sink_options(args: &Args) -> SinkOptions {
         keep_going: args.keep_going,
         limit: args.messages,
         timed: args.empty,
-        last: (!args.multicast.is_empty()).then(|| "Done".to_owned()),
+        last: args.file.is_empty().then(|| "Done".to_owned()),
     }
 }
 

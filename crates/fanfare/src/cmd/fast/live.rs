@@ -157,7 +157,7 @@ impl Live {
 }
 
 /// A datagram is a packet, or holds packets with headers.
-fn take(feed: &mut Feed, header: Header, received: Received<'_>) -> Result<Flow> {
+pub(crate) fn take(feed: &mut Feed, header: Header, received: Received<'_>) -> Result<Flow> {
     if header == Header::None {
         return Ok(feed.receive(received)?);
     }

@@ -1,6 +1,7 @@
 //! `fanfare fast`: the FAST codec and the feed layer as tools.
 
 mod bench;
+mod capture;
 mod codegen;
 mod decode;
 mod encode;

@@ -1,0 +1,139 @@
+//! A feed out of a packet capture: one or two groups, in the time of the capture.
+
+use super::decode::{Args, Outcome};
+use super::feed::{Feed, Received};
+use super::live;
+use super::sink::{Flow, Sink};
+use crate::print::note;
+use anyhow::{Context, Result, bail, ensure};
+use fanfare_engine::stop::Stop;
+use fanfare_feed::{Header, Line};
+use fanfare_latency::ip::{Endpoint, NoSegment};
+use fanfare_latency::pcap::{End, LinkType, Reader};
+use fanfare_latency::udp::{Datagram, datagram};
+use std::fs::File;
+use std::net::SocketAddr;
+use std::path::Path;
+
+/// Plays the datagrams of a capture to the groups of `--multicast`, or to the only group there
+/// is. Time-outs run by the capture's clock.
+pub(crate) fn run(args: &Args, path: &Path, sink: Sink) -> Result<Outcome> {
+    let stop = Stop::on_interrupt()?;
+    let cannot = || format!("cannot read `{}`", path.display());
+    let file = File::open(path).with_context(cannot)?;
+    let mut reader = Reader::new(file).with_context(cannot)?;
+    let wait = match args.multicast.len() {
+        0 | 1 => 0,
+        _ => args.arbitration.gap_timeout.saturating_mul(1_000_000),
+    };
+    let feed = Feed::new(args, sink, args.multicast.len(), wait)?;
+    let mut play = Play {
+        feed,
+        groups: args.multicast.iter().map(|g| end(*g)).collect(),
+        is_told: !args.multicast.is_empty(),
+        header: args.framing.header.unwrap_or(Header::None),
+        now: 0,
+        count: 0,
+        unknown_link: None,
+    };
+    while !stop.is_raised() {
+        let Some(packet) = reader.next_packet().with_context(cannot)? else {
+            break;
+        };
+        play.now = packet.time.unwrap_or(play.now).max(play.now);
+        let flow = match datagram(&packet) {
+            Ok(datagram) => play.datagram(&datagram)?,
+            Err(reason) => play.other(reason)?,
+        };
+        if flow == Flow::Stop {
+            break;
+        }
+    }
+    play.finish(reader.end(), path)
+}
+
+fn end(group: std::net::SocketAddrV4) -> Endpoint {
+    let (ip, port) = (SocketAddr::V4(group).ip(), group.port());
+    Endpoint { ip, port }
+}
+
+struct Play {
+    feed: Feed,
+    /// The destination of each line.
+    groups: Vec<Endpoint>,
+    /// Whether the groups were given, or are found in the capture.
+    is_told: bool,
+    header: Header,
+    /// The capture's time, ns.
+    now: u64,
+    /// Datagrams of the groups so far.
+    count: u64,
+    unknown_link: Option<LinkType>,
+}
+
+impl Play {
+    fn datagram(&mut self, datagram: &Datagram<'_>) -> Result<Flow> {
+        let to = datagram.destination;
+        if self.groups.is_empty() {
+            self.groups.push(to);
+        }
+        let line = self.groups.iter().position(|group| *group == to);
+        let Some(line) = line.and_then(Line::new) else {
+            ensure!(
+                self.is_told,
+                "the capture has datagrams to {} and to {to}: name the lines with --multicast",
+                self.groups[0]
+            );
+            return Ok(Flow::Continue);
+        };
+        self.count += 1;
+        if self.feed.tick(self.now)? == Flow::Stop {
+            return Ok(Flow::Stop);
+        }
+        if datagram.cut > 0 {
+            let text = format!(
+                "the capture has {} of the {} bytes of this datagram",
+                datagram.payload.len(),
+                datagram.payload.len() + datagram.cut
+            );
+            return Ok(self.feed.sink().error("EOF", 0, &text)?);
+        }
+        let received = Received {
+            line,
+            now: self.now,
+            stamp: self.now,
+            offset: 0,
+            bytes: datagram.payload,
+        };
+        live::take(&mut self.feed, self.header, received)
+    }
+
+    /// A packet that is no datagram: other traffic is none of ours, half a datagram is.
+    fn other(&mut self, reason: NoSegment) -> Result<Flow> {
+        match reason {
+            NoSegment::Fragment => {
+                let text = "a fragment of a datagram: fragments are not put together";
+                Ok(self.feed.sink().error("EOF", 0, text)?)
+            }
+            NoSegment::UnknownLink(link) => {
+                self.unknown_link = Some(link);
+                Ok(Flow::Continue)
+            }
+            _ => Ok(Flow::Continue),
+        }
+    }
+
+    fn finish(mut self, end: Option<End>, path: &Path) -> Result<Outcome> {
+        self.feed.finish()?;
+        if let (0, Some(LinkType(link))) = (self.count, self.unknown_link) {
+            bail!("`{}`: link type {link} is not supported", path.display());
+        }
+        if let Some(end) = end.filter(|end| *end != End::Complete) {
+            note!("fanfare: `{}`: {end}", path.display());
+        }
+        if self.count == 0 {
+            note!("fanfare: `{}` has no datagram of the feed", path.display());
+        }
+        Ok(Outcome::Arbitrated(Box::new(self.feed)))
+    }
+}

@@ -1,0 +1,128 @@
+//! Feeds out of packet captures.
+
+use crate::run::{Folder, run};
+use fanfare_latency::pcap::{LinkType, Writer};
+
+const A: [u8; 4] = [224, 1, 2, 133];
+const B: [u8; 4] = [224, 1, 2, 134];
+const PORT: u16 = 13_014;
+
+/// An IPv4 packet with a datagram to `group`.
+fn datagram(group: [u8; 4], payload: &[u8]) -> Vec<u8> {
+    let len = (payload.len() + 8) as u16;
+    let mut ip = vec![0x45, 0];
+    ip.extend((len + 20).to_be_bytes());
+    ip.extend([0, 1, 0x40, 0, 1, 17, 0, 0, 10, 0, 0, 1]);
+    ip.extend(group);
+    ip.extend([0x9c, 0x40]);
+    ip.extend(PORT.to_be_bytes());
+    ip.extend(len.to_be_bytes());
+    ip.extend([0, 0]);
+    ip.extend(payload);
+    ip
+}
+
+/// The packets of a generated feed.
+fn packets(folder: &Folder, count: &str) -> Vec<Vec<u8>> {
+    let file = folder.file("feed.dat");
+    run(&["generate", "complex", "-n", count, "-o", &file]).succeeded();
+    let bytes = std::fs::read(&file).unwrap();
+    let mut rest = &bytes[..];
+    let mut packets = Vec::new();
+    while let Some((header, body)) = rest.split_first_chunk::<4>() {
+        let (packet, after) = body.split_at(u32::from_le_bytes(*header) as usize);
+        packets.push(packet.to_vec());
+        rest = after;
+    }
+    packets
+}
+
+/// Writes a capture; a packet of which `cut` bytes were not captured is shorter than it was.
+fn write(file: &str, packets: impl IntoIterator<Item = (u64, Vec<u8>)>, cut: usize) {
+    let mut writer = Writer::new(Vec::new(), LinkType::RAW, 65_535).unwrap();
+    for (micros, ip) in packets {
+        let captured = &ip[..ip.len() - cut];
+        let time = 1_700_000_000_000_000_000 + micros * 1_000;
+        writer.packet(time, captured, ip.len() as u32).unwrap();
+    }
+    std::fs::write(file, writer.into_inner()).unwrap();
+}
+
+fn decode<'a>(file: &'a str, more: &[&'a str]) -> crate::run::Said {
+    let front = ["decode", "-t", "builtin:complex", "--json", "--pcap", file];
+    run(&[&front[..], more].concat())
+}
+
+#[test]
+fn two_lossy_lines_of_a_capture_are_arbitrated() {
+    let folder = Folder::new("capture-lines");
+    let file = folder.file("lines.pcap");
+    let mut all = Vec::new();
+    for (i, packet) in packets(&folder, "500").iter().enumerate() {
+        let time = i as u64 * 10;
+        if i % 7 != 3 {
+            all.push((time, datagram(A, packet)));
+        }
+        if i % 11 != 4 {
+            all.push((time + 25, datagram(B, packet)));
+        }
+        // Other traffic on the same network.
+        all.push((time, datagram([224, 1, 2, 200], b"nothing of ours")));
+    }
+    all.sort_by_key(|(time, _)| *time);
+    write(&file, all, 0);
+    let lines = [
+        "--multicast",
+        "224.1.2.133:13014",
+        "--multicast",
+        "224.1.2.134:13014",
+    ];
+    let f = decode(&file, &lines).succeeded().figures();
+    let lost = (0..500).filter(|i| i % 7 == 3 && i % 11 == 4).count();
+    assert_eq!(f["messages"], 501 - lost);
+    assert_eq!((&f["missing"], &f["errors"]), (&lost.into(), &0.into()));
+    assert_eq!(f["line_b_late_max_us"], 25.0);
+}
+
+#[test]
+fn the_only_group_of_a_capture_needs_no_name() {
+    let folder = Folder::new("capture-one");
+    let file = folder.file("one.pcap");
+    let packets = packets(&folder, "50");
+    let only = packets.iter().map(|p| (0, datagram(A, p)));
+    write(&file, only, 0);
+    assert_eq!(decode(&file, &[]).succeeded().figures()["messages"], 51);
+    let two = packets
+        .iter()
+        .zip([A, B])
+        .map(|(p, to)| (0, datagram(to, p)));
+    write(&file, two, 0);
+    let said = decode(&file, &[]);
+    let both = "datagrams to 224.1.2.133:13014 and to 224.1.2.134:13014";
+    assert!(said.code == 1 && said.err.contains(both), "{}", said.err);
+}
+
+#[test]
+fn captures_that_are_cut_or_none_are_told_apart() {
+    let folder = Folder::new("capture-bad");
+    let file = folder.file("bad.pcap");
+    let packets = packets(&folder, "20");
+    write(&file, packets.iter().map(|p| (0, datagram(A, p))), 5);
+    let said = decode(&file, &["--keep-going"]);
+    // Of Done not even the UDP header is left.
+    assert_eq!((said.code, &said.figures()["errors"]), (1, &20.into()));
+    write(&file, packets.iter().map(|p| (0, datagram(A, p))), 0);
+    let bytes = std::fs::read(&file).unwrap();
+    std::fs::write(&file, &bytes[..bytes.len() - 1]).unwrap();
+    let said = decode(&file, &[]).succeeded();
+    assert!(said.err.contains("cut off in the middle"), "{}", said.err);
+    assert_eq!(said.figures()["messages"], 20);
+    let said = decode(&folder.file("feed.dat"), &[]);
+    assert!(
+        said.code == 1 && said.err.contains("not a pcap"),
+        "{}",
+        said.err
+    );
+    let said = decode(&file, &["--multicast", "224.9.9.9:1"]).succeeded();
+    assert!(said.err.contains("no datagram of the feed"), "{}", said.err);
+}

@@ -1,0 +1,142 @@
+//! The UDP datagram in a captured packet.
+
+use crate::ip::{Carried, Endpoint, NoSegment, be16, carried, split};
+use crate::pcap::Packet;
+
+const PROTOCOL: u8 = 17;
+const HEADER: usize = 8;
+
+/// One captured UDP datagram.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Datagram<'a> {
+    /// Who sent it.
+    pub source: Endpoint,
+    /// To whom, or to which multicast group.
+    pub destination: Endpoint,
+    /// The bytes captured.
+    pub payload: &'a [u8],
+    /// Payload bytes that were on the wire behind `payload` and were not captured.
+    pub cut: usize,
+}
+
+/// Finds the UDP datagram of a captured packet.
+///
+/// # Errors
+/// [`NoSegment`] says what the packet is instead; a datagram that was sent in fragments counts
+/// as [`NoSegment::Fragment`].
+pub fn datagram<'a>(packet: &Packet<'a>) -> Result<Datagram<'a>, NoSegment> {
+    let Carried {
+        source,
+        destination,
+        bytes,
+        cut,
+    } = carried(packet, PROTOCOL)?;
+    let (header, rest) = split(bytes, HEADER)?;
+    let len = usize::from(be16(header, 4));
+    // Zero is written for datagrams that the card cuts up: as long as the packet is.
+    let payload = match len.checked_sub(HEADER) {
+        None if len == 0 => rest,
+        None => return Err(NoSegment::Malformed),
+        Some(len) if len > rest.len() + cut => return Err(NoSegment::Malformed),
+        Some(len) => rest.get(..len).unwrap_or(rest),
+    };
+    let whole = if len == 0 {
+        rest.len() + cut
+    } else {
+        len - HEADER
+    };
+    let end = |ip, at| Endpoint {
+        ip,
+        port: be16(header, at),
+    };
+    Ok(Datagram {
+        source: end(source, 0),
+        destination: end(destination, 2),
+        payload,
+        cut: whole - payload.len(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pcap::LinkType;
+    use proptest::prelude::*;
+
+    /// An IPv4 packet with a datagram from 127.0.0.1:40000 to 224.1.2.133:13014.
+    fn ip(payload: &[u8]) -> Vec<u8> {
+        let len = (payload.len() + HEADER) as u16;
+        let mut ip = vec![0x45, 0];
+        ip.extend((len + 20).to_be_bytes());
+        ip.extend([
+            0, 1, 0x40, 0, 1, PROTOCOL, 0, 0, 127, 0, 0, 1, 224, 1, 2, 133,
+        ]);
+        ip.extend(40_000_u16.to_be_bytes());
+        ip.extend(13_014_u16.to_be_bytes());
+        ip.extend(len.to_be_bytes());
+        ip.extend([0, 0]);
+        ip.extend(payload);
+        ip
+    }
+
+    fn packet(data: &[u8], wire_len: usize) -> Packet<'_> {
+        Packet {
+            time: Some(0),
+            link: LinkType::RAW,
+            data,
+            wire_len: wire_len as u32,
+        }
+    }
+
+    #[test]
+    fn payload_and_ends() {
+        let mut ip = ip(b"FAST");
+        let len = ip.len();
+        // Padding of the link is no payload.
+        ip.extend([0; 6]);
+        let found = datagram(&packet(&ip, len + 6)).unwrap();
+        assert_eq!((found.payload, found.cut), (&b"FAST"[..], 0));
+        assert_eq!(found.destination.to_string(), "224.1.2.133:13014");
+        assert_eq!(found.source.to_string(), "127.0.0.1:40000");
+    }
+
+    #[test]
+    fn a_cut_datagram_tells_what_is_missing() {
+        let ip = ip(b"FAST");
+        let found = datagram(&packet(&ip[..ip.len() - 3], ip.len())).unwrap();
+        assert_eq!((found.payload, found.cut), (&b"F"[..], 3));
+    }
+
+    #[test]
+    fn what_is_no_datagram() {
+        let mut tcp = ip(b"FAST");
+        tcp[9] = 6;
+        let error = |data: &[u8]| datagram(&packet(data, data.len())).unwrap_err();
+        assert_eq!(error(&tcp), NoSegment::OtherProtocol);
+        let whole = ip(b"FAST");
+        for len in 0..28 {
+            assert_eq!(error(&whole[..len]), NoSegment::Malformed);
+        }
+        for length in [7, 13] {
+            let mut wrong = ip(b"FAST");
+            wrong[25] = length;
+            assert_eq!(error(&wrong), NoSegment::Malformed, "length {length}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(
+            mut data in prop::collection::vec(any::<u8>(), 0..80),
+            wire_len in 0_usize..200,
+        ) {
+            if let Some(byte) = data.first_mut() {
+                *byte = 0x45;
+            }
+            if let Some(byte) = data.get_mut(9) {
+                *byte = PROTOCOL;
+            }
+            let _ = datagram(&packet(&data, wire_len));
+        }
+    }
+}

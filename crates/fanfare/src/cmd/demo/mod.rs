@@ -1,5 +1,6 @@
 //! `fanfare demo`: the whole plant, small, on this machine alone, ending with one report.
 
+mod engine;
 mod fanout;
 mod feed;
 
@@ -30,7 +31,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let mut figures = Figures::new("demo");
     let stop = Stop::on_interrupt().context("cannot catch Ctrl-C")?;
     let mut page = Page::new("Fanfare", "The plant, small, on one machine: fanfare demo");
-    for part in [fanout::run, feed::run] {
+    for part in [fanout::run, feed::run, engine::run] {
         if !stop.is_raised() {
             let text = part(&scratch, &mut figures, &mut page, &stop)?;
             tell(args, &text);

@@ -7,7 +7,8 @@ set -eu
 # libpcap-dev: packet capture for the latency report.
 # cmake, g++, libclang1-14, libclang-common-14-dev: Cyclone DDS and its bindings for the bus.
 # python3-venv: the Python program of the bus's interoperation test.
-wanted="libpcap-dev cmake g++ libclang1-14 libclang-common-14-dev python3-venv"
+# cyclonedds-dev, cyclonedds-tools: the C program of the same test, and idlc for its types.
+wanted="libpcap-dev cmake g++ libclang1-14 libclang-common-14-dev python3-venv cyclonedds-dev cyclonedds-tools"
 
 missing=""
 for package in $wanted; do

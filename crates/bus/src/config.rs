@@ -32,6 +32,7 @@ pub struct DomainConfig {
     tcp_port: u16,
     receive_buffer: usize,
     unacknowledged: usize,
+    adaptive: bool,
     extra: String,
 }
 
@@ -46,6 +47,7 @@ impl DomainConfig {
             tcp_port: 0,
             receive_buffer: 4 << 20,
             unacknowledged: 4 << 20,
+            adaptive: true,
             extra: String::new(),
         }
     }
@@ -95,6 +97,14 @@ impl DomainConfig {
         self
     }
 
+    /// Whether that number shrinks while packets are lost, as it does unless told otherwise: good
+    /// for floods. Without, a writer that never has more under way never waits.
+    #[must_use]
+    pub const fn adaptive(mut self, on: bool) -> Self {
+        self.adaptive = on;
+        self
+    }
+
     /// Further elements for Cyclone DDS's `<Domain>`, as XML, for what has no method here.
     #[must_use]
     pub fn extra_xml(mut self, xml: &str) -> Self {
@@ -139,9 +149,10 @@ impl DomainConfig {
         }
         let _ = write!(
             xml,
-            "<Internal><SocketReceiveBufferSize max=\"{}B\"/>\
-             <Watermarks><WhcHigh>{}B</WhcHigh></Watermarks></Internal>{}</Domain></CycloneDDS>",
-            self.receive_buffer, self.unacknowledged, self.extra
+            "<Internal><SocketReceiveBufferSize max=\"{0}B\"/>\
+             <Watermarks><WhcHigh>{1}B</WhcHigh><WhcHighInit>{1}B</WhcHighInit>\
+             <WhcAdaptive>{2}</WhcAdaptive></Watermarks></Internal>{3}</Domain></CycloneDDS>",
+            self.receive_buffer, self.unacknowledged, self.adaptive, self.extra
         );
         Ok(xml)
     }

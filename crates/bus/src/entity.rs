@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::cdr::{CdrBuffer, CdrError, CdrReader, CdrType};
-use crate::sys::{self, Callbacks, Entity, OnSamples, OnStatus, RawInfo, RawSamples, Sink};
+use crate::discovery::{self, Discovery, Endpoint};
+use crate::sys::{self, Callbacks, Entity, OnData, OnSamples, OnStatus, RawInfo, RawSamples, Sink};
 use crate::types::{Fault, StructType, TypeError};
 use crate::{DomainConfig, Error, Qos, Status};
 
@@ -63,6 +64,34 @@ impl Domain {
         self.topic(name, &t, qos)
     }
 
+    /// What the domain's other participants announce: who they are, what they write and read.
+    ///
+    /// # Errors
+    /// [`Error::Dds`].
+    pub fn discovery(&self) -> Result<Discovery, Error> {
+        Discovery::new(&self.participant)
+    }
+
+    /// The topic of a writer or reader of another program, with the type that it announced: asked
+    /// for on the network, for at most `timeout`.
+    ///
+    /// # Errors
+    /// [`Error::NoType`] when it announced none, [`Error::TypeUnanswered`] when nobody describes
+    /// it, [`Error::Type`] for types that this crate does not read; else as
+    /// [`topic`](Self::topic).
+    pub fn found_topic(&self, endpoint: &Endpoint, timeout: Duration) -> Result<Topic, Error> {
+        let t = discovery::type_of(&self.participant, endpoint, timeout)?;
+        let qos = Qos::default();
+        let info = endpoint.type_info()?;
+        let entity = sys::found_topic(&self.participant, &endpoint.topic, info, timeout, &qos)?;
+        Ok(Topic {
+            entity,
+            participant: Arc::clone(&self.participant),
+            name: endpoint.topic.as_str().into(),
+            t: Arc::new(t),
+        })
+    }
+
     /// A waitset without readers yet.
     ///
     /// # Errors
@@ -108,6 +137,7 @@ impl Topic {
             qos: qos.clone(),
             batch: 256,
             on_samples: None,
+            on_data: None,
             on_status: None,
         }
     }
@@ -134,7 +164,7 @@ impl WriterBuilder {
     /// # Errors
     /// [`Error::Dds`] for policies that contradict each other; [`Error::Name`] for a bad partition.
     pub fn open(self) -> Result<Writer, Error> {
-        let callbacks = Callbacks::new(None, self.on_status);
+        let callbacks = Callbacks::new(None, None, self.on_status);
         let t = &self.topic;
         let entity = sys::writer(&t.entity, &t.participant, &t.name, &self.qos, callbacks)?;
         Ok(Writer {
@@ -226,7 +256,7 @@ impl Writer {
     /// # Errors
     /// [`Error::Dds`].
     pub fn wait_for_acks(&self, timeout: Duration) -> Result<bool, Error> {
-        self.sink.wait_for_acks(nanos(timeout))
+        self.sink.wait_for_acks(sys::nanos(timeout))
     }
 
     /// The topic.
@@ -246,6 +276,7 @@ pub struct ReaderBuilder {
     qos: Qos,
     batch: usize,
     on_samples: Option<OnSamples>,
+    on_data: Option<OnData>,
     on_status: Option<OnStatus>,
 }
 
@@ -272,6 +303,15 @@ impl ReaderBuilder {
         self
     }
 
+    /// Calls `f` when samples have come, in the receive thread of Cyclone DDS, and leaves them to
+    /// [`Reader::take`] in another: `f` wakes that. It must not wait. In place of
+    /// [`on_sample`](Self::on_sample).
+    #[must_use]
+    pub fn on_data(mut self, f: impl FnMut() + Send + 'static) -> Self {
+        self.on_data = Some(Box::new(f));
+        self
+    }
+
     /// Calls `f` with events, in a thread of Cyclone DDS. It must not wait.
     #[must_use]
     pub fn on_status(mut self, f: impl FnMut(Status) + Send + 'static) -> Self {
@@ -285,7 +325,7 @@ impl ReaderBuilder {
     /// As [`WriterBuilder::open`].
     pub fn open(self) -> Result<Reader, Error> {
         let room = |f| (f, RawSamples::with_capacity(self.batch));
-        let callbacks = Callbacks::new(self.on_samples.map(room), self.on_status);
+        let callbacks = Callbacks::new(self.on_samples.map(room), self.on_data, self.on_status);
         let t = &self.topic;
         let entity = sys::reader(&t.entity, &t.participant, &t.name, &self.qos, callbacks)?;
         Ok(Reader {
@@ -376,9 +416,14 @@ impl Samples {
         self.raw.len() == 0
     }
 
+    /// One of them, from 0 in the order they came.
+    pub fn get(&self, i: usize) -> Option<Sample<'_>> {
+        self.raw.get(i).map(|(info, cdr)| Sample::new(info, cdr))
+    }
+
     /// The samples in the order they came.
     pub fn iter(&self) -> impl Iterator<Item = Sample<'_>> {
-        (0..self.len()).filter_map(|i| self.raw.get(i).map(|(info, cdr)| Sample::new(info, cdr)))
+        (0..self.len()).filter_map(|i| self.get(i))
     }
 }
 
@@ -470,10 +515,6 @@ impl WaitSet {
     /// # Errors
     /// [`Error::Dds`].
     pub fn wait(&mut self, timeout: Duration, ready: impl FnMut(usize)) -> Result<(), Error> {
-        self.0.wait(nanos(timeout), ready)
+        self.0.wait(sys::nanos(timeout), ready)
     }
-}
-
-fn nanos(d: Duration) -> i64 {
-    i64::try_from(d.as_nanos()).unwrap_or(i64::MAX)
 }

@@ -34,10 +34,10 @@ pub enum Error {
         name: String,
     },
     /// A type that cannot go on the bus.
-    #[error("type: {0}")]
+    #[error(transparent)]
     Type(#[from] TypeError),
     /// Bytes that are no sample of their type.
-    #[error("sample: {0}")]
+    #[error(transparent)]
     Cdr(#[from] CdrError),
     /// The bytes given to a writer do not match the type of its topic.
     #[error("the sample's bytes do not fit the type of topic {topic:?}")]
@@ -45,6 +45,17 @@ pub enum Error {
         /// The topic of the writer.
         topic: String,
     },
+    /// A foreign endpoint does not say what its samples look like.
+    #[error("topic {topic:?} has type {type_name:?}, and its program does not describe it")]
+    NoType {
+        /// The topic.
+        topic: String,
+        /// The name of its type.
+        type_name: String,
+    },
+    /// Nobody described a foreign type in time.
+    #[error("nobody described the type of topic {0:?} in time")]
+    TypeUnanswered(String),
     /// A listener closure panicked; it will not be called again.
     #[error("the listener of {0:?} panicked and is switched off")]
     ListenerPanicked(String),

@@ -41,6 +41,7 @@
 pub mod baseline;
 pub mod cdr;
 mod config;
+pub mod discovery;
 pub mod distribute;
 mod entity;
 mod error;

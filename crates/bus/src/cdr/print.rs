@@ -99,7 +99,8 @@ impl Visitor for Printer<'_> {
 
     fn member(&mut self, member: &Member) {
         self.comma();
-        self.print(format_args!("\"{}\": ", member.name));
+        self.string(&member.name);
+        self.out.push_str(": ");
     }
 
     fn begin_list(&mut self, _: u32) {

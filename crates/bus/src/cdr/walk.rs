@@ -82,7 +82,9 @@ fn structure<V: Visitor>(
         return Err(r.fault(CdrFault::TooDeep));
     }
     v.begin_struct();
-    if t.extensibility == Extensibility::Appendable && r.is_version_2() {
+    if t.extensibility == Extensibility::Mutable {
+        mutable(t, r, v, depth)?;
+    } else if t.extensibility == Extensibility::Appendable && r.is_version_2() {
         let length = r.u32()? as usize;
         let mut inside = r.window(length)?;
         for member in &t.members {
@@ -100,6 +102,68 @@ fn structure<V: Visitor>(
     }
     v.end_struct();
     Ok(())
+}
+
+/// A structure whose members each have a header with their number (XTypes 1.3, 7.4.3.5.3, rules 30
+/// and 31). They may come in any order; the visitor gets them in that of the type.
+fn mutable<V: Visitor>(
+    t: &StructType,
+    r: &mut CdrReader<'_>,
+    v: &mut V,
+    depth: usize,
+) -> Result<(), CdrError> {
+    if !r.is_version_2() {
+        // Version 1 has another form of it, that no writer of today uses for samples.
+        return Err(r.fault(CdrFault::Representation(0x0002)));
+    }
+    let length = r.u32()? as usize;
+    let mut inside = r.window(length)?;
+    let mut found = vec![None; t.members.len()];
+    while inside.remaining() > 0 {
+        let start = inside.offset();
+        let (id, must_understand, length) = member_header(&mut inside)?;
+        let at = inside.window(length)?;
+        inside.bytes(length)?;
+        match t.members.iter().position(|m| m.id == id) {
+            Some(place) => found[place] = Some(at),
+            None if must_understand => {
+                return Err(inside.fault_at(start, CdrFault::UnknownMember(id)));
+            }
+            None => {}
+        }
+    }
+    for (member, at) in t.members.iter().zip(found) {
+        match at {
+            Some(mut at) => {
+                v.member(member);
+                value(&member.kind, &mut at, v, depth)?;
+            }
+            None if member.optional => {
+                v.member(member);
+                v.value(Value::Absent);
+            }
+            // A writer with another version of the type does not have it.
+            None => {}
+        }
+    }
+    r.bytes(length).map(|_| ())
+}
+
+/// The number of the member that follows, whether it must be understood, and its length.
+fn member_header(r: &mut CdrReader<'_>) -> Result<(u32, bool, usize), CdrError> {
+    let header = r.u32()?;
+    let (id, must_understand) = (header & 0x0fff_ffff, header >> 31 == 1);
+    let length = match header >> 28 & 7 {
+        code @ 0..=3 => 1 << code,
+        4 => r.u32()? as usize,
+        // The count of elements is also the first thing of the member: it is not skipped.
+        code => {
+            let count = r.clone().u32()? as usize;
+            let size = [1, 4, 8][code as usize - 5];
+            count.saturating_mul(size).saturating_add(4)
+        }
+    };
+    Ok((id, must_understand, length))
 }
 
 fn one_member<V: Visitor>(

@@ -206,10 +206,14 @@ impl Builder<'_> {
             let member = Member {
                 name,
                 kind: int_kind(ty),
+                id: 0,
                 key: self.options.keyed,
                 optional: false,
             };
             sample.members.insert(0, member);
+            for (id, member) in (0..).zip(&mut sample.members) {
+                member.id = id;
+            }
         } else if self.options.keyed {
             self.mark_key(&mut sample, fields);
         }

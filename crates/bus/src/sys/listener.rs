@@ -16,6 +16,8 @@ use crate::{Policy, Status};
 
 /// Called with the samples just taken.
 pub(crate) type OnSamples = Box<dyn FnMut(&RawSamples) + Send>;
+/// Called when samples have come, and leaves them where they are.
+pub(crate) type OnData = Box<dyn FnMut() + Send>;
 /// Called with an event.
 pub(crate) type OnStatus = Box<dyn FnMut(Status) + Send>;
 
@@ -24,6 +26,7 @@ pub(crate) struct Callbacks {
     // The library calls one listener of an entity at a time, so the locks are never waited for;
     // they make that a fact that the compiler knows.
     samples: Option<Mutex<(OnSamples, RawSamples)>>,
+    data: Option<Mutex<OnData>>,
     status: Option<Mutex<OnStatus>>,
     panicked: AtomicBool,
 }
@@ -37,13 +40,15 @@ impl fmt::Debug for Callbacks {
 impl Callbacks {
     pub(crate) fn new(
         samples: Option<(OnSamples, RawSamples)>,
+        data: Option<OnData>,
         status: Option<OnStatus>,
     ) -> Option<Box<Self>> {
-        if samples.is_none() && status.is_none() {
+        if samples.is_none() && data.is_none() && status.is_none() {
             return None;
         }
         Some(Box::new(Self {
             samples: samples.map(Mutex::new),
+            data: data.map(Mutex::new),
             status: status.map(Mutex::new),
             panicked: AtomicBool::new(false),
         }))
@@ -75,6 +80,13 @@ impl Callbacks {
     }
 
     fn samples_came(&self, reader: c::dds_entity_t) {
+        if let Some(closure) = &self.data {
+            self.guarded(|| {
+                if let Ok(mut closure) = closure.lock() {
+                    closure();
+                }
+            });
+        }
         let Some(closure) = &self.samples else { return };
         self.guarded(|| {
             if let Ok(mut guard) = closure.lock() {
@@ -131,7 +143,7 @@ pub(super) fn for_reader(callbacks: Option<&Callbacks>) -> Listener {
     let l = listener.0;
     // SAFETY: `l` is a live listener; the functions live as long as the program.
     unsafe {
-        if callbacks.samples.is_some() {
+        if callbacks.samples.is_some() || callbacks.data.is_some() {
             c::dds_lset_data_available(l, Some(on_data));
         }
         if callbacks.status.is_some() {

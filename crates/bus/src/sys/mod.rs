@@ -3,6 +3,8 @@
 
 mod baseline;
 mod data;
+mod discovery;
+mod found;
 mod listener;
 mod log;
 mod qos;
@@ -12,13 +14,15 @@ mod waitset;
 use std::ffi::CString;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use cyclors as c;
 
 pub(crate) use baseline::Baseline;
 pub(crate) use data::{RawInfo, RawSamples, Sink};
-
-pub(crate) use listener::{Callbacks, OnSamples, OnStatus};
+pub(crate) use discovery::{Announced, RawDiscovery, TypeInfo};
+pub(crate) use found::{topic as found_topic, type_of as found_type};
+pub(crate) use listener::{Callbacks, OnData, OnSamples, OnStatus};
 pub(crate) use waitset::{RawCondition, RawWaitSet};
 
 use crate::{DomainConfig, Error, Qos, ReturnCode};
@@ -125,6 +129,11 @@ pub(crate) fn c_string(what: &'static str, name: &str) -> Result<CString, Error>
         return Err(bad());
     }
     CString::new(name).map_err(|_| bad())
+}
+
+/// A duration as the library has it; too long a one is for ever.
+pub(crate) fn nanos(d: Duration) -> i64 {
+    i64::try_from(d.as_nanos()).unwrap_or(i64::MAX)
 }
 
 /// Opens a domain and one participant in it. Every call makes a domain of its own inside this

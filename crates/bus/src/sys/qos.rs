@@ -2,16 +2,14 @@
 
 use std::ffi::CString;
 use std::ptr::NonNull;
-use std::time::Duration;
 
 use cyclors as c;
 
-use super::c_string;
+use super::{c_string, nanos};
 use crate::qos::Limits;
 use crate::{Durability, Error, History, Liveliness, Ownership, Qos, Reliability};
 
 const UNLIMITED: i32 = -1;
-const FOREVER: i64 = i64::MAX;
 
 /// An owned `dds_qos_t`.
 pub(super) struct RawQos(NonNull<c::dds_qos_t>);
@@ -170,8 +168,4 @@ fn numbers(limits: Limits) -> (i32, i32, i32) {
         number(limits.instances),
         number(limits.samples_per_instance),
     )
-}
-
-fn nanos(d: Duration) -> i64 {
-    i64::try_from(d.as_nanos()).unwrap_or(FOREVER)
 }

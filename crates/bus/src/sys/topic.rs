@@ -2,13 +2,15 @@
 
 use std::ffi::CString;
 use std::sync::Arc;
+use std::time::Duration;
 
 use cyclors as c;
 
+use super::discovery::TypeInfo;
 use super::qos::RawQos;
-use super::{Entity, c_string, checked};
+use super::{Entity, c_string, checked, nanos};
 use crate::types::{Extensibility, Kind, Member, StructType};
-use crate::{Error, Qos};
+use crate::{Error, Qos, ReturnCode};
 
 /// Makes the type known to the participant, and a topic that carries it.
 pub(crate) fn create(
@@ -26,7 +28,7 @@ pub(crate) fn create(
     let handle = unsafe {
         c::dds_create_topic(
             participant.handle(),
-            descriptor.0,
+            descriptor.as_ptr(),
             c_name.as_ptr(),
             raw.as_ptr(),
             std::ptr::null(),
@@ -37,12 +39,41 @@ pub(crate) fn create(
 }
 
 /// An owned topic descriptor made by the library from type information.
-struct Descriptor(*mut c::dds_topic_descriptor_t);
+pub(super) struct Descriptor(*mut c::dds_topic_descriptor_t);
 
 impl Descriptor {
+    pub(super) const fn as_ptr(&self) -> *const c::dds_topic_descriptor_t {
+        self.0.cast_const()
+    }
+
+    /// That of a foreign type, asked for on the network for at most `timeout`.
+    pub(super) fn found(
+        participant: &Entity,
+        topic: &str,
+        info: &TypeInfo,
+        timeout: Duration,
+    ) -> Result<Self, Error> {
+        let mut descriptor = std::ptr::null_mut();
+        // SAFETY: live type information, which is only read; on success the descriptor is owned.
+        let code = unsafe {
+            c::dds_create_topic_descriptor(
+                c::dds_find_scope_DDS_FIND_SCOPE_GLOBAL,
+                participant.handle(),
+                info.as_ptr(),
+                nanos(timeout),
+                &mut descriptor,
+            )
+        };
+        if ReturnCode::from_raw(code) == ReturnCode::Timeout {
+            return Err(Error::TypeUnanswered(topic.to_owned()));
+        }
+        checked(|| format!("find the type of topic {topic:?}"), code)?;
+        Ok(Self(descriptor))
+    }
+
     fn new(participant: &Entity, t: &StructType) -> Result<Self, Error> {
         let action = || format!("build type {:?}", t.name);
-        let mut top = Dynamic::structure(participant, t)?;
+        let mut top = Dynamic::structure(participant, t, false)?;
         let mut info = std::ptr::null_mut();
         // SAFETY: `top` is a complete dynamic type; on success `info` is owned here.
         let code = unsafe { c::dds_dynamic_type_register(&mut top.0, &mut info) };
@@ -76,7 +107,8 @@ impl Drop for Descriptor {
 struct Dynamic(c::dds_dynamic_type_t);
 
 impl Dynamic {
-    fn structure(participant: &Entity, t: &StructType) -> Result<Self, Error> {
+    /// A structure; the type of a topic, or nested in another, as the IDL says too.
+    fn structure(participant: &Entity, t: &StructType, nested: bool) -> Result<Self, Error> {
         let name = c_string("type", &t.name)?;
         let mut new = Self::create(
             participant,
@@ -97,6 +129,9 @@ impl Dynamic {
         };
         // SAFETY: `new` is a live structure without members.
         let code = unsafe { c::dds_dynamic_type_set_extensibility(&mut new.0, growth) };
+        checked(|| format!("build type {:?}", t.name), code)?;
+        // SAFETY: as above.
+        let code = unsafe { c::dds_dynamic_type_set_nested(&mut new.0, nested) };
         checked(|| format!("build type {:?}", t.name), code)?;
         for (id, member) in (0..).zip(&t.members) {
             new.add(participant, t, id, member)?;
@@ -244,7 +279,7 @@ impl Spec {
             Kind::Char => c::dds_dynamic_type_kind_DDS_DYNAMIC_CHAR8,
             Kind::String(bound) => return Ok(Self::Built(Dynamic::string(participant, *bound)?)),
             Kind::Enum(e) => return Ok(Self::Built(Dynamic::enumeration(participant, e)?)),
-            Kind::Struct(s) => return Ok(Self::Built(Dynamic::structure(participant, s)?)),
+            Kind::Struct(s) => return Ok(Self::Built(Dynamic::structure(participant, s, true)?)),
             Kind::Sequence(element, bound) => {
                 let kind = c::dds_dynamic_type_kind_DDS_DYNAMIC_SEQUENCE;
                 let list = Dynamic::list(participant, t, kind, element, *bound)?;

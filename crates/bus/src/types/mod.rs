@@ -32,6 +32,9 @@ pub struct Member {
     pub name: String,
     /// Its type.
     pub kind: Kind,
+    /// Its number in the structure, from 0 in order unless the type says otherwise. Only mutable
+    /// structures carry it in their samples.
+    pub id: u32,
     /// Part of the key: samples with equal keys are one instance.
     pub key: bool,
     /// `@optional` in the sense of XTypes. Types of this crate's own making never use it: see
@@ -103,9 +106,11 @@ impl StructType {
     /// Adds a member.
     #[must_use]
     pub fn member(mut self, name: &str, kind: Kind) -> Self {
+        let id = u32::try_from(self.members.len()).unwrap_or(u32::MAX);
         self.members.push(Member {
             name: name.to_owned(),
             kind,
+            id,
             key: false,
             optional: false,
         });

@@ -1,7 +1,16 @@
-//! Interoperation with a program that others made: PyPI's `cyclonedds`, which builds Python classes
-//! from the types that our topics announce.
+//! Interoperation with programs on what others made: PyPI's `cyclonedds`, which builds Python
+//! classes from the types that our topics announce, and C on Debian's Cyclone DDS, with what idlc
+//! generates from our IDL.
 #![forbid(unsafe_code)]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test"
+)]
+
+mod c;
+mod foreign;
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -20,55 +29,69 @@ use fanfare_fast::{Decoder, Program};
 /// The version of PyPI's `cyclonedds` that is installed beside the build.
 const PACKAGE: &str = "cyclonedds==11.0.1";
 
+const SIMPLE: [&str; 4] = ["Quote", "New", "Change", "Remove"];
+const COMPLEX: [&str; 2] = ["MarketData", "QuoteRequest"];
+
 #[test]
 fn a_python_program_gets_and_returns_every_field_of_simple_messages() {
-    let program = Arc::new(Program::simple());
-    let feed = Generator::simple(Program::simple(), 200, PACKET_SIZE);
-    exchange(
-        "simple",
-        program,
-        feed,
-        &["Quote", "New", "Change", "Remove"],
-        200,
-    );
+    simple(&python_peer(&SIMPLE, 200), 1);
 }
 
 #[test]
 fn a_python_program_gets_and_returns_every_field_of_complex_messages() {
-    let program = Arc::new(Program::complex());
-    let feed = Generator::complex(Program::complex(), 200, None, ComplexOptions::default());
-    exchange(
-        "complex",
-        program,
-        feed,
-        &["MarketData", "QuoteRequest"],
-        280,
-    );
+    complex(&python_peer(&COMPLEX, 280), 2);
 }
 
-/// Publishes the feed, keyed, and gets each sample back as the peer understood it.
-fn exchange(name: &str, program: Arc<Program>, feed: Generator, topics: &[&str], samples: usize) {
+fn simple(peer: &PeerCommand, domain: u32) -> Vec<String> {
+    let program = Arc::new(Program::simple());
+    let feed = Generator::simple(Program::simple(), 200, PACKET_SIZE);
+    exchange(peer, domain, &mapping(program), feed, &SIMPLE, 200)
+}
+
+fn complex(peer: &PeerCommand, domain: u32) -> Vec<String> {
+    let program = Arc::new(Program::complex());
+    let feed = Generator::complex(Program::complex(), 200, None, ComplexOptions::default());
+    exchange(peer, domain, &mapping(program), feed, &COMPLEX, 280)
+}
+
+fn mapping(program: Arc<Program>) -> Arc<Mapping> {
     let options = TypeOptions {
         keyed: true,
         ..TypeOptions::default()
     };
-    let mapping = Arc::new(Mapping::new(program, &options).unwrap());
-    let config = DomainConfig::new(std::process::id() % 100 + 100 + name.len() as u32);
-    let python = python();
+    Arc::new(Mapping::new(program, &options).unwrap())
+}
+
+/// A domain that other tests, and other runs at the same time, are unlikely to use.
+fn config(domain: u32) -> DomainConfig {
+    DomainConfig::new(std::process::id() % 20 * 10 + domain)
+}
+
+/// Publishes the feed, keyed, and gets each sample back as the peer understood it. What the peer
+/// printed of the samples: their topic and JSON.
+fn exchange(
+    peer: &PeerCommand,
+    domain: u32,
+    mapping: &Arc<Mapping>,
+    feed: Generator,
+    topics: &[&str],
+    samples: usize,
+) -> Vec<String> {
+    let config = config(domain);
     let domain = Domain::open(&config).unwrap();
     let matched = Arc::new(AtomicU32::new(0));
     let mut ends: BTreeMap<&str, (Writer, Reader)> = BTreeMap::new();
     for topic in topics {
-        ends.insert(topic, open(&domain, &mapping, topic, &matched));
+        ends.insert(topic, open(&domain, mapping, topic, &matched));
     }
-    let mut peer = Peer::start(&python, &config, topics, samples);
+    let mut peer = Peer::start(peer, &config);
     assert_eq!(peer.line(), "ready");
     wait_until("the peer", || {
         matched.load(Ordering::Acquire) == 2 * topics.len() as u32
     });
-    let sent = publish(&mapping, feed, &ends);
+    let sent = publish(mapping, feed, &ends);
     assert_eq!(sent.values().map(Vec::len).sum::<usize>(), samples);
-    assert_eq!(peer.line(), samples.to_string());
+    let printed = peer.until(&samples.to_string());
     for (topic, (_, reader)) in &ends {
         let t = &mapping.by_name(topic).unwrap().sample;
         let mut room = reader.samples(512);
@@ -79,11 +102,36 @@ fn exchange(name: &str, program: Arc<Program>, feed: Generator, topics: &[&str],
             got.len() >= sent[*topic].len()
         });
         // Instances may come in another order; within one the order stays.
-        let (mut got, mut expected) = (got, sent[*topic].clone());
+        got.sort();
+        let mut expected = sent[*topic].clone();
+        expected.sort();
+        assert_eq!(got, expected, "{topic}");
+    }
+    check_printed(&printed, &sent);
+    printed
+}
+
+/// What a peer printed, if it prints at all, is what was sent: each member by its name and value.
+fn check_printed(printed: &[String], sent: &BTreeMap<String, Vec<String>>) {
+    if printed.is_empty() {
+        return;
+    }
+    for (topic, sent) in sent {
+        let of_topic = printed
+            .iter()
+            .filter_map(|l| l.strip_prefix(topic.as_str()));
+        let mut got: Vec<String> = of_topic.map(canonical).collect();
+        let mut expected: Vec<String> = sent.iter().map(|l| canonical(l)).collect();
         got.sort();
         expected.sort();
         assert_eq!(got, expected, "{topic}");
     }
+}
+
+/// JSON with numbers as they are read, however they were written.
+fn canonical(json: &str) -> String {
+    let value: serde_json::Value = serde_json::from_str(json).unwrap();
+    value.to_string()
 }
 
 fn open(
@@ -137,18 +185,40 @@ fn publish(
     sent
 }
 
+/// How to run a peer.
+struct PeerCommand {
+    program: PathBuf,
+    args: Vec<String>,
+    /// The configuration of its Cyclone DDS for a domain of ours.
+    config: fn(&DomainConfig) -> String,
+}
+
+/// That of the version that we have.
+fn same_config(config: &DomainConfig) -> String {
+    config.to_xml().unwrap()
+}
+
+fn python_peer(topics: &[&str], samples: usize) -> PeerCommand {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interop/peer.py");
+    let script = script.to_str().unwrap().to_owned();
+    PeerCommand {
+        program: python(),
+        args: vec![script, topics.join(","), samples.to_string()],
+        config: same_config,
+    }
+}
+
+/// A running peer; it ends when its stdin closes.
 struct Peer {
     process: Child,
     out: BufReader<std::process::ChildStdout>,
 }
 
 impl Peer {
-    fn start(python: &Path, config: &DomainConfig, topics: &[&str], samples: usize) -> Self {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interop/peer.py");
-        let mut process = Command::new(python)
-            .arg(script)
-            .args([topics.join(","), samples.to_string()])
-            .env("CYCLONEDDS_URI", config.to_xml().unwrap())
+    fn start(command: &PeerCommand, config: &DomainConfig) -> Self {
+        let mut process = Command::new(&command.program)
+            .args(&command.args)
+            .env("CYCLONEDDS_URI", (command.config)(config))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -159,8 +229,20 @@ impl Peer {
 
     fn line(&mut self) -> String {
         let mut line = String::new();
-        self.out.read_line(&mut line).unwrap();
+        assert!(self.out.read_line(&mut line).unwrap() > 0, "the peer ended");
         line.trim().to_owned()
+    }
+
+    /// The lines before the one that is `last`.
+    fn until(&mut self, last: &str) -> Vec<String> {
+        let mut lines = Vec::new();
+        loop {
+            let line = self.line();
+            if line == last {
+                return lines;
+            }
+            lines.push(line);
+        }
     }
 }
 

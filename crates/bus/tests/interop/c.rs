@@ -1,0 +1,106 @@
+//! C, compiled here against Debian's Cyclone DDS (scripts/setup.sh installs it).
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+
+use fanfare_bus::types;
+use fanfare_bus::{Domain, DomainConfig, Policy, Qos, Status};
+
+use crate::{
+    COMPLEX, Peer, PeerCommand, SIMPLE, complex, config, mapping, run, simple, wait_until,
+};
+
+#[test]
+fn a_c_program_prints_and_returns_every_field_of_simple_messages() {
+    let printed = simple(&peer(&SIMPLE, 200, true), 3);
+    assert_eq!(printed.len(), 200);
+}
+
+#[test]
+fn a_c_program_prints_and_returns_every_field_of_complex_messages() {
+    let printed = complex(&peer(&COMPLEX, 280, true), 4);
+    assert_eq!(printed.len(), 280);
+}
+
+/// Its writers offer best effort, our reader asks for reliable delivery.
+#[test]
+fn a_c_program_with_policies_that_do_not_fit_is_reported() {
+    let config = config(5);
+    let domain = Domain::open(&config).unwrap();
+    let mapping = mapping(Arc::new(fanfare_fast::Program::simple()));
+    let t = &mapping.by_name("Quote").unwrap().sample;
+    let told: Arc<Mutex<Vec<Status>>> = Arc::default();
+    let events = Arc::clone(&told);
+    let topic = domain.topic("Quote_back", t, &Qos::default()).unwrap();
+    let _reader = topic
+        .reader(&Qos::reliable())
+        .on_status(move |status| events.lock().unwrap().push(status))
+        .open()
+        .unwrap();
+    let mut peer = Peer::start(&peer(&["Quote"], 0, false), &config);
+    assert_eq!(peer.line(), "ready");
+    wait_until("the report", || !told.lock().unwrap().is_empty());
+    let expected = Status::IncompatibleQos {
+        total: 1,
+        policy: Policy::Reliability,
+    };
+    assert_eq!(*told.lock().unwrap(), [expected]);
+}
+
+fn peer(topics: &[&str], samples: usize, reliable: bool) -> PeerCommand {
+    PeerCommand {
+        program: compiled(),
+        args: vec![
+            topics.join(","),
+            samples.to_string(),
+            u8::from(reliable).to_string(),
+        ],
+        config: old_config,
+    }
+}
+
+/// Version 0.10, which Debian has, does not know all elements of today.
+fn old_config(config: &DomainConfig) -> String {
+    let id = config.id();
+    format!(
+        "<CycloneDDS><Domain Id=\"any\"><General><Interfaces>\
+         <NetworkInterface address=\"127.0.0.1\" multicast=\"false\"/></Interfaces>\
+         <AllowMulticast>false</AllowMulticast></General><Discovery>\
+         <ExternalDomainId>{id}</ExternalDomainId><ParticipantIndex>auto</ParticipantIndex>\
+         <Peers><Peer Address=\"127.0.0.1\"/></Peers></Discovery></Domain></CycloneDDS>"
+    )
+}
+
+/// The program, made once in a run: IDL from our types, C from the IDL, the binary from both.
+fn compiled() -> PathBuf {
+    static DONE: Mutex<Option<PathBuf>> = Mutex::new(None);
+    let mut done = DONE.lock().unwrap();
+    if let Some(program) = &*done {
+        return program.clone();
+    }
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("c-peer");
+    std::fs::create_dir_all(&folder).unwrap();
+    let programs = [
+        fanfare_fast::Program::simple(),
+        fanfare_fast::Program::complex(),
+    ];
+    let [simple, complex] = programs.map(|p| mapping(Arc::new(p)));
+    let all = simple.types().chain(complex.types());
+    let all: Vec<_> = all
+        .filter(|t| t.name != "Done")
+        .map(|t| &*t.sample)
+        .collect();
+    std::fs::write(folder.join("types.idl"), types::idl(&all)).unwrap();
+    run(Command::new("idlc").arg("types.idl").current_dir(&folder));
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interop/peer.c");
+    let program = folder.join("peer");
+    run(Command::new("cc")
+        .args(["-O1", "-Wall", "-Wextra", "-Werror", "-o"])
+        .arg(&program)
+        .arg(source)
+        .args(["types.c", "-I.", "-lddsc"])
+        .current_dir(&folder));
+    *done = Some(program.clone());
+    program
+}

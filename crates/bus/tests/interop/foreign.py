@@ -1,0 +1,101 @@
+"""A Python program with types of its own, which nobody at our side has heard of: it writes some
+samples of each until its stdin closes. Prints each topic's sample as JSON first."""
+
+import json
+import sys
+from dataclasses import dataclass
+
+from cyclonedds.core import Policy, Qos
+from cyclonedds.domain import DomainParticipant
+from cyclonedds.idl import IdlEnum, IdlStruct
+from cyclonedds.idl.annotations import appendable, final, key, mutable
+from cyclonedds.idl.types import array, bounded_str, float32, float64, int8, int16, int32
+from cyclonedds.idl.types import int64, sequence, uint8, uint16, uint32, uint64
+from cyclonedds.pub import DataWriter
+from cyclonedds.topic import Topic
+from cyclonedds.util import duration
+from typing import Optional
+
+
+class Side(IdlEnum, typename="Foreign.Side"):
+    Buy = 0
+    Sell = 1
+
+
+@dataclass
+@final
+class Level(IdlStruct, typename="Foreign.Level"):
+    price: float64
+    size: int32
+    venues: sequence[str]
+
+
+@dataclass
+@final
+class Plain(IdlStruct, typename="Foreign.Plain"):
+    symbol: str
+    key("symbol")
+    a: int8
+    b: uint16
+    c: int64
+    d: float32
+    yes: bool
+    side: Side
+    levels: sequence[Level]
+    grid: array[uint32, 3]
+    raw: sequence[uint8]
+    short: bounded_str[5]
+
+
+@dataclass
+@appendable
+class Grown(IdlStruct, typename="Foreign.Grown"):
+    id: uint64
+    note: Optional[str]
+    best: Level
+    gone: Optional[int32]
+
+
+@dataclass
+@mutable
+class Loose(IdlStruct, typename="Foreign.Loose"):
+    x: int16
+    text: str
+    more: Optional[float64]
+    wide: uint64
+    list: sequence[uint32]
+
+
+LEVEL = Level(price=99.5, size=-3, venues=["XPAR", "a\"b"])
+SAMPLES = {
+    "Plain": Plain("EURUSD", -8, 16, -64, 0.5, True, Side.Sell, [LEVEL, LEVEL], [1, 2, 3],
+                   [0, 255], "five5"),
+    "Grown": Grown(1 << 63, "héllo", LEVEL, None),
+    "Loose": Loose(-7, "text", 2.25, 9, [4, 5, 6]),
+}
+
+
+def plain(value):
+    if isinstance(value, IdlEnum):
+        return value.name
+    if isinstance(value, IdlStruct):
+        return {name: plain(v) for name, v in vars(value).items()}
+    if isinstance(value, list):
+        return [plain(v) for v in value]
+    return value
+
+
+participant = DomainParticipant(0)
+qos = Qos(Policy.Reliability.Reliable(duration(seconds=1)), Policy.History.KeepLast(4),
+          Policy.Durability.TransientLocal)
+writers = []
+for name, sample in SAMPLES.items():
+    fields = plain(sample)
+    if name == "Plain":
+        fields["raw"] = {"hex": bytes(sample.raw).hex()}
+    print(name, json.dumps(fields), flush=True)
+    writer = DataWriter(participant, Topic(participant, "Foreign_" + name, type(sample)), qos=qos)
+    writer.write(sample)
+    writers.append(writer)
+print("ready", flush=True)
+sys.stdin.read()

@@ -32,7 +32,6 @@ pub struct DomainConfig {
     tcp_port: u16,
     receive_buffer: usize,
     unacknowledged: usize,
-    adaptive: bool,
     extra: String,
 }
 
@@ -47,7 +46,6 @@ impl DomainConfig {
             tcp_port: 0,
             receive_buffer: 4 << 20,
             unacknowledged: 4 << 20,
-            adaptive: true,
             extra: String::new(),
         }
     }
@@ -97,14 +95,6 @@ impl DomainConfig {
         self
     }
 
-    /// Whether that number shrinks while packets are lost, as it does unless told otherwise: good
-    /// for floods. Without, a writer that never has more under way never waits.
-    #[must_use]
-    pub const fn adaptive(mut self, on: bool) -> Self {
-        self.adaptive = on;
-        self
-    }
-
     /// Further elements for Cyclone DDS's `<Domain>`, as XML, for what has no method here.
     #[must_use]
     pub fn extra_xml(mut self, xml: &str) -> Self {
@@ -150,9 +140,9 @@ impl DomainConfig {
         let _ = write!(
             xml,
             "<Internal><SocketReceiveBufferSize max=\"{0}B\"/>\
-             <Watermarks><WhcHigh>{1}B</WhcHigh><WhcHighInit>{1}B</WhcHighInit>\
-             <WhcAdaptive>{2}</WhcAdaptive></Watermarks></Internal>{3}</Domain></CycloneDDS>",
-            self.receive_buffer, self.unacknowledged, self.adaptive, self.extra
+             <Watermarks><WhcHigh>{1}B</WhcHigh><WhcHighInit>{1}B</WhcHighInit></Watermarks>\
+             </Internal>{2}</Domain></CycloneDDS>",
+            self.receive_buffer, self.unacknowledged, self.extra
         );
         Ok(xml)
     }

@@ -2,8 +2,10 @@
 //! is opened. `Config::default()` is what `fanfare fanout server` runs without a file.
 
 use crate::batch::ENVELOPE;
+use crate::bridge::config::Bus;
 use serde::Deserialize;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 
 /// Everything the gateway can be told.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -27,6 +29,23 @@ pub struct Config {
     pub limits: Limits,
     /// What happens to a consumer that does not keep up.
     pub slow_consumer: SlowConsumer,
+    /// Which messages of producers go to the consumers and to the bus.
+    pub fan_out: FanOut,
+    /// Messages over the bus, to and from other gateways.
+    pub bus: Bus,
+    /// Where whoever runs the gateway captures the traffic of its ports; the gateway itself does
+    /// not.
+    pub capture: Option<PathBuf>,
+}
+
+/// Which messages of producers are fanned out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FanOut {
+    /// Those with `FanoutID(20001)`.
+    Marked,
+    /// All application messages.
+    All,
 }
 
 /// One listening side.
@@ -197,7 +216,8 @@ impl Config {
         let same = self.producers.address() == self.consumers.address();
         let clash = same && self.producers.port != 0;
         let port = self.producers.port;
-        range("consumers.port", port, !clash, "is the producers' port too")
+        range("consumers.port", port, !clash, "is the producers' port too")?;
+        self.bus.check()
     }
 }
 
@@ -213,6 +233,9 @@ impl Default for Config {
             ring_bytes: 1 << 22,
             limits: Limits::default(),
             slow_consumer: SlowConsumer::default(),
+            fan_out: FanOut::Marked,
+            bus: Bus::default(),
+            capture: None,
         }
     }
 }
@@ -270,7 +293,7 @@ fn max_sessions() -> usize {
     4096
 }
 
-fn range(
+pub(crate) fn range(
     key: &'static str,
     value: impl ToString,
     holds: bool,

@@ -1,5 +1,7 @@
 //! The gateway's counters, by agent. Each has one writer; anybody may read them.
 
+use crate::notice::{Notice, Notices};
+use fanfare_bus::Status;
 use fanfare_engine::counters::{Counter, Counters};
 
 /// What every agent with connections counts.
@@ -75,6 +77,95 @@ impl WorkerCounts {
                 "slow_consumers",
                 "consumers disconnected because their queue was full",
             ),
+        }
+    }
+}
+
+/// What the bus publisher counts.
+pub(crate) struct PublishCounts {
+    pub(crate) published: Counter,
+    pub(crate) relayed: Counter,
+    pub(crate) unsent: Counter,
+    pub(crate) overrun: Counter,
+    pub(crate) other_types: Counter,
+}
+
+impl PublishCounts {
+    pub(crate) fn new(counters: &Counters) -> Self {
+        let add = |name: &str, what: &str| counters.add(name.to_owned(), what);
+        Self {
+            published: add("published", "messages written to the bus"),
+            relayed: add("relayed", "those of them that came from the bus"),
+            unsent: add(
+                "unsent",
+                "messages left out because a subscriber did not acknowledge in time",
+            ),
+            overrun: add(
+                "overrun",
+                "messages overwritten before the bus publisher came to them",
+            ),
+            other_types: add("other_types", "messages whose MsgType(35) has no topic"),
+        }
+    }
+}
+
+/// What the bus subscriber counts.
+pub(crate) struct SubscribeCounts {
+    pub(crate) received: Counter,
+    pub(crate) own: Counter,
+    pub(crate) before: Counter,
+    pub(crate) missing: Counter,
+    pub(crate) bad: Counter,
+}
+
+impl SubscribeCounts {
+    pub(crate) fn new(counters: &Counters) -> Self {
+        let add = |name: &str, what: &str| counters.add(name.to_owned(), what);
+        Self {
+            received: add("taken", "messages taken from the bus for the consumers"),
+            own: add(
+                "own",
+                "samples of this gateway's own that came back, dropped",
+            ),
+            before: add("seen_before", "samples that had come before, dropped"),
+            missing: add(
+                "missing",
+                "messages that other gateways numbered and that did not come",
+            ),
+            bad: add("malformed", "samples that hold no message, dropped"),
+        }
+    }
+}
+
+/// What the listener of one topic counts.
+pub(crate) struct TopicCounts {
+    topic: String,
+    matched: Counter,
+    incompatible: Counter,
+}
+
+impl TopicCounts {
+    /// `others` names the other side's ends.
+    pub(crate) fn new(counters: &Counters, topic: &str, others: &str) -> Self {
+        let add = |name: &str, what: &str| counters.add(format!("{topic}_{name}"), what);
+        Self {
+            matched: add(others, "ends at the other side now"),
+            incompatible: add("incompatible", "ends whose policies do not fit"),
+            topic: topic.to_owned(),
+        }
+    }
+
+    /// Counts events, and tells of them.
+    pub(crate) fn listener(self, notices: &Notices) -> impl FnMut(Status) + Send + 'static + use<> {
+        let notices = notices.clone();
+        move |what| {
+            match what {
+                Status::Matched { current, .. } => self.matched.set(current.into()),
+                Status::IncompatibleQos { total, .. } => self.incompatible.set(total.into()),
+                _ => {}
+            }
+            let topic = self.topic.clone();
+            notices.tell(Notice::Bus { topic, what });
         }
     }
 }

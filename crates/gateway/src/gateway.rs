@@ -1,17 +1,23 @@
 //! Putting the agents together and on their threads.
 
-use crate::config::{Config, ConfigError, Idle, Side, Threads};
+use crate::bridge::config::{Bus, BusEnd};
+use crate::bridge::publish::BusPublisher;
+use crate::bridge::subscribe::BusSubscriber;
+use crate::bridge::{self, Plan};
+use crate::config::{Config, ConfigError, FanOut, Idle, Side, Threads};
 use crate::counts::{IngressCounts, PeerCounts, WorkerCounts};
-use crate::greeter::{self, Greeter};
+use crate::greeter::{self, Desk, Greeter};
 use crate::ingress::Ingress;
+use crate::inlet::Inlet;
 use crate::notice::{self, Notice, Notices};
 use crate::peers::{Peers, SideRules};
 use crate::worker::Worker;
+use fanfare_bus::Domain;
 use fanfare_engine::agent::{Agent, Composite, Crew, CrewError};
 use fanfare_engine::counters::Counters;
 use fanfare_engine::idle;
 use fanfare_engine::poll::{Token, Waker};
-use fanfare_engine::ring::{Broadcast, Policy};
+use fanfare_engine::ring::{Broadcast, BroadcastReader, Policy};
 use fanfare_engine::stop::Stop;
 use fanfare_engine::tcp::{BindError, Listener};
 use std::io;
@@ -46,6 +52,9 @@ pub enum StartError {
     /// The system gave no descriptor, thread or memory.
     #[error("cannot start")]
     System(#[from] io::Error),
+    /// The bus could not be joined.
+    #[error("bus")]
+    Bus(#[from] fanfare_bus::Error),
     /// The ring takes no more readers; not expected.
     #[error("cannot start: the ring takes no more readers")]
     Ring,
@@ -151,40 +160,113 @@ struct Builder<'a> {
 
 /// The agents, in the order of the threads they would have.
 struct Agents {
-    /// Ingress and greeter: both only take in.
+    /// Ingress, greeter and bus subscriber: all only take in.
     front: Vec<Box<dyn Agent>>,
-    workers: Vec<Box<dyn Agent>>,
+    workers: Workers,
+    /// Has a thread of its own, whatever the configuration: it may wait.
+    bus_publisher: Option<BusPublisher>,
+}
+
+type Workers = Vec<Box<dyn Agent>>;
+
+/// The rings of the sources, and who reads them.
+#[derive(Default)]
+struct Rings {
+    /// One for each source.
+    sources: Vec<Broadcast>,
+    wakers: Vec<Waker>,
+    /// Reading ends of the rings to the bus.
+    to_bus: Vec<BroadcastReader>,
 }
 
 impl Builder<'_> {
     fn agents(&self, producers: Listener, consumers: Listener) -> Result<Agents, StartError> {
         let config = self.config;
-        let mut ring = Broadcast::new(config.ring_bytes, config.workers, Policy::Gate);
+        let bus = &config.bus;
+        let ring = || Broadcast::new(config.ring_bytes, config.workers, Policy::Gate);
+        let mut rings = Rings::default();
+        rings.sources.push(ring());
+        if bus.subscribe.is_some() {
+            rings.sources.push(ring());
+        }
+        let (workers, desks) = self.workers(&mut rings)?;
+        let publisher_waker = Waker::detached()?;
+        if bus.publish.is_some() {
+            rings.wakers.push(publisher_waker.clone());
+        }
+        let inlet = self.inlet(&mut rings, bus.publish.is_some())?;
+        let peers = self.peers(SideRules::new(config, &config.producers), "ingress")?;
+        let counts = IngressCounts::new(self.counters);
+        let all = config.fan_out == FanOut::All;
+        let ingress = Ingress::new(producers, peers, inlet, counts, all);
+        let greeter = Greeter::new(consumers, desks, self.notices.clone());
+        let mut front: Vec<Box<dyn Agent>> = vec![Box::new(ingress), Box::new(greeter)];
+        let domains = Domains::open(bus)?;
+        let plan = self.plan();
+        if let (Some(end), Some(domain)) = (&bus.subscribe, &domains.subscribe) {
+            let inlet = self.inlet(&mut rings, bus.relay)?;
+            let waker = Waker::detached()?;
+            front.push(Box::new(BusSubscriber::open(
+                end, domain, inlet, waker, plan,
+            )?));
+        }
+        let mut bus_publisher = None;
+        if let (Some(end), Some(domain)) = (&bus.publish, &domains.publish) {
+            let publisher = BusPublisher::open(end, domain, rings.to_bus, publisher_waker, plan)?;
+            bus_publisher = Some(publisher);
+        }
+        Ok(Agents {
+            front,
+            workers,
+            bus_publisher,
+        })
+    }
+
+    /// The workers, each with a reading end of every source's ring, and the ways to them.
+    fn workers(&self, rings: &mut Rings) -> Result<(Workers, Vec<Desk>), StartError> {
+        let config = self.config;
         let rules = SideRules::new(config, &config.consumers);
-        let mut workers: Vec<Box<dyn Agent>> = Vec::new();
+        let mut workers = Workers::new();
         let mut desks = Vec::new();
-        let mut wakers = Vec::new();
         for i in 0..config.workers {
             let name = format!("worker{i}");
             let peers = self.peers(rules.clone(), &name)?;
             let waker = Waker::new(peers.poller(), WAKER)?;
-            wakers.push(waker.clone());
+            rings.wakers.push(waker.clone());
             let (desk, door) = greeter::way(waker);
             desks.push(desk);
-            let reader = ring.subscribe().ok_or(StartError::Ring)?;
+            let readers = rings.sources.iter_mut().map(Broadcast::subscribe);
+            let readers = readers
+                .collect::<Option<Vec<_>>>()
+                .ok_or(StartError::Ring)?;
             let counts = WorkerCounts::new(self.counters, &name);
             workers.push(Box::new(Worker::new(
-                name, config, reader, peers, door, counts,
+                name, config, readers, peers, door, counts,
             )));
         }
-        let peers = self.peers(SideRules::new(config, &config.producers), "ingress")?;
-        let counts = IngressCounts::new(self.counters);
-        let ingress = Ingress::new(producers, peers, ring, counts, wakers);
-        let greeter = Greeter::new(consumers, desks, self.notices.clone());
-        Ok(Agents {
-            front: vec![Box::new(ingress), Box::new(greeter)],
-            workers,
-        })
+        Ok((workers, desks))
+    }
+
+    /// The next source's way in, with one to the bus if what it brings goes there.
+    fn inlet(&self, rings: &mut Rings, to_bus: bool) -> Result<Inlet, StartError> {
+        let mut bus = to_bus.then(|| Broadcast::new(self.config.ring_bytes, 1, Policy::Lap));
+        if let Some(bus) = &mut bus {
+            rings.to_bus.push(bus.subscribe().ok_or(StartError::Ring)?);
+        }
+        if rings.sources.is_empty() {
+            return Err(StartError::Ring);
+        }
+        let ring = rings.sources.remove(0);
+        Ok(Inlet::new(ring, bus, rings.wakers.clone()))
+    }
+
+    fn plan(&self) -> Plan<'_> {
+        Plan {
+            origin: bridge::new_origin(),
+            message_bytes: self.config.limits.message_bytes,
+            counters: self.counters,
+            notices: &self.notices,
+        }
     }
 
     fn peers(&self, rules: SideRules, agent: &str) -> io::Result<Peers> {
@@ -200,7 +282,11 @@ impl Builder<'_> {
             Idle::Park => idle::Idle::Wait(LONGEST_SLEEP),
             Idle::Spin => idle::Idle::Spin,
         };
-        let Agents { mut front, workers } = agents;
+        let Agents {
+            mut front,
+            workers,
+            bus_publisher,
+        } = agents;
         let threads = match self.config.threads {
             Threads::Shared => {
                 front.extend(workers);
@@ -211,8 +297,9 @@ impl Builder<'_> {
                 std::iter::once(front).chain(alone).collect()
             }
         };
+        let publisher = bus_publisher.map(|agent| vec![Box::new(agent) as Box<dyn Agent>]);
         let mut crew = Crew::new(stop);
-        for (i, agents) in threads.into_iter().enumerate() {
+        for (i, agents) in threads.into_iter().chain(publisher).enumerate() {
             crew.spawn(
                 Composite::new(agents),
                 idle,
@@ -220,6 +307,28 @@ impl Builder<'_> {
             )?;
         }
         Ok(crew)
+    }
+}
+
+/// The participants of both sides of the bus: one, if both are in the same domain.
+#[derive(Default)]
+struct Domains {
+    publish: Option<Domain>,
+    subscribe: Option<Domain>,
+}
+
+impl Domains {
+    fn open(bus: &Bus) -> Result<Self, fanfare_bus::Error> {
+        let publish = bus.publish.as_ref().map(BusEnd::open).transpose()?;
+        let shared = match (&bus.publish, &bus.subscribe) {
+            (Some(a), Some(b)) if a.shares_domain(b) => publish.clone(),
+            _ => None,
+        };
+        let subscribe = match (shared, &bus.subscribe) {
+            (None, Some(end)) => Some(end.open()?),
+            (shared, _) => shared,
+        };
+        Ok(Self { publish, subscribe })
     }
 }
 

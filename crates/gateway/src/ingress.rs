@@ -3,49 +3,49 @@
 use crate::FANOUT_ID;
 use crate::counts::IngressCounts;
 use crate::greeter::PacedListener;
+use crate::inlet::{Inlet, Put, Stamp};
 use crate::notice::Refusal;
 use crate::peers::{Peers, Sink};
 use crate::record;
 use fanfare_engine::agent::{Agent, AgentError};
-use fanfare_engine::poll::Waker;
-use fanfare_engine::ring::Broadcast;
 use fanfare_engine::tcp::{Accepted, Listener};
+use fanfare_fix::codec::tags;
 use fanfare_fix::session::{AppMessage, Now};
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// Owns the producers' sessions and the writing end of the ring.
+/// Owns the producers' sessions and the writing end of their ring.
 pub(crate) struct Ingress {
     listener: PacedListener,
     peers: Peers,
     route: Route,
-    /// Of the workers' threads, where they are others.
-    wakers: Vec<Waker>,
 }
 
 struct Route {
-    ring: Broadcast,
+    inlet: Inlet,
     counts: IngressCounts,
-    /// Whether this turn wrote to the ring.
-    wrote: bool,
+    /// Whether messages without the mark are fanned out too.
+    all: bool,
+    /// The time of this turn, nanoseconds since 1970.
+    utc_nanos: i64,
 }
 
 impl Ingress {
     pub(crate) fn new(
         listener: Listener,
         peers: Peers,
-        ring: Broadcast,
+        inlet: Inlet,
         counts: IngressCounts,
-        wakers: Vec<Waker>,
+        all: bool,
     ) -> Self {
         Self {
             listener: PacedListener::new(listener),
             peers,
             route: Route {
-                ring,
+                inlet,
                 counts,
-                wrote: false,
+                all,
+                utc_nanos: 0,
             },
-            wakers,
         }
     }
 
@@ -68,11 +68,9 @@ impl Agent for Ingress {
     }
 
     fn do_work(&mut self, now: Now) -> Result<usize, AgentError> {
+        self.route.utc_nanos = now.utc.nanos();
         let read = self.peers.turn(now, &mut self.route)?;
-        if self.route.wrote {
-            self.route.wrote = false;
-            self.wakers.iter().for_each(Waker::wake);
-        }
+        self.route.inlet.wake();
         Ok(read + self.accept(now)?)
     }
 
@@ -93,24 +91,24 @@ impl Sink for Route {
     /// The workers always drain the ring (a slow consumer does not hold them up), so it has room
     /// again soon. A message takes no more there than on the wire: its header is left out.
     fn has_room(&mut self, bytes: usize) -> bool {
-        self.ring.has_room(bytes)
+        self.inlet.has_room(bytes)
     }
 
     fn take(&mut self, message: &AppMessage<'_>) {
         self.counts.received.increment(1);
         let message = &message.message;
-        if message.get(FANOUT_ID).is_none() {
+        if !self.all && message.get(FANOUT_ID).is_none() {
             return;
         }
-        let written = record::shared(message).and_then(|body| {
-            let len = record::len(&body);
-            self.ring
-                .write(0, len, |room| record::write(&body, room))
-                .ok()
-        });
-        if written.is_some() {
+        let key = self.inlet.wants_symbol().then(|| message.get(tags::SYMBOL));
+        let stamp = Stamp {
+            ingress_nanos: self.utc_nanos,
+            symbol: key.flatten().unwrap_or_default(),
+            ..Stamp::default()
+        };
+        let body = record::shared(message);
+        if body.is_some_and(|body| self.inlet.put(&body, stamp) == Put::Done) {
             self.counts.marked.increment(1);
-            self.wrote = true;
         } else {
             self.counts.unroutable.increment(1);
         }

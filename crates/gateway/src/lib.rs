@@ -22,11 +22,13 @@
 #![forbid(unsafe_code)]
 
 mod batch;
+mod bridge;
 mod config;
 mod counts;
 mod gateway;
 mod greeter;
 mod ingress;
+mod inlet;
 mod notice;
 mod peer;
 mod peers;
@@ -34,8 +36,9 @@ mod record;
 mod registry;
 mod worker;
 
+pub use bridge::config::{Bus, BusEnd, BusQos, BusTransport};
 pub use config::{
-    Config, ConfigError, Idle, Limits, Pair, Side, SlowConsumer, SlowPolicy, Threads,
+    Config, ConfigError, FanOut, Idle, Limits, Pair, Side, SlowConsumer, SlowPolicy, Threads,
 };
 pub use gateway::{Gateway, StartError, descriptors_wanted};
 pub use notice::{Notice, PeerEnd, Refusal};

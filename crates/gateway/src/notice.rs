@@ -1,5 +1,7 @@
-//! What the gateway tells whoever runs it: sessions that come and go, with typed reasons.
+//! What the gateway tells whoever runs it: sessions that come and go, with typed reasons, and what
+//! happens on the bus.
 
+use fanfare_bus::Status;
 use fanfare_fix::session::{DisconnectReason, SessionId};
 use std::fmt;
 use std::net::SocketAddr;
@@ -27,6 +29,13 @@ pub enum Notice {
         peer: SocketAddr,
         /// Why.
         end: PeerEnd,
+    },
+    /// Something happened to a topic of the bus.
+    Bus {
+        /// The topic.
+        topic: String,
+        /// What.
+        what: Status,
     },
 }
 
@@ -85,14 +94,22 @@ impl Notices {
 }
 
 impl Notice {
-    /// Whether it tells of anything but a Logon or an orderly Logout.
+    /// Whether it tells of anything but a Logon, an orderly Logout, or an end on the bus that came
+    /// or went.
     #[must_use]
     pub fn is_trouble(&self) -> bool {
         let orderly = [
             PeerEnd::Session(DisconnectReason::LogoutByPeer),
             PeerEnd::Session(DisconnectReason::LogoutComplete),
         ];
-        matches!(self, Self::Ended { end, .. } if !orderly.contains(end))
+        match self {
+            Self::LoggedOn { .. } => false,
+            Self::Ended { end, .. } => !orderly.contains(end),
+            Self::Bus { what, .. } => !matches!(
+                what,
+                Status::Matched { .. } | Status::LivelinessChanged { .. }
+            ),
+        }
     }
 }
 
@@ -112,6 +129,7 @@ impl fmt::Display for Notice {
                 peer,
                 end,
             } => write!(f, "{peer} ended: {end}"),
+            Self::Bus { topic, what } => write!(f, "bus topic {topic}: {what}"),
         }
     }
 }

@@ -11,10 +11,10 @@ use fanfare_engine::ring::BroadcastReader;
 use fanfare_fix::session::Now;
 use std::os::fd::BorrowedFd;
 
-/// Owns its consumers' sessions and one reading end of the ring.
+/// Owns its consumers' sessions and a reading end of each source's ring.
 pub(crate) struct Worker {
     name: String,
-    ring: BroadcastReader,
+    rings: Vec<BroadcastReader>,
     peers: Peers,
     batch: Batch,
     door: Door,
@@ -27,14 +27,14 @@ impl Worker {
     pub(crate) fn new(
         name: String,
         config: &Config,
-        ring: BroadcastReader,
+        rings: Vec<BroadcastReader>,
         peers: Peers,
         door: Door,
         counts: WorkerCounts,
     ) -> Self {
         Self {
             name,
-            ring,
+            rings,
             peers,
             batch: Batch::new(config.limits.message_bytes),
             door,
@@ -44,9 +44,12 @@ impl Worker {
         }
     }
 
-    /// Sends one batch of the ring to all consumers; gives the number of messages.
-    fn fan_out(&mut self, now: Now) -> usize {
-        let messages = self.batch.fill(&mut self.ring, now);
+    /// Sends one batch of a ring to all consumers; gives the number of messages.
+    fn fan_out(&mut self, now: Now, ring: usize) -> usize {
+        let Some(ring) = self.rings.get_mut(ring) else {
+            return 0;
+        };
+        let messages = self.batch.fill(ring, now);
         if messages == 0 {
             return 0;
         }
@@ -90,7 +93,7 @@ impl Agent for Worker {
     }
 
     fn do_work(&mut self, now: Now) -> Result<usize, AgentError> {
-        let sent = self.fan_out(now);
+        let sent: usize = (0..self.rings.len()).map(|i| self.fan_out(now, i)).sum();
         let served = self.peers.turn(now, &mut Discard)?;
         let welcomed = self.welcome(now);
         if served + welcomed > 0 {

@@ -6,6 +6,8 @@ mod demo;
 mod fanout;
 mod fast;
 mod fix;
+mod gateway;
+mod plant;
 mod store;
 mod throughput;
 
@@ -38,6 +40,8 @@ pub(crate) enum Command {
     /// Throughput over many FIX sessions, every message kept by the side that sends.
     #[command(subcommand)]
     Throughput(throughput::Command),
+    /// The plant as a service, from a TOML file: FIX in and out, FAST lines, the bus, a capture.
+    Gateway(gateway::Args),
 }
 
 pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
@@ -50,5 +54,6 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Store(command) => store::run(command),
         Command::Dds(command) => dds::run(command),
         Command::Throughput(command) => throughput::run(command),
+        Command::Gateway(args) => gateway::run(args),
     }
 }

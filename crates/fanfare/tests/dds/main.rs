@@ -1,10 +1,19 @@
 //! `fanfare dds` as a user runs it: publisher and subscriber as two processes.
 #![forbid(unsafe_code)]
-#![allow(clippy::unwrap_used, reason = "a test")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test"
+)]
+
+mod bridge;
+mod tools;
 
 use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Output, Stdio};
 
 fn fanfare() -> Command {
     Command::new(env!("CARGO_BIN_EXE_fanfare"))
@@ -16,6 +25,63 @@ fn done(command: &mut Command) -> Output {
     let text = String::from_utf8_lossy(&out.stderr);
     assert!(out.status.success(), "{command:?}: {text}");
     out
+}
+
+/// A command that runs beside the test, and does not outlive it.
+struct Running {
+    child: Child,
+    told: BufReader<ChildStderr>,
+}
+
+impl Running {
+    /// Starts it and waits for a line on stderr that begins so.
+    fn start(command: &mut Command, ready: &str) -> Self {
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+        let mut told = BufReader::new(child.stderr.take().unwrap());
+        let mut line = String::new();
+        while !ready.is_empty() && !line.starts_with(ready) {
+            line.clear();
+            assert!(told.read_line(&mut line).unwrap() > 0, "{command:?} ended");
+        }
+        Self { child, told }
+    }
+
+    /// Its stdout, which must be piped.
+    fn stdout(&mut self) -> ChildStdout {
+        self.child.stdout.take().unwrap()
+    }
+
+    /// Waits for a line on stderr with this in it.
+    fn told(&mut self, what: &str) {
+        let mut line = String::new();
+        while !line.contains(what) {
+            line.clear();
+            assert!(self.told.read_line(&mut line).unwrap() > 0, "it ended");
+        }
+    }
+
+    /// Waits for its end; what it printed on stdout, which must be piped.
+    fn finish(mut self) -> (ExitStatus, String) {
+        let mut printed = String::new();
+        self.stdout().read_to_string(&mut printed).unwrap();
+        (self.child.wait().unwrap(), printed)
+    }
+
+    /// Ctrl-C; what it says on stderr from now on.
+    fn interrupt(mut self) -> String {
+        fanfare_engine::stop::interrupt(self.child.id()).unwrap();
+        let mut rest = String::new();
+        self.told.read_to_string(&mut rest).unwrap();
+        assert!(self.child.wait().unwrap().success(), "{rest}");
+        rest
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
 }
 
 fn feed(kind: &str, messages: u32) -> PathBuf {

@@ -6,6 +6,7 @@
     reason = "a test"
 )]
 
+mod bridge;
 mod client;
 mod fanout;
 mod hostile;

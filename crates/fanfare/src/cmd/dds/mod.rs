@@ -1,9 +1,13 @@
 //! `fanfare dds`: distribution over DDS (systems.md E).
 
+mod bridge;
+mod echo;
 mod expected;
 mod idl;
 mod input;
+mod ls;
 mod options;
+mod ping;
 mod publish;
 mod statistics;
 mod subscribe;
@@ -17,6 +21,11 @@ pub(crate) enum Command {
     Publish(publish::Args),
     Subscribe(subscribe::Args),
     Idl(idl::Args),
+    Bridge(Box<bridge::Args>),
+    Ls(ls::Args),
+    Echo(echo::Args),
+    Ping(ping::PingArgs),
+    Pong(ping::PongArgs),
 }
 
 pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
@@ -24,5 +33,10 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Publish(args) => publish::run(args),
         Command::Subscribe(args) => subscribe::run(args),
         Command::Idl(args) => idl::run(args),
+        Command::Bridge(args) => bridge::run(args),
+        Command::Ls(args) => ls::run(args),
+        Command::Echo(args) => echo::run(args),
+        Command::Ping(args) => ping::ping(args),
+        Command::Pong(args) => ping::pong(args),
     }
 }

@@ -6,6 +6,8 @@ mod producers;
 pub(crate) mod report;
 mod server;
 
+pub(crate) use server::Args as ServerArgs;
+
 use clap::Subcommand;
 use std::process::ExitCode;
 

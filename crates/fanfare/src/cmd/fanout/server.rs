@@ -1,20 +1,17 @@
 //! `fanfare fanout server`: the gateway as a service, with a capture of its traffic if asked for.
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args as ClapArgs;
-use fanfare_engine::limits::raise_open_files;
-use fanfare_engine::stop::Stop;
-use fanfare_gateway::{Config, Gateway, Threads, descriptors_wanted};
-use fanfare_latency::capture::{Capture, CaptureOptions};
+use fanfare_gateway::{Config, Threads};
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
 
-use crate::print::{note, say};
+use crate::cmd::plant;
 
 /// Options of `fanfare fanout server`.
-#[derive(ClapArgs)]
+#[derive(Debug, ClapArgs)]
+#[group(skip)] // `dds bridge` has these options too
 pub(crate) struct Args {
     /// Fan-out workers, each with its own group of consumers [default: 1].
     #[arg(long, value_name = "N")]
@@ -39,126 +36,39 @@ pub(crate) struct Args {
     consumer_port: Option<u16>,
     /// Print only sessions that end in another way than by a Logout.
     #[arg(long, short)]
-    quiet: bool,
+    pub(crate) quiet: bool,
 }
-
-/// How often the sessions that came and went are printed.
-const LOOK: Duration = Duration::from_millis(100);
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    let config = configuration(args)?;
-    let wanted = descriptors_wanted(&config.producers, &config.consumers);
-    let files = raise_open_files(wanted).context("cannot read the limit of open files")?;
-    if files < wanted {
-        note!(
-            "the system allows {files} open files: about {} sessions",
-            files.saturating_sub(64)
-        );
-    }
-    let stop = Stop::on_interrupt().context("cannot catch Ctrl-C")?;
-    say!(
-        "Launching {} message dispatcher {}",
-        config.workers,
-        plural(config.workers, "worker")
-    );
-    let gateway = Gateway::start(&config, stop.clone())?;
-    say!("Listening for producers on {}", gateway.producers());
-    say!("Listening for consumers on {}", gateway.consumers());
-    let capture = start_capture(args, &gateway);
-    while !stop.is_raised() {
-        print_notices(args, &gateway);
-        std::thread::sleep(LOOK);
-    }
-    print_notices(args, &gateway);
-    report(&gateway);
-    gateway.join()?;
-    if let Some(capture) = capture {
-        stop_capture(capture)?;
-    }
-    Ok(ExitCode::SUCCESS)
+    plant::run(&args.configuration()?, args.quiet)
 }
 
-/// Without the right to capture, the gateway runs all the same.
-fn start_capture(args: &Args, gateway: &Gateway) -> Option<Capture> {
-    let file = args.capture.as_ref()?;
-    let ports = [gateway.producers().port(), gateway.consumers().port()];
-    match Capture::start(CaptureOptions::new(file, &ports)) {
-        Ok(capture) => {
-            say!(
-                "Capturing ports {} and {} into {}",
-                ports[0],
-                ports[1],
-                file.display()
-            );
-            Some(capture)
+impl Args {
+    /// The configuration of the file, or the default one, with the options on top.
+    pub(crate) fn configuration(&self) -> Result<Config> {
+        let mut config = match &self.config {
+            Some(path) => plant::read(path)?,
+            None => Config::default(),
+        };
+        if let Some(workers) = self.workers {
+            config.workers = workers;
         }
-        Err(e) => {
-            note!("warning: {e}; running without a capture");
-            None
+        if self.dedicated {
+            config.threads = Threads::Dedicated;
         }
-    }
-}
-
-fn stop_capture(capture: Capture) -> Result<()> {
-    let stats = capture.stop()?;
-    say!("{} packets captured", stats.captured);
-    say!("{} packets received by filter", stats.received);
-    say!("{} packets dropped by kernel", stats.dropped);
-    Ok(())
-}
-
-/// The configuration of the file, or the default one, with the options on top.
-fn configuration(args: &Args) -> Result<Config> {
-    let mut config = match &args.config {
-        Some(path) => {
-            let text = std::fs::read_to_string(path)
-                .with_context(|| format!("cannot read {}", path.display()))?;
-            Config::from_toml(&text).with_context(|| path.display().to_string())?
+        if let Some(bind) = self.bind {
+            config.producers.bind = bind;
+            config.consumers.bind = bind;
         }
-        None => Config::default(),
-    };
-    if let Some(workers) = args.workers {
-        config.workers = workers;
-    }
-    if args.dedicated {
-        config.threads = Threads::Dedicated;
-    }
-    if let Some(bind) = args.bind {
-        config.producers.bind = bind;
-        config.consumers.bind = bind;
-    }
-    if let Some(port) = args.producer_port {
-        config.producers.port = port;
-    }
-    if let Some(port) = args.consumer_port {
-        config.consumers.port = port;
-    }
-    Ok(config)
-}
-
-fn print_notices(args: &Args, gateway: &Gateway) {
-    for notice in gateway.notices() {
-        if !args.quiet || notice.is_trouble() {
-            note!("{notice}");
+        if let Some(port) = self.producer_port {
+            config.producers.port = port;
         }
-    }
-}
-
-fn report(gateway: &Gateway) {
-    let count = |name: &str| gateway.count(name);
-    let (received, marked) = (count("received"), count("marked"));
-    let (deliveries, dropped) = (count("deliveries"), count("dropped"));
-    say!("{received} messages received, {marked} marked: {deliveries} deliveries");
-    say!(
-        "{dropped} dropped, {} slow consumers disconnected",
-        count("slow_consumers")
-    );
-}
-
-fn plural(n: usize, word: &str) -> String {
-    if n == 1 {
-        word.to_owned()
-    } else {
-        format!("{word}s")
+        if let Some(port) = self.consumer_port {
+            config.consumers.port = port;
+        }
+        if let Some(file) = &self.capture {
+            config.capture = Some(file.clone());
+        }
+        Ok(config)
     }
 }

@@ -1,0 +1,103 @@
+//! `fanfare dds bridge`: a FIX gateway that speaks with others over DDS.
+
+use super::options::{DomainArgs, QosArg, TransportArg};
+use crate::cmd::{fanout, plant};
+use anyhow::{Result, bail};
+use fanfare_gateway::{Bus, BusEnd, BusQos, BusTransport, FanOut};
+use std::process::ExitCode;
+
+/// FIX over the bus: publish what FIX producers send, and fan out to FIX consumers what other
+/// gateways publish.
+///
+/// Messages travel with their bodies as received, one topic for each MsgType(35), keyed by
+/// Symbol(55). What came from the bus is not published again unless --relay says so, and then no
+/// message goes round: each knows where it came in first, and what has been here before is dropped.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    server: fanout::ServerArgs,
+    #[command(flatten)]
+    domain: DomainArgs,
+    /// Domain to subscribe in, when it is not the one to publish in.
+    #[arg(long, value_name = "ID")]
+    subscribe_domain: Option<u32>,
+    /// Only fan out what others publish.
+    #[arg(long, conflicts_with = "no_subscribe")]
+    no_publish: bool,
+    /// Only publish.
+    #[arg(long)]
+    no_subscribe: bool,
+    /// Publish also what is subscribed to: a link between two domains.
+    #[arg(long)]
+    relay: bool,
+    /// Fan out and publish all messages of producers, not only those with FanoutID(20001).
+    #[arg(long)]
+    all: bool,
+    /// MsgType(35) of the messages that go over the bus, with commas between.
+    #[arg(
+        long,
+        value_name = "TYPES",
+        value_delimiter = ',',
+        default_value = "W,X,d,f,h"
+    )]
+    msg_types: Vec<String>,
+    /// What stands in front of _ and MsgType(35) in the names of topics.
+    #[arg(long, value_name = "NAME", default_value = "Fix")]
+    topics: String,
+    /// Partition; gateways in different ones do not hear each other.
+    #[arg(long, value_name = "NAME")]
+    partition: Option<String>,
+    /// reliable: lost packets are sent again, and a subscriber that hangs is waited for a tenth of
+    /// a second a message. best-effort: they are lost. last-value: reliable, and who comes late
+    /// gets the last message of each Symbol(55).
+    #[arg(long, value_enum, default_value_t = QosArg::Reliable)]
+    qos: QosArg,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let mut config = args.server.configuration()?;
+    if config.bus == Bus::default() {
+        config.bus = args.bus()?;
+    }
+    if args.all {
+        config.fan_out = FanOut::All;
+    }
+    plant::run(&config, args.server.quiet)
+}
+
+impl Args {
+    fn bus(&self) -> Result<Bus> {
+        let publish = BusEnd {
+            domain: self.domain.domain,
+            interface: self.domain.interface.clone(),
+            transport: match self.domain.transport {
+                TransportArg::Udp => BusTransport::Udp,
+                TransportArg::Tcp => BusTransport::Tcp,
+                TransportArg::Mcast => BusTransport::Mcast,
+            },
+            peers: self.domain.peer.clone(),
+            tcp_port: self.domain.tcp_port.unwrap_or(0),
+            topics: self.topics.clone(),
+            partition: self.partition.clone(),
+            msg_types: self.msg_types.clone(),
+            qos: match self.qos {
+                QosArg::Reliable => BusQos::Reliable,
+                QosArg::BestEffort => BusQos::BestEffort,
+                QosArg::LastValue => BusQos::LastValue,
+            },
+            ..BusEnd::default()
+        };
+        let subscribe = BusEnd {
+            domain: self.subscribe_domain.unwrap_or(publish.domain),
+            ..publish.clone()
+        };
+        if self.relay && subscribe.domain == publish.domain {
+            bail!("--relay links two domains: give --subscribe-domain");
+        }
+        Ok(Bus {
+            publish: (!self.no_publish).then_some(publish),
+            subscribe: (!self.no_subscribe).then_some(subscribe),
+            relay: self.relay,
+        })
+    }
+}

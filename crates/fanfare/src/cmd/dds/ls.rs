@@ -1,0 +1,197 @@
+//! `fanfare dds ls`: who is in a domain, and what they write and read.
+
+use super::options::{DomainArgs, Role};
+use crate::print::{note, say};
+use anyhow::Result;
+use fanfare_bus::discovery::{Discovery, Endpoint, Participant, Side};
+use fanfare_bus::{Durability, Ownership};
+use fanfare_engine::stop::Stop;
+use fanfare_latency::figures::Figures;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// List the participants of a domain, their topics with types, and their writers and readers, of
+/// any vendor.
+///
+/// Participants answer each other within a second on one host; those that start later, or are far
+/// away, may need a longer --wait. A topic with two types, or with a writer and a reader whose
+/// policies do not fit, shows here as such.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    domain: DomainArgs,
+    /// Seconds to listen before the list is printed.
+    #[arg(long, value_name = "SECONDS", default_value_t = 2.0, value_parser = seconds)]
+    wait: f64,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// A time in seconds, with a fraction if need be.
+pub(super) fn seconds(text: &str) -> Result<f64, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    if (0.0..=86_400.0).contains(&seconds) {
+        Ok(seconds)
+    } else {
+        Err("must be 0 to 86400 seconds".to_owned())
+    }
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let stop = Stop::on_interrupt()?;
+    let domain = args.domain.open(Role::Subscriber)?;
+    let mut discovery = domain.discovery()?;
+    let end = Instant::now() + Duration::from_secs_f64(args.wait);
+    while Instant::now() < end && !stop.is_raised() {
+        discovery.update()?;
+        let left = end.saturating_duration_since(Instant::now());
+        thread::sleep(left.min(Duration::from_millis(20)));
+    }
+    discovery.update()?;
+    if discovery.ignored() > 0 {
+        note!("fanfare: {} more are not shown", discovery.ignored());
+    }
+    if args.json {
+        say!("{}", as_json(&discovery));
+    } else {
+        print(args, &discovery);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// By topic: the names of its types, and how many writers and readers it has.
+type Topics<'a> = BTreeMap<&'a str, (BTreeMap<&'a str, ()>, [u64; 2])>;
+
+fn topics(discovery: &Discovery) -> Topics<'_> {
+    let mut topics = Topics::new();
+    for e in discovery.endpoints() {
+        let (types, counts) = topics.entry(&e.topic).or_default();
+        types.insert(&e.type_name, ());
+        counts[usize::from(e.side == Side::Reader)] += 1;
+    }
+    topics
+}
+
+fn print(args: &Args, discovery: &Discovery) {
+    let topics = topics(discovery);
+    let count = |side| discovery.endpoints().filter(|e| e.side == side).count();
+    say!(
+        "domain {}, seen in {} s: participants {}, topics {}, writers {}, readers {}",
+        args.domain.domain,
+        args.wait,
+        discovery.participants().count(),
+        topics.len(),
+        count(Side::Writer),
+        count(Side::Reader)
+    );
+    for (topic, (types, [writers, readers])) in &topics {
+        let types: Vec<&str> = types.keys().copied().collect();
+        let odd = if types.len() > 1 {
+            " (types differ)"
+        } else {
+            ""
+        };
+        say!(
+            "topic {}: {}{odd}, {writers} writing, {readers} reading",
+            plain(topic),
+            plain(&types.join(" and "))
+        );
+    }
+    for participant in discovery.participants() {
+        say!("participant {}", describe(participant));
+        let own = |e: &&Endpoint| e.participant == participant.guid;
+        for e in discovery.endpoints().filter(own) {
+            let does = match e.side {
+                Side::Writer => "writes",
+                Side::Reader => "reads ",
+            };
+            let (topic, t) = (plain(&e.topic), plain(&e.type_name));
+            say!("  {does} {topic}: {t}, {}", policies(e));
+        }
+    }
+}
+
+/// A name that anyone may have chosen, without what a terminal would obey.
+pub(super) fn plain(name: &str) -> String {
+    name.replace(char::is_control, "\u{fffd}")
+}
+
+fn describe(p: &Participant) -> String {
+    let mut text = p.guid.to_string();
+    let mut add = |before: &str, what: &Option<String>| {
+        if let Some(what) = what {
+            text.push_str(before);
+            text.push_str(&plain(what));
+        }
+    };
+    add(" ", &p.name);
+    add(" of ", &p.process);
+    add(" pid ", &p.pid);
+    add(" on ", &p.host);
+    text
+}
+
+fn policies(e: &Endpoint) -> String {
+    let mut text = if e.reliable {
+        "reliable"
+    } else {
+        "best effort"
+    }
+    .to_owned();
+    if e.durability == Durability::TransientLocal {
+        text.push_str(", transient local");
+    }
+    if let Ownership::Exclusive(strength) = e.ownership {
+        text.push_str(&format!(", exclusive at {strength}"));
+    }
+    if !e.partitions.is_empty() {
+        text.push_str(&format!(", partition {}", plain(&e.partitions.join(" "))));
+    }
+    if !e.has_type() {
+        text.push_str(", type not described");
+    }
+    text
+}
+
+fn as_json(discovery: &Discovery) -> Value {
+    let topics = topics(discovery);
+    let count = |side| discovery.endpoints().filter(|e| e.side == side).count() as u64;
+    let mut figures = Figures::new("dds ls");
+    figures.count("participants", discovery.participants().count() as u64);
+    figures.count("topics", topics.len() as u64);
+    figures.count("writers", count(Side::Writer));
+    figures.count("readers", count(Side::Reader));
+    let mut all = figures.to_json();
+    let participant = |p: &Participant| {
+        json!({
+            "guid": p.guid.to_string(), "name": p.name, "process": p.process, "pid": p.pid,
+            "host": p.host,
+        })
+    };
+    let endpoint = |e: &Endpoint| {
+        let strength = match e.ownership {
+            Ownership::Exclusive(strength) => Some(strength),
+            Ownership::Shared => None,
+        };
+        json!({
+            "side": if e.side == Side::Writer { "writer" } else { "reader" },
+            "guid": e.guid.to_string(), "participant": e.participant.to_string(),
+            "topic": e.topic, "type": e.type_name, "type_described": e.has_type(),
+            "reliable": e.reliable,
+            "transient_local": e.durability == Durability::TransientLocal,
+            "exclusive_strength": strength, "partitions": e.partitions,
+        })
+    };
+    let topic = |(name, (types, [writers, readers])): (&&str, &(BTreeMap<&str, ()>, [u64; 2]))| {
+        let types: Vec<&str> = types.keys().copied().collect();
+        json!({ "topic": name, "types": types, "writers": writers, "readers": readers })
+    };
+    all["participants"] = discovery.participants().map(participant).collect();
+    all["topics"] = topics.iter().map(topic).collect();
+    all["endpoints"] = discovery.endpoints().map(endpoint).collect();
+    all
+}

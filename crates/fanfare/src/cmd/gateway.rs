@@ -1,0 +1,28 @@
+//! `fanfare gateway`: the plant as a service, from one file.
+
+use anyhow::Result;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use crate::cmd::plant;
+
+/// Options of `fanfare gateway`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// TOML configuration; docs/gateway.md has every key, examples/gateway.toml is one that works.
+    config: PathBuf,
+    /// Print only what is trouble.
+    #[arg(long, short)]
+    quiet: bool,
+    /// Check the configuration and end.
+    #[arg(long)]
+    check: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let config = plant::read(&args.config)?;
+    if args.check {
+        return Ok(ExitCode::SUCCESS);
+    }
+    plant::run(&config, args.quiet)
+}

@@ -1,0 +1,150 @@
+//! The gateway's messages to the bus.
+
+use crate::bridge::Plan;
+use crate::bridge::config::BusEnd;
+use crate::bridge::entry::{self, Entry, MAX_SYMBOL};
+use crate::bridge::sample::{self, OVERHEAD};
+use crate::counts::{PublishCounts, TopicCounts};
+use fanfare_bus::cdr::CdrBuffer;
+use fanfare_bus::{Domain, Error, ReturnCode, Writer};
+use fanfare_engine::agent::{Agent, AgentError};
+use fanfare_engine::poll::Waker;
+use fanfare_engine::ring::BroadcastReader;
+use fanfare_fix::session::Now;
+use std::os::fd::{AsFd, BorrowedFd};
+
+/// Messages of one turn.
+const TURN: usize = 64;
+
+/// Reads the rings to the bus and writes samples. It has a thread of its own: a reliable write may
+/// wait for a subscriber.
+pub(crate) struct BusPublisher {
+    rings: Vec<BroadcastReader>,
+    waker: Waker,
+    outlets: Outlets,
+}
+
+/// The writers, by MsgType(35).
+struct Outlets {
+    outlets: Vec<Outlet>,
+    /// This gateway's own name, in this run.
+    origin: u64,
+    buffer: CdrBuffer,
+    counts: PublishCounts,
+}
+
+struct Outlet {
+    msg_type: Vec<u8>,
+    writer: Writer,
+    /// Of the last message of this gateway's own.
+    number: u64,
+}
+
+impl BusPublisher {
+    /// Opens the topics.
+    pub(crate) fn open(
+        end: &BusEnd,
+        domain: &Domain,
+        rings: Vec<BroadcastReader>,
+        waker: Waker,
+        plan: Plan<'_>,
+    ) -> Result<Self, Error> {
+        let (t, qos) = (sample::sample_type(), end.qos());
+        let mut outlets = Vec::new();
+        for msg_type in &end.msg_types {
+            let name = sample::topic_name(&end.topics, msg_type);
+            let writer = domain.topic(&name, &t, &qos)?.writer(&qos);
+            let counts = TopicCounts::new(plan.counters, &name, "bus_readers");
+            let writer = writer.on_status(counts.listener(plan.notices));
+            outlets.push(Outlet {
+                msg_type: msg_type.clone().into_bytes(),
+                writer: writer.open()?,
+                number: 0,
+            });
+        }
+        let longest = plan.message_bytes + MAX_SYMBOL + OVERHEAD;
+        Ok(Self {
+            rings,
+            waker,
+            outlets: Outlets {
+                outlets,
+                origin: plan.origin,
+                buffer: CdrBuffer::with_capacity(longest),
+                counts: PublishCounts::new(plan.counters),
+            },
+        })
+    }
+}
+
+impl Agent for BusPublisher {
+    fn name(&self) -> &str {
+        "bus-publisher"
+    }
+
+    fn do_work(&mut self, _now: Now) -> Result<usize, AgentError> {
+        let mut work = 0;
+        for ring in &mut self.rings {
+            let mut failed = None;
+            let batch = ring.read(TURN, |record| {
+                let Some(entry) = entry::read(record.bytes) else {
+                    return;
+                };
+                if failed.is_none() {
+                    failed = self.outlets.publish(&entry).err();
+                }
+            });
+            self.outlets.counts.overrun.increment(batch.lost);
+            work += batch.read;
+            if let Some(error) = failed {
+                return Err(error.into());
+            }
+        }
+        Ok(work)
+    }
+
+    fn wait_for<'a>(&'a self, descriptors: &mut Vec<BorrowedFd<'a>>) {
+        descriptors.push(self.waker.as_fd());
+    }
+
+    fn before_sleep(&mut self) {
+        self.waker.prepare_sleep();
+    }
+
+    fn after_sleep(&mut self) {
+        self.waker.awake();
+    }
+}
+
+impl Outlets {
+    fn publish(&mut self, entry: &Entry<'_>) -> Result<(), Error> {
+        let of_type = |o: &&mut Outlet| o.msg_type == entry.body.msg_type();
+        let Some(outlet) = self.outlets.iter_mut().find(of_type) else {
+            self.counts.other_types.increment(1);
+            return Ok(());
+        };
+        let own = entry.stamp.origin == 0;
+        let (origin, number) = if own {
+            // Taken also by a message that is then left out: subscribers see that one is missing.
+            outlet.number += 1;
+            (self.origin, outlet.number)
+        } else {
+            (entry.stamp.origin, entry.stamp.number)
+        };
+        let Ok(bytes) = sample::write(entry, origin, number, &mut self.buffer) else {
+            self.counts.unsent.increment(1);
+            return Ok(());
+        };
+        match outlet.writer.write(bytes) {
+            Ok(()) => self.counts.published.increment(1),
+            Err(Error::Dds {
+                code: ReturnCode::Timeout | ReturnCode::OutOfResources,
+                ..
+            }) => self.counts.unsent.increment(1),
+            Err(error) => return Err(error),
+        }
+        if !own {
+            self.counts.relayed.increment(1);
+        }
+        Ok(())
+    }
+}

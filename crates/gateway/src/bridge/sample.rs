@@ -1,0 +1,209 @@
+//! FIX messages as samples: one topic for each MsgType(35), keyed by Symbol(55).
+
+use crate::bridge::entry::Entry;
+use fanfare_bus::cdr::{CdrBuffer, CdrError, CdrReader};
+use fanfare_bus::types::{Kind, StructType};
+use fanfare_fix::codec::{Decoder, FrameFinder, SharedBody, tags};
+use fanfare_wire::FieldIndex;
+use std::ops::Range;
+
+/// What a sample takes besides Symbol, MsgType and body, at most.
+pub(crate) const OVERHEAD: usize = 128;
+
+/// Header and trailer around a body that is checked, at most.
+const ENVELOPE: usize = 64;
+
+/// The type of all topics with FIX messages.
+pub(crate) fn sample_type() -> StructType {
+    StructType::new("Fanfare::FixMessage")
+        .key("Symbol", Kind::String(None))
+        .member("MsgType", Kind::String(None))
+        .member("Origin", Kind::UInt64)
+        .member("Number", Kind::UInt64)
+        .member("IngressTime", Kind::Int64)
+        .member("Body", Kind::Sequence(Box::new(Kind::Byte), None))
+}
+
+/// The topic of a MsgType(35).
+pub(crate) fn topic_name(prefix: &str, msg_type: &str) -> String {
+    format!("{prefix}_{msg_type}")
+}
+
+/// Writes a sample; its bytes.
+pub(crate) fn write<'b>(
+    entry: &Entry<'_>,
+    origin: u64,
+    number: u64,
+    buffer: &'b mut CdrBuffer,
+) -> Result<&'b [u8], CdrError> {
+    buffer.begin();
+    buffer.string(entry.stamp.symbol);
+    buffer.string(entry.body.msg_type());
+    buffer.u64(origin);
+    buffer.u64(number);
+    buffer.i64(entry.stamp.ingress_nanos);
+    buffer.octets(entry.body.fields());
+    buffer.finish()
+}
+
+/// A sample's parts.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Parts<'a> {
+    pub(crate) symbol: &'a [u8],
+    pub(crate) msg_type: &'a [u8],
+    pub(crate) origin: u64,
+    pub(crate) number: u64,
+    pub(crate) ingress_nanos: i64,
+    pub(crate) body: &'a [u8],
+}
+
+/// Reads a sample.
+pub(crate) fn read(bytes: &[u8]) -> Result<Parts<'_>, CdrError> {
+    let mut cdr = CdrReader::new(bytes)?;
+    Ok(Parts {
+        symbol: cdr.string()?,
+        msg_type: cdr.string()?,
+        origin: cdr.u64()?,
+        number: cdr.u64()?,
+        ingress_nanos: cdr.i64()?,
+        body: cdr.octets()?,
+    })
+}
+
+/// Looks whether a body from the bus can go to FIX sessions: whole fields, none of the header or
+/// trailer, so that it cannot end its message early or begin another. Anyone in the domain may have
+/// written it.
+pub(crate) struct Inspector {
+    decoder: Decoder,
+    frame: Vec<u8>,
+    longest: usize,
+}
+
+impl Inspector {
+    /// For bodies of up to `longest` bytes; allocates now, never later.
+    pub(crate) fn new(longest: usize) -> Self {
+        let decoder = Decoder::with(FrameFinder::new(longest + ENVELOPE), FieldIndex::default());
+        Self {
+            decoder,
+            frame: Vec::with_capacity(longest + ENVELOPE),
+            longest,
+        }
+    }
+
+    /// Whether it is a body.
+    pub(crate) fn passes(&mut self, body: &SharedBody<'_>) -> bool {
+        let len = body.fields().len();
+        if !(1..=self.longest).contains(&len) || body.msg_type().contains(&1) {
+            return false;
+        }
+        let range = self.compose(body);
+        let Ok(message) = self.decoder.decode(self.frame.get(range).unwrap_or(&[])) else {
+            return false;
+        };
+        let alien = |tag: &u32| *tag == 0 || is_framing(*tag);
+        // Three fields stand in front, one behind.
+        let inner = message.tags().get(3..message.len().saturating_sub(1));
+        message.body() == body.fields() && !inner.unwrap_or_default().iter().any(alien)
+    }
+
+    /// A whole message around the body.
+    fn compose(&mut self, body: &SharedBody<'_>) -> Range<usize> {
+        let frame = &mut self.frame;
+        frame.clear();
+        let inside = 4 + body.msg_type().len() + body.fields().len();
+        frame.extend_from_slice(b"8=FIX.4.4\x019=");
+        let mut digits = [0; 20];
+        let len = fanfare_wire::int::write_u64(inside as u64, &mut digits);
+        frame.extend_from_slice(digits.get(..len).unwrap_or(&[]));
+        frame.extend_from_slice(b"\x0135=");
+        frame.extend_from_slice(body.msg_type());
+        frame.push(1);
+        frame.extend_from_slice(body.fields());
+        let sum = fanfare_wire::byte_sum(frame);
+        let digit = |value: u8| b'0' + value % 10;
+        frame.extend_from_slice(b"10=");
+        frame.extend_from_slice(&[digit(sum / 100), digit(sum / 10), digit(sum), 1]);
+        0..frame.len()
+    }
+}
+
+/// Fields that say where a message begins and ends, whose it is and which it is.
+const fn is_framing(field: u32) -> bool {
+    matches!(
+        field,
+        tags::BEGIN_STRING
+            | tags::BODY_LENGTH
+            | tags::CHECK_SUM
+            | tags::MSG_TYPE
+            | tags::MSG_SEQ_NUM
+            | tags::SENDER_COMP_ID
+            | tags::TARGET_COMP_ID
+            | tags::SENDING_TIME
+            | tags::POSS_DUP_FLAG
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inlet::Stamp;
+
+    #[test]
+    fn a_sample_holds_all_of_a_message() {
+        let entry = Entry {
+            stamp: Stamp {
+                ingress_nanos: 1_700_000_000_123_456_789,
+                origin: 0,
+                number: 0,
+                symbol: b"EURUSD",
+            },
+            body: SharedBody::new(b"W", b"55=EURUSD\x01268=0\x01").unwrap(),
+        };
+        let mut buffer = CdrBuffer::with_capacity(256);
+        let bytes = write(&entry, 7, 9, &mut buffer).unwrap();
+        fanfare_bus::cdr::check(&sample_type(), bytes).unwrap();
+        let parts = read(bytes).unwrap();
+        assert_eq!((parts.symbol, parts.msg_type), (&b"EURUSD"[..], &b"W"[..]));
+        assert_eq!((parts.origin, parts.number), (7, 9));
+        assert_eq!(parts.ingress_nanos, 1_700_000_000_123_456_789);
+        assert_eq!(parts.body, entry.body.fields());
+        for end in 0..bytes.len() - 4 {
+            assert!(read(&bytes[..end]).is_err());
+        }
+    }
+
+    fn passes(msg_type: &str, body: &str) -> bool {
+        let body = body.replace('|', "\x01");
+        let shared = SharedBody::new(msg_type.as_bytes(), body.as_bytes());
+        shared.is_ok_and(|b| Inspector::new(64).passes(&b))
+    }
+
+    #[test]
+    fn whole_fields_pass() {
+        assert!(passes("W", "55=EURUSD|268=1|269=0|270=1.5|"));
+        assert!(passes("B", "95=3|96=a|b|"), "a data field may hold SOH");
+        assert!(passes("U1", "20001=P-1|55=A|"));
+    }
+
+    #[test]
+    fn what_could_end_or_begin_a_message_does_not() {
+        for body in [
+            "",
+            "55=EURUSD",
+            "55|",
+            "=5|",
+            "x=5|",
+            "55=A|10=000|",
+            "55=A|10=000|8=FIX.4.4|9=5|35=5|",
+            "55=A|34=7|",
+            "49=EVIL|55=A|",
+            "55=A|35=5|",
+            "55=A|9=12|",
+            "95=99|96=ab|",
+        ] {
+            assert!(!passes("W", body), "{body}");
+        }
+        assert!(!passes("W\x0110=", "55=A|"));
+        assert!(!passes("W", &format!("58={}|", "x".repeat(64))), "too long");
+    }
+}

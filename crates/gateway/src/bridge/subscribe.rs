@@ -1,0 +1,208 @@
+//! Messages of other gateways from the bus.
+
+use crate::bridge::Plan;
+use crate::bridge::config::{BusEnd, READER_SAMPLES};
+use crate::bridge::origins::{Origins, Seen};
+use crate::bridge::sample::{self, Inspector};
+use crate::counts::{SubscribeCounts, TopicCounts};
+use crate::inlet::{Inlet, Put, Stamp};
+use fanfare_bus::{Domain, Error, Reader, Samples};
+use fanfare_engine::agent::{Agent, AgentError};
+use fanfare_engine::poll::Waker;
+use fanfare_fix::codec::SharedBody;
+use fanfare_fix::session::Now;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Messages that one topic gives to the workers in one turn.
+const TURN: usize = 64;
+
+/// Takes samples and gives them to the workers. While those are behind it leaves them with the
+/// readers, whose bound makes reliable writers wait.
+pub(crate) struct BusSubscriber {
+    sources: Vec<Source>,
+    waker: Waker,
+    desk: Desk,
+}
+
+/// One topic.
+struct Source {
+    reader: Reader,
+    /// The library has called since the last look.
+    called: Arc<AtomicBool>,
+    /// The reader may still have samples.
+    hungry: bool,
+    samples: Samples,
+    /// What of `samples` is left, the last first: origin, number, place.
+    left: Vec<(u64, u64, usize)>,
+    origins: Origins,
+    msg_type: Vec<u8>,
+}
+
+/// What it takes to deal with a sample.
+struct Desk {
+    inlet: Inlet,
+    inspector: Inspector,
+    origin: u64,
+    counts: SubscribeCounts,
+}
+
+impl BusSubscriber {
+    /// Opens the topics.
+    pub(crate) fn open(
+        end: &BusEnd,
+        domain: &Domain,
+        inlet: Inlet,
+        waker: Waker,
+        plan: Plan<'_>,
+    ) -> Result<Self, Error> {
+        let (t, qos) = (sample::sample_type(), end.reader_qos());
+        let mut sources = Vec::new();
+        for msg_type in &end.msg_types {
+            let name = sample::topic_name(&end.topics, msg_type);
+            let called = Arc::new(AtomicBool::new(true));
+            let (flag, bell) = (Arc::clone(&called), waker.clone());
+            let counts = TopicCounts::new(plan.counters, &name, "bus_writers");
+            let reader = domain
+                .topic(&name, &t, &end.qos())?
+                .reader(&qos)
+                .on_data(move || {
+                    flag.store(true, Ordering::Release);
+                    bell.wake();
+                })
+                .on_status(counts.listener(plan.notices))
+                .open()?;
+            sources.push(Source {
+                samples: reader.samples(READER_SAMPLES as usize),
+                left: Vec::with_capacity(READER_SAMPLES as usize),
+                reader,
+                called,
+                hungry: false,
+                origins: Origins::new(),
+                msg_type: msg_type.clone().into_bytes(),
+            });
+        }
+        Ok(Self {
+            sources,
+            waker,
+            desk: Desk {
+                inlet,
+                inspector: Inspector::new(plan.message_bytes),
+                origin: plan.origin,
+                counts: SubscribeCounts::new(plan.counters),
+            },
+        })
+    }
+}
+
+impl Source {
+    /// Deals with some samples; how much was done.
+    fn turn(&mut self, desk: &mut Desk) -> Result<usize, Error> {
+        if self.left.is_empty() {
+            if !self.hungry && !self.called.swap(false, Ordering::Acquire) {
+                return Ok(0);
+            }
+            self.hungry = self.reader.take(&mut self.samples)? > 0;
+            self.put_in_order(&desk.counts);
+        }
+        let mut done = usize::from(self.hungry);
+        while let Some(&(_, _, place)) = self.left.last() {
+            let sample = self.samples.get(place);
+            let taken = sample
+                .is_none_or(|sample| desk.take(sample.bytes(), &self.msg_type, &mut self.origins));
+            done += 1;
+            if !taken {
+                // No room: this sample is the first of the next turn, which comes at once.
+                break;
+            }
+            self.left.pop();
+            if done > TURN {
+                break;
+            }
+        }
+        Ok(done)
+    }
+
+    /// The reader gives samples by instance; all that it had were taken, so their numbers give the
+    /// order in which their gateway had them.
+    fn put_in_order(&mut self, counts: &SubscribeCounts) {
+        let Self { samples, left, .. } = self;
+        for (place, sample) in samples.iter().enumerate() {
+            if !sample.info.has_data {
+                continue;
+            }
+            match sample::read(sample.bytes()) {
+                Ok(parts) => left.push((parts.origin, parts.number, place)),
+                Err(_) => counts.bad.increment(1),
+            }
+        }
+        left.sort_unstable_by(|a, b| b.cmp(a));
+    }
+}
+
+impl Desk {
+    /// Deals with one sample; `false` if the workers have no room for it now.
+    fn take(&mut self, bytes: &[u8], msg_type: &[u8], origins: &mut Origins) -> bool {
+        let counts = &self.counts;
+        let parts = sample::read(bytes).ok().filter(|p| p.msg_type == msg_type);
+        let body = parts.and_then(|p| Some((p, SharedBody::new(p.msg_type, p.body).ok()?)));
+        let Some((parts, body)) = body else {
+            counts.bad.increment(1);
+            return true;
+        };
+        if parts.origin == self.origin || parts.origin == 0 {
+            counts.own.increment(1);
+            return true;
+        }
+        let Seen::New { missing } = origins.look(parts.origin, parts.number) else {
+            counts.before.increment(1);
+            return true;
+        };
+        if !self.inspector.passes(&body) {
+            counts.bad.increment(1);
+            return true;
+        }
+        let stamp = Stamp {
+            ingress_nanos: parts.ingress_nanos,
+            origin: parts.origin,
+            number: parts.number,
+            symbol: parts.symbol,
+        };
+        match self.inlet.put(&body, stamp) {
+            Put::Full => return false,
+            Put::Done => counts.received.increment(1),
+            Put::TooLong => counts.bad.increment(1),
+        }
+        counts.missing.increment(missing);
+        origins.note(parts.origin, parts.number);
+        true
+    }
+}
+
+impl Agent for BusSubscriber {
+    fn name(&self) -> &str {
+        "bus-subscriber"
+    }
+
+    fn do_work(&mut self, _now: Now) -> Result<usize, AgentError> {
+        let mut work = 0;
+        for source in &mut self.sources {
+            work += source.turn(&mut self.desk)?;
+        }
+        self.desk.inlet.wake();
+        Ok(work)
+    }
+
+    fn wait_for<'a>(&'a self, descriptors: &mut Vec<BorrowedFd<'a>>) {
+        descriptors.push(self.waker.as_fd());
+    }
+
+    fn before_sleep(&mut self) {
+        self.waker.prepare_sleep();
+    }
+
+    fn after_sleep(&mut self) {
+        self.waker.awake();
+    }
+}

@@ -1,0 +1,86 @@
+//! Where a source's messages enter the gateway: the writing end of its ring to the workers, and of
+//! its ring to the bus.
+
+use crate::bridge::entry::{self, Entry};
+use crate::record;
+use fanfare_engine::poll::Waker;
+use fanfare_engine::ring::{Broadcast, WriteError};
+use fanfare_fix::codec::SharedBody;
+
+/// One source's way in. Every source has rings of its own: a ring has one writer.
+pub(crate) struct Inlet {
+    ring: Broadcast,
+    /// Overwrites what the bus has not read yet: the bus never holds a source up.
+    bus: Option<Broadcast>,
+    /// Of the threads that read, where they are others.
+    wakers: Vec<Waker>,
+    wrote: bool,
+}
+
+/// What comes with a message from its source.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Stamp<'a> {
+    /// When it came into the first gateway, nanoseconds since 1970.
+    pub(crate) ingress_nanos: i64,
+    /// The gateway it first came into, 0 for this one, and its number there.
+    pub(crate) origin: u64,
+    pub(crate) number: u64,
+    /// `Symbol(55)`, the key on the bus.
+    pub(crate) symbol: &'a [u8],
+}
+
+/// What became of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Put {
+    Done,
+    /// The workers are behind: try again.
+    Full,
+    /// It is too long for the ring.
+    TooLong,
+}
+
+impl Inlet {
+    pub(crate) fn new(ring: Broadcast, bus: Option<Broadcast>, wakers: Vec<Waker>) -> Self {
+        Self {
+            ring,
+            bus,
+            wakers,
+            wrote: false,
+        }
+    }
+
+    /// Whether messages read from so many bytes can be put now.
+    pub(crate) fn has_room(&mut self, bytes: usize) -> bool {
+        self.ring.has_room(bytes)
+    }
+
+    /// Whether anybody asks for the key.
+    pub(crate) fn wants_symbol(&self) -> bool {
+        self.bus.is_some()
+    }
+
+    /// Gives a message to all workers, and to the bus if it goes there. Does not allocate.
+    pub(crate) fn put(&mut self, body: &SharedBody<'_>, stamp: Stamp<'_>) -> Put {
+        let len = record::len(body);
+        match self.ring.write(0, len, |room| record::write(body, room)) {
+            Ok(_) => {}
+            Err(WriteError::Full) => return Put::Full,
+            Err(_) => return Put::TooLong,
+        }
+        self.wrote = true;
+        if let Some(bus) = &mut self.bus {
+            let entry = Entry { stamp, body: *body };
+            // As long as the ring to the workers: what fits there fits here, but for the few bytes
+            // more of a message half as long as the ring, which the configuration excludes.
+            let _ = bus.write(0, entry::len(&entry), |room| entry::write(&entry, room));
+        }
+        Put::Done
+    }
+
+    /// Wakes who reads, once for all messages of a turn.
+    pub(crate) fn wake(&mut self) {
+        if std::mem::take(&mut self.wrote) {
+            self.wakers.iter().for_each(Waker::wake);
+        }
+    }
+}

@@ -1,0 +1,320 @@
+//! Two gateways with the bus between them.
+
+use crate::client::{Client, value};
+use crate::{eventually, start, stop};
+use fanfare_bus::cdr::CdrBuffer;
+use fanfare_bus::types::{Kind, StructType};
+use fanfare_bus::{Domain, DomainConfig, Policy, Qos, Status, Writer};
+use fanfare_gateway::{BusEnd, BusQos, Config, Gateway, Notice};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A domain that other tests, and other runs at the same time, are unlikely to use.
+fn domain() -> u32 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    (std::process::id() * 7 + NEXT.fetch_add(1, Ordering::Relaxed)) % 220 + 10
+}
+
+/// Snapshots alone, in this domain.
+fn end(domain: u32) -> BusEnd {
+    BusEnd {
+        domain,
+        msg_types: vec!["W".to_owned()],
+        ..BusEnd::default()
+    }
+}
+
+fn publishing(domain: u32) -> Gateway {
+    start(|c| c.bus.publish = Some(end(domain)))
+}
+
+fn subscribing(domain: u32) -> Gateway {
+    start(|c| c.bus.subscribe = Some(end(domain)))
+}
+
+fn connected(publisher: &Gateway, subscriber: &Gateway) {
+    eventually("the match", || {
+        publisher.count("bus_readers") > 0 && subscriber.count("bus_writers") > 0
+    });
+}
+
+fn snapshot(i: u64) -> String {
+    format!("55=SYM{}|20001=P-{i}|268=1|269=0|270=1.{i}|", i % 7)
+}
+
+/// The next messages are those from `from` up to `to`, whole and in order.
+fn expect(consumer: &mut Client, from: u64, to: u64) {
+    for i in from..to {
+        let message = consumer.receive().unwrap();
+        assert!(
+            message.contains(&format!("|{}10=", snapshot(i))),
+            "{message}"
+        );
+        assert_eq!(value(&message, 35), Some("W"), "{message}");
+        assert_eq!(value(&message, 34), Some((i + 2).to_string().as_str()));
+    }
+}
+
+fn bridges(change: impl Fn(&mut Config)) {
+    let id = domain();
+    let first = start(|c| {
+        change(c);
+        c.bus.publish = Some(end(id));
+    });
+    let second = start(|c| {
+        change(c);
+        c.bus.subscribe = Some(end(id));
+    });
+    connected(&first, &second);
+    let mut near = Client::log_on(first.consumers(), "NEAR");
+    let mut far: Vec<Client> = (0..4)
+        .map(|i| Client::log_on(second.consumers(), &format!("FAR{i}")))
+        .collect();
+    let mut producer = Client::log_on(first.producers(), "P");
+    for i in 0..500 {
+        producer.send("W", &snapshot(i));
+        producer.send("W", "55=UNMARKED|268=0|");
+        producer.send("j", &format!("20001=J-{i}|45=1|372=W|380=0|"));
+    }
+    for consumer in &mut far {
+        expect(consumer, 0, 500);
+    }
+    assert_eq!(near.receive().map(|m| m.contains("SYM0")), Some(true));
+    for (gateway, name, wanted) in [
+        (&first, "published", 500),
+        (&first, "other_types", 500),
+        (&first, "unsent", 0),
+        (&first, "overrun", 0),
+        (&second, "taken", 500),
+        (&second, "missing", 0),
+        (&second, "seen_before", 0),
+        (&second, "malformed", 0),
+    ] {
+        eventually(name, || gateway.count(name) == wanted);
+    }
+    stop(first);
+    stop(second);
+}
+
+#[test]
+fn what_comes_in_at_the_first_goes_out_at_the_second_once_and_in_order() {
+    bridges(|_| {});
+}
+
+#[test]
+fn with_a_thread_for_each_agent() {
+    bridges(|c| {
+        c.threads = fanfare_gateway::Threads::Dedicated;
+        c.workers = 2;
+    });
+}
+
+/// Each relays to the other what it hears of the other: nothing goes round.
+#[test]
+fn a_ring_of_two_relays_does_not_echo() {
+    let (there, back) = (domain(), domain());
+    let relay = |publish, subscribe| {
+        start(|c| {
+            c.bus.publish = Some(end(publish));
+            c.bus.subscribe = Some(end(subscribe));
+            c.bus.relay = true;
+        })
+    };
+    let (first, second) = (relay(there, back), relay(back, there));
+    connected(&first, &second);
+    connected(&second, &first);
+    let mut at_first = Client::log_on(first.consumers(), "C");
+    let mut at_second = Client::log_on(second.consumers(), "C");
+    let mut producer = Client::log_on(first.producers(), "P");
+    for i in 0..100 {
+        producer.send("W", &snapshot(i));
+    }
+    expect(&mut at_first, 0, 100);
+    expect(&mut at_second, 0, 100);
+    eventually("the way back", || first.count("own") == 100);
+    assert_eq!(second.count("relayed"), 100);
+    assert_eq!((first.count("taken"), first.count("relayed")), (0, 0));
+    // Nobody hears anything a second time: the next message is the next.
+    producer.send("W", &snapshot(100));
+    expect(&mut at_first, 100, 101);
+    expect(&mut at_second, 100, 101);
+    stop(first);
+    stop(second);
+}
+
+#[test]
+fn two_in_one_domain_that_publish_and_subscribe_hear_each_other_once() {
+    let id = domain();
+    let both = || {
+        start(|c| {
+            c.bus.publish = Some(end(id));
+            c.bus.subscribe = Some(end(id));
+        })
+    };
+    let (first, second) = (both(), both());
+    connected(&first, &second);
+    connected(&second, &first);
+    let mut clients = [&first, &second].map(|g| {
+        (
+            Client::log_on(g.consumers(), "C"),
+            Client::log_on(g.producers(), "P"),
+        )
+    });
+    for (turn, i) in (0..20).enumerate() {
+        clients[turn % 2].1.send("W", &snapshot(i));
+        for (consumer, _) in &mut clients {
+            expect(consumer, i, i + 1);
+        }
+    }
+    assert_eq!((first.count("own"), second.count("own")), (0, 0));
+    assert_eq!((first.count("taken"), second.count("taken")), (10, 10));
+    stop(first);
+    stop(second);
+}
+
+/// The type of the samples, as anyone could write it.
+fn sample_type() -> StructType {
+    StructType::new("Fanfare::FixMessage")
+        .key("Symbol", Kind::String(None))
+        .member("MsgType", Kind::String(None))
+        .member("Origin", Kind::UInt64)
+        .member("Number", Kind::UInt64)
+        .member("IngressTime", Kind::Int64)
+        .member("Body", Kind::Sequence(Box::new(Kind::Byte), None))
+}
+
+/// A participant that is no gateway and writes what it likes.
+fn stranger(id: u32, topic: &str) -> Writer {
+    let t = sample_type();
+    let domain = Domain::open(&DomainConfig::new(id)).unwrap();
+    let topic = domain.topic(topic, &t, &Qos::reliable()).unwrap();
+    topic.writer(&Qos::reliable()).open().unwrap()
+}
+
+fn write(writer: &Writer, number: u64, msg_type: &str, body: &str) {
+    let mut buffer = CdrBuffer::with_capacity(1 << 18);
+    buffer.begin();
+    buffer.string(b"EURUSD");
+    buffer.string(msg_type.as_bytes());
+    buffer.u64(77);
+    buffer.u64(number);
+    buffer.i64(0);
+    buffer.octets(body.replace('|', "\x01").as_bytes());
+    writer.write(buffer.finish().unwrap()).unwrap();
+}
+
+#[test]
+fn what_is_no_message_is_dropped_and_counted() {
+    let id = domain();
+    let gateway = subscribing(id);
+    let writer = stranger(id, "Fix_W");
+    eventually("the match", || gateway.count("bus_writers") == 1);
+    let mut consumer = Client::log_on(gateway.consumers(), "C");
+    let long = format!("58={}|", "x".repeat(100_000));
+    let bodies = [
+        "",
+        "no field",
+        "55=A|10=000|8=FIX.4.4|9=5|35=5|10=000|",
+        "34=9|55=A|",
+        long.as_str(),
+    ];
+    for (i, body) in (1..).zip(bodies) {
+        write(&writer, i, "W", body);
+    }
+    write(&writer, 8, "X", "55=ANOTHER TYPE|");
+    write(&writer, 10, "W", "55=GOOD|");
+    eventually("the good one", || gateway.count("taken") == 1);
+    write(&writer, 10, "W", "55=AGAIN|");
+    write(&writer, 9, "W", "55=BEFORE|");
+    write(&writer, 13, "W", "55=LATER|");
+    for (number, symbol) in [(2, "GOOD"), (3, "LATER")] {
+        let message = consumer.receive().unwrap();
+        assert_eq!(value(&message, 55), Some(symbol), "{message}");
+        assert_eq!(value(&message, 34), Some(number.to_string().as_str()));
+    }
+    for (name, wanted) in [
+        ("malformed", 6),
+        ("seen_before", 2),
+        ("missing", 2),
+        ("taken", 2),
+    ] {
+        eventually(name, || gateway.count(name) == wanted);
+    }
+    stop(gateway);
+}
+
+#[test]
+fn policies_that_do_not_fit_are_told_on_both_sides() {
+    let id = domain();
+    let first = start(|c| {
+        c.bus.publish = Some(BusEnd {
+            qos: BusQos::BestEffort,
+            ..end(id)
+        });
+    });
+    let second = subscribing(id);
+    for gateway in [&first, &second] {
+        let expected = Notice::Bus {
+            topic: "Fix_W".to_owned(),
+            what: Status::IncompatibleQos {
+                total: 1,
+                policy: Policy::Reliability,
+            },
+        };
+        eventually("the notice", || gateway.notices().any(|n| n == expected));
+        assert!(expected.is_trouble());
+        eventually("the count", || gateway.count("incompatible") == 1);
+    }
+    stop(first);
+    stop(second);
+}
+
+#[test]
+fn who_comes_late_gets_the_last_message_of_each_symbol() {
+    let id = domain();
+    let last = |c: &mut Config| {
+        let end = BusEnd {
+            qos: BusQos::LastValue,
+            ..end(id)
+        };
+        c.bus.publish = Some(end.clone());
+        c.bus.subscribe = Some(end);
+    };
+    let first = start(last);
+    let mut producer = Client::log_on(first.producers(), "P");
+    for i in 0..70 {
+        producer.send("W", &snapshot(i));
+    }
+    eventually("the last", || first.count("published") == 70);
+    let second = start(last);
+    eventually("the last values", || second.count("taken") == 7);
+    stop(first);
+    stop(second);
+}
+
+/// The process at the other end hangs: the publisher waits a little for each message, counts it,
+/// and its own consumers get everything.
+#[test]
+fn a_subscriber_that_stops_reading_does_not_hold_the_consumers_up() {
+    let id = domain();
+    let gateway = publishing(id);
+    let t = sample_type();
+    let domain = Domain::open(&DomainConfig::new(id)).unwrap();
+    let qos = Qos::reliable().resource_limits(Some(4), None, None);
+    let _stuck = domain
+        .topic("Fix_W", &t, &qos)
+        .unwrap()
+        .reader(&qos)
+        .open()
+        .unwrap();
+    eventually("the match", || gateway.count("bus_readers") == 1);
+    let mut consumer = Client::log_on(gateway.consumers(), "C");
+    let mut producer = Client::log_on(gateway.producers(), "P");
+    let text = "x".repeat(20_000);
+    for i in 0..600 {
+        producer.send("W", &format!("20001=P-{i}|55=A|58={text}|"));
+        let message = consumer.receive().unwrap();
+        assert_eq!(value(&message, 20001), Some(format!("P-{i}").as_str()));
+    }
+    eventually("what could not be sent", || gateway.count("unsent") > 0);
+    stop(gateway);
+}

@@ -66,6 +66,10 @@ impl MessageStore for Store {
         each!(self, store => store.record(parts))
     }
 
+    fn keeps(&self) -> bool {
+        each!(self, store => store.keeps())
+    }
+
     fn first_from(&self, seq: u64) -> Option<Stored<'_>> {
         each!(self, store => store.first_from(seq))
     }

@@ -5,7 +5,10 @@ use super::file::Section;
 use super::{SettingsError, hours};
 use crate::host::{Network, StoreKind};
 use crate::journal;
-use fanfare_fix::session::{ApplVerId, Config, Limits, Role, SECOND, SessionId, Version};
+use fanfare_fix::session::{
+    ApplVerId, Config, Limits, OverRate, Rate, ReceiveLimit, Role, SECOND, SendLimit, SessionId,
+    Version,
+};
 use fanfare_wire::Precision;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -88,11 +91,47 @@ fn config(section: &Section<'_>, role: Role) -> Result<Config, SettingsError> {
     config.next_expected = section.flag("EnableNextExpectedMsgSeqNum", false)?;
     config.last_processed = section.flag("EnableLastMsgSeqNumProcessed", false)?;
     config.resend_request_chunk = section.number("ResendRequestChunkSize", 0, 0..=1 << 32)?;
+    config.send_limit = send_limit(section)?;
+    config.receive_limit = receive_limit(section)?;
     if !section.flag("NonStopSession", false)? {
         config.schedule = hours::read(section, &hours::SESSION)?;
         config.logon_schedule = hours::read(section, &hours::LOGON)?;
     }
     Ok(config)
+}
+
+/// `messages` and `interval` are keys; without the first there is no limit. The interval is in
+/// milliseconds.
+fn rate(
+    section: &Section<'_>,
+    messages: &str,
+    interval: &str,
+) -> Result<Option<Rate>, SettingsError> {
+    if section.find(messages).is_none() {
+        return Ok(None);
+    }
+    let messages = section.number(messages, 1, 1..=1_000_000)? as u32;
+    let interval = section.number(interval, 1_000, 1..=86_400_000)? * SECOND / 1_000;
+    Ok(Some(Rate { messages, interval }))
+}
+
+fn send_limit(section: &Section<'_>) -> Result<Option<SendLimit>, SettingsError> {
+    let queue = section.number("SendRateQueue", 1_000, 0..=1_000_000)? as usize;
+    let rate = rate(section, "SendRateMessages", "SendRateInterval")?;
+    Ok(rate.map(|rate| SendLimit { rate, queue }))
+}
+
+fn receive_limit(section: &Section<'_>) -> Result<Option<ReceiveLimit>, SettingsError> {
+    let action = match section.find("ReceiveRateAction") {
+        None => OverRate::Disconnect,
+        Some(entry) => match entry.value.to_ascii_lowercase().as_str() {
+            "disconnect" => OverRate::Disconnect,
+            "reject" => OverRate::Reject,
+            _ => return Err(entry.wrong("disconnect or reject")),
+        },
+    };
+    let rate = rate(section, "ReceiveRateMessages", "ReceiveRateInterval")?;
+    Ok(rate.map(|rate| ReceiveLimit { rate, action }))
 }
 
 fn identity(section: &Section<'_>) -> Result<SessionId, SettingsError> {

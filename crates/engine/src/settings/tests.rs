@@ -82,6 +82,34 @@ fn times_stamps_and_stores() {
     assert!(matches!(none.store, StoreKind::NoResend(_)));
 }
 
+#[test]
+fn rates_are_limited_where_asked_for() {
+    let none = session("FIX.4.4", "SendRateQueue=5\n").config;
+    assert_eq!((none.send_limit, none.receive_limit), (None, None));
+    let lines = "SendRateMessages=50\nSendRateInterval=200\nSendRateQueue=0\n\
+        ReceiveRateMessages=100\nReceiveRateAction=Reject\n";
+    let config = session("FIX.4.4", lines).config;
+    let send = config.send_limit.unwrap();
+    assert_eq!((send.rate.messages, send.queue), (50, 0));
+    assert_eq!(send.rate.interval, 200_000_000);
+    let receive = config.receive_limit.unwrap();
+    assert_eq!(
+        receive.rate.to_string(),
+        "more than 100 messages in 1000 ms"
+    );
+    assert_eq!(receive.action, OverRate::Reject);
+    let wrong = fault("BeginString=FIX.4.4\nReceiveRateAction=scold\n");
+    assert!(
+        wrong.ends_with("ReceiveRateAction=scold: disconnect or reject"),
+        "{wrong}"
+    );
+    let wrong = fault("BeginString=FIX.4.4\nSendRateMessages=0\n");
+    assert!(
+        wrong.ends_with("SendRateMessages=0: 1 to 1000000"),
+        "{wrong}"
+    );
+}
+
 /// 2026-11-21, a Saturday, at this hour in UTC.
 fn saturday(hour: i64) -> UtcTimestamp {
     UtcTimestamp::from_nanos((1_795_219_200 + hour * 3600) * 1_000_000_000)

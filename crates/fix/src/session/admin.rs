@@ -35,7 +35,12 @@ impl<S: MessageStore> Session<S> {
             self.state = State::LoggingOut;
             self.closing = why;
             self.timers.gap = NEVER;
-            self.timers.logout = now.mono.saturating_add(self.config.logout_timeout);
+            // It stands behind what waits for the rate.
+            let wait = self
+                .config
+                .logout_timeout
+                .saturating_add(self.pace_backlog());
+            self.timers.logout = now.mono.saturating_add(wait);
         }
     }
 

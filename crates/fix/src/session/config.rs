@@ -236,6 +236,11 @@ pub struct Config {
     pub max_message: usize,
     /// Largest message we send, in bytes: the room that is reserved in the store.
     pub max_send: usize,
+    /// How many application messages go out in a stretch of time, and how many may wait;
+    /// `None` is no limit.
+    pub send_limit: Option<SendLimit>,
+    /// How many messages may come in a stretch of time; `None` is no limit.
+    pub receive_limit: Option<ReceiveLimit>,
     /// When the session is open; `None` is always.
     pub schedule: Option<Arc<Schedule>>,
     /// When Logons are welcome within the session's hours; `None` is always. Outside it the
@@ -282,6 +287,8 @@ impl Config {
             queue_offline: false,
             max_message: 64 << 10,
             max_send: 16 << 10,
+            send_limit: None,
+            receive_limit: None,
             schedule: None,
             logon_schedule: None,
         }
@@ -295,4 +302,55 @@ pub struct Limits {
     pub messages: usize,
     /// Most bytes.
     pub bytes: usize,
+}
+
+/// So many messages in any stretch of time of this length, wherever it begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rate {
+    /// Most messages; 0 counts as 1. The session remembers as many times, 8 bytes each.
+    pub messages: u32,
+    /// The stretch of time, in nanoseconds.
+    pub interval: u64,
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (messages, millis) = (self.messages.max(1), self.interval / 1_000_000);
+        write!(f, "more than {messages} messages in {millis} ms")
+    }
+}
+
+/// A limit on what goes out.
+///
+/// It holds for new application messages. The session's own messages and resends do not count, but
+/// a message never overtakes one with a lower number: what is sent while others wait, waits behind
+/// them. Messages with a shared body cannot wait and are refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SendLimit {
+    /// The rate.
+    pub rate: Rate,
+    /// How many messages may wait; they have their number and their SendingTime(52), and are in
+    /// the store. One more is refused with `SendError::Throttled`. With a store that keeps nothing
+    /// none can wait.
+    pub queue: usize,
+}
+
+/// A limit on what comes in. All messages count but those that close a gap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReceiveLimit {
+    /// The rate.
+    pub rate: Rate,
+    /// What happens to a message that is one too many.
+    pub action: OverRate,
+}
+
+/// See [`ReceiveLimit`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OverRate {
+    /// The session ends, with a Logout(5) that says why. The message was not received.
+    Disconnect,
+    /// An application message is answered with BusinessMessageReject(j), before FIX.4.2 with
+    /// Reject(3), and counts as received; it does not come to the application. The session's own
+    /// messages are taken.
+    Reject,
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::config::Rate;
 use super::store::StoreError;
 use super::validate::RejectReason;
 use crate::codec::{DecodeError, EncodeError, Message};
@@ -149,6 +150,8 @@ pub enum DisconnectReason {
     ResendTimeout,
     /// The counterparty asked for the same resend again and again.
     TooManyResendRequests,
+    /// The counterparty sent faster than this (`Config::receive_limit`).
+    ReceiveRate(Rate),
     /// The session's hours are over, or have not begun.
     OutsideSchedule,
     /// A message of our own session layer found no room: the counterparty does not read.
@@ -191,6 +194,7 @@ impl fmt::Display for DisconnectReason {
             Self::HeartbeatTimeout => f.write_str("nothing received in 2.4 heartbeat intervals"),
             Self::ResendTimeout => f.write_str("missing messages did not come"),
             Self::TooManyResendRequests => f.write_str("the same resend asked for too often"),
+            Self::ReceiveRate(rate) => rate.fmt(f),
             Self::OutsideSchedule => f.write_str("outside the session's hours"),
             Self::TransmitFull => f.write_str("the counterparty does not read"),
             Self::Store(error) => write!(f, "store: {error}"),
@@ -252,6 +256,12 @@ pub enum SendError {
     AdminMessage,
     /// A resend is under way; only `send` can queue behind it, the fan-out path cannot.
     ResendInProgress,
+    /// As many messages wait as may (`Config::send_limit`).
+    Throttled {
+        /// When the next of those that wait may go, by the monotonic clock: then there is room for
+        /// one more.
+        until: u64,
+    },
     /// The store could not take it. `StoreError::Full` goes away when the counterparty reads; any
     /// other ends the session.
     Store(StoreError),
@@ -264,6 +274,7 @@ impl fmt::Display for SendError {
             Self::Encode(error) => write!(f, "cannot encode: {error}"),
             Self::AdminMessage => f.write_str("MsgType belongs to the session layer"),
             Self::ResendInProgress => f.write_str("a resend is under way"),
+            Self::Throttled { .. } => f.write_str("as many messages wait as may"),
             Self::Store(error) => write!(f, "store: {error}"),
         }
     }

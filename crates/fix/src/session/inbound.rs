@@ -163,6 +163,10 @@ impl<S: MessageStore> Session<S> {
         if message.begin_string() != self.config.id.version.begin_string().as_bytes() {
             return self.wrong_begin_string(now, message);
         }
+        let over_rate = !held && self.is_over_rate(now, &message);
+        if over_rate && self.end_over_rate(now) {
+            return None;
+        }
         let header = match self.check(&message) {
             Ok(header) => header,
             Err(fault) => {
@@ -174,6 +178,10 @@ impl<S: MessageStore> Session<S> {
             return self.session_message(now, message, &header, held);
         }
         if !self.verify(now, &message, &header, SeqCheck::Expected, held) {
+            return None;
+        }
+        if over_rate {
+            self.reject_over_rate(now, &message, header.seq);
             return None;
         }
         self.unsettled = true;

@@ -300,6 +300,10 @@ impl MessageStore for NoResendStore {
         Ok(())
     }
 
+    fn keeps(&self) -> bool {
+        false
+    }
+
     fn first_from(&self, _seq: u64) -> Option<Stored<'_>> {
         None
     }

@@ -60,6 +60,7 @@ mod logon;
 mod memory;
 mod now;
 mod outbound;
+mod pace;
 mod peek;
 mod resend;
 mod route;
@@ -69,7 +70,10 @@ mod store;
 mod timers;
 mod validate;
 
-pub use config::{ApplVerId, Config, ExtraField, Limits, SECOND, SessionId, Version};
+pub use config::{
+    ApplVerId, Config, ExtraField, Limits, OverRate, Rate, ReceiveLimit, SECOND, SendLimit,
+    SessionId, Version,
+};
 pub use event::{AppMessage, DisconnectReason, Event, LogonFault, SendError};
 pub use inbound::{Scratch, Step};
 pub use memory::{MemoryStore, NoResendStore};

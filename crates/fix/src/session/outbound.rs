@@ -62,9 +62,14 @@ impl<S: MessageStore> Session<S> {
         if msg_types::is_session(msg_type) {
             return Err(SendError::AdminMessage);
         }
+        self.pace_send(now)?;
         let room = self.config.max_send;
-        self.write(now, msg_type, Kind::App, header, room, body)
-            .inspect_err(|error| self.store_failed(now, error))
+        let written = self.write(now, msg_type, Kind::App, header, room, body);
+        if let Err(error) = &written {
+            self.pace_undone();
+            self.store_failed(now, error);
+        }
+        written
     }
 
     /// Takes the next number for a message whose body many recipients share; the caller encodes
@@ -76,7 +81,7 @@ impl<S: MessageStore> Session<S> {
     /// `Encode` if the session's header is too long for this path.
     #[inline]
     pub fn next_shared(&mut self, now: Now) -> Result<SharedSlot<'_>, SendError> {
-        let seq = self.shared_seq()?;
+        let seq = self.shared_seq(now)?;
         if let Err(error) = self.store.set_next_sender(seq + 1) {
             let error = SendError::Store(error);
             self.store_failed(now, &error);
@@ -100,7 +105,7 @@ impl<S: MessageStore> Session<S> {
         frame: &'f mut SharedFrame,
         time: &SendingTime,
     ) -> Result<&'f [u8], SendError> {
-        let seq = self.shared_seq()?;
+        let seq = self.shared_seq(now)?;
         let header = self.shared_header.as_ref().ok_or(HEADER_TOO_LONG)?;
         let message = frame.patch(header, seq, time);
         self.record_shared(now, &[message])?;
@@ -119,7 +124,7 @@ impl<S: MessageStore> Session<S> {
         time: &SendingTime,
         parts: &mut SharedParts,
     ) -> Result<u64, SendError> {
-        let seq = self.shared_seq()?;
+        let seq = self.shared_seq(now)?;
         let header = self.shared_header.as_ref().ok_or(HEADER_TOO_LONG)?;
         header.write_parts(parts, seq, time, body);
         self.record_shared(now, &[parts.header(), body.fields(), parts.trailer()])?;
@@ -127,9 +132,12 @@ impl<S: MessageStore> Session<S> {
     }
 
     #[inline]
-    fn shared_seq(&self) -> Result<u64, SendError> {
+    fn shared_seq(&mut self, now: Now) -> Result<u64, SendError> {
         match (self.state, &self.replay) {
-            (State::LoggedOn, None) => Ok(self.store.next_sender()),
+            (State::LoggedOn, None) => {
+                self.pace_shared(now)?;
+                Ok(self.store.next_sender())
+            }
             (State::LoggedOn, Some(_)) => Err(SendError::ResendInProgress),
             _ => Err(SendError::NotLoggedOn),
         }
@@ -151,8 +159,20 @@ impl<S: MessageStore> Session<S> {
         if let SendError::Store(error) = *error
             && !matches!(error, StoreError::Full | StoreError::TooLong)
         {
-            self.end(now, DisconnectReason::Store(error));
+            self.end_of_store(now, error);
         }
+    }
+
+    /// The session is over. Where the disk is full, the store has a little room left, for a Logout
+    /// that says so.
+    fn end_of_store(&mut self, now: Now, error: StoreError) {
+        let reason = DisconnectReason::Store(error);
+        if error == StoreError::DiskFull && self.state == State::LoggedOn {
+            // Once: if even that finds no room, it ends here too.
+            self.state = State::LoggingOut;
+            return self.final_logout(now, reason.to_string().as_bytes(), reason);
+        }
+        self.end(now, reason);
     }
 
     /// Sends a TestRequest(1); the counterparty answers with a Heartbeat(0) with this TestReqID.
@@ -258,6 +278,11 @@ impl<S: MessageStore> Session<S> {
         let transmit = self.replay.is_none() && self.is_connected();
         let entry = Entry::New { kind, transmit };
         self.store.commit(range, entry).map_err(SendError::Store)?;
+        if let Some(replay) = &mut self.replay
+            && kind == Kind::App
+        {
+            replay.waiting += 1;
+        }
         self.timers.last_sent = now.mono;
         Ok(seq)
     }
@@ -275,16 +300,14 @@ impl<S: MessageStore> Session<S> {
         self.check_admin(now, result);
     }
 
-    fn check_admin(&mut self, now: Now, result: Result<u64, SendError>) {
-        let reason = match result {
-            Ok(_) => return,
-            Err(SendError::Store(StoreError::Full)) | Err(SendError::Encode(_)) => {
-                DisconnectReason::TransmitFull
+    pub(super) fn check_admin(&mut self, now: Now, result: Result<u64, SendError>) {
+        match result {
+            Err(SendError::Store(StoreError::Full) | SendError::Encode(_)) => {
+                self.end(now, DisconnectReason::TransmitFull);
             }
-            Err(SendError::Store(error)) => DisconnectReason::Store(error),
-            Err(_) => return,
-        };
-        self.end(now, reason);
+            Err(SendError::Store(error)) => self.end_of_store(now, error),
+            _ => {}
+        }
     }
 
     /// Room for the fields of the header that the configuration decides.
@@ -382,7 +405,7 @@ impl<S: MessageStore> Session<S> {
         }
     }
 
-    fn write_reject(
+    pub(super) fn write_reject(
         &mut self,
         now: Now,
         message: &Message<'_>,
@@ -424,7 +447,7 @@ impl<S: MessageStore> Session<S> {
         )
     }
 
-    fn write_business_reject(
+    pub(super) fn write_business_reject(
         &mut self,
         now: Now,
         message: &Message<'_>,

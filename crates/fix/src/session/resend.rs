@@ -7,6 +7,7 @@ use super::head::{Head, OutField};
 use super::now::Now;
 use super::state::Session;
 use super::store::{Entry, Kind, MessageStore, StoreError};
+use super::timers::NEVER;
 use crate::codec::{Encoder, msg_types, tags};
 
 /// A resend under way. What is sent meanwhile is kept in the store and follows, in order, when the
@@ -26,12 +27,45 @@ pub(super) struct Replay {
     /// Application messages sent again, and numbers filled.
     messages: u64,
     filled: u64,
+    /// The counterparty has asked for a resend; otherwise messages only wait for their rate.
+    asked: bool,
+    /// New application messages that wait.
+    pub(super) waiting: usize,
+}
+
+impl Replay {
+    /// Nothing to be sent again; what is new from number `next` on waits.
+    pub(super) fn of_new(next: u64) -> Self {
+        Self {
+            cursor: next,
+            end: next - 1,
+            live_from: next,
+            fill_from: None,
+            message: Vec::new(),
+            messages: 0,
+            filled: 0,
+            asked: false,
+            waiting: 0,
+        }
+    }
+
+    /// Whether nothing was asked for and nothing waits.
+    pub(super) fn is_empty(&self) -> bool {
+        !self.asked && self.waiting == 0
+    }
+
+    /// Whether all that was asked for has been sent.
+    fn is_live(&self) -> bool {
+        self.cursor > self.end && self.fill_from.is_none()
+    }
 }
 
 /// How far a part of a resend got.
 enum Progress {
     /// One step done.
     More,
+    /// What is next has to wait for its rate.
+    Paced,
     /// Everything sent, what came meanwhile included.
     Done,
 }
@@ -49,17 +83,11 @@ impl<S: MessageStore> Session<S> {
                 running.live_from = running.live_from.max(running.cursor);
                 running
             }
-            None => Box::new(Replay {
-                cursor: begin,
-                end,
-                live_from: next,
-                fill_from: None,
-                message: Vec::new(),
-                messages: 0,
-                filled: 0,
-            }),
+            None => Box::new(Replay::of_new(next)),
         };
-        replay.cursor = begin;
+        replay.asked = true;
+        // What waits has not been sent: nobody can have missed it.
+        replay.cursor = begin.min(replay.live_from);
         replay.end = end.min(replay.live_from - 1);
         replay.fill_from = None;
         self.store.retain_from(Some(begin.min(replay.live_from)));
@@ -76,10 +104,20 @@ impl<S: MessageStore> Session<S> {
         }
     }
 
-    /// Whether the next part may be written: when the one before has been transmitted.
+    /// When the next part may be written: when the one before has been transmitted, and new
+    /// messages when their rate allows it.
     #[inline]
-    pub(super) fn replay_is_due(&self) -> bool {
-        self.replay.is_some() && self.is_connected() && self.store.unsent().is_empty()
+    pub(super) fn replay_due_at(&self) -> u64 {
+        match &self.replay {
+            Some(replay) if self.is_connected() && self.store.unsent().is_empty() => {
+                if replay.is_live() && replay.waiting > 0 {
+                    self.paced_until()
+                } else {
+                    0
+                }
+            }
+            _ => NEVER,
+        }
     }
 
     /// Writes the next part of a resend.
@@ -96,6 +134,10 @@ impl<S: MessageStore> Session<S> {
             let result = self.replay_step(now, &mut replay);
             match result {
                 Ok(Progress::More) => self.replay = Some(replay),
+                Ok(Progress::Paced) => {
+                    self.replay = Some(replay);
+                    return;
+                }
                 Ok(Progress::Done) => return self.replay_done(&replay),
                 Err(error) => {
                     self.replay = Some(replay);
@@ -110,10 +152,12 @@ impl<S: MessageStore> Session<S> {
 
     fn replay_done(&mut self, replay: &Replay) {
         self.store.retain_from(None);
-        self.notice(Event::ResendDone {
-            messages: replay.messages,
-            filled: replay.filled,
-        });
+        if replay.asked {
+            self.notice(Event::ResendDone {
+                messages: replay.messages,
+                filled: replay.filled,
+            });
+        }
     }
 
     /// No room is no fault while there are bytes to be transmitted, which make room. Otherwise
@@ -174,6 +218,10 @@ impl<S: MessageStore> Session<S> {
             return Ok(Progress::Done);
         };
         replay.cursor = stored.seq;
+        let is_app = stored.kind == Kind::App;
+        if is_app && self.paced_until() > now.mono {
+            return Ok(Progress::Paced);
+        }
         replay.message.clear();
         replay.message.extend_from_slice(stored.bytes);
         let len = replay.message.len();
@@ -186,6 +234,12 @@ impl<S: MessageStore> Session<S> {
             .commit(0..len, Entry::Copy)
             .map_err(SendError::Store)?;
         self.timers.last_sent = now.mono;
+        if is_app {
+            replay.waiting = replay.waiting.saturating_sub(1);
+            if let Some(window) = &mut self.send_window {
+                window.note(now.mono);
+            }
+        }
         // `end` and `live_from` follow, so that the cursor stays in this part.
         replay.cursor += 1;
         replay.end = replay.end.max(replay.cursor - 1);

@@ -10,6 +10,7 @@ use super::gap::Gap;
 use super::head::Fixed;
 use super::logon::PendingLogon;
 use super::now::Now;
+use super::pace::Window;
 use super::resend::Replay;
 use super::store::{MessageStore, StoreError};
 use super::timers::{NEVER, Timers};
@@ -43,7 +44,8 @@ pub enum State {
 
 /// One FIX session: see the [module](super) for how it is driven.
 ///
-/// It allocates nothing after warm-up, except while messages are missing or sent again. It holds no
+/// It allocates nothing after warm-up, except while messages are missing, sent again, or wait for
+/// a limited rate. It holds no
 /// receive buffer; its size is that of its configuration and what its store keeps.
 #[derive(Debug)]
 pub struct Session<S> {
@@ -69,6 +71,9 @@ pub struct Session<S> {
     pub(super) replay: Option<Box<Replay>>,
     /// The last BeginSeqNo(7) asked for, and how often in a row.
     pub(super) repeated: (u64, u32),
+    /// The newest messages sent and received, where their rate is limited.
+    pub(super) send_window: Option<Window>,
+    pub(super) receive_window: Option<Window>,
 }
 
 /// Most events that wait for `poll_event`; more than one call can produce.
@@ -94,6 +99,8 @@ impl<S: MessageStore> Session<S> {
         Self {
             shared_header: super::outbound::shared_header(&config),
             fixed: Fixed::new(&config),
+            send_window: config.send_limit.map(|limit| Window::new(limit.rate)),
+            receive_window: config.receive_limit.map(|limit| Window::new(limit.rate)),
             config,
             role,
             store,
@@ -252,7 +259,7 @@ impl<S: MessageStore> Session<S> {
             }
             State::LoggedOn => self.timers.next_logged_on(),
         };
-        let next = if self.replay_is_due() { 0 } else { next };
+        let next = next.min(self.replay_due_at());
         (next != NEVER).then_some(next)
     }
 
@@ -272,7 +279,7 @@ impl<S: MessageStore> Session<S> {
         if now.mono >= self.timers.schedule {
             self.check_schedule(now);
         }
-        if self.replay_is_due() {
+        if now.mono >= self.replay_due_at() {
             self.replay_chunk(now);
         }
         if self.state == State::LoggedOn {

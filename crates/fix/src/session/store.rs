@@ -55,6 +55,11 @@ pub trait MessageStore {
     /// As for `reserve` and `commit`.
     fn record(&mut self, parts: &[&[u8]]) -> Result<(), StoreError>;
 
+    /// Whether messages are kept at all.
+    fn keeps(&self) -> bool {
+        true
+    }
+
     /// The kept message with the lowest number that is not below `seq`.
     fn first_from(&self, seq: u64) -> Option<Stored<'_>>;
     /// From now on messages from this number on must not be given up to make room (`None`: all
@@ -177,6 +182,10 @@ impl<S: MessageStore + ?Sized> MessageStore for Box<S> {
 
     fn record(&mut self, parts: &[&[u8]]) -> Result<(), StoreError> {
         (**self).record(parts)
+    }
+
+    fn keeps(&self) -> bool {
+        (**self).keeps()
     }
 
     fn first_from(&self, seq: u64) -> Option<Stored<'_>> {

@@ -9,6 +9,7 @@
 mod fields;
 mod net;
 mod ops;
+mod pace;
 mod scripts;
 mod shared;
 mod storm;

@@ -9,7 +9,8 @@ use std::collections::VecDeque;
 
 use fanfare_fix::codec::tags;
 use fanfare_fix::session::{
-    Config, Event, Limits, MessageStore, Now, SECOND, Scratch, Session, SessionId, Version,
+    Config, Event, Limits, MessageStore, Now, Rate, SECOND, Scratch, SendLimit, Session, SessionId,
+    Version,
 };
 use fanfare_wire::UtcTimestamp;
 
@@ -246,6 +247,13 @@ impl<S: Shelf> Net<S> {
                 messages: random.pick(&[1, 5, 1_000]),
                 bytes: random.pick(&[300, 1 << 20]),
             };
+            if random.one_in(3) {
+                let messages = random.pick(&[1, 5, 20]);
+                let interval = random.pick(&[100, 1_000]) * MILLIS;
+                let queue = random.pick(&[0, 2, 50]);
+                let rate = Rate { messages, interval };
+                config.send_limit = Some(SendLimit { rate, queue });
+            }
             let total = 20 + random.below(100);
             Side::new(config, acceptor, total, S::new(seed, acceptor.into()))
         };

@@ -4,8 +4,8 @@
 //! `run` interprets bytes as a list of operations, so that the fuzzer can use it as well.
 
 use fanfare_fix::session::{
-    Config, Event, Limits, MemoryStore, MessageStore, Now, RejectReason, SECOND, Scratch, Session,
-    SessionId, Version,
+    Config, Event, Limits, MemoryStore, MessageStore, Now, OverRate, Rate, ReceiveLimit,
+    RejectReason, SECOND, Scratch, SendLimit, Session, SessionId, Version,
 };
 use fanfare_wire::UtcTimestamp;
 
@@ -88,6 +88,22 @@ impl Driver {
         config.resend_chunk.messages = usize::from(source.byte() % 4);
         config.gap_queue.messages = usize::from(source.byte() % 8);
         config.repeated_resend_limit = u32::from(source.byte() % 8);
+        let (rate, limited) = (source.byte(), source.byte());
+        let rate = Rate {
+            messages: u32::from(rate % 8),
+            interval: u64::from(rate) * SECOND / 100,
+        };
+        if limited & 1 != 0 {
+            let queue = usize::from(limited >> 4);
+            config.send_limit = Some(SendLimit { rate, queue });
+        }
+        if limited & 2 != 0 {
+            let action = match limited & 4 {
+                0 => OverRate::Disconnect,
+                _ => OverRate::Reject,
+            };
+            config.receive_limit = Some(ReceiveLimit { rate, action });
+        }
         let limits = Limits {
             messages: 1 + usize::from(source.byte() % 32),
             bytes: 1 << (9 + source.byte() % 8),

@@ -1,0 +1,176 @@
+//! Limits on how many messages a session sends and takes in a stretch of time.
+
+use super::config::{OverRate, Rate};
+use super::event::{DisconnectReason, Event, SendError};
+use super::now::Now;
+use super::resend::Replay;
+use super::state::Session;
+use super::store::MessageStore;
+use super::validate::{BusinessReason, RejectReason};
+use crate::codec::{Message, tags};
+
+/// The times of the newest messages, as many as the rate has.
+#[derive(Debug)]
+pub(super) struct Window {
+    times: Box<[u64]>,
+    /// Where the next one goes; once all are there the oldest stands there.
+    at: usize,
+    filled: usize,
+    interval: u64,
+}
+
+impl Window {
+    pub(super) fn new(rate: Rate) -> Self {
+        Self {
+            times: vec![0; rate.messages.max(1) as usize].into(),
+            at: 0,
+            filled: 0,
+            interval: rate.interval,
+        }
+    }
+
+    /// From when on there is room for one more.
+    pub(super) fn free_at(&self) -> u64 {
+        if self.filled < self.times.len() {
+            return 0;
+        }
+        let oldest = self.times.get(self.at).copied().unwrap_or(0);
+        oldest.saturating_add(self.interval)
+    }
+
+    /// One more, now.
+    pub(super) fn note(&mut self, now: u64) {
+        if let Some(place) = self.times.get_mut(self.at) {
+            *place = now;
+        }
+        self.at = (self.at + 1) % self.times.len().max(1);
+        self.filled = (self.filled + 1).min(self.times.len());
+    }
+
+    /// Notes one more if there is room.
+    fn admits(&mut self, now: u64) -> bool {
+        let free = self.free_at() <= now;
+        if free {
+            self.note(now);
+        }
+        free
+    }
+}
+
+impl<S: MessageStore> Session<S> {
+    /// Whether one more application message may be sent: at once, or behind those that wait. With
+    /// the first that has to wait, everything that follows waits behind it.
+    #[inline]
+    pub(super) fn pace_send(&mut self, now: Now) -> Result<(), SendError> {
+        if self.send_window.is_none() || !self.is_logged_on() {
+            return Ok(());
+        }
+        self.pace_limited(now)
+    }
+
+    fn pace_limited(&mut self, now: Now) -> Result<(), SendError> {
+        let (Some(window), Some(limit)) = (&mut self.send_window, &self.config.send_limit) else {
+            return Ok(());
+        };
+        if self.replay.is_none() && window.admits(now.mono) {
+            return Ok(());
+        }
+        let until = window.free_at();
+        let waiting = self.replay.as_ref().map_or(0, |replay| replay.waiting);
+        if waiting >= limit.queue || !self.store.keeps() {
+            return Err(SendError::Throttled { until });
+        }
+        if self.replay.is_none() {
+            let next = self.store.next_sender();
+            self.store.retain_from(Some(next));
+            self.replay = Some(Box::new(Replay::of_new(next)));
+        }
+        Ok(())
+    }
+
+    /// A message for which `pace_send` began to wait was not written after all.
+    pub(super) fn pace_undone(&mut self) {
+        if self.replay.as_ref().is_some_and(|replay| replay.is_empty()) {
+            self.drop_replay();
+        }
+    }
+
+    /// Whether a message that a caller writes itself may go: it cannot wait.
+    #[inline]
+    pub(super) fn pace_shared(&mut self, now: Now) -> Result<(), SendError> {
+        let Some(window) = &mut self.send_window else {
+            return Ok(());
+        };
+        if window.admits(now.mono) {
+            return Ok(());
+        }
+        let until = window.free_at();
+        Err(SendError::Throttled { until })
+    }
+
+    /// When the next message that waits may go.
+    pub(super) fn paced_until(&self) -> u64 {
+        self.send_window.as_ref().map_or(0, Window::free_at)
+    }
+
+    /// How long it takes until all that waits has gone.
+    pub(super) fn pace_backlog(&self) -> u64 {
+        let waiting = self.replay.as_ref().map_or(0, |replay| replay.waiting);
+        let Some(limit) = self.config.send_limit.filter(|_| waiting > 0) else {
+            return 0;
+        };
+        let stretches = waiting.div_ceil(limit.rate.messages.max(1) as usize) as u64;
+        stretches.saturating_mul(limit.rate.interval)
+    }
+
+    /// Counts a received message; true if it was one too many. What comes to close a gap was
+    /// asked for, and does not count.
+    #[inline]
+    pub(super) fn is_over_rate(&mut self, now: Now, message: &Message<'_>) -> bool {
+        match &mut self.receive_window {
+            None => false,
+            Some(_) if self.gap.is_some() && is_poss_dup(message) => false,
+            Some(window) => !window.admits(now.mono),
+        }
+    }
+
+    /// Ends the session for a message too many, if that is what is wanted; false if it goes on.
+    #[cold]
+    pub(super) fn end_over_rate(&mut self, now: Now) -> bool {
+        let limit = self.config.receive_limit;
+        let Some(limit) = limit.filter(|limit| limit.action == OverRate::Disconnect) else {
+            return false;
+        };
+        let reason = DisconnectReason::ReceiveRate(limit.rate);
+        self.final_logout(now, reason.to_string().as_bytes(), reason);
+        true
+    }
+
+    /// Rejects an application message that was one too many; its number counts.
+    #[cold]
+    pub(super) fn reject_over_rate(&mut self, now: Now, message: &Message<'_>, ref_seq: u64) {
+        let text = self
+            .config
+            .receive_limit
+            .map(|limit| limit.rate.to_string());
+        let text = text.unwrap_or_default();
+        let sent = if self.config.id.version.has_reject_codes() {
+            self.write_business_reject(now, message, BusinessReason::Other, &text)
+        } else {
+            self.write_reject(now, message, RejectReason::Other, None, &text)
+        };
+        self.check_admin(now, sent);
+        self.notice(Event::RejectSent {
+            ref_seq,
+            reason: RejectReason::Other,
+            tag: None,
+        });
+        if self.is_connected() {
+            self.consume(now);
+        }
+    }
+}
+
+fn is_poss_dup(message: &Message<'_>) -> bool {
+    message.get(tags::POSS_DUP_FLAG) == Some(b"Y")
+}

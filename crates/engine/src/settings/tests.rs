@@ -1,7 +1,7 @@
 use super::*;
 use crate::host::StoreKind;
 use fanfare_fix::dict;
-use fanfare_fix::session::{ApplVerId, Role, SECOND, Version};
+use fanfare_fix::session::{ApplVerId, OverRate, Role, SECOND, Version};
 use fanfare_wire::{Precision, UtcTimestamp};
 use std::io;
 use std::path::Path;

@@ -327,7 +327,7 @@ fn who_sends_too_fast_is_logged_out_with_the_reason() {
     assert_eq!(one.receive("D", "11=b|"), ["app 4"]);
     assert_eq!(one.receive("D", "11=c|"), [text]);
     let written = one.written();
-    assert!(written[0].contains(&"|35=5|34=2|"), "{written:?}");
+    assert!(written[0].contains("|35=5|34=2|"), "{written:?}");
     assert!(written[0].contains(&format!("|58={text}|")), "{written:?}");
     assert_eq!(
         one.session.store().next_target(),

@@ -1,6 +1,9 @@
 //! Full disks, slow readers, old segments, wrong owners, waiting for the disk.
 
 use super::*;
+use fanfare_fix::session::{
+    Config, DisconnectReason, Event, Now, Scratch, SendError, Session, SessionId, Version,
+};
 
 fn full_disk(_: &Path, _: u64, _: &str) -> io::Result<segment::Blank> {
     Err(io::Error::from(io::ErrorKind::StorageFull))
@@ -39,6 +42,45 @@ fn a_full_disk_is_told_in_time_and_leaves_room_for_the_farewell() {
     assert_eq!(kept(&journal), expected);
     put(&mut journal, &message(whole + 2), APP).expect("the disk has room again");
     assert_eq!(folder.files().len(), 2);
+}
+
+#[test]
+fn a_session_on_a_full_disk_says_so_and_ends_with_nothing_half_written() {
+    let folder = Folder::new();
+    let mut journal = folder.open(small());
+    (journal.recipe.make, journal.helper) = (full_disk, None);
+    let now = Now { mono: 1, utc: NOW };
+    let config = Config::new(SessionId::new(Version::Fix44, "A", "B"));
+    let mut session = Session::acceptor(config, journal);
+    session.connected(now);
+    let fields = "35=A\x0134=1\x0149=B\x0152=20260202-02:40:00\x0156=A\x0198=0\x01108=0\x01";
+    let mut logon = format!("8=FIX.4.4\x019={}\x01{fields}", fields.len());
+    let sum = logon.bytes().fold(0, u8::wrapping_add);
+    logon += &format!("10={sum:03}\x01");
+    session.handle_bytes(now, &mut Scratch::default(), logon.as_bytes());
+    assert!(session.is_logged_on());
+    let text = "x".repeat(200);
+    let error = loop {
+        session.transmitted(session.poll_transmit().len());
+        let sent = session.send(now, b"B", |news| {
+            news.str(58, &text);
+        });
+        if let Err(error) = sent {
+            break error;
+        }
+    };
+    assert_eq!(error, SendError::Store(StoreError::DiskFull));
+    let last = String::from_utf8_lossy(session.poll_transmit()).replace('\x01', "|");
+    assert!(
+        last.contains("|35=5|") && last.contains("|58=store: disk full|"),
+        "{last}"
+    );
+    let reason = DisconnectReason::Store(StoreError::DiskFull);
+    assert!(matches!(session.poll_event(), Some(Event::Disconnect(why)) if why == reason));
+    let next = session.store().next_sender();
+    drop(session);
+    assert!(Snapshot::take(&folder.0).unwrap().is_sound());
+    assert_eq!(folder.open(small()).next_sender(), next);
 }
 
 #[test]

@@ -143,6 +143,9 @@ const EMERGENCY_BYTES: usize = 4096;
 const EMERGENCY_ENTRIES: u32 = 16;
 
 /// The journal of one session, open for writing. See the [module](self).
+///
+/// The helper thread starts with the first journal of the process, and inherits the processors
+/// that the opening thread may run on: open it before that thread is pinned.
 pub struct Journal {
     folder: PathBuf,
     recipe: Recipe,

@@ -210,3 +210,53 @@ fn an_interrupted_run_reports_what_it_has_and_leaves_no_process() {
     assert_eq!(figure(&figures, "lost"), 0.0);
     assert!(told.contains("not all runs"), "{told}");
 }
+
+/// The processes that another one has started.
+fn children(of: u32) -> Vec<u32> {
+    let list = std::fs::read_to_string(format!("/proc/{of}/task/{of}/children"));
+    let list = list.unwrap_or_default();
+    list.split_whitespace()
+        .filter_map(|pid| pid.parse().ok())
+        .collect()
+}
+
+#[test]
+fn a_run_that_loses_one_of_its_processes_says_so_and_ends() {
+    for victim in 0..2 {
+        let args = [
+            "throughput",
+            "run",
+            "--sessions",
+            "2",
+            "--messages",
+            "90000000",
+            "--store",
+            "none",
+        ];
+        let run = Running(fanfare(&args).spawn().unwrap());
+        let until = Instant::now() + Duration::from_secs(30);
+        let both = loop {
+            let found = children(run.0.id());
+            if found.len() == 2 {
+                break found;
+            }
+            assert!(Instant::now() < until, "no two processes");
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        std::thread::sleep(Duration::from_millis(200));
+        let kill = ["-9", &both[victim].to_string()].map(str::to_owned);
+        assert!(
+            std::process::Command::new("kill")
+                .args(kill)
+                .status()
+                .unwrap()
+                .success()
+        );
+        let output = run.end();
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{told}");
+        assert!(told.contains("run 1 with 2 sessions"), "{told}");
+        let other = std::path::PathBuf::from(format!("/proc/{}", both[1 - victim]));
+        assert!(!other.exists(), "the other one goes on");
+    }
+}

@@ -42,6 +42,8 @@ pub struct Initiators {
 pub struct Sent {
     /// Orders given to the sessions, and kept if they keep any.
     pub orders: u64,
+    /// How often sending waited for the next segment of a journal.
+    pub stalls: u64,
     /// Whether those were all, and the kernel took them.
     pub complete: bool,
     /// What went wrong first, if something did.
@@ -116,8 +118,10 @@ impl Initiators {
         });
         outcome.map_err(ThroughputError::Agent)?;
         let orders = hosts.iter_mut().map(|host| host.handler().sent()).sum();
+        let stalls = hosts.iter_mut().map(|host| host.handler().stalls()).sum();
         Ok(Sent {
             orders,
+            stalls,
             complete: board.done() == all,
             trouble: board.first_trouble(),
         })

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use fanfare_engine::host::{Handler, Peer, Peers, Refusal, SessionKey};
+use fanfare_engine::host::{Handler, Peer, Peers, Refusal, SessionKey, Store};
 use fanfare_fix::codec::msg_types;
 use fanfare_fix::session::{AppMessage, DisconnectReason, SendError, StoreError};
 
@@ -26,6 +26,7 @@ pub(super) struct Sender {
     cursor: usize,
     /// Sessions with orders left to send, or sent and not yet taken by the kernel.
     left: usize,
+    stalls: u64,
 }
 
 #[derive(Clone, Copy)]
@@ -45,6 +46,7 @@ impl Sender {
             sessions: Vec::new(),
             cursor: 0,
             left: 0,
+            stalls: 0,
         }
     }
 
@@ -59,6 +61,11 @@ impl Sender {
         self.sessions.iter().map(|session| session.sent).sum()
     }
 
+    /// How often the next segment of a journal was not ready when it was needed.
+    pub(super) const fn stalls(&self) -> u64 {
+        self.stalls
+    }
+
     /// One batch of one session; `None` if it has nothing to send or no room.
     fn batch(&mut self, index: usize, peers: &mut Peers<'_>) -> Option<usize> {
         let outgoing = self.sessions.get_mut(index)?;
@@ -67,6 +74,9 @@ impl Sender {
         }
         if outgoing.sent == self.messages {
             outgoing.done = true;
+            if let Store::Journal(journal) = peers.get(outgoing.key)?.session().store() {
+                self.stalls += journal.stalls();
+            }
             self.left -= 1;
             if self.left == 0 {
                 self.board.finish();

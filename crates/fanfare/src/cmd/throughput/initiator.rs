@@ -56,6 +56,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     }
     let mut figures = Figures::new("throughput initiator");
     figures.count("sent", sent.orders);
+    figures.count("segment_stalls", sent.stalls);
     figures.set_ok(sent.complete && sent.trouble.is_none());
     Ok(figures_out(&figures, args.load.json))
 }

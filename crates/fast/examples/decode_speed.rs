@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use fanfare_fast::generate::{ComplexOptions, Generator, PACKET_SIZE};
 use fanfare_fast::program::{Field, Program};
-use fanfare_fast::{CodecError, Decoder, Encoder, Ignore, Message, Visitor};
+use fanfare_fast::{CodecError, Decoder, Encoder, Ignore, Message, Record, Visitor};
 
 /// Adds up all integers: the least that a user of every field does.
 #[derive(Default)]
@@ -28,14 +28,18 @@ impl Visitor for Sum {
 }
 
 fn main() -> Result<(), CodecError> {
+    let only = std::env::args().nth(1);
+    let wanted = |name: &str| only.as_ref().is_none_or(|only| only == name);
     let simple = Generator::simple(Program::simple(), 30_000, PACKET_SIZE);
-    run("simple", Program::simple(), simple)?;
+    if wanted("simple") {
+        run("simple", Program::simple(), simple)?;
+    }
     let options = ComplexOptions::default();
-    run(
-        "complex",
-        Program::complex(),
-        Generator::complex(Program::complex(), 30_000, None, options),
-    )
+    let complex = Generator::complex(Program::complex(), 30_000, None, options);
+    if wanted("complex") {
+        run("complex", Program::complex(), complex)?;
+    }
+    Ok(())
 }
 
 fn run(name: &str, program: Program, mut generator: Generator) -> Result<(), CodecError> {
@@ -47,6 +51,8 @@ fn run(name: &str, program: Program, mut generator: Generator) -> Result<(), Cod
     let empty = best(|| decode(&mut decoder, &packets, &mut Ignore))?;
     let mut sum = Sum::default();
     let visitor = best(|| decode(&mut decoder, &packets, &mut sum))?;
+    let mut record = Record::new();
+    let rows = best(|| decode_records(&mut decoder, &packets, &mut record))?;
     let mut message = Message::new();
     let reused = best(|| decode(&mut decoder, &packets, &mut message))?;
     let mut encoder = Encoder::new(decoder.program().clone());
@@ -69,7 +75,7 @@ fn run(name: &str, program: Program, mut generator: Generator) -> Result<(), Cod
     })?;
     let encode = both - reused;
     println!(
-        "{name}: empty {empty:.1}, visitor {visitor:.1}, message {reused:.1}, \
+        "{name}: empty {empty:.1}, visitor {visitor:.1}, record {rows:.1}, message {reused:.1}, \
          encode {encode:.1} ns a message (checksum {})",
         sum.0
     );
@@ -87,6 +93,23 @@ fn decode<V: Visitor>(
         let mut at = 0;
         while at < packet.len() {
             at += decoder.decode(&packet[at..], visitor)?;
+            count += 1;
+        }
+    }
+    Ok(count)
+}
+
+fn decode_records(
+    decoder: &mut Decoder,
+    packets: &[Vec<u8>],
+    record: &mut Record,
+) -> Result<usize, CodecError> {
+    let mut count = 0;
+    for packet in packets {
+        decoder.reset();
+        let mut at = 0;
+        while at < packet.len() {
+            at += decoder.decode_record(&packet[at..], record)?;
             count += 1;
         }
     }

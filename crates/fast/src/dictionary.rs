@@ -1,5 +1,10 @@
 //! Previous values, of all dictionaries together, in flat arrays by slot.
 
+use std::fmt;
+use std::ops::Deref;
+
+use fanfare_wire::lanes::{self, Columns};
+
 use crate::program::{Program, Slot};
 use crate::value::{Decimal, IntType, TextType};
 
@@ -49,9 +54,10 @@ pub enum Previous {
 /// predecessors.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Dictionaries {
-    pub(crate) states: Vec<State>,
-    /// 64-bit patterns of integers; mantissas of decimals.
-    pub(crate) values: Vec<u64>,
+    /// Integers, mantissas of decimals, short ASCII strings packed; other strings are outside.
+    pub(crate) columns: Columns,
+    /// The states of assigned values.
+    types: Vec<State>,
     exponents: Vec<i8>,
     texts: Vec<Vec<u8>>,
     /// Index of the template of the last message.
@@ -73,6 +79,7 @@ struct Journal {
 struct Cell {
     slot: u32,
     state: State,
+    outside: bool,
     value: u64,
     exponent: i8,
     /// The text slot, and the length of its old content at the end of the journal's bytes.
@@ -81,10 +88,10 @@ struct Cell {
 
 impl Dictionaries {
     pub(crate) fn new(program: &Program) -> Self {
-        let slots = program.slots().len();
+        let slots = program.columns();
         Self {
-            states: vec![State::UNDEFINED; slots],
-            values: vec![0; slots],
+            columns: Columns::new(slots),
+            types: program.column_states().to_vec(),
             exponents: vec![0; slots],
             texts: vec![Vec::new(); program.text_slots()],
             template: None,
@@ -94,15 +101,21 @@ impl Dictionaries {
     }
 
     /// All previous values become undefined.
+    #[inline]
     pub(crate) fn reset(&mut self) {
         if self.noting {
-            for slot in 0..self.states.len() as u32 {
-                if self.states[slot as usize] != State::UNDEFINED {
-                    self.note(Slot(slot), None);
-                }
+            self.note_all();
+        }
+        self.columns.reset();
+    }
+
+    #[cold]
+    fn note_all(&mut self) {
+        for slot in 0..self.types.len() as u32 {
+            if self.state(Slot(slot)) != State::UNDEFINED {
+                self.note_cell(Slot(slot), None);
             }
         }
-        self.states.fill(State::UNDEFINED);
     }
 
     /// From here on changes can be undone, until [`Self::commit`].
@@ -124,8 +137,18 @@ impl Dictionaries {
         let journal = &mut self.journal;
         while let Some(cell) = journal.cells.pop() {
             let slot = cell.slot as usize;
-            self.states[slot] = cell.state;
-            self.values[slot] = cell.value;
+            match cell.state {
+                State::UNDEFINED => self.columns.undefine(slot),
+                State::EMPTY => self.columns.clear(slot),
+                state if cell.outside && state.0 > State::DECIMAL.0 => {
+                    self.columns.assign_outside(slot);
+                    self.types[slot] = state;
+                }
+                state => {
+                    self.columns.assign(slot, cell.value);
+                    self.types[slot] = state;
+                }
+            }
             self.exponents[slot] = cell.exponent;
             if let Some((text_slot, len)) = cell.text {
                 let at = journal.bytes.len() - len as usize;
@@ -138,58 +161,95 @@ impl Dictionaries {
         self.template = journal.template;
     }
 
+    /// Whether changes are noted.
+    #[inline(always)]
+    pub(crate) const fn is_noting(&self) -> bool {
+        self.noting
+    }
+
+    /// Notes these columns, from `first` on, which a kernel is about to change.
+    #[inline]
+    pub(crate) fn note_columns(&mut self, first: usize, mut mask: u64) {
+        if !self.noting {
+            return;
+        }
+        while mask != 0 {
+            self.note_cell(Slot(first as u32 + mask.trailing_zeros()), None);
+            mask &= mask - 1;
+        }
+    }
+
     #[inline(always)]
     pub(crate) fn state(&self, slot: Slot) -> State {
-        self.states[slot.index()]
+        if self.columns.is_assigned(slot.index()) {
+            self.types[slot.index()]
+        } else if self.columns.is_empty(slot.index()) {
+            State::EMPTY
+        } else {
+            State::UNDEFINED
+        }
     }
 
     #[inline(always)]
     pub(crate) fn int(&self, slot: Slot) -> u64 {
-        self.values[slot.index()]
+        self.columns.value(slot.index())
     }
 
     #[inline(always)]
     pub(crate) fn decimal(&self, slot: Slot) -> Decimal {
         Decimal {
-            mantissa: self.values[slot.index()] as i64,
+            mantissa: self.columns.value(slot.index()) as i64,
             exponent: self.exponents[slot.index()],
         }
     }
 
-    #[inline(always)]
-    pub(crate) fn text(&self, text_slot: u32) -> &[u8] {
-        &self.texts[text_slot as usize]
+    /// A previous byte string.
+    #[inline]
+    pub(crate) fn text(&self, slot: Slot, text_slot: u32) -> TextRef<'_> {
+        if self.columns.is_outside(slot.index()) {
+            TextRef::long(&self.texts[text_slot as usize])
+        } else {
+            TextRef::packed(self.columns.value(slot.index()))
+        }
     }
 
     #[inline(always)]
     pub(crate) fn set_empty(&mut self, slot: Slot) {
-        self.note(slot, None);
-        self.states[slot.index()] = State::EMPTY;
+        self.note(slot);
+        self.columns.clear(slot.index());
     }
 
     #[inline(always)]
     pub(crate) fn set_int(&mut self, slot: Slot, state: State, value: u64) {
-        self.note(slot, None);
-        self.states[slot.index()] = state;
-        self.values[slot.index()] = value;
+        self.note(slot);
+        self.types[slot.index()] = state;
+        self.columns.assign(slot.index(), value);
     }
 
     #[inline(always)]
     pub(crate) fn set_decimal(&mut self, slot: Slot, value: Decimal) {
-        self.note(slot, None);
-        self.states[slot.index()] = State::DECIMAL;
-        self.values[slot.index()] = value.mantissa as u64;
+        self.note(slot);
+        self.types[slot.index()] = State::DECIMAL;
+        self.columns.assign(slot.index(), value.mantissa as u64);
         self.exponents[slot.index()] = value.exponent;
     }
 
-    /// Replaces a previous byte string by `front`, then `middle`, then `back`.
+    /// Replaces a previous byte string.
     #[inline]
-    pub(crate) fn set_text(&mut self, slot: Slot, text_slot: u32, state: State, value: &[u8]) {
-        self.note(slot, Some(text_slot));
-        self.states[slot.index()] = state;
-        let text = &mut self.texts[text_slot as usize];
-        text.clear();
-        text.extend_from_slice(value);
+    pub(crate) fn set_text(&mut self, slot: Slot, text_slot: u32, ty: TextType, value: &[u8]) {
+        if self.noting {
+            self.note_cell(slot, Some(text_slot));
+        }
+        self.types[slot.index()] = State::text(ty);
+        match lanes::pack(value) {
+            Some(packed) if ty == TextType::Ascii => self.columns.assign(slot.index(), packed),
+            _ => {
+                self.columns.assign_outside(slot.index());
+                let text = &mut self.texts[text_slot as usize];
+                text.clear();
+                text.extend_from_slice(value);
+            }
+        }
     }
 
     /// The previous value in words.
@@ -198,20 +258,24 @@ impl Dictionaries {
             State::UNDEFINED => Previous::Undefined,
             State::EMPTY => Previous::Empty,
             State::DECIMAL => Previous::Decimal(self.decimal(slot)),
-            State(tag) if tag > State::DECIMAL.0 => Previous::Text(self.text(text_slot).to_vec()),
+            State(tag) if tag > State::DECIMAL.0 => {
+                Previous::Text(self.text(slot, text_slot).to_vec())
+            }
             _ => Previous::Int(ty.unwrap_or(IntType::UInt64).widen(self.int(slot))),
         }
     }
 
     #[inline(always)]
-    fn note(&mut self, slot: Slot, text_slot: Option<u32>) {
+    fn note(&mut self, slot: Slot) {
         if self.noting {
-            self.note_cell(slot, text_slot);
+            self.note_cell(slot, None);
         }
     }
 
+    /// Notes what is in a slot; `text_slot` if the bytes that are outside may be overwritten.
     #[cold]
     fn note_cell(&mut self, slot: Slot, text_slot: Option<u32>) {
+        let state = self.state(slot);
         let journal = &mut self.journal;
         let text = text_slot.map(|text_slot| {
             let old = &self.texts[text_slot as usize];
@@ -220,10 +284,58 @@ impl Dictionaries {
         });
         journal.cells.push(Cell {
             slot: slot.0,
-            state: self.states[slot.index()],
-            value: self.values[slot.index()],
+            state,
+            outside: self.columns.is_outside(slot.index()),
+            value: self.columns.value(slot.index()),
             exponent: self.exponents[slot.index()],
             text,
         });
+    }
+}
+
+/// A byte string: a short one as it is packed, a long one borrowed. It dereferences to its bytes.
+#[derive(Clone, Copy)]
+pub struct TextRef<'a>(Form<'a>);
+
+#[derive(Clone, Copy)]
+enum Form<'a> {
+    /// So many characters.
+    Short([u8; lanes::MAX_CHARS], usize),
+    Long(&'a [u8]),
+}
+
+impl<'a> TextRef<'a> {
+    #[inline(always)]
+    pub(crate) fn packed(packed: u64) -> Self {
+        let (chars, len) = lanes::unpack(packed);
+        Self(Form::Short(chars, len))
+    }
+
+    pub(crate) const fn long(bytes: &'a [u8]) -> Self {
+        Self(Form::Long(bytes))
+    }
+}
+
+impl Deref for TextRef<'_> {
+    type Target = [u8];
+
+    #[inline(always)]
+    fn deref(&self) -> &[u8] {
+        match &self.0 {
+            Form::Short(chars, len) => chars.get(..*len).unwrap_or_default(),
+            Form::Long(bytes) => bytes,
+        }
+    }
+}
+
+impl PartialEq for TextRef<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl fmt::Debug for TextRef<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{}\"", self.escape_ascii())
     }
 }

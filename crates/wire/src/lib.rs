@@ -24,6 +24,7 @@ mod decimal;
 pub mod fields;
 pub mod int;
 mod kernel;
+pub mod lanes;
 pub mod stopbit;
 mod sum;
 mod time;

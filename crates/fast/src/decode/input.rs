@@ -30,6 +30,18 @@ impl<'a> Input<'a> {
         self.strict
     }
 
+    /// All bytes.
+    #[inline(always)]
+    pub(crate) const fn all(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// The bytes that are not read yet.
+    #[inline(always)]
+    pub(crate) fn rest(&self) -> &'a [u8] {
+        self.bytes.get(self.at..).unwrap_or_default()
+    }
+
     /// The bytes from `start` to the place reached.
     pub(crate) fn since(&self, start: usize) -> &'a [u8] {
         self.bytes.get(start..self.at).unwrap_or_default()

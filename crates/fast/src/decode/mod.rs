@@ -1,17 +1,26 @@
 //! The decoder: executes programs on bytes.
 
+mod flat;
 mod input;
+mod lanes;
 mod presence;
 mod run;
 mod text;
 
 use std::sync::Arc;
 
+use fanfare_wire::lanes::LaneKernel;
+
 use crate::dictionary::Dictionaries;
 use crate::error::{CodecError, ErrorCode};
 use crate::program::Program;
+use crate::record::Record;
 use crate::visitor::Visitor;
+pub(crate) use flat::Sink;
+use flat::{Outcome, Parts, Telling};
 use input::Input;
+use lanes::LaneState;
+pub(crate) use lanes::tell;
 use run::Run;
 pub(crate) use run::incremented;
 
@@ -26,8 +35,8 @@ pub struct Limits {
     pub entries: u32,
     /// Fields of a message, those of all entries counted. Default 1,048,576.
     pub fields: u32,
-    /// Bytes of all strings and byte vectors that a message hands over, copied ones counted.
-    /// Default 16 MiB.
+    /// Bytes of all strings and byte vectors that a message hands over, copied ones counted, each
+    /// for eight at least. Default 16 MiB.
     pub texts: usize,
     /// Dynamic template references inside each other. Default 16.
     pub references: u32,
@@ -60,6 +69,9 @@ pub struct Options {
     pub strict: bool,
     /// The bounds.
     pub limits: Limits,
+    /// What works in lanes; `None`: all is done field by field. The default is the fastest that
+    /// this processor has. Results do not depend on it.
+    pub kernel: Option<LaneKernel>,
 }
 
 impl Default for Options {
@@ -67,6 +79,7 @@ impl Default for Options {
         Self {
             strict: true,
             limits: Limits::default(),
+            kernel: LaneKernel::best(),
         }
     }
 }
@@ -96,6 +109,7 @@ pub struct Decoder {
     program: Arc<Program>,
     dictionaries: Dictionaries,
     scratch: Vec<u8>,
+    lanes: LaneState,
     options: Options,
 }
 
@@ -111,10 +125,12 @@ impl Decoder {
     pub fn with_options(program: impl Into<Arc<Program>>, options: Options) -> Self {
         let program = program.into();
         let dictionaries = Dictionaries::new(&program);
+        let lanes = LaneState::new(program.segments());
         Self {
             program,
             dictionaries,
             scratch: Vec::new(),
+            lanes,
             options,
         }
     }
@@ -143,8 +159,66 @@ impl Decoder {
         bytes: &[u8],
         visitor: &mut V,
     ) -> Result<usize, CodecError> {
+        if !V::TRACE {
+            match self.flat(bytes, &mut Telling(visitor)) {
+                Outcome::Done(len) => return Ok(len),
+                Outcome::Refused => {}
+                Outcome::Failed => return self.failure(),
+            }
+        }
+        self.decode_any(bytes, visitor)
+    }
+
+    /// Decodes one message at the front of `bytes` into a record; returns the number of bytes
+    /// that it takes. The cheapest way to all values of a message.
+    ///
+    /// # Errors
+    /// As [`Self::decode`]; the record then has the fields before the error, or some of them.
+    #[inline]
+    pub fn decode_record(
+        &mut self,
+        bytes: &[u8],
+        record: &mut Record,
+    ) -> Result<usize, CodecError> {
+        match self.flat(bytes, record) {
+            Outcome::Done(len) => Ok(len),
+            Outcome::Refused => self.decode_any(bytes, record.as_message()),
+            Outcome::Failed => self.failure(),
+        }
+    }
+
+    /// Decodes a message of a flat template.
+    #[inline(always)]
+    fn flat<S: Sink>(&mut self, bytes: &[u8], sink: &mut S) -> Outcome {
+        let Some(kernel) = self.kernel() else {
+            return Outcome::Refused;
+        };
+        let parts = Parts {
+            program: &self.program,
+            dictionaries: &mut self.dictionaries,
+            scratch: &mut self.scratch,
+            lanes: &mut self.lanes,
+            options: &self.options,
+            kernel,
+        };
+        parts.message(bytes, sink)
+    }
+
+    #[cold]
+    fn failure(&mut self) -> Result<usize, CodecError> {
+        self.lanes.failure.take().map_or(Ok(0), Err)
+    }
+
+    /// Decodes a message of any template.
+    #[inline(never)]
+    fn decode_any<V: Visitor>(
+        &mut self,
+        bytes: &[u8],
+        visitor: &mut V,
+    ) -> Result<usize, CodecError> {
         let limits = &self.options.limits;
         let cut = bytes.len().min(limits.message);
+        let kernel = self.kernel();
         let mut run = Run {
             program: &self.program,
             dictionaries: &mut self.dictionaries,
@@ -152,6 +226,8 @@ impl Decoder {
             input: Input::new(&bytes[..cut], 0, self.options.strict, limits.text),
             left: *limits,
             template: None,
+            kernel,
+            lanes: &mut self.lanes,
         };
         match run.message(visitor) {
             Ok(()) => Ok(run.input.at),
@@ -161,6 +237,13 @@ impl Decoder {
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// The kernel, unless strings of the length that lanes hold are beyond the limit.
+    #[inline(always)]
+    fn kernel(&self) -> Option<LaneKernel> {
+        let allowed = self.options.limits.text >= fanfare_wire::lanes::MAX_CHARS;
+        self.options.kernel.filter(|_| allowed)
     }
 
     /// Like [`Self::decode`], for a stream that arrives in pieces: where `bytes` end inside a

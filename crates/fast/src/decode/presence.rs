@@ -44,6 +44,22 @@ impl<'a> PresenceMap<'a> {
         }
     }
 
+    /// The map of these bits, the first one lowest.
+    #[inline(always)]
+    pub(crate) const fn of_bits(bits: u64) -> Self {
+        Self {
+            word: bits.reverse_bits(),
+            left: 64,
+            rest: &[],
+        }
+    }
+
+    /// All bits that are left, the first one lowest, if they are not too many.
+    #[inline]
+    pub(crate) fn bits(&self) -> Option<u64> {
+        self.rest.is_empty().then_some(self.word.reverse_bits())
+    }
+
     /// Takes the next bit.
     #[inline(always)]
     pub(crate) fn next(&mut self) -> bool {

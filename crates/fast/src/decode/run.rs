@@ -1,8 +1,13 @@
 //! The scalar executor: one op after the other. It is the oracle of every other back end, so it
 //! follows the words of the specification.
 
+use std::ops::Range;
+
+use fanfare_wire::lanes::LaneKernel;
+
 use super::Limits;
 use super::input::{Input, Read};
+use super::lanes::{Attempt, LaneState};
 use super::presence::PresenceMap;
 use crate::dictionary::{Dictionaries, State};
 use crate::error::{CodecError, ErrorCode};
@@ -22,6 +27,9 @@ pub(super) struct Run<'a> {
     pub(super) left: Limits,
     /// Index of the template that is being processed.
     pub(super) template: Option<u32>,
+    /// What does segments in lanes, if anything does.
+    pub(super) kernel: Option<LaneKernel>,
+    pub(super) lanes: &'a mut LaneState,
 }
 
 impl<'a> Run<'a> {
@@ -102,8 +110,13 @@ impl<'a> Run<'a> {
             return Err(CodecError::new(ErrorCode::Limit, self.input.at));
         };
         self.left.fields = left;
-        for op in self.program.ops(body) {
-            self.op(op, map, visitor)?;
+        let steps = self.program.steps(body);
+        if V::TRACE || self.kernel.is_none() || steps.is_empty() {
+            for op in self.program.ops(body) {
+                self.op(op, map, visitor)?;
+            }
+        } else {
+            self.steps(steps, map, visitor)?;
         }
         if body.bits != 0 && self.input.strict() && map.has_more() {
             return Err(CodecError::new(ErrorCode::R8, self.input.at));
@@ -111,8 +124,8 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    #[inline(always)]
-    fn op<V: Visitor>(
+    #[inline]
+    pub(super) fn op<V: Visitor>(
         &mut self,
         op: &'a Op,
         map: &mut PresenceMap<'a>,
@@ -179,17 +192,40 @@ impl<'a> Run<'a> {
         map: &mut PresenceMap<'a>,
         visitor: &mut V,
     ) -> Read<()> {
+        let count = self.traced_int(length, "length", map, visitor)?;
+        self.entries(id, count.map(|count| count as u32), body, visitor)
+    }
+
+    /// So many entries of a sequence.
+    pub(super) fn entries<V: Visitor>(
+        &mut self,
+        id: FieldId,
+        count: Option<u32>,
+        body: Body,
+        visitor: &mut V,
+    ) -> Read<()> {
         let field = self.program.field(id);
-        let Some(count) = self.traced_int(length, "length", map, visitor)? else {
+        let Some(count) = count else {
             visitor.absent(field);
             return Ok(());
         };
-        let count = count as u32;
         if count > self.left.entries {
             return self.fail(ErrorCode::Limit, id);
         }
         visitor.begin_sequence(field, count);
-        for index in 0..count {
+        self.further_entries(id, 0..count, body, visitor)
+    }
+
+    /// These entries of a sequence, which are its last ones.
+    pub(super) fn further_entries<V: Visitor>(
+        &mut self,
+        id: FieldId,
+        indices: Range<u32>,
+        body: Body,
+        visitor: &mut V,
+    ) -> Read<()> {
+        let field = self.program.field(id);
+        for index in indices {
             visitor.begin_entry(field, index);
             self.nested(body, visitor)
                 .map_err(|error| error.in_entry(id, index))?;
@@ -202,6 +238,20 @@ impl<'a> Run<'a> {
     /// Executes a body that has a presence map of its own if it takes bits.
     #[inline(always)]
     fn nested<V: Visitor>(&mut self, body: Body, visitor: &mut V) -> Read<()> {
+        if !V::TRACE
+            && let Some(kernel) = self.kernel
+        {
+            match self.nested_in_lanes(kernel, body, visitor) {
+                Attempt::Done => return Ok(()),
+                Attempt::Refused => {}
+                Attempt::Failed => return self.lanes.failure.take().map_or(Ok(()), Err),
+            }
+        }
+        self.nested_by_ops(body, visitor)
+    }
+
+    #[inline(never)]
+    fn nested_by_ops<V: Visitor>(&mut self, body: Body, visitor: &mut V) -> Read<()> {
         let mut map = match body.bits {
             0 => PresenceMap::empty(),
             _ => self.presence_map(visitor)?,

@@ -1,5 +1,7 @@
 //! Strings and byte vectors with their operators; and what traces tell of a field.
 
+use fanfare_wire::lanes;
+
 use super::input::Read;
 use super::presence::PresenceMap;
 use super::run::Run;
@@ -48,6 +50,7 @@ impl<'a> Run<'a> {
             self.text_value(op, map)?
         };
         let field = self.program.field(op.field);
+        let previous;
         let value = match value {
             Value::Absent => {
                 visitor.absent(field);
@@ -55,9 +58,13 @@ impl<'a> Run<'a> {
             }
             Value::Initial(text) => self.program.text(text),
             Value::Scratch => &*self.scratch,
-            Value::Previous => self.dictionaries.text(op.text_slot),
+            Value::Previous => {
+                previous = self.dictionaries.text(op.slot, op.text_slot);
+                &*previous
+            }
         };
-        let Some(left) = self.left.texts.checked_sub(value.len()) else {
+        let counted = value.len().max(lanes::MAX_CHARS);
+        let Some(left) = self.left.texts.checked_sub(counted) else {
             return self.fail(ErrorCode::Limit, op.field);
         };
         self.left.texts = left;
@@ -139,9 +146,8 @@ impl<'a> Run<'a> {
     fn assign_text(&mut self, op: &TextOp, value: Value) {
         match value {
             Value::Scratch => {
-                let state = State::text(op.ty);
                 self.dictionaries
-                    .set_text(op.slot, op.text_slot, state, self.scratch);
+                    .set_text(op.slot, op.text_slot, op.ty, self.scratch);
             }
             _ => self.dictionaries.set_empty(op.slot),
         }
@@ -154,7 +160,7 @@ impl<'a> Run<'a> {
             (State::UNDEFINED, Some(text)) => {
                 let text = self.program.text(text);
                 self.dictionaries
-                    .set_text(op.slot, op.text_slot, State::text(op.ty), text);
+                    .set_text(op.slot, op.text_slot, op.ty, text);
                 Ok(Value::Previous)
             }
             // Section 6.3.8 has D6 where sections 6.3.5 and 6.3.6 have D5.
@@ -222,7 +228,7 @@ impl<'a> Run<'a> {
         if state == State::text(op.ty) {
             self.scratch.clear();
             self.scratch
-                .extend_from_slice(self.dictionaries.text(op.text_slot));
+                .extend_from_slice(&self.dictionaries.text(op.slot, op.text_slot));
             Ok(())
         } else if state == State::UNDEFINED {
             self.base_from_initial(op);

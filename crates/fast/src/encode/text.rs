@@ -2,7 +2,7 @@
 
 use super::output::PresenceWriter;
 use super::run::{Run, Written};
-use crate::dictionary::State;
+use crate::dictionary::{State, TextRef};
 use crate::error::ErrorCode;
 use crate::program::TextOp;
 use crate::template::OperatorKind;
@@ -39,7 +39,8 @@ impl<'a> Run<'a> {
                 }
             }
             OperatorKind::Copy | OperatorKind::Tail => {
-                let sent = self.implied_text(op) != Some(value);
+                let implied = self.implied_text(op);
+                let sent = implied.as_ref().map(Option::as_deref) != Some(value);
                 map.push(self.out, sent);
                 if sent && op.operator == OperatorKind::Tail {
                     self.tail(op, value)?;
@@ -77,9 +78,8 @@ impl<'a> Run<'a> {
     fn assign_text(&mut self, op: &TextOp, value: Option<&[u8]>) {
         match value {
             Some(value) => {
-                let state = State::text(op.ty);
                 self.dictionaries
-                    .set_text(op.slot, op.text_slot, state, value);
+                    .set_text(op.slot, op.text_slot, op.ty, value);
             }
             None => self.dictionaries.set_empty(op.slot),
         }
@@ -87,13 +87,13 @@ impl<'a> Run<'a> {
 
     /// What a decoder would take for the field if it is not in the stream; `None` if it would
     /// not take anything.
-    fn implied_text(&self, op: &TextOp) -> Option<Option<&[u8]>> {
+    fn implied_text(&self, op: &TextOp) -> Option<Option<TextRef<'_>>> {
         let state = self.dictionaries.state(op.slot);
         if state == State::text(op.ty) {
-            return Some(Some(self.dictionaries.text(op.text_slot)));
+            return Some(Some(self.dictionaries.text(op.slot, op.text_slot)));
         }
         match (state, op.initial) {
-            (State::UNDEFINED, Some(text)) => Some(Some(self.program.text(text))),
+            (State::UNDEFINED, Some(text)) => Some(Some(TextRef::long(self.program.text(text)))),
             (State::UNDEFINED | State::EMPTY, _) if op.optional => Some(None),
             _ => None,
         }
@@ -108,13 +108,13 @@ impl<'a> Run<'a> {
         };
         let state = self.dictionaries.state(op.slot);
         let base = if state == State::EMPTY {
-            self.initial(op)
+            TextRef::long(self.initial(op))
         } else {
             self.base(op)?
         };
         let tail = match value.len().checked_sub(base.len()) {
             None => return self.fail(ErrorCode::D3, op.field),
-            Some(0) => &value[common_prefix(base, value)..],
+            Some(0) => &value[common_prefix(&base, value)..],
             Some(_) => value,
         };
         self.write_text(op, Some(tail));
@@ -129,8 +129,8 @@ impl<'a> Run<'a> {
             return Ok(());
         };
         let base = self.base(op)?;
-        let prefix = common_prefix(base, value);
-        let suffix = common_suffix(base, value);
+        let prefix = common_prefix(&base, value);
+        let suffix = common_suffix(&base, value);
         let (subtraction, added) = if prefix >= suffix {
             ((base.len() - prefix) as i128, &value[prefix..])
         } else {
@@ -149,12 +149,12 @@ impl<'a> Run<'a> {
     }
 
     /// The base value of a tail or delta.
-    fn base(&self, op: &TextOp) -> Written<&[u8]> {
+    fn base(&self, op: &TextOp) -> Written<TextRef<'_>> {
         let state = self.dictionaries.state(op.slot);
         if state == State::text(op.ty) {
-            Ok(self.dictionaries.text(op.text_slot))
+            Ok(self.dictionaries.text(op.slot, op.text_slot))
         } else if state == State::UNDEFINED {
-            Ok(self.initial(op))
+            Ok(TextRef::long(self.initial(op)))
         } else {
             self.no_base(op.slot, op.field)
         }

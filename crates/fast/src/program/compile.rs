@@ -5,11 +5,13 @@ use std::collections::HashMap;
 
 use super::{
     Body, DecimalOp, Field, FieldId, FieldKind, IntOp, Op, Program, RESET_ID, Reset, Slot,
-    SlotInfo, TemplateProgram, TextId, TextOp, segments,
+    SlotInfo, TemplateProgram, TextId, TextOp, lanes,
 };
+use crate::dictionary::State;
 use crate::error::{ErrorCode, TemplateError};
 use crate::template::{
-    Block, Dictionary, Initial, Instruction, Kind, Name, Operator, Position, Template, TemplateSet,
+    Block, Dictionary, Initial, Instruction, Kind, Name, Operator, OperatorKind, Position,
+    Template, TemplateSet,
 };
 use crate::value::{IntType, TextType};
 
@@ -72,6 +74,9 @@ struct Compiler<'s> {
     text_slots: HashMap<Slot, u32>,
     /// Templates that are being expanded.
     expanding: Vec<usize>,
+    bodies: Vec<Body>,
+    /// The next new column begins a vector, with so many instructions behind it.
+    aligned: Option<usize>,
     program: Program,
 }
 
@@ -92,8 +97,14 @@ impl<'s> Compiler<'s> {
             ops: Vec::new(),
             texts: Vec::new(),
             slots: Vec::new(),
+            column_states: Vec::new(),
             text_slots: 0,
+            steps: Vec::new(),
             segments: Vec::new(),
+            flats: Vec::new(),
+            places: Vec::new(),
+            flat_templates: Vec::new(),
+            flat_ids: Vec::new(),
         };
         let (slots, text_slots) = (HashMap::new(), HashMap::new());
         Self {
@@ -102,6 +113,8 @@ impl<'s> Compiler<'s> {
             slots,
             text_slots,
             expanding: Vec::new(),
+            bodies: Vec::new(),
+            aligned: Some(0),
             program,
         }
     }
@@ -147,11 +160,8 @@ impl<'s> Compiler<'s> {
         {
             return;
         }
-        let body = Body {
-            start: 0,
-            end: 0,
-            bits: 1,
-        };
+        let mut body = self.append(Vec::new());
+        body.bits = 1;
         self.program.templates.push(TemplateProgram {
             index: self.program.templates.len() as u32,
             name: Name {
@@ -179,7 +189,35 @@ impl<'s> Compiler<'s> {
             }
         }
         program.text_slots = self.text_slots.len() as u32;
+        for body in &self.bodies {
+            let steps = lanes::steps(program, *body);
+            program.steps.push(steps);
+        }
+        Self::find_flat(program);
         self.program
+    }
+
+    /// Finds the templates that are flat.
+    fn find_flat(program: &mut Program) {
+        let flats: Vec<_> = program
+            .templates
+            .iter()
+            .filter_map(|template| lanes::flat(program, template))
+            .collect();
+        program.flat_templates = vec![0; program.templates.len()];
+        program.flat_ids = vec![0; 128];
+        for (number, flat) in (1..).zip(&flats) {
+            program.flat_templates[flat.template as usize] = number;
+            let id = program.templates[flat.template as usize].id;
+            // An identifier that is there twice is the last one's.
+            if let Some(id) = id.filter(|id| program.by_id.get(id) == Some(&flat.template))
+                && let Some(place) = program.flat_ids.get_mut(id as usize)
+            {
+                *place = number;
+            }
+        }
+        program.places = lanes::places(program, &flats);
+        program.flats = flats;
     }
 
     fn body(
@@ -189,6 +227,7 @@ impl<'s> Compiler<'s> {
         ops: &mut Vec<Op>,
         children: &mut Vec<FieldId>,
     ) -> Result<(), TemplateError> {
+        self.aligned = Some(instructions.len());
         for instruction in instructions {
             if instruction.kind == Kind::StaticRef {
                 self.static_ref(instruction, context, ops, children)?;
@@ -245,13 +284,14 @@ impl<'s> Compiler<'s> {
         Ok(match &instruction.kind {
             Kind::Int(ty, operator) => {
                 let slot = self.slot(operator, name, Part::Whole, context);
+                let slot = self.in_column(slot, operator, optional, State::int(*ty));
                 Op::Int(int_op(field, *ty, operator, optional, slot))
             }
             Kind::Decimal(operator) => Op::Decimal(DecimalOp {
                 field,
                 operator: operator.kind,
                 optional,
-                slot: self.slot(operator, name, Part::Whole, context),
+                slot: self.decimal_slot(operator, name, context),
                 initial: match operator.initial {
                     Some(Initial::Decimal(decimal)) => Some(decimal),
                     _ => None,
@@ -259,7 +299,10 @@ impl<'s> Compiler<'s> {
             }),
             Kind::SplitDecimal { exponent, mantissa } => {
                 let first = self.slot(exponent, name, Part::Exponent, context);
+                let ty = State::int(IntType::Int32);
+                let first = self.in_column(first, exponent, optional, ty);
                 let second = self.slot(mantissa, name, Part::Mantissa, context);
+                let second = self.in_column(second, mantissa, false, State::int(IntType::Int64));
                 Op::SplitDecimal {
                     field,
                     exponent: int_op(field, IntType::Int32, exponent, optional, first),
@@ -280,6 +323,8 @@ impl<'s> Compiler<'s> {
                     None => (name, Part::Length),
                 };
                 let slot = self.slot(&length.operator, name, part, context);
+                let ty = State::int(IntType::UInt32);
+                let slot = self.in_column(slot, &length.operator, optional, ty);
                 let length = int_op(field, IntType::UInt32, &length.operator, optional, slot);
                 Op::Sequence {
                     field,
@@ -300,7 +345,11 @@ impl<'s> Compiler<'s> {
         instruction: &Instruction,
         context: Context<'s>,
     ) -> TextOp {
-        let slot = self.slot(operator, &instruction.name, Part::Whole, context);
+        let optional = instruction.optional;
+        let mut slot = self.slot(operator, &instruction.name, Part::Whole, context);
+        if ty == TextType::Ascii || operator.kind.uses_dictionary() {
+            slot = self.in_column(slot, operator, optional, State::text(ty));
+        }
         let mut text_slot = 0;
         if operator.kind.uses_dictionary() {
             let next = self.text_slots.len() as u32;
@@ -313,7 +362,6 @@ impl<'s> Compiler<'s> {
             }
             _ => None,
         };
-        let optional = instruction.optional;
         TextOp {
             field,
             ty,
@@ -345,6 +393,7 @@ impl<'s> Compiler<'s> {
         };
         let (mut ops, mut children) = (Vec::new(), Vec::new());
         self.body(&block.body, inner, &mut ops, &mut children)?;
+        self.aligned = Some(0);
         self.program.fields[field.index()].children = self.append_children(children);
         Ok(self.append(ops))
     }
@@ -406,12 +455,62 @@ impl<'s> Compiler<'s> {
         };
         let entry = Entry { scope, key, part };
         if let Some(&slot) = self.slots.get(&entry) {
+            self.aligned = None;
             return slot;
         }
-        let slot = Slot(self.program.slots.len() as u32);
-        self.program.slots.push(self.slot_info(&entry));
+        let info = self.slot_info(&entry);
+        let slot = self.column(Some(info));
         self.slots.insert(entry, slot);
         slot
+    }
+
+    /// A new column. The first one of a body is the first one of a vector, and the others of the
+    /// body have room behind it.
+    fn column(&mut self, info: Option<SlotInfo>) -> Slot {
+        let program = &mut self.program;
+        let mut next = program.slots.len();
+        if let Some(more) = self.aligned.take() {
+            next = next.next_multiple_of(16);
+            if more <= 64 && next % 64 + more > 64 {
+                next = next.next_multiple_of(64);
+            }
+        }
+        program.slots.resize(next, None);
+        program.slots.push(info);
+        program.column_states.resize(next + 1, State::UNDEFINED);
+        Slot(next as u32)
+    }
+
+    /// The column of an op of this type that can be in lanes: its slot if it has one, else one
+    /// that no other op has.
+    fn in_column(&mut self, slot: Slot, op: &Operator, optional: bool, state: State) -> Slot {
+        if op.kind == OperatorKind::Constant && !optional {
+            return slot;
+        }
+        if !op.kind.uses_dictionary() {
+            return self.column(None);
+        }
+        let known = &mut self.program.column_states[slot.index()];
+        if *known == State::UNDEFINED {
+            *known = state;
+        } else if *known != state {
+            *known = State::EMPTY;
+        }
+        slot
+    }
+
+    /// The slot of a decimal with one operator; without operator, columns for both parts.
+    fn decimal_slot(&mut self, operator: &Operator, name: &Name, context: Context<'s>) -> Slot {
+        let slot = self.slot(operator, name, Part::Whole, context);
+        match operator.kind {
+            OperatorKind::None => {
+                let first = self.column(None);
+                self.column(None);
+                first
+            }
+            OperatorKind::Constant => slot,
+            _ => self.in_column(slot, operator, false, State::DECIMAL),
+        }
     }
 
     fn slot_info(&self, entry: &Entry) -> SlotInfo {
@@ -439,16 +538,18 @@ impl<'s> Compiler<'s> {
     fn append(&mut self, ops: Vec<Op>) -> Body {
         let start = self.program.ops.len() as u32;
         let bits = ops.iter().map(bits_of).sum();
-        self.program.segments.extend(segments::find(start, &ops));
         for (index, op) in ops.iter().enumerate() {
             self.program.fields[op.field().index()].op = start + index as u32;
         }
         self.program.ops.extend(ops);
-        Body {
+        let body = Body {
             start,
             end: self.program.ops.len() as u32,
             bits,
-        }
+            number: self.bodies.len() as u32,
+        };
+        self.bodies.push(body);
+        body
     }
 
     fn append_children(&mut self, children: Vec<FieldId>) -> std::ops::Range<u32> {

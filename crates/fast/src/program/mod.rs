@@ -8,26 +8,26 @@
 //!   ops stand in place.
 //! - [`Field`]s: what visitors are told: name, tag, type. An op names its field by [`FieldId`].
 //! - Slots: previous values. Which dictionary, key and namespace an operator uses is resolved to
-//!   a [`Slot`] number; ops with the same entry have the same number. Slots are numbered in the
-//!   order in which templates first mention them, so that the slots of consecutive fields are
-//!   mostly consecutive: a vector back end can load a run of them as lanes.
-//!   The values live in flat arrays, one `u64` and one state byte a slot; a state is
-//!   undefined, empty, or assigned by an op of a certain type (which makes D4 one comparison).
+//!   a [`Slot`] number; ops with the same entry have the same number. It is the number of a
+//!   column (`fanfare_wire::lanes`); ops without previous value that can be lanes have columns
+//!   too, so that consecutive fields have consecutive columns.
 //! - Presence bits are taken in the order of the ops; [`Body::bits`] is how many a body can take.
 //!
 //! # Back ends
-//! The scalar executor (`decode`, `encode`) is the oracle. Another back end takes runs of
-//! [`Op::Int`] ([`Program::segments`]) whose operators it can do at once, and leaves all else to
-//! the scalar executor; both share the state arrays, so that they can alternate within a message.
+//! The scalar executor (`decode`, `encode`) is the oracle. Bodies are cut into steps: segments,
+//! which a vector kernel does in lanes, and single ops, which the scalar executor does; both share
+//! the columns, so that they alternate within a message. Templates that are one segment, perhaps
+//! with a sequence of such entries, have an executor of their own.
 
 mod compile;
-mod segments;
+pub(crate) mod lanes;
 
 use std::collections::HashMap;
 use std::ops::Range;
 
-pub use segments::{Lane, Segment};
+use lanes::{Flat, Place, Segment, Step};
 
+use crate::dictionary::State;
 use crate::error::TemplateError;
 use crate::template::{Name, OperatorKind, TemplateSet};
 use crate::value::{Decimal, IntType, TextType};
@@ -70,9 +70,20 @@ pub struct Program {
     children: Vec<FieldId>,
     ops: Vec<Op>,
     texts: Vec<Box<[u8]>>,
-    slots: Vec<SlotInfo>,
+    /// One for each column; `None` for those that no dictionary has.
+    slots: Vec<Option<SlotInfo>>,
+    /// The type that all ops with this column have; undefined if they differ.
+    column_states: Vec<State>,
     text_slots: u32,
+    /// The steps of each body, by its number.
+    steps: Vec<Box<[Step]>>,
     segments: Vec<Segment>,
+    flats: Vec<Flat>,
+    /// By field.
+    places: Vec<Option<Place>>,
+    /// Index in `flats` plus one, by template, and by identifiers of one byte; 0 is none.
+    flat_templates: Vec<u32>,
+    flat_ids: Vec<u32>,
 }
 
 impl Program {
@@ -110,6 +121,20 @@ impl Program {
         self.templates
             .iter()
             .find(|template| template.name() == name)
+    }
+
+    /// The field at a path in the first template of this name: the names of the groups and
+    /// sequences around it and its own, with points between them, like `MDEntries.MDEntryPx`.
+    #[must_use]
+    pub fn find(&self, template: &str, path: &str) -> Option<FieldId> {
+        let mut inside = self.template_fields(self.by_name(template)?);
+        let mut found = None;
+        for name in path.split('.') {
+            let id = *inside.iter().find(|id| self.field(**id).name() == name)?;
+            inside = self.children(id);
+            found = Some(id);
+        }
+        found
     }
 
     /// The field of this number. The number must be of this program.
@@ -158,16 +183,78 @@ impl Program {
         &self.texts[text.0 as usize]
     }
 
-    /// The previous values: dictionary, key and where first used.
-    #[must_use]
-    pub fn slots(&self) -> &[SlotInfo] {
-        &self.slots
+    /// A constant byte string by its number, if there is one.
+    #[inline(always)]
+    pub(crate) fn text_at(&self, number: usize) -> &[u8] {
+        self.texts
+            .get(number)
+            .map(|text| &**text)
+            .unwrap_or_default()
     }
 
-    /// Runs of integer fields, for vector back ends, in the order of [`Op`]s.
+    /// The previous value of a slot: its dictionary and key.
     #[must_use]
-    pub fn segments(&self) -> &[Segment] {
-        &self.segments
+    pub fn slot(&self, slot: Slot) -> Option<&SlotInfo> {
+        self.slots.get(slot.index())?.as_ref()
+    }
+
+    /// How many previous values there are.
+    #[must_use]
+    pub fn previous_values(&self) -> usize {
+        self.slots.iter().flatten().count()
+    }
+
+    /// How many columns the previous values, and the lanes of segments, take.
+    pub(crate) fn columns(&self) -> usize {
+        self.slots.len()
+    }
+
+    pub(crate) fn column_states(&self) -> &[State] {
+        &self.column_states
+    }
+
+    /// The steps of a body; none if there is nothing to be done in lanes.
+    #[inline]
+    pub(crate) fn steps(&self, body: Body) -> &[Step] {
+        &self.steps[body.number as usize]
+    }
+
+    #[inline]
+    pub(crate) fn place(&self, field: FieldId) -> Option<&Place> {
+        self.places.get(field.index())?.as_ref()
+    }
+
+    /// The flat form of the template of this index.
+    #[inline]
+    pub(crate) fn flat_of(&self, template: u32) -> Option<&Flat> {
+        let number = *self.flat_templates.get(template as usize)?;
+        self.flats.get((number as usize).wrapping_sub(1))
+    }
+
+    /// The flat form of the template of this identifier, below 128.
+    #[inline(always)]
+    pub(crate) fn flat_by_id(&self, id: u8) -> Option<&Flat> {
+        let number = *self.flat_ids.get(usize::from(id))?;
+        self.flats.get((number as usize).wrapping_sub(1))
+    }
+
+    pub(crate) fn segments(&self) -> usize {
+        self.segments.len()
+    }
+
+    #[inline]
+    pub(crate) fn segment(&self, index: u32) -> &Segment {
+        &self.segments[index as usize]
+    }
+
+    #[inline]
+    pub(crate) fn op_at(&self, index: u32) -> &Op {
+        &self.ops[index as usize]
+    }
+
+    #[inline]
+    pub(crate) fn ops_in(&self, range: Range<u32>) -> &[Op] {
+        &self.ops[range.start as usize..range.end as usize]
     }
 
     /// How many previous values are byte strings.
@@ -258,6 +345,8 @@ pub struct Body {
     pub(crate) end: u32,
     /// The most presence bits that the ops take; of a template, the identifier's included.
     pub bits: u32,
+    /// Number of the body in its program.
+    pub(crate) number: u32,
 }
 
 /// What a visitor is told of a field.

@@ -9,6 +9,7 @@
 mod common;
 mod fix;
 mod generated;
+mod lanes;
 mod moex;
 mod operators;
 mod properties;

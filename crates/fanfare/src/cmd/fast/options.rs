@@ -1,7 +1,7 @@
 //! Options that several commands share, and what they stand for.
 
 use anyhow::{Context, Result, bail};
-use fanfare_fast::{Limits, Options, Program, TemplateError};
+use fanfare_fast::{Options, Program, TemplateError};
 use fanfare_feed::{Header, Preamble, SequenceField};
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -91,7 +91,7 @@ impl Strictness {
     pub(crate) fn options(self) -> Options {
         Options {
             strict: !self.lenient,
-            limits: Limits::default(),
+            ..Options::default()
         }
     }
 }

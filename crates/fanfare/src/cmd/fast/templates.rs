@@ -33,7 +33,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         args.templates,
         program.templates().len(),
         program.fields().len(),
-        program.slots().len()
+        program.previous_values()
     );
     Ok(ExitCode::SUCCESS)
 }
@@ -137,7 +137,7 @@ fn one(program: &Program, kind: OperatorKind, initial: Option<String>, slot: Slo
         text.push_str(&initial);
     }
     if kind.uses_dictionary()
-        && let Some(info) = program.slots().get(slot.index())
+        && let Some(info) = program.slot(slot)
     {
         text.push_str(&format!(" [{}: {}]", info.dictionary, info.key));
     }

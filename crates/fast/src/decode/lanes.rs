@@ -1,0 +1,332 @@
+//! Segments in lanes. What a kernel does not do is done by the scalar executor, op by op.
+
+use fanfare_wire::lanes::{self, Front, LaneKernel, MAX_LANES, Row};
+
+use super::input::Read;
+use super::presence::PresenceMap;
+use super::run::Run;
+use crate::error::{CodecError, ErrorCode};
+use crate::program::lanes::{Emit, EmitKind, NO_LANE, Segment, Step};
+use crate::program::{Body, Op, Program};
+use crate::value::{Decimal, TextType};
+use crate::visitor::Visitor;
+
+/// Longest presence map that a kernel reads.
+const MAX_MAP: usize = 8;
+
+/// How often at most a segment is not tried after it was not regular.
+const LONGEST_PAUSE: u8 = 63;
+
+/// What a decoder keeps for its segments.
+#[derive(Debug, Clone, Default)]
+pub(super) struct LaneState {
+    /// The values of the segment decoded last.
+    pub(super) row: Row,
+    /// Where an attempt in lanes leaves its error.
+    pub(super) failure: Option<CodecError>,
+    /// For each segment, how often it is not tried; and how often it was not, the last time.
+    pauses: Vec<(u8, u8)>,
+}
+
+impl LaneState {
+    pub(super) fn new(segments: usize) -> Self {
+        Self {
+            row: Row::default(),
+            failure: None,
+            pauses: vec![(0, 0); segments],
+        }
+    }
+
+    /// Whether to try a segment that was not regular before.
+    #[inline(always)]
+    pub(super) fn tries(&mut self, segment: u32) -> bool {
+        match self.pauses.get_mut(segment as usize) {
+            Some((0, _)) => true,
+            Some((left, _)) => {
+                *left -= 1;
+                false
+            }
+            None => false,
+        }
+    }
+
+    /// It was not regular: the pause doubles.
+    #[cold]
+    pub(super) fn failed(&mut self, segment: u32) {
+        if let Some((left, last)) = self.pauses.get_mut(segment as usize) {
+            *last = (2 * *last + 1).min(LONGEST_PAUSE);
+            *left = *last;
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn succeeded(&mut self, segment: u32) {
+        if let Some((_, last)) = self.pauses.get_mut(segment as usize)
+            && *last != 0
+        {
+            *last = 0;
+        }
+    }
+}
+
+/// How an attempt in lanes ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Attempt {
+    Done,
+    /// Nothing was done.
+    Refused,
+    /// The error is in [`LaneState::failure`]: results as large as it are slow to pass on.
+    Failed,
+}
+
+/// The length of the presence map at the front, if it is one for a kernel.
+#[inline(always)]
+pub(super) fn map_len(bytes: &[u8]) -> Option<u8> {
+    for (len, byte) in (1..).zip(bytes.iter().take(MAX_MAP)) {
+        if byte & 0x80 != 0 {
+            // R7, or a habit that is rare enough.
+            return (len == 1 || *byte != 0x80).then_some(len);
+        }
+    }
+    None
+}
+
+impl<'a> Run<'a> {
+    /// Whether the limits allow the body, as the scalar executor would find out op by op.
+    #[inline(always)]
+    fn has_room(&self, body: Body, segment: &Segment) -> bool {
+        self.left.fields > body.end - body.start && self.left.texts >= segment.most_texts
+    }
+
+    /// Decodes a segment in lanes, if that can be done.
+    #[inline(always)]
+    fn try_lanes(
+        &mut self,
+        kernel: LaneKernel,
+        index: u32,
+        segment: &Segment,
+        at: usize,
+        front: Front,
+    ) -> bool {
+        if !self.lanes.tries(index) {
+            return false;
+        }
+        let plan = &segment.plan;
+        self.dictionaries
+            .note_columns(plan.first_column(), plan.kept());
+        let bytes = self.input.all();
+        let (columns, row) = (&mut self.dictionaries.columns, &mut self.lanes.row);
+        match kernel.decode(plan, columns, (bytes, at), front, row) {
+            Some(at) => {
+                self.lanes.succeeded(index);
+                self.input.at = at;
+                true
+            }
+            None => {
+                self.lanes.failed(index);
+                false
+            }
+        }
+    }
+
+    /// Executes a body that begins with its presence map and a segment in lanes.
+    #[inline(always)]
+    pub(super) fn nested_in_lanes<V: Visitor>(
+        &mut self,
+        kernel: LaneKernel,
+        body: Body,
+        visitor: &mut V,
+    ) -> Attempt {
+        let [Step::Lanes(index), rest @ ..] = self.program.steps(body) else {
+            return Attempt::Refused;
+        };
+        let segment = self.program.segment(*index);
+        if body.bits == 0 || !self.has_room(body, segment) {
+            return Attempt::Refused;
+        }
+        let Some(map_len) = map_len(self.input.rest()) else {
+            return Attempt::Refused;
+        };
+        let front = Front {
+            len: map_len,
+            map_len,
+        };
+        if !self.try_lanes(kernel, *index, segment, self.input.at, front) {
+            return Attempt::Refused;
+        }
+        self.left.fields -= body.end - body.start + 1;
+        self.rest_of_body(segment, rest, visitor)
+    }
+
+    /// Tells of the first segment of a body, executes the others, and checks that no presence
+    /// bits are left.
+    #[inline(always)]
+    fn rest_of_body<V: Visitor>(
+        &mut self,
+        segment: &'a Segment,
+        rest: &'a [Step],
+        visitor: &mut V,
+    ) -> Attempt {
+        let bits = self.lanes.row.bits;
+        self.emits(segment, visitor);
+        if segment.length.is_none() && rest.is_empty() {
+            if bits != 0 && self.input.strict() {
+                return self.failed(CodecError::new(ErrorCode::R8, self.input.at));
+            }
+            return Attempt::Done;
+        }
+        match self.further_steps(segment, bits, rest, visitor) {
+            Ok(()) => Attempt::Done,
+            Err(error) => self.failed(error),
+        }
+    }
+
+    fn further_steps<V: Visitor>(
+        &mut self,
+        segment: &'a Segment,
+        bits: u64,
+        rest: &'a [Step],
+        visitor: &mut V,
+    ) -> Read<()> {
+        self.sequence_behind(segment, visitor)?;
+        let mut more = bits != 0;
+        if !rest.is_empty() {
+            let mut map = PresenceMap::of_bits(bits);
+            self.steps(rest, &mut map, visitor)?;
+            more = map.has_more();
+        }
+        if more && self.input.strict() {
+            return Err(CodecError::new(ErrorCode::R8, self.input.at));
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn failed(&mut self, error: CodecError) -> Attempt {
+        self.lanes.failure = Some(error);
+        Attempt::Failed
+    }
+
+    /// Executes steps whose presence bits are known.
+    pub(super) fn steps<V: Visitor>(
+        &mut self,
+        steps: &'a [Step],
+        map: &mut PresenceMap<'a>,
+        visitor: &mut V,
+    ) -> Read<()> {
+        for step in steps {
+            match *step {
+                Step::Op(index) => self.op(self.program.op_at(index), map, visitor)?,
+                Step::Lanes(index) => self.segment_step(index, map, visitor)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// A segment inside a body, in lanes or op by op.
+    fn segment_step<V: Visitor>(
+        &mut self,
+        index: u32,
+        map: &mut PresenceMap<'a>,
+        visitor: &mut V,
+    ) -> Read<()> {
+        let segment = self.program.segment(index);
+        if let (Some(kernel), Some(bits), Some(at)) =
+            (self.kernel, map.bits(), self.input.at.checked_sub(1))
+            && self.left.texts >= segment.most_texts
+        {
+            let front = Front { len: 1, map_len: 0 };
+            self.lanes.row.bits = bits;
+            if self.try_lanes(kernel, index, segment, at, front) {
+                *map = PresenceMap::of_bits(self.lanes.row.bits);
+                self.emits(segment, visitor);
+                return self.sequence_behind(segment, visitor);
+            }
+        }
+        for op in self.program.ops_in(segment.ops.clone()) {
+            self.op(op, map, visitor)?;
+        }
+        Ok(())
+    }
+
+    /// Tells of a segment's fields.
+    #[inline(always)]
+    fn emits<V: Visitor>(&mut self, segment: &'a Segment, visitor: &mut V) {
+        let row = &self.lanes.row;
+        self.left.texts -= segment.constant_texts + row.texts as usize * lanes::MAX_CHARS;
+        tell(self.program, segment, row, visitor);
+    }
+
+    /// If a sequence follows a segment, with its length there, executes it.
+    fn sequence_behind<V: Visitor>(&mut self, segment: &'a Segment, visitor: &mut V) -> Read<()> {
+        let Some(lane) = segment.length else {
+            return Ok(());
+        };
+        let Op::Sequence { field, body, .. } = self.program.op_at(segment.ops.end - 1) else {
+            return Ok(());
+        };
+        let count = length(&self.lanes.row, lane);
+        self.entries(*field, count, *body, visitor)
+    }
+}
+
+/// The length of a sequence, which is in this lane; `None` if it is absent.
+#[inline(always)]
+pub(super) fn length(row: &Row, lane: u8) -> Option<u32> {
+    let count = row.values.get(usize::from(lane));
+    let present = row.present >> lane & 1 != 0;
+    count.filter(|_| present).map(|count| *count as u32)
+}
+
+/// Tells of the fields of a row.
+#[inline(always)]
+pub(crate) fn tell<V: Visitor>(program: &Program, segment: &Segment, row: &Row, visitor: &mut V) {
+    let present = row.present | 1 << NO_LANE;
+    for emit in &segment.emits {
+        tell_one(program, emit, present, &row.values, visitor);
+    }
+}
+
+#[inline(always)]
+fn tell_one<V: Visitor>(
+    program: &Program,
+    emit: &Emit,
+    present: u64,
+    row: &[i32; MAX_LANES],
+    visitor: &mut V,
+) {
+    let Some(field) = program.fields().get(emit.field as usize) else {
+        return;
+    };
+    if present >> emit.lane & 1 == 0 {
+        return visitor.absent(field);
+    }
+    let value = |more: u8| i64::from(row[usize::from(emit.lane + more) % MAX_LANES]);
+    match emit.kind {
+        EmitKind::Unsigned => visitor.unsigned(field, value(0) as u64),
+        EmitKind::Signed => visitor.signed(field, value(0)),
+        EmitKind::Ascii => {
+            let (chars, len) = lanes::unpack(value(0) as u64);
+            visitor.ascii(field, chars.get(..len).unwrap_or_default());
+        }
+        EmitKind::Decimal => {
+            let (exponent, mantissa) = (value(0) as i8, value(1));
+            visitor.decimal(field, Decimal { mantissa, exponent });
+        }
+        EmitKind::Mantissa => {
+            let (exponent, mantissa) = (emit.constant.exponent, value(0));
+            visitor.decimal(field, Decimal { mantissa, exponent });
+        }
+        EmitKind::UnsignedConstant => visitor.unsigned(field, emit.constant.mantissa as u64),
+        EmitKind::SignedConstant => visitor.signed(field, emit.constant.mantissa),
+        EmitKind::DecimalConstant => visitor.decimal(field, emit.constant),
+        EmitKind::TextConstant(ty) => {
+            let text = program.text_at(emit.constant.mantissa as usize);
+            match ty {
+                TextType::Ascii => visitor.ascii(field, text),
+                TextType::Unicode => visitor.unicode(field, text),
+                TextType::Bytes => visitor.bytes(field, text),
+            }
+        }
+    }
+}

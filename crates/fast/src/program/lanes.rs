@@ -1,0 +1,489 @@
+//! Bodies cut into steps: segments that a vector kernel does in lanes, and single ops.
+
+use std::ops::Range;
+
+use fanfare_wire::lanes::{self, LaneKind, LaneOperator, MAX_LANES, Plan};
+
+use super::{Body, DecimalOp, FieldId, IntOp, Op, Program, Reset, TemplateProgram, TextOp};
+use crate::dictionary::State;
+use crate::template::OperatorKind;
+use crate::value::{Decimal, EXPONENTS, TextType};
+
+/// Fewest lanes that are worth a kernel.
+const WORTH: usize = 3;
+
+/// The bit of [`Emit::lane`] that is always set: the field has a value, but no lane.
+pub(crate) const NO_LANE: u8 = 63;
+
+/// What is done next in a body.
+#[derive(Debug, Clone)]
+pub(crate) enum Step {
+    /// The segment of this index in [`Program::segments`].
+    Lanes(u32),
+    /// The op of this index.
+    Op(u32),
+}
+
+/// A run of ops that is done in lanes.
+#[derive(Debug, Clone)]
+pub(crate) struct Segment {
+    pub(crate) plan: Plan,
+    /// The same as ops.
+    pub(crate) ops: Range<u32>,
+    /// What is told of its fields, in their order.
+    pub(crate) emits: Box<[Emit]>,
+    /// The last op is a sequence, with its length in this lane.
+    pub(crate) length: Option<u8>,
+    /// What its strings count for against [`crate::Limits::texts`]: the constant ones; all.
+    pub(crate) constant_texts: usize,
+    pub(crate) most_texts: usize,
+}
+
+/// A template that is one segment, with perhaps a sequence behind it.
+#[derive(Debug, Clone)]
+pub(crate) struct Flat {
+    pub(crate) template: u32,
+    /// The segment.
+    pub(crate) head: u32,
+    /// What the segment counts for against [`crate::Limits::fields`].
+    pub(crate) fields: u32,
+    /// Dictionaries are reset first.
+    pub(crate) resets: bool,
+    pub(crate) entry: Option<Entry>,
+}
+
+/// An entry that is one segment.
+#[derive(Debug, Clone)]
+pub(crate) struct Entry {
+    pub(crate) field: FieldId,
+    pub(crate) body: Body,
+    pub(crate) segment: u32,
+    /// As in [`Flat`].
+    pub(crate) fields: u32,
+}
+
+/// Where a field of a flat template is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    pub(crate) template: u32,
+    pub(crate) in_entry: bool,
+    pub(crate) emit: Emit,
+}
+
+/// Where the fields of flat templates are.
+pub(super) fn places(program: &Program, flats: &[Flat]) -> Vec<Option<Place>> {
+    let mut places = vec![None; program.fields.len()];
+    let mut add = |template, segment, in_entry| {
+        for &emit in &program.segment(segment).emits {
+            places[emit.field as usize] = Some(Place {
+                template,
+                in_entry,
+                emit,
+            });
+        }
+    };
+    for flat in flats {
+        add(flat.template, flat.head, false);
+        if let Some(entry) = &flat.entry {
+            add(flat.template, entry.segment, true);
+        }
+    }
+    places
+}
+
+/// The flat form of a template, if it has one.
+pub(super) fn flat(program: &Program, template: &TemplateProgram) -> Option<Flat> {
+    let body = template.body;
+    let [Step::Lanes(head)] = *program.steps(body) else {
+        return None;
+    };
+    let segment = program.segment(head);
+    let entry = match (segment.length, program.op_at(body.end.checked_sub(1)?)) {
+        (None, _) => None,
+        (Some(_), Op::Sequence { field, body, .. }) => {
+            let [Step::Lanes(segment)] = *program.steps(*body) else {
+                return None;
+            };
+            if program.segment(segment).length.is_some() || body.bits == 0 {
+                return None;
+            }
+            Some(Entry {
+                field: *field,
+                body: *body,
+                segment,
+                fields: body.end - body.start + 1,
+            })
+        }
+        _ => return None,
+    };
+    (template.reset != Reset::All).then_some(Flat {
+        template: template.index,
+        head,
+        fields: body.end - body.start + 1,
+        resets: template.reset == Reset::Dictionaries,
+        entry,
+    })
+}
+
+/// What is told of a field.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Emit {
+    pub(crate) field: u32,
+    pub(crate) lane: u8,
+    pub(crate) kind: EmitKind,
+    /// The value of a constant.
+    pub(crate) constant: Decimal,
+}
+
+/// From where the value comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum EmitKind {
+    Unsigned,
+    Signed,
+    Ascii,
+    /// Exponent and mantissa, in two lanes.
+    Decimal,
+    /// The exponent is constant.
+    Mantissa,
+    UnsignedConstant,
+    SignedConstant,
+    DecimalConstant,
+    /// The mantissa is the number of the text.
+    TextConstant(TextType),
+}
+
+/// The steps of a body; adds its segments to the program. None if lanes are of no use to it.
+pub(super) fn steps(program: &mut Program, body: Body) -> Box<[Step]> {
+    let of_template = program
+        .templates
+        .iter()
+        .any(|template| template.body.number == body.number);
+    let mut finder = Finder {
+        program,
+        of_template,
+        steps: Vec::new(),
+        open: Open {
+            start: body.start,
+            ..Open::default()
+        },
+    };
+    for index in body.start..body.end {
+        finder.op(index);
+    }
+    finder.close(body.end);
+    let steps = finder.steps;
+    if steps.iter().any(|step| matches!(step, Step::Lanes(_))) {
+        steps.into()
+    } else {
+        Box::default()
+    }
+}
+
+/// A segment that is being gathered.
+#[derive(Default)]
+struct Open {
+    start: u32,
+    lanes: Vec<lanes::Lane>,
+    /// With columns instead of lanes.
+    emits: Vec<(Emit, u32)>,
+    length: Option<u32>,
+    constant_texts: usize,
+}
+
+struct Finder<'p> {
+    program: &'p mut Program,
+    of_template: bool,
+    steps: Vec<Step>,
+    open: Open,
+}
+
+/// What an op is in lanes.
+#[derive(Default)]
+struct InLanes {
+    lanes: Vec<lanes::Lane>,
+    emit: Option<(Emit, u32)>,
+    constant_texts: usize,
+}
+
+impl Finder<'_> {
+    fn op(&mut self, index: u32) {
+        let op = self.program.ops[index as usize];
+        let Some(found) = self.in_lanes(&op) else {
+            self.close(index);
+            self.steps.push(Step::Op(index));
+            self.open.start = index + 1;
+            return;
+        };
+        if !self.fits(&found.lanes) {
+            self.close(index);
+        }
+        if self.open.lanes.is_empty() && self.open.emits.is_empty() {
+            self.open.start = index;
+        }
+        self.open.constant_texts += found.constant_texts;
+        self.open.emits.extend(found.emit);
+        let length = found.lanes.first().map(|lane| lane.column);
+        self.open.lanes.extend(found.lanes);
+        if matches!(op, Op::Sequence { .. }) {
+            self.open.length = length;
+            self.close(index + 1);
+        }
+    }
+
+    /// Whether the lanes can go on with these.
+    fn fits(&self, more: &[lanes::Lane]) -> bool {
+        let (Some(first), Some(last)) = (self.open.lanes.first(), self.open.lanes.last()) else {
+            return true;
+        };
+        let base = first.column & !15;
+        more.iter().all(|lane| {
+            let span = (lane.column + 1).saturating_sub(base);
+            lane.column > last.column && span as usize <= MAX_LANES && base % 64 + span <= 64
+        })
+    }
+
+    /// Ends the segment before the op of this index.
+    fn close(&mut self, end: u32) {
+        let open = std::mem::take(&mut self.open);
+        self.open.start = end;
+        // The first bit of a template's presence map is the identifier's.
+        let skipped_bits = u32::from(self.of_template);
+        let plan = match open.lanes.len() {
+            WORTH.. => Plan::new(&open.lanes, skipped_bits),
+            _ => None,
+        };
+        let Some(plan) = plan else {
+            self.steps.extend((open.start..end).map(Step::Op));
+            return;
+        };
+        let texts = plan.text().count_ones() as usize;
+        let most_texts = open.constant_texts + texts * lanes::MAX_CHARS;
+        let emits = open.emits.into_iter().map(|(mut emit, column)| {
+            if emit.lane != NO_LANE {
+                emit.lane = plan.lane_of(column);
+            }
+            emit
+        });
+        let segment = Segment {
+            emits: emits.collect(),
+            length: open.length.map(|column| plan.lane_of(column)),
+            ops: open.start..end,
+            constant_texts: open.constant_texts,
+            most_texts,
+            plan,
+        };
+        self.steps
+            .push(Step::Lanes(self.program.segments.len() as u32));
+        self.program.segments.push(segment);
+    }
+}
+
+impl Finder<'_> {
+    /// The op in lanes, if it can be.
+    fn in_lanes(&self, op: &Op) -> Option<InLanes> {
+        match op {
+            Op::Int(op) => self.int(op),
+            Op::Text(op) => self.text(op),
+            Op::Decimal(op) => self.decimal(op),
+            Op::SplitDecimal {
+                field,
+                exponent,
+                mantissa,
+            } => self.split(*field, exponent, mantissa),
+            Op::Sequence { length, .. } if length.operator != OperatorKind::Constant => {
+                let lanes = vec![self.int_lane(length)?];
+                Some(InLanes {
+                    lanes,
+                    ..InLanes::default()
+                })
+            }
+            _ => None,
+        }
+    }
+
+    fn int(&self, op: &IntOp) -> Option<InLanes> {
+        let signed = op.ty.is_signed();
+        if op.operator == OperatorKind::Constant && !op.optional {
+            let kind = match signed {
+                true => EmitKind::SignedConstant,
+                false => EmitKind::UnsignedConstant,
+            };
+            let mantissa = op.initial? as i64;
+            return Some(InLanes::constant(
+                op.field,
+                kind,
+                Decimal {
+                    mantissa,
+                    exponent: 0,
+                },
+            ));
+        }
+        let kind = match signed {
+            true => EmitKind::Signed,
+            false => EmitKind::Unsigned,
+        };
+        // Without a difference, a 64-bit number is one that does not fit into a lane, mostly.
+        let differs = matches!(op.operator, OperatorKind::Delta | OperatorKind::Increment);
+        if op.ty.bits() == 64 && !differs {
+            return None;
+        }
+        let lane = self.int_lane(op)?;
+        Some(InLanes::new(op.field, kind, vec![lane]))
+    }
+
+    fn int_lane(&self, op: &IntOp) -> Option<lanes::Lane> {
+        let kind = match op.ty.is_signed() {
+            true => LaneKind::Signed(op.ty.min() as i64, op.ty.max() as i64),
+            false => LaneKind::Unsigned(op.ty.max() as u64),
+        };
+        Some(lanes::Lane {
+            column: self.column(op.operator, op.slot.0, State::int(op.ty))?,
+            kind,
+            operator: operator(op.operator)?,
+            optional: op.optional,
+            initial: op.initial,
+            leads: false,
+        })
+    }
+
+    fn text(&self, op: &TextOp) -> Option<InLanes> {
+        let initial = op.initial.map(|text| self.program.text(text));
+        if op.operator == OperatorKind::Constant && !op.optional {
+            let constant = Decimal {
+                mantissa: i64::from(op.initial?.0),
+                exponent: 0,
+            };
+            let kind = EmitKind::TextConstant(op.ty);
+            let mut found = InLanes::constant(op.field, kind, constant);
+            found.constant_texts = initial?.len().max(lanes::MAX_CHARS);
+            return Some(found);
+        }
+        if op.ty != TextType::Ascii || op.operator == OperatorKind::Delta {
+            return None;
+        }
+        let initial = match initial {
+            Some(text) => Some(lanes::pack(text)?),
+            None => None,
+        };
+        let lane = lanes::Lane {
+            column: self.column(op.operator, op.slot.0, State::text(op.ty))?,
+            kind: LaneKind::Text,
+            operator: operator(op.operator)?,
+            optional: op.optional,
+            initial,
+            leads: false,
+        };
+        Some(InLanes::new(op.field, EmitKind::Ascii, vec![lane]))
+    }
+
+    /// A decimal without operator, or a constant one.
+    fn decimal(&self, op: &DecimalOp) -> Option<InLanes> {
+        if op.operator == OperatorKind::Constant && !op.optional {
+            let kind = EmitKind::DecimalConstant;
+            return Some(InLanes::constant(op.field, kind, op.initial?));
+        }
+        if op.operator != OperatorKind::None {
+            return None;
+        }
+        let lane = |column, kind| lanes::Lane {
+            column,
+            kind,
+            operator: LaneOperator::None,
+            optional: false,
+            initial: None,
+            leads: false,
+        };
+        let mut exponent = lane(op.slot.0, exponents());
+        (exponent.optional, exponent.leads) = (op.optional, op.optional);
+        let mantissa = lane(op.slot.0 + 1, LaneKind::Signed(i64::MIN, i64::MAX));
+        let lanes = vec![exponent, mantissa];
+        Some(InLanes::new(op.field, EmitKind::Decimal, lanes))
+    }
+
+    fn split(&self, field: FieldId, exponent: &IntOp, mantissa: &IntOp) -> Option<InLanes> {
+        if mantissa.operator == OperatorKind::Constant {
+            return None;
+        }
+        let second = self.int_lane(mantissa)?;
+        if exponent.operator == OperatorKind::Constant && !exponent.optional {
+            let mut found = InLanes::new(field, EmitKind::Mantissa, vec![second]);
+            let exponent = exponent.initial? as i64;
+            if !EXPONENTS.contains(&i32::try_from(exponent).ok()?) {
+                return None;
+            }
+            found.emit.as_mut()?.0.constant.exponent = exponent as i8;
+            return Some(found);
+        }
+        let mut first = self.int_lane(exponent)?;
+        // Whether there is a bit for the mantissa must not depend on the exponent; and whether
+        // there is a mantissa not on previous values.
+        let known = matches!(
+            exponent.operator,
+            OperatorKind::None | OperatorKind::Default
+        );
+        if exponent.optional && (!known || mantissa.operator.takes_bit(false)) {
+            return None;
+        }
+        let in_range = |initial: u64| EXPONENTS.contains(&(initial as i64 as i32));
+        if !exponent.initial.is_none_or(in_range) || second.column != first.column + 1 {
+            return None;
+        }
+        first.kind = exponents();
+        first.leads = exponent.optional;
+        Some(InLanes::new(field, EmitKind::Decimal, vec![first, second]))
+    }
+
+    /// The column of an op, if all that use it have the same type.
+    fn column(&self, operator: OperatorKind, slot: u32, state: State) -> Option<u32> {
+        let same = self.program.column_states.get(slot as usize) == Some(&state);
+        (!operator.uses_dictionary() || same).then_some(slot)
+    }
+}
+
+impl InLanes {
+    fn new(field: FieldId, kind: EmitKind, lanes: Vec<lanes::Lane>) -> Self {
+        let column = lanes.first().map_or(0, |lane| lane.column);
+        let emit = Emit {
+            field: field.0,
+            lane: 0,
+            kind,
+            constant: Decimal::default(),
+        };
+        Self {
+            lanes,
+            emit: Some((emit, column)),
+            constant_texts: 0,
+        }
+    }
+
+    fn constant(field: FieldId, kind: EmitKind, constant: Decimal) -> Self {
+        let emit = Emit {
+            field: field.0,
+            lane: NO_LANE,
+            kind,
+            constant,
+        };
+        Self {
+            lanes: Vec::new(),
+            emit: Some((emit, 0)),
+            constant_texts: 0,
+        }
+    }
+}
+
+/// The exponents of every decoder; a lenient one takes more, but not in lanes.
+fn exponents() -> LaneKind {
+    LaneKind::Signed((*EXPONENTS.start()).into(), (*EXPONENTS.end()).into())
+}
+
+fn operator(operator: OperatorKind) -> Option<LaneOperator> {
+    Some(match operator {
+        OperatorKind::None => LaneOperator::None,
+        OperatorKind::Constant => LaneOperator::Constant,
+        OperatorKind::Default => LaneOperator::Default,
+        OperatorKind::Copy => LaneOperator::Copy,
+        OperatorKind::Increment => LaneOperator::Increment,
+        OperatorKind::Delta => LaneOperator::Delta,
+        OperatorKind::Tail => return None,
+    })
+}

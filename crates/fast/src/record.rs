@@ -1,0 +1,320 @@
+//! Messages as rows: what a vector kernel writes, as it is.
+
+use fanfare_wire::lanes::{self, Row};
+
+use crate::decode::{Sink, tell};
+use crate::dictionary::TextRef;
+use crate::message::{Content, Message, MessageView, Node};
+use crate::program::lanes::{EmitKind, Entry, Flat, NO_LANE, Place};
+use crate::program::{Field, FieldId, FieldKind, Program, TemplateProgram};
+use crate::value::Decimal;
+use crate::visitor::Visitor;
+
+/// One message, in the form in which a decoder has it at hand: the cheapest way to get all its
+/// values. Filled again, it allocates only where it outgrows all messages before.
+///
+/// A message of one segment, or of one and a sequence of such entries, is held as rows of
+/// numbers, one for the fields of the message and one for each entry. Others, and those in which
+/// something does not fit into a row, are held as a [`Message`]. Either way [`Self::get`] reads
+/// fields, by numbers that [`Program::find`] looks up once; [`Self::view`] gives access by name,
+/// tag and path.
+///
+/// ```
+/// use fanfare_fast::{Cell, Decoder, Program, Record};
+///
+/// let program = Program::parse(
+///     r#"<template name="Tick" id="7"><uInt32 name="Price" id="44"><copy/></uInt32></template>"#,
+/// )?;
+/// let price = program.find("Tick", "Price").unwrap();
+/// let mut decoder = Decoder::new(program);
+/// let mut record = Record::new();
+/// decoder.decode_record(&[0xe0, 0x87, 0xaa], &mut record)?;
+/// assert_eq!(record.get(decoder.program(), price, 0), Cell::Unsigned(42));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct Record {
+    form: Form,
+    template: u32,
+    /// The first row, and those of the entries.
+    rows: Vec<Row>,
+    /// How many rows there are.
+    used: usize,
+    /// The sequence is there, with so many entries once it is complete.
+    has_sequence: bool,
+    count: u32,
+    is_complete: bool,
+    message: Message,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Form {
+    #[default]
+    Empty,
+    Rows,
+    Message,
+}
+
+/// The value of a field of a [`Record`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Cell<'r> {
+    /// The field is absent, or there is none.
+    Absent,
+    /// An unsigned integer.
+    Unsigned(u64),
+    /// A signed integer.
+    Signed(i64),
+    /// A decimal.
+    Decimal(Decimal),
+    /// A string or byte vector.
+    Text(TextRef<'r>),
+    /// A sequence of so many entries.
+    Sequence(u32),
+    /// A group, or a dynamic reference.
+    Group,
+}
+
+impl Record {
+    /// An empty record.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Index of the template, if the record is not empty.
+    #[must_use]
+    pub fn template_index(&self) -> Option<u32> {
+        match self.form {
+            Form::Empty => None,
+            Form::Rows => Some(self.template),
+            Form::Message => self.message.template_index(),
+        }
+    }
+
+    /// The value of a field of the message; of one in its sequence, that in the entry of this
+    /// index. What is nested deeper is read through [`Self::view`]. The program must be that of
+    /// the decoder.
+    #[must_use]
+    #[inline]
+    pub fn get<'r>(&'r self, program: &'r Program, field: FieldId, entry: usize) -> Cell<'r> {
+        match self.form {
+            Form::Rows => self.in_row(program, field, entry),
+            _ => self.in_message(program, field, entry),
+        }
+    }
+
+    #[inline]
+    fn in_row<'r>(&'r self, program: &'r Program, field: FieldId, entry: usize) -> Cell<'r> {
+        let Some(place) = program.place(field) else {
+            return self.sequence(program, field);
+        };
+        let index = match *place {
+            Place { template, .. } if template != self.template => return Cell::Absent,
+            Place { in_entry: true, .. } => entry.saturating_add(1),
+            _ => 0,
+        };
+        let Some(row) = self.rows.get(index).filter(|_| index < self.used) else {
+            return Cell::Absent;
+        };
+        let emit = &place.emit;
+        if emit.lane != NO_LANE && row.present >> emit.lane & 1 == 0 {
+            return Cell::Absent;
+        }
+        let value = |more: u8| {
+            let lane = usize::from(emit.lane + more) % lanes::MAX_LANES;
+            i64::from(row.values[lane])
+        };
+        let decimal = |mantissa, exponent| Cell::Decimal(Decimal { mantissa, exponent });
+        match emit.kind {
+            EmitKind::Unsigned => Cell::Unsigned(value(0) as u64),
+            EmitKind::Signed => Cell::Signed(value(0)),
+            EmitKind::Ascii => Cell::Text(TextRef::packed(value(0) as u64)),
+            EmitKind::Decimal => decimal(value(1), value(0) as i8),
+            EmitKind::Mantissa => decimal(value(0), emit.constant.exponent),
+            EmitKind::UnsignedConstant => Cell::Unsigned(emit.constant.mantissa as u64),
+            EmitKind::SignedConstant => Cell::Signed(emit.constant.mantissa),
+            EmitKind::DecimalConstant => Cell::Decimal(emit.constant),
+            EmitKind::TextConstant(_) => Cell::Text(TextRef::long(
+                program.text_at(emit.constant.mantissa as usize),
+            )),
+        }
+    }
+
+    fn sequence(&self, program: &Program, field: FieldId) -> Cell<'_> {
+        let flat = program.flat_of(self.template);
+        let is_it = flat
+            .and_then(|flat| flat.entry.as_ref())
+            .is_some_and(|entry| entry.field == field);
+        if is_it && self.has_sequence {
+            Cell::Sequence(self.count)
+        } else {
+            Cell::Absent
+        }
+    }
+
+    #[cold]
+    fn in_message<'r>(&'r self, program: &'r Program, field: FieldId, entry: usize) -> Cell<'r> {
+        let nodes = self.message.nodes();
+        let mut within = 0..nodes.len();
+        if let Some(parent) = program.field(field).parent() {
+            let Some(at) = find(nodes, within, parent) else {
+                return Cell::Absent;
+            };
+            within = at + 1..nodes[at].end as usize;
+            if program.field(parent).is_sequence() {
+                for _ in 0..entry {
+                    within.start = nodes
+                        .get(within.start)
+                        .map_or(within.end, |n| n.end as usize);
+                }
+                let node = nodes.get(within.start).filter(|_| !within.is_empty());
+                within = within.start + 1..node.map_or(within.start + 1, |n| n.end as usize);
+            }
+        }
+        let found = find(nodes, within, field).and_then(|at| nodes.get(at));
+        found.map_or(Cell::Absent, |node| self.cell(program, node))
+    }
+
+    fn cell(&self, program: &Program, node: &Node) -> Cell<'_> {
+        match node.content {
+            Content::Absent => Cell::Absent,
+            Content::Int(bits) => match program.field(node.field).kind() {
+                FieldKind::Int(ty) if ty.is_signed() => Cell::Signed(bits as i64),
+                _ => Cell::Unsigned(bits),
+            },
+            Content::Decimal(decimal) => Cell::Decimal(decimal),
+            Content::Text { start, len } => {
+                Cell::Text(TextRef::long(self.message.text(start, len)))
+            }
+            Content::Sequence(count) => Cell::Sequence(count),
+            Content::Group | Content::Entry | Content::Template(_) => Cell::Group,
+        }
+    }
+
+    /// The message with its names, tags and paths; `None` if it is empty. What is in rows is made
+    /// a [`Message`] first, which takes longer than decoding it did.
+    pub fn view<'r>(&'r mut self, program: &'r Program) -> Option<MessageView<'r>> {
+        if self.form == Form::Rows {
+            self.make_message(program);
+            if self.has_sequence
+                && let Some(entry) = program
+                    .flat_of(self.template)
+                    .and_then(|f| f.entry.as_ref())
+            {
+                self.message.end_sequence(program.field(entry.field));
+            }
+        }
+        self.message.view(program)
+    }
+
+    /// Makes a message of the rows, which is open where they end.
+    fn make_message(&mut self, program: &Program) {
+        self.form = Form::Message;
+        let Some(flat) = program.flat_of(self.template) else {
+            return;
+        };
+        let (message, mut rows) = (&mut self.message, self.rows.iter().take(self.used));
+        message.begin_message(&program.templates()[self.template as usize]);
+        if let Some(row) = rows.next() {
+            tell(program, program.segment(flat.head), row, message);
+        }
+        let Some(entry) = &flat.entry else {
+            return;
+        };
+        let field = program.field(entry.field);
+        match (self.has_sequence, self.is_complete) {
+            (false, false) => return,
+            (false, true) => return message.absent(field),
+            (true, _) => message.begin_sequence(field, self.count),
+        }
+        for (index, row) in (0..).zip(rows) {
+            message.begin_entry(field, index);
+            tell(program, program.segment(entry.segment), row, message);
+            message.end_entry(field);
+        }
+    }
+
+    /// The message is to be filled field by field.
+    pub(crate) fn as_message(&mut self) -> &mut Message {
+        self.form = Form::Message;
+        &mut self.message
+    }
+}
+
+/// The node of a field among siblings.
+fn find(nodes: &[Node], within: std::ops::Range<usize>, field: FieldId) -> Option<usize> {
+    let mut at = within.start;
+    while at < within.end {
+        let node = nodes.get(at)?;
+        if node.field == field && node.content != Content::Entry {
+            return Some(at);
+        }
+        at = node.end as usize;
+    }
+    None
+}
+
+impl From<Message> for Record {
+    fn from(message: Message) -> Self {
+        Self {
+            form: Form::Message,
+            message,
+            ..Self::default()
+        }
+    }
+}
+
+impl Sink for Record {
+    type Rest = Message;
+
+    #[inline(always)]
+    fn row<'r>(&'r mut self, at: usize, _: &'r mut Row) -> &'r mut Row {
+        if at >= self.rows.len() {
+            self.grow();
+        }
+        &mut self.rows[at]
+    }
+
+    #[inline(always)]
+    fn begin(&mut self, _: &Program, flat: &Flat, _: &Row) {
+        self.form = Form::Rows;
+        self.template = flat.template;
+        self.used = 1;
+        self.has_sequence = false;
+        self.is_complete = false;
+    }
+
+    #[inline(always)]
+    fn no_sequence(&mut self, _: &Field) {}
+
+    #[inline(always)]
+    fn begin_sequence(&mut self, _: &Field, count: u32) {
+        self.has_sequence = true;
+        self.count = count;
+    }
+
+    #[inline(always)]
+    fn entry(&mut self, _: &Program, _: &Entry, _: u32, _: &Row) {
+        self.used += 1;
+    }
+
+    #[inline(always)]
+    fn end_sequence(&mut self, _: &Field) {}
+
+    #[inline(always)]
+    fn end(&mut self, _: &TemplateProgram) {
+        self.is_complete = true;
+    }
+
+    fn rest(&mut self, program: &Program) -> &mut Message {
+        self.make_message(program);
+        &mut self.message
+    }
+}
+
+impl Record {
+    #[cold]
+    fn grow(&mut self) {
+        self.rows.push(Row::default());
+    }
+}

@@ -1,0 +1,417 @@
+//! Decoding in lanes against decoding field by field: the same messages, errors and previous
+//! values, whatever the bytes.
+
+use fanfare_fast::generate::{ComplexOptions, Generator, PACKET_SIZE};
+use fanfare_fast::program::{Field, FieldKind};
+use fanfare_fast::value::TextType;
+use fanfare_fast::{
+    CodecError, Decoder, Encoder, Limits, Message, Options, Program, Record, Scalar, Source, json,
+};
+use proptest::prelude::*;
+
+use crate::common::to_hex;
+
+const INTS: [&str; 8] = [
+    "int8", "uInt8", "int16", "uInt16", "int32", "uInt32", "int64", "uInt64",
+];
+
+/// Numbers near the borders of what a lane holds, of the types, and of the lengths of entities.
+const NUMBERS: [i64; 22] = [
+    0,
+    1,
+    2,
+    9,
+    63,
+    64,
+    127,
+    128,
+    255,
+    8191,
+    8192,
+    16_383,
+    16_384,
+    65_535,
+    2_097_152,
+    (1 << 28) - 1,
+    1 << 28,
+    (1 << 30) - 1,
+    1 << 30,
+    (1 << 31) - 1,
+    1 << 31,
+    i64::MAX,
+];
+
+fn presence(optional: bool) -> &'static str {
+    if optional { " presence='optional'" } else { "" }
+}
+
+/// An operator with an initial value or none.
+fn operator(
+    kinds: &'static [&'static str],
+    values: &'static [&'static str],
+) -> impl Strategy<Value = (String, bool)> {
+    (
+        prop::sample::select(kinds),
+        prop::sample::select(values),
+        any::<bool>(),
+        any::<bool>(),
+    )
+        .prop_map(|(kind, value, with_value, optional)| {
+            let needed = kind == "constant" || (kind == "default" && !optional);
+            let value = match with_value || needed {
+                true => format!(" value='{value}'"),
+                false => String::new(),
+            };
+            match kind {
+                "" => (String::new(), optional),
+                _ => (format!("<{kind}{value}/>"), optional),
+            }
+        })
+}
+
+const INT: &[&str] = &[
+    "",
+    "copy",
+    "copy",
+    "default",
+    "delta",
+    "increment",
+    "constant",
+];
+
+fn int() -> impl Strategy<Value = String> {
+    let ty = prop_oneof![3 => Just("uInt32"), 1 => prop::sample::select(&INTS[..])];
+    (ty, operator(INT, &["0", "1", "127"])).prop_map(|(ty, (op, optional))| {
+        format!("<{ty} name='F#'{}>{op}</{ty}>", presence(optional))
+    })
+}
+
+fn text() -> impl Strategy<Value = String> {
+    let kinds: &[&str] = &["", "copy", "default", "constant", "tail"];
+    operator(kinds, &["", "A", "ABCD", "ABCDE"])
+        .prop_map(|(op, optional)| format!("<string name='F#'{}>{op}</string>", presence(optional)))
+}
+
+fn decimal() -> impl Strategy<Value = String> {
+    let exponents: &[&str] = &["", "default", "copy", "constant", "delta"];
+    let mantissas: &[&str] = &["", "delta", "copy", "default"];
+    let part = operator(mantissas, &["0", "7"]);
+    (operator(exponents, &["0", "-2"]), part, 0..3_u32).prop_map(
+        |((exponent, optional), (mantissa, _), kind)| {
+            let inside = match kind {
+                0 => String::new(),
+                _ => {
+                    let mantissa = mantissa.replace("<default/>", "");
+                    let exponent = match optional {
+                        true => exponent,
+                        false => exponent.replace("<default/>", ""),
+                    };
+                    format!("<exponent>{exponent}</exponent><mantissa>{mantissa}</mantissa>")
+                }
+            };
+            format!(
+                "<decimal name='F#'{}>{inside}</decimal>",
+                presence(optional)
+            )
+        },
+    )
+}
+
+fn fields() -> impl Strategy<Value = String> {
+    let field = prop_oneof![5 => int(), 2 => text(), 2 => decimal()];
+    prop::collection::vec(field, 0..24).prop_map(|fields| fields.concat())
+}
+
+/// Templates that are flat, or nearly: A with a sequence, B that shares the previous values of
+/// A's first fields, C with more behind a sequence.
+fn templates() -> impl Strategy<Value = String> {
+    (fields(), fields(), fields(), any::<bool>()).prop_map(|(head, entry, tail, reset)| {
+        let mut number = 0;
+        let mut named = |fields: &str| {
+            let mut text = String::new();
+            for piece in fields.split_inclusive('#') {
+                number += 1;
+                text.push_str(&piece.replace('#', &number.to_string()));
+            }
+            text
+        };
+        let reset = if reset { " reset='yes'" } else { "" };
+        let (head, entry, tail) = (named(&head), named(&entry), named(&tail));
+        let sequence = format!("<sequence name='S'><length name='N'/>{entry}</sequence>");
+        format!(
+            "<templates><template name='A' id='1'{reset}>{head}{sequence}</template>\
+             <template name='B' id='2'>{head}</template>\
+             <template name='C' id='3'>{head}{sequence}{tail}</template></templates>"
+        )
+    })
+}
+
+/// Values that operators often expect, or that nearly fit.
+struct Dice {
+    state: u64,
+}
+
+impl Dice {
+    fn roll(&mut self, sides: usize) -> usize {
+        self.state ^= self.state << 13;
+        self.state ^= self.state >> 7;
+        self.state ^= self.state << 17;
+        (self.state % sides as u64) as usize
+    }
+
+    fn number(&mut self) -> i64 {
+        let few = [3, 8, NUMBERS.len()][self.roll(3)];
+        NUMBERS[self.roll(few)]
+    }
+}
+
+impl Source for Dice {
+    fn scalar(&mut self, field: &Field) -> Scalar<'_> {
+        if field.optional() && self.roll(3) == 0 {
+            return Scalar::Absent;
+        }
+        match field.kind() {
+            FieldKind::Int(ty) => {
+                let number = self.number();
+                let number = if ty.is_signed() && self.roll(2) == 0 {
+                    !number
+                } else {
+                    number
+                };
+                match ty.holds(number.into()) {
+                    true => Scalar::Signed(number),
+                    false => Scalar::Unsigned(1),
+                }
+            }
+            FieldKind::Decimal => {
+                let exponent = [0, -2, 3, 63, -63][self.roll(5)];
+                let sign = [1, -1][self.roll(2)];
+                let mantissa = sign * self.number();
+                Scalar::Decimal(fanfare_fast::Decimal { mantissa, exponent })
+            }
+            FieldKind::Text(TextType::Ascii) => Scalar::Text(
+                [&b"A"[..], b"A", b"B", b"", b"\0", b"AB", b"ABCD", b"ABCDE"][self.roll(8)],
+            ),
+            _ => Scalar::Absent,
+        }
+    }
+
+    fn group(&mut self, _: &Field) -> bool {
+        true
+    }
+
+    fn length(&mut self, _: &Field) -> Option<u32> {
+        Some(self.roll(5) as u32)
+    }
+}
+
+/// What a decoder makes of a stream, message after message, until its first error.
+fn decoded(
+    program: &Program,
+    stream: &[u8],
+    options: Options,
+) -> (Vec<String>, Option<CodecError>) {
+    let mut decoder = Decoder::with_options(program.clone(), options);
+    let (mut message, mut lines, mut at) = (Message::new(), Vec::new(), 0);
+    while at < stream.len() {
+        match decoder.decode(&stream[at..], &mut message) {
+            Ok(len) => at += len,
+            Err(error) => return (lines, Some(error)),
+        }
+        lines.push(line(program, &message));
+    }
+    (lines, None)
+}
+
+/// The same by way of records.
+fn recorded(
+    program: &Program,
+    stream: &[u8],
+    options: Options,
+) -> (Vec<String>, Option<CodecError>) {
+    let mut decoder = Decoder::with_options(program.clone(), options);
+    let (mut record, mut lines, mut at) = (Record::new(), Vec::new(), 0);
+    while at < stream.len() {
+        match decoder.decode_record(&stream[at..], &mut record) {
+            Ok(len) => at += len,
+            Err(error) => return (lines, Some(error)),
+        }
+        let mut line = String::new();
+        json::write_line(record.clone().view(program).unwrap(), &mut line);
+        lines.push(line);
+    }
+    (lines, None)
+}
+
+fn line(program: &Program, message: &Message) -> String {
+    let mut line = String::new();
+    json::write_line(message.view(program).unwrap(), &mut line);
+    line
+}
+
+/// Both must agree on everything.
+fn compare(program: &Program, stream: &[u8], options: Options) -> Result<(), TestCaseError> {
+    let plain = Options {
+        kernel: None,
+        ..options
+    };
+    let expected = decoded(program, stream, plain);
+    prop_assert_eq!(
+        &decoded(program, stream, options),
+        &expected,
+        "{}",
+        to_hex(stream)
+    );
+    prop_assert_eq!(
+        &recorded(program, stream, options),
+        &expected,
+        "{}",
+        to_hex(stream)
+    );
+    Ok(())
+}
+
+/// A stream of messages of these templates, and where they begin.
+fn stream(program: &Program, seed: u64, messages: usize) -> (Vec<u8>, Vec<usize>) {
+    let mut dice = Dice { state: seed };
+    let mut encoder = Encoder::new(program.clone());
+    let (mut message, mut bytes, mut starts) = (Message::new(), Vec::new(), Vec::new());
+    for _ in 0..messages {
+        let template = &program.templates()[dice.roll(3)];
+        if message.fill(program, template, &mut dice).is_ok() {
+            let start = bytes.len();
+            if encoder.encode_or_restore(&message, &mut bytes).is_ok() {
+                starts.push(start);
+            }
+        }
+    }
+    (bytes, starts)
+}
+
+fn strictness() -> impl Strategy<Value = Options> {
+    (any::<bool>(), 0..4_usize).prop_map(|(strict, limited)| {
+        let limits = Limits::default();
+        let limits = match limited {
+            1 => Limits {
+                fields: 60,
+                ..limits
+            },
+            2 => Limits {
+                texts: 40,
+                entries: 3,
+                ..limits
+            },
+            3 => Limits {
+                text: 3,
+                message: 40,
+                ..limits
+            },
+            _ => limits,
+        };
+        Options {
+            strict,
+            limits,
+            ..Options::default()
+        }
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    #[test]
+    fn messages_are_the_same(xml in templates(), seed in 1u64.., options in strictness()) {
+        let program = Program::parse(&xml).unwrap();
+        let (bytes, _) = stream(&program, seed, 30);
+        compare(&program, &bytes, options)?;
+    }
+
+    #[test]
+    fn errors_are_the_same(
+        xml in templates(),
+        seed in 1u64..,
+        options in strictness(),
+        flips in prop::collection::vec((any::<prop::sample::Index>(), 0u8..8), 1..6),
+    ) {
+        let program = Program::parse(&xml).unwrap();
+        let (mut bytes, _) = stream(&program, seed, 8);
+        for (place, bit) in flips {
+            if !bytes.is_empty() {
+                let place = place.index(bytes.len());
+                bytes[place] ^= 1 << bit;
+                compare(&program, &bytes, options)?;
+            }
+        }
+    }
+
+    #[test]
+    fn noise_is_the_same(
+        xml in templates(),
+        bytes in prop::collection::vec(prop_oneof![any::<u8>(), Just(0x80), Just(0x81),
+                                                   Just(0xe0), Just(0xff), Just(0)], 0..120),
+        strict: bool,
+    ) {
+        let program = Program::parse(&xml).unwrap();
+        let start = [0xff, 0x81];
+        let options = Options { strict, ..Options::default() };
+        compare(&program, &[&start[..], &bytes].concat(), options)?;
+    }
+
+    #[test]
+    fn cut_streams_are_the_same(xml in templates(), seed in 1u64..) {
+        let program = Program::parse(&xml).unwrap();
+        let (bytes, starts) = stream(&program, seed, 4);
+        for cut in starts.first().copied().unwrap_or_default()..bytes.len() {
+            compare(&program, &bytes[..cut], Options::default())?;
+        }
+    }
+
+    #[test]
+    fn pieces_are_the_same(xml in templates(), seed in 1u64.., step in 1usize..40) {
+        let program = Program::parse(&xml).unwrap();
+        let (bytes, _) = stream(&program, seed, 12);
+        let expected = decoded(&program, &bytes, Options { kernel: None, ..Options::default() });
+        let mut decoder = Decoder::new(program.clone());
+        let (mut message, mut lines, mut at, mut end) = (Message::new(), Vec::new(), 0, 0);
+        while at < bytes.len() {
+            match decoder.decode_partial(&bytes[at..end], &mut message).unwrap() {
+                Some(len) => {
+                    at += len;
+                    lines.push(line(&program, &message));
+                }
+                None => end = (end + step).min(bytes.len()),
+            }
+        }
+        prop_assert_eq!(lines, expected.0);
+    }
+}
+
+/// The generated feeds, every message cut at every byte, every bit of it turned.
+#[test]
+fn generated_feeds_are_the_same() {
+    let options = ComplexOptions::default();
+    for (program, mut generator) in [
+        (
+            Program::simple(),
+            Generator::simple(Program::simple(), 200, PACKET_SIZE),
+        ),
+        (
+            Program::complex(),
+            Generator::complex(Program::complex(), 103, None, options),
+        ),
+    ] {
+        while let Some(packet) = generator.next_packet().unwrap() {
+            compare(&program, packet, Options::default()).unwrap();
+            let packet = &packet[..packet.len().min(120)];
+            for cut in 0..packet.len() {
+                compare(&program, &packet[..cut], Options::default()).unwrap();
+            }
+            let mut turned = packet.to_vec();
+            for bit in (0..8 * packet.len()).step_by(7) {
+                turned[bit / 8] ^= 1 << (bit % 8);
+                compare(&program, &turned, Options::default()).unwrap();
+                turned[bit / 8] ^= 1 << (bit % 8);
+            }
+        }
+    }
+}

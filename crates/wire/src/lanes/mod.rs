@@ -1,0 +1,228 @@
+//! Segments of FAST messages in lanes: all integers, short strings and decimals of a run of fields
+//! decoded or encoded at once, their operators as masked vector operations.
+//!
+//! A [`Plan`] says what the lanes of a segment are; it is computed once, from the template. Lane
+//! `i` of a segment is column `i` of a window of [`Columns`], which hold the previous values; a
+//! field without a dictionary has a column all the same, so that fields and columns run in
+//! parallel. Masks have bit `i` for lane `i`.
+//!
+//! The vector kernels do what is regular. Where they meet anything else (an overlong integer, one
+//! of more than 31 bits or out of its range, a value that must not be absent, the end of the
+//! bytes) they give up with everything unchanged, and the caller's scalar code does the segment
+//! and says what is wrong.
+
+#[cfg(target_arch = "x86_64")]
+#[allow(unsafe_code)]
+mod avx512;
+mod columns;
+mod plan;
+
+pub use columns::{Columns, fits};
+pub use plan::{Lane, LaneKind, LaneOperator, MAX_LANES, Plan};
+
+use crate::kernel::Kernel;
+
+/// Most characters of a string that a lane holds.
+pub const MAX_CHARS: usize = 4;
+
+/// A vector kernel that this processor has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LaneKernel {
+    kernel: Kernel,
+}
+
+/// What stands in front of a segment.
+#[derive(Clone, Copy, Debug)]
+pub struct Front {
+    /// How many bytes stand between the given index and the segment's first entity, at least 1.
+    pub len: u8,
+    /// How many of them are the presence map, at most 8; 0 if its bits are in the row.
+    pub map_len: u8,
+}
+
+/// The values of a segment.
+#[derive(Clone, Debug, Default)]
+#[repr(align(64))]
+pub struct Row {
+    /// By lane; what is in the others is undefined. Strings are packed ([`pack`]).
+    pub values: [i32; MAX_LANES],
+    /// The lanes that have a value. For a decimal only the exponent's lane counts.
+    pub present: u64,
+    /// How many strings there are.
+    pub texts: u32,
+    /// The presence bits that are left behind the segment, the first one lowest; for a segment
+    /// without a map in front, first those from the segment on.
+    pub bits: u64,
+}
+
+impl LaneKernel {
+    /// The kernel, if it works in lanes and this processor has it.
+    pub fn new(kernel: Kernel) -> Option<Self> {
+        #[cfg(target_arch = "x86_64")]
+        if kernel == Kernel::Avx512 && kernel.is_available() && avx512::is_available() {
+            return Some(Self { kernel });
+        }
+        None
+    }
+
+    /// The fastest that this processor has.
+    pub fn best() -> Option<Self> {
+        Self::new(Kernel::best())
+    }
+
+    /// Decodes one segment, `front` of which begins at index `at` (a segment without a map of its
+    /// own: the byte before it): its values to `row`, previous values updated; returns the
+    /// index behind it. `None`, with `columns` unchanged, where the scalar code must do it.
+    #[inline(always)]
+    #[allow(unsafe_code)]
+    pub fn decode(
+        self,
+        plan: &Plan,
+        columns: &mut Columns,
+        (bytes, at): (&[u8], usize),
+        front: Front,
+        row: &mut Row,
+    ) -> Option<usize> {
+        let at = match self.kernel {
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: `new` has found the kernel to be available.
+            Kernel::Avx512 => unsafe { avx512::decode(plan, columns, bytes, at, front, row) },
+            _ => 0,
+        };
+        (at != 0).then_some(at)
+    }
+}
+
+/// An ASCII string of up to [`MAX_CHARS`] characters as an integer, seven bits each, the last one
+/// lowest, as it stands in a stream; `None` for a longer one, one that begins with NUL, or one
+/// that is not ASCII.
+#[inline]
+pub fn pack(text: &[u8]) -> Option<u64> {
+    if text.len() > MAX_CHARS || text.first() == Some(&0) || !text.is_ascii() {
+        return None;
+    }
+    Some(
+        text.iter()
+            .fold(0, |packed, byte| packed << 7 | u64::from(*byte)),
+    )
+}
+
+/// The characters of a packed string and how many they are; the others are 0.
+#[inline(always)]
+pub fn unpack(packed: u64) -> ([u8; MAX_CHARS], usize) {
+    if packed < 0x80 {
+        return ((packed as u32).to_le_bytes(), usize::from(packed != 0));
+    }
+    unpack_many(packed as u32)
+}
+
+fn unpack_many(x: u32) -> ([u8; MAX_CHARS], usize) {
+    let x = x & 0x3fff | (x & 0x0fff_c000) << 2;
+    let x = x & 0x007f_007f | (x & 0x3f80_3f80) << 1;
+    let len = 4 - x.leading_zeros() / 8;
+    ((x << (32 - 8 * len)).to_be_bytes(), len as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_strings_are_packed() {
+        for text in ["", "A", "AB", "ABC", "ABCD", "A\0", "~\x7f"] {
+            let packed = pack(text.as_bytes()).unwrap();
+            let (chars, len) = unpack(packed);
+            assert_eq!(&chars[..len], text.as_bytes());
+            assert!(fits(packed));
+        }
+        for text in ["ABCDE", "\0", "\0A", "\u{e9}"] {
+            assert_eq!(pack(text.as_bytes()), None);
+        }
+    }
+
+    #[test]
+    fn columns_keep_what_does_not_fit() {
+        let mut columns = Columns::new(70);
+        for value in [
+            0,
+            1,
+            (1 << 31) - 1,
+            1 << 31,
+            u64::MAX,
+            i64::MIN as u64,
+            !0 << 30,
+            !0 << 31,
+        ] {
+            columns.assign(69, value);
+            assert!(columns.is_assigned(69) && !columns.is_empty(69));
+            assert_eq!(columns.value(69), value);
+            assert_eq!(columns.is_outside(69), !fits(value));
+        }
+        columns.clear(69);
+        assert!(columns.is_empty(69) && !columns.is_assigned(69));
+        columns.assign(3, 5);
+        columns.reset();
+        assert!(!columns.is_empty(69) && !columns.is_assigned(3));
+    }
+
+    fn lane(column: u32) -> Lane {
+        Lane {
+            column,
+            kind: LaneKind::Unsigned(u32::MAX.into()),
+            operator: LaneOperator::Copy,
+            optional: false,
+            initial: None,
+            leads: false,
+        }
+    }
+
+    #[test]
+    fn plans_are_of_near_and_ascending_columns() {
+        assert!(Plan::new(&[lane(3), lane(7), lane(31)], 0).is_some());
+        assert!(Plan::new(&[], 0).is_none());
+        assert!(Plan::new(&[lane(3), lane(32)], 0).is_none());
+        assert!(Plan::new(&[lane(7), lane(7)], 0).is_none());
+        assert!(Plan::new(&[lane(62), lane(65)], 0).is_none());
+        let leads = Lane {
+            leads: true,
+            ..lane(4)
+        };
+        assert!(Plan::new(&[leads, lane(5)], 0).is_none());
+    }
+
+    #[test]
+    fn a_segment_is_decoded_or_left_alone() {
+        let Some(kernel) = LaneKernel::best() else {
+            return;
+        };
+        let plan = Plan::new(&[lane(0), lane(1), lane(2)], 0).unwrap();
+        let (mut columns, mut row) = (Columns::new(3), Row::default());
+        let front = Front { len: 1, map_len: 1 };
+        let mut decode = |bytes: &[u8], columns: &mut Columns| {
+            let at = kernel.decode(&plan, columns, (bytes, 0), front, &mut row)?;
+            Some((at, row.values[0], row.values[1], row.values[2]))
+        };
+        assert_eq!(decode(&[0xe0, 0x81, 0x82, 0x83], &mut columns), None, "D5");
+        assert!(!columns.is_assigned(0));
+        let whole = [0xf0, 0x81, 0x02, 0x81, 0x07, 0x7f, 0x7f, 0x7f, 0xff];
+        assert_eq!(decode(&whole, &mut columns), Some((9, 1, 257, i32::MAX)));
+        assert_eq!(
+            decode(&[0xa0, 0x85], &mut columns),
+            Some((2, 1, 5, i32::MAX))
+        );
+        let before = columns.clone();
+        for bytes in [
+            &[0xf0, 0x81, 0x02][..],
+            &[0xf0, 0x81, 0x00, 0x81, 0x81],
+            &[0xf0, 0x81, 0x82, 0x08, 0, 0, 0, 0x80],
+            &[0xf0, 0x81, 0x82, 0x01, 0, 0, 0, 0, 0x80],
+        ] {
+            assert_eq!(decode(bytes, &mut columns), None, "{bytes:x?}");
+            assert_eq!(
+                (0..3).map(|i| columns.value(i)).sum::<u64>(),
+                1 + 5 + i32::MAX as u64
+            );
+        }
+        assert_eq!(columns.value(0), before.value(0));
+    }
+}

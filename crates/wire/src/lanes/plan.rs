@@ -1,0 +1,282 @@
+//! What the lanes of a segment are.
+
+use super::columns::{Vector, fits};
+
+/// Most lanes of a segment, gaps between its columns counted.
+pub const MAX_LANES: usize = 32;
+
+/// Vectors of a segment at most.
+pub(super) const MAX_GROUPS: usize = MAX_LANES / 16;
+
+/// The operator of a lane (section 6.3 of FAST 1.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LaneOperator {
+    /// None: always in the stream.
+    None,
+    /// A constant that may be absent: a bit, never in the stream.
+    Constant,
+    /// A value if it is not in the stream.
+    Default,
+    /// The previous value.
+    Copy,
+    /// One more than the previous value.
+    Increment,
+    /// A difference to the previous value.
+    Delta,
+}
+
+/// What is in a lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LaneKind {
+    /// An integer from 0 to this number.
+    Unsigned(u64),
+    /// An integer between these numbers.
+    Signed(i64, i64),
+    /// An ASCII string.
+    Text,
+}
+
+/// One lane.
+#[derive(Clone, Copy, Debug)]
+pub struct Lane {
+    /// Its column.
+    pub column: u32,
+    /// What is in it.
+    pub kind: LaneKind,
+    /// Its operator.
+    pub operator: LaneOperator,
+    /// Whether it can be absent.
+    pub optional: bool,
+    /// The initial value, strings packed.
+    pub initial: Option<u64>,
+    /// An exponent that can be absent: the next lane is its mantissa, and in the stream only if
+    /// the exponent has a value.
+    pub leads: bool,
+}
+
+/// The lanes of a segment, as masks and vectors.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The columns' place: index of the word of flags, offset in it, index of the first vector.
+    pub(super) word: u32,
+    pub(super) shift: u32,
+    pub(super) first: u32,
+    pub(super) groups: u32,
+    /// Bits at the front of the presence map that are somebody else's.
+    pub(super) skipped_bits: u32,
+    /// How many presence bits the lanes take.
+    pub(super) bit_count: u32,
+    /// All lanes; the others in the window are not the segment's.
+    pub(super) all: u64,
+    pub(super) bit: u64,
+    /// Lanes that stand in the stream if their bit is set.
+    pub(super) bit_stream: u64,
+    /// Lanes that always stand in the stream.
+    pub(super) always: u64,
+    pub(super) constant: u64,
+    pub(super) default: u64,
+    /// Copy and increment.
+    pub(super) implied: u64,
+    pub(super) increment: u64,
+    pub(super) delta: u64,
+    pub(super) optional: u64,
+    pub(super) initial: u64,
+    /// Lanes whose entities are signed: signed integers and deltas.
+    pub(super) signed: u64,
+    /// Optional integers: in the stream one more than they are.
+    pub(super) nullable: u64,
+    pub(super) text: u64,
+    /// Exponents that decide on their mantissas.
+    pub(super) leads: u64,
+    /// Lanes that use a previous value: copy, increment and delta.
+    pub(super) kept: u64,
+    /// How many entities a presence map brings, from its bytes as they stand: each bit of the
+    /// first mask one, each of the second another one; and how many there are without.
+    pub(super) counted: [u64; 2],
+    pub(super) always_count: u32,
+    /// Lanes that have no value without their bit: default without an initial value, constant.
+    pub(super) without: u64,
+    /// Not the segment's.
+    pub(super) others: u64,
+    pub(super) initials: [Vector; MAX_GROUPS],
+    /// Smallest values, and by how much the largest are larger.
+    pub(super) low: [Vector; MAX_GROUPS],
+    pub(super) range: [Vector; MAX_GROUPS],
+}
+
+/// The limits within which sums cannot overflow unnoticed: those of [`fits`].
+const LOW: i64 = -(1 << 30);
+const HIGH_SIGNED: i64 = (1 << 30) - 1;
+const HIGH: u64 = (1 << 31) - 1;
+
+impl Plan {
+    /// The plan of these lanes; `None` if their columns do not ascend, or lie too far apart, or an
+    /// initial value does not fit, or previous values decide on whether a mantissa is there.
+    /// Where the segment begins with its presence map, `skipped_bits` (0 or 1) of it are
+    /// somebody else's.
+    pub fn new(lanes: &[Lane], skipped_bits: u32) -> Option<Self> {
+        let (first, last) = (lanes.first()?.column, lanes.last()?.column);
+        let base = first & !15;
+        let ascend = lanes.windows(2).all(|pair| pair[0].column < pair[1].column);
+        let span = last.checked_sub(base)? + 1;
+        let near = span as usize <= MAX_LANES && base % 64 + span <= 64;
+        let paired = lanes
+            .iter()
+            .zip(lanes.iter().skip(1).map(Some).chain([None]))
+            .all(|(lane, next)| {
+                let known = matches!(lane.operator, LaneOperator::None | LaneOperator::Default);
+                let follows = |next: &Lane| known && next.column == lane.column + 1;
+                !lane.leads || next.is_some_and(follows)
+            });
+        let initial = |lane: &Lane| lane.initial.is_none_or(fits);
+        if !ascend || !near || !paired || !lanes.iter().all(initial) {
+            return None;
+        }
+        let mut plan = Self::empty(base, span);
+        let mut mantissa = false;
+        for lane in lanes {
+            plan.add((lane.column - base) as usize, lane, mantissa);
+            mantissa = lane.leads;
+        }
+        plan.bit_count = plan.bit.count_ones();
+        plan.kept = plan.implied | plan.delta;
+        plan.without = plan.default & !plan.initial | plan.constant;
+        plan.others = !plan.all;
+        plan.skipped_bits = skipped_bits & 1;
+        plan.count();
+        Some(plan)
+    }
+
+    fn empty(base: u32, span: u32) -> Self {
+        let zero = [Vector::default(); MAX_GROUPS];
+        Self {
+            word: base / 64,
+            shift: base % 64,
+            first: base / 16,
+            groups: span.div_ceil(16),
+            skipped_bits: 0,
+            bit_count: 0,
+            all: 0,
+            bit: 0,
+            bit_stream: 0,
+            always: 0,
+            constant: 0,
+            default: 0,
+            implied: 0,
+            increment: 0,
+            delta: 0,
+            optional: 0,
+            initial: 0,
+            signed: 0,
+            nullable: 0,
+            text: 0,
+            leads: 0,
+            kept: 0,
+            counted: [0; 2],
+            always_count: 0,
+            without: 0,
+            others: 0,
+            initials: zero,
+            low: zero,
+            // Whatever is in other people's columns is in range.
+            range: [Vector([-1; 16]); MAX_GROUPS],
+        }
+    }
+
+    /// Prepares the counting of entities.
+    fn count(&mut self) {
+        self.always_count = self.always.count_ones();
+        let mut number = self.skipped_bits;
+        let place = |number: u32| match number {
+            0..56 => 1_u64 << (8 * (number / 7) + 6 - number % 7),
+            _ => 0,
+        };
+        for lane in 0..MAX_LANES {
+            let bit = 1_u64 << lane;
+            let leads = self.leads & bit != 0;
+            if self.bit & bit != 0 {
+                if self.bit_stream & bit != 0 {
+                    self.counted[0] |= place(number);
+                }
+                // With an initial value the mantissa is always there.
+                if leads && self.initial & bit == 0 {
+                    self.counted[1] |= place(number);
+                }
+                number += 1;
+            }
+            if leads && (self.bit & bit == 0 || self.initial & bit != 0) {
+                self.always_count += 1;
+            }
+        }
+    }
+
+    fn add(&mut self, index: usize, lane: &Lane, is_mantissa: bool) {
+        let bit = 1_u64 << index;
+        let set = |mask: &mut u64, when: bool| *mask |= if when { bit } else { 0 };
+        let operator = lane.operator;
+        let implied = matches!(operator, LaneOperator::Copy | LaneOperator::Increment);
+        let in_stream = implied || operator == LaneOperator::Default;
+        let always = matches!(operator, LaneOperator::None | LaneOperator::Delta);
+        let is_text = lane.kind == LaneKind::Text;
+        self.all |= bit;
+        set(
+            &mut self.bit,
+            in_stream || operator == LaneOperator::Constant,
+        );
+        set(&mut self.bit_stream, in_stream);
+        set(&mut self.always, always && !is_mantissa);
+        set(&mut self.constant, operator == LaneOperator::Constant);
+        set(&mut self.default, operator == LaneOperator::Default);
+        set(&mut self.implied, implied);
+        set(&mut self.increment, operator == LaneOperator::Increment);
+        set(&mut self.delta, operator == LaneOperator::Delta);
+        set(&mut self.optional, lane.optional);
+        set(&mut self.initial, lane.initial.is_some());
+        let signed = matches!(lane.kind, LaneKind::Signed(..));
+        set(&mut self.signed, signed || operator == LaneOperator::Delta);
+        set(&mut self.nullable, lane.optional && !is_text);
+        set(&mut self.text, is_text);
+        set(&mut self.leads, lane.leads);
+        let (low, high) = match lane.kind {
+            LaneKind::Unsigned(max) => (0, max.min(HIGH)),
+            LaneKind::Signed(min, max) => (min.max(LOW), max.min(HIGH_SIGNED) as u64),
+            LaneKind::Text => (0, (1 << 28) - 1),
+        };
+        let (group, at) = (index / 16, index % 16);
+        self.initials[group].0[at] = lane.initial.unwrap_or(0) as i32;
+        self.low[group].0[at] = low as i32;
+        self.range[group].0[at] = high.wrapping_sub(low as u64) as i32;
+    }
+
+    /// Column of the first lane.
+    pub const fn first_column(&self) -> usize {
+        16 * self.first as usize
+    }
+
+    /// The lane of a column of the segment.
+    pub const fn lane_of(&self, column: u32) -> u8 {
+        (column - 16 * self.first) as u8
+    }
+
+    /// How many values of a row are written: its lanes, rounded up to whole vectors.
+    pub const fn row_len(&self) -> usize {
+        16 * self.groups as usize
+    }
+
+    /// The lanes that hold strings.
+    #[inline]
+    pub const fn text(&self) -> u64 {
+        self.text
+    }
+
+    /// The lanes of which a previous value is kept.
+    pub const fn kept(&self) -> u64 {
+        self.kept
+    }
+
+    /// How many presence bits the segment takes.
+    #[inline]
+    pub const fn bits(&self) -> u32 {
+        self.bit_count
+    }
+}

@@ -2,45 +2,14 @@
 //! allocator, by thread. (Cyclone DDS has its own pool, which this does not see.)
 #![allow(clippy::unwrap_used, reason = "a test")]
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use fanfare_bus::fast::{Converter, Mapping, TypeOptions};
 use fanfare_bus::{Domain, DomainConfig, Qos};
+use fanfare_counting::allocations;
 use fanfare_fast::generate::{ComplexOptions, Generator};
 use fanfare_fast::{Decoder, Program};
-
-struct Counting;
-
-thread_local! {
-    static COUNT: Cell<u64> = const { Cell::new(0) };
-}
-
-// SAFETY: every call goes to the system's allocator unchanged; the counter is a plain cell of
-// this thread and needs no memory itself.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        COUNT.with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        COUNT.with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 #[test]
 fn a_message_goes_from_packet_to_reader_without_allocation() {
@@ -70,7 +39,6 @@ fn a_message_goes_from_packet_to_reader_without_allocation() {
     let mut converter = Converter::new(mapping, 1 << 14);
     let mut taken = 0;
     let mut round = || {
-        let before = COUNT.with(Cell::get);
         for packet in &packets {
             decoder.reset();
             decoder.decode(packet, &mut converter).unwrap();
@@ -85,10 +53,8 @@ fn a_message_goes_from_packet_to_reader_without_allocation() {
                 assert!(sample.cdr().unwrap().u32().is_ok());
             }
         }
-        COUNT.with(Cell::get) - before
     };
     round();
-    let later: u64 = (0..50).map(|_| round()).sum();
-    assert_eq!(later, 0);
+    assert_eq!(allocations(|| (0..50).for_each(|_| round())), 0);
     assert!(taken > 350 && heard.load(Ordering::Relaxed) > 0);
 }

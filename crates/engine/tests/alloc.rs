@@ -1,6 +1,7 @@
 //! Hot paths do not allocate after warm-up: a counting allocator, by thread.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
+use fanfare_counting as counting;
 use fanfare_engine::agent::Agent;
 use fanfare_engine::clock::Clock;
 use fanfare_engine::counters::Counters;
@@ -11,48 +12,14 @@ use fanfare_engine::ring::{Broadcast, Policy, spsc};
 use fanfare_engine::tcp::{Connection, Received, Stream};
 use fanfare_fix::session::{AppMessage, Config, Entry, Kind, MessageStore, SessionId, Version};
 use fanfare_wire::UtcTimestamp;
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::io::IoSlice;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::time::Duration;
 
-struct Counting;
-
-thread_local! {
-    static COUNT: Cell<u64> = const { Cell::new(0) };
-}
-
-// SAFETY: every call goes to the system's allocator unchanged; the counter is a plain cell of
-// this thread and needs no memory itself.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        COUNT.with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        COUNT.with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
 /// Runs `turn` often, and gives the allocations after the first few times.
 fn allocations(mut turn: impl FnMut(usize)) -> u64 {
     (0..100).for_each(&mut turn);
-    let before = COUNT.with(Cell::get);
-    (100..2_100).for_each(&mut turn);
-    COUNT.with(Cell::get) - before
+    counting::allocations(|| (100..2_100).for_each(&mut turn))
 }
 
 #[test]
@@ -176,9 +143,7 @@ fn a_queue_that_fills_and_empties_again() {
         }
     };
     (0..3).for_each(&mut cycle);
-    let before = COUNT.with(Cell::get);
-    (0..3).for_each(&mut cycle);
-    assert_eq!(COUNT.with(Cell::get) - before, 0);
+    assert_eq!(counting::allocations(|| (0..3).for_each(&mut cycle)), 0);
 }
 
 /// Lets the helper thread finish the next segment, which it has all the time for outside a test.

@@ -1,32 +1,10 @@
 //! No heap allocation after warm-up: arbitration with losses on both lines, framing, preambles.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+use fanfare_counting::allocations;
 use fanfare_feed::{
     Arbiter, ArbiterConfig, Deframer, Event, Header, Line, Preamble, Unit, Verdict,
 };
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicU64, Ordering};
-
-struct Counting;
-
-static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-
-// SAFETY: every call goes to the system's allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller's contract is the system allocator's.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
-        // SAFETY: `ptr` came from `System.alloc` with this layout.
-        unsafe { System.dealloc(ptr, layout) }
-    }
-}
-
-#[global_allocator]
-static COUNTING: Counting = Counting;
 
 /// Packets `from..to` over both lines; A loses each 7th, B each 5th, both each 35th.
 fn exchange(arbiter: &mut Arbiter, from: u32, to: u32) -> (u64, u64) {
@@ -82,11 +60,12 @@ fn steady_state_does_not_allocate() {
     }
     exchange(&mut arbiter, 1_000, 2_000);
     deframe(&mut deframer, &stream);
-    let before = ALLOCATIONS.load(Ordering::Relaxed);
-    let (delivered, missing) = exchange(&mut arbiter, 2_000, 30_000);
-    let sum = deframe(&mut deframer, &stream);
-    let after = ALLOCATIONS.load(Ordering::Relaxed);
-    assert_eq!(after - before, 0);
+    let (mut delivered, mut missing, mut sum) = (0, 0, 0);
+    let count = allocations(|| {
+        (delivered, missing) = exchange(&mut arbiter, 2_000, 30_000);
+        sum = deframe(&mut deframer, &stream);
+    });
+    assert_eq!(count, 0);
     assert_eq!(sum, 99 * 100 / 2);
     assert!(
         delivered > 27_000 && missing == 800,

@@ -3,49 +3,12 @@
 
 #![allow(clippy::unwrap_used)]
 
-use counting::allocations;
+use fanfare_counting::allocations;
 use fanfare_fix::codec::{
     Decoder, Encoder, Next, SendingTime, SessionHeader, SharedBody, SharedFrame, SharedParts,
 };
 use fanfare_fix::dict::{Dictionary, Switches, Version};
 use fanfare_wire::{DataFields, Decimal, FieldIndex, Kernel, Precision, UtcTimestamp};
-
-#[allow(unsafe_code)]
-mod counting {
-    use std::alloc::{GlobalAlloc, Layout, System};
-    use std::cell::Cell;
-
-    std::thread_local! {
-        static COUNT: Cell<u64> = const { Cell::new(0) };
-    }
-
-    struct Counting;
-
-    #[global_allocator]
-    static ALLOCATOR: Counting = Counting;
-
-    // SAFETY: everything is passed on to the system's allocator; the counter is a plain cell of
-    // the thread, which needs no allocation itself.
-    unsafe impl GlobalAlloc for Counting {
-        unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-            COUNT.with(|count| count.set(count.get() + 1));
-            // SAFETY: the caller keeps the contract of `alloc`.
-            unsafe { System.alloc(layout) }
-        }
-
-        unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
-            // SAFETY: the caller keeps the contract of `dealloc`.
-            unsafe { System.dealloc(ptr, layout) }
-        }
-    }
-
-    /// How often this thread has allocated while `work` ran.
-    pub(crate) fn allocations(work: impl FnOnce()) -> u64 {
-        let before = COUNT.get();
-        work();
-        COUNT.get() - before
-    }
-}
 
 fn order(buf: &mut [u8], seq: u64) -> &[u8] {
     let time = UtcTimestamp::from_nanos(1_795_178_096_123_456_789 + seq as i64);

@@ -1,39 +1,13 @@
 //! After warm-up a session allocates nothing, neither receiving nor sending.
 #![allow(clippy::expect_used, reason = "a test may fail")]
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
+use fanfare_counting::allocations;
 use fanfare_fix::codec::{SendingTime, SharedBody, SharedFrame, SharedParts, tags};
 use fanfare_fix::session::{
     Config, Event, Limits, MemoryStore, MessageStore, NoResendStore, Now, SECOND, Scratch, Session,
     SessionId, Version,
 };
 use fanfare_wire::{Decimal, UtcTimestamp};
-
-struct Counting;
-
-std::thread_local! {
-    /// Of this thread alone: the test harness allocates on its own one at any time.
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-// SAFETY: every call goes to the system's allocator as it came; the counter does not allocate.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: the caller keeps the contract of `GlobalAlloc::alloc`.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
-        // SAFETY: the caller keeps the contract of `GlobalAlloc::dealloc`.
-        unsafe { System.dealloc(place, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 /// Two sessions that talk to each other over buffers of their own.
 struct Pair<A, B> {
@@ -141,12 +115,6 @@ fn carry<A: MessageStore, B: MessageStore>(
             _ => {}
         }
     }
-}
-
-fn allocations(work: impl FnOnce()) -> u64 {
-    let before = ALLOCATIONS.get();
-    work();
-    ALLOCATIONS.get() - before
 }
 
 /// One test, so that no other thread counts.

@@ -6,59 +6,15 @@
     reason = "a test"
 )]
 
+use fanfare_counting::{exempt_this_thread, totals};
 use fanfare_engine::stop::Stop;
 use fanfare_fix::codec::{Frame, FrameFinder};
 use fanfare_gateway::{Config, Gateway};
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
-
-/// Counts what all threads allocate but those that say they are the test.
-struct Counting;
-
-static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-static LIVE_BYTES: AtomicI64 = AtomicI64::new(0);
-
-thread_local! {
-    static IS_TEST: Cell<bool> = const { Cell::new(false) };
-}
-
-fn count(bytes: i64) {
-    if !IS_TEST.with(Cell::get) {
-        ALLOCATIONS.fetch_add(u64::from(bytes > 0), Relaxed);
-        LIVE_BYTES.fetch_add(bytes, Relaxed);
-    }
-}
-
-// SAFETY: every call goes to the system's allocator unchanged; the counters need no memory.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(layout.size() as i64);
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        count(-(layout.size() as i64));
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count(-(layout.size() as i64));
-        count(size as i64);
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 fn start() -> Gateway {
-    IS_TEST.with(|is_test| is_test.set(true));
+    exempt_this_thread();
     let mut config = Config::default();
     config.producers.port = 0;
     config.consumers.port = 0;
@@ -138,21 +94,21 @@ fn no_allocation_after_warm_up_and_little_memory_for_an_idle_session() {
     let mut producer = log_on(gateway.producers(), "P");
     let mut seq = 1;
     traffic(&mut producer, &mut consumers, &mut seq, 2_000);
-    let before = ALLOCATIONS.load(Relaxed);
+    let before = totals().allocations;
     assert!(before > 0, "the counter counts");
     traffic(&mut producer, &mut consumers, &mut seq, 5_000);
     assert_eq!(
-        ALLOCATIONS.load(Relaxed) - before,
+        totals().allocations - before,
         0,
         "allocations on receive and on send"
     );
 
-    let before = LIVE_BYTES.load(Relaxed);
+    let before = totals().live_bytes;
     fanfare_engine::limits::raise_open_files(8192).unwrap();
     let idle: Vec<TcpStream> = (0..1000)
         .map(|i| log_on(gateway.consumers(), &format!("IDLE{i}")))
         .collect();
-    let each = (LIVE_BYTES.load(Relaxed) - before) / idle.len() as i64;
+    let each = (totals().live_bytes - before) / idle.len() as i64;
     assert!(
         (100..64 << 10).contains(&each),
         "{each} bytes for an idle session"

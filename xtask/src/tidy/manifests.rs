@@ -5,8 +5,9 @@ use super::{File, Finding};
 use std::path::{Path, PathBuf};
 
 /// What each crate may use of ours. A crate that is not listed here may not exist.
-const MAY_USE: [(&str, &[&str]); 9] = [
+const MAY_USE: [(&str, &[&str]); 10] = [
     ("wire", &[]),
+    ("counting", &[]),
     ("fix", &["wire"]),
     ("fast", &["wire"]),
     ("feed", &["wire", "fast"]),

@@ -147,7 +147,7 @@ impl DomainConfig {
         Ok(xml)
     }
 
-    fn check(&self) -> Result<(), Error> {
+    pub(crate) fn check(&self) -> Result<(), Error> {
         if self.id > MAX_DOMAIN_ID {
             return Err(Error::DomainId(self.id));
         }

@@ -462,6 +462,19 @@ pub struct SampleInfo {
 }
 
 impl<'a> Sample<'a> {
+    /// A sample that no DDS entity took.
+    pub(crate) const fn of(source_nanos: i64, instance: u64, bytes: &'a [u8]) -> Self {
+        let info = SampleInfo {
+            source_nanos,
+            instance,
+            writer: 0,
+            alive: true,
+            disposed: false,
+            has_data: true,
+        };
+        Self { info, bytes }
+    }
+
     const fn new(info: RawInfo, bytes: &'a [u8]) -> Self {
         let info = SampleInfo {
             source_nanos: info.source_nanos,

@@ -56,6 +56,14 @@ pub enum Error {
     /// Nobody described a foreign type in time.
     #[error("nobody described the type of topic {0:?} in time")]
     TypeUnanswered(String),
+    /// Shared memory could not be had or used.
+    #[error("shared memory: cannot {action}: {why}")]
+    SharedMemory {
+        /// What was tried, with the name of the file.
+        action: String,
+        /// Why it could not be done.
+        why: String,
+    },
     /// A listener closure panicked; it will not be called again.
     #[error("the listener of {0:?} panicked and is switched off")]
     ListenerPanicked(String),

@@ -47,6 +47,7 @@ mod entity;
 mod error;
 pub mod fast;
 mod qos;
+pub mod shm;
 mod status;
 #[allow(unsafe_code)]
 mod sys;

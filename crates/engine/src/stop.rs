@@ -2,6 +2,7 @@
 
 use crate::sys::process;
 use std::io;
+use std::os::unix::process::parent_id;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -51,6 +52,19 @@ impl Stop {
     pub fn is_raised(&self) -> bool {
         self.raised.load(Ordering::Acquire) || (self.on_interrupt && process::interrupts() > 0)
     }
+}
+
+/// Has this process told to end (SIGTERM) when the thread that started it is gone, however that
+/// came, if process `parent` is the one that did. `false` when there is no such process any more.
+///
+/// # Errors
+/// The kernel cannot do it.
+pub fn end_with_parent(parent: u32) -> io::Result<bool> {
+    if parent_id() == parent {
+        process::end_with_parent()?;
+    }
+    // It may have died before the kernel knew of the wish.
+    Ok(parent_id() == parent || process::exists(parent))
 }
 
 /// Asks another process to end, as Ctrl-C in its terminal does (SIGINT).

@@ -1,7 +1,7 @@
 //! Other runs of this binary, started and watched by a command that needs several processes.
 
 use anyhow::{Context, Result, anyhow, bail};
-use fanfare_engine::stop::Stop;
+use fanfare_engine::stop::{Stop, end_with_parent};
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read};
@@ -12,6 +12,21 @@ use std::time::{Duration, Instant};
 
 /// Lines of stderr that are kept for the error message of a child that failed.
 const LAST_WORDS: usize = 5;
+
+/// Who starts this binary as a part of itself puts its own process number here: then no kill,
+/// of whatever kind, leaves the part behind.
+pub(crate) const PARENT: &str = "FANFARE_PARENT";
+
+/// Ties this process to the life of the one named in [`PARENT`], if that is what started it;
+/// `false` when it is named but gone.
+pub(crate) fn parent_is_alive() -> bool {
+    let parent = std::env::var(PARENT).ok();
+    match parent.and_then(|number| number.parse().ok()) {
+        // Where the kernel cannot tie them, the part runs as any other.
+        Some(parent) => end_with_parent(parent).unwrap_or(true),
+        None => true,
+    }
+}
 
 /// How often it is looked whether Ctrl-C was pressed.
 const LOOK: Duration = Duration::from_millis(50);
@@ -43,6 +58,7 @@ impl Fanfare {
         let name = format!("fanfare {}", args.join(" "));
         let mut child = Command::new(program)
             .args(args)
+            .env(PARENT, std::process::id().to_string())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -23,6 +23,9 @@ struct Cli {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    if !children::parent_is_alive() {
+        return ExitCode::FAILURE;
+    }
     match cmd::run(&cli.command) {
         Ok(code) => code,
         Err(e) if print::is_broken_pipe(&e) => ExitCode::SUCCESS,

@@ -4,7 +4,12 @@
 //! Topics: one for each template, of its name; a template that is split has one for each
 //! security instead, `NAME_SECURITY`, or with keys a single one. Echoes come back on topics
 //! with `_echo` behind the name. The token is on the topic `DoneToken`.
+//!
+//! What carries them is DDS, or for processes of one host [shared memory](crate::shm), where all
+//! topics of a publisher are in one ring and all echoes of a subscriber in another.
 
+mod over_dds;
+mod over_shm;
 mod publisher;
 mod subscriber;
 
@@ -15,7 +20,34 @@ pub use publisher::{Publisher, RoundTrips};
 pub use subscriber::{Received, Subscriber};
 
 use crate::fast::TemplateType;
-use crate::{Durability, Error, Qos, Status, cdr_struct};
+use crate::{Domain, Durability, Error, Qos, Status, cdr_struct, shm};
+
+/// What carries a feed.
+#[derive(Debug, Clone)]
+pub enum Carrier {
+    /// A domain of DDS.
+    Dds(Domain),
+    /// Shared memory of this host.
+    Shm(shm::Config),
+}
+
+impl From<&Domain> for Carrier {
+    fn from(domain: &Domain) -> Self {
+        Self::Dds(domain.clone())
+    }
+}
+
+impl From<&shm::Config> for Carrier {
+    fn from(config: &shm::Config) -> Self {
+        Self::Shm(config.clone())
+    }
+}
+
+impl From<&Self> for Carrier {
+    fn from(carrier: &Self) -> Self {
+        carrier.clone()
+    }
+}
 
 /// What publisher and subscriber must agree on.
 #[derive(Debug, Clone)]

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{DONE, Distribution, DoneToken, Matches, done_qos, echo_name, for_each_topic};
+use super::{Carrier, Distribution, DoneToken, over_dds, over_shm};
 use crate::fast::{Mapping, TemplateType};
-use crate::{Domain, Error, Reader, Sample, Writer};
+use crate::{Error, Sample};
 
 /// A sample that a subscriber received.
 #[derive(Debug, Clone, Copy)]
@@ -21,20 +21,33 @@ pub struct Received<'a> {
 /// Receives the samples of a feed.
 #[derive(Debug)]
 pub struct Subscriber {
-    readers: Vec<Reader>,
-    done: Reader,
-    matches: Arc<Matches>,
-    entities: u32,
+    way: Way,
     counts: Arc<Counts>,
 }
 
+#[derive(Debug)]
+enum Way {
+    Dds(over_dds::Inlets),
+    Shm(over_shm::Inlets),
+}
+
 #[derive(Debug, Default)]
-struct Counts {
-    received: AtomicU64,
-    echo_failed: AtomicU64,
+pub(super) struct Counts {
+    pub(super) received: AtomicU64,
+    pub(super) echo_failed: AtomicU64,
     /// What the tokens announced, and how many came.
     announced: AtomicU64,
     tokens: AtomicU64,
+}
+
+impl Counts {
+    /// Counts a token; bytes that are none are ignored.
+    pub(super) fn token(&self, sample: &Sample<'_>) {
+        if let Ok(token) = sample.value::<DoneToken>() {
+            self.announced.fetch_add(token.samples, Ordering::Release);
+            self.tokens.fetch_add(1, Ordering::Release);
+        }
+    }
 }
 
 impl Subscriber {
@@ -42,9 +55,10 @@ impl Subscriber {
     /// echo goes out.
     ///
     /// # Errors
-    /// As [`Domain::topic`] and the opening of readers.
+    /// As [`Domain::topic`](crate::Domain::topic) and the opening of readers; over shared memory
+    /// as [`Receiver::open`](crate::shm::Receiver::open).
     pub fn open<F>(
-        domain: &Domain,
+        carrier: impl Into<Carrier>,
         mapping: &Mapping,
         distribution: &Distribution,
         on_sample: F,
@@ -52,66 +66,50 @@ impl Subscriber {
     where
         F: Fn(Received<'_>) + Send + Sync + 'static,
     {
-        let matches = Arc::new(Matches::default());
         let counts = Arc::new(Counts::default());
-        let on_sample = Arc::new(on_sample);
-        let mut readers = Vec::new();
-        let mut echoes = 0;
-        for template in mapping.types().filter(|t| distribution.carries(t)) {
-            readers.extend(for_each_topic(distribution, template, |name| {
-                let mut echo = None;
-                if distribution.echo {
-                    echoes += 1;
-                    let qos = distribution.echo_qos();
-                    let topic = domain.topic(&echo_name(name), &template.sample, &qos)?;
-                    echo = Some(topic.writer(&qos).on_status(matches.listener()).open()?);
-                }
-                let handler = Handler {
-                    topic: name.to_owned(),
-                    template: template.clone(),
-                    on_sample: Arc::clone(&on_sample),
-                    echo,
-                    counts: Arc::clone(&counts),
-                };
-                let topic = domain.topic(name, &template.sample, &distribution.qos)?;
-                let reader = topic
-                    .reader(&distribution.qos)
-                    .on_status(matches.listener());
-                reader.on_sample(move |s| handler.take(s)).open()
-            })?);
-        }
-        let all = Arc::clone(&counts);
-        let done = domain
-            .topic_of::<DoneToken>(DONE, &done_qos())?
-            .reader(&done_qos());
-        let done = done.on_status(matches.listener()).on_sample(move |s| {
-            if let Ok(token) = s.value::<DoneToken>() {
-                all.announced.fetch_add(token.samples, Ordering::Release);
-                all.tokens.fetch_add(1, Ordering::Release);
+        let way = match carrier.into() {
+            Carrier::Dds(domain) => {
+                let (all, on_sample) = (&counts, Arc::new(on_sample));
+                let inlets =
+                    over_dds::Inlets::open(&domain, mapping, distribution, all, &on_sample);
+                Way::Dds(inlets?)
             }
-        });
-        Ok(Self {
-            entities: u32::try_from(readers.len() + echoes + 1).unwrap_or(u32::MAX),
-            readers,
-            done: done.open()?,
-            matches,
-            counts,
-        })
+            Carrier::Shm(config) => {
+                let all = Arc::clone(&counts);
+                let inlets = over_shm::Inlets::open(&config, mapping, distribution, all, on_sample);
+                Way::Shm(inlets?)
+            }
+        };
+        Ok(Self { way, counts })
     }
 
     /// Whether every topic, echoes included, has a publisher.
     pub fn is_matched(&self) -> bool {
-        self.matches.matched() >= self.entities
+        match &self.way {
+            Way::Dds(inlets) => inlets.is_matched(),
+            Way::Shm(inlets) => inlets.is_matched(),
+        }
     }
 
-    /// How often another side's policies did not fit.
+    /// How often another side's policies (over shared memory: types) did not fit.
     pub fn incompatible(&self) -> u32 {
-        self.matches.incompatible()
+        match &self.way {
+            Way::Dds(inlets) => inlets.incompatible(),
+            Way::Shm(inlets) => inlets.incompatible(),
+        }
     }
 
     /// Samples received.
     pub fn received(&self) -> u64 {
         self.counts.received.load(Ordering::Acquire)
+    }
+
+    /// Samples that made way for newer ones before they were read. Over shared memory only.
+    pub fn overtaken(&self) -> u64 {
+        match &self.way {
+            Way::Dds(_) => 0,
+            Way::Shm(inlets) => inlets.overtaken(),
+        }
     }
 
     /// Echoes that could not be written.
@@ -130,35 +128,9 @@ impl Subscriber {
     /// # Errors
     /// [`Error::ListenerPanicked`] with the topic.
     pub fn check(&self) -> Result<(), Error> {
-        for reader in self.readers.iter().chain([&self.done]) {
-            reader.check()?;
+        match &self.way {
+            Way::Dds(inlets) => inlets.check(),
+            Way::Shm(inlets) => inlets.check(),
         }
-        Ok(())
-    }
-}
-
-struct Handler<F> {
-    topic: String,
-    template: TemplateType,
-    on_sample: Arc<F>,
-    echo: Option<Writer>,
-    counts: Arc<Counts>,
-}
-
-impl<F: Fn(Received<'_>)> Handler<F> {
-    fn take(&self, sample: Sample<'_>) {
-        if let Some(echo) = &self.echo
-            && echo
-                .forward(sample.bytes(), sample.info.source_nanos)
-                .is_err()
-        {
-            self.counts.echo_failed.fetch_add(1, Ordering::Release);
-        }
-        (self.on_sample)(Received {
-            template: &self.template,
-            topic: &self.topic,
-            sample,
-        });
-        self.counts.received.fetch_add(1, Ordering::Release);
     }
 }

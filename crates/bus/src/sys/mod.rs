@@ -8,6 +8,7 @@ mod found;
 mod listener;
 mod log;
 mod qos;
+mod shm;
 mod topic;
 mod waitset;
 
@@ -23,6 +24,7 @@ pub(crate) use data::{RawInfo, RawSamples, Sink};
 pub(crate) use discovery::{Announced, RawDiscovery, TypeInfo};
 pub(crate) use found::{topic as found_topic, type_of as found_type};
 pub(crate) use listener::{Callbacks, OnData, OnSamples, OnStatus};
+pub(crate) use shm::{PAGE, ReadOnly, SharedFile, Words, user};
 pub(crate) use waitset::{RawCondition, RawWaitSet};
 
 use crate::{DomainConfig, Error, Qos, ReturnCode};

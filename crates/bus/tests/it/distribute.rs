@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use fanfare_bus::distribute::{Distribution, Publisher, Subscriber};
+use fanfare_bus::distribute::{Carrier, Distribution, Publisher, Subscriber};
 use fanfare_bus::fast::{Converter, Mapping, TypeOptions};
-use fanfare_bus::{Domain, Qos};
+use fanfare_bus::{Qos, shm};
 use fanfare_fast::generate::{ComplexOptions, Generator, PACKET_SIZE};
 use fanfare_fast::{Decoder, Program};
 
-use crate::support::{pair, wait_until};
+use crate::support::{domain_id, pair, wait_until};
 
 /// The samples of each topic, in their order.
 type Samples = BTreeMap<String, Vec<Vec<u8>>>;
@@ -21,8 +21,24 @@ struct Run {
     got: Samples,
 }
 
-fn run(program: Program, feed: &mut Generator, distribution: &Distribution) -> Run {
+/// Two participants that meet over the network.
+fn dds() -> [Carrier; 2] {
     let (here, there) = pair();
+    [(&here).into(), (&there).into()]
+}
+
+/// Two ends that meet in shared memory, with rings that are lapped.
+fn shared() -> [Carrier; 2] {
+    let config = shm::Config::new(domain_id()).unwrap().ring(1 << 16);
+    [(&config).into(), (&config).into()]
+}
+
+fn run(
+    [here, there]: [Carrier; 2],
+    program: Program,
+    feed: &mut Generator,
+    distribution: &Distribution,
+) -> Run {
     let program = Arc::new(program);
     let options = TypeOptions {
         keyed: distribution.keyed,
@@ -59,13 +75,13 @@ fn run(program: Program, feed: &mut Generator, distribution: &Distribution) -> R
 }
 
 fn publish(
-    domain: &Domain,
+    carrier: &Carrier,
     mapping: &Arc<Mapping>,
     feed: &mut Generator,
     distribution: &Distribution,
 ) -> (Publisher, Samples) {
     let ignore = |_: &_| -> fanfare_bus::distribute::RoundTrips { Box::new(|_| ()) };
-    let mut publisher = Publisher::open(domain, mapping, distribution, ignore).unwrap();
+    let mut publisher = Publisher::open(carrier, mapping, distribution, ignore).unwrap();
     wait_until("a subscriber", || publisher.is_matched());
     let mut decoder = Decoder::new(Arc::clone(mapping.program()));
     let mut converter = Converter::new(Arc::clone(mapping), 4096);
@@ -97,32 +113,56 @@ fn publish(
 
 #[test]
 fn simple_messages_arrive_and_come_back() {
-    let mut feed = Generator::simple(Program::simple(), 3_000, PACKET_SIZE);
-    let run = run(Program::simple(), &mut feed, &Distribution::default());
-    assert_eq!(run.sent["Quote"].len(), 750);
-    assert_eq!(run.got, run.sent);
-    assert_eq!(run.echoed, 3_000);
+    for carriers in [dds(), shared()] {
+        let mut feed = Generator::simple(Program::simple(), 3_000, PACKET_SIZE);
+        let distribution = Distribution::default();
+        let run = run(carriers, Program::simple(), &mut feed, &distribution);
+        assert_eq!(run.sent["Quote"].len(), 750);
+        assert_eq!(run.got, run.sent);
+        assert_eq!(run.echoed, 3_000);
+    }
 }
 
 #[test]
 fn complex_messages_go_to_a_topic_for_each_security() {
-    let mut feed = Generator::complex(Program::complex(), 600, None, ComplexOptions::default());
-    let run = run(Program::complex(), &mut feed, &Distribution::default());
-    assert_eq!(run.got, run.sent);
-    assert!(run.sent.len() > 90, "{} topics", run.sent.len());
+    for carriers in [dds(), shared()] {
+        let mut feed = Generator::complex(Program::complex(), 600, None, ComplexOptions::default());
+        let distribution = Distribution::default();
+        let run = run(carriers, Program::complex(), &mut feed, &distribution);
+        assert_eq!(run.got, run.sent);
+        assert!(run.sent.len() > 90, "{} topics", run.sent.len());
+    }
 }
 
 #[test]
 fn keyed_topics_carry_all_securities() {
-    let mut feed = Generator::complex(Program::complex(), 600, None, ComplexOptions::default());
+    for carriers in [dds(), shared()] {
+        let mut feed = Generator::complex(Program::complex(), 600, None, ComplexOptions::default());
+        let distribution = Distribution {
+            keyed: true,
+            echo: false,
+            qos: Qos::reliable(),
+            ..Distribution::default()
+        };
+        let run = run(carriers, Program::complex(), &mut feed, &distribution);
+        let names: Vec<_> = run.got.keys().map(String::as_str).collect();
+        assert_eq!(names, ["MarketData", "QuoteRequest"]);
+        assert_eq!(run.got, run.sent);
+    }
+}
+
+#[test]
+fn a_subscriber_that_panics_in_shared_memory_says_so_and_frees_the_publisher() {
+    let [here, there] = shared();
+    let mapping = Mapping::new(Arc::new(Program::simple()), &TypeOptions::default()).unwrap();
+    let mapping = Arc::new(mapping);
     let distribution = Distribution {
-        keyed: true,
         echo: false,
-        qos: Qos::reliable(),
         ..Distribution::default()
     };
-    let run = run(Program::complex(), &mut feed, &distribution);
-    let names: Vec<_> = run.got.keys().map(String::as_str).collect();
-    assert_eq!(names, ["MarketData", "QuoteRequest"]);
-    assert_eq!(run.got, run.sent);
+    let subscriber = Subscriber::open(there, &mapping, &distribution, |_| panic!("on purpose"));
+    let mut feed = Generator::simple(Program::simple(), 3_000, PACKET_SIZE);
+    let (publisher, _) = publish(&here, &mapping, &mut feed, &distribution);
+    assert_eq!(publisher.written(), 3_000);
+    assert!(subscriber.unwrap().check().is_err());
 }

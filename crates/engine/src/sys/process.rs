@@ -47,6 +47,23 @@ pub(crate) fn interrupt(process: u32) -> io::Result<()> {
     Ok(())
 }
 
+/// Whether there is a process of this number.
+pub(crate) fn exists(process: u32) -> bool {
+    let Some(pid) = libc::pid_t::try_from(process).ok().filter(|&pid| pid > 0) else {
+        return false;
+    };
+    // SAFETY: signal 0 is not sent; no pointer is passed.
+    let code = unsafe { libc::kill(pid, 0) };
+    code == 0 || io::Error::last_os_error().raw_os_error() == Some(libc::EPERM)
+}
+
+/// Asks the kernel for SIGTERM when the thread that started this process ends.
+pub(crate) fn end_with_parent() -> io::Result<()> {
+    // SAFETY: this option takes a signal by value and touches no memory.
+    check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) })?;
+    Ok(())
+}
+
 /// Restricts the calling thread to one CPU.
 pub(crate) fn pin_to(cpu: usize) -> io::Result<()> {
     // SAFETY: an all-zero cpu_set_t is the empty set.

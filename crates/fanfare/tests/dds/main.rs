@@ -10,13 +10,18 @@
 mod bridge;
 mod tools;
 
+mod shm;
+
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
 use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Output, Stdio};
 
+/// The binary, which ends with this test however that ends.
 fn fanfare() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_fanfare"))
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fanfare"));
+    command.env("FANFARE_PARENT", std::process::id().to_string());
+    command
 }
 
 /// Runs a command to its end.

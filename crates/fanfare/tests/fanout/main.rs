@@ -16,6 +16,7 @@ fn fanfare(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fanfare"));
     command
         .args(args)
+        .env("FANFARE_PARENT", std::process::id().to_string())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());

@@ -8,6 +8,7 @@ use std::process::{Child, Command, Output, Stdio};
 pub(crate) fn fanfare(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fanfare"));
     command.arg("fast").args(args).stdin(Stdio::null());
+    command.env("FANFARE_PARENT", std::process::id().to_string());
     command
 }
 

@@ -22,6 +22,7 @@ impl Server {
         let mut child = Command::new(env!("CARGO_BIN_EXE_fanfare"))
             .args(["fix", "acceptor", "--echo", "--quiet", "--config"])
             .arg(path)
+            .env("FANFARE_PARENT", std::process::id().to_string())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()

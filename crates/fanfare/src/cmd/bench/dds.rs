@@ -14,7 +14,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The bus against a plain C program on the same Cyclone DDS: round trip and throughput of the
-/// Quote sample between two processes over UDP loopback, and the time to decode and convert.
+/// Quote sample between two processes over UDP loopback; half the round trip through shared
+/// memory, both sides spinning; and the time to decode and convert.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Domain ids used: this one and the next.
@@ -46,6 +47,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         args.round_trips
     );
     round_trips(args, &mut figures)?;
+    note!("shared memory: {} rounds", args.rounds);
+    let one_way = super::dds_shm::one_way(args.domain, args.rounds, SHM_ROUND_TRIPS)?;
+    figures.add("shm_oneway_p50_us", one_way / 1e3);
     note!("throughput: {} rounds each", args.rounds);
     throughput(args, &mut figures)?;
     note!("conversion");
@@ -127,6 +131,8 @@ fn throughput(args: &Args, figures: &mut Figures) -> Result<()> {
     Ok(())
 }
 
+/// Round trips in each round through shared memory.
+const SHM_ROUND_TRIPS: u32 = 100_000;
 /// How long a source writes.
 const FLOW: Duration = Duration::from_millis(500);
 
@@ -208,7 +214,7 @@ fn settle() {
 }
 
 /// Looks again and again, sleeping: the processors belong to what is measured.
-fn wait(what: &str, mut over: impl FnMut() -> bool) -> Result<()> {
+pub(super) fn wait(what: &str, mut over: impl FnMut() -> bool) -> Result<()> {
     let end = Instant::now() + Duration::from_secs(30);
     while !over() {
         if Instant::now() > end {
@@ -226,6 +232,10 @@ fn print(figures: &Figures) {
         v("roundtrip_p50_us"),
         v("raw_roundtrip_p50_us"),
         v("ratio_p50")
+    );
+    say!(
+        "shared memory, one way p50: {:.3} us",
+        v("shm_oneway_p50_us")
     );
     say!(
         "throughput: {:.0} samples/s, plain C {:.0}, ratio {:.3}",

@@ -1,9 +1,10 @@
 //! The ends of `fanfare bench dds`: ours here, and the processes at the other side.
 
+use crate::children::PARENT;
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 use fanfare_bus::baseline::{CProgram, Role};
-use fanfare_bus::cdr::CdrBuffer;
+use fanfare_bus::cdr::{CdrBuffer, CdrReader};
 use fanfare_bus::types::{Kind, StructType};
 use fanfare_bus::{Domain, DomainConfig, Error, Qos, Reader, Sample, Status, Writer};
 use std::io::{BufRead, BufReader, Write, stdin, stdout};
@@ -19,6 +20,7 @@ pub(crate) enum End {
     Pong,
     RawSink,
     Sink,
+    ShmPong,
 }
 
 /// An end that is kept open.
@@ -40,6 +42,7 @@ impl Child {
         let mut process = Command::new(std::env::current_exe()?)
             .args(["bench", "dds", "--end", &name.unwrap_or_default()])
             .args(["--domain", &domain.to_string()])
+            .env(PARENT, process::id().to_string())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -84,6 +87,10 @@ pub(crate) fn serve(end: End, config: &DomainConfig) -> Result<()> {
     let ours = match end {
         End::Pong => Some(Ours::pong(config)?),
         End::Sink => Some(Ours::sink(config)?),
+        _ => None,
+    };
+    let _shm = match end {
+        End::ShmPong => Some(super::dds_shm::Pong::start(config.id())?),
         _ => None,
     };
     for line in stdin().lock().lines() {
@@ -157,8 +164,7 @@ impl Ours {
             let mut buffer = CdrBuffer::with_capacity(128);
             move |sample: Sample<'_>| {
                 // Converted anew, not passed on: both ways are the whole way.
-                let sequence = sample.cdr().and_then(|mut r| r.u16().and_then(|_| r.u32()));
-                if let (Some(writer), Ok(sequence)) = (&writer, sequence) {
+                if let (Some(writer), Some(sequence)) = (&writer, sequence_of(sample.bytes())) {
                     let _ = write_quote(writer, &mut buffer, sequence);
                 }
             }
@@ -289,7 +295,7 @@ fn matches(shared: &Arc<Shared>) -> impl FnMut(Status) + Send + 'static + use<> 
 }
 
 /// The Quote message of the simple templates.
-fn quote() -> StructType {
+pub(super) fn quote() -> StructType {
     StructType::new("Bench::Quote")
         .member("MessageType", Kind::UInt16)
         .member("SequenceNumber", Kind::UInt32)
@@ -305,6 +311,12 @@ fn quote() -> StructType {
 
 #[inline]
 fn write_quote(writer: &Writer, buffer: &mut CdrBuffer, sequence: u32) -> Result<(), Error> {
+    writer.write(put_quote(buffer, sequence)?)
+}
+
+/// Makes a sample of a Quote.
+#[inline]
+pub(super) fn put_quote(buffer: &mut CdrBuffer, sequence: u32) -> Result<&[u8], Error> {
     buffer.begin();
     buffer.u16(11);
     buffer.u32(sequence);
@@ -315,5 +327,13 @@ fn write_quote(writer: &Writer, buffer: &mut CdrBuffer, sequence: u32) -> Result
     buffer.u16(7);
     buffer.u8(8);
     buffer.u8(9);
-    writer.write(buffer.finish()?)
+    Ok(buffer.finish()?)
+}
+
+/// The number of a Quote.
+#[inline]
+pub(super) fn sequence_of(cdr: &[u8]) -> Option<u32> {
+    let mut cdr = CdrReader::new(cdr).ok()?;
+    cdr.u16().ok()?;
+    cdr.u32().ok()
 }

@@ -3,6 +3,7 @@
 mod codec;
 mod dds;
 mod dds_ends;
+mod dds_shm;
 mod fanout;
 mod feed;
 mod latency;

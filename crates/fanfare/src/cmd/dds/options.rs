@@ -1,11 +1,11 @@
 //! Options that the commands share: the domain, the feed, its types and topics.
 
 use crate::cmd::fast::options::{TEMPLATES_HELP, load};
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::ValueEnum;
-use fanfare_bus::distribute::Distribution;
+use fanfare_bus::distribute::{Carrier, Distribution};
 use fanfare_bus::fast::{Mapping, TypeOptions};
-use fanfare_bus::{Domain, DomainConfig, Qos, Transport};
+use fanfare_bus::{Domain, DomainConfig, Qos, Transport, shm};
 use std::sync::Arc;
 
 /// Where the participant is, and how it reaches the others.
@@ -39,6 +39,21 @@ pub(crate) enum TransportArg {
     Tcp,
     /// UDP multicast.
     Mcast,
+    /// Shared memory, on this host only; to publish and subscribe.
+    Shm,
+}
+
+/// What only `--transport shm` looks at.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct ShmArgs {
+    /// With shm: MiB of the ring that a publisher's samples, or a subscriber's echoes, stand in.
+    #[arg(long, value_name = "MIB", default_value_t = 8,
+          value_parser = clap::value_parser!(u32).range(1..=1024))]
+    ring: u32,
+    /// With shm: receive threads spin all the time, each on a processor of its own, instead of
+    /// sleeping where nothing comes for a millisecond.
+    #[arg(long)]
+    spin: bool,
 }
 
 /// Which side of a feed a participant is.
@@ -50,13 +65,28 @@ pub(crate) enum Role {
 
 impl DomainArgs {
     pub(crate) fn open(&self, role: Role) -> Result<Domain> {
+        if self.transport == TransportArg::Shm {
+            bail!("--transport shm is for publish and subscribe only");
+        }
         Ok(Domain::open(&self.config(role))?)
+    }
+
+    /// What carries a feed.
+    pub(crate) fn carrier(&self, role: Role, shm: &ShmArgs) -> Result<Carrier> {
+        if self.transport != TransportArg::Shm {
+            return Ok((&self.open(role)?).into());
+        }
+        if let Some(peer) = self.peer.first() {
+            bail!("--transport shm reaches this host only: what is --peer {peer} for?");
+        }
+        let config = shm::Config::new(self.domain)?.ring((shm.ring as usize) << 20);
+        Ok((&config.spin(shm.spin)).into())
     }
 
     pub(crate) fn config(&self, role: Role) -> DomainConfig {
         let mut config = DomainConfig::new(self.domain).interface(&self.interface);
         config = config.transport(match self.transport {
-            TransportArg::Udp => Transport::Udp,
+            TransportArg::Udp | TransportArg::Shm => Transport::Udp,
             TransportArg::Tcp => Transport::Tcp,
             TransportArg::Mcast => Transport::Multicast,
         });

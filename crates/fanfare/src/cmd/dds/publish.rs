@@ -1,7 +1,7 @@
 //! `fanfare dds publish`: decode, convert, write; measure the way there and back.
 
 use super::input::{self, Lines, Losses, Packets};
-use super::options::{DomainArgs, FeedArgs, Role};
+use super::options::{DomainArgs, FeedArgs, Role, ShmArgs};
 use super::statistics::{self, Series};
 use crate::cmd::fast::options::socket_address;
 use crate::print::{note, say};
@@ -48,6 +48,8 @@ pub(crate) struct Args {
     header: Header,
     #[command(flatten)]
     domain: DomainArgs,
+    #[command(flatten)]
+    shm: ShmArgs,
     /// With echo: samples that may be under way at once, so that the latency is that of a bus
     /// that is not flooded; 0: no limit [default: 1 from a file, 0 from multicast]
     #[arg(long, value_name = "SAMPLES")]
@@ -101,9 +103,9 @@ fn open(
     stop: &Stop,
     echoes: &Arc<Echoes>,
 ) -> Result<Option<Publisher>> {
-    let domain = args.domain.open(Role::Publisher)?;
+    let carrier = args.domain.carrier(Role::Publisher, &args.shm)?;
     let distribution = args.feed.distribution();
-    let publisher = Publisher::open(&domain, mapping, &distribution, |t| {
+    let publisher = Publisher::open(carrier, mapping, &distribution, |t| {
         echoes.recorder(&t.name)
     })?;
     if args.wait == 0 {
@@ -282,13 +284,19 @@ impl Run {
     /// The Done token, and the echoes still out; whether all came.
     fn finish(&mut self) -> Result<bool> {
         self.last = Some(Instant::now());
-        let Some(publisher) = &self.publisher else {
+        let Some(publisher) = &mut self.publisher else {
             return Ok(true);
         };
         note!("Writing Done token");
         let acknowledged = publisher.finish(Duration::from_secs(10))?;
         if !acknowledged {
             note!("fanfare: a subscriber has not acknowledged everything within 10 s");
+        }
+        match publisher.lost_subscribers() {
+            (0, 0) => {}
+            (slow, dead) => {
+                note!("fanfare: {slow} subscribers stopped reading and were cut off, {dead} died");
+            }
         }
         if publisher.without_topic() > 0 {
             note!(

@@ -1,7 +1,7 @@
 //! `fanfare dds subscribe`: receive, check, echo.
 
 use super::expected::{Expected, Verdict};
-use super::options::{DomainArgs, FeedArgs, Role};
+use super::options::{DomainArgs, FeedArgs, Role, ShmArgs};
 use crate::print::{note, say};
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
@@ -28,6 +28,8 @@ pub(crate) struct Args {
     feed: FeedArgs,
     #[command(flatten)]
     domain: DomainArgs,
+    #[command(flatten)]
+    shm: ShmArgs,
     /// Publishers whose Done tokens to wait for.
     #[arg(long, value_name = "COUNT", default_value_t = 1)]
     publishers: u64,
@@ -58,7 +60,7 @@ enum Format {
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let mapping = args.feed.mapping()?;
     let stop = Stop::on_interrupt()?;
-    let domain = args.domain.open(Role::Subscriber)?;
+    let carrier = args.domain.carrier(Role::Subscriber, &args.shm)?;
     let format = args.format;
     let distribution = args.feed.distribution();
     let expected = match &args.check {
@@ -84,7 +86,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
             print_sample(&received);
         }
     };
-    let subscriber = Subscriber::open(&domain, &mapping, &distribution, on_sample)?;
+    let subscriber = Subscriber::open(carrier, &mapping, &distribution, on_sample)?;
     note!("Finished subscribing; waiting for samples");
     wait(args, &subscriber, &stop)?;
     subscriber.check()?;
@@ -114,7 +116,10 @@ fn wait(args: &Args, subscriber: &Subscriber, stop: &Stop) -> Result<()> {
         }
         if subscriber.incompatible() > 0 && !subscriber.is_matched() && !warned {
             warned = true;
-            note!("fanfare: a publisher's policies do not fit: is --qos the same on both sides?");
+            note!(
+                "fanfare: a publisher's policies or types do not fit: are --qos and the options \
+                 of types the same on both sides?"
+            );
         }
         thread::sleep(Duration::from_millis(2));
     }
@@ -148,6 +153,7 @@ fn report(
         let mut figures = Figures::new("dds subscribe");
         figures.count("samples", received);
         figures.count("lost", lost);
+        figures.count("overtaken", subscriber.overtaken());
         figures.count("echo_failed", subscriber.echo_failed());
         if let Some(Verdict {
             equal,
@@ -171,6 +177,10 @@ fn report(
         if let Some(v) = verdict {
             let (equal, wrong, missing) = (v.equal, v.wrong, v.missing);
             note!("{equal} as in the file, {wrong} not, {missing} of the file not received");
+        }
+        if subscriber.overtaken() > 0 {
+            let overtaken = subscriber.overtaken();
+            note!("{overtaken} were overwritten before they were read: this side is too slow");
         }
         if subscriber.echo_failed() > 0 {
             note!("{} echoes could not be sent", subscriber.echo_failed());

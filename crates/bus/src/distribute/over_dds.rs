@@ -1,0 +1,204 @@
+//! A feed over DDS: an entity of Cyclone DDS for each topic.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::publisher::Echo;
+use super::subscriber::Counts;
+use super::{
+    DONE, Distribution, DoneToken, Matches, Received, done_qos, echo_name, for_each_topic,
+};
+use crate::fast::{Converted, Mapping, TemplateType};
+use crate::{Domain, Error, Reader, Sample, Writer};
+
+/// The publishing side.
+#[derive(Debug)]
+pub(super) struct Outlets {
+    /// By the index of the template.
+    writers: Vec<Vec<Writer>>,
+    done: Writer,
+    _echoes: Vec<Reader>,
+    matches: Arc<Matches>,
+    entities: u32,
+}
+
+impl Outlets {
+    pub(super) fn open(
+        domain: &Domain,
+        mapping: &Mapping,
+        distribution: &Distribution,
+        mut echo: Echo<'_>,
+    ) -> Result<Self, Error> {
+        let matches = Arc::new(Matches::default());
+        let mut all = Vec::new();
+        let mut echoes = Vec::new();
+        let qos = &distribution.qos;
+        for index in (0..).take(mapping.program().templates().len()) {
+            let template = mapping.by_index(index);
+            let Some(template) = template.filter(|t| distribution.carries(t)) else {
+                all.push(Vec::new());
+                continue;
+            };
+            let t = &template.sample;
+            all.push(for_each_topic(distribution, template, |name| {
+                let topic = domain.topic(name, t, qos)?;
+                topic.writer(qos).on_status(matches.listener()).open()
+            })?);
+            if distribution.echo {
+                let qos = distribution.echo_qos();
+                echoes.extend(for_each_topic(distribution, template, |name| {
+                    let topic = domain.topic(&echo_name(name), t, &qos)?;
+                    let mut on_echo = echo.of(template);
+                    let reader = topic
+                        .reader(&qos)
+                        .on_sample(move |s: Sample<'_>| on_echo(s.info.source_nanos));
+                    reader.on_status(matches.listener()).open()
+                })?);
+            }
+        }
+        let done = domain.topic_of::<DoneToken>(DONE, &done_qos())?;
+        let done = done.writer(&done_qos()).on_status(matches.listener());
+        let entities = all.iter().map(Vec::len).sum::<usize>() + echoes.len() + 1;
+        Ok(Self {
+            writers: all,
+            done: done.open()?,
+            _echoes: echoes,
+            matches,
+            entities: u32::try_from(entities).unwrap_or(u32::MAX),
+        })
+    }
+
+    pub(super) fn is_matched(&self) -> bool {
+        self.matches.matched() >= self.entities
+    }
+
+    pub(super) fn incompatible(&self) -> u32 {
+        self.matches.incompatible()
+    }
+
+    #[inline]
+    pub(super) fn publish(&self, sample: &Converted<'_>) -> Result<bool, Error> {
+        let writers = self.writers.get(sample.template.index as usize);
+        let writer = writers.and_then(|w| match w.as_slice() {
+            [only] => Some(only),
+            many => many.get(usize::try_from(sample.key?).ok()?),
+        });
+        match writer {
+            Some(writer) => writer.write(sample.cdr).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    pub(super) fn finish(&self, token: &[u8], timeout: Duration) -> Result<bool, Error> {
+        for writer in self.writers.iter().flatten() {
+            writer.flush()?;
+        }
+        self.done.write(token)?;
+        let mut all = self.done.wait_for_acks(timeout)?;
+        for writer in self.writers.iter().flatten() {
+            all &= writer.wait_for_acks(timeout)?;
+        }
+        Ok(all)
+    }
+}
+
+/// The subscribing side.
+#[derive(Debug)]
+pub(super) struct Inlets {
+    readers: Vec<Reader>,
+    done: Reader,
+    matches: Arc<Matches>,
+    entities: u32,
+}
+
+impl Inlets {
+    pub(super) fn open<F>(
+        domain: &Domain,
+        mapping: &Mapping,
+        distribution: &Distribution,
+        counts: &Arc<Counts>,
+        on_sample: &Arc<F>,
+    ) -> Result<Self, Error>
+    where
+        F: Fn(Received<'_>) + Send + Sync + 'static,
+    {
+        let matches = Arc::new(Matches::default());
+        let mut readers = Vec::new();
+        let mut echoes = 0;
+        for template in mapping.types().filter(|t| distribution.carries(t)) {
+            readers.extend(for_each_topic(distribution, template, |name| {
+                let mut echo = None;
+                if distribution.echo {
+                    echoes += 1;
+                    let qos = distribution.echo_qos();
+                    let topic = domain.topic(&echo_name(name), &template.sample, &qos)?;
+                    echo = Some(topic.writer(&qos).on_status(matches.listener()).open()?);
+                }
+                let handler = Handler {
+                    topic: name.to_owned(),
+                    template: template.clone(),
+                    on_sample: Arc::clone(on_sample),
+                    echo,
+                    counts: Arc::clone(counts),
+                };
+                let topic = domain.topic(name, &template.sample, &distribution.qos)?;
+                let reader = topic
+                    .reader(&distribution.qos)
+                    .on_status(matches.listener());
+                reader.on_sample(move |s| handler.take(s)).open()
+            })?);
+        }
+        let all = Arc::clone(counts);
+        let done = domain.topic_of::<DoneToken>(DONE, &done_qos())?;
+        let done = done.reader(&done_qos()).on_status(matches.listener());
+        let done = done.on_sample(move |s| all.token(&s)).open()?;
+        Ok(Self {
+            entities: u32::try_from(readers.len() + echoes + 1).unwrap_or(u32::MAX),
+            readers,
+            done,
+            matches,
+        })
+    }
+
+    pub(super) fn is_matched(&self) -> bool {
+        self.matches.matched() >= self.entities
+    }
+
+    pub(super) fn incompatible(&self) -> u32 {
+        self.matches.incompatible()
+    }
+
+    pub(super) fn check(&self) -> Result<(), Error> {
+        for reader in self.readers.iter().chain([&self.done]) {
+            reader.check()?;
+        }
+        Ok(())
+    }
+}
+
+struct Handler<F> {
+    topic: String,
+    template: TemplateType,
+    on_sample: Arc<F>,
+    echo: Option<Writer>,
+    counts: Arc<Counts>,
+}
+
+impl<F: Fn(Received<'_>)> Handler<F> {
+    fn take(&self, sample: Sample<'_>) {
+        if let Some(echo) = &self.echo
+            && echo
+                .forward(sample.bytes(), sample.info.source_nanos)
+                .is_err()
+        {
+            self.counts.echo_failed.fetch_add(1, Ordering::Release);
+        }
+        (self.on_sample)(Received {
+            template: &self.template,
+            topic: &self.topic,
+            sample,
+        });
+        self.counts.received.fetch_add(1, Ordering::Release);
+    }
+}

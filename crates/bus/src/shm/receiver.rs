@@ -1,0 +1,491 @@
+//! The reading end.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::time::{Duration, Instant};
+
+use super::layout::{
+    self, CATALOGUE_AT, CLOSED_AT, CONTROL, COUNT_AFTER_AT, COUNT_BEFORE_AT, FILLER, FREE, HEAD,
+    LONGEST_CATALOGUE, MAGIC, MAGIC_AT, PLACES, PUBLISHED_AT, READING, REFUSED_AT, RING_AT,
+    RING_BYTES, SENDER_LOCK, TAIL_AT,
+};
+use super::{Config, TopicSpec, remove_if_stale, shared};
+use crate::Error;
+use crate::sys::{ReadOnly, SharedFile, Words};
+
+/// How often a receiver looks for new senders and for dead ones.
+const LOOK: Duration = Duration::from_millis(20);
+/// Polls without a sample between two looks at the clock.
+const POLLS: u32 = 256;
+/// Samples taken from one sender before the next has its turn.
+const BATCH: usize = 64;
+/// Senders that a receiver reads at a time; others wait until one is gone.
+const SENDERS: usize = 64;
+
+/// A sample that was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Taken<'a> {
+    /// Index of the topic among those that the receiver asked for.
+    pub topic: usize,
+    /// The time that the sender gave it.
+    pub source_nanos: i64,
+    /// Its bytes.
+    pub bytes: &'a [u8],
+}
+
+/// Reads what all senders of a channel write. One thread at a time.
+#[derive(Debug)]
+pub struct Receiver {
+    folder: PathBuf,
+    /// How names of the channel's files begin.
+    front: String,
+    topics: Vec<TopicSpec>,
+    senders: Vec<Attached>,
+    /// Files of this channel that do not fit: not to be looked at again.
+    refused: Vec<PathBuf>,
+    bytes: Vec<u8>,
+    polls: u32,
+    looked: Instant,
+    taken: u64,
+    lost: u64,
+    gone: Gone,
+}
+
+/// What became of senders.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Gone {
+    died: u64,
+    refused: u64,
+    broken: u64,
+}
+
+/// A sender that is read.
+#[derive(Debug)]
+struct Attached {
+    path: PathBuf,
+    /// Held for its lock.
+    file: SharedFile,
+    control: Words,
+    ring: ReadOnly,
+    mask: usize,
+    place: usize,
+    at: usize,
+    published: usize,
+    /// Of the samples before this number only those of topics that keep count.
+    joined: u64,
+    /// The next number.
+    number: u64,
+    /// For each topic of the sender, that of the receiver, and whether it keeps.
+    topics: Vec<Option<(usize, bool)>>,
+}
+
+/// What stands at a position.
+enum Record {
+    Sample { topic: u32, nanos: i64 },
+    Filler,
+    Overtaken,
+    Broken,
+}
+
+impl Receiver {
+    /// A receiver of these topics from all senders on `channel`, those to come included.
+    ///
+    /// # Errors
+    /// [`Error::SharedMemory`] when there is no such folder.
+    pub fn open(config: &Config, channel: &str, topics: &[TopicSpec]) -> Result<Self, Error> {
+        let folder = config.make_folder()?;
+        fs::read_dir(&folder).map_err(|e| shared("read", &folder, &e))?;
+        let mut new = Self {
+            folder,
+            front: format!("{channel}."),
+            topics: topics.to_vec(),
+            senders: Vec::new(),
+            refused: Vec::new(),
+            bytes: Vec::new(),
+            polls: 0,
+            looked: Instant::now(),
+            taken: 0,
+            lost: 0,
+            gone: Gone::default(),
+        };
+        new.look();
+        Ok(new)
+    }
+
+    /// Hands over what has come, at most 64 samples of each sender; how many. Never waits;
+    /// allocates nothing but when a sender comes. Now and then, at most every 20 ms, it
+    /// looks for senders: a few system calls.
+    #[inline]
+    pub fn poll(&mut self, mut take: impl FnMut(Taken<'_>)) -> usize {
+        let mut count = 0;
+        let mut broken = false;
+        for sender in &mut self.senders {
+            match sender.read(&mut self.bytes, &mut self.lost, &mut take) {
+                Some(n) => count += n,
+                None => broken = true,
+            }
+        }
+        self.taken += count as u64;
+        self.polls += 1;
+        if broken || self.polls >= POLLS {
+            self.look_if_due(broken);
+        }
+        count
+    }
+
+    /// Looks for senders at once, if the last look was not just now. For a caller that sleeps
+    /// between polls.
+    pub fn refresh(&mut self) {
+        self.look_if_due(false);
+    }
+
+    /// Senders that are read now.
+    pub fn senders(&self) -> usize {
+        self.senders.len()
+    }
+
+    /// Samples handed over.
+    pub const fn taken(&self) -> u64 {
+        self.taken
+    }
+
+    /// Samples that made way for newer ones before they were read.
+    pub const fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// Senders whose topics have other types than this receiver's, or whose file is none.
+    pub const fn refused(&self) -> u64 {
+        self.gone.refused + self.gone.broken
+    }
+
+    /// Senders that died without saying good-bye.
+    pub const fn died(&self) -> u64 {
+        self.gone.died
+    }
+
+    #[cold]
+    fn look_if_due(&mut self, now: bool) {
+        self.polls = 0;
+        if now || self.looked.elapsed() >= LOOK {
+            self.look();
+            self.looked = Instant::now();
+        }
+    }
+
+    /// Lets go of senders that are gone, and finds new ones.
+    fn look(&mut self) {
+        let gone = &mut self.gone;
+        self.senders.retain(|sender| sender.is_there(gone));
+        let mut there = Vec::new();
+        for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            if name.to_str().is_some_and(|n| n.starts_with(&self.front)) {
+                there.push(entry.path());
+            }
+        }
+        self.refused.retain(|path| there.contains(path));
+        for path in there {
+            let known = self.senders.iter().any(|s| s.path == path) || self.refused.contains(&path);
+            if !known && self.senders.len() < SENDERS {
+                self.attach(path);
+            }
+        }
+    }
+
+    fn attach(&mut self, path: PathBuf) {
+        match Attached::open(&path, &self.topics) {
+            Ok(Some(sender)) => {
+                let longest = (sender.mask + 1) * 2;
+                self.bytes.resize(self.bytes.len().max(longest), 0);
+                self.senders.push(sender);
+            }
+            // Dead, or no place: it may be removed, or have one later.
+            Ok(None) => remove_if_stale(&path),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(_) => {
+                self.gone.refused += 1;
+                self.refused.push(path);
+            }
+        }
+    }
+}
+
+impl Attached {
+    /// Attaches to a sender; nothing when it is dead or has no place left.
+    ///
+    /// # Errors
+    /// When the file is none of ours, or a topic's types differ.
+    fn open(path: &Path, wanted: &[TopicSpec]) -> io::Result<Option<Self>> {
+        let file = SharedFile::open(path)?;
+        if !file.is_locked(SENDER_LOCK)? {
+            return Ok(None);
+        }
+        let bad = || io::Error::from(io::ErrorKind::InvalidData);
+        let head = Words::map(&file, 0, CONTROL)?;
+        let word = |at: usize| head.get()[at].load(Ordering::Acquire) as usize;
+        let (words, catalogue) = (word(RING_AT), word(CATALOGUE_AT));
+        let ring = words.checked_mul(8).filter(|b| RING_BYTES.contains(b));
+        if word(MAGIC_AT) as u64 != MAGIC
+            || ring.is_none()
+            || !words.is_power_of_two()
+            || catalogue > LONGEST_CATALOGUE
+        {
+            return Err(bad());
+        }
+        let offset = layout::ring_offset(catalogue);
+        let control = Words::map(&file, 0, offset / 8)?;
+        let ring = ReadOnly::map(&file, offset, words)?;
+        let text = control
+            .get()
+            .get(layout::catalogue_words(catalogue))
+            .ok_or_else(bad)?;
+        let text = text
+            .iter()
+            .flat_map(|w| w.load(Ordering::Relaxed).to_le_bytes());
+        let text = String::from_utf8(text.take(catalogue).collect()).map_err(|_| bad())?;
+        let offered = layout::read_catalogue(&text).ok_or_else(bad)?;
+        let Some(topics) = matching(&offered, wanted) else {
+            control.get()[REFUSED_AT].fetch_add(1, Ordering::AcqRel);
+            return Err(bad());
+        };
+        let Some(place) = take_place(&file, &control)? else {
+            return Ok(None);
+        };
+        let mut new = Self {
+            path: path.to_owned(),
+            file,
+            control,
+            ring,
+            mask: words - 1,
+            place,
+            at: 0,
+            published: 0,
+            joined: 0,
+            number: 0,
+            topics,
+        };
+        new.join();
+        Ok(Some(new))
+    }
+
+    /// Begins at the oldest record if there are topics that keep, else at the next one.
+    fn join(&mut self) {
+        let keeps = self.topics.iter().flatten().any(|(_, keep)| *keep);
+        let begin = if keeps { TAIL_AT } else { PUBLISHED_AT };
+        self.at = self.load(begin);
+        self.word(self.place_at() + 1)
+            .store(self.at as u64, Ordering::Release);
+        self.word(self.place_at()).store(READING, Ordering::SeqCst);
+        // From here on the sender sees the place. It may have gone on before it did.
+        let published = self.load_published();
+        self.joined = self.number;
+        if !keeps {
+            self.at = published;
+            self.word(self.place_at() + 1)
+                .store(self.at as u64, Ordering::Release);
+        }
+    }
+
+    /// The position and, into `number`, the number of the next sample.
+    fn load_published(&mut self) -> usize {
+        let mut published = 0;
+        // A busy sender moves on between the loads, but not that often.
+        for _ in 0..10_000 {
+            self.number = self.load(COUNT_AFTER_AT) as u64;
+            published = self.load(PUBLISHED_AT);
+            if self.load(COUNT_BEFORE_AT) as u64 == self.number {
+                break;
+            }
+        }
+        published
+    }
+
+    /// Hands over up to a batch; `None` when the sender writes nonsense.
+    #[inline]
+    fn read(
+        &mut self,
+        bytes: &mut [u8],
+        lost: &mut u64,
+        take: &mut impl FnMut(Taken<'_>),
+    ) -> Option<usize> {
+        if self.at >= self.published {
+            self.published = self.load(PUBLISHED_AT);
+            if self.at >= self.published {
+                return Some(0);
+            }
+        }
+        let mut count = 0;
+        for _ in 0..BATCH {
+            if self.at >= self.published {
+                break;
+            }
+            count += usize::from(self.record(bytes, lost, take)?);
+        }
+        self.word(self.place_at() + 1)
+            .store(self.at as u64, Ordering::Release);
+        if self.word(self.place_at()).load(Ordering::Relaxed) != READING {
+            self.word(self.place_at()).store(READING, Ordering::Release);
+        }
+        Some(count)
+    }
+
+    /// Handles one record; whether it was a sample that was wanted.
+    #[inline(always)]
+    fn record(
+        &mut self,
+        bytes: &mut [u8],
+        lost: &mut u64,
+        take: &mut impl FnMut(Taken<'_>),
+    ) -> Option<bool> {
+        let (mut len, mut number) = (0, 0);
+        let record = self.copy(bytes, &mut len, &mut number);
+        let (topic, nanos) = match record {
+            Record::Sample { topic, nanos } => (topic, nanos),
+            Record::Filler => {
+                let left = self.mask + 1 - (self.at & self.mask);
+                self.at = self.at.wrapping_add(left);
+                return Some(false);
+            }
+            Record::Overtaken => {
+                self.at = self.load(TAIL_AT);
+                self.published = self.load(PUBLISHED_AT);
+                return Some(false);
+            }
+            Record::Broken => return None,
+        };
+        let late = number < self.joined;
+        if !late {
+            *lost = lost.saturating_add(number.wrapping_sub(self.number));
+            self.number = number.wrapping_add(1);
+        }
+        self.at = self.at.wrapping_add(HEAD + len.div_ceil(8));
+        let Some((topic, keep)) = *self.topics.get(topic as usize)? else {
+            return Some(false);
+        };
+        if late && !keep {
+            return Some(false);
+        }
+        take(Taken {
+            topic,
+            source_nanos: nanos,
+            bytes: bytes.get(..len)?,
+        });
+        Some(true)
+    }
+
+    /// Copies the record at the position; the sender may overwrite it meanwhile, which is found
+    /// out at the end.
+    #[inline(always)]
+    fn copy(&self, bytes: &mut [u8], len: &mut usize, number: &mut u64) -> Record {
+        let place = self.at & self.mask;
+        let mut head = self.ring.load(place..(place + HEAD).min(self.mask + 1));
+        let first = head.next().unwrap_or_default();
+        *number = head.next().unwrap_or_default();
+        let nanos = head.next().unwrap_or_default() as i64;
+        let topic = (first >> 32) as u32;
+        *len = first as u32 as usize;
+        let words = len.div_ceil(8);
+        let from = place + HEAD;
+        let fits = from + words <= self.mask + 1 && words * 8 <= bytes.len();
+        if topic != FILLER && fits {
+            for (to, word) in bytes
+                .chunks_exact_mut(8)
+                .zip(self.ring.load(from..from + words))
+            {
+                to.copy_from_slice(&word.to_le_bytes());
+            }
+        }
+        // If anything above was of a newer record, the tail is seen to have passed this one.
+        fence(Ordering::Acquire);
+        if self.word(TAIL_AT).load(Ordering::Relaxed) as usize > self.at {
+            return Record::Overtaken;
+        }
+        match topic {
+            FILLER => Record::Filler,
+            _ if fits => Record::Sample { topic, nanos },
+            _ => Record::Broken,
+        }
+    }
+
+    /// Whether there is, or may come, more.
+    fn is_there(&self, gone: &mut Gone) -> bool {
+        let closed = self.load(CLOSED_AT) != 0;
+        let dead = || matches!(self.file.is_locked(SENDER_LOCK), Ok(false));
+        if !closed && !dead() {
+            return true;
+        }
+        if self.at != self.load(PUBLISHED_AT) {
+            return true;
+        }
+        if !closed {
+            gone.died += 1;
+            let _ = fs::remove_file(&self.path);
+        }
+        false
+    }
+
+    const fn place_at(&self) -> usize {
+        layout::place_at(self.place)
+    }
+
+    #[inline(always)]
+    fn word(&self, at: usize) -> &AtomicU64 {
+        &self.control.get()[at]
+    }
+
+    #[inline(always)]
+    fn load(&self, at: usize) -> usize {
+        self.word(at).load(Ordering::Acquire) as usize
+    }
+}
+
+#[cfg(test)]
+impl Receiver {
+    /// Ends as a killed process does: nothing is said, the locks go.
+    pub(super) fn die(mut self) {
+        for sender in self.senders.drain(..) {
+            let _ = sender.file.unlock(layout::place_lock(sender.place));
+            std::mem::forget(sender);
+        }
+    }
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        self.word(self.place_at()).store(FREE, Ordering::Release);
+        let _ = self.file.unlock(layout::place_lock(self.place));
+    }
+}
+
+/// For each topic offered the one that is wanted; nothing if one has another type.
+fn matching(offered: &[TopicSpec], wanted: &[TopicSpec]) -> Option<Vec<Option<(usize, bool)>>> {
+    let of = |offer: &TopicSpec| match wanted.iter().position(|w| w.name == offer.name) {
+        Some(at)
+            if wanted
+                .get(at)
+                .is_some_and(|w| w.type_hash != offer.type_hash) =>
+        {
+            Err(())
+        }
+        Some(at) => Ok(Some((
+            at,
+            offer.keep && wanted.get(at).is_some_and(|w| w.keep),
+        ))),
+        None => Ok(None),
+    };
+    offered.iter().map(of).collect::<Result<_, _>>().ok()
+}
+
+/// Locks a place that nobody living has.
+fn take_place(file: &SharedFile, control: &Words) -> io::Result<Option<usize>> {
+    for place in 0..PLACES {
+        if file.try_lock(layout::place_lock(place))? {
+            control.get()[layout::place_at(place)].store(FREE, Ordering::Release);
+            return Ok(Some(place));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,421 @@
+//! The writing end.
+
+use std::collections::VecDeque;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::layout::{
+    self, CATALOGUE_AT, CLOSED_AT, CONTROL, COUNT_AFTER_AT, COUNT_BEFORE_AT, CUT_OFF, FILLER, FREE,
+    HEAD, LONGEST_CATALOGUE, MAGIC, MAGIC_AT, PLACES, PUBLISHED_AT, READING, REFUSED_AT, RING_AT,
+    RING_BYTES, SENDER_LOCK, TAIL_AT,
+};
+use super::{Config, TopicSpec, remove_if_stale, shared};
+use crate::Error;
+use crate::sys::{PAGE, SharedFile, Words};
+
+/// The tail moves in steps of this part of the ring, so that its line rarely changes.
+const STEPS: usize = 16;
+/// How often a sender that waits looks whether those it waits for are alive.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// Writes samples to a ring that receivers read. One thread at a time.
+#[derive(Debug)]
+pub struct Sender {
+    control: Words,
+    ring: Words,
+    file: SharedFile,
+    path: PathBuf,
+    patience: Duration,
+    topics: usize,
+    mask: usize,
+    /// The next position.
+    at: usize,
+    tail: usize,
+    number: u64,
+    /// The first record of each step that the tail has not passed, oldest first.
+    steps: VecDeque<usize>,
+    /// The step of the record before.
+    step: Option<usize>,
+    cut_off: u64,
+    died: AtomicU64,
+}
+
+impl Sender {
+    /// Makes the ring of a new sender on `channel` and announces its topics. Removes what dead
+    /// senders of the domain left.
+    ///
+    /// # Errors
+    /// [`Error::SharedMemory`] when there is no such folder or not enough memory;
+    /// [`Error::Name`] for a channel or topic name that cannot be one.
+    pub fn open(config: &Config, channel: &str, topics: &[TopicSpec]) -> Result<Self, Error> {
+        check_names(channel, topics)?;
+        let catalogue = layout::catalogue(topics);
+        if catalogue.len() > LONGEST_CATALOGUE {
+            let why = format!("{} topics are too many", topics.len());
+            return Err(Error::Config(why));
+        }
+        let folder = config.make_folder()?;
+        sweep(&folder);
+        let bytes = config.ring.clamp(*RING_BYTES.start(), *RING_BYTES.end());
+        let words = bytes.next_power_of_two() / 8;
+        let offset = layout::ring_offset(catalogue.len());
+        let (file, hidden, path) = create(&folder, channel, offset + words * 8)?;
+        let failed = |e| {
+            let _ = fs::remove_file(&hidden);
+            shared("make the ring", &hidden, &e)
+        };
+        let sender = Self {
+            control: Words::map(&file, 0, offset / 8).map_err(failed)?,
+            ring: Words::map(&file, offset, words).map_err(failed)?,
+            file,
+            path,
+            patience: config.patience,
+            topics: topics.len(),
+            mask: words - 1,
+            at: 0,
+            tail: 0,
+            number: 0,
+            steps: VecDeque::with_capacity(STEPS + 2),
+            step: None,
+            cut_off: 0,
+            died: AtomicU64::new(0),
+        };
+        sender.describe(&catalogue, words);
+        fs::rename(&hidden, &sender.path).map_err(failed)?;
+        Ok(sender)
+    }
+
+    /// Fills in what does not change.
+    fn describe(&self, catalogue: &str, words: usize) {
+        debug_assert!(layout::ring_offset(catalogue.len()).is_multiple_of(PAGE));
+        self.set(MAGIC_AT, MAGIC);
+        self.set(RING_AT, words as u64);
+        self.set(CATALOGUE_AT, catalogue.len() as u64);
+        for (i, chunk) in catalogue.as_bytes().chunks(8).enumerate() {
+            self.set(CONTROL + i, word(chunk));
+        }
+    }
+
+    /// Writes a sample of the topic with this index: `bytes`, and the time that goes with it.
+    /// Allocates nothing; waits only where the configuration says so and a receiver is behind by
+    /// a whole ring.
+    ///
+    /// # Errors
+    /// [`Error::SharedMemory`] for a sample longer than [`longest`](Self::longest) and for a
+    /// topic that was not announced.
+    #[inline]
+    pub fn write(&mut self, topic: u32, source_nanos: i64, bytes: &[u8]) -> Result<(), Error> {
+        if bytes.len() > self.longest() || topic as usize >= self.topics {
+            return Err(self.refusal(topic, bytes.len()));
+        }
+        let len = HEAD + bytes.len().div_ceil(8);
+        let left = self.mask + 1 - (self.at & self.mask);
+        if len > left {
+            self.fill(left);
+        }
+        self.reserve(len);
+        let place = self.at & self.mask;
+        let number = self.number;
+        if let Some(record) = self.ring.get().get(place..place + len) {
+            let (head, body) = record.split_at(HEAD);
+            let first = bytes.len() as u64 | u64::from(topic) << 32;
+            for (to, from) in head.iter().zip([first, number, source_nanos as u64]) {
+                to.store(from, Ordering::Relaxed);
+            }
+            let chunks = bytes.chunks_exact(8);
+            let rest = chunks.remainder();
+            for (to, from) in body.iter().zip(chunks) {
+                to.store(word(from), Ordering::Relaxed);
+            }
+            if let (Some(to), false) = (body.last(), rest.is_empty()) {
+                to.store(word(rest), Ordering::Relaxed);
+            }
+        }
+        self.number += 1;
+        self.publish(len);
+        Ok(())
+    }
+
+    /// The longest sample in bytes: a quarter of the ring.
+    #[inline]
+    pub const fn longest(&self) -> usize {
+        (self.mask + 1) * 2 - HEAD * 8
+    }
+
+    /// Receivers that read now. Forgets those that died.
+    pub fn receivers(&self) -> usize {
+        self.bury();
+        let reading = |place: &usize| self.load(layout::place_at(*place)) != FREE;
+        (0..PLACES).filter(reading).count()
+    }
+
+    /// How often a receiver refused this sender's types.
+    pub fn refused(&self) -> u64 {
+        self.load(REFUSED_AT)
+    }
+
+    /// Receivers that were cut off because they did not read, and those that died reading.
+    pub fn lost_receivers(&self) -> (u64, u64) {
+        (self.cut_off, self.died.load(Ordering::Relaxed))
+    }
+
+    /// Samples written.
+    pub const fn written(&self) -> u64 {
+        self.number
+    }
+
+    /// Waits until every receiver has read everything; `false` when `timeout` was too short.
+    /// Receivers that were cut off do not count.
+    pub fn wait_for_receivers(&self, timeout: Duration) -> bool {
+        let end = Instant::now() + timeout;
+        while self.slowest().is_some_and(|at| at < self.at) {
+            if Instant::now() >= end {
+                return false;
+            }
+            self.bury();
+            thread::sleep(Duration::from_micros(200));
+        }
+        true
+    }
+
+    /// Makes room for a record, by taking it from the oldest ones.
+    #[inline(always)]
+    fn reserve(&mut self, len: usize) {
+        let capacity = self.mask + 1;
+        if self.at + len > self.tail + capacity {
+            self.move_tail(self.at + len - capacity);
+        }
+        let step = self.at / (capacity / STEPS);
+        if self.step != Some(step) {
+            self.step = Some(step);
+            self.steps.push_back(self.at);
+        }
+    }
+
+    /// Moves the tail to the first step at or behind `needed`.
+    fn move_tail(&mut self, needed: usize) {
+        while self.steps.front().is_some_and(|first| *first < needed) {
+            self.steps.pop_front();
+        }
+        let tail = self.steps.front().copied().unwrap_or(self.at);
+        if !self.patience.is_zero() && self.slowest().is_some_and(|at| at < tail) {
+            self.wait_for(tail);
+        }
+        self.tail = tail;
+        self.control.get()[TAIL_AT].store(tail as u64, Ordering::Relaxed);
+        // A receiver that sees a word of the new record also sees that the old one is gone.
+        fence(Ordering::Release);
+    }
+
+    /// Waits until every receiver has read up to `tail`, is dead, or has made no progress for
+    /// too long.
+    #[cold]
+    fn wait_for(&mut self, tail: usize) {
+        let mut looked = Instant::now();
+        let mut progress = (self.slowest(), looked);
+        for round in 0_u32.. {
+            let slowest = self.slowest();
+            if slowest.is_none_or(|at| at >= tail) {
+                return;
+            }
+            if round < 100 {
+                thread::yield_now();
+                continue;
+            }
+            thread::sleep(Duration::from_micros(20));
+            let now = Instant::now();
+            if slowest != progress.0 {
+                progress = (slowest, now);
+            }
+            if now - looked >= LOOK {
+                looked = now;
+                self.bury();
+            }
+            if now - progress.1 >= self.patience {
+                self.cut_off_before(tail);
+            }
+        }
+    }
+
+    /// The position of the receiver that is furthest behind, of those that are waited for.
+    fn slowest(&self) -> Option<usize> {
+        let at = |place| {
+            let state = layout::place_at(place);
+            let position = || self.control.get()[state + 1].load(Ordering::Acquire) as usize;
+            (self.load(state) == READING).then(position)
+        };
+        (0..PLACES).filter_map(at).min()
+    }
+
+    /// Frees the places of receivers whose process is gone.
+    fn bury(&self) {
+        for place in 0..PLACES {
+            let (state, lock) = (layout::place_at(place), layout::place_lock(place));
+            // With the lock in hand the place cannot be taken by a new receiver meanwhile.
+            if self.load(state) != FREE && matches!(self.file.try_lock(lock), Ok(true)) {
+                self.set(state, FREE);
+                self.died.fetch_add(1, Ordering::Relaxed);
+                let _ = self.file.unlock(lock);
+            }
+        }
+    }
+
+    fn cut_off_before(&mut self, tail: usize) {
+        for place in 0..PLACES {
+            let state = &self.control.get()[layout::place_at(place)];
+            let position = &self.control.get()[layout::place_at(place) + 1];
+            // It may have read or left just now.
+            if (position.load(Ordering::Acquire) as usize) < tail
+                && state
+                    .compare_exchange(READING, CUT_OFF, Ordering::AcqRel, Ordering::Relaxed)
+                    .is_ok()
+            {
+                self.cut_off += 1;
+            }
+        }
+    }
+
+    /// Fills the rest of the ring, so that the next record begins at its front.
+    #[cold]
+    fn fill(&mut self, words: usize) {
+        self.reserve(words);
+        let place = self.at & self.mask;
+        self.ring.get()[place].store(u64::from(FILLER) << 32, Ordering::Relaxed);
+        self.publish(words);
+    }
+
+    #[inline(always)]
+    fn publish(&mut self, len: usize) {
+        self.at += len;
+        let control = self.control.get();
+        control[COUNT_BEFORE_AT].store(self.number, Ordering::Relaxed);
+        control[PUBLISHED_AT].store(self.at as u64, Ordering::Release);
+        control[COUNT_AFTER_AT].store(self.number, Ordering::Release);
+    }
+
+    fn load(&self, at: usize) -> u64 {
+        self.control.get()[at].load(Ordering::Acquire)
+    }
+
+    fn set(&self, at: usize, value: u64) {
+        let place: &AtomicU64 = &self.control.get()[at];
+        place.store(value, Ordering::Release);
+    }
+
+    #[cold]
+    fn refusal(&self, topic: u32, bytes: usize) -> Error {
+        Error::SharedMemory {
+            action: format!(
+                "write {bytes} bytes to topic {topic} of {}",
+                self.path.display()
+            ),
+            why: format!(
+                "there are {} topics, and a sample has at most {} bytes",
+                self.topics,
+                self.longest()
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+impl Sender {
+    /// Ends as a killed process does: nothing is said or removed, the lock goes.
+    pub(super) fn die(self) {
+        let _ = self.file.unlock(SENDER_LOCK);
+        std::mem::forget(self);
+    }
+
+    /// Writes nonsense everywhere but to the places of receivers.
+    pub(super) fn scribble(&self, random: &mut impl FnMut() -> u64) {
+        for word in self.ring.get().iter().take(4_096) {
+            word.store(random() >> (random() % 64), Ordering::Relaxed);
+        }
+        for at in [CLOSED_AT, TAIL_AT, PUBLISHED_AT] {
+            self.set(at, random() >> (random() % 64));
+        }
+    }
+}
+
+impl Drop for Sender {
+    fn drop(&mut self) {
+        // Receivers that still read keep the memory; nobody else finds it any more.
+        self.set(CLOSED_AT, 1);
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Up to eight bytes as a word, the first one lowest.
+#[inline(always)]
+fn word(bytes: &[u8]) -> u64 {
+    match bytes.first_chunk::<8>() {
+        Some(whole) => u64::from_le_bytes(*whole),
+        None => bytes.iter().rev().fold(0, |w, b| w << 8 | u64::from(*b)),
+    }
+}
+
+/// Makes a file for a sender, locked; its name for now and its name once it is complete. The
+/// first starts with a dot, so that nobody looks inside.
+fn create(
+    folder: &Path,
+    channel: &str,
+    bytes: usize,
+) -> Result<(SharedFile, PathBuf, PathBuf), Error> {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{channel}.{}.{number}", std::process::id());
+        let (hidden, path) = (folder.join(format!(".{name}")), folder.join(&name));
+        // A process of the same number, dead or in another name space, may have had it.
+        if path.exists() {
+            continue;
+        }
+        let locked = SharedFile::create(&hidden, bytes).and_then(|file| {
+            file.try_lock(SENDER_LOCK)?;
+            Ok(file)
+        });
+        match locked {
+            Ok(file) => return Ok((file, hidden, path)),
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(e) => {
+                let _ = fs::remove_file(&hidden);
+                return Err(shared("make the ring", &hidden, &e));
+            }
+        }
+    }
+}
+
+/// Removes what dead senders left in a folder. A file under a name with a dot may just have been
+/// made and not locked yet.
+fn sweep(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
+        let age = entry.metadata().and_then(|m| m.modified()).ok();
+        let age = age.and_then(|m| m.elapsed().ok()).unwrap_or_default();
+        if !hidden || age > Duration::from_secs(10) {
+            remove_if_stale(&entry.path());
+        }
+    }
+}
+
+fn check_names(channel: &str, topics: &[TopicSpec]) -> Result<(), Error> {
+    let bad = |what, name: &str| {
+        Err(Error::Name {
+            what,
+            name: name.to_owned(),
+        })
+    };
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    if channel.is_empty() || channel.len() > 64 || !channel.chars().all(plain) {
+        return bad("channel", channel);
+    }
+    let usable = |n: &str| !n.is_empty() && n.len() <= 256 && !n.chars().any(char::is_control);
+    match topics.iter().find(|t| !usable(&t.name)) {
+        Some(topic) => bad("topic", &topic.name),
+        None => Ok(()),
+    }
+}

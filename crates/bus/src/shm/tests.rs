@@ -1,0 +1,336 @@
+//! Senders and receivers of one process; the maps and locks are as between two.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use super::*;
+use crate::types::Kind;
+
+/// A domain of this test alone, in a folder that goes with it.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(test: &str) -> Self {
+        let name = format!("fanfare-test-{}-{test}", std::process::id());
+        let folder = Path::new("/dev/shm").join(name);
+        fs::create_dir_all(&folder).unwrap();
+        Self(folder)
+    }
+
+    fn config(&self, domain: u32) -> Config {
+        Config::new(domain).unwrap().base(&self.0).ring(1 << 16)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn topics(keep: bool) -> Vec<TopicSpec> {
+    let t = StructType::new("T").member("n", Kind::UInt64);
+    vec![
+        TopicSpec::new("a", &t, false),
+        TopicSpec::new("b", &t, keep),
+    ]
+}
+
+/// Everything that is there now: topic, time, bytes.
+fn drain(receiver: &mut Receiver) -> Vec<(usize, i64, Vec<u8>)> {
+    let mut all = Vec::new();
+    while receiver.poll(|t| all.push((t.topic, t.source_nanos, t.bytes.to_vec()))) > 0 {}
+    all
+}
+
+/// Polls until the receiver has looked for senders.
+fn look(receiver: &mut Receiver) {
+    std::thread::sleep(Duration::from_millis(25));
+    receiver.refresh();
+}
+
+#[test]
+fn samples_of_all_lengths_arrive_whole_and_in_order_over_many_laps() {
+    let place = Place::new("lengths");
+    let config = place.config(1);
+    let mut sender = Sender::open(&config, "feed", &topics(false)).unwrap();
+    let mut receiver = Receiver::open(&config, "feed", &topics(false)).unwrap();
+    assert_eq!((sender.receivers(), receiver.senders()), (1, 1));
+    for round in 0..3_000_usize {
+        let bytes: Vec<u8> = (0..round % 300).map(|i| (i * 7 + round) as u8).collect();
+        let topic = round % 2;
+        sender.write(topic as u32, round as i64, &bytes).unwrap();
+        assert_eq!(drain(&mut receiver), [(topic, round as i64, bytes)]);
+    }
+    let longest = vec![9; sender.longest()];
+    sender.write(1, 0, &longest).unwrap();
+    assert_eq!(drain(&mut receiver)[0].2, longest);
+    let text = sender.write(1, 0, &[0; 16_400]).unwrap_err().to_string();
+    assert!(text.contains("16400 bytes to topic 1"), "{text}");
+    assert!(sender.write(2, 0, b"").is_err());
+    assert!(sender.wait_for_receivers(Duration::ZERO));
+    assert_eq!(receiver.lost(), 0);
+}
+
+#[test]
+fn who_is_overtaken_counts_what_it_lost_and_goes_on() {
+    let place = Place::new("overtaken");
+    let config = place.config(1);
+    let mut sender = Sender::open(&config, "feed", &topics(false)).unwrap();
+    let mut receiver = Receiver::open(&config, "feed", &topics(false)).unwrap();
+    for n in 0..10_000_u64 {
+        sender.write(0, 0, &n.to_le_bytes()).unwrap();
+    }
+    let got = drain(&mut receiver);
+    assert!(got.len() > 1_000, "{}", got.len());
+    assert_eq!(receiver.lost() + got.len() as u64, 10_000);
+    let numbers: Vec<u64> = got
+        .iter()
+        .map(|g| u64::from_le_bytes(g.2[..].try_into().unwrap()))
+        .collect();
+    assert!(numbers.windows(2).all(|w| w[1] == w[0] + 1));
+    assert_eq!(numbers.last(), Some(&9_999));
+}
+
+#[test]
+fn late_joiners_get_what_the_ring_holds_of_topics_that_keep() {
+    let place = Place::new("late");
+    let config = place.config(1);
+    let mut sender = Sender::open(&config, "feed", &topics(true)).unwrap();
+    for n in 0..10_u8 {
+        sender.write(u32::from(n % 2), 0, &[n]).unwrap();
+    }
+    let mut late = Receiver::open(&config, "feed", &topics(true)).unwrap();
+    let kept: Vec<u8> = drain(&mut late).iter().map(|g| g.2[0]).collect();
+    assert_eq!(kept, [1, 3, 5, 7, 9]);
+    sender.write(0, 0, &[10]).unwrap();
+    assert_eq!(drain(&mut late).len(), 1);
+    let mut other = Receiver::open(&config, "feed", &topics(false)).unwrap();
+    assert_eq!(drain(&mut other), []);
+    sender.write(1, 0, &[11]).unwrap();
+    assert_eq!((drain(&mut other).len(), other.lost()), (1, 0));
+}
+
+#[test]
+fn a_sender_that_waits_is_throttled_by_a_slow_receiver_and_loses_nothing() {
+    let place = Place::new("gate");
+    let config = place.config(1).patience(Duration::from_secs(20));
+    let mut sender = Sender::open(&config, "feed", &topics(false)).unwrap();
+    let mut receiver = Receiver::open(&config, "feed", &topics(false)).unwrap();
+    let reading = std::thread::spawn(move || {
+        let mut expected = 0_u64;
+        let end = Instant::now() + Duration::from_secs(60);
+        while expected < 50_000 && Instant::now() < end {
+            receiver.poll(|t| {
+                assert_eq!(t.bytes, expected.to_le_bytes());
+                expected += 1;
+            });
+            std::thread::yield_now();
+        }
+        (expected, receiver.lost())
+    });
+    for n in 0..50_000_u64 {
+        sender.write(0, 0, &n.to_le_bytes()).unwrap();
+    }
+    assert_eq!(reading.join().unwrap(), (50_000, 0));
+    assert_eq!(sender.lost_receivers(), (0, 0));
+}
+
+#[test]
+fn a_receiver_that_does_not_read_is_cut_off_and_may_come_back() {
+    let place = Place::new("cut");
+    let config = place.config(1).patience(Duration::from_millis(20));
+    let mut sender = Sender::open(&config, "feed", &topics(false)).unwrap();
+    let mut receiver = Receiver::open(&config, "feed", &topics(false)).unwrap();
+    for n in 0..20_000_u64 {
+        sender.write(0, 0, &n.to_le_bytes()).unwrap();
+    }
+    assert_eq!(sender.lost_receivers(), (1, 0));
+    let got = drain(&mut receiver).len() as u64;
+    assert_eq!(receiver.lost() + got, 20_000);
+    // It reads again, so it is waited for again.
+    for n in 0..1_000_u64 {
+        sender.write(0, 0, &n.to_le_bytes()).unwrap();
+    }
+    assert!(!sender.wait_for_receivers(Duration::ZERO));
+    assert_eq!(drain(&mut receiver).len(), 1_000);
+    assert!(sender.wait_for_receivers(Duration::ZERO));
+}
+
+#[test]
+fn a_dead_receiver_is_forgotten_without_the_wait() {
+    let place = Place::new("dead");
+    let config = place.config(1).patience(Duration::from_secs(600));
+    let mut sender = Sender::open(&config, "feed", &topics(false)).unwrap();
+    let receiver = Receiver::open(&config, "feed", &topics(false)).unwrap();
+    assert_eq!(sender.receivers(), 1);
+    receiver.die();
+    for n in 0..20_000_u64 {
+        sender.write(0, 0, &n.to_le_bytes()).unwrap();
+    }
+    assert_eq!(sender.lost_receivers(), (0, 1));
+    assert_eq!(sender.receivers(), 0);
+}
+
+#[test]
+fn the_file_of_a_dead_sender_is_read_to_its_end_and_removed() {
+    let place = Place::new("stale");
+    let config = place.config(1);
+    let files = || fs::read_dir(config.folder()).unwrap().count();
+    let mut sender = Sender::open(&config, "feed", &topics(false)).unwrap();
+    let mut receiver = Receiver::open(&config, "feed", &topics(false)).unwrap();
+    sender.write(0, 0, b"last").unwrap();
+    sender.die();
+    assert_eq!(files(), 1);
+    look(&mut receiver);
+    assert_eq!((receiver.senders(), files()), (1, 1));
+    assert_eq!(drain(&mut receiver).len(), 1);
+    look(&mut receiver);
+    assert_eq!((receiver.senders(), receiver.died(), files()), (0, 1, 0));
+    // One that nobody reads goes with the next sender.
+    Sender::open(&config, "feed", &topics(false)).unwrap().die();
+    assert_eq!(files(), 1);
+    let _next = Sender::open(&config, "echo", &topics(false)).unwrap();
+    assert_eq!(files(), 1);
+}
+
+#[test]
+fn either_side_may_come_first_and_be_restarted() {
+    let place = Place::new("restart");
+    let config = place.config(1);
+    let mut receiver = Receiver::open(&config, "feed", &topics(false)).unwrap();
+    for round in 0..3_u8 {
+        let mut sender = Sender::open(&config, "feed", &topics(false)).unwrap();
+        look(&mut receiver);
+        sender.write(0, 0, &[round]).unwrap();
+        // It has gone when the receiver reads.
+        drop(sender);
+        assert_eq!(drain(&mut receiver), [(0, 0, vec![round])]);
+        look(&mut receiver);
+        assert_eq!((receiver.senders(), receiver.died()), (0, 0));
+    }
+    let mut sender = Sender::open(&config, "feed", &topics(false)).unwrap();
+    for round in 0..3_u8 {
+        let mut receiver = Receiver::open(&config, "feed", &topics(false)).unwrap();
+        sender.write(0, 0, &[round]).unwrap();
+        assert_eq!(drain(&mut receiver), [(0, 0, vec![round])]);
+    }
+    assert_eq!(sender.receivers(), 0);
+}
+
+#[test]
+fn domains_and_channels_do_not_hear_each_other() {
+    let place = Place::new("domains");
+    let mut sender = Sender::open(&place.config(1), "feed", &topics(false)).unwrap();
+    let mut same = Receiver::open(&place.config(1), "feed", &topics(false)).unwrap();
+    let mut domain = Receiver::open(&place.config(2), "feed", &topics(false)).unwrap();
+    let mut channel = Receiver::open(&place.config(1), "echo", &topics(false)).unwrap();
+    sender.write(0, 0, b"x").unwrap();
+    let counts = [&mut same, &mut domain, &mut channel].map(|r| drain(r).len());
+    assert_eq!(counts, [1, 0, 0]);
+    assert!(matches!(Config::new(233), Err(Error::DomainId(233))));
+    assert!(Sender::open(&place.config(1), "../x", &topics(false)).is_err());
+}
+
+#[test]
+fn other_types_under_the_same_name_do_not_match_and_both_sides_know() {
+    let place = Place::new("types");
+    let config = place.config(1);
+    let mut sender = Sender::open(&config, "feed", &topics(false)).unwrap();
+    let other = StructType::new("T").member("n", Kind::UInt32);
+    let wanted = [TopicSpec::new("a", &other, false)];
+    let mut receiver = Receiver::open(&config, "feed", &wanted).unwrap();
+    sender.write(0, 0, b"x").unwrap();
+    assert_eq!(drain(&mut receiver), []);
+    look(&mut receiver);
+    assert_eq!(
+        (receiver.refused(), sender.refused(), sender.receivers()),
+        (1, 1, 0)
+    );
+}
+
+#[test]
+fn files_that_are_none_of_ours_are_refused_once() {
+    let place = Place::new("garbage");
+    let config = place.config(1);
+    let mut receiver = Receiver::open(&config, "feed", &topics(false)).unwrap();
+    let held: Vec<SharedFile> = [(1, 64), (2, 4096), (3, 1 << 20)]
+        .map(|(n, bytes)| {
+            let path = config.folder().join(format!("feed.{n}.0"));
+            let file = SharedFile::create(&path, bytes).unwrap();
+            assert!(file.try_lock(layout::SENDER_LOCK).unwrap());
+            file
+        })
+        .into();
+    look(&mut receiver);
+    look(&mut receiver);
+    assert_eq!(
+        (receiver.refused(), receiver.senders(), held.len()),
+        (3, 0, 3)
+    );
+}
+
+#[test]
+fn what_a_sender_scribbles_never_harms_the_receiver() {
+    let place = Place::new("scribble");
+    let config = place.config(1);
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut random = move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    for _ in 0..200 {
+        let mut sender = Sender::open(&config, "feed", &topics(false)).unwrap();
+        let mut receiver = Receiver::open(&config, "feed", &topics(false)).unwrap();
+        sender.write(0, 0, b"good").unwrap();
+        assert_eq!(drain(&mut receiver).len(), 1);
+        sender.scribble(&mut random);
+        for _ in 0..20 {
+            receiver.poll(|t| assert!(t.topic < 2));
+        }
+    }
+}
+
+/// The reader checks each sample for being whole while the writer laps it all the time.
+#[test]
+fn a_sample_is_whole_or_not_there_whatever_overtakes_it() {
+    let place = Place::new("torn");
+    let config = place.config(1);
+    let mut sender = Sender::open(&config, "feed", &topics(false)).unwrap();
+    let mut receiver = Receiver::open(&config, "feed", &topics(false)).unwrap();
+    let stop = Arc::new(AtomicBool::new(false));
+    let written = Arc::new(AtomicU64::new(0));
+    let (end, count) = (Arc::clone(&stop), Arc::clone(&written));
+    let writing = std::thread::spawn(move || {
+        let mut bytes = [0; 200];
+        while !end.load(Ordering::Relaxed) {
+            let n = count.fetch_add(1, Ordering::Relaxed);
+            let len = 8 + (n % 190) as usize;
+            bytes[..len].fill(n as u8);
+            bytes[..8].copy_from_slice(&n.to_le_bytes());
+            sender.write(0, n as i64, &bytes[..len]).unwrap();
+        }
+        sender
+    });
+    let (mut got, mut last) = (0_u64, 0);
+    let begin = Instant::now();
+    while begin.elapsed() < Duration::from_millis(400) {
+        receiver.poll(|t| {
+            let n = t.source_nanos as u64;
+            assert_eq!(t.bytes.len(), 8 + (n % 190) as usize);
+            assert_eq!(t.bytes[..8], n.to_le_bytes());
+            assert!(t.bytes[8..].iter().all(|b| *b == n as u8));
+            assert!(n >= last);
+            last = n;
+            got += 1;
+        });
+    }
+    stop.store(true, Ordering::Relaxed);
+    let sender = writing.join().unwrap();
+    got += drain(&mut receiver).len() as u64;
+    assert_eq!(got + receiver.lost(), sender.written());
+}

@@ -1,0 +1,199 @@
+//! Memory that processes share: a file in memory, mapped as words, with locks that end with the
+//! process that holds them.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::ops::Range;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Bytes of a page; parts of a file are mapped from multiples of it.
+pub(crate) const PAGE: usize = 4096;
+
+/// A file that others map too.
+#[derive(Debug)]
+pub(crate) struct SharedFile(File);
+
+impl SharedFile {
+    /// Makes a file of `bytes` zeros that only this user may open. Its memory is taken at once:
+    /// a full file system is an error here and not a signal later.
+    pub(crate) fn create(path: &Path, bytes: usize) -> io::Result<Self> {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(path)?;
+        let len = libc::off_t::try_from(bytes).map_err(io::Error::other)?;
+        // SAFETY: the descriptor is open; the call touches nothing but the file.
+        let code = unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, len) };
+        match code {
+            0 => Ok(Self(file)),
+            code => Err(io::Error::from_raw_os_error(code)),
+        }
+    }
+
+    /// Opens a file that another process made.
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        let mut options = OpenOptions::new();
+        let options = options.read(true).write(true);
+        options.custom_flags(libc::O_NOFOLLOW).open(path).map(Self)
+    }
+
+    /// Its length in bytes.
+    pub(crate) fn len(&self) -> io::Result<usize> {
+        usize::try_from(self.0.metadata()?.len()).map_err(io::Error::other)
+    }
+
+    /// Takes the lock of a byte (which need not exist) unless somebody has it. It ends with this
+    /// object or this process, however that ends.
+    pub(crate) fn try_lock(&self, byte: u32) -> io::Result<bool> {
+        let mut lock = lock_of(byte);
+        match self.control(libc::F_OFD_SETLK, &mut lock) {
+            Ok(()) => Ok(true),
+            Err(e) if e.raw_os_error() == Some(libc::EAGAIN) => Ok(false),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Whether another object, of this process or another, has the lock of a byte.
+    pub(crate) fn is_locked(&self, byte: u32) -> io::Result<bool> {
+        let mut lock = lock_of(byte);
+        self.control(libc::F_OFD_GETLK, &mut lock)?;
+        Ok(i32::from(lock.l_type) != libc::F_UNLCK)
+    }
+
+    /// Gives a lock back.
+    pub(crate) fn unlock(&self, byte: u32) -> io::Result<()> {
+        let mut lock = lock_of(byte);
+        lock.l_type = libc::F_UNLCK as libc::c_short;
+        self.control(libc::F_OFD_SETLK, &mut lock)
+    }
+
+    fn control(&self, command: libc::c_int, lock: &mut libc::flock) -> io::Result<()> {
+        let lock: *mut libc::flock = lock;
+        // SAFETY: the descriptor is open, and both commands take a valid `flock`, which the
+        // borrow keeps alive during the call.
+        match unsafe { libc::fcntl(self.0.as_raw_fd(), command, lock) } {
+            -1 => Err(io::Error::last_os_error()),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn lock_of(byte: u32) -> libc::flock {
+    // SAFETY: all zero is a valid `flock`: integers only.
+    let mut lock: libc::flock = unsafe { std::mem::zeroed() };
+    lock.l_type = libc::F_WRLCK as libc::c_short;
+    lock.l_whence = libc::SEEK_SET as libc::c_short;
+    lock.l_start = libc::off_t::from(byte);
+    lock.l_len = 1;
+    lock
+}
+
+/// A part of a file as words that this process may write. Whoever else maps it may change them at
+/// any time, so they are only ever touched atomically.
+#[derive(Debug)]
+pub(crate) struct Words(Mapping);
+
+impl Words {
+    /// Maps `len` words from the byte `offset` on, a multiple of [`PAGE`].
+    pub(crate) fn map(file: &SharedFile, offset: usize, len: usize) -> io::Result<Self> {
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        Mapping::new(file, offset, len, protection).map(Self)
+    }
+
+    #[inline(always)]
+    pub(crate) const fn get(&self) -> &[AtomicU64] {
+        self.0.words()
+    }
+}
+
+/// A part of a file as words that this process only reads.
+#[derive(Debug)]
+pub(crate) struct ReadOnly(Mapping);
+
+impl ReadOnly {
+    /// Maps `len` words from the byte `offset` on, a multiple of [`PAGE`].
+    pub(crate) fn map(file: &SharedFile, offset: usize, len: usize) -> io::Result<Self> {
+        Mapping::new(file, offset, len, libc::PROT_READ).map(Self)
+    }
+
+    /// The words at these places, each loaded when it is asked for, without ordering; none where
+    /// a place is beyond the end.
+    #[inline(always)]
+    pub(crate) fn load(&self, places: Range<usize>) -> impl ExactSizeIterator<Item = u64> {
+        let words = self.0.words().get(places).unwrap_or_default();
+        words.iter().map(|word| word.load(Ordering::Relaxed))
+    }
+}
+
+#[derive(Debug)]
+struct Mapping {
+    first: NonNull<AtomicU64>,
+    len: usize,
+}
+
+// SAFETY: the mapping is not tied to a thread, and its words are atomic.
+unsafe impl Send for Mapping {}
+// SAFETY: as above.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    fn new(
+        file: &SharedFile,
+        offset: usize,
+        len: usize,
+        protection: libc::c_int,
+    ) -> io::Result<Self> {
+        let bytes = len.checked_mul(8).ok_or(io::ErrorKind::InvalidInput)?;
+        let end = offset
+            .checked_add(bytes)
+            .ok_or(io::ErrorKind::InvalidInput)?;
+        if len == 0 || end > file.len()? {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let from = libc::off_t::try_from(offset).map_err(io::Error::other)?;
+        // SAFETY: a new mapping at an address that the kernel picks; nothing else is affected.
+        // The pages lie inside the file, which this crate never shortens.
+        let at = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                bytes,
+                protection,
+                libc::MAP_SHARED | libc::MAP_POPULATE,
+                file.0.as_raw_fd(),
+                from,
+            )
+        };
+        if at == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let first = NonNull::new(at.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Self { first, len })
+    }
+
+    #[inline(always)]
+    const fn words(&self) -> &[AtomicU64] {
+        // SAFETY: `first` points to `len` mapped words, page-aligned, until `self` is dropped.
+        // Any bits are an `AtomicU64`, and all access, here and in the other processes, is atomic.
+        // `ReadOnly` only loads with `Relaxed`, which is allowed on read-only memory.
+        unsafe { std::slice::from_raw_parts(self.first.as_ptr(), self.len) }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: exactly what `map` got, unmapped once, with no borrow of it left.
+        unsafe { libc::munmap(self.first.as_ptr().cast(), self.len * 8) };
+    }
+}
+
+/// This process's effective user.
+pub(crate) fn user() -> u32 {
+    // SAFETY: the call has no preconditions.
+    unsafe { libc::geteuid() }
+}

@@ -1,0 +1,191 @@
+//! `--transport shm`: publisher and subscriber as processes that meet in shared memory, come in
+//! either order, die, and come again.
+
+use super::{fanfare, feed};
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+/// A domain of this test alone.
+fn domain(number: u32) -> String {
+    (std::process::id() % 20 * 10 + number).to_string()
+}
+
+fn command(what: &str, domain: &str, options: &[&str]) -> Command {
+    let mut command = fanfare();
+    command.args(["dds", what, "simple", "--transport", "shm", "--json"]);
+    command.args(["--domain", domain]).args(options);
+    command
+}
+
+fn subscriber(domain: &str, file: &Path, options: &[&str]) -> Child {
+    let mut command = command("subscribe", domain, options);
+    command.arg("--check").arg(file);
+    command.stdout(Stdio::piped()).spawn().unwrap()
+}
+
+fn publisher(domain: &str, file: &Path, options: &[&str]) -> Child {
+    let mut command = command("publish", domain, options);
+    command.arg("-f").arg(file);
+    command.stdout(Stdio::piped()).spawn().unwrap()
+}
+
+/// The figures of a process that ends well.
+fn figures(child: Child) -> String {
+    let out = child.wait_with_output().unwrap();
+    let text = String::from_utf8(out.stdout).unwrap();
+    assert!(out.status.success(), "{text}");
+    text
+}
+
+fn has(figures: &str, wanted: &[&str]) {
+    for part in wanted {
+        assert!(figures.contains(part), "{part} is not in {figures}");
+    }
+}
+
+#[test]
+fn either_may_come_first_and_every_field_arrives() {
+    let file = feed("simple", 2_000);
+    let domain = domain(1);
+    for subscriber_first in [true, false] {
+        let (published, received) = if subscriber_first {
+            let there = subscriber(&domain, &file, &[]);
+            (publisher(&domain, &file, &[]), there)
+        } else {
+            let there = publisher(&domain, &file, &[]);
+            (there, subscriber(&domain, &file, &[]))
+        };
+        has(&figures(published), &["\"samples\":2000,\"echoes\":2000"]);
+        has(
+            &figures(received),
+            &[
+                "\"samples\":2000",
+                "\"lost\":0",
+                "\"equal\":2000",
+                "\"not_received\":0",
+            ],
+        );
+    }
+}
+
+#[test]
+fn two_domains_do_not_hear_each_other() {
+    let file = feed("simple", 400);
+    let (here, there) = (domain(2), domain(3));
+    let other = subscriber(&there, &file, &[]);
+    let same = subscriber(&here, &file, &[]);
+    has(&figures(publisher(&here, &file, &[])), &["\"echoes\":400"]);
+    has(&figures(same), &["\"samples\":400"]);
+    has(&figures(publisher(&there, &file, &[])), &["\"echoes\":400"]);
+    has(&figures(other), &["\"samples\":400", "\"equal\":400"]);
+}
+
+/// A subscriber that prints into a pipe: it stops reading samples once the pipe is full, and so
+/// stops the publisher, whose ring of 1 MiB is full soon.
+struct Stuck {
+    process: Child,
+    out: BufReader<ChildStdout>,
+}
+
+impl Stuck {
+    fn start(domain: &str) -> Self {
+        let options = ["--no-echo", "--format", "json"];
+        let mut command = command("subscribe", domain, &options);
+        let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
+        let out = BufReader::new(process.stdout.take().unwrap());
+        Self { process, out }
+    }
+
+    /// Waits until it has received something.
+    fn first_line(&mut self) {
+        let mut line = String::new();
+        self.out.read_line(&mut line).unwrap();
+        assert!(line.starts_with("{\"topic\""), "{line}");
+    }
+
+    fn kill(mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+}
+
+const LONG: u32 = 60_000;
+const NO_WAIT: [&str; 3] = ["--no-echo", "--ring", "1"];
+
+/// Files of rings in the domain.
+fn rings(domain: &str) -> usize {
+    let user = fs::metadata("/proc/self").unwrap().uid();
+    let folder = format!("/dev/shm/fanfare-{user}/domain-{domain}");
+    fs::read_dir(folder).unwrap().count()
+}
+
+fn number(figures: &str, name: &str) -> u32 {
+    let (_, rest) = figures.split_once(&format!("\"{name}\":")).unwrap();
+    let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+    digits.parse().unwrap()
+}
+
+#[test]
+fn a_killed_subscriber_frees_the_publisher_and_the_next_one_gets_the_rest() {
+    let (domain, file) = (domain(4), feed("simple", LONG));
+    let mut dying = Stuck::start(&domain);
+    let published = publisher(&domain, &file, &NO_WAIT);
+    dying.first_line();
+    let mut command = command("subscribe", &domain, &["--no-echo"]);
+    let pipes = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut next = pipes.spawn().unwrap();
+    let mut said = String::new();
+    let mut err = BufReader::new(next.stderr.take().unwrap());
+    err.read_line(&mut said).unwrap();
+    assert!(said.starts_with("Finished subscribing"), "{said}");
+    dying.kill();
+    has(&figures(published), &["\"samples\":60000"]);
+    let out = next.wait_with_output().unwrap();
+    let text = String::from_utf8(out.stdout).unwrap();
+    assert_eq!(
+        number(&text, "samples") + number(&text, "lost"),
+        LONG,
+        "{text}"
+    );
+    assert!(number(&text, "samples") > 0, "{text}");
+    assert_eq!(rings(&domain), 0);
+}
+
+#[test]
+fn a_killed_publisher_may_come_again_and_leaves_nothing_behind() {
+    let (domain, file) = (domain(5), feed("simple", LONG));
+    let mut reading = Stuck::start(&domain);
+    let mut dying = publisher(&domain, &file, &NO_WAIT);
+    reading.first_line();
+    dying.kill().unwrap();
+    dying.wait().unwrap();
+    assert_eq!(rings(&domain), 1);
+    let Stuck { mut process, out } = reading;
+    let rest = std::thread::spawn(move || out.lines().count());
+    has(
+        &figures(publisher(&domain, &file, &NO_WAIT)),
+        &["\"samples\":60000"],
+    );
+    assert!(process.wait().unwrap().success());
+    assert!(rest.join().unwrap() as u32 >= LONG - 1);
+    assert_eq!(rings(&domain), 0);
+}
+
+#[test]
+fn what_shared_memory_cannot_do_is_said() {
+    let out = command("subscribe", "1", &["--peer", "10.0.0.1"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8(out.stderr).unwrap();
+    assert_eq!(out.status.code(), Some(1));
+    assert!(text.contains("reaches this host only"), "{text}");
+    let out = command("subscribe", "233", &[]).output().unwrap();
+    assert!(
+        String::from_utf8(out.stderr)
+            .unwrap()
+            .contains("233 is out of range")
+    );
+}

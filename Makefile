@@ -4,7 +4,7 @@
 CARGO ?= cargo
 FANFARE = target/release/fanfare
 
-.PHONY: help demo test check bench bench-peers fuzz build setup clean
+.PHONY: help demo test check bench bench-peers fuzz soak memcheck build setup clean
 
 help:
 	@echo "make demo   build, run the whole plant on this machine for half a minute, report"
@@ -12,6 +12,8 @@ help:
 	@echo "make check  the quick part of it, for between two edits"
 	@echo "make bench  the figures of docs/benchmarks.md, as JSON under out/"
 	@echo "make bench-peers  FAST decoding beside the crate fastlib, in one run"
+	@echo "make soak   ten million samples over DDS and shared memory; resident memory must stay"
+	@echo "make memcheck  the bus under valgrind: bad reads and writes, leaks"
 	@echo "make fuzz   every fuzz target for a minute each (nightly Rust)"
 
 setup:
@@ -45,6 +47,12 @@ bench-peers: setup
 
 fuzz: setup
 	@scripts/fuzz.sh 60
+
+soak: setup
+	@$(CARGO) run --release --locked --package fanfare-bus --example soak
+
+memcheck: setup
+	@scripts/memcheck.sh
 
 clean:
 	$(CARGO) clean

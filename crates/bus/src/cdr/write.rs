@@ -117,14 +117,17 @@ impl CdrBuffer {
     }
 
     /// Writes a string of up to seven bytes, which are the lowest of `word`; the others are zero.
+    /// Length, text and what must be zero behind it are one store.
     #[inline(always)]
     fn short_string(&mut self, word: u64, length: usize) {
-        self.u32(length as u32 + 1);
-        if let Some(room) = self.bytes.get_mut(self.at..self.at + 16) {
-            room.copy_from_slice(&u128::from(word).to_le_bytes());
-            self.at += length + 1;
-        } else {
-            self.full = true;
+        let start = self.at + (self.at.wrapping_neg() & 3);
+        match self.bytes.get_mut(start..start + 16) {
+            Some(room) => {
+                let whole = u128::from(word) << 32 | (length as u128 + 1);
+                room.copy_from_slice(&whole.to_le_bytes());
+                self.at = start + 4 + length + 1;
+            }
+            None => self.full = true,
         }
     }
 

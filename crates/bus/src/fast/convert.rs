@@ -46,6 +46,8 @@ pub struct Converted<'a> {
 #[derive(Debug)]
 pub struct Converter {
     mapping: Arc<Mapping>,
+    /// The mapping's, at hand.
+    plans: Box<[Plan]>,
     /// The message as one sample; of a split one, the entries stand at multiples of eight.
     out: CdrBuffer,
     /// One part of a split message.
@@ -90,6 +92,7 @@ impl Converter {
     /// A converter for samples of up to `capacity` bytes; a longer one is an error when it comes.
     pub fn new(mapping: Arc<Mapping>, capacity: usize) -> Self {
         Self {
+            plans: mapping.plans.clone().into_boxed_slice(),
             mapping,
             out: CdrBuffer::with_capacity(capacity),
             part: CdrBuffer::with_capacity(capacity),
@@ -162,7 +165,7 @@ impl Converter {
 
     #[inline(always)]
     fn plan(&self, field: &Field) -> Option<Plan> {
-        self.mapping.plans.get(field.id().index()).copied()
+        self.plans.get(field.id().index()).copied()
     }
 
     #[inline(always)]

@@ -42,6 +42,8 @@ pub struct Sender {
     step: Option<usize>,
     cut_off: u64,
     died: AtomicU64,
+    #[cfg(test)]
+    dead: bool,
 }
 
 impl Sender {
@@ -83,6 +85,8 @@ impl Sender {
             step: None,
             cut_off: 0,
             died: AtomicU64::new(0),
+            #[cfg(test)]
+            dead: false,
         };
         sender.describe(&catalogue, words);
         fs::rename(&hidden, &sender.path).map_err(failed)?;
@@ -325,9 +329,9 @@ impl Sender {
 #[cfg(test)]
 impl Sender {
     /// Ends as a killed process does: nothing is said or removed, the lock goes.
-    pub(super) fn die(self) {
+    pub(super) fn die(mut self) {
         let _ = self.file.unlock(SENDER_LOCK);
-        std::mem::forget(self);
+        self.dead = true;
     }
 
     /// Writes nonsense everywhere but to the places of receivers.
@@ -343,6 +347,10 @@ impl Sender {
 
 impl Drop for Sender {
     fn drop(&mut self) {
+        #[cfg(test)]
+        if self.dead {
+            return;
+        }
         // Receivers that still read keep the memory; nobody else finds it any more.
         self.set(CLOSED_AT, 1);
         let _ = fs::remove_file(&self.path);

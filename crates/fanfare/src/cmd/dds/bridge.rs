@@ -74,6 +74,7 @@ impl Args {
                 TransportArg::Udp => BusTransport::Udp,
                 TransportArg::Tcp => BusTransport::Tcp,
                 TransportArg::Mcast => BusTransport::Mcast,
+                TransportArg::Shm => bail!("--transport shm is for publish and subscribe only"),
             },
             peers: self.domain.peer.clone(),
             tcp_port: self.domain.tcp_port.unwrap_or(0),

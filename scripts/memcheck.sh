@@ -1,0 +1,20 @@
+#!/bin/sh
+# Runs the tests of fanfare-bus, and the C library below them, under valgrind: reads and writes out
+# of place, uses of what was never set, leaks. Stops at the first test binary with a finding.
+set -eu
+cd "$(dirname "$0")/.."
+if ! command -v valgrind >/dev/null; then
+    apt-get -qq update
+    apt-get -qq install -y --no-install-recommends valgrind >/dev/null
+fi
+binaries=$(cargo test --locked --package fanfare-bus --lib --test it --test hostile_bytes \
+    --no-run 2>&1 | sed -n 's/^ *Executable.*(\(.*\))$/\1/p')
+[ -n "$binaries" ] || { echo "memcheck: the tests do not build" >&2; exit 1; }
+for binary in $binaries; do
+    echo "memcheck: $binary"
+    # Property tests are repetition: a few cases do.
+    PROPTEST_CASES=8 valgrind --quiet --error-exitcode=9 --leak-check=full \
+        --errors-for-leak-kinds=definite --show-leak-kinds=definite --num-callers=30 \
+        "$binary" --quiet --test-threads=2
+done
+echo "memcheck: nothing found"

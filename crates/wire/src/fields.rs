@@ -6,6 +6,15 @@ use crate::kernel::{self, Kernel};
 /// The separator of fields, SOH.
 pub const SOH: u8 = 1;
 
+/// Marks of the separators among eight bytes, `word` being their little-endian word: not zero if
+/// there is one, and then the lowest bit set is the highest one of the first separator's byte. What
+/// is set above that may be wrong.
+#[inline]
+pub const fn separators_in(word: u64) -> u64 {
+    let other = word ^ 0x0101_0101_0101_0101;
+    other.wrapping_sub(0x0101_0101_0101_0101) & !other & 0x8080_8080_8080_8080
+}
+
 /// Positions and tag numbers of all fields of one message, in reusable arrays.
 ///
 /// A field is `tag=value` and the separator (0x01). The tag is what stands in front of the first
@@ -32,6 +41,8 @@ pub struct Indexed {
     pub sum: u8,
     /// Why the bytes are no sequence of fields, if so; the fields in front of it are indexed.
     pub fault: Option<Fault>,
+    /// Whether a value may hold a separator. If not, each separator ends a field.
+    pub may_hold_data: bool,
 }
 
 /// The first place where bytes are no sequence of fields.

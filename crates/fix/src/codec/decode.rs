@@ -1,11 +1,11 @@
 //! From received bytes to messages.
 
-use super::frame::{Frame, FrameFinder, Garbled, TRAILER, check_sum};
+use super::frame::{Frame, FrameFinder, Garbled, check_sum};
 use super::message::Message;
 use super::tags;
 use core::fmt;
+use fanfare_wire::FieldIndex;
 use fanfare_wire::fields::{Fault, FaultKind};
-use fanfare_wire::{FieldIndex, byte_sum};
 
 /// Finds, checks and indexes messages in a caller's buffer. One decoder serves any number of
 /// streams, one after the other: between two calls it holds no bytes, only its arrays.
@@ -105,19 +105,19 @@ impl Decoder {
     #[inline(always)]
     fn checked<'a>(&'a mut self, bytes: &'a [u8], start: usize, end: usize) -> Next<'a> {
         let frame = bytes.get(start..end).unwrap_or_default();
-        // Of known length, so that its sum takes no loop.
-        let trailer = frame.last_chunk::<TRAILER>().unwrap_or(&[0; TRAILER]);
         let indexed = self.index.index(frame);
-        // The index sums up all bytes; CheckSum(10) leaves out its own field.
-        let sum = indexed.sum.wrapping_sub(byte_sum(trailer));
-        if let Err(why) = check_sum(sum, trailer) {
+        if let Err(why) = check_sum(indexed.sum, frame) {
             return Next::Garbled {
                 skipped: start,
                 why,
                 end,
             };
         }
-        match indexed.fault.or_else(|| self.swallowed_trailer()) {
+        let fault = match indexed.fault {
+            None if indexed.may_hold_data => self.swallowed_trailer(),
+            fault => fault,
+        };
+        match fault {
             None => Next::Message {
                 skipped: start,
                 message: Message::new(frame, &self.index),

@@ -4,7 +4,7 @@ use super::frame::TRAILER;
 use super::shared::{SendingTime, SessionHeader};
 use core::fmt;
 use core::ops::{Deref, DerefMut, Range};
-use fanfare_wire::fields::SOH;
+use fanfare_wire::fields::{SOH, separators_in};
 use fanfare_wire::{Decimal, Precision, UtcTimestamp, byte_sum, int};
 
 /// Writes one message into a caller's buffer.
@@ -372,13 +372,13 @@ impl<'b> FieldWriter<'b> {
         }
         if let Some((first, last)) = ends::<8>(value).filter(|_| value.len() <= 16) {
             copy_ends(room, first, last);
-            return has_separator(u64::from_le_bytes(first))
-                || has_separator(u64::from_le_bytes(last));
+            return separators_in(u64::from_le_bytes(first)) != 0
+                || separators_in(u64::from_le_bytes(last)) != 0;
         }
         if let Some((first, last)) = ends::<4>(value).filter(|_| value.len() <= 8) {
             copy_ends(room, first, last);
             let [a, b] = [first, last].map(|bytes| u64::from(u32::from_le_bytes(bytes)));
-            return has_separator(a | b << 32);
+            return separators_in(a | b << 32) != 0;
         }
         room.copy_from_slice(value);
         value.contains(&SOH)
@@ -406,13 +406,6 @@ fn copy_ends<const N: usize>(room: &mut [u8], first: [u8; N], last: [u8; N]) {
     if let Some(to) = room.last_chunk_mut() {
         *to = last;
     }
-}
-
-/// Whether a byte of the word is a separator.
-#[inline]
-fn has_separator(word: u64) -> bool {
-    let other = word ^ 0x0101_0101_0101_0101;
-    other.wrapping_sub(0x0101_0101_0101_0101) & !other & 0x8080_8080_8080_8080 != 0
 }
 
 /// `10=ddd|`.

@@ -6,7 +6,7 @@
 
 use core::fmt;
 use fanfare_wire::byte_sum;
-use fanfare_wire::fields::SOH;
+use fanfare_wire::fields::{SOH, separators_in};
 use fanfare_wire::int::{parse_last_of_eight, parse_u64};
 
 /// The length of the trailer `10=ddd|`.
@@ -124,8 +124,7 @@ impl FrameFinder {
         let found = self.locate(bytes);
         if let Frame::Message { start, end } = found {
             let message = &bytes[start..end];
-            let (summed, trailer) = message.split_at(message.len() - TRAILER);
-            if let Err(why) = check_sum(byte_sum(summed), trailer) {
+            if let Err(why) = check_sum(byte_sum(message), message) {
                 return Frame::Garbled { start, end, why };
             }
         }
@@ -148,11 +147,8 @@ impl FrameFinder {
     fn locate_plain(&self, bytes: &[u8]) -> Option<usize> {
         let (body, body_length) = plain_head(bytes)?;
         let end = body + body_length + TRAILER;
-        let trailer = bytes.get(end - TRAILER - 1..end)?.first_chunk::<8>()?;
-        let digits = !trailer[4..7].contains(&SOH);
-        let exact = trailer[..4] == *b"\x0110=" && trailer[7] == SOH && digits;
-        let has_msg_type = bytes.get(body..body + 3)? == b"35=";
-        (exact && has_msg_type && end <= self.max_len).then_some(end)
+        let trailer = Trailer::of(bytes.get(..end)?)?;
+        (trailer.is_plain() && end <= self.max_len).then_some(end)
     }
 
     #[cold]
@@ -235,48 +231,90 @@ impl Default for FrameFinder {
     }
 }
 
-/// Compares the sum of all bytes in front of the trailer with the trailer `10=ddd|`.
+/// Compares CheckSum(10) of `message`, which ends in a trailer `10=…|`, with `sum`, that of all its
+/// bytes, the trailer's included.
 #[inline]
-pub(crate) fn check_sum(sum: u8, trailer: &[u8]) -> Result<(), Garbled> {
-    let Some(&[_, _, _, hundreds, tens, ones, _]) = trailer.first_chunk::<TRAILER>() else {
-        return Err(Garbled::MissingCheckSum);
-    };
-    let [hundreds, tens, ones] = [hundreds, tens, ones].map(|byte| byte.wrapping_sub(b'0'));
-    if hundreds > 9 || tens > 9 || ones > 9 {
-        return Err(Garbled::MissingCheckSum);
-    }
-    let value = u32::from(hundreds) * 100 + u32::from(tens) * 10 + u32::from(ones);
-    if value == u32::from(sum) {
+pub(crate) fn check_sum(sum: u8, message: &[u8]) -> Result<(), Garbled> {
+    let trailer = Trailer::of(message).ok_or(Garbled::MissingCheckSum)?;
+    let [hundreds, tens, ones] = trailer.digits().ok_or(Garbled::MissingCheckSum)?;
+    const CONSTANT: u32 = b'1' as u32 + b'0' as u32 + b'=' as u32 + 3 * b'0' as u32 + SOH as u32;
+    let sum = u32::from(sum).wrapping_sub(CONSTANT + hundreds + tens + ones) & 0xff;
+    if hundreds * 100 + tens * 10 + ones == sum {
         Ok(())
     } else {
         Err(Garbled::BadCheckSum)
     }
 }
 
+/// The last eight bytes of a message, the first one lowest: `|10=ddd|`.
+#[derive(Clone, Copy)]
+struct Trailer(u64);
+
+impl Trailer {
+    #[inline]
+    fn of(message: &[u8]) -> Option<Self> {
+        let last = message.last_chunk::<8>()?;
+        Some(Self(u64::from_le_bytes(*last)))
+    }
+
+    /// Whether all of it is as it must be.
+    #[inline]
+    fn is_plain(self) -> bool {
+        const FRAME: u64 = u64::from_le_bytes(*b"\x0110=\0\0\0\x01");
+        self.0 & 0xff00_0000_ffff_ffff == FRAME && self.digits().is_some()
+    }
+
+    /// The three digits of CheckSum(10), if they are some.
+    #[inline]
+    fn digits(self) -> Option<[u32; 3]> {
+        three_digits((self.0 >> 32) as u32)
+    }
+}
+
+/// The lowest three bytes of a word as digits, if they are some.
+#[inline]
+fn three_digits(word: u32) -> Option<[u32; 3]> {
+    let digits = (word & 0x00ff_ffff) ^ 0x0030_3030;
+    let above_nine = (digits + 0x0076_7676) | digits;
+    let digit = |i: u32| digits >> (8 * i) & 0xff;
+    (above_nine & 0x0080_8080 == 0).then(|| [digit(0), digit(1), digit(2)])
+}
+
 /// Where the body begins and how long it is, for a message that begins with a BeginString(8) of
-/// seven or eight bytes and a BodyLength(9) of one to seven digits.
+/// seven or eight bytes, a BodyLength(9) of one to seven digits, and MsgType(35).
 #[inline]
 fn plain_head(bytes: &[u8]) -> Option<(usize, usize)> {
-    let head = bytes.first_chunk::<21>()?;
+    let head = bytes.first_chunk::<22>()?;
     let second = match (head[9], head[10]) {
         (SOH, _) => 10,
         (_, SOH) => 11,
         _ => return None,
     };
+    // `8=` and six bytes of the value; the seventh one stands at 8.
+    let first = *head.first_chunk::<8>()?;
+    let usual = first == *b"8=FIX.4." || first == *b"8=FIXT.1";
+    let plain = usual || first[..2] == *b"8=" && separators_in(u64::from_le_bytes(first)) == 0;
     let length = head[second..].first_chunk::<10>()?;
-    if head[..2] != *b"8=" || length[..2] != *b"9=" || head[2..9].contains(&SOH) {
+    if !plain || head[8] == SOH || length[..2] != *b"9=" {
         return None;
     }
     // Eight bytes from the first digit on, the first one lowest.
     let text = u64::from_le_bytes(*length.last_chunk::<8>()?);
-    let other = text ^ 0x0101_0101_0101_0101;
-    let separators = other.wrapping_sub(0x0101_0101_0101_0101) & !other & 0x8080_8080_8080_8080;
+    const THREE: u64 = u64::from_le_bytes(*b"\0\0\0\x0135=\0");
+    if text & 0x00ff_ffff_ff00_0000 == THREE {
+        let [hundreds, tens, ones] = three_digits(text as u32)?;
+        let body_length = hundreds * 100 + tens * 10 + ones;
+        return Some((second + 2 + 3 + 1, body_length as usize));
+    }
+    let separators = separators_in(text);
     if separators == 0 {
         return None;
     }
     let count = separators.trailing_zeros() as usize / 8;
     let body_length = parse_last_of_eight(text.checked_shl(64 - 8 * count as u32)?, count)?;
-    Some((second + 2 + count + 1, body_length as usize))
+    let body = second + 2 + count + 1;
+    let has_msg_type = bytes.get(body..body + 3)? == b"35=";
+    has_msg_type.then_some((body, body_length as usize))
 }
 
 enum Stretch {
@@ -370,6 +408,7 @@ fn find(bytes: &[u8], pattern: &[u8]) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn wire(text: &str) -> Vec<u8> {
         text.bytes()
@@ -502,6 +541,50 @@ mod tests {
             garbled("8=FIX.4.4|35=0|9=5|10=000|"),
             (26, Garbled::BadBodyLength)
         );
+    }
+
+    /// A message, right or nearly so, with more behind it or less.
+    fn near_message() -> impl Strategy<Value = String> {
+        let begin = prop_oneof![
+            4 => Just("8=FIX.4.4|"),
+            2 => Just("8=FIXT.1.1|"),
+            1 => Just("8=ABCDEFGH|"),
+            1 => Just("8=FIX|"),
+            1 => Just("8=AB|DEFG|"),
+            1 => Just("9=FIX.4.4|"),
+            1 => Just("8=|"),
+        ];
+        let body = prop_oneof![4 => "35=D\\|(58=[a-z]{0,20}\\|){0,8}", 1 => "[|=0-9]{0,30}"];
+        let off = prop_oneof![4 => Just(0), 1 => -3..4_isize];
+        let sum = prop_oneof![4 => Just(None), 1 => "[0-9x|]{2,4}".prop_map(Some)];
+        let behind = prop_oneof![Just(""), Just("8=FIX.4.4|9="), Just("|10=1|")];
+        (begin, body, off, "0{0,4}", sum, behind).prop_map(
+            |(begin, body, off, zeros, sum, behind)| {
+                let length = body.len().saturating_add_signed(off);
+                let text = format!("{begin}9={zeros}{length}|{body}");
+                let sum = sum.unwrap_or_else(|| format!("{:03}", byte_sum(&wire(&text))));
+                format!("{text}10={sum}|{behind}")
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn the_plain_way_finds_what_the_slow_one_finds(
+            text in near_message(),
+            cut in 0..40_usize,
+            flip in (0..200_usize, "[|=0-9x]"),
+        ) {
+            let finder = FrameFinder::new(150);
+            let mut bytes = wire(&text);
+            prop_assert_eq!(finder.locate(&bytes), finder.locate_slow(&bytes));
+            bytes.truncate(bytes.len().saturating_sub(cut));
+            prop_assert_eq!(finder.locate(&bytes), finder.locate_slow(&bytes));
+            if let Some(byte) = bytes.get_mut(flip.0) {
+                *byte = wire(&flip.1)[0];
+            }
+            prop_assert_eq!(finder.locate(&bytes), finder.locate_slow(&bytes));
+        }
     }
 
     #[test]

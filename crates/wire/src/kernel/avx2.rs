@@ -1,19 +1,24 @@
-//! 64 bytes at a time in two vectors of 32, tags eight at a time.
+//! 64 bytes at a time in two vectors of 32, then tags eight at a time.
 //!
-//! Per block: masks of separators and `=`; their positions taken from the masks; the four bytes in
-//! front of each `=` put into the lanes of a vector and made numbers by two multiply-adds. The rare
-//! tags of four digits or more are read singly. Nothing just stored is read back, as a load that
-//! spans several stores still under way would wait for them.
+//! First all borders: per block the masks of separators and `=`, and their positions taken from
+//! them. Then all tags: the four bytes in front of each `=` put into the lanes of a vector and made
+//! numbers by two multiply-adds; eight fields whichever block they are in, so that no lane is
+//! idle. The rare tags of four digits or more are read singly. A position is read back as it was
+//! written, one by one: a load that spans several stores still under way would wait for them.
 
+use super::sse2::parse_tags;
 use super::{Fields, Scan};
 use crate::data::{DataFields, LengthDigits};
-use crate::fields::{FieldIndex, SOH};
+use crate::fields::{FieldIndex, SOH, parse_tag, separators_in};
 use crate::int::parse_last_of_eight;
 use core::arch::x86_64::*;
 
 /// The room that must be left in the arrays before each block: 32 fields of two bytes, and as much
 /// again for entries that are written but count for nothing.
 const BLOCK_ROOM: usize = 64;
+
+/// A value that begins nearer to the front of the message has not four bytes in front of its `=`.
+const FRONT: u32 = 5;
 
 /// Whether this processor has the instructions of [`index`].
 pub(super) fn is_available() -> bool {
@@ -31,8 +36,22 @@ pub(super) fn index(bytes: &[u8], index: &mut FieldIndex) -> Option<Scan> {
     if bytes.len() < 64 || bytes.last() != Some(&SOH) {
         return None;
     }
+    let (count, sum) = find_borders(bytes, index)?;
+    if count > index.max_fields() {
+        return None;
+    }
+    index.len = count;
+    Some(Scan {
+        sum,
+        may_hold_data: read_tags(bytes, index)?,
+    })
+}
+
+/// Writes where all values begin and end; returns how many these are, and the sum of all bytes.
+#[inline]
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+fn find_borders(bytes: &[u8], index: &mut FieldIndex) -> Option<(usize, u8)> {
     let mut fields = Fields::new();
-    let mut tags = Tags::new(index);
     let mut sums = _mm256_setzero_si256();
     let (mut begins, mut ends) = (0, 0);
     for at in (0..bytes.len()).step_by(64) {
@@ -40,48 +59,75 @@ pub(super) fn index(bytes: &[u8], index: &mut FieldIndex) -> Option<Scan> {
             return None;
         }
         let block = Block::load(bytes, at);
-        sums = _mm256_add_epi64(sums, block.sums);
-        let mut equals = fields.next(block.separators, block.equals)?;
-        let mut separators = block.separators;
-        let fields_here = equals.count_ones() as usize;
-        let ends_here = separators.count_ones() as usize;
-        let mut done = 0;
-        while equals != 0 {
-            let positions = eight(&mut equals, at);
-            let entries = index
-                .begin
-                .get_mut(begins + done..)?
-                .first_chunk_mut::<8>()?;
-            *entries = positions.map(|position| position + 1);
-            let count = (fields_here - done).min(8);
-            let entries = index.tag.get_mut(begins + done..)?.first_chunk_mut::<8>()?;
-            tags.read(bytes, &positions, count, &index.data, entries)?;
-            done += 8;
-        }
-        done = 0;
-        while separators != 0 {
-            let entries = index.end.get_mut(ends + done..)?.first_chunk_mut::<8>()?;
-            *entries = eight(&mut separators, at);
-            done += 8;
-        }
-        begins += fields_here;
-        ends += ends_here;
+        sums = _mm256_add_epi8(sums, block.sums);
+        let equals = fields.next(block.separators, block.equals)?;
+        write_positions(equals, at as u32 + 1, index.begin.get_mut(begins..)?);
+        write_positions(block.separators, at as u32, index.end.get_mut(ends..)?);
+        begins += equals.count_ones() as usize;
+        ends += block.separators.count_ones() as usize;
     }
-    if begins > index.max_fields() || tags.any_odd() {
+    Some((begins, sum_of(sums)))
+}
+
+/// Writes the positions of the bits of `mask`, counted from `base`, and up to seven entries more.
+#[inline]
+#[target_feature(enable = "bmi1")]
+fn write_positions(mut mask: u64, base: u32, to: &mut [u32]) {
+    for entries in to.chunks_exact_mut(8) {
+        for entry in entries {
+            let position = base + mask.trailing_zeros();
+            // SAFETY: an ordinary reference. Volatile, as the compiler would put all eight into a
+            // vector one by one, which takes longer than to write them one by one.
+            unsafe { core::ptr::write_volatile(entry, position) };
+            mask &= mask.wrapping_sub(1);
+        }
+        if mask == 0 {
+            break;
+        }
+    }
+}
+
+/// Writes the numbers of all tags; returns whether any may be the length of a data field.
+#[inline]
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+fn read_tags(bytes: &[u8], index: &mut FieldIndex) -> Option<bool> {
+    let count = index.len;
+    let near = index.begins().iter().take_while(|&&begin| begin < FRONT);
+    let near = near.count();
+    if count < near + 8 {
+        return Some(parse_tags(bytes, index));
+    }
+    let mut tags = Tags::new(&index.data);
+    let mut start = 0;
+    for i in 0..near {
+        let text = bytes.get(start..index.begin[i] as usize - 1);
+        index.tag[i] = parse_tag(text.unwrap_or_default());
+        tags.long_length |= index.data.may_be_length(index.tag[i]);
+        start = index.end[i] as usize + 1;
+    }
+    let mut at = near;
+    loop {
+        // The last eight may have some in common with those before.
+        at = at.min(count - 8);
+        let begins = index.begin.get(at..)?.first_chunk::<8>()?;
+        let entries = index.tag.get_mut(at..)?.first_chunk_mut::<8>()?;
+        tags.read(bytes, begins, &index.data, entries)?;
+        at += 8;
+        if at == count {
+            break;
+        }
+    }
+    if tags.any_odd() {
         return None;
     }
-    index.len = begins;
-    Some(Scan {
-        sum: sum_of(sums),
-        may_hold_data: tags.any_length(),
-    })
+    Some(tags.any_length())
 }
 
 /// What is known of 64 bytes; behind the end of the message there is nothing.
 struct Block {
     separators: u64,
     equals: u64,
-    /// Sums of its bytes, to be added up.
+    /// Sums of its bytes modulo 256, to be added up.
     sums: __m256i,
 }
 
@@ -112,14 +158,10 @@ impl Block {
             summed_low = _mm256_and_si256(lower, from_position(before));
             summed_high = _mm256_and_si256(upper, from_position(before.saturating_sub(32)));
         }
-        let zero = _mm256_setzero_si256();
         Self {
             separators: mask(SOH),
             equals: mask(b'='),
-            sums: _mm256_add_epi64(
-                _mm256_sad_epu8(summed_low, zero),
-                _mm256_sad_epu8(summed_high, zero),
-            ),
+            sums: _mm256_add_epi8(summed_low, summed_high),
         }
     }
 }
@@ -141,17 +183,6 @@ fn from_position(position: usize) -> __m256i {
     unsafe { _mm256_loadu_si256(EDGE.as_ptr().add(32 - position.min(32)).cast()) }
 }
 
-/// The positions of the lowest eight bits of `mask`, which are taken from it, counted from `base`;
-/// 64 bytes behind it where there are no more.
-#[inline(always)]
-fn eight(mask: &mut u64, base: usize) -> [u32; 8] {
-    [0; 8].map(|_| {
-        let position = base as u32 + mask.trailing_zeros();
-        *mask &= mask.wrapping_sub(1);
-        position
-    })
-}
-
 /// Reads tags and remembers what was special about any of them.
 struct Tags {
     /// See [`LengthDigits`]; each table twice, as shuffles work on halves.
@@ -167,8 +198,8 @@ struct Tags {
 impl Tags {
     #[inline]
     #[target_feature(enable = "avx2")]
-    fn new(index: &FieldIndex) -> Self {
-        let LengthDigits(tables) = index.data.length_digits();
+    fn new(data: &DataFields) -> Self {
+        let LengthDigits(tables) = data.length_digits();
         // SAFETY: each table has 16 bytes.
         let table = |i: usize| unsafe {
             _mm256_broadcastsi128_si256(_mm_loadu_si128(tables[i].as_ptr().cast()))
@@ -181,18 +212,18 @@ impl Tags {
         }
     }
 
-    /// Puts the numbers of the first `count` tags, which end in front of `equals`, to `entries`.
+    /// Puts the numbers of eight tags to `entries`; their values begin at `begins`.
     #[inline]
     #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
     fn read(
         &mut self,
         bytes: &[u8],
-        equals: &[u32; 8],
-        count: usize,
+        begins: &[u32; 8],
         data: &DataFields,
         entries: &mut [u32; 8],
     ) -> Option<()> {
-        let text = four_in_front(bytes, equals, count);
+        // SAFETY: `read_tags` gives positions in the message, none of the first four.
+        let text = unsafe { four_in_front(bytes, begins) };
         // The tag is what stands behind the last separator: all below that is taken away.
         let separators = _mm256_cmpeq_epi8(text, _mm256_set1_epi8(SOH as i8));
         let foreign = _mm256_or_si256(separators, _mm256_srli_epi32::<8>(separators));
@@ -216,7 +247,7 @@ impl Tags {
         let mut long = _mm256_movemask_ps(_mm256_castsi256_ps(whole)) as u32;
         while long != 0 {
             let lane = long.trailing_zeros() as usize & 7;
-            entries[lane] = long_tag(bytes, equals[lane] as usize)?;
+            entries[lane] = long_tag(bytes, begins[lane] as usize - 1)?;
             self.long_length |= data.may_be_length(entries[lane]);
             long &= long - 1;
         }
@@ -237,64 +268,18 @@ impl Tags {
     }
 }
 
-/// The four bytes in front of each of the first `count` positions, the last one highest; in front
-/// of the message and in the other lanes stand separators.
-#[inline]
-#[target_feature(enable = "avx2")]
-fn four_in_front(bytes: &[u8], positions: &[u32; 8], count: usize) -> __m256i {
-    let separators = _mm256_set1_epi8(SOH as i8);
-    // They ascend, and unused ones are at the end.
-    if positions[0] >= 4 && positions[7] as usize <= bytes.len() {
-        // SAFETY: so all four bytes in front of each belong to the message.
-        let text = unsafe { load_fours(bytes, &positions.map(|position| position - 4)) };
-        return keep(text, count, separators);
-    }
-    let last = bytes.len() as u32 - 4;
-    // SAFETY: four bytes stand at each, of the at least 64 that `index` takes.
-    let text = unsafe {
-        load_fours(
-            bytes,
-            &positions
-                .map(|position| position.max(4) - 4)
-                .map(|from| from.min(last)),
-        )
-    };
-    let text = keep(text, count, separators);
-    if positions[0] >= 4 {
-        return text;
-    }
-    // The first fields of the message: moved up by what is missing in front.
-    let missing = positions.map(|position| 8 * (4 - position.min(4)));
-    // SAFETY: 32 bytes are read from an array of 32.
-    let missing = unsafe { _mm256_loadu_si256(missing.as_ptr().cast()) };
-    let front = _mm256_srlv_epi32(separators, _mm256_sub_epi32(_mm256_set1_epi32(32), missing));
-    _mm256_or_si256(_mm256_sllv_epi32(text, missing), front)
-}
-
-/// The first `count` lanes, and of `others` the rest.
-#[inline]
-#[target_feature(enable = "avx2")]
-fn keep(lanes: __m256i, count: usize, others: __m256i) -> __m256i {
-    let numbers = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-    let kept = _mm256_cmpgt_epi32(_mm256_set1_epi32(count as i32), numbers);
-    _mm256_blendv_epi8(others, lanes, kept)
-}
-
-/// The four bytes at each offset.
+/// The four bytes in front of the `=` of each value, the last one highest.
 ///
 /// # Safety
-/// All of them are in `bytes`.
+/// All values begin in `bytes`, behind at least five other bytes.
 #[inline]
 #[target_feature(enable = "avx2")]
-unsafe fn load_fours(bytes: &[u8], from: &[u32; 8]) -> __m256i {
+unsafe fn four_in_front(bytes: &[u8], begins: &[u32; 8]) -> __m256i {
     let four = |i: usize| {
         // SAFETY: as the caller warrants.
         unsafe {
-            bytes
-                .as_ptr()
-                .add(from[i] as usize)
-                .cast::<i32>()
-                .read_unaligned()
+            let begin = bytes.as_ptr().add(begins[i] as usize);
+            begin.sub(FRONT as usize).cast::<i32>().read_unaligned()
         }
     };
     _mm256_setr_epi32(
@@ -313,20 +298,19 @@ unsafe fn load_fours(bytes: &[u8], from: &[u32; 8]) -> __m256i {
 #[inline]
 fn long_tag(bytes: &[u8], equals: usize) -> Option<u32> {
     let eight = u64::from_le_bytes(*bytes.get(..equals)?.last_chunk::<8>()?);
-    // The lowest bit marks the separator nearest to the `=`; those above it may be wrong.
-    let other = eight.swap_bytes() ^ 0x0101_0101_0101_0101;
-    let separators = other.wrapping_sub(0x0101_0101_0101_0101) & !other & 0x8080_8080_8080_8080;
-    let count = separators.trailing_zeros() as usize / 8;
+    let count = separators_in(eight.swap_bytes()).trailing_zeros() as usize / 8;
     parse_last_of_eight(eight, count).filter(|_| count < 8)
 }
 
-/// The sum of all lanes modulo 256.
+/// The sum of all bytes modulo 256.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn sum_of(sums: __m256i) -> u8 {
-    let half = _mm_add_epi64(
+    let sums = _mm256_sad_epu8(sums, _mm256_setzero_si256());
+    let (low, high) = (
         _mm256_castsi256_si128(sums),
         _mm256_extracti128_si256::<1>(sums),
     );
+    let half = _mm_add_epi64(low, high);
     _mm_cvtsi128_si64(_mm_add_epi64(half, _mm_unpackhi_epi64(half, half))) as u8
 }

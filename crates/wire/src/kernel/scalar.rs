@@ -10,6 +10,7 @@ pub(super) fn index(bytes: &[u8], index: &mut FieldIndex) -> Indexed {
     Indexed {
         sum: byte_sum(bytes),
         fault: index_fields(bytes, index).err(),
+        may_hold_data: true,
     }
 }
 

@@ -104,7 +104,7 @@ fn positions(mut mask: u64, base: usize, array: &mut [u32], from: usize) -> usiz
 
 /// Parses all tags; returns whether any may be the length of a data field.
 #[inline(always)]
-fn parse_tags(bytes: &[u8], index: &mut FieldIndex) -> bool {
+pub(super) fn parse_tags(bytes: &[u8], index: &mut FieldIndex) -> bool {
     let len = index.len;
     let data = &index.data;
     let Some(tags) = index.tag.get_mut(..len) else {

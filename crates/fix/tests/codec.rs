@@ -78,6 +78,9 @@ fn stretch() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
+/// 2026-11-20, 12:34:56.123.
+const TIME: UtcTimestamp = UtcTimestamp::from_nanos(1_795_178_096_123_000_000);
+
 proptest! {
     #[test]
     fn outcomes_do_not_depend_on_how_the_stream_is_cut(
@@ -202,14 +205,23 @@ proptest! {
     }
 
     #[test]
-    fn too_short_a_buffer_is_reported(len in 0..200_usize, text in "[a-z]{1,100}") {
+    fn too_short_a_buffer_is_reported(len in 0..260_usize, text in "[a-z]{1,100}") {
         let encode = |buf: &mut [u8]| {
             let mut encoder = Encoder::new(buf, b"FIX.4.4", b"D");
             encoder.u64(34, 7).str(58, &text).decimal(44, Decimal::new(125, -2));
+            encoder.char(54, b'1').u64(38, 12_345_678).decimal(6, Decimal::new(-12_345_678, -7));
+            encoder.bool(10_000, true).i64(1128, -1).timestamp(60, TIME, Precision::Millis);
+            encoder.str(1, &text[..text.len().min(2)]);
             encoder.finish()
         };
         let mut large = [0; 300];
         let range = encode(&mut large).unwrap();
+        let body = format!(
+            "35=D|34=7|58={text}|44=1.25|54=1|38=12345678|6=-1.2345678|10000=Y|1128=-1|\
+             60=20261120-12:34:56.123|1={}|",
+            &text[..text.len().min(2)],
+        );
+        prop_assert_eq!(&large[range.clone()], message(&body));
         let mut small = vec![0; len];
         match encode(&mut small) {
             Ok(found) => prop_assert_eq!(&small[found], &large[range]),

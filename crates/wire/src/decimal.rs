@@ -77,13 +77,14 @@ impl Decimal {
         if self.exponent > 0 || places >= count {
             return None;
         }
-        let mut text = u128::from(u64::from_le_bytes(digits));
-        let mut len = count;
+        let digits = u64::from_le_bytes(digits);
+        let (mut text, mut len) = (u128::from(digits), count);
         if places != 0 {
+            // The places make room for the point; an eighth digit goes to the ninth byte.
             let whole_bits = 8 * (count - places);
-            let whole = text & ((1 << whole_bits) - 1);
-            let point = u128::from(b'.') << whole_bits;
-            text = whole | point | (text >> whole_bits << whole_bits) << 8;
+            let whole = (1 << whole_bits) - 1;
+            let low = digits & whole | u64::from(b'.') << whole_bits | (digits & !whole) << 8;
+            text = u128::from(digits >> 56) << 64 | u128::from(low);
             len += 1;
         }
         if self.mantissa < 0 {

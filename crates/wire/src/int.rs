@@ -89,15 +89,21 @@ pub fn short_text(value: u64) -> Option<([u8; 8], usize)> {
     }
     // Halves, pairs, digits; the digit written first goes to the lowest byte.
     let halves = (value / 10_000) | ((value % 10_000) << 32);
-    // Division by 100 and by 10 as multiplication and shift, exact below 10,000 and below 100.
+    // Division by 100 as multiplication and shift, exact below 10,000.
     let hundreds = ((halves * 10_486) >> 20) & 0x0000_007f_0000_007f;
-    let pairs = hundreds | ((halves - hundreds * 100) << 16);
-    let tens = ((pairs * 103) >> 10) & 0x000f_000f_000f_000f;
-    let digits = tens | ((pairs - tens * 10) << 8);
+    let digits = digits_of_pairs(hundreds | ((halves - hundreds * 100) << 16));
     // The last digit stands also where it is zero.
     let zeros = (digits | 1 << 56).trailing_zeros() / 8;
     let text = (digits | 0x3030_3030_3030_3030) >> (8 * zeros);
     Some((text.to_le_bytes(), 8 - zeros as usize))
+}
+
+/// The eight digits (0 to 9, the first one lowest) of four numbers below 100 in lanes of 16 bits.
+#[inline]
+pub(crate) fn digits_of_pairs(pairs: u64) -> u64 {
+    // Division by 10 as multiplication and shift, exact below 100.
+    let tens = ((pairs * 103) >> 10) & 0x000f_000f_000f_000f;
+    tens | ((pairs - tens * 10) << 8)
 }
 
 /// Writes `value` at the front of `out`, a leading `-` if negative. Returns as [`write_u64`].

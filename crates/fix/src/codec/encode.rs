@@ -62,7 +62,7 @@ const MAX_LENGTH_DIGITS: usize = 7;
 const FRONT: usize = MAX_LENGTH_DIGITS - 3;
 
 /// Room for the three digits that most messages need, and their separator; moved for others.
-const LENGTH_PLACE: &[u8; 4] = b"000\x01";
+const LENGTH_PLACE: [u8; 4] = *b"000\x01";
 
 /// The longest BeginString(8).
 const MAX_BEGIN_STRING: usize = 15;
@@ -76,12 +76,12 @@ impl<'b> Encoder<'b> {
             at: FRONT,
             fault: None,
         };
-        writer.field(8, begin_string).put(b"9=");
+        writer.field(8, begin_string).put_array(*b"9=");
         if begin_string.len() > MAX_BEGIN_STRING {
             writer.fail(EncodeError::BeginStringTooLong);
         }
         let prefix = writer.at - FRONT;
-        writer.put(LENGTH_PLACE).field(35, msg_type);
+        writer.put_array(LENGTH_PLACE).field(35, msg_type);
         Self { writer, prefix }
     }
 
@@ -102,7 +102,7 @@ impl<'b> Encoder<'b> {
         };
         writer
             .put(header.prefix())
-            .put(LENGTH_PLACE)
+            .put_array(LENGTH_PLACE)
             .field(35, msg_type);
         writer.put(header.middle());
         match int::short_text(seq) {
@@ -128,27 +128,41 @@ impl<'b> Encoder<'b> {
         if let Some(fault) = writer.fault {
             return Err(fault);
         }
-        let body = FRONT + self.prefix + 4;
-        let body_length = (writer.at - body) as u64;
-        let width = int::digits(body_length);
-        if width > MAX_LENGTH_DIGITS {
-            return Err(EncodeError::BodyTooLong);
-        }
-        let start = FRONT + 3 - width;
-        if width != 3 {
-            writer.buf.copy_within(FRONT..FRONT + self.prefix, start);
-        }
-        let length = writer
-            .buf
-            .get_mut(start + self.prefix..body - 1)
-            .unwrap_or_default();
-        int::write_padded(body_length, width, length);
+        let place = FRONT + self.prefix;
+        let body_length = (writer.at - place - LENGTH_PLACE.len()) as u64;
+        let start = match (100..1_000).contains(&body_length) {
+            true => {
+                let text = three_digits(body_length as u32);
+                let digits = writer.buf.get_mut(place..place + 3).unwrap_or_default();
+                digits.copy_from_slice(&text);
+                FRONT
+            }
+            false => self.place_length(body_length)?,
+        };
+        let writer = &mut self.writer;
         let sum = byte_sum(writer.buf.get(start..writer.at).unwrap_or_default());
         writer.put_array(trailer(sum));
         match writer.fault {
             None => Ok(start..writer.at),
             Some(fault) => Err(fault),
         }
+    }
+
+    /// Writes a BodyLength(9) that has not three digits, and moves what stands in front of it;
+    /// returns where the message begins.
+    #[cold]
+    fn place_length(&mut self, body_length: u64) -> Result<usize, EncodeError> {
+        let width = int::digits(body_length);
+        if width > MAX_LENGTH_DIGITS {
+            return Err(EncodeError::BodyTooLong);
+        }
+        let start = FRONT + 3 - width;
+        let buf = &mut self.writer.buf;
+        buf.copy_within(FRONT..FRONT + self.prefix, start);
+        let from = start + self.prefix;
+        let length = buf.get_mut(from..from + width).unwrap_or_default();
+        int::write_padded(body_length, width, length);
+        Ok(start)
     }
 }
 
@@ -195,9 +209,9 @@ impl<'b> FieldWriter<'b> {
             return self.fail(EncodeError::Empty { tag });
         }
         self.tag(tag);
-        match self.put_and_scan(value) {
+        match self.put_value(value) {
             true => self.fail(EncodeError::Separator { tag }),
-            false => self.put_array([SOH]),
+            false => self,
         }
     }
 
@@ -242,13 +256,17 @@ impl<'b> FieldWriter<'b> {
     /// A field with a single character, which must not be the separator.
     #[inline(always)]
     pub fn char(&mut self, tag: u32, value: u8) -> &mut Self {
-        self.field(tag, &[value])
+        let Some((text, len)) = short_tag(tag).filter(|_| value != SOH) else {
+            return self.field(tag, &[value]);
+        };
+        let behind = u64::from(u16::from_le_bytes([value, SOH]));
+        self.put_padded((text | behind << (8 * len)).to_le_bytes(), len + 2)
     }
 
     /// A field with `Y` or `N`.
     #[inline]
     pub fn bool(&mut self, tag: u32, value: bool) -> &mut Self {
-        self.field(tag, if value { b"Y" } else { b"N" })
+        self.char(tag, if value { b'Y' } else { b'N' })
     }
 
     /// A length field and its data field, whose value may hold any bytes.
@@ -270,13 +288,9 @@ impl<'b> FieldWriter<'b> {
     /// The tag and `=`; a constant tag becomes one store.
     #[inline]
     fn tag(&mut self, tag: u32) -> &mut Self {
-        let digit = |power: u32| b'0' + (tag / power % 10) as u8;
-        match tag {
-            1..=9 => self.put_array([digit(1), b'=']),
-            10..=99 => self.put_array([digit(10), digit(1), b'=']),
-            100..=999 => self.put_array([digit(100), digit(10), digit(1), b'=']),
-            1000..=9999 => self.put_array([digit(1000), digit(100), digit(10), digit(1), b'=']),
-            _ => self.long_tag(tag),
+        match short_tag(tag) {
+            Some((text, len)) => self.put_padded(text.to_le_bytes(), len),
+            None => self.long_tag(tag),
         }
     }
 
@@ -309,9 +323,12 @@ impl<'b> FieldWriter<'b> {
             return self.fail(EncodeError::BufferFull);
         };
         self.at = end;
-        match ends::<16>(bytes).filter(|_| bytes.len() <= 32) {
-            Some((first, last)) => copy_ends(room, first, last),
-            None => room.copy_from_slice(bytes),
+        if let Some((first, last)) = ends::<16>(bytes).filter(|_| bytes.len() <= 32) {
+            copy_ends(room, first, last);
+        } else if let Some((first, last)) = ends::<8>(bytes).filter(|_| bytes.len() <= 16) {
+            copy_ends(room, first, last);
+        } else {
+            room.copy_from_slice(bytes);
         }
         self
     }
@@ -335,7 +352,18 @@ impl<'b> FieldWriter<'b> {
     /// The first `len` bytes of `text` and a separator.
     #[inline]
     fn put_short<const N: usize>(&mut self, text: [u8; N], len: usize) -> &mut Self {
-        self.put_padded(text, len).put_array([SOH])
+        let room = self.buf.get_mut(self.at..).unwrap_or_default();
+        match room.split_first_chunk_mut::<N>() {
+            Some((place, behind)) if !behind.is_empty() => {
+                *place = text;
+                if let Some(separator) = room.get_mut(len) {
+                    *separator = SOH;
+                }
+                self.at += len + 1;
+                self
+            }
+            _ => self.put_exactly(&text, len).put_array([SOH]),
+        }
     }
 
     /// The first `len` bytes of `text`, which is written whole where there is room.
@@ -351,29 +379,37 @@ impl<'b> FieldWriter<'b> {
                 self.at += len;
                 self
             }
-            None => self.put(text.get(..len).unwrap_or_default()),
+            None => self.put_exactly(&text, len),
         }
     }
 
-    /// Puts the bytes and says whether there is a separator among them.
+    /// The first `len` bytes of `text`, near the end of the buffer.
+    #[cold]
+    fn put_exactly(&mut self, text: &[u8], len: usize) -> &mut Self {
+        self.put(text.get(..len).unwrap_or_default())
+    }
+
+    /// Puts the bytes and a separator; says whether there is a separator among the bytes.
     ///
     /// Short values, of which most messages consist, go by two words that may overlap.
     #[inline(always)]
-    fn put_and_scan(&mut self, value: &[u8]) -> bool {
+    fn put_value(&mut self, value: &[u8]) -> bool {
         let end = self.at + value.len();
-        let Some(room) = self.buf.get_mut(self.at..end) else {
+        let room = self.buf.get_mut(self.at..end + 1);
+        let Some((separator, room)) = room.and_then(|room| room.split_last_mut()) else {
             self.fail(EncodeError::BufferFull);
             return false;
         };
-        self.at = end;
+        *separator = SOH;
+        self.at = end + 1;
         if let ([byte], [to]) = (value, &mut *room) {
             *to = *byte;
             return *byte == SOH;
         }
         if let Some((first, last)) = ends::<8>(value).filter(|_| value.len() <= 16) {
             copy_ends(room, first, last);
-            return separators_in(u64::from_le_bytes(first)) != 0
-                || separators_in(u64::from_le_bytes(last)) != 0;
+            let [a, b] = [first, last].map(u64::from_le_bytes);
+            return separators_in(a) | separators_in(b) != 0;
         }
         if let Some((first, last)) = ends::<4>(value).filter(|_| value.len() <= 8) {
             copy_ends(room, first, last);
@@ -408,19 +444,36 @@ fn copy_ends<const N: usize>(room: &mut [u8], first: [u8; N], last: [u8; N]) {
     }
 }
 
+/// A tag of at most four digits and `=`, the first byte lowest, and the length of that.
+#[inline]
+fn short_tag(tag: u32) -> Option<(u64, usize)> {
+    let text = |digits: &[u32]| {
+        let text = digits.iter().rev().fold(u64::from(b'='), |text, power| {
+            (text << 8) | u64::from(b'0' + (tag / power % 10) as u8)
+        });
+        (text, digits.len() + 1)
+    };
+    match tag {
+        1..=9 => Some(text(&[1])),
+        10..=99 => Some(text(&[10, 1])),
+        100..=999 => Some(text(&[100, 10, 1])),
+        1000..=9999 => Some(text(&[1000, 100, 10, 1])),
+        _ => None,
+    }
+}
+
+/// The digits of a number below 1000.
+#[inline]
+fn three_digits(value: u32) -> [u8; 3] {
+    let (hundreds, rest) = (value / 100, value % 100);
+    [hundreds, rest / 10, rest % 10].map(|digit| b'0' + digit as u8)
+}
+
 /// `10=ddd|`.
 #[inline]
 pub(crate) fn trailer(sum: u8) -> [u8; TRAILER] {
-    let digit = |value: u8| b'0' + value % 10;
-    [
-        b'1',
-        b'0',
-        b'=',
-        digit(sum / 100),
-        digit(sum / 10),
-        digit(sum),
-        SOH,
-    ]
+    let [hundreds, tens, ones] = three_digits(sum.into());
+    [b'1', b'0', b'=', hundreds, tens, ones, SOH]
 }
 
 impl fmt::Display for EncodeError {

@@ -151,9 +151,15 @@ fn median(mut values: Vec<f64>) -> f64 {
 /// 2026-11-20, 12:34:56.123.
 const TIME: UtcTimestamp = UtcTimestamp::from_nanos(1_795_178_096_123_000_000);
 
+/// The time of an order: a million of them a second.
+fn time_of(seq: u64) -> UtcTimestamp {
+    let since = seq as i64 - 1_234_567;
+    black_box(UtcTimestamp::from_nanos(TIME.nanos() + since * 1_000))
+}
+
 /// A NewOrderSingle(D) behind the session's header.
 fn encode(header: &SessionHeader, seq: u64, buf: &mut [u8]) -> Result<usize, EncodeError> {
-    let now = black_box(TIME);
+    let now = time_of(seq);
     let sending = SendingTime::new(now, Precision::Millis);
     let mut order = Encoder::with_header(buf, header, b"D", seq, &sending);
     order
@@ -173,7 +179,7 @@ fn encode(header: &SessionHeader, seq: u64, buf: &mut [u8]) -> Result<usize, Enc
 
 /// The same message, each field of its own.
 fn encode_singly(seq: u64, buf: &mut [u8]) -> Result<usize, EncodeError> {
-    let now = black_box(TIME);
+    let now = time_of(seq);
     let mut order = Encoder::new(buf, b"FIX.4.4", b"D");
     order
         .str(49, black_box("BUYSIDE"))

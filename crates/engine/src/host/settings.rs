@@ -184,6 +184,12 @@ impl Acceptor {
         self
     }
 
+    /// Whether connections are encrypted.
+    #[must_use]
+    pub const fn is_encrypted(&self) -> bool {
+        !matches!(self.encrypt, Encrypt::No)
+    }
+
     /// Lets only these networks connect.
     #[must_use]
     pub fn allow(mut self, networks: Vec<Network>) -> Self {

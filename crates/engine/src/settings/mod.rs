@@ -37,7 +37,7 @@ mod session;
 mod tests;
 
 pub use dictionaries::{DictionaryError, DictionaryFiles};
-pub use session::SessionSettings;
+pub use session::{SessionSettings, TlsFiles};
 
 use file::Section;
 use std::fmt;

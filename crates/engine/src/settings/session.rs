@@ -23,6 +23,8 @@ pub struct SessionSettings {
     pub role: Role,
     /// Where an acceptor listens.
     pub listen: Option<SocketAddr>,
+    /// How an acceptor encrypts; `None` is plain text.
+    pub tls: Option<TlsFiles>,
     /// Who may connect to an acceptor; empty: everybody.
     pub allow: Vec<Network>,
     /// Where an initiator connects: hosts, as they stand in the file, and ports.
@@ -35,6 +37,18 @@ pub struct SessionSettings {
     pub store: StoreKind,
     /// The folder of the message log.
     pub log: Option<PathBuf>,
+}
+
+/// The PEM files of an acceptor with TLS.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// Our certificate (SERVER_CERTIFICATE_FILE).
+    pub certificate: PathBuf,
+    /// Its private key (SERVER_CERTIFICATE_KEY_FILE).
+    pub key: PathBuf,
+    /// Whom a client's certificate has to come from (CERTIFICATION_AUTHORITIES_FILE); `None` asks
+    /// for none (CERTIFICATE_VERIFY_LEVEL).
+    pub client_roots: Option<PathBuf>,
 }
 
 impl SessionSettings {
@@ -52,6 +66,10 @@ impl SessionSettings {
             role,
             listen: match role {
                 Role::Acceptor => Some(listen(section)?),
+                Role::Initiator => None,
+            },
+            tls: match role {
+                Role::Acceptor => tls(section)?,
                 Role::Initiator => None,
             },
             allow: allow(section)?,
@@ -196,6 +214,29 @@ fn listen(section: &Section<'_>) -> Result<SocketAddr, SettingsError> {
         None => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
     };
     Ok(SocketAddr::new(address, port))
+}
+
+fn tls(section: &Section<'_>) -> Result<Option<TlsFiles>, SettingsError> {
+    let Some(certificate) = section.text("SERVER_CERTIFICATE_FILE") else {
+        return Ok(None);
+    };
+    let client_roots = match section.find("CERTIFICATE_VERIFY_LEVEL") {
+        None => None,
+        Some(entry) => match entry.value.as_str() {
+            "0" => None,
+            "2" => Some(section.need("CERTIFICATION_AUTHORITIES_FILE")?),
+            _ => return Err(entry.wrong("0 (no client's certificate) or 2 (every client's)")),
+        },
+    };
+    Ok(Some(TlsFiles {
+        certificate: certificate.into(),
+        key: section
+            .need("SERVER_CERTIFICATE_KEY_FILE")?
+            .value
+            .clone()
+            .into(),
+        client_roots: client_roots.map(|entry| entry.value.clone().into()),
+    }))
 }
 
 fn allow(section: &Section<'_>) -> Result<Vec<Network>, SettingsError> {

@@ -110,6 +110,28 @@ fn rates_are_limited_where_asked_for() {
     );
 }
 
+#[test]
+fn an_acceptor_may_have_certificates() {
+    let certificate = "SERVER_CERTIFICATE_FILE=a.pem\n";
+    let key = "SERVER_CERTIFICATE_KEY_FILE=a.key\n";
+    let roots = "CERTIFICATION_AUTHORITIES_FILE=r.pem\n";
+    assert_eq!(session("FIX.4.4", "").tls, None);
+    let plain = session("FIX.4.4", &format!("{certificate}{key}{roots}")).tls;
+    assert_eq!(plain.unwrap().client_roots, None);
+    let both = format!("{certificate}{key}{roots}CERTIFICATE_VERIFY_LEVEL=2\n");
+    let files = session("FIX.4.4", &both).tls.unwrap();
+    assert_eq!(files.client_roots.as_deref(), Some(Path::new("r.pem")));
+    assert_eq!(files.key, Path::new("a.key"));
+    let with = |lines: &str| fault(&format!("BeginString=FIX.4.4\n{certificate}{lines}"));
+    assert!(with("").ends_with("has no SERVER_CERTIFICATE_KEY_FILE"));
+    let level = with("CERTIFICATE_VERIFY_LEVEL=2\n");
+    assert!(
+        level.ends_with("has no CERTIFICATION_AUTHORITIES_FILE"),
+        "{level}"
+    );
+    assert!(with("CERTIFICATE_VERIFY_LEVEL=1\n").contains("=1: 0 (no client's"));
+}
+
 /// 2026-11-21, a Saturday, at this hour in UTC.
 fn saturday(hour: i64) -> UtcTimestamp {
     UtcTimestamp::from_nanos((1_795_219_200 + hour * 3600) * 1_000_000_000)

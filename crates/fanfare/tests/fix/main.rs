@@ -3,4 +3,5 @@
 
 mod acceptor;
 mod cat;
+mod operation;
 mod server;

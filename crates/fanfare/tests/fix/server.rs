@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 /// `fanfare fix acceptor --echo`, killed at the end of the test.
@@ -33,6 +33,18 @@ impl Server {
         let address = line.split([' ', ',']).nth(2).unwrap_or_default();
         let address = address.parse().unwrap_or_else(|_| panic!("{line}"));
         Self { child, address }
+    }
+}
+
+impl Server {
+    /// Its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits until it has ended.
+    pub(crate) fn end(&mut self) -> ExitStatus {
+        self.child.wait().unwrap()
     }
 }
 

@@ -8,8 +8,9 @@ use fanfare_engine::agent::{self, Crew};
 use fanfare_engine::counters::Counters;
 use fanfare_engine::host::{Acceptor, AllowList, Host, MessageLog};
 use fanfare_engine::idle::Idle;
-use fanfare_engine::settings::{SessionSettings, Settings};
+use fanfare_engine::settings::{SessionSettings, Settings, TlsFiles};
 use fanfare_engine::stop::Stop;
+use fanfare_engine::tls::{Identity, TlsServer};
 use fanfare_fix::session::Role;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -59,6 +60,28 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     crew.join()?;
     ended.map_err(anyhow::Error::from_boxed)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// All sessions of a port have the same certificates, or none.
+fn encrypt(
+    acceptor: &mut Acceptor,
+    first: bool,
+    files: Option<&TlsFiles>,
+    listen: SocketAddr,
+) -> Result<()> {
+    ensure!(
+        first || acceptor.is_encrypted() == files.is_some(),
+        "all sessions on {listen} need the SERVER_CERTIFICATE_FILE, or none"
+    );
+    if let Some(files) = files.filter(|_| first) {
+        let identity = Identity {
+            certificates: files.certificate.clone(),
+            key: files.key.clone(),
+        };
+        let tls = TlsServer::new(&identity, files.client_roots.as_deref())?;
+        *acceptor = acceptor.clone().tls(tls);
+    }
+    Ok(())
 }
 
 /// The acceptors of the settings file; what has no effect is named.
@@ -136,6 +159,7 @@ fn ports(
         let port = ports.entry(listen);
         let first = matches!(port, std::collections::btree_map::Entry::Vacant(_));
         let acceptor = port.or_insert_with(|| Acceptor::new(listen));
+        encrypt(acceptor, first, settings.tls.as_ref(), listen)?;
         // A session without a list opens the port for everybody.
         let AllowList(networks) = &mut acceptor.allow;
         if settings.allow.is_empty() || (networks.is_empty() && !first) {

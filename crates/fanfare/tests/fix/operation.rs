@@ -1,0 +1,297 @@
+//! `fanfare fix acceptor` in operation: TLS, logs, stops, and stores that it cannot use.
+
+use crate::server::{Peer, Server, framed};
+use fanfare_engine::agent::Agent;
+use fanfare_engine::clock::Clock;
+use fanfare_engine::host::{Handler, Host, Initiator, Peer as Hosted, Refusal};
+use fanfare_engine::journal::{Journal, Options, folder_for};
+use fanfare_engine::tls::{Identity, TlsClient};
+use fanfare_fix::session::{
+    AppMessage, Config, DisconnectReason, MessageStore, SessionId, Version,
+};
+use fanfare_wire::UtcTimestamp;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+const SESSION: &str = "[DEFAULT]\nConnectionType=acceptor\nSocketAcceptAddress=127.0.0.1\n\
+    SocketAcceptPort=0\nSenderCompID=ISLD\nTargetCompID=TW\nCheckLatency=N\n";
+
+fn settings(lines: &str) -> String {
+    format!("{SESSION}{lines}[SESSION]\nBeginString=FIX.4.4\n")
+}
+
+/// A fresh folder of this test.
+fn folder(test: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("operation-{test}"));
+    let _ = std::fs::remove_dir_all(&path);
+    std::fs::create_dir_all(&path).unwrap();
+    path
+}
+
+fn certificate(name: &str) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../engine/testdata/tls");
+    folder.join(name).display().to_string()
+}
+
+fn logon(fields: &str) -> String {
+    let header = "35=A|34=1|49=TW|52=20261121-10:00:00|56=ISLD|98=0|108=30|";
+    framed("FIX.4.4", &format!("{header}{fields}"))
+}
+
+/// What it says when it cannot start; `before` comes in front of it on the command line.
+fn refusal(test: &str, lines: &str, before: &[&str]) -> String {
+    let path = folder(test).join("settings.cfg");
+    std::fs::write(&path, settings(lines)).unwrap();
+    let binary = env!("CARGO_BIN_EXE_fanfare");
+    let mut command = match before {
+        [] => Command::new(binary),
+        [first, rest @ ..] => {
+            let mut command = Command::new(first);
+            command.args(rest).arg(binary);
+            command
+        }
+    };
+    let mut child = command
+        .args(["fix", "acceptor", "--config"])
+        .arg(path)
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // One that starts all the same would stay for ever.
+    let began = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if began.elapsed() > Duration::from_secs(60) {
+            child.kill().unwrap();
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert_eq!(said.lines().count(), 1, "one sentence: {said}");
+    said
+}
+
+/// Notes whether it got in.
+#[derive(Default)]
+struct Trader {
+    in_for: Option<bool>,
+    why: String,
+}
+
+impl Handler for Trader {
+    fn on_message(&mut self, _: &mut Hosted<'_>, _: &AppMessage<'_>) {}
+
+    fn on_logon(&mut self, _: &mut Hosted<'_>) {
+        self.in_for = Some(true);
+    }
+
+    fn on_disconnect(&mut self, _: &mut Hosted<'_>, reason: DisconnectReason) {
+        self.in_for.get_or_insert(false);
+        self.why += &reason.to_string();
+    }
+
+    fn on_refused(&mut self, _: SocketAddr, why: &Refusal) {
+        self.why += &why.to_string();
+    }
+}
+
+/// Connects with TLS; whether it gets in, and what was said.
+fn trade(address: SocketAddr, tls: TlsClient) -> (bool, String) {
+    let mut host = Host::new(Trader::default()).unwrap();
+    let session = Config::new(SessionId::new(Version::Fix44, "TW", "ISLD"));
+    let initiator = Initiator::new(session, vec![address]).tls(tls);
+    host.initiate(initiator).unwrap();
+    let (mut clock, began) = (Clock::new(), Instant::now());
+    loop {
+        host.do_work(clock.read()).unwrap();
+        let trader = host.handler();
+        if let Some(in_for) = trader.in_for {
+            return (in_for, trader.why.clone());
+        }
+        assert!(began.elapsed() < Duration::from_secs(20), "{}", trader.why);
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn sessions_inside_tls_with_certificates_on_both_sides() {
+    let files = format!(
+        "SERVER_CERTIFICATE_FILE={}\nSERVER_CERTIFICATE_KEY_FILE={}\n\
+         CERTIFICATION_AUTHORITIES_FILE={}\nCERTIFICATE_VERIFY_LEVEL=2\n",
+        certificate("server.pem"),
+        certificate("server.key"),
+        certificate("root.pem")
+    );
+    let server = Server::start("tls", &settings(&files));
+    let roots = certificate("root.pem");
+    let client = |name: &str, own: Option<&str>| {
+        let own = own.map(|own| Identity {
+            certificates: certificate(&format!("{own}.pem")).into(),
+            key: certificate(&format!("{own}.key")).into(),
+        });
+        TlsClient::new(Path::new(&roots), name, own.as_ref()).unwrap()
+    };
+    for own in [None, Some("outsider"), Some("expired")] {
+        let (is_in, why) = trade(server.address, client("exchange.test", own));
+        assert!(!is_in, "{own:?}: {why}");
+    }
+    let (is_in, why) = trade(server.address, client("other.test", Some("client")));
+    assert!(!is_in && why.contains("not valid for name"), "{why}");
+    let (is_in, why) = trade(server.address, client("exchange.test", Some("client")));
+    assert!(is_in, "{why}");
+}
+
+#[test]
+fn certificates_that_do_not_do_are_named() {
+    let files = |certificate: &str, key: &str| {
+        format!("SERVER_CERTIFICATE_FILE={certificate}\nSERVER_CERTIFICATE_KEY_FILE={key}\n")
+    };
+    let said = refusal("no-file", &files("absent.pem", "absent.key"), &[]);
+    assert!(said.contains("absent."), "{said}");
+    let mixed = files(&certificate("server.pem"), &certificate("client.key"));
+    let said = refusal("mixed", &mixed, &[]);
+    assert!(said.contains("TLS: "), "{said}");
+}
+
+#[test]
+fn the_message_log_masks_passwords_and_an_interrupt_logs_everybody_out() {
+    let logs = folder("log");
+    let lines = format!("FileLogPath={}\n", logs.display());
+    let mut server = Server::start("log", &settings(&lines));
+    let mut peer = Peer::connect(server.address);
+    peer.send(&logon("553=me|554=secret|")).unwrap();
+    assert!(peer.receive().unwrap().unwrap().contains("|35=A|"));
+    fanfare_engine::stop::interrupt(server.id()).unwrap();
+    let logout = peer.receive().unwrap().unwrap();
+    assert!(logout.contains("|35=5|"), "{logout}");
+    let answer = "35=5|34=2|49=TW|52=20261121-10:00:00|56=ISLD|";
+    peer.send(&framed("FIX.4.4", answer)).unwrap();
+    assert_eq!(peer.receive().unwrap(), None, "closed");
+    assert!(server.end().success());
+    let log = std::fs::read_to_string(logs.join("messages.log")).unwrap();
+    assert!(log.contains("|553=me|554=***|"), "{log}");
+    assert!(
+        !log.contains("secret") && log.contains(" out 8=FIX.4.4|"),
+        "{log}"
+    );
+}
+
+#[test]
+fn who_is_not_on_the_list_or_sends_too_fast_is_turned_away() {
+    let elsewhere = settings("AllowedRemoteAddresses=10.0.0.0/8\n");
+    let server = Server::start("list", &elsewhere);
+    let mut peer = Peer::connect(server.address);
+    // It may be closed before this arrives.
+    let _ = peer.send(&logon(""));
+    assert!(!matches!(peer.receive(), Ok(Some(_))));
+
+    let limited = settings("ReceiveRateMessages=5\nReceiveRateInterval=60000\n");
+    let server = Server::start("rate", &limited);
+    let mut peer = Peer::connect(server.address);
+    peer.send(&logon("")).unwrap();
+    assert!(peer.receive().unwrap().unwrap().contains("|35=A|"));
+    for seq in 2..=7 {
+        let beat = format!("35=0|34={seq}|49=TW|52=20261121-10:00:00|56=ISLD|");
+        peer.send(&framed("FIX.4.4", &beat)).unwrap();
+    }
+    let logout = peer.receive().unwrap().unwrap();
+    let text = "|58=more than 5 messages in 60000 ms|";
+    assert!(
+        logout.contains("|35=5|") && logout.contains(text),
+        "{logout}"
+    );
+    assert_eq!(peer.receive().unwrap(), None);
+}
+
+/// A store of this session in a folder, closed.
+fn store(base: &Path, identity: &str) -> PathBuf {
+    let folder = folder_for(base, identity);
+    let now = UtcTimestamp::from_nanos(1_795_168_800_000_000_000);
+    let options = Options {
+        segment_bytes: 64 << 10,
+        ..Options::default()
+    };
+    let (mut journal, _) = Journal::open(&folder, identity, options, now).unwrap();
+    journal.record(&[b"a message"]).unwrap();
+    journal.close().unwrap();
+    folder
+}
+
+const IDENTITY: &str = "FIX.4.4:ISLD->TW";
+
+fn kept_in(base: &Path) -> String {
+    format!("FileStorePath={}\n", base.display())
+}
+
+#[test]
+fn a_store_of_another_session_or_a_damaged_one_is_told() {
+    let base = folder("other-store");
+    let other = store(&base, "FIX.4.4:ISLD->ELSE");
+    let ours = folder_for(&base, IDENTITY);
+    std::fs::rename(&other, &ours).unwrap();
+    let said = refusal("other", &kept_in(&base), &[]);
+    assert!(
+        said.contains("belongs to session FIX.4.4:ISLD->ELSE, not to "),
+        "{said}"
+    );
+
+    std::fs::remove_dir_all(&ours).unwrap();
+    let file = store(&base, IDENTITY).join("0000000001.journal");
+    let mut image = std::fs::read(&file).unwrap();
+    image[20] ^= 1;
+    std::fs::write(&file, &image).unwrap();
+    let said = refusal("damaged", &kept_in(&base), &[]);
+    assert!(said.contains("0000000001.journal is damaged"), "{said}");
+}
+
+#[test]
+fn a_store_in_use_is_told() {
+    let base = folder("used-store");
+    let now = UtcTimestamp::from_nanos(1_795_168_800_000_000_000);
+    let folder = folder_for(&base, IDENTITY);
+    let _open = Journal::open(&folder, IDENTITY, Options::default(), now).unwrap();
+    let said = refusal("used", &kept_in(&base), &[]);
+    assert!(
+        said.contains(" is in use by another process or session"),
+        "{said}"
+    );
+}
+
+/// A file system of its own under `base` for what is started by this, if that is allowed here.
+fn mounted(base: &Path, options: &str) -> Option<Vec<String>> {
+    let mount = format!(
+        "mount -t tmpfs -o {options} tmpfs {} && exec \"$@\"",
+        base.display()
+    );
+    let words = ["unshare", "-rm", "sh", "-c", &mount, "sh"].map(str::to_owned);
+    let allowed = Command::new(&words[0])
+        .args(&words[1..])
+        .arg("true")
+        .stderr(Stdio::null())
+        .status();
+    if allowed.is_ok_and(|status| status.success()) {
+        return Some(words.to_vec());
+    }
+    eprintln!("skipped: no file system can be mounted here");
+    None
+}
+
+#[test]
+fn a_full_disk_and_a_read_only_one_are_told() {
+    for (test, options, expected) in [
+        ("full", "size=100k", "no room on the disk for journal file "),
+        ("read-only", "ro", " is read-only"),
+    ] {
+        let base = folder(&format!("{test}-store"));
+        let Some(before) = mounted(&base, options) else {
+            return;
+        };
+        let before: Vec<&str> = before.iter().map(String::as_str).collect();
+        let said = refusal(test, &kept_in(&base), &before);
+        assert!(said.contains(expected), "{said}");
+    }
+}

@@ -134,9 +134,11 @@ impl Record {
             EmitKind::UnsignedConstant => Cell::Unsigned(emit.constant.mantissa as u64),
             EmitKind::SignedConstant => Cell::Signed(emit.constant.mantissa),
             EmitKind::DecimalConstant => Cell::Decimal(emit.constant),
-            EmitKind::TextConstant(_) => Cell::Text(TextRef::long(
-                program.text_at(emit.constant.mantissa as usize),
-            )),
+            EmitKind::AsciiConstant | EmitKind::UnicodeConstant | EmitKind::BytesConstant => {
+                Cell::Text(TextRef::long(
+                    program.text_at(emit.constant.mantissa as usize),
+                ))
+            }
         }
     }
 
@@ -196,24 +198,61 @@ impl Record {
     pub fn view<'r>(&'r mut self, program: &'r Program) -> Option<MessageView<'r>> {
         if self.form == Form::Rows {
             self.make_message(program);
-            if self.has_sequence
-                && let Some(entry) = program
-                    .flat_of(self.template)
-                    .and_then(|f| f.entry.as_ref())
-            {
-                self.message.end_sequence(program.field(entry.field));
-            }
         }
         self.message.view(program)
     }
 
-    /// Makes a message of the rows, which is open where they end.
     fn make_message(&mut self, program: &Program) {
+        let mut message = std::mem::take(&mut self.message);
+        if let Some(rows) = self.rows() {
+            rows.write(program, &mut message);
+        }
+        *self.as_message() = message;
+    }
+
+    /// The rows, if it is held so.
+    #[inline(always)]
+    pub(crate) fn rows(&self) -> Option<Rows<'_>> {
+        let rows = self.rows.get(..self.used)?;
+        let entries = self.has_sequence.then_some(self.count);
+        (self.form == Form::Rows).then_some(Rows {
+            template: self.template,
+            rows,
+            entries,
+            is_whole: self.is_complete,
+        })
+    }
+
+    /// The message, if it is not held in rows.
+    pub(crate) const fn message(&self) -> &Message {
+        &self.message
+    }
+
+    /// The message is to be filled field by field.
+    pub(crate) fn as_message(&mut self) -> &mut Message {
         self.form = Form::Message;
+        &mut self.message
+    }
+}
+
+/// A record that is held in rows.
+pub(crate) struct Rows<'r> {
+    pub(crate) template: u32,
+    /// The first one, and one for each entry.
+    pub(crate) rows: &'r [Row],
+    /// How many entries the sequence has or shall have, if it is there.
+    pub(crate) entries: Option<u32>,
+    /// Nothing is missing.
+    pub(crate) is_whole: bool,
+}
+
+impl Rows<'_> {
+    /// Makes a message of the rows; one that is not whole is open where they end.
+    pub(crate) fn write(&self, program: &Program, message: &mut Message) {
         let Some(flat) = program.flat_of(self.template) else {
             return;
         };
-        let (message, mut rows) = (&mut self.message, self.rows.iter().take(self.used));
+        let mut rows = self.rows.iter();
         message.begin_message(&program.templates()[self.template as usize]);
         if let Some(row) = rows.next() {
             tell(program, program.segment(flat.head), row, message);
@@ -222,22 +261,19 @@ impl Record {
             return;
         };
         let field = program.field(entry.field);
-        match (self.has_sequence, self.is_complete) {
-            (false, false) => return,
-            (false, true) => return message.absent(field),
-            (true, _) => message.begin_sequence(field, self.count),
+        match self.entries {
+            None if self.is_whole => return message.absent(field),
+            None => return,
+            Some(count) => message.begin_sequence(field, count),
         }
         for (index, row) in (0..).zip(rows) {
             message.begin_entry(field, index);
             tell(program, program.segment(entry.segment), row, message);
             message.end_entry(field);
         }
-    }
-
-    /// The message is to be filled field by field.
-    pub(crate) fn as_message(&mut self) -> &mut Message {
-        self.form = Form::Message;
-        &mut self.message
+        if self.is_whole {
+            message.end_sequence(field);
+        }
     }
 }
 

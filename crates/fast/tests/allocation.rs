@@ -3,20 +3,21 @@
 
 use fanfare_counting::allocations;
 use fanfare_fast::generate::{ComplexOptions, Generator, PACKET_SIZE};
-use fanfare_fast::{Decoder, Encoder, Ignore, Message, Program, fix};
+use fanfare_fast::{Decoder, Encoder, Ignore, Message, Program, Record, fix};
 
 /// Everything that a hot path does with a stream, in one pass.
 struct Paths {
     decoder: Decoder,
     encoder: Encoder,
     message: Message,
+    record: Record,
     out: Vec<u8>,
 }
 
 impl Paths {
     fn pass(&mut self, packets: &[Vec<u8>]) {
         for packet in packets {
-            for path in 0..3 {
+            for path in 0..4 {
                 self.decoder.reset();
                 self.encoder.reset();
                 let mut at = 0;
@@ -37,6 +38,7 @@ impl Paths {
                     .unwrap()
                     .unwrap();
             }
+            2 => return self.record(bytes),
             _ => {}
         }
         let len = self.decoder.decode(bytes, &mut self.message).unwrap();
@@ -46,6 +48,16 @@ impl Paths {
         self.out.clear();
         let view = self.message.view(self.decoder.program()).unwrap();
         fix::write_message(view, b"FIX.4.4", &mut self.out).unwrap();
+        len
+    }
+
+    fn record(&mut self, bytes: &[u8]) -> usize {
+        let len = self.decoder.decode_record(bytes, &mut self.record).unwrap();
+        self.out.clear();
+        self.encoder
+            .encode_record(&self.record, &mut self.out)
+            .unwrap();
+        assert_eq!(self.out, bytes[..len]);
         len
     }
 }
@@ -59,6 +71,7 @@ fn check(program: Program, mut generator: Generator) {
         decoder: Decoder::new(program.clone()),
         encoder: Encoder::new(program),
         message: Message::new(),
+        record: Record::new(),
         out: Vec::new(),
     };
     assert!(
@@ -112,6 +125,7 @@ fn strings_of_all_operators_need_no_memory_after_warm_up() {
         decoder: Decoder::new(program.clone()),
         encoder: Encoder::new(program),
         message,
+        record: Record::new(),
         out: Vec::new(),
     };
     let packets = [packet];

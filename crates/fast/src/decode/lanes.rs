@@ -8,7 +8,7 @@ use super::run::Run;
 use crate::error::{CodecError, ErrorCode};
 use crate::program::lanes::{Emit, EmitKind, NO_LANE, Segment, Step};
 use crate::program::{Body, Op, Program};
-use crate::value::{Decimal, TextType};
+use crate::value::Decimal;
 use crate::visitor::Visitor;
 
 /// Longest presence map that a kernel reads.
@@ -295,15 +295,28 @@ fn tell_one<V: Visitor>(
     row: &[i32; MAX_LANES],
     visitor: &mut V,
 ) {
-    let Some(field) = program.fields().get(emit.field as usize) else {
+    let value = |more: u8| i64::from(row[usize::from(emit.lane + more) % MAX_LANES]);
+    let first = emit.field as usize;
+    if emit.kind == EmitKind::Unsigned {
+        let fields = program.fields().get(first..first + usize::from(emit.run));
+        for (more, field) in (0..).zip(fields.unwrap_or_default()) {
+            if present >> (emit.lane + more) & 1 == 0 {
+                visitor.absent(field);
+            } else {
+                visitor.unsigned(field, value(more) as u64);
+            }
+        }
+        return;
+    }
+    let Some(field) = program.fields().get(first) else {
         return;
     };
     if present >> emit.lane & 1 == 0 {
         return visitor.absent(field);
     }
-    let value = |more: u8| i64::from(row[usize::from(emit.lane + more) % MAX_LANES]);
+    let constant = emit.constant.mantissa;
     match emit.kind {
-        EmitKind::Unsigned => visitor.unsigned(field, value(0) as u64),
+        EmitKind::Unsigned => {}
         EmitKind::Signed => visitor.signed(field, value(0)),
         EmitKind::Ascii => {
             let (chars, len) = lanes::unpack(value(0) as u64);
@@ -317,16 +330,11 @@ fn tell_one<V: Visitor>(
             let (exponent, mantissa) = (emit.constant.exponent, value(0));
             visitor.decimal(field, Decimal { mantissa, exponent });
         }
-        EmitKind::UnsignedConstant => visitor.unsigned(field, emit.constant.mantissa as u64),
-        EmitKind::SignedConstant => visitor.signed(field, emit.constant.mantissa),
+        EmitKind::UnsignedConstant => visitor.unsigned(field, constant as u64),
+        EmitKind::SignedConstant => visitor.signed(field, constant),
         EmitKind::DecimalConstant => visitor.decimal(field, emit.constant),
-        EmitKind::TextConstant(ty) => {
-            let text = program.text_at(emit.constant.mantissa as usize);
-            match ty {
-                TextType::Ascii => visitor.ascii(field, text),
-                TextType::Unicode => visitor.unicode(field, text),
-                TextType::Bytes => visitor.bytes(field, text),
-            }
-        }
+        EmitKind::AsciiConstant => visitor.ascii(field, program.text_at(constant as usize)),
+        EmitKind::UnicodeConstant => visitor.unicode(field, program.text_at(constant as usize)),
+        EmitKind::BytesConstant => visitor.bytes(field, program.text_at(constant as usize)),
     }
 }

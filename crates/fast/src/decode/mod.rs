@@ -74,6 +74,17 @@ pub struct Options {
     pub kernel: Option<LaneKernel>,
 }
 
+impl Options {
+    /// The kernel, unless strings of the length that lanes hold are beyond the limit.
+    #[inline(always)]
+    pub(crate) const fn lane_kernel(&self) -> Option<LaneKernel> {
+        if self.limits.text < fanfare_wire::lanes::MAX_CHARS {
+            return None;
+        }
+        self.kernel
+    }
+}
+
 impl Default for Options {
     fn default() -> Self {
         Self {
@@ -190,7 +201,7 @@ impl Decoder {
     /// Decodes a message of a flat template.
     #[inline(always)]
     fn flat<S: Sink>(&mut self, bytes: &[u8], sink: &mut S) -> Outcome {
-        let Some(kernel) = self.kernel() else {
+        let Some(kernel) = self.options.lane_kernel() else {
             return Outcome::Refused;
         };
         let parts = Parts {
@@ -218,7 +229,7 @@ impl Decoder {
     ) -> Result<usize, CodecError> {
         let limits = &self.options.limits;
         let cut = bytes.len().min(limits.message);
-        let kernel = self.kernel();
+        let kernel = self.options.lane_kernel();
         let mut run = Run {
             program: &self.program,
             dictionaries: &mut self.dictionaries,
@@ -237,13 +248,6 @@ impl Decoder {
             }
             Err(error) => Err(error),
         }
-    }
-
-    /// The kernel, unless strings of the length that lanes hold are beyond the limit.
-    #[inline(always)]
-    fn kernel(&self) -> Option<LaneKernel> {
-        let allowed = self.options.limits.text >= fanfare_wire::lanes::MAX_CHARS;
-        self.options.kernel.filter(|_| allowed)
     }
 
     /// Like [`Self::decode`], for a stream that arrives in pieces: where `bytes` end inside a

@@ -1,6 +1,7 @@
 //! The encoder: the inverse of the decoder, with the choices of the reference encoder: a field
 //! whose operator lets it be left out is left out, everything has its shortest form.
 
+mod flat;
 mod output;
 mod run;
 mod text;
@@ -23,6 +24,8 @@ pub struct Encoder {
     program: Arc<Program>,
     dictionaries: Dictionaries,
     writer: Writer,
+    /// A record's message, where it must be one.
+    message: Message,
     options: Options,
 }
 
@@ -42,6 +45,7 @@ impl Encoder {
             program,
             dictionaries,
             writer: Writer::default(),
+            message: Message::new(),
             options,
         }
     }
@@ -67,6 +71,19 @@ impl Encoder {
     /// state until [`Self::reset`].
     pub fn encode(&mut self, message: &Message, out: &mut Vec<u8>) -> Result<usize, CodecError> {
         self.writer.clear();
+        self.run(message)?;
+        self.hand_over(out)
+    }
+
+    /// Encodes the message of `rows`, which is in `self.message`, field by field.
+    fn run_own(&mut self) -> Result<(), CodecError> {
+        let message = std::mem::take(&mut self.message);
+        let result = self.run(&message);
+        self.message = message;
+        result
+    }
+
+    fn run(&mut self, message: &Message) -> Result<(), CodecError> {
         Run {
             program: &self.program,
             dictionaries: &mut self.dictionaries,
@@ -74,7 +91,11 @@ impl Encoder {
             out: &mut self.writer,
             options: &self.options,
         }
-        .message()?;
+        .message()
+    }
+
+    #[inline]
+    fn hand_over(&self, out: &mut Vec<u8>) -> Result<usize, CodecError> {
         let bytes = self.writer.written();
         if bytes.len() > self.options.limits.message {
             return Err(CodecError::new(ErrorCode::Limit, bytes.len()));

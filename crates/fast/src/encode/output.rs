@@ -123,11 +123,17 @@ impl Writer {
 
     /// The next bytes, to be written by somebody else.
     #[inline]
-    fn room<const N: usize>(&mut self) -> &mut [u8; N] {
+    pub(super) fn room<const N: usize>(&mut self) -> &mut [u8; N] {
         self.reserve(N);
         let room = &mut self.bytes[self.at..];
         #[expect(clippy::expect_used, reason = "reserved on the line before")]
         room.first_chunk_mut().expect("reserved")
+    }
+
+    /// So many of them were written.
+    #[inline(always)]
+    pub(super) const fn advance(&mut self, len: usize) {
+        self.at += len;
     }
 
     #[inline]

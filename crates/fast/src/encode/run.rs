@@ -229,6 +229,31 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
+    /// Encodes the entries of a sequence at the top level behind the first `done` ones.
+    pub(super) fn further_entries(&mut self, id: FieldId, body: Body, done: usize) -> Written {
+        let message: &'a Message = self.message;
+        let nodes = message.nodes();
+        let mut level = Level {
+            first: 0,
+            next: 0,
+            end: nodes.len() as u32,
+        };
+        let Some((index, sequence)) = self.find(&mut level, id) else {
+            return self.fail(ErrorCode::D6, id);
+        };
+        let mut at = index + 1;
+        let mut entry = 0;
+        while let Some(node) = nodes.get(at as usize).filter(|_| at < sequence.end) {
+            if entry as usize >= done {
+                self.nested(body, at, node)
+                    .map_err(|error| error.in_entry(id, entry))?;
+            }
+            at = node.end;
+            entry += 1;
+        }
+        Ok(())
+    }
+
     /// Encodes what is inside a node, with a presence map of its own if the body takes bits.
     fn nested(&mut self, body: Body, index: u32, node: &Node) -> Written {
         let level = Level {

@@ -74,12 +74,21 @@ pub(crate) struct Place {
 pub(super) fn places(program: &Program, flats: &[Flat]) -> Vec<Option<Place>> {
     let mut places = vec![None; program.fields.len()];
     let mut add = |template, segment, in_entry| {
-        for &emit in &program.segment(segment).emits {
-            places[emit.field as usize] = Some(Place {
-                template,
-                in_entry,
-                emit,
-            });
+        for emit in &program.segment(segment).emits {
+            for more in 0..emit.run {
+                let field = emit.field + u32::from(more);
+                let emit = Emit {
+                    field,
+                    lane: emit.lane + more,
+                    run: 1,
+                    ..*emit
+                };
+                places[field as usize] = Some(Place {
+                    template,
+                    in_entry,
+                    emit,
+                });
+            }
         }
     };
     for flat in flats {
@@ -131,7 +140,10 @@ pub(crate) struct Emit {
     pub(crate) field: u32,
     pub(crate) lane: u8,
     pub(crate) kind: EmitKind,
-    /// The value of a constant.
+    /// How many consecutive fields in consecutive lanes are the same; more than one only of
+    /// unsigned integers.
+    pub(crate) run: u8,
+    /// The value of a constant; of a byte string, its number.
     pub(crate) constant: Decimal,
 }
 
@@ -148,8 +160,9 @@ pub(crate) enum EmitKind {
     UnsignedConstant,
     SignedConstant,
     DecimalConstant,
-    /// The mantissa is the number of the text.
-    TextConstant(TextType),
+    AsciiConstant,
+    UnicodeConstant,
+    BytesConstant,
 }
 
 /// The steps of a body; adds its segments to the program. None if lanes are of no use to it.
@@ -264,8 +277,9 @@ impl Finder<'_> {
             }
             emit
         });
+        let emits = emits.fold(Vec::new(), joined);
         let segment = Segment {
-            emits: emits.collect(),
+            emits: emits.into(),
             length: open.length.map(|column| plan.lane_of(column)),
             ops: open.start..end,
             constant_texts: open.constant_texts,
@@ -353,7 +367,11 @@ impl Finder<'_> {
                 mantissa: i64::from(op.initial?.0),
                 exponent: 0,
             };
-            let kind = EmitKind::TextConstant(op.ty);
+            let kind = match op.ty {
+                TextType::Ascii => EmitKind::AsciiConstant,
+                TextType::Unicode => EmitKind::UnicodeConstant,
+                TextType::Bytes => EmitKind::BytesConstant,
+            };
             let mut found = InLanes::constant(op.field, kind, constant);
             found.constant_texts = initial?.len().max(lanes::MAX_CHARS);
             return Some(found);
@@ -447,6 +465,7 @@ impl InLanes {
             field: field.0,
             lane: 0,
             kind,
+            run: 1,
             constant: Decimal::default(),
         };
         Self {
@@ -461,6 +480,7 @@ impl InLanes {
             field: field.0,
             lane: NO_LANE,
             kind,
+            run: 1,
             constant,
         };
         Self {
@@ -469,6 +489,21 @@ impl InLanes {
             constant_texts: 0,
         }
     }
+}
+
+/// Adds an emit, or makes the last one longer.
+fn joined(mut emits: Vec<Emit>, emit: Emit) -> Vec<Emit> {
+    match emits.last_mut() {
+        Some(last)
+            if (last.kind, emit.kind) == (EmitKind::Unsigned, EmitKind::Unsigned)
+                && emit.field == last.field + u32::from(last.run)
+                && emit.lane == last.lane + last.run =>
+        {
+            last.run += 1;
+        }
+        _ => emits.push(emit),
+    }
+    emits
 }
 
 /// The exponents of every decoder; a lenient one takes more, but not in lanes.

@@ -271,6 +271,36 @@ fn compare(program: &Program, stream: &[u8], options: Options) -> Result<(), Tes
     Ok(())
 }
 
+/// Encodes the records of a stream again, which must give the same bytes.
+fn encoded_again(program: &Program, stream: &[u8]) -> Result<(), TestCaseError> {
+    let mut decoder = Decoder::new(program.clone());
+    let (mut lanes, mut plain) = (
+        Encoder::new(program.clone()),
+        Encoder::with_options(
+            program.clone(),
+            Options {
+                kernel: None,
+                ..Options::default()
+            },
+        ),
+    );
+    let (mut record, mut at) = (Record::new(), 0);
+    let (mut out, mut expected) = (Vec::new(), Vec::new());
+    while at < stream.len() {
+        let Ok(len) = decoder.decode_record(&stream[at..], &mut record) else {
+            break;
+        };
+        at += len;
+        let other = plain.encode_record(&record, &mut expected);
+        prop_assert_eq!(lanes.encode_record(&record, &mut out), other);
+        prop_assert_eq!(to_hex(&out), to_hex(&expected));
+        if other.is_err() {
+            break;
+        }
+    }
+    Ok(())
+}
+
 /// A stream of messages of these templates, and where they begin.
 fn stream(program: &Program, seed: u64, messages: usize) -> (Vec<u8>, Vec<usize>) {
     let mut dice = Dice { state: seed };
@@ -324,6 +354,7 @@ proptest! {
         let program = Program::parse(&xml).unwrap();
         let (bytes, _) = stream(&program, seed, 30);
         compare(&program, &bytes, options)?;
+        encoded_again(&program, &bytes)?;
     }
 
     #[test]
@@ -340,6 +371,7 @@ proptest! {
                 let place = place.index(bytes.len());
                 bytes[place] ^= 1 << bit;
                 compare(&program, &bytes, options)?;
+                encoded_again(&program, &bytes)?;
             }
         }
     }
@@ -402,6 +434,7 @@ fn generated_feeds_are_the_same() {
     ] {
         while let Some(packet) = generator.next_packet().unwrap() {
             compare(&program, packet, Options::default()).unwrap();
+            encoded_again(&program, packet).unwrap();
             let packet = &packet[..packet.len().min(120)];
             for cut in 0..packet.len() {
                 compare(&program, &packet[..cut], Options::default()).unwrap();

@@ -71,10 +71,10 @@ struct Stops {
     last: u64,
 }
 
-/// Whether this processor has the instructions of [`decode`] that [`crate::Kernel::Avx512`] does
+/// Whether this processor has the instructions of the lanes that [`crate::Kernel::Avx512`] does
 /// not ask for.
 pub(super) fn is_available() -> bool {
-    is_x86_feature_detected!("gfni")
+    is_x86_feature_detected!("gfni") && is_x86_feature_detected!("lzcnt")
 }
 
 /// Decodes a segment: the index behind it, 0 where it is not regular. Arguments and result are
@@ -420,7 +420,7 @@ fn constant(bytes: &Bytes) -> __m512i {
 
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn vector(values: &Vector) -> __m512i {
+pub(super) fn vector(values: &Vector) -> __m512i {
     // SAFETY: it has 64 bytes and their alignment.
     unsafe { _mm512_load_si512(values.0.as_ptr().cast()) }
 }
@@ -429,14 +429,14 @@ fn vector(values: &Vector) -> __m512i {
 /// a load and a blend, waits until the store is through, where a plain one takes its value.
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn forwarded(values: &Vector) -> __m512i {
+pub(super) fn forwarded(values: &Vector) -> __m512i {
     // SAFETY: it has 64 bytes and their alignment, and nobody else writes to it.
     unsafe { core::ptr::read_volatile(values.0.as_ptr().cast()) }
 }
 
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn store(to: &mut [i32; 16], value: __m512i) {
+pub(super) fn store(to: &mut [i32; 16], value: __m512i) {
     // SAFETY: it has 64 bytes.
     unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), value) };
 }

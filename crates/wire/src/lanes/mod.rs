@@ -14,6 +14,9 @@
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
 mod avx512;
+#[cfg(target_arch = "x86_64")]
+#[allow(unsafe_code)]
+mod avx512_encode;
 mod columns;
 mod plan;
 
@@ -24,6 +27,9 @@ use crate::kernel::Kernel;
 
 /// Most characters of a string that a lane holds.
 pub const MAX_CHARS: usize = 4;
+
+/// The room that encoding a segment takes, however short it is.
+pub const MAX_ENCODED: usize = 8 + 4 * MAX_LANES + 64;
 
 /// A vector kernel that this processor has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +96,31 @@ impl LaneKernel {
             _ => 0,
         };
         (at != 0).then_some(at)
+    }
+
+    /// Encodes one segment: its presence map to the front of `to`, then, if `front` is not 0, the
+    /// byte that is its lower half, then the values; returns the number of bytes. `front` is 0,
+    /// or 256 and a template identifier of one byte, where the plan skips a bit of the map: that
+    /// bit says which. `None`, with `columns` unchanged, where the scalar code must do it.
+    ///
+    /// The row must come from decoding with the same plan.
+    #[inline(always)]
+    #[allow(unsafe_code)]
+    pub fn encode(
+        self,
+        plan: &Plan,
+        columns: &mut Columns,
+        row: &Row,
+        front: u32,
+        to: &mut [u8; MAX_ENCODED],
+    ) -> Option<usize> {
+        let len = match self.kernel {
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: `new` has found the kernel to be available.
+            Kernel::Avx512 => unsafe { avx512_encode::encode(plan, columns, row, front, to) },
+            _ => 0,
+        };
+        (len != 0).then_some(len)
     }
 }
 

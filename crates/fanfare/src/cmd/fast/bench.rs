@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 /// The largest file that is held in memory, bytes.
 const FILE_LIMIT: usize = 1 << 30;
-/// Packets decoded before they are encoded: few enough to stay in the cache.
+/// About how many messages are decoded before they are encoded: few enough to stay in the cache.
 const CHUNK: usize = 64;
 
 /// Measure decoding and encoding of a file's messages, without any I/O.
@@ -71,7 +71,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         passes
             .message
             .push(bench.decode(&mut Message::new())?.nanos);
-        passes.encode.push(bench.encode()?);
+        passes.encode.push(bench.encode(messages)?);
         done += 1;
     }
     passes.report(args, &packets, messages);
@@ -185,13 +185,14 @@ impl<'a> Bench<'a> {
     }
 
     /// One pass that encodes all messages; only the encoding is timed.
-    fn encode(&mut self) -> Result<f64> {
+    fn encode(&mut self, messages: u64) -> Result<f64> {
         self.decoder.reset();
         self.encoder.reset();
-        let mut messages: Vec<Message> = Vec::new();
+        let mut records: Vec<Record> = Vec::new();
         let mut out = Vec::new();
         let mut timed = Duration::ZERO;
-        for chunk in self.packets.chunks(CHUNK) {
+        let packets = CHUNK * self.packets.len() / messages.max(1) as usize;
+        for chunk in self.packets.chunks(packets.max(1)) {
             let mut ends = Vec::with_capacity(chunk.len());
             let mut used = 0;
             for packet in chunk {
@@ -200,13 +201,14 @@ impl<'a> Bench<'a> {
                 }
                 let mut rest = &packet[..];
                 while !rest.is_empty() {
-                    if used == messages.len() {
-                        messages.push(Message::new());
+                    if used == records.len() {
+                        records.push(Record::new());
                     }
-                    let Some(message) = messages.get_mut(used) else {
+                    let Some(record) = records.get_mut(used) else {
                         break;
                     };
-                    let len = self.decoder.decode(rest, message).map_err(failed)?;
+                    let result = self.decoder.decode_record(rest, record);
+                    let len = result.map_err(failed)?;
                     rest = rest.get(len..).unwrap_or_default();
                     used += 1;
                 }
@@ -219,8 +221,9 @@ impl<'a> Bench<'a> {
                 if !self.keeps {
                     self.encoder.reset();
                 }
-                for message in messages.get(at..*end).unwrap_or_default() {
-                    self.encoder.encode(message, &mut out).map_err(failed)?;
+                for record in records.get(at..*end).unwrap_or_default() {
+                    let result = self.encoder.encode_record(record, &mut out);
+                    result.map_err(failed)?;
                 }
                 at = *end;
             }

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use crate::cdr::{CdrBuffer, CdrError, CdrReader, CdrType};
 use crate::discovery::{self, Discovery, Endpoint};
-use crate::sys::{self, Callbacks, Entity, OnData, OnSamples, OnStatus, RawInfo, RawSamples, Sink};
+use crate::sys::{
+    self, Callbacks, Ending, Entity, OnData, OnSamples, OnStatus, RawInfo, RawSamples, Sink,
+};
 use crate::types::{Fault, StructType, TypeError};
 use crate::{DomainConfig, Error, Qos, Status};
 
@@ -222,6 +224,41 @@ impl Writer {
             },
             Some(Err(code)) => Err(Error::Dds {
                 action: format!("write to topic {:?}", self.topic.name()),
+                code,
+                detail: String::new(),
+            }),
+            None => Err(Error::SampleMismatch {
+                topic: self.topic.name().to_owned(),
+            }),
+        }
+    }
+
+    /// Says that an instance is no more. `key` is the CDR of its key alone: the key members in
+    /// their order, as [`CdrBuffer`] writes them. Readers get a sample without data whose
+    /// [`SampleInfo::disposed`] is set, or see that on the samples of it that they have not taken.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write); [`Error::SampleMismatch`] for bytes that are no key.
+    pub fn dispose(&self, key: &[u8]) -> Result<(), Error> {
+        self.end(key, Ending::Dispose)
+    }
+
+    /// Says that this writer writes an instance no more, and gives its room back. By the default of
+    /// the specification (autodispose) that disposes of the instance too.
+    ///
+    /// # Errors
+    /// As [`dispose`](Self::dispose).
+    pub fn unregister(&self, key: &[u8]) -> Result<(), Error> {
+        self.end(key, Ending::Unregister)
+    }
+
+    fn end(&self, key: &[u8], how: Ending) -> Result<(), Error> {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let now = i64::try_from(now.unwrap_or_default().as_nanos()).unwrap_or(i64::MAX);
+        match self.sink.end(key, how, now) {
+            Some(Ok(())) => Ok(()),
+            Some(Err(code)) => Err(Error::Dds {
+                action: format!("end an instance of topic {:?}", self.topic.name()),
                 code,
                 detail: String::new(),
             }),

@@ -40,25 +40,7 @@ impl Sink {
     /// the bytes are not of the topic's type.
     #[inline]
     pub(crate) fn write(&self, cdr: &[u8], at: Option<i64>) -> Option<Result<(), ReturnCode>> {
-        if cdr.len() < crate::cdr::HEADER {
-            return None;
-        }
-        let iov = c::ddsrt_iovec_t {
-            iov_base: cdr.as_ptr().cast_mut().cast(),
-            iov_len: cdr.len(),
-        };
-        // SAFETY: the sertype lives as long as the writer, which `self` owns. The bytes are only
-        // read, copied, and checked against the type; null says that they do not fit it.
-        let data = unsafe {
-            c::ddsi_serdata_from_ser_iov(
-                self.sertype.as_ptr(),
-                c::ddsi_serdata_kind_SDK_DATA,
-                1,
-                &iov,
-                cdr.len(),
-            )
-        };
-        let data = NonNull::new(data)?;
+        let data = self.serdata(cdr, c::ddsi_serdata_kind_SDK_DATA)?;
         let writer = self.writer.handle();
         // SAFETY: one reference of `data` is owned and handed over, whatever the result. Nobody
         // else knows the sample before that, so its time may be set.
@@ -79,6 +61,45 @@ impl Sink {
         })
     }
 
+    /// Says that an instance ends, by the CDR bytes of its key. `None` when they are no key of the
+    /// topic's type.
+    pub(crate) fn end(&self, key: &[u8], how: Ending, now: i64) -> Option<Result<(), ReturnCode>> {
+        let data = self.serdata(key, c::ddsi_serdata_kind_SDK_KEY)?;
+        // SAFETY: as in `write`.
+        let code = unsafe {
+            (*data.as_ptr()).timestamp.v = now;
+            (*data.as_ptr()).statusinfo = match how {
+                Ending::Dispose => c::DDSI_STATUSINFO_DISPOSE,
+                Ending::Unregister => c::DDSI_STATUSINFO_UNREGISTER,
+            };
+            c::dds_forwardcdr(self.writer.handle(), data.as_ptr())
+        };
+        Some(if code >= 0 {
+            Ok(())
+        } else {
+            Err(ReturnCode::from_raw(code))
+        })
+    }
+
+    /// A sample or a key of the topic's type, of which the caller owns one reference; `None` when
+    /// the bytes are none.
+    #[inline]
+    fn serdata(&self, cdr: &[u8], kind: c::ddsi_serdata_kind) -> Option<NonNull<c::ddsi_serdata>> {
+        if cdr.len() < crate::cdr::HEADER {
+            return None;
+        }
+        let iov = c::ddsrt_iovec_t {
+            iov_base: cdr.as_ptr().cast_mut().cast(),
+            iov_len: cdr.len(),
+        };
+        // SAFETY: the sertype lives as long as the writer, which `self` owns. The bytes are only
+        // read, copied, and checked against the type; null says that they do not fit it.
+        let data = unsafe {
+            c::ddsi_serdata_from_ser_iov(self.sertype.as_ptr(), kind, 1, &iov, cdr.len())
+        };
+        NonNull::new(data)
+    }
+
     /// Sends what batching still holds back.
     pub(crate) fn flush(&self) -> Result<(), Error> {
         // SAFETY: the handle is validated by the call.
@@ -95,6 +116,15 @@ impl Sink {
         }
         checked(|| "wait for acknowledgements".to_owned(), code).map(|_| true)
     }
+}
+
+/// How an instance ends.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Ending {
+    /// It is no more.
+    Dispose,
+    /// This writer writes it no more.
+    Unregister,
 }
 
 /// What comes with a sample.

@@ -20,7 +20,7 @@ use std::time::Duration;
 use cyclors as c;
 
 pub(crate) use baseline::Baseline;
-pub(crate) use data::{RawInfo, RawSamples, Sink};
+pub(crate) use data::{Ending, RawInfo, RawSamples, Sink};
 pub(crate) use discovery::{Announced, RawDiscovery, TypeInfo};
 pub(crate) use found::{topic as found_topic, type_of as found_type};
 pub(crate) use listener::{Callbacks, OnData, OnSamples, OnStatus};

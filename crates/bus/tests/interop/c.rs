@@ -48,6 +48,31 @@ fn a_c_program_with_policies_that_do_not_fit_is_reported() {
     assert_eq!(*told.lock().unwrap(), [expected]);
 }
 
+/// Fast DDS's generator takes the same IDL. It wants Java, so it is only asked where it is.
+#[test]
+fn fast_dds_generates_from_the_idl_where_it_is_installed() {
+    if Command::new("fastddsgen").arg("-version").output().is_err() {
+        println!("no fastddsgen: skipped");
+        return;
+    }
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("fast-dds");
+    std::fs::create_dir_all(&folder).unwrap();
+    let text = write_idl(&folder);
+    // It exits with 0 whatever happens: what it made tells.
+    let header = folder.join("types.h");
+    let _ = std::fs::remove_file(&header);
+    let idl = ["-replace", "types.idl"];
+    run(Command::new("fastddsgen").args(idl).current_dir(&folder));
+    let made = std::fs::read_to_string(&header).unwrap();
+    for name in text
+        .lines()
+        .filter_map(|l| l.trim().strip_prefix("struct "))
+    {
+        let class = format!("class {}", name.trim_end_matches(" {"));
+        assert!(made.contains(&class), "{class}");
+    }
+}
+
 fn peer(topics: &[&str], samples: usize, reliable: bool) -> PeerCommand {
     PeerCommand {
         program: compiled(),
@@ -81,17 +106,7 @@ fn compiled() -> PathBuf {
     }
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("c-peer");
     std::fs::create_dir_all(&folder).unwrap();
-    let programs = [
-        fanfare_fast::Program::simple(),
-        fanfare_fast::Program::complex(),
-    ];
-    let [simple, complex] = programs.map(|p| mapping(Arc::new(p)));
-    let all = simple.types().chain(complex.types());
-    let all: Vec<_> = all
-        .filter(|t| t.name != "Done")
-        .map(|t| &*t.sample)
-        .collect();
-    std::fs::write(folder.join("types.idl"), types::idl(&all)).unwrap();
+    write_idl(&folder);
     run(Command::new("idlc").arg("types.idl").current_dir(&folder));
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interop/peer.c");
     let program = folder.join("peer");
@@ -103,4 +118,21 @@ fn compiled() -> PathBuf {
         .current_dir(&folder));
     *done = Some(program.clone());
     program
+}
+
+/// Writes the IDL of both sets of templates to `types.idl` in `folder`; its text.
+fn write_idl(folder: &Path) -> String {
+    let programs = [
+        fanfare_fast::Program::simple(),
+        fanfare_fast::Program::complex(),
+    ];
+    let [simple, complex] = programs.map(|p| mapping(Arc::new(p)));
+    let all = simple.types().chain(complex.types());
+    let all: Vec<_> = all
+        .filter(|t| t.name != "Done")
+        .map(|t| &*t.sample)
+        .collect();
+    let text = types::idl(&all);
+    std::fs::write(folder.join("types.idl"), &text).unwrap();
+    text
 }

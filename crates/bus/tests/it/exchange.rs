@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fanfare_bus::cdr::{CdrBuffer, CdrType, to_json};
 use fanfare_bus::types::{EnumType, Kind, StructType};
-use fanfare_bus::{Domain, DomainConfig, Qos, Transport, cdr_struct};
+use fanfare_bus::{Domain, DomainConfig, Error, Qos, Reader, SampleInfo, Transport, cdr_struct};
 
 use crate::support::{domain_id, pair, quote, take_quotes, topic_name, wait_until, write_quote};
 
@@ -242,4 +242,58 @@ fn every_kind_of_member_is_laid_out_as_cyclone_lays_it_out() {
          \"names\": [\"p\", \"qq\"], \"i8_\": -1, \"u8_\": 255}"
     );
     assert!(Book::structure().is_some());
+}
+
+#[test]
+fn an_instance_that_is_disposed_or_unregistered_ends_at_the_reader() {
+    let (here, there) = pair();
+    let name = topic_name("ends");
+    let qos = Qos::reliable();
+    let topic = there.topic(&name, &quote(), &qos).unwrap();
+    let reader = topic.reader(&qos).open().unwrap();
+    let topic = here.topic(&name, &quote(), &qos).unwrap();
+    let writer = topic.writer(&qos).open().unwrap();
+    let mut buffer = CdrBuffer::with_capacity(64);
+    let mut first = 0;
+    wait_until("the match", || {
+        write_quote(&writer, &mut buffer, 1, 1.0);
+        first = take_some(&reader).first().map_or(0, |info| info.instance);
+        first != 0
+    });
+    write_quote(&writer, &mut buffer, 2, 2.0);
+    // What ends while a sample of it waits shows in that sample's state.
+    wait_until("the second", || {
+        let infos = take_some(&reader);
+        infos.iter().any(|info| info.instance != first)
+    });
+    for (security, disposed) in [(1, true), (2, false)] {
+        buffer.begin();
+        buffer.u32(security);
+        let key = buffer.finish().unwrap();
+        if disposed {
+            writer.dispose(key).unwrap();
+        } else {
+            writer.unregister(key).unwrap();
+        }
+    }
+    assert!(matches!(
+        writer.dispose(b"\0\x01\0\0"),
+        Err(Error::SampleMismatch { .. })
+    ));
+    let mut ended = Vec::new();
+    wait_until("both ends", || {
+        let ends = take_some(&reader).into_iter().filter(|info| !info.has_data);
+        ended.extend(ends.map(|info| (info.alive, info.disposed)));
+        ended.len() == 2
+    });
+    ended.sort();
+    // Writers dispose of what they unregister, by the default of the specification.
+    assert_eq!(ended, [(false, true), (false, true)]);
+}
+
+/// What the reader has to say now.
+fn take_some(reader: &Reader) -> Vec<SampleInfo> {
+    let mut samples = reader.samples(16);
+    reader.take(&mut samples).unwrap();
+    samples.iter().map(|s| s.info).collect()
 }

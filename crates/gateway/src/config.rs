@@ -3,6 +3,7 @@
 
 use crate::batch::ENVELOPE;
 use crate::bridge::config::Bus;
+use crate::feed::config::Feed;
 use serde::Deserialize;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -33,6 +34,8 @@ pub struct Config {
     pub fan_out: FanOut,
     /// Messages over the bus, to and from other gateways.
     pub bus: Bus,
+    /// A FAST feed whose messages are fanned out too.
+    pub feed: Option<Feed>,
     /// Where whoever runs the gateway captures the traffic of its ports; the gateway itself does
     /// not.
     pub capture: Option<PathBuf>,
@@ -217,6 +220,7 @@ impl Config {
         let clash = same && self.producers.port != 0;
         let port = self.producers.port;
         range("consumers.port", port, !clash, "is the producers' port too")?;
+        self.feed.as_ref().map_or(Ok(()), Feed::check)?;
         self.bus.check()
     }
 }
@@ -235,6 +239,7 @@ impl Default for Config {
             slow_consumer: SlowConsumer::default(),
             fan_out: FanOut::Marked,
             bus: Bus::default(),
+            feed: None,
             capture: None,
         }
     }

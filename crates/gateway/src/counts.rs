@@ -137,6 +137,41 @@ impl SubscribeCounts {
     }
 }
 
+/// What the feed counts.
+pub(crate) struct FeedCounts {
+    pub(crate) datagrams: Counter,
+    pub(crate) messages: Counter,
+    pub(crate) missing: Counter,
+    pub(crate) bad_packets: Counter,
+    pub(crate) no_fix: Counter,
+    pub(crate) no_room: Counter,
+    pub(crate) kernel_drops: Counter,
+    pub(crate) samples: Counter,
+    pub(crate) unsent: Counter,
+    pub(crate) no_topic: Counter,
+}
+
+impl FeedCounts {
+    pub(crate) fn new(counters: &Counters) -> Self {
+        let add = |name: &str, what: &str| counters.add(name.to_owned(), what);
+        Self {
+            datagrams: add("datagrams", "datagrams of all lines"),
+            messages: add("decoded", "messages decoded, each once"),
+            missing: add("gaps", "sequence numbers that were on no line"),
+            bad_packets: add("undecodable", "packets whose rest could not be decoded"),
+            no_fix: add("no_fix", "messages that cannot be written as FIX"),
+            no_room: add(
+                "no_room",
+                "messages left out because the workers were behind",
+            ),
+            kernel_drops: add("kernel_drops", "datagrams that the kernel dropped"),
+            samples: add("samples", "samples of decoded messages written"),
+            unsent: add("samples_unsent", "samples left out"),
+            no_topic: add("no_topic", "samples of securities without a topic"),
+        }
+    }
+}
+
 /// What the listener of one topic counts.
 pub(crate) struct TopicCounts {
     topic: String,

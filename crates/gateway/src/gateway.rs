@@ -1,11 +1,12 @@
 //! Putting the agents together and on their threads.
 
-use crate::bridge::config::{Bus, BusEnd};
+use crate::bridge::config::Bus;
 use crate::bridge::publish::BusPublisher;
 use crate::bridge::subscribe::BusSubscriber;
 use crate::bridge::{self, Plan};
 use crate::config::{Config, ConfigError, FanOut, Idle, Side, Threads};
-use crate::counts::{IngressCounts, PeerCounts, WorkerCounts};
+use crate::counts::{FeedCounts, IngressCounts, PeerCounts, WorkerCounts};
+use crate::feed::{FeedError, FeedSource};
 use crate::greeter::{self, Desk, Greeter};
 use crate::ingress::Ingress;
 use crate::inlet::Inlet;
@@ -55,6 +56,9 @@ pub enum StartError {
     /// The bus could not be joined.
     #[error("bus")]
     Bus(#[from] fanfare_bus::Error),
+    /// The feed could not be opened.
+    #[error("feed")]
+    Feed(#[from] FeedError),
     /// The ring takes no more readers; not expected.
     #[error("cannot start: the ring takes no more readers")]
     Ring,
@@ -160,11 +164,11 @@ struct Builder<'a> {
 
 /// The agents, in the order of the threads they would have.
 struct Agents {
-    /// Ingress, greeter and bus subscriber: all only take in.
+    /// Ingress, greeter, feed and bus subscriber: all only take in.
     front: Vec<Box<dyn Agent>>,
     workers: Workers,
-    /// Has a thread of its own, whatever the configuration: it may wait.
-    bus_publisher: Option<BusPublisher>,
+    /// Have threads of their own, whatever the configuration: they may wait for the bus.
+    alone: Vec<Box<dyn Agent>>,
 }
 
 type Workers = Vec<Box<dyn Agent>>;
@@ -186,9 +190,8 @@ impl Builder<'_> {
         let ring = || Broadcast::new(config.ring_bytes, config.workers, Policy::Gate);
         let mut rings = Rings::default();
         rings.sources.push(ring());
-        if bus.subscribe.is_some() {
-            rings.sources.push(ring());
-        }
+        let sources = usize::from(bus.subscribe.is_some()) + usize::from(config.feed.is_some());
+        rings.sources.extend((0..sources).map(|_| ring()));
         let (workers, desks) = self.workers(&mut rings)?;
         let publisher_waker = Waker::detached()?;
         if bus.publish.is_some() {
@@ -210,15 +213,26 @@ impl Builder<'_> {
                 end, domain, inlet, waker, plan,
             )?));
         }
-        let mut bus_publisher = None;
+        let mut alone: Vec<Box<dyn Agent>> = Vec::new();
+        if let Some(feed) = &config.feed {
+            let inlet = self.inlet(&mut rings, bus.publish.is_some())?;
+            let counts = FeedCounts::new(self.counters);
+            let source =
+                FeedSource::open(feed, inlet, config.ring_bytes, counts, self.notices.clone())?;
+            let place = match feed.publish {
+                Some(_) => &mut alone,
+                None => &mut front,
+            };
+            place.push(Box::new(source));
+        }
         if let (Some(end), Some(domain)) = (&bus.publish, &domains.publish) {
             let publisher = BusPublisher::open(end, domain, rings.to_bus, publisher_waker, plan)?;
-            bus_publisher = Some(publisher);
+            alone.push(Box::new(publisher));
         }
         Ok(Agents {
             front,
             workers,
-            bus_publisher,
+            alone,
         })
     }
 
@@ -285,7 +299,7 @@ impl Builder<'_> {
         let Agents {
             mut front,
             workers,
-            bus_publisher,
+            alone,
         } = agents;
         let threads = match self.config.threads {
             Threads::Shared => {
@@ -297,9 +311,9 @@ impl Builder<'_> {
                 std::iter::once(front).chain(alone).collect()
             }
         };
-        let publisher = bus_publisher.map(|agent| vec![Box::new(agent) as Box<dyn Agent>]);
+        let alone = alone.into_iter().map(|agent| vec![agent]);
         let mut crew = Crew::new(stop);
-        for (i, agents) in threads.into_iter().chain(publisher).enumerate() {
+        for (i, agents) in threads.into_iter().chain(alone).enumerate() {
             crew.spawn(
                 Composite::new(agents),
                 idle,
@@ -319,13 +333,14 @@ struct Domains {
 
 impl Domains {
     fn open(bus: &Bus) -> Result<Self, fanfare_bus::Error> {
-        let publish = bus.publish.as_ref().map(BusEnd::open).transpose()?;
+        let publish = bus.publish.as_ref();
+        let publish = publish.map(|end| end.participant().open()).transpose()?;
         let shared = match (&bus.publish, &bus.subscribe) {
             (Some(a), Some(b)) if a.shares_domain(b) => publish.clone(),
             _ => None,
         };
         let subscribe = match (shared, &bus.subscribe) {
-            (None, Some(end)) => Some(end.open()?),
+            (None, Some(end)) => Some(end.participant().open()?),
             (shared, _) => shared,
         };
         Ok(Self { publish, subscribe })

@@ -25,6 +25,7 @@ mod batch;
 mod bridge;
 mod config;
 mod counts;
+mod feed;
 mod gateway;
 mod greeter;
 mod ingress;
@@ -40,6 +41,8 @@ pub use bridge::config::{Bus, BusEnd, BusQos, BusTransport};
 pub use config::{
     Config, ConfigError, FanOut, Idle, Limits, Pair, Side, SlowConsumer, SlowPolicy, Threads,
 };
+pub use feed::config::{Feed, FeedTopics};
+pub use feed::{FeedError, lines};
 pub use gateway::{Gateway, StartError, descriptors_wanted};
 pub use notice::{Notice, PeerEnd, Refusal};
 

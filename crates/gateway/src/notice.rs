@@ -37,6 +37,11 @@ pub enum Notice {
         /// What.
         what: Status,
     },
+    /// The topics with the feed's decoded messages have a subscriber, or no longer have.
+    FeedTopics {
+        /// Whether all of them have.
+        matched: bool,
+    },
 }
 
 /// Why a connection ended.
@@ -103,7 +108,7 @@ impl Notice {
             PeerEnd::Session(DisconnectReason::LogoutComplete),
         ];
         match self {
-            Self::LoggedOn { .. } => false,
+            Self::LoggedOn { .. } | Self::FeedTopics { .. } => false,
             Self::Ended { end, .. } => !orderly.contains(end),
             Self::Bus { what, .. } => !matches!(
                 what,
@@ -129,6 +134,12 @@ impl fmt::Display for Notice {
                 peer,
                 end,
             } => write!(f, "{peer} ended: {end}"),
+            Self::FeedTopics { matched: true } => {
+                f.write_str("every topic of the feed has a subscriber")
+            }
+            Self::FeedTopics { matched: false } => {
+                f.write_str("not every topic of the feed has a subscriber")
+            }
             Self::Bus { topic, what } => write!(f, "bus topic {topic}: {what}"),
         }
     }

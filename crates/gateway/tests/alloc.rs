@@ -9,15 +9,17 @@
 use fanfare_counting::{exempt_this_thread, totals};
 use fanfare_engine::stop::Stop;
 use fanfare_fix::codec::{Frame, FrameFinder};
-use fanfare_gateway::{Config, Gateway};
+use fanfare_gateway::{BusEnd, Config, Gateway};
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::time::{Duration, Instant};
 
-fn start() -> Gateway {
+fn start(change: impl FnOnce(&mut Config)) -> Gateway {
     exempt_this_thread();
     let mut config = Config::default();
     config.producers.port = 0;
     config.consumers.port = 0;
+    change(&mut config);
     Gateway::start(&config, Stop::new()).unwrap()
 }
 
@@ -84,10 +86,43 @@ fn traffic(producer: &mut TcpStream, consumers: &mut [TcpStream], seq: &mut u64,
     }
 }
 
+/// Two gateways with the bus between them: producers at the first, consumers at the second.
+fn over_the_bus() {
+    let end = BusEnd {
+        domain: std::process::id() % 100 + 120,
+        msg_types: vec!["W".to_owned()],
+        ..BusEnd::default()
+    };
+    let first = start(|c| c.bus.publish = Some(end.clone()));
+    let second = start(|c| c.bus.subscribe = Some(end.clone()));
+    let until = Instant::now() + Duration::from_secs(20);
+    while first.count("bus_readers") + second.count("bus_writers") < 2 {
+        assert!(Instant::now() < until, "the gateways did not meet");
+        std::thread::yield_now();
+    }
+    let mut consumers: Vec<TcpStream> = (0..3)
+        .map(|i| log_on(second.consumers(), &format!("C{i}")))
+        .collect();
+    let mut producer = log_on(first.producers(), "P");
+    let mut seq = 1;
+    traffic(&mut producer, &mut consumers, &mut seq, 1_000);
+    let before = totals().allocations;
+    traffic(&mut producer, &mut consumers, &mut seq, 3_000);
+    assert_eq!(
+        totals().allocations - before,
+        0,
+        "allocations of ours on the way over the bus"
+    );
+    for gateway in [first, second] {
+        gateway.stop().raise();
+        gateway.join().unwrap();
+    }
+}
+
 /// One test, because the counters are of the whole process.
 #[test]
 fn no_allocation_after_warm_up_and_little_memory_for_an_idle_session() {
-    let gateway = start();
+    let gateway = start(|_| {});
     let mut consumers: Vec<TcpStream> = (0..20)
         .map(|i| log_on(gateway.consumers(), &format!("C{i}")))
         .collect();
@@ -116,4 +151,6 @@ fn no_allocation_after_warm_up_and_little_memory_for_an_idle_session() {
     println!("an idle session costs {each} bytes");
     gateway.stop().raise();
     gateway.join().unwrap();
+    drop((idle, consumers, producer));
+    over_the_bus();
 }

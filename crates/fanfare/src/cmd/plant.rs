@@ -55,6 +55,14 @@ pub(crate) fn run(config: &Config, quiet: bool) -> Result<ExitCode> {
 }
 
 fn announce(config: &Config, gateway: &Gateway) {
+    if let Some(feed) = &config.feed {
+        for line in &feed.lines {
+            say!("Receiving {line} on {}", feed.interface);
+        }
+        if let Some(topics) = &feed.publish {
+            say!("Publishing decoded messages in domain {}", topics.domain);
+        }
+    }
     say!("Listening for producers on {}", gateway.producers());
     say!("Listening for consumers on {}", gateway.consumers());
     for (end, does) in [
@@ -119,6 +127,9 @@ fn report(config: &Config, gateway: &Gateway) {
         "{dropped} dropped, {} slow consumers disconnected",
         count("slow_consumers")
     );
+    if config.feed.is_some() {
+        report_feed(gateway);
+    }
     if config.bus.publish.is_some() {
         say!(
             "bus: {} published ({} relayed), {} unsent, {} overrun, {} of other types",
@@ -139,6 +150,26 @@ fn report(config: &Config, gateway: &Gateway) {
             count("malformed")
         );
     }
+}
+
+fn report_feed(gateway: &Gateway) {
+    let count = |name: &str| gateway.count(name);
+    say!(
+        "feed: {} messages in {} datagrams, {} missing, {} undecodable, {} left out, {} dropped \
+         by kernel",
+        count("decoded"),
+        count("datagrams"),
+        count("gaps"),
+        count("undecodable"),
+        count("no_fix") + count("no_room"),
+        count("kernel_drops")
+    );
+    say!(
+        "feed: {} samples published, {} unsent, {} without a topic",
+        count("samples"),
+        count("samples_unsent"),
+        count("no_topic")
+    );
 }
 
 fn plural(n: usize, word: &str) -> String {

@@ -8,6 +8,7 @@
 )]
 
 mod bridge;
+mod plant;
 mod tools;
 
 mod shm;

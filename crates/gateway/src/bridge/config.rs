@@ -69,6 +69,31 @@ pub enum BusQos {
     LastValue,
 }
 
+/// How to join a domain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Participant<'a> {
+    pub(crate) domain: u32,
+    pub(crate) interface: &'a str,
+    pub(crate) transport: BusTransport,
+    pub(crate) peers: &'a [String],
+    pub(crate) tcp_port: u16,
+}
+
+impl Participant<'_> {
+    pub(crate) fn open(self) -> Result<Domain, Error> {
+        let transport = match self.transport {
+            BusTransport::Udp => Transport::Udp,
+            BusTransport::Tcp => Transport::Tcp,
+            BusTransport::Mcast => Transport::Multicast,
+        };
+        let config = DomainConfig::new(self.domain)
+            .interface(self.interface)
+            .transport(transport)
+            .tcp_port(self.tcp_port);
+        Domain::open(&self.peers.iter().fold(config, |c, peer| c.peer(peer)))
+    }
+}
+
 /// Samples that a reader keeps until the gateway takes them.
 pub(crate) const READER_SAMPLES: u32 = 8_192;
 
@@ -151,26 +176,19 @@ impl BusEnd {
         range("bus wait_ms", wait, wait <= 10_000, "must be 0 to 10000")
     }
 
-    pub(crate) fn open(&self) -> Result<Domain, Error> {
-        let transport = match self.transport {
-            BusTransport::Udp => Transport::Udp,
-            BusTransport::Tcp => Transport::Tcp,
-            BusTransport::Mcast => Transport::Multicast,
-        };
-        let config = DomainConfig::new(self.domain)
-            .interface(&self.interface)
-            .transport(transport)
-            .tcp_port(self.tcp_port);
-        Domain::open(&self.peers.iter().fold(config, |c, peer| c.peer(peer)))
+    pub(crate) fn participant(&self) -> Participant<'_> {
+        Participant {
+            domain: self.domain,
+            interface: &self.interface,
+            transport: self.transport,
+            peers: &self.peers,
+            tcp_port: self.tcp_port,
+        }
     }
 
     /// Whether both are the same participant's topics.
     pub(crate) fn shares_domain(&self, other: &Self) -> bool {
-        let of = |end: &Self| {
-            let place = (end.domain, end.interface.clone(), end.transport);
-            (place, end.peers.clone(), end.tcp_port)
-        };
-        of(self) == of(other)
+        self.participant() == other.participant()
     }
 
     /// The policies of writers and readers alike. A reader keeps what its gateway has not taken

@@ -12,6 +12,10 @@ use fanfare_engine::poll::Waker;
 use fanfare_engine::ring::BroadcastReader;
 use fanfare_fix::session::Now;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{Duration, Instant};
+
+/// How long a shutdown waits for subscribers.
+const FAREWELL: Duration = Duration::from_millis(500);
 
 /// Messages of one turn.
 const TURN: usize = 64;
@@ -100,6 +104,17 @@ impl Agent for BusPublisher {
             }
         }
         Ok(work)
+    }
+
+    /// What the sources wrote before the stop still goes out, as far as subscribers take it.
+    fn on_close(&mut self, now: Now) {
+        while matches!(self.do_work(now), Ok(1..)) {}
+        let until = Instant::now() + FAREWELL;
+        for outlet in &self.outlets.outlets {
+            let left = until.saturating_duration_since(Instant::now());
+            // Whoever does not acknowledge in time loses what it has not: it is counted there.
+            let _ = outlet.writer.wait_for_acks(left);
+        }
     }
 
     fn wait_for<'a>(&'a self, descriptors: &mut Vec<BorrowedFd<'a>>) {

@@ -8,6 +8,7 @@ mod input;
 mod ls;
 mod options;
 mod ping;
+mod printer;
 mod publish;
 mod statistics;
 mod subscribe;

@@ -1,6 +1,6 @@
 //! `fanfare dds publish`: decode, convert, write; measure the way there and back.
 
-use super::input::{self, Lines, Losses, Packets};
+use super::input::{self, Losses, Packets, Source};
 use super::options::{DomainArgs, FeedArgs, Role, ShmArgs};
 use super::statistics::{self, Series};
 use crate::cmd::fast::options::socket_address;
@@ -224,12 +224,12 @@ impl Run {
             return input::file(file, args.header, &stop, self).map(|()| Losses::default());
         }
         let program = Arc::clone(self.decoder.program());
-        let lines = Lines {
+        let source = Source {
             groups: &args.multicast,
             interface: args.receive_interface,
             idle: args.idle.map(Duration::from_secs),
         };
-        input::multicast(&lines, &program, &stop, self)
+        input::multicast(&source, &program, &stop, self)
     }
 
     /// Decodes one message, publishes its samples unless it was delivered before; its length.

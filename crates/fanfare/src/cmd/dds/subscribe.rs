@@ -2,10 +2,10 @@
 
 use super::expected::{Expected, Verdict};
 use super::options::{DomainArgs, FeedArgs, Role, ShmArgs};
+use super::printer::{self, Printing};
 use crate::print::{note, say};
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
-use fanfare_bus::cdr::to_json;
 use fanfare_bus::distribute::{Received, Subscriber};
 use fanfare_engine::stop::Stop;
 use fanfare_feed::Header;
@@ -43,7 +43,8 @@ pub(crate) struct Args {
     /// Length header in front of each packet of that file.
     #[arg(long, value_name = "HEADER", default_value = "u32le")]
     header: Header,
-    /// Print each sample, one line each.
+    /// Print each sample, one line each. Up to 65,536 wait for a reader that is slow; those beyond
+    /// are not printed, and counted.
     #[arg(long, value_enum)]
     format: Option<Format>,
     /// Print the figures as JSON: on stdout, or on stderr with --format.
@@ -61,7 +62,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let mapping = args.feed.mapping()?;
     let stop = Stop::on_interrupt()?;
     let carrier = args.domain.carrier(Role::Subscriber, &args.shm)?;
-    let format = args.format;
+    let (printer, printing) = match args.format {
+        Some(Format::Json) => Some(printer::start()?),
+        None => None,
+    }
+    .unzip();
     let distribution = args.feed.distribution();
     let expected = match &args.check {
         Some(file) => Some(Arc::new(
@@ -82,8 +87,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         if let Some(expected) = &compare {
             expected.compare(received.topic, received.sample.bytes());
         }
-        if format.is_some() {
-            print_sample(&received);
+        if let Some(printer) = &printer {
+            printer.print(&received);
         }
     };
     let subscriber = Subscriber::open(carrier, &mapping, &distribution, on_sample)?;
@@ -93,7 +98,15 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let span = times.lock().ok().and_then(|t| *t);
     let elapsed = span.map_or(Duration::ZERO, |(first, last)| last - first);
     let verdict = expected.map(|e| e.verdict());
-    Ok(report(args, &subscriber, elapsed, verdict, &stop))
+    let status = report(args, &subscriber, elapsed, verdict, &stop);
+    // With it the last printer goes.
+    drop(subscriber);
+    let left_out = printing.map_or(Ok(0), Printing::finish)?;
+    if left_out > 0 {
+        note!("fanfare: {left_out} samples were not printed: whoever reads the lines is too slow");
+        return Ok(ExitCode::FAILURE);
+    }
+    Ok(status)
 }
 
 /// Waits for the Done token and the last sample, for idleness, or for Ctrl-C.
@@ -127,14 +140,6 @@ fn wait(args: &Args, subscriber: &Subscriber, stop: &Stop) -> Result<()> {
         bail!("interrupted before the first sample");
     }
     Ok(())
-}
-
-fn print_sample(received: &Received<'_>) {
-    let json = to_json(&received.template.sample, received.sample.bytes());
-    match json {
-        Ok(json) => say!("{{\"topic\": \"{}\", \"sample\": {json}}}", received.topic),
-        Err(error) => note!("fanfare: topic {}: {error}", received.topic),
-    }
 }
 
 fn report(

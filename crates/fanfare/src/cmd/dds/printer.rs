@@ -1,0 +1,82 @@
+//! Samples as lines on stdout, printed by a thread of its own: the receive thread, which also
+//! acknowledges samples and sends echoes, never waits for whoever reads the lines.
+
+use crate::print::{note, say};
+use anyhow::{Context, Result, anyhow};
+use fanfare_bus::cdr::to_json;
+use fanfare_bus::distribute::Received;
+use fanfare_bus::types::StructType;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::{Builder, JoinHandle};
+
+/// Samples that wait to be printed; those beyond are not printed, and counted.
+const QUEUE: usize = 65_536;
+
+struct Line {
+    topic: String,
+    t: Arc<StructType>,
+    bytes: Vec<u8>,
+}
+
+/// The end of the receive threads.
+#[derive(Clone)]
+pub(crate) struct Printer {
+    lines: SyncSender<Line>,
+    left_out: Arc<AtomicU64>,
+}
+
+/// The printing thread; it ends when the last [`Printer`] is dropped.
+pub(crate) struct Printing {
+    thread: JoinHandle<()>,
+    left_out: Arc<AtomicU64>,
+}
+
+/// Starts the thread.
+pub(crate) fn start() -> Result<(Printer, Printing)> {
+    let (lines, waiting) = sync_channel(QUEUE);
+    let left_out = Arc::new(AtomicU64::new(0));
+    let thread = Builder::new()
+        .name("print".to_owned())
+        .spawn(move || print_all(&waiting))
+        .context("cannot start the printing thread")?;
+    let printer = Printer {
+        lines,
+        left_out: Arc::clone(&left_out),
+    };
+    Ok((printer, Printing { thread, left_out }))
+}
+
+impl Printer {
+    /// Hands a sample over; does not wait.
+    pub(crate) fn print(&self, received: &Received<'_>) {
+        let line = Line {
+            topic: received.topic.to_owned(),
+            t: Arc::clone(&received.template.sample),
+            bytes: received.sample.bytes().to_vec(),
+        };
+        if self.lines.try_send(line).is_err() {
+            self.left_out.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Printing {
+    /// Waits until everything is printed; how many samples were left out. All printers must be
+    /// gone.
+    pub(crate) fn finish(self) -> Result<u64> {
+        let ended = self.thread.join();
+        ended.map_err(|_| anyhow!("the printing thread panicked"))?;
+        Ok(self.left_out.load(Ordering::Relaxed))
+    }
+}
+
+fn print_all(waiting: &Receiver<Line>) {
+    for line in waiting {
+        match to_json(&line.t, &line.bytes) {
+            Ok(json) => say!("{{\"topic\": \"{}\", \"sample\": {json}}}", line.topic),
+            Err(error) => note!("fanfare: topic {}: {error}", line.topic),
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! `fanfare gateway`: FAST lines in, FIX consumers and DDS subscribers out, from one file.
+
+use crate::bridge::Gateway;
+use crate::{Running, done, fanfare, feed};
+use fanfare_fix::codec::{Frame, FrameFinder};
+use serde_json::Value;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{TcpStream, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// The example of the documentation, with ports and a domain of this run.
+fn configuration(name: &str, domain: u32, groups: &[String; 2]) -> PathBuf {
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/gateway.toml");
+    let text = fs::read_to_string(example).unwrap();
+    let text = text
+        .replace("port = 3000", "port = 0")
+        .replace("port = 3001", "port = 0")
+        .replace("224.1.2.133:13014", &groups[0])
+        .replace("224.1.2.134:13014", &groups[1])
+        .replace("domain = 0", &format!("domain = {domain}"))
+        .lines()
+        .filter(|line| !line.starts_with("capture"))
+        .collect::<Vec<_>>()
+        .join("\n");
+    let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    fs::write(&file, text).unwrap();
+    file
+}
+
+/// Two groups on a port that nobody has.
+fn groups() -> [String; 2] {
+    let free = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let port = free.local_addr().unwrap().port();
+    [1, 2].map(|line| format!("239.255.79.{line}:{port}"))
+}
+
+fn domain(test: u32) -> u32 {
+    std::process::id() % 100 + test
+}
+
+/// A FIX consumer that is nothing but a socket.
+struct Consumer {
+    stream: TcpStream,
+    bytes: Vec<u8>,
+}
+
+impl Consumer {
+    fn log_on(port: &str) -> Self {
+        let stream = TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
+        let patience = Some(Duration::from_secs(60));
+        stream.set_read_timeout(patience).unwrap();
+        let mut consumer = Self {
+            stream,
+            bytes: Vec::new(),
+        };
+        let time = fanfare_engine::clock::Clock::new().read().utc;
+        let mut text = [0; 27];
+        let len = time.write(fanfare_wire::Precision::Millis, &mut text);
+        let time = String::from_utf8_lossy(&text[..len]).into_owned();
+        let inner = format!("35=A|49=C|56=PLANT|34=1|52={time}|98=0|108=60|");
+        let mut logon = format!("8=FIX.4.4|9={}|{inner}", inner.len()).replace('|', "\x01");
+        let sum = logon.bytes().fold(0u8, u8::wrapping_add);
+        logon.push_str(&format!("10={sum:03}\x01"));
+        consumer.stream.write_all(logon.as_bytes()).unwrap();
+        assert!(consumer.receive().contains("35=A|"));
+        consumer
+    }
+
+    /// The next message with `|` for SOH.
+    fn receive(&mut self) -> String {
+        let finder = FrameFinder::new(1 << 16);
+        loop {
+            if let Frame::Message { start, end } = finder.find(&self.bytes) {
+                let text = String::from_utf8_lossy(&self.bytes[start..end]).replace('\x01', "|");
+                self.bytes.drain(..end);
+                return text;
+            }
+            let mut chunk = [0; 4096];
+            let n = self.stream.read(&mut chunk).unwrap();
+            assert!(n > 0, "the gateway closed the connection");
+            self.bytes.extend_from_slice(&chunk[..n]);
+        }
+    }
+}
+
+/// MsgType(35), and the fields that are not of header or trailer.
+fn content(message: &str) -> String {
+    let header = ["8=", "9=", "49=", "56=", "34=", "52=", "1128=", "10="];
+    let fields = message.split_inclusive('|');
+    fields
+        .filter(|field| !header.iter().any(|tag| field.starts_with(tag)))
+        .collect()
+}
+
+/// What `fast decode` makes of the same file.
+fn decoded(file: &Path) -> Vec<String> {
+    let mut decode = fanfare();
+    decode.args(["fast", "decode", "-t", "builtin:complex", "--format", "fix"]);
+    let out = done(decode.arg("-f").arg(file)).stdout;
+    let text = String::from_utf8(out).unwrap().replace('\x01', "|");
+    text.lines().map(content).collect()
+}
+
+#[test]
+fn a_feed_on_lossy_lines_reaches_fix_consumers_and_dds_subscribers() {
+    let file = feed("complex", 400);
+    let expected = decoded(&file);
+    assert_eq!(expected.len(), 401);
+    let (groups, domain) = (groups(), domain(27));
+    let config = configuration("plant.toml", domain, &groups);
+    let mut gateway = Gateway::start(fanfare().arg("gateway").arg(config));
+    let mut subscribe = fanfare();
+    subscribe.args([
+        "dds",
+        "subscribe",
+        "complex",
+        "--keyed",
+        "--no-echo",
+        "--json",
+    ]);
+    subscribe
+        .args(["--domain", &domain.to_string()])
+        .stdout(Stdio::piped());
+    let subscriber = Running::start(&mut subscribe, "Finished subscribing");
+    gateway.told("every topic of the feed has a subscriber");
+    let mut consumer = Consumer::log_on(&gateway.consumers);
+    let (address, port) = groups[0].split_once(':').unwrap();
+    let mut send = fanfare();
+    send.args([
+        "fast",
+        "multicast",
+        "-a",
+        address,
+        "-p",
+        port,
+        "--second",
+        &groups[1],
+    ]);
+    send.args(["--loss-a", "0.2", "-s", "50"]);
+    done(send.arg("-f").arg(&file));
+    for wanted in expected {
+        let message = consumer.receive();
+        assert_eq!(content(&message), wanted);
+    }
+    let (status, received) = subscriber.finish();
+    assert!(status.success(), "{received}");
+    let received: Value = serde_json::from_str(&received).unwrap();
+    assert_eq!(received["figures"]["samples"], 560, "{received}");
+    assert_eq!(received["figures"]["lost"], 0, "{received}");
+    let told = gateway.stop();
+    for line in [
+        "feed: 401 messages",
+        "feed: 560 samples published, 0 unsent",
+        "0 missing",
+    ] {
+        assert!(told.contains(line), "{told}");
+    }
+}
+
+#[test]
+fn a_configuration_with_a_mistake_is_refused_with_the_line() {
+    let file = configuration("mistake.toml", 0, &groups());
+    let text = fs::read_to_string(&file).unwrap() + "\n[consumer]\nport = 1\n";
+    let line = text.lines().count() - 1;
+    fs::write(&file, text).unwrap();
+    let fails = |command: &mut Command| {
+        let out = command.output().unwrap();
+        assert_eq!(out.status.code(), Some(1));
+        String::from_utf8(out.stderr).unwrap()
+    };
+    let told = fails(fanfare().args(["gateway", "--check"]).arg(&file));
+    let place = format!("line {line}");
+    assert!(told.contains(&place) && told.contains("consumer"), "{told}");
+    assert!(told.contains("mistake.toml"), "{told}");
+    let told = fails(fanfare().args(["gateway", "/nosuch.toml"]));
+    assert!(told.contains("cannot read /nosuch.toml"), "{told}");
+}
+
+#[test]
+fn the_example_is_right() {
+    let file = configuration("example.toml", 0, &groups());
+    done(fanfare().args(["gateway", "--check"]).arg(&file));
+}

@@ -1,0 +1,231 @@
+//! The `[feed]` part of the configuration.
+
+use crate::bridge::config::{BusQos, BusTransport, Participant};
+use crate::config::{ConfigError, range};
+use fanfare_bus::distribute::Distribution;
+use fanfare_bus::fast::TypeOptions;
+use fanfare_bus::{Qos, Reliability};
+use serde::Deserialize;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::time::Duration;
+
+/// A FAST feed on multicast lines. Its messages go to the consumers as FIX messages.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Feed {
+    /// A template file, or `builtin:simple` or `builtin:complex`.
+    pub templates: String,
+    /// Multicast groups, `ADDRESS:PORT`: one line, or up to four with the same feed.
+    pub lines: Vec<SocketAddrV4>,
+    /// Address of the interface that receives.
+    #[serde(default = "loopback")]
+    pub interface: Ipv4Addr,
+    /// How long a packet that is missing on all lines is waited for, in milliseconds.
+    #[serde(default = "gap_timeout")]
+    pub gap_timeout_ms: u64,
+    /// MsgType(35) of messages whose template has none.
+    #[serde(default = "msg_type")]
+    pub msg_type: String,
+    /// Where decoded messages are published, as samples of types made from the templates.
+    #[serde(default)]
+    pub publish: Option<FeedTopics>,
+}
+
+/// Topics with the decoded messages: as `fanfare dds publish` has them.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct FeedTopics {
+    /// Domain id, 0 to 232.
+    pub domain: u32,
+    /// Network interface, by name or address.
+    pub interface: String,
+    /// What carries the samples.
+    pub transport: BusTransport,
+    /// Other hosts with participants, ADDRESS or ADDRESS:PORT.
+    pub peers: Vec<String>,
+    /// With tcp, the port to listen on; 0: the system chooses.
+    pub tcp_port: u16,
+    /// How samples are delivered.
+    pub qos: BusQos,
+    /// Milliseconds that a reliable write waits for a subscriber; then the sample is left out.
+    pub wait_ms: u64,
+    /// Key samples, and put all securities of a split template on one topic.
+    pub keyed: bool,
+    /// Name of the key field.
+    pub key: String,
+    /// Name of the field to split templates by; `none`: no template is split.
+    pub split: String,
+    /// Securities that have topics of their own, counted from 0.
+    pub securities: u32,
+    /// Decimals become `{mantissa, exponent}` instead of double.
+    pub exact_decimals: bool,
+    /// IDL module around the types.
+    pub module: String,
+}
+
+/// Most lines of a feed.
+const MOST_LINES: usize = 4;
+
+fn loopback() -> Ipv4Addr {
+    Ipv4Addr::LOCALHOST
+}
+
+const fn gap_timeout() -> u64 {
+    100
+}
+
+fn msg_type() -> String {
+    "U".to_owned()
+}
+
+impl Default for FeedTopics {
+    fn default() -> Self {
+        Self {
+            domain: 0,
+            interface: "127.0.0.1".to_owned(),
+            transport: BusTransport::Udp,
+            peers: Vec::new(),
+            tcp_port: 0,
+            qos: BusQos::Reliable,
+            wait_ms: 100,
+            keyed: false,
+            key: "SecurityID".to_owned(),
+            split: "SecurityID".to_owned(),
+            securities: 100,
+            exact_decimals: false,
+            module: "Fanfare".to_owned(),
+        }
+    }
+}
+
+impl Feed {
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        let lines = self.lines.len();
+        range(
+            "feed.lines",
+            lines,
+            (1..=MOST_LINES).contains(&lines),
+            "must be 1 to 4",
+        )?;
+        for group in &self.lines {
+            range(
+                "feed.lines",
+                group,
+                group.ip().is_multicast() && group.port() > 0,
+                "must be a multicast group with a port",
+            )?;
+        }
+        let wait = self.gap_timeout_ms;
+        range(
+            "feed.gap_timeout_ms",
+            wait,
+            (1..=60_000).contains(&wait),
+            "must be 1 to 60000",
+        )?;
+        let t = &self.msg_type;
+        let plain = t.bytes().all(|b| b.is_ascii_alphanumeric());
+        range(
+            "feed.msg_type",
+            t,
+            plain && (1..=8).contains(&t.len()) && t.starts_with('U'),
+            "must be U and up to 7 letters and digits: a type of one's own",
+        )?;
+        let Some(topics) = &self.publish else {
+            return Ok(());
+        };
+        let id = topics.domain;
+        range("feed.publish.domain", id, id <= 232, "must be 0 to 232")?;
+        let wait = topics.wait_ms;
+        range(
+            "feed.publish.wait_ms",
+            wait,
+            wait <= 10_000,
+            "must be 0 to 10000",
+        )?;
+        let many = topics.securities;
+        range(
+            "feed.publish.securities",
+            many,
+            (1..=100_000).contains(&many),
+            "must be 1 to 100000",
+        )
+    }
+}
+
+impl FeedTopics {
+    pub(crate) fn participant(&self) -> Participant<'_> {
+        Participant {
+            domain: self.domain,
+            interface: &self.interface,
+            transport: self.transport,
+            peers: &self.peers,
+            tcp_port: self.tcp_port,
+        }
+    }
+
+    pub(crate) fn types(&self) -> TypeOptions {
+        TypeOptions {
+            module: self.module.clone(),
+            exact_decimals: self.exact_decimals,
+            keyed: self.keyed,
+            key: self.key.clone(),
+            split: (self.split != "none").then(|| self.split.clone()),
+        }
+    }
+
+    pub(crate) fn distribution(&self) -> Distribution {
+        let reliable = Reliability::Reliable(Duration::from_millis(self.wait_ms));
+        Distribution {
+            keyed: self.keyed,
+            securities: self.securities,
+            echo: false,
+            qos: match self.qos {
+                BusQos::Reliable => Qos::reliable().reliability(reliable),
+                BusQos::BestEffort => Qos::best_effort(),
+                BusQos::LastValue => Qos::last_value().reliability(reliable),
+            },
+            ..Distribution::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Config;
+
+    #[test]
+    fn two_lines_and_topics() {
+        let text = "[feed]\ntemplates = \"builtin:complex\"\n\
+                    lines = [\"224.1.2.133:13014\", \"224.1.2.134:13014\"]\n\
+                    [feed.publish]\nkeyed = true\nqos = \"best-effort\"\n";
+        let feed = Config::from_toml(text).unwrap().feed.unwrap();
+        assert_eq!((feed.lines.len(), feed.gap_timeout_ms), (2, 100));
+        assert!(feed.publish.unwrap().keyed);
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_with_its_name_or_line() {
+        let feed = |rest: &str| format!("[feed]\ntemplates = \"builtin:simple\"\n{rest}");
+        let line = "lines = [\"224.1.2.133:13014\"]\n";
+        for (text, what) in [
+            (feed(""), "lines"),
+            (feed("lines = []"), "feed.lines"),
+            (feed("lines = [\"10.0.0.1:13014\"]"), "multicast group"),
+            (feed("lines = [\"224.1.2.133\"]"), "line 3"),
+            (feed(&format!("{line}gap_timeout_ms = 0")), "gap_timeout_ms"),
+            (feed(&format!("{line}msg_type = \"W\"")), "feed.msg_type"),
+            (feed(&format!("{line}template = 1")), "line 4"),
+            (
+                feed(&format!("{line}[feed.publish]\ndomain = 999")),
+                "feed.publish.domain",
+            ),
+            (
+                feed(&format!("{line}[feed.publish]\n\nkyed = true")),
+                "line 6",
+            ),
+        ] {
+            let told = Config::from_toml(&text).unwrap_err().to_string();
+            assert!(told.contains(what), "{text}: {told}");
+        }
+    }
+}

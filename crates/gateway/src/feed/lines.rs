@@ -1,0 +1,246 @@
+//! The lines of a feed, received and arbitrated: datagrams in, each packet once and in order.
+
+use fanfare_engine::poll::{Interest, Poller, Token};
+use fanfare_engine::udp::{Receiver, ReceiverConfig};
+use fanfare_fast::{Decoder, Program};
+use fanfare_feed::{
+    Arbiter, ArbiterConfig, Event, Gap, Line, MessageNumbers, SequenceField, Start, Unit, Verdict,
+};
+use std::io;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Packets without numbers that wait for the lines to fall silent.
+const MOST_HELD: usize = 16;
+
+/// Takes packets.
+pub trait Packets {
+    /// Why it cannot go on.
+    type Error: From<io::Error>;
+
+    /// Takes one, of which the first `skip` messages were delivered before; whether to go on.
+    ///
+    /// # Errors
+    /// Ends the turn.
+    fn packet(&mut self, bytes: &[u8], skip: u32) -> Result<bool, Self::Error>;
+
+    /// These sequence numbers were on no line.
+    fn gap(&mut self, gap: Gap);
+}
+
+/// Where a feed comes from.
+#[derive(Debug, Clone)]
+pub struct LinesConfig {
+    /// One group, or up to four with the same feed.
+    pub groups: Vec<SocketAddrV4>,
+    /// Address of the interface.
+    pub interface: Ipv4Addr,
+    /// How long a missing packet is waited for.
+    pub gap_timeout: Duration,
+}
+
+/// One line, or several with the same feed, arbitrated by the sequence numbers of their messages;
+/// packets without any wait until the lines have been silent for the gap's time, as the end of a
+/// feed does. With one line packets pass as they come.
+pub struct Lines {
+    receivers: Vec<Receiver>,
+    poller: Poller,
+    numbers: Option<MessageNumbers>,
+    arbiter: Arbiter,
+    held: Vec<Vec<u8>>,
+    gap_timeout: u64,
+    last: u64,
+}
+
+/// What a turn did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Turn {
+    /// Datagrams received.
+    pub datagrams: usize,
+    /// Whether whoever takes the packets wants more.
+    pub go_on: bool,
+}
+
+impl Lines {
+    /// Joins the groups.
+    ///
+    /// # Errors
+    /// A group cannot be joined on this interface; its text says which. Several lines whose
+    /// templates have no sequence number cannot be arbitrated.
+    pub fn open(config: &LinesConfig, program: &Arc<Program>) -> io::Result<Self> {
+        let poller = Poller::new(config.groups.len())?;
+        let mut receivers = Vec::new();
+        for (i, group) in config.groups.iter().enumerate() {
+            let receiver = ReceiverConfig {
+                interface: config.interface,
+                ..ReceiverConfig::new(*group)
+            };
+            let receiver = Receiver::open(&receiver).map_err(|e| {
+                let text = format!("cannot receive {group} on {}: {e}", config.interface);
+                io::Error::new(e.kind(), text)
+            })?;
+            poller.add(&receiver, Token(i as u64), Interest::Read)?;
+            receivers.push(receiver);
+        }
+        let gap_timeout = u64::try_from(config.gap_timeout.as_nanos()).unwrap_or(u64::MAX);
+        let decoder = Decoder::new(Arc::clone(program));
+        let several = receivers.len() > 1;
+        let numbers = MessageNumbers::new(decoder, &SequenceField::Auto).filter(|_| several);
+        if several && numbers.is_none() {
+            let text = "several lines need sequence numbers, and no template has a field for them";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
+        Ok(Self {
+            numbers,
+            receivers,
+            poller,
+            arbiter: Arbiter::new(ArbiterConfig {
+                gap_timeout,
+                start: Start::First { wait: gap_timeout },
+                ..ArbiterConfig::default()
+            }),
+            held: Vec::new(),
+            gap_timeout,
+            last: 0,
+        })
+    }
+
+    /// Takes what has come, at most one batch from each line, without waiting. `now` is monotonic,
+    /// in nanoseconds.
+    ///
+    /// # Errors
+    /// The socket's, or those of `to`.
+    pub fn turn<P: Packets>(&mut self, now: u64, to: &mut P) -> Result<Turn, P::Error> {
+        let Self {
+            receivers,
+            numbers,
+            arbiter,
+            held,
+            ..
+        } = self;
+        let (mut datagrams, mut go_on) = (0, true);
+        for (index, receiver) in receivers.iter_mut().enumerate() {
+            let count = receiver.receive()?;
+            datagrams += count;
+            for i in 0..count {
+                let bytes = receiver.datagram(i).bytes;
+                let mut desk = Desk {
+                    numbers: numbers.as_mut(),
+                    arbiter,
+                    held,
+                };
+                go_on &= desk.receive(index, now, bytes, to)?;
+            }
+        }
+        if datagrams > 0 || self.last == 0 {
+            self.last = now;
+        }
+        self.arbiter.handle_timeout(now);
+        go_on &= drain(&mut self.arbiter, to)? && self.release(now, to)?;
+        Ok(Turn { datagrams, go_on })
+    }
+
+    /// Once the other line has had its time: what waits.
+    fn release<P: Packets>(&mut self, now: u64, to: &mut P) -> Result<bool, P::Error> {
+        if self.held.is_empty() || now.saturating_sub(self.last) < self.gap_timeout {
+            return Ok(true);
+        }
+        self.arbiter.flush();
+        if !drain(&mut self.arbiter, to)? {
+            return Ok(false);
+        }
+        for packet in std::mem::take(&mut self.held) {
+            if !to.packet(&packet, 0)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Waits for a datagram.
+    ///
+    /// # Errors
+    /// As [`Poller::poll`].
+    pub fn wait(&mut self, timeout: Duration) -> io::Result<()> {
+        self.poller.poll(Some(timeout)).map(|_| ())
+    }
+
+    /// Readable when a datagram has come.
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.poller.as_fd()
+    }
+
+    /// When there is something to do without a datagram, monotonic, in nanoseconds.
+    pub fn next_timer(&self) -> Option<u64> {
+        let held = (!self.held.is_empty()).then(|| self.last.saturating_add(self.gap_timeout));
+        [held, self.arbiter.poll_timeout()]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// When the last datagram came, monotonic, in nanoseconds; before the first, the first turn.
+    pub const fn last(&self) -> u64 {
+        self.last
+    }
+
+    /// Sequence numbers that were on no line.
+    pub fn missing(&self) -> u64 {
+        self.arbiter.stats().missing
+    }
+
+    /// Datagrams that the kernel dropped because nobody took them in time.
+    pub fn kernel_drops(&self) -> u64 {
+        let drops = self.receivers.iter().map(Receiver::kernel_drops);
+        drops.filter_map(Result::ok).sum()
+    }
+}
+
+struct Desk<'a> {
+    numbers: Option<&'a mut MessageNumbers>,
+    arbiter: &'a mut Arbiter,
+    held: &'a mut Vec<Vec<u8>>,
+}
+
+impl Desk<'_> {
+    fn receive<P: Packets>(
+        &mut self,
+        line: usize,
+        now: u64,
+        bytes: &[u8],
+        to: &mut P,
+    ) -> Result<bool, P::Error> {
+        let (Some(numbers), Some(line)) = (&mut self.numbers, Line::new(line)) else {
+            return to.packet(bytes, 0);
+        };
+        let read = numbers.read(bytes);
+        let Some(sequence) = read.first else {
+            if self.held.len() < MOST_HELD && !self.held.iter().any(|h| h == bytes) {
+                self.held.push(bytes.to_vec());
+            }
+            return Ok(true);
+        };
+        let unit = Unit {
+            sequence,
+            count: read.count,
+            bytes,
+        };
+        match self.arbiter.receive(now, line, unit) {
+            Verdict::Deliver { skip } => Ok(to.packet(bytes, skip)? && drain(self.arbiter, to)?),
+            _ => drain(self.arbiter, to),
+        }
+    }
+}
+
+fn drain<P: Packets>(arbiter: &mut Arbiter, to: &mut P) -> Result<bool, P::Error> {
+    while let Some(event) = arbiter.poll_event() {
+        match event {
+            Event::Unit(unit) if !to.packet(unit.bytes, unit.skip)? => return Ok(false),
+            Event::Gap(gap) => to.gap(gap),
+            _ => {}
+        }
+    }
+    Ok(true)
+}

@@ -75,6 +75,9 @@ pub enum Garbled {
     BadCheckSum,
     /// No end within the maximum length.
     TooLong,
+    /// A tag or MsgSeqNum(34) is no number, or BeginString(8), BodyLength(9) or CheckSum(10) comes
+    /// again.
+    BrokenFields,
 }
 
 impl fmt::Display for Garbled {
@@ -87,6 +90,7 @@ impl fmt::Display for Garbled {
             Self::MissingCheckSum => "CheckSum(10) is not three digits",
             Self::BadCheckSum => "CheckSum(10) is wrong",
             Self::TooLong => "no end within the maximum message size",
+            Self::BrokenFields => "a tag or MsgSeqNum(34) is no number, or 8, 9 or 10 comes again",
         })
     }
 }

@@ -71,14 +71,24 @@ impl DictionaryValidator {
     }
 
     /// The dictionary that judges a message; `default_version` is that of the counterparty's
-    /// Logon.
+    /// Logon. Where it names a version that is not loaded, the transport's.
     pub fn dictionary(
         &self,
         message: &Message<'_>,
         default_version: Option<Version>,
     ) -> &Dictionary {
+        self.loaded(message, default_version)
+            .unwrap_or(&self.session)
+    }
+
+    /// `None` if the message's version is not loaded.
+    fn loaded(
+        &self,
+        message: &Message<'_>,
+        default_version: Option<Version>,
+    ) -> Option<&Dictionary> {
         if self.applications.is_empty() || self.session.block(message.msg_type()).is_some() {
-            return &self.session;
+            return Some(&self.session);
         }
         let own = message.get(tags::APPL_VER_ID);
         let named = own.and_then(Version::from_appl_ver_id);
@@ -87,10 +97,11 @@ impl DictionaryValidator {
             .applications
             .iter()
             .find(|(known, _)| Some(*known) == version);
-        found.map_or(&self.session, |(_, dictionary)| dictionary)
+        found.map(|(_, dictionary)| &**dictionary)
     }
 
-    /// Checks a message by its dictionary. Does not allocate.
+    /// Checks a message by its dictionary. One of a version that is not loaded is taken as it is
+    /// behind its header, as QuickFIX takes it. Does not allocate.
     ///
     /// # Errors
     /// See [`Dictionary::validate`].
@@ -99,8 +110,10 @@ impl DictionaryValidator {
         message: &Message<'_>,
         default_version: Option<Version>,
     ) -> Result<(), Violation> {
-        self.dictionary(message, default_version)
-            .validate(message, self.switches)
+        match self.loaded(message, default_version) {
+            Some(dictionary) => dictionary.validate(message, self.switches),
+            None => self.session.validate_frame(message, self.switches),
+        }
     }
 }
 

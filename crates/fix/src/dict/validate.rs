@@ -78,6 +78,22 @@ impl Dictionary {
         }
     }
 
+    /// Checks header and trailer of a message whose body this dictionary has nothing to say
+    /// about; of the body only what concerns every field. Does not allocate.
+    pub(super) fn validate_frame(
+        &self,
+        message: &Message<'_>,
+        switches: Switches,
+    ) -> Result<(), Violation> {
+        let block = Block::default();
+        let switches = Switches {
+            user_defined_fields: false,
+            allow_unknown_fields: true,
+            ..switches
+        };
+        Pass::<1024>::new(self, &block, message, switches).run()
+    }
+
     /// A message that the dictionary does not know: only the order of header, body and trailer
     /// is looked at before that.
     fn validate_unknown(&self, message: &Message<'_>, switches: Switches) -> Result<(), Violation> {
@@ -221,7 +237,11 @@ impl<'a, const WORDS: usize> Pass<'a, WORDS> {
             _ => Membership::Optional,
         };
         if self.mark(rule.id) {
-            return Some(RejectReason::TagAppearsTwice);
+            // The entries of a group that comes twice are more than either count says.
+            return Some(match rule.is_count && self.block.group(tag).is_some() {
+                true => RejectReason::NumInGroup,
+                false => RejectReason::TagAppearsTwice,
+            });
         }
         self.required += usize::from(membership == Membership::Required);
         if let Some(reason) = self.value_fault(self.value(at), rule) {
@@ -281,7 +301,11 @@ impl<'a, const WORDS: usize> Pass<'a, WORDS> {
             return is_fault.then_some(RejectReason::TagWithoutValue);
         }
         if !rule.kind.accepts(value) {
-            return Some(RejectReason::DataFormat);
+            // A list with a word too many or none is a list with an unknown word.
+            return Some(match rule.kind.is_multiple() && rule.values != 0 {
+                true => RejectReason::ValueIncorrect,
+                false => RejectReason::DataFormat,
+            });
         }
         if rule.values == 0 {
             return None;

@@ -156,6 +156,13 @@ fn put(tag: u32, value: &[u8], out: &mut FieldWriter<'_>) {
         tags::RAW_DATA => {
             out.data(tags::RAW_DATA_LENGTH, tags::RAW_DATA, value);
         }
+        // Their length fields stand in front of them, as the caller gave them.
+        tags::SECURE_DATA if !value.is_empty() => {
+            out.raw(b"91=").raw(value).raw(b"\x01");
+        }
+        tags::XML_DATA if !value.is_empty() => {
+            out.raw(b"213=").raw(value).raw(b"\x01");
+        }
         _ => {
             out.field(tag, value);
         }

@@ -2,7 +2,7 @@
 
 use fanfare_wire::{UtcTimestamp, int};
 
-use super::validate::{Fault, RejectReason};
+use super::validate::{BusinessReason, Fault, RejectReason};
 use crate::codec::{FieldErrorKind, Message, msg_types, tags};
 
 /// The fields of the standard header that the session works with, present and well-formed.
@@ -96,6 +96,24 @@ fn present<'a>(
         Some([]) => Err(Fault::new(RejectReason::TagWithoutValue, Some(tag))),
         Some(value) => Ok(value),
         None => Err(Fault::new(RejectReason::RequiredTagMissing, Some(tag))),
+    }
+}
+
+/// SenderCompID(49) or TargetCompID(56), where the message has no such field.
+pub(super) fn missing_comp_id(message: &Message<'_>) -> Option<u32> {
+    [tags::SENDER_COMP_ID, tags::TARGET_COMP_ID]
+        .into_iter()
+        .find(|tag| message.get(*tag).is_none())
+}
+
+/// A missing CompID comes before every other fault; in an application message it is one of the
+/// application's level.
+pub(super) fn comp_id_fault(message: &Message<'_>, tag: u32) -> Fault {
+    let fault = Fault::new(RejectReason::RequiredTagMissing, Some(tag));
+    let is_session = msg_types::is_session(message.msg_type());
+    Fault {
+        business: (!is_session).then_some(BusinessReason::ConditionallyRequiredFieldMissing),
+        ..fault
     }
 }
 

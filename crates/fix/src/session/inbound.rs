@@ -6,7 +6,7 @@ use super::now::Now;
 use super::state::{Session, State};
 use super::store::MessageStore;
 use super::validate::{Context, Fault, RejectReason};
-use crate::codec::{DecodeError, Decoder, FrameFinder, Message, Next, msg_types, tags};
+use crate::codec::{DecodeError, Decoder, FrameFinder, Garbled, Message, Next, msg_types, tags};
 
 /// What decoding needs; one serves all sessions of a thread.
 #[derive(Debug, Default)]
@@ -169,10 +169,7 @@ impl<S: MessageStore> Session<S> {
         }
         let header = match self.check(&message) {
             Ok(header) => header,
-            Err(fault) => {
-                self.answer_fault(now, &message, fault);
-                return None;
-            }
+            Err(fault) => return self.faulty(now, &message, fault),
         };
         if msg_types::is_session(message.msg_type()) {
             return self.session_message(now, message, &header, held);
@@ -207,6 +204,21 @@ impl<S: MessageStore> Session<S> {
         let header = Header::read(message)?;
         header::check_session_fields(message)?;
         Ok(header)
+    }
+
+    /// A message with a fault is answered; one whose fields cannot be told apart is garbled.
+    #[cold]
+    fn faulty<'a>(&mut self, now: Now, message: &Message<'_>, fault: Fault) -> Option<Event<'a>> {
+        if fault.breaks_the_frame() {
+            return Some(Event::Garbled(DecodeError::Garbled(Garbled::BrokenFields)));
+        }
+        let missing = header::missing_comp_id(message);
+        let fault = missing.map_or(fault, |tag| header::comp_id_fault(message, tag));
+        self.answer_fault(now, message, fault);
+        if missing.is_some() && message.msg_type() == msg_types::LOGON {
+            self.end(now, DisconnectReason::UnexpectedLogon);
+        }
+        None
     }
 
     #[cold]

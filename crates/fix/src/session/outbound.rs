@@ -45,7 +45,8 @@ impl<S: MessageStore> Session<S> {
 
     /// As `send`, with more fields of the standard header, for example PossResend(97) or those
     /// of a reversed route. They stand in ascending order of tags, and take precedence over those
-    /// of the configuration.
+    /// of the configuration. A data field, SecureData(91) or XmlData(213), stands behind its own
+    /// length field, which has to be right.
     ///
     /// # Errors
     /// As for `send`.
@@ -433,7 +434,9 @@ impl<S: MessageStore> Session<S> {
                     return;
                 }
                 body.str(tags::TEXT, text);
-                if let Some(tag) = tag {
+                // A tag 0 is named only where it is what is wrong.
+                let is_named = |tag: &i64| *tag != 0 || reason == RejectReason::InvalidTagNumber;
+                if let Some(tag) = tag.filter(is_named) {
                     body.i64(tags::REF_TAG_ID, tag);
                 }
                 if !msg_type.is_empty() {

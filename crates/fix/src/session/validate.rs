@@ -44,6 +44,20 @@ impl Fault {
             business: None,
         }
     }
+
+    /// Whether it cannot be told which message this is: a tag is no number, BeginString(8),
+    /// BodyLength(9) or CheckSum(10) come again, or MsgSeqNum(34) is no number. Such a message
+    /// is garbled: it gets no answer and uses up no number.
+    pub(super) fn breaks_the_frame(&self) -> bool {
+        match self.reason {
+            RejectReason::DataFormat | RejectReason::TagWithoutValue => self.tag == Some(34),
+            RejectReason::InvalidTagNumber => self.tag.is_none(),
+            RejectReason::TagAppearsTwice | RejectReason::TagOutOfOrder => {
+                matches!(self.tag, Some(8..=10))
+            }
+            _ => false,
+        }
+    }
 }
 
 /// SessionRejectReason(373).

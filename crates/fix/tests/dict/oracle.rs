@@ -235,7 +235,11 @@ impl Oracle<'_> {
         };
         let known = self.schema.fields.get(&tag);
         if again {
-            return Some(Reason::TagAppearsTwice);
+            let counts = |line: &Line| line.tag == tag && line.group.is_some();
+            return Some(match part == Part::Body && lines.iter().any(counts) {
+                true => Reason::NumInGroup,
+                false => Reason::TagAppearsTwice,
+            });
         }
         if let Some(reason) = self.value(node) {
             return Some(reason);
@@ -259,7 +263,11 @@ impl Oracle<'_> {
         }
         let field = field?;
         if !field.kind.accepts(&node.value) {
-            return Some(Reason::DataFormat);
+            let is_listed = !(field.open || field.values.is_empty());
+            return Some(match field.kind.is_multiple() && is_listed {
+                true => Reason::ValueIncorrect,
+                false => Reason::DataFormat,
+            });
         }
         (node.tag != 35 && !is_listed(field, &node.value)).then_some(Reason::ValueIncorrect)
     }

@@ -5,8 +5,7 @@ use fanfare_engine::host::{Handler, Peer, Refusal};
 use fanfare_fix::codec::{FieldSet, GroupSpec, Message, msg_types, tags};
 use fanfare_fix::dict::{self, Dictionary, DictionaryValidator, Printable};
 use fanfare_fix::session::{
-    AppMessage, BusinessReason, DisconnectReason, Event, ReverseRoute, SendError, SessionId,
-    Version,
+    AppMessage, BusinessReason, DisconnectReason, Event, SendError, SessionId, Version,
 };
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::net::SocketAddr;
@@ -75,9 +74,10 @@ impl Application {
                 &built_in
             }
         };
-        let version = peer.id().version;
-        let route = ReverseRoute::of(message, version);
-        let (header, body) = in_order(dictionary, message, &route);
+        let (mut header, body) = in_order(dictionary, message);
+        if peer.session().config().last_processed {
+            header.retain(|&(tag, _)| tag != tags::LAST_MSG_SEQ_NUM_PROCESSED);
+        }
         let (now, msg_type) = (peer.now(), message.msg_type());
         let sent = peer.session().send_with(now, msg_type, &header, |out| {
             for field in body {
@@ -169,15 +169,12 @@ impl Orders {
     }
 }
 
-/// Header fields of an answer that are not the session's own, and body fields as they came; both
-/// in ascending order of tags, with groups in one piece.
+/// Header fields of an answer that are not the session's own, and body fields, all as they came;
+/// both in ascending order of tags, with groups in one piece. An echo is the same message once
+/// more: whom it was on behalf of stays, only the answers of the session reverse the route.
 type Answer<'a> = (Vec<(u32, &'a [u8])>, Vec<&'a [u8]>);
 
-fn in_order<'a>(
-    dictionary: &Dictionary,
-    message: &Message<'a>,
-    route: &ReverseRoute<'a>,
-) -> Answer<'a> {
+fn in_order<'a>(dictionary: &Dictionary, message: &Message<'a>) -> Answer<'a> {
     let mut header = Vec::new();
     let mut body = Vec::new();
     for piece in pieces(dictionary, message) {
@@ -187,14 +184,11 @@ fn in_order<'a>(
             };
             if !tags::is_header(piece.tag) {
                 body.push(raw(message, position));
-            } else if !is_renewed(piece.tag) && !is_route(piece.tag) {
+            } else if !is_renewed(piece.tag) && !field.value.is_empty() {
                 header.push((field.tag, field.value));
             }
         }
     }
-    header.extend_from_slice(route.fields());
-    // Stable, and hops are the only group: those behind NoHops(627) keep their order.
-    header.sort_by_key(|&(tag, _)| if is_hop(tag) { tags::NO_HOPS } else { tag });
     (header, body)
 }
 
@@ -249,16 +243,7 @@ fn is_renewed(tag: u32) -> bool {
             | tags::SENDING_TIME
             | tags::TARGET_COMP_ID
             | tags::ORIG_SENDING_TIME
-            | tags::LAST_MSG_SEQ_NUM_PROCESSED
     )
-}
-
-fn is_route(tag: u32) -> bool {
-    matches!(tag, 115 | 116 | 128 | 129 | 144 | 145)
-}
-
-fn is_hop(tag: u32) -> bool {
-    (tags::NO_HOPS..=tags::HOP_REF_ID).contains(&tag)
 }
 
 #[cfg(test)]
@@ -275,8 +260,7 @@ mod tests {
         let range = encoder.finish().unwrap();
         let mut decoder = Decoder::new();
         let message = decoder.decode(&room[range]).unwrap();
-        let route = ReverseRoute::of(&message, version);
-        let (header, body) = in_order(&Dictionary::built_in(table), &message, &route);
+        let (header, body) = in_order(&Dictionary::built_in(table), &message);
         let mut text = String::new();
         for (tag, value) in header {
             text += &format!("{tag}={}|", value.escape_ascii());
@@ -314,13 +298,18 @@ mod tests {
     }
 
     #[test]
-    fn routes_are_reversed_and_duplicates_are_none() {
-        let order = "49=A|56=B|34=2|52=x|43=Y|122=x|115=JD|116=CS|128=MG|145=L|11=1|";
-        let reversed = "115=MG|128=JD|129=CS|144=L|//11=1|";
+    fn routes_stay_and_duplicates_are_none() {
+        let order = "49=A|56=B|34=2|52=x|43=Y|122=x|115=JD|116=CS|128=MG|145=L|369=1|11=1|";
+        let expected = "115=JD|116=CS|128=MG|145=L|369=1|//11=1|";
         let answered = answer(Version::Fix42, dict::Version::Fix42, "D", order);
-        assert_eq!(answered, reversed);
-        let old = answer(Version::Fix40, dict::Version::Fix40, "D", order);
-        assert_eq!(old, "115=MG|128=JD|129=CS|//11=1|");
+        assert_eq!(answered, expected);
+    }
+
+    #[test]
+    fn hops_stay_in_one_piece() {
+        let order = "49=A|56=B|34=2|52=x|627=2|628=H|630=7|628=I|50=S|11=1|";
+        let answered = answer(Version::Fix44, dict::Version::Fix44, "D", order);
+        assert_eq!(answered, "50=S|627=2|628=H|630=7|628=I|//11=1|");
     }
 
     #[test]

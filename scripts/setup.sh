@@ -6,9 +6,13 @@ set -eu
 
 # libpcap-dev: packet capture for the latency report.
 # cmake, g++, libclang1-14, libclang-common-14-dev: Cyclone DDS and its bindings for the bus.
-# python3-venv: the Python program of the bus's interoperation test.
-# cyclonedds-dev, cyclonedds-tools: the C program of the same test, and idlc for its types.
+# python3-venv: the Python programs of the interoperation tests.
+# cyclonedds-dev, cyclonedds-tools: the C program of the bus's, and idlc for its types.
+# libquickfix-dev; default-jdk-headless and maven for QuickFIX/J: the engines of those of FIX.
 wanted="libpcap-dev cmake g++ libclang1-14 libclang-common-14-dev python3-venv cyclonedds-dev cyclonedds-tools"
+if [ "${1:-}" = checks ]; then
+    wanted="$wanted libquickfix-dev default-jdk-headless maven"
+fi
 
 missing=""
 for package in $wanted; do

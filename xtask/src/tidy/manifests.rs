@@ -5,7 +5,8 @@ use super::{File, Finding};
 use std::path::{Path, PathBuf};
 
 /// What each crate may use of ours. A crate that is not listed here may not exist.
-const MAY_USE: [(&str, &[&str]); 10] = [
+const MAY_USE: [(&str, &[&str]); 11] = [
+    ("peers", &[]),
     ("wire", &[]),
     ("counting", &[]),
     ("fix", &["wire"]),

@@ -255,25 +255,9 @@ impl Drop for Peer {
 
 /// An interpreter with the package, made beside the build once.
 fn python() -> PathBuf {
-    static LOCK: std::sync::Mutex<()> = std::sync::Mutex::new(());
-    let _guard = LOCK.lock();
     let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join("python");
-    let python = home.join("bin/python");
-    let mut probe = Command::new(&python);
-    let there = probe.args(["-c", "import cyclonedds"]).output();
-    if !there.is_ok_and(|o| o.status.success()) {
-        run(Command::new("python3").args(["-m", "venv"]).arg(&home));
-        let mut pip = Command::new(&python);
-        run(pip.args([
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--disable-pip-version-check",
-            PACKAGE,
-        ]));
-    }
-    python
+    let found = fanfare_peers::python(&home, PACKAGE, "cyclonedds");
+    found.unwrap_or_else(|absent| panic!("{absent}"))
 }
 
 fn run(command: &mut Command) -> String {

@@ -1,0 +1,265 @@
+//! The engines: how each is fetched, built, configured and started.
+
+use crate::ours::Ours;
+use fanfare_peers::{Lines, Program, cpp, jars, java, or_skip, python, unpack};
+use std::fmt::Write;
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A version of FIX as the engines' settings name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Version {
+    pub(crate) begin_string: &'static str,
+    /// Of FIXT.1.1: ApplVerID, its name in settings, and its dictionary's.
+    pub(crate) application: Option<(&'static str, &'static str, &'static str)>,
+    dictionary: &'static str,
+}
+
+const fn plain(begin_string: &'static str, dictionary: &'static str) -> Version {
+    Version {
+        begin_string,
+        application: None,
+        dictionary,
+    }
+}
+
+const fn transported(id: &'static str, name: &'static str, dictionary: &'static str) -> Version {
+    Version {
+        begin_string: "FIXT.1.1",
+        application: Some((id, name, dictionary)),
+        dictionary: "FIXT11",
+    }
+}
+
+pub(crate) const VERSIONS: [Version; 8] = [
+    plain("FIX.4.0", "FIX40"),
+    plain("FIX.4.1", "FIX41"),
+    plain("FIX.4.2", "FIX42"),
+    plain("FIX.4.3", "FIX43"),
+    plain("FIX.4.4", "FIX44"),
+    transported("7", "FIX.5.0", "FIX50"),
+    transported("8", "FIX.5.0SP1", "FIX50SP1"),
+    transported("9", "FIX.5.0SP2", "FIX50SP2"),
+];
+
+impl Version {
+    /// `44`, `50SP2`: for names of files and folders.
+    pub(crate) fn short(&self) -> &'static str {
+        let name = self
+            .application
+            .map_or(self.dictionary, |(_, _, name)| name);
+        name.trim_start_matches("FIX")
+    }
+
+    /// The settings of a session, from `sender` to `target`.
+    pub(crate) fn settings(&self, dictionaries: &Path, sender: &str, target: &str) -> String {
+        let mut text = format!(
+            "[SESSION]\nBeginString={}\nSenderCompID={sender}\nTargetCompID={target}\n",
+            self.begin_string
+        );
+        let folder = dictionaries.display();
+        let own = self.dictionary;
+        let written = match self.application {
+            None => writeln!(text, "DataDictionary={folder}/{own}.xml"),
+            Some((_, name, application)) => writeln!(
+                text,
+                "DefaultApplVerID={name}\nTransportDataDictionary={folder}/{own}.xml\n\
+                 AppDataDictionary={folder}/{application}.xml"
+            ),
+        };
+        written.unwrap();
+        text
+    }
+}
+
+/// Who made it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Engine {
+    Ours,
+    QuickFix,
+    QuickFixJ,
+}
+
+/// How an initiator begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// With a new store, which a QuickFIX has in files: its memory store resends nothing of a
+    /// range whose first number it does not have.
+    Stored,
+    /// Without the store that it had.
+    Forgetful,
+    /// With ResetSeqNumFlag(141) in its Logon.
+    Resets,
+}
+
+/// What the engines need, made once.
+pub(crate) struct Engines {
+    cpp: PathBuf,
+    jars: PathBuf,
+    classes: PathBuf,
+    /// The folder with dictionaries in QuickFIX's XML.
+    pub(crate) dictionaries: PathBuf,
+}
+
+impl Engines {
+    /// `None` if they cannot be had; why was said then.
+    pub(crate) fn find() -> Option<Self> {
+        let found = || {
+            let jars = jars(&home("quickfixj"), &source("pom.xml"))?;
+            let dictionaries = home("quickfix-dictionaries");
+            unpack(&dictionaries, &archives(&jars), ".xml")?;
+            Ok(Self {
+                cpp: cpp(&home("quickfix-peer"), &source("peer.cpp"), &CPP_OPTIONS)?,
+                classes: java(&home("quickfixj-peer"), &source("Peer.java"), &jars)?,
+                jars,
+                dictionaries,
+            })
+        };
+        or_skip(found()).unwrap_or_else(|absent| panic!("{absent}"))
+    }
+
+    /// Starts one with these settings; it is told what to do and tells what it did.
+    fn start(&self, engine: Engine, role: &str, name: &str, settings: &str) -> Program {
+        let command = match engine {
+            Engine::Ours => &mut fanfare(name, settings),
+            Engine::QuickFix => &mut Command::new(&self.cpp),
+            Engine::QuickFixJ => &mut self.java(),
+        };
+        if engine != Engine::Ours {
+            command.arg(role).arg(settings_file(name, settings));
+        }
+        Program::start(command).unwrap()
+    }
+
+    /// Small and quick to start: several of them run beside the build.
+    fn java(&self) -> Command {
+        let mut command = Command::new("java");
+        command.args(["-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]);
+        let (jars, classes) = (self.jars.display(), self.classes.display());
+        command.arg("-classpath").arg(format!("{jars}/*:{classes}"));
+        command.arg("Peer");
+        command
+    }
+
+    /// An acceptor that echoes orders, and where it listens.
+    pub(crate) fn acceptor(&self, engine: Engine, version: Version) -> (Program, SocketAddr) {
+        let name = format!("acceptor-{engine:?}-{}", version.short());
+        let settings = acceptor_settings() + &version.settings(&self.dictionaries, "ISLD", "TW");
+        let mut program = self.start(engine, "acceptor", &name, &settings);
+        let address = program.listens().unwrap();
+        (program, address)
+    }
+
+    /// An initiator that connects to `address`.
+    pub(crate) fn initiator(
+        &self,
+        engine: Engine,
+        version: Version,
+        address: SocketAddr,
+        start: Start,
+    ) -> Party {
+        if engine == Engine::Ours {
+            return Party::Ours(Ours::start(version, address, start == Start::Resets));
+        }
+        let name = format!("initiator-{engine:?}-{}-{start:?}", version.short());
+        let mut settings = format!(
+            "[DEFAULT]\nConnectionType=initiator\nSocketConnectHost=127.0.0.1\n\
+             SocketConnectPort={}\nReconnectInterval=1\nHeartBtInt=30\n\
+             StartTime=00:00:00\nEndTime=00:00:00\n",
+            address.port()
+        );
+        if start == Start::Resets {
+            settings += "ResetOnLogon=Y\n";
+        }
+        if start == Start::Stored {
+            let folder = home("interop-stores").join(&name);
+            let _ = fs::remove_dir_all(&folder);
+            fs::create_dir_all(&folder).unwrap();
+            writeln!(settings, "FileStorePath={}", folder.display()).unwrap();
+        }
+        settings += &version.settings(&self.dictionaries, "TW", "ISLD");
+        Party::Theirs(self.start(engine, "initiator", &name, &settings))
+    }
+}
+
+/// Our acceptor with these settings.
+pub(crate) fn fanfare(name: &str, settings: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fanfare"));
+    command.args(["fix", "acceptor", "--echo", "--quiet", "--config"]);
+    command.arg(settings_file(name, settings));
+    command
+}
+
+fn settings_file(name: &str, settings: &str) -> PathBuf {
+    let path = home("interop-settings").join(format!("{name}.cfg"));
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, settings).unwrap();
+    path
+}
+
+/// What all acceptors have in common; the kernel picks the port.
+pub(crate) fn acceptor_settings() -> String {
+    "[DEFAULT]\nConnectionType=acceptor\nSocketAcceptAddress=127.0.0.1\nSocketAcceptPort=0\n\
+     SocketReuseAddress=Y\nStartTime=00:00:00\nEndTime=00:00:00\n"
+        .to_owned()
+}
+
+/// An initiator: theirs, or ours in this process; both are told the same and tell the same.
+pub(crate) enum Party {
+    Ours(Ours),
+    Theirs(Program),
+}
+
+impl Party {
+    pub(crate) fn tell(&mut self, line: &str) {
+        match self {
+            Self::Ours(ours) => ours.tell(line),
+            Self::Theirs(program) => program.tell(line).unwrap(),
+        }
+    }
+
+    /// Stops it before another takes its place.
+    pub(crate) fn end(&mut self) {
+        match self {
+            Self::Ours(ours) => ours.end(),
+            Self::Theirs(program) => program.end(),
+        }
+    }
+
+    pub(crate) fn lines(&mut self) -> &mut Lines {
+        match self {
+            Self::Ours(ours) => &mut ours.lines,
+            Self::Theirs(program) => &mut program.lines,
+        }
+    }
+}
+
+/// Debian's QuickFIX declares its exceptions as C++ has them up to 2014.
+const CPP_OPTIONS: [&str; 4] = ["-std=c++14", "-w", "-lquickfix", "-lpthread"];
+
+/// An interpreter with PyPI's simplefix.
+pub(crate) fn simplefix() -> Option<PathBuf> {
+    let found = python(&home("python-simplefix"), "simplefix==1.0.17", "simplefix");
+    or_skip(found).unwrap_or_else(|absent| panic!("{absent}"))
+}
+
+/// A file beside this one.
+pub(crate) fn source(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interop");
+    folder.join(name)
+}
+
+fn home(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
+}
+
+/// The jars that hold dictionaries.
+fn archives(jars: &Path) -> Vec<PathBuf> {
+    let files = fs::read_dir(jars).unwrap().flatten();
+    let mut found: Vec<PathBuf> = files.map(|file| file.path()).collect();
+    found.retain(|path| path.to_string_lossy().contains("quickfixj-messages-"));
+    found.sort();
+    found
+}

@@ -1,0 +1,14 @@
+//! Interoperation with FIX engines that others made: QuickFIX C++, QuickFIX/J and a client on
+//! simplefix, against the real binary and against the library.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test"
+)]
+
+mod engines;
+mod ours;
+mod scenario;
+mod simplefix;
+mod wire;

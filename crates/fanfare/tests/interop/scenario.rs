@@ -1,0 +1,242 @@
+//! The same story with every pair of engines, one of them ours: logon, orders and their echoes,
+//! messages lost on the way to either side and to both, a gap with nothing in it, a reset of a
+//! live session and one with the Logon, a lost store, and the logout.
+
+use crate::engines::{Engine, Engines, Party, Start, VERSIONS, Version};
+use crate::wire::{To, Wire};
+
+#[test]
+fn quickfix_connects_to_our_acceptor() {
+    run(Engine::QuickFix, Engine::Ours);
+}
+
+#[test]
+fn quickfix_j_connects_to_our_acceptor() {
+    run(Engine::QuickFixJ, Engine::Ours);
+}
+
+#[test]
+fn our_initiator_connects_to_quickfix() {
+    run(Engine::Ours, Engine::QuickFix);
+}
+
+#[test]
+fn our_initiator_connects_to_quickfix_j() {
+    run(Engine::Ours, Engine::QuickFixJ);
+}
+
+/// FIX.4.2, FIX.4.4, and FIXT.1.1 with FIX.5.0SP2.
+const CHOSEN: [usize; 3] = [2, 4, 7];
+
+fn run(initiator: Engine, acceptor: Engine) {
+    let Some(engines) = Engines::find() else {
+        return;
+    };
+    std::thread::scope(|scope| {
+        for version in CHOSEN.map(|at| VERSIONS[at]) {
+            let engines = &engines;
+            scope.spawn(move || Story::new(engines, version, initiator, acceptor).tell());
+        }
+    });
+}
+
+struct Story<'a> {
+    engines: &'a Engines,
+    version: Version,
+    initiator: Engine,
+    party: Party,
+    wire: Wire,
+    /// Kept running.
+    _acceptor: fanfare_peers::Program,
+}
+
+impl<'a> Story<'a> {
+    fn new(engines: &'a Engines, version: Version, initiator: Engine, acceptor: Engine) -> Self {
+        let (program, address) = engines.acceptor(acceptor, version);
+        let wire = Wire::to(address);
+        let party = engines.initiator(initiator, version, wire.address, Start::Stored);
+        Self {
+            engines,
+            version,
+            initiator,
+            party,
+            wire,
+            _acceptor: program,
+        }
+    }
+
+    fn tell(mut self) {
+        self.logon();
+        self.exchange(1..=5);
+        self.orders_are_lost();
+        self.echoes_are_lost();
+        self.both_are_lost();
+        if self.initiator != Engine::Ours {
+            self.numbers_jump();
+        }
+        if self.initiator == Engine::Ours {
+            self.live_reset();
+        }
+        self.logout();
+        // A Java machine takes seconds to start.
+        if self.initiator != Engine::QuickFixJ || self.version.begin_string == "FIX.4.4" {
+            self.lost_store();
+            self.reset_with_the_logon();
+        }
+    }
+
+    fn logon(&mut self) {
+        self.wait("logon", |line| line == "logon");
+    }
+
+    fn wait(&mut self, wanted: &str, fits: impl Fn(&str) -> bool) -> String {
+        let waited = self.party.lines().wait(wanted, fits);
+        waited.unwrap_or_else(|stopped| {
+            panic!("{:?}, {:?}: {stopped:#?}", self.initiator, self.version)
+        })
+    }
+
+    /// Waits for the echo of an order, possibly again.
+    fn echo(&mut self, id: u32, is_again: bool) {
+        let field = format!("|11=O{id}|");
+        let is_echo = |line: &str| {
+            line.starts_with("in ") && line.contains("|35=D|") && line.contains(&field)
+        };
+        let echo = self.wait(&field, is_echo);
+        assert_eq!(echo.contains("|43=Y|"), is_again, "{echo}");
+        assert_eq!(echo.contains("|122="), is_again, "{echo}");
+    }
+
+    fn order(&mut self, id: u32) {
+        self.party.tell(&format!("order O{id}"));
+    }
+
+    fn exchange(&mut self, ids: std::ops::RangeInclusive<u32>) {
+        for id in ids.clone() {
+            self.order(id);
+        }
+        for id in ids {
+            self.echo(id, false);
+        }
+    }
+
+    /// Three orders get lost: the acceptor asks for them, and has each once.
+    fn orders_are_lost(&mut self) {
+        self.wire.lose(To::Acceptor);
+        for id in 6..=8 {
+            self.order(id);
+        }
+        self.wire.wait_lost(To::Acceptor, "|35=D|", 3);
+        self.wire.cut();
+        self.logon();
+        for id in 6..=8 {
+            self.echo(id, false);
+            assert_eq!(self.resent(To::Acceptor, id), 1);
+        }
+        assert_eq!(self.wire.passed(To::Initiator, "|35=2|"), 1);
+        self.exchange(9..=10);
+    }
+
+    /// Three echoes get lost: the initiator asks for them.
+    fn echoes_are_lost(&mut self) {
+        self.wire.lose(To::Initiator);
+        for id in 11..=13 {
+            self.order(id);
+        }
+        self.wire.wait_lost(To::Initiator, "|35=D|", 3);
+        self.wire.cut();
+        // The resend may come before the application is told of the logon.
+        for id in 11..=13 {
+            self.echo(id, true);
+        }
+        assert_eq!(self.wire.passed(To::Acceptor, "|35=2|"), 1);
+        self.exchange(14..=15);
+    }
+
+    /// An echo gets lost and then an order: both ask at the same time.
+    fn both_are_lost(&mut self) {
+        self.wire.lose(To::Initiator);
+        self.order(16);
+        self.wire.wait_lost(To::Initiator, "|11=O16|", 1);
+        self.wire.lose(To::Acceptor);
+        self.order(17);
+        self.wire.wait_lost(To::Acceptor, "|11=O17|", 1);
+        self.wire.cut();
+        let mut missing = vec!["|11=O16|", "|11=O17|"];
+        while !missing.is_empty() {
+            let line = self.wait("lost on both ways", |line| line.contains("|35=D|"));
+            if line.starts_with("in ") {
+                missing.retain(|id| !line.contains(id));
+            }
+        }
+        assert_eq!(self.resent(To::Acceptor, 17), 1);
+        assert_eq!(self.resent(To::Initiator, 16), 1);
+        self.exchange(18..=19);
+    }
+
+    /// The initiator leaves numbers out: there is nothing to send again but a gap fill.
+    fn numbers_jump(&mut self) {
+        let asked = self.wire.passed(To::Initiator, "|35=2|");
+        self.party.tell("next-sender 1000");
+        self.order(20);
+        self.echo(20, false);
+        assert_eq!(self.wire.passed(To::Initiator, "|35=2|"), asked + 1);
+        assert!(self.wire.passed(To::Acceptor, "|123=Y|") > 0);
+        self.exchange(21..=22);
+    }
+
+    /// Both directions start at 1 again while the session goes on.
+    fn live_reset(&mut self) {
+        self.party.tell("reset");
+        self.wire.wait_passed(To::Initiator, "|141=Y|", 1);
+        self.exchange(20..=22);
+        assert_eq!(
+            self.wire.passed(To::Initiator, "|35=D|34=2|"),
+            2,
+            "the first and this"
+        );
+    }
+
+    fn logout(&mut self) {
+        self.party.tell("logout");
+        self.wait("logout", |line| line.starts_with("logout"));
+        self.wire.wait_passed(To::Acceptor, "|35=5|", 1);
+        self.wire.wait_passed(To::Initiator, "|35=5|", 1);
+        assert_eq!(self.wire.passed(To::Acceptor, "|35=3|"), 0, "no rejects");
+        assert_eq!(self.wire.passed(To::Initiator, "|35=3|"), 0, "no rejects");
+        assert_eq!(self.wire.passed(To::Initiator, "|35=j|"), 0, "no rejects");
+    }
+
+    /// An initiator that has forgotten its numbers is logged out.
+    fn lost_store(&mut self) {
+        self.begin_again(Start::Forgetful);
+        self.wire
+            .wait_passed(To::Initiator, "|58=MsgSeqNum too low, expecting", 1);
+    }
+
+    /// With ResetSeqNumFlag(141) it may begin again at 1, and so does the acceptor.
+    fn reset_with_the_logon(&mut self) {
+        let before = self.wire.passed(To::Initiator, "|141=Y|");
+        self.begin_again(Start::Resets);
+        self.logon();
+        self.wire.wait_passed(To::Initiator, "|141=Y|", before + 1);
+        self.exchange(30..=32);
+        self.party.tell("logout");
+        self.wait("logout", |line| line.starts_with("logout"));
+    }
+
+    /// A new initiator takes the place of the one before.
+    fn begin_again(&mut self, start: Start) {
+        self.wire.cut();
+        let address = self.wire.address;
+        let next = |engine| self.engines.initiator(engine, self.version, address, start);
+        self.party.end();
+        self.party = next(self.initiator);
+    }
+
+    /// How often an order, or its echo, was sent as a possible duplicate.
+    fn resent(&self, to: To, id: u32) -> usize {
+        let field = format!("|11=O{id}|");
+        self.wire.passed_with(to, &["|43=Y|", "|122=", &field])
+    }
+}

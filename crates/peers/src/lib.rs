@@ -1,0 +1,172 @@
+//! Counterparties that others made, for the interoperation tests: libraries are fetched from the
+//! registry of their language with a pinned version, small programs are built on them, all in the
+//! build's own folder and once only.
+#![forbid(unsafe_code)]
+
+mod program;
+
+pub use program::{Lines, Program, Stopped};
+
+use std::fmt;
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+
+/// Why a counterparty cannot be had: a tool is missing, a registry cannot be reached, or what was
+/// fetched does not build.
+#[derive(Debug)]
+pub struct Absent(String);
+
+impl fmt::Display for Absent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Absent {}
+
+/// The counterparty, or `None` after it was said why the test is skipped.
+///
+/// # Errors
+/// It cannot be had and `CI` is set: there the test must not be skipped.
+pub fn or_skip<T>(found: Result<T, Absent>) -> Result<Option<T>, Absent> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(absent) if std::env::var_os("CI").is_some() => Err(absent),
+        Err(absent) => {
+            eprintln!("skipped: {absent}");
+            Ok(None)
+        }
+    }
+}
+
+/// Two tests of one process do not fetch the same at the same time.
+static FETCH: Mutex<()> = Mutex::new(());
+
+/// A Python interpreter that has `package` (as `pip` names it, with its version) and can import
+/// `module`; its environment is made in `home`.
+///
+/// # Errors
+/// See [`Absent`].
+pub fn python(home: &Path, package: &str, module: &str) -> Result<PathBuf, Absent> {
+    let _guard = FETCH.lock().unwrap_or_else(PoisonError::into_inner);
+    let python = home.join("bin/python");
+    let mut probe = Command::new(&python);
+    let probed = probe.args(["-c", &format!("import {module}")]).output();
+    if probed.is_ok_and(|out| out.status.success()) {
+        return Ok(python);
+    }
+    run(Command::new("python3").args(["-m", "venv"]).arg(home))?;
+    let mut pip = Command::new(&python);
+    pip.args(["-m", "pip", "install", "--quiet"]);
+    run(pip.args(["--disable-pip-version-check", package]))?;
+    Ok(python)
+}
+
+/// A folder with the jars of the dependencies that a Maven project file names, and theirs.
+///
+/// # Errors
+/// See [`Absent`].
+pub fn jars(home: &Path, pom: &Path) -> Result<PathBuf, Absent> {
+    let _guard = FETCH.lock().unwrap_or_else(PoisonError::into_inner);
+    let jars = home.join("jars");
+    once(home, &[pom], || {
+        let mut maven = Command::new("mvn");
+        maven.args(["--batch-mode", "--quiet", "--file"]).arg(pom);
+        maven.args(["dependency:copy-dependencies", "-DincludeScope=runtime"]);
+        maven.arg(format!("-DoutputDirectory={}", jars.display()));
+        maven.arg(format!("-DbuildDirectory={}", home.display()));
+        run(&mut maven)
+    })?;
+    Ok(jars)
+}
+
+/// A folder with the classes of one Java source file that uses `jars`.
+///
+/// # Errors
+/// See [`Absent`].
+pub fn java(home: &Path, source: &Path, jars: &Path) -> Result<PathBuf, Absent> {
+    let _guard = FETCH.lock().unwrap_or_else(PoisonError::into_inner);
+    once(home, &[source], || {
+        let mut javac = Command::new("javac");
+        javac.arg("-classpath").arg(jars.join("*"));
+        run(javac.arg("-d").arg(home).arg(source))
+    })?;
+    Ok(home.to_path_buf())
+}
+
+/// A program made of one C++ source file with these options of the compiler.
+///
+/// # Errors
+/// See [`Absent`].
+pub fn cpp(home: &Path, source: &Path, options: &[&str]) -> Result<PathBuf, Absent> {
+    let _guard = FETCH.lock().unwrap_or_else(PoisonError::into_inner);
+    let program = home.join("peer");
+    once(home, &[source], || {
+        let mut compiler = Command::new("g++");
+        run(compiler.arg("-o").arg(&program).arg(source).args(options))
+    })?;
+    Ok(program)
+}
+
+/// The files of an archive (jar) whose names end so, unpacked into `home`.
+///
+/// # Errors
+/// See [`Absent`].
+pub fn unpack(home: &Path, archives: &[PathBuf], suffix: &str) -> Result<(), Absent> {
+    let _guard = FETCH.lock().unwrap_or_else(PoisonError::into_inner);
+    let sources: Vec<&Path> = archives.iter().map(PathBuf::as_path).collect();
+    once(home, &sources, || {
+        for archive in archives {
+            let mut jar = Command::new("jar");
+            let names = run(jar.arg("tf").arg(archive))?;
+            let names = names.lines().filter(|name| name.ends_with(suffix));
+            let mut jar = Command::new("jar");
+            jar.current_dir(home).arg("xf").arg(archive).args(names);
+            run(&mut jar)?;
+        }
+        Ok(String::new())
+    })
+}
+
+/// Does something in a new folder unless it was done there before with the same sources.
+fn once(
+    home: &Path,
+    sources: &[&Path],
+    make: impl FnOnce() -> Result<String, Absent>,
+) -> Result<(), Absent> {
+    let cannot =
+        |what: &Path, error: &std::io::Error| Absent(format!("{}: {error}", what.display()));
+    let mut hasher = DefaultHasher::new();
+    for source in sources {
+        let bytes = fs::read(source).map_err(|error| cannot(source, &error))?;
+        bytes.hash(&mut hasher);
+    }
+    let stamp = hasher.finish().to_string();
+    let stamp_file = home.join("made-of");
+    if fs::read_to_string(&stamp_file).is_ok_and(|known| known == stamp) {
+        return Ok(());
+    }
+    let _ = fs::remove_dir_all(home);
+    fs::create_dir_all(home).map_err(|error| cannot(home, &error))?;
+    make()?;
+    fs::write(&stamp_file, stamp).map_err(|error| cannot(&stamp_file, &error))
+}
+
+/// Its output, if it succeeds.
+fn run(command: &mut Command) -> Result<String, Absent> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let out = command
+        .output()
+        .map_err(|error| Absent(format!("{name} cannot be started: {error}")))?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    if out.status.success() {
+        return Ok(text(&out.stdout));
+    }
+    let said = text(&out.stderr) + &text(&out.stdout);
+    let lines: Vec<&str> = said.lines().filter(|line| !line.is_empty()).collect();
+    let last = lines.split_at(lines.len().saturating_sub(6)).1.join(" ");
+    Err(Absent(format!("{name} failed: {last}")))
+}

@@ -121,7 +121,7 @@ impl Engines {
     }
 
     /// Starts one with these settings; it is told what to do and tells what it did.
-    fn start(&self, engine: Engine, role: &str, name: &str, settings: &str) -> Program {
+    pub(crate) fn start(&self, engine: Engine, role: &str, name: &str, settings: &str) -> Program {
         let command = match engine {
             Engine::Ours => &mut fanfare(name, settings),
             Engine::QuickFix => &mut Command::new(&self.cpp),

@@ -7,6 +7,7 @@
     reason = "a test"
 )]
 
+mod differential;
 mod engines;
 mod ours;
 mod scenario;

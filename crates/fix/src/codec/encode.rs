@@ -9,15 +9,17 @@ use fanfare_wire::{Decimal, Precision, UtcTimestamp, byte_sum, int};
 
 /// Writes one message into a caller's buffer.
 ///
-/// The fields are written behind room for the first two; [`Encoder::finish`] puts BeginString(8)
-/// and BodyLength(9), in its natural width, right in front of them and CheckSum(10) behind. The
-/// methods that add fields are those of [`FieldWriter`], to which an encoder dereferences.
+/// The fields are written behind BeginString(8) and room for BodyLength(9) with three digits;
+/// [`Encoder::finish`] fills that in, moving what stands beside it if other than three are needed,
+/// and puts CheckSum(10) behind. The methods that add fields are those of [`FieldWriter`], to
+/// which an encoder dereferences.
 ///
-/// Does not allocate. A message of n bytes needs a buffer of at most n + 6 bytes.
+/// Does not allocate. A message of n bytes needs a buffer of at most n + 2 bytes, and stands at
+/// its front if the body has 100 bytes or more.
 #[derive(Debug)]
 pub struct Encoder<'b> {
     writer: FieldWriter<'b>,
-    /// The length of `8=…|9=`, which stands at [`FRONT`] for a start.
+    /// The length of `8=…|9=`.
     prefix: usize,
 }
 
@@ -58,9 +60,6 @@ pub enum EncodeError {
 /// The most digits of BodyLength(9).
 const MAX_LENGTH_DIGITS: usize = 7;
 
-/// Room in front of the message for those digits of BodyLength(9) that exceed the usual three.
-const FRONT: usize = MAX_LENGTH_DIGITS - 3;
-
 /// Room for the three digits that most messages need, and their separator; moved for others.
 const LENGTH_PLACE: [u8; 4] = *b"000\x01";
 
@@ -73,14 +72,14 @@ impl<'b> Encoder<'b> {
     pub fn new(buf: &'b mut [u8], begin_string: &[u8], msg_type: &[u8]) -> Self {
         let mut writer = FieldWriter {
             buf,
-            at: FRONT,
+            at: 0,
             fault: None,
         };
         writer.field(8, begin_string).put_array(*b"9=");
         if begin_string.len() > MAX_BEGIN_STRING {
             writer.fail(EncodeError::BeginStringTooLong);
         }
-        let prefix = writer.at - FRONT;
+        let prefix = writer.at;
         writer.put_array(LENGTH_PLACE).field(35, msg_type);
         Self { writer, prefix }
     }
@@ -97,7 +96,7 @@ impl<'b> Encoder<'b> {
     ) -> Self {
         let mut writer = FieldWriter {
             buf,
-            at: FRONT,
+            at: 0,
             fault: None,
         };
         writer
@@ -128,41 +127,21 @@ impl<'b> Encoder<'b> {
         if let Some(fault) = writer.fault {
             return Err(fault);
         }
-        let place = FRONT + self.prefix;
-        let body_length = (writer.at - place - LENGTH_PLACE.len()) as u64;
-        let start = match (100..1_000).contains(&body_length) {
-            true => {
-                let text = three_digits(body_length as u32);
-                let digits = writer.buf.get_mut(place..place + 3).unwrap_or_default();
-                digits.copy_from_slice(&text);
-                FRONT
+        let place = self.prefix..self.prefix + LENGTH_PLACE.len() - 1;
+        let body_length = writer.at - place.end - 1;
+        let start = match (body_length, writer.buf.get_mut(place)) {
+            (100..=999, Some(digits)) => {
+                digits.copy_from_slice(&three_digits(body_length as u32));
+                0
             }
-            false => self.place_length(body_length)?,
+            _ => writer.put_length(self.prefix, body_length)?,
         };
-        let writer = &mut self.writer;
         let sum = byte_sum(writer.buf.get(start..writer.at).unwrap_or_default());
         writer.put_array(trailer(sum));
         match writer.fault {
             None => Ok(start..writer.at),
             Some(fault) => Err(fault),
         }
-    }
-
-    /// Writes a BodyLength(9) that has not three digits, and moves what stands in front of it;
-    /// returns where the message begins.
-    #[cold]
-    fn place_length(&mut self, body_length: u64) -> Result<usize, EncodeError> {
-        let width = int::digits(body_length);
-        if width > MAX_LENGTH_DIGITS {
-            return Err(EncodeError::BodyTooLong);
-        }
-        let start = FRONT + 3 - width;
-        let buf = &mut self.writer.buf;
-        buf.copy_within(FRONT..FRONT + self.prefix, start);
-        let from = start + self.prefix;
-        let length = buf.get_mut(from..from + width).unwrap_or_default();
-        int::write_padded(body_length, width, length);
-        Ok(start)
     }
 }
 
@@ -283,6 +262,29 @@ impl<'b> FieldWriter<'b> {
     #[inline]
     pub fn raw(&mut self, fields: &[u8]) -> &mut Self {
         self.put(fields)
+    }
+
+    /// BodyLength(9) with other than three digits; gives where the message begins.
+    #[cold]
+    fn put_length(&mut self, prefix: usize, body_length: usize) -> Result<usize, EncodeError> {
+        let width = int::digits(body_length as u64);
+        if width > MAX_LENGTH_DIGITS {
+            return Err(EncodeError::BodyTooLong);
+        }
+        let body = prefix + LENGTH_PLACE.len();
+        let (start, more) = (3_usize.saturating_sub(width), width.saturating_sub(3));
+        if self.at + more > self.buf.len() {
+            return Err(EncodeError::BufferFull);
+        }
+        self.buf.copy_within(body..self.at, body + more);
+        self.buf.copy_within(..prefix, start);
+        self.at += more;
+        let place = self.buf.get_mut(start + prefix..body + more);
+        if let Some([length @ .., end]) = place {
+            int::write_padded(body_length as u64, width, length);
+            *end = SOH;
+        }
+        Ok(start)
     }
 
     /// The tag and `=`; a constant tag becomes one store.

@@ -258,8 +258,9 @@ impl<'a> FieldSet<'a> {
         (begins.unwrap_or_default(), ends.unwrap_or_default())
     }
 
+    /// The value of the field at a position, from 0.
     #[inline]
-    fn value(&self, position: usize) -> Option<&'a [u8]> {
+    pub(crate) fn value(&self, position: usize) -> Option<&'a [u8]> {
         let at = self.from + position;
         let (begin, end) = (*self.index.begins().get(at)?, *self.index.ends().get(at)?);
         self.bytes.get(begin as usize..end as usize)

@@ -1,5 +1,7 @@
 //! The standard header of what we send.
 
+use std::ops::Range;
+
 use fanfare_wire::{Precision, UtcTimestamp};
 
 use super::config::{Config, ExtraField};
@@ -63,8 +65,8 @@ pub(super) struct Fixed {
     /// `49=…|` and `56=…|`, empty if a CompID cannot be encoded.
     sender: Vec<u8>,
     target: Vec<u8>,
-    /// `52=…|` of the moment below.
-    time: SendingTime,
+    time: TimeField,
+    /// The moment that `time` tells.
     at: UtcTimestamp,
 }
 
@@ -74,16 +76,17 @@ impl Fixed {
         Self {
             sender: comp_id(tags::SENDER_COMP_ID, &config.id.sender),
             target: comp_id(tags::TARGET_COMP_ID, &config.id.target),
-            time: SendingTime::new(at, config.precision),
+            time: TimeField::new(at, config.precision),
             at,
         }
     }
 
-    /// Makes SendingTime(52) that of `utc`. Many messages of one turn have the same.
+    /// Makes SendingTime(52) that of `utc`. Many messages of one turn have the same, and most of
+    /// one second.
     #[inline]
     pub(super) fn set_time(&mut self, utc: UtcTimestamp, precision: Precision) {
         if self.at != utc {
-            self.time = SendingTime::new(utc, precision);
+            self.time.set(utc, precision);
             self.at = utc;
         }
     }
@@ -101,6 +104,56 @@ impl Fixed {
         !self.sender.is_empty() && !self.target.is_empty()
     }
 }
+
+/// `52=…|`, of which within a second only the milliseconds are written anew.
+#[derive(Debug)]
+struct TimeField {
+    text: [u8; TIME_ROOM],
+    len: usize,
+    /// The full second of the text, in nanoseconds since 1970.
+    second: i64,
+}
+
+/// Room for `52=YYYYMMDD-HH:MM:SS.nnnnnnnnn|`.
+const TIME_ROOM: usize = 31;
+/// Where its milliseconds stand.
+const MILLIS: Range<usize> = 21..24;
+
+impl TimeField {
+    fn new(utc: UtcTimestamp, precision: Precision) -> Self {
+        let sending = SendingTime::new(utc, precision);
+        let field = sending.field();
+        let mut text = [0; TIME_ROOM];
+        let len = field.len().min(TIME_ROOM);
+        text[..len].copy_from_slice(&field[..len]);
+        Self {
+            text,
+            len,
+            second: utc
+                .nanos()
+                .saturating_sub(utc.nanos().rem_euclid(SECOND_NANOS)),
+        }
+    }
+
+    #[inline]
+    fn set(&mut self, utc: UtcTimestamp, precision: Precision) {
+        match utc.nanos().checked_sub(self.second) {
+            Some(nanos @ 0..SECOND_NANOS) if precision == Precision::Millis => {
+                let millis = nanos as u32 / 1_000_000;
+                let digit = |power: u32| b'0' + (millis / power % 10) as u8;
+                self.text[MILLIS].copy_from_slice(&[digit(100), digit(10), digit(1)]);
+            }
+            _ => *self = Self::new(utc, precision),
+        }
+    }
+
+    #[inline]
+    fn field(&self) -> &[u8] {
+        self.text.get(..self.len).unwrap_or_default()
+    }
+}
+
+const SECOND_NANOS: i64 = 1_000_000_000;
 
 fn comp_id(tag: u32, value: &str) -> Vec<u8> {
     let mut room = vec![0; value.len() + 16];
@@ -165,6 +218,39 @@ fn put(tag: u32, value: &[u8], out: &mut FieldWriter<'_>) {
         }
         _ => {
             out.field(tag, value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_time_set_is_a_time_made_anew(
+            steps in prop::collection::vec((any::<u8>(), any::<i64>()), 1..20),
+            precision in prop::sample::select(vec![
+                Precision::Seconds,
+                Precision::Millis,
+                Precision::Micros,
+                Precision::Nanos,
+            ]),
+        ) {
+            let mut nanos = 1_795_178_096_123_000_000_i64;
+            let mut field = TimeField::new(UtcTimestamp::from_nanos(nanos), precision);
+            for (kind, step) in steps {
+                nanos = match kind % 4 {
+                    0 => step,
+                    1 => nanos.saturating_add(step % 3_000_000_000),
+                    _ => nanos.saturating_add(step % 100_000_000),
+                };
+                let utc = UtcTimestamp::from_nanos(nanos);
+                field.set(utc, precision);
+                let anew = SendingTime::new(utc, precision);
+                prop_assert_eq!(field.field(), anew.field());
+            }
         }
     }
 }

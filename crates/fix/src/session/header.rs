@@ -19,7 +19,7 @@ pub(super) struct Header<'a> {
 }
 
 /// The header fields as they were found, if at all.
-#[derive(Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 struct Found<'a> {
     seq: Option<&'a [u8]>,
     sender: Option<&'a [u8]>,
@@ -37,14 +37,14 @@ impl<'a> Header<'a> {
     /// MsgType(35) is empty; MsgSeqNum(34), SenderCompID(49), SendingTime(52) or
     /// TargetCompID(56) is missing, empty or malformed.
     #[inline]
-    pub(super) fn read(message: &Message<'a>) -> Result<Self, Fault> {
+    pub(super) fn read(message: &Message<'a>, times: &mut LastTime) -> Result<Self, Fault> {
         if message.msg_type().is_empty() {
             return Err(Fault::new(
                 RejectReason::TagWithoutValue,
                 Some(tags::MSG_TYPE),
             ));
         }
-        let found = Found::scan(message);
+        let found = Found::read(message);
         let seq = present(found.seq, tags::MSG_SEQ_NUM, message)?;
         let sender = present(found.sender, tags::SENDER_COMP_ID, message)?;
         let sending_time = present(found.sending_time, tags::SENDING_TIME, message)?;
@@ -54,7 +54,9 @@ impl<'a> Header<'a> {
             seq: int::parse_u64(seq).ok_or(malformed(tags::MSG_SEQ_NUM))?,
             sender,
             target,
-            sending_time: UtcTimestamp::parse(sending_time).ok_or(malformed(tags::SENDING_TIME))?,
+            sending_time: times
+                .parse(sending_time)
+                .ok_or(malformed(tags::SENDING_TIME))?,
             poss_dup: found.poss_dup == Some(b"Y"),
             poss_resend: found.poss_resend == Some(b"Y"),
             orig_sending_time: found.orig_sending_time,
@@ -63,8 +65,25 @@ impl<'a> Header<'a> {
 }
 
 impl<'a> Found<'a> {
-    /// One pass over the fields in front of the body.
+    /// The fields in front of the body.
     #[inline]
+    fn read(message: &Message<'a>) -> Self {
+        let (seq, sender, sending_time, target) = match *message.tags() {
+            // The two orders in use, with nothing behind.
+            [_, _, _, 34, 49, 52, 56, next, ..] if !tags::is_header(next) => (3, 4, 5, 6),
+            [_, _, _, 49, 56, 34, 52, next, ..] if !tags::is_header(next) => (5, 3, 6, 4),
+            _ => return Self::scan(message),
+        };
+        Self {
+            seq: message.value(seq),
+            sender: message.value(sender),
+            sending_time: message.value(sending_time),
+            target: message.value(target),
+            ..Self::default()
+        }
+    }
+
+    /// The same in any order.
     fn scan(message: &Message<'a>) -> Self {
         let mut found = Self::default();
         for (position, &tag) in message.tags().iter().enumerate().skip(3) {
@@ -79,10 +98,77 @@ impl<'a> Found<'a> {
                 _ if tags::is_header(tag) => continue,
                 _ => break,
             };
-            *place = message.field(position).map(|field| field.value);
+            *place = message.value(position);
         }
         found
     }
+}
+
+/// The second of the SendingTime(52) read last: most messages come within the same one, and then
+/// only the fraction is new.
+#[derive(Clone, Debug)]
+pub(super) struct LastTime {
+    text: [u8; WHOLE],
+    time: UtcTimestamp,
+}
+
+/// The length of `YYYYMMDD-HH:MM:SS`.
+const WHOLE: usize = 17;
+
+impl LastTime {
+    pub(super) const NONE: Self = Self {
+        text: [0; WHOLE],
+        time: UtcTimestamp::from_nanos(0),
+    };
+
+    /// As [`UtcTimestamp::parse`].
+    #[inline]
+    fn parse(&mut self, text: &[u8]) -> Option<UtcTimestamp> {
+        let (whole, fraction) = text.split_first_chunk::<WHOLE>()?;
+        if *whole != self.text {
+            return self.parse_anew(text);
+        }
+        match *fraction {
+            [] => Some(self.time),
+            [b'.', a, b, c] => {
+                let [a, b, c] = [a, b, c].map(|digit| digit.wrapping_sub(b'0'));
+                if a > 9 || b > 9 || c > 9 {
+                    return None;
+                }
+                let millis = i64::from(a) * 100 + i64::from(b) * 10 + i64::from(c);
+                let nanos = self.time.nanos().checked_add(millis * 1_000_000)?;
+                Some(UtcTimestamp::from_nanos(nanos))
+            }
+            _ => UtcTimestamp::parse(text),
+        }
+    }
+
+    #[cold]
+    fn parse_anew(&mut self, text: &[u8]) -> Option<UtcTimestamp> {
+        let whole = text.first_chunk::<WHOLE>()?;
+        let time = UtcTimestamp::parse(text)?;
+        self.time = UtcTimestamp::parse(whole)?;
+        self.text = *whole;
+        Some(time)
+    }
+}
+
+/// Whether two short texts are the same, mostly without a call.
+#[inline]
+pub(super) fn same(a: &[u8], b: &[u8]) -> bool {
+    // Two overlapping halves cover everything from the width to twice that.
+    match a.len() {
+        _ if a.len() != b.len() => false,
+        4..=8 => halves::<4>(a) == halves::<4>(b),
+        9..=16 => halves::<8>(a) == halves::<8>(b),
+        _ => a == b,
+    }
+}
+
+/// The first and the last `N` bytes.
+#[inline]
+fn halves<const N: usize>(text: &[u8]) -> Option<([u8; N], [u8; N])> {
+    Some((*text.first_chunk()?, *text.last_chunk()?))
 }
 
 /// A required field: from the scan, or, for the lenient, from anywhere in the message.
@@ -156,5 +242,92 @@ pub(super) fn flag(message: &Message<'_>, tag: u32) -> Result<bool, Fault> {
     match message.opt_bool(tag) {
         Ok(value) => Ok(value.unwrap_or(false)),
         Err(_) => Err(Fault::new(RejectReason::DataFormat, Some(tag))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn stamp() -> impl Strategy<Value = String> {
+        let odd = prop::sample::select(vec![
+            "20261121-10:00:00",
+            "20261121-10:00:00.12",
+            "20261121-10:00:00.1x3",
+            "20261121-10:00:00,123",
+            "20261121-10:00:60.500",
+            "20261121-10:00:61.500",
+            "20261121-10:00:0",
+            "20261121 10:00:00.000",
+            "00000000-00:00:00.000",
+            "",
+        ]);
+        let usual =
+            (0..3_u32, 0..1000_u32, 0..1_000_000_u32).prop_map(|(s, ms, us)| match us % 3 {
+                0 => format!("20261121-10:00:0{s}.{ms:03}"),
+                1 => format!("20261121-10:00:0{s}.{us:06}"),
+                _ => format!("20261121-10:00:0{s}"),
+            });
+        prop_oneof![1 => odd.prop_map(str::to_owned), 4 => usual]
+    }
+
+    proptest! {
+        #[test]
+        fn the_last_time_parses_as_without(stamps in prop::collection::vec(stamp(), 1..20)) {
+            let mut last = LastTime::NONE;
+            for stamp in stamps {
+                let text = stamp.as_bytes();
+                prop_assert_eq!(last.parse(text), UtcTimestamp::parse(text), "{}", stamp);
+            }
+        }
+
+        #[test]
+        fn same_texts_are_equal_texts(a in "[ab]{0,20}", b in "[ab]{0,20}", at in 0..20_usize) {
+            prop_assert_eq!(same(a.as_bytes(), b.as_bytes()), a == b);
+            prop_assert!(same(a.as_bytes(), a.as_bytes()));
+            let mut other = a.clone().into_bytes();
+            if let Some(byte) = other.get_mut(at) {
+                *byte ^= 1;
+                prop_assert!(!same(a.as_bytes(), &other));
+            }
+        }
+    }
+
+    #[test]
+    fn headers_in_the_usual_orders_are_found_as_by_the_scan() {
+        let fields = "34=7|49=A|52=20261121-10:00:00.000|56=B|";
+        let other = "49=A|56=B|34=7|52=20261121-10:00:00.000|";
+        for (header, behind) in [
+            (fields, "11=x|"),
+            (fields, "97=Y|11=x|"),
+            (fields, "50=S|43=Y|"),
+            (fields, ""),
+            (other, "11=x|"),
+            (other, "122=20261121-09:00:00.000|"),
+            ("34=|49=|52=|56=|", "11=x|"),
+            ("49=A|56=B|52=20261121-10:00:00.000|34=7|", "11=x|"),
+        ] {
+            let mut room = [0; 256];
+            let mut encoder = crate::codec::Encoder::new(&mut room, b"FIX.4.4", b"D");
+            encoder.raw(format!("{header}{behind}").replace('|', "\x01").as_bytes());
+            let range = encoder.finish().unwrap();
+            let mut decoder = crate::codec::Decoder::new();
+            let message = decoder.decode(&room[range]).unwrap();
+            assert_eq!(
+                Found::read(&message),
+                Found::scan(&message),
+                "{header}{behind}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_time_at_the_end_of_what_can_be_told() {
+        let mut last = LastTime::NONE;
+        for text in [&b"22620411-23:47:16.854"[..], b"22620411-23:47:16.855"] {
+            assert_eq!(last.parse(text), UtcTimestamp::parse(text));
+            assert_eq!(last.parse(text), UtcTimestamp::parse(text));
+        }
     }
 }

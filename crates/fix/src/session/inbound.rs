@@ -1,7 +1,7 @@
 //! The receive path: from bytes to one event at a time, with every check in its order.
 
 use super::event::{AppMessage, DisconnectReason, Event};
-use super::header::{self, Header};
+use super::header::{self, Header, same};
 use super::now::Now;
 use super::state::{Session, State};
 use super::store::MessageStore;
@@ -99,6 +99,12 @@ impl<S: MessageStore> Session<S> {
             scratch.held = held;
             return self.process_held(now, scratch);
         }
+        if bytes.is_empty() {
+            return Step {
+                consumed: 0,
+                event: None,
+            };
+        }
         match scratch.decoder.next(bytes) {
             Next::Message { message, end, .. } => {
                 self.timers.last_received = now.mono;
@@ -160,7 +166,8 @@ impl<S: MessageStore> Session<S> {
         if self.state == State::AwaitingLogon {
             return self.first_message(now, message);
         }
-        if message.begin_string() != self.config.id.version.begin_string().as_bytes() {
+        let begin_string = self.config.id.version.begin_string();
+        if !same(message.begin_string(), begin_string.as_bytes()) {
             return self.wrong_begin_string(now, message);
         }
         let over_rate = !held && self.is_over_rate(now, &message);
@@ -192,7 +199,7 @@ impl<S: MessageStore> Session<S> {
 
     /// The checks of the message alone: dictionary first, then what the session needs.
     #[inline]
-    pub(super) fn check<'a>(&self, message: &Message<'a>) -> Result<Header<'a>, Fault> {
+    pub(super) fn check<'a>(&mut self, message: &Message<'a>) -> Result<Header<'a>, Fault> {
         if let Some(validator) = &self.config.validator {
             validator.check(
                 message,
@@ -201,7 +208,7 @@ impl<S: MessageStore> Session<S> {
                 },
             )?;
         }
-        let header = Header::read(message)?;
+        let header = Header::read(message, &mut self.last_time)?;
         header::check_session_fields(message)?;
         Ok(header)
     }
@@ -293,7 +300,8 @@ impl<S: MessageStore> Session<S> {
     pub(super) fn is_our_comp_id(&self, header: &Header<'_>) -> bool {
         let id = &self.config.id;
         !self.config.check_comp_id
-            || (header.sender == id.target.as_bytes() && header.target == id.sender.as_bytes())
+            || (same(header.sender, id.target.as_bytes())
+                && same(header.target, id.sender.as_bytes()))
     }
 
     /// A number that was used before: fatal, unless the message says that it is a duplicate.

@@ -173,7 +173,7 @@ impl<S: MessageStore> Session<S> {
         Some(Event::LogoutReceived(message))
     }
 
-    fn check_logon(&self, now: Now, message: &Message<'_>) -> Result<PendingLogon, LogonFault> {
+    fn check_logon(&mut self, now: Now, message: &Message<'_>) -> Result<PendingLogon, LogonFault> {
         let version = self.config.id.version;
         if message.begin_string() != version.begin_string().as_bytes() {
             return Err(LogonFault::BeginString);

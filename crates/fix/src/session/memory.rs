@@ -76,7 +76,16 @@ impl MemoryStore {
         self.index.front().map_or(u64::MAX, |slot| slot.start)
     }
 
+    #[inline]
     fn make_room(&mut self, len: usize) -> Result<(), StoreError> {
+        if self.outbox.free() >= len {
+            return Ok(());
+        }
+        self.move_to_make_room(len)
+    }
+
+    #[cold]
+    fn move_to_make_room(&mut self, len: usize) -> Result<(), StoreError> {
         if self.outbox.make_room(len, self.keep_from()).is_ok() {
             return Ok(());
         }

@@ -19,6 +19,8 @@ pub(super) struct Hosted {
     pub(super) encrypt: Encrypt,
     /// The handler may have written something that is not flushed yet.
     pub(super) touched: bool,
+    /// Something was written since the place of the next message was prepared.
+    unprepared: bool,
 }
 
 /// A connection that belongs to a session.
@@ -26,7 +28,9 @@ pub(super) struct Link {
     pub(super) transport: Transport,
     pub(super) token: Token,
     inbox: Inbox,
-    wants_write: bool,
+    /// What the poller reports of it, if anything: a connection that is read from each turn is
+    /// not watched, which spares the sender of every packet the call of epoll.
+    watched: Option<Interest>,
 }
 
 /// What the threads' sessions share.
@@ -51,13 +55,29 @@ pub(super) enum Life {
 const RESEND_PARTS: usize = 8;
 
 impl Link {
-    pub(super) fn new(transport: Transport, token: Token) -> Self {
+    pub(super) fn new(transport: Transport, token: Token, watched: Option<Interest>) -> Self {
         Self {
             transport,
             token,
             inbox: Inbox::new(),
-            wants_write: false,
+            watched,
         }
+    }
+
+    /// Whether the poller reports something of it.
+    pub(super) const fn is_watched(&self) -> bool {
+        self.watched.is_some()
+    }
+
+    fn watch(&mut self, poller: &Poller, wanted: Option<Interest>) -> io::Result<()> {
+        match (self.watched, wanted) {
+            (now, wanted) if now == wanted => return Ok(()),
+            (None, Some(interest)) => poller.add(&self.transport, self.token, interest)?,
+            (Some(_), Some(interest)) => poller.change(&self.transport, self.token, interest)?,
+            (_, None) => poller.remove(&self.transport)?,
+        }
+        self.watched = wanted;
+        Ok(())
     }
 }
 
@@ -70,6 +90,7 @@ impl Hosted {
             connector,
             encrypt,
             touched: false,
+            unprepared: true,
         }
     }
 
@@ -98,7 +119,12 @@ impl Hosted {
                 link.inbox.keep(bytes.get(done..).unwrap_or(&[]));
                 (count, self.settle(key, now, bench))
             }
-            Ok((Received::Nothing, _)) => (0, Life::GoesOn),
+            Ok((Received::Nothing, _)) => {
+                if std::mem::take(&mut self.unprepared) {
+                    self.session.prepare();
+                }
+                (0, Life::GoesOn)
+            }
             Ok((Received::Closed, _)) => (1, Life::Broken),
             Err(error) => {
                 // TLS that fails is worth telling; a reset is told by the session.
@@ -200,28 +226,29 @@ impl Hosted {
                 waiting.get(..taken).unwrap_or(&[]),
             );
             self.session.transmitted(taken);
+            self.unprepared = true;
         }
         link.transport.flush()?;
         Ok(true)
     }
 
-    /// Asks to be told about room exactly while something waits for it.
-    pub(super) fn update_interest(&mut self, poller: &Poller) -> io::Result<()> {
+    /// Asks to be told about room exactly while something waits for it, and about bytes if the
+    /// host wants to be (`reads`).
+    #[inline]
+    pub(super) fn update_interest(&mut self, poller: &Poller, reads: bool) -> io::Result<()> {
         let Some(link) = &mut self.link else {
             return Ok(());
         };
         let unsent = !self.session.store().unsent().is_empty();
-        let wants_write = unsent || link.transport.wants_write();
-        if link.wants_write == wants_write {
+        let wanted = if unsent || link.transport.wants_write() {
+            Some(Interest::ReadWrite)
+        } else {
+            reads.then_some(Interest::Read)
+        };
+        if link.watched == wanted {
             return Ok(());
         }
-        link.wants_write = wants_write;
-        let interest = if wants_write {
-            Interest::ReadWrite
-        } else {
-            Interest::Read
-        };
-        poller.change(&link.transport, link.token, interest)
+        link.watch(poller, wanted)
     }
 
     /// Takes the connection away from the session, which is told, and gives it to be closed.

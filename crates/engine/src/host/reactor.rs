@@ -34,6 +34,8 @@ pub struct Host<H> {
     /// When timers are looked at next.
     next_scan: u64,
     turn: u32,
+    /// The thread sleeps in the kernel at times: all connections have to wake it.
+    sleeps: bool,
     closing: bool,
 }
 
@@ -81,9 +83,11 @@ const ROOM: usize = 256 << 10;
 /// How often timers are looked at: none of them needs more.
 const SCAN: u64 = 1_000_000;
 /// With so few connections each is simply read from, without asking the kernel which one is
-/// ready: a system call less between a message and its answer.
+/// ready: a system call less between a message and its answer. They are not even watched, unless
+/// the thread sleeps.
 const DIRECT: usize = 2;
-/// How often the kernel is asked all the same, in turns: for callers, and for room to write.
+/// How often the kernel is asked all the same, in turns, while something is watched: greetings,
+/// farewells, and connections that wait for room. Callers are looked for once a [`SCAN`].
 const ASK: u32 = 16;
 /// How long a counterparty has to close after our last word.
 const FAREWELL: u64 = SECOND;
@@ -111,6 +115,7 @@ impl<H: Handler> Host<H> {
             live: Vec::new(),
             next_scan: 0,
             turn: 0,
+            sleeps: false,
             closing: false,
         })
     }
@@ -178,32 +183,45 @@ impl<H: Handler> Host<H> {
     /// A connection becomes a session's, with what was already read from it.
     pub(super) fn attach(&mut self, key: SessionKey, transport: Transport, now: Now, bytes: &[u8]) {
         let token = self.slots.next_token();
+        // One that was greeted is watched under another token.
         let greeted = self.poller.change(&transport, token, Interest::Read);
-        if let Err(error) = greeted.or_else(|_| self.poller.add(&transport, token, Interest::Read))
-        {
-            let why = Refusal::Transport(error);
-            return self.bench.handler.on_refused(transport.peer(), &why);
-        }
+        let watched = greeted.is_ok().then_some(Interest::Read);
         let Some(hosted) = self.hosted.get_mut(key.0) else {
             return;
         };
         self.slots.insert(Slot::Link(key));
         self.live.push(key);
-        hosted.link = Some(Link::new(transport, token));
+        hosted.link = Some(Link::new(transport, token, watched));
         hosted.session.connected(now);
         let mut life = hosted.settle(key, now, &mut self.bench);
         if life == Life::GoesOn && !bytes.is_empty() {
             life = hosted.feed(key, now, &mut self.bench, bytes);
         }
         self.after(key, now, life);
+        self.watch_as_needed(now);
+    }
+
+    /// Whether connections have to report themselves.
+    fn watches(&self) -> bool {
+        self.sleeps || self.live.len() > DIRECT
+    }
+
+    /// Watches all connections, or none, if their number or the thread's habits have changed.
+    fn watch_as_needed(&mut self, now: Now) {
+        for index in (0..self.live.len()).rev() {
+            if let Some(&key) = self.live.get(index) {
+                self.after(key, now, Life::GoesOn);
+            }
+        }
     }
 
     /// What has to follow when a session had its turn.
     fn after(&mut self, key: SessionKey, now: Now, life: Life) {
+        let reads = self.watches();
         let Some(hosted) = self.hosted.get_mut(key.0) else {
             return;
         };
-        if life == Life::GoesOn && hosted.update_interest(&self.poller).is_ok() {
+        if life == Life::GoesOn && hosted.update_interest(&self.poller, reads).is_ok() {
             return;
         }
         let link = hosted.part(key, now, &mut self.bench.handler);
@@ -253,6 +271,23 @@ impl<H: Handler> Host<H> {
             }
         }
         work
+    }
+
+    /// Whether the kernel is asked this turn what is ready.
+    fn asks(&self, now: Now, work: usize) -> bool {
+        self.live.len() > DIRECT
+            || now.mono >= self.next_scan
+            || (self.sleeps && work == 0)
+            || (self.turn.is_multiple_of(ASK) && self.awaits_events())
+    }
+
+    /// Whether anything but ports is watched.
+    fn awaits_events(&self) -> bool {
+        let links = self.live.iter().filter_map(|key| self.hosted.get(key.0));
+        let unwatched = links
+            .filter(|hosted| hosted.link.as_ref().is_some_and(|link| !link.is_watched()))
+            .count();
+        self.slots.len() > self.ports.len() + unwatched
     }
 
     fn poll(&mut self, now: Now) -> io::Result<usize> {
@@ -427,7 +462,7 @@ impl<H: Handler> Agent for Host<H> {
         if self.live.len() <= DIRECT {
             work += self.receive_directly(now);
         }
-        if self.live.len() > DIRECT || self.turn.is_multiple_of(ASK) {
+        if self.asks(now, work) {
             work += self.poll(now)?;
         }
         work += self.application(now);
@@ -440,6 +475,8 @@ impl<H: Handler> Agent for Host<H> {
     /// Logs every session out and waits for the answers.
     fn on_close(&mut self, now: Now) {
         self.closing = true;
+        self.sleeps = true;
+        self.watch_as_needed(now);
         let mut longest = 0;
         for index in 0..self.hosted.len() {
             let Some(hosted) = self.hosted.get_mut(index) else {
@@ -467,6 +504,14 @@ impl<H: Handler> Agent for Host<H> {
 
     fn wait_for<'a>(&'a self, descriptors: &mut Vec<BorrowedFd<'a>>) {
         descriptors.push(self.poller.as_fd());
+    }
+
+    fn before_sleep(&mut self) {
+        if !self.sleeps {
+            self.sleeps = true;
+            let now = self.clock.read();
+            self.watch_as_needed(now);
+        }
     }
 
     fn next_timer(&self) -> Option<u64> {

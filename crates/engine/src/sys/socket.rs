@@ -28,6 +28,26 @@ pub(crate) fn connect(to: SocketAddr) -> io::Result<TcpStream> {
     }
 }
 
+/// Receives what has come, without waiting.
+pub(crate) fn receive(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<usize> {
+    // SAFETY: the kernel writes at most `buffer.len()` bytes into a slice that is ours until then.
+    check_len(unsafe {
+        libc::recv(
+            fd.as_raw_fd(),
+            buffer.as_mut_ptr().cast(),
+            buffer.len(),
+            libc::MSG_DONTWAIT,
+        )
+    })
+}
+
+/// Sends bytes; never raises SIGPIPE. Gives how many the kernel took.
+pub(crate) fn send(fd: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
+    let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
+    // SAFETY: the kernel only reads, `bytes.len()` bytes of a slice that is borrowed until then.
+    check_len(unsafe { libc::send(fd.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), flags) })
+}
+
 /// Sends the parts as one stretch of bytes; never raises SIGPIPE. Gives what the kernel took.
 pub(crate) fn send_parts(fd: BorrowedFd<'_>, parts: &[IoSlice<'_>]) -> io::Result<usize> {
     // SAFETY: an all-zero msghdr is valid: no name, no parts, no control data.

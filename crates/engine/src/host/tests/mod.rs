@@ -6,6 +6,7 @@ mod tls;
 use super::*;
 use crate::agent::Agent;
 use crate::journal;
+use crate::poll::{Interest, Token};
 use fanfare_fix::codec::Message;
 use fanfare_fix::session::{
     AppMessage, Config, DisconnectReason, MessageStore, Now, SECOND, SessionId, Version,
@@ -177,6 +178,87 @@ fn orders_are_answered_and_a_logout_ends_it() {
     world.run(&mut [&mut buy, &mut sell]);
     assert_eq!(lines(&mut sell)[..1], ["BUY: the counterparty logged out"]);
     assert_eq!(lines(&mut buy)[..1], ["SELL: logged out"]);
+}
+
+/// Whether the host's descriptor reports something.
+fn is_reported(host: &Host<Diary>) -> bool {
+    let mut outer = crate::poll::Poller::new(1).unwrap();
+    outer.add(&host.poller, Token(0), Interest::Read).unwrap();
+    outer.poll(Some(Duration::ZERO)).unwrap() > 0
+}
+
+#[test]
+fn the_only_connection_is_watched_from_the_first_sleep_on() {
+    let mut world = World::new();
+    let (mut sell, address) = acceptor(Acceptor::new(LOOPBACK).session(config("SELL", "BUY")));
+    let mut buy = initiator("BUY", &[address]);
+    world.run(&mut [&mut buy, &mut sell]);
+    order(&mut buy, world.now, "one");
+    assert!(!is_reported(&sell), "read each turn, not watched");
+    sell.before_sleep();
+    assert!(is_reported(&sell));
+    world.run(&mut [&mut buy, &mut sell]);
+    assert!(!is_reported(&sell));
+    order(&mut buy, world.now, "two");
+    assert!(is_reported(&sell));
+    world.run(&mut [&mut buy, &mut sell]);
+    assert_eq!(lines(&mut sell)[1..], ["BUY: D one", "BUY: D two"]);
+}
+
+#[test]
+fn connections_are_watched_while_there_are_many() {
+    let mut world = World::new();
+    let settings = ["A", "B", "C"]
+        .into_iter()
+        .fold(Acceptor::new(LOOPBACK), |port, name| {
+            port.session(config("SELL", name))
+        });
+    let (mut sell, address) = acceptor(settings);
+    let mut buyers = ["A", "B", "C"].map(|name| initiator(name, &[address]));
+    let watched = |sell: &Host<Diary>| {
+        let links = sell.hosted.iter().filter_map(|hosted| hosted.link.as_ref());
+        links.filter(|link| link.is_watched()).count()
+    };
+    let [a, b, c] = &mut buyers;
+    world.run(&mut [a, b, &mut sell]);
+    assert_eq!(watched(&sell), 0);
+    world.run(&mut [a, b, c, &mut sell]);
+    assert_eq!(watched(&sell), 3);
+    handler_peers(b, world.now)
+        .get(SessionKey(0))
+        .unwrap()
+        .logout("done");
+    b.flush_touched(world.now);
+    for buyer in [a, c] {
+        world.run(&mut [b, &mut sell]);
+        order(buyer, world.now, "o");
+        world.run(&mut [buyer, b, &mut sell]);
+        assert_eq!(lines(buyer), ["SELL: logged on", "SELL: 8 o"]);
+    }
+}
+
+#[test]
+fn a_lone_connection_that_did_not_read_gets_everything() {
+    let mut world = World::new();
+    let (mut sell, address) = acceptor(Acceptor::new(LOOPBACK).session(config("SELL", "BUY")));
+    let mut buy = initiator("BUY", &[address]);
+    world.run(&mut [&mut buy, &mut sell]);
+    // More than the kernel takes while nobody reads.
+    let text = "x".repeat(10_000);
+    let mut sent = 0;
+    while !buy.hosted[0].link.as_ref().unwrap().is_watched() {
+        order(&mut buy, world.now, &text);
+        buy.do_work(world.now).unwrap();
+        sent += 1;
+        assert!(sent < 10_000, "the kernel takes everything");
+    }
+    world.run(&mut [&mut buy, &mut sell]);
+    let received = lines(&mut sell)
+        .iter()
+        .filter(|l| l.contains(": D x"))
+        .count();
+    assert_eq!(received, sent);
+    assert!(!buy.hosted[0].link.as_ref().unwrap().is_watched());
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! The two messages, and the side that answers.
 
 use fanfare_engine::host::{Handler, Peer};
-use fanfare_fix::codec::{EncodeError, Encoder, FieldWriter, Message, SendingTime, SessionHeader};
+use fanfare_fix::codec::{
+    EncodeError, Encoder, Field, FieldWriter, Message, SendingTime, SessionHeader,
+};
 use fanfare_fix::codec::{msg_types, tags};
 use fanfare_fix::session::{AppMessage, Version};
 use fanfare_wire::{Precision, UtcTimestamp};
@@ -36,13 +38,31 @@ pub fn write_report(
     report
         .char(tags::EXEC_TYPE, b'0')
         .char(tags::ORD_STATUS, b'0');
-    for tag in [tags::CL_ORD_ID, tags::SYMBOL, tags::SIDE, tags::ORDER_QTY] {
-        if let Some(value) = order.get(tag) {
-            report.field(tag, value);
+    let mut quantity: &[u8] = b"0";
+    for (position, &tag) in order.tags().iter().enumerate() {
+        if !matches!(
+            tag,
+            tags::CL_ORD_ID | tags::SYMBOL | tags::SIDE | tags::ORDER_QTY
+        ) {
+            continue;
         }
+        let Some(field) = order.field(position) else {
+            continue;
+        };
+        if tag == tags::ORDER_QTY {
+            quantity = field.value;
+        }
+        report.raw(whole(order, &field));
     }
-    report.field(tags::LEAVES_QTY, order.get(tags::ORDER_QTY).unwrap_or(b"0"));
+    report.field(tags::LEAVES_QTY, quantity);
     report.char(tags::CUM_QTY, b'0').char(tags::AVG_PX, b'0');
+}
+
+/// The field with its tag and its separator, as it came.
+fn whole<'a>(message: &Message<'a>, field: &Field<'a>) -> &'a [u8] {
+    let from = field.offset as usize;
+    let len = field.tag_bytes().len() + 1 + field.value.len() + 1;
+    message.bytes().get(from..from + len).unwrap_or_default()
 }
 
 /// Answers each order with a report.

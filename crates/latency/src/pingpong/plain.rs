@@ -64,21 +64,25 @@ impl Plain {
         Ok(1)
     }
 
-    /// So many round trips, one after the other.
+    /// So many round trips, one after the other; the first `skip` are not recorded.
     pub(super) fn round_trips(
         &mut self,
         count: u64,
+        skip: u64,
         clock: &mut Clock,
         into: &mut Histogram,
         idle: fn(),
     ) -> io::Result<()> {
-        for _ in 0..count {
+        for trip in 0..count {
             let began = clock.read().mono;
             send_all(&self.stream, &self.message)?;
             while !self.receive()? {
                 idle();
             }
-            into.record(clock.read().mono - began);
+            let took = clock.read().mono - began;
+            if trip >= skip {
+                into.record(took);
+            }
         }
         Ok(())
     }

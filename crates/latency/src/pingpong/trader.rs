@@ -34,8 +34,8 @@ pub struct Trader {
     allowed: u64,
     sent: u64,
     received: u64,
-    /// The first so many do not count.
-    warm_up: u64,
+    /// So many of the next round trips are not recorded.
+    skip: u64,
     /// When the order with number `schedule.1` was due.
     schedule: (u64, u64),
     /// When each order without a report was sent, or was due.
@@ -47,15 +47,15 @@ pub struct Trader {
 }
 
 impl Trader {
-    /// Has yet to be allowed to send. The first `warm_up` round trips are not recorded.
-    pub fn new(pace: Pace, warm_up: u64) -> Self {
+    /// Has yet to be allowed to send.
+    pub fn new(pace: Pace) -> Self {
         Self {
             pace,
             clock: Clock::new(),
             allowed: 0,
             sent: 0,
             received: 0,
-            warm_up,
+            skip: 0,
             schedule: (0, 0),
             in_flight: VecDeque::with_capacity(match pace {
                 Pace::PingPong => 1,
@@ -68,9 +68,10 @@ impl Trader {
         }
     }
 
-    /// Lets it send `orders` more.
-    pub fn allow(&mut self, orders: u64) {
+    /// Lets it send `orders` more. The round trips of the first `skip` of them are not recorded.
+    pub fn allow(&mut self, orders: u64, skip: u64) {
         self.allowed += orders;
+        self.skip = skip;
         self.schedule = (0, self.sent);
     }
 
@@ -89,9 +90,14 @@ impl Trader {
         self.trouble.as_deref()
     }
 
-    /// Round trips in nanoseconds, those of the warm-up left out.
+    /// Round trips in nanoseconds, without those that were skipped.
     pub fn round_trips(&self) -> &Histogram {
         &self.round_trips
+    }
+
+    /// Forgets the round trips so far.
+    pub fn clear(&mut self) {
+        self.round_trips.clear();
     }
 
     /// Seconds from the first order that counts to the last report.
@@ -137,11 +143,13 @@ impl Trader {
     fn take(&mut self, due: u64) {
         let now = self.clock.read().mono;
         self.received += 1;
-        if self.received > self.warm_up {
-            self.round_trips.record(now.saturating_sub(due));
-            let (first, _) = *self.span.get_or_insert((due, now));
-            self.span = Some((first, now));
+        if self.skip > 0 {
+            self.skip -= 1;
+            return;
         }
+        self.round_trips.record(now.saturating_sub(due));
+        let (first, _) = *self.span.get_or_insert((due, now));
+        self.span = Some((first, now));
     }
 }
 

@@ -14,10 +14,15 @@ use crate::print::figures_out;
 use crate::scratch::Scratch;
 
 /// Options of `fanfare bench latency`.
+///
+/// Raw sockets, sessions and sessions with journals take turns of 110 round trips on two pinned,
+/// busy threads; the first 10 of a turn do not count. Every figure is the median over slices of
+/// 1,000 round trips of each, every ratio the median of the slices' ratios, so that an interrupt
+/// or a slow minute of the machine does not fall on one of them alone.
 #[derive(ClapArgs)]
 pub(crate) struct Args {
     /// Round trips through each, in turns.
-    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    #[arg(long, value_name = "N", default_value_t = 200_000)]
     rounds: u64,
     /// Round trips through each before those that count.
     #[arg(long, value_name = "N", default_value_t = 5_000)]
@@ -54,6 +59,6 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     };
     let comparison = compare(&options, || stop.is_raised())?;
     comparison.add_to(&mut figures);
-    figures.set_ok(!comparison.session.is_empty());
+    figures.set_ok(!comparison.session.all.is_empty());
     Ok(figures_out(&figures, args.json))
 }

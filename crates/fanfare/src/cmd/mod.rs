@@ -7,6 +7,7 @@ mod fanout;
 mod fast;
 mod fix;
 mod gateway;
+mod latency;
 mod plant;
 mod store;
 mod throughput;
@@ -31,6 +32,9 @@ pub(crate) enum Command {
     /// FIX sessions from settings files, and tools to look at FIX.
     #[command(subcommand)]
     Fix(fix::Command),
+    /// Round trips of orders: a server that answers each, a client that measures.
+    #[command(subcommand)]
+    Latency(latency::Command),
     /// The files in which sessions keep their messages: list, verify, export, repair.
     #[command(subcommand)]
     Store(store::Command),
@@ -51,6 +55,7 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Fanout(command) => fanout::run(command),
         Command::Fast(command) => fast::run(command),
         Command::Fix(command) => fix::run(command),
+        Command::Latency(command) => latency::run(command),
         Command::Store(command) => store::run(command),
         Command::Dds(command) => dds::run(command),
         Command::Throughput(command) => throughput::run(command),

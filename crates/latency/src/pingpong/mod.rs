@@ -1,7 +1,9 @@
 //! Round trips of one order: NewOrderSingle(D) there, ExecutionReport(8) back, through complete
 //! sessions, and the same bytes over a plain socket.
 
+mod client;
 mod compare;
+mod lenient;
 mod orders;
 mod plain;
 mod trader;
@@ -11,7 +13,9 @@ use std::io;
 use fanfare_engine::agent::AgentError;
 use fanfare_engine::host::HostError;
 
+pub use client::{ClientOptions, ClientReport, measure};
 pub use compare::{CompareOptions, Comparison, compare};
+pub use lenient::{LenientServer, Tell};
 pub use orders::{Exchange, write_order, write_report};
 pub use trader::{Pace, Trader};
 

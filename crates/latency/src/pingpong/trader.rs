@@ -80,6 +80,16 @@ impl Trader {
         self.received == self.allowed
     }
 
+    /// Reports received.
+    pub fn received(&self) -> u64 {
+        self.received
+    }
+
+    /// Whether an order has no report yet.
+    pub fn is_waiting(&self) -> bool {
+        self.sent > self.received
+    }
+
     /// Whether the session is logged on.
     pub fn is_logged_on(&self) -> bool {
         self.logged_on
@@ -114,14 +124,20 @@ impl Trader {
             Pace::PingPong => self.in_flight.is_empty().then(|| self.clock.read().mono),
             Pace::OpenLoop(rate) => {
                 let now = self.clock.read().mono;
-                if self.schedule.0 == 0 {
-                    self.schedule.0 = now;
-                }
-                let after = (self.sent - self.schedule.1) as f64 / rate * 1e9;
-                let due = self.schedule.0.saturating_add(after as u64);
-                (due <= now && self.in_flight.len() < MOST_IN_FLIGHT).then_some(due)
+                self.scheduled(now, rate)
             }
         }
+    }
+
+    /// When the next order was due, if that is not after `now`. The schedule begins with the
+    /// first call.
+    fn scheduled(&mut self, now: u64, rate: f64) -> Option<u64> {
+        if self.schedule.0 == 0 {
+            self.schedule.0 = now;
+        }
+        let after = (self.sent - self.schedule.1) as f64 / rate * 1e9;
+        let due = self.schedule.0.saturating_add(after as u64);
+        (due <= now && self.in_flight.len() < MOST_IN_FLIGHT).then_some(due)
     }
 
     fn order(&mut self, peer: &mut Peer<'_>, due: u64) -> bool {
@@ -140,8 +156,8 @@ impl Trader {
         sent.is_ok()
     }
 
-    fn take(&mut self, due: u64) {
-        let now = self.clock.read().mono;
+    /// The report of the order that was sent, or due, then is here.
+    fn take(&mut self, due: u64, now: u64) {
         self.received += 1;
         if self.skip > 0 {
             self.skip -= 1;
@@ -174,11 +190,11 @@ impl Handler for Trader {
         if report.msg_type() != msg_types::EXECUTION_REPORT {
             return;
         }
-        let expected = self.received + 1;
+        let (expected, now) = (self.received + 1, self.clock.read().mono);
         match (self.in_flight.pop_front(), report.opt_u64(tags::CL_ORD_ID)) {
             // A server need not name the order: reports come in order.
-            (Some(due), Ok(None)) => self.take(due),
-            (Some(due), Ok(Some(number))) if number == expected => self.take(due),
+            (Some(due), Ok(None)) => self.take(due, now),
+            (Some(due), Ok(Some(number))) if number == expected => self.take(due, now),
             _ => self.trouble = Some(format!("the report of order {expected} did not come next")),
         }
     }
@@ -196,5 +212,81 @@ impl Handler for Trader {
 
     fn on_refused(&mut self, address: SocketAddr, why: &Refusal) {
         self.trouble.get_or_insert(format!("{address}: {why}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn send_due(trader: &mut Trader, now: u64) -> usize {
+        let mut count = 0;
+        while trader.sent < trader.allowed
+            && let Some(due) = trader.scheduled(now, 1000.0)
+        {
+            trader.sent += 1;
+            trader.in_flight.push_back(due);
+            count += 1;
+        }
+        count
+    }
+
+    #[test]
+    fn an_order_that_had_to_wait_counts_from_when_it_was_due() {
+        let mut trader = Trader::new(Pace::OpenLoop(1000.0));
+        trader.allow(10, 0);
+        let start = 77 * MS;
+        assert_eq!(send_due(&mut trader, start), 1);
+        assert_eq!(send_due(&mut trader, start + MS / 2), 0);
+        // The thread was away: what was due meanwhile goes out late.
+        assert_eq!(send_due(&mut trader, start + 5 * MS), 5);
+        let dues: Vec<u64> = trader
+            .in_flight
+            .iter()
+            .map(|due| (due - start) / MS)
+            .collect();
+        assert_eq!(dues, [0, 1, 2, 3, 4, 5]);
+        while let Some(due) = trader.in_flight.pop_front() {
+            trader.take(due, start + 6 * MS);
+        }
+        assert_eq!(trader.round_trips().min(), Some(MS));
+        assert_eq!(trader.round_trips().max(), Some(6 * MS));
+        // Back on schedule, which did not move.
+        assert_eq!(send_due(&mut trader, start + 6 * MS), 1);
+        assert_eq!(send_due(&mut trader, start + 100 * MS), 3);
+        assert!(!trader.is_done() && trader.is_waiting());
+    }
+
+    #[test]
+    fn no_more_than_the_limit_is_in_flight_and_the_rest_is_late() {
+        let mut trader = Trader::new(Pace::OpenLoop(1000.0));
+        trader.allow(u64::MAX / 2, 0);
+        let start = MS;
+        assert_eq!(send_due(&mut trader, start), 1);
+        let hour = start + 3_600_000 * MS;
+        assert_eq!(send_due(&mut trader, hour), MOST_IN_FLIGHT - 1);
+        let first = trader.in_flight.pop_front().unwrap();
+        trader.take(first, hour);
+        assert_eq!(send_due(&mut trader, hour), 1);
+        let late = hour - trader.in_flight.back().unwrap();
+        assert_eq!(late, (3_600_000 - MOST_IN_FLIGHT as u64) * MS);
+    }
+
+    #[test]
+    fn skipped_round_trips_are_not_recorded() {
+        let mut trader = Trader::new(Pace::PingPong);
+        trader.allow(3, 2);
+        for now in [5, 6, 9] {
+            trader.take(1, now);
+        }
+        assert_eq!(
+            (trader.round_trips().len(), trader.round_trips().min()),
+            (1, Some(8))
+        );
+        assert_eq!((trader.received(), trader.is_done()), (3, true));
+        trader.clear();
+        assert!(trader.round_trips().is_empty());
     }
 }

@@ -1,0 +1,154 @@
+//! `fanfare latency client`: sends orders and measures the round trip of each.
+
+use anyhow::{Context, Result, ensure};
+use clap::builder::PossibleValue;
+use clap::{Args as ClapArgs, value_parser};
+use fanfare_engine::host::StoreKind;
+use fanfare_engine::stop::Stop;
+use fanfare_engine::{cpu, journal};
+use fanfare_fix::session::{Config, SECOND, SessionId, Version};
+use fanfare_latency::figures::Figures;
+use fanfare_latency::pingpong::{ClientOptions, ClientReport, Pace, measure};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use crate::address::resolve;
+use crate::print::{note, say};
+
+/// Options of `fanfare latency client`.
+///
+/// Logs on with ResetSeqNumFlag, sends NewOrderSingles of about 155 bytes and takes the time from
+/// before an order is encoded until its ExecutionReport was decoded and checked by the session.
+/// One order is in flight; with --rate they are sent on schedule, whatever comes back, and an
+/// order's time counts from when it was due, so that one that had to wait is not forgotten.
+///
+/// Whatever ends the run early, Ctrl-C too, the report so far is printed.
+#[derive(ClapArgs)]
+pub(crate) struct Args {
+    /// The server's host: a name or an address.
+    host: String,
+    /// The server's port.
+    port: u16,
+    /// Orders to measure.
+    #[arg(value_parser = value_parser!(u64).range(1..=MOST))]
+    count: u64,
+    /// Orders before those.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(value_parser = value_parser!(u64).range(..=MOST))]
+    warm_up: u64,
+    /// Orders a second, on schedule.
+    #[arg(long, value_name = "R")]
+    rate: Option<f64>,
+    /// Run on this processor alone and never yield it; without, other threads go first.
+    #[arg(long, value_name = "CPU")]
+    pin: Option<usize>,
+    /// Keep every message in a journal under this folder.
+    #[arg(long, value_name = "DIR")]
+    store: Option<PathBuf>,
+    /// Write the percentile curve as a chart.
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    /// BeginString of the session.
+    #[arg(long, value_name = "VERSION", default_value = "FIX.4.4")]
+    begin_string: BeginString,
+    /// SenderCompID.
+    #[arg(long, value_name = "COMP_ID", default_value = "CLIENT")]
+    sender: String,
+    /// TargetCompID.
+    #[arg(long, value_name = "COMP_ID", default_value = "SERVER")]
+    target: String,
+    /// How long to wait for the logon, and for any report while one is due, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
+    #[arg(value_parser = value_parser!(u64).range(1..=3600))]
+    timeout: u64,
+    /// Print the figures as one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Most orders of one run.
+const MOST: u64 = 1_000_000_000;
+/// Most orders a second that can be asked for.
+const FASTEST: f64 = 10e6;
+
+/// The versions that the order is valid in.
+#[derive(Clone, Copy)]
+struct BeginString(Version);
+
+impl clap::ValueEnum for BeginString {
+    fn value_variants<'a>() -> &'a [Self] {
+        &[
+            Self(Version::Fix42),
+            Self(Version::Fix43),
+            Self(Version::Fix44),
+            Self(Version::Fixt11),
+        ]
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(PossibleValue::new(self.0.begin_string()))
+    }
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let pace = match args.rate {
+        None => Pace::PingPong,
+        Some(rate) => {
+            let usable = rate > 0.0 && rate <= FASTEST;
+            ensure!(usable, "--rate must be above 0 and at most {FASTEST:.0}");
+            Pace::OpenLoop(rate)
+        }
+    };
+    let stop = Stop::on_interrupt().context("cannot catch Ctrl-C")?;
+    let options = ClientOptions {
+        address: resolve(&args.host, args.port)?,
+        session: session(args),
+        store: match &args.store {
+            Some(folder) => StoreKind::Journal(folder.clone(), journal::Options::default()),
+            None => StoreKind::default(),
+        },
+        pace,
+        count: args.count,
+        warm_up: args.warm_up,
+        patience: Duration::from_secs(args.timeout),
+        spin: args.pin.is_some(),
+    };
+    // Before this thread is pinned: afterwards it would see one core only.
+    let figures = Figures::new("latency client");
+    if let Some(cpu) = args.pin {
+        cpu::pin_to(cpu)?;
+    }
+    let report = measure(&options, || stop.is_raised())?;
+    finish(args, &report, figures)
+}
+
+fn session(args: &Args) -> Config {
+    let BeginString(version) = args.begin_string;
+    let mut config = Config::new(SessionId::new(version, &args.sender, &args.target));
+    config.reset_on_logon = true;
+    config.logon_timeout = args.timeout * SECOND;
+    config
+}
+
+fn finish(args: &Args, report: &ClientReport, mut figures: Figures) -> Result<ExitCode> {
+    report.add_to(&mut figures);
+    if args.json {
+        say!("{}", figures.to_json());
+    } else {
+        say!("{report}");
+    }
+    if let Some(path) = &args.svg {
+        std::fs::write(path, report.to_svg())
+            .with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    if let Some(why) = &report.trouble {
+        note!("fanfare: {why}");
+        return Ok(ExitCode::FAILURE);
+    }
+    if !report.is_complete() {
+        let (done, all) = (report.round_trips.len(), report.count);
+        note!("interrupted after {done} of {all} orders");
+    }
+    Ok(ExitCode::SUCCESS)
+}

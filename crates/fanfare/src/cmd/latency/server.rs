@@ -1,0 +1,135 @@
+//! `fanfare latency server`: the peer of a latency tester.
+
+use anyhow::{Context, Result};
+use clap::Args as ClapArgs;
+use clap::builder::PossibleValue;
+use fanfare_engine::agent::{self, Agent};
+use fanfare_engine::cpu;
+use fanfare_engine::host::{Acceptor, Handler, Host, Peer, Refusal, StoreKind};
+use fanfare_engine::idle::Idle;
+use fanfare_engine::journal;
+use fanfare_engine::stop::Stop;
+use fanfare_fix::session::{AppMessage, Config, DisconnectReason, SessionId, Version};
+use fanfare_latency::pingpong::{Exchange, LenientServer};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use crate::print::{note, say};
+
+/// Options of `fanfare latency server`.
+///
+/// Any CompIDs and versions may log on; numbers start at 1 with each connection. Answers with a
+/// whole session, or, with --lenient, whatever comes. Runs until Ctrl-C.
+#[derive(ClapArgs)]
+pub(crate) struct Args {
+    /// Port to listen on; 0 lets the system choose.
+    #[arg(short, long, default_value_t = 7070)]
+    port: u16,
+    /// Address to listen on.
+    #[arg(long, default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
+    address: IpAddr,
+    /// What to be: `session` is a FIX session that answers orders.
+    #[arg(short, long, default_value = "session")]
+    mode: Mode,
+    /// Answer testers that number from 0, repeat numbers, or send orders without their required
+    /// fields: frames and CheckSum are checked, nothing else. Keeps no timers.
+    #[arg(long, conflicts_with = "store")]
+    lenient: bool,
+    /// Run on this processor alone and never yield it; without, other threads go first.
+    #[arg(long, value_name = "CPU")]
+    pin: Option<usize>,
+    /// Keep every message in journals under this folder.
+    #[arg(long, value_name = "DIR")]
+    store: Option<PathBuf>,
+}
+
+/// The modes of the source's server that exist here.
+#[derive(Clone, Copy)]
+enum Mode {
+    Session,
+}
+
+impl clap::ValueEnum for Mode {
+    fn value_variants<'a>() -> &'a [Self] {
+        &[Self::Session]
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        // libtrading's fix_server also takes its number.
+        Some(PossibleValue::new("session").alias("1"))
+    }
+}
+
+/// Sessions at a time.
+const MOST_SESSIONS: usize = 64;
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let Mode::Session = args.mode;
+    let stop = Stop::on_interrupt().context("cannot catch Ctrl-C")?;
+    let listen = SocketAddr::new(args.address, args.port);
+    let orders = if args.lenient {
+        let mut server = LenientServer::bind(listen, Box::new(|line| note!("{line}")))?;
+        serve(args, server.address()?, &mut server, &stop)?;
+        server.orders()
+    } else {
+        let mut host = Host::new(Desk::default())?;
+        let address = host.listen(acceptor(args, listen))?;
+        serve(args, address, &mut host, &stop)?;
+        host.handler().exchange.orders()
+    };
+    say!("{orders} orders received");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Everybody is let in, each connection begins anew.
+fn acceptor(args: &Args, listen: SocketAddr) -> Acceptor {
+    let mut template = Config::new(SessionId::new(Version::Fix44, "SERVER", "CLIENT"));
+    template.reset_on_disconnect = true;
+    let store = match &args.store {
+        Some(folder) => StoreKind::Journal(folder.clone(), journal::Options::default()),
+        None => StoreKind::default(),
+    };
+    Acceptor::new(listen).anybody(template, store, MOST_SESSIONS)
+}
+
+/// Runs until Ctrl-C.
+fn serve(args: &Args, address: SocketAddr, agent: &mut dyn Agent, stop: &Stop) -> Result<()> {
+    let idle = match args.pin {
+        Some(cpu) => {
+            cpu::pin_to(cpu)?;
+            Idle::Spin
+        }
+        None => Idle::Yield,
+    };
+    say!("listening on {address}");
+    agent::run(agent, idle, stop).map_err(anyhow::Error::from_boxed)
+}
+
+/// Answers orders, and tells who comes and goes.
+#[derive(Default)]
+struct Desk {
+    exchange: Exchange,
+}
+
+impl Handler for Desk {
+    fn on_message(&mut self, peer: &mut Peer<'_>, message: &AppMessage<'_>) {
+        self.exchange.on_message(peer, message);
+    }
+
+    fn on_logon(&mut self, peer: &mut Peer<'_>) {
+        note!("{} logged on", peer.id());
+    }
+
+    fn on_disconnect(&mut self, peer: &mut Peer<'_>, reason: DisconnectReason) {
+        note!("{} gone: {reason}", peer.id());
+        let lost = self.exchange.unanswered();
+        if lost > 0 {
+            note!("{lost} orders so far have no report: the counterparty does not read");
+        }
+    }
+
+    fn on_refused(&mut self, address: SocketAddr, why: &Refusal) {
+        note!("{address} turned away: {why}");
+    }
+}

@@ -1,0 +1,355 @@
+//! The latency commands, end to end: the real binary, loopback, ports that the kernel picks.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test"
+)]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::Duration;
+
+fn fanfare(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fanfare"));
+    command
+        .arg("latency")
+        .args(args)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+/// A server that does not outlive its test.
+struct Server {
+    child: Child,
+    out: BufReader<ChildStdout>,
+    port: String,
+}
+
+impl Server {
+    fn start(args: &[&str]) -> Self {
+        let mut child = fanfare(&["server", "--port", "0"])
+            .args(args)
+            .spawn()
+            .unwrap();
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        out.read_line(&mut line).unwrap();
+        let port = line.trim().rsplit(':').next().unwrap().to_owned();
+        assert!(line.starts_with("listening on 127.0.0.1:"), "{line}");
+        Self { child, out, port }
+    }
+
+    /// Interrupts it and gives what it said last on stdout and on stderr.
+    fn stop(mut self) -> (String, String) {
+        fanfare_engine::stop::interrupt(self.child.id()).unwrap();
+        let (mut said, mut told) = (String::new(), String::new());
+        self.out.read_to_string(&mut said).unwrap();
+        let mut err = self.child.stderr.take().unwrap();
+        err.read_to_string(&mut told).unwrap();
+        assert!(self.child.wait().unwrap().success(), "{told}");
+        (said, told)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn client(port: &str, args: &[&str]) -> Output {
+    let all = [&["client", "127.0.0.1", port], args].concat();
+    fanfare(&all).output().unwrap()
+}
+
+fn told(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn json(output: &Output) -> serde_json::Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {}", told(output)))
+}
+
+fn scratch(name: &str) -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
+        .join(format!("latency-{}", std::process::id()))
+        .join(name);
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+#[test]
+fn ping_pong_gives_every_figure_a_chart_and_a_clean_end() {
+    let folder = scratch("whole");
+    let chart = folder.join("chart.svg");
+    let (server_store, client_store) = (folder.join("server"), folder.join("client"));
+    let server = Server::start(&["--store", server_store.to_str().unwrap()]);
+    let store = ["--store", client_store.to_str().unwrap()];
+    let options = ["500", "--warm-up", "50", "--svg", chart.to_str().unwrap()];
+    let output = client(&server.port, &[&options[..], &store].concat());
+    assert!(output.status.success(), "{}", told(&output));
+    let text = said(&output);
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    assert!(lines[0].ends_with(" messages/second"), "{text}");
+    assert!(
+        lines[1].starts_with("min/avg/max = ") && lines[1].ends_with(" µs"),
+        "{text}"
+    );
+    for (line, percent) in lines[3..]
+        .iter()
+        .zip(["1", "5", "10", "50", "90", "95", "99", "99.9"])
+    {
+        let percent: f64 = percent.parse().unwrap();
+        assert!(line.starts_with(&format!("{percent:.2}%: ")), "{line}");
+    }
+    assert_eq!(lines.len(), 11, "{text}");
+    assert!(
+        std::fs::read_to_string(&chart)
+            .unwrap()
+            .starts_with("<svg xmlns")
+    );
+    // Another run, and another version, on the same server.
+    for version in ["FIX.4.4", "FIX.4.2", "FIXT.1.1"] {
+        let output = client(&server.port, &["100", "--begin-string", version, "--json"]);
+        let figures = json(&output);
+        assert!(output.status.success(), "{}", told(&output));
+        assert_eq!(figures["command"], "latency client");
+        assert_eq!(
+            (&figures["ok"], &figures["figures"]["messages"]),
+            (&true.into(), &100.into())
+        );
+        for name in [
+            "rate_per_s",
+            "min_us",
+            "mean_us",
+            "max_us",
+            "p1_us",
+            "p50_us",
+            "p99_9_us",
+        ] {
+            assert!(figures["figures"][name].as_f64().unwrap() > 0.0, "{name}");
+        }
+    }
+    let (said, told) = server.stop();
+    assert_eq!(said, "850 orders received\n");
+    assert!(told.contains("FIX.4.4:SERVER->CLIENT logged on"), "{told}");
+    assert!(told.contains("the counterparty logged out"), "{told}");
+}
+
+#[test]
+fn on_schedule_every_order_has_its_report() {
+    let server = Server::start(&["--mode", "session"]);
+    let output = client(
+        &server.port,
+        &["400", "--rate", "4000", "--warm-up", "20", "--json"],
+    );
+    assert!(output.status.success(), "{}", told(&output));
+    let figures = json(&output);
+    assert_eq!(figures["figures"]["messages"], 400);
+    assert_eq!(figures["figures"]["asked_rate_per_s"], 4000.0);
+    let (said, _) = server.stop();
+    assert_eq!(said, "420 orders received\n");
+}
+
+#[test]
+fn wrong_usage_is_2_and_what_cannot_be_is_1() {
+    for args in [
+        &["0"][..],
+        &["x"],
+        &["5", "--warm-up", "-1"],
+        &["5", "--timeout", "0"],
+    ] {
+        assert_eq!(client("7070", args).status.code(), Some(2), "{args:?}");
+    }
+    let script = fanfare(&["server", "-m", "script"]).output().unwrap();
+    assert_eq!(script.status.code(), Some(2));
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = closed.local_addr().unwrap().port().to_string();
+    drop(closed);
+    for (output, why) in [
+        (client(&port, &["5"]), "Connection refused"),
+        (
+            client(&port, &["5", "--rate", "0"]),
+            "--rate must be above 0",
+        ),
+        (
+            client(&port, &["5", "--rate", "NaN"]),
+            "--rate must be above 0",
+        ),
+        (client(&port, &["5", "--pin", "4095"]), "CPU 4095"),
+        (
+            fanfare(&["client", "no.such.host.invalid", "1", "1"])
+                .output()
+                .unwrap(),
+            "unknown host",
+        ),
+        (
+            client(&port, &["5", "--store", "/proc/nothing"]),
+            "/proc/nothing",
+        ),
+        (
+            fanfare(&["server", "--address", "192.0.2.1"])
+                .output()
+                .unwrap(),
+            "192.0.2.1:7070",
+        ),
+    ] {
+        assert_eq!(output.status.code(), Some(1), "{why}: {}", told(&output));
+        let told = told(&output);
+        assert!(told.contains("fanfare: ") && told.contains(why), "{told}");
+        assert!(!told.contains("panicked"), "{told}");
+    }
+}
+
+#[test]
+fn a_server_that_never_answers_the_logon_is_given_up() {
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = silent.local_addr().unwrap().port().to_string();
+    let output = client(&port, &["5", "--timeout", "1"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(said(&output), "nothing measured\n");
+    assert!(
+        told(&output).starts_with("fanfare: session: "),
+        "{}",
+        told(&output)
+    );
+}
+
+/// A relay to the server: gives its port, and a word when some reports have passed.
+fn relay(server: &Server) -> (String, Receiver<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port().to_string();
+    let mut there = TcpStream::connect(format!("127.0.0.1:{}", server.port)).unwrap();
+    let (sender, receiver) = channel();
+    thread::spawn(move || {
+        let (mut here, _) = listener.accept().unwrap();
+        let (mut orders, mut to_server) = (here.try_clone().unwrap(), there.try_clone().unwrap());
+        thread::spawn(move || {
+            let _ = std::io::copy(&mut orders, &mut to_server);
+            let _ = to_server.shutdown(Shutdown::Write);
+        });
+        let mut room = [0; 4096];
+        let mut passed = 0;
+        while let Ok(count) = there.read(&mut room) {
+            if count == 0 || here.write_all(&room[..count]).is_err() {
+                break;
+            }
+            passed += count;
+            if passed > 20_000 {
+                let _ = sender.send(());
+            }
+        }
+        let _ = here.shutdown(Shutdown::Both);
+    });
+    (port, receiver)
+}
+
+/// An endless run that has had some reports.
+fn endless(server: &Server) -> Child {
+    let (port, reports) = relay(server);
+    let client = fanfare(&["client", "127.0.0.1", &port, "1000000000", "--json"])
+        .spawn()
+        .unwrap();
+    reports.recv_timeout(Duration::from_secs(60)).unwrap();
+    client
+}
+
+#[test]
+fn a_server_that_dies_in_the_middle_leaves_the_report_so_far() {
+    let mut server = Server::start(&[]);
+    let client = endless(&server);
+    server.child.kill().unwrap();
+    let output = client.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        told(&output).starts_with("fanfare: session: "),
+        "{}",
+        told(&output)
+    );
+    let figures = json(&output);
+    assert_eq!(figures["ok"], false);
+    assert!(figures["figures"]["messages"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn an_interrupted_client_logs_out_and_reports() {
+    let server = Server::start(&[]);
+    let client = endless(&server);
+    fanfare_engine::stop::interrupt(client.id()).unwrap();
+    let output = client.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", told(&output));
+    assert!(
+        told(&output).starts_with("interrupted after "),
+        "{}",
+        told(&output)
+    );
+    assert!(json(&output)["figures"]["p50_us"].as_f64().unwrap() > 0.0);
+    let (said, told) = server.stop();
+    assert!(said.ends_with(" orders received\n"), "{said}");
+    assert!(told.contains("the counterparty logged out"), "{told}");
+}
+
+/// A whole message around these fields, `|` for SOH.
+fn framed(fields: &str) -> Vec<u8> {
+    let fields = fields.replace('|', "\x01");
+    let mut message = format!("8=FIX.4.2\x019={}\x01{fields}", fields.len()).into_bytes();
+    let sum = message
+        .iter()
+        .fold(0_u8, |sum, byte| sum.wrapping_add(*byte));
+    message.extend_from_slice(format!("10={sum:03}\x01").as_bytes());
+    message
+}
+
+#[test]
+fn the_lenient_server_takes_testers_that_a_session_refuses() {
+    let server = Server::start(&["-m", "1", "--lenient"]);
+    let mut tester = TcpStream::connect(format!("127.0.0.1:{}", server.port)).unwrap();
+    tester
+        .set_read_timeout(Some(Duration::from_secs(20)))
+        .unwrap();
+    let header = "49=HERMES|56=INET|52=20131121-10:00:00";
+    let mut received = String::new();
+    let mut expect = |tester: &mut TcpStream, start: &str| {
+        let mut room = [0; 512];
+        while !received.contains("|10=") || !received.ends_with('|') {
+            let count = tester.read(&mut room).unwrap();
+            assert!(count > 0, "closed after {received}");
+            received += &String::from_utf8_lossy(&room[..count]).replace('\x01', "|");
+        }
+        assert!(received.contains(start), "{received}");
+        received.clear();
+    };
+    tester
+        .write_all(&framed(&format!("35=A|34=0|{header}|98=0|108=30|")))
+        .unwrap();
+    expect(&mut tester, "|35=A|49=INET|56=HERMES|34=0|");
+    for number in 1..=100 {
+        let order = framed(&format!("35=D|34={number}|{header}|98=0|108=30|"));
+        let (head, body) = order.split_at(70);
+        tester.write_all(head).unwrap();
+        tester.write_all(body).unwrap();
+        expect(
+            &mut tester,
+            &format!("|35=8|49=INET|56=HERMES|34={number}|"),
+        );
+    }
+    drop(tester);
+    // Ours is let in too.
+    let output = client(&server.port, &["50", "--begin-string", "FIX.4.2"]);
+    assert!(output.status.success(), "{}", told(&output));
+    let (said, told) = server.stop();
+    assert_eq!(said, "150 orders received\n");
+    assert!(told.contains("gone: it closed the connection"), "{told}");
+}

@@ -13,7 +13,7 @@ use fanfare_fix::codec::{
 use fanfare_fix::dict::{Dictionary, Switches, Version, Violation};
 use fanfare_wire::{DataFields, Decimal, FieldIndex, Kernel, Precision, UtcTimestamp, byte_sum};
 
-use crate::figures::Figures;
+use crate::figures::{Figures, median};
 
 /// What one message costs, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
@@ -65,6 +65,9 @@ impl CodecFigures {
 
 /// Batches of each figure; an odd number, for the median.
 const BATCHES: usize = 101;
+
+/// Rounds before each batch that are not timed.
+const WARM_UP: u64 = 200;
 
 /// Rounds of a batch: about 0.1 ms.
 const ROUNDS: usize = 2_000;
@@ -136,16 +139,15 @@ pub fn run(kernel: Option<Kernel>) -> Result<CodecFigures, CodecBenchError> {
 
 /// Nanoseconds a round.
 fn time_batch(mut work: impl FnMut(u64) -> bool) -> f64 {
+    // The other kinds of work have the caches and the branch predictor to themselves until here.
+    for round in 0..WARM_UP {
+        black_box(work(round));
+    }
     let start = Instant::now();
     for round in 0..ROUNDS as u64 {
         black_box(work(round));
     }
     start.elapsed().as_nanos() as f64 / ROUNDS as f64
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
 /// 2026-11-20, 12:34:56.123.

@@ -7,7 +7,7 @@ FANFARE = target/release/fanfare
 .PHONY: help demo test check bench bench-peers fuzz soak memcheck build setup clean
 
 help:
-	@echo "make demo   build, run the whole plant on this machine for half a minute, report"
+	@echo "make demo   build, run the whole plant on this machine for a third of a minute, report"
 	@echo "make test   everything CI runs: format, lints, tests, documentation, tidy"
 	@echo "make check  the quick part of it, for between two edits"
 	@echo "make bench  the figures of docs/benchmarks.md, as JSON under out/"

@@ -14,6 +14,8 @@ use std::time::Duration;
 
 /// Packets without numbers that wait for the lines to fall silent.
 const MOST_HELD: usize = 16;
+/// Datagrams taken from a line in one turn.
+const BATCH: usize = 64;
 
 /// Takes packets.
 pub trait Packets {
@@ -52,6 +54,7 @@ pub struct Lines {
     held: Vec<Vec<u8>>,
     gap_timeout: u64,
     last: u64,
+    pace: Pace,
 }
 
 /// What a turn did.
@@ -74,6 +77,7 @@ impl Lines {
         let mut receivers = Vec::new();
         for (i, group) in config.groups.iter().enumerate() {
             let receiver = ReceiverConfig {
+                batch: BATCH,
                 interface: config.interface,
                 ..ReceiverConfig::new(*group)
             };
@@ -104,6 +108,7 @@ impl Lines {
             held: Vec::new(),
             gap_timeout,
             last: 0,
+            pace: Pace::new(gap_timeout),
         })
     }
 
@@ -120,10 +125,12 @@ impl Lines {
             held,
             ..
         } = self;
-        let (mut datagrams, mut go_on) = (0, true);
+        let (mut datagrams, mut go_on, mut is_behind) = (0, true, false);
+        let time = self.pace.time(now);
         for (index, receiver) in receivers.iter_mut().enumerate() {
             let count = receiver.receive()?;
             datagrams += count;
+            is_behind |= count >= BATCH;
             for i in 0..count {
                 let bytes = receiver.datagram(i).bytes;
                 let mut desk = Desk {
@@ -131,13 +138,14 @@ impl Lines {
                     arbiter,
                     held,
                 };
-                go_on &= desk.receive(index, now, bytes, to)?;
+                go_on &= desk.receive(index, time, bytes, to)?;
             }
         }
         if datagrams > 0 || self.last == 0 {
             self.last = now;
         }
-        self.arbiter.handle_timeout(now);
+        self.pace.took(datagrams, is_behind);
+        self.arbiter.handle_timeout(time);
         go_on &= drain(&mut self.arbiter, to)? && self.release(now, to)?;
         Ok(Turn { datagrams, go_on })
     }
@@ -175,10 +183,8 @@ impl Lines {
     /// When there is something to do without a datagram, monotonic, in nanoseconds.
     pub fn next_timer(&self) -> Option<u64> {
         let held = (!self.held.is_empty()).then(|| self.last.saturating_add(self.gap_timeout));
-        [held, self.arbiter.poll_timeout()]
-            .into_iter()
-            .flatten()
-            .min()
+        let gap = self.arbiter.poll_timeout().map(|t| self.pace.real(t));
+        [held, gap].into_iter().flatten().min()
     }
 
     /// When the last datagram came, monotonic, in nanoseconds; before the first, the first turn.
@@ -195,6 +201,52 @@ impl Lines {
     pub fn kernel_drops(&self) -> u64 {
         let drops = self.receivers.iter().map(Receiver::kernel_drops);
         drops.filter_map(Result::ok).sum()
+    }
+}
+
+/// The arbiter's time. What waits in a socket because we were slow is not missing: after a turn
+/// that took datagrams time goes on by an eighth of the time-out at most, so that each line is
+/// looked at several times before a gap is declared, and while a line has more than a batch it
+/// stands still.
+#[derive(Debug, Default)]
+struct Pace {
+    timeout: u64,
+    time: u64,
+    previous: Option<u64>,
+    was_busy: bool,
+    is_behind: bool,
+}
+
+impl Pace {
+    fn new(timeout: u64) -> Self {
+        Self {
+            timeout,
+            ..Self::default()
+        }
+    }
+
+    /// The arbiter's time at `now`.
+    fn time(&mut self, now: u64) -> u64 {
+        let elapsed = now.saturating_sub(self.previous.unwrap_or(now));
+        self.time += match (self.is_behind, self.was_busy) {
+            (true, _) => 0,
+            (false, true) => elapsed.min(self.timeout / 8),
+            (false, false) => elapsed,
+        };
+        self.previous = Some(now);
+        self.time
+    }
+
+    /// Whether the turn took datagrams, and whether a line had as many as it may.
+    fn took(&mut self, datagrams: usize, is_behind: bool) {
+        self.was_busy = datagrams > 0;
+        self.is_behind = is_behind;
+    }
+
+    /// When the arbiter's time will be `time`, if nothing comes.
+    fn real(&self, time: u64) -> u64 {
+        let left = time.saturating_sub(self.time);
+        self.previous.unwrap_or_default().saturating_add(left)
     }
 }
 
@@ -243,4 +295,95 @@ fn drain<P: Packets>(arbiter: &mut Arbiter, to: &mut P) -> Result<bool, P::Error
         }
     }
     Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fanfare_engine::udp::{Sender, SenderConfig};
+    use std::net::UdpSocket;
+
+    #[derive(Default)]
+    struct Taken {
+        packets: u64,
+        missing: u64,
+    }
+
+    impl Packets for Taken {
+        type Error = io::Error;
+
+        fn packet(&mut self, _: &[u8], _: u32) -> io::Result<bool> {
+            self.packets += 1;
+            Ok(true)
+        }
+
+        fn gap(&mut self, gap: Gap) {
+            self.missing += u64::from(gap.count);
+        }
+    }
+
+    fn lines(last: u8) -> (Lines, [Sender; 2]) {
+        let program =
+            "<template name=\"T\" id=\"1\"><uInt32 name=\"MsgSeqNum\" id=\"34\"/></template>";
+        let program = Arc::new(Program::parse(program).unwrap());
+        let groups = [last, last + 1].map(|last| {
+            let port = UdpSocket::bind("127.0.0.1:0").unwrap();
+            let port = port.local_addr().unwrap().port();
+            SocketAddrV4::new(Ipv4Addr::new(239, 255, 81, last), port)
+        });
+        let config = LinesConfig {
+            groups: groups.to_vec(),
+            interface: Ipv4Addr::LOCALHOST,
+            gap_timeout: Duration::from_millis(100),
+        };
+        let senders = groups.map(|group| Sender::open(&SenderConfig::new(group)).unwrap());
+        (Lines::open(&config, &program).unwrap(), senders)
+    }
+
+    /// Template 1, MsgSeqNum(34).
+    fn message(sequence: u8) -> [u8; 3] {
+        [0xc0, 0x81, 0x80 | sequence]
+    }
+
+    const MS: u64 = 1_000_000;
+
+    #[test]
+    fn what_waits_in_a_socket_is_not_missing() {
+        let (mut lines, [mut a, mut b]) = lines(1);
+        let mut taken = Taken::default();
+        for n in [1, 2] {
+            a.send_batch(&[&message(n)]).unwrap();
+        }
+        // The first packet waits for earlier ones.
+        for now in [1_000, 1_100, 1_200] {
+            lines.turn(now * MS, &mut taken).unwrap();
+        }
+        assert_eq!(taken.packets, 2);
+        // A has lost 3. Taking 4 takes us half a second, and B has it in its socket.
+        a.send_batch(&[&message(4)]).unwrap();
+        lines.turn(1_201 * MS, &mut taken).unwrap();
+        for n in [1, 2, 3] {
+            b.send_batch(&[&message(n)]).unwrap();
+        }
+        lines.turn(1_701 * MS, &mut taken).unwrap();
+        assert_eq!((taken.packets, taken.missing), (4, 0));
+    }
+
+    #[test]
+    fn what_does_not_come_is_missing_after_its_time() {
+        let (mut lines, [mut a, _]) = lines(11);
+        let mut taken = Taken::default();
+        for n in [1, 2, 4] {
+            a.send_batch(&[&message(n)]).unwrap();
+        }
+        lines.turn(1_000 * MS, &mut taken).unwrap();
+        let mut now = 1_000 * MS;
+        while taken.missing == 0 {
+            let timer = lines.next_timer().unwrap();
+            assert!(timer > now && timer <= 1_300 * MS, "{timer}");
+            now = timer;
+            lines.turn(now, &mut taken).unwrap();
+        }
+        assert_eq!((taken.packets, taken.missing), (3, 1));
+    }
 }

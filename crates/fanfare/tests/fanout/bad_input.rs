@@ -1,13 +1,7 @@
 //! What is wrong is said in one sentence that names the place.
 
-use crate::{fails, run, scratch};
+use crate::common::{fails, file, run};
 use std::net::TcpListener;
-
-fn file(name: &str, content: &[u8]) -> String {
-    let path = scratch(name);
-    std::fs::write(&path, content).unwrap();
-    path.to_str().unwrap().to_owned()
-}
 
 #[test]
 fn wrong_usage_is_status_2() {

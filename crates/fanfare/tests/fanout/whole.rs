@@ -1,6 +1,6 @@
 //! Server, consumers, producers and report together.
 
-use crate::{Running, fanfare, figure, json, run, scratch};
+use crate::common::{Running, fanfare, figure, json, run, scratch};
 use std::io::{BufRead, BufReader};
 use std::process::ChildStdout;
 
@@ -76,7 +76,8 @@ fn each_marked_message_reaches_each_consumer_once_and_in_order() {
     ] {
         assert_eq!(figure(&received, name), value, "{name}");
     }
-    assert!(server.interrupt().status.success());
+    server.interrupt();
+    assert!(server.end().status.success());
     let told: Vec<String> = out.lines().map_while(Result::ok).collect();
     assert!(
         told.iter()

@@ -6,28 +6,24 @@
     reason = "a test"
 )]
 
+#[path = "../common/mod.rs"]
+mod common;
+
+use common::{Running, json, scratch};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::path::PathBuf;
-use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::process::{Child, ChildStdout, Command, Output};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
 fn fanfare(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_fanfare"));
-    command
-        .arg("latency")
-        .args(args)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    command
+    common::fanfare(&[&["latency"], args].concat())
 }
 
 /// A server that does not outlive its test.
 struct Server {
-    child: Child,
+    running: Running,
     out: BufReader<ChildStdout>,
     port: String,
 }
@@ -43,25 +39,22 @@ impl Server {
         out.read_line(&mut line).unwrap();
         let port = line.trim().rsplit(':').next().unwrap().to_owned();
         assert!(line.starts_with("listening on 127.0.0.1:"), "{line}");
-        Self { child, out, port }
+        Self {
+            running: Running(child),
+            out,
+            port,
+        }
     }
 
     /// Interrupts it and gives what it said last on stdout and on stderr.
     fn stop(mut self) -> (String, String) {
-        fanfare_engine::stop::interrupt(self.child.id()).unwrap();
-        let (mut said, mut told) = (String::new(), String::new());
+        self.running.interrupt();
+        let mut said = String::new();
         self.out.read_to_string(&mut said).unwrap();
-        let mut err = self.child.stderr.take().unwrap();
-        err.read_to_string(&mut told).unwrap();
-        assert!(self.child.wait().unwrap().success(), "{told}");
+        let output = self.running.end();
+        let told = told(&output);
+        assert!(output.status.success(), "{told}");
         (said, told)
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
@@ -78,21 +71,10 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-fn json(output: &Output) -> serde_json::Value {
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {}", told(output)))
-}
-
-fn scratch(name: &str) -> PathBuf {
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
-        .join(format!("latency-{}", std::process::id()))
-        .join(name);
-    std::fs::create_dir_all(&folder).unwrap();
-    folder
-}
-
 #[test]
 fn ping_pong_gives_every_figure_a_chart_and_a_clean_end() {
     let folder = scratch("whole");
+    std::fs::create_dir_all(&folder).unwrap();
     let chart = folder.join("chart.svg");
     let (server_store, client_store) = (folder.join("server"), folder.join("client"));
     let server = Server::start(&["--store", server_store.to_str().unwrap()]);
@@ -270,7 +252,7 @@ fn endless(server: &Server) -> Child {
 fn a_server_that_dies_in_the_middle_leaves_the_report_so_far() {
     let mut server = Server::start(&[]);
     let client = endless(&server);
-    server.child.kill().unwrap();
+    server.running.kill();
     let output = client.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(

@@ -1,6 +1,6 @@
 //! What is wrong is said, with its place.
 
-use crate::{file, told};
+use crate::common::{file, told};
 
 #[test]
 fn numbers_out_of_range_are_wrong_usage() {

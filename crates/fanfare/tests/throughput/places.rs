@@ -1,7 +1,8 @@
 //! Stores on full and read-only disks, and too few descriptors: what only a process with rights
 //! of its own can set up. Without them the tests say that they were skipped.
 
-use crate::{Running, figure, json, scratch, with_program};
+use crate::common::{Running, figure, json, scratch, with_program};
+use crate::start_acceptor;
 use std::process::{Command, Output};
 
 /// Whether this shell command works here: rights, and the programs that it needs.
@@ -28,7 +29,7 @@ fn a_disk_that_fills_up_ends_the_session_by_name_and_what_was_kept_is_whole() {
     if !can("unshare -m mount -t tmpfs none /mnt") {
         return;
     }
-    let (acceptor, port) = Running::acceptor(&["--messages", "20000", "--json"]);
+    let (acceptor, port) = start_acceptor(&["--messages", "20000", "--json"]);
     let folder = scratch("full");
     std::fs::create_dir_all(&folder).unwrap();
     let place = folder.to_str().unwrap();

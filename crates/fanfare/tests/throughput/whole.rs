@@ -1,6 +1,7 @@
 //! Both processes, whole and cut short.
 
-use crate::{Running, fanfare, figure, file, json, run, scratch};
+use crate::common::{Running, fanfare, figure, file, json, run, scratch};
+use crate::start_acceptor;
 use std::time::{Duration, Instant};
 
 #[test]
@@ -78,7 +79,7 @@ fn without_persistence_nothing_is_kept() {
 
 #[test]
 fn the_journals_of_an_initiator_stay_and_hold_every_order() {
-    let (acceptor, port) = Running::acceptor(&["--sessions", "2", "--messages", "700"]);
+    let (acceptor, port) = start_acceptor(&["--sessions", "2", "--messages", "700"]);
     let store = scratch("initiator-store");
     let args = [
         "throughput",
@@ -111,7 +112,7 @@ fn an_acceptor_with_other_orders_says_how_many_are_wrong() {
         "other.txt",
         "11=1|55=X|54=1|60=20261120-10:00:00|38=1|40=1\n",
     );
-    let (acceptor, port) = Running::acceptor(&["--messages", "40", "--orders", &own, "--json"]);
+    let (acceptor, port) = start_acceptor(&["--messages", "40", "--orders", &own, "--json"]);
     let sent = run(&[
         "throughput",
         "initiator",
@@ -151,7 +152,7 @@ fn long_run(port: &str) -> Running {
 /// An acceptor and an initiator in the middle of it.
 fn in_the_middle() -> (Running, Running) {
     let args = ["--sessions", "2", "--messages", "90000000", "--json"];
-    let (acceptor, port) = Running::acceptor(&args);
+    let (acceptor, port) = start_acceptor(&args);
     let initiator = long_run(&port);
     // It takes a moment to get there; what is asked for below holds at any moment.
     std::thread::sleep(Duration::from_millis(300));

@@ -5,6 +5,7 @@ use fanfare_engine::stop::{Stop, end_with_parent};
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
@@ -59,6 +60,8 @@ impl Fanfare {
         let mut child = Command::new(program)
             .args(args)
             .env(PARENT, std::process::id().to_string())
+            // Ctrl-C of a terminal reaches this process alone, which passes it on in its order.
+            .process_group(0)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

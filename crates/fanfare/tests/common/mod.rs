@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test program uses a part")]
 
 use std::io::Read;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -19,6 +20,7 @@ pub(crate) fn with_program(mut command: Command, args: &[&str]) -> Command {
     command
         .args(args)
         .env("FANFARE_PARENT", std::process::id().to_string())
+        .process_group(0)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
@@ -76,9 +78,11 @@ pub(crate) fn file(name: &str, content: impl AsRef<[u8]>) -> String {
 pub(crate) struct Running(pub(crate) Child);
 
 impl Running {
-    /// Ctrl-C.
+    /// Ctrl-C as a terminal gives it: to the process and to all of its group.
     pub(crate) fn interrupt(&self) {
-        fanfare_engine::stop::interrupt(self.0.id()).unwrap();
+        let kill = format!("kill -INT -{}", self.0.id());
+        let status = Command::new("sh").args(["-c", &kill]).status();
+        assert!(status.unwrap().success());
     }
 
     pub(crate) fn kill(&mut self) {

@@ -114,3 +114,28 @@ fn the_demo_works_twice_in_a_row_and_cleans_up() {
         assert_eq!(left.len(), 1, "{left:?}");
     }
 }
+
+#[test]
+fn an_interrupted_demo_reports_what_it_has() {
+    let folder = scratch("interrupted");
+    std::fs::create_dir_all(&folder).unwrap();
+    let page = folder.join("demo.html");
+    let args = ["demo", "--html", page.to_str().unwrap()];
+    let mut command = fanfare(&args);
+    let mut demo = Running(command.env("TMPDIR", &folder).spawn().unwrap());
+    let mut told = BufReader::new(demo.0.stderr.take().unwrap()).lines();
+    let under_way = told.any(|line| line.unwrap().contains("producers send"));
+    assert!(under_way);
+    demo.interrupt();
+    let rest: Vec<String> = told.map_while(Result::ok).collect();
+    let output = demo.end();
+    assert_eq!(output.status.code(), Some(1), "{rest:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        text.contains("interrupted: this is the report so far"),
+        "{text}"
+    );
+    assert!(text.contains(", 0 lost, doubled or out of order"), "{text}");
+    let left = std::fs::read_dir(&folder).unwrap().flatten();
+    assert!(left.map(|file| file.path()).all(|file| file == page));
+}

@@ -8,6 +8,7 @@ use fanfare_bus::cdr::{CdrBuffer, CdrReader};
 use fanfare_bus::types::{Kind, StructType};
 use fanfare_bus::{Domain, DomainConfig, Error, Qos, Reader, Sample, Status, Writer};
 use std::io::{BufRead, BufReader, Write, stdin, stdout};
+use std::os::unix::process::CommandExt;
 use std::process::{self, Command, Stdio};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -43,6 +44,8 @@ impl Child {
             .args(["bench", "dds", "--end", &name.unwrap_or_default()])
             .args(["--domain", &domain.to_string()])
             .env(PARENT, process::id().to_string())
+            // Its pipe ends it, not the terminal's Ctrl-C.
+            .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

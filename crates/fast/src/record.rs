@@ -1,14 +1,14 @@
 //! Messages as rows: what a vector kernel writes, as it is.
 
-use fanfare_wire::lanes::{self, Row};
+use fanfare_wire::lanes::Row;
 
-use crate::decode::{Sink, tell};
+use crate::decode::Sink;
 use crate::dictionary::TextRef;
 use crate::message::{Content, Message, MessageView, Node};
-use crate::program::lanes::{EmitKind, Entry, Flat, NO_LANE, Place};
+use crate::program::lanes::{Entry, Flat};
 use crate::program::{Field, FieldId, FieldKind, Program, TemplateProgram};
+use crate::rows::Rows;
 use crate::value::Decimal;
-use crate::visitor::Visitor;
 
 /// One message, in the form in which a decoder has it at hand: the cheapest way to get all its
 /// values. Filled again, it allocates only where it outgrows all messages before.
@@ -17,7 +17,7 @@ use crate::visitor::Visitor;
 /// numbers, one for the fields of the message and one for each entry. Others, and those in which
 /// something does not fit into a row, are held as a [`Message`]. Either way [`Self::get`] reads
 /// fields, by numbers that [`Program::find`] looks up once; [`Self::view`] gives access by name,
-/// tag and path.
+/// tag and path; and [`Self::rows`] gives the rows as they are.
 ///
 /// ```
 /// use fanfare_fast::{Cell, Decoder, Program, Record};
@@ -98,59 +98,18 @@ impl Record {
     #[inline]
     pub fn get<'r>(&'r self, program: &'r Program, field: FieldId, entry: usize) -> Cell<'r> {
         match self.form {
-            Form::Rows => self.in_row(program, field, entry),
+            Form::Rows => self.in_rows(program, field, entry),
             _ => self.in_message(program, field, entry),
         }
     }
 
     #[inline]
-    fn in_row<'r>(&'r self, program: &'r Program, field: FieldId, entry: usize) -> Cell<'r> {
-        let Some(place) = program.place(field) else {
-            return self.sequence(program, field);
-        };
-        let index = match *place {
-            Place { template, .. } if template != self.template => return Cell::Absent,
-            Place { in_entry: true, .. } => entry.saturating_add(1),
-            _ => 0,
-        };
-        let Some(row) = self.rows.get(index).filter(|_| index < self.used) else {
-            return Cell::Absent;
-        };
-        let emit = &place.emit;
-        if emit.lane != NO_LANE && row.present >> emit.lane & 1 == 0 {
-            return Cell::Absent;
-        }
-        let value = |more: u8| {
-            let lane = usize::from(emit.lane + more) % lanes::MAX_LANES;
-            i64::from(row.values[lane])
-        };
-        let decimal = |mantissa, exponent| Cell::Decimal(Decimal { mantissa, exponent });
-        match emit.kind {
-            EmitKind::Unsigned => Cell::Unsigned(value(0) as u64),
-            EmitKind::Signed => Cell::Signed(value(0)),
-            EmitKind::Ascii => Cell::Text(TextRef::packed(value(0) as u64)),
-            EmitKind::Decimal => decimal(value(1), value(0) as i8),
-            EmitKind::Mantissa => decimal(value(0), emit.constant.exponent),
-            EmitKind::UnsignedConstant => Cell::Unsigned(emit.constant.mantissa as u64),
-            EmitKind::SignedConstant => Cell::Signed(emit.constant.mantissa),
-            EmitKind::DecimalConstant => Cell::Decimal(emit.constant),
-            EmitKind::AsciiConstant | EmitKind::UnicodeConstant | EmitKind::BytesConstant => {
-                Cell::Text(TextRef::long(
-                    program.text_at(emit.constant.mantissa as usize),
-                ))
-            }
-        }
-    }
-
-    fn sequence(&self, program: &Program, field: FieldId) -> Cell<'_> {
-        let flat = program.flat_of(self.template);
-        let is_it = flat
-            .and_then(|flat| flat.entry.as_ref())
-            .is_some_and(|entry| entry.field == field);
-        if is_it && self.has_sequence {
-            Cell::Sequence(self.count)
-        } else {
-            Cell::Absent
+    fn in_rows<'r>(&'r self, program: &'r Program, field: FieldId, entry: usize) -> Cell<'r> {
+        let place = program.place(field);
+        let row = place.and_then(|place| self.all_rows()?.row(&place, entry));
+        match (row, place) {
+            (Some(row), Some(place)) => row.cell(program, &place),
+            _ => Cell::Absent,
         }
     }
 
@@ -204,15 +163,24 @@ impl Record {
 
     fn make_message(&mut self, program: &Program) {
         let mut message = std::mem::take(&mut self.message);
-        if let Some(rows) = self.rows() {
+        if let Some(rows) = self.all_rows() {
             rows.write(program, &mut message);
         }
         *self.as_message() = message;
     }
 
-    /// The rows, if it is held so.
+    /// The rows, if the record is held so and nothing of the message is missing: for those who
+    /// want to do better than a call of [`Self::get`] for each field. A record that is not is
+    /// read through [`Self::get`] or [`Self::view`].
+    #[inline]
+    #[must_use]
+    pub fn rows(&self) -> Option<Rows<'_>> {
+        self.all_rows().filter(|rows| rows.is_whole)
+    }
+
+    /// The rows, if it is held so, be it whole or not.
     #[inline(always)]
-    pub(crate) fn rows(&self) -> Option<Rows<'_>> {
+    pub(crate) fn all_rows(&self) -> Option<Rows<'_>> {
         let rows = self.rows.get(..self.used)?;
         let entries = self.has_sequence.then_some(self.count);
         (self.form == Form::Rows).then_some(Rows {
@@ -232,48 +200,6 @@ impl Record {
     pub(crate) fn as_message(&mut self) -> &mut Message {
         self.form = Form::Message;
         &mut self.message
-    }
-}
-
-/// A record that is held in rows.
-pub(crate) struct Rows<'r> {
-    pub(crate) template: u32,
-    /// The first one, and one for each entry.
-    pub(crate) rows: &'r [Row],
-    /// How many entries the sequence has or shall have, if it is there.
-    pub(crate) entries: Option<u32>,
-    /// Nothing is missing.
-    pub(crate) is_whole: bool,
-}
-
-impl Rows<'_> {
-    /// Makes a message of the rows; one that is not whole is open where they end.
-    pub(crate) fn write(&self, program: &Program, message: &mut Message) {
-        let Some(flat) = program.flat_of(self.template) else {
-            return;
-        };
-        let mut rows = self.rows.iter();
-        message.begin_message(&program.templates()[self.template as usize]);
-        if let Some(row) = rows.next() {
-            tell(program, program.segment(flat.head), row, message);
-        }
-        let Some(entry) = &flat.entry else {
-            return;
-        };
-        let field = program.field(entry.field);
-        match self.entries {
-            None if self.is_whole => return message.absent(field),
-            None => return,
-            Some(count) => message.begin_sequence(field, count),
-        }
-        for (index, row) in (0..).zip(rows) {
-            message.begin_entry(field, index);
-            tell(program, program.segment(entry.segment), row, message);
-            message.end_entry(field);
-        }
-        if self.is_whole {
-            message.end_sequence(field);
-        }
     }
 }
 

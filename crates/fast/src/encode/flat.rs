@@ -4,7 +4,8 @@
 use super::Encoder;
 use super::run::Run;
 use crate::error::{CodecError, ErrorCode};
-use crate::record::{Record, Rows};
+use crate::record::Record;
+use crate::rows::Rows;
 
 /// Beyond these, template identifiers take more than a byte.
 const SMALL_IDS: u32 = 128;
@@ -21,7 +22,7 @@ impl Encoder {
         record: &Record,
         out: &mut Vec<u8>,
     ) -> Result<usize, CodecError> {
-        let Some(rows) = record.rows() else {
+        let Some(rows) = record.all_rows() else {
             return self.encode(record.message(), out);
         };
         if !rows.is_whole {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::{
     Body, DecimalOp, Field, FieldId, FieldKind, IntOp, Op, Program, RESET_ID, Reset, Slot,
-    SlotInfo, TemplateProgram, TextId, TextOp, lanes,
+    SlotInfo, TemplateProgram, TextId, TextOp, lanes, place,
 };
 use crate::dictionary::State;
 use crate::error::{ErrorCode, TemplateError};
@@ -216,7 +216,7 @@ impl<'s> Compiler<'s> {
                 *place = number;
             }
         }
-        program.places = lanes::places(program, &flats);
+        program.places = place::places(program, &flats);
         program.flats = flats;
     }
 

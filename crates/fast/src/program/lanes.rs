@@ -13,7 +13,7 @@ use crate::value::{Decimal, EXPONENTS, TextType};
 const WORTH: usize = 3;
 
 /// The bit of [`Emit::lane`] that is always set: the field has a value, but no lane.
-pub(crate) const NO_LANE: u8 = 63;
+pub(crate) const NO_LANE: u8 = super::Place::NO_LANE;
 
 /// What is done next in a body.
 #[derive(Debug, Clone)]
@@ -60,44 +60,6 @@ pub(crate) struct Entry {
     pub(crate) segment: u32,
     /// As in [`Flat`].
     pub(crate) fields: u32,
-}
-
-/// Where a field of a flat template is.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Place {
-    pub(crate) template: u32,
-    pub(crate) in_entry: bool,
-    pub(crate) emit: Emit,
-}
-
-/// Where the fields of flat templates are.
-pub(super) fn places(program: &Program, flats: &[Flat]) -> Vec<Option<Place>> {
-    let mut places = vec![None; program.fields.len()];
-    let mut add = |template, segment, in_entry| {
-        for emit in &program.segment(segment).emits {
-            for more in 0..emit.run {
-                let field = emit.field + u32::from(more);
-                let emit = Emit {
-                    field,
-                    lane: emit.lane + more,
-                    run: 1,
-                    ..*emit
-                };
-                places[field as usize] = Some(Place {
-                    template,
-                    in_entry,
-                    emit,
-                });
-            }
-        }
-    };
-    for flat in flats {
-        add(flat.template, flat.head, false);
-        if let Some(entry) = &flat.entry {
-            add(flat.template, entry.segment, true);
-        }
-    }
-    places
 }
 
 /// The flat form of a template, if it has one.

@@ -21,11 +21,13 @@
 
 mod compile;
 pub(crate) mod lanes;
+mod place;
 
 use std::collections::HashMap;
 use std::ops::Range;
 
-use lanes::{Flat, Place, Segment, Step};
+use lanes::{Flat, Segment, Step};
+pub use place::{Place, Reading};
 
 use crate::dictionary::State;
 use crate::error::TemplateError;
@@ -219,9 +221,12 @@ impl Program {
         &self.steps[body.number as usize]
     }
 
+    /// Where a field is in the rows of a [`crate::Record`]; `None` if its template is not one of
+    /// rows.
     #[inline]
-    pub(crate) fn place(&self, field: FieldId) -> Option<&Place> {
-        self.places.get(field.index())?.as_ref()
+    #[must_use]
+    pub fn place(&self, field: FieldId) -> Option<Place> {
+        *self.places.get(field.index())?
     }
 
     /// The flat form of the template of this index.

@@ -5,8 +5,10 @@ use fanfare_fast::generate::{ComplexOptions, Generator, PACKET_SIZE};
 use fanfare_fast::program::{Field, FieldKind};
 use fanfare_fast::value::TextType;
 use fanfare_fast::{
-    CodecError, Decoder, Encoder, Limits, Message, Options, Program, Record, Scalar, Source, json,
+    Cell, CodecError, Decoder, Encoder, Limits, Message, Options, Program, Record, Scalar, Source,
+    json,
 };
+use fanfare_wire::lanes::LaneKernel;
 use proptest::prelude::*;
 
 use crate::common::to_hex;
@@ -271,6 +273,52 @@ fn compare(program: &Program, stream: &[u8], options: Options) -> Result<(), Tes
     Ok(())
 }
 
+/// Reads every field of the rows by its place, which must be what a message gives; the number of
+/// rows.
+fn read_by_place(program: &Program, stream: &[u8]) -> Result<usize, TestCaseError> {
+    let mut decoders = [program, program].map(|program| Decoder::new(program.clone()));
+    let (mut record, mut message, mut at, mut count) = (Record::new(), Message::new(), 0, 0);
+    while at < stream.len() {
+        let Ok(len) = decoders[0].decode_record(&stream[at..], &mut record) else {
+            break;
+        };
+        decoders[1].decode(&stream[at..], &mut message).unwrap();
+        at += len;
+        let Some(rows) = record.rows() else {
+            continue;
+        };
+        let template = rows.template_index();
+        prop_assert!(program.has_rows(template));
+        let expected = Record::from(message.clone());
+        let entries = rows.entries().map(|entries| entries.len());
+        if let Some(sequence) = program.rows_sequence(template) {
+            let length = entries.map_or(Cell::Absent, |entries| Cell::Sequence(entries as u32));
+            prop_assert_eq!(expected.get(program, sequence, 0), length);
+        }
+        count += 1 + entries.unwrap_or(0);
+        for field in program.fields().iter().filter(|f| f.template() == template) {
+            let Some(place) = program.place(field.id()) else {
+                prop_assert!(false, "{} has no place", field.name());
+                continue;
+            };
+            prop_assert_eq!(place.in_entry, field.parent().is_some());
+            let several = if place.in_entry {
+                entries.unwrap_or(0)
+            } else {
+                1
+            };
+            for entry in 0..several {
+                let row = rows.row(&place, entry).unwrap();
+                let found = row.cell(program, &place);
+                prop_assert_eq!(row.has(&place), found != Cell::Absent);
+                prop_assert_eq!(&found, &expected.get(program, field.id(), entry));
+            }
+            prop_assert!(!place.in_entry || rows.row(&place, several).is_none());
+        }
+    }
+    Ok(count)
+}
+
 /// Encodes the records of a stream again, which must give the same bytes.
 fn encoded_again(program: &Program, stream: &[u8]) -> Result<(), TestCaseError> {
     let mut decoder = Decoder::new(program.clone());
@@ -355,6 +403,7 @@ proptest! {
         let (bytes, _) = stream(&program, seed, 30);
         compare(&program, &bytes, options)?;
         encoded_again(&program, &bytes)?;
+        read_by_place(&program, &bytes)?;
     }
 
     #[test]
@@ -432,9 +481,11 @@ fn generated_feeds_are_the_same() {
             Generator::complex(Program::complex(), 103, None, options),
         ),
     ] {
+        let mut rows = 0;
         while let Some(packet) = generator.next_packet().unwrap() {
             compare(&program, packet, Options::default()).unwrap();
             encoded_again(&program, packet).unwrap();
+            rows += read_by_place(&program, packet).unwrap();
             let packet = &packet[..packet.len().min(120)];
             for cut in 0..packet.len() {
                 compare(&program, &packet[..cut], Options::default()).unwrap();
@@ -446,5 +497,15 @@ fn generated_feeds_are_the_same() {
                 turned[bit / 8] ^= 1 << (bit % 8);
             }
         }
+        // All but Done and quote requests, with the entries of each.
+        let expected = if program.templates().len() > 4 {
+            200
+        } else {
+            400
+        };
+        assert!(
+            LaneKernel::best().is_none() || rows >= expected,
+            "{rows} rows"
+        );
     }
 }

@@ -1,0 +1,101 @@
+//! Where the fields of templates of rows are.
+
+use super::lanes::{Emit, EmitKind, Flat};
+use super::{Program, TextId};
+use crate::value::Decimal;
+
+/// Where a field is in the rows of a [`crate::Record`], and how it is read there. It is computed
+/// once, when the templates are loaded, and stays as it is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Place {
+    /// Index of the template.
+    pub template: u32,
+    /// It is in the rows of the entries of the message's sequence, not in the message's own.
+    pub in_entry: bool,
+    /// Its lane, which is also the number of its bit in [`crate::RowRef::present`]; of a constant
+    /// that is always there, [`Self::NO_LANE`].
+    pub lane: u8,
+    /// How the value is read.
+    pub reading: Reading,
+}
+
+impl Place {
+    /// The lane of what has none. The presence bit of this number is always set.
+    pub const NO_LANE: u8 = 63;
+}
+
+/// How the value of a field is read from its lane ([`crate::RowRef::value`]).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Reading {
+    /// An unsigned integer.
+    Unsigned,
+    /// A signed integer.
+    Signed,
+    /// An ASCII string ([`crate::RowRef::chars`]).
+    Ascii,
+    /// The exponent of a decimal, whose mantissa is in the next lane.
+    Decimal,
+    /// The mantissa of a decimal with this exponent.
+    Mantissa(i8),
+    /// This unsigned integer.
+    ConstantUnsigned(u64),
+    /// This signed integer.
+    ConstantSigned(i64),
+    /// This decimal.
+    ConstantDecimal(Decimal),
+    /// This string or byte vector ([`Program::text`]).
+    ConstantText(TextId),
+    /// How many entries the sequence has.
+    Length,
+}
+
+impl Reading {
+    fn of(emit: &Emit) -> Self {
+        let constant = emit.constant;
+        match emit.kind {
+            EmitKind::Unsigned => Self::Unsigned,
+            EmitKind::Signed => Self::Signed,
+            EmitKind::Ascii => Self::Ascii,
+            EmitKind::Decimal => Self::Decimal,
+            EmitKind::Mantissa => Self::Mantissa(constant.exponent),
+            EmitKind::UnsignedConstant => Self::ConstantUnsigned(constant.mantissa as u64),
+            EmitKind::SignedConstant => Self::ConstantSigned(constant.mantissa),
+            EmitKind::DecimalConstant => Self::ConstantDecimal(constant),
+            EmitKind::AsciiConstant | EmitKind::UnicodeConstant | EmitKind::BytesConstant => {
+                Self::ConstantText(TextId(constant.mantissa as u32))
+            }
+        }
+    }
+}
+
+/// The places of the fields of flat templates, by field.
+pub(super) fn places(program: &Program, flats: &[Flat]) -> Vec<Option<Place>> {
+    let mut places = vec![None; program.fields.len()];
+    for flat in flats {
+        let template = flat.template;
+        let mut add = |segment: u32, in_entry| {
+            for emit in &program.segment(segment).emits {
+                for more in 0..emit.run {
+                    places[emit.field as usize + usize::from(more)] = Some(Place {
+                        template,
+                        in_entry,
+                        lane: emit.lane + more,
+                        reading: Reading::of(emit),
+                    });
+                }
+            }
+        };
+        add(flat.head, false);
+        let Some(entry) = &flat.entry else {
+            continue;
+        };
+        add(entry.segment, true);
+        places[entry.field.index()] = program.segment(flat.head).length.map(|lane| Place {
+            template,
+            in_entry: false,
+            lane,
+            reading: Reading::Length,
+        });
+    }
+    places
+}

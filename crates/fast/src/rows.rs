@@ -1,0 +1,192 @@
+//! The rows of a record, for those who read them without a call for each field.
+
+use fanfare_wire::lanes::{self, MAX_LANES, Row};
+
+use crate::decode::tell;
+use crate::dictionary::TextRef;
+use crate::message::Message;
+use crate::program::{FieldId, Place, Program, Reading};
+use crate::record::Cell;
+use crate::value::Decimal;
+use crate::visitor::Visitor;
+
+/// A record that is held in rows: one for the fields of the message, one for each entry of its
+/// sequence. [`Program::place`] says where in them a field is.
+///
+/// ```
+/// use fanfare_fast::{Cell, Decoder, Program, Record};
+/// use fanfare_fast::program::Reading;
+///
+/// let program = Program::parse(
+///     r#"<template name="Book" id="1"><uInt32 name="Seq"/><uInt32 name="Time"/>
+///          <sequence name="Levels"><length name="NoLevels"/>
+///            <uInt32 name="Size"><copy/></uInt32><uInt32 name="Orders"><copy/></uInt32>
+///            <uInt32 name="Hidden" presence="optional"><default/></uInt32>
+///          </sequence></template>"#,
+/// )?;
+/// let size = program.find("Book", "Levels.Size").unwrap();
+/// let mut decoder = Decoder::new(program);
+/// let mut record = Record::new();
+/// decoder.decode_record(&[0xc0, 0x81, 0x85, 0x88, 0x82, 0xe0, 0xaa, 0x83, 0x80], &mut record)?;
+/// if let Some(rows) = record.rows() {
+///     let program = decoder.program();
+///     let place = program.place(size).unwrap();
+///     assert_eq!((place.in_entry, place.reading), (true, Reading::Unsigned));
+///     let sizes: Vec<i32> = rows.entries().unwrap().map(|row| row.value(place.lane)).collect();
+///     assert_eq!(sizes, [42, 42]);
+///     let last = rows.row(&place, 1).unwrap();
+///     assert_eq!(last.cell(program, &place), Cell::Unsigned(42));
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct Rows<'r> {
+    pub(crate) template: u32,
+    /// The first one, and one for each entry; never empty.
+    pub(crate) rows: &'r [Row],
+    /// How many entries the sequence has or shall have, if it is there.
+    pub(crate) entries: Option<u32>,
+    /// Nothing is missing.
+    pub(crate) is_whole: bool,
+}
+
+impl<'r> Rows<'r> {
+    /// Index of the template.
+    #[must_use]
+    pub const fn template_index(&self) -> u32 {
+        self.template
+    }
+
+    /// The row of the message's own fields.
+    #[must_use]
+    #[inline]
+    pub fn head(&self) -> RowRef<'r> {
+        RowRef(&self.rows[0])
+    }
+
+    /// The rows of the entries, in their order; `None` if the sequence is absent, or the template
+    /// has none.
+    #[inline]
+    #[must_use]
+    pub fn entries(&self) -> Option<impl ExactSizeIterator<Item = RowRef<'r>> + use<'r>> {
+        self.entries.map(|_| self.rows.iter().skip(1).map(RowRef))
+    }
+
+    /// The row in which a field is; `None` if the place is of another template, or if there are
+    /// not so many entries.
+    #[inline]
+    #[must_use]
+    pub fn row(&self, place: &Place, entry: usize) -> Option<RowRef<'r>> {
+        let index = match place.in_entry {
+            true => entry.checked_add(1)?,
+            false => 0,
+        };
+        let row = self.rows.get(index)?;
+        (place.template == self.template).then_some(RowRef(row))
+    }
+
+    /// Makes a message of the rows; one that is not whole is open where they end.
+    pub(crate) fn write(&self, program: &Program, message: &mut Message) {
+        let Some(flat) = program.flat_of(self.template) else {
+            return;
+        };
+        let mut rows = self.rows.iter();
+        message.begin_message(&program.templates()[self.template as usize]);
+        if let Some(row) = rows.next() {
+            tell(program, program.segment(flat.head), row, message);
+        }
+        let Some(entry) = &flat.entry else {
+            return;
+        };
+        let field = program.field(entry.field);
+        match self.entries {
+            None if self.is_whole => return message.absent(field),
+            None => return,
+            Some(count) => message.begin_sequence(field, count),
+        }
+        for (index, row) in (0..).zip(rows) {
+            message.begin_entry(field, index);
+            tell(program, program.segment(entry.segment), row, message);
+            message.end_entry(field);
+        }
+        if self.is_whole {
+            message.end_sequence(field);
+        }
+    }
+}
+
+/// One row: the fields of a message, or of an entry of its sequence, as lanes of 32 bits.
+#[derive(Debug, Clone, Copy)]
+pub struct RowRef<'r>(pub(crate) &'r Row);
+
+impl<'r> RowRef<'r> {
+    /// Bit `n` is set if lane `n` has a value. For a decimal the bit of its exponent's lane
+    /// counts, or that of its only lane. Bit 63 is always set: it is that of [`Place::lane`] of
+    /// fields that have no lane.
+    #[must_use]
+    #[inline(always)]
+    pub const fn present(&self) -> u64 {
+        self.0.present | 1 << Place::NO_LANE
+    }
+
+    /// Whether a field has a value.
+    #[must_use]
+    #[inline(always)]
+    pub const fn has(&self, place: &Place) -> bool {
+        self.present() >> (place.lane & 63) & 1 != 0
+    }
+
+    /// What is in a lane; anything where it has no value. Unsigned integers are below 2^31 and
+    /// signed ones from -2^30 to 2^30 - 1: a record with others is not held in rows.
+    #[must_use]
+    #[inline(always)]
+    pub fn value(&self, lane: u8) -> i32 {
+        self.0.values[usize::from(lane) % MAX_LANES]
+    }
+
+    /// The value of a field of this row by its place.
+    #[must_use]
+    #[inline(always)]
+    pub fn cell(&self, program: &'r Program, place: &Place) -> Cell<'r> {
+        if !self.has(place) {
+            return Cell::Absent;
+        }
+        let value = i64::from(self.value(place.lane));
+        let decimal = |mantissa, exponent| Cell::Decimal(Decimal { mantissa, exponent });
+        match place.reading {
+            Reading::Unsigned => Cell::Unsigned(value as u64),
+            Reading::Signed => Cell::Signed(value),
+            Reading::Ascii => Cell::Text(TextRef::packed(value as u64)),
+            Reading::Decimal => decimal(self.value(place.lane + 1).into(), value as i8),
+            Reading::Mantissa(exponent) => decimal(value, exponent),
+            Reading::ConstantUnsigned(value) => Cell::Unsigned(value),
+            Reading::ConstantSigned(value) => Cell::Signed(value),
+            Reading::ConstantDecimal(value) => Cell::Decimal(value),
+            Reading::ConstantText(text) => Cell::Text(TextRef::long(program.text(text))),
+            Reading::Length => Cell::Sequence(value as u32),
+        }
+    }
+
+    /// The characters of a string by its lane's value: up to four, the others 0, and how many
+    /// they are.
+    #[must_use]
+    #[inline(always)]
+    pub fn chars(value: i32) -> ([u8; lanes::MAX_CHARS], usize) {
+        lanes::unpack(u64::from(value as u32))
+    }
+}
+
+impl Program {
+    /// Whether messages of the template of this index are held in rows by a [`crate::Record`], as
+    /// far as their values fit.
+    #[must_use]
+    pub fn has_rows(&self, template: u32) -> bool {
+        self.flat_of(template).is_some()
+    }
+
+    /// The sequence of a template of rows, whose entries are rows too.
+    #[must_use]
+    pub fn rows_sequence(&self, template: u32) -> Option<FieldId> {
+        Some(self.flat_of(template)?.entry.as_ref()?.field)
+    }
+}

@@ -79,7 +79,7 @@ fn soak(name: &str, wanted: u64, way: &mut impl Way) -> Result<bool> {
             break;
         }
         decoder.reset();
-        decoder.decode(packet, &mut converter)?;
+        converter.decode(&mut decoder, packet)?;
         let mut result = Ok(());
         converter.samples(|sample| {
             if result.is_err() || sample.template.name != "MarketData" {

@@ -41,7 +41,7 @@ fn a_message_goes_from_packet_to_reader_without_allocation() {
     let mut round = || {
         for packet in &packets {
             decoder.reset();
-            decoder.decode(packet, &mut converter).unwrap();
+            converter.decode(&mut decoder, packet).unwrap();
             let write = |s: fanfare_bus::fast::Converted<'_>| {
                 if s.template.name == "MarketData" {
                     writer.write(s.cdr).unwrap();

@@ -9,6 +9,7 @@ use crate::program::lanes::{Entry, Flat};
 use crate::program::{Field, FieldId, FieldKind, Program, TemplateProgram};
 use crate::rows::Rows;
 use crate::value::Decimal;
+use crate::visitor::Visitor;
 
 /// One message, in the form in which a decoder has it at hand: the cheapest way to get all its
 /// values. Filled again, it allocates only where it outgrows all messages before.
@@ -89,6 +90,11 @@ impl Record {
             Form::Rows => Some(self.template),
             Form::Message => self.message.template_index(),
         }
+    }
+
+    /// Forgets the contents, not the memory.
+    pub const fn clear(&mut self) {
+        self.form = Form::Empty;
     }
 
     /// The value of a field of the message; of one in its sequence, that in the entry of this
@@ -278,5 +284,67 @@ impl Record {
     #[cold]
     fn grow(&mut self) {
         self.rows.push(Row::default());
+    }
+}
+
+/// Rows as long as a message is regular; otherwise a visitor is told of it from its beginning.
+pub(crate) struct RowsOr<'r, V> {
+    pub(crate) record: &'r mut Record,
+    pub(crate) visitor: &'r mut V,
+}
+
+impl<V> RowsOr<'_, V> {
+    /// The record is empty, and the message for the visitor.
+    pub(crate) fn refused(self) {
+        self.record.clear();
+    }
+}
+
+impl<V: Visitor> Sink for RowsOr<'_, V> {
+    type Rest = V;
+
+    #[inline(always)]
+    fn row<'r>(&'r mut self, at: usize, scratch: &'r mut Row) -> &'r mut Row {
+        self.record.row(at, scratch)
+    }
+
+    #[inline(always)]
+    fn begin(&mut self, program: &Program, flat: &Flat, scratch: &Row) {
+        self.record.begin(program, flat, scratch);
+    }
+
+    #[inline(always)]
+    fn no_sequence(&mut self, field: &Field) {
+        self.record.no_sequence(field);
+    }
+
+    #[inline(always)]
+    fn begin_sequence(&mut self, field: &Field, count: u32) {
+        self.record.begin_sequence(field, count);
+    }
+
+    #[inline(always)]
+    fn entry(&mut self, program: &Program, entry: &Entry, index: u32, scratch: &Row) {
+        self.record.entry(program, entry, index, scratch);
+    }
+
+    #[inline(always)]
+    fn end_sequence(&mut self, field: &Field) {
+        self.record.end_sequence(field);
+    }
+
+    #[inline(always)]
+    fn end(&mut self, template: &TemplateProgram) {
+        self.record.end(template);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn rest(&mut self, program: &Program) -> &mut V {
+        if let Some(rows) = self.record.all_rows() {
+            rows.write(program, self.visitor);
+        }
+        self.record.clear();
+        self.visitor
     }
 }

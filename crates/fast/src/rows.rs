@@ -4,7 +4,6 @@ use fanfare_wire::lanes::{self, MAX_LANES, Row};
 
 use crate::decode::tell;
 use crate::dictionary::TextRef;
-use crate::message::Message;
 use crate::program::{FieldId, Place, Program, Reading};
 use crate::record::Cell;
 use crate::value::Decimal;
@@ -85,8 +84,8 @@ impl<'r> Rows<'r> {
         (place.template == self.template).then_some(RowRef(row))
     }
 
-    /// Makes a message of the rows; one that is not whole is open where they end.
-    pub(crate) fn write(&self, program: &Program, message: &mut Message) {
+    /// Tells of the message; one that is not whole is open where the rows end.
+    pub(crate) fn write<V: Visitor>(&self, program: &Program, message: &mut V) {
         let Some(flat) = program.flat_of(self.template) else {
             return;
         };

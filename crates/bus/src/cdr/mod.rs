@@ -4,6 +4,7 @@
 //! four bytes of header, then each member at a multiple of its size counted from behind the
 //! header. What is read may be either version and either byte order.
 
+mod pen;
 mod print;
 mod read;
 mod typed;
@@ -12,6 +13,7 @@ mod write;
 
 use std::fmt;
 
+pub(crate) use pen::Pen;
 pub use print::{print_json, to_json};
 pub use read::CdrReader;
 pub use typed::CdrType;

@@ -1,9 +1,7 @@
 //! Writing CDR into a buffer that is allocated once.
 
+use super::pen::{Pen, SLACK};
 use super::{CdrError, CdrFault, HEADER};
-
-/// What stands behind the capacity, so that a member can be stored as a whole word or two.
-const SLACK: usize = 16;
 
 /// A buffer in which one sample after the other is written.
 ///
@@ -110,48 +108,13 @@ impl CdrBuffer {
     /// Writes a string: its length with the NUL, the bytes, the NUL. A NUL inside ends it.
     #[inline]
     pub fn string(&mut self, text: &[u8]) {
-        match short(text) {
-            Some(word) if !has_zero(word, text.len()) => self.short_string(word, text.len()),
-            _ => self.long_string(text),
-        }
-    }
-
-    /// Writes a string of up to seven bytes, which are the lowest of `word`; the others are zero.
-    /// Length, text and what must be zero behind it are one store.
-    #[inline(always)]
-    fn short_string(&mut self, word: u64, length: usize) {
-        let start = self.at + (self.at.wrapping_neg() & 3);
-        match self.bytes.get_mut(start..start + 16) {
-            Some(room) => {
-                let whole = u128::from(word) << 32 | (length as u128 + 1);
-                room.copy_from_slice(&whole.to_le_bytes());
-                self.at = start + 4 + length + 1;
-            }
-            None => self.full = true,
-        }
-    }
-
-    #[inline(never)]
-    fn long_string(&mut self, text: &[u8]) {
-        let end = text.iter().position(|b| *b == 0).unwrap_or(text.len());
-        let Ok(length) = u32::try_from(end + 1) else {
-            self.full = true;
-            return;
-        };
-        self.u32(length);
-        self.raw(&text[..end]);
-        self.u8(0);
+        self.with_pen(|pen| pen.string(text));
     }
 
     /// Writes a `sequence<octet>`.
     #[inline]
     pub fn octets(&mut self, bytes: &[u8]) {
-        let Ok(length) = u32::try_from(bytes.len()) else {
-            self.full = true;
-            return;
-        };
-        self.u32(length);
-        self.raw(bytes);
+        self.with_pen(|pen| pen.octets(bytes));
     }
 
     /// Starts a sequence whose length is not known yet; the elements follow, then
@@ -174,24 +137,13 @@ impl CdrBuffer {
     /// [`raw`](Self::raw).
     #[inline]
     pub fn align(&mut self, size: usize) {
-        self.at += (HEADER.wrapping_sub(self.at)) & (size - 1);
+        self.with_pen(|pen| pen.align(size));
     }
 
     /// Writes bytes that are already in CDR form and aligned to where they now stand.
     #[inline]
     pub fn raw(&mut self, bytes: &[u8]) {
-        let end = self.at.saturating_add(bytes.len());
-        match self.bytes.get_mut(self.at..end.saturating_add(8)) {
-            Some(room) => {
-                let (room, behind) = room.split_at_mut(bytes.len());
-                room.copy_from_slice(bytes);
-                if let Some(word) = behind.first_chunk_mut::<8>() {
-                    *word = [0; 8];
-                }
-                self.at = end;
-            }
-            None => self.full = true,
-        }
+        self.with_pen(|pen| pen.raw(bytes));
     }
 
     /// Bytes written so far, header included.
@@ -239,40 +191,17 @@ impl CdrBuffer {
     /// zero.
     #[inline(always)]
     pub(crate) fn word(&mut self, value: u64, size: usize) {
-        // Counted from behind the header; the header's four bytes shift eight-byte members.
-        let start = self.at + (HEADER.wrapping_sub(self.at) & (size - 1));
-        match self.bytes.get_mut(start..start + 8) {
-            Some(room) => {
-                room.copy_from_slice(&value.to_le_bytes());
-                self.at = start + size;
-            }
-            None => self.full = true,
-        }
+        self.with_pen(|pen| pen.word(value, size));
     }
-}
 
-/// Up to seven bytes as a word, the first one lowest.
-#[inline(always)]
-fn short(text: &[u8]) -> Option<u64> {
-    let word = match *text {
-        [] => 0,
-        [a] => u64::from(a),
-        [a, b] => u64::from(u16::from_le_bytes([a, b])),
-        [a, b, c] => u64::from(u32::from_le_bytes([a, b, c, 0])),
-        [a, b, c, d] => u64::from(u32::from_le_bytes([a, b, c, d])),
-        [a, b, c, d, e] => u64::from_le_bytes([a, b, c, d, e, 0, 0, 0]),
-        [a, b, c, d, e, f] => u64::from_le_bytes([a, b, c, d, e, f, 0, 0]),
-        [a, b, c, d, e, f, g] => u64::from_le_bytes([a, b, c, d, e, f, g, 0]),
-        _ => return None,
-    };
-    Some(word)
-}
-
-/// Whether one of the lowest `n` bytes (at most seven) is zero.
-#[inline(always)]
-const fn has_zero(word: u64, n: usize) -> bool {
-    let used = word | (u64::MAX << (8 * n));
-    used.wrapping_sub(0x0101_0101_0101_0101) & !used & 0x8080_8080_8080_8080 != 0
+    /// Writes with the pen where this is.
+    #[inline(always)]
+    pub(crate) fn with_pen(&mut self, write: impl FnOnce(&mut Pen<'_>)) {
+        let room = self.bytes.get_mut(HEADER..).unwrap_or_default();
+        let mut pen = Pen::new(room, self.at - HEADER, self.full);
+        write(&mut pen);
+        (self.at, self.full) = (pen.at() + HEADER, pen.is_full());
+    }
 }
 
 #[cfg(test)]

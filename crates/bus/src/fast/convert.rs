@@ -1,13 +1,13 @@
-//! Decoded fields into CDR, as they come out of the decoder.
+//! Decoded messages into samples.
 
 use std::sync::Arc;
 
-use fanfare_fast::program::{Field, TemplateProgram};
-use fanfare_fast::{Decimal, Visitor};
+use fanfare_fast::{CodecError, Decoder, Visitor};
 
-use super::types::{Mapping, Plan, Put, TemplateType};
-use crate::cdr::{CdrBuffer, CdrError};
-use crate::types::MAX_DEPTH;
+use super::fields::ByField;
+use super::rows::ByRow;
+use super::types::{Mapping, TemplateType};
+use crate::cdr::CdrError;
 
 /// A sample made from a message.
 #[derive(Debug, Clone, Copy)]
@@ -20,8 +20,8 @@ pub struct Converted<'a> {
     pub cdr: &'a [u8],
 }
 
-/// A [`Visitor`] that writes each field into a sample as it is decoded; no structure and, after
-/// warm-up, no allocation is between decoder and sample.
+/// Makes samples of messages: of the rows that a vector kernel leaves, or of the fields as they
+/// come out of the decoder. After warm-up nothing is allocated on the way.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -36,7 +36,7 @@ pub struct Converted<'a> {
 /// )?);
 /// let mapping = Arc::new(Mapping::new(Arc::clone(&program), &TypeOptions::default())?);
 /// let mut converter = Converter::new(mapping, 1024);
-/// Decoder::new(program).decode(&[0xc0, 0x81, 0x85, 0xff, 0x87], &mut converter)?;
+/// converter.decode(&mut Decoder::new(program), &[0xc0, 0x81, 0x85, 0xff, 0x87])?;
 /// converter.samples(|sample| {
 ///     let json = to_json(&sample.template.sample, sample.cdr).unwrap();
 ///     assert_eq!(json, r#"{"present": 1, "SecurityID": 5, "Bid": 0.7}"#);
@@ -46,61 +46,18 @@ pub struct Converted<'a> {
 #[derive(Debug)]
 pub struct Converter {
     mapping: Arc<Mapping>,
-    /// The mapping's, at hand.
-    plans: Box<[Plan]>,
-    /// The message as one sample; of a split one, the entries stand at multiples of eight.
-    out: CdrBuffer,
-    /// One part of a split message.
-    part: CdrBuffer,
-    template: Option<u32>,
-    frame: Frame,
-    outer: [Frame; MAX_DEPTH],
-    depth: usize,
-    split: Split,
-}
-
-/// The structure being written: where its mask stands (0: it has none), and the bits so far.
-#[derive(Debug, Clone, Copy, Default)]
-struct Frame {
-    mask_at: usize,
-    mask: u64,
-}
-
-/// What is known of the sequence along which the message is split.
-#[derive(Debug, Default)]
-struct Split {
-    runs: Vec<Run>,
-    key: u64,
-    key_at: usize,
-    /// Where the sequence's length stands.
-    count_at: usize,
-    /// Where the entry that is being written starts.
-    start: usize,
-}
-
-/// Entries of one key behind each other.
-#[derive(Debug, Clone, Copy)]
-struct Run {
-    key: u64,
-    entries: u32,
-    /// Where the first one starts, at a multiple of eight, and the last one ends.
-    start: usize,
-    end: usize,
+    by_row: ByRow,
+    /// Takes what is not held in rows.
+    by_field: ByField,
 }
 
 impl Converter {
     /// A converter for samples of up to `capacity` bytes; a longer one is an error when it comes.
     pub fn new(mapping: Arc<Mapping>, capacity: usize) -> Self {
         Self {
-            plans: mapping.plans.clone().into_boxed_slice(),
+            by_row: ByRow::new(&mapping, capacity),
+            by_field: ByField::new(Arc::clone(&mapping), capacity),
             mapping,
-            out: CdrBuffer::with_capacity(capacity),
-            part: CdrBuffer::with_capacity(capacity),
-            template: None,
-            frame: Frame::default(),
-            outer: [Frame::default(); MAX_DEPTH],
-            depth: 0,
-            split: Split::default(),
         }
     }
 
@@ -109,9 +66,30 @@ impl Converter {
         &self.mapping
     }
 
+    /// Decodes the message at the front of `bytes`; the number of bytes that it takes. The decoder
+    /// must be one of the mapping's program.
+    ///
+    /// # Errors
+    /// As [`Decoder::decode`]; there are then no samples.
+    #[inline]
+    pub fn decode(&mut self, decoder: &mut Decoder, bytes: &[u8]) -> Result<usize, CodecError> {
+        let decoded = decoder.decode_rows(bytes, &mut self.by_row.record, &mut self.by_field);
+        if decoded.is_err() {
+            self.by_field.forget();
+        }
+        decoded
+    }
+
+    /// A visitor that takes the next message field by field, for who decodes for others as well.
+    pub fn by_field(&mut self) -> &mut impl Visitor {
+        self.by_row.record.clear();
+        &mut self.by_field
+    }
+
     /// Index of the template of the message decoded last, if it has fields.
-    pub const fn template(&self) -> Option<u32> {
-        self.template
+    #[inline]
+    pub fn template(&self) -> Option<u32> {
+        self.by_row.template().or(self.by_field.template())
     }
 
     /// Gives the samples of the message decoded last: one, or of a split message one for each
@@ -119,324 +97,13 @@ impl Converter {
     /// none, and so does a split message without entries.
     ///
     /// # Errors
-    /// [`CdrFault::Full`](crate::cdr::CdrFault::Full) for a message longer than the capacity.
+    /// [`CdrFault::Full`](crate::cdr::CdrFault::Full) for a sample longer than the capacity;
+    /// those of a split message that are in front of it may have been given.
     #[inline]
     pub fn samples(&mut self, mut take: impl FnMut(Converted<'_>)) -> Result<(), CdrError> {
-        let Some(template) = self.template.and_then(|t| self.mapping.by_index(t)) else {
-            return Ok(());
-        };
-        if !template.is_split {
-            let cdr = self.out.finish()?;
-            take(Converted {
-                template,
-                key: None,
-                cdr,
-            });
+        if self.by_row.samples(&self.mapping, &mut take)? {
             return Ok(());
         }
-        let size = template.key.size().into();
-        match self.split.runs.as_slice() {
-            [] => return Ok(()),
-            // The message as it stands is the sample.
-            [run] => {
-                let key = Some(run.key);
-                self.out.patch(self.split.key_at, run.key, size);
-                let cdr = self.out.finish()?;
-                take(Converted { template, key, cdr });
-                return Ok(());
-            }
-            _ => {}
-        }
-        self.out.finish()?;
-        let runs = &mut self.split.runs;
-        if !runs.is_sorted_by(|a, b| a.key < b.key) {
-            runs.sort_unstable_by_key(|run| (run.key, run.start));
-        }
-        for group in self.split.runs.chunk_by(|a, b| a.key == b.key) {
-            self.split.assemble(group, &self.out, &mut self.part, size);
-            take(Converted {
-                template,
-                key: group.first().map(|run| run.key),
-                cdr: self.part.finish()?,
-            });
-        }
-        Ok(())
-    }
-
-    #[inline(always)]
-    fn plan(&self, field: &Field) -> Option<Plan> {
-        self.plans.get(field.id().index()).copied()
-    }
-
-    #[inline(always)]
-    fn enter(&mut self, has_mask: bool) {
-        if let Some(place) = self.outer.get_mut(self.depth) {
-            *place = self.frame;
-        }
-        self.depth += 1;
-        self.open_frame(has_mask);
-    }
-
-    #[inline(always)]
-    fn open_frame(&mut self, has_mask: bool) {
-        self.frame = Frame::default();
-        if has_mask {
-            self.out.u64(0);
-            self.frame.mask_at = self.out.len() - 8;
-        }
-    }
-
-    #[inline(always)]
-    fn close_frame(&mut self) {
-        if self.frame.mask_at != 0 {
-            self.out.patch_u64(self.frame.mask_at, self.frame.mask);
-        }
-    }
-
-    #[inline(always)]
-    fn leave(&mut self) {
-        self.close_frame();
-        self.depth = self.depth.saturating_sub(1);
-        if let Some(outer) = self.outer.get(self.depth) {
-            self.frame = *outer;
-        }
-    }
-
-    /// The value of an absent field: zeros and nothing.
-    #[inline(always)]
-    fn write_absent(&mut self, field: &Field) {
-        let Some(plan) = self.plan(field) else { return };
-        match plan.put {
-            Put::Int(_) | Put::Double => self.out.word(0, plan.size.into()),
-            Put::Text => self.out.string(b""),
-            _ => self.write_absent_group(field),
-        }
-    }
-
-    #[cold]
-    fn write_absent_group(&mut self, field: &Field) {
-        let mapping = Arc::clone(&self.mapping);
-        self.write_absent_of(&mapping, field);
-    }
-
-    fn write_absent_of(&mut self, mapping: &Mapping, field: &Field) {
-        let Some(plan) = mapping.plans.get(field.id().index()) else {
-            return;
-        };
-        match plan.put {
-            Put::Nothing => {}
-            Put::Int(_) | Put::Double => self.out.word(0, plan.size.into()),
-            Put::Exact => self.put_exact(Decimal {
-                mantissa: 0,
-                exponent: 0,
-            }),
-            Put::Text => self.out.string(b""),
-            Put::Octets => self.out.octets(b""),
-            Put::Sequence => self.begin_list(plan, 0),
-            Put::Group => {
-                if plan.has_mask {
-                    self.out.u64(0);
-                }
-                for child in mapping.program().children(field.id()) {
-                    self.write_absent_of(mapping, mapping.program().field(*child));
-                }
-            }
-        }
-    }
-
-    fn begin_list(&mut self, plan: &Plan, length: u32) {
-        self.out.u32(length);
-        if plan.is_split {
-            self.split.count_at = self.out.len().saturating_sub(4);
-        }
-    }
-
-    #[inline(always)]
-    fn put_exact(&mut self, value: Decimal) {
-        self.out.i64(value.mantissa);
-        self.out.i32(value.exponent.into());
-    }
-
-    #[inline(always)]
-    fn put_text(&mut self, field: &Field, value: &[u8]) {
-        let Some(plan) = self.plan(field) else { return };
-        self.frame.mask |= plan.bit;
-        if plan.put == Put::Octets {
-            self.out.octets(value);
-        } else {
-            self.out.string(value);
-        }
-    }
-
-    #[inline(always)]
-    fn put_integer(&mut self, field: &Field, bits: u64) {
-        let Some(plan) = self.plan(field) else { return };
-        self.frame.mask |= plan.bit;
-        self.out.word(bits & plan.fit, plan.size.into());
-        if plan.is_key {
-            self.split.key = bits;
-        }
-    }
-}
-
-impl Split {
-    /// Puts a sample together from the head and the entries of one key. Each entry begins with
-    /// the mask of its optional fields, at a multiple of eight: its bytes are the same wherever
-    /// it stands.
-    #[inline(always)]
-    fn assemble(&self, group: &[Run], from: &CdrBuffer, to: &mut CdrBuffer, key_size: usize) {
-        to.begin();
-        to.raw(from.written(crate::cdr::HEADER..self.count_at));
-        if let Some(first) = group.first() {
-            to.patch(self.key_at, first.key, key_size);
-        }
-        to.u32(group.iter().map(|run| run.entries).sum());
-        for run in group {
-            to.align(8);
-            to.raw(from.written(run.start..run.end));
-        }
-    }
-
-    #[inline(always)]
-    fn add(&mut self, start: usize, end: usize) {
-        let key = self.key;
-        match self.runs.last_mut() {
-            Some(run) if run.key == key => {
-                run.entries += 1;
-                run.end = end;
-            }
-            _ => self.runs.push(Run {
-                key,
-                entries: 1,
-                start,
-                end,
-            }),
-        }
-    }
-}
-
-impl Visitor for Converter {
-    #[inline]
-    fn begin_message(&mut self, template: &TemplateProgram) {
-        self.out.begin();
-        self.depth = 0;
-        self.frame = Frame::default();
-        self.split.runs.clear();
-        self.template = Some(template.index());
-        let mapping = &self.mapping;
-        let Some((key, has_mask)) = mapping
-            .by_index(template.index())
-            .map(|t| (t.key, t.has_mask))
-        else {
-            self.template = None;
-            return;
-        };
-        if let size @ 1.. = key.size() {
-            self.out.word(0, size.into());
-            self.split.key_at = self.out.len().saturating_sub(size.into());
-        }
-        self.open_frame(has_mask);
-    }
-
-    #[inline]
-    fn end_message(&mut self, _: &TemplateProgram) {
-        self.close_frame();
-    }
-
-    #[inline]
-    fn unsigned(&mut self, field: &Field, value: u64) {
-        self.put_integer(field, value);
-    }
-
-    #[inline]
-    fn signed(&mut self, field: &Field, value: i64) {
-        self.put_integer(field, value as u64);
-    }
-
-    #[inline]
-    fn decimal(&mut self, field: &Field, value: Decimal) {
-        let Some(plan) = self.plan(field) else { return };
-        self.frame.mask |= plan.bit;
-        if plan.put == Put::Exact {
-            self.put_exact(value);
-        } else {
-            self.out.f64(to_double(value));
-        }
-    }
-
-    #[inline]
-    fn ascii(&mut self, field: &Field, value: &[u8]) {
-        self.put_text(field, value);
-    }
-
-    #[inline]
-    fn unicode(&mut self, field: &Field, value: &[u8]) {
-        self.put_text(field, value);
-    }
-
-    #[inline]
-    fn bytes(&mut self, field: &Field, value: &[u8]) {
-        self.put_text(field, value);
-    }
-
-    #[inline]
-    fn absent(&mut self, field: &Field) {
-        self.write_absent(field);
-    }
-
-    #[inline]
-    fn begin_group(&mut self, field: &Field) {
-        let Some(plan) = self.plan(field) else { return };
-        self.frame.mask |= plan.bit;
-        self.enter(plan.has_mask);
-    }
-
-    #[inline]
-    fn end_group(&mut self, _: &Field) {
-        self.leave();
-    }
-
-    #[inline]
-    fn begin_sequence(&mut self, field: &Field, length: u32) {
-        let Some(plan) = self.plan(field) else { return };
-        self.frame.mask |= plan.bit;
-        self.begin_list(&plan, length);
-    }
-
-    #[inline]
-    fn begin_entry(&mut self, field: &Field, _: u32) {
-        let Some(plan) = self.plan(field) else { return };
-        if plan.is_split {
-            self.out.align(8);
-            self.split.start = self.out.len();
-        }
-        self.enter(plan.has_mask);
-    }
-
-    #[inline]
-    fn end_entry(&mut self, field: &Field) {
-        self.leave();
-        if self.plan(field).is_some_and(|p| p.is_split) {
-            self.split.add(self.split.start, self.out.len());
-        }
-    }
-}
-
-/// The double nearest to a decimal, by one exactly rounded operation where that is possible:
-/// a mantissa below 2^53 and a power of ten that is a double.
-#[inline(always)]
-fn to_double(value: Decimal) -> f64 {
-    const EXACT: [f64; 23] = [
-        1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
-        1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
-    ];
-    if value.exponent == 0 {
-        return value.mantissa as f64;
-    }
-    let exact = value.mantissa.unsigned_abs() < 1 << 53;
-    match EXACT.get(usize::from(value.exponent.unsigned_abs())) {
-        Some(power) if exact && value.exponent < 0 => value.mantissa as f64 / power,
-        Some(power) if exact => value.mantissa as f64 * power,
-        _ => value.to_f64(),
+        self.by_field.samples(take)
     }
 }

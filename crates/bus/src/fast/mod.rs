@@ -22,6 +22,10 @@
 //!   is the first member, and the key if there are keys. The entries always have `present`.
 
 mod convert;
+mod fields;
+mod fixed;
+mod members;
+mod rows;
 mod types;
 
 pub use convert::{Converted, Converter};

@@ -170,7 +170,7 @@ fn publish(
         decoder.reset();
         let mut rest = packet;
         while !rest.is_empty() {
-            rest = &rest[decoder.decode(rest, &mut converter).unwrap()..];
+            rest = &rest[converter.decode(&mut decoder, rest).unwrap()..];
             let write = |s: fanfare_bus::fast::Converted<'_>| {
                 let Some((writer, _)) = ends.get(s.template.name.as_str()) else {
                     return;

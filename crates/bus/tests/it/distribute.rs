@@ -96,7 +96,7 @@ fn publish(
         decoder.reset();
         let mut rest = packet;
         while !rest.is_empty() {
-            let n = decoder.decode(rest, &mut converter).unwrap();
+            let n = converter.decode(&mut decoder, rest).unwrap();
             rest = &rest[n..];
             converter
                 .samples(|s| {

@@ -14,7 +14,7 @@ use fanfare_wire::lanes::LaneKernel;
 use crate::dictionary::Dictionaries;
 use crate::error::{CodecError, ErrorCode};
 use crate::program::Program;
-use crate::record::Record;
+use crate::record::{Record, RowsOr};
 use crate::visitor::Visitor;
 pub(crate) use flat::Sink;
 use flat::{Outcome, Parts, Telling};
@@ -195,6 +195,34 @@ impl Decoder {
             Outcome::Done(len) => Ok(len),
             Outcome::Refused => self.decode_any(bytes, record.as_message()),
             Outcome::Failed => self.failure(),
+        }
+    }
+
+    /// Decodes one message at the front of `bytes` into the rows of a record, or, where it is not
+    /// one of rows, field by field into `visitor`: [`Record::rows`] then gives nothing. Returns the
+    /// number of bytes that it takes.
+    ///
+    /// # Errors
+    /// As [`Self::decode`]; the record then has no rows, and the visitor has been told of some of
+    /// the fields before the error.
+    #[inline]
+    pub fn decode_rows<V: Visitor>(
+        &mut self,
+        bytes: &[u8],
+        record: &mut Record,
+        visitor: &mut V,
+    ) -> Result<usize, CodecError> {
+        let mut sink = RowsOr { record, visitor };
+        match self.flat(bytes, &mut sink) {
+            Outcome::Done(len) => Ok(len),
+            Outcome::Refused => {
+                sink.refused();
+                self.decode_any(bytes, visitor)
+            }
+            Outcome::Failed => {
+                sink.refused();
+                self.failure()
+            }
         }
     }
 

@@ -189,7 +189,7 @@ impl Desk {
     fn message(&mut self, bytes: &[u8], deliver: bool) -> Result<Option<usize>, BusError> {
         let decoded = match &mut self.topics {
             Some(topics) => {
-                let mut both = Both(&mut self.message, &mut topics.converter);
+                let mut both = Both(&mut self.message, topics.converter.by_field());
                 self.decoder.decode(bytes, &mut both)
             }
             None => self.decoder.decode(bytes, &mut self.message),

@@ -192,7 +192,7 @@ fn convert(program: Program, feed: Result<Packets>) -> Result<f64> {
             decoder.reset();
             let mut rest = &packet[..];
             while !rest.is_empty() {
-                let len = decoder.decode(rest, &mut converter)?;
+                let len = converter.decode(&mut decoder, rest)?;
                 rest = rest.get(len..).unwrap_or_default();
                 converter.samples(|s| bytes += std::hint::black_box(s.cdr).len())?;
                 messages += 1;

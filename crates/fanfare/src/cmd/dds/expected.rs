@@ -123,7 +123,7 @@ impl Packets for Reading<'_> {
         let mut rest = bytes;
         while !rest.is_empty() {
             let at = bytes.len() - rest.len();
-            let message = self.decoder.decode(rest, &mut self.converter);
+            let message = self.converter.decode(&mut self.decoder, rest);
             let len = message.with_context(|| format!("at byte {at} of a packet"))?;
             self.keep()?;
             rest = rest.get(len..).unwrap_or_default();

@@ -242,7 +242,7 @@ impl Run {
             self.messages += 1;
             return Ok(len);
         }
-        self.decoder.decode(bytes, &mut self.converter)?;
+        self.converter.decode(&mut self.decoder, bytes)?;
         let converted = bare.elapsed();
         if let Some(series) = self
             .converter

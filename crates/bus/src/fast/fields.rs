@@ -1,0 +1,418 @@
+//! Decoded fields into CDR, as they come out of the decoder.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use fanfare_fast::program::{Field, TemplateProgram};
+use fanfare_fast::{Decimal, Visitor};
+
+use super::Converted;
+use super::types::{Mapping, Plan, Put};
+use crate::cdr::{CdrBuffer, CdrError};
+use crate::types::MAX_DEPTH;
+
+/// A [`Visitor`] that writes each field into a sample as it is decoded; no structure and, after
+/// warm-up, no allocation is between decoder and sample.
+#[derive(Debug)]
+pub(super) struct ByField {
+    mapping: Arc<Mapping>,
+    /// The mapping's, at hand.
+    plans: Box<[Plan]>,
+    /// The message as one sample; of a split one, the entries stand at multiples of eight.
+    out: CdrBuffer,
+    /// One part of a split message.
+    part: CdrBuffer,
+    template: Option<u32>,
+    frame: Frame,
+    outer: [Frame; MAX_DEPTH],
+    depth: usize,
+    split: Split,
+}
+
+/// The structure being written: where its mask stands (0: it has none), and the bits so far.
+#[derive(Debug, Clone, Copy, Default)]
+struct Frame {
+    mask_at: usize,
+    mask: u64,
+}
+
+/// What is known of the sequence along which the message is split.
+#[derive(Debug, Default)]
+struct Split {
+    runs: Vec<Run>,
+    key: u64,
+    key_at: usize,
+    /// Where the sequence's length stands.
+    count_at: usize,
+    /// Where the entry that is being written starts.
+    start: usize,
+}
+
+/// Entries of one key behind each other.
+#[derive(Debug, Clone, Copy)]
+struct Run {
+    key: u64,
+    entries: u32,
+    /// Where the first one starts, at a multiple of eight, and the last one ends.
+    start: usize,
+    end: usize,
+}
+
+impl ByField {
+    pub(super) fn new(mapping: Arc<Mapping>, capacity: usize) -> Self {
+        Self {
+            plans: mapping.plans.clone().into_boxed_slice(),
+            mapping,
+            out: CdrBuffer::with_capacity(capacity),
+            part: CdrBuffer::with_capacity(capacity),
+            template: None,
+            frame: Frame::default(),
+            outer: [Frame::default(); MAX_DEPTH],
+            depth: 0,
+            split: Split::default(),
+        }
+    }
+
+    /// The template of the message told of last, if it has fields.
+    pub(super) const fn template(&self) -> Option<u32> {
+        self.template
+    }
+
+    /// What it was told of last is no message.
+    pub(super) const fn forget(&mut self) {
+        self.template = None;
+    }
+
+    /// The samples of that message.
+    #[inline]
+    pub(super) fn samples(&mut self, mut take: impl FnMut(Converted<'_>)) -> Result<(), CdrError> {
+        let Some(template) = self.template.and_then(|t| self.mapping.by_index(t)) else {
+            return Ok(());
+        };
+        if !template.is_split {
+            let cdr = self.out.finish()?;
+            take(Converted {
+                template,
+                key: None,
+                cdr,
+            });
+            return Ok(());
+        }
+        let size = template.key.size().into();
+        match self.split.runs.as_slice() {
+            [] => return Ok(()),
+            // The message as it stands is the sample.
+            [run] => {
+                let key = Some(run.key);
+                self.out.patch(self.split.key_at, run.key, size);
+                let cdr = self.out.finish()?;
+                take(Converted { template, key, cdr });
+                return Ok(());
+            }
+            _ => {}
+        }
+        self.out.finish()?;
+        let runs = &mut self.split.runs;
+        if !runs.is_sorted_by(|a, b| a.key < b.key) {
+            runs.sort_unstable_by_key(|run| (run.key, run.start));
+        }
+        for group in self.split.runs.chunk_by(|a, b| a.key == b.key) {
+            self.split.assemble(group, &self.out, &mut self.part, size);
+            take(Converted {
+                template,
+                key: group.first().map(|run| run.key),
+                cdr: self.part.finish()?,
+            });
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn plan(&self, field: &Field) -> Option<Plan> {
+        self.plans.get(field.id().index()).copied()
+    }
+
+    #[inline(always)]
+    fn enter(&mut self, has_mask: bool) {
+        if let Some(place) = self.outer.get_mut(self.depth) {
+            *place = self.frame;
+        }
+        self.depth += 1;
+        self.open_frame(has_mask);
+    }
+
+    #[inline(always)]
+    fn open_frame(&mut self, has_mask: bool) {
+        self.frame = Frame::default();
+        if has_mask {
+            self.out.u64(0);
+            self.frame.mask_at = self.out.len() - 8;
+        }
+    }
+
+    #[inline(always)]
+    fn close_frame(&mut self) {
+        if self.frame.mask_at != 0 {
+            self.out.patch_u64(self.frame.mask_at, self.frame.mask);
+        }
+    }
+
+    #[inline(always)]
+    fn leave(&mut self) {
+        self.close_frame();
+        self.depth = self.depth.saturating_sub(1);
+        if let Some(outer) = self.outer.get(self.depth) {
+            self.frame = *outer;
+        }
+    }
+
+    /// The value of an absent field: zeros and nothing.
+    #[inline(always)]
+    fn write_absent(&mut self, field: &Field) {
+        let Some(plan) = self.plan(field) else { return };
+        match plan.put {
+            Put::Int(_) | Put::Double => self.out.word(0, plan.size.into()),
+            Put::Text => self.out.string(b""),
+            _ => self.write_absent_group(field),
+        }
+    }
+
+    #[cold]
+    fn write_absent_group(&mut self, field: &Field) {
+        let mapping = Arc::clone(&self.mapping);
+        self.write_absent_of(&mapping, field);
+    }
+
+    fn write_absent_of(&mut self, mapping: &Mapping, field: &Field) {
+        let Some(plan) = mapping.plans.get(field.id().index()) else {
+            return;
+        };
+        match plan.put {
+            Put::Nothing => {}
+            Put::Int(_) | Put::Double => self.out.word(0, plan.size.into()),
+            Put::Exact => self.put_exact(Decimal {
+                mantissa: 0,
+                exponent: 0,
+            }),
+            Put::Text => self.out.string(b""),
+            Put::Octets => self.out.octets(b""),
+            Put::Sequence => self.begin_list(plan, 0),
+            Put::Group => {
+                if plan.has_mask {
+                    self.out.u64(0);
+                }
+                for child in mapping.program().children(field.id()) {
+                    self.write_absent_of(mapping, mapping.program().field(*child));
+                }
+            }
+        }
+    }
+
+    fn begin_list(&mut self, plan: &Plan, length: u32) {
+        self.out.u32(length);
+        if plan.is_split {
+            self.split.count_at = self.out.len().saturating_sub(4);
+        }
+    }
+
+    #[inline(always)]
+    fn put_exact(&mut self, value: Decimal) {
+        self.out.i64(value.mantissa);
+        self.out.i32(value.exponent.into());
+    }
+
+    #[inline(always)]
+    fn put_text(&mut self, field: &Field, value: &[u8]) {
+        let Some(plan) = self.plan(field) else { return };
+        self.frame.mask |= plan.bit;
+        if plan.put == Put::Octets {
+            self.out.octets(value);
+        } else {
+            self.out.string(value);
+        }
+    }
+
+    #[inline(always)]
+    fn put_integer(&mut self, field: &Field, bits: u64) {
+        let Some(plan) = self.plan(field) else { return };
+        self.frame.mask |= plan.bit;
+        self.out.word(bits & plan.fit, plan.size.into());
+        if plan.is_key {
+            self.split.key = bits;
+        }
+    }
+}
+
+impl Split {
+    /// Puts a sample together from the head and the entries of one key. Each entry begins with
+    /// the mask of its optional fields, at a multiple of eight: its bytes are the same wherever
+    /// it stands.
+    #[inline(always)]
+    fn assemble(&self, group: &[Run], from: &CdrBuffer, to: &mut CdrBuffer, key_size: usize) {
+        to.begin();
+        to.raw(from.written(crate::cdr::HEADER..self.count_at));
+        if let Some(first) = group.first() {
+            to.patch(self.key_at, first.key, key_size);
+        }
+        to.u32(group.iter().map(|run| run.entries).sum());
+        for run in group {
+            to.align(8);
+            to.raw(from.written(run.start..run.end));
+        }
+    }
+
+    #[inline(always)]
+    fn add(&mut self, start: usize, end: usize) {
+        let key = self.key;
+        match self.runs.last_mut() {
+            Some(run) if run.key == key => {
+                run.entries += 1;
+                run.end = end;
+            }
+            _ => self.runs.push(Run {
+                key,
+                entries: 1,
+                start,
+                end,
+            }),
+        }
+    }
+}
+
+impl Visitor for ByField {
+    #[inline]
+    fn begin_message(&mut self, template: &TemplateProgram) {
+        self.out.begin();
+        self.depth = 0;
+        self.frame = Frame::default();
+        self.split.runs.clear();
+        self.template = Some(template.index());
+        let mapping = &self.mapping;
+        let Some((key, has_mask)) = mapping
+            .by_index(template.index())
+            .map(|t| (t.key, t.has_mask))
+        else {
+            self.template = None;
+            return;
+        };
+        if let size @ 1.. = key.size() {
+            self.out.word(0, size.into());
+            self.split.key_at = self.out.len().saturating_sub(size.into());
+        }
+        self.open_frame(has_mask);
+    }
+
+    #[inline]
+    fn end_message(&mut self, _: &TemplateProgram) {
+        self.close_frame();
+    }
+
+    #[inline]
+    fn unsigned(&mut self, field: &Field, value: u64) {
+        self.put_integer(field, value);
+    }
+
+    #[inline]
+    fn signed(&mut self, field: &Field, value: i64) {
+        self.put_integer(field, value as u64);
+    }
+
+    #[inline]
+    fn decimal(&mut self, field: &Field, value: Decimal) {
+        let Some(plan) = self.plan(field) else { return };
+        self.frame.mask |= plan.bit;
+        if plan.put == Put::Exact {
+            self.put_exact(value);
+        } else {
+            self.out.f64(to_double(value));
+        }
+    }
+
+    #[inline]
+    fn ascii(&mut self, field: &Field, value: &[u8]) {
+        self.put_text(field, value);
+    }
+
+    #[inline]
+    fn unicode(&mut self, field: &Field, value: &[u8]) {
+        self.put_text(field, value);
+    }
+
+    #[inline]
+    fn bytes(&mut self, field: &Field, value: &[u8]) {
+        self.put_text(field, value);
+    }
+
+    #[inline]
+    fn absent(&mut self, field: &Field) {
+        self.write_absent(field);
+    }
+
+    #[inline]
+    fn begin_group(&mut self, field: &Field) {
+        let Some(plan) = self.plan(field) else { return };
+        self.frame.mask |= plan.bit;
+        self.enter(plan.has_mask);
+    }
+
+    #[inline]
+    fn end_group(&mut self, _: &Field) {
+        self.leave();
+    }
+
+    #[inline]
+    fn begin_sequence(&mut self, field: &Field, length: u32) {
+        let Some(plan) = self.plan(field) else { return };
+        self.frame.mask |= plan.bit;
+        self.begin_list(&plan, length);
+    }
+
+    #[inline]
+    fn begin_entry(&mut self, field: &Field, _: u32) {
+        let Some(plan) = self.plan(field) else { return };
+        if plan.is_split {
+            self.out.align(8);
+            self.split.start = self.out.len();
+        }
+        self.enter(plan.has_mask);
+    }
+
+    #[inline]
+    fn end_entry(&mut self, field: &Field) {
+        self.leave();
+        if self.plan(field).is_some_and(|p| p.is_split) {
+            self.split.add(self.split.start, self.out.len());
+        }
+    }
+}
+
+/// The double nearest to a decimal, by one exactly rounded operation where that is possible:
+/// a mantissa below 2^53 and a power of ten that is a double.
+#[inline(always)]
+pub(super) fn to_double(value: Decimal) -> f64 {
+    const EXACT: [f64; 23] = [
+        1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
+        1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
+    ];
+    if value.exponent == 0 {
+        return value.mantissa as f64;
+    }
+    let exact = value.mantissa.unsigned_abs() < 1 << 53;
+    match EXACT.get(usize::from(value.exponent.unsigned_abs())) {
+        Some(power) if exact && value.exponent < 0 => value.mantissa as f64 / power,
+        Some(power) if exact => value.mantissa as f64 * power,
+        _ => far_to_double(value),
+    }
+}
+
+/// The same for all others, by way of their text: what is read from it is the nearest.
+#[cold]
+fn far_to_double(value: Decimal) -> f64 {
+    // The longest mantissa has 20 characters, the longest exponent 4.
+    let mut text = [0_u8; 32];
+    let mut rest = &mut text[..];
+    let written = write!(rest, "{}e{}", value.mantissa, value.exponent).map(|()| rest.len());
+    let length = written.map_or(0, |left| text.len() - left);
+    let text = str::from_utf8(text.get(..length).unwrap_or_default());
+    text.unwrap_or_default().parse().unwrap_or(f64::NAN)
+}

@@ -1,0 +1,197 @@
+//! The members of a row as CDR. What becomes of each lane is computed once for each template, so
+//! that a member costs a few instructions and no call.
+
+use fanfare_fast::program::{FieldId, Reading};
+use fanfare_fast::{Decimal, RowRef};
+
+use super::fields::to_double;
+use super::fixed::Fixed;
+use super::types::{Mapping, Put};
+use crate::cdr::Pen;
+
+/// The members of a structure that a row becomes.
+#[derive(Debug)]
+pub(super) struct Members {
+    steps: Box<[Step]>,
+    /// The quicker way, if there is one.
+    fixed: Option<Fixed>,
+}
+
+/// Where a structure's members begin, its mask not counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Start {
+    /// At a place that leaves as much when divided by eight as this.
+    At(usize),
+    Anywhere,
+}
+
+/// How one member is written.
+#[derive(Debug)]
+pub(super) struct Step {
+    pub(super) write: Write,
+    pub(super) lane: u8,
+    /// Its bit in the mask of its structure.
+    pub(super) bit: u64,
+}
+
+#[derive(Debug)]
+pub(super) enum Write {
+    /// An integer of so many bytes; the bits of the lane that they hold.
+    Int(u8, u64),
+    Text,
+    /// A decimal as the nearest double. Without an exponent that it always has, exponent and
+    /// mantissa are in two lanes.
+    Double(Option<i8>),
+    /// A decimal as it is.
+    Exact(Option<i8>),
+    /// Constants; the first one of so many bytes.
+    Always(u8, u64),
+    AlwaysExact(Decimal),
+    AlwaysText(Box<[u8]>),
+    AlwaysOctets(Box<[u8]>),
+}
+
+impl Members {
+    pub(super) fn new<'f>(
+        mapping: &Mapping,
+        fields: impl Iterator<Item = &'f FieldId>,
+        start: Start,
+    ) -> Self {
+        let steps: Box<[_]> = fields.filter_map(|f| Step::new(mapping, *f)).collect();
+        let fixed = Fixed::new(&steps, start);
+        Self { steps, fixed }
+    }
+
+    /// Writes them, in front of them their mask with these bits set already, if there is one.
+    #[inline(always)]
+    pub(super) fn write(&self, row: RowRef<'_>, mask: Option<u64>, pen: &mut Pen<'_>) {
+        if mask.is_some() {
+            pen.word(0, 8);
+        }
+        let mask_at = pen.at().wrapping_sub(8);
+        let fixed = self.fixed.as_ref().and_then(|fixed| fixed.write(row, pen));
+        let bits = match fixed {
+            Some(bits) => bits,
+            None => write_each(&self.steps, row, pen),
+        };
+        if let Some(more) = mask {
+            pen.patch(mask_at, bits | more, 8);
+        }
+    }
+}
+
+impl Step {
+    /// `None` for a sequence. Every other field of a template of rows has a place in them.
+    fn new(mapping: &Mapping, field: FieldId) -> Option<Self> {
+        let plan = &mapping.plans[field.index()];
+        let place = mapping.program().place(field)?;
+        let is_exact = plan.put == Put::Exact;
+        let write = match place.reading {
+            Reading::Unsigned | Reading::Signed => Write::Int(plan.size, plan.fit),
+            Reading::Ascii => Write::Text,
+            Reading::Decimal if is_exact => Write::Exact(None),
+            Reading::Decimal => Write::Double(None),
+            Reading::Mantissa(exponent) if is_exact => Write::Exact(Some(exponent)),
+            Reading::Mantissa(exponent) => Write::Double(Some(exponent)),
+            Reading::ConstantUnsigned(value) => Write::Always(plan.size, value & plan.fit),
+            Reading::ConstantSigned(value) => Write::Always(plan.size, value as u64 & plan.fit),
+            Reading::ConstantDecimal(value) if is_exact => Write::AlwaysExact(value),
+            Reading::ConstantDecimal(value) => Write::Always(8, to_double(value).to_bits()),
+            Reading::ConstantText(text) => {
+                let text = mapping.program().text(text).into();
+                match plan.put {
+                    Put::Octets => Write::AlwaysOctets(text),
+                    _ => Write::AlwaysText(text),
+                }
+            }
+            Reading::Length => return None,
+        };
+        Some(Self {
+            write,
+            lane: place.lane,
+            bit: plan.bit,
+        })
+    }
+}
+
+impl Write {
+    /// What its first byte is aligned to, when it is not that of the structure.
+    pub(super) fn alignment(&self) -> usize {
+        match self {
+            Self::Int(size, _) | Self::Always(size, _) => (*size).into(),
+            Self::Double(_) | Self::Exact(_) | Self::AlwaysExact(_) => 8,
+            Self::Text | Self::AlwaysText(_) | Self::AlwaysOctets(_) => 4,
+        }
+    }
+
+    /// Writes what does not depend on the row.
+    pub(super) fn constant(&self, pen: &mut Pen<'_>) {
+        match self {
+            Self::Always(size, value) => pen.word(*value, (*size).into()),
+            Self::AlwaysExact(value) => exact(*value, pen),
+            Self::AlwaysText(text) => pen.string(text),
+            Self::AlwaysOctets(bytes) => pen.octets(bytes),
+            _ => {}
+        }
+    }
+}
+
+/// Writes one member after the other; the bits of those that are optional and there.
+#[inline(never)]
+fn write_each(steps: &[Step], row: RowRef<'_>, pen: &mut Pen<'_>) -> u64 {
+    let mut mask = 0;
+    for step in steps {
+        let there = there(row, step.lane);
+        mask |= step.bit & there;
+        let value = lane(row, step.lane, there);
+        match &step.write {
+            Write::Int(size, fit) => pen.word(value & fit, (*size).into()),
+            Write::Text => text(value, pen),
+            Write::Double(exponent) => {
+                let value = decimal(row, step.lane, *exponent, there);
+                pen.word(to_double(value).to_bits(), 8);
+            }
+            Write::Exact(exponent) => exact(decimal(row, step.lane, *exponent, there), pen),
+            constant => constant.constant(pen),
+        }
+    }
+    mask
+}
+
+/// All ones for a field that is there, so that what is absent is zero without a branch.
+#[inline(always)]
+pub(super) fn there(row: RowRef<'_>, lane: u8) -> u64 {
+    (row.present() >> (lane & 63) & 1).wrapping_neg()
+}
+
+/// The value of a lane, sign-extended.
+#[inline(always)]
+pub(super) fn lane(row: RowRef<'_>, lane: u8, there: u64) -> u64 {
+    i64::from(row.value(lane)) as u64 & there
+}
+
+/// The decimal in a lane and, if its exponent is not always the same, the next one.
+#[inline(always)]
+pub(super) fn decimal(row: RowRef<'_>, at: u8, exponent: Option<i8>, there: u64) -> Decimal {
+    let (mantissa, exponent) = match exponent {
+        Some(exponent) => (lane(row, at, there), exponent & there as i8),
+        None => {
+            let mantissa = lane(row, at.wrapping_add(1), there);
+            (mantissa, lane(row, at, there) as i8)
+        }
+    };
+    let mantissa = mantissa as i64;
+    Decimal { mantissa, exponent }
+}
+
+/// A string as it stands in a lane.
+#[inline(always)]
+fn text(packed: u64, pen: &mut Pen<'_>) {
+    let (chars, len) = RowRef::chars(packed as i32);
+    pen.short_string(u32::from_le_bytes(chars).into(), len);
+}
+
+fn exact(value: Decimal, pen: &mut Pen<'_>) {
+    pen.word(value.mantissa as u64, 8);
+    pen.word(i64::from(value.exponent) as u64 & 0xffff_ffff, 4);
+}

@@ -4,7 +4,7 @@
 CARGO ?= cargo
 FANFARE = target/release/fanfare
 
-.PHONY: help demo test check bench bench-peers fuzz soak memcheck build setup clean
+.PHONY: help demo test check bench bench-peers fuzz soak memcheck asan build setup clean
 
 help:
 	@echo "make demo   build, run the whole plant on this machine for a third of a minute, report"
@@ -14,6 +14,7 @@ help:
 	@echo "make bench-peers  FAST decoding beside the crate fastlib, in one run"
 	@echo "make soak   ten million samples over DDS and shared memory; resident memory must stay"
 	@echo "make memcheck  the bus under valgrind: bad reads and writes, leaks"
+	@echo "make asan   the bus, the C library below included, under AddressSanitizer (nightly Rust)"
 	@echo "make fuzz   every fuzz target for a minute each (nightly Rust)"
 
 setup:
@@ -53,6 +54,9 @@ soak: setup
 
 memcheck: setup
 	@scripts/memcheck.sh
+
+asan: setup
+	@scripts/asan.sh
 
 clean:
 	$(CARGO) clean

@@ -1,7 +1,7 @@
 //! When a session is open, and when it may log on.
 
 use super::SettingsError;
-use super::file::Section;
+use super::file::{Entry, Section};
 use crate::zone;
 use fanfare_fix::session::{FixedOffset, Schedule, TimeOfDay, Weekday, Window, Zone};
 use std::sync::Arc;
@@ -32,6 +32,16 @@ pub(super) const LOGON: Keys = Keys {
     weekdays: false,
 };
 
+/// `HH:MM:SS`, and behind it the time zone if there is one, as QuickFIX/J has it.
+fn time(entry: &Entry) -> Result<(TimeOfDay, Option<&str>), SettingsError> {
+    let value = entry.value.as_str();
+    let (time, zone) = match value.split_once(char::is_whitespace) {
+        Some((time, zone)) => (time, Some(zone.trim())),
+        None => (value, None),
+    };
+    Ok((entry.parse(|_| TimeOfDay::parse(time))?, zone))
+}
+
 /// The schedule of these keys; none is always.
 pub(super) fn read(
     section: &Section<'_>,
@@ -41,8 +51,8 @@ pub(super) fn read(
     if given.iter().all(|key| section.find(key).is_none()) {
         return Ok(None);
     }
-    let start = section.need(keys.from)?.parse(TimeOfDay::parse)?;
-    let end = section.need(keys.to)?.parse(TimeOfDay::parse)?;
+    let (start, from_zone) = time(section.need(keys.from)?)?;
+    let (end, to_zone) = time(section.need(keys.to)?)?;
     let window = if given.iter().skip(2).any(|key| section.find(key).is_some()) {
         let start_day = section.need(keys.from_day)?.parse(Weekday::parse)?;
         let end_day = section.need(keys.to_day)?.parse(Weekday::parse)?;
@@ -57,9 +67,14 @@ pub(super) fn read(
     } else {
         Window::daily(start, end)
     };
-    let zone: Arc<dyn Zone> = match section.find("TimeZone") {
-        Some(entry) => entry.parse(zone::by_name)?,
-        None => Arc::new(FixedOffset(0)),
+    if from_zone != to_zone {
+        let to = section.need(keys.to)?;
+        return Err(to.wrong(format!("the same time zone as {}", keys.from)));
+    }
+    let zone: Arc<dyn Zone> = match (from_zone, section.find("TimeZone")) {
+        (Some(name), _) => section.need(keys.from)?.parse(|_| zone::by_name(name))?,
+        (None, Some(entry)) => entry.parse(zone::by_name)?,
+        (None, None) => Arc::new(FixedOffset(0)),
     };
     let schedule = Schedule::new(vec![window], zone);
     Ok(schedule.ok().map(Arc::new))

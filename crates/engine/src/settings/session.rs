@@ -5,8 +5,9 @@ use super::file::Section;
 use super::{SettingsError, hours};
 use crate::host::{Network, StoreKind};
 use crate::journal;
+use fanfare_fix::codec::tags;
 use fanfare_fix::session::{
-    ApplVerId, Config, Limits, OverRate, Rate, ReceiveLimit, Role, SECOND, SendLimit, SessionId,
+    ApplVerId, Config, ExtraField, Limits, OverRate, Rate, ReceiveLimit, Role, SECOND, SendLimit, SessionId,
     Version,
 };
 use fanfare_wire::Precision;
@@ -53,12 +54,7 @@ pub struct TlsFiles {
 
 impl SessionSettings {
     pub(super) fn read(section: &Section<'_>) -> Result<Self, SettingsError> {
-        let kind = section.need("ConnectionType")?;
-        let role = match kind.value.to_ascii_lowercase().as_str() {
-            "acceptor" => Role::Acceptor,
-            "initiator" => Role::Initiator,
-            _ => return Err(kind.wrong("acceptor or initiator")),
-        };
+        let role = role(section)?;
         let config = config(section, role)?;
         Ok(Self {
             dictionaries: DictionaryFiles::read(section, &config)?,
@@ -82,6 +78,41 @@ impl SessionSettings {
             log: section.text("FileLogPath").map(PathBuf::from),
         })
     }
+}
+
+/// QuickFIX/Go's files do not say it: who is connected to has a port to listen at.
+fn role(section: &Section<'_>) -> Result<Role, SettingsError> {
+    let has = |key| section.find(key).is_some();
+    match section.find("ConnectionType") {
+        None if has("SocketAcceptPort") && !has("SocketConnectHost") => Ok(Role::Acceptor),
+        None if has("SocketConnectHost") && !has("SocketAcceptPort") => Ok(Role::Initiator),
+        None => Err(section.missing("ConnectionType")),
+        Some(kind) => match kind.value.to_ascii_lowercase().as_str() {
+            "acceptor" => Ok(Role::Acceptor),
+            "initiator" => Ok(Role::Initiator),
+            _ => Err(kind.wrong("acceptor or initiator")),
+        },
+    }
+}
+
+/// The sub and location IDs that our messages name.
+fn header_fields(section: &Section<'_>) -> Result<Vec<ExtraField>, SettingsError> {
+    let keys = [
+        ("SenderSubID", tags::SENDER_SUB_ID),
+        ("TargetSubID", tags::TARGET_SUB_ID),
+        ("SenderLocationID", tags::SENDER_LOCATION_ID),
+        ("TargetLocationID", tags::TARGET_LOCATION_ID),
+    ];
+    let given = keys.into_iter().filter_map(|(key, tag)| {
+        let entry = section.find(key)?;
+        Some((entry, tag))
+    });
+    given
+        .map(|(entry, tag)| match entry.value.as_str() {
+            value if value.is_empty() || value.contains('\x01') => Err(entry.wrong("an identity")),
+            value => Ok((tag, value.as_bytes().into())),
+        })
+        .collect()
 }
 
 fn config(section: &Section<'_>, role: Role) -> Result<Config, SettingsError> {
@@ -109,6 +140,8 @@ fn config(section: &Section<'_>, role: Role) -> Result<Config, SettingsError> {
     config.next_expected = section.flag("EnableNextExpectedMsgSeqNum", false)?;
     config.last_processed = section.flag("EnableLastMsgSeqNumProcessed", false)?;
     config.resend_request_chunk = section.number("ResendRequestChunkSize", 0, 0..=1 << 32)?;
+    config.closed_resend_interval = section.flag("ClosedResendInterval", false)?;
+    config.header_fields = header_fields(section)?;
     config.send_limit = send_limit(section)?;
     config.receive_limit = receive_limit(section)?;
     if !section.flag("NonStopSession", false)? {
@@ -217,21 +250,32 @@ fn listen(section: &Section<'_>) -> Result<SocketAddr, SettingsError> {
 }
 
 fn tls(section: &Section<'_>) -> Result<Option<TlsFiles>, SettingsError> {
-    let Some(certificate) = section.text("SERVER_CERTIFICATE_FILE") else {
-        return Ok(None);
+    // QuickFIX has had two spellings.
+    let either = |old, new| section.find(old).or_else(|| section.find(new));
+    let Some(certificate) = either("SERVER_CERTIFICATE_FILE", "ServerCertificateFile") else {
+        // Never plain text where somebody asks for the contrary.
+        return match section.find("SocketUseSSL") {
+            Some(entry) if section.flag("SocketUseSSL", false)? => {
+                Err(entry.wrong("needs a SERVER_CERTIFICATE_FILE, key stores are not read"))
+            }
+            _ => Ok(None),
+        };
     };
-    let client_roots = match section.find("CERTIFICATE_VERIFY_LEVEL") {
+    let need = |old, new| either(old, new).ok_or_else(|| section.missing(old));
+    let client_roots = match either("CERTIFICATE_VERIFY_LEVEL", "CertificateVerifyLevel") {
         None => None,
         Some(entry) => match entry.value.as_str() {
             "0" => None,
-            "2" => Some(section.need("CERTIFICATION_AUTHORITIES_FILE")?),
+            "2" => Some(need(
+                "CERTIFICATION_AUTHORITIES_FILE",
+                "CertificationAuthoritiesFile",
+            )?),
             _ => return Err(entry.wrong("0 (no client's certificate) or 2 (every client's)")),
         },
     };
     Ok(Some(TlsFiles {
-        certificate: certificate.into(),
-        key: section
-            .need("SERVER_CERTIFICATE_KEY_FILE")?
+        certificate: certificate.value.clone().into(),
+        key: need("SERVER_CERTIFICATE_KEY_FILE", "ServerCertificateKeyFile")?
             .value
             .clone()
             .into(),

@@ -132,9 +132,51 @@ fn an_acceptor_may_have_certificates() {
     assert!(with("CERTIFICATE_VERIFY_LEVEL=1\n").contains("=1: 0 (no client's"));
 }
 
+#[test]
+fn certificates_have_two_spellings_and_are_never_left_out() {
+    let new = "ServerCertificateFile=a.pem\nServerCertificateKeyFile=a.key\n\
+        CertificateVerifyLevel=2\nCertificationAuthoritiesFile=r.pem\n";
+    let files = session("FIX.4.4", new).tls.unwrap();
+    assert_eq!(files.certificate, Path::new("a.pem"));
+    assert_eq!(files.client_roots.as_deref(), Some(Path::new("r.pem")));
+    assert_eq!(session("FIX.4.4", "SocketUseSSL=N\n").tls, None);
+    let stores = fault("BeginString=FIX.4.4\nSocketUseSSL=Y\nSocketKeyStore=k\n");
+    let expected = "line 8: SocketUseSSL=Y: needs a SERVER_CERTIFICATE_FILE";
+    assert!(stores.starts_with(expected), "{stores}");
+}
+
+#[test]
+fn who_connects_shows_without_being_said() {
+    let text = ACCEPTOR.replace("ConnectionType=acceptor\n", "");
+    let parse = |more: &str| Settings::parse(&format!("{text}[SESSION]\n{more}"));
+    let of = |more: &str| parse(more).map(|settings| settings.sessions[0].role);
+    assert_eq!(of("BeginString=FIX.4.4\n"), Ok(Role::Acceptor));
+    let both = of("BeginString=FIX.4.4\nSocketConnectHost=h\n").unwrap_err();
+    assert!(both.to_string().ends_with("no ConnectionType"), "{both}");
+    let to = "[DEFAULT]\nSenderCompID=A\nTargetCompID=B\nHeartBtInt=30\n[SESSION]\n\
+        BeginString=FIX.4.4\nSocketConnectHost=h\nSocketConnectPort=1\n";
+    assert_eq!(
+        Settings::parse(to).unwrap().sessions[0].role,
+        Role::Initiator
+    );
+}
+
+#[test]
+fn messages_name_the_sub_and_location_ids() {
+    let config = session("FIX.4.4", "SenderSubID=S\nTargetLocationID=L\n").config;
+    let fields = [(50, b"S"[..].into()), (143, b"L"[..].into())];
+    assert_eq!(config.header_fields, fields);
+    let empty = fault("BeginString=FIX.4.4\nTargetSubID=\n");
+    assert_eq!(empty, "line 8: TargetSubID=: an identity");
+}
+
 /// 2026-11-21, a Saturday, at this hour in UTC.
 fn saturday(hour: i64) -> UtcTimestamp {
     UtcTimestamp::from_nanos((1_795_219_200 + hour * 3600) * 1_000_000_000)
+}
+
+fn tokyo_behind(end: &str) -> String {
+    format!("StartTime=08:00:00 Asia/Tokyo\nEndTime=17:00:00 {end}\n")
 }
 
 #[test]
@@ -147,6 +189,10 @@ fn hours_by_day_by_week_and_in_a_zone() {
     assert!(open(daily, 8) && !open(daily, 7) && !open(daily, 18));
     let tokyo = &format!("{daily}TimeZone=Asia/Tokyo\n");
     assert!(open(tokyo, 1) && !open(tokyo, 9));
+    let behind = &tokyo_behind("Asia/Tokyo");
+    assert!(open(behind, 1) && !open(behind, 9));
+    let two = fault(&format!("BeginString=FIX.4.4\n{}", tokyo_behind("UTC")));
+    assert!(two.ends_with("the same time zone as StartTime"), "{two}");
     let weekly = &format!("{daily}StartDay=Mon\nEndDay=Friday\n");
     assert!(!open(weekly, 10));
     let weekdays = &format!("{daily}Weekdays=Sat,Sun\n");

@@ -127,6 +127,7 @@ impl<S: MessageStore> Session<S> {
         if to > from {
             self.notice(Event::SequenceReset { from, to });
             self.set_next_target(now, to);
+            self.gap_filled(now);
         }
     }
 

@@ -172,6 +172,9 @@ pub struct Config {
     pub id: SessionId,
     /// DefaultApplVerID(1137) of our Logon; only FIXT.1.1 uses it.
     pub default_appl_ver_id: ApplVerId,
+    /// An acceptor of FIXT.1.1 answers with the DefaultApplVerID(1137) that it is asked with, so
+    /// that one session serves counterparties of every application version.
+    pub mirror_appl_ver_id: bool,
     /// HeartBtInt(108) in seconds that an initiator asks for. An acceptor takes what it is asked.
     pub heart_bt_int: u32,
     /// The HeartBtInt(108) that an acceptor agrees to: smallest and largest, both allowed.
@@ -213,6 +216,9 @@ pub struct Config {
 
     /// How many messages one ResendRequest(2) asks for; 0 is all (ResendRequestChunkSize).
     pub resend_request_chunk: u64,
+    /// Whether the last of those requests names the last missing number, too; otherwise it asks
+    /// for all from there on (ClosedResendInterval).
+    pub closed_resend_interval: bool,
     /// A gap that makes no progress for so long is asked for again, at most
     /// `resend_request_retries` times, then the session ends; 0 waits for ever.
     pub resend_request_timeout: u64,
@@ -256,6 +262,7 @@ impl Config {
             precision: id.version.precision(),
             id,
             default_appl_ver_id: ApplVerId::Fix50Sp2,
+            mirror_appl_ver_id: false,
             heart_bt_int: 30,
             heart_bt_int_range: (0, 86_400),
             logon_timeout: 10 * SECOND,
@@ -273,6 +280,7 @@ impl Config {
             next_expected: false,
             last_processed: false,
             resend_request_chunk: 0,
+            closed_resend_interval: false,
             resend_request_timeout: 30 * SECOND,
             resend_request_retries: 3,
             gap_queue: Limits {

@@ -183,10 +183,8 @@ impl fmt::Display for DisconnectReason {
                 )
             }
             Self::NextExpectedTooHigh { next, received } => {
-                write!(
-                    f,
-                    "NextExpectedMsgSeqNum too high, next is {next} but received {received}"
-                )
+                let what = "Tag 789 (NextExpectedMsgSeqNum) is higher than expected";
+                write!(f, "{what}. Expected {next}, Received {received}")
             }
             Self::BeginString => f.write_str("incorrect BeginString"),
             Self::CompId => f.write_str("CompID problem"),

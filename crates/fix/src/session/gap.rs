@@ -2,12 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use super::config::SECOND;
 use super::event::{DisconnectReason, Event};
 use super::now::Now;
 use super::state::Session;
 use super::store::MessageStore;
 use super::timers::NEVER;
 use crate::codec::Message;
+
+/// How long the last message of a part may stay away behind a gap fill.
+const SHORT_OF_ONE: u64 = SECOND;
 
 /// One gap in the numbers received, and what waits behind it.
 #[derive(Debug)]
@@ -67,10 +71,8 @@ impl<S: MessageStore> Session<S> {
         let Some(gap) = &mut self.gap else { return };
         let whole = chunk == 0 || gap.end - begin < chunk;
         gap.asked = if whole { gap.end } else { begin + chunk - 1 };
-        let end = match (chunk, whole) {
-            (0, _) => open_end,
-            _ => gap.asked,
-        };
+        let open = whole && (chunk == 0 || !self.config.closed_resend_interval);
+        let end = if open { open_end } else { gap.asked };
         self.send_resend_request(now, begin, end);
     }
 
@@ -154,6 +156,17 @@ impl<S: MessageStore> Session<S> {
                 self.timers.gap = NEVER;
                 self.notice(Event::GapClosed { next: expected });
             }
+        }
+    }
+
+    /// A gap fill has moved the number expected. One that is meant to end the part asked for may
+    /// name its last number: if that does not come, it is asked for soon, with the next part.
+    pub(super) fn gap_filled(&mut self, now: Now) {
+        let expected = self.store.next_target();
+        let short_of_one = |gap: &Gap| gap.asked == expected && gap.asked < gap.end;
+        if self.gap.as_deref().is_some_and(short_of_one) && self.is_logged_on() {
+            let soon = now.mono.saturating_add(SHORT_OF_ONE);
+            self.timers.gap = self.timers.gap.min(soon);
         }
     }
 

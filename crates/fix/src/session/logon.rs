@@ -87,7 +87,7 @@ impl<S: MessageStore> Session<S> {
         let fields = std::mem::take(&mut self.config.logon_fields);
         let variable = 64 + fields.iter().map(|field| field.1.len() + 24).sum::<usize>();
         let version = self.config.id.version;
-        let appl_ver = self.config.default_appl_ver_id;
+        let appl_ver = self.appl_ver();
         let with_next_expected = self.config.next_expected;
         self.send_admin(now, msg_types::LOGON, variable, |body| {
             let mut others = Others {
@@ -267,8 +267,11 @@ impl<S: MessageStore> Session<S> {
             Role::Initiator => self.config.heart_bt_int,
         };
         self.timers.interval = u64::from(heart_bt_int) * SECOND;
-        if self.role == Role::Acceptor || resets {
-            let next_expected = if in_sequence { expected + 1 } else { expected };
+        if in_sequence {
+            self.set_next_target(now, expected + 1);
+        }
+        if self.is_connected() && (self.role == Role::Acceptor || resets) {
+            let next_expected = self.store.next_target();
             self.send_logon(now, heart_bt_int, logon.reset, next_expected);
         }
         if !self.is_connected() {
@@ -280,9 +283,7 @@ impl<S: MessageStore> Session<S> {
             heart_bt_int,
             reset,
         });
-        if in_sequence {
-            self.set_next_target(now, expected + 1);
-        } else {
+        if !in_sequence {
             self.too_high(now, logon.seq, None, !self.config.next_expected);
         }
         self.resend_what_is_not_expected(now, &logon, last);
@@ -311,20 +312,25 @@ impl<S: MessageStore> Session<S> {
         let Ok(heart_bt_int) = self.check_heart_bt_int(message) else {
             return self.end(now, DisconnectReason::BadLogon(LogonFault::HeartBtInt));
         };
+        if let Ok(Some(theirs)) = check_appl_ver(message, self.config.id.version) {
+            self.peer_appl_ver = Some(theirs);
+        }
         let answer = !std::mem::take(&mut self.sent_reset);
         if answer {
             if self.store_reset(now).is_err() {
                 return;
             }
             self.timers.interval = u64::from(heart_bt_int) * SECOND;
-            self.send_logon(now, heart_bt_int, true, 2);
         } else {
             // Ours started at 1 when we asked for it; what they sent before ends here.
             self.gap = None;
             self.timers.gap = NEVER;
         }
+        self.set_next_target(now, 2);
+        if answer && self.is_connected() {
+            self.send_logon(now, heart_bt_int, true, 2);
+        }
         if self.is_connected() {
-            self.set_next_target(now, 2);
             self.notice(Event::LoggedOn {
                 heart_bt_int,
                 reset: true,

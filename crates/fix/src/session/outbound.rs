@@ -458,7 +458,7 @@ impl<S: MessageStore> Session<S> {
         text: &str,
     ) -> Result<u64, SendError> {
         let version = self.config.id.version;
-        let appl_ver = self.config.default_appl_ver_id;
+        let appl_ver = self.appl_ver();
         let msg_type = message.msg_type();
         let route = super::route::ReverseRoute::of(message, version);
         let room = ADMIN_ROOM + self.header_room() + text.len() + msg_type.len() + route.room();

@@ -179,6 +179,13 @@ impl<S: MessageStore> Session<S> {
         self.peer_appl_ver
     }
 
+    /// DefaultApplVerID(1137) of what we send.
+    pub(super) fn appl_ver(&self) -> ApplVerId {
+        let mirrored = self.config.mirror_appl_ver_id && self.role == Role::Acceptor;
+        let theirs = self.peer_appl_ver.filter(|_| mirrored);
+        theirs.unwrap_or(self.config.default_appl_ver_id)
+    }
+
     /// A connection has begun. An initiator writes its Logon; an acceptor waits for one, for as
     /// long as `Config::logon_timeout`. A session that has ended may be connected again at once,
     /// before its old connection is closed.

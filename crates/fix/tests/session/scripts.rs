@@ -214,6 +214,8 @@ impl Runner {
             ("ask_logon", _) => config.ask_logon = flag,
             ("check_comp_id", _) => config.check_comp_id = flag,
             ("check_latency", _) => config.check_latency = flag,
+            ("mirror_appl_ver_id", _) => config.mirror_appl_ver_id = flag,
+            ("closed_resend_interval", _) => config.closed_resend_interval = flag,
             ("next_expected", _) => config.next_expected = flag,
             ("last_processed", _) => config.last_processed = flag,
             ("queue_offline", _) => config.queue_offline = flag,

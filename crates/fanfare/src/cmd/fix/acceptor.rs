@@ -43,7 +43,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let sessions = read(args)?;
     let log = log_folder(&sessions);
     let mut dictionaries = Dictionaries::new();
-    let ports = ports(sessions, &mut dictionaries)?;
+    let ports = ports(sessions, args.echo, &mut dictionaries)?;
     let stop = Stop::on_interrupt().context("cannot catch Ctrl-C")?;
     let mut host = Host::new(Application::new(args.echo, args.quiet, dictionaries))?;
     let mut crew = Crew::new(Stop::new());
@@ -136,6 +136,7 @@ fn message_log(folder: &Path, crew: &mut Crew) -> Result<fanfare_engine::host::L
 /// The sessions by where they are listened for, with their dictionaries.
 fn ports(
     sessions: Vec<SessionSettings>,
+    echo: bool,
     dictionaries: &mut Dictionaries,
 ) -> Result<BTreeMap<SocketAddr, Acceptor>> {
     let mut ports = BTreeMap::<SocketAddr, Acceptor>::new();
@@ -144,6 +145,7 @@ fn ports(
             continue;
         };
         let mut config = settings.config;
+        config.mirror_appl_ver_id = echo;
         if let Some(files) = &settings.dictionaries {
             let read = |path: &Path| std::fs::read_to_string(path);
             let id = config.id.clone();

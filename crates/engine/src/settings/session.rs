@@ -7,8 +7,8 @@ use crate::host::{Network, StoreKind};
 use crate::journal;
 use fanfare_fix::codec::tags;
 use fanfare_fix::session::{
-    ApplVerId, Config, ExtraField, Limits, OverRate, Rate, ReceiveLimit, Role, SECOND, SendLimit, SessionId,
-    Version,
+    ApplVerId, Config, ExtraField, Limits, OverRate, Rate, ReceiveLimit, Role, SECOND, SendLimit,
+    SessionId, Version,
 };
 use fanfare_wire::Precision;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};

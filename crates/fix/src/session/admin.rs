@@ -78,8 +78,11 @@ impl<S: MessageStore> Session<S> {
             msg_types::RESEND_REQUEST => self.resend_request(now, &message, header.seq),
             msg_types::SEQUENCE_RESET => self.sequence_reset(now, &message),
             msg_types::TEST_REQUEST => {
-                self.send_heartbeat(now, message.get(tags::TEST_REQ_ID));
-                self.consume_if_connected(now);
+                // Its answer counts it as processed.
+                self.consume(now);
+                if self.is_connected() {
+                    self.send_heartbeat(now, message.get(tags::TEST_REQ_ID));
+                }
             }
             msg_types::REJECT => {
                 self.unsettled = true;

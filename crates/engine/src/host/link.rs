@@ -38,6 +38,8 @@ pub(super) struct Workbench<H> {
     pub(super) handler: H,
     pub(super) scratch: Scratch,
     pub(super) buffer: Box<[u8]>,
+    /// So many bytes at the front of the buffer were messages, of whichever session.
+    pub(super) heard: usize,
     pub(super) log: Option<LogTap>,
 }
 
@@ -108,6 +110,7 @@ impl Hosted {
             handler,
             scratch,
             buffer,
+            heard,
             log,
         } = bench;
         let transport = &mut link.transport;
@@ -117,11 +120,13 @@ impl Hosted {
                 note(log, now, key, Direction::In, fresh);
                 let done = pump(&mut self.session, key, now, handler, scratch, bytes);
                 link.inbox.keep(bytes.get(done..).unwrap_or(&[]));
+                *heard = done;
                 (count, self.settle(key, now, bench))
             }
             Ok((Received::Nothing, _)) => {
                 if std::mem::take(&mut self.unprepared) {
-                    self.session.prepare();
+                    let last = buffer.get(..*heard).unwrap_or(&[]);
+                    self.session.rehearse(now, scratch, last);
                 }
                 (0, Life::GoesOn)
             }
@@ -212,8 +217,11 @@ impl Hosted {
         let Some(link) = &mut self.link else {
             return Ok(true);
         };
-        while !self.session.poll_transmit().is_empty() {
+        loop {
             let waiting = self.session.poll_transmit();
+            if waiting.is_empty() {
+                break;
+            }
             let taken = link.transport.send(waiting)?;
             if taken == 0 {
                 return Ok(false);

@@ -82,6 +82,10 @@ impl MessageStore for Store {
         each!(self, store => store.sync())
     }
 
+    fn prepare(&mut self) {
+        each!(self, store => store.prepare());
+    }
+
     fn unsent(&self) -> &[u8] {
         each!(self, store => store.unsent())
     }

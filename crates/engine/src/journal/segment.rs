@@ -9,6 +9,7 @@ use super::layout::{
 use crate::sys::map::{self, Mapping};
 use fanfare_wire::UtcTimestamp;
 use std::fs::{File, OpenOptions};
+use std::hint::black_box;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -95,6 +96,9 @@ impl Blank {
         let _ = std::fs::remove_file(&self.0.path);
     }
 }
+
+/// The length of the message that is rehearsed.
+const USUAL_MESSAGE: u32 = 160;
 
 /// A segment of the journal.
 pub(super) struct Segment {
@@ -320,6 +324,21 @@ impl Segment {
         super::layout::put(self.map.bytes_mut(), at, &bytes);
         self.advance(entry, crc);
         start..start + len
+    }
+
+    /// Makes an entry as for a message in the place of the next one, and forgets it: what that
+    /// takes is in the processor's caches then.
+    pub(super) fn rehearse(&self) {
+        let entry = Entry {
+            seq: self.next_sender,
+            offset: self.data_end,
+            len: USUAL_MESSAGE,
+            kind: EntryKind::App,
+        };
+        if let Some(message) = self.data(entry.range()) {
+            black_box(entry.encode(self.crc, message));
+        }
+        black_box(self.entry_bytes(self.count).map(|bytes| bytes.first()));
     }
 
     /// The entry at `index`, which must be one of the valid ones.

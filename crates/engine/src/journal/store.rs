@@ -1,6 +1,7 @@
 //! The journal as the session sees it.
 
 use super::layout::EntryKind;
+use super::segment::Segment;
 use super::{Durability, Journal};
 use fanfare_fix::session::{Entry, Kind, MessageStore, StoreError, Stored};
 use fanfare_wire::UtcTimestamp;
@@ -137,14 +138,21 @@ impl MessageStore for Journal {
         }
     }
 
+    fn prepare(&mut self) {
+        self.current.rehearse();
+    }
+
     fn unsent(&self) -> &[u8] {
         let Some(stretch) = self.transmit.front() else {
             return &[];
         };
         let range = stretch.range.start as usize..stretch.range.end as usize;
-        let mut segments = self.sealed.iter().chain([&self.current]);
-        let segment = segments.find(|segment| segment.header.number == stretch.segment);
-        segment
+        let is_it = |segment: &&Segment| segment.header.number == stretch.segment;
+        // Mostly it is the current one; those before would have to be fetched to be asked.
+        let current = Some(&*self.current).filter(is_it);
+        let mut sealed = self.sealed.iter().map(|segment| &**segment);
+        current
+            .or_else(|| sealed.find(is_it))
             .and_then(|segment| segment.data(range))
             .unwrap_or(&[])
     }

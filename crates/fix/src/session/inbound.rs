@@ -57,6 +57,12 @@ pub(super) enum SeqCheck {
     Any,
 }
 
+/// Not inlined, as [`Session::rehearse`] is about this very code.
+#[inline(never)]
+pub(super) fn decode<'a>(decoder: &'a mut Decoder, bytes: &'a [u8]) -> Next<'a> {
+    decoder.next(bytes)
+}
+
 impl<S: MessageStore> Session<S> {
     /// Takes received bytes, at most one message of them, and says how many are done with and
     /// what happened. Call it again, with the bytes behind those, until the step is idle; then
@@ -105,7 +111,7 @@ impl<S: MessageStore> Session<S> {
                 event: None,
             };
         }
-        match scratch.decoder.next(bytes) {
+        match decode(&mut scratch.decoder, bytes) {
             Next::Message { message, end, .. } => {
                 self.timers.last_received = now.mono;
                 self.timers.test_open = false;
@@ -198,7 +204,7 @@ impl<S: MessageStore> Session<S> {
     }
 
     /// The checks of the message alone: dictionary first, then what the session needs.
-    #[inline]
+    #[inline(never)]
     pub(super) fn check<'a>(&mut self, message: &Message<'a>) -> Result<Header<'a>, Fault> {
         if let Some(validator) = &self.config.validator {
             validator.check(

@@ -1,6 +1,7 @@
 //! Stores that live in memory: one that can resend, one that cannot.
 
 use std::collections::VecDeque;
+use std::hint::black_box;
 use std::ops::Range;
 
 use fanfare_wire::UtcTimestamp;
@@ -206,6 +207,21 @@ impl MessageStore for MemoryStore {
 
     fn retain_from(&mut self, seq: Option<u64>) {
         self.retain_from = seq;
+    }
+
+    /// Grows the index if it has to, and touches the place of the next entry: that of a new page
+    /// would otherwise be found for it by the kernel while a message is waiting.
+    fn prepare(&mut self) {
+        let none = Slot {
+            seq: 0,
+            start: 0,
+            len: 0,
+            kind: Kind::Admin,
+        };
+        if self.index.len() < self.limits.messages {
+            self.index.push_back(black_box(none));
+            self.index.pop_back();
+        }
     }
 
     fn unsent(&self) -> &[u8] {

@@ -1,7 +1,6 @@
 //! The session's state, and the life of a connection.
 
 use std::collections::VecDeque;
-use std::hint::black_box;
 
 use fanfare_wire::UtcTimestamp;
 
@@ -84,10 +83,6 @@ const MAX_NOTICES: usize = 32;
 
 /// The schedule is looked at at least this often, so that a jump of the wall clock is noticed.
 const SCHEDULE_CHECK: u64 = 30 * SECOND;
-
-/// As much of the next message's place is prepared.
-const USUAL_MESSAGE: usize = 512;
-const CACHE_LINE: usize = 64;
 
 impl<S: MessageStore> Session<S> {
     /// A session that connects and logs on.
@@ -262,16 +257,6 @@ impl<S: MessageStore> Session<S> {
     #[inline]
     pub fn transmitted(&mut self, n: usize) {
         self.store.sent(n);
-    }
-
-    /// Fetches the place of the next message into the processor's cache. For a caller with time
-    /// to spare, between messages; does nothing else.
-    #[inline]
-    pub fn prepare(&mut self) {
-        if let Ok(place) = self.store.reserve(self.config.max_send) {
-            let lines = place.iter().take(USUAL_MESSAGE).step_by(CACHE_LINE);
-            black_box(lines.fold(0, |sum, byte| sum | byte));
-        }
     }
 
     /// When `handle_timeout` has to be called, in nanoseconds of the monotonic clock; `None`

@@ -75,6 +75,10 @@ pub trait MessageStore {
         Ok(())
     }
 
+    /// The caller has time to spare: the store may get ready for the next message, which changes
+    /// nothing that shows.
+    fn prepare(&mut self) {}
+
     /// The next bytes to transmit, in order; empty when there are none.
     fn unsent(&self) -> &[u8];
     /// The first `n` bytes of `unsent` were transmitted.
@@ -198,6 +202,10 @@ impl<S: MessageStore + ?Sized> MessageStore for Box<S> {
 
     fn sync(&mut self) -> Result<(), StoreError> {
         (**self).sync()
+    }
+
+    fn prepare(&mut self) {
+        (**self).prepare();
     }
 
     fn unsent(&self) -> &[u8] {

@@ -54,12 +54,23 @@ struct Driver {
     /// Last number delivered since the numbers last went back.
     delivered: u64,
     version: Version,
+    /// Goes through the motions of a message in front of each operation.
+    rehearses: bool,
+    /// Bytes sent and events.
+    trace: Vec<String>,
 }
 
 /// Does what `data` says.
 pub(crate) fn run(data: &[u8]) {
+    traced(data, None);
+}
+
+/// The same; with `rehearses` in a store that gives nothing up for want of room, as rehearsals may
+/// ask for room sooner than messages.
+fn traced(data: &[u8], rehearses: Option<bool>) -> Vec<String> {
     let mut source = Source(data);
-    let mut driver = Driver::new(&mut source);
+    let mut driver = Driver::new(&mut source, rehearses.is_some());
+    driver.rehearses = rehearses == Some(true);
     if source.byte() % 4 != 0 {
         // Most runs begin where most of the code is.
         driver.session.connected(driver.now);
@@ -69,13 +80,20 @@ pub(crate) fn run(data: &[u8]) {
         driver.session.accept_logon(driver.now);
     }
     while !source.0.is_empty() {
+        if driver.rehearses {
+            let (now, received) = (driver.now, &driver.received);
+            driver.session.rehearse(now, &mut driver.scratch, received);
+        }
         driver.step(&mut source);
         driver.settle();
     }
+    let unsent = driver.session.poll_transmit();
+    driver.trace.push(unsent.escape_ascii().to_string());
+    driver.trace
 }
 
 impl Driver {
-    fn new(source: &mut Source<'_>) -> Self {
+    fn new(source: &mut Source<'_>, roomy: bool) -> Self {
         let version = Version::ALL[usize::from(source.byte()) % Version::ALL.len()];
         let flags = source.byte();
         let mut config = Config::new(SessionId::new(version, "US", "PEER"));
@@ -106,7 +124,7 @@ impl Driver {
         }
         let limits = Limits {
             messages: 1 + usize::from(source.byte() % 32),
-            bytes: 1 << (9 + source.byte() % 8),
+            bytes: 1 << (9 + source.byte() % 8 + u8::from(roomy) * 10),
         };
         let store = MemoryStore::new(limits);
         let session = match flags & 128 == 0 {
@@ -121,6 +139,8 @@ impl Driver {
             received: Vec::new(),
             delivered: 0,
             version,
+            rehearses: false,
+            trace: Vec::new(),
         }
     }
 
@@ -150,8 +170,10 @@ impl Driver {
                 let _ = self.session.test_request(now, source.bytes());
             }
             8 => {
-                let len = self.session.poll_transmit().len();
-                self.session.transmitted(len.min(source.byte().into()));
+                let unsent = self.session.poll_transmit();
+                let len = unsent.len().min(source.byte().into());
+                self.trace.push(unsent[..len].escape_ascii().to_string());
+                self.session.transmitted(len);
             }
             9 => {
                 let nanos = u64::from(source.byte()) * SECOND / 4;
@@ -232,6 +254,8 @@ impl Driver {
                 .handle_bytes(self.now, &mut self.scratch, &self.received);
             let idle = step.is_idle();
             let consumed = step.consumed;
+            self.trace
+                .extend(step.event.map(|event| format!("{event:?}")));
             match step.event {
                 Some(Event::App(app)) => {
                     assert!(
@@ -291,6 +315,12 @@ mod tests {
         #[test]
         fn any_operations(data in proptest::collection::vec(any::<u8>(), 0..600)) {
             super::run(&data);
+        }
+
+        #[test]
+        fn rehearsals_change_nothing(data in proptest::collection::vec(any::<u8>(), 0..600)) {
+            let trace = super::traced(&data, Some(false));
+            prop_assert_eq!(super::traced(&data, Some(true)), trace);
         }
     }
 }

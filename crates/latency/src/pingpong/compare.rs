@@ -27,7 +27,7 @@ use super::PingPongError;
 use super::orders::{COMP_IDS, Exchange, samples};
 use super::plain::{Plain, connected, spin};
 use super::trader::{Pace, Trader};
-use crate::figures::Figures;
+use crate::figures::{Figures, median};
 use crate::histogram::Histogram;
 
 /// What is compared, and where.
@@ -101,16 +101,25 @@ impl Comparison {
             figures.add(&format!("{prefix}p50"), of.ratio(&self.raw, P50));
             figures.add(&format!("{prefix}p99"), of.ratio(&self.raw, P99));
         }
+        for (prefix, of) in all {
+            for (name, percent) in POOLED {
+                let value = of.all.percentile(percent).map_or(f64::NAN, |ns| ns as f64);
+                figures.add(&format!("{prefix}pooled_{name}_us"), value / 1e3);
+            }
+        }
         figures.count("rounds", self.session.all.len());
         figures.count("slices", self.session.slices.len() as u64);
     }
 }
 
-/// The middle one, or the upper of the two; NaN of none.
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_unstable_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
-}
+/// Percentiles over all slices together: where the curves part, and what the machine does to them.
+const POOLED: [(&str, f64); 5] = [
+    ("p50", 50.0),
+    ("p90", 90.0),
+    ("p95", 95.0),
+    ("p99", 99.0),
+    ("p99_9", 99.9),
+];
 
 /// Round trips of a pair until the next one has its turn.
 const BLOCK: u64 = 100;

@@ -13,6 +13,7 @@ enum Op {
     Reset,
     Send { count: usize },
     DropUnsent,
+    Prepare,
     Reopen,
 }
 
@@ -32,6 +33,7 @@ fn op() -> impl Strategy<Value = Op> {
         1 => Just(Op::Reset),
         6 => (0..20_000usize).prop_map(|count| Op::Send { count }),
         1 => Just(Op::DropUnsent),
+        3 => Just(Op::Prepare),
         2 => Just(Op::Reopen),
     ]
 }
@@ -138,6 +140,11 @@ fn step(journal: &mut Journal, oracle: &mut Oracle, op: &Op, n: u64) {
         Op::DropUnsent => {
             journal.drop_unsent();
             oracle.unsent.clear();
+        }
+        // As in a session's rehearsal: something is written, and nothing comes of it.
+        Op::Prepare => {
+            journal.reserve(300).unwrap()[..300].fill(b'x');
+            journal.prepare();
         }
         Op::Reopen => {}
     }

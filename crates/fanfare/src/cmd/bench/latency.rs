@@ -18,7 +18,8 @@ use crate::scratch::Scratch;
 /// Raw sockets, sessions and sessions with journals take turns of 110 round trips on two pinned,
 /// busy threads; the first 10 of a turn do not count. Every figure is the median over slices of
 /// 1,000 round trips of each, every ratio the median of the slices' ratios, so that an interrupt
-/// or a slow minute of the machine does not fall on one of them alone.
+/// or a slow minute of the machine does not fall on one of them alone. Those with `pooled` in
+/// their names are the percentiles of all round trips together.
 #[derive(ClapArgs)]
 pub(crate) struct Args {
     /// Round trips through each, in turns.

@@ -9,6 +9,7 @@ use rustls::pki_types::{CertificateDer, InvalidDnsNameError, PrivateKeyDer, Serv
 use rustls::server::WebPkiClientVerifier;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection};
 use std::io::{self, IoSlice, Read, Write};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use thiserror::Error;
@@ -22,6 +23,8 @@ const BUFFER: usize = 256 << 10;
 pub struct TlsClient {
     config: Arc<ClientConfig>,
     name: ServerName<'static>,
+    /// Servers that are to have certificates for other names.
+    others: Vec<(SocketAddr, ServerName<'static>)>,
 }
 
 /// How an acceptor does TLS: who it is, and whom it lets in.
@@ -85,15 +88,21 @@ impl TlsClient {
             }
             None => builder.with_no_client_auth(),
         };
-        let parsed = ServerName::try_from(name.to_owned());
-        let name = parsed.map_err(|source| TlsError::Name {
-            name: name.to_owned(),
-            source,
-        })?;
         Ok(Self {
             config: Arc::new(config),
-            name,
+            name: server_name(name)?,
+            others: Vec::new(),
         })
+    }
+
+    /// Expects the server at this address to have a certificate for another name: one of several
+    /// hosts to fail over to.
+    ///
+    /// # Errors
+    /// [`TlsError::Name`].
+    pub fn expect_at(&mut self, address: SocketAddr, name: &str) -> Result<(), TlsError> {
+        self.others.push((address, server_name(name)?));
+        Ok(())
     }
 
     /// Begins TLS on a stream that has just been connected.
@@ -101,7 +110,10 @@ impl TlsClient {
     /// # Errors
     /// The library refuses the configuration.
     pub fn connect(&self, stream: Stream) -> io::Result<TlsStream> {
-        let connection = ClientConnection::new(self.config.clone(), self.name.clone());
+        let mut others = self.others.iter();
+        let other = others.find(|(address, _)| *address == stream.peer());
+        let name = other.map_or(&self.name, |(_, name)| name);
+        let connection = ClientConnection::new(self.config.clone(), name.clone());
         let connection = connection.map_err(io::Error::other)?;
         Ok(TlsStream::new(stream, connection.into()))
     }
@@ -141,6 +153,14 @@ impl TlsServer {
         let connection = ServerConnection::new(self.config.clone()).map_err(io::Error::other)?;
         Ok(TlsStream::new(stream, connection.into()))
     }
+}
+
+fn server_name(name: &str) -> Result<ServerName<'static>, TlsError> {
+    let parsed = ServerName::try_from(name.to_owned());
+    parsed.map_err(|source| TlsError::Name {
+        name: name.to_owned(),
+        source,
+    })
 }
 
 impl Identity {

@@ -35,9 +35,11 @@ mod keys;
 mod session;
 #[cfg(test)]
 mod tests;
+mod tls;
 
 pub use dictionaries::{DictionaryError, DictionaryFiles};
-pub use session::{SessionSettings, TlsFiles};
+pub use session::{Credentials, SessionSettings};
+pub use tls::{ClientTlsFiles, TlsFiles};
 
 use file::Section;
 use std::fmt;

@@ -2,6 +2,7 @@
 
 use super::dictionaries::DictionaryFiles;
 use super::file::Section;
+use super::tls::{ClientTlsFiles, TlsFiles, client_tls, tls};
 use super::{SettingsError, hours};
 use crate::host::{Network, StoreKind};
 use crate::journal;
@@ -11,6 +12,7 @@ use fanfare_fix::session::{
     SessionId, Version,
 };
 use fanfare_wire::Precision;
+use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -26,6 +28,11 @@ pub struct SessionSettings {
     pub listen: Option<SocketAddr>,
     /// How an acceptor encrypts; `None` is plain text.
     pub tls: Option<TlsFiles>,
+    /// How an initiator encrypts; `None` is plain text.
+    pub client_tls: Option<ClientTlsFiles>,
+    /// Username(553) and Password(554): an initiator's Logon has them (in `config` already), an
+    /// acceptor's counterparty has to have them in its own.
+    pub credentials: Option<Credentials>,
     /// Who may connect to an acceptor; empty: everybody.
     pub allow: Vec<Network>,
     /// Where an initiator connects: hosts, as they stand in the file, and ports.
@@ -40,23 +47,41 @@ pub struct SessionSettings {
     pub log: Option<PathBuf>,
 }
 
-/// The PEM files of an acceptor with TLS.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TlsFiles {
-    /// Our certificate (SERVER_CERTIFICATE_FILE).
-    pub certificate: PathBuf,
-    /// Its private key (SERVER_CERTIFICATE_KEY_FILE).
-    pub key: PathBuf,
-    /// Whom a client's certificate has to come from (CERTIFICATION_AUTHORITIES_FILE); `None` asks
-    /// for none (CERTIFICATE_VERIFY_LEVEL).
-    pub client_roots: Option<PathBuf>,
+/// Who somebody says to be, and the proof.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Credentials {
+    /// Username(553).
+    pub username: String,
+    /// Password(554).
+    pub password: String,
+}
+
+/// Without the password: settings are printed in logs.
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Credentials");
+        shown.field("username", &self.username);
+        shown.finish_non_exhaustive()
+    }
 }
 
 impl SessionSettings {
     pub(super) fn read(section: &Section<'_>) -> Result<Self, SettingsError> {
         let role = role(section)?;
-        let config = config(section, role)?;
+        let mut config = config(section, role)?;
+        let credentials = credentials(section)?;
+        if let (Role::Initiator, Some(own)) = (role, &credentials) {
+            for (tag, value) in [
+                (tags::USERNAME, &own.username),
+                (tags::PASSWORD, &own.password),
+            ] {
+                config.logon_fields.push((tag, value.as_bytes().into()));
+            }
+        }
+        // The application looks at them.
+        config.ask_logon = role == Role::Acceptor && credentials.is_some();
         Ok(Self {
+            credentials,
             dictionaries: DictionaryFiles::read(section, &config)?,
             config,
             role,
@@ -67,6 +92,10 @@ impl SessionSettings {
             tls: match role {
                 Role::Acceptor => tls(section)?,
                 Role::Initiator => None,
+            },
+            client_tls: match role {
+                Role::Acceptor => None,
+                Role::Initiator => client_tls(section)?,
             },
             allow: allow(section)?,
             hosts: match role {
@@ -249,37 +278,24 @@ fn listen(section: &Section<'_>) -> Result<SocketAddr, SettingsError> {
     Ok(SocketAddr::new(address, port))
 }
 
-fn tls(section: &Section<'_>) -> Result<Option<TlsFiles>, SettingsError> {
-    // QuickFIX has had two spellings.
-    let either = |old, new| section.find(old).or_else(|| section.find(new));
-    let Some(certificate) = either("SERVER_CERTIFICATE_FILE", "ServerCertificateFile") else {
-        // Never plain text where somebody asks for the contrary.
-        return match section.find("SocketUseSSL") {
-            Some(entry) if section.flag("SocketUseSSL", false)? => {
-                Err(entry.wrong("needs a SERVER_CERTIFICATE_FILE, key stores are not read"))
-            }
-            _ => Ok(None),
-        };
+fn credentials(section: &Section<'_>) -> Result<Option<Credentials>, SettingsError> {
+    let value = |key| {
+        let entry = section.need(key)?;
+        if entry.value.is_empty() || entry.value.contains('\x01') {
+            return Err(entry.wrong("a text"));
+        }
+        Ok(entry.value.clone())
     };
-    let need = |old, new| either(old, new).ok_or_else(|| section.missing(old));
-    let client_roots = match either("CERTIFICATE_VERIFY_LEVEL", "CertificateVerifyLevel") {
-        None => None,
-        Some(entry) => match entry.value.as_str() {
-            "0" => None,
-            "2" => Some(need(
-                "CERTIFICATION_AUTHORITIES_FILE",
-                "CertificationAuthoritiesFile",
-            )?),
-            _ => return Err(entry.wrong("0 (no client's certificate) or 2 (every client's)")),
-        },
-    };
-    Ok(Some(TlsFiles {
-        certificate: certificate.value.clone().into(),
-        key: need("SERVER_CERTIFICATE_KEY_FILE", "ServerCertificateKeyFile")?
-            .value
-            .clone()
-            .into(),
-        client_roots: client_roots.map(|entry| entry.value.clone().into()),
+    if section
+        .find("Username")
+        .or(section.find("Password"))
+        .is_none()
+    {
+        return Ok(None);
+    }
+    Ok(Some(Credentials {
+        username: value("Username")?,
+        password: value("Password")?,
     }))
 }
 

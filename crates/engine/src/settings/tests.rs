@@ -170,6 +170,49 @@ fn messages_name_the_sub_and_location_ids() {
     assert_eq!(empty, "line 8: TargetSubID=: an identity");
 }
 
+#[test]
+fn an_initiator_may_encrypt_and_say_who_it_is() {
+    let plain = "ConnectionType=initiator\nHeartBtInt=20\nSocketConnectHost=one\n\
+        SocketConnectPort=1\n";
+    let with = |lines: &str| session("FIX.4.4", &format!("{plain}{lines}"));
+    let wrong = |lines: &str| fault(&format!("BeginString=FIX.4.4\n{plain}{lines}"));
+    assert_eq!((with("").client_tls, with("").credentials), (None, None));
+    let roots = "CERTIFICATION_AUTHORITIES_FILE=r.pem\n";
+    let files = with(roots).client_tls.unwrap();
+    assert_eq!(
+        (files.roots.as_path(), files.identity),
+        (Path::new("r.pem"), None)
+    );
+    assert_eq!(with(&format!("{roots}SocketUseSSL=N\n")).client_tls, None);
+    let own = "CLIENT_CERTIFICATE_FILE=c.pem\nSNIHostName=x.test\n";
+    let key = "CLIENT_CERTIFICATE_KEY_FILE=c.key\n";
+    let files = with(&format!("{roots}{own}{key}")).client_tls.unwrap();
+    assert_eq!(files.identity, Some(("c.pem".into(), "c.key".into())));
+    assert_eq!(files.name.as_deref(), Some("x.test"));
+    let no_key = wrong(&format!("{roots}{own}"));
+    assert!(
+        no_key.ends_with("has no CLIENT_CERTIFICATE_KEY_FILE"),
+        "{no_key}"
+    );
+    let no_roots = wrong("SocketUseSSL=Y\n");
+    assert!(
+        no_roots.ends_with("has no CERTIFICATION_AUTHORITIES_FILE"),
+        "{no_roots}"
+    );
+
+    let login = with("Username=me\nPassword=secret\n");
+    let fields = &login.config.logon_fields;
+    assert_eq!(
+        fields[..],
+        [(553, b"me"[..].into()), (554, b"secret"[..].into())]
+    );
+    assert!(!format!("{:?}", login.credentials).contains("secret"));
+    assert!(!login.config.ask_logon);
+    assert!(wrong("Username=me\n").ends_with("has no Password"));
+    let asks = session("FIX.4.4", "Username=me\nPassword=secret\n").config;
+    assert!(asks.ask_logon && asks.logon_fields.is_empty());
+}
+
 /// 2026-11-21, a Saturday, at this hour in UTC.
 fn saturday(hour: i64) -> UtcTimestamp {
     UtcTimestamp::from_nanos((1_795_219_200 + hour * 3600) * 1_000_000_000)

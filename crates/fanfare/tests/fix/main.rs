@@ -3,5 +3,6 @@
 
 mod acceptor;
 mod cat;
+mod initiator;
 mod operation;
 mod server;

@@ -1,7 +1,8 @@
 //! The application behind `fanfare fix acceptor`: what a conformance test server answers.
 
 use crate::print::{note, say};
-use fanfare_engine::host::{Handler, Peer, Refusal};
+use fanfare_engine::host::{Handler, Peer, Refusal, Verdict};
+use fanfare_engine::settings::Credentials;
 use fanfare_fix::codec::{FieldSet, GroupSpec, Message, msg_types, tags};
 use fanfare_fix::dict::{self, Dictionary, DictionaryValidator, Printable};
 use fanfare_fix::session::{
@@ -19,16 +20,24 @@ pub(super) struct Application {
     echo: bool,
     quiet: bool,
     dictionaries: Dictionaries,
+    /// Whom the sessions that ask for it let in.
+    credentials: HashMap<SessionId, Credentials>,
     orders: HashMap<SessionId, Orders>,
 }
 
 impl Application {
-    pub(super) fn new(echo: bool, quiet: bool, dictionaries: Dictionaries) -> Self {
+    pub(super) fn new(
+        echo: bool,
+        quiet: bool,
+        dictionaries: Dictionaries,
+        credentials: HashMap<SessionId, Credentials>,
+    ) -> Self {
         let orders = HashMap::new();
         Self {
             echo,
             quiet,
             dictionaries,
+            credentials,
             orders,
         }
     }
@@ -110,6 +119,19 @@ impl Handler for Application {
         }
         if let Err(error) = self.answer(peer, message) {
             note!("{}: no answer to {}: {error}", peer.id(), message.seq);
+        }
+    }
+
+    fn on_logon_request(&mut self, peer: &mut Peer<'_>, logon: &Message<'_>) -> Verdict {
+        let is = |tag, value: &str| logon.get(tag) == Some(value.as_bytes());
+        match self.credentials.get(peer.id()) {
+            Some(wanted)
+                if !is(tags::USERNAME, &wanted.username)
+                    || !is(tags::PASSWORD, &wanted.password) =>
+            {
+                Verdict::Refuse("Username or Password is wrong".to_owned())
+            }
+            _ => Verdict::Accept,
         }
     }
 
@@ -221,7 +243,7 @@ fn pieces(dictionary: &Dictionary, message: &FieldSet<'_>) -> Vec<Piece> {
 }
 
 /// `tag=value` with its separator, as it came.
-fn raw<'a>(message: &Message<'a>, position: usize) -> &'a [u8] {
+pub(super) fn raw<'a>(message: &Message<'a>, position: usize) -> &'a [u8] {
     let Some(field) = message.field(position) else {
         return &[];
     };
@@ -231,7 +253,7 @@ fn raw<'a>(message: &Message<'a>, position: usize) -> &'a [u8] {
 }
 
 /// Header fields that each message has of its own, or that only a resend has.
-fn is_renewed(tag: u32) -> bool {
+pub(super) fn is_renewed(tag: u32) -> bool {
     matches!(
         tag,
         tags::BEGIN_STRING

@@ -3,6 +3,8 @@
 mod acceptor;
 mod cat;
 mod echo;
+mod initiator;
+mod sessions;
 
 use clap::Subcommand;
 use std::process::ExitCode;
@@ -12,6 +14,8 @@ use std::process::ExitCode;
 pub(crate) enum Command {
     /// Accept the sessions of a QuickFIX-style settings file.
     Acceptor(acceptor::Args),
+    /// Connect the sessions of a QuickFIX-style settings file, send messages, print what comes.
+    Initiator(initiator::Args),
     /// Print FIX from a log, a stream or a capture with the names of fields and values.
     Cat(cat::Args),
 }
@@ -19,6 +23,7 @@ pub(crate) enum Command {
 pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Acceptor(args) => acceptor::run(args),
+        Command::Initiator(args) => initiator::run(args),
         Command::Cat(args) => cat::run(args),
     }
 }

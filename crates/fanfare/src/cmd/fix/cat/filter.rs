@@ -4,6 +4,7 @@ use super::names::Names;
 use fanfare_fix::codec::Message;
 
 /// Tests that all have to hold.
+#[derive(Default)]
 pub(super) struct Filter(Vec<Test>);
 
 /// A field with one of these values.

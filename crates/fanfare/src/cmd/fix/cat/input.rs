@@ -19,7 +19,7 @@ pub(super) enum Kind {
 }
 
 /// The bytes, in pieces.
-pub(super) struct Input {
+pub(in crate::cmd::fix) struct Input {
     name: String,
     pieces: Receiver<io::Result<Vec<u8>>>,
     /// Received and not handed on; from `at`.
@@ -39,7 +39,7 @@ const LOOK: Duration = Duration::from_millis(50);
 const HEAD: usize = 24;
 
 impl Input {
-    pub(super) fn open(path: &Path, stop: Stop) -> Result<Self> {
+    pub(in crate::cmd::fix) fn open(path: &Path, stop: Stop) -> Result<Self> {
         let is_stdin = path.as_os_str() == "-";
         let name = if is_stdin {
             "stdin".to_owned()
@@ -70,7 +70,7 @@ impl Input {
     }
 
     /// The file's name.
-    pub(super) fn name(&self) -> &str {
+    pub(in crate::cmd::fix) fn name(&self) -> &str {
         &self.name
     }
 
@@ -91,7 +91,7 @@ impl Input {
     }
 
     /// The next bytes; `None` at the end, or when Ctrl-C was pressed.
-    pub(super) fn next_piece(&mut self) -> io::Result<Option<Vec<u8>>> {
+    pub(in crate::cmd::fix) fn next_piece(&mut self) -> io::Result<Option<Vec<u8>>> {
         if self.at < self.piece.len() {
             let rest = self.piece.split_off(self.at);
             (self.piece, self.at) = (Vec::new(), 0);

@@ -7,15 +7,17 @@ mod json;
 mod names;
 mod printer;
 
+pub(super) use input::Input;
+pub(super) use names::Names;
+pub(super) use printer::Printer;
+
 use crate::print::note;
 use anyhow::{Context, Result, bail};
 use clap::{Args as ClapArgs, ValueEnum};
 use fanfare_engine::stop::Stop;
 use fanfare_fix::text::Scanner;
 use filter::Filter;
-use input::{Input, Kind};
-use names::Names;
-use printer::Printer;
+use input::Kind;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -53,15 +55,16 @@ are put back in order. What is wrong with a message (BodyLength, CheckSum, a cut
 a group) is told below it with a ! and stops nothing. Text that belongs to no message is skipped, \
 and counted on stderr at the end. Exit status 1 if there is no message at all.";
 
+/// When there are colours.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Colour {
+pub(super) enum Colour {
     Auto,
     Always,
     Never,
 }
 
 impl Colour {
-    fn is_on(self) -> bool {
+    pub(super) fn is_on(self) -> bool {
         let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
         match self {
@@ -82,7 +85,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         }
     };
     let stop = Stop::on_interrupt().context("cannot catch Ctrl-C")?;
-    let mut printer = Printer::new(names, filter, args.json, args.color.is_on());
+    let mut printer = Printer::new(names, args.json, args.color.is_on()).only(filter);
     let mut input = Input::open(&args.file, stop.clone())?;
     let name = input.name().to_owned();
     let skipped = match input.kind().with_context(|| name.clone())? {

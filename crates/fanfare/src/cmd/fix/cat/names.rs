@@ -9,7 +9,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub(super) struct Names {
+pub(in crate::cmd::fix) struct Names {
     user: Vec<(PathBuf, Schema)>,
     /// The built-in ones with the user's over them, by the built-in one's version.
     merged: HashMap<String, Arc<Dictionary>>,
@@ -21,7 +21,7 @@ pub(super) struct Names {
 const MOST_SESSIONS: usize = 10_000;
 
 impl Names {
-    pub(super) fn with(files: &[PathBuf]) -> Result<Self> {
+    pub(in crate::cmd::fix) fn with(files: &[PathBuf]) -> Result<Self> {
         let mut user = Vec::new();
         for path in files {
             let schema = schema_from_xml(&read(path)?);

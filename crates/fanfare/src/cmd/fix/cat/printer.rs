@@ -4,11 +4,12 @@ use super::filter::Filter;
 use super::json;
 use super::names::Names;
 use anyhow::Result;
+use fanfare_fix::codec::Message;
 use fanfare_fix::dict::{DataType, Dictionary, Line, Pretty, Printable, lines};
 use fanfare_fix::text::{Found, Scanner};
 use std::io::{self, BufWriter, Stdout, Write};
 
-pub(super) struct Printer {
+pub(in crate::cmd::fix) struct Printer {
     out: BufWriter<Stdout>,
     names: Names,
     filter: Filter,
@@ -28,15 +29,33 @@ pub(super) struct Counts {
 }
 
 impl Printer {
-    pub(super) fn new(names: Names, filter: Filter, json: bool, colour: bool) -> Self {
+    /// Prints all messages.
+    pub(in crate::cmd::fix) fn new(names: Names, json: bool, colour: bool) -> Self {
         Self {
             out: BufWriter::with_capacity(64 << 10, io::stdout()),
             names,
-            filter,
+            filter: Filter::default(),
             json,
             colour,
             counts: Counts::default(),
         }
+    }
+
+    /// Prints only messages that this takes.
+    pub(super) fn only(mut self, filter: Filter) -> Self {
+        self.filter = filter;
+        self
+    }
+
+    /// Prints a message as it came from the wire, at once.
+    pub(in crate::cmd::fix) fn received(&mut self, message: &Message<'_>) -> Result<()> {
+        let found = Found {
+            prefix: b"",
+            message: *message,
+            flaws: &[],
+        };
+        self.message(&found, None)?;
+        Ok(self.flush()?)
     }
 
     /// Prints all messages that the scanner has; `prefix` takes the place of theirs.
@@ -47,7 +66,7 @@ impl Printer {
         Ok(())
     }
 
-    pub(super) fn flush(&mut self) -> io::Result<()> {
+    pub(in crate::cmd::fix) fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
 

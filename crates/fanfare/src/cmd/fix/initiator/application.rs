@@ -1,0 +1,303 @@
+//! The application behind `fanfare fix initiator`: sends what it reads, prints what it receives.
+
+use super::super::cat::Printer;
+use super::outgoing::Outgoing;
+use crate::print::note;
+use anyhow::{Result, anyhow};
+use fanfare_engine::host::{Handler, Peer, Peers, Refusal, SessionKey};
+use fanfare_engine::stop::Stop;
+use fanfare_fix::codec::Message;
+use fanfare_fix::session::{
+    AppMessage, DisconnectReason, Event, Now, SECOND, SendError, SessionId, StoreError,
+};
+use std::net::SocketAddr;
+use std::sync::mpsc::{Receiver, TryRecvError};
+
+/// When the run ends by itself.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Patience {
+    /// Nanoseconds without a message after all was sent; `None`: it does not.
+    pub(super) wait: Option<u64>,
+    /// Nanoseconds without a logon; `None`: it is tried for ever.
+    pub(super) give_up: Option<u64>,
+}
+
+pub(super) struct Application {
+    sessions: Vec<Hosted>,
+    input: Receiver<Result<Outgoing>>,
+    /// Read, and not sent yet.
+    next: Option<Outgoing>,
+    /// There is no more input.
+    ended: bool,
+    printer: Printer,
+    patience: Patience,
+    quiet: bool,
+    stop: Stop,
+    /// When a session was logged on last, and when a message was sent or received last.
+    up_at: Option<u64>,
+    busy_at: Option<u64>,
+    counts: Counts,
+    trouble: String,
+    failure: Option<anyhow::Error>,
+}
+
+/// A session of this host.
+struct Hosted {
+    id: SessionId,
+    key: SessionKey,
+    is_up: bool,
+}
+
+/// What was done.
+#[derive(Debug, Clone, Copy, Default)]
+struct Counts {
+    sent: u64,
+    received: u64,
+    /// Messages of the session layer in the input.
+    left_out: u64,
+}
+
+/// Messages sent in one turn.
+const BATCH: usize = 256;
+
+impl Application {
+    pub(super) fn new(
+        input: Receiver<Result<Outgoing>>,
+        printer: Printer,
+        patience: Patience,
+        quiet: bool,
+        stop: Stop,
+    ) -> Self {
+        Self {
+            sessions: Vec::new(),
+            input,
+            next: None,
+            ended: false,
+            printer,
+            patience,
+            quiet,
+            stop,
+            up_at: None,
+            busy_at: None,
+            counts: Counts::default(),
+            trouble: String::new(),
+            failure: None,
+        }
+    }
+
+    /// A session has been hosted.
+    pub(super) fn add(&mut self, id: SessionId, key: SessionKey) {
+        let is_up = false;
+        self.sessions.push(Hosted { id, key, is_up });
+    }
+
+    fn set_up(&mut self, key: SessionKey, is_up: bool) {
+        let mut sessions = self.sessions.iter_mut();
+        if let Some(session) = sessions.find(|session| session.key == key) {
+            session.is_up = is_up;
+        }
+    }
+
+    /// The end of the run: says what was done.
+    ///
+    /// # Errors
+    /// What went wrong, or that not all was sent.
+    pub(super) fn finish(&mut self) -> Result<()> {
+        if let Some(failure) = self.failure.take() {
+            return Err(failure);
+        }
+        self.printer.flush()?;
+        let Counts {
+            sent,
+            received,
+            left_out,
+        } = self.counts;
+        if left_out > 0 {
+            note!("not sent, as the session makes its own: {left_out} of the session's messages");
+        }
+        if !self.quiet {
+            note!("{sent} messages sent, {received} received");
+        }
+        self.take_next();
+        if let Some(failure) = self.failure.take() {
+            return Err(failure);
+        }
+        match &self.next {
+            Some(next) => Err(anyhow!("stopped before line {} was sent", next.line)),
+            None => Ok(()),
+        }
+    }
+
+    fn fail(&mut self, failure: anyhow::Error) {
+        self.failure.get_or_insert(failure);
+        self.stop.raise();
+    }
+
+    /// Something that keeps a session from logging on, perhaps.
+    fn tell_trouble(&mut self, trouble: String) {
+        if !self.quiet {
+            note!("{trouble}");
+        }
+        self.trouble = trouble;
+    }
+
+    fn take_next(&mut self) {
+        while self.next.is_none() && !self.ended {
+            match self.input.try_recv() {
+                Ok(Ok(message)) if message.is_the_sessions() => self.counts.left_out += 1,
+                Ok(Ok(message)) => self.next = Some(message),
+                Ok(Err(error)) => {
+                    self.ended = true;
+                    self.fail(error);
+                }
+                Err(TryRecvError::Empty) => return,
+                Err(TryRecvError::Disconnected) => self.ended = true,
+            }
+        }
+    }
+
+    /// The session of a message: the one with its CompIDs, or else the first. Of a single session
+    /// they need not be.
+    fn session_of(&self, message: &Outgoing) -> Option<SessionKey> {
+        let several = self.sessions.len() > 1;
+        let is_it = |session: &&Hosted| match &message.comp_ids {
+            Some((sender, target)) if several => {
+                session.id.sender.as_bytes() == sender && session.id.target.as_bytes() == target
+            }
+            _ => true,
+        };
+        self.sessions.iter().find(is_it).map(|session| session.key)
+    }
+
+    /// Sends the next message; false if there is none, or none can be sent now.
+    fn send_next(&mut self, peers: &mut Peers<'_>) -> bool {
+        self.take_next();
+        let Some(message) = self.next.take() else {
+            return false;
+        };
+        let session = self.session_of(&message);
+        let sent = match session.and_then(|key| peers.get(key)) {
+            Some(mut peer) => send(&mut peer, &message),
+            None => {
+                let line = message.line;
+                let why = "its SenderCompID and TargetCompID are those of no session";
+                self.fail(anyhow!("line {line} cannot be sent: {why}"));
+                return false;
+            }
+        };
+        match sent {
+            Ok(_) => {
+                self.counts.sent += 1;
+                self.busy_at = Some(peers.now().mono);
+                true
+            }
+            Err(
+                SendError::NotLoggedOn
+                | SendError::Throttled { .. }
+                | SendError::ResendInProgress
+                | SendError::Store(StoreError::Full),
+            ) => {
+                self.next = Some(message);
+                false
+            }
+            Err(error) => {
+                self.fail(anyhow!("line {} cannot be sent: {error}", message.line));
+                false
+            }
+        }
+    }
+
+    /// Looks whether it is over.
+    fn look_at_clock(&mut self, now: Now) {
+        let since = |at: Option<u64>| now.mono.saturating_sub(at.unwrap_or(now.mono));
+        let is_down = !self.sessions.iter().any(|session| session.is_up);
+        if !is_down || self.up_at.is_none() {
+            self.up_at = Some(now.mono);
+        }
+        if let Some(give_up) = self.patience.give_up
+            && is_down
+            && since(self.up_at) >= give_up
+        {
+            let seconds = give_up / SECOND;
+            let last = match &*self.trouble {
+                "" => String::new(),
+                trouble => format!(": {trouble}"),
+            };
+            self.fail(anyhow!("not logged on for {seconds} s{last}"));
+        }
+        let is_sent = self.ended && self.next.is_none();
+        if let Some(wait) = self.patience.wait
+            && is_sent
+            && self.busy_at.is_some()
+            && since(self.busy_at) >= wait
+        {
+            self.stop.raise();
+        }
+    }
+
+    fn print(&mut self, message: &Message<'_>) {
+        if let Err(error) = self.printer.received(message) {
+            self.fail(error);
+        }
+    }
+}
+
+fn send(peer: &mut Peer<'_>, message: &Outgoing) -> Result<u64, SendError> {
+    let fields = message.header.iter();
+    let header: Vec<(u32, &[u8])> = fields
+        .map(|(tag, value)| (*tag, value.as_slice()))
+        .collect();
+    let now = peer.now();
+    peer.session()
+        .send_with(now, &message.msg_type, &header, |body| {
+            body.raw(&message.body);
+        })
+}
+
+impl Handler for Application {
+    fn on_turn(&mut self, peers: &mut Peers<'_>) -> usize {
+        let mut sent = 0;
+        while sent < BATCH && !self.stop.is_raised() && self.send_next(peers) {
+            sent += 1;
+        }
+        self.look_at_clock(peers.now());
+        sent
+    }
+
+    fn on_message(&mut self, peer: &mut Peer<'_>, message: &AppMessage<'_>) {
+        self.counts.received += 1;
+        self.busy_at = Some(peer.now().mono);
+        self.print(&message.message);
+    }
+
+    fn on_logon(&mut self, peer: &mut Peer<'_>) {
+        self.set_up(peer.key(), true);
+        self.busy_at = Some(peer.now().mono);
+        if !self.quiet {
+            note!("{}: logged on", peer.id());
+        }
+    }
+
+    fn on_disconnect(&mut self, peer: &mut Peer<'_>, reason: DisconnectReason) {
+        self.set_up(peer.key(), false);
+        self.tell_trouble(format!("{}: {reason}", peer.id()));
+    }
+
+    fn on_event(&mut self, peer: &mut Peer<'_>, event: &Event<'_>) {
+        match event {
+            Event::RejectReceived(message) => {
+                self.busy_at = Some(peer.now().mono);
+                self.print(message);
+            }
+            Event::LogoutReceived(message) if message.position(58).is_some() => self.print(message),
+            Event::Garbled(why) if !self.quiet => {
+                note!("{}: skipped bytes that are no message: {why}", peer.id());
+            }
+            _ => {}
+        }
+    }
+
+    fn on_refused(&mut self, address: SocketAddr, why: &Refusal) {
+        self.tell_trouble(format!("{address}: {why}"));
+    }
+}

@@ -1,0 +1,160 @@
+//! `fanfare fix initiator`: the initiator sessions of a settings file.
+
+mod application;
+mod outgoing;
+
+use super::cat::{Colour, Names, Printer};
+use super::sessions::{self, NAP};
+use crate::print::note;
+use anyhow::{Context, Result, ensure};
+use application::{Application, Patience};
+use clap::Args as ClapArgs;
+use fanfare_engine::agent::{self, Crew};
+use fanfare_engine::host::{Host, Initiator};
+use fanfare_engine::idle::Idle;
+use fanfare_engine::settings::{ClientTlsFiles, SessionSettings};
+use fanfare_engine::stop::Stop;
+use fanfare_engine::tls::{Identity, TlsClient};
+use fanfare_fix::session::{Role, SECOND};
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Options of `fanfare fix initiator`.
+#[derive(ClapArgs)]
+#[command(after_help = HELP)]
+pub(crate) struct Args {
+    /// Settings as QuickFIX has them: sections DEFAULT and SESSION, Key=Value.
+    #[arg(long, value_name = "FILE")]
+    config: PathBuf,
+    /// Messages to send; - or nothing is stdin.
+    #[arg(value_name = "MESSAGES", default_value = "-")]
+    messages: PathBuf,
+    /// Log out when all is sent and nothing has been received for so many seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 1)]
+    wait: u32,
+    /// Stay logged on when all is sent, until Ctrl-C.
+    #[arg(long, conflicts_with = "wait")]
+    stay: bool,
+    /// Give up, with exit status 1, when not logged on for so many seconds [default: never].
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
+    give_up: Option<u32>,
+    /// Print each message received as one JSON object, as `fanfare fix cat --json` does.
+    #[arg(long)]
+    json: bool,
+    /// QuickFIX XML or FIX Orchestra XML, for the names of fields and values that are printed. May
+    /// be given more than once.
+    #[arg(long, value_name = "FILE")]
+    dictionary: Vec<PathBuf>,
+    /// Colours: auto is on a terminal, unless NO_COLOR is set.
+    #[arg(long, value_enum, default_value_t = Colour::Auto, value_name = "WHEN")]
+    color: Colour,
+    /// Tell on stderr only what goes wrong for good.
+    #[arg(long)]
+    quiet: bool,
+}
+
+const HELP: &str = "\
+MESSAGES has a message on each line, with SOH or | between the fields: whole messages (8=FIX…), \
+with anything in front of them, or bare fields that begin with MsgType (35=D|11=1|55=IBM). Blank \
+lines and lines that begin with # are passed over; a stream of messages on the wire needs no \
+lines. The session makes BeginString, BodyLength, MsgSeqNum, the CompIDs, SendingTime and CheckSum \
+anew; other header fields and the body are sent as they stand, and messages of the session layer \
+are left out. With several sessions a message goes to the one with its SenderCompID and \
+TargetCompID, and without these to the first.
+
+What is received is printed as `fanfare fix cat` does: application messages, Rejects, and Logouts \
+with a Text. A host that refuses, or a connection that breaks, is followed by the next one of \
+SocketConnectHost, SocketConnectHost1, … after ReconnectInterval. Exit status 1 if not all was \
+sent.
+
+Settings of an initiator: BeginString, SenderCompID, TargetCompID, HeartBtInt, SocketConnectHost \
+and -Port (with 1, 2, … behind them to fail over to), ReconnectInterval, Username, Password, \
+FileStorePath, FileLogPath, ResetOnLogon, -Logout, -Disconnect, StartTime, EndTime and the other \
+hours, DataDictionary and the Validate… switches. TLS: CERTIFICATION_AUTHORITIES_FILE (whom to \
+trust; switches TLS on, SocketUseSSL=N off again), CLIENT_CERTIFICATE_FILE with \
+CLIENT_CERTIFICATE_KEY_FILE (for servers that ask for one), SNIHostName (the name in the server's \
+certificate, if it is not the host's). What is not supported is named, not ignored.";
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let sessions = sessions::read(&args.config, Role::Initiator)?;
+    let log = sessions::log_folder(&sessions);
+    let initiators = sessions
+        .into_iter()
+        .map(initiator)
+        .collect::<Result<Vec<_>>>()?;
+    let stop = Stop::on_interrupt().context("cannot catch Ctrl-C")?;
+    let printer = Printer::new(
+        Names::with(&args.dictionary)?,
+        args.json,
+        args.color.is_on(),
+    );
+    let patience = Patience {
+        wait: (!args.stay).then_some(u64::from(args.wait) * SECOND),
+        give_up: args.give_up.map(|seconds| u64::from(seconds) * SECOND),
+    };
+    let input = outgoing::read(&args.messages, stop.clone())?;
+    let application = Application::new(input, printer, patience, args.quiet, stop.clone());
+    let mut host = Host::new(application)?;
+    let mut crew = Crew::new(Stop::new());
+    if let Some(folder) = log {
+        host.log_to(sessions::message_log(&folder, &mut crew)?);
+    }
+    for initiator in initiators {
+        let id = initiator.session.id.clone();
+        let key = host.initiate(initiator)?;
+        host.handler().add(id, key);
+    }
+    let ended = agent::run(&mut host, Idle::Wait(NAP), &stop);
+    crew.stop().raise();
+    crew.join()?;
+    ended.map_err(anyhow::Error::from_boxed)?;
+    host.handler().finish()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The initiator of one session of the settings file.
+fn initiator(settings: SessionSettings) -> Result<Initiator> {
+    let mut config = settings.config;
+    let of_session = format!("session {}", config.id);
+    if let Some(files) = &settings.dictionaries {
+        config.validator = Some(sessions::validator(files, &config.id)?);
+    }
+    config.max_send = config.max_message + sessions::HEADER_ROOM;
+    let hosts = addresses(&settings.hosts).with_context(|| of_session.clone())?;
+    let plain: Vec<SocketAddr> = hosts.iter().map(|(_, address)| *address).collect();
+    let mut initiator = Initiator::new(config, plain).store(settings.store);
+    initiator.backoff = (settings.reconnect, settings.reconnect);
+    if let Some(files) = &settings.client_tls {
+        initiator = initiator.tls(tls(files, &hosts).context(of_session)?);
+    }
+    Ok(initiator)
+}
+
+/// The hosts with their addresses, in order; one that is not known is told and left out.
+fn addresses(hosts: &[(String, u16)]) -> Result<Vec<(&str, SocketAddr)>> {
+    let mut known = Vec::new();
+    for (host, port) in hosts {
+        match (host.as_str(), *port).to_socket_addrs() {
+            Ok(addresses) => known.extend(addresses.map(|address| (host.as_str(), address))),
+            Err(error) => note!("{host}: {error}"),
+        }
+    }
+    ensure!(!known.is_empty(), "no host to connect to has an address");
+    Ok(known)
+}
+
+/// Expects of each host a certificate for its name, or for the one that the settings name.
+fn tls(files: &ClientTlsFiles, hosts: &[(&str, SocketAddr)]) -> Result<TlsClient> {
+    let identity = files.identity.clone();
+    let identity = identity.map(|(certificates, key)| Identity { certificates, key });
+    let first = hosts.first().map_or("", |(host, _)| host);
+    let name = files.name.as_deref().unwrap_or(first);
+    let mut tls = TlsClient::new(&files.roots, name, identity.as_ref())?;
+    if files.name.is_none() {
+        for (host, address) in hosts {
+            tls.expect_at(*address, host)?;
+        }
+    }
+    Ok(tls)
+}

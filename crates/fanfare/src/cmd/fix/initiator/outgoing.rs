@@ -1,0 +1,323 @@
+//! The messages to send, from a file or stdin.
+
+use super::super::cat::Input;
+use super::super::echo::{is_renewed, raw};
+use anyhow::{Context, Result, bail};
+use fanfare_engine::stop::Stop;
+use fanfare_fix::codec::{Message, msg_types, tags};
+use fanfare_fix::text::{Flaw, Scanner};
+use std::path::Path;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread;
+
+/// One message, without what its session makes anew.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Outgoing {
+    /// The line it stands on, from 1.
+    pub(super) line: u64,
+    pub(super) msg_type: Vec<u8>,
+    /// SenderCompID(49) and TargetCompID(56), where it has both.
+    pub(super) comp_ids: Option<(Vec<u8>, Vec<u8>)>,
+    /// Further header fields, ascending.
+    pub(super) header: Vec<(u32, Vec<u8>)>,
+    /// Encoded fields.
+    pub(super) body: Vec<u8>,
+}
+
+/// Messages that may wait to be sent.
+const WAITING: usize = 256;
+/// The longest line.
+const MAX_LINE: usize = 1 << 20;
+const SOH: u8 = 1;
+
+/// Reads messages in a thread of its own, which ends with the input, its first fault, or when
+/// nobody takes what it reads.
+pub(super) fn read(path: &Path, stop: Stop) -> Result<Receiver<Result<Outgoing>>> {
+    let input = Input::open(path, stop)?;
+    let (to, messages) = sync_channel(WAITING);
+    thread::Builder::new()
+        .name("input".to_owned())
+        .spawn(move || {
+            let name = input.name().to_owned();
+            if let Err(error) = forward(input, &to) {
+                // Without a listener nobody misses it.
+                let _ = to.send(Err(error.context(name)));
+            }
+        })?;
+    Ok(messages)
+}
+
+fn forward(mut input: Input, to: &SyncSender<Result<Outgoing>>) -> Result<()> {
+    let mut lines = Lines::default();
+    while let Some(piece) = input.next_piece()? {
+        lines.pending.extend_from_slice(&piece);
+        if !hand_on(&mut lines, false, to)? {
+            return Ok(());
+        }
+    }
+    hand_on(&mut lines, true, to).map(drop)
+}
+
+/// False when nobody listens any more.
+fn hand_on(lines: &mut Lines, at_end: bool, to: &SyncSender<Result<Outgoing>>) -> Result<bool> {
+    while let Some(line) = lines.next(at_end)? {
+        let number = lines.number;
+        for message in parse(number, &line).with_context(|| format!("line {number}"))? {
+            if to.send(Ok(message)).is_err() {
+                return Ok(false);
+            }
+        }
+    }
+    Ok(true)
+}
+
+/// Cuts bytes into lines. A stream of messages without line ends is cut behind a CheckSum(10).
+#[derive(Default)]
+struct Lines {
+    pending: Vec<u8>,
+    number: u64,
+}
+
+impl Lines {
+    /// The next line, if it is there; at the end of the input also one without a line end.
+    fn next(&mut self, at_end: bool) -> Result<Option<Vec<u8>>> {
+        let len = match self.pending.iter().position(|&byte| byte == b'\n') {
+            Some(at) => at + 1,
+            None if at_end => self.pending.len(),
+            None if self.pending.len() >= MAX_LINE / 2 => behind_check_sum(&self.pending),
+            None => 0,
+        };
+        if len > MAX_LINE || (len == 0 && self.pending.len() > MAX_LINE) {
+            bail!("line {} is longer than {MAX_LINE} bytes", self.number + 1);
+        }
+        if len == 0 {
+            return Ok(None);
+        }
+        self.number += 1;
+        let rest = self.pending.split_off(len);
+        Ok(Some(std::mem::replace(&mut self.pending, rest)))
+    }
+}
+
+/// One behind the last whole trailer of a stream on the wire; 0 without one.
+fn behind_check_sum(bytes: &[u8]) -> usize {
+    let is_trailer = |window: &[u8]| {
+        matches!(window, [SOH, b'1', b'0', b'=', a, b, c, SOH]
+            if [a, b, c].iter().all(|digit| digit.is_ascii_digit()))
+    };
+    let last = bytes.windows(8).rposition(is_trailer);
+    last.map_or(0, |at| at + 8)
+}
+
+/// The messages of a line: none if it is blank or a comment.
+fn parse(line: u64, text: &[u8]) -> Result<Vec<Outgoing>> {
+    let text = text.trim_ascii();
+    if text.is_empty() || text.starts_with(b"#") {
+        return Ok(Vec::new());
+    }
+    let mut scanner = Scanner::default();
+    if text.windows(5).any(|window| window == b"8=FIX") {
+        scanner.push(text);
+    } else if begins_with_a_field(text) {
+        scanner.push(&framed(text));
+    }
+    scanner.finish();
+    let bars = !text.contains(&SOH);
+    let mut messages = Vec::new();
+    while let Some(found) = scanner.next() {
+        for flaw in found.flaws {
+            // Length and sum are made anew.
+            if !matches!(flaw, Flaw::BodyLength { .. } | Flaw::CheckSum { .. }) {
+                bail!("{flaw}");
+            }
+        }
+        messages.push(Outgoing::of(line, &found.message, bars)?);
+    }
+    if messages.is_empty() {
+        bail!("neither a message (8=FIX…) nor fields (35=D|55=IBM|…)");
+    }
+    Ok(messages)
+}
+
+fn begins_with_a_field(text: &[u8]) -> bool {
+    let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    digits > 0 && text.get(digits) == Some(&b'=')
+}
+
+/// Bare fields as a message, with the separator that they have.
+fn framed(fields: &[u8]) -> Vec<u8> {
+    let separator = match fields.contains(&SOH) {
+        true => SOH,
+        false => b'|',
+    };
+    let mut message = b"8=FIX.4.4_9=0_".to_vec();
+    message.extend_from_slice(fields);
+    if fields.last() != Some(&separator) {
+        message.push(separator);
+    }
+    message.extend_from_slice(b"10=000_");
+    let (front, back) = (13, message.len() - 1);
+    for place in [9, front, back] {
+        if let Some(byte) = message.get_mut(place) {
+            *byte = separator;
+        }
+    }
+    message
+}
+
+impl Outgoing {
+    /// `bars`: the fields were separated by `|`.
+    fn of(line: u64, message: &Message<'_>, bars: bool) -> Result<Self> {
+        let msg_type = message.msg_type().to_vec();
+        let comp_ids = message.get(tags::SENDER_COMP_ID).map(<[u8]>::to_vec);
+        let comp_ids = comp_ids.zip(message.get(tags::TARGET_COMP_ID).map(<[u8]>::to_vec));
+        let (mut header, mut body) = (Vec::new(), Vec::new());
+        for (position, field) in message.fields().enumerate() {
+            if field.tag == 0 {
+                bail!("`{}` is no tag", field.tag_bytes().escape_ascii());
+            }
+            if field.value.is_empty() {
+                bail!("field {} has no value", field.tag);
+            }
+            if bars && field.value.contains(&b'|') && !is_data(message, position) {
+                let value = field.value.escape_ascii();
+                bail!("in {}={value} no tag and `=` follow the |", field.tag);
+            }
+            if is_renewed(field.tag)
+                || tags::is_trailer(field.tag)
+                || field.tag == tags::LAST_MSG_SEQ_NUM_PROCESSED
+            {
+                continue;
+            }
+            if tags::is_header(field.tag) {
+                header.push((field.tag, field.value.to_vec()));
+            } else {
+                body.extend_from_slice(raw(message, position));
+            }
+        }
+        header.sort_by_key(|field| field.0);
+        Ok(Self {
+            line,
+            msg_type,
+            comp_ids,
+            header,
+            body,
+        })
+    }
+
+    /// Whether the session layer makes messages of this kind by itself.
+    pub(super) fn is_the_sessions(&self) -> bool {
+        msg_types::is_session(&self.msg_type)
+    }
+}
+
+/// Whether the field in front tells the length of this one, whose value may hold anything.
+fn is_data(message: &Message<'_>, position: usize) -> bool {
+    let len = message.field(position).map(|field| field.value.len());
+    let before = position.checked_sub(1).and_then(|at| message.field(at));
+    let told = before.and_then(|field| std::str::from_utf8(field.value).ok()?.parse().ok());
+    told.is_some() && told == len
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(bytes: &[u8]) -> String {
+        String::from_utf8_lossy(bytes).replace('\x01', "|")
+    }
+
+    fn one(text: &str) -> Outgoing {
+        let mut messages = parse(7, text.as_bytes()).unwrap();
+        assert_eq!(messages.len(), 1, "{text}");
+        messages.remove(0)
+    }
+
+    #[test]
+    fn fields_and_whole_messages_are_the_same_message() {
+        let bare = one("35=D|115=X|50=me|11=1|58=a b|55=IBM\r\n");
+        assert_eq!(bare.msg_type, b"D");
+        assert_eq!(shown(&bare.body), "11=1|58=a b|55=IBM|");
+        let header: Vec<_> = bare.header.iter().map(|field| field.0).collect();
+        assert_eq!(header, [50, 115]);
+        for text in [
+            "35=D|115=X|50=me|11=1|58=a b|55=IBM|",
+            "35=D\x01115=X\x0150=me\x0111=1\x0158=a b\x0155=IBM\x01",
+            "10:00:01 out 8=FIX.4.2|9=5|35=D|34=7|52=x|50=me|115=X|11=1|58=a b|55=IBM|10=000|",
+        ] {
+            assert_eq!(one(text), bare, "{text}");
+        }
+    }
+
+    #[test]
+    fn lines_may_hold_several_messages_and_their_comp_ids() {
+        let text = "8=FIX.4.4|9=5|35=D|49=A|56=B|11=1|10=000|8=FIX.4.4|9=5|35=F|11=2|10=000|";
+        let messages = parse(1, text.as_bytes()).unwrap();
+        let comp_ids = Some((b"A".to_vec(), b"B".to_vec()));
+        assert_eq!(messages[0].comp_ids, comp_ids);
+        assert_eq!(
+            (&*messages[1].msg_type, &messages[1].comp_ids),
+            (&b"F"[..], &None)
+        );
+    }
+
+    #[test]
+    fn data_may_hold_separators() {
+        let email = one("35=C|164=1|95=3|96=a|b|33=1|");
+        assert_eq!(shown(&email.body), "164=1|95=3|96=a|b|33=1|");
+    }
+
+    #[test]
+    fn blank_lines_and_comments_are_none_and_faults_are_told() {
+        for text in ["", "  \r\n", "# 35=D|"] {
+            assert_eq!(parse(1, text.as_bytes()).unwrap(), []);
+        }
+        for (text, why) in [
+            ("hello", "neither a message"),
+            ("55=IBM|35=D|", "third field is not MsgType"),
+            ("35=D|11=|", "field 11 has no value"),
+            ("35=D|x=1|", "in 35=D|x=1 no tag"),
+            ("35=D|11=1|x=2|55=IBM", "in 11=1|x=2 no tag"),
+            ("35=D\x01x=1\x01", "`x` is no tag"),
+            ("35=D\x0111", "no '='"),
+            ("8=FIX.4.4|9=50|35=D|11=1|", "CheckSum(10) is missing"),
+        ] {
+            let error = parse(1, text.as_bytes()).unwrap_err();
+            assert!(error.to_string().contains(why), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn lines_come_whole_however_they_are_cut() {
+        let text = b"35=D|11=1|\n\n35=D|11=2|\nlast";
+        for cut in 0..text.len() {
+            let mut lines = Lines::default();
+            let mut all = Vec::new();
+            for piece in [&text[..cut], &text[cut..]] {
+                lines.pending.extend_from_slice(piece);
+                while let Some(line) = lines.next(false).unwrap() {
+                    all.push((lines.number, shown(&line)));
+                }
+            }
+            let last = lines.next(true).unwrap();
+            assert_eq!(last.as_deref(), Some(&b"last"[..]));
+            let expected = [(1, "35=D|11=1|\n"), (2, "\n"), (3, "35=D|11=2|\n")];
+            assert_eq!(all, expected.map(|(line, text)| (line, text.to_owned())));
+        }
+    }
+
+    #[test]
+    fn a_stream_without_lines_is_cut_and_a_line_without_end_refused() {
+        let message = b"8=FIX.4.4\x019=5\x0135=D\x0111=1\x0110=000\x01";
+        let mut lines = Lines::default();
+        while lines.pending.len() < MAX_LINE / 2 {
+            lines.pending.extend_from_slice(message);
+        }
+        lines.pending.extend_from_slice(b"8=FIX");
+        let line = lines.next(false).unwrap().unwrap();
+        assert!(line.len().is_multiple_of(message.len()) && lines.pending == b"8=FIX");
+        assert_eq!(parse(1, &line).unwrap().len(), line.len() / message.len());
+        lines.pending = vec![b'x'; MAX_LINE + 1];
+        assert!(lines.next(false).is_err());
+    }
+}

@@ -1,0 +1,92 @@
+//! What both sides do with a settings file.
+
+use crate::print::note;
+use anyhow::{Context, Result, ensure};
+use fanfare_engine::agent::Crew;
+use fanfare_engine::counters::Counters;
+use fanfare_engine::host::{LogTap, MessageLog};
+use fanfare_engine::idle::Idle;
+use fanfare_engine::settings::{Credentials, DictionaryFiles, SessionSettings, Settings};
+use fanfare_fix::dict::DictionaryValidator;
+use fanfare_fix::session::{Role, SessionId};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Longest sleep of a thread that has nothing to do.
+pub(super) const NAP: Duration = Duration::from_millis(20);
+/// Room in front of a body that is as long as a message may be.
+pub(super) const HEADER_ROOM: usize = 4 << 10;
+/// A message log is begun anew at this size.
+const LOG_BYTES: u64 = 1 << 30;
+
+/// The sessions of this role in a settings file; what has no effect is named.
+pub(super) fn read(path: &Path, role: Role) -> Result<Vec<SessionSettings>> {
+    let name = path.display();
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
+    let settings = Settings::parse(&text).with_context(|| name.to_string())?;
+    for remark in &settings.remarks {
+        note!("{name}: {remark}");
+    }
+    let kind = match role {
+        Role::Acceptor => "acceptor",
+        Role::Initiator => "initiator",
+    };
+    let mut sessions = settings.sessions;
+    sessions.retain(|session| {
+        let is_ours = session.role == role;
+        if !is_ours {
+            let id = &session.config.id;
+            note!("{name}: session {id} is no {kind}, it is left out");
+        }
+        is_ours
+    });
+    ensure!(
+        !sessions.is_empty(),
+        "{name} has no session with ConnectionType={kind}"
+    );
+    Ok(sessions)
+}
+
+/// The first folder that a session names: there is one log for all.
+pub(super) fn log_folder(sessions: &[SessionSettings]) -> Option<PathBuf> {
+    let mut folders = sessions.iter().filter_map(|session| session.log.clone());
+    let folder = folders.next()?;
+    if folders.any(|other| other != folder) {
+        let path = folder.join("messages.log");
+        note!("one message log for all sessions: {}", path.display());
+    }
+    Some(folder)
+}
+
+/// A message log in this folder, written by a thread of the crew.
+pub(super) fn message_log(folder: &Path, crew: &mut Crew) -> Result<LogTap> {
+    let cannot = || format!("cannot write a message log in {}", folder.display());
+    std::fs::create_dir_all(folder).with_context(cannot)?;
+    let path = folder.join("messages.log");
+    let (tap, log) = MessageLog::open(&path, LOG_BYTES, &Counters::new()).with_context(cannot)?;
+    crew.spawn(log, Idle::Sleep(NAP), None)?;
+    Ok(tap)
+}
+
+/// The dictionaries of a session.
+pub(super) fn validator(
+    files: &DictionaryFiles,
+    id: &SessionId,
+) -> Result<Arc<DictionaryValidator>> {
+    let read = |path: &Path| std::fs::read_to_string(path);
+    let validator = files
+        .load(&read, &mut |remark| note!("session {id}: {remark}"))
+        .with_context(|| format!("session {id}"))?;
+    Ok(Arc::new(validator))
+}
+
+/// What each session's counterparty has to say to get in.
+pub(super) fn credentials(sessions: &[SessionSettings]) -> HashMap<SessionId, Credentials> {
+    let of = |session: &SessionSettings| {
+        let credentials = session.credentials.clone()?;
+        Some((session.config.id.clone(), credentials))
+    };
+    sessions.iter().filter_map(of).collect()
+}

@@ -10,6 +10,7 @@ pub use program::{Lines, Program, Stopped};
 use std::fmt;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
@@ -36,7 +37,8 @@ pub fn or_skip<T>(found: Result<T, Absent>) -> Result<Option<T>, Absent> {
         Ok(found) => Ok(Some(found)),
         Err(absent) if std::env::var_os("CI").is_some() => Err(absent),
         Err(absent) => {
-            eprintln!("skipped: {absent}");
+            // Not by a macro: what those print of a test that passes is not shown.
+            let _ = writeln!(io::stderr(), "skipped: {absent}");
             Ok(None)
         }
     }
@@ -137,8 +139,7 @@ fn once(
     sources: &[&Path],
     make: impl FnOnce() -> Result<String, Absent>,
 ) -> Result<(), Absent> {
-    let cannot =
-        |what: &Path, error: &std::io::Error| Absent(format!("{}: {error}", what.display()));
+    let cannot = |what: &Path, error: &io::Error| Absent(format!("{}: {error}", what.display()));
     let mut hasher = DefaultHasher::new();
     for source in sources {
         let bytes = fs::read(source).map_err(|error| cannot(source, &error))?;
@@ -155,6 +156,9 @@ fn once(
     fs::write(&stamp_file, stamp).map_err(|error| cannot(&stamp_file, &error))
 }
 
+/// Characters.
+const MOST_OF_A_REASON: usize = 400;
+
 /// Its output, if it succeeds.
 fn run(command: &mut Command) -> Result<String, Absent> {
     let name = command.get_program().to_string_lossy().into_owned();
@@ -166,7 +170,10 @@ fn run(command: &mut Command) -> Result<String, Absent> {
         return Ok(text(&out.stdout));
     }
     let said = text(&out.stderr) + &text(&out.stdout);
-    let lines: Vec<&str> = said.lines().filter(|line| !line.is_empty()).collect();
-    let last = lines.split_at(lines.len().saturating_sub(6)).1.join(" ");
-    Err(Absent(format!("{name} failed: {last}")))
+    // Of the pages that some of them print the first line that has a reason.
+    let mut lines = said.lines().filter(|line| !line.trim().is_empty());
+    let last = lines.clone().next_back().unwrap_or_default();
+    let why = lines.find(|line| line.contains("rror")).unwrap_or(last);
+    let why: String = why.chars().take(MOST_OF_A_REASON).collect();
+    Err(Absent(format!("{name} failed: {why}")))
 }

@@ -226,6 +226,13 @@ fn a_torn_end_is_cut_off_and_told() {
     let said = base.run(&["repair", "--dry-run"]);
     assert_eq!(said.code, 0, "{}", said.err);
     assert!(said.out.contains("1 record at the end would be cut off"));
+    let planned = json(&base.run(&["repair", "--dry-run", "--json"])).remove(0);
+    assert_eq!(planned["outcome"], "cut");
+    assert_eq!(
+        (&planned["records_cut"], &planned["dry_run"]),
+        (&1.into(), &true.into())
+    );
+    assert_eq!(planned["first"]["seq"], 9);
     assert_eq!(std::fs::read(base.file()).unwrap(), damaged);
     let said = base.run(&["repair"]);
     assert_eq!(said.code, 0, "{}", said.err);
@@ -237,6 +244,8 @@ fn a_torn_end_is_cut_off_and_told() {
     assert!(said.out.contains(&told), "{}", said.out);
     assert_eq!(base.run(&["verify"]).code, 0);
     assert!(base.run(&["repair"]).out.contains("nothing to do"));
+    let sound = json(&base.run(&["repair", "--json"])).remove(0);
+    assert_eq!(sound["outcome"], "in_order");
     assert_eq!(base.open(IDENTITY).next_sender(), 9);
 }
 
@@ -249,9 +258,19 @@ fn of_a_damaged_store_all_is_saved_that_is_whole() {
         said.out
             .contains("would be written anew: 8 records kept, 1 lost")
     );
-    let said = base.run(&["repair"]);
+    let said = base.run(&["repair", "--json"]);
     assert_eq!(said.code, 0, "{}", said.err);
-    assert!(said.out.contains(".damaged-1"), "{}", said.out);
+    let done = json(&said).remove(0);
+    assert_eq!(done["outcome"], "rebuilt");
+    assert_eq!(
+        (&done["records_kept"], &done["records_lost"]),
+        (&8.into(), &1.into())
+    );
+    assert!(
+        done["backup"].as_str().unwrap().ends_with(".damaged-1"),
+        "{}",
+        said.out
+    );
     assert_eq!(
         base.run(&["verify"]).code,
         0,
@@ -291,4 +310,13 @@ fn rubbish_is_told_and_not_repaired() {
     let said = base.run(&["repair"]);
     assert_eq!(said.code, 1);
     assert!(said.err.contains("nothing in journal "), "{}", said.err);
+    let said = base.run(&["repair", "--json"]);
+    let failed = json(&said).remove(0);
+    assert_eq!((said.code, &failed["outcome"]), (1, &"failed".into()));
+    assert!(
+        failed["error"]
+            .as_str()
+            .unwrap()
+            .contains("nothing in journal ")
+    );
 }

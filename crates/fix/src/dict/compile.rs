@@ -19,7 +19,7 @@ const MAX_DEPTH: usize = 64;
 /// Most fields of a message or group, those of nested groups included.
 const MAX_SLOTS: usize = 20_000;
 /// Most items that components may unfold to, over all messages.
-const MAX_ITEMS: usize = 8_000_000;
+const MAX_ITEMS: usize = 500_000;
 /// Tags below it are looked up by index.
 const DENSE_TAGS: u32 = 20_000;
 
@@ -223,7 +223,7 @@ pub(super) fn compile(schema: &Schema) -> Result<Tables, SchemaError> {
         ids: ids.collect(),
         groups: Vec::new(),
         known: HashMap::new(),
-        open: Vec::new(),
+        open: HashSet::new(),
         budget: MAX_ITEMS,
     };
     let header = compiler.block(&schema.header, "header")?;
@@ -317,7 +317,7 @@ struct Compiler<'a> {
     groups: Vec<GroupRules>,
     known: HashMap<GroupRules, u32>,
     /// Components that are being unfolded.
-    open: Vec<&'a str>,
+    open: HashSet<&'a str>,
     /// Items that may still be unfolded.
     budget: usize,
 }
@@ -422,13 +422,12 @@ impl Compiler<'_> {
                 place: place.to_owned(),
             });
         };
-        if self.open.contains(&name.as_str()) {
+        if !self.open.insert(name) {
             let name = name.clone();
             return Err(SchemaError::CyclicComponent { name });
         }
-        self.open.push(name);
         self.unfold(items, is_required, place, depth + 1, slots)?;
-        self.open.pop();
+        self.open.remove(name.as_str());
         Ok(())
     }
 
@@ -487,5 +486,31 @@ impl Compiler<'_> {
             tag,
             place: place.to_owned(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Dictionary, Version};
+    use super::*;
+
+    /// What the standard needs, in its largest version.
+    #[test]
+    fn the_limit_of_items_leaves_room() {
+        fn count(schema: &Schema, items: &[Item]) -> usize {
+            let of = |item: &Item| match item {
+                Item::Field { .. } => 1,
+                Item::Group { items, .. } => 1 + count(schema, items),
+                Item::Component { name, .. } => 1 + count(schema, &schema.components[name]),
+            };
+            items.iter().map(of).sum()
+        }
+        for version in Version::ALL {
+            let dictionary = Dictionary::built_in(version);
+            let schema = dictionary.schema();
+            let messages = schema.messages.values();
+            let items: usize = messages.map(|message| count(schema, &message.items)).sum();
+            assert!(items * 10 < MAX_ITEMS, "{version:?}: {items} items");
+        }
     }
 }

@@ -254,7 +254,8 @@ fn what_is_no_dictionary_is_refused() {
     assert!(matches!(error.cause, Cause::Syntax(_)), "{error}");
 }
 
-/// Forty components that each name the next one twice would unfold to 2^40 fields.
+/// Forty components that each name the next one twice would unfold to 2^40 fields, or, with
+/// nothing in the last one, to none in 2^40 steps.
 #[test]
 fn components_that_unfold_without_end_are_refused() {
     let mut components = String::new();
@@ -262,14 +263,22 @@ fn components_that_unfold_without_end_are_refused() {
         let next = format!("<component name='c{}'/>", i + 1);
         components += &format!("<component name='c{i}'>{next}{next}</component>");
     }
-    components += "<component name='c40'><field name='f'/></component>";
-    let text = format!(
-        "<fix major='4' minor='4'><messages><message name='m' msgtype='m'>\
-         <component name='c0'/></message></messages><components>{components}</components>\
-         <fields><field number='1' name='f' type='INT'/></fields></fix>"
-    );
-    let error = Dictionary::from_xml(&text).unwrap_err();
-    assert!(error.to_string().contains("more than"), "{error}");
+    for (last, why) in [
+        ("<field name='f'/>", "fields of a message or group"),
+        ("", "items in all messages"),
+    ] {
+        let text = format!(
+            "<fix major='4' minor='4'><messages><message name='m' msgtype='m'>\
+             <component name='c0'/></message></messages>\
+             <components>{components}<component name='c40'>{last}</component></components>\
+             <fields><field number='1' name='f' type='INT'/></fields></fix>"
+        );
+        let error = Dictionary::from_xml(&text).unwrap_err().to_string();
+        assert!(
+            error.contains("more than") && error.contains(why),
+            "{error}"
+        );
+    }
 }
 
 #[test]

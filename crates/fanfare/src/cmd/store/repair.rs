@@ -1,10 +1,11 @@
 //! `fanfare store repair`: a torn end cut off, or a new store of all that is whole.
 
-use super::stores::{Store, stores};
+use super::stores::{Store, fault, stores};
 use crate::print::{note, say};
 use anyhow::Result;
 use clap::Args as ClapArgs;
 use fanfare_engine::journal::{OpenError, Outcome, RepairError, holder, repair};
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -18,6 +19,12 @@ pub(crate) struct Args {
     /// Only say what would be done.
     #[arg(long)]
     dry_run: bool,
+    /// One JSON object on one line for each store: {"session", "path", "dry_run", "outcome"};
+    /// outcome is in_order, cut (with "records_cut", and "first", a fault as `verify` tells it),
+    /// rebuilt (with "records_kept", "records_lost", "files_unreadable", "backup") or failed (with
+    /// "error").
+    #[arg(long)]
+    json: bool,
 }
 
 const HELP: &str = "\
@@ -29,15 +36,50 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let mut code = ExitCode::SUCCESS;
     for path in stores(&args.folders)? {
         let name = Store::open(path.clone())?.name();
-        match repair(&path, args.dry_run) {
-            Ok(outcome) => tell(&name, &outcome, args.dry_run),
-            Err(error) => {
-                note!("fanfare: {}", sentence(&path, &error));
-                code = ExitCode::FAILURE;
-            }
+        let outcome = repair(&path, args.dry_run).map_err(|error| sentence(&path, &error));
+        if outcome.is_err() {
+            code = ExitCode::FAILURE;
+        }
+        match &outcome {
+            _ if args.json => say!("{}", object(&name, &path, &outcome, args.dry_run)),
+            Ok(outcome) => tell(&name, outcome, args.dry_run),
+            Err(why) => note!("fanfare: {why}"),
         }
     }
     Ok(code)
+}
+
+fn object(name: &str, path: &Path, outcome: &Result<Outcome, String>, dry_run: bool) -> Value {
+    let mut object = json!({
+        "session": name,
+        "path": path.to_string_lossy(),
+        "dry_run": dry_run,
+    });
+    let details = match outcome {
+        Ok(Outcome::Sound) => json!({ "outcome": "in_order" }),
+        Ok(Outcome::Cut { from, records }) => json!({
+            "outcome": "cut",
+            "records_cut": records,
+            "first": fault(from),
+        }),
+        Ok(Outcome::Rebuilt {
+            kept,
+            lost,
+            unreadable,
+            backup,
+        }) => json!({
+            "outcome": "rebuilt",
+            "records_kept": kept,
+            "records_lost": lost,
+            "files_unreadable": unreadable,
+            "backup": backup.as_ref().map(|path| path.to_string_lossy()),
+        }),
+        Err(why) => json!({ "outcome": "failed", "error": why }),
+    };
+    if let (Value::Object(object), Value::Object(details)) = (&mut object, details) {
+        object.extend(details);
+    }
+    object
 }
 
 fn sentence(path: &Path, error: &RepairError) -> String {

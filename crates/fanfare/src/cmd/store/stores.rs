@@ -1,8 +1,9 @@
 //! Finding stores, and looking into one.
 
 use anyhow::{Context, Result, bail};
-use fanfare_engine::journal::{Durability, Found, Record, SegmentInfo, Snapshot};
+use fanfare_engine::journal::{Damage, Durability, Found, Record, SegmentInfo, Snapshot};
 use fanfare_fix::dict::Printable;
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
 /// The stores that folders name: each is a store itself, or holds stores. What a repair has put
@@ -92,4 +93,15 @@ pub(super) fn named(durability: Option<Durability>) -> String {
         Some(Durability::Every) => "every".to_owned(),
         Some(Durability::EveryN(n)) => format!("every {n}"),
     }
+}
+
+/// One thing that is wrong, for `--json`.
+pub(super) fn fault(damage: &Damage) -> Value {
+    json!({
+        "file": damage.path.to_string_lossy(),
+        "offset": damage.offset,
+        "record": damage.record,
+        "seq": damage.seq,
+        "fault": damage.defect.to_string(),
+    })
 }

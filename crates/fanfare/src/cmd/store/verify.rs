@@ -1,6 +1,6 @@
 //! `fanfare store verify`: every CRC, and the order of the files.
 
-use super::stores::{Store, stores};
+use super::stores::{Store, fault, stores};
 use crate::print::say;
 use anyhow::Result;
 use clap::Args as ClapArgs;
@@ -86,21 +86,12 @@ fn tell(store: &Store, damages: &[Damage]) {
 }
 
 fn as_json(store: &Store, damages: &[Damage]) -> serde_json::Value {
-    let each = |damage: &Damage| {
-        json!({
-            "file": damage.path.to_string_lossy(),
-            "offset": damage.offset,
-            "record": damage.record,
-            "seq": damage.seq,
-            "fault": damage.defect.to_string(),
-        })
-    };
     json!({
         "session": store.name(),
         "path": store.path.to_string_lossy(),
         "records": records(store),
         "files": store.segments.len(),
         "ok": damages.is_empty(),
-        "faults": damages.iter().map(each).collect::<Vec<_>>(),
+        "faults": damages.iter().map(fault).collect::<Vec<_>>(),
     })
 }

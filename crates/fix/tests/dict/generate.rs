@@ -71,8 +71,12 @@ fn add(schema: &Schema, random: &mut Random, lines: &[Line], odds: usize, fields
 
 fn value(schema: &Schema, random: &mut Random, tag: u32) -> String {
     let field = &schema.fields[&tag];
-    if !field.values.is_empty() {
-        return random.pick(&field.values).value.clone();
+    // MiscFeeType(139) of FIX.4.4 is a char with values of two.
+    let fits = |value: &&str| field.kind != DataType::Char || value.len() == 1;
+    let listed = field.values.iter().map(|listed| &*listed.value);
+    let listed: Vec<&str> = listed.filter(fits).collect();
+    if !listed.is_empty() {
+        return (*random.pick(&listed)).to_owned();
     }
     let choices: &[&str] = match field.kind {
         DataType::Char => &["A", "7"],

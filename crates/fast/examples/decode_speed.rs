@@ -1,13 +1,15 @@
 //! Times decoding and encoding of the generated feeds: nanoseconds a message, best of many
 //! passes.
 //!
-//! `cargo run --release -p fanfare-fast --example decode_speed`
+//! `cargo run --release -p fanfare-fast --example decode_speed [simple|complex|all [KERNEL [PASSES]]]`
 
 use std::time::Instant;
 
 use fanfare_fast::generate::{ComplexOptions, Generator, PACKET_SIZE};
 use fanfare_fast::program::{Field, Program};
-use fanfare_fast::{CodecError, Decoder, Encoder, Ignore, Message, Record, Visitor};
+use fanfare_fast::{CodecError, Decoder, Encoder, Ignore, Message, Options, Record, Visitor};
+use fanfare_wire::Kernel;
+use fanfare_wire::lanes::LaneKernel;
 
 /// Adds up all integers: the least that a user of every field does.
 #[derive(Default)]
@@ -28,37 +30,56 @@ impl Visitor for Sum {
 }
 
 fn main() -> Result<(), CodecError> {
-    let only = std::env::args().nth(1);
+    let mut args = std::env::args().skip(1);
+    let only = args.next().filter(|only| only != "all");
     let wanted = |name: &str| only.as_ref().is_none_or(|only| only == name);
+    let kernel = match args.next() {
+        Some(name) => Kernel::from_name(&name).and_then(LaneKernel::new),
+        None => LaneKernel::best(),
+    };
+    let options = Options {
+        kernel,
+        ..Options::default()
+    };
+    let passes = args.next().and_then(|n| n.parse().ok()).unwrap_or(100);
+    println!("kernel: {kernel:?}");
     let simple = Generator::simple(Program::simple(), 30_000, PACKET_SIZE);
     if wanted("simple") {
-        run("simple", Program::simple(), simple)?;
+        run("simple", Program::simple(), options, simple, passes)?;
     }
-    let options = ComplexOptions::default();
-    let complex = Generator::complex(Program::complex(), 30_000, None, options);
+    let contents = ComplexOptions::default();
+    let complex = Generator::complex(Program::complex(), 30_000, None, contents);
     if wanted("complex") {
-        run("complex", Program::complex(), complex)?;
+        run("complex", Program::complex(), options, complex, passes)?;
     }
     Ok(())
 }
 
-fn run(name: &str, program: Program, mut generator: Generator) -> Result<(), CodecError> {
+fn run(
+    name: &str,
+    program: Program,
+    options: Options,
+    mut generator: Generator,
+    passes: u32,
+) -> Result<(), CodecError> {
     let mut packets = Vec::new();
     while let Some(packet) = generator.next_packet()? {
         packets.push(packet.to_vec());
     }
-    let mut decoder = Decoder::new(program);
-    let empty = best(|| decode(&mut decoder, &packets, &mut Ignore))?;
+    let mut decoder = Decoder::with_options(program, options);
+    let empty = best(passes, || decode(&mut decoder, &packets, &mut Ignore))?;
     let mut sum = Sum::default();
-    let visitor = best(|| decode(&mut decoder, &packets, &mut sum))?;
+    let visitor = best(passes, || decode(&mut decoder, &packets, &mut sum))?;
     let mut record = Record::new();
-    let rows = best(|| decode_records(&mut decoder, &packets, &mut record))?;
+    let rows = best(passes, || {
+        decode_records(&mut decoder, &packets, &mut record)
+    })?;
     let mut message = Message::new();
-    let reused = best(|| decode(&mut decoder, &packets, &mut message))?;
-    let mut encoder = Encoder::new(decoder.program().clone());
+    let reused = best(passes, || decode(&mut decoder, &packets, &mut message))?;
+    let mut encoder = Encoder::with_options(decoder.program().clone(), options);
     let mut out = Vec::new();
     // Encoding alone would read messages from memory: so decode, encode, and subtract.
-    let both = best(|| {
+    let both = best(passes, || {
         each(&mut decoder, &mut encoder, &packets, |d, e, bytes| {
             out.clear();
             let len = d.decode(bytes, &mut message)?;
@@ -67,7 +88,7 @@ fn run(name: &str, program: Program, mut generator: Generator) -> Result<(), Cod
         })
     })?;
     let encode = both - reused;
-    let both = best(|| {
+    let both = best(passes, || {
         each(&mut decoder, &mut encoder, &packets, |d, e, bytes| {
             out.clear();
             let len = d.decode_record(bytes, &mut record)?;
@@ -138,9 +159,12 @@ fn decode_records(
     Ok(count)
 }
 
-fn best(mut pass: impl FnMut() -> Result<usize, CodecError>) -> Result<f64, CodecError> {
+fn best(
+    passes: u32,
+    mut pass: impl FnMut() -> Result<usize, CodecError>,
+) -> Result<f64, CodecError> {
     let mut best = f64::MAX;
-    for _ in 0..100 {
+    for _ in 0..passes {
         let start = Instant::now();
         let count = pass()?;
         best = best.min(start.elapsed().as_nanos() as f64 / count as f64);

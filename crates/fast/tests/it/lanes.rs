@@ -274,31 +274,30 @@ fn line(program: &Program, message: &Message) -> String {
     line
 }
 
-/// Both must agree on everything.
+/// The same options with each kernel that this processor has.
+fn kernels(options: Options) -> impl Iterator<Item = Options> {
+    LaneKernel::all().map(move |kernel| Options {
+        kernel: Some(kernel),
+        ..options
+    })
+}
+
+/// All must agree on everything.
 fn compare(program: &Program, stream: &[u8], options: Options) -> Result<(), TestCaseError> {
     let plain = Options {
         kernel: None,
         ..options
     };
     let expected = decoded(program, stream, plain);
-    prop_assert_eq!(
-        &decoded(program, stream, options),
-        &expected,
-        "{}",
-        to_hex(stream)
-    );
-    prop_assert_eq!(
-        &recorded(program, stream, options),
-        &expected,
-        "{}",
-        to_hex(stream)
-    );
-    prop_assert_eq!(
-        &rowed(program, stream, options),
-        &expected,
-        "{}",
-        to_hex(stream)
-    );
+    for options in kernels(options) {
+        let with = || format!("{:?} {}", options.kernel, to_hex(stream));
+        let message = decoded(program, stream, options);
+        prop_assert_eq!(&message, &expected, "{}", with());
+        let record = recorded(program, stream, options);
+        prop_assert_eq!(&record, &expected, "{}", with());
+        let rows = rowed(program, stream, options);
+        prop_assert_eq!(&rows, &expected, "{}", with());
+    }
     Ok(())
 }
 
@@ -350,9 +349,20 @@ fn read_by_place(program: &Program, stream: &[u8]) -> Result<usize, TestCaseErro
 
 /// Encodes the records of a stream again, which must give the same bytes.
 fn encoded_again(program: &Program, stream: &[u8]) -> Result<(), TestCaseError> {
+    for options in kernels(Options::default()) {
+        encoded_again_with(program, stream, options)?;
+    }
+    Ok(())
+}
+
+fn encoded_again_with(
+    program: &Program,
+    stream: &[u8],
+    options: Options,
+) -> Result<(), TestCaseError> {
     let mut decoder = Decoder::new(program.clone());
     let (mut lanes, mut plain) = (
-        Encoder::new(program.clone()),
+        Encoder::with_options(program.clone(), options),
         Encoder::with_options(
             program.clone(),
             Options {

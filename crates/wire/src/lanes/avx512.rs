@@ -48,17 +48,17 @@ const fn bytes(pattern: Pattern) -> Bytes {
 }
 
 /// What is known of a segment before its values are read.
-struct Masks {
+pub(super) struct Masks {
     /// In the stream.
-    stream: u64,
+    pub(super) stream: u64,
     /// Not there, as the presence map and the previous values say.
-    absent: u64,
+    pub(super) absent: u64,
     /// The previous value, not the initial one, is the base.
-    previous: u64,
+    pub(super) previous: u64,
     /// One is added.
-    add: u64,
+    pub(super) add: u64,
     /// All previous values are there; states do not change but by NULL.
-    is_steady: bool,
+    pub(super) is_steady: bool,
 }
 
 /// The stop bits of a segment.
@@ -213,7 +213,7 @@ fn count(plan: &Plan, bytes: &[u8], at: usize, block: __m512i, len: u8) -> u32 {
 /// What the presence bits, in their lanes, and the previous values say; `None` if a value must
 /// not be absent.
 #[inline(always)]
-fn masks(plan: &Plan, flags: &Flags, given: u64) -> Option<Masks> {
+pub(super) fn masks(plan: &Plan, flags: &Flags, given: u64) -> Option<Masks> {
     let assigned = flags.assigned >> plan.shift;
     let mut absent = plan.without & !given;
     let is_steady = plan.kept & !assigned | plan.kept & flags.outside >> plan.shift == 0;
@@ -402,7 +402,7 @@ fn out_of_range(plan: &Plan, group: usize, value: __m512i) -> __mmask16 {
 
 /// Notes the new states.
 #[inline(always)]
-fn commit(plan: &Plan, flags: &mut Flags, stream: u64, absent: u64, nulls: u64) {
+pub(super) fn commit(plan: &Plan, flags: &mut Flags, stream: u64, absent: u64, nulls: u64) {
     let set = plan.implied & !absent | plan.delta & stream & !nulls;
     let clear = (plan.implied & absent) << plan.shift;
     let set = set << plan.shift;

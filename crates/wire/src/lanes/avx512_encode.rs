@@ -10,19 +10,19 @@ use core::arch::x86_64::*;
 const SHIFTS: i64 = 0x2027_2e35_0007_0e15;
 
 /// What is known of a segment from the states of its lanes.
-struct Masks {
-    present: u64,
+pub(super) struct Masks {
+    pub(super) present: u64,
     /// There is something that a decoder would take without the value in the stream.
     have: u64,
-    previous: u64,
+    pub(super) previous: u64,
     /// A decoder would take one more.
-    add: u64,
+    pub(super) add: u64,
 }
 
 /// What is to be written.
-struct Written {
-    stream: u64,
-    bits: u64,
+pub(super) struct Written {
+    pub(super) stream: u64,
+    pub(super) bits: u64,
 }
 
 /// Encodes a segment, with its presence map and `front`: the number of bytes; 0, with nothing
@@ -107,7 +107,7 @@ fn encode_groups<const G: usize>(
 /// What the states say; `None` if a previous value is not in its column, or a difference has no
 /// base.
 #[inline(always)]
-fn masks(plan: &Plan, flags: &Flags, present: u64) -> Option<Masks> {
+pub(super) fn masks(plan: &Plan, flags: &Flags, present: u64) -> Option<Masks> {
     let assigned = flags.assigned >> plan.shift;
     let empty = flags.empty >> plan.shift;
     let outside = flags.outside >> plan.shift;
@@ -128,7 +128,7 @@ fn masks(plan: &Plan, flags: &Flags, present: u64) -> Option<Masks> {
 /// would take the same without it.
 #[inline]
 #[target_feature(enable = "bmi2")]
-fn written(plan: &Plan, masks: &Masks, equal: u64) -> Written {
+pub(super) fn written(plan: &Plan, masks: &Masks, equal: u64) -> Written {
     let same = !(masks.present ^ masks.have) & (equal | !masks.present);
     let sent = plan.bit_stream & !same;
     let given = sent | plan.constant & masks.present;
@@ -196,7 +196,7 @@ fn beyond(plan: &Plan, group: usize, lanes: u16, expected: __m512i) -> u16 {
 
 /// Notes the new states.
 #[inline(always)]
-fn commit(plan: &Plan, flags: &mut Flags, present: u64) {
+pub(super) fn commit(plan: &Plan, flags: &mut Flags, present: u64) {
     let set = (plan.kept & present) << plan.shift;
     let clear = (plan.implied & !present) << plan.shift;
     flags.assigned = (flags.assigned | set) & !clear;

@@ -13,6 +13,12 @@
 
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+#[allow(unsafe_code)]
+mod avx2_encode;
+#[cfg(target_arch = "x86_64")]
+#[allow(unsafe_code)]
 mod avx512;
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
@@ -64,16 +70,24 @@ pub struct Row {
 impl LaneKernel {
     /// The kernel, if it works in lanes and this processor has it.
     pub fn new(kernel: Kernel) -> Option<Self> {
-        #[cfg(target_arch = "x86_64")]
-        if kernel == Kernel::Avx512 && kernel.is_available() && avx512::is_available() {
-            return Some(Self { kernel });
-        }
-        None
+        let is_available = match kernel {
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Avx512 => kernel.is_available() && avx512::is_available(),
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Avx2 => avx2::is_available(),
+            _ => false,
+        };
+        is_available.then_some(Self { kernel })
+    }
+
+    /// Those that this processor has, the fastest first.
+    pub fn all() -> impl Iterator<Item = Self> {
+        Kernel::ALL.into_iter().rev().filter_map(Self::new)
     }
 
     /// The fastest that this processor has.
     pub fn best() -> Option<Self> {
-        Self::new(Kernel::best())
+        Self::all().next()
     }
 
     /// Decodes one segment, `front` of which begins at index `at` (a segment without a map of its
@@ -93,6 +107,9 @@ impl LaneKernel {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: `new` has found the kernel to be available.
             Kernel::Avx512 => unsafe { avx512::decode(plan, columns, bytes, at, front, row) },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: as above.
+            Kernel::Avx2 => unsafe { avx2::decode(plan, columns, bytes, at, front, row) },
             _ => 0,
         };
         (at != 0).then_some(at)
@@ -118,6 +135,9 @@ impl LaneKernel {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: `new` has found the kernel to be available.
             Kernel::Avx512 => unsafe { avx512_encode::encode(plan, columns, row, front, to) },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: as above.
+            Kernel::Avx2 => unsafe { avx2_encode::encode(plan, columns, row, front, to) },
             _ => 0,
         };
         (len != 0).then_some(len)
@@ -223,9 +243,12 @@ mod tests {
 
     #[test]
     fn a_segment_is_decoded_or_left_alone() {
-        let Some(kernel) = LaneKernel::best() else {
-            return;
-        };
+        for kernel in LaneKernel::all() {
+            is_decoded_or_left_alone(kernel);
+        }
+    }
+
+    fn is_decoded_or_left_alone(kernel: LaneKernel) {
         let plan = Plan::new(&[lane(0), lane(1), lane(2)], 0).unwrap();
         let (mut columns, mut row) = (Columns::new(3), Row::default());
         let front = Front { len: 1, map_len: 1 };

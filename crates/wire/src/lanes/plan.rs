@@ -62,6 +62,8 @@ pub struct Plan {
     pub(super) shift: u32,
     pub(super) first: u32,
     pub(super) groups: u32,
+    /// How many halves of vectors are in use.
+    pub(super) eights: u32,
     /// Bits at the front of the presence map that are somebody else's.
     pub(super) skipped_bits: u32,
     /// How many presence bits the lanes take.
@@ -102,6 +104,25 @@ pub struct Plan {
     /// Smallest values, and by how much the largest are larger.
     pub(super) low: [Vector; MAX_GROUPS],
     pub(super) range: [Vector; MAX_GROUPS],
+    /// Some of the masks as lanes of all ones or zeros, for kernels without mask registers.
+    pub(super) wide: Wide,
+}
+
+/// Masks as lanes.
+#[derive(Clone, Debug)]
+pub(super) struct Wide {
+    pub(super) signed: [Vector; MAX_GROUPS],
+    pub(super) nullable: [Vector; MAX_GROUPS],
+    pub(super) delta: [Vector; MAX_GROUPS],
+    pub(super) increment: [Vector; MAX_GROUPS],
+    /// Those with a previous value, if all of them have it, and those of others.
+    pub(super) previous: [Vector; MAX_GROUPS],
+}
+
+/// A mask as lanes.
+fn wide(mask: u64) -> [Vector; MAX_GROUPS] {
+    let lane = |lane: usize| -((mask >> lane & 1) as i32);
+    std::array::from_fn(|group| Vector(std::array::from_fn(|i| lane(16 * group + i))))
 }
 
 /// The limits within which sums cannot overflow unnoticed: those of [`fits`].
@@ -143,6 +164,13 @@ impl Plan {
         plan.without = plan.default & !plan.initial | plan.constant;
         plan.others = !plan.all;
         plan.skipped_bits = skipped_bits & 1;
+        plan.wide = Wide {
+            signed: wide(plan.signed),
+            nullable: wide(plan.nullable),
+            delta: wide(plan.delta),
+            increment: wide(plan.increment),
+            previous: wide(plan.kept | plan.others),
+        };
         plan.count();
         Some(plan)
     }
@@ -154,6 +182,7 @@ impl Plan {
             shift: base % 64,
             first: base / 16,
             groups: span.div_ceil(16),
+            eights: span.div_ceil(8),
             skipped_bits: 0,
             bit_count: 0,
             all: 0,
@@ -180,6 +209,13 @@ impl Plan {
             low: zero,
             // Whatever is in other people's columns is in range.
             range: [Vector([-1; 16]); MAX_GROUPS],
+            wide: Wide {
+                signed: zero,
+                nullable: zero,
+                delta: zero,
+                increment: zero,
+                previous: zero,
+            },
         }
     }
 

@@ -9,7 +9,9 @@ use fanfare_fast::{
     CodecError, Decimal, Decoder, Encoder, Ignore, Message, Program, Record, Visitor,
 };
 use fanfare_feed::Header;
-use fanfare_latency::figures::Figures;
+use fanfare_latency::figures::{Figures, median};
+use fanfare_wire::Kernel;
+use fanfare_wire::lanes::LaneKernel;
 use std::hint::black_box;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -42,6 +44,10 @@ pub(crate) struct Args {
         value_parser = clap::value_parser!(u32).range(1..)
     )]
     passes: Option<u32>,
+    /// What decodes and encodes: scalar (field by field), avx2 or avx512 [default: the fastest
+    /// here].
+    #[arg(long, value_name = "NAME", value_parser = kernel)]
+    kernel: Option<Kernel>,
     /// Print the figures as JSON.
     #[arg(long)]
     json: bool,
@@ -76,6 +82,16 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     }
     passes.report(args, &packets, messages);
     Ok(ExitCode::SUCCESS)
+}
+
+/// A kernel that this processor has, or the scalar program.
+fn kernel(name: &str) -> Result<Kernel> {
+    let kernel = Kernel::from_name(name).filter(|kernel| *kernel != Kernel::Sse2);
+    let kernel = kernel.ok_or_else(|| anyhow!("one of: scalar, avx2, avx512"))?;
+    if kernel != Kernel::Scalar && LaneKernel::new(kernel).is_none() {
+        bail!("this processor does not have all of it");
+    }
+    Ok(kernel)
 }
 
 /// The file's packets; without a header all of it is one.
@@ -135,7 +151,10 @@ struct Pass {
 
 impl<'a> Bench<'a> {
     fn new(args: &Args, program: &Arc<Program>, packets: &'a [Vec<u8>]) -> Self {
-        let options = args.strictness.options();
+        let mut options = args.strictness.options();
+        if let Some(kernel) = args.kernel {
+            options.kernel = LaneKernel::new(kernel);
+        }
         Self {
             packets,
             decoder: Decoder::with_options(Arc::clone(program), options),
@@ -297,7 +316,7 @@ impl Passes {
     fn report(&mut self, args: &Args, packets: &[Vec<u8>], messages: u64) {
         let bytes: usize = packets.iter().map(Vec::len).sum();
         let passes = self.empty.len();
-        let each = |nanos: &mut Vec<f64>| median(nanos) / messages as f64;
+        let each = |nanos: &mut Vec<f64>| median(std::mem::take(nanos)) / messages as f64;
         let kinds = [
             ("empty_ns", "empty visitor", each(&mut self.empty)),
             ("visitor_ns", "visitor, each field", each(&mut self.visitor)),
@@ -323,9 +342,4 @@ impl Passes {
         }
         say!("{}", figures.to_json());
     }
-}
-
-fn median(values: &mut [f64]) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }

@@ -1,0 +1,163 @@
+//! Encoding: the way of `avx512_encode`, eight lanes at once; the entities are written one after
+//! the other.
+
+use super::avx2::{EIGHT, SEVENS, half_of, in_range, spread, store, store_eight};
+use super::avx512_encode::{Masks, Written, commit, masks, written};
+use super::columns::Vector;
+use super::{Columns, MAX_ENCODED, MAX_LANES, Plan, Row};
+use core::arch::x86_64::*;
+
+/// Encodes a segment, with its presence map and `front`: the number of bytes; 0, with nothing
+/// changed but `to`, where it is not regular.
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,movbe,popcnt")]
+pub(super) fn encode(
+    plan: &Plan,
+    columns: &mut Columns,
+    row: &Row,
+    front: u32,
+    to: &mut [u8; MAX_ENCODED],
+) -> usize {
+    let done = match plan.eights {
+        ..=1 => encode_eights::<1>(plan, columns, row, front, to),
+        2 => encode_eights::<2>(plan, columns, row, front, to),
+        3 => encode_eights::<3>(plan, columns, row, front, to),
+        4.. => encode_eights::<4>(plan, columns, row, front, to),
+    };
+    done.unwrap_or(0)
+}
+
+#[inline]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,movbe,popcnt")]
+fn encode_eights<const E: usize>(
+    plan: &Plan,
+    columns: &mut Columns,
+    row: &Row,
+    front: u32,
+    to: &mut [u8; MAX_ENCODED],
+) -> Option<usize> {
+    let (first, word) = (plan.first as usize, plan.word as usize);
+    let values = columns.values.get_mut(first..first + E.div_ceil(2))?;
+    let flags = columns.flags.get_mut(word)?;
+    let masks = masks(plan, flags, row.present)?;
+    let mut lanes = Lanes::default();
+    let mut kept = [_mm256_setzero_si256(); E];
+    for (eight, kept) in kept.iter_mut().enumerate() {
+        *kept = lanes.add(plan, &masks, (values, row), eight)?;
+    }
+    // An empty string that could be absent has a form of its own.
+    let empty = lanes.zero & masks.present & plan.text & plan.optional;
+    if empty | lanes.beyond & masks.add != 0 {
+        return None;
+    }
+    let written = written(plan, &masks, lanes.equal);
+    let at = map(plan, &written, front, to);
+    let at = lanes.write(plan, written.stream, to, at)?;
+    for (eight, kept) in kept.iter().enumerate() {
+        store(values, eight, *kept)?;
+    }
+    commit(plan, flags, masks.present);
+    Some(at)
+}
+
+/// What the lanes are to be.
+#[derive(Default)]
+#[repr(align(32))]
+struct Lanes {
+    entities: [i32; MAX_LANES],
+    /// The value is the one that a decoder would take.
+    equal: u64,
+    /// The entity is 0, before it is made nullable.
+    zero: u64,
+    /// What a decoder would take is beyond the type, where it begins again.
+    beyond: u64,
+}
+
+impl Lanes {
+    /// Eight lanes; returns what their columns are afterwards.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn add(
+        &mut self,
+        plan: &Plan,
+        masks: &Masks,
+        (columns, row): (&[Vector], &Row),
+        eight: usize,
+    ) -> Option<__m256i> {
+        let at = EIGHT * eight;
+        let marks = |lanes: __m256i| {
+            let marks = _mm256_movemask_ps(_mm256_castsi256_ps(lanes));
+            u64::from(marks as u32) << at
+        };
+        let values = row.values.get(at..)?.first_chunk::<EIGHT>()?;
+        // SAFETY: there are eight.
+        let value = unsafe { _mm256_loadu_si256(values.as_ptr().cast()) };
+        let old = half_of(columns, eight)?;
+        let initial = half_of(&plan.initials, eight)?;
+        let base = _mm256_blendv_epi8(initial, old, spread(masks.previous, eight));
+        let mut expected = base;
+        if plan.increment != 0 {
+            expected = _mm256_sub_epi32(base, spread(masks.add, eight));
+            self.beyond |= marks(in_range(plan, eight, expected)) ^ 0xff << at;
+        }
+        self.equal |= marks(_mm256_cmpeq_epi32(value, expected));
+        let present = spread(masks.present, eight);
+        let difference = _mm256_and_si256(base, half_of(&plan.wide.delta, eight)?);
+        let entity = _mm256_and_si256(_mm256_sub_epi32(value, difference), present);
+        self.zero |= marks(_mm256_cmpeq_epi32(entity, _mm256_setzero_si256()));
+        let not_negative = _mm256_cmpgt_epi32(entity, _mm256_set1_epi32(-1));
+        let nullable = _mm256_and_si256(present, half_of(&plan.wide.nullable, eight)?);
+        let more = _mm256_and_si256(not_negative, nullable);
+        let entity = _mm256_sub_epi32(entity, more);
+        store_eight(self.entities.get_mut(at..)?.first_chunk_mut()?, entity);
+        Some(_mm256_blendv_epi8(old, value, present))
+    }
+
+    /// Writes the entities of these lanes from an index on; returns that behind them.
+    #[inline]
+    #[target_feature(enable = "bmi1,bmi2,lzcnt,movbe")]
+    fn write(
+        &self,
+        plan: &Plan,
+        stream: u64,
+        to: &mut [u8; MAX_ENCODED],
+        mut at: usize,
+    ) -> Option<usize> {
+        let mut lanes = stream;
+        while lanes != 0 {
+            let lane = lanes.trailing_zeros() as usize % MAX_LANES;
+            lanes = _blsr_u64(lanes);
+            let signed = plan.signed >> lane & 1;
+            let entity = self.entities[lane];
+            let value = match signed {
+                0 => i64::from(entity as u32),
+                _ => i64::from(entity),
+            };
+            // The bits that differ from the sign, and one for it.
+            let size = ((value ^ value >> 63) as u64) << signed;
+            let bits = 64 - (size | 1).leading_zeros();
+            let len = (bits + 6) / 7;
+            let sevens = _pdep_u64(value as u64, SEVENS) | 0x80;
+            let room = to.get_mut(at..)?.first_chunk_mut::<8>()?;
+            *room = (sevens << (64 - 8 * len)).to_be_bytes();
+            at += len as usize;
+        }
+        Some(at)
+    }
+}
+
+/// Writes the presence map, and what else is in front: in `front`, bit 8 says that there is a
+/// template identifier, the lower bits are it, with its stop bit.
+#[inline]
+#[target_feature(enable = "bmi2,lzcnt")]
+fn map(plan: &Plan, written: &Written, front: u32, to: &mut [u8; MAX_ENCODED]) -> usize {
+    let first = u64::from(front >> 8);
+    let bits = written.bits << (plan.skipped_bits & 1) | first;
+    let len = ((70 - (bits | 1).leading_zeros()) / 7) as usize;
+    let bits = _pdep_u64(bits, 0xfefe_fefe_fefe_fefe) | 1 << (8 * (len - 1));
+    // The bits of each byte turned round: the stop bit was the lowest.
+    let bytes = bits.reverse_bits().swap_bytes();
+    // The identifier goes behind the map.
+    let bytes = bytes | u64::from(front & 0xff) << (8 * (len & 7));
+    to[..8].copy_from_slice(&bytes.to_le_bytes());
+    len + first as usize
+}

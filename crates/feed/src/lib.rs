@@ -30,6 +30,7 @@ mod hold;
 pub mod line;
 pub mod missing;
 pub mod numbers;
+pub mod pace;
 pub mod preamble;
 
 pub use arbiter::{
@@ -39,4 +40,5 @@ pub use framing::{Deframer, FrameError, FrameErrorKind, Header, Packet, Split};
 pub use line::{Lateness, Line, LineStats};
 pub use missing::Missing;
 pub use numbers::{MessageNumbers, PacketNumbers, SequenceField};
+pub use pace::Pace;
 pub use preamble::{Preamble, TooShort};

@@ -2,7 +2,7 @@
 //! preamble in front of its datagrams.
 
 use fanfare_fast::program::{Field, FieldId, FieldKind, RESET_ID, TemplateProgram};
-use fanfare_fast::{CodecError, Decoder, Program, Visitor};
+use fanfare_fast::{Cell, CodecError, Decoder, Program, Record, Visitor};
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -75,11 +75,17 @@ fn matching(program: &Program, wanted: impl Fn(&Field) -> bool) -> Vec<FieldId> 
 /// Reads the sequence numbers of a packet's messages, by decoding the packet with dictionaries
 /// of its own: each packet must stand alone (its dictionaries start empty).
 ///
-/// Allocates when it is made, and then only as [`Decoder`] does.
+/// What a packet had is remembered for a while, since the other lines of a feed carry the same
+/// bytes. Allocates when it is made, and then only as [`Decoder`] does.
 #[derive(Debug)]
 pub struct MessageNumbers {
     decoder: Decoder,
     watch: Watch,
+    /// By template: the field, and whether it is a Reset.
+    templates: Vec<(Option<FieldId>, bool)>,
+    /// For templates of which all are held in rows: from there a number is taken fastest.
+    record: Option<Record>,
+    recent: Recent,
 }
 
 /// The numbers in one packet.
@@ -112,12 +118,34 @@ impl MessageNumbers {
             number: None,
             is_reset: false,
         };
-        (!wanted.is_empty()).then_some(Self { decoder, watch })
+        let of_template = |template: &TemplateProgram| {
+            let mut ids = wanted.iter().copied();
+            let field = ids.find(|id| program.field(*id).template() == template.index());
+            (field, template.id() == Some(RESET_ID))
+        };
+        let templates = program.templates().iter().map(of_template).collect();
+        // A number may also be that of a message in a dynamic reference.
+        let mut kinds = program.fields().iter().map(Field::kind);
+        let in_rows = wanted.iter().all(|id| program.place(*id).is_some())
+            && kinds.all(|kind| kind != FieldKind::TemplateRef);
+        (!wanted.is_empty()).then(|| Self {
+            decoder,
+            watch,
+            templates,
+            record: in_rows.then(Record::new),
+            recent: Recent::new(),
+        })
     }
 
     /// The numbers in `packet`. An error ends the reading; what was found before it holds.
     pub fn read(&mut self, packet: &[u8]) -> PacketNumbers {
-        self.read_until(packet, false).1
+        let slot = Recent::slot(packet);
+        if let Some(numbers) = self.recent.find(slot, packet) {
+            return numbers;
+        }
+        let numbers = self.read_until(packet, false).1;
+        self.recent.keep(slot, packet, numbers);
+        numbers
     }
 
     /// Cuts the first packet off a stream without framing in which each packet begins with a
@@ -135,8 +163,7 @@ impl MessageNumbers {
         let mut at = 0;
         let mut has_contents = false;
         while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
-            self.watch.number = None;
-            match self.decoder.decode(rest, &mut self.watch) {
+            match self.message(rest) {
                 Ok(_) if stop && has_contents && self.watch.is_reset => return (at, numbers),
                 Ok(len) => at += len,
                 Err(mut error) => {
@@ -152,6 +179,28 @@ impl MessageNumbers {
     }
 }
 
+impl MessageNumbers {
+    /// Reads one message into `watch`; its length.
+    #[inline]
+    fn message(&mut self, bytes: &[u8]) -> Result<usize, CodecError> {
+        self.watch.number = None;
+        let Some(record) = &mut self.record else {
+            return self.decoder.decode(bytes, &mut self.watch);
+        };
+        let len = self.decoder.decode_record(bytes, record)?;
+        let template = record.template_index().unwrap_or_default() as usize;
+        let (field, is_reset) = self.templates.get(template).copied().unwrap_or_default();
+        self.watch.is_reset = is_reset;
+        // Wider numbers wrap like 32-bit ones: only distances matter.
+        self.watch.number = match field.map(|id| record.get(self.decoder.program(), id, 0)) {
+            Some(Cell::Unsigned(number)) => Some(number as u32),
+            Some(Cell::Signed(number)) => Some(number as u32),
+            _ => None,
+        };
+        Ok(len)
+    }
+}
+
 impl PacketNumbers {
     fn add(&mut self, number: Option<u32>) {
         self.messages += 1;
@@ -163,6 +212,48 @@ impl PacketNumbers {
         let span = number.wrapping_sub(first).saturating_add(1);
         if span < 1 << 31 {
             self.count = self.count.max(span);
+        }
+    }
+}
+
+/// Packets read lately, each in a place that depends on its bytes.
+#[derive(Debug)]
+struct Recent {
+    packets: Vec<(Vec<u8>, PacketNumbers)>,
+}
+
+/// How many packets are remembered; a power of two.
+const RECENT: usize = 256;
+/// Longer packets are not: their lines are rarely a batch apart.
+const REMEMBERED: usize = 2048;
+
+impl Recent {
+    fn new() -> Self {
+        let place = || (Vec::with_capacity(REMEMBERED), PacketNumbers::default());
+        Self {
+            packets: std::iter::repeat_with(place).take(RECENT).collect(),
+        }
+    }
+
+    fn slot(packet: &[u8]) -> usize {
+        let word = |bytes: Option<&[u8; 8]>| bytes.map_or(0, |b| u64::from_le_bytes(*b));
+        let ends = word(packet.first_chunk()) ^ word(packet.last_chunk()).rotate_left(29);
+        let mixed = (ends ^ packet.len() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (mixed >> 32) as usize % RECENT
+    }
+
+    /// The numbers of the same bytes.
+    fn find(&self, slot: usize, packet: &[u8]) -> Option<PacketNumbers> {
+        let (bytes, numbers) = self.packets.get(slot)?;
+        (!packet.is_empty() && bytes == packet).then_some(*numbers)
+    }
+
+    fn keep(&mut self, slot: usize, packet: &[u8], numbers: PacketNumbers) {
+        let place = self.packets.get_mut(slot);
+        if let Some((bytes, kept)) = place.filter(|_| packet.len() <= REMEMBERED) {
+            bytes.clear();
+            bytes.extend_from_slice(packet);
+            *kept = numbers;
         }
     }
 }
@@ -236,6 +327,21 @@ mod tests {
         let mut numbers = numbers(&SequenceField::Auto).unwrap();
         assert_eq!(numbers.read(&PACKET), numbers.read(&PACKET));
         assert_eq!(numbers.read(&[0xc0, 0xe3]).first, None);
+    }
+
+    #[test]
+    fn what_is_remembered_is_what_was_read() {
+        let mut numbers = numbers(&SequenceField::Auto).unwrap();
+        for round in 0..2 {
+            for n in 0..16_384 {
+                // Presence map, template, a number of two groups, a price of one.
+                let (high, low) = ((n >> 7) as u8 | u8::from(n < 128), n as u8 | 0x80);
+                let packet = [0xf0, 0x81, high, low, 0x85];
+                let expected = u32::from(high) << 7 | n & 0x7f;
+                let read = numbers.read(&packet);
+                assert_eq!(read.first, Some(expected), "{n} in round {round}");
+            }
+        }
     }
 
     #[test]

@@ -4,7 +4,8 @@ use fanfare_engine::poll::{Interest, Poller, Token};
 use fanfare_engine::udp::{Receiver, ReceiverConfig};
 use fanfare_fast::{Decoder, Program};
 use fanfare_feed::{
-    Arbiter, ArbiterConfig, Event, Gap, Line, MessageNumbers, SequenceField, Start, Unit, Verdict,
+    Arbiter, ArbiterConfig, Event, Gap, Line, MessageNumbers, Pace, SequenceField, Start, Unit,
+    Verdict,
 };
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -201,52 +202,6 @@ impl Lines {
     pub fn kernel_drops(&self) -> u64 {
         let drops = self.receivers.iter().map(Receiver::kernel_drops);
         drops.filter_map(Result::ok).sum()
-    }
-}
-
-/// The arbiter's time. What waits in a socket because we were slow is not missing: after a turn
-/// that took datagrams time goes on by an eighth of the time-out at most, so that each line is
-/// looked at several times before a gap is declared, and while a line has more than a batch it
-/// stands still.
-#[derive(Debug, Default)]
-struct Pace {
-    timeout: u64,
-    time: u64,
-    previous: Option<u64>,
-    was_busy: bool,
-    is_behind: bool,
-}
-
-impl Pace {
-    fn new(timeout: u64) -> Self {
-        Self {
-            timeout,
-            ..Self::default()
-        }
-    }
-
-    /// The arbiter's time at `now`.
-    fn time(&mut self, now: u64) -> u64 {
-        let elapsed = now.saturating_sub(self.previous.unwrap_or(now));
-        self.time += match (self.is_behind, self.was_busy) {
-            (true, _) => 0,
-            (false, true) => elapsed.min(self.timeout / 8),
-            (false, false) => elapsed,
-        };
-        self.previous = Some(now);
-        self.time
-    }
-
-    /// Whether the turn took datagrams, and whether a line had as many as it may.
-    fn took(&mut self, datagrams: usize, is_behind: bool) {
-        self.was_busy = datagrams > 0;
-        self.is_behind = is_behind;
-    }
-
-    /// When the arbiter's time will be `time`, if nothing comes.
-    fn real(&self, time: u64) -> u64 {
-        let left = time.saturating_sub(self.time);
-        self.previous.unwrap_or_default().saturating_add(left)
     }
 }
 

@@ -24,9 +24,10 @@ pub(crate) struct Args {
     /// The generated feed.
     #[arg(value_enum, default_value_t = Feed::Complex)]
     feed: Feed,
-    /// Messages of the feed.
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 30_000)]
-    count: u32,
+    /// Messages of the feed. By default so many that it has 30,000 packets, for fewer are over
+    /// before their rate can be told.
+    #[arg(short = 'n', long, value_name = "N")]
+    count: Option<u32>,
     /// Share of the packets that each line leaves out, 0 to 1.
     #[arg(long, value_name = "SHARE", default_value_t = 0.05)]
     loss: f64,
@@ -46,12 +47,23 @@ enum Feed {
     Complex,
 }
 
+impl Feed {
+    /// Messages in a packet, about.
+    const fn in_packet(self) -> u32 {
+        match self {
+            Self::Simple => 90,
+            Self::Complex => 1,
+        }
+    }
+}
+
 /// How long a process may take.
 const LIMIT: Duration = Duration::from_secs(30);
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let count = args.count.unwrap_or(30_000 * args.feed.in_packet());
     ensure!(
-        (1..=10_000_000).contains(&args.count),
+        (1..=10_000_000).contains(&count),
         "-n must be 1 to 10000000"
     );
     ensure!((0.0..1.0).contains(&args.loss), "--loss must be 0 to 1");
@@ -63,11 +75,14 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         Feed::Simple => "simple",
         Feed::Complex => "complex",
     };
-    let (count, path) = (args.count.to_string(), file.to_string_lossy());
+    let (count, path) = (count.to_string(), file.to_string_lossy());
     let generate = ["fast", "generate", feed, "-n", &count, "-o", &path];
     Fanfare::start(&generate, &stop)?.finish(LIMIT)?;
     let packets = read(&file)?;
-    let mut rounds = Rounds::default();
+    let mut rounds = Rounds {
+        packets: packets.len() as u64,
+        ..Rounds::default()
+    };
     for seed in 1..=args.runs {
         if stop.is_raised() {
             break;
@@ -135,6 +150,7 @@ fn ours(
 
 #[derive(Default)]
 struct Rounds {
+    packets: u64,
     raw: Vec<f64>,
     rate: Vec<f64>,
     raw_lost: u64,
@@ -147,6 +163,7 @@ impl Rounds {
     fn figures(self) -> Figures {
         let mut figures = Figures::new("bench feed");
         let (raw, ours) = (median(self.raw), median(self.rate));
+        figures.count("packets", self.packets);
         figures.add("raw_rate_per_s", raw);
         figures.add("rate_per_s", ours);
         figures.add("ratio_rate", raw / ours);

@@ -27,7 +27,7 @@ pub(crate) struct Feed {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Received<'a> {
     pub(crate) line: Line,
-    /// When it was read, ns.
+    /// When it was read, on the arbiter's clock, ns.
     pub(crate) now: u64,
     /// When it was received, ns.
     pub(crate) stamp: u64,

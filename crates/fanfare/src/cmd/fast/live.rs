@@ -9,7 +9,7 @@ use fanfare_engine::clock::Clock;
 use fanfare_engine::poll::{Interest, Poller, Token};
 use fanfare_engine::stop::Stop;
 use fanfare_engine::udp::{Receiver, ReceiverConfig};
-use fanfare_feed::{Header, Line, Split};
+use fanfare_feed::{Header, Line, Pace, Split};
 use std::io::{IsTerminal, stderr};
 use std::net::SocketAddrV4;
 use std::time::Duration;
@@ -19,6 +19,8 @@ const LOOK: u64 = 100_000_000;
 const SECOND: u64 = 1_000_000_000;
 /// The longest datagram there is.
 const DATAGRAM: usize = 65_536;
+/// Datagrams taken from a line in one turn.
+const BATCH: usize = 64;
 
 /// Receives until the feed says that it is over, is silent for too long, or Ctrl-C.
 pub(crate) fn run(args: &Args, groups: &[SocketAddrV4], sink: Sink) -> Result<Outcome> {
@@ -29,6 +31,7 @@ pub(crate) fn run(args: &Args, groups: &[SocketAddrV4], sink: Sink) -> Result<Ou
         feed: Feed::new(args, sink, groups.len(), wait)?,
         lines: open(args, groups)?,
         clock: Clock::new(),
+        pace: Pace::new(gap_timeout),
         header: args.framing.header.unwrap_or(Header::None),
         silent_since: 0,
         first: None,
@@ -47,12 +50,12 @@ pub(crate) fn run(args: &Args, groups: &[SocketAddrV4], sink: Sink) -> Result<Ou
     let mut progress = Progress::new();
     live.silent_since = live.clock.read().mono;
     while !stop.is_raised() {
-        let (took, flow) = live.round()?;
+        let (took, flow) = live.turn()?;
         let now = live.clock.read().mono;
         if took > 0 {
             live.last = now;
         }
-        if flow == Flow::Stop || live.feed.tick(now)? == Flow::Stop {
+        if flow == Flow::Stop {
             break;
         }
         let silent = now - live.silent_since;
@@ -75,6 +78,7 @@ fn open(args: &Args, groups: &[SocketAddrV4]) -> Result<Vec<Receiver>> {
             interface: args.network.interface,
             buffer: args.network.buffer,
             datagram: DATAGRAM,
+            batch: BATCH,
             ..ReceiverConfig::new(*group)
         };
         let receiver = Receiver::open(&config)
@@ -97,6 +101,7 @@ struct Live {
     feed: Feed,
     lines: Vec<Receiver>,
     clock: Clock,
+    pace: Pace,
     header: Header,
     silent_since: u64,
     /// When the first datagram came, and when the work on the last was done.
@@ -105,9 +110,21 @@ struct Live {
 }
 
 impl Live {
-    /// Takes one batch from each line; how many datagrams.
-    fn round(&mut self) -> Result<(usize, Flow)> {
-        let mut took = 0;
+    /// Takes one batch from each line, then declares what has been missing for too long; how many
+    /// datagrams.
+    fn turn(&mut self) -> Result<(usize, Flow)> {
+        let time = self.pace.time(self.clock.read().mono);
+        let (took, is_behind, flow) = self.batches(time)?;
+        self.pace.took(took, is_behind);
+        if flow == Flow::Stop {
+            return Ok((took, flow));
+        }
+        Ok((took, self.feed.tick(time)?))
+    }
+
+    /// One batch from each line: how many datagrams, and whether a line had a whole batch.
+    fn batches(&mut self, time: u64) -> Result<(usize, bool, Flow)> {
+        let (mut took, mut is_behind) = (0, false);
         for (index, receiver) in self.lines.iter_mut().enumerate() {
             let Some(line) = Line::new(index) else {
                 continue;
@@ -117,6 +134,7 @@ impl Live {
                 continue;
             }
             took += count;
+            is_behind |= count >= BATCH;
             let now = self.clock.read().mono;
             self.silent_since = now;
             self.first.get_or_insert(now);
@@ -125,22 +143,23 @@ impl Live {
                 let stamp = datagram.received.map_or(now, |t| t.nanos().unsigned_abs());
                 let received = Received {
                     line,
-                    now,
+                    now: time,
                     stamp,
                     offset: 0,
                     bytes: datagram.bytes,
                 };
                 if take(&mut self.feed, self.header, received)? == Flow::Stop {
-                    return Ok((took, Flow::Stop));
+                    return Ok((took, is_behind, Flow::Stop));
                 }
             }
         }
-        Ok((took, Flow::Continue))
+        Ok((took, is_behind, Flow::Continue))
     }
 
     /// How long nothing can happen unless a packet comes.
     fn sleep(&self, now: u64) -> Duration {
         let deadline = self.feed.arbiter().poll_timeout();
+        let deadline = deadline.map(|time| self.pace.real(time));
         let left = deadline.map_or(LOOK, |t| t.saturating_sub(now).max(1_000_000));
         Duration::from_nanos(left.min(LOOK))
     }

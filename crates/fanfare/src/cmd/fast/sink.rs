@@ -115,7 +115,7 @@ impl Sink {
 
     /// Decodes one message at the front of a continuous stream; its length, `None` on an error.
     pub(crate) fn next(&mut self, bytes: &[u8], offset: u64) -> io::Result<Option<usize>> {
-        match self.decode(bytes, self.options.timed) {
+        match self.decode(bytes, self.is_unseen()) {
             Ok(len) => {
                 self.counts.bytes += len as u64;
                 self.deliver()?;
@@ -162,7 +162,7 @@ impl Sink {
         let mut at = 0;
         let mut skip = skip.filter(|skip| skip.count > 0);
         while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
-            let empty = self.options.timed && skip.is_none();
+            let empty = self.is_unseen() && skip.is_none();
             match self.decode(rest, empty) {
                 Ok(len) => {
                     if skip.is_none_or(|s| !self.is_before(s)) {
@@ -178,6 +178,11 @@ impl Sink {
             }
         }
         Ok(Flow::Continue)
+    }
+
+    /// Whether nobody wants to see the messages, but for the last one.
+    fn is_unseen(&self) -> bool {
+        self.options.timed || !self.output.wants_messages()
     }
 
     /// Whether the message in hand was delivered before; one without a number goes with the
@@ -204,7 +209,7 @@ impl Sink {
 
     fn deliver(&mut self) -> io::Result<()> {
         self.counts.messages += 1;
-        if self.options.timed || !self.output.wants_messages() {
+        if self.is_unseen() {
             return Ok(());
         }
         self.output.message(&self.message, self.decoder.program())

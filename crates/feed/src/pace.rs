@@ -1,0 +1,73 @@
+//! The time of an arbiter whose packets are taken out of sockets.
+
+/// The arbiter's time. What waits in a socket because we were slow is not missing: after a turn
+/// that took datagrams time goes on by an eighth of the time-out at most, so that each line is
+/// looked at several times before a gap is declared, and while a line has more than a batch it
+/// stands still.
+///
+/// Times are nanoseconds of any monotonic clock.
+#[derive(Debug, Clone, Default)]
+pub struct Pace {
+    timeout: u64,
+    time: u64,
+    previous: Option<u64>,
+    was_busy: bool,
+    is_behind: bool,
+}
+
+impl Pace {
+    /// For an arbiter with this time-out.
+    #[must_use]
+    pub fn new(timeout: u64) -> Self {
+        Self {
+            timeout,
+            ..Self::default()
+        }
+    }
+
+    /// A turn begins at `now`: the arbiter's time, from 0 at the first turn on.
+    pub fn time(&mut self, now: u64) -> u64 {
+        let elapsed = now.saturating_sub(self.previous.unwrap_or(now));
+        self.time += match (self.is_behind, self.was_busy) {
+            (true, _) => 0,
+            (false, true) => elapsed.min(self.timeout / 8),
+            (false, false) => elapsed,
+        };
+        self.previous = Some(now);
+        self.time
+    }
+
+    /// What the turn took: how many datagrams, and whether a line had as many as it may.
+    pub const fn took(&mut self, datagrams: usize, is_behind: bool) {
+        self.was_busy = datagrams > 0;
+        self.is_behind = is_behind;
+    }
+
+    /// When the arbiter's time will be `time`, if nothing comes.
+    #[must_use]
+    pub fn real(&self, time: u64) -> u64 {
+        let left = time.saturating_sub(self.time);
+        self.previous.unwrap_or_default().saturating_add(left)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_goes_on_slowly_while_there_is_work() {
+        let mut pace = Pace::new(80);
+        assert_eq!(pace.time(1_000), 0);
+        assert_eq!(pace.time(1_030), 30);
+        assert_eq!(pace.real(50), 1_050);
+        pace.took(3, false);
+        assert_eq!(pace.time(1_530), 40, "an eighth of the time-out");
+        pace.took(64, true);
+        assert_eq!(pace.time(9_000), 40, "more waits in the socket");
+        pace.took(0, false);
+        assert_eq!(pace.time(9_005), 45);
+        assert_eq!(pace.real(45), 9_005);
+        assert_eq!(pace.real(0), 9_005, "what is over is now");
+    }
+}

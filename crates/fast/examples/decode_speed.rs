@@ -1,7 +1,8 @@
 //! Times decoding and encoding of the generated feeds: nanoseconds a message, best of many
 //! passes.
 //!
-//! `cargo run --release -p fanfare-fast --example decode_speed [simple|complex|all [KERNEL [PASSES]]]`
+//! `cargo run --release -p fanfare-fast --example decode_speed`, perhaps with `-- FEED KERNEL
+//! PASSES`: simple, complex or all; scalar, avx2 or avx512
 
 use std::time::Instant;
 

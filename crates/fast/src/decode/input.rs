@@ -63,6 +63,14 @@ impl<'a> Input<'a> {
         Ok(map)
     }
 
+    /// Reads the bytes of any entity.
+    pub(crate) fn entity(&mut self) -> Read<&'a [u8]> {
+        let start = self.at;
+        let end = stopbit::entity_end(self.bytes, start).ok_or_else(|| self.truncated())?;
+        self.at = end;
+        Ok(&self.bytes[start..end])
+    }
+
     /// Reads an integer of the type, as a 64-bit pattern.
     #[inline(always)]
     pub(crate) fn int(&mut self, ty: IntType) -> Read<u64> {

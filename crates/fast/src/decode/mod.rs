@@ -1,5 +1,6 @@
 //! The decoder: executes programs on bytes.
 
+mod bits;
 mod flat;
 mod input;
 mod lanes;

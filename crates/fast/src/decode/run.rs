@@ -159,6 +159,7 @@ impl<'a> Run<'a> {
                 length,
                 body,
             } => self.sequence(*field, length, *body, map, visitor),
+            Op::Bits(op) => self.bits(op, map, visitor),
             Op::TemplateRef { field } => self.reference(*field, visitor),
             Op::Unresolved { field } => self.fail(ErrorCode::D8, *field),
         }
@@ -328,8 +329,19 @@ impl<'a> Run<'a> {
     /// An integer with its operator (section 6.3).
     #[inline(always)]
     fn int(&mut self, op: &IntOp, map: &mut PresenceMap<'a>) -> Read<Option<u64>> {
+        self.int_with(op, map, Self::read_int)
+    }
+
+    /// The same for what is in the stream in another form.
+    #[inline(always)]
+    pub(super) fn int_with(
+        &mut self,
+        op: &IntOp,
+        map: &mut PresenceMap<'a>,
+        read: impl Fn(&mut Self, &IntOp) -> Read<Option<u64>>,
+    ) -> Read<Option<u64>> {
         match op.operator {
-            OperatorKind::None => self.read_int(op),
+            OperatorKind::None => read(self, op),
             OperatorKind::Constant => Ok(if !op.optional || map.next() {
                 op.initial
             } else {
@@ -337,14 +349,14 @@ impl<'a> Run<'a> {
             }),
             OperatorKind::Default => {
                 if map.next() {
-                    self.read_int(op)
+                    read(self, op)
                 } else {
                     Ok(op.initial)
                 }
             }
             OperatorKind::Copy | OperatorKind::Increment => {
                 if map.next() {
-                    let value = self.read_int(op)?;
+                    let value = read(self, op)?;
                     self.assign_int(op, value);
                     Ok(value)
                 } else {

@@ -1,6 +1,7 @@
 //! The encoder: the inverse of the decoder, with the choices of the reference encoder: a field
 //! whose operator lets it be left out is left out, everything has its shortest form.
 
+mod bits;
 mod flat;
 mod output;
 mod run;

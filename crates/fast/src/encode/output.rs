@@ -115,7 +115,7 @@ impl Writer {
     }
 
     #[inline]
-    fn push(&mut self, byte: u8) {
+    pub(super) fn push(&mut self, byte: u8) {
         self.reserve(1);
         self.bytes[self.at] = byte;
         self.at += 1;

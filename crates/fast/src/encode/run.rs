@@ -22,10 +22,21 @@ pub(super) type Written<T = ()> = Result<T, CodecError>;
 
 /// The nodes of one level of a message, found by field.
 #[derive(Clone, Copy)]
-struct Level {
+pub(super) struct Level {
     first: u32,
     next: u32,
     end: u32,
+}
+
+impl Level {
+    /// The nodes from the first up to `end`.
+    pub(super) const fn new(first: u32, end: u32) -> Self {
+        Self {
+            first,
+            next: first,
+            end,
+        }
+    }
 }
 
 impl<'a> Run<'a> {
@@ -37,15 +48,8 @@ impl<'a> Run<'a> {
             .and_then(|index| self.program.templates().get(index as usize))
             .ok_or(CodecError::new(ErrorCode::Input, 0))?;
         let end = self.message.nodes().len() as u32;
-        self.segment(
-            template,
-            Level {
-                first: 0,
-                next: 0,
-                end,
-            },
-        )
-        .map_err(|error| error.in_template(template.index()))
+        self.segment(template, Level::new(0, end))
+            .map_err(|error| error.in_template(template.index()))
     }
 
     fn segment(&mut self, template: &TemplateProgram, level: Level) -> Written {
@@ -121,6 +125,7 @@ impl<'a> Run<'a> {
                 length,
                 body,
             } => self.sequence(*field, length, *body, level, map),
+            Op::Bits(op) => self.bits(op, level, map),
             Op::TemplateRef { field } => self.reference(*field, level),
             Op::Unresolved { field } => self.fail(ErrorCode::D8, *field),
         }
@@ -128,7 +133,7 @@ impl<'a> Run<'a> {
 
     /// The node of a field on this level: usually the next one.
     #[inline(always)]
-    fn find(&self, level: &mut Level, field: FieldId) -> Option<(u32, &'a Node)> {
+    pub(super) fn find(&self, level: &mut Level, field: FieldId) -> Option<(u32, &'a Node)> {
         let index = level.next;
         let message: &'a Message = self.message;
         match message.nodes().get(index as usize) {
@@ -156,7 +161,7 @@ impl<'a> Run<'a> {
     }
 
     #[inline(always)]
-    fn content(&self, level: &mut Level, field: FieldId) -> &'a Content {
+    pub(super) fn content(&self, level: &mut Level, field: FieldId) -> &'a Content {
         self.find(level, field)
             .map_or(&Content::Absent, |(_, node)| &node.content)
     }
@@ -233,11 +238,7 @@ impl<'a> Run<'a> {
     pub(super) fn further_entries(&mut self, id: FieldId, body: Body, done: usize) -> Written {
         let message: &'a Message = self.message;
         let nodes = message.nodes();
-        let mut level = Level {
-            first: 0,
-            next: 0,
-            end: nodes.len() as u32,
-        };
+        let mut level = Level::new(0, nodes.len() as u32);
         let Some((index, sequence)) = self.find(&mut level, id) else {
             return self.fail(ErrorCode::D6, id);
         };
@@ -256,11 +257,7 @@ impl<'a> Run<'a> {
 
     /// Encodes what is inside a node, with a presence map of its own if the body takes bits.
     fn nested(&mut self, body: Body, index: u32, node: &Node) -> Written {
-        let level = Level {
-            first: index + 1,
-            next: index + 1,
-            end: node.end,
-        };
+        let level = Level::new(index + 1, node.end);
         let mut map = PresenceWriter::new(self.out, body.bits);
         self.ops(body, level, &mut map)?;
         map.finish(self.out);
@@ -277,15 +274,8 @@ impl<'a> Run<'a> {
         let Some(template) = self.program.templates().get(template as usize) else {
             return self.fail(ErrorCode::D9, id);
         };
-        self.segment(
-            template,
-            Level {
-                first: index + 1,
-                next: index + 1,
-                end: node.end,
-            },
-        )
-        .map_err(|error| error.in_field(id).in_template(template.index()))
+        self.segment(template, Level::new(index + 1, node.end))
+            .map_err(|error| error.in_field(id).in_template(template.index()))
     }
 
     fn split_decimal(
@@ -310,12 +300,24 @@ impl<'a> Run<'a> {
     /// An integer with its operator.
     #[inline(always)]
     fn int(&mut self, op: &IntOp, value: Option<u64>, map: &mut PresenceWriter) -> Written {
+        self.int_with(op, value, map, Self::write_int)
+    }
+
+    /// The same for what is in the stream in another form.
+    #[inline(always)]
+    pub(super) fn int_with(
+        &mut self,
+        op: &IntOp,
+        value: Option<u64>,
+        map: &mut PresenceWriter,
+        write: impl Fn(&mut Self, &IntOp, Option<u64>),
+    ) -> Written {
         self.check_presence(value.is_some(), op.optional, op.field)?;
         if value.is_some_and(|bits| !op.ty.holds_bits(bits)) {
             return self.fail(ErrorCode::D2, op.field);
         }
         match op.operator {
-            OperatorKind::None => self.write_int(op, value),
+            OperatorKind::None => write(self, op, value),
             OperatorKind::Constant => {
                 self.constant(
                     value.is_some(),
@@ -329,14 +331,14 @@ impl<'a> Run<'a> {
                 let sent = value != op.initial;
                 map.push(self.out, sent);
                 if sent {
-                    self.write_int(op, value);
+                    write(self, op, value);
                 }
             }
             OperatorKind::Copy | OperatorKind::Increment => {
                 let sent = !self.is_implied(op, value);
                 map.push(self.out, sent);
                 if sent {
-                    self.write_int(op, value);
+                    write(self, op, value);
                 }
                 match value {
                     Some(value) => {

@@ -4,14 +4,14 @@
 use std::collections::HashMap;
 
 use super::{
-    Body, DecimalOp, Field, FieldId, FieldKind, IntOp, Op, Program, RESET_ID, Reset, Slot,
+    BitsOp, Body, DecimalOp, Field, FieldId, FieldKind, IntOp, Op, Program, RESET_ID, Reset, Slot,
     SlotInfo, TemplateProgram, TextId, TextOp, lanes, place,
 };
 use crate::dictionary::State;
 use crate::error::{ErrorCode, TemplateError};
 use crate::template::{
-    Block, Dictionary, Initial, Instruction, Kind, Name, Operator, OperatorKind, Position,
-    Template, TemplateSet,
+    BitGroup, Block, Dictionary, Initial, Instruction, Kind, Name, Operator, OperatorKind,
+    Position, Template, TemplateSet,
 };
 use crate::value::{IntType, TextType};
 
@@ -332,6 +332,7 @@ impl<'s> Compiler<'s> {
                     body: self.block(entry, field, instruction, context)?,
                 }
             }
+            Kind::Bits(group) => Op::Bits(self.bits(group, field, instruction, context)?),
             Kind::StaticRef => Op::Unresolved { field },
             Kind::DynamicRef => Op::TemplateRef { field },
         })
@@ -373,6 +374,39 @@ impl<'s> Compiler<'s> {
         }
     }
 
+    /// A bit group, its members fields inside it.
+    fn bits(
+        &mut self,
+        group: &'s BitGroup,
+        field: FieldId,
+        instruction: &Instruction,
+        context: Context<'s>,
+    ) -> Result<BitsOp, TemplateError> {
+        let slot = self.slot(&group.operator, &instruction.name, Part::Whole, context);
+        let ty = IntType::UInt64;
+        let slot = self.in_column(slot, &group.operator, instruction.optional, State::int(ty));
+        let inner = Context {
+            parent: Some(field),
+            depth: context.depth + 1,
+            ..context
+        };
+        let (mut ops, mut children) = (Vec::new(), Vec::new());
+        for (member, width) in &group.members {
+            let id = self.field(member, inner)?;
+            self.program.fields[id.index()].bits = *width;
+            children.push(id);
+            if let Kind::Int(ty, operator) = &member.kind {
+                ops.push(Op::Int(int_op(id, *ty, operator, member.optional, Slot(0))));
+            }
+        }
+        self.program.fields[field.index()].children = self.append_children(children);
+        Ok(BitsOp {
+            whole: int_op(field, ty, &group.operator, instruction.optional, slot),
+            width: group.width(),
+            members: self.append_ops(ops, u32::MAX),
+        })
+    }
+
     /// The contents of a group or sequence.
     fn block(
         &mut self,
@@ -411,7 +445,7 @@ impl<'s> Compiler<'s> {
             Kind::Int(ty, _) => (FieldKind::Int(*ty), &instruction.id),
             Kind::Decimal(_) | Kind::SplitDecimal { .. } => (FieldKind::Decimal, &instruction.id),
             Kind::Text(ty, _) => (FieldKind::Text(*ty), &instruction.id),
-            Kind::Group(_) => (FieldKind::Group, &instruction.id),
+            Kind::Group(_) | Kind::Bits(_) => (FieldKind::Group, &instruction.id),
             Kind::Sequence { length, .. } if length.id.is_some() => {
                 (FieldKind::Sequence, &length.id)
             }
@@ -434,6 +468,7 @@ impl<'s> Compiler<'s> {
             template: self.expanding.first().copied().unwrap_or_default() as u32,
             children: 0..0,
             op: 0,
+            bits: 0,
         });
         Ok(id)
     }
@@ -536,20 +571,25 @@ impl<'s> Compiler<'s> {
     }
 
     fn append(&mut self, ops: Vec<Op>) -> Body {
+        let body = self.append_ops(ops, self.bodies.len() as u32);
+        self.bodies.push(body);
+        body
+    }
+
+    /// Ops as the body of this number; one that no body has if they are not executed in steps.
+    fn append_ops(&mut self, ops: Vec<Op>, number: u32) -> Body {
         let start = self.program.ops.len() as u32;
         let bits = ops.iter().map(bits_of).sum();
         for (index, op) in ops.iter().enumerate() {
             self.program.fields[op.field().index()].op = start + index as u32;
         }
         self.program.ops.extend(ops);
-        let body = Body {
+        Body {
             start,
             end: self.program.ops.len() as u32,
             bits,
-            number: self.bodies.len() as u32,
-        };
-        self.bodies.push(body);
-        body
+            number,
+        }
     }
 
     fn append_children(&mut self, children: Vec<FieldId>) -> std::ops::Range<u32> {
@@ -571,6 +611,7 @@ fn bits_of(op: &Op) -> u32 {
         Op::Text(op) => u32::from(op.operator.takes_bit(op.optional)),
         Op::Group { optional, .. } => u32::from(*optional),
         Op::Sequence { length, .. } => int(length),
+        Op::Bits(op) => int(&op.whole),
         Op::TemplateRef { .. } | Op::Unresolved { .. } => 0,
     }
 }

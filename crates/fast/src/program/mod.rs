@@ -367,6 +367,7 @@ pub struct Field {
     template: u32,
     children: Range<u32>,
     op: u32,
+    bits: u32,
 }
 
 impl Field {
@@ -412,6 +413,15 @@ impl Field {
         self.optional
     }
 
+    /// How many bits it has in the bit group that it is a member of.
+    #[must_use]
+    pub const fn bits(&self) -> Option<u32> {
+        match self.bits {
+            0 => None,
+            bits => Some(bits),
+        }
+    }
+
     /// The group or sequence that it is in.
     #[must_use]
     pub const fn parent(&self) -> Option<FieldId> {
@@ -440,7 +450,7 @@ pub enum FieldKind {
     Decimal,
     /// A string or byte vector.
     Text(TextType),
-    /// A group.
+    /// A group, or a bit group.
     Group,
     /// A sequence.
     Sequence,
@@ -489,6 +499,8 @@ pub enum Op {
         /// The contents of an entry.
         body: Body,
     },
+    /// A bit group of FAST 1.2.
+    Bits(BitsOp),
     /// A dynamic template reference: a segment with presence map and template identifier.
     TemplateRef {
         /// The field that stands for it.
@@ -509,6 +521,7 @@ impl Op {
             Self::Int(op) => op.field,
             Self::Decimal(op) => op.field,
             Self::Text(op) => op.field,
+            Self::Bits(op) => op.whole.field,
             Self::SplitDecimal { field, .. }
             | Self::Group { field, .. }
             | Self::Sequence { field, .. }
@@ -534,6 +547,17 @@ pub struct IntOp {
     pub slot: Slot,
     /// The initial value.
     pub initial: Option<u64>,
+}
+
+/// Several integers of a few bits each in one entity, which an operator treats as one number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BitsOp {
+    /// The number of all bits together, a uInt64, for the group's field.
+    pub whole: IntOp,
+    /// How many bits there are, at most 64.
+    pub width: u32,
+    /// Its members, integers without operators; [`Field::bits`] tells how many bits each has.
+    pub members: Body,
 }
 
 /// A decimal with one operator.

@@ -1,11 +1,22 @@
-//! Types of the FAST 1.2 extension. On the wire each is an integer, and so it is here: a
-//! boolean 0 or 1, an enum the position of its element, a set one bit for each element, the
-//! first lowest, a timestamp the number of its units since its epoch. Initial values may be
-//! given by name.
+//! FAST 1.2: types that are integers on the wire, bit groups, and fields whose type is defined
+//! elsewhere.
+//!
+//! A boolean is 0 or 1, an enum the position of its element (or the element's `value`), a set one
+//! bit for each element, the first lowest, a timestamp the number of its units since its epoch.
+//! Initial values are numbers or names.
 
 use roxmltree::Node;
 
+use super::initial::OperandType;
+use super::xml::{Parsed, Reader, Scope, operator_kind};
+use super::{BitGroup, Instruction, Kind, Name, Operator};
 use crate::value::IntType;
+
+/// Most bits of a bit group.
+const MAX_BITS: u32 = 64;
+
+/// Deepest chain of definitions.
+const MAX_CHAIN: usize = 16;
 
 /// The integer that an element of the extension stands for.
 pub(super) fn int_type(element: &str) -> Option<IntType> {
@@ -18,26 +29,192 @@ pub(super) fn int_type(element: &str) -> Option<IntType> {
     })
 }
 
-/// The number of an initial value that is given by name. `None` if the type has no names, or
-/// not this one: then the text has to be a number.
+/// The number of an initial value that is given by name. `None` if it is a number, or if the type
+/// has no such name.
 pub(super) fn number(ty: Node<'_, '_>, text: &str) -> Option<String> {
-    let position = |name: &str| {
-        let mut elements = ty
-            .children()
-            .filter(|child| child.tag_name().name() == "element");
-        elements.position(|element| element.attribute("name") == Some(name))
-    };
     let text = text.trim();
+    if text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let element = |name: &str| {
+        let mut all = elements(ty).enumerate();
+        all.find(|(_, element)| element.attribute("name") == Some(name))
+    };
+    let value = |element: Node<'_, '_>| element.attribute("value")?.trim().parse().ok();
     let number = match (ty.tag_name().name(), text) {
         ("boolean", "false") => 0,
         ("boolean", "true") => 1,
-        ("enum", name) => position(name)? as u64,
+        ("enum", name) => {
+            let (position, element) = element(name)?;
+            value(element).unwrap_or(position as u64)
+        }
         ("set", names) => names
             .split_ascii_whitespace()
             .try_fold(0, |bits: u64, name| {
-                Some(bits | 1_u64.checked_shl(position(name)? as u32)?)
+                let (position, element) = element(name)?;
+                let bit = 1_u64.checked_shl(position as u32);
+                Some(bits | value(element).or(bit)?)
             })?,
         _ => return None,
     };
     Some(number.to_string())
+}
+
+fn elements<'n>(ty: Node<'n, 'n>) -> impl Iterator<Item = Node<'n, 'n>> {
+    ty.children()
+        .filter(|child| child.tag_name().name() == "element")
+}
+
+impl Reader<'_, '_> {
+    /// Where the operator of a field may stand: in the field itself; of a `<field>`, also in its
+    /// `<type>`, or the type that it has instead. The last one is the element with the type; what a
+    /// definition says holds if the field says nothing.
+    pub(super) fn holders<'n>(&'n self, node: Node<'n, 'n>) -> Parsed<Vec<Node<'n, 'n>>> {
+        if node.tag_name().name() != "field" {
+            return Ok(vec![node]);
+        }
+        let mut types = self
+            .children(node)
+            .filter(|child| operator_kind(child.tag_name().name()).is_none());
+        let inner = types
+            .next()
+            .ok_or_else(|| self.s1(node, "<field> has a type, or a <type> with its name"))?;
+        if let Some(second) = types.next() {
+            return Err(self.s1(second, "a <field> has one type"));
+        }
+        match inner.tag_name().name() {
+            "type" => Ok(vec![node, inner, self.definition(inner, 0)?]),
+            "field" | "templateRef" => Err(self.s1(inner, "this is no type")),
+            _ => Ok(vec![node, inner]),
+        }
+    }
+
+    /// The type that a `<type>` names.
+    fn definition<'n>(&'n self, reference: Node<'n, 'n>, chain: usize) -> Parsed<Node<'n, 'n>> {
+        let name = self.name(reference)?;
+        let mut definitions = self.children(self.document.root_element()).filter(|child| {
+            child.tag_name().name() == "define" && self.attribute(*child, "name") == Some(&*name)
+        });
+        let definition = definitions
+            .next()
+            .and_then(|define| self.children(define).next());
+        match definition {
+            Some(ty) if ty.tag_name().name() == "type" && chain < MAX_CHAIN => {
+                self.definition(ty, chain + 1)
+            }
+            Some(ty) if !matches!(ty.tag_name().name(), "type" | "field" | "templateRef") => Ok(ty),
+            _ => Err(self.s1(reference, format!("no type is defined as {name}"))),
+        }
+    }
+
+    /// A bit group of this type.
+    pub(super) fn bit_group(
+        &self,
+        node: Node<'_, '_>,
+        ty: Node<'_, '_>,
+        scope: &Scope,
+        optional: bool,
+    ) -> Parsed<Kind> {
+        let mut group = BitGroup {
+            members: Vec::new(),
+            operator: Operator::none(),
+        };
+        for child in self.children(ty) {
+            if operator_kind(child.tag_name().name()).is_none() {
+                group.members.push(self.member(child, scope)?);
+            }
+        }
+        if group.members.is_empty() {
+            return Err(self.s1(ty, "a bitGroup has fields"));
+        }
+        let width = group.width();
+        if width > MAX_BITS {
+            let message = format!("a bitGroup of {width} bits: {MAX_BITS} at most");
+            return Err(self.s1(ty, message));
+        }
+        group.operator = self.operator(node, OperandType::Bits(width), optional, scope)?;
+        Ok(Kind::Bits(group))
+    }
+
+    /// A field of a bit group, and how many bits it has.
+    fn member(&self, node: Node<'_, '_>, outer: &Scope) -> Parsed<(Instruction, u32)> {
+        let scope = self.scope(node, outer)?;
+        let holders = self.holders(node)?;
+        let operators = holders.iter().flat_map(|holder| self.children(*holder));
+        let mut operators = operators.filter(|c| operator_kind(c.tag_name().name()).is_some());
+        if let Some(operator) = operators.next() {
+            let message = "operators are the bitGroup's, not its fields'";
+            return Err(self.s1(operator, message));
+        }
+        let ty = holders.last().copied().unwrap_or(node);
+        let optional = self.optional(node)?;
+        let (signed, width) = self.width(node, ty, optional)?;
+        let int = match (signed, width) {
+            (true, ..=8) => IntType::Int8,
+            (false, ..=8) => IntType::UInt8,
+            (true, ..=16) => IntType::Int16,
+            (false, ..=16) => IntType::UInt16,
+            (true, ..=32) => IntType::Int32,
+            (false, ..=32) => IntType::UInt32,
+            (true, _) => IntType::Int64,
+            (false, _) => IntType::UInt64,
+        };
+        let name = Name {
+            ns: scope.ns,
+            local: self.name(node)?,
+        };
+        let member = Instruction {
+            name,
+            id: self.attribute(node, "id").map(|id| id.trim().to_owned()),
+            optional,
+            kind: Kind::Int(int, Operator::none()),
+            position: self.position(node),
+        };
+        Ok((member, width))
+    }
+
+    /// Whether a field of a bit group is signed, and how many bits it has: as an attribute says,
+    /// or its type. NULL takes one of the values.
+    fn width(&self, node: Node<'_, '_>, ty: Node<'_, '_>, optional: bool) -> Parsed<(bool, u32)> {
+        let element = ty.tag_name().name();
+        let named = |prefix: &str| element.strip_prefix(prefix).map(|n| n.parse::<u32>().ok());
+        let (signed, of_type) = match element {
+            "boolean" => (false, Some(1 + u32::from(optional))),
+            "enum" => {
+                let value = |e: Node<'_, '_>| e.attribute("value")?.trim().parse::<u64>().ok();
+                let mut values = elements(ty).zip(0_u64..);
+                let most = values.try_fold(0, |most, (e, i)| {
+                    Some(most.max(value(e).unwrap_or(i).checked_add(u64::from(optional))?))
+                });
+                (false, most.map(|most| (64 - most.leading_zeros()).max(1)))
+            }
+            "set" => {
+                let count = elements(ty).count() as u32;
+                (false, (count > 0).then_some(count + u32::from(optional)))
+            }
+            _ => match (named("uInt"), named("int")) {
+                (Some(bits), _) => (false, bits),
+                (_, Some(bits)) => (true, bits),
+                _ => {
+                    let message = format!("<{element}> cannot be in a bitGroup");
+                    return Err(self.s1(node, message));
+                }
+            },
+        };
+        let given = ["bits", "size", "length"].into_iter().find_map(|name| {
+            let text = self.attribute(node, name);
+            text.or_else(|| self.attribute(ty, name))
+        });
+        let width = match given {
+            Some(text) => text.trim().parse().ok(),
+            None => of_type,
+        };
+        match width {
+            Some(width @ 1..=MAX_BITS) => Ok((signed, width)),
+            _ => {
+                let message = format!("a field of a bitGroup has 1 to {MAX_BITS} bits");
+                Err(self.s1(node, message))
+            }
+        }
+    }
 }

@@ -10,12 +10,21 @@ pub(super) enum OperandType {
     Int(IntType),
     Decimal,
     Text(TextType),
+    /// A bit group of so many bits.
+    Bits(u32),
 }
 
 /// Converts the text; the error is the dynamic or reportable one that makes it an S3.
 pub(super) fn convert(text: &str, ty: OperandType) -> Result<Initial, ErrorCode> {
     Ok(match ty {
         OperandType::Int(ty) => Initial::Int(value::parse_int(text, ty)?),
+        OperandType::Bits(width) => {
+            let value = value::parse_int(text, IntType::UInt64)?;
+            if value >> width != 0 {
+                return Err(ErrorCode::R4);
+            }
+            Initial::Int(value)
+        }
         OperandType::Decimal => Initial::Decimal(value::normalised(value::parse_decimal(text)?)?),
         OperandType::Text(TextType::Ascii) if !text.is_ascii() => return Err(ErrorCode::R3),
         OperandType::Text(TextType::Ascii | TextType::Unicode) => {

@@ -88,10 +88,29 @@ pub enum Kind {
         /// What one entry consists of.
         entry: Block,
     },
+    /// A bit group of FAST 1.2.
+    Bits(BitGroup),
     /// A static reference to the template of the instruction's name.
     StaticRef,
     /// A dynamic reference.
     DynamicRef,
+}
+
+/// Integers of a few bits each in one entity.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BitGroup {
+    /// Its members, all of [`Kind::Int`] without operators, and how many bits each has.
+    pub members: Vec<(Instruction, u32)>,
+    /// The operator, for all bits together as a number, the first member topmost.
+    pub operator: Operator,
+}
+
+impl BitGroup {
+    /// How many bits there are.
+    #[must_use]
+    pub fn width(&self) -> u32 {
+        self.members.iter().map(|(_, bits)| bits).sum()
+    }
 }
 
 /// Instructions inside a group or a sequence.

@@ -48,21 +48,21 @@ impl TemplateSet {
 
 /// What elements inherit from those around them.
 #[derive(Clone, Default)]
-struct Scope {
-    ns: String,
+pub(super) struct Scope {
+    pub(super) ns: String,
     template_ns: String,
     dictionary: Dictionary,
     depth: usize,
 }
 
-struct Reader<'d, 'x> {
-    document: &'d Document<'x>,
+pub(super) struct Reader<'d, 'x> {
+    pub(super) document: &'d Document<'x>,
     namespace: Option<String>,
     /// Offset of the first byte of each line: positions without counting from the start again.
     lines: Vec<usize>,
 }
 
-type Parsed<T> = Result<T, TemplateError>;
+pub(super) type Parsed<T> = Result<T, TemplateError>;
 
 impl<'d, 'x> Reader<'d, 'x> {
     fn new(document: &'d Document<'x>) -> Self {
@@ -186,9 +186,12 @@ impl<'d, 'x> Reader<'d, 'x> {
 
     fn instruction(&self, node: Node<'_, '_>, outer: &Scope) -> Parsed<Instruction> {
         let scope = self.scope(node, outer)?;
+        let holders = self.holders(node)?;
         let mut optional = self.optional(node)?;
-        // A field may have its type from a definition; its operator is its own all the same.
-        let ty = self.type_of(node)?;
+        if let [_, reference, _] = holders[..] {
+            optional |= self.optional(reference)?;
+        }
+        let ty = holders.last().copied().unwrap_or(node);
         let element = ty.tag_name().name();
         let kind = match element {
             "string" => self.string(node, ty, &scope, optional)?,
@@ -199,7 +202,8 @@ impl<'d, 'x> Reader<'d, 'x> {
                     self.operator(node, OperandType::Text(ty), optional, &scope)?,
                 )
             }
-            "decimal" => self.decimal(ty, &scope, optional)?,
+            "decimal" => self.decimal(node, &scope, optional)?,
+            "bitGroup" => self.bit_group(node, ty, &scope, optional)?,
             "group" => Kind::Group(self.block(ty, &scope)?),
             "sequence" => {
                 let entry = self.block(ty, &scope)?;
@@ -257,27 +261,6 @@ impl<'d, 'x> Reader<'d, 'x> {
         })
     }
 
-    /// The element with the type of a field: the field itself, or what `<type>` in it names.
-    fn type_of<'n>(&'n self, node: Node<'n, 'n>) -> Parsed<Node<'n, 'n>> {
-        if node.tag_name().name() != "field" {
-            return Ok(node);
-        }
-        let reference = self
-            .child(node, "type")
-            .ok_or_else(|| self.s1(node, "<field> has a <type> with the name of a definition"))?;
-        let name = self.name(reference)?;
-        let mut definitions = self.children(self.document.root_element()).filter(|child| {
-            child.tag_name().name() == "define" && self.attribute(*child, "name") == Some(&*name)
-        });
-        let definition = definitions
-            .next()
-            .and_then(|define| self.children(define).next());
-        match definition {
-            Some(ty) if !matches!(ty.tag_name().name(), "field" | "templateRef") => Ok(ty),
-            _ => Err(self.s1(reference, format!("no type is defined as {name}"))),
-        }
-    }
-
     fn string(
         &self,
         node: Node<'_, '_>,
@@ -302,12 +285,18 @@ impl<'d, 'x> Reader<'d, 'x> {
     }
 
     fn decimal(&self, node: Node<'_, '_>, scope: &Scope, optional: bool) -> Parsed<Kind> {
-        let exponent = self.child(node, "exponent");
-        let mantissa = self.child(node, "mantissa");
-        if exponent.is_none() && mantissa.is_none() {
+        let is_part =
+            |child: &Node<'_, '_>| matches!(child.tag_name().name(), "exponent" | "mantissa");
+        let holders = self.holders(node)?;
+        let mut split = holders
+            .into_iter()
+            .filter(|holder| self.children(*holder).any(|child| is_part(&child)));
+        let Some(node) = split.next() else {
             let operator = self.operator(node, OperandType::Decimal, optional, scope)?;
             return Ok(Kind::Decimal(operator));
-        }
+        };
+        let exponent = self.child(node, "exponent");
+        let mantissa = self.child(node, "mantissa");
         let mut seen = HashSet::new();
         for child in self.children(node) {
             let name = child.tag_name().name();
@@ -362,53 +351,77 @@ impl<'d, 'x> Reader<'d, 'x> {
         Ok(Length { name, id, operator })
     }
 
-    /// The operator in a field, exponent, mantissa or length.
-    fn operator(
+    /// The operator of a field, exponent, mantissa or length.
+    pub(super) fn operator(
         &self,
         field: Node<'_, '_>,
         ty: OperandType,
         optional: bool,
         scope: &Scope,
     ) -> Parsed<Operator> {
-        let text = matches!(ty, OperandType::Text(TextType::Unicode | TextType::Bytes));
+        let holders = self.holders(field)?;
+        let names = holders.last().copied().unwrap_or(field);
         let mut operator = None;
-        for node in self.children(field) {
-            let name = node.tag_name().name();
-            let in_field = name == "type" && field.tag_name().name() == "field";
-            let in_type = name == "element" && matches!(field.tag_name().name(), "enum" | "set");
-            if in_field || in_type {
-                continue;
+        for (level, holder) in holders.into_iter().enumerate() {
+            // A definition's operator is that of fields that have none.
+            if level == 2 && operator.is_some() {
+                break;
             }
-            if name == "length" && text && operator.is_none() {
-                self.name(node)?;
-                continue;
+            for node in self.children(holder) {
+                if self.is_no_operator(holder, node, ty, operator.is_some())? {
+                    continue;
+                }
+                let name = node.tag_name().name();
+                let kind = operator_kind(name)
+                    .ok_or_else(|| self.s1(node, format!("<{name}> is no field operator")))?;
+                if operator.is_some() {
+                    return Err(self.s1(node, "a field has one operator"));
+                }
+                if !applies(kind, ty) {
+                    let message = format!("{name} does not apply to {}", type_name(ty));
+                    return Err(error_at(ErrorCode::S2, self.position(node), message));
+                }
+                let context = (node, kind, names);
+                operator = Some(self.operator_context(context, ty, optional, scope)?);
             }
-            let kind = operator_kind(name)
-                .ok_or_else(|| self.s1(node, format!("<{name}> is no field operator")))?;
-            if operator.is_some() {
-                return Err(self.s1(node, "a field has one operator"));
-            }
-            if !applies(kind, ty) {
-                let message = format!("{name} does not apply to {}", type_name(ty));
-                return Err(error_at(ErrorCode::S2, self.position(node), message));
-            }
-            operator = Some(self.operator_context(node, kind, ty, optional, scope)?);
         }
         Ok(operator.unwrap_or_else(Operator::none))
     }
 
+    /// Whether an element in a field is allowed there though it is no operator.
+    fn is_no_operator(
+        &self,
+        holder: Node<'_, '_>,
+        node: Node<'_, '_>,
+        ty: OperandType,
+        is_behind: bool,
+    ) -> Parsed<bool> {
+        let name = node.tag_name().name();
+        let text = matches!(ty, OperandType::Text(TextType::Unicode | TextType::Bytes));
+        Ok(match holder.tag_name().name() {
+            // Its type, which was looked at before.
+            "field" | "bitGroup" => operator_kind(name).is_none(),
+            "enum" | "set" if name == "element" => true,
+            _ if name == "length" && text && !is_behind => {
+                self.name(node)?;
+                true
+            }
+            _ => false,
+        })
+    }
+
     fn operator_context(
         &self,
-        node: Node<'_, '_>,
-        kind: OperatorKind,
+        (node, kind, names): (Node<'_, '_>, OperatorKind, Node<'_, '_>),
         ty: OperandType,
         optional: bool,
         scope: &Scope,
     ) -> Parsed<Operator> {
         let scope = self.scope(node, scope)?;
+        // The types of FAST 1.2 may give initial values by name.
         let initial = match self.attribute(node, "value") {
             None => None,
-            Some(text) => Some(self.initial(node, text, ty).map_err(|code| {
+            Some(text) => Some(initial(names, text, ty).map_err(|code| {
                 let message = format!("{text:?} is no {} ({code}: {})", type_name(ty), code.text());
                 error_at(ErrorCode::S3, self.position(node), message)
             })?),
@@ -435,22 +448,8 @@ impl<'d, 'x> Reader<'d, 'x> {
         })
     }
 
-    /// An initial value, which the types of FAST 1.2 may give by name.
-    fn initial(
-        &self,
-        operator: Node<'_, '_>,
-        text: &str,
-        ty: OperandType,
-    ) -> Result<Initial, ErrorCode> {
-        let named = operator
-            .parent()
-            .and_then(|field| self.type_of(field).ok())
-            .and_then(|ty| extension::number(ty, text));
-        convert(named.as_deref().unwrap_or(text), ty)
-    }
-
     /// The scope inside `node`.
-    fn scope(&self, node: Node<'_, '_>, outer: &Scope) -> Parsed<Scope> {
+    pub(super) fn scope(&self, node: Node<'_, '_>, outer: &Scope) -> Parsed<Scope> {
         let inherit = |attribute: &str, outer: &String| {
             self.attribute(node, attribute)
                 .map_or_else(|| outer.clone(), str::to_owned)
@@ -473,7 +472,7 @@ impl<'d, 'x> Reader<'d, 'x> {
         })
     }
 
-    fn optional(&self, node: Node<'_, '_>) -> Parsed<bool> {
+    pub(super) fn optional(&self, node: Node<'_, '_>) -> Parsed<bool> {
         match self.attribute(node, "presence").map(str::trim) {
             None | Some("mandatory") => Ok(false),
             Some("optional") => Ok(true),
@@ -481,7 +480,7 @@ impl<'d, 'x> Reader<'d, 'x> {
         }
     }
 
-    fn name(&self, node: Node<'_, '_>) -> Parsed<String> {
+    pub(super) fn name(&self, node: Node<'_, '_>) -> Parsed<String> {
         match self.attribute(node, "name").map(token) {
             Some(name) if !name.is_empty() => Ok(name),
             _ => Err(self.s1(node, format!("<{}> has no name", node.tag_name().name()))),
@@ -489,7 +488,7 @@ impl<'d, 'x> Reader<'d, 'x> {
     }
 
     /// An attribute without namespace, or in that of the templates.
-    fn attribute<'n>(&self, node: Node<'n, '_>, name: &str) -> Option<&'n str> {
+    pub(super) fn attribute<'n>(&self, node: Node<'n, '_>, name: &str) -> Option<&'n str> {
         let found = node.attributes().find(|attribute| {
             attribute.name() == name
                 && attribute
@@ -507,7 +506,7 @@ impl<'d, 'x> Reader<'d, 'x> {
         })
     }
 
-    fn children<'n>(&self, node: Node<'n, 'n>) -> impl Iterator<Item = Node<'n, 'n>> {
+    pub(super) fn children<'n>(&self, node: Node<'n, 'n>) -> impl Iterator<Item = Node<'n, 'n>> {
         node.children()
             .filter(|child| child.is_element() && self.is_ours(child.tag_name().namespace()))
     }
@@ -519,7 +518,7 @@ impl<'d, 'x> Reader<'d, 'x> {
         }
     }
 
-    fn position(&self, node: Node<'_, '_>) -> Position {
+    pub(super) fn position(&self, node: Node<'_, '_>) -> Position {
         let at = node.range().start;
         let line = self.lines.partition_point(|&start| start <= at);
         let start = self.lines.get(line - 1).copied().unwrap_or_default();
@@ -530,13 +529,13 @@ impl<'d, 'x> Reader<'d, 'x> {
         }
     }
 
-    fn s1(&self, node: Node<'_, '_>, message: impl Into<String>) -> TemplateError {
+    pub(super) fn s1(&self, node: Node<'_, '_>, message: impl Into<String>) -> TemplateError {
         error_at(ErrorCode::S1, self.position(node), message.into())
     }
 }
 
 impl Operator {
-    const fn none() -> Self {
+    pub(super) const fn none() -> Self {
         Self {
             kind: OperatorKind::None,
             dictionary: Dictionary::Global,
@@ -546,7 +545,7 @@ impl Operator {
     }
 }
 
-fn operator_kind(element: &str) -> Option<OperatorKind> {
+pub(super) fn operator_kind(element: &str) -> Option<OperatorKind> {
     Some(match element {
         "constant" => OperatorKind::Constant,
         "default" => OperatorKind::Default,
@@ -556,6 +555,11 @@ fn operator_kind(element: &str) -> Option<OperatorKind> {
         "tail" => OperatorKind::Tail,
         _ => return None,
     })
+}
+
+fn initial(ty: Node<'_, '_>, text: &str, operand: OperandType) -> Result<Initial, ErrorCode> {
+    let named = extension::number(ty, text);
+    convert(named.as_deref().unwrap_or(text), operand)
 }
 
 fn applies(kind: OperatorKind, ty: OperandType) -> bool {
@@ -570,6 +574,7 @@ fn type_name(ty: OperandType) -> &'static str {
     match ty {
         OperandType::Int(ty) => ty.name(),
         OperandType::Decimal => "decimal",
+        OperandType::Bits(_) => "bitGroup",
         OperandType::Text(TextType::Ascii) => "ASCII string",
         OperandType::Text(TextType::Unicode) => "Unicode string",
         OperandType::Text(TextType::Bytes) => "byteVector",

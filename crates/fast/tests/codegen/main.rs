@@ -145,6 +145,8 @@ fn full() -> every::EveryType {
     m.opt_ascii.insert().set(b"there");
     m.raw.insert().set(&[0, 1, 255]);
     m.group.inner = 7;
+    let bits = m.bits.insert();
+    (bits.flag, bits.small, bits.wide) = (1, Some(-16), 1_000_000);
     let group = m.opt_group.insert();
     group.text.set(b"deep");
     for x in [1, 1, -5] {

@@ -6,6 +6,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod bits;
 mod common;
 mod fix;
 mod generated;

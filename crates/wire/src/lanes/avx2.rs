@@ -72,18 +72,7 @@ fn decode_eights<const E: usize, const MAP: bool>(
         true => count(plan, map),
         false => masks.stream.count_ones(),
     };
-    let mut block = Block {
-        lower: Half::new(bytes, at),
-        upper: None,
-    };
-    let marks = block.lower.stops();
-    let stops = match Stops::new(marks, front.len, count) {
-        Some(stops) => stops,
-        None => {
-            let upper = block.upper.insert(Half::new(bytes, at.saturating_add(32)));
-            Stops::new(marks | upper.stops() << 32, front.len, count)?
-        }
-    };
+    let (block, stops) = entities(bytes, at, front.len, count)?;
     let nulls = irregular(plan, &masks, &stops, &block)?;
     let mut words = Words([0; MAX_LANES]);
     gather(&mut words, (bytes, at), &stops, masks.stream);
@@ -120,6 +109,25 @@ fn decode_eights<const E: usize, const MAP: bool>(
     row.present = plan.all & !absent;
     row.texts = (row.present & plan.text).count_ones();
     Some(at + stops.last.trailing_zeros() as usize + 1)
+}
+
+/// The bytes of a segment, and where its entities end; `None` if they are not all there.
+#[inline]
+#[target_feature(enable = "avx2,bmi1,bmi2")]
+fn entities(bytes: &[u8], at: usize, front: u8, count: u32) -> Option<(Block, Stops)> {
+    let mut block = Block {
+        lower: Half::new(bytes, at),
+        upper: None,
+    };
+    let marks = block.lower.stops();
+    let stops = match Stops::new(marks, front, count) {
+        Some(stops) => stops,
+        None => {
+            let upper = block.upper.insert(Half::new(bytes, at.saturating_add(32)));
+            Stops::new(marks | upper.stops() << 32, front, count)?
+        }
+    };
+    Some((block, stops))
 }
 
 /// The next eight bytes, first one lowest, zeros behind the end.

@@ -135,7 +135,7 @@ impl Lanes {
             // The bits that differ from the sign, and one for it.
             let size = ((value ^ value >> 63) as u64) << signed;
             let bits = 64 - (size | 1).leading_zeros();
-            let len = (bits + 6) / 7;
+            let len = bits.div_ceil(7);
             let sevens = _pdep_u64(value as u64, SEVENS) | 0x80;
             let room = to.get_mut(at..)?.first_chunk_mut::<8>()?;
             *room = (sevens << (64 - 8 * len)).to_be_bytes();

@@ -61,7 +61,12 @@ fn fields(program: &Program, ids: &[FieldId], depth: usize) {
         let field = program.field(id);
         let tag = field.id_text().unwrap_or("");
         let indented = format!("{:indent$}{}", "", field.name(), indent = 2 * depth);
-        let kind = kind(field.kind());
+        let kind = match (program.op(id), field.bits()) {
+            (Op::Bits(_), _) => "bitGroup".to_owned(),
+            (_, Some(1)) => "1 bit".to_owned(),
+            (_, Some(bits)) => format!("{bits} bits"),
+            _ => kind(field.kind()).to_owned(),
+        };
         let presence = if field.optional() { "optional" } else { "" };
         let line = format!(
             "{indented:<32} {tag:>6}  {kind:<10} {presence:<8}  {}",
@@ -112,6 +117,11 @@ fn operator(program: &Program, op: &Op) -> String {
                 int(program, length),
                 body.bits
             )
+        }
+        Op::Bits(bits) => {
+            let whole = int(program, &bits.whole);
+            let bytes = bits.width.div_ceil(7);
+            format!("{} bits in {bytes} bytes; {whole}", bits.width)
         }
         Op::Group { body, .. } => format!("up to {} bits", body.bits),
         Op::TemplateRef { .. } => "dynamic".to_owned(),

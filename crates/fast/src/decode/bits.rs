@@ -1,0 +1,111 @@
+//! Bit groups of FAST 1.2: several small fields in one entity.
+
+use super::input::{Input, Read};
+use super::presence::PresenceMap;
+use super::run::Run;
+use crate::error::{CodecError, ErrorCode};
+use crate::program::{BitsOp, IntOp, Op};
+use crate::visitor::Visitor;
+
+impl<'a> Run<'a> {
+    /// A bit group with its operator, which works on all bits together.
+    pub(super) fn bits<V: Visitor>(
+        &mut self,
+        op: &'a BitsOp,
+        map: &mut PresenceMap<'a>,
+        visitor: &mut V,
+    ) -> Read<()> {
+        let start = self.input.at;
+        let whole = &op.whole;
+        let read = |run: &mut Self, whole: &IntOp| {
+            run.input
+                .bits(op.width, whole.optional)
+                .map_err(|error| error.in_field(whole.field))
+        };
+        let value = if V::TRACE {
+            let has_bit = whole.operator.takes_bit(whole.optional);
+            let previous = (whole.slot, 0, Some(whole.ty));
+            let before = self.trace_before(whole.operator, previous, has_bit, map);
+            let value = self.int_with(whole, map, read)?;
+            let integer = value.map(i128::from);
+            self.trace_after(whole.field, "", whole.operator, (before, integer), visitor);
+            value
+        } else {
+            self.int_with(whole, map, read)?
+        };
+        let field = self.program.field(whole.field);
+        let Some(value) = value else {
+            visitor.absent(field);
+            return Ok(());
+        };
+        if u128::from(value) >> op.width != 0 {
+            return Err(CodecError::new(ErrorCode::R4, start).in_field(whole.field));
+        }
+        let members = self.program.ops(op.members);
+        let Some(left) = self.left.fields.checked_sub(members.len() as u32) else {
+            return self.fail(ErrorCode::Limit, whole.field);
+        };
+        self.left.fields = left;
+        visitor.begin_group(field);
+        self.members(members, value, op.width, visitor);
+        visitor.end_group(field);
+        Ok(())
+    }
+
+    /// The members from the front on, which is the top of so many bits.
+    fn members<V: Visitor>(&self, members: &[Op], value: u64, width: u32, visitor: &mut V) {
+        let mut left = width;
+        for member in members {
+            let Op::Int(member) = member else { continue };
+            let field = self.program.field(member.field);
+            let width = field.bits().unwrap_or_default();
+            left -= width;
+            let unused = 64 - width;
+            let bits = (value >> left) << unused;
+            let bits = match member.optional {
+                // As everywhere, NULL is 0, and numbers that are not negative are one more.
+                true if bits == 0 => {
+                    visitor.absent(field);
+                    continue;
+                }
+                true if !member.ty.is_signed() || bits >> 63 == 0 => bits - (1 << unused),
+                _ => bits,
+            };
+            if member.ty.is_signed() {
+                visitor.signed(field, (bits as i64) >> unused);
+            } else {
+                visitor.unsigned(field, bits >> unused);
+            }
+        }
+    }
+}
+
+impl Input<'_> {
+    /// Reads so many bits: the first one is the topmost data bit of the first byte, and what is
+    /// left of the last byte is zero. A nullable group is one more, as a number of whole bytes.
+    fn bits(&mut self, width: u32, nullable: bool) -> Read<Option<u64>> {
+        let start = self.at;
+        let bytes = self.entity()?;
+        if nullable && bytes == [0x80] {
+            return Ok(None);
+        }
+        let len = width.div_ceil(7) as usize;
+        let d2 = CodecError::new(ErrorCode::D2, start);
+        // Eleven bytes at most: 64 bits, and the one more of NULL.
+        if bytes.len() != len && !(nullable && bytes.len() == len + 1) {
+            return Err(d2);
+        }
+        let entity = bytes
+            .iter()
+            .fold(0_u128, |value, byte| value << 7 | u128::from(byte & 0x7f));
+        let entity = entity.checked_sub(u128::from(nullable)).ok_or(d2)?;
+        let padding = 7 * len as u32 - width;
+        if entity >> padding >> width != 0 {
+            return Err(d2);
+        }
+        if self.strict() && entity & ((1 << padding) - 1) != 0 {
+            return Err(CodecError::new(ErrorCode::R8, start));
+        }
+        Ok(Some((entity >> padding) as u64))
+    }
+}

@@ -1,0 +1,80 @@
+//! Bit groups of FAST 1.2.
+
+use super::output::{PresenceWriter, Writer};
+use super::run::{Level, Run, Written};
+use crate::error::ErrorCode;
+use crate::message::Content;
+use crate::program::{BitsOp, IntOp, Op};
+
+impl<'a> Run<'a> {
+    /// A bit group with its operator.
+    pub(super) fn bits(
+        &mut self,
+        op: &'a BitsOp,
+        level: &mut Level,
+        map: &mut PresenceWriter,
+    ) -> Written {
+        let id = op.whole.field;
+        let found = self.find(level, id);
+        let value = match found.map(|(index, node)| (index, node.end, node.content)) {
+            Some((index, end, Content::Group)) => {
+                let inside = Level::new(index + 1, end);
+                Some(
+                    self.members(op, inside)
+                        .map_err(|error| error.in_field(id))?,
+                )
+            }
+            None | Some((_, _, Content::Absent)) => None,
+            Some(_) => return self.fail(ErrorCode::D1, id),
+        };
+        let write = |run: &mut Self, whole: &IntOp, value: Option<u64>| {
+            run.out.bits(value, op.width, whole.optional);
+        };
+        self.int_with(&op.whole, value, map, write)
+    }
+
+    /// The members side by side, the first one topmost.
+    fn members(&self, op: &BitsOp, mut level: Level) -> Written<u64> {
+        let mut value = 0_u64;
+        for member in self.program.ops(op.members) {
+            let Op::Int(member) = member else { continue };
+            let width = self.program.field(member.field).bits().unwrap_or_default();
+            let entity = match *self.content(&mut level, member.field) {
+                Content::Int(bits) => {
+                    let number = member.ty.widen(bits);
+                    number + i128::from(member.optional && number >= 0)
+                }
+                Content::Absent if member.optional => 0,
+                Content::Absent => return self.fail(ErrorCode::D6, member.field),
+                _ => return self.fail(ErrorCode::D1, member.field),
+            };
+            let (low, high) = match member.ty.is_signed() {
+                true => (-(1_i128 << (width - 1)), 1_i128 << (width - 1)),
+                false => (0, 1_i128 << width),
+            };
+            if entity < low || entity >= high {
+                return self.fail(ErrorCode::D2, member.field);
+            }
+            let bits = (entity as u64) << (64 - width) >> (64 - width);
+            value = value.checked_shl(width).unwrap_or_default() | bits;
+        }
+        Ok(value)
+    }
+}
+
+impl Writer {
+    /// Appends so many bits, topmost first, with zeros to whole bytes behind them; for a nullable
+    /// group one more, as a number.
+    fn bits(&mut self, value: Option<u64>, width: u32, nullable: bool) {
+        let Some(value) = value else {
+            return self.null();
+        };
+        let len = width.div_ceil(7);
+        let entity = (u128::from(value) << (7 * len - width)) + u128::from(nullable);
+        let len = len + u32::from(entity >> (7 * len) != 0);
+        for group in (0..len).rev() {
+            let stop = if group == 0 { 0x80 } else { 0 };
+            self.push((entity >> (7 * group)) as u8 & 0x7f | stop);
+        }
+    }
+}

@@ -4,12 +4,13 @@
 CARGO ?= cargo
 FANFARE = target/release/fanfare
 
-.PHONY: help demo test check bench bench-peers fuzz soak memcheck asan build setup clean
+.PHONY: help demo test check conformance bench bench-peers fuzz soak memcheck asan build setup clean
 
 help:
 	@echo "make demo   build, run the whole plant on this machine for a third of a minute, report"
 	@echo "make test   everything CI runs: format, lints, tests, documentation, tidy"
 	@echo "make check  the quick part of it, for between two edits"
+	@echo "make conformance  QuickFIX's own acceptance definitions, fetched, against fix acceptor"
 	@echo "make bench  the figures of docs/benchmarks.md, as JSON under out/"
 	@echo "make bench-peers  FAST decoding beside the crate fastlib, in one run"
 	@echo "make soak   ten million samples over DDS and shared memory; resident memory must stay"
@@ -39,6 +40,9 @@ check:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	$(CARGO) xtask tidy
+
+conformance: setup
+	@CARGO="$(CARGO)" scripts/conformance.sh
 
 bench: build
 	@scripts/bench.sh $(FANFARE) out

@@ -359,6 +359,23 @@ mod tests {
     }
 
     #[test]
+    fn listed_values_are_of_their_fields_types() {
+        for version in Version::ALL {
+            let dictionary = Dictionary::built_in(version);
+            for (tag, field) in &dictionary.schema().fields {
+                for value in field.values.iter().map(|listed| listed.value.as_str()) {
+                    let fits = field.kind.accepts(value.as_bytes());
+                    assert!(
+                        fits,
+                        "{version:?}: {tag}={value} is no {}",
+                        field.kind.name()
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
     fn names_are_found() {
         let dictionary = Dictionary::built_in(Version::Fix44);
         assert_eq!(dictionary.field_name(11), Some("ClOrdID"));

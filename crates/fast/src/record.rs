@@ -2,11 +2,11 @@
 
 use fanfare_wire::lanes::Row;
 
-use crate::decode::Sink;
+use crate::decode::{Scratch, Sink, Told};
 use crate::dictionary::TextRef;
 use crate::message::{Content, Message, MessageView, Node};
 use crate::program::lanes::{Entry, Flat};
-use crate::program::{Field, FieldId, FieldKind, Program, TemplateProgram};
+use crate::program::{Field, FieldId, FieldKind, Program};
 use crate::rows::Rows;
 use crate::value::Decimal;
 use crate::visitor::Visitor;
@@ -47,6 +47,10 @@ pub struct Record {
     is_complete: bool,
     message: Message,
 }
+
+/// How many rows are added at a time at most: as many as a sequence says that it has, there may
+/// not be.
+const MORE: usize = 64;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Form {
@@ -236,11 +240,20 @@ impl Sink for Record {
     type Rest = Message;
 
     #[inline(always)]
-    fn row<'r>(&'r mut self, at: usize, _: &'r mut Row) -> &'r mut Row {
-        if at >= self.rows.len() {
-            self.grow();
+    fn head<'r>(&'r mut self, _: &'r mut Row) -> &'r mut Row {
+        if self.rows.is_empty() {
+            self.grow(1);
         }
-        &mut self.rows[at]
+        &mut self.rows[0]
+    }
+
+    #[inline(always)]
+    fn rows<'r>(&'r mut self, done: usize, left: usize, _: &'r mut Scratch) -> &'r mut [Row] {
+        let end = 1 + done + left.min(MORE);
+        if end > self.rows.len() {
+            self.grow(end);
+        }
+        &mut self.rows[1 + done..end]
     }
 
     #[inline(always)]
@@ -262,15 +275,15 @@ impl Sink for Record {
     }
 
     #[inline(always)]
-    fn entry(&mut self, _: &Program, _: &Entry, _: u32, _: &Row) {
-        self.used += 1;
+    fn entries(&mut self, _: &Program, _: &Entry, _: u32, told: Told<'_>) {
+        self.used += told.count;
     }
 
     #[inline(always)]
     fn end_sequence(&mut self, _: &Field) {}
 
     #[inline(always)]
-    fn end(&mut self, _: &TemplateProgram) {
+    fn end(&mut self, _: &Program, _: &Flat) {
         self.is_complete = true;
     }
 
@@ -282,8 +295,8 @@ impl Sink for Record {
 
 impl Record {
     #[cold]
-    fn grow(&mut self) {
-        self.rows.push(Row::default());
+    fn grow(&mut self, rows: usize) {
+        self.rows.resize_with(rows, Row::default);
     }
 }
 
@@ -304,8 +317,13 @@ impl<V: Visitor> Sink for RowsOr<'_, V> {
     type Rest = V;
 
     #[inline(always)]
-    fn row<'r>(&'r mut self, at: usize, scratch: &'r mut Row) -> &'r mut Row {
-        self.record.row(at, scratch)
+    fn head<'r>(&'r mut self, scratch: &'r mut Row) -> &'r mut Row {
+        self.record.head(scratch)
+    }
+
+    #[inline(always)]
+    fn rows<'r>(&'r mut self, done: usize, left: usize, scratch: &'r mut Scratch) -> &'r mut [Row] {
+        Sink::rows(self.record, done, left, scratch)
     }
 
     #[inline(always)]
@@ -324,8 +342,8 @@ impl<V: Visitor> Sink for RowsOr<'_, V> {
     }
 
     #[inline(always)]
-    fn entry(&mut self, program: &Program, entry: &Entry, index: u32, scratch: &Row) {
-        self.record.entry(program, entry, index, scratch);
+    fn entries(&mut self, program: &Program, entry: &Entry, index: u32, told: Told<'_>) {
+        self.record.entries(program, entry, index, told);
     }
 
     #[inline(always)]
@@ -334,8 +352,8 @@ impl<V: Visitor> Sink for RowsOr<'_, V> {
     }
 
     #[inline(always)]
-    fn end(&mut self, template: &TemplateProgram) {
-        self.record.end(template);
+    fn end(&mut self, program: &Program, flat: &Flat) {
+        self.record.end(program, flat);
     }
 
     #[cold]

@@ -6,12 +6,12 @@ use fanfare_wire::lanes::{Front, LaneKernel, MAX_CHARS, Row};
 
 use super::Options;
 use super::input::Input;
-use super::lanes::{LaneState, length, map_len, tell};
+use super::lanes::{BATCH, LaneState, front_word, length, map_bits, tell};
 use super::run::Run;
 use crate::dictionary::Dictionaries;
 use crate::error::{CodecError, ErrorCode};
 use crate::program::lanes::{Entry, Flat};
-use crate::program::{Field, Program, TemplateProgram};
+use crate::program::{Field, Program};
 use crate::visitor::Visitor;
 
 /// Takes the rows of a message.
@@ -19,8 +19,11 @@ pub(crate) trait Sink {
     /// What takes the rest of a message that turns out not to be regular.
     type Rest: Visitor;
 
-    /// Where the row of this number goes: to a place of its own, or to `scratch`.
-    fn row<'r>(&'r mut self, number: usize, scratch: &'r mut Row) -> &'r mut Row;
+    /// Where the first row goes: to a place of its own, or to `scratch`.
+    fn head<'r>(&'r mut self, scratch: &'r mut Row) -> &'r mut Row;
+
+    /// Where the rows of entries go: at least one, and at most `left`; `done` are before them.
+    fn rows<'r>(&'r mut self, done: usize, left: usize, scratch: &'r mut Scratch) -> &'r mut [Row];
 
     /// A message begins, with the row that was asked for.
     fn begin(&mut self, program: &Program, flat: &Flat, scratch: &Row);
@@ -31,15 +34,24 @@ pub(crate) trait Sink {
     /// The sequence begins.
     fn begin_sequence(&mut self, field: &Field, count: u32);
 
-    /// The row that was asked for is the next entry.
-    fn entry(&mut self, program: &Program, entry: &Entry, index: u32, scratch: &Row);
+    /// So many of the rows that were asked for are the entries from this index on.
+    fn entries(&mut self, program: &Program, entry: &Entry, index: u32, told: Told<'_>);
 
     fn end_sequence(&mut self, field: &Field);
 
-    fn end(&mut self, template: &TemplateProgram);
+    fn end(&mut self, program: &Program, flat: &Flat);
 
     /// Goes on field by field.
     fn rest(&mut self, program: &Program) -> &mut Self::Rest;
+}
+
+/// Room for the rows of a few entries.
+pub(crate) type Scratch = [Row; BATCH];
+
+/// So many rows.
+pub(crate) struct Told<'r> {
+    pub(crate) count: usize,
+    pub(crate) scratch: &'r Scratch,
 }
 
 /// Tells a visitor of the rows.
@@ -49,8 +61,13 @@ impl<V: Visitor> Sink for Telling<'_, V> {
     type Rest = V;
 
     #[inline(always)]
-    fn row<'r>(&'r mut self, _: usize, scratch: &'r mut Row) -> &'r mut Row {
+    fn head<'r>(&'r mut self, scratch: &'r mut Row) -> &'r mut Row {
         scratch
+    }
+
+    #[inline(always)]
+    fn rows<'r>(&'r mut self, _: usize, left: usize, scratch: &'r mut Scratch) -> &'r mut [Row] {
+        &mut scratch[..left.min(BATCH)]
     }
 
     #[inline(always)]
@@ -71,11 +88,14 @@ impl<V: Visitor> Sink for Telling<'_, V> {
     }
 
     #[inline(always)]
-    fn entry(&mut self, program: &Program, entry: &Entry, index: u32, scratch: &Row) {
+    fn entries(&mut self, program: &Program, entry: &Entry, index: u32, told: Told<'_>) {
         let field = program.field(entry.field);
-        self.0.begin_entry(field, index);
-        tell(program, program.segment(entry.segment), scratch, self.0);
-        self.0.end_entry(field);
+        let segment = program.segment(entry.segment);
+        for (index, row) in (index..).zip(told.scratch.iter().take(told.count)) {
+            self.0.begin_entry(field, index);
+            tell(program, segment, row, self.0);
+            self.0.end_entry(field);
+        }
     }
 
     #[inline(always)]
@@ -84,8 +104,9 @@ impl<V: Visitor> Sink for Telling<'_, V> {
     }
 
     #[inline(always)]
-    fn end(&mut self, template: &TemplateProgram) {
-        self.0.end_message(template);
+    fn end(&mut self, program: &Program, flat: &Flat) {
+        self.0
+            .end_message(&program.templates()[flat.template as usize]);
     }
 
     #[inline(always)]
@@ -137,45 +158,42 @@ impl<'d> Parts<'d> {
         let Some((flat, front)) = head(program, self.dictionaries.template, bytes) else {
             return Outcome::Refused;
         };
-        let head = program.segment(flat.head);
-        let limits = &self.options.limits;
-        let is_allowed = bytes.len() <= limits.message
-            && flat.fields <= limits.fields
-            && head.most_texts <= limits.texts
-            && !self.dictionaries.is_noting();
-        if !is_allowed || !self.lanes.tries(flat.head) {
+        if bytes.len() > self.options.limits.message
+            || self.dictionaries.is_noting()
+            || !self.lanes.tries(flat.head)
+        {
             return Outcome::Refused;
         }
         if flat.resets {
             self.dictionaries.reset();
         }
         let columns = &mut self.dictionaries.columns;
-        let row = sink.row(0, &mut self.lanes.row);
-        let Some(at) = self
-            .kernel
-            .decode(&head.plan, columns, (bytes, 0), front, row)
-        else {
+        let row = sink.head(&mut self.lanes.row);
+        let from = (bytes, 0);
+        let Some(at) = self.kernel.decode(&flat.plan, columns, from, front, row) else {
             self.lanes.failed(flat.head);
             return Outcome::Refused;
         };
-        let (bits, texts) = (row.bits, row.texts as usize * MAX_CHARS);
-        let count = head.length.and_then(|lane| length(row, lane));
-        self.lanes.succeeded(flat.head);
+        let bits = row.bits;
         self.dictionaries.template = Some(flat.template);
-        sink.begin(program, flat, &self.lanes.row);
         if flat.entry.is_none() && (bits == 0 || !self.options.strict) {
-            sink.end(&program.templates()[flat.template as usize]);
+            self.lanes.succeeded(flat.head);
+            sink.begin(program, flat, &self.lanes.row);
+            sink.end(program, flat);
             return Outcome::Done(at);
         }
+        let head = program.segment(flat.head);
         let progress = Progress {
             bytes,
             at,
             bits,
             index: 0,
-            count,
-            texts: texts + head.constant_texts,
+            count: head.length.and_then(|lane| length(row, lane)),
+            texts: head.texts(row),
             has_begun: false,
         };
+        self.lanes.succeeded(flat.head);
+        sink.begin(program, flat, &self.lanes.row);
         self.behind_head(flat, progress, sink)
     }
 
@@ -205,10 +223,8 @@ impl<'d> Parts<'d> {
         }
         sink.begin_sequence(program.field(entry.field), count);
         progress.has_begun = true;
-        if self.lanes.tries(entry.segment)
-            && let Err(error) = self.entries(entry, count, &mut progress, sink)
-        {
-            return self.failed(error.in_template(flat.template));
+        if self.lanes.tries(entry.segment) {
+            self.entries(entry, count, &mut progress, sink);
         }
         if progress.index < count {
             return self.go_on(flat, entry, progress, sink);
@@ -225,35 +241,28 @@ impl<'d> Parts<'d> {
         count: u32,
         progress: &mut Progress<'_>,
         sink: &mut S,
-    ) -> Result<(), CodecError> {
+    ) {
         let segment = self.program.segment(entry.segment);
-        let bytes = progress.bytes;
-        let mut at = progress.at;
-        for index in 0..count {
-            let rest = bytes.get(at..).unwrap_or_default();
-            let row = sink.row(index as usize + 1, &mut self.lanes.row);
-            let next = map_len(rest).and_then(|map_len| {
-                let len = map_len;
-                let front = Front { len, map_len };
-                let columns = &mut self.dictionaries.columns;
-                self.kernel
-                    .decode(&segment.plan, columns, (bytes, at), front, row)
-            });
-            let Some(next) = next else {
-                self.lanes.failed(entry.segment);
-                break;
+        let columns = &mut self.dictionaries.columns;
+        while progress.index < count {
+            let left = (count - progress.index) as usize;
+            let rows = sink.rows(progress.index as usize, left, &mut self.lanes.batch);
+            let wanted = rows.len();
+            let from = (progress.bytes, progress.at);
+            let done = self.kernel.entries(&segment.plan, columns, from, rows);
+            progress.at = done.at;
+            progress.texts += done.count * segment.constant_texts + done.texts as usize * MAX_CHARS;
+            let told = Told {
+                count: done.count,
+                scratch: &self.lanes.batch,
             };
-            at = next;
-            let bits = row.bits;
-            progress.texts += segment.constant_texts + row.texts as usize * MAX_CHARS;
-            sink.entry(self.program, entry, index, &self.lanes.row);
-            if bits != 0 && self.options.strict {
-                return Err(r8(at).in_entry(entry.field, index));
+            sink.entries(self.program, entry, progress.index, told);
+            progress.index += done.count as u32;
+            if done.count < wanted {
+                return self.lanes.failed(entry.segment);
             }
-            progress.index = index + 1;
         }
-        progress.at = at;
-        Ok(())
+        self.lanes.succeeded(entry.segment);
     }
 
     /// The end of the message.
@@ -262,7 +271,7 @@ impl<'d> Parts<'d> {
         if progress.bits != 0 && self.options.strict {
             return self.failed(r8(progress.at).in_template(flat.template));
         }
-        sink.end(&self.program.templates()[flat.template as usize]);
+        sink.end(self.program, flat);
         Outcome::Done(progress.at)
     }
 
@@ -322,15 +331,18 @@ impl<'d> Parts<'d> {
 /// is not flat, or has another form than usual.
 #[inline(always)]
 fn head<'p>(program: &'p Program, last: Option<u32>, bytes: &[u8]) -> Option<(&'p Flat, Front)> {
-    let map_len = map_len(bytes)?;
-    if bytes.first()? & 0x40 == 0 {
+    let word = front_word(bytes);
+    let map_bits = map_bits(word)?;
+    let map_len = (map_bits / 8) as u8;
+    if word & 0x40 == 0 {
         let front = Front {
             len: map_len,
             map_len,
         };
         return Some((program.flat_of(last?)?, front));
     }
-    let id = bytes.get(usize::from(map_len))?;
+    // Behind a map of eight bytes it would not be in the word: then this is the map's first one.
+    let id = word.rotate_right(map_bits) as u8;
     if id & 0x80 == 0 {
         return None;
     }

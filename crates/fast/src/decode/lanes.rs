@@ -2,51 +2,69 @@
 
 use fanfare_wire::lanes::{self, Front, LaneKernel, MAX_LANES, Row};
 
+use super::Options;
 use super::input::Read;
 use super::presence::PresenceMap;
 use super::run::Run;
 use crate::error::{CodecError, ErrorCode};
-use crate::program::lanes::{Emit, EmitKind, NO_LANE, Segment, Step};
+use crate::program::lanes::{Emit, EmitKind, Flat, NO_LANE, Segment, Step};
 use crate::program::{Body, Op, Program};
 use crate::value::Decimal;
 use crate::visitor::Visitor;
 
-/// Longest presence map that a kernel reads.
-const MAX_MAP: usize = 8;
-
 /// How often at most a segment is not tried after it was not regular.
 const LONGEST_PAUSE: u8 = 63;
+
+/// How many entries are decoded before a visitor is told of them.
+pub(super) const BATCH: usize = 8;
 
 /// What a decoder keeps for its segments.
 #[derive(Debug, Clone, Default)]
 pub(super) struct LaneState {
+    /// What decodes flat templates, if anything does and no limit is in its way.
+    pub(super) flat_kernel: Option<LaneKernel>,
     /// The values of the segment decoded last.
     pub(super) row: Row,
+    /// Those of entries that are still to be told of.
+    pub(super) batch: [Row; BATCH],
     /// Where an attempt in lanes leaves its error.
     pub(super) failure: Option<CodecError>,
     /// For each segment, how often it is not tried; and how often it was not, the last time.
     pauses: Vec<(u8, u8)>,
+    /// How many segments were not regular the last time they were tried.
+    irregular: usize,
 }
 
 impl LaneState {
-    pub(super) fn new(segments: usize) -> Self {
+    pub(super) fn new(program: &Program, options: &Options) -> Self {
+        let limits = &options.limits;
+        let fits = |flat: &Flat| {
+            let most_texts = program.segment(flat.head).most_texts;
+            flat.fields <= limits.fields && most_texts <= limits.texts
+        };
+        let kernel = options.lane_kernel();
         Self {
-            row: Row::default(),
-            failure: None,
-            pauses: vec![(0, 0); segments],
+            flat_kernel: kernel.filter(|_| program.flats().iter().all(fits)),
+            pauses: vec![(0, 0); program.segments()],
+            ..Self::default()
         }
     }
 
-    /// Whether to try a segment that was not regular before.
+    /// Whether to try a segment.
     #[inline(always)]
     pub(super) fn tries(&mut self, segment: u32) -> bool {
+        self.irregular == 0 || !self.pauses(segment)
+    }
+
+    /// Whether a segment that was not regular before is left out once more.
+    #[cold]
+    fn pauses(&mut self, segment: u32) -> bool {
         match self.pauses.get_mut(segment as usize) {
-            Some((0, _)) => true,
+            Some((0, _)) | None => false,
             Some((left, _)) => {
                 *left -= 1;
-                false
+                true
             }
-            None => false,
         }
     }
 
@@ -54,6 +72,7 @@ impl LaneState {
     #[cold]
     pub(super) fn failed(&mut self, segment: u32) {
         if let Some((left, last)) = self.pauses.get_mut(segment as usize) {
+            self.irregular += usize::from(*last == 0);
             *last = (2 * *last + 1).min(LONGEST_PAUSE);
             *left = *last;
         }
@@ -61,10 +80,18 @@ impl LaneState {
 
     #[inline(always)]
     pub(super) fn succeeded(&mut self, segment: u32) {
+        if self.irregular != 0 {
+            self.is_regular_again(segment);
+        }
+    }
+
+    #[cold]
+    fn is_regular_again(&mut self, segment: u32) {
         if let Some((_, last)) = self.pauses.get_mut(segment as usize)
             && *last != 0
         {
             *last = 0;
+            self.irregular -= 1;
         }
     }
 }
@@ -79,16 +106,31 @@ pub(super) enum Attempt {
     Failed,
 }
 
-/// The length of the presence map at the front, if it is one for a kernel.
+/// The first eight bytes, zeros behind the end.
 #[inline(always)]
-pub(super) fn map_len(bytes: &[u8]) -> Option<u8> {
-    for (len, byte) in (1..).zip(bytes.iter().take(MAX_MAP)) {
-        if byte & 0x80 != 0 {
-            // R7, or a habit that is rare enough.
-            return (len == 1 || *byte != 0x80).then_some(len);
-        }
+pub(super) fn front_word(bytes: &[u8]) -> u64 {
+    match bytes.first_chunk() {
+        Some(word) => u64::from_le_bytes(*word),
+        None => short_word(bytes),
     }
-    None
+}
+
+#[cold]
+#[inline(never)]
+fn short_word(bytes: &[u8]) -> u64 {
+    let each = bytes.iter().take(8).rev();
+    each.fold(0, |word, byte| word << 8 | u64::from(*byte))
+}
+
+/// How many bits of the first eight bytes are the presence map, stop bits included, if it is one
+/// for a kernel.
+#[inline(always)]
+pub(super) fn map_bits(word: u64) -> Option<u32> {
+    let ends = word & 0x8080_8080_8080_8080;
+    let bits = ends.trailing_zeros() + 1;
+    // R7, or a habit that is rare enough.
+    let is_overlong = (bits > 8) & ((word >> ((bits - 8) & 63)) as u8 == 0x80);
+    ((ends != 0) & !is_overlong).then_some(bits)
 }
 
 impl<'a> Run<'a> {
@@ -144,9 +186,10 @@ impl<'a> Run<'a> {
         if body.bits == 0 || !self.has_room(body, segment) {
             return Attempt::Refused;
         }
-        let Some(map_len) = map_len(self.input.rest()) else {
+        let Some(map_bits) = map_bits(front_word(self.input.rest())) else {
             return Attempt::Refused;
         };
+        let map_len = (map_bits / 8) as u8;
         let front = Front {
             len: map_len,
             map_len,
@@ -253,7 +296,7 @@ impl<'a> Run<'a> {
     #[inline(always)]
     fn emits<V: Visitor>(&mut self, segment: &'a Segment, visitor: &mut V) {
         let row = &self.lanes.row;
-        self.left.texts -= segment.constant_texts + row.texts as usize * lanes::MAX_CHARS;
+        self.left.texts -= segment.texts(row);
         tell(self.program, segment, row, visitor);
     }
 

@@ -17,8 +17,8 @@ use crate::error::{CodecError, ErrorCode};
 use crate::program::Program;
 use crate::record::{Record, RowsOr};
 use crate::visitor::Visitor;
-pub(crate) use flat::Sink;
 use flat::{Outcome, Parts, Telling};
+pub(crate) use flat::{Scratch, Sink, Told};
 use input::Input;
 use lanes::LaneState;
 pub(crate) use lanes::tell;
@@ -137,7 +137,7 @@ impl Decoder {
     pub fn with_options(program: impl Into<Arc<Program>>, options: Options) -> Self {
         let program = program.into();
         let dictionaries = Dictionaries::new(&program);
-        let lanes = LaneState::new(program.segments());
+        let lanes = LaneState::new(&program, &options);
         Self {
             program,
             dictionaries,
@@ -171,14 +171,16 @@ impl Decoder {
         bytes: &[u8],
         visitor: &mut V,
     ) -> Result<usize, CodecError> {
-        if !V::TRACE {
-            match self.flat(bytes, &mut Telling(visitor)) {
-                Outcome::Done(len) => return Ok(len),
-                Outcome::Refused => {}
-                Outcome::Failed => return self.failure(),
-            }
-        }
-        self.decode_any(bytes, visitor)
+        let outcome = match V::TRACE {
+            true => Outcome::Refused,
+            false => self.flat(bytes, &mut Telling(&mut *visitor)),
+        };
+        let len = match outcome {
+            Outcome::Done(len) => Some(len),
+            Outcome::Refused => self.decode_any(bytes, visitor),
+            Outcome::Failed => None,
+        };
+        len.ok_or_else(|| self.failure())
     }
 
     /// Decodes one message at the front of `bytes` into a record; returns the number of bytes
@@ -192,11 +194,12 @@ impl Decoder {
         bytes: &[u8],
         record: &mut Record,
     ) -> Result<usize, CodecError> {
-        match self.flat(bytes, record) {
-            Outcome::Done(len) => Ok(len),
+        let len = match self.flat(bytes, record) {
+            Outcome::Done(len) => Some(len),
             Outcome::Refused => self.decode_any(bytes, record.as_message()),
-            Outcome::Failed => self.failure(),
-        }
+            Outcome::Failed => None,
+        };
+        len.ok_or_else(|| self.failure())
     }
 
     /// Decodes one message at the front of `bytes` into the rows of a record, or, where it is not
@@ -214,23 +217,24 @@ impl Decoder {
         visitor: &mut V,
     ) -> Result<usize, CodecError> {
         let mut sink = RowsOr { record, visitor };
-        match self.flat(bytes, &mut sink) {
-            Outcome::Done(len) => Ok(len),
+        let len = match self.flat(bytes, &mut sink) {
+            Outcome::Done(len) => Some(len),
             Outcome::Refused => {
                 sink.refused();
                 self.decode_any(bytes, visitor)
             }
             Outcome::Failed => {
                 sink.refused();
-                self.failure()
+                None
             }
-        }
+        };
+        len.ok_or_else(|| self.failure())
     }
 
     /// Decodes a message of a flat template.
     #[inline(always)]
     fn flat<S: Sink>(&mut self, bytes: &[u8], sink: &mut S) -> Outcome {
-        let Some(kernel) = self.options.lane_kernel() else {
+        let Some(kernel) = self.lanes.flat_kernel else {
             return Outcome::Refused;
         };
         let parts = Parts {
@@ -244,18 +248,18 @@ impl Decoder {
         parts.message(bytes, sink)
     }
 
+    /// The error of the message.
     #[cold]
-    fn failure(&mut self) -> Result<usize, CodecError> {
-        self.lanes.failure.take().map_or(Ok(0), Err)
+    #[inline(never)]
+    fn failure(&mut self) -> CodecError {
+        let none = CodecError::new(ErrorCode::Input, 0);
+        self.lanes.failure.take().unwrap_or(none)
     }
 
-    /// Decodes a message of any template.
+    /// Decodes a message of any template; its length, or `None`, with the error in the lane state:
+    /// a result that goes by way of memory would hold up the next message.
     #[inline(never)]
-    fn decode_any<V: Visitor>(
-        &mut self,
-        bytes: &[u8],
-        visitor: &mut V,
-    ) -> Result<usize, CodecError> {
+    fn decode_any<V: Visitor>(&mut self, bytes: &[u8], visitor: &mut V) -> Option<usize> {
         let limits = &self.options.limits;
         let cut = bytes.len().min(limits.message);
         let kernel = self.options.lane_kernel();
@@ -269,14 +273,16 @@ impl Decoder {
             kernel,
             lanes: &mut self.lanes,
         };
-        match run.message(visitor) {
-            Ok(()) => Ok(run.input.at),
-            Err(mut error) if cut < bytes.len() && error.code == ErrorCode::Truncated => {
-                error.code = ErrorCode::Limit;
-                Err(error)
-            }
-            Err(error) => Err(error),
+        let result = run.message(visitor);
+        let at = run.input.at;
+        let Err(mut error) = result else {
+            return Some(at);
+        };
+        if cut < bytes.len() && error.code == ErrorCode::Truncated {
+            error.code = ErrorCode::Limit;
         }
+        self.lanes.failure = Some(error);
+        None
     }
 
     /// Like [`Self::decode`], for a stream that arrives in pieces: where `bytes` end inside a

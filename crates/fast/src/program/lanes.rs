@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use fanfare_wire::lanes::{self, LaneKind, LaneOperator, MAX_LANES, Plan};
+use fanfare_wire::lanes::{self, LaneKind, LaneOperator, MAX_LANES, Plan, Row};
 
 use super::{Body, DecimalOp, FieldId, IntOp, Op, Program, Reset, TemplateProgram, TextOp};
 use crate::dictionary::State;
@@ -39,9 +39,23 @@ pub(crate) struct Segment {
     pub(crate) most_texts: usize,
 }
 
+impl Segment {
+    /// What the strings of a row count for.
+    #[inline(always)]
+    pub(crate) fn texts(&self, row: &Row) -> usize {
+        let texts = match self.plan.text() {
+            0 => 0,
+            text => (row.present & text).count_ones(),
+        };
+        self.constant_texts + texts as usize * lanes::MAX_CHARS
+    }
+}
+
 /// A template that is one segment, with perhaps a sequence behind it.
 #[derive(Debug, Clone)]
 pub(crate) struct Flat {
+    /// The segment's plan, at hand.
+    pub(crate) plan: Plan,
     pub(crate) template: u32,
     /// The segment.
     pub(crate) head: u32,
@@ -88,6 +102,7 @@ pub(super) fn flat(program: &Program, template: &TemplateProgram) -> Option<Flat
         _ => return None,
     };
     (template.reset != Reset::All).then_some(Flat {
+        plan: segment.plan.clone(),
         template: template.index,
         head,
         fields: body.end - body.start + 1,

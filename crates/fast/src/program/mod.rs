@@ -229,6 +229,10 @@ impl Program {
         *self.places.get(field.index())?
     }
 
+    pub(crate) fn flats(&self) -> &[Flat] {
+        &self.flats
+    }
+
     /// The flat form of the template of this index.
     #[inline]
     pub(crate) fn flat_of(&self, template: u32) -> Option<&Flat> {

@@ -1,8 +1,8 @@
 //! The way of `avx512` for processors without it: the stop bits of a segment as a mask, its
 //! entities taken out as words one after the other, their arithmetic eight lanes at once.
 
-use super::avx512::{Masks, commit, masks};
-use super::columns::Vector;
+use super::avx512::{Masks, keep, masks};
+use super::columns::{Block as ColumnBlock, Vector};
 use super::{Columns, Front, MAX_LANES, Plan, Row};
 use core::arch::x86_64::*;
 
@@ -25,9 +25,10 @@ pub(super) fn is_available() -> bool {
         && is_x86_feature_detected!("popcnt")
 }
 
-/// Decodes a segment: the index behind it, 0 where it is not regular.
+/// Decodes a segment: the index behind it, 0 where it is not regular. An entry must use up its
+/// presence bits.
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,movbe,popcnt")]
-pub(super) fn decode(
+pub(super) fn decode<const ENTRY: bool>(
     plan: &Plan,
     columns: &mut Columns,
     bytes: &[u8],
@@ -36,19 +37,19 @@ pub(super) fn decode(
     row: &mut Row,
 ) -> usize {
     let done = match (plan.eights, front.map_len) {
-        (..=1, 1..) => decode_eights::<1, true>(plan, columns, bytes, at, front, row),
-        (2, 1..) => decode_eights::<2, true>(plan, columns, bytes, at, front, row),
-        (3, 1..) => decode_eights::<3, true>(plan, columns, bytes, at, front, row),
-        (4.., 1..) => decode_eights::<4, true>(plan, columns, bytes, at, front, row),
-        (..=2, 0) => decode_eights::<2, false>(plan, columns, bytes, at, front, row),
-        (3.., 0) => decode_eights::<4, false>(plan, columns, bytes, at, front, row),
+        (..=1, 1..) => decode_eights::<1, true, ENTRY>(plan, columns, bytes, at, front, row),
+        (2, 1..) => decode_eights::<2, true, ENTRY>(plan, columns, bytes, at, front, row),
+        (3, 1..) => decode_eights::<3, true, ENTRY>(plan, columns, bytes, at, front, row),
+        (4.., 1..) => decode_eights::<4, true, ENTRY>(plan, columns, bytes, at, front, row),
+        (..=2, 0) => decode_eights::<2, false, ENTRY>(plan, columns, bytes, at, front, row),
+        (3.., 0) => decode_eights::<4, false, ENTRY>(plan, columns, bytes, at, front, row),
     };
     done.unwrap_or(0)
 }
 
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,movbe,popcnt")]
-fn decode_eights<const E: usize, const MAP: bool>(
+fn decode_eights<const E: usize, const MAP: bool, const ENTRY: bool>(
     plan: &Plan,
     columns: &mut Columns,
     bytes: &[u8],
@@ -56,17 +57,20 @@ fn decode_eights<const E: usize, const MAP: bool>(
     front: Front,
     row: &mut Row,
 ) -> Option<usize> {
-    let (first, word) = (plan.first as usize, plan.word as usize);
-    let values = columns.values.get_mut(first..first + E.div_ceil(2))?;
-    let flags = columns.flags.get_mut(word)?;
+    let ColumnBlock { flags, values } = columns.blocks.get_mut(plan.block as usize)?;
+    let values = values.get_mut(plan.first()..plan.first() + E.div_ceil(2))?;
     let map = match MAP {
         true => _bzhi_u64(word_at(bytes, at), 8 * u32::from(front.map_len)),
         false => 0,
     };
     let bits = match MAP {
-        true => map_bits(map) >> (plan.skipped_bits & 1),
+        true => map_bits(map) >> plan.skipped_bits,
         false => row.bits,
     };
+    let left = bits >> plan.bit_count;
+    if ENTRY && left != 0 {
+        return None;
+    }
     let masks = masks(plan, flags, _pdep_u64(bits, plan.bit))?;
     let count = match MAP {
         true => count(plan, map),
@@ -101,13 +105,9 @@ fn decode_eights<const E: usize, const MAP: bool>(
         let to = row.values.get_mut(EIGHT * eight..)?.first_chunk_mut()?;
         store_eight(to, *result);
     }
-    let absent = masks.absent | nulls;
-    if !masks.is_steady || nulls & plan.kept != 0 {
-        commit(plan, flags, masks.stream, absent, nulls);
-    }
-    row.bits = bits >> plan.bit_count;
-    row.present = plan.all & !absent;
-    row.texts = (row.present & plan.text).count_ones();
+    keep(plan, flags, &masks, nulls);
+    row.bits = left;
+    row.present = plan.all & !(masks.absent | nulls);
     Some(at + stops.last.trailing_zeros() as usize + 1)
 }
 

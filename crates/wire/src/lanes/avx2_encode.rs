@@ -3,7 +3,7 @@
 
 use super::avx2::{EIGHT, SEVENS, half_of, in_range, spread, store, store_eight};
 use super::avx512_encode::{Masks, Written, commit, masks, written};
-use super::columns::Vector;
+use super::columns::{Block, Vector};
 use super::{Columns, MAX_ENCODED, MAX_LANES, Plan, Row};
 use core::arch::x86_64::*;
 
@@ -35,9 +35,8 @@ fn encode_eights<const E: usize>(
     front: u32,
     to: &mut [u8; MAX_ENCODED],
 ) -> Option<usize> {
-    let (first, word) = (plan.first as usize, plan.word as usize);
-    let values = columns.values.get_mut(first..first + E.div_ceil(2))?;
-    let flags = columns.flags.get_mut(word)?;
+    let Block { flags, values } = columns.blocks.get_mut(plan.block as usize)?;
+    let values = values.get_mut(plan.first()..plan.first() + E.div_ceil(2))?;
     let masks = masks(plan, flags, row.present)?;
     let mut lanes = Lanes::default();
     let mut kept = [_mm256_setzero_si256(); E];
@@ -151,7 +150,7 @@ impl Lanes {
 #[target_feature(enable = "bmi2,lzcnt")]
 fn map(plan: &Plan, written: &Written, front: u32, to: &mut [u8; MAX_ENCODED]) -> usize {
     let first = u64::from(front >> 8);
-    let bits = written.bits << (plan.skipped_bits & 1) | first;
+    let bits = written.bits << plan.skipped_bits | first;
     let len = ((70 - (bits | 1).leading_zeros()) / 7) as usize;
     let bits = _pdep_u64(bits, 0xfefe_fefe_fefe_fefe) | 1 << (8 * (len - 1));
     // The bits of each byte turned round: the stop bit was the lowest.

@@ -2,7 +2,7 @@
 //! would take for them; what differs is written.
 
 use super::avx512::{forwarded, store, vector};
-use super::columns::Flags;
+use super::columns::{Block, Flags, Vector};
 use super::{Columns, MAX_ENCODED, Plan, Row};
 use core::arch::x86_64::*;
 
@@ -51,9 +51,8 @@ fn encode_groups<const G: usize>(
     front: u32,
     to: &mut [u8; MAX_ENCODED],
 ) -> Option<usize> {
-    let (first, word) = (plan.first as usize, plan.word as usize);
-    let values = columns.values.get_mut(first..first + G)?;
-    let flags = columns.flags.get_mut(word)?;
+    let Block { flags, values } = columns.blocks.get_mut(plan.block as usize)?;
+    let values: &mut [Vector; G] = values.get_mut(plan.first()..)?.first_chunk_mut()?;
     let masks = masks(plan, flags, row.present)?;
     let (mut entities, mut kept) = ([_mm512_setzero_si512(); G], [_mm512_setzero_si512(); G]);
     let (mut equal, mut bad) = (0, 0);
@@ -144,7 +143,7 @@ pub(super) fn written(plan: &Plan, masks: &Masks, equal: u64) -> Written {
 #[target_feature(enable = "avx512f,gfni,bmi2,lzcnt")]
 fn map(plan: &Plan, written: &Written, front: u32, to: &mut [u8; MAX_ENCODED]) -> usize {
     let first = u64::from(front >> 8);
-    let bits = written.bits << (plan.skipped_bits & 1) | first;
+    let bits = written.bits << plan.skipped_bits | first;
     let len = ((70 - (bits | 1).leading_zeros()) / 7) as usize;
     let bits = _pdep_u64(bits, 0xfefe_fefe_fefe_fefe) | 1 << (8 * (len - 1));
     let turned = _mm_set1_epi64x(0x8040_2010_0804_0201_u64 as i64);

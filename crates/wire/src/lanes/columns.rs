@@ -9,6 +9,14 @@ pub(super) struct Flags {
     pub(super) outside: u64,
 }
 
+/// Columns that share words of flags.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C, align(64))]
+pub(super) struct Block {
+    pub(super) flags: Flags,
+    pub(super) values: [Vector; 4],
+}
+
 /// Sixteen columns: what a vector register holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(align(64))]
@@ -21,8 +29,7 @@ pub(super) struct Vector(pub(super) [i32; 16]);
 /// the columns, anything else is its owner's affair.
 #[derive(Clone, Debug, Default)]
 pub struct Columns {
-    pub(super) values: Vec<Vector>,
-    pub(super) flags: Vec<Flags>,
+    pub(super) blocks: Vec<Block>,
     outside: Vec<u64>,
 }
 
@@ -37,8 +44,7 @@ impl Columns {
     /// So many columns, all undefined.
     pub fn new(count: usize) -> Self {
         Self {
-            values: vec![Vector::default(); count.div_ceil(16)],
-            flags: vec![Flags::default(); count.div_ceil(64)],
+            blocks: vec![Block::default(); count.div_ceil(64)],
             outside: vec![0; count],
         }
     }
@@ -46,8 +52,8 @@ impl Columns {
     /// Makes all undefined.
     #[inline]
     pub fn reset(&mut self) {
-        for flags in &mut self.flags {
-            *flags = Flags::default();
+        for block in &mut self.blocks {
+            block.flags = Flags::default();
         }
     }
 
@@ -57,25 +63,26 @@ impl Columns {
         if self.is_outside(column) {
             return self.outside[column];
         }
-        i64::from(self.values[column / 16].0[column % 16]) as u64
+        let values = &self.blocks[column / 64].values;
+        i64::from(values[column / 16 % 4].0[column % 16]) as u64
     }
 
     /// Whether the column has a value.
     #[inline(always)]
     pub fn is_assigned(&self, column: usize) -> bool {
-        self.flags[column / 64].assigned >> (column % 64) & 1 != 0
+        self.blocks[column / 64].flags.assigned >> (column % 64) & 1 != 0
     }
 
     /// Whether the column is known to have no value.
     #[inline(always)]
     pub fn is_empty(&self, column: usize) -> bool {
-        self.flags[column / 64].empty >> (column % 64) & 1 != 0
+        self.blocks[column / 64].flags.empty >> (column % 64) & 1 != 0
     }
 
     /// Whether the value is kept elsewhere.
     #[inline(always)]
     pub fn is_outside(&self, column: usize) -> bool {
-        self.flags[column / 64].outside >> (column % 64) & 1 != 0
+        self.blocks[column / 64].flags.outside >> (column % 64) & 1 != 0
     }
 
     /// Assigns the 64-bit pattern of an integer, or a packed string.
@@ -85,17 +92,17 @@ impl Columns {
             self.outside[column] = value;
             return self.assign_outside(column);
         }
-        let (flags, bit) = (&mut self.flags[column / 64], 1 << (column % 64));
+        let (flags, bit) = (&mut self.blocks[column / 64].flags, 1 << (column % 64));
         flags.assigned |= bit;
         flags.empty &= !bit;
         flags.outside &= !bit;
-        self.values[column / 16].0[column % 16] = value as i32;
+        self.blocks[column / 64].values[column / 16 % 4].0[column % 16] = value as i32;
     }
 
     /// Assigns a value that is kept elsewhere.
     #[inline]
     pub fn assign_outside(&mut self, column: usize) {
-        let (flags, bit) = (&mut self.flags[column / 64], 1 << (column % 64));
+        let (flags, bit) = (&mut self.blocks[column / 64].flags, 1 << (column % 64));
         flags.assigned |= bit;
         flags.empty &= !bit;
         flags.outside |= bit;
@@ -104,7 +111,7 @@ impl Columns {
     /// Makes the column empty.
     #[inline(always)]
     pub fn clear(&mut self, column: usize) {
-        let (flags, bit) = (&mut self.flags[column / 64], 1 << (column % 64));
+        let (flags, bit) = (&mut self.blocks[column / 64].flags, 1 << (column % 64));
         flags.assigned &= !bit;
         flags.empty |= bit;
         flags.outside &= !bit;
@@ -113,7 +120,7 @@ impl Columns {
     /// Makes the column undefined.
     #[inline]
     pub fn undefine(&mut self, column: usize) {
-        let (flags, bit) = (&mut self.flags[column / 64], 1 << (column % 64));
+        let (flags, bit) = (&mut self.blocks[column / 64].flags, 1 << (column % 64));
         flags.assigned &= !bit;
         flags.empty &= !bit;
         flags.outside &= !bit;

@@ -23,6 +23,12 @@ mod avx512;
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
 mod avx512_encode;
+#[cfg(target_arch = "x86_64")]
+#[allow(unsafe_code)]
+mod avx512_entries;
+#[cfg(target_arch = "x86_64")]
+#[allow(unsafe_code)]
+mod avx512_plain;
 mod columns;
 mod plan;
 
@@ -34,6 +40,9 @@ use crate::kernel::Kernel;
 /// Most characters of a string that a lane holds.
 pub const MAX_CHARS: usize = 4;
 
+/// The longest presence map that a kernel reads.
+const MAX_MAP: usize = 8;
+
 /// The room that encoding a segment takes, however short it is.
 pub const MAX_ENCODED: usize = 8 + 4 * MAX_LANES + 64;
 
@@ -44,7 +53,8 @@ pub struct LaneKernel {
 }
 
 /// What stands in front of a segment.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
 pub struct Front {
     /// How many bytes stand between the given index and the segment's first entity, at least 1.
     pub len: u8,
@@ -60,11 +70,20 @@ pub struct Row {
     pub values: [i32; MAX_LANES],
     /// The lanes that have a value. For a decimal only the exponent's lane counts.
     pub present: u64,
-    /// How many strings there are.
-    pub texts: u32,
-    /// The presence bits that are left behind the segment, the first one lowest; for a segment
-    /// without a map in front, first those from the segment on.
+    /// The presence bits that are left behind a segment that was decoded alone, the first one
+    /// lowest; for a segment without a map in front, first those from the segment on.
     pub bits: u64,
+}
+
+/// What [`LaneKernel::entries`] has decoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decoded {
+    /// The index behind the last row.
+    pub at: usize,
+    /// How many rows.
+    pub count: usize,
+    /// How many strings are in them.
+    pub texts: u32,
 }
 
 impl LaneKernel {
@@ -103,16 +122,148 @@ impl LaneKernel {
         front: Front,
         row: &mut Row,
     ) -> Option<usize> {
-        let at = match self.kernel {
+        if plan.plain != 0 && front.map_len != 0 {
+            let rest = bytes.get(at..)?;
+            let len = self.plain(plan, columns, rest, front, row);
+            if len != 0 {
+                return Some(at + len);
+            }
+        }
+        let at = self.segment::<false>(plan, columns, (bytes, at), front, row);
+        (at != 0).then_some(at)
+    }
+
+    /// Decodes entries from index `at` on, each a presence map and one segment, to rows: as many
+    /// as there are rows, or until one is not regular or has presence bits left.
+    #[inline(always)]
+    pub fn entries(
+        self,
+        plan: &Plan,
+        columns: &mut Columns,
+        (bytes, at): (&[u8], usize),
+        rows: &mut [Row],
+    ) -> Decoded {
+        let mut all = self.rows(plan, columns, (bytes, at), rows);
+        while let Some(row) = rows.get_mut(all.count)
+            && let at = self.odd_entry(plan, columns, (bytes, all.at), row)
+            && at != 0
+        {
+            let texts = all.texts + (row.present & plan.text).count_ones();
+            let rest = rows.get_mut(all.count + 1..).unwrap_or_default();
+            let more = self.rows(plan, columns, (bytes, at), rest);
+            all = Decoded {
+                at: more.at,
+                count: all.count + 1 + more.count,
+                texts: texts + more.texts,
+            };
+        }
+        all
+    }
+
+    /// An entry by itself, if it can be done.
+    #[inline(never)]
+    fn odd_entry(
+        self,
+        plan: &Plan,
+        columns: &mut Columns,
+        (bytes, at): (&[u8], usize),
+        row: &mut Row,
+    ) -> usize {
+        let map = bytes.iter().skip(at).take(MAX_MAP);
+        let map_len = map.take_while(|byte| **byte & 0x80 == 0).count() + 1;
+        match bytes.get(at + map_len - 1) {
+            Some(0x80) if map_len > 1 => 0,
+            Some(0x80..) if map_len <= MAX_MAP => {
+                let len = map_len as u8;
+                let front = Front { len, map_len: len };
+                self.segment::<true>(plan, columns, (bytes, at), front, row)
+            }
+            _ => 0,
+        }
+    }
+
+    #[inline(always)]
+    #[allow(unsafe_code)]
+    fn plain(
+        self,
+        plan: &Plan,
+        columns: &mut Columns,
+        bytes: &[u8],
+        front: Front,
+        row: &mut Row,
+    ) -> usize {
+        match (self.kernel, plan.plain) {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: `new` has found the kernel to be available.
-            Kernel::Avx512 => unsafe { avx512::decode(plan, columns, bytes, at, front, row) },
+            (Kernel::Avx512, 1) => unsafe {
+                avx512_plain::decode::<1>(plan, columns, bytes, front, row)
+            },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: `new` has found the kernel to be available.
+            (Kernel::Avx512, _) => unsafe {
+                avx512_plain::decode::<2>(plan, columns, bytes, front, row)
+            },
+            _ => 0,
+        }
+    }
+
+    #[inline(always)]
+    #[allow(unsafe_code)]
+    fn segment<const ENTRY: bool>(
+        self,
+        plan: &Plan,
+        columns: &mut Columns,
+        (bytes, at): (&[u8], usize),
+        front: Front,
+        row: &mut Row,
+    ) -> usize {
+        match (self.kernel, plan.groups) {
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: `new` has found the kernel to be available.
+            (Kernel::Avx512, 1) => unsafe {
+                avx512::decode::<1, ENTRY>(plan, columns, bytes, at, front, row)
+            },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: `new` has found the kernel to be available.
+            (Kernel::Avx512, _) => unsafe {
+                avx512::decode::<2, ENTRY>(plan, columns, bytes, at, front, row)
+            },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: as above.
-            Kernel::Avx2 => unsafe { avx2::decode(plan, columns, bytes, at, front, row) },
+            (Kernel::Avx2, _) => unsafe {
+                avx2::decode::<ENTRY>(plan, columns, bytes, at, front, row)
+            },
             _ => 0,
+        }
+    }
+
+    #[inline(always)]
+    #[allow(unsafe_code)]
+    fn rows(
+        self,
+        plan: &Plan,
+        columns: &mut Columns,
+        (bytes, at): (&[u8], usize),
+        rows: &mut [Row],
+    ) -> Decoded {
+        let (at, counts) = match (self.kernel, plan.groups) {
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: `new` has found the kernel to be available.
+            (Kernel::Avx512, 1) => unsafe {
+                avx512_entries::decode::<1>(plan, columns, bytes, at, rows)
+            },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: `new` has found the kernel to be available.
+            (Kernel::Avx512, _) => unsafe {
+                avx512_entries::decode::<2>(plan, columns, bytes, at, rows)
+            },
+            _ => (at, 0),
         };
-        (at != 0).then_some(at)
+        Decoded {
+            at,
+            count: counts as u32 as usize,
+            texts: (counts >> 32) as u32,
+        }
     }
 
     /// Encodes one segment: its presence map to the front of `to`, then, if `front` is not 0, the

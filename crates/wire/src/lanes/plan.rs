@@ -56,14 +56,17 @@ pub struct Lane {
 
 /// The lanes of a segment, as masks and vectors.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub struct Plan {
-    /// The columns' place: index of the word of flags, offset in it, index of the first vector.
-    pub(super) word: u32,
+    /// The columns' place: index of the block, offset in its flags.
+    pub(super) block: u32,
     pub(super) shift: u32,
-    pub(super) first: u32,
     pub(super) groups: u32,
     /// How many halves of vectors are in use.
     pub(super) eights: u32,
+    /// How many vectors there are, if all lanes are mandatory unsigned integers and strings that
+    /// are copied, incremented, or have no operator; else 0.
+    pub(super) plain: u32,
     /// Bits at the front of the presence map that are somebody else's.
     pub(super) skipped_bits: u32,
     /// How many presence bits the lanes take.
@@ -96,6 +99,8 @@ pub struct Plan {
     /// first mask one, each of the second another one; and how many there are without.
     pub(super) counted: [u64; 2],
     pub(super) always_count: u32,
+    /// The bits of a map that are nobody's, likewise.
+    pub(super) excess: u64,
     /// Lanes that have no value without their bit: default without an initial value, constant.
     pub(super) without: u64,
     /// Not the segment's.
@@ -171,6 +176,8 @@ impl Plan {
             increment: wide(plan.increment),
             previous: wide(plan.kept | plan.others),
         };
+        let elaborate = plan.signed | plan.optional | plan.default | plan.constant | plan.leads;
+        plan.plain = if elaborate == 0 { plan.groups } else { 0 };
         plan.count();
         Some(plan)
     }
@@ -178,11 +185,11 @@ impl Plan {
     fn empty(base: u32, span: u32) -> Self {
         let zero = [Vector::default(); MAX_GROUPS];
         Self {
-            word: base / 64,
+            block: base / 64,
             shift: base % 64,
-            first: base / 16,
             groups: span.div_ceil(16),
             eights: span.div_ceil(8),
+            plain: 0,
             skipped_bits: 0,
             bit_count: 0,
             all: 0,
@@ -203,6 +210,7 @@ impl Plan {
             kept: 0,
             counted: [0; 2],
             always_count: 0,
+            excess: 0,
             without: 0,
             others: 0,
             initials: zero,
@@ -244,6 +252,7 @@ impl Plan {
                 self.always_count += 1;
             }
         }
+        self.excess = (number..56).fold(0, |excess, number| excess | place(number));
     }
 
     fn add(&mut self, index: usize, lane: &Lane, is_mantissa: bool) {
@@ -284,14 +293,24 @@ impl Plan {
         self.range[group].0[at] = high.wrapping_sub(low as u64) as i32;
     }
 
+    const fn column(&self) -> u32 {
+        64 * self.block + self.shift
+    }
+
+    /// Index of the first vector in its block.
+    #[inline(always)]
+    pub(super) const fn first(&self) -> usize {
+        (self.shift / 16) as usize
+    }
+
     /// Column of the first lane.
     pub const fn first_column(&self) -> usize {
-        16 * self.first as usize
+        self.column() as usize
     }
 
     /// The lane of a column of the segment.
     pub const fn lane_of(&self, column: u32) -> u8 {
-        (column - 16 * self.first) as u8
+        (column - self.column()) as u8
     }
 
     /// How many values of a row are written: its lanes, rounded up to whole vectors.

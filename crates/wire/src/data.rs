@@ -1,5 +1,7 @@
 //! Length-prefixed data fields: values that may hold the field separator and `=`.
 
+use core::ops::Range;
+
 /// The pairs of a length field and the data field right behind it, such as RawDataLength(95) and
 /// RawData(96).
 ///
@@ -9,8 +11,11 @@
 pub struct DataFields {
     /// (length tag, data tag), ascending.
     pairs: Vec<(u32, u32)>,
-    /// Bit `tag % 1024` is set for each length tag: a cheap first test.
+    /// Bit `tag % 1024` is set for each length tag below 10,000: a cheap first test.
     filter: [u32; FILTER_WORDS],
+    /// The other length tags lie in this range. In the filter they would hit tags that many a
+    /// message has, such as SecurityIDSource(22).
+    long: Range<u32>,
     length_digits: LengthDigits,
 }
 
@@ -20,6 +25,9 @@ pub struct DataFields {
 /// Each bit stands for the tags with the same hundreds and tens; the standard has eight such.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LengthDigits(pub(crate) [[u8; 16]; 3]);
+
+/// The least tag that is not in the filter.
+const LONG_TAG: u32 = 10_000;
 
 /// Words of 32 bits in the filter.
 const FILTER_WORDS: usize = 32;
@@ -39,6 +47,7 @@ impl DataFields {
         Self {
             pairs: Vec::new(),
             filter: [0; FILTER_WORDS],
+            long: 0..0,
             length_digits: LengthDigits::default(),
         }
     }
@@ -50,8 +59,15 @@ impl DataFields {
             Ok(at) => self.pairs[at].1 = data_tag,
             Err(at) => self.pairs.insert(at, (length_tag, data_tag)),
         }
-        let bit = length_tag as usize % (FILTER_WORDS * 32);
-        self.filter[bit / 32] |= 1 << (bit % 32);
+        if length_tag < LONG_TAG {
+            let bit = length_tag as usize % (FILTER_WORDS * 32);
+            self.filter[bit / 32] |= 1 << (bit % 32);
+        } else if self.long.is_empty() {
+            self.long = length_tag..length_tag.saturating_add(1);
+        } else {
+            let end = self.long.end.max(length_tag.saturating_add(1));
+            self.long = self.long.start.min(length_tag)..end;
+        }
         self.length_digits = LengthDigits::of(&self.pairs);
         self
     }
@@ -72,6 +88,9 @@ impl DataFields {
     /// False for most tags that are no length tag.
     #[inline]
     pub(crate) fn may_be_length(&self, tag: u32) -> bool {
+        if tag >= LONG_TAG {
+            return self.long.contains(&tag);
+        }
         let bit = tag as usize % (FILTER_WORDS * 32);
         self.filter[bit / 32] >> (bit % 32) & 1 == 1
     }
@@ -83,7 +102,14 @@ impl DataFields {
         self.length_digits
     }
 
-    /// The two halves of the filter: bit `tag % 1024`.
+    /// Where all length tags of five digits or more are, and perhaps others.
+    #[inline]
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn long(&self) -> &Range<u32> {
+        &self.long
+    }
+
+    /// The two halves of the filter for tags below 10,000: bit `tag % 1024`.
     #[inline]
     #[cfg(target_arch = "x86_64")]
     pub(crate) fn filter(&self) -> (&[u32; 16], &[u32; 16]) {
@@ -183,6 +209,22 @@ mod tests {
         for tag in (0..1000).filter(|&tag| fields.data_tag(tag).is_some()) {
             assert!(passes(&fields, tag), "{tag}");
         }
+    }
+
+    #[test]
+    fn common_tags_are_not_taken_for_lengths() {
+        let fields = DataFields::standard();
+        for tag in [
+            8, 9, 35, 34, 52, 18, 22, 48, 123, 141, 268, 269, 270, 20_001, 9_702,
+        ] {
+            assert!(!fields.may_be_length(tag), "{tag}");
+        }
+        for (length, _) in STANDARD {
+            assert!(fields.may_be_length(length));
+        }
+        let own = fields.with(20_010, 20_011);
+        assert!(own.may_be_length(20_010) && own.may_be_length(43_111));
+        assert!(!own.may_be_length(20_009));
     }
 
     #[test]

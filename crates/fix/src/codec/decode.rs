@@ -1,6 +1,6 @@
 //! From received bytes to messages.
 
-use super::frame::{Frame, FrameFinder, Garbled, check_sum};
+use super::frame::{Frame, FrameFinder, Garbled, check_sum, ends_in_its_sum};
 use super::message::Message;
 use super::tags;
 use core::fmt;
@@ -88,22 +88,48 @@ impl Decoder {
     /// left behind `skipped`, read more, and go on.
     #[inline]
     pub fn next<'a>(&'a mut self, bytes: &'a [u8]) -> Next<'a> {
-        match self.finder.locate(bytes) {
-            Frame::Message { start, end } => self.checked(bytes, start, end),
-            Frame::Partial { start, need } => Next::Partial {
-                skipped: start,
-                need,
-            },
-            Frame::Garbled { start, end, why } => Next::Garbled {
-                skipped: start,
-                why,
+        if let Some(end) = self.finder.plain_end(bytes)
+            && let Some(frame) = bytes.get(..end)
+            && self.index_plain(frame)
+        {
+            return Next::Message {
+                skipped: 0,
+                message: Message::new(frame, &self.index),
                 end,
-            },
+            };
         }
+        self.next_slow(bytes)
     }
 
+    /// Indexes `frame`, whose head is right; false if anything else is not.
     #[inline(always)]
-    fn checked<'a>(&'a mut self, bytes: &'a [u8], start: usize, end: usize) -> Next<'a> {
+    fn index_plain(&mut self, frame: &[u8]) -> bool {
+        let indexed = self.index.index(frame);
+        ends_in_its_sum(indexed.sum, frame)
+            && indexed.fault.is_none()
+            && (!indexed.may_hold_data || self.swallowed_trailer().is_none())
+    }
+
+    /// Decodes any bytes: the oracle of the short way, and what tells the faults.
+    #[cold]
+    #[inline(never)]
+    fn next_slow<'a>(&'a mut self, bytes: &'a [u8]) -> Next<'a> {
+        let (start, end) = match self.finder.locate_slow(bytes) {
+            Frame::Message { start, end } => (start, end),
+            Frame::Partial { start, need } => {
+                return Next::Partial {
+                    skipped: start,
+                    need,
+                };
+            }
+            Frame::Garbled { start, end, why } => {
+                return Next::Garbled {
+                    skipped: start,
+                    why,
+                    end,
+                };
+            }
+        };
         let frame = bytes.get(start..end).unwrap_or_default();
         let indexed = self.index.index(frame);
         if let Err(why) = check_sum(indexed.sum, frame) {
@@ -157,7 +183,17 @@ impl Decoder {
     /// It is not: garbled, incomplete, with more in front or behind, or with broken fields.
     #[inline]
     pub fn decode<'a>(&'a mut self, frame: &'a [u8]) -> Result<Message<'a>, DecodeError> {
-        match self.next(frame) {
+        // The length comes from the slice, so that indexing need not wait for BodyLength.
+        if self.finder.plain_end(frame) == Some(frame.len()) && self.index_plain(frame) {
+            return Ok(Message::new(frame, &self.index));
+        }
+        self.decode_slow(frame)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn decode_slow<'a>(&'a mut self, frame: &'a [u8]) -> Result<Message<'a>, DecodeError> {
+        match self.next_slow(frame) {
             Next::Message {
                 skipped: 0,
                 message,
@@ -189,3 +225,79 @@ impl fmt::Display for DecodeError {
 }
 
 impl core::error::Error for DecodeError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fanfare_wire::byte_sum;
+    use fanfare_wire::fields::SOH;
+    use proptest::prelude::*;
+
+    fn wire(text: &str) -> Vec<u8> {
+        text.bytes()
+            .map(|byte| if byte == b'|' { SOH } else { byte })
+            .collect()
+    }
+
+    /// One message, right or nearly so.
+    fn near_message() -> impl Strategy<Value = Vec<u8>> {
+        let begin = prop_oneof![
+            3 => "FIX\\.4\\.[0-9x|]", 2 => Just("FIXT.1.1".to_owned()), 1 => "[FIXT.14]{0,9}"];
+        let field = prop_oneof![
+            5 => "[1-9][0-9]{0,5}=[a-z=]{0,30}\\|",
+            1 => Just("95=3|96=a|b|".to_owned()),
+            1 => "95=[0-9]{1,2}\\|96=[a-z|]{0,9}\\|",
+            1 => "[0-9=|]{0,5}",
+        ];
+        let fields = proptest::collection::vec(field, 0..12).prop_map(|fields| fields.concat());
+        let body = (prop_oneof![9 => Just("35=D|"), 1 => Just("34=1|")], fields);
+        let off = prop_oneof![9 => Just(0), 1 => -3..4_isize];
+        let sum_off = prop_oneof![9 => Just(0), 1 => 0..255_u8];
+        (begin, body, off, "0{0,2}", sum_off).prop_map(
+            |(begin, (first, rest), off, zeros, more)| {
+                let length = (first.len() + rest.len()).saturating_add_signed(off);
+                let front = wire(&format!("8={begin}|9={zeros}{length}|{first}{rest}"));
+                let sum = byte_sum(&front).wrapping_add(more);
+                [front, wire(&format!("10={sum:03}|"))].concat()
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn the_short_way_decides_as_the_slow_one(
+            bytes in near_message(),
+            behind in "[8=|a-z]{0,4}",
+            flip in (0..250_usize, any::<u8>()),
+        ) {
+            let mut flipped = bytes.clone();
+            if let Some(byte) = flipped.get_mut(flip.0) {
+                *byte = flip.1;
+            }
+            let longer = [&bytes[..], &wire(&behind)].concat();
+            let (mut decoder, mut oracle) = (Decoder::new(), Decoder::new());
+            for bytes in [&bytes, &flipped, &longer] {
+                let (next, slow) = (decoder.next(bytes), oracle.next_slow(bytes));
+                prop_assert_eq!(format!("{:?}", next), format!("{:?}", slow));
+                let (one, slow) = (decoder.decode(bytes), oracle.decode_slow(bytes));
+                prop_assert_eq!(format!("{:?}", one), format!("{:?}", slow));
+            }
+        }
+    }
+
+    #[test]
+    fn usual_messages_take_the_short_way() {
+        for begin in ["FIX.4.0", "FIX.4.2", "FIX.4.4", "FIXT.1.1"] {
+            for len in [1, 5, 60, 500, 2000, 12_000] {
+                let body = format!("35=D|58={}|", "x".repeat(len));
+                let front = wire(&format!("8={begin}|9={}|{body}", body.len()));
+                let trailer = wire(&format!("10={:03}|", byte_sum(&front)));
+                let bytes = [front, trailer].concat();
+                let mut decoder = Decoder::new();
+                let end = decoder.finder.plain_end(&bytes);
+                assert_eq!(end, Some(bytes.len()), "{begin} {len}");
+                assert!(decoder.index_plain(&bytes));
+            }
+        }
+    }
+}

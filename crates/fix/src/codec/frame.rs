@@ -149,15 +149,22 @@ impl FrameFinder {
     /// Anything unusual is left to [`FrameFinder::locate_slow`], the oracle of this.
     #[inline]
     fn locate_plain(&self, bytes: &[u8]) -> Option<usize> {
+        let end = self.plain_end(bytes)?;
+        Trailer::of(bytes.get(..end)?)?.is_plain().then_some(end)
+    }
+
+    /// Where a message with the expected head ends by its BodyLength(9), if all of it is there;
+    /// the end itself is not looked at. See [`ends_in_its_sum`].
+    #[inline]
+    pub(crate) fn plain_end(&self, bytes: &[u8]) -> Option<usize> {
         let (body, body_length) = plain_head(bytes)?;
         let end = body + body_length + TRAILER;
-        let trailer = Trailer::of(bytes.get(..end)?)?;
-        (trailer.is_plain() && end <= self.max_len).then_some(end)
+        (end <= bytes.len() && end <= self.max_len).then_some(end)
     }
 
     #[cold]
     #[inline(never)]
-    fn locate_slow(&self, bytes: &[u8]) -> Frame {
+    pub(crate) fn locate_slow(&self, bytes: &[u8]) -> Frame {
         let Some(start) = find(bytes, b"8=") else {
             // A trailing 8 may be the first half of `8=`.
             let start = bytes.len() - usize::from(bytes.last() == Some(&b'8'));
@@ -250,6 +257,36 @@ pub(crate) fn check_sum(sum: u8, message: &[u8]) -> Result<(), Garbled> {
     }
 }
 
+/// Whether `message` ends in `|10=ddd|` with the sum of what stands in front; `sum` is that of all
+/// its bytes. [`check_sum`] tells what is wrong.
+#[inline]
+pub(crate) fn ends_in_its_sum(sum: u8, message: &[u8]) -> bool {
+    /// All that may stand at the end, by the sum.
+    static ENDS: [u64; 256] = {
+        let mut ends = [0; 256];
+        let mut sum = 0;
+        while sum < 256 {
+            let [hundreds, tens, ones] = [sum / 100, sum / 10 % 10, sum % 10];
+            let digits = [b'0' + hundreds as u8, b'0' + tens as u8, b'0' + ones as u8];
+            let [hundreds, tens, ones] = digits;
+            let end = [SOH, b'1', b'0', b'=', hundreds, tens, ones, SOH];
+            ends[sum] = u64::from_le_bytes(end);
+            sum += 1;
+        }
+        ends
+    };
+    let Some(last) = message.last_chunk::<8>() else {
+        return false;
+    };
+    let end = u64::from_le_bytes(*last);
+    // The digits are added up in the third byte of a product.
+    let digits = (end >> 32 & 0x000f_0f0f) * 0x0001_0101 >> 16;
+    const OTHERS: u8 =
+        (b'1' as u32 + b'0' as u32 + b'=' as u32 + 3 * b'0' as u32 + SOH as u32) as u8;
+    let trailer = OTHERS.wrapping_add(digits as u8);
+    end == ENDS[usize::from(sum.wrapping_sub(trailer))]
+}
+
 /// The last eight bytes of a message, the first one lowest: `|10=ddd|`.
 #[derive(Clone, Copy)]
 struct Trailer(u64);
@@ -284,31 +321,34 @@ fn three_digits(word: u32) -> Option<[u32; 3]> {
     (above_nine & 0x0080_8080 == 0).then(|| [digit(0), digit(1), digit(2)])
 }
 
-/// Where the body begins and how long it is, for a message that begins with a BeginString(8) of
-/// seven or eight bytes, a BodyLength(9) of one to seven digits, and MsgType(35).
+/// Where the body begins and how long it is, for a message that begins with `8=FIX.4.` and a digit
+/// or `8=FIXT.1.1`, a BodyLength(9) of one to seven digits, and MsgType(35).
 #[inline]
 fn plain_head(bytes: &[u8]) -> Option<(usize, usize)> {
-    let head = bytes.first_chunk::<22>()?;
-    let second = match (head[9], head[10]) {
-        (SOH, _) => 10,
-        (_, SOH) => 11,
-        _ => return None,
+    let head = bytes.first_chunk::<21>()?;
+    let eight = |at: usize| {
+        let eight = head.get(at..)?.first_chunk::<8>()?;
+        Some(u64::from_le_bytes(*eight))
     };
-    // `8=` and six bytes of the value; the seventh one stands at 8.
-    let first = *head.first_chunk::<8>()?;
-    let usual = first == *b"8=FIX.4." || first == *b"8=FIXT.1";
-    let plain = usual || first[..2] == *b"8=" && separators_in(u64::from_le_bytes(first)) == 0;
-    let length = head[second..].first_chunk::<10>()?;
-    if !plain || head[8] == SOH || length[..2] != *b"9=" {
+    let (first, second) = (eight(0)?, eight(8)?);
+    const FIX4: u64 = u64::from_le_bytes(*b"8=FIX.4.");
+    const FIXT: u64 = u64::from_le_bytes(*b"8=FIXT.1");
+    const FIX4_NEXT: u64 = u64::from_le_bytes(*b"0\x019=\0\0\0\0");
+    const FIXT_NEXT: u64 = u64::from_le_bytes(*b".1\x019=\0\0\0");
+    // The first digit of BodyLength; the last one of `FIX.4.x` may be 0 to 7.
+    let at = if first == FIX4 && second & 0xffff_fff8 == FIX4_NEXT {
+        12
+    } else if first == FIXT && second & 0xff_ffff_ffff == FIXT_NEXT {
+        13
+    } else {
         return None;
-    }
-    // Eight bytes from the first digit on, the first one lowest.
-    let text = u64::from_le_bytes(*length.last_chunk::<8>()?);
+    };
+    let text = eight(at)?;
     const THREE: u64 = u64::from_le_bytes(*b"\0\0\0\x0135=\0");
     if text & 0x00ff_ffff_ff00_0000 == THREE {
         let [hundreds, tens, ones] = three_digits(text as u32)?;
         let body_length = hundreds * 100 + tens * 10 + ones;
-        return Some((second + 2 + 3 + 1, body_length as usize));
+        return Some((at + 3 + 1, body_length as usize));
     }
     let separators = separators_in(text);
     if separators == 0 {
@@ -316,7 +356,7 @@ fn plain_head(bytes: &[u8]) -> Option<(usize, usize)> {
     }
     let count = separators.trailing_zeros() as usize / 8;
     let body_length = parse_last_of_eight(text.checked_shl(64 - 8 * count as u32)?, count)?;
-    let body = second + 2 + count + 1;
+    let body = at + count + 1;
     let has_msg_type = bytes.get(body..body + 3)? == b"35=";
     has_msg_type.then_some((body, body_length as usize))
 }

@@ -1,24 +1,21 @@
 //! 64 bytes at a time in two vectors of 32, then tags eight at a time.
 //!
-//! First all borders: per block the masks of separators and `=`, and their positions taken from
-//! them. Then all tags: the four bytes in front of each `=` put into the lanes of a vector and made
-//! numbers by two multiply-adds; eight fields whichever block they are in, so that no lane is
-//! idle. The rare tags of four digits or more are read singly. A position is read back as it was
-//! written, one by one: a load that spans several stores still under way would wait for them.
+//! First where all fields end: per block the mask of separators, and their positions taken from it.
+//! Then all tags: the first four bytes of each field put into the lanes of a vector; what stands in
+//! front of the first `=` is made a number by two multiply-adds, and its length tells where the
+//! value begins. Eight fields whichever block they are in, so that no lane is idle. The rare tags
+//! of four digits or more are read singly. A position is read back as it was written, one by one: a
+//! load that spans several stores still under way would wait for them.
 
-use super::sse2::parse_tags;
-use super::{Fields, Scan};
+use super::{Scan, Unfit, sse2};
 use crate::data::{DataFields, LengthDigits};
-use crate::fields::{FieldIndex, SOH, parse_tag, separators_in};
+use crate::fields::{Columns, FieldIndex, SOH, zeros_in};
 use crate::int::parse_last_of_eight;
 use core::arch::x86_64::*;
 
-/// The room that must be left in the arrays before each block: 32 fields of two bytes, and as much
-/// again for entries that are written but count for nothing.
-const BLOCK_ROOM: usize = 64;
-
-/// A value that begins nearer to the front of the message has not four bytes in front of its `=`.
-const FRONT: u32 = 5;
+/// The room that must be left in the columns before each block: 64 separators, and some entries
+/// more that are written but count for nothing.
+const BLOCK_ROOM: usize = 64 + 8;
 
 /// Whether this processor has the instructions of [`index`].
 pub(super) fn is_available() -> bool {
@@ -29,44 +26,50 @@ pub(super) fn is_available() -> bool {
 }
 
 /// Indexes `bytes`, of which there are less than 2 GiB; gives up where a tag has other bytes than
-/// digits or more than seven, and on messages of less than a block.
+/// digits or more than seven. Short messages are left to SSE2.
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-pub(super) fn index(bytes: &[u8], index: &mut FieldIndex) -> Option<Scan> {
+pub(super) fn index(bytes: &[u8], index: &mut FieldIndex) -> Result<Scan, Unfit> {
     index.clear();
     if bytes.len() < 64 || bytes.last() != Some(&SOH) {
-        return None;
+        return sse2::index(bytes, index);
     }
-    let (count, sum) = find_borders(bytes, index)?;
-    if count > index.max_fields() {
-        return None;
+    let max_fields = index.max_fields();
+    let (data, mut columns) = index.parts().ok_or(Unfit::Room)?;
+    let (count, sum) = find_ends(bytes, &mut columns)?;
+    if count > max_fields {
+        return Err(Unfit::Message);
     }
+    // A tag is read from four bytes, and those of the last field may be fewer.
+    let last = columns.end.get(count - 1).copied().unwrap_or_default();
+    if count < 8 || bytes.len() < last as usize + 1 + 4 {
+        return sse2::index(bytes, index);
+    }
+    let may_hold_data = read_tags(bytes, count, data, &mut columns).ok_or(Unfit::Message)?;
     index.len = count;
-    Some(Scan {
-        sum,
-        may_hold_data: read_tags(bytes, index)?,
-    })
+    Ok(Scan { sum, may_hold_data })
 }
 
-/// Writes where all values begin and end; returns how many these are, and the sum of all bytes.
+/// Writes where all fields end; returns how many these are, and the sum of all bytes.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-fn find_borders(bytes: &[u8], index: &mut FieldIndex) -> Option<(usize, u8)> {
-    let mut fields = Fields::new();
+fn find_ends(bytes: &[u8], columns: &mut Columns<'_>) -> Result<(usize, u8), Unfit> {
+    // In front of the first field.
+    if let Some(spare) = columns.end.first_mut() {
+        *spare = u32::MAX;
+    }
     let mut sums = _mm256_setzero_si256();
-    let (mut begins, mut ends) = (0, 0);
+    let mut count = 0;
     for at in (0..bytes.len()).step_by(64) {
-        if begins + BLOCK_ROOM > index.tag.len() && !index.grow_within_limit() {
-            return None;
+        if count + BLOCK_ROOM > columns.tag.len() {
+            return Err(Unfit::Room);
         }
         let block = Block::load(bytes, at);
         sums = _mm256_add_epi8(sums, block.sums);
-        let equals = fields.next(block.separators, block.equals)?;
-        write_positions(equals, at as u32 + 1, index.begin.get_mut(begins..)?);
-        write_positions(block.separators, at as u32, index.end.get_mut(ends..)?);
-        begins += equals.count_ones() as usize;
-        ends += block.separators.count_ones() as usize;
+        let to = columns.end.get_mut(count + 1..).unwrap_or_default();
+        write_positions(block.separators, at as u32, to);
+        count += block.separators.count_ones() as usize;
     }
-    Some((begins, sum_of(sums)))
+    Ok((count, sum_of(sums)))
 }
 
 /// Writes the positions of the bits of `mask`, counted from `base`, and up to seven entries more.
@@ -87,31 +90,27 @@ fn write_positions(mut mask: u64, base: u32, to: &mut [u32]) {
     }
 }
 
-/// Writes the numbers of all tags; returns whether any may be the length of a data field.
+/// Writes the numbers of all tags, at least eight, and where their values begin; returns whether
+/// any tag may be the length of a data field.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-fn read_tags(bytes: &[u8], index: &mut FieldIndex) -> Option<bool> {
-    let count = index.len;
-    let near = index.begins().iter().take_while(|&&begin| begin < FRONT);
-    let near = near.count();
-    if count < near + 8 {
-        return Some(parse_tags(bytes, index));
-    }
-    let mut tags = Tags::new(&index.data);
-    let mut start = 0;
-    for i in 0..near {
-        let text = bytes.get(start..index.begin[i] as usize - 1);
-        index.tag[i] = parse_tag(text.unwrap_or_default());
-        tags.long_length |= index.data.may_be_length(index.tag[i]);
-        start = index.end[i] as usize + 1;
-    }
-    let mut at = near;
+fn read_tags(
+    bytes: &[u8],
+    count: usize,
+    data: &DataFields,
+    columns: &mut Columns<'_>,
+) -> Option<bool> {
+    let mut tags = Tags::new(data);
+    let mut at = 0;
     loop {
         // The last eight may have some in common with those before.
         at = at.min(count - 8);
-        let begins = index.begin.get(at..)?.first_chunk::<8>()?;
-        let entries = index.tag.get_mut(at..)?.first_chunk_mut::<8>()?;
-        tags.read(bytes, begins, &index.data, entries)?;
+        let ends = columns.end.get(at..)?.first_chunk::<8>()?;
+        let eight = Eight {
+            tags: columns.tag.get_mut(at..)?.first_chunk_mut::<8>()?,
+            begins: columns.begin.get_mut(at..)?.first_chunk_mut::<8>()?,
+        };
+        tags.read(bytes, ends, data, eight)?;
         at += 8;
         if at == count {
             break;
@@ -126,7 +125,6 @@ fn read_tags(bytes: &[u8], index: &mut FieldIndex) -> Option<bool> {
 /// What is known of 64 bytes; behind the end of the message there is nothing.
 struct Block {
     separators: u64,
-    equals: u64,
     /// Sums of its bytes modulo 256, to be added up.
     sums: __m256i,
 }
@@ -147,20 +145,16 @@ impl Block {
             )
         };
         let before = at - from;
-        let mask = |byte: u8| {
-            let byte = _mm256_set1_epi8(byte as i8);
-            let low = _mm256_movemask_epi8(_mm256_cmpeq_epi8(lower, byte)) as u32;
-            let high = _mm256_movemask_epi8(_mm256_cmpeq_epi8(upper, byte)) as u32;
-            (u64::from(low) | u64::from(high) << 32) >> before
-        };
+        let soh = _mm256_set1_epi8(SOH as i8);
+        let low = _mm256_movemask_epi8(_mm256_cmpeq_epi8(lower, soh)) as u32;
+        let high = _mm256_movemask_epi8(_mm256_cmpeq_epi8(upper, soh)) as u32;
         let (mut summed_low, mut summed_high) = (lower, upper);
         if before != 0 {
             summed_low = _mm256_and_si256(lower, from_position(before));
             summed_high = _mm256_and_si256(upper, from_position(before.saturating_sub(32)));
         }
         Self {
-            separators: mask(SOH),
-            equals: mask(b'='),
+            separators: (u64::from(low) | u64::from(high) << 32) >> before,
             sums: _mm256_add_epi8(summed_low, summed_high),
         }
     }
@@ -183,6 +177,12 @@ fn from_position(position: usize) -> __m256i {
     unsafe { _mm256_loadu_si256(EDGE.as_ptr().add(32 - position.min(32)).cast()) }
 }
 
+/// What is found out of eight fields.
+struct Eight<'a> {
+    tags: &'a mut [u32; 8],
+    begins: &'a mut [u32; 8],
+}
+
 /// Reads tags and remembers what was special about any of them.
 struct Tags {
     /// See [`LengthDigits`]; each table twice, as shuffles work on halves.
@@ -191,7 +191,7 @@ struct Tags {
     lengths: __m256i,
     /// The same of a long tag.
     long_length: bool,
-    /// Any bit: a tag has something else than digits.
+    /// Any byte above 9: a tag has something else than digits.
     odd: __m256i,
 }
 
@@ -212,27 +212,35 @@ impl Tags {
         }
     }
 
-    /// Puts the numbers of eight tags to `entries`; their values begin at `begins`.
+    /// Reads the tags of the eight fields behind `ends_before`.
     #[inline]
     #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
     fn read(
         &mut self,
         bytes: &[u8],
-        begins: &[u32; 8],
+        ends_before: &[u32; 8],
         data: &DataFields,
-        entries: &mut [u32; 8],
+        eight: Eight<'_>,
     ) -> Option<()> {
-        // SAFETY: `read_tags` gives positions in the message, none of the first four.
-        let text = unsafe { four_in_front(bytes, begins) };
-        // The tag is what stands behind the last separator: all below that is taken away.
-        let separators = _mm256_cmpeq_epi8(text, _mm256_set1_epi8(SOH as i8));
-        let foreign = _mm256_or_si256(separators, _mm256_srli_epi32::<8>(separators));
-        let foreign = _mm256_or_si256(foreign, _mm256_srli_epi32::<16>(foreign));
-        let digits = _mm256_sub_epi8(text, _mm256_set1_epi8(b'0' as i8));
-        let digits = _mm256_andnot_si256(foreign, digits);
-        self.odd = _mm256_or_si256(self.odd, _mm256_subs_epu8(digits, _mm256_set1_epi8(9)));
+        // SAFETY: `index` has found these ends in the message, the first one standing for its
+        // front, and has made sure that four bytes are behind the last one; so they are behind all.
+        let (text, ends) = unsafe { four_behind(bytes, ends_before) };
+        // The lowest bit of the first `=`; none if there is none.
+        let equals = _mm256_cmpeq_epi8(text, _mm256_set1_epi8(b'=' as i8));
+        let first = _mm256_and_si256(equals, _mm256_sub_epi32(_mm256_setzero_si256(), equals));
+        let below = _mm256_add_epi32(first, _mm256_set1_epi32(-1));
+        let digits = _mm256_and_si256(below, _mm256_sub_epi8(text, _mm256_set1_epi8(b'0' as i8)));
+        self.odd = _mm256_max_epu8(self.odd, digits);
+        // Which bit it is says the exponent of a float: 127 and eight times the tag's length.
+        let float = _mm256_castps_si256(_mm256_cvtepi32_ps(first));
+        let unused = _mm256_sub_epi32(_mm256_set1_epi32(127 + 32), _mm256_srli_epi32::<23>(float));
+        let digits = _mm256_sllv_epi32(digits, unused);
         let pairs = _mm256_maddubs_epi16(digits, _mm256_set1_epi16(0x010a));
         let numbers = _mm256_madd_epi16(pairs, _mm256_set1_epi32(0x0001_0064));
+        // The same divided by eight: 15 and the length. Begins are one behind the `=`.
+        let lengths = _mm256_srli_epi32::<26>(float);
+        let behind = _mm256_add_epi32(ends, _mm256_set1_epi32(2 - 15));
+        let begins = _mm256_add_epi32(behind, lengths);
 
         let [hundreds, tens, ones] = self.length_digits;
         let hundreds = _mm256_slli_epi32::<16>(_mm256_shuffle_epi8(hundreds, digits));
@@ -242,13 +250,17 @@ impl Tags {
         self.lengths = _mm256_or_si256(self.lengths, lengths);
 
         // SAFETY: eight entries have 32 bytes.
-        unsafe { _mm256_storeu_si256(entries.as_mut_ptr().cast(), numbers) };
-        let whole = _mm256_cmpeq_epi32(foreign, _mm256_setzero_si256());
-        let mut long = _mm256_movemask_ps(_mm256_castsi256_ps(whole)) as u32;
+        unsafe {
+            _mm256_storeu_si256(eight.tags.as_mut_ptr().cast(), numbers);
+            _mm256_storeu_si256(eight.begins.as_mut_ptr().cast(), begins);
+        }
+        let unended = _mm256_cmpeq_epi32(first, _mm256_setzero_si256());
+        let mut long = _mm256_movemask_ps(_mm256_castsi256_ps(unended)) as u32;
         while long != 0 {
             let lane = long.trailing_zeros() as usize & 7;
-            entries[lane] = long_tag(bytes, begins[lane] as usize - 1)?;
-            self.long_length |= data.may_be_length(entries[lane]);
+            let (tag, begin) = long_tag(bytes, ends_before[lane])?;
+            (eight.tags[lane], eight.begins[lane]) = (tag, begin);
+            self.long_length |= data.may_be_length(tag);
             long &= long - 1;
         }
         Some(())
@@ -257,7 +269,8 @@ impl Tags {
     #[inline]
     #[target_feature(enable = "avx2")]
     fn any_odd(&self) -> bool {
-        _mm256_testz_si256(self.odd, self.odd) == 0
+        let above_nine = _mm256_subs_epu8(self.odd, _mm256_set1_epi8(9));
+        _mm256_testz_si256(above_nine, above_nine) == 0
     }
 
     #[inline]
@@ -268,38 +281,39 @@ impl Tags {
     }
 }
 
-/// The four bytes in front of the `=` of each value, the last one highest.
+/// The four bytes behind each end, the first one lowest, and the ends themselves.
 ///
 /// # Safety
-/// All values begin in `bytes`, behind at least five other bytes.
+/// Behind each end, or at the front of `bytes` for the one that is `u32::MAX`, four bytes stand.
 #[inline]
 #[target_feature(enable = "avx2")]
-unsafe fn four_in_front(bytes: &[u8], begins: &[u32; 8]) -> __m256i {
-    let four = |i: usize| {
+unsafe fn four_behind(bytes: &[u8], ends: &[u32; 8]) -> (__m256i, __m256i) {
+    // SAFETY: an ordinary reference. Volatile, lest the compiler reads all eight at once.
+    let end = |i: usize| unsafe { core::ptr::read_volatile(&ends[i]) };
+    let four = |end: u32| {
         // SAFETY: as the caller warrants.
         unsafe {
-            let begin = bytes.as_ptr().add(begins[i] as usize);
-            begin.sub(FRONT as usize).cast::<i32>().read_unaligned()
+            let begin = bytes.as_ptr().add(end.wrapping_add(1) as usize);
+            begin.cast::<i32>().read_unaligned()
         }
     };
-    _mm256_setr_epi32(
-        four(0),
-        four(1),
-        four(2),
-        four(3),
-        four(4),
-        four(5),
-        four(6),
-        four(7),
-    )
+    let ends = [0, 1, 2, 3, 4, 5, 6, 7].map(end);
+    let eight =
+        |of: [i32; 8]| _mm256_setr_epi32(of[0], of[1], of[2], of[3], of[4], of[5], of[6], of[7]);
+    (eight(ends.map(four)), eight(ends.map(|end| end as i32)))
 }
 
-/// The tag of at most seven digits in front of `equals`; `None` if it is no such tag.
+/// The tag of four to seven digits behind `end`, and where its value begins; `None` if it is no
+/// such tag, or less than eight bytes are left.
 #[inline]
-fn long_tag(bytes: &[u8], equals: usize) -> Option<u32> {
-    let eight = u64::from_le_bytes(*bytes.get(..equals)?.last_chunk::<8>()?);
-    let count = separators_in(eight.swap_bytes()).trailing_zeros() as usize / 8;
-    parse_last_of_eight(eight, count).filter(|_| count < 8)
+fn long_tag(bytes: &[u8], end: u32) -> Option<(u32, u32)> {
+    let start = end.wrapping_add(1);
+    let eight = u64::from_le_bytes(*bytes.get(start as usize..)?.first_chunk::<8>()?);
+    let equals = zeros_in(eight ^ u64::from_le_bytes([b'='; 8]));
+    let count = equals.trailing_zeros() / 8;
+    let digits = eight.checked_shl(64 - 8 * count).filter(|_| count < 8)?;
+    let tag = parse_last_of_eight(digits, count as usize)?;
+    Some((tag, start + count + 1))
 }
 
 /// The sum of all bytes modulo 256.

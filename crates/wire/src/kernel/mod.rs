@@ -2,6 +2,7 @@
 //!
 //! The vector kernels do the plain case only. Where they meet anything else (a fault, a data field
 //! with separators in it, too many fields) they give up, and the scalar one does the whole message.
+//! A message that needs larger arrays gets them and is begun again.
 
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
@@ -29,7 +30,7 @@ pub enum Kernel {
     Sse2,
     /// 32 bytes at a time.
     Avx2,
-    /// 64 bytes at a time, with the byte permutes of AVX-512 VBMI and VBMI2.
+    /// 64 bytes at a time, with the byte permutes of AVX-512 VBMI and VBMI2, and VPOPCNTDQ.
     Avx512,
 }
 
@@ -86,29 +87,60 @@ struct Scan {
     may_hold_data: bool,
 }
 
+/// Why a vector kernel gave up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unfit {
+    /// The message is none for it, or there is no vector kernel.
+    Message,
+    /// The arrays must be larger. A kernel does not make them so itself: all that it has in vector
+    /// registers would have to be saved around the call.
+    Room,
+}
+
 /// Indexes with the index's own kernel.
 #[inline]
 pub(crate) fn index(bytes: &[u8], index: &mut FieldIndex) -> Indexed {
     match scan(bytes, index) {
-        Some(scan) if !scan.may_hold_data || data_is_plain(bytes, index) => Indexed {
-            sum: scan.sum,
-            fault: None,
-            may_hold_data: false,
-        },
+        Ok(scan) if !scan.may_hold_data || data_is_plain(bytes, index) => scan.into(),
+        Err(Unfit::Room) => index_with_room(bytes, index),
         _ => scalar::index(bytes, index),
     }
 }
 
-/// Indexes with a vector kernel, every separator being the end of a field; `None` if there is no
-/// vector kernel or the message is none for it.
+/// Gives the arrays as much room as the message takes, within the limit.
+#[cold]
+#[inline(never)]
+fn index_with_room(bytes: &[u8], index: &mut FieldIndex) -> Indexed {
+    while index.grow_within_limit() {
+        match scan(bytes, index) {
+            Ok(scan) if !scan.may_hold_data || data_is_plain(bytes, index) => return scan.into(),
+            Err(Unfit::Room) => (),
+            _ => break,
+        }
+    }
+    scalar::index(bytes, index)
+}
+
+impl From<Scan> for Indexed {
+    #[inline]
+    fn from(scan: Scan) -> Self {
+        Self {
+            sum: scan.sum,
+            fault: None,
+            may_hold_data: false,
+        }
+    }
+}
+
+/// Indexes with a vector kernel, every separator being the end of a field.
 #[inline]
 #[allow(unsafe_code)]
-fn scan(bytes: &[u8], index: &mut FieldIndex) -> Option<Scan> {
+fn scan(bytes: &[u8], index: &mut FieldIndex) -> Result<Scan, Unfit> {
     if i32::try_from(bytes.len()).is_err() {
-        return None;
+        return Err(Unfit::Message);
     }
     match index.kernel() {
-        Kernel::Scalar => None,
+        Kernel::Scalar => Err(Unfit::Message),
         #[cfg(target_arch = "x86_64")]
         Kernel::Sse2 => sse2::index(bytes, index),
         #[cfg(target_arch = "x86_64")]
@@ -120,7 +152,7 @@ fn scan(bytes: &[u8], index: &mut FieldIndex) -> Option<Scan> {
         // SAFETY: as above.
         Kernel::Avx512 => unsafe { avx512::index(bytes, index) },
         #[cfg(not(target_arch = "x86_64"))]
-        _ => None,
+        _ => Err(Unfit::Message),
     }
 }
 
@@ -137,46 +169,6 @@ fn data_is_plain(bytes: &[u8], index: &FieldIndex) -> bool {
         index.data.data_tag(tags[i - 1]) != Some(tags[i])
             || parse_u64(value(i - 1)) == Some(u64::from(ends[i] - begins[i]))
     })
-}
-
-/// The scan of one block of 64 bytes, from the masks of its separators and of its `=`.
-struct Fields {
-    /// Bit 0: a tag is being read at the beginning of the next block.
-    in_tag: u64,
-}
-
-impl Fields {
-    /// Before the first block: the first byte begins a field.
-    const fn new() -> Self {
-        Self { in_tag: 1 }
-    }
-
-    /// The mask of those `=` that end a tag, the first one of each field; `None` if a field has
-    /// none.
-    #[inline(always)]
-    fn next(&mut self, separators: u64, equals: u64) -> Option<u64> {
-        let borders = self.borders(separators, equals, 0)?;
-        Some(borders ^ separators)
-    }
-
-    /// The same together with the separators: they take turns. The block begins at bit `first`.
-    ///
-    /// A carry is sent up from each field's first byte through all bytes that are neither `=` nor
-    /// separator, and comes to rest at the first that is.
-    #[inline(always)]
-    fn borders(&mut self, separators: u64, equals: u64, first: usize) -> Option<u64> {
-        // No byte is both; `^` rather than `|`, as the compiler then joins them in mask registers.
-        let borders = separators ^ equals;
-        let starts = separators << 1 | self.in_tag << first;
-        let (carried, overflow) = (!borders).overflowing_add(starts & !borders);
-        let ends_of_tags = (carried | starts) & borders;
-        self.in_tag = separators >> 63 | u64::from(overflow);
-        if ends_of_tags == equals {
-            // Nearly always, so that what follows need not wait for the carry.
-            return Some(borders);
-        }
-        (ends_of_tags & separators == 0).then_some(separators | ends_of_tags)
-    }
 }
 
 #[cfg(test)]
@@ -270,6 +262,29 @@ mod tests {
         #[test]
         fn all_kernels_as_the_scalar_one_on_any_bytes(bytes: Vec<u8>) {
             compare(&bytes, 1000)?;
+        }
+    }
+
+    /// What is compared above must not be the scalar kernel with itself.
+    #[test]
+    fn the_vector_kernels_do_usual_messages_themselves() {
+        let text = "8=FIX.4.4|9=156|35=D|49=A|56=B|34=7|52=20261120-12:34:56.123|11=ORDER|22=4|\
+                    1128=9|20001=7-1|55=EURUSD|54=1|58=a=b==|38=100000|40=2|44=1.23456|10=000|";
+        let bytes = wire(text);
+        for repeat in [1, 2, 3, 100] {
+            let bytes = bytes.repeat(repeat);
+            for kernel in Kernel::ALL
+                .into_iter()
+                .filter(|kernel| kernel.is_available())
+            {
+                let mut index = FieldIndex::with(DataFields::standard(), kernel);
+                while scan(&bytes, &mut index).err() == Some(Unfit::Room) {
+                    assert!(index.grow_within_limit());
+                }
+                let scanned = scan(&bytes, &mut index);
+                assert_eq!(scanned.is_ok(), kernel != Kernel::Scalar, "{kernel:?}");
+                assert!(scanned.is_ok_and(|scan| !scan.may_hold_data) || kernel == Kernel::Scalar);
+            }
         }
     }
 

@@ -76,9 +76,12 @@ mod tests {
         let mut index = FieldIndex::with(crate::DataFields::standard(), crate::Kernel::Scalar);
         let indexed = index.index(&bytes);
         assert_eq!(indexed.sum, byte_sum(&bytes));
-        let value = |i: usize| text[index.begin[i] as usize..index.end[i] as usize].to_owned();
+        let value =
+            |i: usize| text[index.begins()[i] as usize..index.ends()[i] as usize].to_owned();
         (
-            (0..index.len()).map(|i| (index.tag[i], value(i))).collect(),
+            (0..index.len())
+                .map(|i| (index.tags()[i], value(i)))
+                .collect(),
             indexed.fault,
         )
     }

@@ -1,7 +1,8 @@
 //! Masks of separators and `=` from vectors of 16 bytes; the rest in ordinary registers.
 
-use super::{Fields, Scan};
-use crate::fields::{FieldIndex, SOH, parse_tag};
+use super::{Scan, Unfit};
+use crate::data::DataFields;
+use crate::fields::{Columns, FieldIndex, SOH, parse_tag};
 use crate::int::parse_last_of_eight;
 use core::arch::x86_64::*;
 
@@ -10,17 +11,19 @@ const BLOCK_ROOM: usize = 64;
 
 /// Indexes with SSE2, which each x86-64 has: all blocks of 64 bytes, the last one filled up with
 /// zeros.
-pub(super) fn index(bytes: &[u8], index: &mut FieldIndex) -> Option<Scan> {
+pub(super) fn index(bytes: &[u8], index: &mut FieldIndex) -> Result<Scan, Unfit> {
     index.clear();
     if bytes.last() != Some(&SOH) {
-        return None;
+        return Err(Unfit::Message);
     }
+    let max_fields = index.max_fields();
+    let (data, mut columns) = index.parts().ok_or(Unfit::Room)?;
     let mut fields = Fields::new();
     let (mut begins, mut ends, mut sum, mut at) = (0, 0, 0_u64, 0);
     let mut last = [0; 64];
     while at < bytes.len() {
-        if begins + BLOCK_ROOM > index.tag.len() && !index.grow_within_limit() {
-            return None;
+        if begins + BLOCK_ROOM > columns.tag.len() {
+            return Err(Unfit::Room);
         }
         let rest = bytes.get(at..).unwrap_or_default();
         let block = rest.first_chunk::<64>().unwrap_or_else(|| {
@@ -30,16 +33,18 @@ pub(super) fn index(bytes: &[u8], index: &mut FieldIndex) -> Option<Scan> {
         let masks = Masks::of(block);
         sum += masks.sum;
         let equals = fields.next(masks.separators, masks.equals)?;
-        ends = positions(masks.separators, at, &mut index.end, ends);
-        begins = positions(equals, at + 1, &mut index.begin, begins);
+        let from = columns.end.get_mut(1 + ends..).unwrap_or_default();
+        ends += positions(masks.separators, at, from);
+        let from = columns.begin.get_mut(begins..).unwrap_or_default();
+        begins += positions(equals, at + 1, from);
         at += 64;
     }
-    if begins > index.max_fields() {
-        return None;
+    if begins > max_fields {
+        return Err(Unfit::Message);
     }
+    let may_hold_data = parse_tags(bytes, begins, data, &mut columns);
     index.len = begins;
-    let may_hold_data = parse_tags(bytes, index);
-    Some(Scan {
+    Ok(Scan {
         sum: sum as u8,
         may_hold_data,
     })
@@ -80,17 +85,46 @@ impl Masks {
     }
 }
 
-/// Appends the positions of the bits of `mask`; returns the number of entries then.
+/// Where a tag ends, block by block, from the masks of separators and of `=`.
+struct Fields {
+    /// Bit 0: a tag is being read at the beginning of the next block.
+    in_tag: u64,
+}
+
+impl Fields {
+    /// Before the first block: the first byte begins a field.
+    const fn new() -> Self {
+        Self { in_tag: 1 }
+    }
+
+    /// The mask of those `=` that end a tag, the first one of each field.
+    ///
+    /// A carry is sent up from each field's first byte through all bytes that are neither `=` nor
+    /// separator, and comes to rest at the first that is.
+    ///
+    /// # Errors
+    /// A field has none.
+    #[inline(always)]
+    fn next(&mut self, separators: u64, equals: u64) -> Result<u64, Unfit> {
+        let borders = separators | equals;
+        let starts = separators << 1 | self.in_tag;
+        let (carried, overflow) = (!borders).overflowing_add(starts & !borders);
+        let ends_of_tags = (carried | starts) & borders;
+        self.in_tag = separators >> 63 | u64::from(overflow);
+        if ends_of_tags & separators != 0 {
+            return Err(Unfit::Message);
+        }
+        Ok(ends_of_tags)
+    }
+}
+
+/// Writes the positions of the bits of `mask`, counted from `base`; returns how many these are.
 #[inline(always)]
-fn positions(mut mask: u64, base: usize, array: &mut [u32], from: usize) -> usize {
+fn positions(mut mask: u64, base: usize, to: &mut [u32]) -> usize {
     let count = mask.count_ones() as usize;
     // Several at a time, so that the number of rounds is easy to predict; what is too much is
     // overwritten later.
-    for entries in array
-        .get_mut(from..)
-        .unwrap_or_default()
-        .chunks_exact_mut(8)
-    {
+    for entries in to.chunks_exact_mut(8) {
         for entry in entries {
             *entry = base as u32 + mask.trailing_zeros();
             mask &= mask.wrapping_sub(1);
@@ -99,20 +133,17 @@ fn positions(mut mask: u64, base: usize, array: &mut [u32], from: usize) -> usiz
             break;
         }
     }
-    from + count
+    count
 }
 
-/// Parses all tags; returns whether any may be the length of a data field.
+/// Parses the tags of `count` fields; returns whether any may be the length of a data field.
 #[inline(always)]
-pub(super) fn parse_tags(bytes: &[u8], index: &mut FieldIndex) -> bool {
-    let len = index.len;
-    let data = &index.data;
-    let Some(tags) = index.tag.get_mut(..len) else {
-        return true;
-    };
+fn parse_tags(bytes: &[u8], count: usize, data: &DataFields, columns: &mut Columns<'_>) -> bool {
+    let tags = columns.tag.iter_mut().take(count);
     let mut start = 0;
     let mut may_hold_data = false;
-    for ((tag, &begin), &end) in tags.iter_mut().zip(&index.begin).zip(&index.end) {
+    let begins_and_ends = columns.begin.iter().zip(columns.end.iter().skip(1));
+    for (tag, (&begin, &end)) in tags.zip(begins_and_ends) {
         let equals = begin as usize - 1;
         *tag = tag_in_front(bytes, start, equals);
         may_hold_data |= data.may_be_length(*tag);

@@ -3,6 +3,9 @@
 
 CARGO ?= cargo
 FANFARE = target/release/fanfare
+FUZZ_SECONDS ?= 60
+# All unless named.
+FUZZ_TARGETS ?=
 
 .PHONY: help demo test check conformance bench bench-peers fuzz soak memcheck asan build setup clean
 
@@ -16,7 +19,7 @@ help:
 	@echo "make soak   ten million samples over DDS and shared memory; resident memory must stay"
 	@echo "make memcheck  the bus under valgrind: bad reads and writes, leaks"
 	@echo "make asan   the bus, the C library below included, under AddressSanitizer (nightly Rust)"
-	@echo "make fuzz   every fuzz target for a minute each (nightly Rust)"
+	@echo "make fuzz   every fuzz target for a minute each (nightly Rust; FUZZ_SECONDS, FUZZ_TARGETS)"
 
 setup:
 	@scripts/setup.sh
@@ -51,7 +54,7 @@ bench-peers: setup
 	$(CARGO) run --release --locked --manifest-path benches/Cargo.toml
 
 fuzz: setup
-	@scripts/fuzz.sh 60
+	@scripts/fuzz.sh $(FUZZ_SECONDS) $(FUZZ_TARGETS)
 
 soak: setup
 	@$(CARGO) run --release --locked --package fanfare-bus --example soak

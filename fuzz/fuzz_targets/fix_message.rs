@@ -1,7 +1,8 @@
-//! The field index with all kernels, and every accessor of the message view.
+//! The field index with all kernels, the decoder's short way, and every accessor of the message
+//! view.
 #![no_main]
 
-use fanfare_fix::codec::{Decoder, FieldSet, FrameFinder};
+use fanfare_fix::codec::{DecodeError, Decoder, FieldSet, FrameFinder, Next};
 use fanfare_wire::{DataFields, FieldIndex, Kernel, byte_sum};
 use libfuzzer_sys::fuzz_target;
 
@@ -20,7 +21,9 @@ fuzz_target!(|bytes: &[u8]| {
         assert_eq!(index.begins(), oracle.begins(), "{kernel:?}");
         assert_eq!(index.ends(), oracle.ends(), "{kernel:?}");
     }
+    decoders_agree(bytes);
     let framed = framed(bytes);
+    decoders_agree(&framed);
     let mut decoder = Decoder::with(FrameFinder::new(1 << 20), FieldIndex::new());
     if let Ok(message) = decoder.decode(&framed) {
         assert_eq!(message.bytes(), &framed[..]);
@@ -30,6 +33,23 @@ fuzz_target!(|bytes: &[u8]| {
         let _ = format!("{message:?}");
     }
 });
+
+/// One that tries the vector kernels first and one that has none, and both ways to call them.
+fn decoders_agree(bytes: &[u8]) {
+    let finder = FrameFinder::new(1 << 20);
+    let scalar = FieldIndex::with(DataFields::standard(), Kernel::Scalar);
+    let mut oracle = Decoder::with(finder, scalar);
+    let mut decoder = Decoder::with(finder, FieldIndex::new());
+    let next = oracle.next(bytes);
+    assert_eq!(format!("{:?}", decoder.next(bytes)), format!("{next:?}"));
+    let whole = match next {
+        Next::Message { skipped: 0, message, end } if end == bytes.len() => Ok(message),
+        Next::Malformed { error, .. } => Err(error),
+        Next::Garbled { why, .. } => Err(DecodeError::Garbled(why)),
+        _ => Err(DecodeError::NotOneMessage),
+    };
+    assert_eq!(format!("{:?}", decoder.decode(bytes)), format!("{whole:?}"));
+}
 
 /// `fields` behind a right header and in front of a right trailer.
 fn framed(fields: &[u8]) -> Vec<u8> {

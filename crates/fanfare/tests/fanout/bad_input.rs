@@ -74,6 +74,8 @@ fn numbers_out_of_range_are_refused() {
         &["fanout", "producers", "127.0.0.1", "1", "1", "NaN"],
         &["fanout", "baseline", "--consumers", "0"],
         &["bench", "fanout", "--consumers", "0"],
+        &["bench", "fanout", "--workers", "0"],
+        &["bench", "fanout", "--saturate", "--messages", "0"],
     ] {
         fails(args);
     }

@@ -139,3 +139,17 @@ fn an_interrupted_demo_reports_what_it_has() {
     let left = std::fs::read_dir(&folder).unwrap().flatten();
     assert!(left.map(|file| file.path()).all(|file| file == page));
 }
+
+#[test]
+fn a_saturation_that_would_take_long_ends_when_asked_to() {
+    let args = ["bench", "fanout", "--consumers", "3", "--saturate"];
+    let long = ["--messages", "1000000", "--json"];
+    let mut child = fanfare(&[&args[..], &long].concat()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let begun = lines.next().unwrap().unwrap();
+    assert!(begun.starts_with("five times 1000000 messages"), "{begun}");
+    let running = Running(child);
+    running.interrupt();
+    let output = running.end();
+    assert_eq!(figure(&json(&output), "lost"), 0.0);
+}

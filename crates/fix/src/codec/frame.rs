@@ -280,7 +280,7 @@ pub(crate) fn ends_in_its_sum(sum: u8, message: &[u8]) -> bool {
     };
     let end = u64::from_le_bytes(*last);
     // The digits are added up in the third byte of a product.
-    let digits = (end >> 32 & 0x000f_0f0f) * 0x0001_0101 >> 16;
+    let digits = ((end >> 32 & 0x000f_0f0f) * 0x0001_0101) >> 16;
     const OTHERS: u8 =
         (b'1' as u32 + b'0' as u32 + b'=' as u32 + 3 * b'0' as u32 + SOH as u32) as u8;
     let trailer = OTHERS.wrapping_add(digits as u8);

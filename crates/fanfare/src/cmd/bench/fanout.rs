@@ -16,7 +16,7 @@ use std::io;
 use std::process::ExitCode;
 
 use super::processors;
-use crate::print::figures_out;
+use crate::print::{figures_out, note};
 
 /// Options of `fanfare bench fanout`.
 #[derive(ClapArgs)]
@@ -64,6 +64,14 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         (1..=1_000_000).contains(&args.rounds),
         "--rounds must be 1 to 1000000"
     );
+    ensure!(
+        (1..=1_000_000).contains(&args.messages),
+        "--messages must be 1 to 1000000"
+    );
+    ensure!(
+        (1..=64).contains(&args.workers),
+        "--workers must be 1 to 64"
+    );
     let files = raise_open_files(4 * args.consumers as u64 + 200)?;
     ensure!(
         files >= 4 * args.consumers as u64 + 100,
@@ -92,7 +100,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         cpu::pin_to(cpu)?;
     }
     let figures = if args.saturate {
-        saturation(args, figures, &mut plant, (&mut raw, &mut plain))?
+        saturation(args, figures, &mut plant, (&mut raw, &mut plain), &stop)?
     } else {
         let rounds = (WARM_UP.min(args.rounds), args.rounds);
         let raw = (&mut raw as &mut dyn Target, &mut plain);
@@ -180,7 +188,8 @@ fn stalled(
         cpu::pin_to(cpu)?;
     }
     for plant in [&mut without, &mut with] {
-        let filled = saturate(&mut plant.producer, &mut plant.crowd, 4 * args.messages)?;
+        let (producer, crowd) = (&mut plant.producer, &mut plant.crowd);
+        let filled = saturate(producer, crowd, 4 * args.messages, || stop.is_raised())?;
         ensure!(
             filled.lost == 0,
             "{} messages were lost before the first round",
@@ -231,16 +240,30 @@ fn saturation(
     mut figures: Figures,
     plant: &mut Plant,
     (raw, plain): (&mut Raw, &mut Crowd),
+    stop: &Stop,
 ) -> Result<Figures> {
     let mut rates = (Vec::new(), Vec::new());
     let mut lost = 0;
+    note!(
+        "five times {} messages, plain and through the gateway",
+        args.messages
+    );
     // In turns, and the median of five: the machine's moods meet both.
     for _ in 0..5 {
-        let of_raw = saturate(raw, plain, args.messages)?;
-        let ours = saturate(&mut plant.producer, &mut plant.crowd, args.messages)?;
+        let of_raw = saturate(raw, plain, args.messages, || stop.is_raised())?;
+        let (producer, crowd) = (&mut plant.producer, &mut plant.crowd);
+        let ours = saturate(producer, crowd, args.messages, || stop.is_raised())?;
+        lost += of_raw.lost + ours.lost;
+        if stop.is_raised() {
+            // What was cut short may have met only one of the two.
+            break;
+        }
         rates.0.push(of_raw.rate);
         rates.1.push(ours.rate);
-        lost += of_raw.lost + ours.lost;
+    }
+    let measured = !rates.1.is_empty();
+    if !measured {
+        note!("stopped before the first of five was measured");
     }
     let (raw, rate) = (median(rates.0), median(rates.1));
     figures.count("consumers", args.consumers as u64);
@@ -248,6 +271,6 @@ fn saturation(
     figures.add("raw_rate_per_s", raw);
     figures.add("rate_per_s", rate);
     figures.add("ratio_rate", rate / raw);
-    figures.set_ok(lost == 0);
+    figures.set_ok(lost == 0 && measured);
     Ok(figures)
 }

@@ -144,7 +144,8 @@ pub struct Saturation {
     pub lost: u64,
 }
 
-/// Sends `messages` as fast as the crowd takes them, at most 64 under way to anybody.
+/// Sends `messages` as fast as the crowd takes them, at most 64 under way to anybody. No more are
+/// sent when `stop` says so; what is under way then counts.
 ///
 /// # Errors
 /// A connection broke.
@@ -152,16 +153,20 @@ pub fn saturate(
     target: &mut dyn Target,
     crowd: &mut Crowd,
     messages: u64,
+    stop: impl Fn() -> bool,
 ) -> io::Result<Saturation> {
+    let members = crowd.len() as u64;
     let mut received = vec![0u64; crowd.len()];
     let (mut sent, mut slowest, mut total) = (0, 0, 0u64);
-    let wanted = messages * crowd.len() as u64;
     let start = crowd.now();
     let mut progress = start;
-    while total < wanted {
-        while sent < messages && sent - slowest < WINDOW {
+    loop {
+        while sent < messages && sent - slowest < WINDOW && !stop() {
             target.trigger()?;
             sent += 1;
+        }
+        if total == sent * members {
+            break;
         }
         let before = total;
         crowd.turn(|member, _, _| {
@@ -181,6 +186,6 @@ pub fn saturate(
     let seconds = (progress - start) as f64 / 1e9;
     Ok(Saturation {
         rate: total as f64 / seconds,
-        lost: wanted - total,
+        lost: sent * members - total,
     })
 }

@@ -72,6 +72,7 @@ fn numbers_out_of_range_are_refused() {
         &["fanout", "consumers", "127.0.0.1", "0"][..],
         &["fanout", "producers", "127.0.0.1", "1", "1", "0"],
         &["fanout", "producers", "127.0.0.1", "1", "1", "NaN"],
+        &["fanout", "producers", "127.0.0.1", "1", "1", "1e300"],
         &["fanout", "baseline", "--consumers", "0"],
         &["bench", "fanout", "--consumers", "0"],
         &["bench", "fanout", "--workers", "0"],

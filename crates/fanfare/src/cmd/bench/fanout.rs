@@ -214,6 +214,9 @@ fn stalled(
         figures.add(&format!("ratio_stalled_last_{name}"), ratio);
     }
     let noticed = with.gateway.count("dropped") + with.gateway.count("slow_consumers") > 0;
+    if !noticed {
+        note!("the queue of the consumer that never reads did not fill");
+    }
     figures.set_ok(one.lost + other.lost == 0 && noticed);
     Ok(figures)
 }

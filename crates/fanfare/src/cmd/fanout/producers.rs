@@ -47,8 +47,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         "CLIENTS must be 1 to {MOST}"
     );
     ensure!(
-        args.rate.is_finite() && args.rate > 0.0,
-        "RATE must be above 0"
+        args.rate > 0.0 && args.rate <= 1e8,
+        "RATE must be above 0 and at most 100000000"
     );
     ensure!(
         (1..=64).contains(&args.threads),

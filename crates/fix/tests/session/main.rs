@@ -6,6 +6,7 @@
     reason = "a test may fail"
 )]
 
+mod damage;
 mod fields;
 mod net;
 mod ops;

@@ -79,10 +79,7 @@ impl<H: Handler> Host<H> {
         let mut count = 0;
         while count < ACCEPTS {
             let Some(Port {
-                listener,
-                settings,
-                greetings,
-                ..
+                listener, settings, ..
             }) = self.ports.get_mut(port)
             else {
                 break;
@@ -90,9 +87,6 @@ impl<H: Handler> Host<H> {
             let (stream, refusal) = match listener.accept() {
                 Ok(Accepted::Stream(stream)) if !settings.allow.allows(stream.peer().ip()) => {
                     (Some(stream), Some(Refusal::NotAllowed))
-                }
-                Ok(Accepted::Stream(stream)) if *greetings >= settings.max_greetings => {
-                    (Some(stream), Some(Refusal::TooManyGreetings))
                 }
                 Ok(Accepted::Stream(stream)) => (Some(stream), None),
                 Ok(Accepted::Refused) => (None, Some(Refusal::NoDescriptors)),
@@ -103,11 +97,30 @@ impl<H: Handler> Host<H> {
             let peer = stream.as_ref().map_or(NOBODY, Stream::peer);
             match (stream, refusal) {
                 (_, Some(why)) => self.bench.handler.on_refused(peer, &why),
-                (Some(stream), None) => self.greet(port, stream, now),
+                (Some(stream), None) => {
+                    self.turn_oldest_away(port);
+                    self.greet(port, stream, now);
+                }
                 (None, None) => {}
             }
         }
         count
+    }
+
+    /// Whoever has been silent for longest makes room: callers that say nothing, however many,
+    /// do not keep one out who logs on.
+    fn turn_oldest_away(&mut self, port: usize) {
+        let is_full = |port: &Port| port.greetings >= port.settings.max_greetings;
+        if !self.ports.get(port).is_some_and(is_full) {
+            return;
+        }
+        let greetings = self.slots.iter().filter_map(|(token, slot)| match slot {
+            Slot::Greeting(greeting) if greeting.port == port => Some((greeting.deadline, token)),
+            _ => None,
+        });
+        if let Some((_, token)) = greetings.min_by_key(|(deadline, _)| *deadline) {
+            self.refuse(token, &Refusal::TooManyGreetings);
+        }
     }
 
     fn greet(&mut self, port: usize, stream: Stream, now: Now) {

@@ -120,7 +120,8 @@ pub struct Acceptor {
     pub wildcard: Option<Wildcard>,
     /// Who may connect.
     pub allow: AllowList,
-    /// How many connections may be without a logon at one time.
+    /// How many connections may be without a logon at one time, at least one. One more takes the
+    /// place of the one that has been silent for longest.
     pub max_greetings: usize,
     pub(super) encrypt: Encrypt,
 }

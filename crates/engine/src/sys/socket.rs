@@ -98,9 +98,8 @@ fn raw_address(address: SocketAddr) -> (libc::sockaddr_storage, libc::socklen_t)
     (storage, length as libc::socklen_t)
 }
 
-/// Shortens the queue of callers that wait to be accepted.
-#[cfg(test)]
-pub(crate) fn limit_backlog(listener: &std::net::TcpListener, backlog: i32) -> io::Result<()> {
+/// Sets how many callers may wait to be accepted, as far as the system allows it.
+pub(crate) fn set_backlog(listener: &std::net::TcpListener, backlog: i32) -> io::Result<()> {
     // SAFETY: no pointer is passed; the result is checked.
     check(unsafe { libc::listen(listener.as_raw_fd(), backlog) })?;
     Ok(())

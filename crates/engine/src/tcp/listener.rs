@@ -1,6 +1,7 @@
 //! Accepting connections.
 
 use super::Stream;
+use crate::sys::socket::set_backlog;
 use std::fs::File;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -14,6 +15,10 @@ pub struct Listener {
     /// A descriptor held back: given up for a moment to turn a caller away when none is left.
     spare: Option<File>,
 }
+
+/// Counterparties that come back all at once: the standard library lets 128 wait, the next ones
+/// call again after a second.
+const BACKLOG: i32 = 4096;
 
 /// The address could not be listened on.
 #[derive(Debug, Error)]
@@ -45,6 +50,7 @@ impl Listener {
         let bind = || {
             let inner = TcpListener::bind(address)?;
             inner.set_nonblocking(true)?;
+            set_backlog(&inner, BACKLOG)?;
             Ok(Self {
                 inner,
                 spare: spare(),

@@ -208,7 +208,7 @@ fn an_attempt_without_an_answer_times_out() {
     // A full backlog drops further calls, so the caller hears nothing.
     let listener = TcpListener::bind(LOOPBACK).unwrap();
     let address = listener.local_addr().unwrap();
-    crate::sys::socket::limit_backlog(&listener, 0).unwrap();
+    crate::sys::socket::set_backlog(&listener, 0).unwrap();
     let _fillers: Vec<Connector> = (0..4)
         .map(|_| {
             let mut filler = Connector::new(vec![address], backoff(), Duration::from_secs(900));

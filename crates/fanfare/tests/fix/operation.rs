@@ -295,3 +295,29 @@ fn a_full_disk_and_a_read_only_one_are_told() {
         assert!(said.contains(expected), "{said}");
     }
 }
+
+#[test]
+fn a_thousand_callers_that_say_nothing_keep_nobody_out() {
+    let server = Server::start("silent", &settings("LogonTimeout=5\n"));
+    // As many as this process may have open beside the other tests.
+    let limits = std::fs::read_to_string("/proc/self/limits").unwrap();
+    let limit = limits
+        .lines()
+        .find(|line| line.starts_with("Max open files"));
+    let limit = limit.and_then(|line| line.split_whitespace().nth(3)?.parse().ok());
+    let count = limit.unwrap_or(1_024_usize).saturating_sub(400).min(1_100);
+    assert!(count > 100, "this process may open hardly a file");
+    let silent: Vec<_> = (0..count).map(|_| Peer::connect(server.address)).collect();
+    let mut peer = Peer::connect(server.address);
+    peer.send(&logon("")).unwrap();
+    assert!(peer.receive().unwrap().unwrap().contains("|35=A|"));
+    for mut caller in silent {
+        assert_eq!(caller.receive(), Ok(None), "closed without a word");
+    }
+    let test = framed(
+        "FIX.4.4",
+        "35=1|34=2|49=TW|52=20261121-10:00:00|56=ISLD|112=A|",
+    );
+    peer.send(&test).unwrap();
+    assert!(peer.receive().unwrap().unwrap().contains("|35=0|34=2|"));
+}

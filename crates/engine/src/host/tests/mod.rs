@@ -372,9 +372,22 @@ fn callers_beyond_the_limit_or_off_the_list_are_turned_away() {
         ..Acceptor::new(LOOPBACK)
     };
     let (mut sell, address) = acceptor(settings);
-    let _callers = [(); 3].map(|()| TcpStream::connect(address).unwrap());
+    let mut turned_away = Vec::new();
+    for _ in 0..4 {
+        turned_away.push(TcpStream::connect(address).unwrap());
+        world.run(&mut [&mut sell]);
+        world.wait(1);
+    }
+    let why = "too many connections without a logon";
+    assert_eq!(lines(&mut sell), [why; 2]);
+    let stay = turned_away.split_off(2);
+    for silent in turned_away {
+        assert_eq!(rest(silent), b"");
+    }
+    world.wait(8);
     world.run(&mut [&mut sell]);
-    assert_eq!(lines(&mut sell), ["too many connections without a logon"]);
+    assert_eq!(lines(&mut sell), ["no Logon in time"], "the third");
+    drop(stay);
     let networks = vec!["10.0.0.0/8".parse().unwrap()];
     let (mut sell, address) = acceptor(Acceptor::new(LOOPBACK).allow(networks));
     let caller = TcpStream::connect(address).unwrap();

@@ -50,6 +50,11 @@ impl CProgram {
         self.0.flow(nanos)
     }
 
+    /// Writes `n` quotes; the nanoseconds that this takes, 0 if it fails.
+    pub fn burst(&mut self, n: u32) -> u64 {
+        self.0.burst(n)
+    }
+
     /// Quotes taken, and the nanoseconds from the first to the last.
     pub fn count(&self) -> (u64, u64) {
         self.0.count()

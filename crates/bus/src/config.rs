@@ -1,11 +1,15 @@
 //! How a domain reaches the others: interface, peers, multicast, transport.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use crate::Error;
 
 /// The highest domain id whose RTPS ports (7400 + 250 × id and up) fit below 65536.
 const MAX_DOMAIN_ID: u32 = 232;
+
+/// A busy machine holds a thread up for longer than what is below this.
+const SHORTEST_LEASE: Duration = Duration::from_millis(100);
 
 /// What carries the samples between machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -32,6 +36,7 @@ pub struct DomainConfig {
     tcp_port: u16,
     receive_buffer: usize,
     unacknowledged: usize,
+    lease: Option<Duration>,
     extra: String,
 }
 
@@ -46,6 +51,7 @@ impl DomainConfig {
             tcp_port: 0,
             receive_buffer: 4 << 20,
             unacknowledged: 4 << 20,
+            lease: None,
             extra: String::new(),
         }
     }
@@ -92,6 +98,14 @@ impl DomainConfig {
     #[must_use]
     pub const fn unacknowledged(mut self, bytes: usize) -> Self {
         self.unacknowledged = bytes;
+        self
+    }
+
+    /// After how much silence of this participant the others forget it, with its writers and
+    /// readers: nobody waits for it any more. At least 100 ms; 10 s unless set.
+    #[must_use]
+    pub const fn lease(mut self, time: Duration) -> Self {
+        self.lease = Some(time);
         self
     }
 
@@ -154,6 +168,10 @@ impl DomainConfig {
         if self.interface.trim().is_empty() {
             return Err(Error::Config("no network interface is named".to_owned()));
         }
+        if let Some(time) = self.lease.filter(|t| *t < SHORTEST_LEASE) {
+            let why = format!("a lease of {time:?} is too short: at least {SHORTEST_LEASE:?}");
+            return Err(Error::Config(why));
+        }
         for peer in &self.peers {
             if peer.trim().is_empty() {
                 return Err(Error::Config("a peer has no address".to_owned()));
@@ -170,9 +188,14 @@ impl DomainConfig {
     }
 
     fn write_discovery(&self, xml: &mut String, multicast: bool) {
+        let lease = self.lease.map(|time| {
+            let ms = time.as_millis();
+            format!("<LeaseDuration>{ms}ms</LeaseDuration>")
+        });
+        let lease = lease.unwrap_or_default();
         let _ = write!(
             xml,
-            "<Discovery><ExternalDomainId>{}</ExternalDomainId>\
+            "<Discovery><ExternalDomainId>{}</ExternalDomainId>{lease}\
              <ParticipantIndex>{}</ParticipantIndex><Peers AddLocalhost=\"{}\">",
             self.id,
             if multicast { "none" } else { "auto" },
@@ -232,6 +255,8 @@ mod tests {
         assert!(text(DomainConfig::new(8_675_309)).contains("8675309 is out of range"));
         assert!(text(DomainConfig::new(0).interface(" ")).contains("no network interface"));
         assert!(text(DomainConfig::new(0).peer("")).contains("no address"));
+        let short = DomainConfig::new(0).lease(Duration::from_millis(99));
+        assert!(text(short).contains("a lease of 99ms is too short: at least 100ms"));
         let tcp = DomainConfig::new(0)
             .transport(Transport::Tcp)
             .peer("10.0.0.1");

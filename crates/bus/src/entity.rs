@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::cdr::{CdrBuffer, CdrError, CdrReader, CdrType};
 use crate::discovery::{self, Discovery, Endpoint};
 use crate::sys::{
-    self, Callbacks, Ending, Entity, OnData, OnSamples, OnStatus, RawInfo, RawSamples, Sink,
+    self, Callbacks, End, Ending, Entity, OnData, OnSamples, OnStatus, RawInfo, RawSamples, Sink,
 };
 use crate::types::{Fault, StructType, TypeError};
 use crate::{DomainConfig, Error, Qos, Status};
@@ -168,7 +168,8 @@ impl WriterBuilder {
     pub fn open(self) -> Result<Writer, Error> {
         let callbacks = Callbacks::new(None, None, self.on_status);
         let t = &self.topic;
-        let entity = sys::writer(&t.entity, &t.participant, &t.name, &self.qos, callbacks)?;
+        let topic = (&t.entity, &*t.name);
+        let entity = sys::endpoint(End::Writer, topic, &t.participant, &self.qos, callbacks)?;
         Ok(Writer {
             sink: Sink::new(entity)?,
             topic: self.topic,
@@ -364,7 +365,8 @@ impl ReaderBuilder {
         let room = |f| (f, RawSamples::with_capacity(self.batch));
         let callbacks = Callbacks::new(self.on_samples.map(room), self.on_data, self.on_status);
         let t = &self.topic;
-        let entity = sys::reader(&t.entity, &t.participant, &t.name, &self.qos, callbacks)?;
+        let topic = (&t.entity, &*t.name);
+        let entity = sys::endpoint(End::Reader, topic, &t.participant, &self.qos, callbacks)?;
         Ok(Reader {
             entity,
             topic: self.topic,

@@ -4,21 +4,28 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use fanfare_bus::fast::{Converter, Mapping, TypeOptions};
+use fanfare_bus::shm::{Config, Receiver, Sender, TopicSpec};
 use fanfare_bus::{Domain, DomainConfig, Qos};
 use fanfare_counting::allocations;
 use fanfare_fast::generate::{ComplexOptions, Generator};
 use fanfare_fast::{Decoder, Program};
 
-#[test]
-fn a_message_goes_from_packet_to_reader_without_allocation() {
-    let program = Arc::new(Program::complex());
+fn packets() -> Vec<Vec<u8>> {
     let mut feed = Generator::complex(Program::complex(), 8, None, ComplexOptions::default());
     let mut packets = Vec::new();
     while let Some(packet) = feed.next_packet().unwrap() {
         packets.push(packet.to_vec());
     }
+    packets
+}
+
+#[test]
+fn a_message_goes_from_packet_to_reader_without_allocation() {
+    let program = Arc::new(Program::complex());
+    let packets = packets();
     let mapping = Mapping::new(Arc::clone(&program), &TypeOptions::default()).unwrap();
     let mapping = Arc::new(mapping);
     let domain = Domain::open(&DomainConfig::new(std::process::id() % 200)).unwrap();
@@ -57,4 +64,46 @@ fn a_message_goes_from_packet_to_reader_without_allocation() {
     round();
     assert_eq!(allocations(|| (0..50).for_each(|_| round())), 0);
     assert!(taken > 350 && heard.load(Ordering::Relaxed) > 0);
+}
+
+#[test]
+fn a_message_goes_through_shared_memory_without_allocation() {
+    let program = Arc::new(Program::complex());
+    let packets = packets();
+    let mapping = Mapping::new(Arc::clone(&program), &TypeOptions::default()).unwrap();
+    let mapping = Arc::new(mapping);
+    let t = &mapping.by_name("MarketData").unwrap().sample;
+    let topics = [TopicSpec::new("MarketData", t, false)];
+    // The smallest ring, and a reader that is waited for.
+    let config = Config::new(std::process::id() % 200).unwrap().ring(0);
+    let config = config.patience(Duration::from_secs(20));
+    let channel = format!("alloc-{}", std::process::id());
+    let mut sender = Sender::open(&config, &channel, &topics).unwrap();
+    let mut receiver = Receiver::open(&config, &channel, &topics).unwrap();
+    receiver.refresh();
+    assert_eq!(receiver.senders(), 1);
+    let mut decoder = Decoder::new(program);
+    let mut converter = Converter::new(mapping, 1 << 14);
+    let (mut written, mut taken) = (0, 0);
+    let mut round = || {
+        for packet in &packets {
+            decoder.reset();
+            converter.decode(&mut decoder, packet).unwrap();
+            let write = |s: fanfare_bus::fast::Converted<'_>| {
+                if s.template.name == "MarketData" {
+                    sender.write(0, 0, s.cdr).unwrap();
+                    written += s.cdr.len();
+                }
+            };
+            converter.samples(write).unwrap();
+            receiver.poll(|sample| taken += sample.bytes.len());
+        }
+    };
+    round();
+    assert_eq!(allocations(|| (0..100).for_each(|_| round())), 0);
+    // Round the ring of 64 KiB more than once.
+    assert!(
+        taken == written && written > 1 << 18,
+        "{taken} of {written}"
+    );
 }

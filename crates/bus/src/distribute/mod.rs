@@ -13,14 +13,14 @@ mod over_shm;
 mod publisher;
 mod subscriber;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 
 pub use publisher::{Publisher, RoundTrips};
 pub use subscriber::{Received, Subscriber};
 
 use crate::fast::TemplateType;
-use crate::{Domain, Durability, Error, Qos, Status, cdr_struct, shm};
+use crate::{Domain, Durability, Error, Liveliness, Policy, Qos, Status, cdr_struct, shm};
 
 /// What carries a feed.
 #[derive(Debug, Clone)]
@@ -99,6 +99,12 @@ impl Distribution {
         if matches!(qos.reliability, Some(crate::Reliability::Reliable(_))) {
             qos = qos.reliability(crate::Reliability::Reliable(std::time::Duration::ZERO));
         }
+        // An echo's writer writes when a sample comes: only its process can say that it lives.
+        if let Some(Liveliness::ManualByParticipant(t) | Liveliness::ManualByTopic(t)) =
+            qos.liveliness
+        {
+            qos = qos.liveliness(Liveliness::Automatic(t));
+        }
         qos.history(crate::History::KeepLast(8_192))
             .durability(Durability::Volatile)
     }
@@ -123,45 +129,85 @@ fn done_qos() -> Qos {
     Qos::last_value()
 }
 
-/// How many of several entities have a match, and for how long matches have come and gone.
+/// Who was there and no longer is, over DDS.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Departures {
+    /// Writers and readers of the other side that are gone, for whatever reason.
+    pub gone: u32,
+    /// Writers that fell silent for longer than their lease: of a process that was stopped, cut
+    /// off or killed, or that no longer says that they live. Some may have come back.
+    pub silent: u32,
+    /// Those of them that are silent now.
+    pub silent_now: u32,
+}
+
+/// How many of several entities have a match, and who came and went.
 #[derive(Debug, Default)]
 struct Matches {
     matched: AtomicU32,
     incompatible: AtomicU32,
+    policy: Mutex<Option<Policy>>,
+    gone: AtomicU32,
+    silent: AtomicU32,
+    silent_now: AtomicU32,
 }
 
 impl Matches {
     /// A listener for one more entity.
     fn listener(self: &Arc<Self>) -> impl FnMut(Status) + Send + 'static + use<> {
         let all = Arc::clone(self);
+        let mut silent = 0;
         move |status| match status {
             Status::Matched {
-                current: 1,
-                change: 1,
-                ..
-            } => {
-                all.matched.fetch_add(1, Ordering::Release);
-            }
-            Status::Matched {
-                current: 0,
-                change: -1,
-                ..
-            } => {
-                all.matched.fetch_sub(1, Ordering::Release);
-            }
-            Status::IncompatibleQos { .. } => {
+                current, change, ..
+            } => all.matched(current, change),
+            Status::IncompatibleQos { policy, .. } => {
+                if let Ok(mut last) = all.policy.lock() {
+                    *last = Some(policy);
+                }
                 all.incompatible.fetch_add(1, Ordering::Release);
+            }
+            Status::LivelinessChanged { not_alive, .. } => {
+                let before = std::mem::replace(&mut silent, not_alive);
+                all.silent
+                    .fetch_add(not_alive.saturating_sub(before), Ordering::Release);
+                all.silent_now
+                    .fetch_add(not_alive.wrapping_sub(before), Ordering::Release);
             }
             _ => {}
         }
     }
 
-    fn matched(&self) -> u32 {
+    fn matched(&self, current: u32, change: i32) {
+        match (current, change) {
+            (1, 1) => _ = self.matched.fetch_add(1, Ordering::Release),
+            (0, -1) => _ = self.matched.fetch_sub(1, Ordering::Release),
+            _ => {}
+        }
+        if change < 0 {
+            self.gone
+                .fetch_add(change.unsigned_abs(), Ordering::Release);
+        }
+    }
+
+    fn count(&self) -> u32 {
         self.matched.load(Ordering::Acquire)
     }
 
     fn incompatible(&self) -> u32 {
         self.incompatible.load(Ordering::Acquire)
+    }
+
+    fn policy(&self) -> Option<Policy> {
+        self.policy.lock().ok().and_then(|policy| *policy)
+    }
+
+    fn departures(&self) -> Departures {
+        Departures {
+            gone: self.gone.load(Ordering::Acquire),
+            silent: self.silent.load(Ordering::Acquire),
+            silent_now: self.silent_now.load(Ordering::Acquire),
+        }
     }
 }
 

@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::publisher::Echo;
 use super::subscriber::Counts;
 use super::{
-    DONE, Distribution, DoneToken, Matches, Received, done_qos, echo_name, for_each_topic,
+    DONE, Departures, Distribution, DoneToken, Matches, Received, done_qos, echo_name,
+    for_each_topic,
 };
 use crate::fast::{Converted, Mapping, TemplateType};
-use crate::{Domain, Error, Reader, Sample, Writer};
+use crate::{Domain, Error, Policy, Reader, Sample, Writer};
 
 /// The publishing side.
 #[derive(Debug)]
@@ -70,11 +71,19 @@ impl Outlets {
     }
 
     pub(super) fn is_matched(&self) -> bool {
-        self.matches.matched() >= self.entities
+        self.matches.count() >= self.entities
     }
 
     pub(super) fn incompatible(&self) -> u32 {
         self.matches.incompatible()
+    }
+
+    pub(super) fn policy(&self) -> Option<Policy> {
+        self.matches.policy()
+    }
+
+    pub(super) fn departures(&self) -> Departures {
+        self.matches.departures()
     }
 
     #[inline]
@@ -95,9 +104,14 @@ impl Outlets {
             writer.flush()?;
         }
         self.done.write(token)?;
-        let mut all = self.done.wait_for_acks(timeout)?;
-        for writer in self.writers.iter().flatten() {
-            all &= writer.wait_for_acks(timeout)?;
+        let end = Instant::now() + timeout;
+        let mut all = true;
+        for writer in [&self.done]
+            .into_iter()
+            .chain(self.writers.iter().flatten())
+        {
+            let left = end.saturating_duration_since(Instant::now());
+            all &= writer.wait_for_acks(left)?;
         }
         Ok(all)
     }
@@ -162,11 +176,23 @@ impl Inlets {
     }
 
     pub(super) fn is_matched(&self) -> bool {
-        self.matches.matched() >= self.entities
+        self.matches.count() >= self.entities
+    }
+
+    pub(super) fn has_any(&self) -> bool {
+        self.matches.count() > 0
     }
 
     pub(super) fn incompatible(&self) -> u32 {
         self.matches.incompatible()
+    }
+
+    pub(super) fn policy(&self) -> Option<Policy> {
+        self.matches.policy()
+    }
+
+    pub(super) fn departures(&self) -> Departures {
+        self.matches.departures()
     }
 
     pub(super) fn check(&self) -> Result<(), Error> {

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::{Carrier, Distribution, DoneToken, over_dds, over_shm};
-use crate::Error;
+use super::{Carrier, Departures, Distribution, DoneToken, over_dds, over_shm};
 use crate::cdr::{CdrBuffer, CdrType};
 use crate::fast::{Converted, Mapping, TemplateType};
+use crate::{Error, Policy};
 
 /// Gets the round trips of one topic, in nanoseconds, in a receive thread.
 pub type RoundTrips = Box<dyn FnMut(u64) + Send>;
@@ -80,6 +80,23 @@ impl Publisher {
         match &self.way {
             Way::Dds(outlets) => outlets.incompatible(),
             Way::Shm(outlets) => outlets.incompatible(),
+        }
+    }
+
+    /// The policy that did not fit in the last such meeting, over DDS.
+    pub fn incompatible_policy(&self) -> Option<Policy> {
+        match &self.way {
+            Way::Dds(outlets) => outlets.policy(),
+            Way::Shm(_) => None,
+        }
+    }
+
+    /// Which of the subscribers' readers are gone, and which of their echoes' writers were silent:
+    /// a reader itself says nothing of whether it lives. Over DDS only.
+    pub fn departures(&self) -> Departures {
+        match &self.way {
+            Way::Dds(outlets) => outlets.departures(),
+            Way::Shm(_) => Departures::default(),
         }
     }
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{Carrier, Distribution, DoneToken, over_dds, over_shm};
+use super::{Carrier, Departures, Distribution, DoneToken, over_dds, over_shm};
 use crate::fast::{Mapping, TemplateType};
-use crate::{Error, Sample};
+use crate::{Error, Policy, Sample};
 
 /// A sample that a subscriber received.
 #[derive(Debug, Clone, Copy)]
@@ -91,11 +91,35 @@ impl Subscriber {
         }
     }
 
+    /// Whether any topic has a publisher.
+    pub fn has_any(&self) -> bool {
+        match &self.way {
+            Way::Dds(inlets) => inlets.has_any(),
+            Way::Shm(inlets) => inlets.is_matched(),
+        }
+    }
+
     /// How often another side's policies (over shared memory: types) did not fit.
     pub fn incompatible(&self) -> u32 {
         match &self.way {
             Way::Dds(inlets) => inlets.incompatible(),
             Way::Shm(inlets) => inlets.incompatible(),
+        }
+    }
+
+    /// The policy that did not fit in the last such meeting, over DDS.
+    pub fn incompatible_policy(&self) -> Option<Policy> {
+        match &self.way {
+            Way::Dds(inlets) => inlets.policy(),
+            Way::Shm(_) => None,
+        }
+    }
+
+    /// Which of the publishers' writers are gone or were silent. Over DDS only.
+    pub fn departures(&self) -> Departures {
+        match &self.way {
+            Way::Dds(inlets) => inlets.departures(),
+            Way::Shm(_) => Departures::default(),
         }
     }
 

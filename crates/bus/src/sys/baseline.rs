@@ -23,6 +23,7 @@ unsafe extern "C" {
     fn fanfare_raw_ping(raw: *mut Raw, round_trips: *mut u64, n: u32);
     fn fanfare_raw_done(raw: *mut Raw) -> u32;
     fn fanfare_raw_flow(raw: *mut Raw, nanos: u64) -> u64;
+    fn fanfare_raw_burst(raw: *mut Raw, n: u32) -> u64;
     fn fanfare_raw_count(raw: *const Raw, nanos: *mut u64) -> u64;
 }
 
@@ -88,6 +89,11 @@ impl Baseline {
     pub(crate) fn flow(&mut self, nanos: u64) -> u64 {
         // SAFETY: open until `self` is dropped.
         unsafe { fanfare_raw_flow(self.raw.as_ptr(), nanos) }
+    }
+
+    pub(crate) fn burst(&mut self, n: u32) -> u64 {
+        // SAFETY: open until `self` is dropped.
+        unsafe { fanfare_raw_burst(self.raw.as_ptr(), n) }
     }
 
     pub(crate) fn count(&self) -> (u64, u64) {

@@ -8,41 +8,15 @@ use std::time::Duration;
 use cyclors as c;
 
 use super::discovery::TypeInfo;
-use super::topic::Descriptor;
-use super::{Entity, c_string, checked, nanos};
+use super::{Entity, checked, nanos};
 use crate::types::{
     EnumType, Extensibility, Fault, Kind, MAX_DEPTH, MAX_MEMBERS, Member, StructType, TypeError,
 };
-use crate::{Error, Qos, ReturnCode};
+use crate::{Error, ReturnCode};
 
 /// Members of a type and of all types inside it, counted as often as they occur. A hostile type
 /// could otherwise grow exponentially with its depth.
 const MOST_MEMBERS: usize = 65_536;
-
-/// Makes a topic whose type is that of a foreign endpoint.
-pub(crate) fn topic(
-    participant: &Arc<Entity>,
-    name: &str,
-    info: &TypeInfo,
-    timeout: Duration,
-    qos: &Qos,
-) -> Result<Arc<Entity>, Error> {
-    let c_name = c_string("topic", name)?;
-    let raw = super::qos::RawQos::new(qos)?;
-    let descriptor = Descriptor::found(participant, name, info, timeout)?;
-    // SAFETY: the descriptor is valid and copied by the call, as are name and policies.
-    let handle = unsafe {
-        c::dds_create_topic(
-            participant.handle(),
-            descriptor.as_ptr(),
-            c_name.as_ptr(),
-            raw.as_ptr(),
-            std::ptr::null(),
-        )
-    };
-    let parents = vec![Arc::clone(participant)];
-    Entity::adopt(|| format!("create topic {name:?}"), handle, None, parents)
-}
 
 /// The description of a foreign endpoint's type.
 pub(crate) fn type_of(

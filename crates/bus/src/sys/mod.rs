@@ -22,9 +22,10 @@ use cyclors as c;
 pub(crate) use baseline::Baseline;
 pub(crate) use data::{Ending, RawInfo, RawSamples, Sink};
 pub(crate) use discovery::{Announced, RawDiscovery, TypeInfo};
-pub(crate) use found::{topic as found_topic, type_of as found_type};
+pub(crate) use found::type_of as found_type;
 pub(crate) use listener::{Callbacks, OnData, OnSamples, OnStatus};
 pub(crate) use shm::{PAGE, ReadOnly, SharedFile, Words, user};
+pub(crate) use topic::{create as topic, found as found_topic};
 pub(crate) use waitset::{RawCondition, RawWaitSet};
 
 use crate::{DomainConfig, Error, Qos, ReturnCode};
@@ -161,20 +162,45 @@ fn next_local() -> u32 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// Makes a writer; its callbacks get status events only.
-pub(crate) fn writer(
-    topic: &Arc<Entity>,
+/// Which end of a topic.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum End {
+    /// Its callbacks get status events only.
+    Writer,
+    Reader,
+}
+
+/// The library's functions for both.
+type Create = unsafe extern "C" fn(
+    c::dds_entity_t,
+    c::dds_entity_t,
+    *const c::dds_qos_t,
+    *const c::dds_listener_t,
+) -> c::dds_entity_t;
+
+/// Makes a writer or a reader of a topic.
+pub(crate) fn endpoint(
+    end: End,
+    (topic, name): (&Arc<Entity>, &str),
     participant: &Arc<Entity>,
-    name: &str,
     qos: &Qos,
     callbacks: Option<Box<Callbacks>>,
 ) -> Result<Arc<Entity>, Error> {
     let raw = qos::RawQos::new(qos)?;
-    let listener = listener::for_writer(callbacks.as_deref());
+    let (what, create, listener): (_, Create, _) = match end {
+        End::Writer => {
+            let listener = listener::for_writer(callbacks.as_deref());
+            ("writer", c::dds_create_writer, listener)
+        }
+        End::Reader => {
+            let listener = listener::for_reader(callbacks.as_deref());
+            ("reader", c::dds_create_reader, listener)
+        }
+    };
     // SAFETY: the handles are validated by the call; qos and listener are valid or null, and are
     // copied. The listener's argument points into `callbacks`, boxed, owned by the new entity.
     let handle = unsafe {
-        c::dds_create_writer(
+        create(
             participant.handle(),
             topic.handle(),
             raw.as_ptr(),
@@ -182,40 +208,6 @@ pub(crate) fn writer(
         )
     };
     let parents = vec![Arc::clone(topic), Arc::clone(participant)];
-    Entity::adopt(
-        || format!("create a writer of topic {name:?}"),
-        handle,
-        callbacks,
-        parents,
-    )
+    let action = || format!("create a {what} of topic {name:?}");
+    Entity::adopt(action, handle, callbacks, parents)
 }
-
-/// Makes a reader.
-pub(crate) fn reader(
-    topic: &Arc<Entity>,
-    participant: &Arc<Entity>,
-    name: &str,
-    qos: &Qos,
-    callbacks: Option<Box<Callbacks>>,
-) -> Result<Arc<Entity>, Error> {
-    let raw = qos::RawQos::new(qos)?;
-    let listener = listener::for_reader(callbacks.as_deref());
-    // SAFETY: as for the writer.
-    let handle = unsafe {
-        c::dds_create_reader(
-            participant.handle(),
-            topic.handle(),
-            raw.as_ptr(),
-            listener.as_ptr(),
-        )
-    };
-    let parents = vec![Arc::clone(topic), Arc::clone(participant)];
-    Entity::adopt(
-        || format!("create a reader of topic {name:?}"),
-        handle,
-        callbacks,
-        parents,
-    )
-}
-
-pub(crate) use topic::create as topic;

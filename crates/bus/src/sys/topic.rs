@@ -20,17 +20,38 @@ pub(crate) fn create(
     qos: &Qos,
 ) -> Result<Arc<Entity>, Error> {
     t.check()?;
-    let c_name = c_string("topic", name)?;
     let raw = RawQos::new(qos)?;
     raw.xcdr1_only();
-    let descriptor = Descriptor::new(participant, t)?;
+    of(&Descriptor::new(participant, t)?, participant, name, &raw)
+}
+
+/// Makes a topic whose type is that of a foreign endpoint, asked for for at most `timeout`.
+pub(crate) fn found(
+    participant: &Arc<Entity>,
+    name: &str,
+    info: &TypeInfo,
+    timeout: Duration,
+    qos: &Qos,
+) -> Result<Arc<Entity>, Error> {
+    let raw = RawQos::new(qos)?;
+    let descriptor = Descriptor::found(participant, name, info, timeout)?;
+    of(&descriptor, participant, name, &raw)
+}
+
+fn of(
+    descriptor: &Descriptor,
+    participant: &Arc<Entity>,
+    name: &str,
+    qos: &RawQos,
+) -> Result<Arc<Entity>, Error> {
+    let c_name = c_string("topic", name)?;
     // SAFETY: the descriptor is valid and copied by the call, as are name and policies.
     let handle = unsafe {
         c::dds_create_topic(
             participant.handle(),
             descriptor.as_ptr(),
             c_name.as_ptr(),
-            raw.as_ptr(),
+            qos.as_ptr(),
             std::ptr::null(),
         )
     };
@@ -39,15 +60,15 @@ pub(crate) fn create(
 }
 
 /// An owned topic descriptor made by the library from type information.
-pub(super) struct Descriptor(*mut c::dds_topic_descriptor_t);
+struct Descriptor(*mut c::dds_topic_descriptor_t);
 
 impl Descriptor {
-    pub(super) const fn as_ptr(&self) -> *const c::dds_topic_descriptor_t {
+    const fn as_ptr(&self) -> *const c::dds_topic_descriptor_t {
         self.0.cast_const()
     }
 
     /// That of a foreign type, asked for on the network for at most `timeout`.
-    pub(super) fn found(
+    fn found(
         participant: &Entity,
         topic: &str,
         info: &TypeInfo,

@@ -7,19 +7,17 @@ use fanfare_bus::cdr::{CdrBuffer, CdrType, to_json};
 use fanfare_bus::types::{EnumType, Kind, StructType};
 use fanfare_bus::{Domain, DomainConfig, Error, Qos, Reader, SampleInfo, Transport, cdr_struct};
 
-use crate::support::{domain_id, pair, quote, take_quotes, topic_name, wait_until, write_quote};
+use crate::support::{
+    domain_id, pair, quote, quote_reader, quote_writer, take_quotes, topic_name, wait_until,
+    write_quote,
+};
 
 #[test]
 fn samples_cross_the_network_in_order() {
     let (here, there) = pair();
     let name = topic_name("order");
     let qos = Qos::reliable();
-    let reader = there
-        .topic(&name, &quote(), &qos)
-        .unwrap()
-        .reader(&qos)
-        .open()
-        .unwrap();
+    let reader = quote_reader(&there, &name, &qos);
     let (matched, wait) = mpsc::channel();
     let writer = here.topic(&name, &quote(), &qos).unwrap().writer(&qos);
     let writer = writer
@@ -47,18 +45,8 @@ fn multicast_and_tcp_carry_samples_too() {
         let there = Domain::open(&config.peer(&format!("127.0.0.1:{port}"))).unwrap();
         let name = topic_name("transport");
         let qos = Qos::last_value();
-        let reader = there
-            .topic(&name, &quote(), &qos)
-            .unwrap()
-            .reader(&qos)
-            .open()
-            .unwrap();
-        let writer = here
-            .topic(&name, &quote(), &qos)
-            .unwrap()
-            .writer(&qos)
-            .open()
-            .unwrap();
+        let reader = quote_reader(&there, &name, &qos);
+        let writer = quote_writer(&here, &name, &qos);
         write_quote(&writer, &mut CdrBuffer::with_capacity(64), 1, 2.0);
         assert_eq!(take_quotes(&reader, 1), [(1, 2.0)], "{transport:?}");
     }
@@ -80,12 +68,7 @@ fn a_listener_gets_each_sample_and_a_waitset_wakes() {
     let mut waitset = there.waitset().unwrap();
     assert_eq!(waitset.attach(&waiting).unwrap(), 0);
 
-    let writer = here
-        .topic(&name, &quote(), &qos)
-        .unwrap()
-        .writer(&qos)
-        .open()
-        .unwrap();
+    let writer = quote_writer(&here, &name, &qos);
     write_quote(&writer, &mut CdrBuffer::with_capacity(64), 7, 0.0);
     assert_eq!(got.recv_timeout(Duration::from_secs(20)).unwrap(), 7);
     let mut woken = Vec::new();

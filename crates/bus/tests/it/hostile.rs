@@ -4,7 +4,9 @@ use fanfare_bus::cdr::CdrBuffer;
 use fanfare_bus::types::{Kind, StructType};
 use fanfare_bus::{Domain, DomainConfig, Error, Qos, Transport};
 
-use crate::support::{domain_id, pair, quote, take_quotes, topic_name, write_quote};
+use crate::support::{
+    domain_id, pair, quote, quote_reader, quote_writer, take_quotes, topic_name, write_quote,
+};
 
 #[test]
 fn bytes_that_are_not_of_the_type_are_refused_by_the_writer() {
@@ -46,18 +48,8 @@ fn another_type_under_the_same_name_does_not_match() {
     let mut buffer = CdrBuffer::with_capacity(64);
     buffer.string(b"intruder");
     stranger.write(buffer.finish().unwrap()).unwrap();
-    let reader = here
-        .topic(&name, &quote(), &qos)
-        .unwrap()
-        .reader(&qos)
-        .open()
-        .unwrap();
-    let good = here
-        .topic(&name, &quote(), &qos)
-        .unwrap()
-        .writer(&qos)
-        .open()
-        .unwrap();
+    let reader = quote_reader(&here, &name, &qos);
+    let good = quote_writer(&here, &name, &qos);
     write_quote(&good, &mut buffer, 1, 1.0);
     assert_eq!(take_quotes(&reader, 1), [(1, 1.0)]);
     assert!(!stranger_was_heard(&stranger));

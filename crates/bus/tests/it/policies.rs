@@ -6,31 +6,24 @@ use std::time::Duration;
 use fanfare_bus::cdr::CdrBuffer;
 use fanfare_bus::{Domain, DomainConfig, History, Policy, Qos, Reliability, Status};
 
-use crate::support::{domain_id, pair, quote, quotes, take_quotes, topic_name, write_quote};
+use crate::support::{
+    domain_id, pair, quote, quote_reader, quote_writer, quotes, take_quotes, topic_name,
+    write_quote,
+};
 
 #[test]
 fn who_comes_late_gets_the_last_value_of_each_key() {
     let (here, there) = pair();
     let name = topic_name("late");
     let qos = Qos::last_value();
-    let writer = here
-        .topic(&name, &quote(), &qos)
-        .unwrap()
-        .writer(&qos)
-        .open()
-        .unwrap();
+    let writer = quote_writer(&here, &name, &qos);
     let mut buffer = CdrBuffer::with_capacity(64);
     for round in 0..10 {
         for security in 1..4 {
             write_quote(&writer, &mut buffer, security, f64::from(round));
         }
     }
-    let reader = there
-        .topic(&name, &quote(), &qos)
-        .unwrap()
-        .reader(&qos)
-        .open()
-        .unwrap();
+    let reader = quote_reader(&there, &name, &qos);
     let mut got = take_quotes(&reader, 3);
     got.sort_by_key(|q| q.0);
     assert_eq!(got, [(1, 9.0), (2, 9.0), (3, 9.0)]);
@@ -118,20 +111,9 @@ fn two_domains_do_not_hear_each_other() {
     let qos = Qos::last_value();
     let open = |id| Domain::open(&DomainConfig::new(id)).unwrap();
     let (here, there, elsewhere) = (open(id), open(id), open(id + 1));
-    let reader_in = |d: &Domain| {
-        d.topic(&name, &quote(), &qos)
-            .unwrap()
-            .reader(&qos)
-            .open()
-            .unwrap()
-    };
+    let reader_in = |d: &Domain| quote_reader(d, &name, &qos);
     let (hears, deaf) = (reader_in(&there), reader_in(&elsewhere));
-    let writer = here
-        .topic(&name, &quote(), &qos)
-        .unwrap()
-        .writer(&qos)
-        .open()
-        .unwrap();
+    let writer = quote_writer(&here, &name, &qos);
     write_quote(&writer, &mut CdrBuffer::with_capacity(64), 1, 1.0);
     assert_eq!(take_quotes(&hears, 1), [(1, 1.0)]);
     let mut samples = deaf.samples(4);
@@ -155,12 +137,7 @@ fn deadline_and_liveliness_events_come() {
         .on_status(move |s| _ = send.send(s))
         .open()
         .unwrap();
-    let writer = here
-        .topic(&name, &quote(), &qos)
-        .unwrap()
-        .writer(&qos)
-        .open()
-        .unwrap();
+    let writer = quote_writer(&here, &name, &qos);
     write_quote(&writer, &mut CdrBuffer::with_capacity(64), 1, 1.0);
     let (mut late, mut silent) = (false, false);
     while !(late && silent) {
@@ -178,20 +155,8 @@ fn either_side_may_be_restarted() {
     let name = topic_name("restart");
     let qos = Qos::last_value();
     let open = || Domain::open(&config).unwrap();
-    let reading = |d: &Domain| {
-        d.topic(&name, &quote(), &qos)
-            .unwrap()
-            .reader(&qos)
-            .open()
-            .unwrap()
-    };
-    let writing = |d: &Domain| {
-        d.topic(&name, &quote(), &qos)
-            .unwrap()
-            .writer(&qos)
-            .open()
-            .unwrap()
-    };
+    let reading = |d: &Domain| quote_reader(d, &name, &qos);
+    let writing = |d: &Domain| quote_writer(d, &name, &qos);
     let mut buffer = CdrBuffer::with_capacity(64);
     let (here, there) = (open(), open());
     let (reader, writer) = (reading(&there), writing(&here));

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use fanfare_bus::cdr::CdrBuffer;
 use fanfare_bus::types::{Kind, StructType};
-use fanfare_bus::{Domain, DomainConfig, Reader, Samples, Writer};
+use fanfare_bus::{Domain, DomainConfig, Qos, Reader, Samples, Writer};
 
 /// A domain id that other tests, and other runs at the same time, are unlikely to use.
 pub(crate) fn domain_id() -> u32 {
@@ -31,6 +31,16 @@ pub(crate) fn quote() -> StructType {
         .key("security", Kind::UInt32)
         .member("price", Kind::Float64)
         .member("venue", Kind::String(None))
+}
+
+pub(crate) fn quote_reader(domain: &Domain, name: &str, qos: &Qos) -> Reader {
+    let topic = domain.topic(name, &quote(), qos).unwrap();
+    topic.reader(qos).open().unwrap()
+}
+
+pub(crate) fn quote_writer(domain: &Domain, name: &str, qos: &Qos) -> Writer {
+    let topic = domain.topic(name, &quote(), qos).unwrap();
+    topic.writer(qos).open().unwrap()
 }
 
 pub(crate) fn write_quote(writer: &Writer, buffer: &mut CdrBuffer, security: u32, price: f64) {

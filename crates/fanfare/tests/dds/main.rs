@@ -8,6 +8,7 @@
 )]
 
 mod bridge;
+mod liveliness;
 mod plant;
 mod tools;
 

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 /// The bus against a plain C program on the same Cyclone DDS: round trip and throughput of the
 /// Quote sample between two processes over UDP loopback; half the round trip through shared
-/// memory, both sides spinning; and the time to decode and convert.
+/// memory, both sides spinning; the time to convert and write one; and to decode and convert.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Domain ids used: this one and the next.
@@ -52,6 +52,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     figures.add("shm_oneway_p50_us", one_way / 1e3);
     note!("throughput: {} rounds each", args.rounds);
     throughput(args, &mut figures)?;
+    note!("writing: {} rounds each", args.rounds);
+    super::dds_write::figures(args.domain, args.rounds, &mut figures)?;
     note!("conversion");
     figures.add("convert_simple_ns", convert(Program::simple(), simple())?);
     figures.add(
@@ -66,7 +68,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn config(domain: u32) -> DomainConfig {
+pub(super) fn config(domain: u32) -> DomainConfig {
     DomainConfig::new(domain).transport(Transport::Udp)
 }
 
@@ -117,7 +119,7 @@ fn throughput(args: &Args, figures: &mut Figures) -> Result<()> {
             Ok((Ends::Raw(source), n))
         })?);
         rates.push(flow(args.domain + 1, End::Sink, |at| {
-            let mut source = Ours::source(&config(at))?;
+            let mut source = Ours::source(&config(at), true)?;
             wait("the other process", || source.is_matched())?;
             settle();
             let n = source.flow(FLOW)?;
@@ -209,7 +211,7 @@ fn median_of(nanos: &[u64]) -> f64 {
 }
 
 /// That this side knows the other does not mean that the other knows this one.
-fn settle() {
+pub(super) fn settle() {
     std::thread::sleep(Duration::from_millis(300));
 }
 
@@ -242,6 +244,12 @@ fn print(figures: &Figures) {
         v("rate_per_s"),
         v("raw_rate_per_s"),
         v("ratio_rate")
+    );
+    say!(
+        "convert + write: {:.0} ns a sample, plain C {:.0}, {:.0} more",
+        v("convert_write_ns"),
+        v("raw_write_ns"),
+        v("convert_write_over_raw_ns")
     );
     say!(
         "decode + convert: simple {:.1} ns, complex {:.1} ns a message",

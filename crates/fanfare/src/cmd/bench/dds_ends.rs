@@ -5,6 +5,7 @@ use anyhow::{Context, Result};
 use clap::ValueEnum;
 use fanfare_bus::baseline::{CProgram, Role};
 use fanfare_bus::cdr::{CdrBuffer, CdrReader};
+use fanfare_bus::fast::Converter;
 use fanfare_bus::types::{Kind, StructType};
 use fanfare_bus::{Domain, DomainConfig, Error, Qos, Reader, Sample, Status, Writer};
 use std::io::{BufRead, BufReader, Write, stdin, stdout};
@@ -174,8 +175,8 @@ impl Ours {
         })
     }
 
-    pub(crate) fn source(config: &DomainConfig) -> Result<Self> {
-        Self::open(config, Some("Flow"), None, true, |_, _| |_| ())
+    pub(crate) fn source(config: &DomainConfig, batching: bool) -> Result<Self> {
+        Self::open(config, Some("Flow"), None, batching, |_, _| |_| ())
     }
 
     fn sink(config: &DomainConfig) -> Result<Self> {
@@ -276,6 +277,24 @@ impl Ours {
         }
         writer.flush()?;
         Ok(n.into())
+    }
+
+    /// Makes the samples of the message that was decoded last and writes them, `n` times; the
+    /// nanoseconds that this takes.
+    pub(crate) fn burst(&self, n: u32, converter: &mut Converter) -> Result<u64> {
+        let writer = self.writer.as_ref().context("this end does not write")?;
+        let mut failed = Ok(());
+        let begin = Instant::now();
+        for _ in 0..n {
+            converter.samples(|sample| {
+                if let Err(error) = writer.write(sample.cdr) {
+                    failed = Err(error);
+                }
+            })?;
+        }
+        let nanos = begin.elapsed().as_nanos() as u64;
+        failed?;
+        Ok(nanos)
     }
 
     fn count(&self) -> (u64, u64) {

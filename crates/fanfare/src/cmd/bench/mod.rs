@@ -4,6 +4,7 @@ mod codec;
 mod dds;
 mod dds_ends;
 mod dds_shm;
+mod dds_write;
 mod fanout;
 mod feed;
 mod latency;

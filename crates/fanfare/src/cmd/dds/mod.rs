@@ -1,6 +1,7 @@
 //! `fanfare dds`: distribution over DDS (systems.md E).
 
 mod bridge;
+mod departures;
 mod echo;
 mod expected;
 mod idl;

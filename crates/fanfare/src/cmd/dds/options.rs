@@ -5,8 +5,9 @@ use anyhow::{Result, bail};
 use clap::ValueEnum;
 use fanfare_bus::distribute::{Carrier, Distribution};
 use fanfare_bus::fast::{Mapping, TypeOptions};
-use fanfare_bus::{Domain, DomainConfig, Qos, Transport, shm};
+use fanfare_bus::{Domain, DomainConfig, Liveliness, Policy, Qos, Transport, shm};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Where the participant is, and how it reaches the others.
 #[derive(Debug, Clone, clap::Args)]
@@ -71,11 +72,8 @@ impl DomainArgs {
         Ok(Domain::open(&self.config(role))?)
     }
 
-    /// What carries a feed.
-    pub(crate) fn carrier(&self, role: Role, shm: &ShmArgs) -> Result<Carrier> {
-        if self.transport != TransportArg::Shm {
-            return Ok((&self.open(role)?).into());
-        }
+    /// Shared memory.
+    fn shared(&self, shm: &ShmArgs) -> Result<Carrier> {
         if let Some(peer) = self.peer.first() {
             bail!("--transport shm reaches this host only: what is --peer {peer} for?");
         }
@@ -128,6 +126,24 @@ pub(crate) struct FeedArgs {
     /// Samples are not sent back to the publisher.
     #[arg(long)]
     pub(crate) no_echo: bool,
+    /// How long a side may be silent before the other forgets it: who is stopped or cut off is
+    /// waited for no longer than that. With udp, tcp and mcast; the subscriber's must not be
+    /// shorter than the publisher's [default: 10,000]
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(100..))]
+    pub(crate) lease: Option<u64>,
+    /// With --lease: who says that a writer lives. automatic: its process, by being there.
+    /// participant: any writer of its process, by writing; topic: the writer, by writing; a writer
+    /// that does not for so long is told of as lost by liveliness, until it writes again, and its
+    /// process is forgotten after twice as long [default: automatic]
+    #[arg(long, value_enum, value_name = "KIND", requires = "lease")]
+    pub(crate) liveliness: Option<LivelinessArg>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LivelinessArg {
+    Automatic,
+    Participant,
+    Topic,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -191,12 +207,49 @@ impl FeedArgs {
             keyed: self.types.keyed,
             securities: self.securities,
             echo: !self.no_echo,
-            qos: match self.qos {
-                QosArg::Reliable => Qos::reliable(),
-                QosArg::BestEffort => Qos::best_effort(),
-                QosArg::LastValue => Qos::last_value(),
-            },
+            qos: self.policies(),
             ..Distribution::default()
+        }
+    }
+
+    fn policies(&self) -> Qos {
+        let qos = match self.qos {
+            QosArg::Reliable => Qos::reliable(),
+            QosArg::BestEffort => Qos::best_effort(),
+            QosArg::LastValue => Qos::last_value(),
+        };
+        let Some(lease) = self.lease.map(Duration::from_millis) else {
+            return qos;
+        };
+        qos.liveliness(match self.liveliness {
+            None | Some(LivelinessArg::Automatic) => Liveliness::Automatic(lease),
+            Some(LivelinessArg::Participant) => Liveliness::ManualByParticipant(lease),
+            Some(LivelinessArg::Topic) => Liveliness::ManualByTopic(lease),
+        })
+    }
+
+    /// What carries the feed.
+    pub(crate) fn carrier(
+        &self,
+        domain: &DomainArgs,
+        role: Role,
+        shm: &ShmArgs,
+    ) -> Result<Carrier> {
+        match (domain.transport, self.lease) {
+            (TransportArg::Shm, None) => domain.shared(shm),
+            (TransportArg::Shm, Some(_)) => {
+                bail!("--transport shm sees at once who is dead: what is --lease for?")
+            }
+            (_, None) => Ok((&domain.open(role)?).into()),
+            (_, Some(ms)) => {
+                let by_writing = matches!(
+                    self.liveliness,
+                    Some(LivelinessArg::Participant | LivelinessArg::Topic)
+                );
+                let lease = Duration::from_millis(ms) * if by_writing { 2 } else { 1 };
+                let config = domain.config(role).lease(lease);
+                Ok((&Domain::open(&config)?).into())
+            }
         }
     }
 }
@@ -204,4 +257,13 @@ impl FeedArgs {
 pub(crate) fn mapping(templates: &str, types: &TypeArgs) -> Result<Arc<Mapping>> {
     let program = load(templates)?;
     Ok(Arc::new(Mapping::new(program, &types.options())?))
+}
+
+/// What to look at where two sides do not match.
+pub(crate) fn misfit(policy: Option<Policy>) -> String {
+    match policy {
+        Some(Policy::Liveliness) => "liveliness does not fit: are --lease and --liveliness".into(),
+        Some(policy) => format!("{policy} does not fit: are --qos and the options of types"),
+        None => "policies or types do not fit: are --qos and the options of types".into(),
+    }
 }

@@ -1,18 +1,21 @@
 //! `fanfare dds publish`: decode, convert, write; measure the way there and back.
 
+use super::departures::Watch;
 use super::input::{self, Losses, Packets, Source};
-use super::options::{DomainArgs, FeedArgs, Role, ShmArgs};
+use super::options::{self, DomainArgs, FeedArgs, Role, ShmArgs};
 use super::statistics::{self, Series};
 use crate::cmd::fast::options::socket_address;
 use crate::print::{note, say};
 use anyhow::{Context, Result, bail};
-use fanfare_bus::distribute::{Publisher, RoundTrips};
-use fanfare_bus::fast::{Converter, Mapping};
+use fanfare_bus::distribute::{Departures, Publisher, RoundTrips};
+use fanfare_bus::fast::{Converted, Converter, Mapping};
+use fanfare_bus::{Error as BusError, ReturnCode};
 use fanfare_engine::stop::Stop;
 use fanfare_fast::{Decoder, Ignore};
 use fanfare_feed::Header;
 use fanfare_latency::figures::Figures;
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -57,6 +60,10 @@ pub(crate) struct Args {
     /// Seconds to wait for a subscriber; 0: publish whether there is one or not.
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     wait: u64,
+    /// Seconds to wait for a subscriber that is alive but does not read: with --qos reliable a
+    /// sample waits until there is room in everybody's history.
+    #[arg(long, value_name = "SECONDS", default_value_t = 15)]
+    patience: u64,
     /// End a multicast feed after so many seconds of silence; default: wait for its Done message
     /// or Ctrl-C.
     #[arg(long, value_name = "SECONDS", requires = "multicast")]
@@ -74,6 +81,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         bail!("a feed has two lines at most");
     }
     let mapping = args.feed.mapping()?;
+    // Before anybody is waited for.
+    if let Some(file) = &args.file {
+        File::open(file).with_context(|| format!("cannot open `{}`", file.display()))?;
+    }
     let stop = Stop::on_interrupt()?;
     let echoes = Arc::new(Echoes::new());
     let publisher = if args.empty {
@@ -103,7 +114,9 @@ fn open(
     stop: &Stop,
     echoes: &Arc<Echoes>,
 ) -> Result<Option<Publisher>> {
-    let carrier = args.domain.carrier(Role::Publisher, &args.shm)?;
+    let carrier = args
+        .feed
+        .carrier(&args.domain, Role::Publisher, &args.shm)?;
     let distribution = args.feed.distribution();
     let publisher = Publisher::open(carrier, mapping, &distribution, |t| {
         echoes.recorder(&t.name)
@@ -120,7 +133,10 @@ fn open(
         if Instant::now() >= end {
             match publisher.incompatible() {
                 0 => bail!("no subscriber within {} s", args.wait),
-                n => bail!("no subscriber: {n} readers or writers ask for other policies"),
+                n => {
+                    let what = options::misfit(publisher.incompatible_policy());
+                    bail!("no subscriber: {n} times another side's {what} the same on both sides?")
+                }
             }
         }
         thread::sleep(Duration::from_millis(2));
@@ -184,6 +200,10 @@ struct Run {
     echo: bool,
     in_flight: u64,
     echo_lost: u64,
+    patience: Duration,
+    watch: Watch,
+    /// Of subscribers, before the Done token.
+    departures: Departures,
     decode: Series,
     convert: BTreeMap<u32, Series>,
     messages: u64,
@@ -209,6 +229,9 @@ impl Run {
                 None => u64::from(args.file.is_some()),
             },
             echo_lost: 0,
+            patience: Duration::from_secs(args.patience),
+            watch: Watch::new("readers"),
+            departures: Departures::default(),
             decode: Series::default(),
             convert: convert.collect(),
             messages: 0,
@@ -268,17 +291,17 @@ impl Run {
         let (Some(publisher), in_flight) = (&mut self.publisher, self.in_flight) else {
             return Ok(());
         };
-        let lost = &mut self.echo_lost;
-        let stop = &self.stop;
-        let mut result = Ok(true);
+        let (lost, stop, watch) = (&mut self.echo_lost, &self.stop, &mut self.watch);
+        let patience = self.patience;
+        let mut result = Ok(());
         self.converter.samples(|sample| {
             if result.is_ok() {
                 wait_for_room(publisher, in_flight, lost, stop);
-                result = publisher.publish(&sample);
+                result = patiently(publisher, &sample, patience, stop, watch);
             }
         })?;
-        result?;
-        Ok(())
+        watch.look(publisher.departures());
+        result
     }
 
     /// The Done token, and the echoes still out; whether all came.
@@ -287,6 +310,9 @@ impl Run {
         let Some(publisher) = &mut self.publisher else {
             return Ok(true);
         };
+        // Who goes after the token goes in order.
+        self.departures = publisher.departures();
+        self.watch.tell(self.departures);
         note!("Writing Done token");
         let acknowledged = publisher.finish(Duration::from_secs(10))?;
         if !acknowledged {
@@ -319,6 +345,40 @@ impl Run {
         match (self.first, self.last) {
             (Some(first), Some(last)) => last - first,
             _ => Duration::ZERO,
+        }
+    }
+}
+
+/// Publishes a sample, waiting for as long as a reader's history is full: until it reads, is gone,
+/// or has tried our patience.
+fn patiently(
+    publisher: &mut Publisher,
+    sample: &Converted<'_>,
+    patience: Duration,
+    stop: &Stop,
+    watch: &mut Watch,
+) -> Result<()> {
+    let mut since = None;
+    loop {
+        match publisher.publish(sample) {
+            Ok(_) => return Ok(()),
+            Err(BusError::Dds {
+                code: ReturnCode::Timeout,
+                ..
+            }) if !stop.is_raised() => {}
+            Err(error) => return Err(error.into()),
+        }
+        watch.look(publisher.departures());
+        let since = since.get_or_insert_with(|| {
+            note!("fanfare: a subscriber does not read, and all wait for it");
+            Instant::now()
+        });
+        if since.elapsed() >= patience {
+            bail!(
+                "a subscriber is alive but has not read for {} s: with --qos last-value or \
+                 best-effort nobody waits for it",
+                patience.as_secs()
+            );
         }
     }
 }
@@ -369,6 +429,12 @@ fn report(args: &Args, run: &Run, echoes: &Echoes, elapsed: Duration, losses: Lo
         figures.count("messages", run.messages);
         figures.count("samples", written);
         figures.count("echoes", all.count());
+        let departures = run.publisher.as_ref().map(Publisher::departures);
+        let departures = departures.unwrap_or_default();
+        figures.count(
+            "readers_lost",
+            departures.gone.max(departures.silent).into(),
+        );
         figures.count("missing", losses.missing);
         figures.count("kernel_drops", losses.kernel_drops);
         figures.add("elapsed_us", elapsed_us);

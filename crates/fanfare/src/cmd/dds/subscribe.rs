@@ -1,7 +1,8 @@
 //! `fanfare dds subscribe`: receive, check, echo.
 
+use super::departures::Watch;
 use super::expected::{Expected, Verdict};
-use super::options::{DomainArgs, FeedArgs, Role, ShmArgs};
+use super::options::{self, DomainArgs, FeedArgs, Role, ShmArgs};
 use super::printer::{self, Printing};
 use crate::print::{note, say};
 use anyhow::{Context, Result, bail};
@@ -61,7 +62,9 @@ enum Format {
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let mapping = args.feed.mapping()?;
     let stop = Stop::on_interrupt()?;
-    let carrier = args.domain.carrier(Role::Subscriber, &args.shm)?;
+    let carrier = args
+        .feed
+        .carrier(&args.domain, Role::Subscriber, &args.shm)?;
     let (printer, printing) = match args.format {
         Some(Format::Json) => Some(printer::start()?),
         None => None,
@@ -112,7 +115,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 /// Waits for the Done token and the last sample, for idleness, or for Ctrl-C.
 fn wait(args: &Args, subscriber: &Subscriber, stop: &Stop) -> Result<()> {
     let mut changed = (0, Instant::now());
-    let mut warned = false;
+    let (mut warned, mut company) = (false, false);
+    let mut watch = Watch::new("writers");
     while !stop.is_raised() {
         let received = subscriber.received();
         if received != changed.0 {
@@ -129,11 +133,20 @@ fn wait(args: &Args, subscriber: &Subscriber, stop: &Stop) -> Result<()> {
         }
         if subscriber.incompatible() > 0 && !subscriber.is_matched() && !warned {
             warned = true;
-            note!(
-                "fanfare: a publisher's policies or types do not fit: are --qos and the options \
-                 of types the same on both sides?"
-            );
+            let what = options::misfit(subscriber.incompatible_policy());
+            note!("fanfare: a publisher's {what} the same on both sides?");
         }
+        let departures = subscriber.departures();
+        watch.look(departures);
+        let there = subscriber.has_any();
+        if there != company && !done {
+            let news = match there {
+                true => "a publisher is there",
+                false => "fanfare: no publisher is left, and none said Done; waiting for another",
+            };
+            note!("{news}");
+        }
+        company = there;
         thread::sleep(Duration::from_millis(2));
     }
     if stop.is_raised() && subscriber.received() == 0 {
@@ -160,6 +173,7 @@ fn report(
         figures.count("lost", lost);
         figures.count("overtaken", subscriber.overtaken());
         figures.count("echo_failed", subscriber.echo_failed());
+        figures.count("writers_lost", subscriber.departures().silent.into());
         if let Some(Verdict {
             equal,
             wrong,

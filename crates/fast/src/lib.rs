@@ -46,6 +46,7 @@ pub mod json;
 mod message;
 pub mod program;
 mod record;
+mod row_filler;
 mod rows;
 pub mod template;
 mod trace;

@@ -258,11 +258,7 @@ impl Sink for Record {
 
     #[inline(always)]
     fn begin(&mut self, _: &Program, flat: &Flat, _: &Row) {
-        self.form = Form::Rows;
-        self.template = flat.template;
-        self.used = 1;
-        self.has_sequence = false;
-        self.is_complete = false;
+        self.begin_rows(flat.template);
     }
 
     #[inline(always)]
@@ -270,8 +266,7 @@ impl Sink for Record {
 
     #[inline(always)]
     fn begin_sequence(&mut self, _: &Field, count: u32) {
-        self.has_sequence = true;
-        self.count = count;
+        self.set_sequence(count);
     }
 
     #[inline(always)]
@@ -297,6 +292,46 @@ impl Record {
     #[cold]
     fn grow(&mut self, rows: usize) {
         self.rows.resize_with(rows, Row::default);
+    }
+
+    /// A message of this template begins, in rows.
+    #[inline(always)]
+    pub(crate) fn begin_rows(&mut self, template: u32) {
+        if self.rows.is_empty() {
+            self.grow(1);
+        }
+        self.form = Form::Rows;
+        self.template = template;
+        self.used = 1;
+        self.has_sequence = false;
+        self.is_complete = false;
+    }
+
+    /// The sequence is there.
+    pub(crate) const fn set_sequence(&mut self, count: u32) {
+        self.has_sequence = true;
+        self.count = count;
+    }
+
+    /// One more row: its number.
+    pub(crate) fn add_row(&mut self) -> usize {
+        let number = self.used;
+        if number == self.rows.len() {
+            self.grow(number + 1);
+        }
+        self.used += 1;
+        number
+    }
+
+    /// One of the rows in use.
+    #[inline(always)]
+    pub(crate) fn row_mut(&mut self, number: usize) -> Option<&mut Row> {
+        self.rows.get_mut(number)
+    }
+
+    /// Whether nothing of the message is missing.
+    pub(crate) const fn set_complete(&mut self, is_complete: bool) {
+        self.is_complete = is_complete;
     }
 }
 

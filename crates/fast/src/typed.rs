@@ -12,6 +12,8 @@ use crate::encode::Encoder;
 use crate::error::{CodecError, TemplateError};
 use crate::message::{Fields, Message, Value};
 use crate::program::{Field, Program};
+use crate::record::Record;
+use crate::row_filler::RowFiller;
 use crate::value::Decimal;
 use crate::visitor::Visitor;
 
@@ -31,9 +33,9 @@ pub trait Feed: Visitor + Default {
 
 /// A generated struct that can be encoded.
 pub trait Typed {
-    /// Makes `message` the message of this template with these values. The program must be that
-    /// of the document the struct was generated from.
-    fn write(&self, program: &Program, message: &mut Message);
+    /// Tells `visitor` of the message of this template with these values, but not of its end. The
+    /// program must be that of the document the struct was generated from.
+    fn write<V: Visitor>(&self, program: &Program, visitor: &mut V);
 }
 
 /// Decodes into generated structs.
@@ -79,10 +81,12 @@ impl<F: Feed> TypedDecoder<F> {
     }
 }
 
-/// Encodes generated structs.
+/// Encodes generated structs: by way of the rows of a record, where a message fits into them, and
+/// else of a [`Message`].
 #[derive(Debug, Clone)]
 pub struct TypedEncoder {
     encoder: Encoder,
+    record: Record,
     message: Message,
 }
 
@@ -95,6 +99,7 @@ impl TypedEncoder {
         let program = Program::parse(F::TEMPLATES)?;
         Ok(Self {
             encoder: Encoder::with_options(program, options),
+            record: Record::new(),
             message: Message::new(),
         })
     }
@@ -115,6 +120,14 @@ impl TypedEncoder {
     /// # Errors
     /// As [`Encoder::encode`].
     pub fn encode(&mut self, message: &impl Typed, out: &mut Vec<u8>) -> Result<usize, CodecError> {
+        if self.encoder.has_lanes() {
+            let program = self.encoder.program();
+            let mut filler = RowFiller::new(program, &mut self.record);
+            message.write(program, &mut filler);
+            if filler.finish() {
+                return self.encoder.encode_record(&self.record, out);
+            }
+        }
         message.write(self.encoder.program(), &mut self.message);
         self.encoder.encode(&self.message, out)
     }
@@ -246,77 +259,77 @@ impl<T: PartialEq> PartialEq for Entries<T> {
     }
 }
 
-/// Tells `message` of an optional unsigned integer.
+/// Tells `visitor` of an optional unsigned integer.
 #[inline]
-pub fn unsigned(message: &mut Message, field: &Field, value: Option<impl Into<u64>>) {
+pub fn unsigned<V: Visitor>(visitor: &mut V, field: &Field, value: Option<impl Into<u64>>) {
     match value {
-        Some(value) => message.unsigned(field, value.into()),
-        None => message.absent(field),
+        Some(value) => visitor.unsigned(field, value.into()),
+        None => visitor.absent(field),
     }
 }
 
-/// Tells `message` of an optional signed integer.
+/// Tells `visitor` of an optional signed integer.
 #[inline]
-pub fn signed(message: &mut Message, field: &Field, value: Option<impl Into<i64>>) {
+pub fn signed<V: Visitor>(visitor: &mut V, field: &Field, value: Option<impl Into<i64>>) {
     match value {
-        Some(value) => message.signed(field, value.into()),
-        None => message.absent(field),
+        Some(value) => visitor.signed(field, value.into()),
+        None => visitor.absent(field),
     }
 }
 
-/// Tells `message` of an optional decimal.
+/// Tells `visitor` of an optional decimal.
 #[inline]
-pub fn decimal(message: &mut Message, field: &Field, value: Option<Decimal>) {
+pub fn decimal<V: Visitor>(visitor: &mut V, field: &Field, value: Option<Decimal>) {
     match value {
-        Some(value) => message.decimal(field, value),
-        None => message.absent(field),
+        Some(value) => visitor.decimal(field, value),
+        None => visitor.absent(field),
     }
 }
 
-/// Tells `message` of an optional string or byte vector.
+/// Tells `visitor` of an optional string or byte vector.
 #[inline]
-pub fn text(message: &mut Message, field: &Field, value: &Optional<Text>) {
+pub fn text<V: Visitor>(visitor: &mut V, field: &Field, value: &Optional<Text>) {
     match value.get() {
-        // A message tells strings and byte vectors apart by their fields.
-        Some(value) => message.bytes(field, value),
-        None => message.absent(field),
+        // A field tells strings and byte vectors apart.
+        Some(value) => visitor.bytes(field, value),
+        None => visitor.absent(field),
     }
 }
 
-/// Tells `message` of a group whose fields `write` tells; of an optional one by its absence.
+/// Tells `visitor` of a group whose fields `write` tells; of an optional one by its absence.
 #[inline]
-pub fn group<T>(
-    message: &mut Message,
+pub fn group<T, V: Visitor>(
+    visitor: &mut V,
     field: &Field,
     value: Option<&T>,
-    write: impl Fn(&T, &mut Message),
+    write: impl Fn(&T, &mut V),
 ) {
     let Some(value) = value else {
-        return message.absent(field);
+        return visitor.absent(field);
     };
-    message.begin_group(field);
-    write(value, message);
-    message.end_group(field);
+    visitor.begin_group(field);
+    write(value, visitor);
+    visitor.end_group(field);
 }
 
-/// Tells `message` of a sequence whose entries `write` tells.
+/// Tells `visitor` of a sequence whose entries `write` tells.
 #[inline]
-pub fn sequence<T>(
-    message: &mut Message,
+pub fn sequence<T, V: Visitor>(
+    visitor: &mut V,
     field: &Field,
     value: Option<&Entries<T>>,
-    write: impl Fn(&T, &mut Message),
+    write: impl Fn(&T, &mut V),
 ) {
     let Some(entries) = value else {
-        return message.absent(field);
+        return visitor.absent(field);
     };
-    message.begin_sequence(field, entries.len() as u32);
+    visitor.begin_sequence(field, entries.len() as u32);
     for (index, entry) in entries.iter().enumerate() {
-        message.begin_entry(field, index as u32);
-        write(entry, message);
-        message.end_entry(field);
+        visitor.begin_entry(field, index as u32);
+        write(entry, visitor);
+        visitor.end_entry(field);
     }
-    message.end_sequence(field);
+    visitor.end_sequence(field);
 }
 
 /// The message inside a dynamic template reference: of any template, so without a type.
@@ -324,18 +337,18 @@ pub fn sequence<T>(
 pub struct Dynamic(pub Message);
 
 impl Dynamic {
-    /// Adds it to `message` as the contents of `field`.
-    pub fn write(&self, program: &Program, field: &Field, message: &mut Message) {
+    /// Adds it to `visitor` as the contents of `field`.
+    pub fn write<V: Visitor>(&self, program: &Program, field: &Field, visitor: &mut V) {
         if let Some(view) = self.0.view(program) {
-            message.begin_template(field, view.template());
-            replay(view.fields(), message);
-            message.end_template(field);
+            visitor.begin_template(field, view.template());
+            replay(view.fields(), visitor);
+            visitor.end_template(field);
         }
     }
 }
 
 /// Tells a visitor of fields again.
-fn replay<V: Visitor>(fields: Fields<'_>, visitor: &mut V) {
+pub(crate) fn replay<V: Visitor>(fields: Fields<'_>, visitor: &mut V) {
     for (field, value) in fields {
         match value {
             Value::Absent => visitor.absent(field),

@@ -54,33 +54,29 @@ pub(super) fn typed(item: &Struct, template: usize, out: &mut String) {
         "impl ::fanfare_fast::typed::Typed for {} {{",
         item.name
     );
-    out.push_str("    fn write(\n        &self,\n        program: &::fanfare_fast::Program,\n");
-    out.push_str("        message: &mut ::fanfare_fast::Message,\n    ) {\n");
-    out.push_str("        use ::fanfare_fast::Visitor;\n");
+    out.push_str("    fn write<V: ::fanfare_fast::Visitor>(\n        &self,\n");
+    out.push_str("        program: &::fanfare_fast::Program,\n        visitor: &mut V,\n    ) {\n");
     _ = writeln!(
         out,
-        "        message.begin_message(&program.templates()[{template}]);"
+        "        visitor.begin_message(&program.templates()[{template}]);"
     );
-    out.push_str("        self.write_fields(program, message);\n    }\n}\n\n");
+    out.push_str("        self.write_fields(program, visitor);\n    }\n}\n\n");
 }
 
 /// The method of a struct that tells its fields.
 pub(super) fn fields(model: &Model<'_>, item: &Struct, out: &mut String) {
     let none = item.members.is_empty();
-    let (program, message) = if none {
+    let (program, visitor) = if none {
         ("_", "_")
     } else {
-        ("program", "message")
+        ("program", "visitor")
     };
-    out.push_str("    fn write_fields(\n        &self,\n");
+    out.push_str("    fn write_fields<V: ::fanfare_fast::Visitor>(\n        &self,\n");
     _ = writeln!(out, "        {program}: &::fanfare_fast::Program,");
-    _ = writeln!(
-        out,
-        "        {message}: &mut ::fanfare_fast::Message,\n    ) {{"
-    );
+    _ = writeln!(out, "        {visitor}: &mut V,\n    ) {{");
     if !none {
         out.push_str("        #[allow(unused_imports)]\n");
-        out.push_str("        use ::fanfare_fast::{Visitor, typed};\n");
+        out.push_str("        use ::fanfare_fast::typed;\n");
         out.push_str("        let fields = program.fields();\n");
     }
     for member in &item.members {
@@ -99,14 +95,14 @@ fn field(model: &Model<'_>, member: &Member, out: &mut String) {
         }
         (Shape::Int(ty), true) => {
             let method = if ty.is_signed() { "signed" } else { "unsigned" };
-            format!("typed::{method}(message, {place}, {value})")
+            format!("typed::{method}(visitor, {place}, {value})")
         }
-        (Shape::Decimal, true) => format!("typed::decimal(message, {place}, {value})"),
-        (Shape::Text(_), true) => format!("typed::text(message, {place}, &{value})"),
+        (Shape::Decimal, true) => format!("typed::decimal(visitor, {place}, {value})"),
+        (Shape::Text(_), true) => format!("typed::text(visitor, {place}, &{value})"),
         (Shape::Int(ty), false) => scalar(FieldKind::Int(ty), &place, &value),
         (Shape::Decimal, false) => scalar(FieldKind::Decimal, &place, &value),
         (Shape::Text(ty), false) => scalar(FieldKind::Text(ty), &place, &format!("&{value}")),
-        (Shape::Dynamic, _) => format!("{value}.write(program, {place}, message)"),
+        (Shape::Dynamic, _) => format!("{value}.write(program, {place}, visitor)"),
         (Shape::Group(index) | Shape::Sequence(index), optional) => {
             let name = &model.structs[index].name;
             let function = match member.shape {
@@ -118,9 +114,9 @@ fn field(model: &Model<'_>, member: &Member, out: &mut String) {
                 false => format!("Some(&{value})"),
             };
             format!(
-                "typed::{function}(\n            message,\n            {place},\n            \
-                 {value},\n            |inner: &{name}, message| \
-                 inner.write_fields(program, message),\n        )"
+                "typed::{function}(\n            visitor,\n            {place},\n            \
+                 {value},\n            |inner: &{name}, visitor| \
+                 inner.write_fields(program, visitor),\n        )"
             )
         }
     };
@@ -129,15 +125,15 @@ fn field(model: &Model<'_>, member: &Member, out: &mut String) {
 
 fn scalar(kind: FieldKind, place: &str, value: &str) -> String {
     match kind {
-        FieldKind::Int(IntType::UInt64) => format!("message.unsigned({place}, {value})"),
-        FieldKind::Int(IntType::Int64) => format!("message.signed({place}, {value})"),
+        FieldKind::Int(IntType::UInt64) => format!("visitor.unsigned({place}, {value})"),
+        FieldKind::Int(IntType::Int64) => format!("visitor.signed({place}, {value})"),
         FieldKind::Int(ty) if ty.is_signed() => {
-            format!("message.signed({place}, i64::from({value}))")
+            format!("visitor.signed({place}, i64::from({value}))")
         }
-        FieldKind::Int(_) => format!("message.unsigned({place}, u64::from({value}))"),
-        FieldKind::Decimal => format!("message.decimal({place}, {value})"),
-        FieldKind::Text(TextType::Unicode) => format!("message.unicode({place}, {value})"),
-        FieldKind::Text(TextType::Bytes) => format!("message.bytes({place}, {value})"),
-        _ => format!("message.ascii({place}, {value})"),
+        FieldKind::Int(_) => format!("visitor.unsigned({place}, u64::from({value}))"),
+        FieldKind::Decimal => format!("visitor.decimal({place}, {value})"),
+        FieldKind::Text(TextType::Unicode) => format!("visitor.unicode({place}, {value})"),
+        FieldKind::Text(TextType::Bytes) => format!("visitor.bytes({place}, {value})"),
+        _ => format!("visitor.ascii({place}, {value})"),
     }
 }

@@ -63,6 +63,11 @@ impl Encoder {
         self.dictionaries.template = None;
     }
 
+    /// Whether records are encoded in lanes.
+    pub(crate) const fn has_lanes(&self) -> bool {
+        self.options.lane_kernel().is_some()
+    }
+
     /// Appends one message to `out`; returns the number of bytes.
     ///
     /// # Errors

@@ -98,6 +98,89 @@ fn complex_comes_back_byte_for_byte() {
     assert_eq!(messages, 2_001);
 }
 
+/// Two encoders, one by way of rows, one field by field: the same bytes or errors.
+struct Both {
+    rows: TypedEncoder,
+    fields: TypedEncoder,
+}
+
+impl Both {
+    fn new<F: Feed>() -> Self {
+        let with = |kernel| {
+            let options = Options {
+                kernel,
+                ..Options::default()
+            };
+            TypedEncoder::new::<F>(options).unwrap()
+        };
+        Self {
+            rows: with(Options::default().kernel),
+            fields: with(None),
+        }
+    }
+
+    fn encode(&mut self, message: &impl Typed) {
+        let (mut bytes, mut expected) = (Vec::new(), Vec::new());
+        let result = self.rows.encode(message, &mut bytes);
+        assert_eq!(result, self.fields.encode(message, &mut expected));
+        assert_eq!(bytes, expected);
+        if result.is_err() {
+            self.rows.reset();
+            self.fields.reset();
+        }
+    }
+}
+
+/// Numbers near the borders of what a row holds.
+fn number(state: &mut u64) -> u64 {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    let shift = [64, 63, 60, 36, 33, 32, 31][(*state >> 8) as usize % 7];
+    let base = 1_u64.checked_shl(64 - shift).unwrap_or(0);
+    base.wrapping_sub(*state >> 3 & 1) & u64::from(u32::MAX)
+}
+
+#[test]
+fn structs_are_encoded_alike_in_rows_and_field_by_field() {
+    let mut state = 0x1234_5678_9abc_def1;
+    let mut both = Both::new::<complex::Messages>();
+    let mut data = complex::MarketData::default();
+    for round in 0..3_000 {
+        let mut next = || number(&mut state);
+        data.msg_seq_num = next() as u32;
+        data.sending_time = next() as u32;
+        data.trade_date = next() as u32;
+        data.md_entries.clear();
+        for _ in 0..next() % 4 {
+            let entry = data.md_entries.add();
+            entry.md_price_level = (next() % 3 > 0).then(|| next() as u32);
+            entry.security_id = next() as u32;
+            entry.rpt_seq = next() as u32;
+            entry.md_entry_px = Decimal {
+                mantissa: next() as i64 - next() as i64,
+                exponent: (next() % 130) as i8,
+            };
+            entry.trade_volume = (next() % 3 > 0).then(|| next() as u32);
+            match next() % 5 {
+                0 => entry.trade_condition.clear(),
+                1 => entry.trade_condition.insert().set(b"LONGER"),
+                2 => entry.trade_condition.insert().set("\u{e9}".as_bytes()),
+                _ => entry.trade_condition.insert().set(b"W"),
+            }
+        }
+        both.encode(&data);
+        if round % 7 == 0 {
+            both.encode(&complex::Done::default());
+        }
+    }
+    let mut both = Both::new::<every::Messages>();
+    for _ in 0..20 {
+        both.encode(&full());
+        both.encode(&every::EveryType::default());
+    }
+}
+
 #[test]
 fn values_stand_in_their_members() {
     let options = generate::ComplexOptions::default();

@@ -133,6 +133,10 @@ impl Lanes {
             };
             // The bits that differ from the sign, and one for it.
             let size = ((value ^ value >> 63) as u64) << signed;
+            // As with AVX-512: and here a difference that overflowed would be.
+            if size >> 28 != 0 {
+                return None;
+            }
             let bits = 64 - (size | 1).leading_zeros();
             let len = bits.div_ceil(7);
             let sevens = _pdep_u64(value as u64, SEVENS) | 0x80;

@@ -154,7 +154,13 @@ impl Plan {
                 let follows = |next: &Lane| known && next.column == lane.column + 1;
                 !lane.leads || next.is_some_and(follows)
             });
-        let initial = |lane: &Lane| lane.initial.is_none_or(fits);
+        // Sums with it must not overflow unnoticed either.
+        let initial = |lane: &Lane| match (lane.initial, lane.kind) {
+            (Some(initial), LaneKind::Signed(..)) => {
+                (LOW..=HIGH_SIGNED).contains(&(initial as i64))
+            }
+            (initial, _) => initial.is_none_or(fits),
+        };
         if !ascend || !near || !paired || !lanes.iter().all(initial) {
             return None;
         }
@@ -311,6 +317,27 @@ impl Plan {
     /// The lane of a column of the segment.
     pub const fn lane_of(&self, column: u32) -> u8 {
         (column - self.column()) as u8
+    }
+
+    /// Whether a decoder could have left this value in this lane.
+    #[inline]
+    pub fn holds(&self, lane: usize, value: i64) -> bool {
+        let of = |vectors: &[Vector]| vectors.get(lane / 16).map(|vector| vector.0[lane % 16]);
+        let (Some(low), Some(range)) = (of(&self.low), of(&self.range)) else {
+            return false;
+        };
+        let is_constant = self.constant >> lane & 1 != 0;
+        if is_constant && of(&self.initials) != i32::try_from(value).ok() {
+            return false;
+        }
+        let above = value.wrapping_sub(i64::from(low)) as u64;
+        self.all >> lane & 1 != 0 && above <= u64::from(range as u32)
+    }
+
+    /// Whether a decoder could have left a row in which these lanes have a value.
+    pub const fn may_hold(&self, present: u64) -> bool {
+        let absent = self.all & !present;
+        absent & !(self.optional | self.leads << 1) == 0
     }
 
     /// How many values of a row are written: its lanes, rounded up to whole vectors.

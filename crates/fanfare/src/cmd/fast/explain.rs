@@ -238,6 +238,18 @@ impl Trace {
         line.push_str(value);
     }
 
+    /// The value of a field: of one in a bit group, which is no step of its own, on a line of its
+    /// own.
+    fn field(&mut self, field: &Field, value: &str) {
+        if let Some(bits) = field.bits() {
+            let tag = field.tag().map_or(String::new(), |tag| format!("({tag})"));
+            let plural = if bits == 1 { "" } else { "s" };
+            let what = format!("{}{tag} {bits} bit{plural}", field.name());
+            self.line(0, &[], &what);
+        }
+        self.value(value);
+    }
+
     fn text(&mut self, value: &[u8]) {
         self.value(&format!("{:?}", String::from_utf8_lossy(value)));
     }
@@ -246,12 +258,12 @@ impl Trace {
 impl Visitor for Trace {
     const TRACE: bool = true;
 
-    fn unsigned(&mut self, _: &Field, value: u64) {
-        self.value(&value.to_string());
+    fn unsigned(&mut self, field: &Field, value: u64) {
+        self.field(field, &value.to_string());
     }
 
-    fn signed(&mut self, _: &Field, value: i64) {
-        self.value(&value.to_string());
+    fn signed(&mut self, field: &Field, value: i64) {
+        self.field(field, &value.to_string());
     }
 
     fn decimal(&mut self, _: &Field, value: Decimal) {
@@ -270,8 +282,8 @@ impl Visitor for Trace {
         self.value(&hex(value));
     }
 
-    fn absent(&mut self, _: &Field) {
-        self.value("absent");
+    fn absent(&mut self, field: &Field) {
+        self.field(field, "absent");
     }
 
     fn begin_group(&mut self, field: &Field) {

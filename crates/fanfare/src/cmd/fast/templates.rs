@@ -120,8 +120,7 @@ fn operator(program: &Program, op: &Op) -> String {
         }
         Op::Bits(bits) => {
             let whole = int(program, &bits.whole);
-            let bytes = bits.width.div_ceil(7);
-            format!("{} bits in {bytes} bytes; {whole}", bits.width)
+            format!("{} bits; {whole}", bits.width)
         }
         Op::Group { body, .. } => format!("up to {} bits", body.bits),
         Op::TemplateRef { .. } => "dynamic".to_owned(),

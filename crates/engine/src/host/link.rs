@@ -19,8 +19,9 @@ pub(super) struct Hosted {
     pub(super) encrypt: Encrypt,
     /// The handler may have written something that is not flushed yet.
     pub(super) touched: bool,
-    /// Something was written since the place of the next message was prepared.
-    unprepared: bool,
+    /// The next message has to be rehearsed (again): something was written since, or the thread
+    /// has done other things.
+    pub(super) unprepared: bool,
 }
 
 /// A connection that belongs to a session.

@@ -390,6 +390,8 @@ impl<H: Handler> Host<H> {
             {
                 connector.settled();
             }
+            // This, too, drives code and data of the session out of the caches.
+            hosted.unprepared = true;
             let life = hosted.on_time(key, now, &mut self.bench);
             if life != Life::GoesOn {
                 self.after(key, now, life);
@@ -479,6 +481,10 @@ impl<H: Handler> Agent for Host<H> {
         }
         if scans {
             work += self.timers(now);
+        }
+        if directly && work == 0 && !self.sleeps {
+            // What stands between two looks is what a message waits for: half a turn, so.
+            work += self.receive_directly(now);
         }
         self.busy = work > 0;
         Ok(work)

@@ -173,6 +173,18 @@ impl<'a> FieldSet<'a> {
         })
     }
 
+    /// The field at a position, from 0, as it came: tag, `=`, value and separator. For
+    /// [`FieldWriter::raw`](super::FieldWriter::raw), which so passes fields on.
+    #[inline]
+    pub fn encoded(&self, position: usize) -> Option<&'a [u8]> {
+        let at = self.from + position;
+        if at >= self.to {
+            return None;
+        }
+        let end = *self.index.ends().get(at)? as usize + 1;
+        self.bytes.get(self.offset(at)..end)
+    }
+
     /// All fields in order.
     pub fn fields(&self) -> impl ExactSizeIterator<Item = Field<'a>> + use<'a> {
         let set = *self;

@@ -1,9 +1,7 @@
 //! The two messages, and the side that answers.
 
 use fanfare_engine::host::{Handler, Peer};
-use fanfare_fix::codec::{
-    EncodeError, Encoder, Field, FieldWriter, Message, SendingTime, SessionHeader,
-};
+use fanfare_fix::codec::{EncodeError, Encoder, FieldWriter, Message, SendingTime, SessionHeader};
 use fanfare_fix::codec::{msg_types, tags};
 use fanfare_fix::session::{AppMessage, Version};
 use fanfare_wire::{Precision, UtcTimestamp};
@@ -46,23 +44,13 @@ pub fn write_report(
         ) {
             continue;
         }
-        let Some(field) = order.field(position) else {
-            continue;
-        };
         if tag == tags::ORDER_QTY {
-            quantity = field.value;
+            quantity = order.field(position).map_or(quantity, |field| field.value);
         }
-        report.raw(whole(order, &field));
+        report.raw(order.encoded(position).unwrap_or_default());
     }
     report.field(tags::LEAVES_QTY, quantity);
     report.char(tags::CUM_QTY, b'0').char(tags::AVG_PX, b'0');
-}
-
-/// The field with its tag and its separator, as it came.
-fn whole<'a>(message: &Message<'a>, field: &Field<'a>) -> &'a [u8] {
-    let from = field.offset as usize;
-    let len = field.tag_bytes().len() + 1 + field.value.len() + 1;
-    message.bytes().get(from..from + len).unwrap_or_default()
 }
 
 /// Answers each order with a report.

@@ -205,7 +205,7 @@ fn in_order<'a>(dictionary: &Dictionary, message: &Message<'a>) -> Answer<'a> {
                 break;
             };
             if !tags::is_header(piece.tag) {
-                body.push(raw(message, position));
+                body.extend(message.encoded(position));
             } else if !is_renewed(piece.tag) && !field.value.is_empty() {
                 header.push((field.tag, field.value));
             }
@@ -240,16 +240,6 @@ fn pieces(dictionary: &Dictionary, message: &FieldSet<'_>) -> Vec<Piece> {
     }
     pieces.sort_by_key(|piece| piece.tag);
     pieces
-}
-
-/// `tag=value` with its separator, as it came.
-pub(super) fn raw<'a>(message: &Message<'a>, position: usize) -> &'a [u8] {
-    let Some(field) = message.field(position) else {
-        return &[];
-    };
-    let from = field.offset as usize;
-    let to = from + field.tag_bytes().len() + field.value.len() + 2;
-    message.bytes().get(from..to).unwrap_or_default()
 }
 
 /// Header fields that each message has of its own, or that only a resend has.

@@ -1,7 +1,7 @@
 //! The messages to send, from a file or stdin.
 
 use super::super::cat::Input;
-use super::super::echo::{is_renewed, raw};
+use super::super::echo::is_renewed;
 use anyhow::{Context, Result, bail};
 use fanfare_engine::stop::Stop;
 use fanfare_fix::codec::{Message, msg_types, tags};
@@ -192,7 +192,7 @@ impl Outgoing {
             if tags::is_header(field.tag) {
                 header.push((field.tag, field.value.to_vec()));
             } else {
-                body.extend_from_slice(raw(message, position));
+                body.extend_from_slice(message.encoded(position).unwrap_or_default());
             }
         }
         header.sort_by_key(|field| field.0);

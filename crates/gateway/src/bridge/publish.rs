@@ -86,30 +86,21 @@ impl Agent for BusPublisher {
     }
 
     fn do_work(&mut self, _now: Now) -> Result<usize, AgentError> {
-        let mut work = 0;
-        for ring in &mut self.rings {
-            let mut failed = None;
-            let batch = ring.read(TURN, |record| {
-                let Some(entry) = entry::read(record.bytes) else {
-                    return;
-                };
-                if failed.is_none() {
-                    failed = self.outlets.publish(&entry).err();
-                }
-            });
-            self.outlets.counts.overrun.increment(batch.lost);
-            work += batch.read;
-            if let Some(error) = failed {
-                return Err(error.into());
-            }
-        }
-        Ok(work)
+        Ok(self.turn(|outlets, entry| outlets.publish(entry))?)
     }
 
-    /// What the sources wrote before the stop still goes out, as far as subscribers take it.
-    fn on_close(&mut self, now: Now) {
-        while matches!(self.do_work(now), Ok(1..)) {}
+    /// What the sources wrote before the stop still goes out, as far as subscribers take it in
+    /// time: one that does not would hold the stop up by its time-out with each message.
+    fn on_close(&mut self, _now: Now) {
         let until = Instant::now() + FAREWELL;
+        let publish = |outlets: &mut Outlets, entry: &Entry<'_>| {
+            if Instant::now() < until {
+                return outlets.publish(entry);
+            }
+            outlets.counts.unsent.increment(1);
+            Ok(())
+        };
+        while matches!(self.turn(publish), Ok(1..)) {}
         for outlet in &self.outlets.outlets {
             let left = until.saturating_duration_since(Instant::now());
             // Whoever does not acknowledge in time loses what it has not: it is counted there.
@@ -127,6 +118,33 @@ impl Agent for BusPublisher {
 
     fn after_sleep(&mut self) {
         self.waker.awake();
+    }
+}
+
+impl BusPublisher {
+    /// Reads up to `TURN` records of each ring.
+    fn turn(
+        &mut self,
+        publish: impl Fn(&mut Outlets, &Entry<'_>) -> Result<(), Error>,
+    ) -> Result<usize, Error> {
+        let mut work = 0;
+        for ring in &mut self.rings {
+            let mut failed = None;
+            let batch = ring.read(TURN, |record| {
+                let Some(entry) = entry::read(record.bytes) else {
+                    return;
+                };
+                if failed.is_none() {
+                    failed = publish(&mut self.outlets, &entry).err();
+                }
+            });
+            self.outlets.counts.overrun.increment(batch.lost);
+            work += batch.read;
+            if let Some(error) = failed {
+                return Err(error);
+            }
+        }
+        Ok(work)
     }
 }
 

@@ -179,7 +179,10 @@ fn packets(mut feed: Generator) -> Result<Packets> {
     Ok(all)
 }
 
-/// Nanoseconds to decode a message and convert it to its samples: the median of nine passes.
+/// Passes over a feed that is converted: some tenths of a second, the first of which warm up.
+const PASSES: usize = 60;
+
+/// Nanoseconds to decode a message and convert it to its samples: the median of all passes.
 fn convert(program: Program, feed: Result<Packets>) -> Result<f64> {
     let feed = feed?;
     let program = Arc::new(program);
@@ -187,7 +190,7 @@ fn convert(program: Program, feed: Result<Packets>) -> Result<f64> {
     let mut converter = Converter::new(Arc::new(mapping), 1 << 16);
     let mut decoder = Decoder::new(program);
     let mut passes = Vec::new();
-    for _ in 0..9 {
+    for _ in 0..PASSES {
         let begin = Instant::now();
         let (mut messages, mut bytes) = (0_u64, 0_usize);
         for packet in &feed {

@@ -65,6 +65,8 @@ pub enum ErrorCode {
     Limit,
     /// A line of JSON, or a FIX message, cannot be read as a message.
     Input,
+    /// A record was decoded with other templates than it shall be encoded with.
+    Foreign,
 }
 
 impl ErrorCode {
@@ -131,6 +133,7 @@ impl ErrorCode {
             Self::Truncated => ("EOF", "bytes end inside a message"),
             Self::Limit => ("LIMIT", "limit exceeded"),
             Self::Input => ("INPUT", "not a message"),
+            Self::Foreign => ("FOREIGN", "record of other templates"),
         }
     }
 }

@@ -37,6 +37,8 @@ use crate::visitor::Visitor;
 pub struct Record {
     form: Form,
     template: u32,
+    /// That of the program of the decoder; 0 if there was none.
+    program: u64,
     /// The first row, and those of the entries.
     rows: Vec<Row>,
     /// How many rows there are.
@@ -176,7 +178,7 @@ impl Record {
         if let Some(rows) = self.all_rows() {
             rows.write(program, &mut message);
         }
-        *self.as_message() = message;
+        *self.as_message(program) = message;
     }
 
     /// The rows, if the record is held so and nothing of the message is missing: for those who
@@ -201,14 +203,21 @@ impl Record {
         })
     }
 
+    /// Whether it was decoded with the templates of this program, as far as it is known.
+    #[inline(always)]
+    pub(crate) const fn is_of(&self, program: &Program) -> bool {
+        self.program == 0 || self.program == program.fingerprint()
+    }
+
     /// The message, if it is not held in rows.
     pub(crate) const fn message(&self) -> &Message {
         &self.message
     }
 
     /// The message is to be filled field by field.
-    pub(crate) fn as_message(&mut self) -> &mut Message {
+    pub(crate) fn as_message(&mut self, program: &Program) -> &mut Message {
         self.form = Form::Message;
+        self.program = program.fingerprint();
         &mut self.message
     }
 }
@@ -257,8 +266,8 @@ impl Sink for Record {
     }
 
     #[inline(always)]
-    fn begin(&mut self, _: &Program, flat: &Flat, _: &Row) {
-        self.begin_rows(flat.template);
+    fn begin(&mut self, program: &Program, flat: &Flat, _: &Row) {
+        self.begin_rows(program.fingerprint(), flat.template);
     }
 
     #[inline(always)]
@@ -296,11 +305,12 @@ impl Record {
 
     /// A message of this template begins, in rows.
     #[inline(always)]
-    pub(crate) fn begin_rows(&mut self, template: u32) {
+    pub(crate) fn begin_rows(&mut self, program: u64, template: u32) {
         if self.rows.is_empty() {
             self.grow(1);
         }
         self.form = Form::Rows;
+        self.program = program;
         self.template = template;
         self.used = 1;
         self.has_sequence = false;

@@ -201,7 +201,8 @@ impl Visitor for RowFiller<'_> {
 impl Record {
     /// A message begins that is filled from outside.
     fn open(&mut self, template: u32) {
-        self.begin_rows(template);
+        // Of no decoder: it is encoded by who filled it.
+        self.begin_rows(0, template);
         self.clear_row(0);
     }
 

@@ -196,7 +196,10 @@ impl Decoder {
     ) -> Result<usize, CodecError> {
         let len = match self.flat(bytes, record) {
             Outcome::Done(len) => Some(len),
-            Outcome::Refused => self.decode_any(bytes, record.as_message()),
+            Outcome::Refused => {
+                let message = record.as_message(&self.program);
+                self.decode_any(bytes, message)
+            }
             Outcome::Failed => None,
         };
         len.ok_or_else(|| self.failure())

@@ -11,17 +11,20 @@ use crate::rows::Rows;
 const SMALL_IDS: u32 = 128;
 
 impl Encoder {
-    /// Appends one message to `out`; returns the number of bytes. The record must come from a
-    /// decoder with the same templates.
+    /// Appends one message to `out`; returns the number of bytes.
     ///
     /// # Errors
-    /// As [`Self::encode`]; an input error if the record holds no whole message.
+    /// As [`Self::encode`]; [`ErrorCode::Foreign`], before anything is done, if the record comes
+    /// from a decoder with other templates, and an input error if it holds no whole message.
     #[inline]
     pub fn encode_record(
         &mut self,
         record: &Record,
         out: &mut Vec<u8>,
     ) -> Result<usize, CodecError> {
+        if !record.is_of(&self.program) {
+            return Err(CodecError::new(ErrorCode::Foreign, 0));
+        }
         let Some(rows) = record.all_rows() else {
             return self.encode(record.message(), out);
         };

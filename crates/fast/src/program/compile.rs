@@ -2,6 +2,8 @@
 //! presence bits.
 
 use std::collections::HashMap;
+use std::fmt::{self, Write as _};
+use std::hash::{DefaultHasher, Hasher as _};
 
 use super::{
     BitsOp, Body, DecimalOp, Field, FieldId, FieldKind, IntOp, Op, Program, RESET_ID, Reset, Slot,
@@ -103,6 +105,7 @@ impl<'s> Compiler<'s> {
             segments: Vec::new(),
             flats: Vec::new(),
             places: Vec::new(),
+            fingerprint: 0,
             flat_templates: Vec::new(),
             flat_ids: Vec::new(),
         };
@@ -194,6 +197,7 @@ impl<'s> Compiler<'s> {
             program.steps.push(steps);
         }
         Self::find_flat(program);
+        program.fingerprint = fingerprint(program);
         self.program
     }
 
@@ -637,5 +641,26 @@ fn s1(position: Position, message: String) -> TemplateError {
         line: position.line,
         column: position.column,
         message,
+    }
+}
+
+/// A number for all that a record of this program depends on.
+fn fingerprint(program: &Program) -> u64 {
+    let mut all = Fingerprint(DefaultHasher::new());
+    let written = write!(
+        all,
+        "{:?}{:?}{:?}{:?}",
+        program.templates, program.fields, program.ops, program.texts
+    );
+    // Hashing takes whatever is written.
+    written.map_or(1, |()| all.0.finish().max(1))
+}
+
+struct Fingerprint(DefaultHasher);
+
+impl fmt::Write for Fingerprint {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0.write(text.as_bytes());
+        Ok(())
     }
 }

@@ -86,6 +86,8 @@ pub struct Program {
     /// Index in `flats` plus one, by template, and by identifiers of one byte; 0 is none.
     flat_templates: Vec<u32>,
     flat_ids: Vec<u32>,
+    /// The same for programs of the same templates, and hardly for others; not 0.
+    fingerprint: u64,
 }
 
 impl Program {
@@ -227,6 +229,11 @@ impl Program {
     #[must_use]
     pub fn place(&self, field: FieldId) -> Option<Place> {
         *self.places.get(field.index())?
+    }
+
+    #[inline(always)]
+    pub(crate) const fn fingerprint(&self) -> u64 {
+        self.fingerprint
     }
 
     pub(crate) fn flats(&self) -> &[Flat] {

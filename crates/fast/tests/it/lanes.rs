@@ -5,8 +5,8 @@ use fanfare_fast::generate::{ComplexOptions, Generator, PACKET_SIZE};
 use fanfare_fast::program::{Field, FieldKind};
 use fanfare_fast::value::TextType;
 use fanfare_fast::{
-    Cell, CodecError, Decoder, Encoder, Limits, Message, Options, Program, Record, Scalar, Source,
-    json,
+    Cell, CodecError, Decoder, Encoder, ErrorCode, Limits, Message, Options, Program, Record,
+    Scalar, Source, json,
 };
 use fanfare_wire::lanes::LaneKernel;
 use proptest::prelude::*;
@@ -151,6 +151,8 @@ fn templates() -> impl Strategy<Value = String> {
 /// Values that operators often expect, or that nearly fit.
 struct Dice {
     state: u64,
+    /// Only what every lane holds, and no value absent.
+    tame: bool,
 }
 
 impl Dice {
@@ -162,6 +164,9 @@ impl Dice {
     }
 
     fn number(&mut self) -> i64 {
+        if self.tame {
+            return 1 + self.roll(3) as i64;
+        }
         let few = [3, 8, NUMBERS.len()][self.roll(3)];
         NUMBERS[self.roll(few)]
     }
@@ -169,7 +174,7 @@ impl Dice {
 
 impl Source for Dice {
     fn scalar(&mut self, field: &Field) -> Scalar<'_> {
-        if field.optional() && self.roll(3) == 0 {
+        if field.optional() && !self.tame && self.roll(3) == 0 {
             return Scalar::Absent;
         }
         match field.kind() {
@@ -186,13 +191,14 @@ impl Source for Dice {
                 }
             }
             FieldKind::Decimal => {
-                let exponent = [0, -2, 3, 63, -63][self.roll(5)];
+                let exponent = [0, -2, 3, 63, -63][self.roll(if self.tame { 2 } else { 5 })];
                 let sign = [1, -1][self.roll(2)];
                 let mantissa = sign * self.number();
                 Scalar::Decimal(fanfare_fast::Decimal { mantissa, exponent })
             }
             FieldKind::Text(TextType::Ascii) => Scalar::Text(
-                [&b"A"[..], b"A", b"B", b"", b"\0", b"AB", b"ABCD", b"ABCDE"][self.roll(8)],
+                [&b"A"[..], b"A", b"B", b"", b"\0", b"AB", b"ABCD", b"ABCDE"]
+                    [self.roll(if self.tame { 3 } else { 8 })],
             ),
             _ => Scalar::Absent,
         }
@@ -390,11 +396,16 @@ fn encoded_again_with(
 
 /// A stream of messages of these templates, and where they begin.
 fn stream(program: &Program, seed: u64, messages: usize) -> (Vec<u8>, Vec<usize>) {
-    let mut dice = Dice { state: seed };
+    let (state, tame) = (seed, false);
+    stream_of(program, Dice { state, tame }, messages)
+}
+
+fn stream_of(program: &Program, mut dice: Dice, messages: usize) -> (Vec<u8>, Vec<usize>) {
     let mut encoder = Encoder::new(program.clone());
     let (mut message, mut bytes, mut starts) = (Message::new(), Vec::new(), Vec::new());
     for _ in 0..messages {
-        let template = &program.templates()[dice.roll(3)];
+        // The last one is Reset.
+        let template = &program.templates()[dice.roll(program.templates().len() - 1)];
         if message.fill(program, template, &mut dice).is_ok() {
             let start = bytes.len();
             if encoder.encode_or_restore(&message, &mut bytes).is_ok() {
@@ -443,6 +454,17 @@ proptest! {
         compare(&program, &bytes, options)?;
         encoded_again(&program, &bytes)?;
         read_by_place(&program, &bytes)?;
+    }
+
+    #[test]
+    fn what_fits_stays_in_rows(xml in templates(), state in 1u64..) {
+        let program = Program::parse(&xml).unwrap();
+        let tame = true;
+        let (stream, _) = stream_of(&program, Dice { state, tame }, 20);
+        for kernel in LaneKernel::all() {
+            let (all, in_rows) = counted(&program, &stream, kernel);
+            prop_assert_eq!(all, in_rows, "{:?} {}", kernel, to_hex(&stream));
+        }
     }
 
     #[test]
@@ -503,6 +525,100 @@ proptest! {
             }
         }
         prop_assert_eq!(lines, expected.0);
+    }
+}
+
+/// How many messages of templates of rows there are, and how many of them a kernel left in rows:
+/// it did all of those, the entries included.
+fn counted(program: &Program, stream: &[u8], kernel: LaneKernel) -> (usize, usize) {
+    let options = Options {
+        kernel: Some(kernel),
+        ..Options::default()
+    };
+    let mut decoder = Decoder::with_options(program.clone(), options);
+    let (mut record, mut at, mut all, mut in_rows) = (Record::new(), 0, 0, 0);
+    while at < stream.len() {
+        at += decoder.decode_record(&stream[at..], &mut record).unwrap();
+        let template = record.template_index().unwrap();
+        all += usize::from(program.has_rows(template));
+        in_rows += usize::from(record.rows().is_some());
+    }
+    (all, in_rows)
+}
+
+/// Without this, kernels that do nothing would pass all other tests.
+#[test]
+fn kernels_do_what_is_regular() {
+    let inside = |kind: &str, operator: &str| {
+        let field = |n| format!("<{kind} name='{n}' presence='optional'>{operator}</{kind}>");
+        (0..5).map(field).collect::<String>()
+    };
+    let ints = ["int8", "uInt8", "int16", "uInt16", "int32", "uInt32"];
+    let kinds = ints.iter().chain(&["string"]);
+    let operators = ["", "<copy/>", "<default/>", "<delta/>", "<increment/>"];
+    let parts = "<exponent><default/></exponent><mantissa><delta/></mantissa>";
+    let decimals = [("decimal", ""), ("decimal", parts)];
+    let all = kinds.flat_map(|kind| operators.map(|operator| (*kind, operator)));
+    for (kind, operator) in all.chain(decimals) {
+        if kind == "string" && matches!(operator, "<delta/>" | "<increment/>") {
+            continue;
+        }
+        let fields = inside(kind, operator);
+        let mandatory = fields.replace(" presence='optional'", "");
+        let text = match operator {
+            "<default/>" => fields.clone(),
+            _ if operator == parts => fields.clone(),
+            _ => fields.clone() + &mandatory.replace("name='", "name='M"),
+        };
+        let entry = fields.replace("name='", "name='E");
+        let program = Program::parse(&format!(
+            "<templates><template name='A' id='1'>{text}<sequence name='S'><length name='N'/>\
+             <uInt32 name='X'><copy/></uInt32>{entry}</sequence></template></templates>"
+        ))
+        .unwrap();
+        let (state, tame) = (7, true);
+        let (stream, starts) = stream_of(&program, Dice { state, tame }, 40);
+        for kernel in LaneKernel::all() {
+            let counts = counted(&program, &stream, kernel);
+            assert_eq!(counts, (starts.len(), starts.len()), "{kernel:?} {text}");
+        }
+        assert!(starts.len() == 40, "{kind} {operator}");
+    }
+}
+
+/// A record of other templates is refused, whatever it is held as.
+#[test]
+fn foreign_records_are_refused() {
+    let xml = |ty: &str| {
+        let fields: String = ["A", "B", "C"]
+            .iter()
+            .map(|name| format!("<{ty} name='{name}'><copy/></{ty}>"))
+            .collect();
+        format!("<template name='T' id='1'>{fields}</template>")
+    };
+    let [own, same, other] = ["uInt32", "uInt32", "int32"].map(|ty| {
+        let program = Program::parse(&xml(ty)).unwrap();
+        assert!(program.has_rows(0));
+        program
+    });
+    let bytes = [0xf8, 0x81, 0x82, 0x83, 0x84];
+    let kernels = LaneKernel::all().map(Some).chain([None]);
+    for kernel in kernels {
+        let options = Options {
+            kernel,
+            ..Options::default()
+        };
+        let mut record = Record::new();
+        let mut decoder = Decoder::with_options(own.clone(), options);
+        decoder.decode_record(&bytes, &mut record).unwrap();
+        assert_eq!(record.rows().is_some(), kernel.is_some());
+        let mut out = Vec::new();
+        let error = Encoder::new(other.clone()).encode_record(&record, &mut out);
+        assert_eq!(error.unwrap_err().code, ErrorCode::Foreign);
+        assert!(out.is_empty());
+        let mut encoder = Encoder::new(same.clone());
+        encoder.encode_record(&record, &mut out).unwrap();
+        assert_eq!(out, bytes);
     }
 }
 

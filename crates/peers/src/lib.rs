@@ -37,11 +37,16 @@ pub fn or_skip<T>(found: Result<T, Absent>) -> Result<Option<T>, Absent> {
         Ok(found) => Ok(Some(found)),
         Err(absent) if std::env::var_os("CI").is_some() => Err(absent),
         Err(absent) => {
-            // Not by a macro: what those print of a test that passes is not shown.
-            let _ = writeln!(io::stderr(), "skipped: {absent}");
+            skipped(&absent);
             Ok(None)
         }
     }
+}
+
+/// Says why a test is skipped. Not by a macro: what those print of a test that passes is not
+/// shown.
+pub fn skipped(why: &dyn fmt::Display) {
+    let _ = writeln!(io::stderr(), "skipped: {why}");
 }
 
 /// Two tests of one process do not fetch the same at the same time.
@@ -173,7 +178,8 @@ fn run(command: &mut Command) -> Result<String, Absent> {
     // Of the pages that some of them print the first line that has a reason.
     let mut lines = said.lines().filter(|line| !line.trim().is_empty());
     let last = lines.clone().next_back().unwrap_or_default();
-    let why = lines.find(|line| line.contains("rror")).unwrap_or(last);
+    let fault = |line: &&str| line.to_lowercase().contains("error");
+    let why = lines.find(fault).unwrap_or(last);
     let why: String = why.chars().take(MOST_OF_A_REASON).collect();
     Err(Absent(format!("{name} failed: {why}")))
 }

@@ -104,7 +104,7 @@ fn the_demo_works_twice_in_a_row_and_cleans_up() {
         assert!(figure(&figures, "fanout_out_rate_per_s") > 0.0);
         let left: Vec<_> = std::fs::read_dir(&folder).unwrap().flatten().collect();
         if told.contains("without a capture") {
-            println!("no right to capture: the latency part was skipped");
+            fanfare_peers::skipped(&"no right to capture, the latency part");
             assert!(left.is_empty(), "{left:?}");
             continue;
         }

@@ -276,7 +276,7 @@ fn mounted(base: &Path, options: &str) -> Option<Vec<String>> {
     if allowed.is_ok_and(|status| status.success()) {
         return Some(words.to_vec());
     }
-    eprintln!("skipped: no file system can be mounted here");
+    fanfare_peers::skipped(&"no file system can be mounted here");
     None
 }
 

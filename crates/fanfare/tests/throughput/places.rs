@@ -10,7 +10,7 @@ fn can(script: &str) -> bool {
     let output = Command::new("sh").args(["-c", script]).output();
     let works = output.is_ok_and(|output| output.status.success());
     if !works {
-        eprintln!("skipped: no right to `{script}`");
+        fanfare_peers::skipped(&format_args!("no right to `{script}`"));
     }
     works
 }

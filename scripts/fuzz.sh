@@ -35,7 +35,7 @@ for target in "$@"; do
         found="$found $target"
         echo "fuzz: $target: FOUND SOMETHING:"
         grep -m 3 -E 'panicked at|ERROR: |SUMMARY: ' "$log" || tail -n 5 "$log"
-        grep -o 'fuzz/artifacts/[^ ]*' "$log" | grep -v '\.log$' | sort -u | while read -r input; do
+        grep -oE 'fuzz/artifacts/[^ /]+/[a-z]+-[0-9a-f]+' "$log" | sort -u | while read -r input; do
             echo "  again: cargo +nightly fuzz run $target $input"
         done
         echo "  whole output: $log"

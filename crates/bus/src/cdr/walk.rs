@@ -318,9 +318,31 @@ fn min_size(kind: &Kind, depth: usize) -> usize {
         }
         Kind::Struct(t) if depth > 0 => {
             let members = t.members.iter().filter(|m| !m.optional);
-            members.map(|m| min_size(&m.kind, depth - 1)).sum()
+            let sizes = members.map(|m| min_size(&m.kind, depth - 1));
+            // A type of somebody else's may say more than there are bytes in the world.
+            sizes.fold(0, usize::saturating_add)
         }
         other => other.primitive_size().unwrap_or(1),
     };
     least.max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of a type that another participant made up: more elements than can be counted.
+    #[test]
+    fn arrays_beyond_all_sizes_fit_into_no_sample() {
+        let huge = || (0..9).fold(Kind::Int8, |of, _| Kind::Array(Box::new(of), u32::MAX));
+        let entry = StructType::new("E").member("a", huge()).member("b", huge());
+        let t = StructType::new("M").member("entries", Kind::sequence_of(entry));
+        assert_eq!(min_size(&Kind::Struct(t.clone().into()), 8), 4);
+        let little_endian = [0, 1, 0, 0];
+        let one = [&little_endian[..], &[1, 0, 0, 0], &[0; 64]].concat();
+        let fault = check(&t, &one).unwrap_err();
+        assert!(matches!(fault.why, CdrFault::BadLength(1)), "{fault}");
+        let none = [&little_endian[..], &[0; 4]].concat();
+        assert!(check(&t, &none).is_ok());
+    }
 }

@@ -7,6 +7,8 @@ use fanfare_bus::types::{Kind, StructType};
 use fanfare_bus::{Domain, DomainConfig, Policy, Qos, Status, Writer};
 use fanfare_gateway::{BusEnd, BusQos, Config, Gateway, Notice};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc;
+use std::time::Duration;
 
 /// A domain that other tests, and other runs at the same time, are unlikely to use.
 fn domain() -> u32 {
@@ -182,12 +184,24 @@ fn sample_type() -> StructType {
         .member("Body", Kind::Sequence(Box::new(Kind::Byte), None))
 }
 
-/// A participant that is no gateway and writes what it likes.
+/// A participant that is no gateway and writes what it likes. It has found the gateway: what it
+/// wrote before, nobody would get.
 fn stranger(id: u32, topic: &str) -> Writer {
     let t = sample_type();
     let domain = Domain::open(&DomainConfig::new(id)).unwrap();
     let topic = domain.topic(topic, &t, &Qos::reliable()).unwrap();
-    topic.writer(&Qos::reliable()).open().unwrap()
+    let (found, wait) = mpsc::channel();
+    let writer = topic
+        .writer(&Qos::reliable())
+        .on_status(move |status| _ = found.send(status))
+        .open()
+        .unwrap();
+    let status = wait.recv_timeout(Duration::from_secs(20)).unwrap();
+    assert!(
+        matches!(status, Status::Matched { current: 1, .. }),
+        "{status:?}"
+    );
+    writer
 }
 
 fn write(writer: &Writer, number: u64, msg_type: &str, body: &str) {

@@ -4,7 +4,7 @@
 //! `cargo run --release -p fanfare-fast --example decode_speed`, perhaps with `-- FEED KERNEL
 //! PASSES`: simple, complex or all; scalar, avx2 or avx512
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use fanfare_fast::generate::{ComplexOptions, Generator, PACKET_SIZE};
 use fanfare_fast::program::{Field, Program};
@@ -89,15 +89,9 @@ fn run(
         })
     })?;
     let encode = both - reused;
-    let both = best(passes, || {
-        each(&mut decoder, &mut encoder, &packets, |d, e, bytes| {
-            out.clear();
-            let len = d.decode_record(bytes, &mut record)?;
-            e.encode_record(&record, &mut out)?;
-            Ok(len)
-        })
+    let encode_rows = best_of(passes, || {
+        encode_records(&mut decoder, &mut encoder, &packets, &mut out)
     })?;
-    let encode_rows = both - rows;
     println!(
         "{name}: empty {empty:.1}, visitor {visitor:.1}, record {rows:.1}, message {reused:.1}, \
          encode record {encode_rows:.1}, message {encode:.1} ns a message (checksum {})",
@@ -158,6 +152,60 @@ fn decode_records(
         }
     }
     Ok(count)
+}
+
+/// About how many messages are decoded before they are encoded: few enough to stay in the cache.
+const CHUNK: usize = 64;
+
+/// Decodes a few packets, and encodes them again; nanoseconds a message, of the encoding only.
+fn encode_records(
+    decoder: &mut Decoder,
+    encoder: &mut Encoder,
+    packets: &[Vec<u8>],
+    out: &mut Vec<u8>,
+) -> Result<f64, CodecError> {
+    let mut records: Vec<Record> = Vec::new();
+    let (mut timed, mut count, mut next) = (Duration::ZERO, 0, 0);
+    while next < packets.len() {
+        let (mut ends, mut used) = (Vec::new(), 0);
+        while used < CHUNK && next < packets.len() {
+            let (packet, mut at) = (&packets[next], 0);
+            decoder.reset();
+            while at < packet.len() {
+                if used == records.len() {
+                    records.push(Record::new());
+                }
+                at += decoder.decode_record(&packet[at..], &mut records[used])?;
+                used += 1;
+            }
+            ends.push(used);
+            next += 1;
+        }
+        out.clear();
+        let (start, mut from) = (Instant::now(), 0);
+        for end in ends {
+            encoder.reset();
+            for record in &records[from..end] {
+                encoder.encode_record(record, out)?;
+            }
+            from = end;
+        }
+        timed += start.elapsed();
+        count += used;
+    }
+    Ok(timed.as_nanos() as f64 / count as f64)
+}
+
+/// The least of many passes.
+fn best_of(
+    passes: u32,
+    mut pass: impl FnMut() -> Result<f64, CodecError>,
+) -> Result<f64, CodecError> {
+    let mut best = f64::MAX;
+    for _ in 0..passes {
+        best = best.min(pass()?);
+    }
+    Ok(best)
 }
 
 fn best(

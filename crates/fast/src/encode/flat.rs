@@ -7,9 +7,6 @@ use crate::error::{CodecError, ErrorCode};
 use crate::record::Record;
 use crate::rows::Rows;
 
-/// Beyond these, template identifiers take more than a byte.
-const SMALL_IDS: u32 = 128;
-
 impl Encoder {
     /// Appends one message to `out`; returns the number of bytes.
     ///
@@ -31,60 +28,76 @@ impl Encoder {
         if !rows.is_whole {
             return Err(CodecError::new(ErrorCode::Input, 0));
         }
-        self.writer.clear();
-        match self.rows(&rows) {
+        let start = out.len();
+        match self.rows(&rows, out) {
             Some(0) => {}
-            Some(done) => self.go_on(&rows, done - 1)?,
-            None => {
-                rows.write(&self.program, &mut self.message);
-                self.run_own()?;
+            done => {
+                if let Err(error) = self.rest(&rows, done, out) {
+                    out.truncate(start);
+                    return Err(error);
+                }
             }
         }
-        self.hand_over(out)
+        let len = out.len() - start;
+        if len > self.options.limits.message {
+            out.truncate(start);
+            return Err(CodecError::new(ErrorCode::Limit, len));
+        }
+        Ok(len)
     }
 
     /// Encodes rows in lanes: `Some(0)` if all are done, else one more than the entries that are;
     /// `None` if not even the first row is.
     #[inline(always)]
-    fn rows(&mut self, rows: &Rows<'_>) -> Option<usize> {
+    fn rows(&mut self, rows: &Rows<'_>, out: &mut Vec<u8>) -> Option<usize> {
         let kernel = self.options.lane_kernel()?;
         let program = &*self.program;
         let flat = program.flat_of(rows.template)?;
-        let template = program.templates().get(rows.template as usize)?;
-        let id = template.id().filter(|id| *id < SMALL_IDS)?;
-        if self.dictionaries.is_noting() {
+        if self.dictionaries.is_noting() || flat.front == 0 {
             return None;
         }
         let front = match self.dictionaries.template == Some(rows.template) {
             true => 0,
-            false => 0x180 | id,
+            false => flat.front,
         };
         if flat.resets {
             self.dictionaries.reset();
         }
         let (first, entries) = rows.rows.split_first()?;
         let columns = &mut self.dictionaries.columns;
-        let head = &program.segment(flat.head).plan;
-        let len = kernel.encode(head, columns, first, front, self.writer.room())?;
-        self.writer.advance(len);
+        if !kernel.encode(&flat.plan, columns, first, front, out) {
+            return None;
+        }
         self.dictionaries.template = Some(rows.template);
         let Some(entry) = &flat.entry else {
             return Some(0);
         };
         let plan = &program.segment(entry.segment).plan;
-        for (index, row) in entries.iter().enumerate() {
-            match kernel.encode(plan, columns, row, 0, self.writer.room()) {
-                Some(len) => self.writer.advance(len),
-                None => return Some(index + 1),
-            }
+        let done = kernel.encode_entries(plan, columns, entries, out);
+        Some(if done == entries.len() { 0 } else { done + 1 })
+    }
+
+    /// Encodes what was not done in lanes, field by field.
+    #[cold]
+    #[inline(never)]
+    fn rest(
+        &mut self,
+        rows: &Rows<'_>,
+        done: Option<usize>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), CodecError> {
+        self.writer.clear();
+        rows.write(&self.program, &mut self.message);
+        match done {
+            Some(done) => self.go_on(rows, done - 1)?,
+            None => self.run_own()?,
         }
-        Some(0)
+        out.extend_from_slice(self.writer.written());
+        Ok(())
     }
 
     /// Encodes the entries behind those that are done, field by field.
-    #[cold]
     fn go_on(&mut self, rows: &Rows<'_>, done: usize) -> Result<(), CodecError> {
-        rows.write(&self.program, &mut self.message);
         let flat = self.program.flat_of(rows.template);
         let Some(entry) = flat.and_then(|flat| flat.entry.as_ref()) else {
             return Ok(());

@@ -130,12 +130,6 @@ impl Writer {
         room.first_chunk_mut().expect("reserved")
     }
 
-    /// So many of them were written.
-    #[inline(always)]
-    pub(super) const fn advance(&mut self, len: usize) {
-        self.at += len;
-    }
-
     #[inline]
     fn reserve(&mut self, more: usize) {
         if self.bytes.len() - self.at < more {

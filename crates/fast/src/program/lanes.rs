@@ -63,6 +63,9 @@ pub(crate) struct Flat {
     pub(crate) fields: u32,
     /// Dictionaries are reset first.
     pub(crate) resets: bool,
+    /// What is in front of the segment's values, with the template's identifier, for
+    /// [`lanes::LaneKernel::encode`]; 0 if it takes more than a byte, or there is none.
+    pub(crate) front: u32,
     pub(crate) entry: Option<Entry>,
 }
 
@@ -107,8 +110,17 @@ pub(super) fn flat(program: &Program, template: &TemplateProgram) -> Option<Flat
         head,
         fields: body.end - body.start + 1,
         resets: template.reset == Reset::Dictionaries,
+        front: template.id.map_or(0, front),
         entry,
     })
+}
+
+/// A template identifier, as a kernel writes it; 0 if it takes more than a byte.
+const fn front(id: u32) -> u32 {
+    match id {
+        0..128 => 0x180 | id,
+        _ => 0,
+    }
 }
 
 /// What is told of a field.

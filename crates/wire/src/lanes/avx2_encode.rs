@@ -2,39 +2,57 @@
 //! the other.
 
 use super::avx2::{EIGHT, SEVENS, half_of, in_range, spread, store, store_eight};
-use super::avx512_encode::{Masks, Written, commit, masks, written};
 use super::columns::{Block, Vector};
-use super::{Columns, MAX_ENCODED, MAX_LANES, Plan, Row};
+use super::encode::{Masks, Room, commit, masks, put, room, written};
+use super::{Columns, MAX_LANES, Plan, Row};
 use core::arch::x86_64::*;
 
-/// Encodes a segment, with its presence map and `front`: the number of bytes; 0, with nothing
-/// changed but `to`, where it is not regular.
+/// Encodes segments of the same plan, each with its presence map and the first one with `front`,
+/// behind the end of `out`: how many of them. The first one that is not regular is left, with
+/// nothing changed.
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,movbe,popcnt")]
 pub(super) fn encode(
     plan: &Plan,
     columns: &mut Columns,
-    row: &Row,
+    rows: &[Row],
     front: u32,
-    to: &mut [u8; MAX_ENCODED],
+    out: &mut Vec<u8>,
 ) -> usize {
-    let done = match plan.eights {
-        ..=1 => encode_eights::<1>(plan, columns, row, front, to),
-        2 => encode_eights::<2>(plan, columns, row, front, to),
-        3 => encode_eights::<3>(plan, columns, row, front, to),
-        4.. => encode_eights::<4>(plan, columns, row, front, to),
-    };
-    done.unwrap_or(0)
+    match plan.eights {
+        ..=1 => segments::<1>(plan, columns, rows, front, out),
+        2 => segments::<2>(plan, columns, rows, front, out),
+        3 => segments::<3>(plan, columns, rows, front, out),
+        4.. => segments::<4>(plan, columns, rows, front, out),
+    }
 }
 
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,movbe,popcnt")]
-fn encode_eights<const E: usize>(
+fn segments<const E: usize>(
+    plan: &Plan,
+    columns: &mut Columns,
+    rows: &[Row],
+    front: u32,
+    out: &mut Vec<u8>,
+) -> usize {
+    let mut done = 0;
+    while let Some(row) = rows.get(done)
+        && segment::<E>(plan, columns, row, front, out).is_some()
+    {
+        done += 1;
+    }
+    done
+}
+
+#[inline]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,movbe,popcnt")]
+fn segment<const E: usize>(
     plan: &Plan,
     columns: &mut Columns,
     row: &Row,
     front: u32,
-    to: &mut [u8; MAX_ENCODED],
-) -> Option<usize> {
+    out: &mut Vec<u8>,
+) -> Option<()> {
     let Block { flags, values } = columns.blocks.get_mut(plan.block as usize)?;
     let values = values.get_mut(plan.first()..plan.first() + E.div_ceil(2))?;
     let masks = masks(plan, flags, row.present)?;
@@ -48,14 +66,17 @@ fn encode_eights<const E: usize>(
     if empty | lanes.beyond & masks.add != 0 {
         return None;
     }
-    let written = written(plan, &masks, lanes.equal);
-    let at = map(plan, &written, front, to);
-    let at = lanes.write(plan, written.stream, to, at)?;
+    let (given, stream) = written(plan, &masks, lanes.equal);
+    let room = room(out)?;
+    let at = map(plan, given, front, room);
+    let len = lanes.write(plan, stream, room, at)?;
     for (eight, kept) in kept.iter().enumerate() {
         store(values, eight, *kept)?;
     }
     commit(plan, flags, masks.present);
-    Some(at)
+    // SAFETY: so many bytes have been written.
+    unsafe { out.set_len(out.len() + len) };
+    Some(())
 }
 
 /// What the lanes are to be.
@@ -114,13 +135,7 @@ impl Lanes {
     /// Writes the entities of these lanes from an index on; returns that behind them.
     #[inline]
     #[target_feature(enable = "bmi1,bmi2,lzcnt,movbe")]
-    fn write(
-        &self,
-        plan: &Plan,
-        stream: u64,
-        to: &mut [u8; MAX_ENCODED],
-        mut at: usize,
-    ) -> Option<usize> {
+    fn write(&self, plan: &Plan, stream: u64, room: &mut Room, mut at: usize) -> Option<usize> {
         let mut lanes = stream;
         while lanes != 0 {
             let lane = lanes.trailing_zeros() as usize % MAX_LANES;
@@ -140,8 +155,8 @@ impl Lanes {
             let bits = 64 - (size | 1).leading_zeros();
             let len = bits.div_ceil(7);
             let sevens = _pdep_u64(value as u64, SEVENS) | 0x80;
-            let room = to.get_mut(at..)?.first_chunk_mut::<8>()?;
-            *room = (sevens << (64 - 8 * len)).to_be_bytes();
+            let place = room.get_mut(at..)?.first_chunk_mut::<8>()?;
+            put(place, (sevens << (64 - 8 * len)).to_be_bytes());
             at += len as usize;
         }
         Some(at)
@@ -152,15 +167,17 @@ impl Lanes {
 /// template identifier, the lower bits are it, with its stop bit.
 #[inline]
 #[target_feature(enable = "bmi2,lzcnt")]
-fn map(plan: &Plan, written: &Written, front: u32, to: &mut [u8; MAX_ENCODED]) -> usize {
+fn map(plan: &Plan, given: u64, front: u32, room: &mut Room) -> usize {
     let first = u64::from(front >> 8);
-    let bits = written.bits << plan.skipped_bits | first;
+    let bits = _pext_u64(given, plan.bit) << plan.skipped_bits | first;
     let len = ((70 - (bits | 1).leading_zeros()) / 7) as usize;
     let bits = _pdep_u64(bits, 0xfefe_fefe_fefe_fefe) | 1 << (8 * (len - 1));
     // The bits of each byte turned round: the stop bit was the lowest.
     let bytes = bits.reverse_bits().swap_bytes();
     // The identifier goes behind the map.
     let bytes = bytes | u64::from(front & 0xff) << (8 * (len & 7));
-    to[..8].copy_from_slice(&bytes.to_le_bytes());
+    if let Some(place) = room.first_chunk_mut() {
+        put(place, bytes.to_le_bytes());
+    }
     len + first as usize
 }

@@ -2,138 +2,134 @@
 //! would take for them; what differs is written.
 
 use super::avx512::{forwarded, store, vector};
-use super::columns::{Block, Flags, Vector};
-use super::{Columns, MAX_ENCODED, Plan, Row};
+use super::columns::{Block, Vector};
+use super::encode::{Masks, Room, commit, masks, put, room, written};
+use super::{Columns, Plan, Row};
 use core::arch::x86_64::*;
+use core::hint::black_box;
+use core::mem::MaybeUninit;
 
 /// For each byte of an entity, first one first, where its seven bits are in two lanes.
-const SHIFTS: i64 = 0x2027_2e35_0007_0e15;
+pub(super) const SHIFTS: i64 = 0x2027_2e35_0007_0e15;
 
-/// What is known of a segment from the states of its lanes.
-pub(super) struct Masks {
-    pub(super) present: u64,
-    /// There is something that a decoder would take without the value in the stream.
-    have: u64,
-    pub(super) previous: u64,
-    /// A decoder would take one more.
-    pub(super) add: u64,
-}
-
-/// What is to be written.
-pub(super) struct Written {
-    pub(super) stream: u64,
-    pub(super) bits: u64,
-}
-
-/// Encodes a segment, with its presence map and `front`: the number of bytes; 0, with nothing
-/// changed but `to`, where it is not regular.
+/// Encodes segments of the same plan, each with its presence map and the first one with `front`,
+/// behind the end of `out`: how many of them. The first one that is not regular is left, with
+/// nothing changed.
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,gfni,bmi1,bmi2,lzcnt,popcnt")]
-pub(super) fn encode(
+pub(super) fn encode<const G: usize>(
     plan: &Plan,
     columns: &mut Columns,
-    row: &Row,
+    rows: &[Row],
     front: u32,
-    to: &mut [u8; MAX_ENCODED],
+    out: &mut Vec<u8>,
 ) -> usize {
-    let done = match plan.groups {
-        1 => encode_groups::<1>(plan, columns, row, front, to),
-        _ => encode_groups::<2>(plan, columns, row, front, to),
-    };
-    done.unwrap_or(0)
+    // SAFETY: this function has the instructions.
+    unsafe { segments::<G>(plan, columns, rows, front, out) }.unwrap_or(0)
 }
 
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,gfni,bmi1,bmi2,lzcnt,popcnt")]
-fn encode_groups<const G: usize>(
+#[inline(always)]
+unsafe fn segments<const G: usize>(
     plan: &Plan,
     columns: &mut Columns,
-    row: &Row,
+    rows: &[Row],
     front: u32,
-    to: &mut [u8; MAX_ENCODED],
+    out: &mut Vec<u8>,
 ) -> Option<usize> {
     let Block { flags, values } = columns.blocks.get_mut(plan.block as usize)?;
     let values: &mut [Vector; G] = values.get_mut(plan.first()..)?.first_chunk_mut()?;
-    let masks = masks(plan, flags, row.present)?;
-    let (mut entities, mut kept) = ([_mm512_setzero_si512(); G], [_mm512_setzero_si512(); G]);
-    let (mut equal, mut bad) = (0, 0);
-    for group in 0..G {
-        let of = |mask: u64| (mask >> (16 * group)) as u16;
-        let present = of(masks.present);
-        let value = load(&row.values, 16 * group)?;
-        let old = forwarded(&values[group]);
-        let initial = vector(&plan.initials[group]);
-        let base = _mm512_mask_mov_epi32(initial, of(masks.previous), old);
-        let ones = _mm512_set1_epi32(-1);
-        let expected = _mm512_mask_sub_epi32(base, of(masks.add), base, ones);
-        bad |= beyond(plan, group, of(masks.add), expected);
-        equal |= u64::from(_mm512_cmpeq_epi32_mask(value, expected)) << (16 * group);
-        kept[group] = _mm512_mask_mov_epi32(old, present, value);
-        let difference = of(plan.delta);
-        let entity = _mm512_maskz_mov_epi32(present, value);
-        let entity = _mm512_mask_sub_epi32(entity, present & difference, entity, base);
-        let zero = _mm512_setzero_si512();
-        // An empty string that could be absent has a form of its own.
-        let text = present & of(plan.text & plan.optional);
-        bad |= _mm512_mask_cmpeq_epi32_mask(text, entity, zero);
-        let nullable = of(plan.nullable) & present;
-        let more = _mm512_mask_cmpge_epi32_mask(nullable, entity, zero);
-        entities[group] = _mm512_mask_sub_epi32(entity, more, entity, ones);
+    let mut done = 0;
+    // SAFETY: the caller has the instructions, and so many bytes have been written.
+    unsafe {
+        let mut vectors = [_mm512_setzero_si512(); G];
+        for (vector, values) in vectors.iter_mut().zip(&*values) {
+            *vector = forwarded(values);
+        }
+        while let Some(row) = rows.get(done) {
+            // Otherwise all of the plan is read in advance, only to be put aside again.
+            let plan = black_box(plan);
+            let (Some(masks), Some(room)) = (masks(plan, flags, row.present), room(out)) else {
+                break;
+            };
+            let Some((results, len)) = segment(plan, &masks, row, &vectors, front, room) else {
+                break;
+            };
+            vectors = results;
+            commit(plan, flags, masks.present);
+            out.set_len(out.len() + len);
+            done += 1;
+        }
+        for (to, vector) in values.iter_mut().zip(vectors) {
+            store(&mut to.0, vector);
+        }
     }
-    let written = written(plan, &masks, equal);
-    let mut at = map(plan, &written, front, to);
-    for (group, entity) in entities.iter().enumerate() {
-        let of = |mask: u64| (mask >> (16 * group)) as u16;
-        let (bytes, keep, long) = bytes(*entity, of(plan.signed));
-        bad |= long & of(written.stream);
-        let lanes = _pdep_u64(of(written.stream).into(), 0x1111_1111_1111_1111).wrapping_mul(15);
-        let keep = keep & lanes;
-        let packed = _mm512_maskz_compress_epi8(keep, bytes);
-        let place = to.get_mut(at..at + 64)?;
-        // SAFETY: the place has 64 bytes.
-        unsafe { _mm512_storeu_si512(place.as_mut_ptr().cast(), packed) };
-        at += keep.count_ones() as usize;
-    }
-    if bad != 0 {
-        return None;
-    }
-    for (to, value) in values.iter_mut().zip(kept) {
-        store(&mut to.0, value);
-    }
-    commit(plan, flags, masks.present);
-    Some(at)
+    Some(done)
 }
 
-/// What the states say; `None` if a previous value is not in its column, or a difference has no
-/// base.
+/// Writes a segment: what the columns, which are `vectors`, are afterwards, and how many bytes it
+/// has; `None` if it is not regular.
 #[inline(always)]
-pub(super) fn masks(plan: &Plan, flags: &Flags, present: u64) -> Option<Masks> {
-    let assigned = flags.assigned >> plan.shift;
-    let empty = flags.empty >> plan.shift;
-    let outside = flags.outside >> plan.shift;
-    let lost = plan.kept & assigned & outside | plan.delta & empty;
-    if lost != 0 {
-        return None;
+unsafe fn segment<const G: usize>(
+    plan: &Plan,
+    masks: &Masks,
+    row: &Row,
+    vectors: &[__m512i; G],
+    front: u32,
+    room: &mut Room,
+) -> Option<([__m512i; G], usize)> {
+    let (mut entities, mut kept) = (*vectors, *vectors);
+    let (mut equal, mut bad) = (0, 0);
+    // SAFETY: the caller has the instructions.
+    unsafe {
+        for group in 0..G {
+            let of = |mask: u64| (mask >> (16 * group)) as u16;
+            let present = of(masks.present);
+            let value = load(&row.values, 16 * group)?;
+            let old = vectors[group];
+            let initial = vector(&plan.initials[group]);
+            let base = _mm512_mask_mov_epi32(initial, of(masks.previous), old);
+            let ones = _mm512_set1_epi32(-1);
+            let expected = _mm512_mask_sub_epi32(base, of(masks.add), base, ones);
+            bad |= beyond(plan, group, of(masks.add), expected);
+            equal |= u64::from(_mm512_cmpeq_epi32_mask(value, expected)) << (16 * group);
+            kept[group] = _mm512_mask_mov_epi32(old, present, value);
+            let difference = of(plan.delta);
+            let entity = _mm512_maskz_mov_epi32(present, value);
+            let entity = _mm512_mask_sub_epi32(entity, present & difference, entity, base);
+            let zero = _mm512_setzero_si512();
+            // An empty string that could be absent has a form of its own.
+            let text = present & of(plan.text & plan.optional);
+            bad |= _mm512_mask_cmpeq_epi32_mask(text, entity, zero);
+            let nullable = of(plan.nullable) & present;
+            let more = _mm512_mask_cmpge_epi32_mask(nullable, entity, zero);
+            entities[group] = _mm512_mask_sub_epi32(entity, more, entity, ones);
+        }
+        let (given, stream) = written(plan, masks, equal);
+        let mut at = map(plan, given, front, room);
+        for (group, entity) in entities.into_iter().enumerate() {
+            let of = |mask: u64| (mask >> (16 * group)) as u16;
+            let (bytes, keep, long) = bytes(entity, of(plan.signed));
+            bad |= long & of(stream);
+            at += pack(bytes, keep, of(stream), room.get_mut(at..)?)?;
+        }
+        (bad == 0).then_some((kept, at))
     }
-    let initial = plan.initial & !(empty & plan.implied);
-    Some(Masks {
-        present: present & plan.all,
-        have: assigned & plan.implied | initial,
-        previous: assigned & plan.kept,
-        add: plan.increment & assigned,
-    })
 }
 
-/// Which lanes are in the stream, and the presence bits: a field is left out where a decoder
-/// would take the same without it.
-#[inline]
-#[target_feature(enable = "bmi2")]
-pub(super) fn written(plan: &Plan, masks: &Masks, equal: u64) -> Written {
-    let same = !(masks.present ^ masks.have) & (equal | !masks.present);
-    let sent = plan.bit_stream & !same;
-    let given = sent | plan.constant & masks.present;
-    Written {
-        stream: sent | plan.always | (plan.leads & masks.present) << 1,
-        bits: _pext_u64(given, plan.bit),
+/// Writes those bytes of sixteen entities that are kept, of lanes that are in the stream: how many.
+#[inline(always)]
+pub(super) unsafe fn pack(
+    bytes: __m512i,
+    keep: u64,
+    stream: u16,
+    to: &mut [MaybeUninit<u8>],
+) -> Option<usize> {
+    let place = to.first_chunk_mut::<64>()?;
+    // SAFETY: the caller has the instructions, and the place 64 bytes.
+    unsafe {
+        let lanes = _pdep_u64(stream.into(), 0x1111_1111_1111_1111).wrapping_mul(15);
+        let packed = _mm512_maskz_compress_epi8(keep & lanes, bytes);
+        _mm512_storeu_si512(place.as_mut_ptr().cast(), packed);
+        Some((keep & lanes).count_ones() as usize)
     }
 }
 
@@ -141,9 +137,9 @@ pub(super) fn written(plan: &Plan, masks: &Masks, equal: u64) -> Written {
 /// template identifier, the lower bits are it, with its stop bit.
 #[inline]
 #[target_feature(enable = "avx512f,gfni,bmi2,lzcnt")]
-fn map(plan: &Plan, written: &Written, front: u32, to: &mut [u8; MAX_ENCODED]) -> usize {
+pub(super) fn map(plan: &Plan, given: u64, front: u32, room: &mut Room) -> usize {
     let first = u64::from(front >> 8);
-    let bits = written.bits << plan.skipped_bits | first;
+    let bits = _pext_u64(given, plan.bit) << plan.skipped_bits | first;
     let len = ((70 - (bits | 1).leading_zeros()) / 7) as usize;
     let bits = _pdep_u64(bits, 0xfefe_fefe_fefe_fefe) | 1 << (8 * (len - 1));
     let turned = _mm_set1_epi64x(0x8040_2010_0804_0201_u64 as i64);
@@ -151,7 +147,9 @@ fn map(plan: &Plan, written: &Written, front: u32, to: &mut [u8; MAX_ENCODED]) -
     let bytes = _mm_cvtsi128_si64(bytes) as u64;
     // The identifier goes behind the map.
     let bytes = bytes | u64::from(front & 0xff) << (8 * (len & 7));
-    to[..8].copy_from_slice(&bytes.to_le_bytes());
+    if let Some(place) = room.first_chunk_mut() {
+        put(place, bytes.to_le_bytes());
+    }
     len + first as usize
 }
 
@@ -177,9 +175,14 @@ fn bytes(entity: __m512i, signed: u16) -> (__m512i, u64, u16) {
     let long = _mm512_cmpge_epu32_mask(size, _mm512_set1_epi32(1 << 28));
     let sizes = _mm512_multishift_epi64_epi8(shifts, size);
     let some = _mm512_test_epi8_mask(sizes, _mm512_set1_epi8(0x7f));
-    let keep = some | some << 1 & 0xeeee_eeee_eeee_eeee;
-    let keep = keep | keep << 2 & 0xcccc_cccc_cccc_cccc;
-    (bytes, keep | 0x8888_8888_8888_8888, long)
+    (bytes, from_first(some), long)
+}
+
+/// Of four bytes each, those from the first marked one on; the last one always.
+#[inline(always)]
+pub(super) const fn from_first(marks: u64) -> u64 {
+    let keep = marks | marks << 1 & 0xeeee_eeee_eeee_eeee;
+    keep | keep << 2 & 0xcccc_cccc_cccc_cccc | 0x8888_8888_8888_8888
 }
 
 /// The lanes whose expected value is beyond their type, where it begins again.
@@ -193,19 +196,9 @@ fn beyond(plan: &Plan, group: usize, lanes: u16, expected: __m512i) -> u16 {
     _mm512_mask_cmpgt_epu32_mask(lanes, above, vector(&plan.range[group]))
 }
 
-/// Notes the new states.
-#[inline(always)]
-pub(super) fn commit(plan: &Plan, flags: &mut Flags, present: u64) {
-    let set = (plan.kept & present) << plan.shift;
-    let clear = (plan.implied & !present) << plan.shift;
-    flags.assigned = (flags.assigned | set) & !clear;
-    flags.empty = flags.empty & !set | clear;
-    flags.outside &= !(set | clear);
-}
-
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn load(values: &[i32], at: usize) -> Option<__m512i> {
+pub(super) fn load(values: &[i32], at: usize) -> Option<__m512i> {
     let sixteen = values.get(at..at + 16)?;
     // SAFETY: there are 64 bytes.
     Some(unsafe { _mm512_loadu_si512(sixteen.as_ptr().cast()) })

@@ -25,11 +25,17 @@ mod avx512;
 mod avx512_encode;
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
+mod avx512_encode_plain;
+#[cfg(target_arch = "x86_64")]
+#[allow(unsafe_code)]
 mod avx512_entries;
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
 mod avx512_plain;
 mod columns;
+#[cfg(target_arch = "x86_64")]
+#[allow(unsafe_code)]
+mod encode;
 mod plan;
 
 pub use columns::{Columns, fits};
@@ -266,32 +272,90 @@ impl LaneKernel {
         }
     }
 
-    /// Encodes one segment: its presence map to the front of `to`, then, if `front` is not 0, the
-    /// byte that is its lower half, then the values; returns the number of bytes. `front` is 0,
-    /// or 256 and a template identifier of one byte, where the plan skips a bit of the map: that
-    /// bit says which. `None`, with `columns` unchanged, where the scalar code must do it.
+    /// Encodes one segment behind the end of `out`: its presence map, then, if `front` is not 0,
+    /// the byte that is its lower half, then the values. `front` is 0, or 256 and a template
+    /// identifier of one byte, where the plan skips a bit of the map: that bit says which. False,
+    /// with `columns` and `out` unchanged, where the scalar code must do it.
     ///
-    /// The row must come from decoding with the same plan.
+    /// The row must come from decoding with the same plan. `out` is given more memory where it
+    /// has less than [`MAX_ENCODED`] left.
     #[inline(always)]
-    #[allow(unsafe_code)]
     pub fn encode(
         self,
         plan: &Plan,
         columns: &mut Columns,
         row: &Row,
         front: u32,
-        to: &mut [u8; MAX_ENCODED],
-    ) -> Option<usize> {
-        let len = match self.kernel {
+        out: &mut Vec<u8>,
+    ) -> bool {
+        plan.plain != 0 && self.encode_plain(plan, columns, row, front, out)
+            || self.encode_rows(plan, columns, std::slice::from_ref(row), front, out) != 0
+    }
+
+    /// Encodes entries, each a presence map and one segment, behind the end of `out`: how many,
+    /// until one is not regular. Otherwise as [`Self::encode`].
+    #[inline(always)]
+    pub fn encode_entries(
+        self,
+        plan: &Plan,
+        columns: &mut Columns,
+        rows: &[Row],
+        out: &mut Vec<u8>,
+    ) -> usize {
+        self.encode_rows(plan, columns, rows, 0, out)
+    }
+
+    #[inline(always)]
+    #[allow(unsafe_code)]
+    fn encode_plain(
+        self,
+        plan: &Plan,
+        columns: &mut Columns,
+        row: &Row,
+        front: u32,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        match (self.kernel, plan.plain) {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: `new` has found the kernel to be available.
-            Kernel::Avx512 => unsafe { avx512_encode::encode(plan, columns, row, front, to) },
+            (Kernel::Avx512, 1) => unsafe {
+                avx512_encode_plain::encode::<1>(plan, columns, row, front, out)
+            },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: as above.
-            Kernel::Avx2 => unsafe { avx2_encode::encode(plan, columns, row, front, to) },
+            (Kernel::Avx512, _) => unsafe {
+                avx512_encode_plain::encode::<2>(plan, columns, row, front, out)
+            },
+            _ => false,
+        }
+    }
+
+    #[inline(always)]
+    #[allow(unsafe_code)]
+    fn encode_rows(
+        self,
+        plan: &Plan,
+        columns: &mut Columns,
+        rows: &[Row],
+        front: u32,
+        out: &mut Vec<u8>,
+    ) -> usize {
+        match (self.kernel, plan.groups) {
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: `new` has found the kernel to be available.
+            (Kernel::Avx512, 1) => unsafe {
+                avx512_encode::encode::<1>(plan, columns, rows, front, out)
+            },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: as above.
+            (Kernel::Avx512, _) => unsafe {
+                avx512_encode::encode::<2>(plan, columns, rows, front, out)
+            },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: as above.
+            (Kernel::Avx2, _) => unsafe { avx2_encode::encode(plan, columns, rows, front, out) },
             _ => 0,
-        };
-        (len != 0).then_some(len)
+        }
     }
 }
 

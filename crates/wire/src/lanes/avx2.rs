@@ -1,7 +1,9 @@
-//! The way of `avx512` for processors without it: the stop bits of a segment as a mask, its
-//! entities taken out as words one after the other, their arithmetic eight lanes at once.
+//! The way of `avx512` for processors without it, for segments that are too long for `avx2_short`:
+//! the stop bits as a mask, the entities taken out as words one after the other, their arithmetic
+//! eight lanes at once.
 
-use super::avx512::{Masks, keep, masks};
+use super::avx2_short;
+use super::avx512::{Masks, Stops, keep, masks, stops};
 use super::columns::{Block as ColumnBlock, Vector};
 use super::{Columns, Front, MAX_LANES, Plan, Row};
 use core::arch::x86_64::*;
@@ -36,13 +38,17 @@ pub(super) fn decode<const ENTRY: bool>(
     front: Front,
     row: &mut Row,
 ) -> usize {
-    let done = match (plan.eights, front.map_len) {
-        (..=1, 1..) => decode_eights::<1, true, ENTRY>(plan, columns, bytes, at, front, row),
-        (2, 1..) => decode_eights::<2, true, ENTRY>(plan, columns, bytes, at, front, row),
-        (3, 1..) => decode_eights::<3, true, ENTRY>(plan, columns, bytes, at, front, row),
-        (4.., 1..) => decode_eights::<4, true, ENTRY>(plan, columns, bytes, at, front, row),
-        (..=2, 0) => decode_eights::<2, false, ENTRY>(plan, columns, bytes, at, front, row),
-        (3.., 0) => decode_eights::<4, false, ENTRY>(plan, columns, bytes, at, front, row),
+    if front.map_len != 0 {
+        let done = avx2_short::decode::<ENTRY>(plan, columns, (bytes, at), front, row);
+        if done != 0 {
+            return done;
+        }
+    }
+    let done = match (plan.groups, front.map_len) {
+        (..=1, 1..) => decode_eights::<2, true, ENTRY>(plan, columns, bytes, at, front, row),
+        (2.., 1..) => decode_eights::<4, true, ENTRY>(plan, columns, bytes, at, front, row),
+        (..=1, 0) => decode_eights::<2, false, ENTRY>(plan, columns, bytes, at, front, row),
+        (2.., 0) => decode_eights::<4, false, ENTRY>(plan, columns, bytes, at, front, row),
     };
     done.unwrap_or(0)
 }
@@ -87,7 +93,7 @@ fn decode_eights<const E: usize, const MAP: bool, const ENTRY: bool>(
         above: None,
         previous: (!masks.is_steady).then_some(masks.previous),
     };
-    if stops.any_long() {
+    if any_long(&stops) {
         above = fifths(plan, (bytes, at), &stops, masks.stream)?;
         lanes.above = Some(&above);
     }
@@ -120,11 +126,13 @@ fn entities(bytes: &[u8], at: usize, front: u8, count: u32) -> Option<(Block, St
         upper: None,
     };
     let marks = block.lower.stops();
-    let stops = match Stops::new(marks, front, count) {
+    // SAFETY: this function has the instructions.
+    let of = |marks: u64| unsafe { stops(marks, front.into(), count) };
+    let stops = match of(marks) {
         Some(stops) => stops,
         None => {
             let upper = block.upper.insert(Half::new(bytes, at.saturating_add(32)));
-            Stops::new(marks | upper.stops() << 32, front, count)?
+            of(marks | upper.stops() << 32)?
         }
     };
     Some((block, stops))
@@ -132,7 +140,7 @@ fn entities(bytes: &[u8], at: usize, front: u8, count: u32) -> Option<(Block, St
 
 /// The next eight bytes, first one lowest, zeros behind the end.
 #[inline]
-fn word_at(bytes: &[u8], at: usize) -> u64 {
+pub(super) fn word_at(bytes: &[u8], at: usize) -> u64 {
     let rest = bytes.get(at..).unwrap_or_default();
     if let Some(word) = rest.first_chunk() {
         return u64::from_le_bytes(*word);
@@ -145,7 +153,7 @@ fn word_at(bytes: &[u8], at: usize) -> u64 {
 /// The bits of a presence map, the first one lowest.
 #[inline]
 #[target_feature(enable = "bmi2")]
-fn map_bits(map: u64) -> u64 {
+pub(super) fn map_bits(map: u64) -> u64 {
     // The bits of each byte turned round: the lowest is the stop bit.
     let turned = map.reverse_bits().swap_bytes();
     _pext_u64(turned, 0xfefe_fefe_fefe_fefe)
@@ -154,7 +162,7 @@ fn map_bits(map: u64) -> u64 {
 /// How many entities the segment has, by its presence map.
 #[inline]
 #[target_feature(enable = "popcnt")]
-fn count(plan: &Plan, map: u64) -> u32 {
+pub(super) fn count(plan: &Plan, map: u64) -> u32 {
     let [once, twice] = plan.counted;
     let count = plan.always_count + (map & once).count_ones();
     match twice {
@@ -252,39 +260,12 @@ impl Block {
     }
 }
 
-/// The stop bits of a segment.
-struct Stops {
-    /// Those of its entities, and of the byte before its first one.
-    stops: u64,
-    /// The byte before the first entity.
-    before: u64,
-    /// The last one.
-    last: u64,
-}
-
-impl Stops {
-    /// Where so many entities end, the first one beginning at `front`; `None` if the block does
-    /// not have them all.
-    #[inline]
-    #[target_feature(enable = "bmi1,bmi2")]
-    fn new(stops: u64, front: u8, count: u32) -> Option<Self> {
-        let before = 1_u64 << (front.wrapping_sub(1) & 63);
-        let stops = (stops | before) & before.wrapping_neg();
-        let last = _pdep_u64(1 << (count & 63), stops);
-        (last != 0).then(|| Self {
-            stops: stops & _blsmsk_u64(last),
-            before,
-            last,
-        })
-    }
-
-    /// Whether any entity has more than four bytes.
-    #[inline]
-    fn any_long(&self) -> bool {
-        let inner = (self.last - self.before) & !self.stops;
-        let two = inner & inner >> 1;
-        two & two >> 2 != 0
-    }
+/// Whether any entity has more than four bytes.
+#[inline(always)]
+pub(super) const fn any_long(stops: &Stops) -> bool {
+    let inner = (stops.last - stops.before) & !stops.stops;
+    let two = inner & inner >> 1;
+    two & two >> 2 != 0
 }
 
 /// The lanes that are NULL; `None` if an integer is overlong, a string has a zero preamble, or

@@ -145,7 +145,7 @@ impl Entry {
 
 /// What a presence map says, where all previous values are there.
 #[inline(always)]
-fn steady(plan: &Plan, given: u64) -> Masks {
+pub(super) fn steady(plan: &Plan, given: u64) -> Masks {
     let absent = plan.without & !given;
     let absent = absent | (absent & plan.leads) << 1;
     Masks {

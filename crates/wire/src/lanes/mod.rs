@@ -19,6 +19,9 @@ mod avx2;
 mod avx2_encode;
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
+mod avx2_short;
+#[cfg(target_arch = "x86_64")]
+#[allow(unsafe_code)]
 mod avx512;
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
@@ -263,6 +266,9 @@ impl LaneKernel {
             (Kernel::Avx512, _) => unsafe {
                 avx512_entries::decode::<2>(plan, columns, bytes, at, rows)
             },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: as above.
+            (Kernel::Avx2, _) => unsafe { avx2_short::entries(plan, columns, bytes, at, rows) },
             _ => (at, 0),
         };
         Decoded {

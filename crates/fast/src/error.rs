@@ -19,7 +19,7 @@ pub enum ErrorCode {
     S5,
     /// A value has a type that cannot be converted to that of the field.
     D1,
-    /// An integer is outside the bounds of its type.
+    /// An integer in the stream is outside the bounds of its type.
     D2,
     /// The value cannot be encoded, because of the operator.
     D3,
@@ -39,7 +39,7 @@ pub enum ErrorCode {
     D10,
     /// A string does not have the syntax of the type it is converted to.
     D11,
-    /// A block has the size zero.
+    /// A block, or packet, has the size zero.
     D12,
     /// The exponent is outside -63 to 63, or the mantissa outside int64.
     R1,
@@ -47,9 +47,10 @@ pub enum ErrorCode {
     R2,
     /// A Unicode string for an ASCII field has other characters than ASCII.
     R3,
-    /// An integer cannot be represented in the target type.
+    /// An integer cannot be represented in the type of its field: one to be encoded, or the sum
+    /// of a delta and its base.
     R4,
-    /// A decimal with a fraction cannot become an integer.
+    /// A decimal has a fraction, or is too large, and cannot become an integer.
     R5,
     /// An integer is overlong.
     R6,

@@ -23,7 +23,7 @@ pub enum Header {
     U32Le,
     /// Four bytes, most significant first.
     U32Be,
-    /// A FAST uInt32 (stop bit): the block size of FAST 1.1, section 8.
+    /// A FAST uInt32 (stop bit): the block size of FAST 1.1, section 10, which may be overlong.
     Fast,
 }
 
@@ -63,8 +63,7 @@ impl Header {
 
     /// Finds the first packet in `bytes`, whose body may have `limit` bytes at most.
     ///
-    /// Without a header all bytes are the packet. A fixed-size header may announce an empty
-    /// packet; a FAST block size of 0 is error D12.
+    /// Without a header all bytes are the packet. A packet of no bytes is error D12.
     ///
     /// # Errors
     /// The header is malformed or announces more than `limit`.
@@ -74,6 +73,9 @@ impl Header {
                 need: self.shortest().max(bytes.len() + 1),
             });
         };
+        if body == 0 && self != Self::None {
+            return Err(FrameErrorKind::ZeroBlock);
+        }
         if body > limit && self != Self::None {
             return Err(FrameErrorKind::TooLong { len: body, limit });
         }
@@ -151,20 +153,20 @@ impl fmt::Display for Header {
     }
 }
 
+/// The longest FAST block size read, bytes: overlong ones have zeros in front.
+const MAX_BLOCK_SIZE: usize = 10;
+
 /// A FAST uInt32 in front of `bytes`: its length and value.
 fn read_stop_bit(bytes: &[u8]) -> Result<Option<(usize, usize)>, FrameErrorKind> {
     let mut value = 0u64;
-    for (i, byte) in bytes.iter().enumerate().take(5) {
+    for (i, byte) in bytes.iter().enumerate().take(MAX_BLOCK_SIZE) {
         value = value << 7 | u64::from(byte & 0x7f);
+        let body = u32::try_from(value).map_err(|_| FrameErrorKind::Overflow)?;
         if byte & 0x80 != 0 {
-            let body = u32::try_from(value).map_err(|_| FrameErrorKind::Overflow)?;
-            if body == 0 {
-                return Err(FrameErrorKind::ZeroBlock);
-            }
             return Ok(Some((i + 1, body as usize)));
         }
     }
-    if bytes.len() >= 5 {
+    if bytes.len() >= MAX_BLOCK_SIZE {
         return Err(FrameErrorKind::Overflow);
     }
     Ok(None)
@@ -237,7 +239,7 @@ impl Deframer {
             header,
             limit,
             // One packet and its header always fit; more means fewer moves of a cut packet.
-            buffer: vec![0; (limit + 5).max(64 * 1024)],
+            buffer: vec![0; (limit + MAX_BLOCK_SIZE).max(64 * 1024)],
             start: 0,
             end: 0,
             base: 0,
@@ -265,7 +267,8 @@ impl Deframer {
     ///
     /// # Errors
     /// A header that is malformed or announces more than the limit; the stream is of no use from
-    /// there on, and each further call says so again.
+    /// there on, and each further call says so again. A packet of no bytes is an error too, but
+    /// the next call is about the one behind it.
     pub fn next_packet(&mut self) -> Result<Option<Packet<'_>>, FrameError> {
         let offset = self.base + self.start as u64;
         let bytes = self.buffer.get(self.start..self.end).unwrap_or_default();
@@ -273,6 +276,11 @@ impl Deframer {
             return Ok(None);
         }
         let split = self.header.split(bytes, self.limit);
+        if split == Err(FrameErrorKind::ZeroBlock)
+            && let Ok(Some((header, _))) = self.header.read(bytes)
+        {
+            self.start += header;
+        }
         match split.map_err(|kind| FrameError { offset, kind })? {
             Split::Partial { .. } => Ok(None),
             Split::Packet(body) => {
@@ -351,7 +359,7 @@ pub enum FrameErrorKind {
         /// Bytes that are there.
         have: usize,
     },
-    /// A FAST block size of zero: dynamic error D12.
+    /// A packet of no bytes: dynamic error D12.
     ZeroBlock,
     /// A FAST block size that does not fit 32 bits: dynamic error D2.
     Overflow,
@@ -425,14 +433,34 @@ mod tests {
     }
 
     #[test]
-    fn a_block_of_zero_bytes_is_d12_and_an_empty_packet_is_not() {
-        let zero = Header::Fast.split(&[0x80], 100);
-        assert_eq!(zero, Err(FrameErrorKind::ZeroBlock));
-        assert_eq!(zero.unwrap_err().code(), Some("D12"));
+    fn a_block_of_zero_bytes_is_d12_and_the_next_one_is_read() {
+        for header in Header::ALL.into_iter().skip(1) {
+            let mut bytes = Vec::new();
+            header.write(0, &mut bytes).unwrap();
+            let zero = header.split(&bytes, 100);
+            assert_eq!(zero, Err(FrameErrorKind::ZeroBlock), "{header}");
+            assert_eq!(zero.unwrap_err().code(), Some("D12"));
+            header.write(1, &mut bytes).unwrap();
+            bytes.push(7);
+            let mut deframer = Deframer::new(header, 100);
+            deframer.space()[..bytes.len()].copy_from_slice(&bytes);
+            deframer.filled(bytes.len());
+            assert!(deframer.has_packet().is_err());
+            assert_eq!(deframer.next_packet().unwrap_err().offset, 0);
+            assert_eq!(deframer.next_packet().unwrap().unwrap().bytes, [7]);
+            assert_eq!(deframer.finish(), Ok(()));
+        }
+    }
+
+    #[test]
+    fn a_block_size_may_be_overlong() {
+        let bytes = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0x81, 7];
+        assert_eq!(Header::Fast.split(&bytes, 9), Ok(Split::Packet(10..11)));
+        let need = Ok(Split::Partial { need: 10 });
+        assert_eq!(Header::Fast.split(&bytes[..9], 9), need);
         assert_eq!(
-            Header::U32Le.split(&[0; 4], 100),
-            Ok(Split::Packet(4..4)),
-            "a fixed-size header may announce nothing"
+            Header::Fast.split(&[0, 0x80], 9),
+            Err(FrameErrorKind::ZeroBlock)
         );
     }
 
@@ -440,7 +468,7 @@ mod tests {
     fn a_block_size_over_32_bits_is_an_overflow() {
         let overflow = Err(FrameErrorKind::Overflow);
         assert_eq!(Header::Fast.split(&[0x10, 0, 0, 0, 0x80], 9), overflow);
-        assert_eq!(Header::Fast.split(&[0; 5], 9), overflow);
+        assert_eq!(Header::Fast.split(&[0; 10], 9), overflow);
         assert_eq!(
             Header::Fast.split(&[0x0f, 0x7f, 0x7f, 0x7f, 0xff], 9),
             Err(FrameErrorKind::TooLong {

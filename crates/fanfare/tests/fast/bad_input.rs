@@ -80,20 +80,76 @@ fn a_garbled_feed_does_not_flood_the_terminal() {
 }
 
 #[test]
-fn a_block_of_zero_bytes_is_d12() {
+fn a_packet_of_no_bytes_is_d12_and_the_next_one_is_decoded() {
     let folder = Folder::new("zero");
     let templates = folder.with("templates.xml", TEMPLATES);
-    let file = folder.with("packets.dat", [0x83, 0xe0, 0x87, 0xaa, 0x80]);
-    let args = [
-        "decode", "-t", &templates, "-f", &file, "--header", "fast", "--format", "json",
+    for (header, zero, three) in [
+        ("u8", &[0][..], &[3][..]),
+        ("u16be", &[0, 0], &[0, 3]),
+        ("u32le", &[0; 4], &[3, 0, 0, 0]),
+        ("fast", &[0x80], &[0, 0x83]),
+    ] {
+        let tick = [0xe0, 0x87, 0xaa];
+        let file = folder.with("packets.dat", [three, &tick, zero, three, &tick].concat());
+        let args = [
+            "decode", "-t", &templates, "-f", &file, "--header", header, "--format", "json",
+        ];
+        let said = run(&args);
+        assert_eq!((said.code, said.out.lines().count()), (1, 2), "{header}");
+        let error: Value = serde_json::from_str(said.out.lines().last().unwrap()).unwrap();
+        let offset = three.len() + tick.len();
+        assert_eq!(error["error"], "D12");
+        assert_eq!(error["offset"], offset, "{header}");
+        let said = run(&[&args[..], &["--keep-going"]].concat());
+        assert_eq!((said.code, said.out.lines().count()), (1, 3), "{header}");
+        let more = ["--keep-going", "--sequence", "Price"];
+        let said = run(&[&args[..], &more].concat());
+        assert!(
+            said.out.contains("D12") && said.out.contains("42"),
+            "{}",
+            said.out
+        );
+    }
+}
+
+#[test]
+fn template_errors_have_line_and_column_in_every_command() {
+    let folder = Folder::new("static");
+    let file = folder.with("packets.dat", PACKETS);
+    let lines = folder.with("lines.jsonl", "");
+    let out = folder.file("out.dat");
+    let cases: [(&str, &[u8]); 6] = [
+        ("S1", b"<uInt32/>"),
+        ("S1", b"\xff"),
+        ("S2", b"<uInt32 name='V'><tail/></uInt32>"),
+        ("S3", b"<int8 name='V'><copy value='128'/></int8>"),
+        ("S4", b"<int8 name='V'><constant/></int8>"),
+        ("S5", b"<int8 name='V'><default/></int8>"),
     ];
-    let said = run(&args);
-    assert_eq!(said.code, 1);
-    let error: Value = serde_json::from_str(said.out.lines().last().unwrap()).unwrap();
-    assert_eq!(
-        (&error["error"], &error["offset"]),
-        (&"D12".into(), &4.into())
-    );
+    for (code, fields) in cases {
+        let document = [b"<templates>\n<template name='T' id='1'>\n ", fields].concat();
+        let document = [&document, &b"</template></templates>"[..]].concat();
+        let templates = folder.with("t.xml", document);
+        let column = match fields {
+            [b'<', ..] if code != "S1" => 2 + fields.iter().position(|b| *b == b'>').unwrap() + 1,
+            _ => 2,
+        };
+        let said = run(&["templates", &templates]);
+        assert_eq!(said.code, 1);
+        let place = format!("{code} at 3:{column}: ");
+        assert!(said.err.contains(&place), "{place}: {}", said.err);
+        let decode = ["decode", "-t", &templates, "-f", &file, "--format", "json"];
+        let encode = ["encode", "-t", &templates, "-f", &lines, "-o", &out];
+        for args in [&decode[..], &encode] {
+            let said = run(args);
+            let error: Value = serde_json::from_str(&said.out).unwrap();
+            assert_eq!((said.code, &error["error"]), (1, &code.into()), "{args:?}");
+            assert_eq!(
+                (&error["line"], &error["column"]),
+                (&3.into(), &column.into())
+            );
+        }
+    }
 }
 
 #[test]
@@ -152,7 +208,7 @@ fn a_line_that_is_no_message_is_an_error_of_encode() {
     let codes: Vec<_> = codes.collect();
     assert_eq!(codes.len(), 2, "{codes:?}");
     assert_eq!((codes[0].1, codes[1].1), (2, 3));
-    assert!(codes[0].0 == "R4" || codes[0].0 == "D2", "{codes:?}");
+    assert_eq!((&*codes[0].0, &*codes[1].0), ("R4", "INPUT"));
     assert_eq!(folder.read("out.dat").len(), 2 * 7);
 }
 

@@ -103,6 +103,47 @@ fn dictionaries_that_live_on_come_back_too() {
 }
 
 #[test]
+fn packets_that_keep_their_dictionaries_begin_with_a_template_identifier() {
+    let folder = Folder::new("keep");
+    let file = generated(&folder, "complex", "300", &[]);
+    let keep = ["--keep-dictionary"];
+    let again = there_and_back(&folder, "builtin:complex", &file, &keep);
+    assert!(again == folder.read("complex.dat"));
+    let tick = "<template name='T' id='7'><uInt32 name='V'><copy/></uInt32></template>";
+    let templates = folder.with("t.xml", tick);
+    let lines = r#"{"template": "T", "id": 7, "fields": {"V": 1}}"#;
+    let lines = folder.with("two.jsonl", [lines; 4].join("\n"));
+    let out = folder.file("out.dat");
+    for (more, bytes) in [
+        (
+            &[][..],
+            &[4, 0xe0, 0x87, 0x81, 0x80, 4, 0xe0, 0x87, 0x81, 0x80][..],
+        ),
+        (&keep, &[4, 0xe0, 0x87, 0x81, 0x80, 3, 0xc0, 0x87, 0x80]),
+        (&["--header", "none"], &[0xe0, 0x87, 0x81, 0x80, 0x80, 0x80]),
+    ] {
+        let args = [
+            "encode",
+            "-t",
+            &templates,
+            "-f",
+            &lines,
+            "-o",
+            &out,
+            "--packet-messages",
+            "2",
+        ];
+        let header = if more.contains(&"none") {
+            &[][..]
+        } else {
+            &["--header", "u8"]
+        };
+        run(&[&args[..], header, more].concat()).succeeded();
+        assert_eq!(folder.read("out.dat"), bytes, "{more:?}");
+    }
+}
+
+#[test]
 fn generating_is_repeatable_and_has_the_published_size() {
     let folder = Folder::new("repeatable");
     generated(&folder, "complex", "30000", &[]);

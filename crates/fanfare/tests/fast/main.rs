@@ -7,3 +7,6 @@ mod files;
 mod inspect;
 mod multicast;
 mod run;
+mod vectors;
+#[path = "../../../fast/tests/vectors/mod.rs"]
+mod vectors_table;

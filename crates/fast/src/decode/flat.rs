@@ -207,7 +207,7 @@ impl<'d> Parts<'d> {
     ) -> Outcome {
         let program = self.program;
         let Some(entry) = &flat.entry else {
-            return self.failed(r8(progress.at).in_template(flat.template));
+            return self.failed(r8().in_template(flat.template));
         };
         let Some(count) = progress.count else {
             sink.no_sequence(program.field(entry.field));
@@ -269,7 +269,7 @@ impl<'d> Parts<'d> {
     #[inline(always)]
     fn end<S: Sink>(self, flat: &Flat, progress: &Progress<'_>, sink: &mut S) -> Outcome {
         if progress.bits != 0 && self.options.strict {
-            return self.failed(r8(progress.at).in_template(flat.template));
+            return self.failed(r8().in_template(flat.template));
         }
         sink.end(self.program, flat);
         Outcome::Done(progress.at)
@@ -309,7 +309,7 @@ impl<'d> Parts<'d> {
         };
         let at = run.input.at;
         let result = match rest {
-            Ok(()) if progress.bits != 0 && strict => Err(r8(at)),
+            Ok(()) if progress.bits != 0 && strict => Err(r8()),
             result => result,
         };
         if let Err(error) = result {
@@ -353,7 +353,8 @@ fn head<'p>(program: &'p Program, last: Option<u32>, bytes: &[u8]) -> Option<(&'
     Some((program.flat_by_id(id & 0x7f)?, front))
 }
 
+/// The presence map, which is in front, has more bits than are required.
 #[cold]
-fn r8(at: usize) -> CodecError {
-    CodecError::new(ErrorCode::R8, at)
+fn r8() -> CodecError {
+    CodecError::new(ErrorCode::R8, 0)
 }

@@ -76,9 +76,9 @@ impl<'a> Input<'a> {
     pub(crate) fn int(&mut self, ty: IntType) -> Read<u64> {
         let start = self.at;
         let value = if ty.is_signed() {
-            self.accept(stopbit::read_signed(self.bytes, start))? as u64
+            self.accept(stopbit::read_signed(self.bytes, start), true)? as u64
         } else {
-            self.accept(stopbit::read_unsigned(self.bytes, start))?
+            self.accept(stopbit::read_unsigned(self.bytes, start), false)?
         };
         if ty.holds_bits(value) {
             Ok(value)
@@ -98,7 +98,7 @@ impl<'a> Input<'a> {
         let d2 = CodecError::new(ErrorCode::D2, start);
         let value = if ty.is_signed() {
             match stopbit::read_signed(self.bytes, start) {
-                Ok(entity) => match self.accept(Ok(entity))? {
+                Ok(entity) => match self.accept(Ok(entity), true)? {
                     0 => return Ok(None),
                     value => (value - i64::from(value > 0)) as u64,
                 },
@@ -109,14 +109,16 @@ impl<'a> Input<'a> {
             }
         } else {
             match stopbit::read_unsigned(self.bytes, start) {
-                Ok(entity) => match self.accept(Ok(entity))? {
+                Ok(entity) => match self.accept(Ok(entity), false)? {
                     0 => return Ok(None),
                     value => value - 1,
                 },
-                Err(_) => match self.accept(stopbit::read_unsigned_wide(self.bytes, start))? {
-                    0 => return Ok(None),
-                    value => u64::try_from(value - 1).map_err(|_| d2)?,
-                },
+                Err(_) => {
+                    match self.accept(stopbit::read_unsigned_wide(self.bytes, start), false)? {
+                        0 => return Ok(None),
+                        value => u64::try_from(value - 1).map_err(|_| d2)?,
+                    }
+                }
             }
         };
         if ty.holds_bits(value) {
@@ -126,12 +128,13 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// Reads an integer delta, which may be larger than any type.
+    /// Reads an integer delta, which may be larger than any type; D2 if it is larger than any
+    /// difference, which is for the caller to say in its own way ([`instead_of_d2`]).
     #[inline(always)]
     pub(crate) fn delta(&mut self) -> Read<i128> {
         match stopbit::read_signed(self.bytes, self.at) {
-            Ok(entity) => Ok(i128::from(self.accept(Ok(entity))?)),
-            Err(_) => self.accept(stopbit::read_signed_wide(self.bytes, self.at)),
+            Ok(entity) => Ok(i128::from(self.accept(Ok(entity), true)?)),
+            Err(_) => self.accept(stopbit::read_signed_wide(self.bytes, self.at), true),
         }
     }
 
@@ -211,7 +214,7 @@ impl<'a> Input<'a> {
     }
 
     #[inline(always)]
-    fn accept<T>(&mut self, entity: Result<Entity<T>, StopBitError>) -> Read<T> {
+    fn accept<T>(&mut self, entity: Result<Entity<T>, StopBitError>, signed: bool) -> Read<T> {
         match entity {
             Ok(Entity {
                 value,
@@ -225,8 +228,32 @@ impl<'a> Input<'a> {
                 Ok(value)
             }
             Err(StopBitError::Truncated) => Err(self.truncated()),
-            Err(StopBitError::Overflow) => Err(CodecError::new(ErrorCode::D2, self.at)),
+            Err(StopBitError::Overflow) => Err(self.too_large(signed)),
         }
+    }
+    /// The error of an entity with more bits than any integer has: overlong, if the first seven say
+    /// nothing.
+    #[cold]
+    fn too_large(&self, signed: bool) -> CodecError {
+        let is_overlong = match *self.rest() {
+            [0, second, ..] => !signed || second & 0x40 == 0,
+            [0x7f, second, ..] => signed && second & 0x40 != 0,
+            _ => false,
+        };
+        let code = match is_overlong && self.strict {
+            true => ErrorCode::R6,
+            false => ErrorCode::D2,
+        };
+        CodecError::new(code, self.at)
+    }
+}
+
+/// The error with another code, if it is D2: what a number too large means depends on its use.
+#[cold]
+pub(crate) fn instead_of_d2(code: ErrorCode, error: CodecError) -> CodecError {
+    match error.code {
+        ErrorCode::D2 => CodecError::new(code, error.offset),
+        _ => error,
     }
 }
 

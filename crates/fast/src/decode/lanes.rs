@@ -194,31 +194,33 @@ impl<'a> Run<'a> {
             len: map_len,
             map_len,
         };
-        if !self.try_lanes(kernel, *index, segment, self.input.at, front) {
+        let start = self.input.at;
+        if !self.try_lanes(kernel, *index, segment, start, front) {
             return Attempt::Refused;
         }
         self.left.fields -= body.end - body.start + 1;
-        self.rest_of_body(segment, rest, visitor)
+        self.rest_of_body(segment, rest, start, visitor)
     }
 
     /// Tells of the first segment of a body, executes the others, and checks that no presence
-    /// bits are left.
+    /// bits are left in its map, which starts at `map_at`.
     #[inline(always)]
     fn rest_of_body<V: Visitor>(
         &mut self,
         segment: &'a Segment,
         rest: &'a [Step],
+        map_at: usize,
         visitor: &mut V,
     ) -> Attempt {
         let bits = self.lanes.row.bits;
         self.emits(segment, visitor);
         if segment.length.is_none() && rest.is_empty() {
             if bits != 0 && self.input.strict() {
-                return self.failed(CodecError::new(ErrorCode::R8, self.input.at));
+                return self.failed(CodecError::new(ErrorCode::R8, map_at));
             }
             return Attempt::Done;
         }
-        match self.further_steps(segment, bits, rest, visitor) {
+        match self.further_steps(segment, (bits, map_at), rest, visitor) {
             Ok(()) => Attempt::Done,
             Err(error) => self.failed(error),
         }
@@ -227,7 +229,7 @@ impl<'a> Run<'a> {
     fn further_steps<V: Visitor>(
         &mut self,
         segment: &'a Segment,
-        bits: u64,
+        (bits, map_at): (u64, usize),
         rest: &'a [Step],
         visitor: &mut V,
     ) -> Read<()> {
@@ -239,7 +241,7 @@ impl<'a> Run<'a> {
             more = map.has_more();
         }
         if more && self.input.strict() {
-            return Err(CodecError::new(ErrorCode::R8, self.input.at));
+            return Err(CodecError::new(ErrorCode::R8, map_at));
         }
         Ok(())
     }

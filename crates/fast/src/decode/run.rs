@@ -6,7 +6,7 @@ use std::ops::Range;
 use fanfare_wire::lanes::LaneKernel;
 
 use super::Limits;
-use super::input::{Input, Read};
+use super::input::{Input, Read, instead_of_d2};
 use super::lanes::{Attempt, LaneState};
 use super::presence::PresenceMap;
 use crate::dictionary::{Dictionaries, State};
@@ -35,12 +35,10 @@ pub(super) struct Run<'a> {
 impl<'a> Run<'a> {
     /// Decodes one message.
     pub(super) fn message<V: Visitor>(&mut self, visitor: &mut V) -> Read<()> {
+        let start = self.input.at;
         let (template, mut map) = self.segment_header(visitor)?;
-        if template.reset() == Reset::All {
-            self.dictionaries.template = None;
-        }
         visitor.begin_message(template);
-        self.segment_body(template, &mut map, visitor)
+        self.segment_body(template, (&mut map, start), visitor)
             .map_err(|error| error.in_template(template.index()))?;
         visitor.end_message(template);
         Ok(())
@@ -55,10 +53,9 @@ impl<'a> Run<'a> {
         let mut map = self.presence_map(visitor)?;
         let start = self.input.at;
         let index = if map.next() {
-            let id = self.input.int(IntType::UInt32)? as u32;
-            self.program.index_of(id)
+            self.template_identifier()?
         } else {
-            self.dictionaries.template
+            self.dictionaries.template.or(self.program.only())
         };
         let template = index.and_then(|index| self.program.templates().get(index as usize));
         let template = template.ok_or(CodecError::new(ErrorCode::D9, start))?;
@@ -74,14 +71,25 @@ impl<'a> Run<'a> {
         Ok((template, map))
     }
 
+    /// The template of the identifier in the stream.
+    fn template_identifier(&mut self) -> Read<Option<u32>> {
+        // No template has an identifier of more than 32 bits.
+        let id = self.input.int(IntType::UInt32);
+        let id = id.map_err(|error| instead_of_d2(ErrorCode::D9, error))?;
+        Ok(self.program.index_of(id as u32))
+    }
+
     fn segment_body<V: Visitor>(
         &mut self,
         template: &'a TemplateProgram,
-        map: &mut PresenceMap<'a>,
+        map: (&mut PresenceMap<'a>, usize),
         visitor: &mut V,
     ) -> Read<()> {
         if template.reset() != Reset::None {
             self.dictionaries.reset();
+        }
+        if template.reset() == Reset::All {
+            self.dictionaries.template = None;
         }
         let outer = self.template.replace(template.index());
         self.ops(template.body(), map, visitor)?;
@@ -99,11 +107,12 @@ impl<'a> Run<'a> {
         Ok(PresenceMap::new(bytes))
     }
 
-    /// Executes a body, then checks that its presence map has no more bits.
+    /// Executes a body, then checks that its presence map, which starts at a certain byte, has no
+    /// more bits.
     fn ops<V: Visitor>(
         &mut self,
         body: Body,
-        map: &mut PresenceMap<'a>,
+        (map, map_at): (&mut PresenceMap<'a>, usize),
         visitor: &mut V,
     ) -> Read<()> {
         let Some(left) = self.left.fields.checked_sub(body.end - body.start + 1) else {
@@ -119,7 +128,7 @@ impl<'a> Run<'a> {
             self.steps(steps, map, visitor)?;
         }
         if body.bits != 0 && self.input.strict() && map.has_more() {
-            return Err(CodecError::new(ErrorCode::R8, self.input.at));
+            return Err(CodecError::new(ErrorCode::R8, map_at));
         }
         Ok(())
     }
@@ -253,11 +262,12 @@ impl<'a> Run<'a> {
 
     #[inline(never)]
     fn nested_by_ops<V: Visitor>(&mut self, body: Body, visitor: &mut V) -> Read<()> {
+        let start = self.input.at;
         let mut map = match body.bits {
             0 => PresenceMap::empty(),
             _ => self.presence_map(visitor)?,
         };
-        self.ops(body, &mut map, visitor)
+        self.ops(body, (&mut map, start), visitor)
     }
 
     fn reference<V: Visitor>(&mut self, id: FieldId, visitor: &mut V) -> Read<()> {
@@ -265,12 +275,13 @@ impl<'a> Run<'a> {
             return self.fail(ErrorCode::Limit, id);
         };
         self.left.references = left;
+        let start = self.input.at;
         let (template, mut map) = self
             .segment_header(visitor)
             .map_err(|error| error.in_field(id))?;
         let field = self.program.field(id);
         visitor.begin_template(field, template);
-        self.segment_body(template, &mut map, visitor)
+        self.segment_body(template, (&mut map, start), visitor)
             .map_err(|error| error.in_field(id).in_template(template.index()))?;
         visitor.end_template(field);
         self.left.references += 1;
@@ -435,7 +446,8 @@ impl<'a> Run<'a> {
             true => self.input.nullable_delta(),
             false => self.input.delta().map(Some),
         };
-        let Some(delta) = delta.map_err(|error| error.in_field(op.field))? else {
+        let delta = delta.map_err(|e| instead_of_d2(ErrorCode::R4, e).in_field(op.field));
+        let Some(delta) = delta? else {
             return Ok(None);
         };
         let state = self.dictionaries.state(op.slot);
@@ -536,14 +548,8 @@ impl<'a> Run<'a> {
             return Ok(None);
         };
         let exponent = self.exponent(exponent as i64, start, op.field)?;
-        let start = self.input.at;
-        let mantissa = self
-            .input
-            .int(IntType::Int64)
-            .map_err(|error| match error.code {
-                ErrorCode::D2 => CodecError::new(ErrorCode::R1, start).in_field(op.field),
-                _ => error.in_field(op.field),
-            })?;
+        let mantissa = self.input.int(IntType::Int64);
+        let mantissa = mantissa.map_err(|e| instead_of_d2(ErrorCode::R1, e).in_field(op.field))?;
         Ok(Some(Decimal {
             mantissa: mantissa as i64,
             exponent,
@@ -552,17 +558,15 @@ impl<'a> Run<'a> {
 
     fn decimal_delta(&mut self, op: &DecimalOp) -> Read<Option<Decimal>> {
         let start = self.input.at;
+        let too_large = |error| instead_of_d2(ErrorCode::R1, error).in_field(op.field);
         let exponent = match op.optional {
             true => self.input.nullable_delta(),
             false => self.input.delta().map(Some),
         };
-        let Some(exponent) = exponent.map_err(|error| error.in_field(op.field))? else {
+        let Some(exponent) = exponent.map_err(too_large)? else {
             return Ok(None);
         };
-        let mantissa = self
-            .input
-            .delta()
-            .map_err(|error| error.in_field(op.field))?;
+        let mantissa = self.input.delta().map_err(too_large)?;
         let base = match self.dictionaries.state(op.slot) {
             State::DECIMAL => self.dictionaries.decimal(op.slot),
             State::UNDEFINED => op.initial.unwrap_or_default(),

@@ -2,7 +2,7 @@
 
 use fanfare_wire::lanes;
 
-use super::input::Read;
+use super::input::{Read, instead_of_d2};
 use super::presence::PresenceMap;
 use super::run::Run;
 use crate::dictionary::{Previous, State};
@@ -198,7 +198,9 @@ impl<'a> Run<'a> {
             true => self.input.nullable_delta(),
             false => self.input.delta().map(Some),
         };
-        let Some(subtraction) = subtraction.map_err(|error| error.in_field(op.field))? else {
+        let subtraction =
+            subtraction.map_err(|e| instead_of_d2(ErrorCode::D7, e).in_field(op.field));
+        let Some(subtraction) = subtraction? else {
             return Ok(Value::Absent);
         };
         let Some(added) = self.read_bytes(op, false)? else {

@@ -53,7 +53,7 @@ impl<'a> Run<'a> {
                 false => (0, 1_i128 << width),
             };
             if entity < low || entity >= high {
-                return self.fail(ErrorCode::D2, member.field);
+                return self.fail(ErrorCode::R4, member.field);
             }
             let bits = (entity as u64) << (64 - width) >> (64 - width);
             value = value.checked_shl(width).unwrap_or_default() | bits;

@@ -63,6 +63,11 @@ impl Encoder {
         self.dictionaries.template = None;
     }
 
+    /// Clears the template identifier alone: at the start of a packet that keeps dictionaries.
+    pub const fn reset_template(&mut self) {
+        self.dictionaries.template = None;
+    }
+
     /// Whether records are encoded in lanes.
     pub(crate) const fn has_lanes(&self) -> bool {
         self.options.lane_kernel().is_some()
@@ -72,7 +77,8 @@ impl Encoder {
     ///
     /// # Errors
     /// D3 where an operator cannot express the value, D6 where a mandatory field is absent, D1
-    /// where a value has another type than its field, D9 for a template without an identifier,
+    /// where a value has another type than its field, D9 for a template without an identifier
+    /// that is not the only one,
     /// and the errors of the values. `out` is then as before; previous values are in an unknown
     /// state until [`Self::reset`].
     pub fn encode(&mut self, message: &Message, out: &mut Vec<u8>) -> Result<usize, CodecError> {

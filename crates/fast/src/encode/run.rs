@@ -53,14 +53,15 @@ impl<'a> Run<'a> {
     }
 
     fn segment(&mut self, template: &TemplateProgram, level: Level) -> Written {
-        let Some(id) = template.id() else {
-            return Err(self.error(ErrorCode::D9));
-        };
         let body = template.body();
         let mut map = PresenceWriter::new(self.out, body.bits);
-        let changed = self.dictionaries.template != Some(template.index());
+        let last = self.dictionaries.template.or(self.program.only());
+        let changed = last != Some(template.index());
         map.push(self.out, changed);
         if changed {
+            let Some(id) = template.id() else {
+                return Err(self.error(ErrorCode::D9));
+            };
             self.out.unsigned(id.into());
         }
         self.dictionaries.template = Some(template.index());
@@ -268,8 +269,10 @@ impl<'a> Run<'a> {
         let Some((index, node)) = self.find(level, id) else {
             return self.fail(ErrorCode::D6, id);
         };
-        let Content::Template(template) = node.content else {
-            return self.fail(ErrorCode::D1, id);
+        let template = match node.content {
+            Content::Template(template) => template,
+            Content::Absent => return self.fail(ErrorCode::D6, id),
+            _ => return self.fail(ErrorCode::D1, id),
         };
         let Some(template) = self.program.templates().get(template as usize) else {
             return self.fail(ErrorCode::D9, id);
@@ -314,7 +317,7 @@ impl<'a> Run<'a> {
     ) -> Written {
         self.check_presence(value.is_some(), op.optional, op.field)?;
         if value.is_some_and(|bits| !op.ty.holds_bits(bits)) {
-            return self.fail(ErrorCode::D2, op.field);
+            return self.fail(ErrorCode::R4, op.field);
         }
         match op.operator {
             OperatorKind::None => write(self, op, value),
@@ -424,13 +427,11 @@ impl<'a> Run<'a> {
         match op.operator {
             OperatorKind::None => self.write_decimal(op, value),
             OperatorKind::Constant => {
-                self.constant(
-                    value.is_some(),
-                    value == op.initial,
-                    op.optional,
-                    op.field,
-                    map,
-                )?;
+                // Whatever the exponent: an initial value is normalised, what is given need not be.
+                let equal = value
+                    .zip(op.initial)
+                    .is_some_and(|(a, b)| rescaled(a, b.exponent.into()) == Some(b));
+                self.constant(value.is_some(), equal, op.optional, op.field, map)?;
             }
             OperatorKind::Default => {
                 let sent = value != op.initial;

@@ -9,6 +9,7 @@
 //! `{"error": CODE, "offset": BYTE, "template": …, "field": PATH, "message": …}`.
 
 mod read;
+mod value;
 mod write;
 
 pub use read::{LineError, read_line};

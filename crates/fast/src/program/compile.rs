@@ -105,6 +105,7 @@ impl<'s> Compiler<'s> {
             segments: Vec::new(),
             flats: Vec::new(),
             places: Vec::new(),
+            only: None,
             fingerprint: 0,
             flat_templates: Vec::new(),
             flat_ids: Vec::new(),
@@ -181,6 +182,9 @@ impl<'s> Compiler<'s> {
 
     fn finish(mut self) -> Program {
         let program = &mut self.program;
+        if let [template] = &self.set.templates[..] {
+            program.only = template.id.is_none().then_some(0);
+        }
         for template in &program.templates {
             if let Some(id) = template.id {
                 program.by_id.insert(id, template.index);

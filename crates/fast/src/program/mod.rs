@@ -86,6 +86,8 @@ pub struct Program {
     /// Index in `flats` plus one, by template, and by identifiers of one byte; 0 is none.
     flat_templates: Vec<u32>,
     flat_ids: Vec<u32>,
+    /// The template of a document that has no other, if that has no identifier.
+    only: Option<u32>,
     /// The same for programs of the same templates, and hardly for others; not 0.
     fingerprint: u64,
 }
@@ -117,6 +119,13 @@ impl Program {
     #[must_use]
     pub fn by_id(&self, id: u32) -> Option<&TemplateProgram> {
         self.templates.get(self.index_of(id)? as usize)
+    }
+
+    /// The template that every message is of where none is named: the only one of its document,
+    /// if it has no identifier.
+    #[must_use]
+    pub const fn only(&self) -> Option<u32> {
+        self.only
     }
 
     /// The first template of this local name.

@@ -33,16 +33,27 @@ impl TemplateSet {
     /// S1 to S5 with the place in the document. A document type declaration is refused.
     pub fn parse(xml: &str) -> Result<Self, TemplateError> {
         let xml = xml.strip_prefix('\u{feff}').unwrap_or(xml);
-        let document = Document::parse(xml).map_err(|error| {
-            let at = error.pos();
-            TemplateError {
-                code: ErrorCode::S1,
-                line: at.row,
-                column: at.col,
-                message: error.to_string(),
+        match Document::parse(xml) {
+            Ok(document) => Reader::new(&document).document(),
+            // Documents in the field leave the declaration of this prefix out. Without it the
+            // attribute means the same, and blanks leave all else where it is.
+            Err(roxmltree::Error::UnknownNamespace(prefix, _)) if prefix == "scp" => {
+                let xml = xml.replace("scp:reset", "    reset");
+                let document = Document::parse(&xml).map_err(|error| malformed(&error))?;
+                Reader::new(&document).document()
             }
-        })?;
-        Reader::new(&document).document()
+            Err(error) => Err(malformed(&error)),
+        }
+    }
+}
+
+fn malformed(error: &roxmltree::Error) -> TemplateError {
+    let at = error.pos();
+    TemplateError {
+        code: ErrorCode::S1,
+        line: at.row,
+        column: at.col,
+        message: error.to_string(),
     }
 }
 

@@ -109,7 +109,7 @@ fn values_and_bytes_that_do_not_fit_are_errors() {
             "{\"G\": 5}",
         ],
     );
-    assert_eq!(codes, ["D2", "D2", "D6", "D1"]);
+    assert_eq!(codes, ["R4", "R4", "D6", "D1"]);
     assert_eq!(decode_all(&program, &hex("c0 81 00 80"), true), ["D2@2 G"]);
     assert_eq!(decode_all(&program, &hex("c0 81 81"), true), ["R8@2 G"]);
     let lenient = decode_all(&program, &hex("c0 81 81"), false);

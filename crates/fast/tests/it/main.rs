@@ -17,3 +17,6 @@ mod properties;
 mod specification;
 mod templates;
 mod trace;
+mod vectors;
+#[path = "../vectors/mod.rs"]
+mod vectors_table;

@@ -244,7 +244,7 @@ fn reportable_encodings_are_errors_only_if_strict() {
         ),
         ("<uInt32 name='V'/>", "c0 00 81 81", "R6@1 ", V[1]),
         ("<uInt32 name='V'/>", "40 80 81 81", "R7@0 ", V[1]),
-        ("<uInt32 name='V'/>", "e0 81 81", "R8@3 ", V[1]),
+        ("<uInt32 name='V'/>", "e0 81 81", "R8@0 ", V[1]),
         (
             "<string name='V'/>",
             "c0 81 00 c1",

@@ -21,7 +21,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    let xml = template_text(&args.templates)?;
+    let xml = template_text(&args.templates).map_err(anyhow::Error::from)?;
     let code = codegen::generate(&xml).with_context(|| args.templates.clone())?;
     let mut out = create(&args.output)?;
     let written = out.write_all(code.as_bytes()).and_then(|()| out.flush());

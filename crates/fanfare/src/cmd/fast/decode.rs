@@ -14,7 +14,7 @@ use super::two_files;
 use anyhow::{Context, Result, bail};
 use fanfare_engine::stop::Stop;
 use fanfare_fast::{Decoder, Program};
-use fanfare_feed::{Header, SequenceField};
+use fanfare_feed::{FrameErrorKind, Header, SequenceField};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -238,10 +238,12 @@ fn one_file(args: &Args, file: &Path, mut sink: Sink) -> Result<Outcome> {
             }
             Err(PacketError::Io(error)) => return Err(error).with_context(name),
             Err(PacketError::Frame(error)) => {
-                // Where a packet's length is wrong, there is no next packet to go on with.
                 let text = error.kind.to_string();
-                sink.error(frame_code(error.kind), error.offset, &text)?;
-                break;
+                let flow = sink.error(frame_code(error.kind), error.offset, &text)?;
+                // Where a packet's length is wrong, there is no next packet to go on with.
+                if error.kind != FrameErrorKind::ZeroBlock || flow == Flow::Stop {
+                    break;
+                }
             }
         }
     }

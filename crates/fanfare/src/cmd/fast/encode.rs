@@ -45,7 +45,8 @@ pub(crate) struct Args {
         value_parser = clap::value_parser!(u64).range(1..)
     )]
     packet_messages: u64,
-    /// Keep previous values from packet to packet. With --header none it is always so.
+    /// Keep previous values from packet to packet; each packet begins with a template identifier
+    /// all the same. With --header none there are no packets, and all is kept.
     #[arg(long)]
     keep_dictionary: bool,
     #[command(flatten)]
@@ -230,8 +231,10 @@ impl Encoding<'_> {
             .with_context(|| cannot_write(&args.output))?;
         packet.clear();
         self.in_packet = 0;
-        if !args.keep_dictionary && args.header != Header::None {
-            self.encoder.reset();
+        match (args.header, args.keep_dictionary) {
+            (Header::None, _) => {}
+            (_, true) => self.encoder.reset_template(),
+            (_, false) => self.encoder.reset(),
         }
         Ok(())
     }

@@ -1,9 +1,10 @@
 //! Options that several commands share, and what they stand for.
 
 use anyhow::{Context, Result, bail};
-use fanfare_fast::{Options, Program, TemplateError};
+use fanfare_fast::{ErrorCode, Options, Program, TemplateError};
 use fanfare_feed::{Header, Preamble, SequenceField};
 use std::fs;
+use std::io::Read;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
 use std::str::FromStr;
@@ -13,15 +14,43 @@ use std::sync::Arc;
 pub(crate) const TEMPLATES_HELP: &str =
     "Template file (FAST 1.1 XML), or builtin:simple, or builtin:complex";
 
+/// The longest template file read, bytes.
+const TEMPLATES_LIMIT: u64 = 64 << 20;
+
 /// The text of a template file or builtin set.
-pub(crate) fn template_text(templates: &str) -> Result<String> {
+pub(crate) fn template_text(templates: &str) -> Result<String, LoadError> {
     if let Some(text) = fanfare_fast::builtin::find(templates) {
         return Ok(text.to_owned());
     }
+    let bytes = template_bytes(templates).map_err(LoadError::File)?;
+    String::from_utf8(bytes).map_err(|error| {
+        let place = error.utf8_error().valid_up_to();
+        let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
+        let before = text.get(..place).unwrap_or_default();
+        let line = before.rsplit('\n').next().unwrap_or_default();
+        let error = TemplateError {
+            code: ErrorCode::S1,
+            line: before.matches('\n').count() as u32 + 1,
+            column: line.chars().count() as u32 + 1,
+            message: "this is no UTF-8".to_owned(),
+        };
+        let file = templates.to_owned();
+        LoadError::Templates { file, text, error }
+    })
+}
+
+fn template_bytes(templates: &str) -> Result<Vec<u8>> {
     if templates.starts_with("builtin:") {
         bail!("there is no `{templates}`: there are builtin:simple and builtin:complex");
     }
-    fs::read_to_string(templates).with_context(|| format!("cannot read templates `{templates}`"))
+    let mut bytes = Vec::new();
+    let read = fs::File::open(templates)
+        .and_then(|file| file.take(TEMPLATES_LIMIT + 1).read_to_end(&mut bytes));
+    read.with_context(|| format!("cannot read templates `{templates}`"))?;
+    if bytes.len() as u64 > TEMPLATES_LIMIT {
+        bail!("templates `{templates}` have more than {TEMPLATES_LIMIT} bytes");
+    }
+    Ok(bytes)
 }
 
 /// Why templates could not be used: the file, or its contents.
@@ -45,7 +74,7 @@ impl From<LoadError> for anyhow::Error {
 }
 
 pub(crate) fn load(templates: &str) -> Result<Arc<Program>, LoadError> {
-    let text = template_text(templates).map_err(LoadError::File)?;
+    let text = template_text(templates)?;
     match Program::parse(&text) {
         Ok(program) => Ok(Arc::new(program)),
         Err(error) => Err(LoadError::Templates {

@@ -47,11 +47,12 @@ impl PacketFile {
         })
     }
 
-    /// The next packet; `None` at the end of the file.
+    /// The next packet; `None` at the end of the file. Behind a packet of no bytes, which is an
+    /// error, there may be others.
     pub(crate) fn next(&mut self) -> Result<Option<Packet<'_>>, PacketError> {
         loop {
             // Asked twice because a borrow that is returned on one path holds on all of them.
-            if self.deframer.has_packet().map_err(PacketError::Frame)? {
+            if self.deframer.has_packet().unwrap_or(true) {
                 return self.deframer.next_packet().map_err(PacketError::Frame);
             }
             if self.at_end {

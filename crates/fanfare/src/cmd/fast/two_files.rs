@@ -6,7 +6,7 @@ use super::packets::{ByteFile, PacketError, PacketFile, frame_code};
 use super::sink::{Flow, Sink};
 use anyhow::{Context, Result};
 use fanfare_engine::stop::Stop;
-use fanfare_feed::{Header, Line};
+use fanfare_feed::{FrameErrorKind, Header, Line};
 use std::path::Path;
 
 /// Plays the files as lines. A recording has no time, so the line that stands lower in the
@@ -110,19 +110,25 @@ impl Recording {
                 self.packet.extend_from_slice(feed.cut(bytes));
                 file.consume(self.packet.len());
             }
-            Source::Packets(file) => match file.next() {
-                Ok(Some(packet)) => {
-                    self.offset = packet.offset;
-                    self.packet.extend_from_slice(packet.bytes);
+            Source::Packets(file) => loop {
+                match file.next() {
+                    Ok(Some(packet)) => {
+                        self.offset = packet.offset;
+                        self.packet.extend_from_slice(packet.bytes);
+                    }
+                    Ok(None) => {}
+                    Err(PacketError::Io(error)) => return Err(error).with_context(cannot),
+                    Err(PacketError::Frame(error)) => {
+                        let text = format!("{} in `{}`", error.kind, self.name);
+                        let code = frame_code(error.kind);
+                        let flow = feed.sink().error(code, error.offset, &text)?;
+                        if error.kind == FrameErrorKind::ZeroBlock && flow == Flow::Continue {
+                            continue;
+                        }
+                        return Ok(flow);
+                    }
                 }
-                Ok(None) => {}
-                Err(PacketError::Io(error)) => return Err(error).with_context(cannot),
-                Err(PacketError::Frame(error)) => {
-                    let text = format!("{} in `{}`", error.kind, self.name);
-                    return Ok(feed
-                        .sink()
-                        .error(frame_code(error.kind), error.offset, &text)?);
-                }
+                break;
             },
         }
         self.sequence = feed.number(&self.packet).first;

@@ -275,3 +275,22 @@ fn nonsense_gets_one_sentence() {
         assert!(code == 2 || said.err.lines().count() == 1, "{}", said.err);
     }
 }
+
+#[test]
+fn packets_are_sent_only_where_they_can_arrive() {
+    let folder = Folder::new("nowhere");
+    let file = folder.with("packets.dat", PACKETS);
+    let send = ["multicast", "-f", &file, "--header", "u8"];
+    let said = run(&[&send[..], &["-p", "0"]].concat());
+    assert!(
+        said.code == 2 && said.err.contains("--port"),
+        "{}",
+        said.err
+    );
+    let said = run(&[&send[..], &["-a", "192.0.2.1"]].concat());
+    assert!(
+        said.code == 1 && said.err.contains("192.0.2.1"),
+        "{}",
+        said.err
+    );
+}

@@ -1,7 +1,7 @@
 //! `fanfare fast bench`: nanoseconds a message, decoded and encoded, in memory.
 
 use super::options::{Framing, Strictness, TEMPLATES_HELP, load};
-use super::packets::{ByteFile, PacketError, PacketFile};
+use super::packets::{ByteFile, PacketError, PacketFile, check_size};
 use crate::print::{note, say};
 use anyhow::{Context, Result, anyhow, bail};
 use fanfare_fast::program::Field;
@@ -18,8 +18,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The largest file that is held in memory, bytes.
-const FILE_LIMIT: usize = 1 << 30;
 /// About how many messages are decoded before they are encoded: few enough to stay in the cache.
 const CHUNK: usize = 64;
 
@@ -130,13 +128,6 @@ fn read(args: &Args) -> Result<Vec<Vec<u8>>> {
     }
 }
 
-fn check_size(total: usize) -> Result<()> {
-    if total > FILE_LIMIT {
-        bail!("the file is larger than the {FILE_LIMIT} bytes that are held in memory");
-    }
-    Ok(())
-}
-
 struct Bench<'a> {
     packets: &'a [Vec<u8>],
     decoder: Decoder,
@@ -237,8 +228,9 @@ impl<'a> Bench<'a> {
             let start = Instant::now();
             let mut at = 0;
             for end in &ends {
-                if !self.keeps {
-                    self.encoder.reset();
+                match self.keeps {
+                    true => self.encoder.reset_template(),
+                    false => self.encoder.reset(),
                 }
                 for record in records.get(at..*end).unwrap_or_default() {
                     let result = self.encoder.encode_record(record, &mut out);

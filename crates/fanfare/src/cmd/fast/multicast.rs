@@ -1,7 +1,7 @@
 //! `fanfare fast multicast`: the packets of a file, to one group or two, with losses if wanted.
 
 use super::options::{share, socket_address};
-use super::packets::PacketFile;
+use super::packets::{PacketFile, check_size};
 use crate::print::{note, say};
 use anyhow::{Context, Result, bail};
 use fanfare_engine::stop::Stop;
@@ -32,7 +32,10 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "ADDRESS", default_value = "224.1.2.133")]
     address: Ipv4Addr,
     /// Port to send to.
-    #[arg(short, long, default_value_t = 13_014)]
+    #[arg(
+        short, long, default_value_t = 13_014,
+        value_parser = clap::value_parser!(u16).range(1..)
+    )]
     port: u16,
     /// Microseconds between two packets; 0: as fast as it goes.
     #[arg(short, long, value_name = "MICROSECONDS", default_value_t = 0)]
@@ -74,9 +77,15 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if args.second.is_none() && args.loss_b > 0.0 {
         bail!("--loss-b wants a line B: give --second");
     }
+    let first = SocketAddrV4::new(args.address, args.port);
+    for line in [Some(first), args.second].into_iter().flatten() {
+        let address = line.ip();
+        if args.interface.is_loopback() && !address.is_multicast() && !address.is_loopback() {
+            bail!("{address} is no multicast group, and not on the interface to send from");
+        }
+    }
     let packets = read(args)?;
     let stop = Stop::on_interrupt()?;
-    let first = SocketAddrV4::new(args.address, args.port);
     let mut lines = vec![Line::open(args, first, args.loss_a, args.seed)?];
     if let Some(second) = args.second {
         let seed = args.seed.wrapping_add(0x5bd1_e995);
@@ -95,7 +104,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 /// All packets of the file as datagrams. They are read first so that the disk sets no pace.
 fn read(args: &Args) -> Result<Vec<Vec<u8>>> {
     let mut file = PacketFile::open(&args.file, args.header)?;
-    let mut packets = Vec::new();
+    let (mut packets, mut bytes) = (Vec::new(), 0);
     let name = || format!("cannot read `{}`", args.file.display());
     loop {
         match file.next() {
@@ -111,6 +120,8 @@ fn read(args: &Args) -> Result<Vec<Vec<u8>>> {
                         datagram.len()
                     );
                 }
+                bytes += datagram.len() + size_of::<Vec<u8>>();
+                check_size(bytes)?;
                 packets.push(datagram);
             }
             Err(error) => return Err(error).with_context(name),

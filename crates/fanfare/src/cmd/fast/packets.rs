@@ -1,7 +1,7 @@
 //! Packets out of files: with a length header, and without one.
 
 use super::options::is_standard;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use fanfare_feed::{Deframer, FrameError, FrameErrorKind, Header, Packet};
 use std::fmt;
 use std::fs::File;
@@ -10,6 +10,9 @@ use std::path::Path;
 
 /// The longest packet read, bytes.
 pub(crate) const PACKET_LIMIT: usize = 1 << 20;
+
+/// The largest file that is held in memory, bytes.
+const FILE_LIMIT: usize = 1 << 30;
 
 /// Packets of a file, one after the other, however large the file is.
 pub(crate) struct PacketFile {
@@ -150,4 +153,12 @@ pub(crate) fn frame_code(kind: FrameErrorKind) -> &'static str {
         FrameErrorKind::Truncated { .. } => "EOF",
         _ => "LIMIT",
     })
+}
+
+/// Refuses files that are too large to be held in memory whole.
+pub(crate) fn check_size(total: usize) -> Result<()> {
+    if total > FILE_LIMIT {
+        bail!("the file is larger than the {FILE_LIMIT} bytes that are held in memory");
+    }
+    Ok(())
 }

@@ -1,13 +1,25 @@
 #!/bin/sh
-# Runs QuickFIX's own acceptance definitions, of the source package that Debian has of it, against
-# `fanfare fix acceptor --echo`: all versions, with its dictionaries and with the built-in ones.
-# The package is fetched once, into target/, with the machine's own list of sources.
+# Runs acceptance definitions that others wrote against `fanfare fix acceptor --echo`: QuickFIX's
+# own, of the source package that Debian has of it, and QuickFIX/n's, which the crate
+# quickfix-tokio brings along; all versions, with their dictionaries and with the built-in ones.
+# Both are fetched once, into target/, with the machine's own registries.
 set -eu
 cd "$(dirname "$0")/.."
+cargo=${CARGO:-cargo}
 home=$PWD/target/conformance
-if [ ! -d "$home/quickfix/test/definitions/server" ]; then
-    rm -rf "$home"
-    mkdir -p "$home/parts" "$home/lists/partial" "$home/cache/archives/partial" "$home/quickfix"
+log=$home/log
+
+# Says aloud what is missing; on CI that is a failure.
+skip() {
+    cat "$log" >&2
+    echo "conformance: SKIPPED, $1 cannot be had" >&2
+    [ -z "${CI:-}" ] || exit 1
+}
+
+quickfix() {
+    [ ! -d "$home/quickfix/test/definitions/server" ] || return 0
+    rm -rf "$home/parts" "$home/lists" "$home/cache" "$home/quickfix"
+    mkdir -p "$home/parts" "$home/lists/partial" "$home/cache/archives/partial"
     for list in /etc/apt/sources.list /etc/apt/sources.list.d/*; do
         name=$home/parts/$(basename "$list")
         case $list in
@@ -19,15 +31,40 @@ if [ ! -d "$home/quickfix/test/definitions/server" ]; then
         apt-get -q -o Dir::Etc::SourceList=/dev/null -o Dir::Etc::SourceParts="$home/parts" \
             -o Dir::State::Lists="$home/lists" -o Dir::Cache="$home/cache" "$@"
     }
-    log=$home/log
-    if ! (cd "$home" && apt update && apt source --download-only quickfix) >"$log" 2>&1; then
-        cat "$log" >&2
-        rm -rf "$home"
-        echo "conformance: SKIPPED, Debian's source package quickfix cannot be had" >&2
-        [ -z "${CI:-}" ] || exit 1
-        exit 0
-    fi
+    (cd "$home" && apt -o APT::Update::Error-Mode=any update &&
+        apt source --download-only quickfix) >"$log" 2>&1 || return 1
+    mkdir -p "$home/quickfix"
     tar -xf "$home"/quickfix_*.orig.tar.* -C "$home/quickfix" --strip-components=1
+}
+
+# Prints where they are.
+quickfix_n() {
+    package=quickfix-tokio version=0.2.0
+    mkdir -p "$home/n"
+    printf '[workspace]\n[package]\nname = "n"\nversion = "0.0.0"\n[lib]\npath = "n.rs"\n' \
+        >"$home/n/Cargo.toml"
+    printf '[dependencies]\n%s = "=%s"\n' "$package" "$version" >>"$home/n/Cargo.toml"
+    : >"$home/n/n.rs"
+    $cargo metadata --format-version 1 --manifest-path "$home/n/Cargo.toml" \
+        >"$home/n/metadata" 2>"$log" || return 1
+    found=$(grep -o "\"manifest_path\":\"[^\"]*/$package-$version/Cargo.toml\"" "$home/n/metadata")
+    found=${found#*:\"}
+    echo "${found%/Cargo.toml\"}/acceptance"
+}
+
+mkdir -p "$home"
+tests=""
+if quickfix; then
+    tests="quickfix_definitions"
+else
+    skip "Debian's source package quickfix"
 fi
-QUICKFIX_SOURCES=$home/quickfix ${CARGO:-cargo} test --workspace --locked --test conformance -- \
-    --nocapture
+if definitions=$(quickfix_n); then
+    tests="$tests quickfix_n_definitions"
+else
+    skip "the crate quickfix-tokio"
+fi
+[ -n "$tests" ] || exit 0
+# shellcheck disable=SC2086
+QUICKFIX_SOURCES=$home/quickfix QUICKFIX_N_DEFINITIONS=${definitions:-} \
+    $cargo test --workspace --locked --test conformance -- --nocapture --exact $tests

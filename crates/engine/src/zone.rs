@@ -31,6 +31,28 @@ pub fn by_name(name: &str) -> Result<Arc<dyn Zone>, UnknownZone> {
     }
 }
 
+/// The zone of this machine: the one that the environment variable TZ names, or the one that
+/// `/etc/localtime` is a link to; UTC where there is neither.
+///
+/// # Errors
+/// There is no zone of that name.
+pub fn local() -> Result<Arc<dyn Zone>, UnknownZone> {
+    let link = || std::fs::read_link("/etc/localtime").ok();
+    let link = || Some(link()?.to_string_lossy().into_owned());
+    by_name(&local_name(std::env::var("TZ").ok(), link))
+}
+
+/// `:Europe/Zurich`, or what stands behind `zoneinfo/` in the link.
+fn local_name(variable: Option<String>, link: impl FnOnce() -> Option<String>) -> String {
+    if let Some(name) = variable.filter(|name| !name.is_empty()) {
+        return name.trim_start_matches(':').to_owned();
+    }
+    let link = link().unwrap_or_default();
+    let name = link.split_once("zoneinfo/").map(|(_, name)| name);
+    let name = name.map(|name| name.trim_start_matches("posix/").to_owned());
+    name.unwrap_or_else(|| "UTC".to_owned())
+}
+
 #[derive(Debug)]
 struct NamedZone(TimeZone);
 
@@ -92,6 +114,20 @@ mod tests {
         let zone = by_name("America/New_York").unwrap();
         assert_eq!(zone.offset_at(1_772_953_199), -5 * 3600);
         assert_eq!(zone.offset_at(1_772_953_200), -4 * 3600);
+    }
+
+    #[test]
+    fn the_zone_of_this_machine() {
+        let zurich = || Some("../usr/share/zoneinfo/Europe/Zurich".to_owned());
+        assert_eq!(local_name(None, zurich), "Europe/Zurich");
+        assert_eq!(local_name(Some(String::new()), zurich), "Europe/Zurich");
+        assert_eq!(
+            local_name(Some(":Asia/Tokyo".to_owned()), zurich),
+            "Asia/Tokyo"
+        );
+        let posix = || Some("/usr/share/zoneinfo/posix/Etc/UTC".to_owned());
+        assert_eq!(local_name(None, posix), "Etc/UTC");
+        assert_eq!(local_name(None, || None), "UTC");
     }
 
     #[test]

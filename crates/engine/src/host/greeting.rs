@@ -7,7 +7,7 @@ use super::settings::{Acceptor, StoreKind};
 use super::transport::Transport;
 use crate::poll::{Interest, Token};
 use crate::tcp::{Accepted, Inbox, Listener, Received, Stream};
-use fanfare_fix::session::{Config, Now, Peek, SECOND, Session, SessionId, peek_logon};
+use fanfare_fix::session::{Config, Now, Peek, SECOND, Session, SessionId, SubIds, peek_logon};
 use std::net::{IpAddr, SocketAddr};
 
 /// A listening socket with its rules.
@@ -31,7 +31,7 @@ pub(super) struct Greeting {
 /// What the bytes of a greeting came to.
 enum Heard {
     Nothing,
-    Logon(SessionId, Vec<u8>),
+    Logon(SessionId, SubIds, Vec<u8>),
     Refused(Refusal),
 }
 
@@ -177,8 +177,8 @@ impl<H: Handler> Host<H> {
                 self.refuse(token, &why);
                 1
             }
-            Heard::Logon(id, bytes) => {
-                match self.session_for(token, &id) {
+            Heard::Logon(id, sub, bytes) => {
+                match self.session_for(token, &id, &sub) {
                     Ok(key) => self.seat(token, key, now, &bytes),
                     Err(why) => self.refuse(token, &why),
                 }
@@ -202,7 +202,7 @@ impl<H: Handler> Host<H> {
             Err(error) => return Heard::Refused(Refusal::Transport(error)),
         };
         match peek_logon(self.bench.scratch.decoder(), bytes) {
-            Peek::Logon(logon) => Heard::Logon(logon.session_id(), bytes.to_vec()),
+            Peek::Logon(logon) => Heard::Logon(logon.session_id(), logon.sub_ids(), bytes.to_vec()),
             Peek::Partial => {
                 greeting.inbox.keep(bytes);
                 Heard::Nothing
@@ -211,9 +211,39 @@ impl<H: Handler> Host<H> {
         }
     }
 
+    /// The session of these CompIDs that names most of what the Logon does, and nothing else.
+    fn named(&self, id: &SessionId, sub: &SubIds) -> Option<SessionKey> {
+        if sub.is_empty() {
+            return self.keys.get(id).copied();
+        }
+        let same = |known: &SessionId| {
+            (known.version, &known.sender, &known.target) == (id.version, &id.sender, &id.target)
+        };
+        let fitting = self
+            .hosted
+            .iter()
+            .enumerate()
+            .filter_map(|(index, hosted)| {
+                let known = &hosted.session.config().id;
+                let named = match &known.sub {
+                    _ if !same(known) => None,
+                    None => Some(0),
+                    Some(own) => own.found_in(sub),
+                };
+                Some((named?, SessionKey(index)))
+            });
+        let best = fitting.reduce(|best, next| if next.0 > best.0 { next } else { best });
+        best.map(|(_, key)| key)
+    }
+
     /// The session that the Logon is for, made if it may be.
-    fn session_for(&mut self, token: Token, id: &SessionId) -> Result<SessionKey, Refusal> {
-        if let Some(&key) = self.keys.get(id) {
+    fn session_for(
+        &mut self,
+        token: Token,
+        id: &SessionId,
+        sub: &SubIds,
+    ) -> Result<SessionKey, Refusal> {
+        if let Some(key) = self.named(id, sub) {
             let taken = self
                 .hosted
                 .get(key.0)
@@ -224,7 +254,7 @@ impl<H: Handler> Host<H> {
                 Ok(key)
             };
         }
-        let unknown = || Refusal::UnknownSession(id.clone());
+        let unknown = || Refusal::UnknownSession(id.clone().with_sub_ids(sub.clone()));
         let Some(Slot::Greeting(greeting)) = self.slots.get(token) else {
             return Err(unknown());
         };

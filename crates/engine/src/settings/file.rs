@@ -1,6 +1,6 @@
 //! From lines to sections, and typed values out of a section.
 
-use super::{SettingsError, SettingsFault};
+use super::{SettingsError, SettingsFault, keys};
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
@@ -105,7 +105,22 @@ pub(super) struct Section<'a> {
 
 impl<'a> Section<'a> {
     pub(super) fn find(&self, key: &str) -> Option<&'a Entry> {
-        self.own.find(key).or_else(|| self.default.find(key))
+        let other = keys::other_name(key);
+        let find = |entries: &'a Entries| {
+            let entry = entries.find(key);
+            entry.or_else(|| other.and_then(|other| entries.find(other)))
+        };
+        find(self.own).or_else(|| find(self.default))
+    }
+
+    /// All settings whose keys are `key` with nothing or a number behind it, in the order of the
+    /// file.
+    pub(super) fn numbered(&self, key: &str) -> Vec<&'a Entry> {
+        let is_meant = |entry: &&Entry| keys::is_numbered(&entry.key, key);
+        let own = self.own.entries.iter().filter(is_meant);
+        let inherited = self.default.entries.iter().filter(is_meant);
+        let inherited = inherited.filter(|entry| self.own.find(&entry.key).is_none());
+        inherited.chain(own).collect()
     }
 
     pub(super) fn need(&self, key: &'static str) -> Result<&'a Entry, SettingsError> {

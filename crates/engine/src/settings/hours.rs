@@ -48,22 +48,24 @@ pub(super) fn read(
     keys: &Keys,
 ) -> Result<Option<Arc<Schedule>>, SettingsError> {
     let given = [keys.from, keys.to, keys.from_day, keys.to_day];
-    if given.iter().all(|key| section.find(key).is_none()) {
+    let weekdays = section.find("Weekdays").filter(|_| keys.weekdays);
+    if weekdays.is_none() && given.iter().all(|key| section.find(key).is_none()) {
         return Ok(None);
     }
     let (start, from_zone) = time(section.need(keys.from)?)?;
     let (end, to_zone) = time(section.need(keys.to)?)?;
-    let window = if given.iter().skip(2).any(|key| section.find(key).is_some()) {
+    let by_week = given.iter().skip(2).find_map(|key| section.find(key));
+    let window = if let Some(day) = by_week {
+        if weekdays.is_some() {
+            return Err(day.wrong("not together with Weekdays"));
+        }
         let start_day = section.need(keys.from_day)?.parse(Weekday::parse)?;
         let end_day = section.need(keys.to_day)?.parse(Weekday::parse)?;
         Window::weekly((start_day, start), (end_day, end))
-    } else if let Some(days) = section.find("Weekdays").filter(|_| keys.weekdays) {
-        let days: Result<Vec<_>, _> = days.value.split(',').map(Weekday::parse).collect();
-        let days = days.map_err(|why| section.find("Weekdays").map(|entry| entry.wrong(why)));
-        match days {
-            Ok(days) => Window::on_days(&days, start, end),
-            Err(error) => return Err(error.unwrap_or_else(|| section.missing("Weekdays"))),
-        }
+    } else if let Some(entry) = weekdays {
+        let days: Result<Vec<_>, _> = entry.value.split(',').map(Weekday::parse).collect();
+        let days = days.map_err(|why| entry.wrong(why))?;
+        Window::on_days(&days, start, end)
     } else {
         Window::daily(start, end)
     };
@@ -71,10 +73,16 @@ pub(super) fn read(
         let to = section.need(keys.to)?;
         return Err(to.wrong(format!("the same time zone as {}", keys.from)));
     }
-    let zone: Arc<dyn Zone> = match (from_zone, section.find("TimeZone")) {
-        (Some(name), _) => section.need(keys.from)?.parse(|_| zone::by_name(name))?,
-        (None, Some(entry)) => entry.parse(zone::by_name)?,
-        (None, None) => Arc::new(FixedOffset(0)),
+    let local = match section.find("UseLocalTime") {
+        Some(entry) if section.flag("UseLocalTime", false)? => Some(entry),
+        _ => None,
+    };
+    let zone: Arc<dyn Zone> = match (from_zone, section.find("TimeZone"), local) {
+        (Some(name), _, _) => section.need(keys.from)?.parse(|_| zone::by_name(name))?,
+        (None, Some(_), Some(entry)) => return Err(entry.wrong("not together with TimeZone")),
+        (None, Some(entry), None) => entry.parse(zone::by_name)?,
+        (None, None, Some(entry)) => entry.parse(|_| zone::local())?,
+        (None, None, None) => Arc::new(FixedOffset(0)),
     };
     let schedule = Schedule::new(vec![window], zone);
     Ok(schedule.ok().map(Arc::new))

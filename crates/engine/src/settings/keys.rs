@@ -1,33 +1,62 @@
 //! Which settings have an effect.
 
 use super::Remark;
-use super::file::Entry;
+use super::file::{Entry, Section};
+use fanfare_fix::session::Role;
 
 /// What this entry asks for and does not get.
 pub(super) fn remark(entry: &Entry) -> Option<Remark> {
     let Entry { line, key, value } = entry;
-    // SocketConnectHost1 and so on, to fail over to.
-    let plain = key.trim_end_matches(|c: char| c.is_ascii_digit());
-    let is_host = ["SocketConnectHost", "SocketConnectPort"]
-        .iter()
-        .any(|known| known.eq_ignore_ascii_case(plain));
-    let same = |known: &str| known.eq_ignore_ascii_case(key);
-    if is_host || SUPPORTED.iter().any(|known| same(known)) || is_app_dictionary(key) {
+    let same = |known: &&str| known.eq_ignore_ascii_case(key);
+    let is_numbered = NUMBERED.iter().any(|known| is_numbered(key, known));
+    let is_other = OTHER_NAMES.iter().any(|(_, other)| same(other));
+    if is_numbered
+        || is_other
+        || SUPPORTED.iter().any(|known| same(&known))
+        || is_app_dictionary(key)
+    {
         return None;
     }
-    let only = ONLY
+    let mut only = ONLY
         .iter()
-        .find(|(known, _)| same(known))
-        .map(|only| only.1);
-    if only.is_some_and(|only| only.eq_ignore_ascii_case(value)) {
+        .filter(|(known, _)| same(known))
+        .map(|only| only.1)
+        .peekable();
+    let first = only.peek().copied();
+    if only.any(|only| only.eq_ignore_ascii_case(value)) {
         return None;
     }
     Some(Remark {
         line: *line,
         key: key.clone(),
         value: value.clone(),
-        only,
+        only: first,
     })
+}
+
+/// What an acceptor cannot do: no message has a qualifier, so that nobody who logs on could say
+/// which session is meant.
+pub(super) fn unused(section: &Section<'_>, role: Role) -> Option<Remark> {
+    let entry = section.find("SessionQualifier")?;
+    (role == Role::Acceptor).then(|| Remark {
+        line: entry.line,
+        key: entry.key.clone(),
+        value: entry.value.clone(),
+        only: Some("in an initiator"),
+    })
+}
+
+/// `SocketConnectHost`, `SocketConnectHost1` and so on.
+pub(super) fn is_numbered(key: &str, known: &str) -> bool {
+    let plain = key.trim_end_matches(|c: char| c.is_ascii_digit());
+    known.eq_ignore_ascii_case(plain)
+}
+
+/// What one of the engines calls this key.
+pub(super) fn other_name(key: &str) -> Option<&'static str> {
+    let mut names = OTHER_NAMES.iter();
+    let found = names.find(|(name, _)| name.eq_ignore_ascii_case(key))?;
+    Some(found.1)
 }
 
 /// `AppDataDictionary` and `AppDataDictionary.FIX.5.0`.
@@ -35,6 +64,19 @@ fn is_app_dictionary(key: &str) -> bool {
     let name = key.split('.').next().unwrap_or_default();
     name.eq_ignore_ascii_case("AppDataDictionary")
 }
+
+/// Keys that may have a number behind them.
+const NUMBERED: &[&str] = &["LogonTag", "SocketConnectHost", "SocketConnectPort"];
+
+/// The name of a key here, and in QuickFIX C++ 1.16, QuickFIX/Go or QuickFIX/n.
+const OTHER_NAMES: &[(&str, &str)] = &[
+    ("AllowUnknownMsgFields", "AllowUnknownMessageFields"),
+    ("EnableNextExpectedMsgSeqNum", "SendNextExpectedMsgSeqNum"),
+    ("ResendRequestChunkSize", "MaxMessagesInResendRequest"),
+    ("SNIHostName", "SocketServerName"),
+    ("SocketAcceptAddress", "SocketAcceptHost"),
+    ("ValidateUserDefinedFields", "CheckUserDefinedFields"),
+];
 
 const SUPPORTED: &[&str] = &[
     "AllowedRemoteAddresses",
@@ -54,12 +96,14 @@ const SUPPORTED: &[&str] = &[
     "ConnectionType",
     "DataDictionary",
     "DefaultApplVerID",
+    "Description",
     "EnableLastMsgSeqNumProcessed",
     "EnableNextExpectedMsgSeqNum",
     "EndDay",
     "EndTime",
     "FileLogPath",
     "FileStorePath",
+    "FileStoreSync",
     "HeartBtInt",
     "LogonDay",
     "LogonTime",
@@ -76,6 +120,7 @@ const SUPPORTED: &[&str] = &[
     "ReceiveRateInterval",
     "ReceiveRateMessages",
     "ReconnectInterval",
+    "RequiresOrigSendingTime",
     "ResendRequestChunkSize",
     "ResetOnDisconnect",
     "ResetOnLogon",
@@ -83,6 +128,7 @@ const SUPPORTED: &[&str] = &[
     "SenderCompID",
     "SenderLocationID",
     "SenderSubID",
+    "SendLogoutBeforeDisconnectFromTimeout",
     "SendRateInterval",
     "SendRateMessages",
     "SendRateQueue",
@@ -90,12 +136,13 @@ const SUPPORTED: &[&str] = &[
     "ServerCertificateFile",
     "SERVER_CERTIFICATE_KEY_FILE",
     "ServerCertificateKeyFile",
+    "SessionQualifier",
     "SNIHostName",
     "SocketAcceptAddress",
-    "SocketAcceptHost",
     "SocketAcceptPort",
-    "SocketConnectHost",
-    "SocketConnectPort",
+    "SocketCAFile",
+    "SocketCertificateFile",
+    "SocketPrivateKeyFile",
     "SocketUseSSL",
     "StartDay",
     "StartTime",
@@ -106,6 +153,7 @@ const SUPPORTED: &[&str] = &[
     "TimeZone",
     "TransportDataDictionary",
     "UseDataDictionary",
+    "UseLocalTime",
     "Username",
     "ValidateFieldsHaveValues",
     "ValidateFieldsOutOfOrder",
@@ -115,34 +163,46 @@ const SUPPORTED: &[&str] = &[
     "Weekdays",
 ];
 
-/// What is always done in one way.
+/// What is always done in one way, or in one of several.
 const ONLY: &[(&str, &str)] = &[
+    ("AcceptorTemplate", "N"),
+    ("AllowPossDup", "N"),
+    ("AllowUnknownEnumValues", "N"),
     ("ContinueInitializationOnError", "N"),
     ("DisableHeartBeatCheck", "N"),
     ("DisconnectOnError", "N"),
     ("DynamicSession", "N"),
+    ("DynamicSessions", "N"),
+    ("FileIncludeMilliseconds", "Y"),
+    ("FileIncludeTimeStampForMessages", "Y"),
     ("FileLogHeartbeats", "Y"),
+    ("FirstFieldInGroupIsDelimiter", "N"),
     ("ForceResendWhenCorruptedStore", "N"),
     ("ForceResync", "N"),
     ("IgnorePossDupResendRequests", "N"),
+    ("NeedClientAuth", "N"),
     ("PreserveMessageFieldsOrder", "N"),
     ("RefreshOnLogon", "N"),
     ("RejectGarbledMessage", "N"),
     ("RejectInvalidMessage", "Y"),
     ("RejectMessageOnUnhandledException", "N"),
-    ("RequiresOrigSendingTime", "Y"),
     ("ResetOnError", "N"),
+    ("ScreenLogEvents", "N"),
     ("ScreenLogShowEvents", "N"),
     ("ScreenLogShowHeartBeats", "N"),
     ("ScreenLogShowIncoming", "N"),
     ("ScreenLogShowOutgoing", "N"),
     ("SendRedundantResendRequests", "N"),
     ("SocketAcceptProtocol", "SOCKET"),
+    ("SocketAcceptProtocol", "TCP"),
     ("SocketConnectProtocol", "SOCKET"),
+    ("SocketConnectProtocol", "TCP"),
+    ("SocketInsecureSkipVerify", "N"),
+    ("SocketKeepAlive", "N"),
     ("SocketNodelay", "Y"),
     ("SocketReuseAddress", "Y"),
+    ("SocketSynchronousWrites", "N"),
     ("SocketTcpNoDelay", "Y"),
-    ("UseLocalTime", "N"),
     ("ValidateChecksum", "Y"),
     ("ValidateLengthAndChecksum", "Y"),
     ("ValidateSequenceNumbers", "Y"),

@@ -16,7 +16,7 @@
 //! [SESSION]
 //! BeginString=FIX.4.4
 //! TargetCompID=TRADER
-//! UseLocalTime=Y
+//! RefreshOnLogon=Y
 //! ";
 //! let settings = Settings::parse(text)?;
 //! let session = &settings.sessions[0];
@@ -24,7 +24,7 @@
 //! assert_eq!(session.config.id.to_string(), "FIX.4.4:EXCHANGE->TRADER");
 //! assert_eq!(session.listen.map(|address| address.port()), Some(5001));
 //! let remark = settings.remarks[0].to_string();
-//! assert_eq!(remark, "line 9: UseLocalTime=Y is not supported, only N");
+//! assert_eq!(remark, "line 9: RefreshOnLogon=Y is not supported, only N");
 //! # Ok::<(), fanfare_engine::settings::SettingsError>(())
 //! ```
 
@@ -62,17 +62,22 @@ impl Settings {
     pub fn parse(text: &str) -> Result<Self, SettingsError> {
         let file = file::read(text)?;
         let mut sessions = Vec::with_capacity(file.sessions.len());
+        let mut unused = Vec::new();
         for own in &file.sessions {
             let section = Section {
                 own,
                 default: &file.default,
             };
-            sessions.push(SessionSettings::read(&section)?);
+            let session = SessionSettings::read(&section)?;
+            unused.extend(keys::unused(&section, session.role));
+            sessions.push(session);
         }
         let entries = file.sessions.iter().map(|session| &session.entries);
         let entries = std::iter::once(&file.default.entries).chain(entries);
         let mut remarks: Vec<_> = entries.flatten().filter_map(keys::remark).collect();
+        remarks.extend(unused);
         remarks.sort_by_key(|remark| remark.line);
+        remarks.dedup();
         Ok(Self { sessions, remarks })
     }
 }

@@ -5,13 +5,14 @@ use super::file::Section;
 use super::tls::{ClientTlsFiles, TlsFiles, client_tls, tls};
 use super::{SettingsError, hours};
 use crate::host::{Network, StoreKind};
-use crate::journal;
+use crate::journal::{self, Durability};
 use fanfare_fix::codec::tags;
 use fanfare_fix::session::{
     ApplVerId, Config, ExtraField, Limits, OverRate, Rate, ReceiveLimit, Role, SECOND, SendLimit,
-    SessionId, Version,
+    SessionId, SubIds, Version,
 };
 use fanfare_wire::Precision;
+use fanfare_wire::fields::parse_tag;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -145,7 +146,7 @@ fn header_fields(section: &Section<'_>) -> Result<Vec<ExtraField>, SettingsError
 }
 
 fn config(section: &Section<'_>, role: Role) -> Result<Config, SettingsError> {
-    let id = identity(section)?;
+    let id = identity(section, role)?;
     let version = id.version;
     let mut config = Config::new(id);
     if version == Version::Fixt11 {
@@ -169,7 +170,13 @@ fn config(section: &Section<'_>, role: Role) -> Result<Config, SettingsError> {
     config.next_expected = section.flag("EnableNextExpectedMsgSeqNum", false)?;
     config.last_processed = section.flag("EnableLastMsgSeqNumProcessed", false)?;
     config.resend_request_chunk = section.number("ResendRequestChunkSize", 0, 0..=1 << 32)?;
-    config.closed_resend_interval = section.flag("ClosedResendInterval", false)?;
+    // QuickFIX/n names the last number as soon as it asks in parts.
+    let asks_in_parts = section.find("MaxMessagesInResendRequest").is_some();
+    let closed = asks_in_parts && config.resend_request_chunk > 0;
+    config.closed_resend_interval = section.flag("ClosedResendInterval", closed)?;
+    config.requires_orig_sending_time = section.flag("RequiresOrigSendingTime", true)?;
+    config.logout_on_silence = section.flag("SendLogoutBeforeDisconnectFromTimeout", false)?;
+    config.logon_fields = logon_tags(section)?;
     config.header_fields = header_fields(section)?;
     config.send_limit = send_limit(section)?;
     config.receive_limit = receive_limit(section)?;
@@ -179,6 +186,31 @@ fn config(section: &Section<'_>, role: Role) -> Result<Config, SettingsError> {
     }
     Ok(config)
 }
+
+/// `LogonTag=553=user`, `LogonTag1=…`: fields of our Logon.
+fn logon_tags(section: &Section<'_>) -> Result<Vec<ExtraField>, SettingsError> {
+    let entries = section.numbered("LogonTag");
+    let fields = entries.into_iter().map(|entry| {
+        let field = entry.value.split_once('=');
+        let field = field.filter(|(_, value)| !value.is_empty() && !value.contains('\x01'));
+        let field = field.and_then(|(tag, value)| {
+            let tag = parse_tag(tag.as_bytes());
+            let is_ours = LOGON_OWN.contains(&tag) || tags::is_header(tag) || tags::is_trailer(tag);
+            (tag != 0 && !is_ours).then(|| (tag, value.as_bytes().into()))
+        });
+        field.ok_or_else(|| entry.wrong("a field of the Logon's body, such as 553=user"))
+    });
+    fields.collect()
+}
+
+/// Fields that the session itself puts into its Logon.
+const LOGON_OWN: [u32; 5] = [
+    tags::ENCRYPT_METHOD,
+    tags::HEART_BT_INT,
+    tags::RESET_SEQ_NUM_FLAG,
+    tags::NEXT_EXPECTED_MSG_SEQ_NUM,
+    tags::DEFAULT_APPL_VER_ID,
+];
 
 /// `messages` and `interval` are keys; without the first there is no limit. The interval is in
 /// milliseconds.
@@ -214,7 +246,7 @@ fn receive_limit(section: &Section<'_>) -> Result<Option<ReceiveLimit>, Settings
     Ok(rate.map(|rate| ReceiveLimit { rate, action }))
 }
 
-fn identity(section: &Section<'_>) -> Result<SessionId, SettingsError> {
+fn identity(section: &Section<'_>, role: Role) -> Result<SessionId, SettingsError> {
     let begin_string = section.need("BeginString")?;
     let version = Version::parse(begin_string.value.as_bytes())
         .ok_or_else(|| begin_string.wrong("FIX.4.0 to FIX.4.4 or FIXT.1.1"))?;
@@ -226,7 +258,22 @@ fn identity(section: &Section<'_>) -> Result<SessionId, SettingsError> {
         Ok(entry.value.as_str())
     };
     let (sender, target) = (comp_id("SenderCompID")?, comp_id("TargetCompID")?);
-    Ok(SessionId::new(version, sender, target))
+    Ok(SessionId::new(version, sender, target).with_sub_ids(sub_ids(section, role)))
+}
+
+/// What tells sessions with the same CompIDs apart.
+fn sub_ids(section: &Section<'_>, role: Role) -> SubIds {
+    let id = |key| section.text(key).unwrap_or_default().into();
+    SubIds {
+        sender: id("SenderSubID"),
+        sender_location: id("SenderLocationID"),
+        target: id("TargetSubID"),
+        target_location: id("TargetLocationID"),
+        qualifier: match role {
+            Role::Initiator => id("SessionQualifier"),
+            Role::Acceptor => "".into(),
+        },
+    }
 }
 
 /// By name, or as it stands on the wire.
@@ -267,8 +314,8 @@ fn precision(section: &Section<'_>, version: Version) -> Result<Precision, Setti
 fn listen(section: &Section<'_>) -> Result<SocketAddr, SettingsError> {
     section.need("SocketAcceptPort")?;
     let port = section.number("SocketAcceptPort", 0, 0..=65_535)? as u16;
-    let host = section.find("SocketAcceptAddress");
-    let address = match host.or_else(|| section.find("SocketAcceptHost")) {
+    let address = match section.find("SocketAcceptAddress") {
+        Some(entry) if entry.value.eq_ignore_ascii_case("localhost") => Ipv4Addr::LOCALHOST.into(),
         Some(entry) => entry
             .value
             .parse()
@@ -335,7 +382,13 @@ fn store(section: &Section<'_>) -> Result<StoreKind, SettingsError> {
         return Ok(StoreKind::NoResend(16 << 20));
     }
     Ok(match section.text("FileStorePath") {
-        Some(folder) => StoreKind::Journal(folder.into(), journal::Options::default()),
+        Some(folder) => {
+            let mut options = journal::Options::default();
+            if section.flag("FileStoreSync", false)? {
+                options.durability = Durability::Every;
+            }
+            StoreKind::Journal(folder.into(), options)
+        }
         None => StoreKind::Memory(Limits {
             messages: 1 << 16,
             bytes: 16 << 20,

@@ -1,5 +1,6 @@
 use super::*;
 use crate::host::StoreKind;
+use crate::journal::Durability;
 use fanfare_fix::dict;
 use fanfare_fix::session::{ApplVerId, OverRate, Role, SECOND, Version};
 use fanfare_wire::{Precision, UtcTimestamp};
@@ -292,13 +293,13 @@ fn fixt_has_two_kinds_of_dictionaries() {
 #[test]
 fn what_has_no_effect_is_named() {
     let text = format!(
-        "{ACCEPTOR}SocketReuseAddress=Y\nSendRedundantResendRequests=N\nUseLocalTime=Y\n\
+        "{ACCEPTOR}SocketReuseAddress=Y\nSendRedundantResendRequests=N\nRefreshOnLogon=Y\n\
          [SESSION]\nBeginString=FIX.4.4\nMyOwn=1\nSocketConnectHost1=x\n"
     );
     let remarks = Settings::parse(&text).unwrap().remarks;
     let texts: Vec<_> = remarks.iter().map(ToString::to_string).collect();
     let expected = [
-        "line 8: UseLocalTime=Y is not supported, only N",
+        "line 8: RefreshOnLogon=Y is not supported, only N",
         "line 11: MyOwn is not supported",
     ];
     assert_eq!(texts, expected);
@@ -335,4 +336,93 @@ fn faults_are_told_with_their_line() {
     assert!(fixt.ends_with("has no DefaultApplVerID"), "{fixt}");
     let kind = fault("ConnectionType=both\nBeginString=FIX.4.4\n");
     assert!(kind.ends_with("acceptor or initiator"), "{kind}");
+}
+
+#[test]
+fn sessions_are_told_apart_by_what_they_name() {
+    let sub = session("FIX.4.4", "SenderSubID=S\nTargetLocationID=L\n").config;
+    assert_eq!(sub.id.to_string(), "FIX.4.4:ISLD/S->TW//L");
+    let initiator = "ConnectionType=initiator\nHeartBtInt=20\nSocketConnectHost=one\n\
+        SocketConnectPort=1\nSessionQualifier=second\n";
+    let id = session("FIX.4.4", initiator).config.id;
+    assert_eq!(id.to_string(), "FIX.4.4:ISLD->TW:second");
+    let text = format!("{ACCEPTOR}SessionQualifier=q\n[SESSION]\nBeginString=FIX.4.4\n");
+    let settings = Settings::parse(&(text + "[SESSION]\nBeginString=FIX.4.2\n")).unwrap();
+    assert_eq!(settings.sessions[0].config.id.sub, None);
+    let remarks: Vec<_> = settings.remarks.iter().map(ToString::to_string).collect();
+    let expected = "line 6: SessionQualifier=q is not supported, only in an initiator";
+    assert_eq!(remarks, [expected]);
+}
+
+#[test]
+fn other_engines_names_of_the_same() {
+    let text = "MaxMessagesInResendRequest=10\nSendNextExpectedMsgSeqNum=Y\n";
+    let config = session("FIX.4.4", text).config;
+    assert_eq!(config.resend_request_chunk, 10);
+    assert!(config.next_expected && config.closed_resend_interval);
+    let config = session("FIX.4.4", "MaxMessagesInResendRequest=0\n").config;
+    assert!(!config.closed_resend_interval);
+    let dictionaries = session("FIX.4.4", "CheckUserDefinedFields=N\n").dictionaries;
+    assert!(!dictionaries.unwrap().switches.user_defined_fields);
+    let local = session("FIX.4.4", "SocketAcceptAddress=localhost\n").listen;
+    assert!(local.unwrap().ip().is_loopback());
+    let go = "SocketCertificateFile=c.pem\nSocketPrivateKeyFile=c.key\nSocketCAFile=r.pem\n";
+    let files = session("FIX.4.4", go).tls.unwrap();
+    assert_eq!(files.client_roots.as_deref(), Some(Path::new("r.pem")));
+    let initiator = "ConnectionType=initiator\nHeartBtInt=20\nSocketConnectHost=one\n\
+        SocketConnectPort=1\nSocketServerName=x.test\n";
+    let files = session("FIX.4.4", &format!("{initiator}{go}")).client_tls;
+    let files = files.unwrap();
+    assert_eq!(files.identity, Some(("c.pem".into(), "c.key".into())));
+    assert_eq!(files.name.as_deref(), Some("x.test"));
+    let text = format!("{ACCEPTOR}{go}SocketAcceptProtocol=tcp\nLogonTag1=1=x\n{SESSION}");
+    assert_eq!(Settings::parse(&text).unwrap().remarks, []);
+}
+
+const SESSION: &str = "[SESSION]\nBeginString=FIX.4.4\n";
+
+#[test]
+fn rules_that_counterparties_need_otherwise() {
+    let text = "RequiresOrigSendingTime=N\nSendLogoutBeforeDisconnectFromTimeout=Y\n\
+        ClosedResendInterval=Y\n";
+    let config = session("FIX.4.4", text).config;
+    assert!(!config.requires_orig_sending_time && config.logout_on_silence);
+    assert!(config.closed_resend_interval);
+    let stored = session("FIX.4.4", "FileStorePath=s\nFileStoreSync=Y\n").store;
+    let StoreKind::Journal(_, options) = stored else {
+        panic!("no journal");
+    };
+    assert_eq!(options.durability, Durability::Every);
+}
+
+#[test]
+fn fields_of_the_logon() {
+    let text = "LogonTag1=58=second\nLogonTag=553=me\n";
+    let fields = session("FIX.4.4", text).config.logon_fields;
+    let expected = [(58, b"second"[..].into()), (553, b"me"[..].into())];
+    assert_eq!(fields, expected);
+    for wrong in ["553", "553=", "x=1", "98=1", "49=me", "10=000"] {
+        let wrong = fault(&format!("BeginString=FIX.4.4\nLogonTag={wrong}\n"));
+        let expected = "a field of the Logon's body, such as 553=user";
+        assert!(wrong.ends_with(expected), "{wrong}");
+    }
+}
+
+#[test]
+fn hours_that_contradict_or_are_half_there() {
+    let with = |lines: &str| fault(&format!("BeginString=FIX.4.4\n{lines}"));
+    let daily = "StartTime=08:00:00\nEndTime=17:00:00\n";
+    let both = with(&format!("{daily}StartDay=Mon\nEndDay=Fri\nWeekdays=Mon\n"));
+    assert!(
+        both.ends_with("StartDay=Mon: not together with Weekdays"),
+        "{both}"
+    );
+    assert!(with("Weekdays=Mon\n").ends_with("has no StartTime"));
+    let zones = with(&format!("{daily}UseLocalTime=Y\nTimeZone=UTC\n"));
+    assert!(
+        zones.ends_with("UseLocalTime=Y: not together with TimeZone"),
+        "{zones}"
+    );
+    let local = session("FIX.4.4", &format!("{daily}UseLocalTime=Y\n"));
+    assert!(local.config.schedule.is_some());
 }

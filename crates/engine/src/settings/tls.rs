@@ -29,26 +29,45 @@ pub struct ClientTlsFiles {
     pub name: Option<String>,
 }
 
-/// A key in the two spellings that QuickFIX has had.
-type Key = (&'static str, &'static str);
+/// A key in the two spellings that QuickFIX has had, and as QuickFIX/Go has it.
+type Key = [&'static str; 3];
 
-const CERTIFICATE: Key = ("SERVER_CERTIFICATE_FILE", "ServerCertificateFile");
-const KEY: Key = ("SERVER_CERTIFICATE_KEY_FILE", "ServerCertificateKeyFile");
-const ROOTS: Key = (
+const CERTIFICATE: Key = [
+    "SERVER_CERTIFICATE_FILE",
+    "ServerCertificateFile",
+    GO_CERTIFICATE,
+];
+const KEY: Key = [
+    "SERVER_CERTIFICATE_KEY_FILE",
+    "ServerCertificateKeyFile",
+    GO_KEY,
+];
+const ROOTS: Key = [
     "CERTIFICATION_AUTHORITIES_FILE",
     "CertificationAuthoritiesFile",
-);
-const LEVEL: Key = ("CERTIFICATE_VERIFY_LEVEL", "CertificateVerifyLevel");
-const OWN_CERTIFICATE: Key = ("CLIENT_CERTIFICATE_FILE", "ClientCertificateFile");
-const OWN_KEY: Key = ("CLIENT_CERTIFICATE_KEY_FILE", "ClientCertificateKeyFile");
+    GO_ROOTS,
+];
+const OWN_CERTIFICATE: Key = [
+    "CLIENT_CERTIFICATE_FILE",
+    "ClientCertificateFile",
+    GO_CERTIFICATE,
+];
+const OWN_KEY: Key = [
+    "CLIENT_CERTIFICATE_KEY_FILE",
+    "ClientCertificateKeyFile",
+    GO_KEY,
+];
+const GO_CERTIFICATE: &str = "SocketCertificateFile";
+const GO_KEY: &str = "SocketPrivateKeyFile";
+const GO_ROOTS: &str = "SocketCAFile";
 
-fn find<'a>(section: &Section<'a>, (old, new): Key) -> Option<&'a Entry> {
-    section.find(old).or_else(|| section.find(new))
+fn find<'a>(section: &Section<'a>, key: Key) -> Option<&'a Entry> {
+    key.into_iter().find_map(|key| section.find(key))
 }
 
 /// The file that a key names, which has to be there.
 fn need(section: &Section<'_>, key: Key) -> Result<PathBuf, SettingsError> {
-    let entry = find(section, key).ok_or_else(|| section.missing(key.0))?;
+    let entry = find(section, key).ok_or_else(|| section.missing(key[0]))?;
     Ok(entry.value.clone().into())
 }
 
@@ -63,8 +82,10 @@ pub(super) fn tls(section: &Section<'_>) -> Result<Option<TlsFiles>, SettingsErr
             _ => Ok(None),
         };
     };
-    let client_roots = match find(section, LEVEL) {
-        None => None,
+    let level = section.find("CERTIFICATE_VERIFY_LEVEL");
+    let client_roots = match level.or_else(|| section.find("CertificateVerifyLevel")) {
+        // QuickFIX/Go asks every client for a certificate when it is told whom to trust.
+        None => section.text(GO_ROOTS).map(PathBuf::from),
         Some(entry) => match entry.value.as_str() {
             "0" => None,
             "2" => Some(need(section, ROOTS)?),

@@ -142,6 +142,62 @@ pub struct SessionId {
     pub sender: Box<str>,
     /// Their CompID: TargetCompID(56) out, SenderCompID(49) in.
     pub target: Box<str>,
+    /// What tells sessions with the same CompIDs apart; `None` where nothing has to.
+    pub sub: Option<Box<SubIds>>,
+}
+
+/// What tells sessions with the same version and CompIDs apart. An empty one is not named, and
+/// does not matter.
+///
+/// Seen from our side: `sender` is in SenderSubID(50) and SenderLocationID(142) out, and in
+/// TargetSubID(57) and TargetLocationID(143) in. They are compared with the Logon of a
+/// counterparty, to find the session it is for. What messages name is `Config::header_fields`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct SubIds {
+    /// Our SubID.
+    pub sender: Box<str>,
+    /// Our LocationID.
+    pub sender_location: Box<str>,
+    /// Their SubID.
+    pub target: Box<str>,
+    /// Their LocationID.
+    pub target_location: Box<str>,
+    /// A name that no message has; it keeps apart what an initiator connects to more than once.
+    pub qualifier: Box<str>,
+}
+
+impl SubIds {
+    /// Whether nothing is named.
+    pub fn is_empty(&self) -> bool {
+        self.ids().all(str::is_empty) && self.qualifier.is_empty()
+    }
+
+    /// How many IDs are named, if all of them are the same in `logon`; `None` if one is not.
+    pub fn found_in(&self, logon: &Self) -> Option<usize> {
+        let named = self
+            .ids()
+            .zip(logon.ids())
+            .filter(|(own, _)| !own.is_empty());
+        let mut count = 0;
+        for (own, theirs) in named {
+            if own != theirs {
+                return None;
+            }
+            count += 1;
+        }
+        Some(count)
+    }
+
+    /// Those that messages name.
+    fn ids(&self) -> impl Iterator<Item = &str> {
+        let ids = [
+            &self.sender,
+            &self.sender_location,
+            &self.target,
+            &self.target_location,
+        ];
+        ids.into_iter().map(|id| &**id)
+    }
 }
 
 impl SessionId {
@@ -151,13 +207,40 @@ impl SessionId {
             version,
             sender: sender.into(),
             target: target.into(),
+            sub: None,
         }
+    }
+
+    /// The same, told apart by these.
+    #[must_use]
+    pub fn with_sub_ids(self, sub: SubIds) -> Self {
+        let sub = (!sub.is_empty()).then(|| Box::new(sub));
+        Self { sub, ..self }
     }
 }
 
 impl fmt::Display for SessionId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}->{}", self.version, self.sender, self.target)
+        let Some(sub) = &self.sub else {
+            return write!(f, "{}:{}->{}", self.version, self.sender, self.target);
+        };
+        write!(f, "{}:{}", self.version, self.sender)?;
+        write_ids(f, &sub.sender, &sub.sender_location)?;
+        write!(f, "->{}", self.target)?;
+        write_ids(f, &sub.target, &sub.target_location)?;
+        match &*sub.qualifier {
+            "" => Ok(()),
+            qualifier => write!(f, ":{qualifier}"),
+        }
+    }
+}
+
+/// `/SUB/LOCATION`, so far as they are named.
+fn write_ids(f: &mut fmt::Formatter<'_>, sub: &str, location: &str) -> fmt::Result {
+    match (sub, location) {
+        ("", "") => Ok(()),
+        (sub, "") => write!(f, "/{sub}"),
+        (sub, location) => write!(f, "/{sub}/{location}"),
     }
 }
 
@@ -183,6 +266,9 @@ pub struct Config {
     pub logon_timeout: u64,
     /// How long we wait for the answer to our Logout(5).
     pub logout_timeout: u64,
+    /// Whether a counterparty that has fallen silent gets a Logout(5) before the connection is
+    /// closed (SendLogoutBeforeDisconnectFromTimeout).
+    pub logout_on_silence: bool,
     /// Digits of the second in SendingTime(52).
     pub precision: Precision,
     /// Fields of our Logon(A) besides the session's own, for example Username(553).
@@ -200,6 +286,9 @@ pub struct Config {
     pub check_latency: bool,
     /// See `check_latency` (MaxLatency).
     pub max_latency: u64,
+    /// Refuse a possible duplicate of what was received before if it has no OrigSendingTime(122)
+    /// (RequiresOrigSendingTime).
+    pub requires_orig_sending_time: bool,
     /// Dictionary checks; without one, only what the session itself needs is checked.
     pub validator: Option<Arc<dyn Validator>>,
 
@@ -216,8 +305,8 @@ pub struct Config {
 
     /// How many messages one ResendRequest(2) asks for; 0 is all (ResendRequestChunkSize).
     pub resend_request_chunk: u64,
-    /// Whether the last of those requests names the last missing number, too; otherwise it asks
-    /// for all from there on (ClosedResendInterval).
+    /// Whether the last of those requests, or the only one, names the last missing number, too;
+    /// otherwise it asks for all from there on (ClosedResendInterval).
     pub closed_resend_interval: bool,
     /// A gap that makes no progress for so long is asked for again, at most
     /// `resend_request_retries` times, then the session ends; 0 waits for ever.
@@ -273,6 +362,8 @@ impl Config {
             check_comp_id: true,
             check_latency: true,
             max_latency: 120 * SECOND,
+            requires_orig_sending_time: true,
+            logout_on_silence: false,
             validator: None,
             reset_on_logon: false,
             reset_on_logout: false,
@@ -361,4 +452,38 @@ pub enum OverRate {
     /// Reject(3), and counts as received; it does not come to the application. The session's own
     /// messages are taken.
     Reject,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sub(sender: &str, location: &str, target: &str, qualifier: &str) -> SubIds {
+        SubIds {
+            sender: sender.into(),
+            sender_location: location.into(),
+            target: target.into(),
+            target_location: "".into(),
+            qualifier: qualifier.into(),
+        }
+    }
+
+    #[test]
+    fn names_of_sessions_with_and_without_sub_ids() {
+        let id = || SessionId::new(Version::Fix44, "A", "B");
+        assert_eq!(id().with_sub_ids(SubIds::default()), id());
+        let named = |s, l, t, q| id().with_sub_ids(sub(s, l, t, q)).to_string();
+        assert_eq!(named("S", "", "", ""), "FIX.4.4:A/S->B");
+        assert_eq!(named("", "L", "T", ""), "FIX.4.4:A//L->B/T");
+        assert_eq!(named("S", "L", "", "Q"), "FIX.4.4:A/S/L->B:Q");
+    }
+
+    #[test]
+    fn what_a_session_does_not_name_does_not_matter() {
+        let logon = sub("S", "L", "T", "");
+        assert_eq!(sub("", "", "", "").found_in(&logon), Some(0));
+        assert_eq!(sub("S", "", "T", "").found_in(&logon), Some(2));
+        assert_eq!(sub("S", "", "U", "").found_in(&logon), None);
+        assert_eq!(sub("", "", "T", "").found_in(&SubIds::default()), None);
+    }
 }

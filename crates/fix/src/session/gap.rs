@@ -71,7 +71,7 @@ impl<S: MessageStore> Session<S> {
         let Some(gap) = &mut self.gap else { return };
         let whole = chunk == 0 || gap.end - begin < chunk;
         gap.asked = if whole { gap.end } else { begin + chunk - 1 };
-        let open = whole && (chunk == 0 || !self.config.closed_resend_interval);
+        let open = whole && !self.config.closed_resend_interval;
         let end = if open { open_end } else { gap.asked };
         self.send_resend_request(now, begin, end);
     }

@@ -207,11 +207,15 @@ pub(super) fn comp_id_fault(message: &Message<'_>, tag: u32) -> Fault {
 /// a dictionary is safe too.
 ///
 /// # Errors
-/// One of them is missing, empty or malformed.
+/// One of them is missing or malformed.
 #[inline]
 pub(super) fn check_session_fields(message: &Message<'_>) -> Result<(), Fault> {
     match message.msg_type() {
-        msg_types::TEST_REQUEST => present(None, tags::TEST_REQ_ID, message).map(|_| ()),
+        // An empty one is the dictionary's business: who does not mind gets it back.
+        msg_types::TEST_REQUEST if message.get(tags::TEST_REQ_ID).is_none() => {
+            let tag = Some(tags::TEST_REQ_ID);
+            Err(Fault::new(RejectReason::RequiredTagMissing, tag))
+        }
         msg_types::RESEND_REQUEST => {
             seq_num(message, tags::BEGIN_SEQ_NO)?;
             seq_num(message, tags::END_SEQ_NO).map(|_| ())

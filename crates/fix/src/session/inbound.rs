@@ -320,6 +320,9 @@ impl<S: MessageStore> Session<S> {
             return;
         }
         let Some(original) = header.orig_sending_time else {
+            if !self.config.requires_orig_sending_time {
+                return;
+            }
             let tag = Some(tags::ORIG_SENDING_TIME.into());
             return self.send_reject(now, message, RejectReason::RequiredTagMissing, tag);
         };

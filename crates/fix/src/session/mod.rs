@@ -72,7 +72,7 @@ mod validate;
 
 pub use config::{
     ApplVerId, Config, ExtraField, Limits, OverRate, Rate, ReceiveLimit, SECOND, SendLimit,
-    SessionId, Version,
+    SessionId, SubIds, Version,
 };
 pub use event::{AppMessage, DisconnectReason, Event, LogonFault, SendError};
 pub use inbound::{Scratch, Step};

@@ -364,9 +364,12 @@ impl<S: MessageStore> Session<S> {
     pub(super) fn send_heartbeat(&mut self, now: Now, test_req_id: Option<&[u8]>) {
         let variable = test_req_id.map_or(0, <[u8]>::len);
         self.send_admin(now, msg_types::HEARTBEAT, variable, |body| {
-            if let Some(id) = test_req_id {
-                body.field(tags::TEST_REQ_ID, id);
-            }
+            match test_req_id {
+                // Who asks with an empty one gets it back.
+                Some(b"") => body.raw(b"112=\x01"),
+                Some(id) => body.field(tags::TEST_REQ_ID, id),
+                None => body,
+            };
         });
     }
 

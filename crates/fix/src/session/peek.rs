@@ -1,6 +1,6 @@
 //! A look at the first message of a connection, before there is a session for it.
 
-use super::config::{SessionId, Version};
+use super::config::{SessionId, SubIds, Version};
 use crate::codec::{DecodeError, Decoder, Message, Next, msg_types, tags};
 
 /// What stands at the front of a new connection.
@@ -30,9 +30,21 @@ pub struct LogonPeek<'a> {
 }
 
 impl LogonPeek<'_> {
-    /// The identity of the session seen from our side.
+    /// The identity of the session seen from our side, by its CompIDs alone.
     pub fn session_id(&self) -> SessionId {
         SessionId::new(self.version, self.target, self.sender)
+    }
+
+    /// The SubIDs and LocationIDs that it names, seen from our side.
+    pub fn sub_ids(&self) -> SubIds {
+        let id = |tag| self.message.str(tag).unwrap_or_default().into();
+        SubIds {
+            sender: id(tags::TARGET_SUB_ID),
+            sender_location: id(tags::TARGET_LOCATION_ID),
+            target: id(tags::SENDER_SUB_ID),
+            target_location: id(tags::SENDER_LOCATION_ID),
+            qualifier: "".into(),
+        }
     }
 }
 

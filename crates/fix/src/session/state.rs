@@ -300,7 +300,12 @@ impl<S: MessageStore> Session<S> {
 
     fn check_heartbeat(&mut self, now: Now) {
         if now.mono >= self.timers.silence() {
-            self.end(now, DisconnectReason::HeartbeatTimeout);
+            let reason = DisconnectReason::HeartbeatTimeout;
+            if self.config.logout_on_silence {
+                self.final_logout(now, b"", reason);
+            } else {
+                self.end(now, reason);
+            }
         } else if now.mono >= self.timers.test_request() {
             self.timers.test_open = true;
             self.send_test_request(now, b"TEST");

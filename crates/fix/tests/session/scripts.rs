@@ -215,6 +215,8 @@ impl Runner {
             ("check_comp_id", _) => config.check_comp_id = flag,
             ("check_latency", _) => config.check_latency = flag,
             ("mirror_appl_ver_id", _) => config.mirror_appl_ver_id = flag,
+            ("logout_on_silence", _) => config.logout_on_silence = flag,
+            ("requires_orig_sending_time", _) => config.requires_orig_sending_time = flag,
             ("closed_resend_interval", _) => config.closed_resend_interval = flag,
             ("next_expected", _) => config.next_expected = flag,
             ("last_processed", _) => config.last_processed = flag,

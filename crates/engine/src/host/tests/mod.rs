@@ -1,5 +1,6 @@
 //! Hosts that talk to each other over loopback sockets, under virtual time.
 
+mod sub_ids;
 #[cfg(feature = "tls")]
 mod tls;
 
@@ -37,7 +38,10 @@ impl Diary {
     }
 
     fn note(&mut self, peer: &Peer<'_>, what: &str) {
-        self.lines.push(format!("{}: {what}", peer.id().target));
+        let id = peer.id();
+        let sub = id.sub.as_ref().map(|sub| format!("/{}", sub.target));
+        let sub = sub.unwrap_or_default();
+        self.lines.push(format!("{}{sub}: {what}", id.target));
     }
 }
 

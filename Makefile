@@ -13,7 +13,7 @@ help:
 	@echo "make demo   build, run the whole plant on this machine for a third of a minute, report"
 	@echo "make test   everything CI runs: format, lints, tests, documentation, tidy"
 	@echo "make check  the quick part of it, for between two edits"
-	@echo "make conformance  QuickFIX's own acceptance definitions, fetched, against fix acceptor"
+	@echo "make conformance  the acceptance definitions of QuickFIX and QuickFIX/n, fetched, against fix acceptor"
 	@echo "make bench  the figures of docs/benchmarks.md, as JSON under out/"
 	@echo "make bench-peers  FAST decoding beside the crate fastlib, in one run"
 	@echo "make soak   ten million samples over DDS and shared memory; resident memory must stay"

@@ -207,3 +207,26 @@ const ONLY: &[(&str, &str)] = &[
     ("ValidateLengthAndChecksum", "Y"),
     ("ValidateSequenceNumbers", "Y"),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_for_users_has_every_key() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/settings.md");
+        let page = std::fs::read_to_string(path).unwrap();
+        let words: Vec<_> = page
+            .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+            .collect();
+        let only = ONLY.iter().map(|(key, _)| *key);
+        let others = OTHER_NAMES.iter().flat_map(|(key, other)| [*key, *other]);
+        let all = SUPPORTED.iter().chain(NUMBERED).copied();
+        let missing: Vec<_> = all
+            .chain(only)
+            .chain(others)
+            .filter(|key| !words.contains(key))
+            .collect();
+        assert!(missing.is_empty(), "{missing:?}");
+    }
+}

@@ -71,6 +71,7 @@ pub(crate) fn quickfix_n() -> Vec<Suite> {
     suites.push(suite("validate", Setup::Files, EMPTY_VALUES, 1));
     for (folder, version, more) in SWITCHES_OF_N {
         let mut suite = suite(folder, Setup::BuiltIn, "", 1);
+        suite.name = format!("n-{}", folder.replace('/', "-"));
         suite.settings = format!("{HEAD}{more}[SESSION]\nBeginString={version}\n");
         suites.push(suite);
     }

@@ -4,7 +4,7 @@ use crate::server::Server;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 /// Two orders and what is none: as fields, and whole as somebody else sent it.
@@ -23,8 +23,12 @@ fn acceptor(test: &str, lines: &str) -> Server {
 }
 
 fn start(test: &str, hosts: &[SocketAddr], lines: &str, args: &[&str]) -> Child {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("initiator-{test}"));
-    std::fs::create_dir_all(&folder).unwrap();
+    let settings = settings(hosts, lines) + "[SESSION]\nBeginString=FIX.4.4\n";
+    start_with(test, &settings, args)
+}
+
+/// The default section, with these lines and hosts.
+pub(crate) fn settings(hosts: &[SocketAddr], lines: &str) -> String {
     let mut settings = format!(
         "[DEFAULT]\nConnectionType=initiator\nSenderCompID=TW\nTargetCompID=ISLD\nHeartBtInt=30\n\
          ReconnectInterval=1\nLogoutTimeout=5\n{lines}"
@@ -35,8 +39,20 @@ fn start(test: &str, hosts: &[SocketAddr], lines: &str, args: &[&str]) -> Child 
         let (ip, port) = (host.ip(), host.port());
         settings += &format!("SocketConnectHost{suffix}={ip}\nSocketConnectPort{suffix}={port}\n");
     }
-    let path = folder.join("settings.cfg");
-    std::fs::write(&path, settings + "[SESSION]\nBeginString=FIX.4.4\n").unwrap();
+    settings
+}
+
+/// A folder of the test's own, empty.
+pub(crate) fn folder(test: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("initiator-{test}"));
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+pub(crate) fn start_with(test: &str, settings: &str, args: &[&str]) -> Child {
+    let path = folder(test).join("settings.cfg");
+    std::fs::write(&path, settings).unwrap();
     Command::new(env!("CARGO_BIN_EXE_fanfare"))
         .args(["fix", "initiator", "--config"])
         .arg(path)
@@ -57,7 +73,11 @@ fn run(
     args: &[&str],
     input: &str,
 ) -> (Option<i32>, String, String) {
-    let mut child = start(test, hosts, lines, args);
+    finish(start(test, hosts, lines, args), input)
+}
+
+/// Sends `input` to the one that was started.
+pub(crate) fn finish(mut child: Child, input: &str) -> (Option<i32>, String, String) {
     let mut stdin = child.stdin.take().unwrap();
     // One that cannot start does not read.
     let _ = stdin.write_all(input.as_bytes());

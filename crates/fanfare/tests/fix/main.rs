@@ -4,5 +4,6 @@
 mod acceptor;
 mod cat;
 mod initiator;
+mod initiators;
 mod operation;
 mod server;

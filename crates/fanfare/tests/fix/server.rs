@@ -64,6 +64,11 @@ pub(crate) struct Peer {
 impl Peer {
     pub(crate) fn connect(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).unwrap();
+        Self::of(stream)
+    }
+
+    /// The other end of a connection.
+    pub(crate) fn of(stream: TcpStream) -> Self {
         stream.set_nodelay(true).unwrap();
         stream
             .set_read_timeout(Some(Duration::from_secs(20)))

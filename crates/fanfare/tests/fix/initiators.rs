@@ -1,0 +1,206 @@
+//! What the settings of `fanfare fix initiator` make it do: hours, numbers that go on or begin
+//! anew, several sessions, coming again.
+
+use crate::initiator::{finish, folder, settings, start_with};
+use crate::server::{Peer, Server, framed};
+use std::io::ErrorKind;
+use std::net::{Ipv4Addr, TcpListener};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+const ORDER: &str = "35=D|11=one|55=IBM|54=1|38=100|40=1|60=20261121-10:00:00|21=1|\n";
+const DAY: u64 = 86_400;
+
+fn listener() -> TcpListener {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap()
+}
+
+/// Seconds since 1970.
+fn now() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    now.as_secs()
+}
+
+/// The time of day so many minutes from now, in UTC.
+fn in_minutes(minutes: i64) -> String {
+    let time = now().wrapping_add_signed(minutes * 60) % DAY;
+    format!("{:02}:{:02}:{:02}", time / 3600, time / 60 % 60, time % 60)
+}
+
+#[test]
+fn outside_its_hours_nobody_connects() {
+    let at_night = format!(
+        "StartTime={}\nEndTime={}\n",
+        in_minutes(120),
+        in_minutes(180)
+    );
+    // 1970 began on a Thursday.
+    let days = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+    let other_day = days[((now() / DAY + 3) % 7) as usize];
+    let other_days = format!("StartTime=00:00:00\nEndTime=23:59:59\nWeekdays={other_day}\n");
+    let elsewhere = format!(
+        "StartTime={}\nEndTime={}\nTimeZone=+05:30\n",
+        in_minutes(-60),
+        in_minutes(60)
+    );
+    let started: Vec<_> = [
+        ("night", at_night),
+        ("days", other_days),
+        ("zone", elsewhere),
+    ]
+    .into_iter()
+    .map(|(name, lines)| {
+        let listener = listener();
+        let address = listener.local_addr().unwrap();
+        let text = settings(&[address], &lines) + "[SESSION]\nBeginString=FIX.4.4\n";
+        let args = ["--give-up", "1"];
+        let child = start_with(&format!("hours-{name}"), &text, &args);
+        (name, listener, child)
+    })
+    .collect();
+    for (name, listener, child) in started {
+        let (code, _, said) = finish(child, ORDER);
+        assert_eq!(code, Some(1), "{name}: {said}");
+        listener.set_nonblocking(true).unwrap();
+        let nobody = listener.accept().unwrap_err();
+        assert_eq!(nobody.kind(), ErrorKind::WouldBlock, "{name}: {said}");
+    }
+}
+
+/// An hour ago and in an hour, as clocks show it where it is five and a half hours later.
+#[test]
+fn within_its_hours_elsewhere_it_trades() {
+    let server = Server::start(
+        "hours-open",
+        "[DEFAULT]\nConnectionType=acceptor\nSocketAcceptAddress=127.0.0.1\n\
+         SocketAcceptPort=0\nSenderCompID=ISLD\nTargetCompID=TW\n[SESSION]\n\
+         BeginString=FIX.4.4\n",
+    );
+    let lines = format!(
+        "StartTime={}\nEndTime={}\nTimeZone=+05:30\n",
+        in_minutes(330 - 60),
+        in_minutes(330 + 60)
+    );
+    let text = settings(&[server.address], &lines) + "[SESSION]\nBeginString=FIX.4.4\n";
+    let child = start_with("hours-open", &text, &["--wait", "1"]);
+    let (code, _, said) = finish(child, ORDER);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("1 messages sent, 1 received"), "{said}");
+}
+
+/// The counterparty of one run: MsgSeqNum(34) of the Logon, and whether it resets. Our own numbers
+/// begin with `next`, or with 1 when it does.
+fn meet(listener: &TcpListener, next: u64) -> Result<(String, bool), String> {
+    let (stream, _) = listener.accept().map_err(|error| error.to_string())?;
+    let mut peer = Peer::of(stream);
+    let said = peer.receive()?.ok_or("no Logon")?;
+    let number = said.split('|').find_map(|field| field.strip_prefix("34="));
+    let number = number.ok_or("no 34")?.to_owned();
+    let resets = said.contains("|141=Y|");
+    let mut next = if resets { 1 } else { next };
+    let flag = if resets { "141=Y|" } else { "" };
+    let mut send = |peer: &mut Peer, msg_type: &str, body: &str| {
+        let time = time();
+        let head = format!("35={msg_type}|34={next}|49=ISLD|52={time}|56=TW|");
+        next += 1;
+        peer.send(&framed("FIX.4.4", &format!("{head}{body}")))
+    };
+    send(&mut peer, "A", &format!("98=0|108=30|{flag}"))?;
+    while let Some(message) = peer.receive()? {
+        if message.contains("|35=5|") {
+            send(&mut peer, "5", "")?;
+            break;
+        }
+    }
+    Ok((number, resets))
+}
+
+/// Now, for SendingTime(52).
+fn time() -> String {
+    let stamp = fanfare_wire::UtcTimestamp::from_nanos(now() as i64 * 1_000_000_000);
+    let mut room = [0; 32];
+    let len = stamp.write(fanfare_wire::Precision::Seconds, &mut room);
+    String::from_utf8_lossy(&room[..len]).into_owned()
+}
+
+#[test]
+fn numbers_go_on_or_begin_anew() {
+    // A run sends Logon, an order and Logout; the counterparty answers two of them.
+    for (name, lines, second, next) in [
+        ("kept", "", ("4", false), 3),
+        ("logon", "ResetOnLogon=Y\n", ("1", true), 1),
+        ("logout", "ResetOnLogout=Y\n", ("1", true), 1),
+        ("disconnect", "ResetOnDisconnect=Y\n", ("1", true), 1),
+    ] {
+        let listener = listener();
+        let store = folder(&format!("numbers-{name}-store"));
+        let lines = format!("{lines}FileStorePath={}\n", store.display());
+        let address = listener.local_addr().unwrap();
+        let text = settings(&[address], &lines) + "[SESSION]\nBeginString=FIX.4.4\n";
+        let mut logons = Vec::new();
+        for next in [1, next] {
+            let args = ["--wait", "0", "--give-up", "20"];
+            let child = start_with(&format!("numbers-{name}"), &text, &args);
+            let met = std::thread::scope(|scope| {
+                let peer = scope.spawn(|| meet(&listener, next));
+                let (code, _, said) = finish(child, ORDER);
+                assert_eq!(code, Some(0), "{name}: {said}");
+                peer.join().unwrap()
+            });
+            logons.push(met.unwrap());
+        }
+        assert_eq!(logons[0].0, "1", "{name}");
+        assert_eq!(logons[1], (second.0.to_owned(), second.1), "{name}");
+    }
+}
+
+#[test]
+fn sessions_of_one_file_have_their_own_messages() {
+    let server = Server::start(
+        "initiators-several",
+        "[DEFAULT]\nConnectionType=acceptor\nSocketAcceptAddress=127.0.0.1\n\
+         SocketAcceptPort=0\nSenderCompID=ISLD\nTargetCompID=TW\n\
+         [SESSION]\nBeginString=FIX.4.4\nTargetSubID=A\n\
+         [SESSION]\nBeginString=FIX.4.4\nTargetSubID=B\n\
+         [SESSION]\nBeginString=FIX.4.2\nTargetCompID=OTHER\n",
+    );
+    let text = settings(&[server.address], "")
+        + "[SESSION]\nBeginString=FIX.4.4\nSenderSubID=A\nSessionQualifier=first\n\
+           [SESSION]\nBeginString=FIX.4.4\nSenderSubID=B\n\
+           [SESSION]\nBeginString=FIX.4.2\nSenderCompID=OTHER\n";
+    let orders = format!(
+        "{ORDER}{}",
+        ORDER.replace("35=D|", "35=D|49=OTHER|56=ISLD|")
+    );
+    let child = start_with("several", &text, &["--wait", "1"]);
+    let (code, out, said) = finish(child, &orders);
+    assert_eq!(code, Some(0), "{said}");
+    for session in [
+        "FIX.4.4:TW/A->ISLD:first",
+        "FIX.4.4:TW/B->ISLD",
+        "FIX.4.2:OTHER->ISLD",
+    ] {
+        assert!(said.contains(&format!("{session}: logged on")), "{said}");
+    }
+    assert!(said.contains("2 messages sent, 2 received"), "{said}");
+    assert!(out.contains("TargetCompID(56) = OTHER"), "{out}");
+    assert!(out.contains("TargetSubID(57) = A"), "{out}");
+}
+
+#[test]
+fn who_is_turned_away_comes_again() {
+    let listener = listener();
+    let address = listener.local_addr().unwrap();
+    let text = settings(&[address], "") + "[SESSION]\nBeginString=FIX.4.4\n";
+    let child = start_with("again", &text, &["--wait", "0", "--give-up", "20"]);
+    let met = std::thread::scope(|scope| {
+        let peer = scope.spawn(|| {
+            drop(listener.accept());
+            meet(&listener, 1)
+        });
+        let (code, _, said) = finish(child, ORDER);
+        assert_eq!(code, Some(0), "{said}");
+        peer.join().unwrap()
+    });
+    // The Logon that nobody answered had a number, too.
+    assert_eq!(met, Ok(("2".to_owned(), false)));
+}

@@ -48,4 +48,4 @@ pub use notice::{Notice, PeerEnd, Refusal};
 
 /// The mark of a message for all consumers. Its value is unique in a run, so that a capture can
 /// pair what came in with what went out.
-pub const FANOUT_ID: u32 = 20001;
+pub use fanfare_fix::codec::tags::FANOUT_ID;

@@ -57,24 +57,24 @@ pub enum OpenError {
     #[error("{0}")]
     Options(&'static str),
     /// Anything else the system says.
-    #[error("journal {}: {source}", path.display())]
+    #[error("journal {}: {error}", path.display())]
     Io {
         /// The file or folder.
         path: PathBuf,
         /// The system's error.
-        source: io::Error,
+        error: io::Error,
     },
 }
 
 impl OpenError {
-    pub(super) fn io(path: &Path, source: io::Error) -> Self {
+    pub(super) fn io(path: &Path, error: io::Error) -> Self {
         let path = path.to_owned();
-        match source.kind() {
+        match error.kind() {
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
                 Self::ReadOnly { path }
             }
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::DiskFull { path },
-            _ => Self::Io { path, source },
+            _ => Self::Io { path, error },
         }
     }
 }

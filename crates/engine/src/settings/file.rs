@@ -15,7 +15,7 @@ pub(super) struct File {
 #[derive(Debug, Default)]
 pub(super) struct Entries {
     /// The line of its head.
-    line: usize,
+    pub(super) line: usize,
     pub(super) entries: Vec<Entry>,
 }
 

@@ -10,11 +10,7 @@ pub(super) fn remark(entry: &Entry) -> Option<Remark> {
     let same = |known: &&str| known.eq_ignore_ascii_case(key);
     let is_numbered = NUMBERED.iter().any(|known| is_numbered(key, known));
     let is_other = OTHER_NAMES.iter().any(|(_, other)| same(other));
-    if is_numbered
-        || is_other
-        || SUPPORTED.iter().any(|known| same(&known))
-        || is_app_dictionary(key)
-    {
+    if is_numbered || is_other || SUPPORTED.iter().any(same) || is_app_dictionary(key) {
         return None;
     }
     let mut only = ONLY

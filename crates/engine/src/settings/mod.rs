@@ -69,6 +69,11 @@ impl Settings {
                 default: &file.default,
             };
             let session = SessionSettings::read(&section)?;
+            let id = &session.config.id;
+            if sessions.iter().any(|other| same(other, &session)) {
+                let (line, fault) = (own.line, SettingsFault::SameSession(id.to_string()));
+                return Err(SettingsError { line, fault });
+            }
             unused.extend(keys::unused(&section, session.role));
             sessions.push(session);
         }
@@ -80,6 +85,10 @@ impl Settings {
         remarks.dedup();
         Ok(Self { sessions, remarks })
     }
+}
+
+fn same(a: &SessionSettings, b: &SessionSettings) -> bool {
+    (a.role, &a.config.id) == (b.role, &b.config.id)
 }
 
 /// A setting that has no effect here.
@@ -138,6 +147,9 @@ pub enum SettingsFault {
     /// A key twice in one section.
     #[error("{0} stands twice in this section")]
     Twice(String),
+    /// Two sessions that nothing tells apart.
+    #[error("session {0} begins here again: a SubID or SessionQualifier tells two apart")]
+    SameSession(String),
     /// The session cannot be without this setting.
     #[error("the session that begins here has no {0}")]
     Missing(&'static str),

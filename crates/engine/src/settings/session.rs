@@ -360,19 +360,28 @@ fn allow(section: &Section<'_>) -> Result<Vec<Network>, SettingsError> {
 fn hosts(section: &Section<'_>) -> Result<Vec<(String, u16)>, SettingsError> {
     section.need("SocketConnectHost")?;
     section.need("SocketConnectPort")?;
+    let suffix = |number: usize| match number {
+        0 => String::new(),
+        number => number.to_string(),
+    };
     let mut hosts = Vec::new();
-    for number in 0..100 {
-        let suffix = if number == 0 {
-            String::new()
-        } else {
-            number.to_string()
-        };
-        let Some(host) = section.text(&format!("SocketConnectHost{suffix}")) else {
-            break;
-        };
-        let key = format!("SocketConnectPort{suffix}");
+    while let Some(host) = section.find(&format!("SocketConnectHost{}", suffix(hosts.len()))) {
+        let key = format!("SocketConnectPort{}", suffix(hosts.len()));
+        if section.find(&key).is_none() {
+            return Err(host.wrong(format!("there is no {key}")));
+        }
         let port = section.number(&key, 0, 1..=65_535)? as u16;
-        hosts.push((host.to_owned(), port));
+        hosts.push((host.value.clone(), port));
+    }
+    // What stands behind a hole would never be tried.
+    for name in ["SocketConnectHost", "SocketConnectPort"] {
+        for entry in section.numbered(name) {
+            let number = entry.key.get(name.len()..).unwrap_or_default();
+            if !(0..hosts.len()).any(|known| suffix(known) == number) {
+                let missing = format!("SocketConnectHost{}", suffix(hosts.len()));
+                return Err(entry.wrong(format!("there is no {missing}")));
+            }
+        }
     }
     Ok(hosts)
 }

@@ -332,6 +332,11 @@ fn faults_are_told_with_their_line() {
     assert_eq!(Settings::parse(text).unwrap_err().to_string(), outside);
     let none = Settings::parse(ACCEPTOR).unwrap_err().to_string();
     assert_eq!(none, "line 5: there is no [SESSION]");
+    let twice = fault("BeginString=FIX.4.4\n[SESSION]\nBeginString=FIX.4.4\n");
+    assert!(
+        twice.starts_with("line 8: session FIX.4.4:ISLD->TW begins"),
+        "{twice}"
+    );
     let fixt = fault("BeginString=FIXT.1.1\n");
     assert!(fixt.ends_with("has no DefaultApplVerID"), "{fixt}");
     let kind = fault("ConnectionType=both\nBeginString=FIX.4.4\n");
@@ -380,6 +385,20 @@ fn other_engines_names_of_the_same() {
 }
 
 const SESSION: &str = "[SESSION]\nBeginString=FIX.4.4\n";
+
+#[test]
+fn hosts_have_ports_and_stand_in_one_row() {
+    let plain = "BeginString=FIX.4.4\nConnectionType=initiator\nHeartBtInt=20\n\
+        SocketConnectHost=one\nSocketConnectPort=1\n";
+    let with = |lines: &str| fault(&format!("{plain}{lines}"));
+    let no_port = with("SocketConnectHost1=two\n");
+    let expected = "line 12: SocketConnectHost1=two: there is no SocketConnectPort1";
+    assert_eq!(no_port, expected);
+    let hole = with("SocketConnectHost2=two\nSocketConnectPort2=2\n");
+    let expected = "line 12: SocketConnectHost2=two: there is no SocketConnectHost1";
+    assert_eq!(hole, expected);
+    assert!(with("SocketConnectPort1=2\n").ends_with("there is no SocketConnectHost1"));
+}
 
 #[test]
 fn rules_that_counterparties_need_otherwise() {

@@ -1,5 +1,6 @@
 //! `fanfare fix initiator` against `fanfare fix acceptor --echo`.
 
+use crate::certificate;
 use crate::server::Server;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
@@ -95,11 +96,6 @@ pub(crate) fn finish(mut child: Child, input: &str) -> (Option<i32>, String, Str
 fn nobody() -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     listener.local_addr().unwrap()
-}
-
-fn certificate(name: &str) -> String {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../engine/testdata/tls");
-    folder.join(name).display().to_string()
 }
 
 fn client_files(name: &str) -> String {

@@ -167,10 +167,10 @@ fn sessions_of_one_file_have_their_own_messages() {
         + "[SESSION]\nBeginString=FIX.4.4\nSenderSubID=A\nSessionQualifier=first\n\
            [SESSION]\nBeginString=FIX.4.4\nSenderSubID=B\n\
            [SESSION]\nBeginString=FIX.4.2\nSenderCompID=OTHER\n";
-    let orders = format!(
-        "{ORDER}{}",
-        ORDER.replace("35=D|", "35=D|49=OTHER|56=ISLD|")
-    );
+    let to = |header: &str| ORDER.replace("35=D|", &format!("35=D|{header}"));
+    let orders = ["", "49=OTHER|56=ISLD|", "49=TW|56=ISLD|50=B|"]
+        .map(to)
+        .concat();
     let child = start_with("several", &text, &["--wait", "1"]);
     let (code, out, said) = finish(child, &orders);
     assert_eq!(code, Some(0), "{said}");
@@ -181,9 +181,10 @@ fn sessions_of_one_file_have_their_own_messages() {
     ] {
         assert!(said.contains(&format!("{session}: logged on")), "{said}");
     }
-    assert!(said.contains("2 messages sent, 2 received"), "{said}");
+    assert!(said.contains("3 messages sent, 3 received"), "{said}");
     assert!(out.contains("TargetCompID(56) = OTHER"), "{out}");
-    assert!(out.contains("TargetSubID(57) = A"), "{out}");
+    assert_eq!(out.matches("TargetSubID(57) =").count(), 2, "{out}");
+    assert!(out.contains("TargetSubID(57) = B"), "{out}");
 }
 
 #[test]

@@ -7,3 +7,9 @@ mod initiator;
 mod initiators;
 mod operation;
 mod server;
+
+/// One of the certificates and keys that the tests of TLS have.
+fn certificate(name: &str) -> String {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../engine/testdata/tls");
+    format!("{folder}/{name}")
+}

@@ -1,5 +1,6 @@
 //! `fanfare fix acceptor` in operation: TLS, logs, stops, and stores that it cannot use.
 
+use crate::certificate;
 use crate::server::{Peer, Server, framed};
 use fanfare_engine::agent::Agent;
 use fanfare_engine::clock::Clock;
@@ -28,11 +29,6 @@ fn folder(test: &str) -> PathBuf {
     let _ = std::fs::remove_dir_all(&path);
     std::fs::create_dir_all(&path).unwrap();
     path
-}
-
-fn certificate(name: &str) -> String {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../engine/testdata/tls");
-    folder.join(name).display().to_string()
 }
 
 fn logon(fields: &str) -> String {

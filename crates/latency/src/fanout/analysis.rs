@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io::{self, Read};
 
-use fanfare_fix::codec::{Decoder, Message};
+use fanfare_fix::codec::{Decoder, Message, tags::FANOUT_ID};
 
 use super::matcher::Matcher;
 use super::report::Report;
@@ -11,8 +11,6 @@ use crate::messages::MessageStream;
 use crate::pcap::{End, LinkType, PcapError, Reader};
 use crate::tcp::{Endpoint, NoSegment, Segment, segment};
 
-/// User-defined tag: to all consumers; pairs incoming with outgoing messages.
-const FANOUT_ID: u32 = 20_001;
 /// Connections followed; the segments of further ones are counted and left out.
 const MAX_CONNECTIONS: usize = 1 << 16;
 

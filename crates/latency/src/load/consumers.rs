@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use fanfare_engine::stop::Stop;
+use fanfare_fix::codec::tags::FANOUT_ID;
 use fanfare_fix::session::{Event, SECOND, Version};
 
 use super::LoadError;
@@ -11,8 +12,6 @@ use super::fleet::{Fleet, FleetOptions};
 use super::order::{OrderCheck, OrderCounts};
 use crate::figures::Figures;
 
-/// Tag of the mark.
-const FANOUT_ID: u32 = 20_001;
 /// Sleep between two turns. Asleep outside of the poller the thread is not woken by each
 /// delivery, which would cost the gateway more than the delivery itself, and reads in batches.
 const PAUSE: Duration = Duration::from_millis(10);

@@ -5,6 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use fanfare_engine::stop::Stop;
+use fanfare_fix::codec::tags::FANOUT_ID;
 use fanfare_fix::session::{Now, SECOND, SendError, StoreError, Version};
 
 use super::LoadError;
@@ -13,8 +14,6 @@ use super::template::Template;
 use crate::figures::Figures;
 use crate::histogram::Histogram;
 
-/// Tag of the mark.
-const FANOUT_ID: u32 = 20_001;
 /// From the last logon to the first message.
 const LEAD: u64 = SECOND / 50;
 /// Longest sleep without a look at what came in.

@@ -1,12 +1,12 @@
 //! The message that producers send.
 
-use fanfare_fix::codec::{DecodeError, Decoder, Message};
+use fanfare_fix::codec::{DecodeError, Decoder, Message, tags::FANOUT_ID};
 
 const SOH: u8 = 1;
 /// Largest template taken, in bytes.
 const MAX_LEN: usize = 32 << 10;
 /// Fields that the session writes anew for each message, and the mark.
-const SESSION_FIELDS: [u32; 11] = [8, 9, 10, 34, 35, 43, 49, 52, 56, 122, 20_001];
+const SESSION_FIELDS: [u32; 11] = [8, 9, 10, 34, 35, 43, 49, 52, 56, 122, FANOUT_ID];
 
 /// The application fields of a market data message, checked once, sent many times.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -16,9 +16,9 @@ const FIRST: u64 = 2;
 /// # Errors
 /// A journal cannot be read.
 pub fn persisted(base: &Path, orders: &Orders) -> Result<u64, OpenError> {
-    let io_error = |source| OpenError::Io {
+    let io_error = |error| OpenError::Io {
         path: base.to_owned(),
-        source,
+        error,
     };
     let (mut decoder, mut count) = (Decoder::new(), 0);
     for folder in std::fs::read_dir(base).map_err(io_error)? {

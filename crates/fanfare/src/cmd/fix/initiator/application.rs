@@ -156,8 +156,8 @@ impl Application {
         }
     }
 
-    /// The session of a message: the one with its CompIDs, or else the first. Of a single session
-    /// they need not be.
+    /// The session of a message: the first one with its CompIDs and most of its SubIDs; without
+    /// CompIDs any, and of a single session they need not be.
     fn session_of(&self, message: &Outgoing) -> Option<SessionKey> {
         let several = self.sessions.len() > 1;
         let is_it = |session: &&Hosted| match &message.comp_ids {
@@ -166,7 +166,20 @@ impl Application {
             }
             _ => true,
         };
-        self.sessions.iter().find(is_it).map(|session| session.key)
+        let sub_ids = message.sub_ids();
+        let named = |session: &Hosted| {
+            let own = session.id.sub.as_ref();
+            own.and_then(|own| own.found_in(&sub_ids)).unwrap_or(0)
+        };
+        let fitting = self.sessions.iter().filter(is_it);
+        let best = fitting.reduce(|best, next| {
+            if named(next) > named(best) {
+                next
+            } else {
+                best
+            }
+        });
+        best.map(|session| session.key)
     }
 
     /// Sends the next message; false if there is none, or none can be sent now.

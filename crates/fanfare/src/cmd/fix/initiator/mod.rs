@@ -61,7 +61,7 @@ lines and lines that begin with # are passed over; a stream of messages on the w
 lines. The session makes BeginString, BodyLength, MsgSeqNum, the CompIDs, SendingTime and CheckSum \
 anew; other header fields and the body are sent as they stand, and messages of the session layer \
 are left out. With several sessions a message goes to the one with its SenderCompID and \
-TargetCompID, and without these to the first.
+TargetCompID, SubIDs and LocationIDs, and without these to the first.
 
 What is received is printed as `fanfare fix cat` does: application messages, Rejects, and Logouts \
 with a Text. A host that refuses, or a connection that breaks, is followed by the next one of \
@@ -74,7 +74,8 @@ FileStorePath, FileLogPath, ResetOnLogon, -Logout, -Disconnect, StartTime, EndTi
 hours, DataDictionary and the Validate… switches. TLS: CERTIFICATION_AUTHORITIES_FILE (whom to \
 trust; switches TLS on, SocketUseSSL=N off again), CLIENT_CERTIFICATE_FILE with \
 CLIENT_CERTIFICATE_KEY_FILE (for servers that ask for one), SNIHostName (the name in the server's \
-certificate, if it is not the host's). What is not supported is named, not ignored.";
+certificate, if it is not the host's). What is not supported is named, not ignored; \
+docs/settings.md has all keys.";
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let sessions = sessions::read(&args.config, Role::Initiator)?;

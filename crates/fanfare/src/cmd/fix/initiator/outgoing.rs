@@ -5,6 +5,7 @@ use super::super::echo::is_renewed;
 use anyhow::{Context, Result, bail};
 use fanfare_engine::stop::Stop;
 use fanfare_fix::codec::{Message, msg_types, tags};
+use fanfare_fix::session::SubIds;
 use fanfare_fix::text::{Flaw, Scanner};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -203,6 +204,23 @@ impl Outgoing {
             header,
             body,
         })
+    }
+
+    /// The SubIDs and LocationIDs that it names.
+    pub(super) fn sub_ids(&self) -> SubIds {
+        let id = |tag| {
+            let found = self.header.iter().find(|field| field.0 == tag);
+            found.map_or_else(String::new, |(_, value)| {
+                String::from_utf8_lossy(value).into_owned()
+            })
+        };
+        SubIds {
+            sender: id(tags::SENDER_SUB_ID).into(),
+            sender_location: id(tags::SENDER_LOCATION_ID).into(),
+            target: id(tags::TARGET_SUB_ID).into(),
+            target_location: id(tags::TARGET_LOCATION_ID).into(),
+            ..SubIds::default()
+        }
     }
 
     /// Whether the session layer makes messages of this kind by itself.

@@ -1,11 +1,11 @@
 //! FIX tag=value, FIX.4.0 to FIX.4.4 and FIXT.1.1 with 5.0 to 5.0SP2, without I/O, clock or thread.
 //!
-//! | module | what it gives | begin with |
-//! |---|---|---|
-//! | [`codec`] | frames out of bytes, messages by tag without a copy, an encoder | [`codec::Decoder`] |
-//! | [`session`] | the session: bytes and time in, bytes and events out | [`session::Session`] |
-//! | [`dict`] | dictionaries, built in or from XML, and the checks that they make | [`dict::Dictionary`] |
-//! | [`text`] | messages out of logs and pasted text, with what is wrong with them | [`text::Scanner`] |
+//! | module | what it gives |
+//! |---|---|
+//! | [`codec`] | frames out of bytes, messages by tag without a copy, an encoder |
+//! | [`session`] | the session: bytes and time in, bytes and events out |
+//! | [`dict`] | dictionaries, built in or from XML, and the checks that they make |
+//! | [`text`] | messages out of logs and pasted text, with what is wrong with them |
 //!
 //! Who wants a session with its sockets, timers and files begins with `fanfare_engine::host`: an
 //! initiator or an acceptor in ten lines. This crate is for those with a loop of their own, and for

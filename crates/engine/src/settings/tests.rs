@@ -131,6 +131,14 @@ fn an_acceptor_may_have_certificates() {
         "{level}"
     );
     assert!(with("CERTIFICATE_VERIFY_LEVEL=1\n").contains("=1: 0 (no client's"));
+    let java = format!("{certificate}{key}NeedClientAuth=Y\n");
+    let files = session("FIX.4.4", &format!("{java}{roots}")).tls.unwrap();
+    assert_eq!(files.client_roots.as_deref(), Some(Path::new("r.pem")));
+    let whom = fault(&format!("BeginString=FIX.4.4\n{java}"));
+    assert!(
+        whom.ends_with("has no CERTIFICATION_AUTHORITIES_FILE"),
+        "{whom}"
+    );
 }
 
 #[test]

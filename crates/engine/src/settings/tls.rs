@@ -84,6 +84,7 @@ pub(super) fn tls(section: &Section<'_>) -> Result<Option<TlsFiles>, SettingsErr
     };
     let level = section.find("CERTIFICATE_VERIFY_LEVEL");
     let client_roots = match level.or_else(|| section.find("CertificateVerifyLevel")) {
+        None if section.flag("NeedClientAuth", false)? => Some(need(section, ROOTS)?),
         // QuickFIX/Go asks every client for a certificate when it is told whom to trust.
         None => section.text(GO_ROOTS).map(PathBuf::from),
         Some(entry) => match entry.value.as_str() {

@@ -18,8 +18,16 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+const HELP: &str = "\
+Any number of sessions may share a port; a Logon says by its CompIDs, and where they are the same \
+by its SubIDs and LocationIDs, which one it is for. All versions from FIX.4.0 on, FIXT.1.1 with \
+5.0 to 5.0SP2; without a dictionary file the built-in tables of the version serve. \
+docs/settings.md has all keys; what is not supported is named with its line, not ignored. \
+Ctrl-C logs everybody out.";
+
 /// Options of `fanfare fix acceptor`.
 #[derive(ClapArgs)]
+#[command(after_help = HELP)]
 pub(crate) struct Args {
     /// Settings as QuickFIX has them: sections DEFAULT and SESSION, Key=Value.
     #[arg(long, value_name = "FILE")]

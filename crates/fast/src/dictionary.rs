@@ -145,7 +145,10 @@ impl Dictionaries {
                     self.types[slot] = state;
                 }
                 state => {
-                    self.columns.assign(slot, cell.value);
+                    match cell.outside {
+                        true => self.columns.assign_beside(slot, cell.value),
+                        false => self.columns.assign(slot, cell.value),
+                    }
                     self.types[slot] = state;
                 }
             }
@@ -223,6 +226,9 @@ impl Dictionaries {
     pub(crate) fn set_int(&mut self, slot: Slot, state: State, value: u64) {
         self.note(slot);
         self.types[slot.index()] = state;
+        if state == State::int(IntType::UInt64) && value >> 63 != 0 {
+            return self.columns.assign_beside(slot.index(), value);
+        }
         self.columns.assign(slot.index(), value);
     }
 

@@ -89,14 +89,21 @@ impl Columns {
     #[inline(always)]
     pub fn assign(&mut self, column: usize, value: u64) {
         if !fits(value) {
-            self.outside[column] = value;
-            return self.assign_outside(column);
+            return self.assign_beside(column, value);
         }
         let (flags, bit) = (&mut self.blocks[column / 64].flags, 1 << (column % 64));
         flags.assigned |= bit;
         flags.empty &= !bit;
         flags.outside &= !bit;
         self.blocks[column / 64].values[column / 16 % 4].0[column % 16] = value as i32;
+    }
+
+    /// Assigns an integer that is kept beside the columns, also if its pattern would fit: that of
+    /// an unsigned one near the largest is a small negative number's.
+    #[inline]
+    pub fn assign_beside(&mut self, column: usize, value: u64) {
+        self.outside[column] = value;
+        self.assign_outside(column);
     }
 
     /// Assigns a value that is kept elsewhere.

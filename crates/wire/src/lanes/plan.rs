@@ -159,6 +159,7 @@ impl Plan {
             (Some(initial), LaneKind::Signed(..)) => {
                 (LOW..=HIGH_SIGNED).contains(&(initial as i64))
             }
+            (Some(initial), LaneKind::Unsigned(_)) => initial <= HIGH,
             (initial, _) => initial.is_none_or(fits),
         };
         if !ascend || !near || !paired || !lanes.iter().all(initial) {

@@ -1,11 +1,14 @@
-//! Encoding: the way of `avx512_encode`, eight lanes at once; the entities are written one after
-//! the other.
+//! Encoding: the way of `avx512_encode`, eight lanes at once, and the bytes of two entities.
+//!
+//! As in `avx512`, helpers are inlined come what may, and rely on their callers' instructions.
 
-use super::avx2::{EIGHT, SEVENS, half_of, in_range, spread, store, store_eight};
-use super::columns::{Block, Vector};
+use super::avx2::{EIGHT, half_of, in_range};
+use super::avx2_short::{load, save, spread};
+use super::columns::Block;
 use super::encode::{Masks, Room, commit, masks, put, room, written};
-use super::{Columns, MAX_LANES, Plan, Row};
+use super::{Columns, MAX_ENCODED, MAX_LANES, Plan, Row};
 use core::arch::x86_64::*;
+use core::hint::black_box;
 
 /// Encodes segments of the same plan, each with its presence map and the first one with `front`,
 /// behind the end of `out`: how many of them. The first one that is not regular is left, with
@@ -18,150 +21,217 @@ pub(super) fn encode(
     front: u32,
     out: &mut Vec<u8>,
 ) -> usize {
-    match plan.eights {
-        ..=1 => segments::<1>(plan, columns, rows, front, out),
-        2 => segments::<2>(plan, columns, rows, front, out),
-        3 => segments::<3>(plan, columns, rows, front, out),
-        4.. => segments::<4>(plan, columns, rows, front, out),
-    }
+    // SAFETY: this function has the instructions.
+    let done = unsafe {
+        match plan.eights {
+            ..=1 => segments::<1>(plan, columns, rows, front, out),
+            2 => segments::<2>(plan, columns, rows, front, out),
+            3 => segments::<3>(plan, columns, rows, front, out),
+            4.. => segments::<4>(plan, columns, rows, front, out),
+        }
+    };
+    done.unwrap_or(0)
 }
 
-#[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,movbe,popcnt")]
-fn segments<const E: usize>(
+#[inline(always)]
+unsafe fn segments<const E: usize>(
     plan: &Plan,
     columns: &mut Columns,
     rows: &[Row],
     front: u32,
     out: &mut Vec<u8>,
-) -> usize {
-    let mut done = 0;
-    while let Some(row) = rows.get(done)
-        && segment::<E>(plan, columns, row, front, out).is_some()
-    {
-        done += 1;
-    }
-    done
-}
-
-#[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,movbe,popcnt")]
-fn segment<const E: usize>(
-    plan: &Plan,
-    columns: &mut Columns,
-    row: &Row,
-    front: u32,
-    out: &mut Vec<u8>,
-) -> Option<()> {
+) -> Option<usize> {
     let Block { flags, values } = columns.blocks.get_mut(plan.block as usize)?;
     let values = values.get_mut(plan.first()..plan.first() + E.div_ceil(2))?;
-    let masks = masks(plan, flags, row.present)?;
-    let mut lanes = Lanes::default();
-    let mut kept = [_mm256_setzero_si256(); E];
-    for (eight, kept) in kept.iter_mut().enumerate() {
-        *kept = lanes.add(plan, &masks, (values, row), eight)?;
+    let mut done = 0;
+    // SAFETY: the caller has the instructions, and so many bytes have been written.
+    unsafe {
+        let mut vectors = load::<E>(values)?;
+        while let Some(row) = rows.get(done) {
+            // Otherwise all of the plan is read in advance, only to be put aside again.
+            let plan = black_box(plan);
+            let (Some(masks), Some(room)) = (masks(plan, flags, row.present), room(out)) else {
+                break;
+            };
+            let Some((results, len)) = segment(plan, &masks, row, &vectors, front, room) else {
+                break;
+            };
+            vectors = results;
+            commit(plan, flags, masks.present);
+            out.set_len(out.len() + len);
+            done += 1;
+        }
+        save(values, &vectors);
     }
-    // An empty string that could be absent has a form of its own.
-    let empty = lanes.zero & masks.present & plan.text & plan.optional;
-    if empty | lanes.beyond & masks.add != 0 {
-        return None;
-    }
-    let (given, stream) = written(plan, &masks, lanes.equal);
-    let room = room(out)?;
-    let at = map(plan, given, front, room);
-    let len = lanes.write(plan, stream, room, at)?;
-    for (eight, kept) in kept.iter().enumerate() {
-        store(values, eight, *kept)?;
-    }
-    commit(plan, flags, masks.present);
-    // SAFETY: so many bytes have been written.
-    unsafe { out.set_len(out.len() + len) };
-    Some(())
+    Some(done)
 }
 
-/// What the lanes are to be.
-#[derive(Default)]
-#[repr(align(32))]
+/// Writes a segment: what the columns, which are `vectors`, are afterwards, and how many bytes it
+/// has; `None` if it is not regular.
+#[inline(always)]
+unsafe fn segment<const E: usize>(
+    plan: &Plan,
+    masks: &Masks,
+    row: &Row,
+    vectors: &[__m256i; E],
+    front: u32,
+    room: &mut Room,
+) -> Option<([__m256i; E], usize)> {
+    let (mut entities, mut kept, mut equal) = (*vectors, *vectors, 0);
+    // SAFETY: the caller has the instructions.
+    unsafe {
+        let mut bad = _mm256_setzero_si256();
+        for eight in 0..E {
+            let lanes = Lanes::new(plan, masks, row, eight, vectors[eight])?;
+            let same = _mm256_cmpeq_epi32(lanes.value, lanes.expected);
+            let same = _mm256_movemask_ps(_mm256_castsi256_ps(same));
+            equal |= u64::from(same as u32) << (EIGHT * eight);
+            kept[eight] = _mm256_blendv_epi8(vectors[eight], lanes.value, lanes.present);
+            entities[eight] = lanes.entity;
+            bad = _mm256_or_si256(bad, lanes.bad);
+        }
+        let (given, stream) = written(plan, masks, equal);
+        let mut at = map(plan, given, front, room);
+        for (eight, entity) in entities.into_iter().enumerate() {
+            let lanes = spread(stream >> (EIGHT * eight));
+            let mut size = entity;
+            if plan.signed != 0 {
+                // The bits that differ from the sign, and one for it.
+                let magnitude = _mm256_xor_si256(entity, _mm256_srai_epi32::<31>(entity));
+                let signed = half_of(&plan.wide.signed, eight)?;
+                size = _mm256_blendv_epi8(entity, _mm256_slli_epi32::<1>(magnitude), signed);
+            }
+            let long = _mm256_and_si256(_mm256_srli_epi32::<28>(size), lanes);
+            bad = _mm256_or_si256(bad, long);
+            at = pack(
+                bytes(entity),
+                _mm256_and_si256(wanted(size), lanes),
+                room,
+                at,
+            );
+        }
+        (_mm256_testz_si256(bad, bad) != 0).then_some((kept, at))
+    }
+}
+
+/// Eight lanes that are held against what a decoder would take.
 struct Lanes {
-    entities: [i32; MAX_LANES],
-    /// The value is the one that a decoder would take.
-    equal: u64,
-    /// The entity is 0, before it is made nullable.
-    zero: u64,
-    /// What a decoder would take is beyond the type, where it begins again.
-    beyond: u64,
+    present: __m256i,
+    value: __m256i,
+    expected: __m256i,
+    /// What is in the stream, if they are.
+    entity: __m256i,
+    /// Not all zeros where it is not regular.
+    bad: __m256i,
 }
 
 impl Lanes {
-    /// Eight lanes; returns what their columns are afterwards.
-    #[inline]
-    #[target_feature(enable = "avx2")]
-    fn add(
-        &mut self,
+    #[inline(always)]
+    unsafe fn new(
         plan: &Plan,
         masks: &Masks,
-        (columns, row): (&[Vector], &Row),
+        row: &Row,
         eight: usize,
-    ) -> Option<__m256i> {
+        old: __m256i,
+    ) -> Option<Self> {
         let at = EIGHT * eight;
-        let marks = |lanes: __m256i| {
-            let marks = _mm256_movemask_ps(_mm256_castsi256_ps(lanes));
-            u64::from(marks as u32) << at
-        };
         let values = row.values.get(at..)?.first_chunk::<EIGHT>()?;
-        // SAFETY: there are eight.
-        let value = unsafe { _mm256_loadu_si256(values.as_ptr().cast()) };
-        let old = half_of(columns, eight)?;
-        let initial = half_of(&plan.initials, eight)?;
-        let base = _mm256_blendv_epi8(initial, old, spread(masks.previous, eight));
-        let mut expected = base;
-        if plan.increment != 0 {
-            expected = _mm256_sub_epi32(base, spread(masks.add, eight));
-            self.beyond |= marks(in_range(plan, eight, expected)) ^ 0xff << at;
-        }
-        self.equal |= marks(_mm256_cmpeq_epi32(value, expected));
-        let present = spread(masks.present, eight);
-        let difference = _mm256_and_si256(base, half_of(&plan.wide.delta, eight)?);
-        let entity = _mm256_and_si256(_mm256_sub_epi32(value, difference), present);
-        self.zero |= marks(_mm256_cmpeq_epi32(entity, _mm256_setzero_si256()));
-        let not_negative = _mm256_cmpgt_epi32(entity, _mm256_set1_epi32(-1));
-        let nullable = _mm256_and_si256(present, half_of(&plan.wide.nullable, eight)?);
-        let more = _mm256_and_si256(not_negative, nullable);
-        let entity = _mm256_sub_epi32(entity, more);
-        store_eight(self.entities.get_mut(at..)?.first_chunk_mut()?, entity);
-        Some(_mm256_blendv_epi8(old, value, present))
-    }
-
-    /// Writes the entities of these lanes from an index on; returns that behind them.
-    #[inline]
-    #[target_feature(enable = "bmi1,bmi2,lzcnt,movbe")]
-    fn write(&self, plan: &Plan, stream: u64, room: &mut Room, mut at: usize) -> Option<usize> {
-        let mut lanes = stream;
-        while lanes != 0 {
-            let lane = lanes.trailing_zeros() as usize % MAX_LANES;
-            lanes = _blsr_u64(lanes);
-            let signed = plan.signed >> lane & 1;
-            let entity = self.entities[lane];
-            let value = match signed {
-                0 => i64::from(entity as u32),
-                _ => i64::from(entity),
-            };
-            // The bits that differ from the sign, and one for it.
-            let size = ((value ^ value >> 63) as u64) << signed;
-            // As with AVX-512: and here a difference that overflowed would be.
-            if size >> 28 != 0 {
-                return None;
+        // SAFETY: the caller has the instructions, and there are eight values.
+        unsafe {
+            let value = _mm256_loadu_si256(values.as_ptr().cast());
+            let present = spread(masks.present >> at);
+            let previous = spread(masks.previous >> at);
+            let base = _mm256_blendv_epi8(half_of(&plan.initials, eight)?, old, previous);
+            let (mut expected, mut bad) = (base, _mm256_setzero_si256());
+            if plan.increment != 0 {
+                let add = spread(masks.add >> at);
+                expected = _mm256_sub_epi32(base, add);
+                // Beyond the type, where it begins again.
+                bad = _mm256_andnot_si256(in_range(plan, eight, expected), add);
             }
-            let bits = 64 - (size | 1).leading_zeros();
-            let len = bits.div_ceil(7);
-            let sevens = _pdep_u64(value as u64, SEVENS) | 0x80;
-            let place = room.get_mut(at..)?.first_chunk_mut::<8>()?;
-            put(place, (sevens << (64 - 8 * len)).to_be_bytes());
-            at += len as usize;
+            let difference = _mm256_and_si256(base, half_of(&plan.wide.delta, eight)?);
+            let mut entity = _mm256_and_si256(_mm256_sub_epi32(value, difference), present);
+            let texts = masks.present & plan.text & plan.optional;
+            if texts != 0 {
+                // An empty string that could be absent has a form of its own.
+                let zero = _mm256_cmpeq_epi32(entity, _mm256_setzero_si256());
+                bad = _mm256_or_si256(bad, _mm256_and_si256(zero, spread(texts >> at)));
+            }
+            if plan.nullable != 0 {
+                let nullable = _mm256_and_si256(present, half_of(&plan.wide.nullable, eight)?);
+                let not_negative = _mm256_cmpgt_epi32(entity, _mm256_set1_epi32(-1));
+                entity = _mm256_sub_epi32(entity, _mm256_and_si256(not_negative, nullable));
+            }
+            Some(Self {
+                present,
+                value,
+                expected,
+                entity,
+                bad,
+            })
         }
-        Some(at)
     }
 }
+
+/// Eight entities in four bytes each, first byte first.
+#[inline(always)]
+unsafe fn bytes(entity: __m256i) -> __m256i {
+    // SAFETY: the caller has the instructions.
+    unsafe {
+        let at = |bits: i32| _mm256_set1_epi32(0x7f << bits);
+        let first = _mm256_and_si256(_mm256_srli_epi32::<21>(entity), at(0));
+        let second = _mm256_and_si256(_mm256_srli_epi32::<6>(entity), at(8));
+        let third = _mm256_and_si256(_mm256_slli_epi32::<9>(entity), at(16));
+        let last = _mm256_or_si256(_mm256_slli_epi32::<24>(entity), _mm256_set1_epi32(1 << 31));
+        let last = _mm256_and_si256(last, _mm256_set1_epi32(0xff << 24));
+        _mm256_or_si256(_mm256_or_si256(first, second), _mm256_or_si256(third, last))
+    }
+}
+
+/// The bytes that say something, of entities that have these sizes: the last one always.
+#[inline(always)]
+unsafe fn wanted(size: __m256i) -> __m256i {
+    // SAFETY: the caller has the instructions.
+    unsafe {
+        let of = |limit: i32, byte: i32| {
+            let longer = _mm256_cmpgt_epi32(size, _mm256_set1_epi32(limit - 1));
+            _mm256_and_si256(longer, _mm256_set1_epi32(byte))
+        };
+        let two = _mm256_or_si256(of(1 << 21, 0xff), of(1 << 14, 0xff00));
+        let three = _mm256_or_si256(of(1 << 7, 0x00ff_0000), _mm256_set1_epi32(0xff << 24));
+        _mm256_or_si256(two, three)
+    }
+}
+
+/// Writes those bytes that are wanted from an index on; returns that behind them.
+#[inline(always)]
+unsafe fn pack(bytes: __m256i, wanted: __m256i, room: &mut Room, mut at: usize) -> usize {
+    // There are at most nine bytes in front of the values, and four of each.
+    const { assert!(9 + 4 * MAX_LANES + 8 <= MAX_ENCODED) };
+    // SAFETY: the caller has the instructions.
+    let (bytes, wanted) = unsafe { (quads(bytes), quads(wanted)) };
+    for (bytes, wanted) in bytes.into_iter().zip(wanted) {
+        // SAFETY: the caller has the instructions, and the room is large enough for all lanes.
+        unsafe {
+            let place = room.as_mut_ptr().add(at).cast::<u64>();
+            place.write_unaligned(_pext_u64(bytes, wanted));
+        }
+        at += (wanted.count_ones() / 8) as usize;
+    }
+    at
+}
+
+/// Bytes of two lanes each.
+#[inline(always)]
+unsafe fn quads(lanes: __m256i) -> [u64; 4] {
+    let mut quads = Quads([0; 4]);
+    // SAFETY: the caller has the instructions, and there are 32 bytes.
+    unsafe { _mm256_store_si256(quads.0.as_mut_ptr().cast(), lanes) };
+    quads.0
+}
+
+#[repr(align(32))]
+struct Quads([u64; 4]);
 
 /// Writes the presence map, and what else is in front: in `front`, bit 8 says that there is a
 /// template identifier, the lower bits are it, with its stop bit.

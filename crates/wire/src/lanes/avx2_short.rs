@@ -492,7 +492,7 @@ unsafe fn applied(
 
 /// Eight bits of a mask as eight lanes.
 #[inline(always)]
-unsafe fn spread(mask: u64) -> __m256i {
+pub(super) unsafe fn spread(mask: u64) -> __m256i {
     // SAFETY: the caller has the instructions.
     unsafe {
         let bits = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
@@ -509,7 +509,7 @@ unsafe fn pattern(pattern: &Pattern) -> __m256i {
 
 /// The columns of a segment.
 #[inline(always)]
-unsafe fn load<const E: usize>(values: &[Vector]) -> Option<[__m256i; E]> {
+pub(super) unsafe fn load<const E: usize>(values: &[Vector]) -> Option<[__m256i; E]> {
     // SAFETY: the caller has the instructions.
     unsafe {
         let mut vectors = [_mm256_setzero_si256(); E];
@@ -522,7 +522,7 @@ unsafe fn load<const E: usize>(values: &[Vector]) -> Option<[__m256i; E]> {
 
 /// Stores the columns of a segment.
 #[inline(always)]
-unsafe fn save<const E: usize>(values: &mut [Vector], vectors: &[__m256i; E]) {
+pub(super) unsafe fn save<const E: usize>(values: &mut [Vector], vectors: &[__m256i; E]) {
     let eights = values
         .iter_mut()
         .flat_map(|vector| vector.0.as_chunks_mut().0);

@@ -4,13 +4,24 @@
 //! `cargo run --release -p fanfare-fast --example decode_speed`, perhaps with `-- FEED KERNEL
 //! PASSES`: simple, complex or all; scalar, avx2 or avx512
 
+use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use fanfare_fast::generate::{ComplexOptions, Generator, PACKET_SIZE};
 use fanfare_fast::program::{Field, Program};
+use fanfare_fast::typed::{Feed, Typed, TypedDecoder, TypedEncoder};
 use fanfare_fast::{CodecError, Decoder, Encoder, Ignore, Message, Options, Record, Visitor};
 use fanfare_wire::Kernel;
 use fanfare_wire::lanes::LaneKernel;
+
+#[allow(dead_code, unreachable_pub)]
+mod simple {
+    include!("../tests/codegen/simple.generated");
+}
+#[allow(dead_code, unreachable_pub)]
+mod complex {
+    include!("../tests/codegen/complex.generated");
+}
 
 /// Adds up all integers: the least that a user of every field does.
 #[derive(Default)]
@@ -46,13 +57,85 @@ fn main() -> Result<(), CodecError> {
     println!("kernel: {kernel:?}");
     let simple = Generator::simple(Program::simple(), 30_000, PACKET_SIZE);
     if wanted("simple") {
-        run("simple", Program::simple(), options, simple, passes)?;
+        let packets = packets(simple)?;
+        run("simple", Program::simple(), options, &packets, passes)?;
+        generated::<simple::Messages>(options, &packets, passes, |encoder, message, out| {
+            match message {
+                simple::Decoded::Quote(message) => encode(encoder, message, out),
+                simple::Decoded::New(message) => encode(encoder, message, out),
+                simple::Decoded::Change(message) => encode(encoder, message, out),
+                simple::Decoded::Remove(message) => encode(encoder, message, out),
+                simple::Decoded::Done(message) => encode(encoder, message, out),
+                simple::Decoded::Reset(message) => encode(encoder, message, out),
+            }
+        })?;
     }
     let contents = ComplexOptions::default();
     let complex = Generator::complex(Program::complex(), 30_000, None, contents);
     if wanted("complex") {
-        run("complex", Program::complex(), options, complex, passes)?;
+        let packets = packets(complex)?;
+        run("complex", Program::complex(), options, &packets, passes)?;
+        generated::<complex::Messages>(options, &packets, passes, |encoder, message, out| {
+            match message {
+                complex::Decoded::MarketData(message) => encode(encoder, message, out),
+                complex::Decoded::QuoteRequest(message) => encode(encoder, message, out),
+                complex::Decoded::Done(message) => encode(encoder, message, out),
+                complex::Decoded::Reset(message) => encode(encoder, message, out),
+            }
+        })?;
     }
+    Ok(())
+}
+
+fn packets(mut generator: Generator) -> Result<Vec<Vec<u8>>, CodecError> {
+    let mut packets = Vec::new();
+    while let Some(packet) = generator.next_packet()? {
+        packets.push(packet.to_vec());
+    }
+    Ok(packets)
+}
+
+fn encode(
+    encoder: &mut TypedEncoder,
+    message: &impl Typed,
+    out: &mut Vec<u8>,
+) -> Result<usize, CodecError> {
+    encoder.encode(message, out)
+}
+
+/// Times the structs that `fanfare fast codegen` makes: decoding, and both less decoding.
+fn generated<F: Feed>(
+    options: Options,
+    packets: &[Vec<u8>],
+    passes: u32,
+    encode: impl Fn(&mut TypedEncoder, F::Decoded<'_>, &mut Vec<u8>) -> Result<usize, CodecError>,
+) -> Result<(), CodecError> {
+    let input = |_| CodecError::new(fanfare_fast::ErrorCode::Input, 0);
+    let mut decoder = TypedDecoder::<F>::new(options).map_err(input)?;
+    let mut encoder = TypedEncoder::new::<F>(options).map_err(input)?;
+    let mut pass = |encodes: bool| {
+        let (mut count, mut out) = (0, Vec::new());
+        for packet in packets {
+            decoder.reset();
+            encoder.reset();
+            out.clear();
+            let mut at = 0;
+            while at < packet.len() {
+                let (len, decoded) = decoder.decode(&packet[at..])?;
+                match decoded {
+                    Some(message) if encodes => _ = encode(&mut encoder, message, &mut out)?,
+                    decoded => _ = black_box(decoded.is_some()),
+                }
+                at += len;
+                count += 1;
+            }
+        }
+        Ok(count)
+    };
+    let decode = best(passes, || pass(false))?;
+    let both = best(passes, || pass(true))?;
+    let encode = both - decode;
+    println!("  generated: decode {decode:.1}, encode {encode:.1} ns a message");
     Ok(())
 }
 
@@ -60,28 +143,24 @@ fn run(
     name: &str,
     program: Program,
     options: Options,
-    mut generator: Generator,
+    packets: &[Vec<u8>],
     passes: u32,
 ) -> Result<(), CodecError> {
-    let mut packets = Vec::new();
-    while let Some(packet) = generator.next_packet()? {
-        packets.push(packet.to_vec());
-    }
     let mut decoder = Decoder::with_options(program, options);
-    let empty = best(passes, || decode(&mut decoder, &packets, &mut Ignore))?;
+    let empty = best(passes, || decode(&mut decoder, packets, &mut Ignore))?;
     let mut sum = Sum::default();
-    let visitor = best(passes, || decode(&mut decoder, &packets, &mut sum))?;
+    let visitor = best(passes, || decode(&mut decoder, packets, &mut sum))?;
     let mut record = Record::new();
     let rows = best(passes, || {
-        decode_records(&mut decoder, &packets, &mut record)
+        decode_records(&mut decoder, packets, &mut record)
     })?;
     let mut message = Message::new();
-    let reused = best(passes, || decode(&mut decoder, &packets, &mut message))?;
+    let reused = best(passes, || decode(&mut decoder, packets, &mut message))?;
     let mut encoder = Encoder::with_options(decoder.program().clone(), options);
     let mut out = Vec::new();
     // Encoding alone would read messages from memory: so decode, encode, and subtract.
     let both = best(passes, || {
-        each(&mut decoder, &mut encoder, &packets, |d, e, bytes| {
+        each(&mut decoder, &mut encoder, packets, |d, e, bytes| {
             out.clear();
             let len = d.decode(bytes, &mut message)?;
             e.encode(&message, &mut out)?;
@@ -90,7 +169,7 @@ fn run(
     })?;
     let encode = both - reused;
     let encode_rows = best_of(passes, || {
-        encode_records(&mut decoder, &mut encoder, &packets, &mut out)
+        encode_records(&mut decoder, &mut encoder, packets, &mut out)
     })?;
     println!(
         "{name}: empty {empty:.1}, visitor {visitor:.1}, record {rows:.1}, message {reused:.1}, \

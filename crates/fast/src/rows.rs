@@ -132,7 +132,14 @@ impl<'r> RowRef<'r> {
     #[must_use]
     #[inline(always)]
     pub const fn has(&self, place: &Place) -> bool {
-        self.present() >> (place.lane & 63) & 1 != 0
+        self.is_present(place.lane)
+    }
+
+    /// Whether a lane has a value.
+    #[must_use]
+    #[inline(always)]
+    pub const fn is_present(&self, lane: u8) -> bool {
+        self.present() >> (lane & 63) & 1 != 0
     }
 
     /// What is in a lane; anything where it has no value. Unsigned integers are below 2^31 and
@@ -143,6 +150,23 @@ impl<'r> RowRef<'r> {
         self.0.values[usize::from(lane) % MAX_LANES]
     }
 
+    /// The decimal whose exponent is in a lane, and its mantissa in the next one.
+    #[must_use]
+    #[inline(always)]
+    pub fn decimal(&self, exponent: u8) -> Decimal {
+        self.decimal_of(exponent.wrapping_add(1), self.value(exponent) as i8)
+    }
+
+    /// The decimal whose mantissa is in a lane, with this exponent.
+    #[must_use]
+    #[inline(always)]
+    pub fn decimal_of(&self, mantissa: u8, exponent: i8) -> Decimal {
+        Decimal {
+            mantissa: self.value(mantissa).into(),
+            exponent,
+        }
+    }
+
     /// The value of a field of this row by its place.
     #[must_use]
     #[inline(always)]
@@ -151,13 +175,12 @@ impl<'r> RowRef<'r> {
             return Cell::Absent;
         }
         let value = i64::from(self.value(place.lane));
-        let decimal = |mantissa, exponent| Cell::Decimal(Decimal { mantissa, exponent });
         match place.reading {
             Reading::Unsigned => Cell::Unsigned(value as u64),
             Reading::Signed => Cell::Signed(value),
             Reading::Ascii => Cell::Text(TextRef::packed(value as u64)),
-            Reading::Decimal => decimal(self.value(place.lane + 1).into(), value as i8),
-            Reading::Mantissa(exponent) => decimal(value, exponent),
+            Reading::Decimal => Cell::Decimal(self.decimal(place.lane)),
+            Reading::Mantissa(exponent) => Cell::Decimal(self.decimal_of(place.lane, exponent)),
             Reading::ConstantUnsigned(value) => Cell::Unsigned(value),
             Reading::ConstantSigned(value) => Cell::Signed(value),
             Reading::ConstantDecimal(value) => Cell::Decimal(value),

@@ -14,6 +14,7 @@ use crate::message::{Fields, Message, Value};
 use crate::program::{Field, Program};
 use crate::record::Record;
 use crate::row_filler::RowFiller;
+use crate::rows::{RowRef, Rows};
 use crate::value::Decimal;
 use crate::visitor::Visitor;
 
@@ -29,6 +30,18 @@ pub trait Feed: Visitor + Default {
 
     /// The message that was decoded last; `None` for one of no template of the document.
     fn decoded(&self) -> Option<Self::Decoded<'_>>;
+
+    /// [`Program::layout`] of the templates, as [`Self::read`] takes it for granted; 0 if that
+    /// reads nothing.
+    const LAYOUT: u64 = 0;
+
+    /// Reads a message from its rows; false, with the message undefined, for one of a template
+    /// that it does not read so.
+    #[inline]
+    fn read(&mut self, rows: &Rows<'_>) -> bool {
+        _ = rows;
+        false
+    }
 }
 
 /// A generated struct that can be encoded.
@@ -43,6 +56,9 @@ pub trait Typed {
 pub struct TypedDecoder<F> {
     decoder: Decoder,
     feed: F,
+    record: Record,
+    /// The feed was generated for rows as this program lays them out.
+    reads_rows: bool,
 }
 
 impl<F: Feed> TypedDecoder<F> {
@@ -52,9 +68,12 @@ impl<F: Feed> TypedDecoder<F> {
     /// Those of [`Program::parse`], if the document is not valid for this version.
     pub fn new(options: Options) -> Result<Self, TemplateError> {
         let program = Program::parse(F::TEMPLATES)?;
+        let reads_rows = F::LAYOUT != 0 && F::LAYOUT == program.layout();
         Ok(Self {
             decoder: Decoder::with_options(program, options),
             feed: F::default(),
+            record: Record::new(),
+            reads_rows,
         })
     }
 
@@ -76,8 +95,23 @@ impl<F: Feed> TypedDecoder<F> {
     /// As [`Decoder::decode`].
     #[inline]
     pub fn decode(&mut self, bytes: &[u8]) -> Result<(usize, Option<F::Decoded<'_>>), CodecError> {
-        let len = self.decoder.decode(bytes, &mut self.feed)?;
-        Ok((len, self.feed.decoded()))
+        if !self.reads_rows {
+            let len = self.decoder.decode(bytes, &mut self.feed)?;
+            return Ok((len, self.feed.decoded()));
+        }
+        let Self {
+            decoder,
+            feed,
+            record,
+            ..
+        } = self;
+        let len = decoder.decode_rows(bytes, record, feed)?;
+        if let Some(rows) = record.rows()
+            && !feed.read(&rows)
+        {
+            rows.write(decoder.program(), feed);
+        }
+        Ok((len, feed.decoded()))
     }
 }
 
@@ -144,6 +178,16 @@ impl Text {
         std::str::from_utf8(&self.0).ok()
     }
 
+    /// Sets it to the characters of a row's value ([`crate::RowRef::chars`]).
+    #[inline]
+    pub fn set_packed(&mut self, value: i32) {
+        // All four are copied, which takes one instruction, and then cut.
+        let (chars, len) = RowRef::chars(value);
+        self.0.clear();
+        self.0.extend_from_slice(&chars);
+        self.0.truncate(len);
+    }
+
     /// Sets it to a copy of `value`.
     #[inline]
     pub fn set(&mut self, value: &[u8]) {
@@ -196,6 +240,17 @@ impl<T> Optional<T> {
     #[inline]
     pub fn clear(&mut self) {
         self.is_present = false;
+    }
+}
+
+impl Optional<Text> {
+    /// Sets it to the characters of a row's value, or makes it absent.
+    #[inline]
+    pub fn read(&mut self, is_present: bool, value: i32) {
+        self.is_present = is_present;
+        if is_present {
+            self.value.set_packed(value);
+        }
     }
 }
 

@@ -13,10 +13,12 @@
 //! sequence entry; `Messages`, the [`Feed`](crate::typed::Feed) that a
 //! [`TypedDecoder`](crate::typed::TypedDecoder) fills; `Decoded`, which tells the template of
 //! what was decoded. Mandatory constants are associated constants. The code runs on
-//! [`crate::Decoder`] and [`crate::Encoder`], with whatever fast path they have.
+//! [`crate::Decoder`] and [`crate::Encoder`], with whatever fast path they have: structs of
+//! templates of rows ([`crate::Record`]) are filled from the rows.
 
 mod model;
 mod names;
+mod rows;
 mod visitor;
 mod write;
 
@@ -47,6 +49,10 @@ pub fn generate(xml: &str) -> Result<String, TemplateError> {
     decoded(&model, &mut out);
     feed(&model, xml, &mut out);
     visitor::write(&model, &mut out);
+    out.push('\n');
+    rows::write(&model, &mut out);
+    out.truncate(out.trim_end().len());
+    out.push('\n');
     Ok(out)
 }
 
@@ -163,7 +169,9 @@ fn feed(model: &Model<'_>, xml: &str, out: &mut String) {
             "            {template} => Decoded::{name}(&self.{member}),"
         );
     }
-    out.push_str("            _ => return None,\n        })\n    }\n}\n\n");
+    out.push_str("            _ => return None,\n        })\n    }\n");
+    rows::feed(model, out);
+    out.push_str("}\n\n");
 }
 
 /// The longest run of `#` behind a quotation mark, so that a raw string can hold the text.

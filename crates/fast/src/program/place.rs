@@ -1,5 +1,7 @@
 //! Where the fields of templates of rows are.
 
+use std::fmt::{self, Write as _};
+
 use super::lanes::{Emit, EmitKind, Flat};
 use super::{Program, TextId};
 use crate::value::Decimal;
@@ -65,6 +67,30 @@ impl Reading {
                 Self::ConstantText(TextId(constant.mantissa as u32))
             }
         }
+    }
+}
+
+impl Program {
+    /// A number that is the same where all fields are in the same places, and hardly elsewhere;
+    /// the same in every build. It is computed anew with each call.
+    #[must_use]
+    pub fn layout(&self) -> u64 {
+        let mut hash = Fnv(0xcbf2_9ce4_8422_2325);
+        // Writing to it does not fail.
+        _ = write!(hash, "{:?}", self.places);
+        hash.0
+    }
+}
+
+/// The hash of Fowler, Noll and Vo (1a).
+struct Fnv(u64);
+
+impl fmt::Write for Fnv {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for byte in text.bytes() {
+            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+        Ok(())
     }
 }
 

@@ -7,6 +7,7 @@ use fanfare_fast::typed::{Dynamic, Feed, Typed, TypedDecoder, TypedEncoder};
 use fanfare_fast::{
     Decimal, Decoder, Encoder, Message, Options, Program, Visitor, builtin, codegen, generate,
 };
+use fanfare_wire::lanes::LaneKernel;
 
 #[allow(unreachable_pub, dead_code)]
 mod simple {
@@ -23,6 +24,23 @@ mod every {
 
 const EVERY: &str = include_str!("every.xml");
 
+/// Code for other templates, or of another version, is not let read rows.
+#[test]
+fn layouts_are_told_apart() {
+    let [simple, complex, every] = [builtin::SIMPLE, builtin::COMPLEX, EVERY].map(|xml| {
+        let program = Program::parse(xml).unwrap();
+        assert_eq!(program.layout(), Program::parse(xml).unwrap().layout());
+        program.layout()
+    });
+    assert!(simple == simple::Messages::LAYOUT && complex == complex::Messages::LAYOUT);
+    assert!(simple != complex && simple != every && complex != every);
+    assert_eq!(
+        every::Messages::LAYOUT,
+        0,
+        "none of its templates is one of rows"
+    );
+}
+
 #[test]
 fn the_generator_writes_what_is_compiled_here() {
     let generated = |xml: &str| codegen::generate(xml).unwrap();
@@ -37,8 +55,25 @@ fn there_and_back<F: Feed>(
     packets: &[Vec<u8>],
     encode: impl Fn(&mut TypedEncoder, F::Decoded<'_>, &mut Vec<u8>),
 ) -> usize {
-    let mut decoder = TypedDecoder::<F>::new(Options::default()).unwrap();
-    let mut encoder = TypedEncoder::new::<F>(Options::default()).unwrap();
+    // From rows with each kernel, and field by field.
+    let kernels = LaneKernel::all().map(Some).chain([None]);
+    let counts = kernels.map(|kernel| {
+        let options = Options {
+            kernel,
+            ..Options::default()
+        };
+        there_and_back_with::<F>(options, packets, &encode)
+    });
+    counts.reduce(|one, other| one.min(other)).unwrap()
+}
+
+fn there_and_back_with<F: Feed>(
+    options: Options,
+    packets: &[Vec<u8>],
+    encode: impl Fn(&mut TypedEncoder, F::Decoded<'_>, &mut Vec<u8>),
+) -> usize {
+    let mut decoder = TypedDecoder::<F>::new(options).unwrap();
+    let mut encoder = TypedEncoder::new::<F>(options).unwrap();
     let mut messages = 0;
     for packet in packets {
         decoder.reset();

@@ -9,10 +9,10 @@ set -eu
 # python3-venv: the Python programs of the interoperation tests.
 # cyclonedds-dev, cyclonedds-tools: the C program of the bus's, and idlc for its types.
 # libquickfix-dev; default-jdk-headless and maven for QuickFIX/J: the engines of those of FIX.
-# fastddsgen: the generator of Fast DDS, which must take our IDL.
+# fastddsgen, libfastrtps-dev: Fast DDS, for the C++ program of the bus's.
 wanted="libpcap-dev cmake g++ libclang1-14 libclang-common-14-dev python3-venv cyclonedds-dev cyclonedds-tools"
 if [ "${1:-}" = checks ]; then
-    wanted="$wanted libquickfix-dev default-jdk-headless maven fastddsgen"
+    wanted="$wanted libquickfix-dev default-jdk-headless maven fastddsgen libfastrtps-dev"
 fi
 
 missing=""

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use crate::Error;
+use crate::peer::Peer;
 
 /// The highest domain id whose RTPS ports (7400 + 250 × id and up) fit below 65536.
 const MAX_DOMAIN_ID: u32 = 232;
@@ -70,8 +71,9 @@ impl DomainConfig {
         self
     }
 
-    /// One more host to look for participants on, `ADDRESS` or `ADDRESS:PORT`. With UDP unicast
-    /// this host itself is always looked at.
+    /// One more host to look for participants on, `HOST` or `HOST:PORT`: an IPv4 address, a name
+    /// that the system resolves when the domain is opened, or the name of the interface for its
+    /// own address. With UDP unicast this host itself is always looked at.
     #[must_use]
     pub fn peer(mut self, address: &str) -> Self {
         self.peers.push(address.to_owned());
@@ -79,7 +81,8 @@ impl DomainConfig {
     }
 
     /// The port on which a participant accepts TCP connections; 0 lets the system choose, and then
-    /// the others must be told or must be connected to from here.
+    /// the others must be told or must be connected to from here. One that somebody else listens
+    /// on is refused when the domain is opened.
     #[must_use]
     pub const fn tcp_port(mut self, port: u16) -> Self {
         self.tcp_port = port;
@@ -121,13 +124,16 @@ impl DomainConfig {
         self.id
     }
 
-    /// The configuration as Cyclone DDS reads it.
+    /// The configuration as Cyclone DDS reads it. Looks up the names of peers.
     ///
     /// # Errors
-    /// [`Error::DomainId`] above 232; [`Error::Config`] for an empty interface or peer, and for
-    /// TCP peers without a port.
+    /// [`Error::DomainId`] above 232; [`Error::Config`] for an empty interface, a peer that is no
+    /// host or not known, and for TCP peers without a port.
     pub fn to_xml(&self) -> Result<String, Error> {
         self.check()?;
+        let peers = self.peers.iter();
+        let peers = peers.map(|peer| Peer::new(peer, self.transport, &self.interface));
+        let peers = peers.collect::<Result<Vec<_>, _>>()?;
         let multicast = self.transport == Transport::Multicast;
         let by = if self.interface.parse::<std::net::IpAddr>().is_ok() {
             "address"
@@ -147,7 +153,7 @@ impl DomainConfig {
                 "udp"
             },
         );
-        self.write_discovery(&mut xml, multicast);
+        self.write_discovery(&mut xml, multicast, &peers);
         if self.transport == Transport::Tcp {
             let _ = write!(xml, "<TCP><Port>{}</Port></TCP>", self.tcp_port);
         }
@@ -161,6 +167,11 @@ impl DomainConfig {
         Ok(xml)
     }
 
+    /// The port to listen on, where one was chosen.
+    pub(crate) fn listens_on(&self) -> Option<u16> {
+        (self.transport == Transport::Tcp && self.tcp_port != 0).then_some(self.tcp_port)
+    }
+
     pub(crate) fn check(&self) -> Result<(), Error> {
         if self.id > MAX_DOMAIN_ID {
             return Err(Error::DomainId(self.id));
@@ -172,22 +183,10 @@ impl DomainConfig {
             let why = format!("a lease of {time:?} is too short: at least {SHORTEST_LEASE:?}");
             return Err(Error::Config(why));
         }
-        for peer in &self.peers {
-            if peer.trim().is_empty() {
-                return Err(Error::Config("a peer has no address".to_owned()));
-            }
-            let has_port = peer
-                .rsplit_once(':')
-                .is_some_and(|(_, p)| p.parse::<u16>().is_ok());
-            if self.transport == Transport::Tcp && !has_port {
-                let why = format!("peer {peer:?} has no port: with tcp it is ADDRESS:PORT");
-                return Err(Error::Config(why));
-            }
-        }
         Ok(())
     }
 
-    fn write_discovery(&self, xml: &mut String, multicast: bool) {
+    fn write_discovery(&self, xml: &mut String, multicast: bool, peers: &[Peer]) {
         let lease = self.lease.map(|time| {
             let ms = time.as_millis();
             format!("<LeaseDuration>{ms}ms</LeaseDuration>")
@@ -201,13 +200,9 @@ impl DomainConfig {
             if multicast { "none" } else { "auto" },
             self.transport == Transport::Udp,
         );
-        for peer in &self.peers {
+        for peer in peers {
             // A peer may come up hours later: it is looked for without end.
-            let _ = write!(
-                xml,
-                "<Peer Address=\"{}\" PruneDelay=\"inf\"/>",
-                escape(peer)
-            );
+            let _ = write!(xml, "<Peer Address=\"{peer}\" PruneDelay=\"inf\"/>");
         }
         xml.push_str("</Peers></Discovery>");
     }
@@ -242,11 +237,10 @@ mod tests {
     }
 
     #[test]
-    fn an_interface_by_name_and_a_hostile_peer_stay_inside_their_attributes() {
-        let config = DomainConfig::new(0).interface("eth0").peer("a\"/><x y=\"");
+    fn a_hostile_interface_stays_inside_its_attribute() {
+        let config = DomainConfig::new(0).interface("a\"/><x y=\"");
         let xml = config.to_xml().unwrap();
-        assert!(xml.contains("name=\"eth0\""), "{xml}");
-        assert!(xml.contains("a&quot;/>&lt;x y=&quot;"), "{xml}");
+        assert!(xml.contains("name=\"a&quot;/>&lt;x y=&quot;\""), "{xml}");
     }
 
     #[test]

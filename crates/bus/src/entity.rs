@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::cdr::{CdrBuffer, CdrError, CdrReader, CdrType};
 use crate::discovery::{self, Discovery, Endpoint};
+use crate::shm::Taken;
 use crate::sys::{
     self, Callbacks, End, Ending, Entity, OnData, OnSamples, OnStatus, RawInfo, RawSamples, Sink,
 };
@@ -501,17 +502,20 @@ pub struct SampleInfo {
 }
 
 impl<'a> Sample<'a> {
-    /// A sample that no DDS entity took.
-    pub(crate) const fn of(source_nanos: i64, instance: u64, bytes: &'a [u8]) -> Self {
+    /// A sample that came through shared memory.
+    pub(crate) const fn of_shm(taken: &Taken<'a>) -> Self {
         let info = SampleInfo {
-            source_nanos,
-            instance,
-            writer: 0,
+            source_nanos: taken.source_nanos,
+            instance: taken.topic as u64,
+            writer: taken.sender,
             alive: true,
             disposed: false,
             has_data: true,
         };
-        Self { info, bytes }
+        Self {
+            info,
+            bytes: taken.bytes,
+        }
     }
 
     const fn new(info: RawInfo, bytes: &'a [u8]) -> Self {

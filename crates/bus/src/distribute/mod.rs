@@ -79,7 +79,7 @@ impl Default for Distribution {
 impl Distribution {
     /// Names of the topics of a template, with the security where each has its own.
     pub fn topics(&self, template: &TemplateType) -> Vec<String> {
-        let name = crate::types::identifier(&template.name);
+        let name = template.type_name().to_owned();
         if !template.is_split || self.keyed {
             return vec![name];
         }

@@ -143,7 +143,7 @@ impl Inlets {
         wanted.push(done_spec());
         let receiver = Receiver::open(config, FEED, &wanted)?;
         let take = move |taken: Taken<'_>| {
-            let sample = Sample::of(taken.source_nanos, taken.topic as u64, taken.bytes);
+            let sample = Sample::of_shm(&taken);
             let Some(topic) = all.get(taken.topic) else {
                 counts.token(&sample);
                 return;

@@ -1,5 +1,6 @@
 //! The types of a program's templates, and what to do with each field.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use fanfare_fast::Program;
@@ -104,6 +105,19 @@ impl Put {
     }
 }
 
+impl TemplateType {
+    /// Whether its samples have a key.
+    pub fn is_keyed(&self) -> bool {
+        self.sample.is_keyed()
+    }
+
+    /// The name of its type without the module: that of the template, made an identifier, and
+    /// unlike all others.
+    pub fn type_name(&self) -> &str {
+        short(&self.sample.name)
+    }
+}
+
 impl Mapping {
     /// Makes the types.
     ///
@@ -123,11 +137,17 @@ impl Mapping {
             program: &program,
             options,
             plans: vec![nothing; program.fields().len()],
+            names: HashMap::new(),
         };
+        builder.name(short(&options.module));
+        if options.exact_decimals {
+            builder.name("Decimal");
+        }
+        // Those of templates come before those of their parts.
         let templates = program.templates().iter();
-        let templates = templates
-            .map(|t| builder.template(t))
-            .collect::<Result<_, _>>()?;
+        let named: Vec<_> = templates.map(|t| (t, builder.name(t.name()))).collect();
+        let templates = named.iter().map(|(t, name)| builder.template(t, name));
+        let templates = templates.collect::<Result<_, _>>()?;
         let plans = builder.plans;
         Ok(Self {
             program,
@@ -158,8 +178,19 @@ impl Mapping {
 
     /// All types as one IDL text.
     pub fn idl(&self) -> String {
-        let all: Vec<&StructType> = self.types().map(|t| &*t.sample).collect();
-        crate::types::idl(&all)
+        crate::types::idl(&self.structures())
+    }
+
+    /// All types as Rust structures, for the [typed way](crate::cdr_struct).
+    ///
+    /// # Errors
+    /// As [`rust`](crate::types::rust()); types made of templates have nothing that it refuses.
+    pub fn rust(&self) -> Result<String, TypeError> {
+        crate::types::rust(&self.structures())
+    }
+
+    fn structures(&self) -> Vec<&StructType> {
+        self.types().map(|t| &*t.sample).collect()
     }
 }
 
@@ -167,42 +198,57 @@ struct Builder<'p> {
     program: &'p Program,
     options: &'p TypeOptions,
     plans: Vec<Plan>,
+    /// Names of types that are taken, in lower case as IDL does not tell cases apart, and the
+    /// number behind the last name made from each.
+    names: HashMap<String, u32>,
 }
 
 impl Builder<'_> {
-    fn template(&mut self, t: &TemplateProgram) -> Result<Option<TemplateType>, MappingError> {
+    /// A name in the module for a type of its own: as wanted, or with a number.
+    fn name(&mut self, wanted: &str) -> String {
+        let wanted = identifier(wanted);
+        let mut number = *self.names.entry(wanted.to_ascii_lowercase()).or_default();
+        let mut name = wanted.clone();
+        while number > 0 && self.names.contains_key(&name.to_ascii_lowercase()) {
+            number += 1;
+            name = format!("{wanted}_{number}");
+        }
+        self.names.insert(name.to_ascii_lowercase(), 1);
+        self.names
+            .insert(wanted.to_ascii_lowercase(), number.max(1));
+        format!("{}::{name}", self.options.module)
+    }
+
+    fn template(
+        &mut self,
+        t: &TemplateProgram,
+        name: &str,
+    ) -> Result<Option<TemplateType>, MappingError> {
         let fields = self.program.template_fields(t);
         if fields.is_empty() {
             return Ok(None);
         }
-        self.typed(t, fields).map(Some).map_err(|why| MappingError {
-            template: t.name().to_owned(),
-            why,
-        })
+        self.typed(t, name, fields)
+            .map(Some)
+            .map_err(|why| MappingError {
+                template: t.name().to_owned(),
+                why,
+            })
     }
 
     fn typed(
         &mut self,
         t: &TemplateProgram,
+        name: &str,
         fields: &[FieldId],
     ) -> Result<TemplateType, TypeError> {
-        let name = format!("{}::{}", self.options.module, identifier(t.name()));
         let split = self.find_split(fields);
-        let (mut sample, has_mask) = self.structure(&name, t.name(), fields, 0, false)?;
+        let (mut sample, has_mask) = self.structure(name, t.name(), fields, 0, false)?;
         let mut key = Put::Nothing;
         if let Some((by, ty)) = split {
             key = Put::Int(ty);
             self.plans[by.index()].is_key = true;
-            let taken = |n: &str| {
-                sample
-                    .members
-                    .iter()
-                    .any(|m| m.name.eq_ignore_ascii_case(n))
-            };
-            let mut name = identifier(self.program.field(by).name());
-            while taken(&name) {
-                name.push('_');
-            }
+            let name = member_name(&sample, self.program.field(by).name());
             let member = Member {
                 name,
                 kind: int_kind(ty),
@@ -293,18 +339,12 @@ impl Builder<'_> {
                 self.plans[id.index()].bit = 1 << optional;
                 optional += 1;
             }
-            let mut name = identifier(field.name());
-            while t.members.iter().any(|m| m.name.eq_ignore_ascii_case(&name)) {
-                name.push('_');
-            }
+            let name = member_name(&t, field.name());
             t = t.member(&name, kind);
         }
         let has_mask = always_mask || optional > 0;
         if has_mask {
-            let mut name = "present".to_owned();
-            while t.members.iter().any(|m| m.name.eq_ignore_ascii_case(&name)) {
-                name.push('_');
-            }
+            let name = member_name(&t, "present");
             let mask = StructType::new("").member(&name, Kind::UInt64).members;
             t.members.splice(0..0, mask);
         }
@@ -328,7 +368,7 @@ impl Builder<'_> {
             FieldKind::Text(_) => (Put::Text, Kind::String(None)),
             FieldKind::Group | FieldKind::Sequence => {
                 let short = format!("{template}_{}", field.name());
-                let name = format!("{}::{}", self.options.module, identifier(&short));
+                let name = self.name(&short);
                 let children = self.program.children(field.id());
                 let always = self.plans[at].is_split;
                 let (inner, has_mask) =
@@ -354,6 +394,21 @@ impl Builder<'_> {
         plan.fit = u64::MAX >> (64 - 8 * u32::from(plan.size));
         Ok(kind)
     }
+}
+
+/// The last part of a name with modules.
+fn short(name: &str) -> &str {
+    name.rsplit("::").next().unwrap_or(name)
+}
+
+/// A name for one more member: that of a structure cannot stand in it either.
+fn member_name(t: &StructType, wanted: &str) -> String {
+    let mut name = identifier(wanted);
+    let is = |other: &str, name: &str| other.eq_ignore_ascii_case(name);
+    while is(short(&t.name), &name) || t.members.iter().any(|m| is(&m.name, &name)) {
+        name.push('_');
+    }
+    name
 }
 
 const fn int_kind(ty: IntType) -> Kind {

@@ -27,6 +27,8 @@ const SENDERS: usize = 64;
 /// A sample that was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Taken<'a> {
+    /// The sender, a number that this receiver gives to each.
+    pub sender: u64,
     /// Index of the topic among those that the receiver asked for.
     pub topic: usize,
     /// The time that the sender gave it.
@@ -43,6 +45,8 @@ pub struct Receiver {
     front: String,
     topics: Vec<TopicSpec>,
     senders: Vec<Attached>,
+    /// How many there have been.
+    attached: u64,
     /// Files of this channel that do not fit: not to be looked at again.
     refused: Vec<PathBuf>,
     bytes: Vec<u8>,
@@ -64,6 +68,7 @@ struct Gone {
 /// A sender that is read.
 #[derive(Debug)]
 struct Attached {
+    id: u64,
     path: PathBuf,
     /// Held for its lock.
     file: SharedFile,
@@ -104,6 +109,7 @@ impl Receiver {
             front: format!("{channel}."),
             topics: topics.to_vec(),
             senders: Vec::new(),
+            attached: 0,
             refused: Vec::new(),
             bytes: Vec::new(),
             polls: 0,
@@ -199,7 +205,9 @@ impl Receiver {
 
     fn attach(&mut self, path: PathBuf) {
         match Attached::open(&path, &self.topics) {
-            Ok(Some(sender)) => {
+            Ok(Some(mut sender)) => {
+                self.attached += 1;
+                sender.id = self.attached;
                 let longest = (sender.mask + 1) * 2;
                 self.bytes.resize(self.bytes.len().max(longest), 0);
                 self.senders.push(sender);
@@ -257,6 +265,7 @@ impl Attached {
             return Ok(None);
         };
         let mut new = Self {
+            id: 0,
             path: path.to_owned(),
             file,
             control,
@@ -373,6 +382,7 @@ impl Attached {
             return Some(false);
         }
         take(Taken {
+            sender: self.id,
             topic,
             source_nanos: nanos,
             bytes: bytes.get(..len)?,

@@ -5,6 +5,7 @@ mod baseline;
 mod data;
 mod discovery;
 mod found;
+mod interface;
 mod listener;
 mod log;
 mod qos;
@@ -13,6 +14,7 @@ mod topic;
 mod waitset;
 
 use std::ffi::CString;
+use std::net::{Ipv4Addr, TcpListener};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -23,6 +25,7 @@ pub(crate) use baseline::Baseline;
 pub(crate) use data::{Ending, RawInfo, RawSamples, Sink};
 pub(crate) use discovery::{Announced, RawDiscovery, TypeInfo};
 pub(crate) use found::type_of as found_type;
+pub(crate) use interface::interface_address;
 pub(crate) use listener::{Callbacks, OnData, OnSamples, OnStatus};
 pub(crate) use shm::{PAGE, ReadOnly, SharedFile, Words, user};
 pub(crate) use topic::{create as topic, found as found_topic};
@@ -146,6 +149,11 @@ pub(crate) fn open(config: &DomainConfig) -> Result<Arc<Entity>, Error> {
     let xml = config.to_xml()?;
     let xml =
         CString::new(xml).map_err(|_| Error::Config("there is a NUL byte in it".to_owned()))?;
+    if let Some(port) = config.listens_on() {
+        // The library shares a port with whoever has it, and then each gets some of the callers.
+        TcpListener::bind((Ipv4Addr::UNSPECIFIED, port))
+            .map_err(|e| Error::Config(format!("cannot listen on TCP port {port}: {e}")))?;
+    }
     let local = next_local();
     let action = || format!("open domain {}", config.id());
     // SAFETY: `xml` is a NUL-terminated string that outlives the call, which copies it.

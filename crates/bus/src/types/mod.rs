@@ -5,6 +5,7 @@
 //! `@final`: their CDR form has no headers, so any vendor's XCDR1 reads it.
 
 mod idl;
+mod rust;
 
 use std::fmt;
 use std::sync::Arc;
@@ -188,6 +189,7 @@ pub fn idl(types: &[&StructType]) -> String {
 }
 
 pub use idl::identifier;
+pub use rust::rust;
 
 impl Kind {
     /// A sequence of structures, unbounded.

@@ -7,8 +7,10 @@
     reason = "a test"
 )]
 
+mod generated;
 mod oracle;
 mod random;
+mod typed;
 mod ways;
 
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Interoperation with programs on what others made: PyPI's `cyclonedds`, which builds Python
-//! classes from the types that our topics announce, and C on Debian's Cyclone DDS, with what idlc
-//! generates from our IDL.
+//! classes from the types that our topics announce, C on Debian's Cyclone DDS, with what idlc
+//! generates from our IDL, and C++ on Debian's Fast DDS, with what its generator makes of it.
 #![forbid(unsafe_code)]
 #![allow(
     clippy::unwrap_used,
@@ -10,6 +10,7 @@
 )]
 
 mod c;
+mod fast_dds;
 mod foreign;
 
 use std::collections::BTreeMap;
@@ -219,6 +220,7 @@ impl Peer {
         let mut process = Command::new(&command.program)
             .args(&command.args)
             .env("CYCLONEDDS_URI", (command.config)(config))
+            .env("PEER_DOMAIN", config.id().to_string())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

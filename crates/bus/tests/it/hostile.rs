@@ -77,6 +77,28 @@ fn what_cannot_be_opened_says_why() {
         .transport(Transport::Tcp)
         .peer("127.0.0.1");
     assert!(error(tcp).contains("ADDRESS:PORT"));
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let tcp = DomainConfig::new(1).transport(Transport::Tcp);
+    let text = error(tcp.tcp_port(port));
+    assert!(text.contains("cannot listen on TCP port"), "{text}");
+}
+
+/// The library ends the process over peers like these.
+#[test]
+fn a_peer_that_is_no_host_is_refused() {
+    for peer in [
+        "no such host",
+        "0.0.0.0",
+        "127.0.0.1:0",
+        "::1",
+        "239.255.0.1",
+        ":1",
+        "a,b",
+    ] {
+        let refused = Domain::open(&DomainConfig::new(1).peer(peer));
+        assert!(matches!(refused, Err(Error::Config(_))), "{peer:?}");
+    }
 }
 
 #[test]

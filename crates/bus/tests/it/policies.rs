@@ -4,7 +4,8 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use fanfare_bus::cdr::CdrBuffer;
-use fanfare_bus::{Domain, DomainConfig, History, Policy, Qos, Reliability, Status};
+use fanfare_bus::{Domain, DomainConfig, Durability, History, Liveliness, Ownership, Policy, Qos};
+use fanfare_bus::{Reliability, Status};
 
 use crate::support::{
     domain_id, pair, quote, quote_reader, quote_writer, quotes, take_quotes, topic_name,
@@ -74,32 +75,59 @@ fn a_reader_that_stops_does_not_stop_the_writer_nor_the_other_reader() {
 }
 
 #[test]
-fn a_mismatch_of_policies_is_told_to_both_sides() {
+fn a_mismatch_of_each_policy_is_told_to_both_sides() {
+    let (short, long) = (Duration::from_secs(1), Duration::from_secs(9));
+    let qos = Qos::reliable;
+    for (policy, offered, asked) in [
+        (Policy::Reliability, Qos::best_effort(), qos()),
+        (
+            Policy::Durability,
+            qos().durability(Durability::Volatile),
+            qos().durability(Durability::TransientLocal),
+        ),
+        (
+            Policy::Deadline,
+            qos().deadline(long),
+            qos().deadline(short),
+        ),
+        (
+            Policy::LatencyBudget,
+            qos().latency_budget(long),
+            qos().latency_budget(short),
+        ),
+        (
+            Policy::Ownership,
+            qos().ownership(Ownership::Shared),
+            qos().ownership(Ownership::Exclusive(0)),
+        ),
+        (
+            Policy::Liveliness,
+            qos().liveliness(Liveliness::Automatic(short)),
+            qos().liveliness(Liveliness::ManualByTopic(short)),
+        ),
+    ] {
+        mismatch(policy, &offered, &asked);
+    }
+}
+
+fn mismatch(policy: Policy, offered: &Qos, asked: &Qos) {
     let (here, there) = pair();
     let name = topic_name("mismatch");
     let topic = there.topic(&name, &quote(), &Qos::default()).unwrap();
     let (send, at_reader) = mpsc::channel();
-    let _reader = topic
-        .reader(&Qos::reliable())
-        .on_status(move |s| _ = send.send(s))
-        .open()
-        .unwrap();
+    let reader = topic.reader(asked).on_status(move |s| _ = send.send(s));
+    let _reader = reader.open().unwrap();
     let (send, at_writer) = mpsc::channel();
     let topic = here.topic(&name, &quote(), &Qos::default()).unwrap();
-    let writer = topic
-        .writer(&Qos::best_effort())
-        .on_status(move |s| _ = send.send(s));
+    let writer = topic.writer(offered).on_status(move |s| _ = send.send(s));
     let _writer = writer.open().unwrap();
     for side in [at_reader, at_writer] {
         let status = side.recv_timeout(Duration::from_secs(20)).unwrap();
-        let expected = Status::IncompatibleQos {
-            total: 1,
-            policy: Policy::Reliability,
-        };
+        let expected = Status::IncompatibleQos { total: 1, policy };
         assert_eq!(status, expected);
         assert_eq!(
             status.to_string(),
-            "no match: the other side's reliability does not fit"
+            format!("no match: the other side's {policy} does not fit")
         );
     }
 }

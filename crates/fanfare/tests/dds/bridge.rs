@@ -146,6 +146,8 @@ fn what_cannot_be_is_said() {
     assert!(told.contains("give --subscribe-domain"), "{told}");
     let told = fails(&["--msg-types", "W,A"]);
     assert!(told.contains("is a message of the session"), "{told}");
+    let told = fails(&["--transport", "tcp"]);
+    assert!(told.contains("--peer or --tcp-port"), "{told}");
     let told = fails(&["--interface", "nosuch0"]);
     assert!(told.contains("nosuch0"), "{told}");
 }

@@ -7,12 +7,12 @@
     reason = "a test"
 )]
 
+mod bad_input;
 mod bridge;
 mod liveliness;
 mod plant;
-mod tools;
-
 mod shm;
+mod tools;
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
@@ -206,22 +206,4 @@ fn a_subscriber_compares_with_the_file() {
     let (code, figures) = check(200, 13);
     let expected = "\"equal\":200,\"wrong\":50,\"not_received\":0";
     assert!(code == Some(1) && figures.contains(expected), "{figures}");
-}
-
-#[test]
-fn what_cannot_work_is_said_in_one_sentence() {
-    let fails = |args: &[&str]| {
-        let out = fanfare().arg("dds").args(args).output().unwrap();
-        assert_eq!(out.status.code(), Some(1), "{args:?}");
-        String::from_utf8(out.stderr).unwrap()
-    };
-    let text = fails(&["subscribe", "simple", "--domain", "8675309"]);
-    assert!(text.contains("8675309 is out of range"), "{text}");
-    let text = fails(&["subscribe", "simple", "--interface", "nosuch0"]);
-    assert!(text.contains("nosuch0"), "{text}");
-    let text = fails(&["idl", "-t", "builtin:none"]);
-    assert!(
-        text.contains("builtin:simple and builtin:complex"),
-        "{text}"
-    );
 }

@@ -67,6 +67,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 
 impl Args {
     fn bus(&self) -> Result<Bus> {
+        let domain = &self.domain;
+        let tcp = domain.transport == TransportArg::Tcp;
+        if tcp && domain.peer.is_empty() && domain.tcp_port.is_none() {
+            bail!("--transport tcp: nobody is found without --peer or --tcp-port");
+        }
         let publish = BusEnd {
             domain: self.domain.domain,
             interface: self.domain.interface.clone(),

@@ -9,11 +9,12 @@ use fanfare_engine::stop::Stop;
 use fanfare_fast::Decoder;
 use fanfare_feed::Header;
 use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-/// How many samples of a topic may be missing in a row before what comes is called wrong.
-const LOOK_AHEAD: usize = 1_000;
+/// Writers of a topic that are told apart; the samples of others are wrong.
+const WRITERS: usize = 1_024;
 
 /// The samples of a file by topic, in order. Receive threads compare with them.
 pub(crate) struct Expected {
@@ -23,22 +24,29 @@ pub(crate) struct Expected {
 /// How samples compared.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Verdict {
-    /// Samples equal to the expected ones in every byte.
+    /// Samples equal to expected ones in every byte, and in their order.
     pub(crate) equal: u64,
     /// Samples that are no expected ones, or out of order.
     pub(crate) wrong: u64,
-    /// Expected samples that did not come.
+    /// Expected samples that came from nobody.
     pub(crate) missing: u64,
 }
 
-/// One topic's samples, one behind the other.
+/// One topic's samples, one behind the other. Each writer may begin anywhere, as a reader that
+/// comes late sees it, and leave samples out, but not go back: who begins again is another writer.
 #[derive(Debug, Default)]
 struct Series {
     bytes: Vec<u8>,
     /// Where each sample ends.
     ends: Vec<usize>,
-    next: usize,
-    verdict: Verdict,
+    came: Vec<bool>,
+    /// By their hash: which samples, in order.
+    places: HashMap<u64, Vec<usize>>,
+    hash: RandomState,
+    /// By writer: the first sample that it has not written.
+    next: HashMap<u64, usize>,
+    equal: u64,
+    wrong: u64,
 }
 
 impl Expected {
@@ -65,10 +73,10 @@ impl Expected {
         })
     }
 
-    /// Compares a sample with the next one expected on its topic.
-    pub(crate) fn compare(&self, topic: &str, sample: &[u8]) {
+    /// Compares a sample of a writer with the next ones expected on its topic.
+    pub(crate) fn compare(&self, topic: &str, writer: u64, sample: &[u8]) {
         if let Some(Ok(mut series)) = self.topics.get(topic).map(Mutex::lock) {
-            series.compare(sample);
+            series.compare(writer, sample);
         }
     }
 
@@ -76,9 +84,9 @@ impl Expected {
     pub(crate) fn verdict(&self) -> Verdict {
         let mut all = Verdict::default();
         for series in self.topics.values().filter_map(|s| s.lock().ok()) {
-            all.equal += series.verdict.equal;
-            all.wrong += series.verdict.wrong;
-            all.missing += series.verdict.missing + (series.ends.len() - series.next) as u64;
+            all.equal += series.equal;
+            all.wrong += series.wrong;
+            all.missing += series.came.iter().filter(|came| !**came).count() as u64;
         }
         all
     }
@@ -86,8 +94,11 @@ impl Expected {
 
 impl Series {
     fn push(&mut self, sample: &[u8]) {
+        let places = self.places.entry(self.hash.hash_one(sample));
+        places.or_default().push(self.ends.len());
         self.bytes.extend_from_slice(sample);
         self.ends.push(self.bytes.len());
+        self.came.push(false);
     }
 
     fn sample(&self, index: usize) -> Option<&[u8]> {
@@ -95,16 +106,28 @@ impl Series {
         self.bytes.get(begin..*self.ends.get(index)?)
     }
 
-    fn compare(&mut self, sample: &[u8]) {
-        let ahead = (self.next..self.ends.len()).take(LOOK_AHEAD);
-        match ahead.into_iter().find(|i| self.sample(*i) == Some(sample)) {
-            Some(found) => {
-                self.verdict.equal += 1;
-                self.verdict.missing += (found - self.next) as u64;
-                self.next = found + 1;
+    fn compare(&mut self, writer: u64, sample: &[u8]) {
+        let next = self.next.get(&writer).copied();
+        let place = match next {
+            None if self.next.len() >= WRITERS => None,
+            _ => self.find(next.unwrap_or(0), sample),
+        };
+        match place {
+            Some(place) => {
+                self.equal += 1;
+                self.came[place] = true;
+                self.next.insert(writer, place + 1);
             }
-            None => self.verdict.wrong += 1,
+            None => self.wrong += 1,
         }
+    }
+
+    /// The first place of a sample from `next` on.
+    fn find(&self, next: usize, sample: &[u8]) -> Option<usize> {
+        let places = self.places.get(&self.hash.hash_one(sample))?;
+        let from = places.partition_point(|place| *place < next);
+        let mut from = places[from..].iter().copied();
+        from.find(|place| self.sample(*place) == Some(sample))
     }
 }
 
@@ -162,21 +185,41 @@ impl Reading<'_> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_gap_is_missing_and_a_stranger_is_wrong() {
+    fn series() -> Series {
         let mut series = Series::default();
-        for sample in [&b"one"[..], b"", b"three", b"four"] {
+        for sample in [&b"one"[..], b"", b"three", b"four", b"one"] {
             series.push(sample);
         }
-        series.compare(b"one");
-        series.compare(b"three");
-        series.compare(b"two");
-        series.compare(b"one");
-        let verdict = Verdict {
-            equal: 2,
-            wrong: 2,
-            missing: 1,
-        };
-        assert_eq!((series.verdict, series.next), (verdict, 3));
+        series
+    }
+
+    fn verdict(series: Series) -> [u64; 3] {
+        let topics = HashMap::from([(String::new(), Mutex::new(series))]);
+        let v = Expected { topics }.verdict();
+        [v.equal, v.wrong, v.missing]
+    }
+
+    #[test]
+    fn a_gap_is_missing_and_a_stranger_is_wrong() {
+        let mut series = series();
+        for sample in [&b"one"[..], b"three", b"two", b"one", b"one"] {
+            series.compare(7, sample);
+        }
+        assert_eq!(verdict(series), [3, 2, 2]);
+    }
+
+    #[test]
+    fn nobody_goes_back_but_another_writer_may_begin_anywhere() {
+        let mut series = series();
+        for (writer, sample) in [
+            (7, &b"three"[..]),
+            (8, b"one"),
+            (7, b""),
+            (8, b""),
+            (8, b"four"),
+        ] {
+            series.compare(writer, sample);
+        }
+        assert_eq!(verdict(series), [4, 1, 1]);
     }
 }

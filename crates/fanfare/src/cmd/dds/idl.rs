@@ -17,13 +17,24 @@ pub(crate) struct Args {
     templates: String,
     #[command(flatten)]
     types: TypeArgs,
+    /// Print Rust instead: a structure for each type, for programs that use the crate fanfare-bus.
+    #[arg(long)]
+    rust: bool,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let mapping = mapping(&args.templates, &args.types)?;
+    let (text, option) = match args.rust {
+        true => (mapping.rust()?, " --rust"),
+        false => (mapping.idl(), ""),
+    };
     let mut out = std::io::stdout().lock();
-    writeln!(out, "// From {} by fanfare dds idl.", args.templates)?;
-    out.write_all(mapping.idl().as_bytes())?;
+    writeln!(
+        out,
+        "// From {} by fanfare dds idl{option}.",
+        args.templates
+    )?;
+    out.write_all(text.as_bytes())?;
     out.flush()?;
     Ok(ExitCode::SUCCESS)
 }

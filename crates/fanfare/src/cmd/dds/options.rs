@@ -4,7 +4,7 @@ use crate::cmd::fast::options::{TEMPLATES_HELP, load};
 use anyhow::{Result, bail};
 use clap::ValueEnum;
 use fanfare_bus::distribute::{Carrier, Distribution};
-use fanfare_bus::fast::{Mapping, TypeOptions};
+use fanfare_bus::fast::{Mapping, TemplateType, TypeOptions};
 use fanfare_bus::{Domain, DomainConfig, Liveliness, Policy, Qos, Transport, shm};
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,8 +25,8 @@ pub(crate) struct DomainArgs {
     /// host is always looked at.
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) peer: Vec<String>,
-    /// With tcp: the port to listen on [default: 13020 to publish, 13021 to subscribe, and the
-    /// other one on the interface is a peer]
+    /// With tcp: the port to listen on, which nobody else has [default: 13020 to publish, 13021 to
+    /// subscribe, and the other one on the interface is a peer; for a bridge any port]
     #[arg(long, value_name = "PORT")]
     pub(crate) tcp_port: Option<u16>,
 }
@@ -116,7 +116,8 @@ pub(crate) struct FeedArgs {
     #[command(flatten)]
     pub(crate) types: TypeArgs,
     /// Securities that have topics of their own, counted from 0.
-    #[arg(long, value_name = "COUNT", default_value_t = 100)]
+    #[arg(long, value_name = "COUNT", default_value_t = 100,
+          value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) securities: u32,
     /// reliable: nothing is lost, a full history makes the publisher wait. best-effort: a lost
     /// packet is lost. last-value: reliable, who comes late gets the last value of each key, a
@@ -169,9 +170,9 @@ pub(crate) struct TypeArgs {
     #[arg(long, value_name = "FIELD", default_value = "SecurityID")]
     pub(crate) key: String,
     /// A template whose last field is a sequence with this field in its entries is split: one
-    /// sample for each of its values. none: no template is.
-    #[arg(long, value_name = "FIELD", default_value = "SecurityID")]
-    pub(crate) split: String,
+    /// sample for each of its values. none: no template is [default: SecurityID]
+    #[arg(long, value_name = "FIELD")]
+    pub(crate) split: Option<String>,
     /// Decimals become {mantissa, exponent} instead of double.
     #[arg(long)]
     pub(crate) exact_decimals: bool,
@@ -182,12 +183,26 @@ pub(crate) struct TypeArgs {
 
 impl TypeArgs {
     pub(crate) fn options(&self) -> TypeOptions {
+        let split = self.split.as_deref().unwrap_or("SecurityID");
         TypeOptions {
             module: self.module.clone(),
             exact_decimals: self.exact_decimals,
             keyed: self.keyed,
             key: self.key.clone(),
-            split: (self.split != "none").then(|| self.split.clone()),
+            split: (split != "none").then(|| split.to_owned()),
+        }
+    }
+
+    /// Refuses what was asked for and cannot be had of these templates.
+    fn check(&self, mapping: &Mapping) -> Result<()> {
+        if self.keyed && !mapping.types().any(TemplateType::is_keyed) {
+            bail!("--keyed: no template has a field {:?} (--key)", self.key);
+        }
+        match self.split.as_deref() {
+            Some(field) if field != "none" && !mapping.types().any(|t| t.is_split) => {
+                bail!("--split: no template ends in a sequence with an integer {field:?}")
+            }
+            _ => Ok(()),
         }
     }
 }
@@ -210,6 +225,11 @@ impl FeedArgs {
             qos: self.policies(),
             ..Distribution::default()
         }
+    }
+
+    /// Whether what is lost on the way is not sent again.
+    pub(crate) fn is_best_effort(&self) -> bool {
+        self.qos == QosArg::BestEffort
     }
 
     fn policies(&self) -> Qos {
@@ -255,8 +275,9 @@ impl FeedArgs {
 }
 
 pub(crate) fn mapping(templates: &str, types: &TypeArgs) -> Result<Arc<Mapping>> {
-    let program = load(templates)?;
-    Ok(Arc::new(Mapping::new(program, &types.options())?))
+    let mapping = Mapping::new(load(templates)?, &types.options())?;
+    types.check(&mapping)?;
+    Ok(Arc::new(mapping))
 }
 
 /// What to look at where two sides do not match.

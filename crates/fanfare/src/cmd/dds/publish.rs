@@ -26,6 +26,10 @@ use std::time::{Duration, Instant};
 /// The longest sample.
 pub(super) const SAMPLE: usize = 1 << 20;
 
+/// A writer hears of a reader a little before the reader hears of the writer, and until then what
+/// is not sent again is lost.
+const SETTLED: Duration = Duration::from_millis(250);
+
 /// Decode a FAST feed and publish it over DDS.
 ///
 /// Waits for a subscriber, publishes, writes the Done token, waits for the echoes that are still
@@ -141,6 +145,9 @@ fn open(
         }
         thread::sleep(Duration::from_millis(2));
     }
+    if args.feed.is_best_effort() {
+        thread::sleep(SETTLED);
+    }
     Ok(Some(publisher))
 }
 
@@ -207,6 +214,9 @@ struct Run {
     decode: Series,
     convert: BTreeMap<u32, Series>,
     messages: u64,
+    /// Packets that are no messages end a file, but not what anybody on a network may disturb.
+    live: bool,
+    bad_packets: u64,
     first: Option<Instant>,
     last: Option<Instant>,
 }
@@ -235,6 +245,8 @@ impl Run {
             decode: Series::default(),
             convert: convert.collect(),
             messages: 0,
+            live: args.file.is_none(),
+            bad_packets: 0,
             first: None,
             last: None,
         }
@@ -255,14 +267,13 @@ impl Run {
         input::multicast(&source, &program, &stop, self)
     }
 
-    /// Decodes one message, publishes its samples unless it was delivered before; its length.
-    fn message(&mut self, bytes: &[u8], deliver: bool) -> Result<usize> {
+    /// Decodes one message, and measures that; its length.
+    fn decode(&mut self, bytes: &[u8]) -> Result<usize> {
         let begin = Instant::now();
         let len = self.bare.decode(bytes, &mut Ignore)?;
         let bare = Instant::now();
         self.decode.record(nanos(bare - begin));
         if self.publisher.is_none() {
-            self.messages += 1;
             return Ok(len);
         }
         self.converter.decode(&mut self.decoder, bytes)?;
@@ -274,17 +285,32 @@ impl Run {
         {
             series.record(nanos(converted));
         }
-        // The Done message is no data: the token stands for it.
-        if deliver && !self.is_over() {
+        Ok(len)
+    }
+
+    /// Publishes the samples of the message decoded last. The Done message is no data: the token
+    /// stands for it.
+    fn deliver(&mut self) -> Result<()> {
+        if self.publisher.is_none() {
+            self.messages += 1;
+        } else if !self.is_over() {
             self.messages += 1;
             self.publish()?;
         }
-        Ok(len)
+        Ok(())
     }
 
     /// Whether the message decoded last says that the feed is over.
     fn is_over(&self) -> bool {
         self.last_template.is_some() && self.converter.template() == self.last_template
+    }
+
+    /// Counts a packet that is not, or not wholly, made of messages; tells of the first.
+    fn bad_packet(&mut self, error: &anyhow::Error) {
+        self.bad_packets += 1;
+        if self.bad_packets == 1 {
+            note!("fanfare: a packet is no good, the rest of it is left out: {error:#}");
+        }
     }
 
     fn publish(&mut self) -> Result<()> {
@@ -406,9 +432,20 @@ impl Packets for Run {
         let mut rest = bytes;
         while !rest.is_empty() {
             let at = bytes.len() - rest.len();
-            let len = self.message(rest, skip == 0).with_context(|| {
-                format!("message {}, at byte {at} of its packet", self.messages)
-            })?;
+            let decoded = self.decode(rest);
+            let decoded = decoded
+                .with_context(|| format!("message {}, at byte {at} of its packet", self.messages));
+            let len = match decoded {
+                Ok(len) => len,
+                Err(error) if self.live => {
+                    self.bad_packet(&error);
+                    break;
+                }
+                Err(error) => return Err(error),
+            };
+            if skip == 0 {
+                self.deliver()?;
+            }
             skip = skip.saturating_sub(1);
             rest = rest.get(len..).unwrap_or_default();
         }
@@ -437,6 +474,7 @@ fn report(args: &Args, run: &Run, echoes: &Echoes, elapsed: Duration, losses: Lo
         );
         figures.count("missing", losses.missing);
         figures.count("kernel_drops", losses.kernel_drops);
+        figures.count("bad_packets", run.bad_packets);
         figures.add("elapsed_us", elapsed_us);
         figures.add("decode_ns", run.decode.mean());
         figures.add("convert_ns", converted.mean());
@@ -454,6 +492,9 @@ fn report(args: &Args, run: &Run, echoes: &Echoes, elapsed: Duration, losses: Lo
         losses.missing,
         losses.kernel_drops
     );
+    if run.bad_packets > 0 {
+        say!("{} packets not readable to their end", run.bad_packets);
+    }
     let name = |index: u32| {
         let template = run.converter.mapping().by_index(index);
         template.map_or("", |t| t.name.as_str())

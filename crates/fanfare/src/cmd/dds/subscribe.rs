@@ -88,7 +88,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
             *times = Some((first, now));
         }
         if let Some(expected) = &compare {
-            expected.compare(received.topic, received.sample.bytes());
+            let sample = &received.sample;
+            expected.compare(received.topic, sample.info.writer, sample.bytes());
         }
         if let Some(printer) = &printer {
             printer.print(&received);
@@ -140,11 +141,13 @@ fn wait(args: &Args, subscriber: &Subscriber, stop: &Stop) -> Result<()> {
         watch.look(departures);
         let there = subscriber.has_any();
         if there != company && !done {
-            let news = match there {
-                true => "a publisher is there",
-                false => "fanfare: no publisher is left, and none said Done; waiting for another",
-            };
-            note!("{news}");
+            match (there, tokens) {
+                (true, _) => note!("a publisher is there"),
+                (false, 0) => {
+                    note!("fanfare: no publisher is left, and none said Done; waiting for another");
+                }
+                (false, n) => note!("no publisher is left; {n} said Done; waiting for another"),
+            }
         }
         company = there;
         thread::sleep(Duration::from_millis(2));

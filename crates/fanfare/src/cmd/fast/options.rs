@@ -153,6 +153,9 @@ pub(crate) fn socket_address(text: &str) -> Result<SocketAddrV4, String> {
     let Some((address, port)) = parsed else {
         return Err(format!("`{text}` is no IPv4 ADDRESS:PORT"));
     };
+    if port == 0 {
+        return Err(format!("`{text}` has port 0, on which nothing comes"));
+    }
     Ok(SocketAddrV4::new(address, port))
 }
 

@@ -1,0 +1,128 @@
+//! Peers by number. Cyclone DDS ends the process over one that it cannot make sense of.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
+
+use crate::sys;
+use crate::{Error, Transport};
+
+/// A peer as Cyclone DDS takes it: an IPv4 address, and a port where one is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Peer {
+    address: Ipv4Addr,
+    port: Option<u16>,
+}
+
+impl Peer {
+    /// Understands `HOST` or `HOST:PORT`, where HOST is an address, a name that the system
+    /// resolves, or the name of the interface, which stands for its address.
+    pub(crate) fn new(text: &str, transport: Transport, interface: &str) -> Result<Self, Error> {
+        let fail = |why: String| Error::Config(format!("peer {text:?} {why}"));
+        let (host, port) = split(text).map_err(|why| fail(why.to_owned()))?;
+        if port.is_none() && transport == Transport::Tcp {
+            return Err(fail("has no port: with tcp it is ADDRESS:PORT".to_owned()));
+        }
+        let address = if host == interface && interface.parse::<IpAddr>().is_err() {
+            sys::interface_address(interface)
+                .ok_or_else(|| fail("is an interface without an IPv4 address".to_owned()))?
+        } else {
+            resolve(host).map_err(fail)?
+        };
+        // Nobody is there, or too many.
+        if address.is_unspecified() || address.is_broadcast() {
+            return Err(fail("is no host's address".to_owned()));
+        }
+        if address.is_multicast() {
+            return Err(fail("is a multicast group, not a host".to_owned()));
+        }
+        Ok(Self { address, port })
+    }
+}
+
+impl fmt::Display for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.port {
+            Some(port) => write!(f, "{}:{port}", self.address),
+            None => self.address.fmt(f),
+        }
+    }
+}
+
+/// Host and port.
+fn split(text: &str) -> Result<(&str, Option<u16>), &'static str> {
+    if text.trim().is_empty() {
+        return Err("has no address");
+    }
+    if text.parse::<std::net::Ipv6Addr>().is_ok() || text.starts_with('[') {
+        return Err("is an IPv6 address: participants are on IPv4");
+    }
+    let Some((host, port)) = text.rsplit_once(':') else {
+        return Ok((text, None));
+    };
+    if host.is_empty() {
+        return Err("has no address");
+    }
+    match port.parse() {
+        Ok(0) | Err(_) => Err("has a port that is not 1 to 65535"),
+        Ok(port) => Ok((host, Some(port))),
+    }
+}
+
+/// The first IPv4 address of a host.
+fn resolve(host: &str) -> Result<Ipv4Addr, String> {
+    if let Ok(address) = host.parse() {
+        return Ok(address);
+    }
+    let addresses = (host, 0).to_socket_addrs();
+    let addresses = addresses.map_err(|e| format!("is not known: {e}"))?;
+    let mut v4 = addresses.filter_map(|a| match a {
+        SocketAddr::V4(a) => Some(*a.ip()),
+        SocketAddr::V6(_) => None,
+    });
+    v4.next()
+        .ok_or_else(|| "has no IPv4 address: participants are on IPv4".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn peer(text: &str) -> String {
+        match Peer::new(text, Transport::Udp, "lo") {
+            Ok(peer) => peer.to_string(),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn a_host_becomes_a_number() {
+        assert_eq!(peer("10.0.0.4"), "10.0.0.4");
+        assert_eq!(peer("10.0.0.4:7410"), "10.0.0.4:7410");
+        assert_eq!(peer("localhost:1"), "127.0.0.1:1");
+        assert_eq!(peer("lo:13020"), "127.0.0.1:13020");
+    }
+
+    #[test]
+    fn what_is_no_host_is_refused_with_the_reason() {
+        for (text, why) in [
+            ("", "has no address"),
+            (":7400", "has no address"),
+            ("10.0.0.4:", "not 1 to 65535"),
+            ("10.0.0.4:0", "not 1 to 65535"),
+            ("10.0.0.4:-1", "not 1 to 65535"),
+            ("10.0.0.4:65536", "not 1 to 65535"),
+            ("::1", "IPv6"),
+            ("[::1]:7400", "IPv6"),
+            ("0.0.0.0", "no host's address"),
+            ("255.255.255.255", "no host's address"),
+            ("239.255.0.1", "multicast group"),
+            ("10.0.0.4,10.0.0.5", "is not known"),
+            ("udp/10.0.0.4", "is not known"),
+            ("a\"/><x y=\"", "is not known"),
+            ("no such host", "is not known"),
+            ("10.0.0.4\0", "is not known"),
+        ] {
+            assert!(peer(text).contains(why), "{text:?}: {}", peer(text));
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! C++ on another vendor's middleware: Debian's Fast DDS, with what its generator makes of our IDL.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+
+use crate::c::{misfit, write_idl};
+use crate::{COMPLEX, PeerCommand, SIMPLE, complex, run, same_config, simple};
+
+#[test]
+fn a_fast_dds_program_prints_and_returns_every_field_of_simple_messages() {
+    let Some(peer) = peer(&SIMPLE, 200, true) else {
+        return;
+    };
+    assert_eq!(simple(&peer, 6).len(), 200);
+}
+
+#[test]
+fn a_fast_dds_program_prints_and_returns_every_field_of_complex_messages() {
+    let Some(peer) = peer(&COMPLEX, 280, true) else {
+        return;
+    };
+    assert_eq!(complex(&peer, 7).len(), 280);
+}
+
+#[test]
+fn a_fast_dds_program_with_policies_that_do_not_fit_is_reported() {
+    let Some(peer) = peer(&["Quote"], 0, false) else {
+        return;
+    };
+    misfit(&peer, 8);
+}
+
+fn peer(topics: &[&str], samples: usize, reliable: bool) -> Option<PeerCommand> {
+    let reliable = u8::from(reliable).to_string();
+    Some(PeerCommand {
+        program: compiled()?,
+        args: vec![topics.join(","), samples.to_string(), reliable],
+        config: same_config,
+    })
+}
+
+/// The program, made once in a run; `None` where Fast DDS is not installed.
+fn compiled() -> Option<PathBuf> {
+    static DONE: Mutex<Option<PathBuf>> = Mutex::new(None);
+    let mut done = DONE.lock().unwrap();
+    if done.is_some() {
+        return done.clone();
+    }
+    if !Path::new("/usr/include/fastdds/dds/domain/DomainParticipant.hpp").exists() {
+        return absent("libfastrtps-dev");
+    }
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("fast-dds");
+    std::fs::create_dir_all(&folder).unwrap();
+    let text = write_idl(&folder);
+    generate(&folder, &text)?;
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interop/fast_dds.cpp");
+    let program = folder.join("peer");
+    run(Command::new("c++")
+        .args(["-std=c++11", "-O0", "-Wall", "-Wextra", "-Werror", "-o"])
+        .arg(&program)
+        .arg(source)
+        .args(["types.cxx", "typesPubSubTypes.cxx", "-I."])
+        .args(["-lfastrtps", "-lfastcdr"])
+        .current_dir(&folder));
+    *done = Some(program);
+    done.clone()
+}
+
+/// Asks its generator for a class for each structure of `types.idl`.
+pub(crate) fn generate(folder: &Path, text: &str) -> Option<()> {
+    if Command::new("fastddsgen").arg("-version").output().is_err() {
+        return absent("fastddsgen");
+    }
+    // It exits with 0 whatever happens: what it made tells.
+    let header = folder.join("types.h");
+    let _ = std::fs::remove_file(&header);
+    let idl = ["-replace", "types.idl"];
+    run(Command::new("fastddsgen").args(idl).current_dir(folder));
+    let made = std::fs::read_to_string(&header).unwrap();
+    for name in text
+        .lines()
+        .filter_map(|l| l.trim().strip_prefix("struct "))
+    {
+        let class = format!("class {}", name.trim_end_matches(" {"));
+        assert!(made.contains(&class), "{class}");
+    }
+    Some(())
+}
+
+/// It wants Java, and a hundred packages: a machine may go without, but not that of the checks.
+fn absent<T>(package: &str) -> Option<T> {
+    assert!(std::env::var_os("CI").is_none(), "{package} is missing");
+    println!("skipped: {package} is not installed");
+    None
+}

@@ -1,0 +1,91 @@
+//! What cannot work is said in one sentence, and what a network brings in does not end a plant.
+
+use crate::{Running, done, fanfare, feed};
+use std::process::Stdio;
+
+fn fails(args: &[&str]) -> String {
+    let out = fanfare().arg("dds").args(args).output().unwrap();
+    let text = String::from_utf8(out.stderr).unwrap();
+    assert_eq!(out.status.code(), Some(1), "{args:?}: {text}");
+    text
+}
+
+#[test]
+fn what_cannot_work_is_said_in_one_sentence() {
+    for (args, why) in [
+        (
+            &["subscribe", "simple", "--domain", "8675309"][..],
+            "8675309 is out of range",
+        ),
+        (
+            &["subscribe", "simple", "--interface", "nosuch0"],
+            "nosuch0",
+        ),
+        (
+            &["ls", "--peer", "no such host"],
+            "\"no such host\" is not known",
+        ),
+        (&["ls", "--peer", "0.0.0.0"], "is no host's address"),
+        (&["ls", "--peer", "127.0.0.1:99999"], "not 1 to 65535"),
+        (
+            &["idl", "-t", "builtin:none"],
+            "builtin:simple and builtin:complex",
+        ),
+        (
+            &["idl", "-t", "builtin:simple", "--keyed", "--key", "Nope"],
+            "no template has a field \"Nope\"",
+        ),
+        (
+            &["idl", "-t", "builtin:complex", "--split", "Nope"],
+            "an integer \"Nope\"",
+        ),
+    ] {
+        let text = fails(args);
+        assert!(text.contains(why) && text.lines().count() == 1, "{text}");
+    }
+    let many = ["dds", "publish", "complex", "-f", "x", "--securities"];
+    for securities in ["0", "4000000000"] {
+        let out = fanfare().args(many).arg(securities).output().unwrap();
+        assert_eq!(out.status.code(), Some(2), "{securities}");
+    }
+}
+
+#[test]
+fn a_packet_that_is_no_message_does_not_end_a_live_publisher() {
+    let group = format!("239.77.5.1:{}", 20_000 + std::process::id() % 10_000);
+    let domain = (std::process::id() % 100 + 15).to_string();
+    let mut publish = fanfare();
+    publish.args([
+        "dds",
+        "publish",
+        "simple",
+        "--no-echo",
+        "--wait",
+        "0",
+        "--json",
+    ]);
+    publish.args(["--domain", &domain, "--multicast", &group]);
+    let mut publisher = Running::start(publish.stdout(Stdio::piped()), "receiving");
+    // Through the command, which knows how to stay on loopback.
+    let noise = feed("simple", 400).with_file_name("dds-noise.dat");
+    let mut packets = Vec::new();
+    for bytes in [&[0xff; 40][..], &[0xc0, 0xff], &[0], &[0x80; 1400]] {
+        packets.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+        packets.extend_from_slice(bytes);
+    }
+    std::fs::write(&noise, packets).unwrap();
+    let (address, port) = group.split_once(':').unwrap();
+    for file in [noise, feed("simple", 400)] {
+        let mut multicast = fanfare();
+        multicast.args(["fast", "multicast", "-a", address, "-p", port, "-f"]);
+        done(multicast.arg(file));
+    }
+    publisher.told("fanfare: a packet is no good");
+    let (status, figures) = publisher.finish();
+    assert!(status.success(), "{figures}");
+    assert!(
+        figures.contains("\"messages\":400,\"samples\":400"),
+        "{figures}"
+    );
+    assert!(!figures.contains("\"bad_packets\":0"), "{figures}");
+}

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use fanfare_bus::cdr::{CdrBuffer, CdrReader, CdrType, check, to_json};
 use fanfare_bus::cdr_struct;
-use fanfare_bus::types::{Extensibility, Kind, StructType};
+use fanfare_bus::types::{Case, Extensibility, Kind, Member, StructType, UnionType};
 use proptest::prelude::*;
 
 cdr_struct! {
@@ -72,12 +72,32 @@ fn everything(extensibility: Extensibility) -> StructType {
             "names",
             Kind::Sequence(Box::new(Kind::String(None)), Some(4)),
         )
+        .member("which", Kind::Union(Arc::new(union_of(extensibility))))
         .member("last", Kind::Float32);
     for member in &mut t.members[3..] {
         member.optional = true;
     }
     t.extensibility = extensibility;
     t
+}
+
+/// One of a string and a number, by a byte.
+fn union_of(extensibility: Extensibility) -> UnionType {
+    let member = |name: &str, kind| StructType::new("").member(name, kind).members.remove(0);
+    let case = |labels: &[i32], member: Member| Case {
+        labels: labels.to_vec(),
+        is_default: labels.is_empty(),
+        member,
+    };
+    UnionType {
+        name: "T::Which".to_owned(),
+        extensibility,
+        discriminator: member("discriminator", Kind::UInt8),
+        cases: vec![
+            case(&[0, 2], member("text", Kind::String(None))),
+            case(&[], member("number", Kind::Int64)),
+        ],
+    }
 }
 
 proptest! {

@@ -1,7 +1,7 @@
 //! Walking a sample along its type: the base of printing, of checking, and of generic tools.
 
 use super::{CdrError, CdrFault, CdrReader};
-use crate::types::{Extensibility, Kind, MAX_DEPTH, Member, StructType};
+use crate::types::{Extensibility, Kind, MAX_DEPTH, Member, StructType, UnionType};
 
 /// A value that has no parts.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -28,7 +28,8 @@ pub enum Value<'a> {
 
 /// Receives the parts of a sample in order.
 pub trait Visitor {
-    /// A structure begins; the sample itself is the first.
+    /// A structure begins; the sample itself is the first. A union is one, of its discriminator and
+    /// the member that it selects, if any.
     fn begin_struct(&mut self) {}
     /// The structure ends.
     fn end_struct(&mut self) {}
@@ -245,8 +246,68 @@ fn value<V: Visitor>(
         Kind::Sequence(element, bound) => sequence(element, *bound, r, v, depth)?,
         Kind::Array(element, n) => array(element, *n, r, v, depth)?,
         Kind::Struct(inner) => structure(inner, r, v, depth + 1)?,
+        Kind::Union(inner) => union(inner, r, v, depth + 1)?,
     }
     Ok(())
+}
+
+fn union<V: Visitor>(
+    t: &UnionType,
+    r: &mut CdrReader<'_>,
+    v: &mut V,
+    depth: usize,
+) -> Result<(), CdrError> {
+    if depth >= MAX_DEPTH {
+        return Err(r.fault(CdrFault::TooDeep));
+    }
+    v.begin_struct();
+    match t.extensibility {
+        // Each part has its own header, in a form that no writer of today uses.
+        Extensibility::Mutable => return Err(r.fault(CdrFault::Representation(0x0002))),
+        Extensibility::Appendable if r.is_version_2() => {
+            let length = r.u32()? as usize;
+            let mut inside = r.window(length)?;
+            union_parts(t, &mut inside, v, depth)?;
+            r.bytes(length)?;
+        }
+        _ => union_parts(t, r, v, depth)?,
+    }
+    v.end_struct();
+    Ok(())
+}
+
+/// The discriminator, and what it selects.
+fn union_parts<V: Visitor>(
+    t: &UnionType,
+    r: &mut CdrReader<'_>,
+    v: &mut V,
+    depth: usize,
+) -> Result<(), CdrError> {
+    let kind = &t.discriminator.kind;
+    let label = label(kind, &mut r.clone())?;
+    v.member(&t.discriminator);
+    value(kind, r, v, depth)?;
+    match t.selected(label) {
+        Some(member) => one_member(member, r, v, depth),
+        None => Ok(()),
+    }
+}
+
+/// The value of a discriminator as a number.
+fn label(kind: &Kind, r: &mut CdrReader<'_>) -> Result<i64, CdrError> {
+    Ok(match kind {
+        Kind::Bool => r.bool()?.into(),
+        Kind::Byte | Kind::UInt8 | Kind::Char => r.u8()?.into(),
+        Kind::Int8 => r.i8()?.into(),
+        Kind::Int16 => r.i16()?.into(),
+        Kind::UInt16 => r.u16()?.into(),
+        Kind::Int32 | Kind::Enum(_) => r.i32()?.into(),
+        Kind::UInt32 => r.u32()?.into(),
+        Kind::Int64 => r.i64()?,
+        // Labels are 32-bit integers.
+        Kind::UInt64 => i64::try_from(r.u64()?).unwrap_or(i64::MAX),
+        _ => i64::MAX,
+    })
 }
 
 fn sequence<V: Visitor>(
@@ -322,6 +383,7 @@ fn min_size(kind: &Kind, depth: usize) -> usize {
             // A type of somebody else's may say more than there are bytes in the world.
             sizes.fold(0, usize::saturating_add)
         }
+        Kind::Union(t) if depth > 0 => min_size(&t.discriminator.kind, depth - 1),
         other => other.primitive_size().unwrap_or(1),
     };
     least.max(1)

@@ -257,9 +257,7 @@ impl Builder<'_> {
                 optional: false,
             };
             sample.members.insert(0, member);
-            for (id, member) in (0..).zip(&mut sample.members) {
-                member.id = id;
-            }
+            number(&mut sample);
         } else if self.options.keyed {
             self.mark_key(&mut sample, fields);
         }
@@ -347,6 +345,7 @@ impl Builder<'_> {
             let name = member_name(&t, "present");
             let mask = StructType::new("").member(&name, Kind::UInt64).members;
             t.members.splice(0..0, mask);
+            number(&mut t);
         }
         Ok((t, has_mask))
     }
@@ -393,6 +392,13 @@ impl Builder<'_> {
         plan.size = put.size().max(1);
         plan.fit = u64::MAX >> (64 - 8 * u32::from(plan.size));
         Ok(kind)
+    }
+}
+
+/// Numbers the members anew, after some came in front.
+fn number(t: &mut StructType) {
+    for (id, member) in (0..).zip(&mut t.members) {
+        member.id = id;
     }
 }
 

@@ -10,7 +10,8 @@ use cyclors as c;
 use super::discovery::TypeInfo;
 use super::{Entity, checked, nanos};
 use crate::types::{
-    EnumType, Extensibility, Fault, Kind, MAX_DEPTH, MAX_MEMBERS, Member, StructType, TypeError,
+    Case, EnumType, Extensibility, Fault, Kind, MAX_DEPTH, MAX_MEMBERS, Member, StructType,
+    TypeError, UnionType,
 };
 use crate::{Error, ReturnCode};
 
@@ -174,6 +175,10 @@ impl Asking<'_> {
                     let structure = self.structure(&t._u.struct_type, depth)?;
                     Ok(Kind::Struct(Arc::new(structure)))
                 }
+                c::DDS_XTypes_TK_UNION => {
+                    let union = self.union(&t._u.union_type, depth)?;
+                    Ok(Kind::Union(Arc::new(union)))
+                }
                 c::DDS_XTypes_TK_SEQUENCE => {
                     let list = &t._u.sequence_type;
                     let element = self.kind(&list.element.common.type_, path, depth + 1)?;
@@ -220,14 +225,7 @@ impl Asking<'_> {
     ) -> Result<StructType, Error> {
         let name = text(&t.header.detail.type_name);
         let mut out = StructType::new(&name);
-        let flags = u32::from(t.struct_flags);
-        out.extensibility = if flags & c::DDS_XTypes_IS_MUTABLE != 0 {
-            Extensibility::Mutable
-        } else if flags & c::DDS_XTypes_IS_APPENDABLE != 0 {
-            Extensibility::Appendable
-        } else {
-            Extensibility::Final
-        };
+        out.extensibility = extensibility(t.struct_flags);
         // Members of a base come first, as if they were this structure's own.
         if u32::from(t.header.base_type._d) != c::DDS_XTypes_TK_NONE {
             let Kind::Struct(base) = self.kind(&t.header.base_type, &name, depth + 1)? else {
@@ -254,6 +252,59 @@ impl Asking<'_> {
             });
         }
         Ok(out)
+    }
+
+    fn union(
+        &mut self,
+        t: &c::DDS_XTypes_CompleteUnionType,
+        depth: usize,
+    ) -> Result<UnionType, Error> {
+        let name = text(&t.header.detail.type_name);
+        let by = format!("{name}.discriminator");
+        let discriminator = Member {
+            kind: self.kind(&t.discriminator.common.type_id, &by, depth + 1)?,
+            name: "discriminator".to_owned(),
+            id: 0,
+            key: false,
+            optional: false,
+        };
+        if discriminator.kind.primitive_size().is_none() {
+            return Err(self.unsupported(&by, "discriminators of this kind"));
+        }
+        // SAFETY: as for the members of a structure.
+        let members = unsafe { elements(t.member_seq._buffer, t.member_seq._length) };
+        self.members += members.len();
+        if self.members > MOST_MEMBERS || members.len() > MAX_MEMBERS {
+            return Err(self.fault(&name, Fault::MemberCount(self.members)));
+        }
+        let mut cases = Vec::with_capacity(members.len());
+        for member in members {
+            let common = &member.common;
+            let own = text(&member.detail.name);
+            // SAFETY: as for the members of a structure.
+            let labels = unsafe { elements(common.label_seq._buffer, common.label_seq._length) };
+            self.members += labels.len();
+            if self.members > MOST_MEMBERS {
+                return Err(self.fault(&name, Fault::MemberCount(self.members)));
+            }
+            cases.push(Case {
+                labels: labels.to_vec(),
+                is_default: u32::from(common.member_flags) & c::DDS_XTypes_IS_DEFAULT != 0,
+                member: Member {
+                    kind: self.kind(&common.type_id, &format!("{name}.{own}"), depth + 1)?,
+                    name: own,
+                    id: common.member_id,
+                    key: false,
+                    optional: false,
+                },
+            });
+        }
+        Ok(UnionType {
+            name,
+            extensibility: extensibility(t.union_flags),
+            discriminator,
+            cases,
+        })
     }
 
     fn enumeration(
@@ -295,6 +346,17 @@ impl Bounds {
     }
 }
 
+fn extensibility(flags: u16) -> Extensibility {
+    let flags = u32::from(flags);
+    if flags & c::DDS_XTypes_IS_MUTABLE != 0 {
+        Extensibility::Mutable
+    } else if flags & c::DDS_XTypes_IS_APPENDABLE != 0 {
+        Extensibility::Appendable
+    } else {
+        Extensibility::Final
+    }
+}
+
 fn bound(n: u32) -> Option<u32> {
     (n > 0).then_some(n)
 }
@@ -330,7 +392,6 @@ fn primitive(code: u32) -> Option<Kind> {
 /// What is not read here, by its kind.
 const fn name_of(code: u32) -> &'static str {
     match code {
-        c::DDS_XTypes_TK_UNION => "unions",
         c::DDS_XTypes_TK_BITSET => "bit sets",
         c::DDS_XTypes_TK_MAP
         | c::DDS_XTypes_TI_PLAIN_MAP_SMALL

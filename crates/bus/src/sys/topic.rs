@@ -9,7 +9,7 @@ use cyclors as c;
 use super::discovery::TypeInfo;
 use super::qos::RawQos;
 use super::{Entity, c_string, checked, nanos};
-use crate::types::{Extensibility, Kind, Member, StructType};
+use crate::types::{Extensibility, Fault, Kind, Member, StructType, TypeError};
 use crate::{Error, Qos, ReturnCode};
 
 /// Makes the type known to the participant, and a topic that carries it.
@@ -301,6 +301,12 @@ impl Spec {
             Kind::String(bound) => return Ok(Self::Built(Dynamic::string(participant, *bound)?)),
             Kind::Enum(e) => return Ok(Self::Built(Dynamic::enumeration(participant, e)?)),
             Kind::Struct(s) => return Ok(Self::Built(Dynamic::structure(participant, s, true)?)),
+            Kind::Union(u) => {
+                return Err(Error::Type(TypeError {
+                    path: u.name.clone(),
+                    why: Fault::Unsupported("unions in topics of our own"),
+                }));
+            }
             Kind::Sequence(element, bound) => {
                 let kind = c::dds_dynamic_type_kind_DDS_DYNAMIC_SEQUENCE;
                 let list = Dynamic::list(participant, t, kind, element, *bound)?;

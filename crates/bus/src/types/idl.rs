@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{EnumType, Extensibility, Kind, StructType};
+use super::{EnumType, Extensibility, Kind, StructType, UnionType};
 
 /// Words that are no identifiers, in any case (IDL 4.2, 7.2.4).
 const KEYWORDS: [&str; 76] = [
@@ -165,12 +165,8 @@ impl Printer {
         }
         let short = self.declare(&t.name);
         let pad = "  ".repeat(self.scope.len());
+        let may_grow = annotation(t.extensibility);
         // The formatter of a String cannot fail: its results are of no use here.
-        let may_grow = match t.extensibility {
-            Extensibility::Final => "@final",
-            Extensibility::Appendable => "@appendable",
-            Extensibility::Mutable => "@mutable",
-        };
         let _ = writeln!(
             self.out,
             "{pad}{may_grow}{}",
@@ -202,10 +198,43 @@ impl Printer {
         let _ = writeln!(self.out, "{pad}}};");
     }
 
+    fn union(&mut self, t: &UnionType) {
+        if self.done.contains(&t.name) {
+            return;
+        }
+        self.done.push(t.name.clone());
+        self.parts(&t.discriminator.kind);
+        for case in &t.cases {
+            self.parts(&case.member.kind);
+        }
+        let short = self.declare(&t.name);
+        let pad = "  ".repeat(self.scope.len());
+        let may_grow = annotation(t.extensibility);
+        let (by, _) = spell(&t.discriminator.kind, &self.scope);
+        let _ = writeln!(
+            self.out,
+            "{pad}{may_grow}\n{pad}union {short} switch ({by}) {{"
+        );
+        for case in &t.cases {
+            for label in &case.labels {
+                let label = spell_label(&t.discriminator.kind, *label);
+                let _ = writeln!(self.out, "{pad}  case {label}:");
+            }
+            if case.is_default {
+                let _ = writeln!(self.out, "{pad}  default:");
+            }
+            let (kind, dimensions) = spell(&case.member.kind, &self.scope);
+            let name = &case.member.name;
+            let _ = writeln!(self.out, "{pad}    {kind} {name}{dimensions};");
+        }
+        let _ = writeln!(self.out, "{pad}}};");
+    }
+
     fn parts(&mut self, kind: &Kind) {
         match kind {
             Kind::Struct(inner) => self.structure(inner, true),
             Kind::Enum(inner) => self.enumeration(inner),
+            Kind::Union(inner) => self.union(inner),
             Kind::Sequence(element, _) | Kind::Array(element, _) => self.parts(element),
             _ => {}
         }
@@ -242,6 +271,29 @@ impl Printer {
     }
 }
 
+const fn annotation(extensibility: Extensibility) -> &'static str {
+    match extensibility {
+        Extensibility::Final => "@final",
+        Extensibility::Appendable => "@appendable",
+        Extensibility::Mutable => "@mutable",
+    }
+}
+
+/// A value of a discriminator as IDL has it.
+fn spell_label(kind: &Kind, label: i32) -> String {
+    let named = match kind {
+        Kind::Enum(t) => t.literals.iter().find(|(_, value)| *value == label),
+        _ => None,
+    };
+    match (kind, named, u8::try_from(label)) {
+        (_, Some((name, _)), _) => name.clone(),
+        (Kind::Bool, ..) => if label == 0 { "FALSE" } else { "TRUE" }.to_owned(),
+        (Kind::Char, _, Ok(c)) if c.is_ascii_alphanumeric() => format!("'{}'", char::from(c)),
+        (Kind::Char, _, Ok(c)) => format!("'\\x{c:02x}'"),
+        _ => label.to_string(),
+    }
+}
+
 /// The type before the name, and the array dimensions after it.
 fn spell(kind: &Kind, scope: &[String]) -> (String, String) {
     let word = match kind {
@@ -262,6 +314,7 @@ fn spell(kind: &Kind, scope: &[String]) -> (String, String) {
         Kind::String(Some(bound)) => return (format!("string<{bound}>"), String::new()),
         Kind::Enum(t) => return (relative(&t.name, scope), String::new()),
         Kind::Struct(t) => return (relative(&t.name, scope), String::new()),
+        Kind::Union(t) => return (relative(&t.name, scope), String::new()),
         Kind::Sequence(element, bound) => {
             let (inner, _) = spell(element, scope);
             let bound = bound.map(|n| format!(", {n}")).unwrap_or_default();

@@ -6,6 +6,7 @@
 
 mod idl;
 mod rust;
+mod union;
 
 use std::fmt;
 use std::sync::Arc;
@@ -71,6 +72,8 @@ pub enum Kind {
     Array(Box<Self>, u32),
     /// A nested structure.
     Struct(Arc<StructType>),
+    /// A union, in types of other programs.
+    Union(Arc<UnionType>),
 }
 
 /// An enumeration: names for 32-bit integers.
@@ -190,6 +193,7 @@ pub fn idl(types: &[&StructType]) -> String {
 
 pub use idl::identifier;
 pub use rust::rust;
+pub use union::{Case, UnionType};
 
 impl Kind {
     /// A sequence of structures, unbounded.
@@ -204,20 +208,26 @@ impl Kind {
             Self::Int16 | Self::UInt16 => 2,
             Self::Int32 | Self::UInt32 | Self::Float32 | Self::Enum(_) => 4,
             Self::Int64 | Self::UInt64 | Self::Float64 => 8,
-            Self::String(_) | Self::Sequence(..) | Self::Array(..) | Self::Struct(_) => {
-                return None;
-            }
+            Self::String(_)
+            | Self::Sequence(..)
+            | Self::Array(..)
+            | Self::Struct(_)
+            | Self::Union(_) => return None,
         })
     }
 
     const fn can_be_key(&self) -> bool {
-        !matches!(self, Self::Sequence(..) | Self::Array(..) | Self::Struct(_))
+        !matches!(
+            self,
+            Self::Sequence(..) | Self::Array(..) | Self::Struct(_) | Self::Union(_)
+        )
     }
 
     fn check_at(&self, depth: usize) -> Result<(), TypeError> {
         match self {
             Self::Sequence(element, _) | Self::Array(element, _) => element.check_at(depth + 1),
             Self::Struct(inner) => inner.check_at(depth + 1),
+            Self::Union(inner) => inner.check_at(depth + 1),
             _ => Ok(()),
         }
     }
@@ -246,7 +256,7 @@ pub enum Fault {
     TooDeep,
     /// Keys are primitives, enumerations and strings, and not optional.
     BadKey,
-    /// Something XTypes has and this crate does not read (unions, maps, wide strings, bit sets).
+    /// Something XTypes has and this crate does not read (maps, wide strings, bit sets).
     Unsupported(&'static str),
 }
 

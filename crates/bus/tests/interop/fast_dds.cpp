@@ -147,9 +147,10 @@ struct Bus {
 /// Everything is kept, of however many instances.
 template <class Policies> void keep_all(Policies &qos) {
     qos.history().kind = KEEP_ALL_HISTORY_QOS;
-    qos.resource_limits().max_samples = 10000;
-    qos.resource_limits().max_instances = 1000;
-    qos.resource_limits().max_samples_per_instance = 10000;
+    // 0: no limit.
+    qos.resource_limits().max_samples = 0;
+    qos.resource_limits().max_instances = 0;
+    qos.resource_limits().max_samples_per_instance = 0;
 }
 
 /// Opens one topic; what takes its samples, and returns how many there were.

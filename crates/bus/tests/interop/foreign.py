@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from cyclonedds.core import Policy, Qos
 from cyclonedds.domain import DomainParticipant
-from cyclonedds.idl import IdlEnum, IdlStruct
+from cyclonedds.idl import IdlEnum, IdlStruct, IdlUnion
 from cyclonedds.idl.annotations import appendable, final, key, mutable
-from cyclonedds.idl.types import array, bounded_str, float32, float64, int8, int16, int32
+from cyclonedds.idl.types import array, bounded_str, case, default, float32, float64, int8
+from cyclonedds.idl.types import int16, int32
 from cyclonedds.idl.types import int64, sequence, uint8, uint16, uint32, uint64
 from cyclonedds.pub import DataWriter
 from cyclonedds.topic import Topic
@@ -66,18 +67,54 @@ class Loose(IdlStruct, typename="Foreign.Loose"):
     list: sequence[uint32]
 
 
+class ByNumber(IdlUnion, discriminator=uint8, typename="Foreign.ByNumber"):
+    level: case[[1, 7], Level]
+    text: case[2, str]
+    other: default[float64]
+
+
+@appendable
+class BySide(IdlUnion, discriminator=Side, typename="Foreign.BySide"):
+    bought: case[Side.Buy, uint32]
+    sold: case[Side.Sell, sequence[int16]]
+
+
+@dataclass
+@appendable
+class Chosen(IdlStruct, typename="Foreign.Chosen"):
+    first: ByNumber
+    second: sequence[ByNumber]
+    third: BySide
+    last: uint64
+
+
 LEVEL = Level(price=99.5, size=-3, venues=["XPAR", "a\"b"])
 SAMPLES = {
     "Plain": Plain("EURUSD", -8, 16, -64, 0.5, True, Side.Sell, [LEVEL, LEVEL], [1, 2, 3],
                    [0, 255], "five5"),
     "Grown": Grown(1 << 63, "héllo", LEVEL, None),
     "Loose": Loose(-7, "text", 2.25, 9, [4, 5, 6]),
+    "Chosen": Chosen(
+        ByNumber(discriminator=7, value=LEVEL),
+        [ByNumber(text="two"), ByNumber(discriminator=9, value=-0.5)],
+        BySide(sold=[-1, 2]),
+        1 << 40,
+    ),
+}
+
+
+MEMBERS = {
+    ByNumber: lambda by: {1: "level", 7: "level", 2: "text"}.get(by, "other"),
+    BySide: lambda by: {Side.Buy: "bought", Side.Sell: "sold"}[by],
 }
 
 
 def plain(value):
     if isinstance(value, IdlEnum):
         return value.name
+    if isinstance(value, IdlUnion):
+        name = MEMBERS[type(value)](value.discriminator)
+        return {"discriminator": plain(value.discriminator), name: plain(value.value)}
     if isinstance(value, IdlStruct):
         return {name: plain(v) for name, v in vars(value).items()}
     if isinstance(value, list):

@@ -45,7 +45,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let stop = Stop::on_interrupt()?;
     let domain = args.domain.open(Role::Subscriber)?;
     let mut discovery = domain.discovery()?;
-    let end = Instant::now() + Duration::from_secs_f64(args.wait);
+    let begin = Instant::now();
+    let end = begin + Duration::from_secs_f64(args.wait);
     while Instant::now() < end && !stop.is_raised() {
         discovery.update()?;
         let left = end.saturating_duration_since(Instant::now());
@@ -58,7 +59,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if args.json {
         say!("{}", as_json(&discovery));
     } else {
-        print(args, &discovery);
+        print(args, begin.elapsed(), &discovery);
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -76,13 +77,13 @@ fn topics(discovery: &Discovery) -> Topics<'_> {
     topics
 }
 
-fn print(args: &Args, discovery: &Discovery) {
+fn print(args: &Args, time: Duration, discovery: &Discovery) {
     let topics = topics(discovery);
     let count = |side| discovery.endpoints().filter(|e| e.side == side).count();
     say!(
-        "domain {}, seen in {} s: participants {}, topics {}, writers {}, readers {}",
+        "domain {}, seen in {:.1} s: participants {}, topics {}, writers {}, readers {}",
         args.domain.domain,
-        args.wait,
+        time.as_secs_f64(),
         discovery.participants().count(),
         topics.len(),
         count(Side::Writer),

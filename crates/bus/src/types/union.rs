@@ -1,0 +1,54 @@
+//! Unions of other programs' types. This crate reads them and writes none.
+
+use super::{Extensibility, Fault, Member, TypeError, idl};
+
+/// A union: a discriminator, and the member that it selects.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct UnionType {
+    /// The scoped name.
+    pub name: String,
+    /// How the type may grow.
+    pub extensibility: Extensibility,
+    /// What selects: a boolean, an integer, a character, or an enumeration.
+    pub discriminator: Member,
+    /// The members that may be selected.
+    pub cases: Vec<Case>,
+}
+
+/// A member of a union.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Case {
+    /// Values of the discriminator that select it.
+    pub labels: Vec<i32>,
+    /// Whether all values without a case select it.
+    pub is_default: bool,
+    /// The member.
+    pub member: Member,
+}
+
+impl UnionType {
+    /// The member that a value of the discriminator selects; none for a value without a case.
+    pub fn selected(&self, label: i64) -> Option<&Member> {
+        let has = |case: &&Case| case.labels.iter().any(|l| i64::from(*l) == label);
+        let case = self.cases.iter().find(has);
+        let case = case.or_else(|| self.cases.iter().find(|case| case.is_default));
+        case.map(|case| &case.member)
+    }
+
+    pub(super) fn check_at(&self, depth: usize) -> Result<(), TypeError> {
+        let fault = |path: String, why| Err(TypeError { path, why });
+        if depth >= super::MAX_DEPTH {
+            return fault(self.name.clone(), Fault::TooDeep);
+        }
+        if !self.name.split("::").all(idl::is_identifier) {
+            return fault(self.name.clone(), Fault::BadName);
+        }
+        for Case { member, .. } in &self.cases {
+            if !idl::is_identifier(&member.name) {
+                return fault(format!("{}.{}", self.name, member.name), Fault::BadName);
+            }
+            member.kind.check_at(depth)?;
+        }
+        Ok(())
+    }
+}

@@ -13,7 +13,7 @@ cdr_struct! {
     /// As `fanfare dds idl -t builtin:simple --rust` prints it.
     #[derive(Debug, Clone, PartialEq)]
     #[allow(non_snake_case)]
-    pub struct Quote: "Fanfare::Quote" {
+    struct Quote: "Fanfare::Quote" {
         MessageType: u16,
         SequenceNumber: u32,
         Timestamp: u32,

@@ -96,15 +96,17 @@ const MORE_KEYWORDS: [&str; 8] = [
 
 /// Names that IDL allows, but not C, C++, Python or Rust, or that a macro of C's library takes: the
 /// compilers of IDL put them into their output as they are.
-const ELSEWHERE: &str = " False None True and as assert async await class def del elif except \
-    finally from global is lambda nonlocal not or pass raise with yield return if else while for \
-    do break continue import try in auto register static extern volatile inline restrict signed \
-    int goto sizeof typeof asm alignas alignof and_eq bitand bitor bool catch char8_t char16_t \
-    char32_t compl concept consteval constexpr constinit const_cast co_await co_return co_yield \
-    decltype delete dynamic_cast explicit export friend mutable namespace new noexcept not_eq \
-    nullptr operator or_eq protected reinterpret_cast requires static_assert static_cast template \
-    this thread_local throw typeid using virtual wchar_t xor xor_eq NULL EOF errno stdin stdout \
-    stderr offsetof linux unix self Self super crate type fn match move mod mut ref use where impl let \
+const ELSEWHERE: &str = " \
+    False None True and as assert async await class def del elif except finally from \
+    global is lambda nonlocal not or pass raise with yield return if else while for do \
+    break continue import try in auto register static extern volatile inline restrict \
+    signed int goto sizeof typeof asm alignas alignof and_eq bitand bitor bool catch \
+    char8_t char16_t char32_t compl concept consteval constexpr constinit const_cast \
+    co_await co_return co_yield decltype delete dynamic_cast explicit export friend \
+    mutable namespace new noexcept not_eq nullptr operator or_eq protected \
+    reinterpret_cast requires static_assert static_cast template this thread_local throw \
+    typeid using virtual wchar_t xor xor_eq NULL EOF errno stdin stdout stderr offsetof \
+    linux unix self Self super crate type fn match move mod mut ref use where impl let \
     loop pub trait unsafe dyn gen become box final macro override priv unsized ";
 
 /// Whether `name` can stand in IDL as it is.

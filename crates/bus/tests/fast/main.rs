@@ -7,6 +7,7 @@
     reason = "a test"
 )]
 
+#[allow(unreachable_pub, reason = "as it is printed")]
 mod generated;
 mod oracle;
 mod random;

@@ -54,7 +54,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         session.handle_timeout(now(start));
     };
-    stream.write_all(session.poll_transmit())?;
+    while !session.poll_transmit().is_empty() {
+        let count = stream.write(session.poll_transmit())?;
+        session.transmitted(count);
+    }
     session.disconnected(now(start));
     println!("{reason}");
     Ok(())

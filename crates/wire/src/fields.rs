@@ -166,6 +166,28 @@ impl FieldIndex {
         self.column(2).get(1..=self.len).unwrap_or_default()
     }
 
+    /// Tags, begins and ends of the first `N` fields, if there are so many.
+    #[inline]
+    pub fn front<const N: usize>(&self) -> Option<[&[u32; N]; 3]> {
+        if self.len < N {
+            return None;
+        }
+        let ends = 2 * self.height + 1;
+        let column = |at: usize| self.room.get(self.first + at..)?.first_chunk();
+        Some([column(0)?, column(self.height)?, column(ends)?])
+    }
+
+    /// Where the value of field `at` begins, and its end.
+    #[inline]
+    pub fn span(&self, at: usize) -> Option<(u32, u32)> {
+        if at >= self.len {
+            return None;
+        }
+        let begin = self.first + self.height + at;
+        let end = begin + self.height + 1;
+        Some((*self.room.get(begin)?, *self.room.get(end)?))
+    }
+
     /// From a column's first entry on: tags, begins, ends.
     #[inline]
     fn column(&self, i: usize) -> &[u32] {

@@ -46,7 +46,7 @@ pub fn parse_i64(text: &[u8]) -> Option<i64> {
 
 /// The number that the last `count` of eight bytes stand for, all at once; `eight` is their
 /// little-endian word. `None` if `count` is not from 1 to 8, or one of them is no digit.
-#[inline]
+#[inline(always)]
 pub fn parse_last_of_eight(eight: u64, count: usize) -> Option<u32> {
     if count == 0 || count > 8 {
         return None;

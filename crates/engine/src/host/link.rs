@@ -198,7 +198,7 @@ impl Hosted {
                 return Life::Ended;
             }
             // A resend goes on as soon as its last part is written.
-            if !all || self.session.poll_timeout() != Some(0) {
+            if !all || !self.session.is_due_at_once() {
                 break;
             }
             self.session.handle_timeout(now);
@@ -275,6 +275,7 @@ impl Hosted {
     }
 }
 
+#[inline]
 fn note(log: &mut Option<LogTap>, now: Now, key: SessionKey, way: Direction, bytes: &[u8]) {
     if let Some(log) = log {
         log.bytes(now, key.0, way, bytes);

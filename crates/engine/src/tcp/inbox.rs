@@ -41,9 +41,11 @@ impl Inbox {
         let Received::Bytes(count) = received else {
             return Ok((received, &[]));
         };
-        front.copy_from_slice(&self.kept);
         let total = self.kept.len() + count;
-        self.kept.clear();
+        if !self.kept.is_empty() {
+            front.copy_from_slice(&self.kept);
+            self.kept.clear();
+        }
         Ok((received, buffer.get(..total).unwrap_or(&[])))
     }
 

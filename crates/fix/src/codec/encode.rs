@@ -23,6 +23,18 @@ pub struct Encoder<'b> {
     prefix: usize,
 }
 
+/// The front of a message, up to where its body begins: [`Encoder::front`] gives it, and
+/// [`Encoder::with_front`] begins the next message with it.
+#[derive(Clone, Debug)]
+pub(crate) struct Front {
+    text: [u8; FRONT_ROOM],
+    len: usize,
+    prefix: usize,
+}
+
+/// Longer fronts are written anew each time.
+const FRONT_ROOM: usize = 128;
+
 /// Writes fields one after the other; a fault is remembered and reported at the end.
 #[derive(Debug)]
 pub struct FieldWriter<'b> {
@@ -116,6 +128,37 @@ impl<'b> Encoder<'b> {
         }
     }
 
+    /// What is written so far, unless it is too long for a [`Front`] or has a fault.
+    pub(crate) fn front(&self) -> Option<Front> {
+        let mut text = [0; FRONT_ROOM];
+        let written = self.writer.written().ok()?;
+        text.get_mut(..written.len())?.copy_from_slice(written);
+        Some(Front {
+            text,
+            len: written.len(),
+            prefix: self.prefix,
+        })
+    }
+
+    /// Begins a message as another one began.
+    #[inline]
+    pub(crate) fn with_front(buf: &'b mut [u8], front: &Front) -> Self {
+        let mut writer = FieldWriter::new(buf);
+        match writer.buf.first_chunk_mut() {
+            Some(room) => {
+                *room = front.text;
+                writer.at = front.len;
+            }
+            None => {
+                writer.put(front.text.get(..front.len).unwrap_or_default());
+            }
+        }
+        Self {
+            writer,
+            prefix: front.prefix,
+        }
+    }
+
     /// Finishes the message and returns where it stands in the buffer.
     ///
     /// # Errors
@@ -136,12 +179,20 @@ impl<'b> Encoder<'b> {
             }
             _ => writer.put_length(self.prefix, body_length)?,
         };
-        let sum = byte_sum(writer.buf.get(start..writer.at).unwrap_or_default());
+        let sum = writer.sum_from(start);
         writer.put_array(trailer(sum));
         match writer.fault {
             None => Ok(start..writer.at),
             Some(fault) => Err(fault),
         }
+    }
+}
+
+impl Front {
+    /// Its bytes, to be changed in place; BodyLength(9) has no value yet.
+    #[inline]
+    pub(crate) fn text_mut(&mut self) -> &mut [u8] {
+        self.text.get_mut(..self.len).unwrap_or_default()
     }
 }
 
@@ -201,9 +252,12 @@ impl<'b> FieldWriter<'b> {
     }
 
     /// A field with an unsigned integer.
-    #[inline]
+    #[inline(always)]
     pub fn u64(&mut self, tag: u32, value: u64) -> &mut Self {
-        self.tag(tag);
+        self.tag(tag).put_u64(value)
+    }
+
+    fn put_u64(&mut self, value: u64) -> &mut Self {
         match int::short_text(value) {
             Some((text, len)) => self.put_short(text, len),
             None => self.number(|out| int::write_u64(value, out)),
@@ -288,7 +342,7 @@ impl<'b> FieldWriter<'b> {
     }
 
     /// The tag and `=`; a constant tag becomes one store.
-    #[inline]
+    #[inline(always)]
     fn tag(&mut self, tag: u32) -> &mut Self {
         match short_tag(tag) {
             Some((text, len)) => self.put_padded(text.to_le_bytes(), len),
@@ -328,6 +382,8 @@ impl<'b> FieldWriter<'b> {
         if let Some((first, last)) = ends::<16>(bytes).filter(|_| bytes.len() <= 32) {
             copy_ends(room, first, last);
         } else if let Some((first, last)) = ends::<8>(bytes).filter(|_| bytes.len() <= 16) {
+            copy_ends(room, first, last);
+        } else if let Some((first, last)) = ends::<4>(bytes).filter(|_| bytes.len() <= 8) {
             copy_ends(room, first, last);
         } else {
             room.copy_from_slice(bytes);
@@ -420,6 +476,31 @@ impl<'b> FieldWriter<'b> {
         }
         room.copy_from_slice(value);
         value.contains(&SOH)
+    }
+
+    /// The sum of all bytes written from `start` on. What stands behind them may be overwritten.
+    #[inline]
+    fn sum_from(&mut self, start: usize) -> u8 {
+        const STEP: usize = 32;
+        let room = self.buf.get_mut(self.at..).unwrap_or_default();
+        let Some(behind) = room.first_chunk_mut::<STEP>() else {
+            return byte_sum(self.buf.get(start..self.at).unwrap_or_default());
+        };
+        // Zeros behind the end add nothing, and there is no rest of a step.
+        *behind = [0; STEP];
+        let end = start + (self.at - start).next_multiple_of(STEP);
+        let (steps, _) = self
+            .buf
+            .get(start..end)
+            .unwrap_or_default()
+            .as_chunks::<STEP>();
+        let sums = steps.iter().fold([0; STEP], |mut sums: [u8; STEP], step| {
+            for (sum, byte) in sums.iter_mut().zip(step) {
+                *sum = sum.wrapping_add(*byte);
+            }
+            sums
+        });
+        byte_sum(&sums)
     }
 
     /// Remembers the first fault. Inlined, so that the writer can live in registers.

@@ -83,6 +83,12 @@ impl<'a> Message<'a> {
         self.fields.bytes
     }
 
+    /// Tags of the first `N` fields, and where their values begin and end; if there are so many.
+    #[inline]
+    pub(crate) fn front<const N: usize>(&self) -> Option<[&'a [u32; N]; 3]> {
+        self.fields.index.front()
+    }
+
     /// BeginString(8).
     #[inline]
     pub fn begin_string(&self) -> &'a [u8] {
@@ -273,8 +279,7 @@ impl<'a> FieldSet<'a> {
     /// The value of the field at a position, from 0.
     #[inline]
     pub(crate) fn value(&self, position: usize) -> Option<&'a [u8]> {
-        let at = self.from + position;
-        let (begin, end) = (*self.index.begins().get(at)?, *self.index.ends().get(at)?);
+        let (begin, end) = self.index.span(self.from + position)?;
         self.bytes.get(begin as usize..end as usize)
     }
 

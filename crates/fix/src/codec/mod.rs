@@ -33,6 +33,7 @@ mod shared;
 pub mod tags;
 
 pub use decode::{DecodeError, Decoder, Next};
+pub(crate) use encode::Front;
 pub use encode::{EncodeError, Encoder, FieldWriter};
 pub use frame::{Frame, FrameFinder, Garbled};
 pub use group::{Group, GroupSpec};

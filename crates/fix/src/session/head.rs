@@ -5,7 +5,8 @@ use std::ops::Range;
 use fanfare_wire::{Precision, UtcTimestamp};
 
 use super::config::{Config, ExtraField};
-use crate::codec::{FieldWriter, SendingTime, tags};
+use crate::codec::{Encoder, FieldWriter, Front, SendingTime, tags};
+use fanfare_wire::fields::SOH;
 
 /// A field of a message to be sent.
 pub(super) type OutField<'a> = (u32, &'a [u8]);
@@ -66,43 +67,151 @@ pub(super) struct Fixed {
     sender: Vec<u8>,
     target: Vec<u8>,
     time: TimeField,
-    /// The moment that `time` tells.
-    at: UtcTimestamp,
+    /// The last whole header in its usual shape.
+    last: Option<Last>,
 }
 
 impl Fixed {
     pub(super) fn new(config: &Config) -> Self {
-        let at = UtcTimestamp::from_nanos(0);
         Self {
             sender: comp_id(tags::SENDER_COMP_ID, &config.id.sender),
             target: comp_id(tags::TARGET_COMP_ID, &config.id.target),
-            time: TimeField::new(at, config.precision),
-            at,
+            time: TimeField::new(UtcTimestamp::from_nanos(0), config.precision),
+            last: None,
         }
     }
 
-    /// Makes SendingTime(52) that of `utc`. Many messages of one turn have the same, and most of
-    /// one second.
+    /// Makes SendingTime(52) that of `utc`. Many messages have the same, and most that of the same
+    /// second.
     #[inline]
     pub(super) fn set_time(&mut self, utc: UtcTimestamp, precision: Precision) {
-        if self.at != utc {
+        if !self.time.tells(utc) {
             self.time.set(utc, precision);
-            self.at = utc;
         }
+    }
+
+    /// The front of a message with MsgSeqNum(34) `seq` and the time set, and nothing beyond what
+    /// every message has. `None` if the last one tells too little of it: [`Head::write`] it then,
+    /// and [`remember`](Self::remember) it.
+    #[inline]
+    pub(super) fn front(&mut self, msg_type: &[u8], seq: u64) -> Option<&Front> {
+        let last = self.last.as_mut()?;
+        let is_right = last.set_type(msg_type) && last.set_seq(seq) && last.set_time(&self.time);
+        is_right.then_some(&last.front)
+    }
+
+    /// The encoder has just written a front for which there was none.
+    pub(super) fn remember(&mut self, encoder: &Encoder<'_>, msg_type: &[u8], seq: u64) {
+        self.last = encoder
+            .front()
+            .and_then(|front| Last::new(front, msg_type, seq, &self.time));
     }
 
     /// SendingTime(52) without its tag, for OrigSendingTime(122).
     pub(super) fn time_text(&self) -> &[u8] {
-        let field = self.time.field();
-        field
-            .get(3..field.len().saturating_sub(1))
-            .unwrap_or_default()
+        self.time.value()
     }
 
     #[inline]
     fn is_complete(&self) -> bool {
         !self.sender.is_empty() && !self.target.is_empty()
     }
+}
+
+/// A header from which that of the next message is made: mostly MsgSeqNum(34) is one higher, and
+/// now and then SendingTime(52) another millisecond.
+#[derive(Debug)]
+struct Last {
+    front: Front,
+    /// Where the values of MsgType(35), MsgSeqNum(34) and SendingTime(52) stand.
+    msg_type: Range<usize>,
+    digits: Range<usize>,
+    time: Range<usize>,
+    seq: u64,
+    /// The beginning of the time that is told.
+    from: i64,
+}
+
+impl Last {
+    fn new(mut front: Front, msg_type: &[u8], seq: u64, time: &TimeField) -> Option<Self> {
+        let text = front.text_mut();
+        let msg_type =
+            value_of(text, b"\x0135=").filter(|place| text[place.clone()] == *msg_type)?;
+        Some(Self {
+            digits: value_of(text, b"\x0134=")?,
+            time: value_of(text, b"\x0152=")
+                .filter(|place| text[place.clone()] == *time.value())?,
+            msg_type,
+            seq,
+            from: time.from,
+            front,
+        })
+    }
+
+    #[inline]
+    fn set_type(&mut self, msg_type: &[u8]) -> bool {
+        let Some(place) = self.front.text_mut().get_mut(self.msg_type.clone()) else {
+            return false;
+        };
+        match (place, msg_type) {
+            ([place], [letter]) if *letter != SOH => {
+                *place = *letter;
+                true
+            }
+            (place, msg_type) => place == msg_type,
+        }
+    }
+
+    /// Counts up by one, if it has to, unless that takes one more digit.
+    #[inline]
+    fn set_seq(&mut self, seq: u64) -> bool {
+        if seq == self.seq {
+            return true;
+        }
+        let digits = self.front.text_mut().get_mut(self.digits.clone());
+        if self.seq.checked_add(1) != Some(seq) || !digits.is_some_and(count_up) {
+            // They may be wrong now: nothing is to be made of them any more.
+            (self.seq, self.digits) = (0, 0..0);
+            return false;
+        }
+        self.seq = seq;
+        true
+    }
+
+    #[inline]
+    fn set_time(&mut self, time: &TimeField) -> bool {
+        if self.from == time.from {
+            return true;
+        }
+        let value = time.value();
+        let place = self.front.text_mut().get_mut(self.time.clone());
+        let Some(place) = place.filter(|place| place.len() == value.len()) else {
+            return false;
+        };
+        place.copy_from_slice(value);
+        self.from = time.from;
+        true
+    }
+}
+
+/// Where the value of the first field behind `front`, a separator, a tag and `=`, stands.
+fn value_of(text: &[u8], front: &[u8; 4]) -> Option<Range<usize>> {
+    let begin = text.windows(4).position(|window| window == front)? + 4;
+    let len = text.get(begin..)?.iter().position(|&byte| byte == SOH)?;
+    Some(begin..begin + len)
+}
+
+/// Makes the number one higher; false, and all digits wrong, if that has one digit more.
+#[inline]
+fn count_up(digits: &mut [u8]) -> bool {
+    for digit in digits.iter_mut().rev() {
+        if *digit != b'9' {
+            *digit += 1;
+            return true;
+        }
+        *digit = b'0';
+    }
+    false
 }
 
 /// `52=…|`, of which within a second only the milliseconds are written anew.
@@ -112,6 +221,9 @@ struct TimeField {
     len: usize,
     /// The full second of the text, in nanoseconds since 1970.
     second: i64,
+    /// The beginning of what the text tells, and how long that lasts; alike.
+    from: i64,
+    lasts: u64,
 }
 
 /// Room for `52=YYYYMMDD-HH:MM:SS.nnnnnnnnn|`.
@@ -126,22 +238,36 @@ impl TimeField {
         let mut text = [0; TIME_ROOM];
         let len = field.len().min(TIME_ROOM);
         text[..len].copy_from_slice(&field[..len]);
+        let nanos = utc.nanos();
+        let lasts = match precision {
+            Precision::Seconds => SECOND_NANOS,
+            Precision::Millis => MILLI_NANOS,
+            Precision::Micros => 1000,
+            Precision::Nanos => 1,
+        };
         Self {
             text,
             len,
-            second: utc
-                .nanos()
-                .saturating_sub(utc.nanos().rem_euclid(SECOND_NANOS)),
+            second: nanos.saturating_sub(nanos.rem_euclid(SECOND_NANOS)),
+            from: nanos.saturating_sub(nanos.rem_euclid(lasts)),
+            lasts: lasts as u64,
         }
+    }
+
+    /// Whether this is the text of `utc`.
+    #[inline]
+    fn tells(&self, utc: UtcTimestamp) -> bool {
+        (utc.nanos().wrapping_sub(self.from) as u64) < self.lasts
     }
 
     #[inline]
     fn set(&mut self, utc: UtcTimestamp, precision: Precision) {
         match utc.nanos().checked_sub(self.second) {
             Some(nanos @ 0..SECOND_NANOS) if precision == Precision::Millis => {
-                let millis = nanos as u32 / 1_000_000;
+                let millis = nanos as u32 / MILLI_NANOS as u32;
                 let digit = |power: u32| b'0' + (millis / power % 10) as u8;
                 self.text[MILLIS].copy_from_slice(&[digit(100), digit(10), digit(1)]);
+                self.from = self.second + i64::from(millis) * MILLI_NANOS;
             }
             _ => *self = Self::new(utc, precision),
         }
@@ -151,9 +277,17 @@ impl TimeField {
     fn field(&self) -> &[u8] {
         self.text.get(..self.len).unwrap_or_default()
     }
+
+    /// Without tag and separator.
+    #[inline]
+    fn value(&self) -> &[u8] {
+        let end = self.len.saturating_sub(1);
+        self.text.get(3..end).unwrap_or_default()
+    }
 }
 
 const SECOND_NANOS: i64 = 1_000_000_000;
+const MILLI_NANOS: i64 = 1_000_000;
 
 fn comp_id(tag: u32, value: &str) -> Vec<u8> {
     let mut room = vec![0; value.len() + 16];
@@ -225,6 +359,7 @@ fn put(tag: u32, value: &[u8], out: &mut FieldWriter<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::session::{SessionId, Version};
     use proptest::prelude::*;
 
     proptest! {
@@ -247,10 +382,79 @@ mod tests {
                     _ => nanos.saturating_add(step % 100_000_000),
                 };
                 let utc = UtcTimestamp::from_nanos(nanos);
-                field.set(utc, precision);
+                if !field.tells(utc) {
+                    field.set(utc, precision);
+                }
                 let anew = SendingTime::new(utc, precision);
                 prop_assert_eq!(field.field(), anew.field());
             }
         }
+
+        #[test]
+        fn a_header_from_the_last_one_is_one_written_anew(
+            steps in prop::collection::vec((any::<u8>(), any::<u8>(), any::<i64>()), 1..40),
+            first in prop::sample::select(vec![1, 8, 98, 99_999, 99_999_997]),
+            precision in prop::sample::select(vec![Precision::Millis, Precision::Micros]),
+            sub_id in any::<bool>(),
+        ) {
+            let mut config = Config::new(SessionId::new(Version::Fix44, "ME", "YOU"));
+            config.precision = precision;
+            if sub_id {
+                config.header_fields = vec![(50, b"34=DESK"[..].into())];
+            }
+            let mut fixed = Fixed::new(&config);
+            let (mut seq, mut nanos) = (first, 1_795_178_096_123_000_000_i64);
+            for (kind, count, step) in steps {
+                let kinds: [&[u8]; 8] = [b"D", b"D", b"D", b"8", b"AE", b"CA", b"", b"\x01"];
+                let msg_type = kinds[usize::from(kind % 8)];
+                seq += [1, 1, 1, 1, 1, 0, 7, 100_000][usize::from(count % 8)];
+                let most = [7000, 2_000_000, 3_000_000_000][usize::from(kind % 3)];
+                nanos = nanos.saturating_add(step % most);
+                let utc = UtcTimestamp::from_nanos(nanos);
+                fixed.set_time(utc, precision);
+                let mut room = [0; 256];
+                let encoder = match fixed.front(msg_type, seq) {
+                    Some(front) => Encoder::with_front(&mut room, front),
+                    None => {
+                        let encoder = anew(&mut room, &fixed, &config, msg_type, seq);
+                        fixed.remember(&encoder, msg_type, seq);
+                        encoder
+                    }
+                };
+                let mut fresh = Fixed::new(&config);
+                fresh.set_time(utc, precision);
+                let mut other = [0; 256];
+                let fresh = anew(&mut other, &fresh, &config, msg_type, seq);
+                prop_assert_eq!(encoder.written(), fresh.written());
+            }
+        }
+    }
+
+    fn anew<'b>(
+        room: &'b mut [u8],
+        fixed: &Fixed,
+        config: &Config,
+        msg_type: &[u8],
+        seq: u64,
+    ) -> Encoder<'b> {
+        let head = Head {
+            seq,
+            orig_time: None,
+            last_processed: None,
+            extra: &[],
+        };
+        let mut encoder = Encoder::new(room, b"FIX.4.4", msg_type);
+        head.write(fixed, config, &mut encoder);
+        encoder
+    }
+
+    #[test]
+    fn a_long_header_is_written_anew_each_time() {
+        let config = Config::new(SessionId::new(Version::Fix44, &"X".repeat(100), "YOU"));
+        let mut fixed = Fixed::new(&config);
+        let mut room = [0; 512];
+        let encoder = anew(&mut room, &fixed, &config, b"D", 1);
+        fixed.remember(&encoder, b"D", 1);
+        assert!(fixed.front(b"D", 2).is_none());
     }
 }

@@ -2,15 +2,18 @@
 
 use fanfare_wire::{UtcTimestamp, int};
 
+use super::config::SessionId;
 use super::validate::{BusinessReason, Fault, RejectReason};
 use crate::codec::{FieldErrorKind, Message, msg_types, tags};
 
 /// The fields of the standard header that the session works with, present and well-formed.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header<'a> {
+    /// MsgType(35), not empty.
+    pub(super) msg_type: &'a [u8],
     pub(super) seq: u64,
-    pub(super) sender: &'a [u8],
-    pub(super) target: &'a [u8],
+    /// SenderCompID(49) and TargetCompID(56) are those of the session, seen from the other side.
+    pub(super) is_ours: bool,
     pub(super) sending_time: UtcTimestamp,
     pub(super) poss_dup: bool,
     pub(super) poss_resend: bool,
@@ -37,8 +40,51 @@ impl<'a> Header<'a> {
     /// MsgType(35) is empty; MsgSeqNum(34), SenderCompID(49), SendingTime(52) or
     /// TargetCompID(56) is missing, empty or malformed.
     #[inline]
-    pub(super) fn read(message: &Message<'a>, times: &mut LastTime) -> Result<Self, Fault> {
-        if message.msg_type().is_empty() {
+    pub(super) fn read(
+        message: &Message<'a>,
+        id: &SessionId,
+        last: &mut LastHeader,
+    ) -> Result<Self, Fault> {
+        if let Some(header) = Self::read_again(message, last) {
+            return Ok(header);
+        }
+        Self::read_anew(message, id, last)
+    }
+
+    /// The short way, for a header that differs from the last one in MsgSeqNum(34) and in the
+    /// milliseconds of SendingTime(52) alone; with [`Header::read_anew`] as its oracle.
+    #[inline]
+    fn read_again(message: &Message<'a>, last: &LastHeader) -> Option<Self> {
+        let [tags, begins, ends] = message.front::<8>()?;
+        let [_, _, _, 34, 49, 52, 56, next] = *tags else {
+            return None;
+        };
+        let [seq_end, end] = [ends[3], ends[6]].map(|end| end as usize);
+        let bytes = message.bytes();
+        let sending_time = last.time_of(bytes.get(seq_end + 1..end)?)?;
+        let digits = seq_end.checked_sub(begins[3] as usize)?;
+        let eight = bytes.get(..seq_end)?.last_chunk()?;
+        let seq = int::parse_last_of_eight(u64::from_le_bytes(*eight), digits)?;
+        let msg_type = bytes.get(begins[2] as usize..ends[2] as usize)?;
+        (!msg_type.is_empty() && !tags::is_header(next)).then_some(Self {
+            msg_type,
+            seq: seq.into(),
+            is_ours: last.is_ours,
+            sending_time,
+            poss_dup: false,
+            poss_resend: false,
+            orig_sending_time: None,
+        })
+    }
+
+    #[inline(never)]
+    fn read_anew(
+        message: &Message<'a>,
+        id: &SessionId,
+        last: &mut LastHeader,
+    ) -> Result<Self, Fault> {
+        let msg_type = message.msg_type();
+        if msg_type.is_empty() {
             return Err(Fault::new(
                 RejectReason::TagWithoutValue,
                 Some(tags::MSG_TYPE),
@@ -50,17 +96,20 @@ impl<'a> Header<'a> {
         let sending_time = present(found.sending_time, tags::SENDING_TIME, message)?;
         let target = present(found.target, tags::TARGET_COMP_ID, message)?;
         let malformed = |tag| Fault::new(RejectReason::DataFormat, Some(tag));
-        Ok(Self {
+        let header = Self {
+            msg_type,
             seq: int::parse_u64(seq).ok_or(malformed(tags::MSG_SEQ_NUM))?,
-            sender,
-            target,
-            sending_time: times
+            is_ours: same(sender, id.target.as_bytes()) && same(target, id.sender.as_bytes()),
+            sending_time: last
+                .second
                 .parse(sending_time)
                 .ok_or(malformed(tags::SENDING_TIME))?,
             poss_dup: found.poss_dup == Some(b"Y"),
             poss_resend: found.poss_resend == Some(b"Y"),
             orig_sending_time: found.orig_sending_time,
-        })
+        };
+        last.remember(message, sending_time, header.is_ours);
+        Ok(header)
     }
 }
 
@@ -104,10 +153,83 @@ impl<'a> Found<'a> {
     }
 }
 
+/// The header read last. Of the next one, within the same second, MsgSeqNum(34) and the
+/// milliseconds are new, and the rest has only to be compared.
+#[derive(Clone, Debug)]
+pub(super) struct LastHeader {
+    second: LastTime,
+    /// From SenderCompID(49) to the end of TargetCompID(56).
+    text: [u8; LAST_ROOM],
+    /// Nothing is remembered while it is 0.
+    len: usize,
+    /// Where in `text` the milliseconds stand.
+    millis: usize,
+    /// The time without them.
+    time: UtcTimestamp,
+    is_ours: bool,
+}
+
+/// Longer headers are read anew each time.
+const LAST_ROOM: usize = 96;
+
+/// The length of `YYYYMMDD-HH:MM:SS.mmm`.
+const WITH_MILLIS: usize = WHOLE + 4;
+
+impl LastHeader {
+    pub(super) const NONE: Self = Self {
+        second: LastTime::NONE,
+        text: [0; LAST_ROOM],
+        len: 0,
+        millis: 0,
+        time: UtcTimestamp::from_nanos(0),
+        is_ours: false,
+    };
+
+    /// SendingTime(52) in a text that is otherwise the one remembered.
+    #[inline(always)]
+    fn time_of(&self, text: &[u8]) -> Option<UtcTimestamp> {
+        let known = self.text.get(..self.len)?;
+        if text.len() != known.len() {
+            return None;
+        }
+        let (front, rest) = text.split_at_checked(self.millis)?;
+        let (millis, back) = rest.split_first_chunk()?;
+        let (known_front, rest) = known.split_at_checked(self.millis)?;
+        let (_, known_back) = rest.split_first_chunk::<3>()?;
+        if !same(front, known_front) || !same(back, known_back) {
+            return None;
+        }
+        with_millis(self.time, *millis)
+    }
+
+    /// `sending_time` is that of the message, which has been read without a fault.
+    #[inline]
+    fn remember(&mut self, message: &Message<'_>, sending_time: &[u8], is_ours: bool) {
+        self.len = 0;
+        let (_, ends) = message.spans();
+        let (Some([34, 49, 52, 56]), Some(&[from, _, millis_end, to])) =
+            (message.tags().get(3..7), ends.get(3..7))
+        else {
+            return;
+        };
+        let text = message.bytes().get(from as usize + 1..to as usize);
+        let place = text.and_then(|text| self.text.get_mut(..text.len()));
+        if let Some((text, place)) = text.zip(place)
+            && sending_time.len() == WITH_MILLIS
+        {
+            place.copy_from_slice(text);
+            self.len = text.len();
+            self.millis = (millis_end - from) as usize - 4;
+            self.time = self.second.time;
+            self.is_ours = is_ours;
+        }
+    }
+}
+
 /// The second of the SendingTime(52) read last: most messages come within the same one, and then
 /// only the fraction is new.
 #[derive(Clone, Debug)]
-pub(super) struct LastTime {
+struct LastTime {
     text: [u8; WHOLE],
     time: UtcTimestamp,
 }
@@ -116,7 +238,7 @@ pub(super) struct LastTime {
 const WHOLE: usize = 17;
 
 impl LastTime {
-    pub(super) const NONE: Self = Self {
+    const NONE: Self = Self {
         text: [0; WHOLE],
         time: UtcTimestamp::from_nanos(0),
     };
@@ -130,15 +252,7 @@ impl LastTime {
         }
         match *fraction {
             [] => Some(self.time),
-            [b'.', a, b, c] => {
-                let [a, b, c] = [a, b, c].map(|digit| digit.wrapping_sub(b'0'));
-                if a > 9 || b > 9 || c > 9 {
-                    return None;
-                }
-                let millis = i64::from(a) * 100 + i64::from(b) * 10 + i64::from(c);
-                let nanos = self.time.nanos().checked_add(millis * 1_000_000)?;
-                Some(UtcTimestamp::from_nanos(nanos))
-            }
+            [b'.', a, b, c] => with_millis(self.time, [a, b, c]),
             _ => UtcTimestamp::parse(text),
         }
     }
@@ -153,6 +267,18 @@ impl LastTime {
     }
 }
 
+/// A time of whole seconds and three digits of milliseconds.
+#[inline(always)]
+fn with_millis(second: UtcTimestamp, digits: [u8; 3]) -> Option<UtcTimestamp> {
+    let [a, b, c] = digits.map(|digit| digit.wrapping_sub(b'0'));
+    if a > 9 || b > 9 || c > 9 {
+        return None;
+    }
+    let millis = i64::from(a) * 100 + i64::from(b) * 10 + i64::from(c);
+    let nanos = second.nanos().checked_add(millis * 1_000_000)?;
+    Some(UtcTimestamp::from_nanos(nanos))
+}
+
 /// Whether two short texts are the same, mostly without a call.
 #[inline]
 pub(super) fn same(a: &[u8], b: &[u8]) -> bool {
@@ -161,6 +287,7 @@ pub(super) fn same(a: &[u8], b: &[u8]) -> bool {
         _ if a.len() != b.len() => false,
         4..=8 => halves::<4>(a) == halves::<4>(b),
         9..=16 => halves::<8>(a) == halves::<8>(b),
+        17..=32 => halves::<16>(a) == halves::<16>(b),
         _ => a == b,
     }
 }
@@ -209,8 +336,16 @@ pub(super) fn comp_id_fault(message: &Message<'_>, tag: u32) -> Fault {
 /// # Errors
 /// One of them is missing or malformed.
 #[inline]
-pub(super) fn check_session_fields(message: &Message<'_>) -> Result<(), Fault> {
-    match message.msg_type() {
+pub(super) fn check_session_fields(message: &Message<'_>, msg_type: &[u8]) -> Result<(), Fault> {
+    if !msg_types::is_session(msg_type) {
+        return Ok(());
+    }
+    check_fields_of(message, msg_type)
+}
+
+#[inline(never)]
+fn check_fields_of(message: &Message<'_>, msg_type: &[u8]) -> Result<(), Fault> {
+    match msg_type {
         // An empty one is the dictionary's business: who does not mind gets it back.
         msg_types::TEST_REQUEST if message.get(tags::TEST_REQ_ID).is_none() => {
             let tag = Some(tags::TEST_REQ_ID);
@@ -276,6 +411,37 @@ mod tests {
         prop_oneof![1 => odd.prop_map(str::to_owned), 4 => usual]
     }
 
+    /// Mostly one header after the other of the same two, now and then others.
+    fn header() -> impl Strategy<Value = String> {
+        let comp_ids = prop::sample::select(vec![
+            ("YOU", "ME"),
+            ("YOU", "ME"),
+            ("YOU", "ME"),
+            (
+                "A LONG NAME OF SOMEBODY ELSE",
+                "ANOTHER LONG NAME, LONGER YET, OF SOMEBODY ELSE",
+            ),
+            ("YOU", "HE"),
+            ("", "ME"),
+        ]);
+        let behind = prop::sample::select(vec!["11=x|", "11=x|", "11=x|", "97=Y|11=x|", ""]);
+        let seq = prop_oneof![5 => "[1-9][0-9]{0,5}", 1 => "[0-9]{0,12}", 1 => "x[0-9]"];
+        let order = prop_oneof![5 => Just(true), 1 => Just(false)];
+        (comp_ids, seq, stamp(), behind, order).prop_map(
+            |((sender, target), seq, time, behind, is_usual)| match is_usual {
+                true => format!("34={seq}|49={sender}|52={time}|56={target}|{behind}"),
+                false => format!("49={sender}|56={target}|34={seq}|52={time}|{behind}"),
+            },
+        )
+    }
+
+    /// A message with these fields behind MsgType(35).
+    fn encoded(room: &mut [u8], fields: &str) -> std::ops::Range<usize> {
+        let mut encoder = crate::codec::Encoder::new(room, b"FIX.4.4", b"D");
+        encoder.raw(fields.replace('|', "\x01").as_bytes());
+        encoder.finish().unwrap()
+    }
+
     proptest! {
         #[test]
         fn the_last_time_parses_as_without(stamps in prop::collection::vec(stamp(), 1..20)) {
@@ -287,7 +453,24 @@ mod tests {
         }
 
         #[test]
-        fn same_texts_are_equal_texts(a in "[ab]{0,20}", b in "[ab]{0,20}", at in 0..20_usize) {
+        fn headers_are_read_as_without_the_last_one(
+            headers in prop::collection::vec(header(), 1..30),
+        ) {
+            let id = SessionId::new(crate::session::Version::Fix44, "ME", "YOU");
+            let mut last = LastHeader::NONE;
+            for text in headers {
+                let mut room = [0; 512];
+                let range = encoded(&mut room, &text);
+                let mut decoder = crate::codec::Decoder::new();
+                let message = decoder.decode(&room[range]).unwrap();
+                let mut none = LastHeader::NONE;
+                let anew = Header::read(&message, &id, &mut none);
+                prop_assert_eq!(Header::read(&message, &id, &mut last), anew, "{}", text);
+            }
+        }
+
+        #[test]
+        fn same_texts_are_equal_texts(a in "[ab]{0,40}", b in "[ab]{0,40}", at in 0..40_usize) {
             prop_assert_eq!(same(a.as_bytes(), b.as_bytes()), a == b);
             prop_assert!(same(a.as_bytes(), a.as_bytes()));
             let mut other = a.clone().into_bytes();
@@ -313,9 +496,7 @@ mod tests {
             ("49=A|56=B|52=20261121-10:00:00.000|34=7|", "11=x|"),
         ] {
             let mut room = [0; 256];
-            let mut encoder = crate::codec::Encoder::new(&mut room, b"FIX.4.4", b"D");
-            encoder.raw(format!("{header}{behind}").replace('|', "\x01").as_bytes());
-            let range = encoder.finish().unwrap();
+            let range = encoded(&mut room, &format!("{header}{behind}"));
             let mut decoder = crate::codec::Decoder::new();
             let message = decoder.decode(&room[range]).unwrap();
             assert_eq!(

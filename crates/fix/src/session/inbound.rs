@@ -184,7 +184,7 @@ impl<S: MessageStore> Session<S> {
             Ok(header) => header,
             Err(fault) => return self.faulty(now, &message, fault),
         };
-        if msg_types::is_session(message.msg_type()) {
+        if msg_types::is_session(header.msg_type) {
             return self.session_message(now, message, &header, held);
         }
         if !self.verify(now, &message, &header, SeqCheck::Expected, held) {
@@ -214,8 +214,8 @@ impl<S: MessageStore> Session<S> {
                 },
             )?;
         }
-        let header = Header::read(message, &mut self.last_time)?;
-        header::check_session_fields(message)?;
+        let header = Header::read(message, &self.config.id, &mut self.last_header)?;
+        header::check_session_fields(message, header.msg_type)?;
         Ok(header)
     }
 
@@ -304,10 +304,7 @@ impl<S: MessageStore> Session<S> {
 
     #[inline]
     pub(super) fn is_our_comp_id(&self, header: &Header<'_>) -> bool {
-        let id = &self.config.id;
-        !self.config.check_comp_id
-            || (same(header.sender, id.target.as_bytes())
-                && same(header.target, id.sender.as_bytes()))
+        !self.config.check_comp_id || header.is_ours
     }
 
     /// A number that was used before: fatal, unless the message says that it is a duplicate.

@@ -6,15 +6,17 @@ use std::ops::Range;
 
 use fanfare_wire::UtcTimestamp;
 
+use super::chunks::Chunks;
 use super::config::Limits;
 use super::store::{Entry, Kind, MessageStore, StoreError, Stored};
 
 /// Keeps the newest messages in memory, within limits. When there is no room the oldest go: a
-/// resend of those is answered with a gap fill. Allocates only while it grows to its limits.
+/// resend of those is answered with a gap fill. Allocates only while it grows to its limits, a
+/// piece of at most 256 KiB (or the longest message) at a time, and never moves what it keeps.
 #[derive(Debug)]
 pub struct MemoryStore {
     numbers: Numbers,
-    outbox: Outbox,
+    outbox: Chunks,
     index: VecDeque<Slot>,
     limits: Limits,
     retain_from: Option<u64>,
@@ -30,11 +32,11 @@ struct Slot {
 
 impl MemoryStore {
     /// A store that keeps up to `limits.messages` messages in up to `limits.bytes` bytes, those
-    /// that wait for transmission included.
+    /// that wait for transmission included; of the latter up to 6 % stay empty.
     pub fn new(limits: Limits) -> Self {
         Self {
             numbers: Numbers::default(),
-            outbox: Outbox::new(limits.bytes),
+            outbox: Chunks::new(limits.bytes),
             index: VecDeque::new(),
             limits,
             retain_from: None,
@@ -53,24 +55,27 @@ impl MemoryStore {
 
     /// Bytes of memory allocated.
     pub fn capacity(&self) -> usize {
-        self.outbox.buf.capacity() + self.index.capacity() * size_of::<Slot>()
+        self.outbox.capacity() + self.index.capacity() * size_of::<Slot>()
     }
 
     fn may_evict(&self, slot: &Slot) -> bool {
         self.retain_from.is_none_or(|from| slot.seq < from)
     }
 
-    /// Gives up old messages until half of the room, or `len`, is free, so that the moving of the
-    /// rest is paid for by many messages.
-    fn evict_half(&mut self, len: usize) {
-        let keep = (self.limits.bytes / 2).min(self.limits.bytes.saturating_sub(len));
-        let goal = self.outbox.end - keep.min(self.outbox.used()) as u64;
-        while let Some(&oldest) = self.index.front() {
-            if oldest.start >= goal || !self.may_evict(&oldest) {
-                break;
+    /// Gives up the messages of the oldest chunk; false if there are none, or one is in use.
+    fn evict_chunk(&mut self) -> bool {
+        let end = self.outbox.oldest_end();
+        let is_of_it = |slot: &Slot| slot.start < end;
+        if !self.index.front().is_some_and(is_of_it) || self.outbox.waits_below(end) {
+            return false;
+        }
+        while let Some(oldest) = self.index.front().filter(|slot| is_of_it(slot)) {
+            if !self.may_evict(oldest) {
+                return false;
             }
             self.index.pop_front();
         }
+        true
     }
 
     fn keep_from(&self) -> u64 {
@@ -79,19 +84,20 @@ impl MemoryStore {
 
     #[inline]
     fn make_room(&mut self, len: usize) -> Result<(), StoreError> {
-        if self.outbox.free() >= len {
+        if self.outbox.has_room(len) {
             return Ok(());
         }
-        self.move_to_make_room(len)
+        self.next_chunk(len)
     }
 
     #[cold]
-    fn move_to_make_room(&mut self, len: usize) -> Result<(), StoreError> {
-        if self.outbox.make_room(len, self.keep_from()).is_ok() {
-            return Ok(());
+    fn next_chunk(&mut self, len: usize) -> Result<(), StoreError> {
+        loop {
+            match self.outbox.make_room(len, self.keep_from()) {
+                Err(StoreError::Full) if self.evict_chunk() => {}
+                made => return made,
+            }
         }
-        self.evict_half(len);
-        self.outbox.make_room(len, self.keep_from())
     }
 
     fn keep(&mut self, range: Range<u64>, kind: Kind) -> Result<(), StoreError> {
@@ -163,7 +169,7 @@ impl MessageStore for MemoryStore {
     }
 
     fn commit(&mut self, range: Range<usize>, entry: Entry) -> Result<(), StoreError> {
-        let start = self.outbox.end;
+        let start = self.outbox.end();
         let len = range.len() as u64;
         match entry {
             Entry::New { kind, transmit } => {
@@ -181,7 +187,7 @@ impl MessageStore for MemoryStore {
     fn record(&mut self, parts: &[&[u8]]) -> Result<(), StoreError> {
         let len: usize = parts.iter().map(|part| part.len()).sum();
         self.make_room(len)?;
-        let start = self.outbox.end;
+        let start = self.outbox.end();
         self.keep(start..start + len as u64, Kind::App)?;
         let mut at = 0;
         for part in parts {
@@ -233,7 +239,7 @@ impl MessageStore for MemoryStore {
     }
 
     fn drop_unsent(&mut self) {
-        self.outbox.pending.clear();
+        self.outbox.drop_unsent();
     }
 }
 
@@ -242,7 +248,7 @@ impl MessageStore for MemoryStore {
 #[derive(Debug)]
 pub struct NoResendStore {
     numbers: Numbers,
-    outbox: Outbox,
+    outbox: Chunks,
 }
 
 impl NoResendStore {
@@ -250,13 +256,13 @@ impl NoResendStore {
     pub fn new(limit: usize) -> Self {
         Self {
             numbers: Numbers::default(),
-            outbox: Outbox::new(limit),
+            outbox: Chunks::new(limit),
         }
     }
 
     /// Bytes of memory allocated.
     pub fn capacity(&self) -> usize {
-        self.outbox.buf.capacity()
+        self.outbox.capacity()
     }
 }
 
@@ -344,7 +350,7 @@ impl MessageStore for NoResendStore {
     }
 
     fn drop_unsent(&mut self) {
-        self.outbox.pending.clear();
+        self.outbox.drop_unsent();
     }
 }
 
@@ -361,134 +367,6 @@ impl Default for Numbers {
             sender: 1,
             target: 1,
             created: UtcTimestamp::from_nanos(0),
-        }
-    }
-}
-
-/// Bytes in the order of their writing. Positions count from the first byte ever written, so that
-/// they stay valid when the rest moves to the front of the buffer. Some stretches wait for
-/// transmission, others are only kept.
-#[derive(Debug)]
-struct Outbox {
-    buf: Vec<u8>,
-    /// Position of `buf[0]`.
-    base: u64,
-    /// Position behind the last byte written.
-    end: u64,
-    /// Stretches that wait for transmission, in order.
-    pending: VecDeque<(u64, u64)>,
-    limit: usize,
-}
-
-impl Outbox {
-    const SMALLEST: usize = 256;
-
-    fn new(limit: usize) -> Self {
-        Self {
-            buf: Vec::new(),
-            base: 0,
-            end: 0,
-            pending: VecDeque::new(),
-            limit,
-        }
-    }
-
-    fn used(&self) -> usize {
-        (self.end - self.base) as usize
-    }
-
-    fn free(&self) -> usize {
-        self.buf.len() - self.used()
-    }
-
-    /// Makes room for `len` bytes behind `end`; bytes below `keep_from` that do not wait for
-    /// transmission may go.
-    fn make_room(&mut self, len: usize, keep_from: u64) -> Result<(), StoreError> {
-        if self.free() >= len {
-            return Ok(());
-        }
-        if len > self.limit {
-            return Err(StoreError::TooLong);
-        }
-        let first = self
-            .pending
-            .front()
-            .map_or(self.end, |range| range.0)
-            .min(keep_from);
-        let gone = (first - self.base) as usize;
-        if gone >= self.buf.len() / 2 {
-            self.drop_front(gone);
-        }
-        if self.free() < len {
-            self.grow(self.used() + len);
-        }
-        if self.free() < len {
-            self.drop_front((first - self.base) as usize);
-        }
-        if self.free() < len {
-            Err(StoreError::Full)
-        } else {
-            Ok(())
-        }
-    }
-
-    fn drop_front(&mut self, n: usize) {
-        let used = self.used();
-        self.buf.copy_within(n..used, 0);
-        self.base += n as u64;
-    }
-
-    fn grow(&mut self, needed: usize) {
-        let doubled = needed.max(self.buf.len() * 2).max(Self::SMALLEST);
-        let len = doubled.min(self.limit);
-        if len > self.buf.len() {
-            self.buf.resize(len, 0);
-        }
-    }
-
-    fn room(&mut self) -> &mut [u8] {
-        let used = self.used();
-        &mut self.buf[used..]
-    }
-
-    /// The message at `range` of `room` follows what is written.
-    fn append(&mut self, range: Range<usize>, transmit: bool) {
-        let used = self.used();
-        let len = range.len();
-        if range.start > 0 {
-            self.buf
-                .copy_within(used + range.start..used + range.end, used);
-        }
-        let start = self.end;
-        self.end += len as u64;
-        if !transmit {
-            return;
-        }
-        match self.pending.back_mut() {
-            Some(last) if last.1 == start => last.1 = self.end,
-            _ => self.pending.push_back((start, self.end)),
-        }
-    }
-
-    fn bytes(&self, start: u64, len: usize) -> &[u8] {
-        let at = (start - self.base) as usize;
-        &self.buf[at..at + len]
-    }
-
-    fn unsent(&self) -> &[u8] {
-        match self.pending.front() {
-            Some(&(start, end)) => self.bytes(start, (end - start) as usize),
-            None => &[],
-        }
-    }
-
-    fn sent(&mut self, n: usize) {
-        let Some(front) = self.pending.front_mut() else {
-            return;
-        };
-        front.0 = (front.0 + n as u64).min(front.1);
-        if front.0 == front.1 {
-            self.pending.pop_front();
         }
     }
 }
@@ -568,8 +446,10 @@ mod tests {
         let full = (0..200).find_map(|_| put(&mut store, &[b'x'; 30], APP).err());
         assert_eq!(full, Some(StoreError::Full));
         assert!(store.unsent().iter().all(|byte| *byte == b'x'));
-        let waiting = store.unsent().len();
-        store.sent(waiting);
+        while !store.unsent().is_empty() {
+            let waiting = store.unsent().len();
+            store.sent(waiting);
+        }
         put(&mut store, b"again", APP).unwrap();
         assert_eq!(store.unsent(), b"again");
         assert_eq!(put(&mut store, &[0; 600], APP), Err(StoreError::TooLong));

@@ -50,6 +50,7 @@
 //! ```
 
 mod admin;
+mod chunks;
 mod config;
 mod event;
 mod gap;

@@ -7,7 +7,7 @@ use fanfare_wire::fields::SOH;
 
 use super::config::Config;
 use super::event::{DisconnectReason, Event, SendError};
-use super::head::{Head, OutField};
+use super::head::{Fixed, Head, OutField};
 use super::inbound::{Scratch, decode};
 use super::now::Now;
 use super::state::{Session, State};
@@ -289,20 +289,31 @@ impl<S: MessageStore> Session<S> {
         room: usize,
     ) -> Result<Encoder<'_>, SendError> {
         self.fixed.set_time(now.utc, self.config.precision);
-        let head = Head {
-            seq: self.store.next_sender(),
-            orig_time: None,
-            last_processed: self
-                .config
-                .last_processed
-                .then(|| self.store.next_target() - 1),
+        let seq = self.store.next_sender();
+        if extra.is_empty() && !self.config.last_processed {
+            if let Some(front) = self.fixed.front(msg_type, seq) {
+                let place = self.store.reserve(room).map_err(SendError::Store)?;
+                return Ok(Encoder::with_front(place, front));
+            }
+            let encoder = begin_anew(
+                &mut self.store,
+                &self.fixed,
+                &self.config,
+                msg_type,
+                extra,
+                room,
+            )?;
+            self.fixed.remember(&encoder, msg_type, seq);
+            return Ok(encoder);
+        }
+        begin_anew(
+            &mut self.store,
+            &self.fixed,
+            &self.config,
+            msg_type,
             extra,
-        };
-        let place = self.store.reserve(room).map_err(SendError::Store)?;
-        let begin_string = self.config.id.version.begin_string().as_bytes();
-        let mut encoder = Encoder::new(place, begin_string, msg_type);
-        head.write(&self.fixed, &self.config, &mut encoder);
-        Ok(encoder)
+            room,
+        )
     }
 
     /// Goes through the motions of a message received and its answer, without effect, for a caller
@@ -516,6 +527,29 @@ impl<S: MessageStore> Session<S> {
             }
         })
     }
+}
+
+/// Begins a message field by field.
+#[inline(never)]
+fn begin_anew<'s, S: MessageStore>(
+    store: &'s mut S,
+    fixed: &Fixed,
+    config: &Config,
+    msg_type: &[u8],
+    extra: &[OutField<'_>],
+    room: usize,
+) -> Result<Encoder<'s>, SendError> {
+    let head = Head {
+        seq: store.next_sender(),
+        orig_time: None,
+        last_processed: config.last_processed.then(|| store.next_target() - 1),
+        extra,
+    };
+    let place = store.reserve(room).map_err(SendError::Store)?;
+    let begin_string = config.id.version.begin_string().as_bytes();
+    let mut encoder = Encoder::new(place, begin_string, msg_type);
+    head.write(fixed, config, &mut encoder);
+    Ok(encoder)
 }
 
 /// Not inlined, as [`Session::rehearse`] is about this very code.

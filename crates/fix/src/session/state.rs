@@ -8,7 +8,7 @@ use super::config::{ApplVerId, Config, SECOND};
 use super::event::{DisconnectReason, Event};
 use super::gap::Gap;
 use super::head::Fixed;
-use super::header::LastTime;
+use super::header::LastHeader;
 use super::logon::PendingLogon;
 use super::now::Now;
 use super::pace::Window;
@@ -70,7 +70,7 @@ pub struct Session<S> {
     pub(super) unsettled: bool,
     pub(super) gap: Option<Box<Gap>>,
     pub(super) replay: Option<Box<Replay>>,
-    pub(super) last_time: LastTime,
+    pub(super) last_header: LastHeader,
     /// The last BeginSeqNo(7) asked for, and how often in a row.
     pub(super) repeated: (u64, u32),
     /// The newest messages sent and received, where their rate is limited.
@@ -116,7 +116,7 @@ impl<S: MessageStore> Session<S> {
             unsettled: false,
             gap: None,
             replay: None,
-            last_time: LastTime::NONE,
+            last_header: LastHeader::NONE,
             repeated: (0, 0),
         }
     }
@@ -247,7 +247,8 @@ impl<S: MessageStore> Session<S> {
         }
     }
 
-    /// The bytes to write next, in order; empty when there are none.
+    /// The bytes to write next, in order; empty when there are none. What waits may come in
+    /// several pieces: ask again when one is written.
     #[inline]
     pub fn poll_transmit(&self) -> &[u8] {
         self.store.unsent()
@@ -271,6 +272,12 @@ impl<S: MessageStore> Session<S> {
         };
         let next = next.min(self.replay_due_at());
         (next != NEVER).then_some(next)
+    }
+
+    /// Whether `handle_timeout` has to be called at once: `poll_timeout` says 0.
+    #[inline]
+    pub fn is_due_at_once(&self) -> bool {
+        self.replay_due_at() == 0
     }
 
     /// Time has passed: does what is due at `now`, and nothing if nothing is.

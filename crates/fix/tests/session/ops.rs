@@ -87,8 +87,7 @@ fn traced(data: &[u8], rehearses: Option<bool>) -> Vec<String> {
         driver.step(&mut source);
         driver.settle();
     }
-    let unsent = driver.session.poll_transmit();
-    driver.trace.push(unsent.escape_ascii().to_string());
+    driver.transmit(usize::MAX);
     driver.trace
 }
 
@@ -170,10 +169,7 @@ impl Driver {
                 let _ = self.session.test_request(now, source.bytes());
             }
             8 => {
-                let unsent = self.session.poll_transmit();
-                let len = unsent.len().min(source.byte().into());
-                self.trace.push(unsent[..len].escape_ascii().to_string());
-                self.session.transmitted(len);
+                self.transmit(source.byte().into());
             }
             9 => {
                 let nanos = u64::from(source.byte()) * SECOND / 4;
@@ -281,6 +277,19 @@ impl Driver {
             }
         }
         panic!("never idle");
+    }
+
+    /// Takes so many bytes, or all: in how many pieces they come does not matter.
+    fn transmit(&mut self, mut most: usize) {
+        let mut taken = Vec::new();
+        while most > 0 && !self.session.poll_transmit().is_empty() {
+            let unsent = self.session.poll_transmit();
+            let len = unsent.len().min(most);
+            taken.extend_from_slice(&unsent[..len]);
+            self.session.transmitted(len);
+            most -= len;
+        }
+        self.trace.push(taken.escape_ascii().to_string());
     }
 
     /// What is due is done, and then is due no more.

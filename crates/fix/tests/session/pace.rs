@@ -136,8 +136,11 @@ impl<S: MessageStore> One<S> {
     fn written(&mut self) -> Vec<String> {
         let mut messages = Vec::new();
         loop {
-            let bytes = self.session.poll_transmit().to_vec();
-            self.session.transmitted(bytes.len());
+            let mut bytes = Vec::new();
+            while !self.session.poll_transmit().is_empty() {
+                bytes.extend_from_slice(self.session.poll_transmit());
+                self.session.transmitted(self.session.poll_transmit().len());
+            }
             let mut rest = bytes.as_slice();
             while let Some((message, behind)) = first_message(rest) {
                 messages.push(shown(message));

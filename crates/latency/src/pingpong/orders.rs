@@ -36,19 +36,12 @@ pub fn write_report(
     report
         .char(tags::EXEC_TYPE, b'0')
         .char(tags::ORD_STATUS, b'0');
-    let mut quantity: &[u8] = b"0";
-    for (position, &tag) in order.tags().iter().enumerate() {
-        if !matches!(
-            tag,
-            tags::CL_ORD_ID | tags::SYMBOL | tags::SIDE | tags::ORDER_QTY
-        ) {
-            continue;
+    for tag in [tags::CL_ORD_ID, tags::SYMBOL, tags::SIDE, tags::ORDER_QTY] {
+        if let Some(field) = order.position(tag).and_then(|at| order.encoded(at)) {
+            report.raw(field);
         }
-        if tag == tags::ORDER_QTY {
-            quantity = order.field(position).map_or(quantity, |field| field.value);
-        }
-        report.raw(order.encoded(position).unwrap_or_default());
     }
+    let quantity = order.get(tags::ORDER_QTY).unwrap_or(b"0");
     report.field(tags::LEAVES_QTY, quantity);
     report.char(tags::CUM_QTY, b'0').char(tags::AVG_PX, b'0');
 }

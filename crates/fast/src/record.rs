@@ -2,10 +2,10 @@
 
 use fanfare_wire::lanes::Row;
 
-use crate::decode::{Scratch, Sink, Told};
+use crate::decode::{Behind, Scratch, Sink, Told};
 use crate::dictionary::TextRef;
 use crate::message::{Content, Message, MessageView, Node};
-use crate::program::lanes::{Entry, Flat};
+use crate::program::lanes::Flat;
 use crate::program::{Field, FieldId, FieldKind, Program};
 use crate::rows::Rows;
 use crate::value::Decimal;
@@ -279,7 +279,7 @@ impl Sink for Record {
     }
 
     #[inline(always)]
-    fn entries(&mut self, _: &Program, _: &Entry, _: u32, told: Told<'_>) {
+    fn entries(&mut self, _: &Program, _: &Behind<'_>, _: u32, told: Told<'_>) {
         self.used += told.count;
     }
 
@@ -387,8 +387,8 @@ impl<V: Visitor> Sink for RowsOr<'_, V> {
     }
 
     #[inline(always)]
-    fn entries(&mut self, program: &Program, entry: &Entry, index: u32, told: Told<'_>) {
-        self.record.entries(program, entry, index, told);
+    fn entries(&mut self, program: &Program, behind: &Behind<'_>, index: u32, told: Told<'_>) {
+        self.record.entries(program, behind, index, told);
     }
 
     #[inline(always)]

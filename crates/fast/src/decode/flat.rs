@@ -6,11 +6,12 @@ use fanfare_wire::lanes::{Front, LaneKernel, MAX_CHARS, Row};
 
 use super::Options;
 use super::input::Input;
-use super::lanes::{BATCH, LaneState, front_word, length, map_bits, tell};
+use super::lanes::{BATCH, LaneState, front_word, length, map_bits};
 use super::run::Run;
+use super::tell::{tell, tell_entries};
 use crate::dictionary::Dictionaries;
 use crate::error::{CodecError, ErrorCode};
-use crate::program::lanes::{Entry, Flat};
+use crate::program::lanes::{Entry, Flat, Segment};
 use crate::program::{Field, Program};
 use crate::visitor::Visitor;
 
@@ -35,7 +36,7 @@ pub(crate) trait Sink {
     fn begin_sequence(&mut self, field: &Field, count: u32);
 
     /// So many of the rows that were asked for are the entries from this index on.
-    fn entries(&mut self, program: &Program, entry: &Entry, index: u32, told: Told<'_>);
+    fn entries(&mut self, program: &Program, behind: &Behind<'_>, index: u32, told: Told<'_>);
 
     fn end_sequence(&mut self, field: &Field);
 
@@ -52,6 +53,13 @@ pub(crate) type Scratch = [Row; BATCH];
 pub(crate) struct Told<'r> {
     pub(crate) count: usize,
     pub(crate) scratch: &'r Scratch,
+}
+
+/// The sequence behind the first segment.
+pub(crate) struct Behind<'p> {
+    entry: &'p Entry,
+    field: &'p Field,
+    segment: &'p Segment,
 }
 
 /// Tells a visitor of the rows.
@@ -88,14 +96,10 @@ impl<V: Visitor> Sink for Telling<'_, V> {
     }
 
     #[inline(always)]
-    fn entries(&mut self, program: &Program, entry: &Entry, index: u32, told: Told<'_>) {
-        let field = program.field(entry.field);
-        let segment = program.segment(entry.segment);
-        for (index, row) in (index..).zip(told.scratch.iter().take(told.count)) {
-            self.0.begin_entry(field, index);
-            tell(program, segment, row, self.0);
-            self.0.end_entry(field);
-        }
+    fn entries(&mut self, program: &Program, behind: &Behind<'_>, index: u32, told: Told<'_>) {
+        let Behind { field, segment, .. } = *behind;
+        let rows = told.scratch.get(..told.count).unwrap_or_default();
+        tell_entries(program, (field, segment), index, rows, self.0);
     }
 
     #[inline(always)]
@@ -209,27 +213,27 @@ impl<'d> Parts<'d> {
         let Some(entry) = &flat.entry else {
             return self.failed(r8().in_template(flat.template));
         };
+        let behind = Behind {
+            entry,
+            field: program.field(entry.field),
+            segment: program.segment(entry.segment),
+        };
         let Some(count) = progress.count else {
-            sink.no_sequence(program.field(entry.field));
+            sink.no_sequence(behind.field);
             return self.end(flat, &progress, sink);
         };
-        let segment = program.segment(entry.segment);
-        let limits = &self.options.limits;
-        let each = |each: usize| each.saturating_mul(count as usize);
-        let fields = each(entry.fields as usize) + flat.fields as usize;
-        let texts = each(segment.most_texts) + progress.texts;
-        if count > limits.entries || fields > limits.fields as usize || texts > limits.texts {
+        if count > self.lanes.most_entries(flat.head) {
             return self.go_on(flat, entry, progress, sink);
         }
-        sink.begin_sequence(program.field(entry.field), count);
+        sink.begin_sequence(behind.field, count);
         progress.has_begun = true;
         if self.lanes.tries(entry.segment) {
-            self.entries(entry, count, &mut progress, sink);
+            self.entries(&behind, count, &mut progress, sink);
         }
         if progress.index < count {
             return self.go_on(flat, entry, progress, sink);
         }
-        sink.end_sequence(program.field(entry.field));
+        sink.end_sequence(behind.field);
         self.end(flat, &progress, sink)
     }
 
@@ -237,26 +241,28 @@ impl<'d> Parts<'d> {
     #[inline(always)]
     fn entries<S: Sink>(
         &mut self,
-        entry: &Entry,
+        behind: &Behind<'_>,
         count: u32,
         progress: &mut Progress<'_>,
         sink: &mut S,
     ) {
-        let segment = self.program.segment(entry.segment);
-        let columns = &mut self.dictionaries.columns;
+        let Behind { entry, segment, .. } = *behind;
+        let (columns, shapes) = (&mut self.dictionaries.columns, &mut self.lanes.shapes);
         while progress.index < count {
             let left = (count - progress.index) as usize;
             let rows = sink.rows(progress.index as usize, left, &mut self.lanes.batch);
             let wanted = rows.len();
             let from = (progress.bytes, progress.at);
-            let done = self.kernel.entries(&segment.plan, columns, from, rows);
+            let done = self
+                .kernel
+                .entries(&segment.plan, columns, shapes, from, rows);
             progress.at = done.at;
             progress.texts += done.count * segment.constant_texts + done.texts as usize * MAX_CHARS;
             let told = Told {
                 count: done.count,
                 scratch: &self.lanes.batch,
             };
-            sink.entries(self.program, entry, progress.index, told);
+            sink.entries(self.program, behind, progress.index, told);
             progress.index += done.count as u32;
             if done.count < wanted {
                 return self.lanes.failed(entry.segment);

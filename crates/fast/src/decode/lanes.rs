@@ -1,15 +1,15 @@
 //! Segments in lanes. What a kernel does not do is done by the scalar executor, op by op.
 
-use fanfare_wire::lanes::{self, Front, LaneKernel, MAX_LANES, Row};
+use fanfare_wire::lanes::{Front, LaneKernel, Row, Shapes};
 
-use super::Options;
 use super::input::Read;
 use super::presence::PresenceMap;
 use super::run::Run;
+use super::tell::tell;
+use super::{Limits, Options};
 use crate::error::{CodecError, ErrorCode};
-use crate::program::lanes::{Emit, EmitKind, Flat, NO_LANE, Segment, Step};
+use crate::program::lanes::{Flat, Segment, Step};
 use crate::program::{Body, Op, Program};
-use crate::value::Decimal;
 use crate::visitor::Visitor;
 
 /// How often at most a segment is not tried after it was not regular.
@@ -27,8 +27,13 @@ pub(super) struct LaneState {
     pub(super) row: Row,
     /// Those of entries that are still to be told of.
     pub(super) batch: [Row; BATCH],
+    /// What is known of the presence maps of entries.
+    pub(super) shapes: Shapes,
     /// Where an attempt in lanes leaves its error.
     pub(super) failure: Option<CodecError>,
+    /// For each segment at the head of a flat template, how many entries there may be behind it
+    /// without coming near a limit.
+    most_entries: Vec<u32>,
     /// For each segment, how often it is not tried; and how often it was not, the last time.
     pauses: Vec<(u8, u8)>,
     /// How many segments were not regular the last time they were tried.
@@ -43,11 +48,25 @@ impl LaneState {
             flat.fields <= limits.fields && most_texts <= limits.texts
         };
         let kernel = options.lane_kernel();
+        let kernel = kernel.filter(|_| program.flats().iter().all(fits));
+        let has_entries = program.flats().iter().any(|flat| flat.entry.is_some());
         Self {
-            flat_kernel: kernel.filter(|_| program.flats().iter().all(fits)),
+            flat_kernel: kernel,
+            shapes: kernel
+                .filter(|_| has_entries)
+                .map(LaneKernel::shapes)
+                .unwrap_or_default(),
+            most_entries: most_entries(program, limits),
             pauses: vec![(0, 0); program.segments()],
             ..Self::default()
         }
+    }
+
+    /// How many entries there may be behind this segment without coming near a limit.
+    #[inline(always)]
+    pub(super) fn most_entries(&self, segment: u32) -> u32 {
+        let most = self.most_entries.get(segment as usize);
+        most.copied().unwrap_or_default()
     }
 
     /// Whether to try a segment.
@@ -94,6 +113,22 @@ impl LaneState {
             self.irregular -= 1;
         }
     }
+}
+
+fn most_entries(program: &Program, limits: &Limits) -> Vec<u32> {
+    let mut most = vec![0; program.segments()];
+    for flat in program.flats() {
+        let (Some(entry), head) = (&flat.entry, program.segment(flat.head)) else {
+            continue;
+        };
+        let fields = limits.fields.saturating_sub(flat.fields);
+        let texts = limits.texts.saturating_sub(head.most_texts);
+        let by_fields = fields.checked_div(entry.fields).unwrap_or(u32::MAX);
+        let by_texts = texts.checked_div(program.segment(entry.segment).most_texts);
+        let by_texts = by_texts.map_or(u32::MAX, |most| most.try_into().unwrap_or(u32::MAX));
+        most[flat.head as usize] = limits.entries.min(by_fields).min(by_texts);
+    }
+    most
 }
 
 /// How an attempt in lanes ended.
@@ -321,65 +356,4 @@ pub(super) fn length(row: &Row, lane: u8) -> Option<u32> {
     let count = row.values.get(usize::from(lane));
     let present = row.present >> lane & 1 != 0;
     count.filter(|_| present).map(|count| *count as u32)
-}
-
-/// Tells of the fields of a row.
-#[inline(always)]
-pub(crate) fn tell<V: Visitor>(program: &Program, segment: &Segment, row: &Row, visitor: &mut V) {
-    let present = row.present | 1 << NO_LANE;
-    for emit in &segment.emits {
-        tell_one(program, emit, present, &row.values, visitor);
-    }
-}
-
-#[inline(always)]
-fn tell_one<V: Visitor>(
-    program: &Program,
-    emit: &Emit,
-    present: u64,
-    row: &[i32; MAX_LANES],
-    visitor: &mut V,
-) {
-    let value = |more: u8| i64::from(row[usize::from(emit.lane + more) % MAX_LANES]);
-    let first = emit.field as usize;
-    if emit.kind == EmitKind::Unsigned {
-        let fields = program.fields().get(first..first + usize::from(emit.run));
-        for (more, field) in (0..).zip(fields.unwrap_or_default()) {
-            if present >> (emit.lane + more) & 1 == 0 {
-                visitor.absent(field);
-            } else {
-                visitor.unsigned(field, value(more) as u64);
-            }
-        }
-        return;
-    }
-    let Some(field) = program.fields().get(first) else {
-        return;
-    };
-    if present >> emit.lane & 1 == 0 {
-        return visitor.absent(field);
-    }
-    let constant = emit.constant.mantissa;
-    match emit.kind {
-        EmitKind::Unsigned => {}
-        EmitKind::Signed => visitor.signed(field, value(0)),
-        EmitKind::Ascii => {
-            let (chars, len) = lanes::unpack(value(0) as u64);
-            visitor.ascii(field, chars.get(..len).unwrap_or_default());
-        }
-        EmitKind::Decimal => {
-            let (exponent, mantissa) = (value(0) as i8, value(1));
-            visitor.decimal(field, Decimal { mantissa, exponent });
-        }
-        EmitKind::Mantissa => {
-            let (exponent, mantissa) = (emit.constant.exponent, value(0));
-            visitor.decimal(field, Decimal { mantissa, exponent });
-        }
-        EmitKind::UnsignedConstant => visitor.unsigned(field, constant as u64),
-        EmitKind::SignedConstant => visitor.signed(field, constant),
-        EmitKind::DecimalConstant => visitor.decimal(field, emit.constant),
-        EmitKind::AsciiConstant => visitor.ascii(field, program.text_at(constant as usize)),
-        EmitKind::UnicodeConstant => visitor.unicode(field, program.text_at(constant as usize)),
-        EmitKind::BytesConstant => visitor.bytes(field, program.text_at(constant as usize)),
-    }
 }

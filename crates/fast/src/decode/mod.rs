@@ -6,6 +6,7 @@ mod input;
 mod lanes;
 mod presence;
 mod run;
+mod tell;
 mod text;
 
 use std::sync::Arc;
@@ -17,13 +18,13 @@ use crate::error::{CodecError, ErrorCode};
 use crate::program::Program;
 use crate::record::{Record, RowsOr};
 use crate::visitor::Visitor;
+pub(crate) use flat::{Behind, Scratch, Sink, Told};
 use flat::{Outcome, Parts, Telling};
-pub(crate) use flat::{Scratch, Sink, Told};
 use input::Input;
 use lanes::LaneState;
-pub(crate) use lanes::tell;
 use run::Run;
 pub(crate) use run::incremented;
+pub(crate) use tell::tell;
 
 /// What a decoder or encoder refuses to exceed: [`ErrorCode::Limit`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

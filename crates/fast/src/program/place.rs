@@ -52,21 +52,22 @@ pub enum Reading {
 }
 
 impl Reading {
-    fn of(emit: &Emit) -> Self {
-        let constant = emit.constant;
-        match emit.kind {
+    fn of(emit: &Emit) -> Option<Self> {
+        let (mantissa, exponent) = (emit.call.constant, emit.call.exponent);
+        Some(match emit.call.kind {
             EmitKind::Unsigned => Self::Unsigned,
             EmitKind::Signed => Self::Signed,
             EmitKind::Ascii => Self::Ascii,
             EmitKind::Decimal => Self::Decimal,
-            EmitKind::Mantissa => Self::Mantissa(constant.exponent),
-            EmitKind::UnsignedConstant => Self::ConstantUnsigned(constant.mantissa as u64),
-            EmitKind::SignedConstant => Self::ConstantSigned(constant.mantissa),
-            EmitKind::DecimalConstant => Self::ConstantDecimal(constant),
+            EmitKind::Mantissa => Self::Mantissa(exponent),
+            EmitKind::UnsignedConstant => Self::ConstantUnsigned(mantissa as u64),
+            EmitKind::SignedConstant => Self::ConstantSigned(mantissa),
+            EmitKind::DecimalConstant => Self::ConstantDecimal(Decimal { mantissa, exponent }),
             EmitKind::AsciiConstant | EmitKind::UnicodeConstant | EmitKind::BytesConstant => {
-                Self::ConstantText(TextId(constant.mantissa as u32))
+                Self::ConstantText(TextId(mantissa as u32))
             }
-        }
+            EmitKind::Nothing => return None,
+        })
     }
 }
 
@@ -100,15 +101,14 @@ pub(super) fn places(program: &Program, flats: &[Flat]) -> Vec<Option<Place>> {
     for flat in flats {
         let template = flat.template;
         let mut add = |segment: u32, in_entry| {
-            for emit in &program.segment(segment).emits {
-                for more in 0..emit.run {
-                    places[emit.field as usize + usize::from(more)] = Some(Place {
-                        template,
-                        in_entry,
-                        lane: emit.lane + more,
-                        reading: Reading::of(emit),
-                    });
-                }
+            let tells = program.segment(segment).tells.iter();
+            for emit in tells.flat_map(|tell| &tell.emits) {
+                places[emit.field as usize] = Reading::of(emit).map(|reading| Place {
+                    template,
+                    in_entry,
+                    lane: emit.lane,
+                    reading,
+                });
             }
         };
         add(flat.head, false);

@@ -5,8 +5,7 @@
 //! As in `avx512`, helpers are inlined come what may, and rely on their callers' instructions.
 
 use super::avx2::{EIGHT, any_long, count, half_of, map_bits, store_eight, word_at};
-use super::avx512::{Masks, Stops, keep, masks, stops};
-use super::avx512_entries::steady;
+use super::avx512::{Masks, Stops, keep, masks, steady, stops};
 use super::columns::{Block, Flags, Vector};
 use super::{Columns, Front, Plan, Row};
 use core::arch::x86_64::*;

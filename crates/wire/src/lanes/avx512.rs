@@ -19,6 +19,9 @@ pub(super) const END: [Bytes; 2] = [bytes(Pattern::End(0)), bytes(Pattern::End(1
 pub(super) const BEFORE: [Bytes; 2] = [bytes(Pattern::Before(0)), bytes(Pattern::Before(16))];
 /// How far a byte is from the end of its entity: the last one comes first.
 pub(super) const BACK: Bytes = bytes(Pattern::Back);
+/// The same of places one further on.
+pub(super) const NEXT: Bytes = bytes(Pattern::Next);
+pub(super) const NEARER: Bytes = bytes(Pattern::Nearer);
 
 /// How many bits of 32 an integer of so many bytes leaves unused.
 const UNUSED: Bytes = bytes(Pattern::Unused);
@@ -34,6 +37,8 @@ enum Pattern {
     End(usize),
     Before(usize),
     Back,
+    Next,
+    Nearer,
     Unused,
 }
 
@@ -46,6 +51,8 @@ const fn bytes(pattern: Pattern) -> Bytes {
             Pattern::End(first) => first + i / 4 + 1,
             Pattern::Before(first) => first + i / 4,
             Pattern::Back => i % 4,
+            Pattern::Next => i + 1,
+            Pattern::Nearer => i % 4 + 1,
             Pattern::Unused => {
                 if i < 5 {
                     32 - 7 * i
@@ -146,7 +153,7 @@ unsafe fn segment<const G: usize, const ENTRY: bool>(
 
 /// The next 64 bytes of the stream, zeros behind its end, and what is known of all of them.
 pub(super) struct Window {
-    block: __m512i,
+    pub(super) block: __m512i,
     pub(super) stops: u64,
     /// Those that are 0, 0x7f and 0x80, as far as they matter.
     pub(super) zeros: u64,
@@ -158,15 +165,7 @@ impl Window {
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,bmi2")]
     pub(super) fn new(plan: &Plan, rest: &[u8]) -> Self {
-        let block = match rest.first_chunk::<64>() {
-            // SAFETY: there are 64 bytes.
-            Some(all) => unsafe { _mm512_loadu_si512(all.as_ptr().cast()) },
-            None => {
-                let mask = _bzhi_u64(u64::MAX, rest.len() as u32);
-                // SAFETY: only bytes of the slice are read.
-                unsafe { _mm512_maskz_loadu_epi8(mask, rest.as_ptr().cast()) }
-            }
-        };
+        let block = block(rest);
         let equal = |byte: u8| _mm512_cmpeq_epi8_mask(block, _mm512_set1_epi8(byte as i8));
         Self {
             block,
@@ -174,6 +173,21 @@ impl Window {
             zeros: _mm512_testn_epi8_mask(block, block),
             ones: if plan.signed == 0 { 0 } else { equal(0x7f) },
             nulls: if plan.optional == 0 { 0 } else { equal(0x80) },
+        }
+    }
+}
+
+/// The first 64 bytes, zeros behind the end.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,bmi2")]
+pub(super) fn block(rest: &[u8]) -> __m512i {
+    match rest.first_chunk::<64>() {
+        // SAFETY: there are 64 bytes.
+        Some(all) => unsafe { _mm512_loadu_si512(all.as_ptr().cast()) },
+        None => {
+            let mask = _bzhi_u64(u64::MAX, rest.len() as u32);
+            // SAFETY: only bytes of the slice are read.
+            unsafe { _mm512_maskz_loadu_epi8(mask, rest.as_ptr().cast()) }
         }
     }
 }
@@ -239,6 +253,20 @@ pub(super) fn masks(plan: &Plan, flags: &Flags, given: u64) -> Option<Masks> {
         add: plan.increment & !given & assigned,
         is_steady,
     })
+}
+
+/// What a presence map says, where all previous values are there.
+#[inline(always)]
+pub(super) fn steady(plan: &Plan, given: u64) -> Masks {
+    let absent = plan.without & !given;
+    let absent = absent | (absent & plan.leads) << 1;
+    Masks {
+        stream: given & plan.bit_stream | plan.always | (plan.leads & !absent) << 1,
+        absent,
+        previous: plan.kept | plan.others,
+        add: plan.increment & !given,
+        is_steady: true,
+    }
 }
 
 /// The stop bits of a segment.
@@ -331,7 +359,13 @@ pub(super) unsafe fn irregular(
 #[cold]
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,bmi2")]
-fn is_overlong(plan: &Plan, stream: u64, odd: u64, firsts: u64, window: &Window) -> bool {
+pub(super) fn is_overlong(
+    plan: &Plan,
+    stream: u64,
+    odd: u64,
+    firsts: u64,
+    window: &Window,
+) -> bool {
     let lanes = |marks: u64| _pdep_u64(_pext_u64(marks, firsts), stream);
     let zero = odd & window.zeros;
     let sign = _mm512_movepi8_mask(_mm512_slli_epi16::<1>(window.block)) >> 1;
@@ -358,7 +392,7 @@ impl Entities {
         unsafe {
             Self {
                 block: window.block,
-                ends: _mm512_maskz_compress_epi8(stops, constant(&IOTA)),
+                ends: compressed(stops, constant(&IOTA)),
                 stream,
                 signed: _pext_u64(plan.signed, stream),
                 nullable: _pext_u64(plan.nullable, stream),
@@ -449,7 +483,13 @@ impl Entities {
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
 pub(super) fn joined(bytes: __m512i) -> __m512i {
-    let sevens = _mm512_and_si512(bytes, _mm512_set1_epi8(0x7f));
+    sum(_mm512_and_si512(bytes, _mm512_set1_epi8(0x7f)))
+}
+
+/// Four signed digits of seven bits each, the last ones first, as integers.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+pub(super) fn sum(sevens: __m512i) -> __m512i {
     let fourteens = _mm512_maddubs_epi16(_mm512_set1_epi16(0x8001_u16 as i16), sevens);
     _mm512_madd_epi16(fourteens, _mm512_set1_epi32(1 << 30 | 1))
 }
@@ -492,6 +532,16 @@ pub(super) fn keep(plan: &Plan, flags: &mut Flags, masks: &Masks, nulls: u64) {
     flags.assigned = (flags.assigned | set) & !clear;
     flags.empty = flags.empty & !set | clear;
     flags.outside &= !set;
+}
+
+/// The bytes of a mask, moved together, and zeros behind them. Zen 5 waits for what was in the
+/// register before, even if zeros shall be there: so they come from a place that the compiler does
+/// not know to be zero.
+#[inline]
+#[target_feature(enable = "avx512f,avx512vbmi2")]
+pub(super) fn compressed(mask: u64, bytes: __m512i) -> __m512i {
+    static ZEROS: Vector = Vector([0; 16]);
+    _mm512_mask_compress_epi8(forwarded(&ZEROS), mask, bytes)
 }
 
 #[inline]

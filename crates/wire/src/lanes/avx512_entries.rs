@@ -1,45 +1,51 @@
 //! The entries of a sequence. What can be known of 64 bytes is found out once, for as many entries
-//! as they hold; previous values stay in registers from entry to entry.
+//! as they hold; previous values stay in registers from entry to entry, and what an entry's
+//! presence map says is known from the last time.
 
 use super::avx512::{
-    Entities, Masks, Stops, Window, count, fill, forwarded, front_word, irregular, keep, map_bits,
-    masks, read, stops, store,
+    BEFORE, END, Masks, NEARER, NEXT, Window, block, compressed, constant, count, forwarded,
+    front_word, is_overlong, map_bits, masks, out_of_range, store, sum, vector,
 };
-use super::columns::{Block, Flags, Vector};
-use super::{Columns, Plan, Row};
+use super::columns::{Block, Vector};
+use super::shapes::{Key, NOTHING, SLOTS, Shape, Shapes, found, set_states, states};
+use super::{Columns, MAX_LANES, Plan, Row};
 use core::arch::x86_64::*;
-use core::hint::black_box;
 
 /// The stop bits of eight bytes.
 const STOPS: u64 = 0x8080_8080_8080_8080;
 
-/// Decodes entries with a presence map each, as long as they are regular, have no bits left, and
-/// no integer of five bytes: the index behind them, and how many they are, with the number of
-/// their strings in the upper half. What is returned by way of memory is waited for.
+/// Matrices for bytes: without the stop bit, and with a copy of the sign bit in its place.
+const SEVENS: i64 = 0x0102_0408_1020_4000;
+const SIGNED: i64 = 0x0102_0408_1020_4040;
+/// Decodes entries with a presence map each, as long as they are regular, have no integer of five
+/// bytes, and their shapes are at hand: the index behind them, and how many they are, with the
+/// number of their strings in the upper half. What is returned by way of memory is waited for.
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,gfni,bmi1,bmi2,popcnt")]
 pub(super) fn decode<const G: usize>(
     plan: &Plan,
     columns: &mut Columns,
+    shapes: &[Shape; SLOTS],
     bytes: &[u8],
     at: usize,
     rows: &mut [Row],
 ) -> (usize, u64) {
     // SAFETY: this function has the instructions.
-    unsafe { entries::<G>(plan, columns, bytes, at, rows) }.unwrap_or((at, 0))
+    unsafe { entries::<G>(plan, columns, shapes, (bytes, at), rows) }.unwrap_or((at, 0))
 }
 
 #[inline(always)]
 unsafe fn entries<const G: usize>(
     plan: &Plan,
     columns: &mut Columns,
-    bytes: &[u8],
-    at: usize,
+    shapes: &[Shape; SLOTS],
+    (bytes, at): (&[u8], usize),
     rows: &mut [Row],
 ) -> Option<(usize, u64)> {
     let Block { flags, values } = columns.blocks.get_mut(plan.block as usize)?;
     let values: &mut [Vector; G] = values.get_mut(plan.first()..)?.first_chunk_mut()?;
     let mut rest = bytes.get(at..)?;
-    let mut ready = (flags.assigned & !flags.outside) >> plan.shift;
+    let before = states(plan, flags)?;
+    let mut now = before;
     let (mut offset, mut done, mut texts) = (0, 0, 0);
     // SAFETY: the caller has the instructions.
     unsafe {
@@ -47,112 +53,295 @@ unsafe fn entries<const G: usize>(
         for (vector, values) in vectors.iter_mut().zip(&*values) {
             *vector = forwarded(values);
         }
-        let mut window = Window::new(plan, rest);
+        let mut view = View::new(rest);
+        let mut left = view.stops;
         while let Some(row) = rows.get_mut(done) {
-            // Otherwise all of the plan is read in advance, only to be put aside again.
-            let plan = black_box(plan);
-            let Some(entry) = Entry::at(plan, &window, rest, offset) else {
+            let Some(entry) = Entry::at(plan, shapes, (rest, offset, left), now) else {
                 if offset == 0 {
                     break;
                 }
                 rest = rest.get(offset..).unwrap_or_default();
-                window = Window::new(plan, rest);
+                view = View::new(rest);
+                left = view.stops;
                 offset = 0;
                 continue;
             };
-            let Some(masks) = entry.masks(plan, flags, ready) else {
+            let Some(told) = entry.told(plan, &view, rest, now) else {
                 break;
             };
-            let Some((nulls, results)) = entry.read(plan, &masks, &window, &vectors) else {
+            let Some(results) = entry.read(plan, view.block, &vectors) else {
                 break;
             };
             vectors = results;
-            if !masks.is_steady || nulls & plan.implied != 0 {
-                keep(plan, flags, &masks, nulls);
-                ready = (flags.assigned & !flags.outside) >> plan.shift;
+            now = told.next;
+            texts += told.texts;
+            let (chunks, _) = row.values.as_chunks_mut();
+            for (to, vector) in chunks.iter_mut().zip(vectors) {
+                store(to, vector);
             }
-            fill(plan, &masks, nulls, &vectors, row);
+            row.present = told.present;
             row.bits = 0;
-            texts += u64::from((row.present & plan.text).count_ones());
-            offset = entry.stops.last.trailing_zeros() as usize + 1;
+            left &= !_blsmsk_u64(entry.last);
+            offset = entry.last.trailing_zeros() as usize + 1;
             done += 1;
         }
         for (values, vector) in values.iter_mut().zip(vectors) {
             store(&mut values.0, vector);
         }
     }
+    if now != before {
+        set_states(plan, flags, now);
+    }
     let at = bytes.len() - rest.len() + offset;
     Some((at, done as u64 | texts << 32))
 }
 
-/// An entry in the window.
-struct Entry {
-    given: u64,
-    stops: Stops,
+/// What is known of the next 64 bytes of the stream, zeros behind its end.
+struct View {
+    block: __m512i,
+    stops: u64,
+    /// First bytes that are worth a second look: of integers of more than four bytes, and those
+    /// that may say nothing.
+    odd: u64,
+    /// Those that are 0x80.
+    nulls: u64,
 }
 
-impl Entry {
-    /// The entry that begins at this offset of the window; `None` if it goes beyond the window,
-    /// has an unusual map, or bits too many.
+impl View {
     #[inline(always)]
-    unsafe fn at(plan: &Plan, window: &Window, rest: &[u8], offset: usize) -> Option<Self> {
+    unsafe fn new(rest: &[u8]) -> Self {
         // SAFETY: the caller has the instructions.
         unsafe {
-            let word = front_word(rest.get(offset..)?);
-            let ends = word & STOPS;
-            // Of the map, in bits.
-            let len = ends.trailing_zeros() + 1;
-            let map = _bzhi_u64(word, len);
-            let first = offset as u32 + len / 8;
-            // The last byte of several has no bits.
-            let is_overlong = (map >> 8) >> (len.wrapping_sub(16) & 63) == 0x80;
-            if ends == 0 || first > 63 || is_overlong || map & plan.excess != 0 {
+            let block = block(rest);
+            let stops = _mm512_movepi8_mask(block);
+            let zeros = _mm512_testn_epi8_mask(block, block);
+            let ones = _mm512_cmpeq_epi8_mask(block, _mm512_set1_epi8(0x7f));
+            Self {
+                block,
+                stops,
+                odd: zeros | ones | long(stops),
+                nulls: _mm512_cmpeq_epi8_mask(block, _mm512_set1_epi8(-0x80)),
+            }
+        }
+    }
+}
+
+/// Bytes that stand before three others without a stop bit, and have none.
+#[inline(always)]
+const fn long(stops: u64) -> u64 {
+    let pairs = !stops & !stops >> 1;
+    pairs & pairs >> 2
+}
+
+/// An entry in the window.
+struct Entry<'s> {
+    shape: &'s Shape,
+    /// Its stop bits, from that of its presence map on.
+    stops: u64,
+    last: u64,
+}
+
+/// What an entry is besides its values.
+struct Told {
+    present: u64,
+    texts: u64,
+    /// The states behind it.
+    next: u64,
+}
+
+impl<'s> Entry<'s> {
+    /// The entry that begins at this offset of the window, `left` being the stop bits from there
+    /// on; `None` if it goes beyond the window, or its shape is not there.
+    #[inline(always)]
+    unsafe fn at(
+        plan: &Plan,
+        shapes: &'s [Shape; SLOTS],
+        (rest, offset, left): (&[u8], usize, u64),
+        states: u64,
+    ) -> Option<Self> {
+        // SAFETY: the caller has the instructions.
+        unsafe {
+            let word = match rest.get(offset..offset + 8) {
+                Some(word) => word.as_ptr().cast::<u64>().read_unaligned(),
+                None => front_word(rest.get(offset..)?),
+            };
+            // Without any stop bit it is all of the word, and that is no shape's.
+            let map = word & _blsmsk_u64(word & STOPS);
+            // The next entry waits for this: so it does not wait for the shape.
+            let last = _pdep_u64(1 << (count(plan, map) & 63), left);
+            let key = Key {
+                plan: plan.identity,
+                map,
+                states,
+            };
+            let shape = found(shapes, &key)?;
+            (last != 0).then_some(Self {
+                shape,
+                stops: left & _blsmsk_u64(last),
+                last,
+            })
+        }
+    }
+
+    /// What is there; `None` if something is not regular.
+    #[inline(always)]
+    unsafe fn told(&self, plan: &Plan, view: &View, rest: &[u8], now: u64) -> Option<Told> {
+        let shape = self.shape;
+        let firsts = (self.stops ^ self.last) << 1;
+        // SAFETY: the caller has the instructions.
+        unsafe {
+            if view.odd & firsts != 0 && is_irregular(plan, shape, firsts, rest) {
                 return None;
             }
-            let stops = stops(window.stops, first, count(plan, map))?;
-            let given = _pdep_u64(map_bits(map), plan.bit);
-            Some(Self { given, stops })
+            let nulls = _pext_u64(view.nulls & firsts, _blsr_u64(self.stops)) & shape.optional;
+            if nulls != 0 {
+                return with_nulls(plan, shape, _pdep_u64(nulls, shape.stream), now);
+            }
         }
+        Some(Told {
+            present: shape.present,
+            texts: shape.texts,
+            next: shape.next,
+        })
     }
 
-    /// What its presence map and the states say.
-    #[inline(always)]
-    fn masks(&self, plan: &Plan, flags: &Flags, ready: u64) -> Option<Masks> {
-        match plan.kept & !ready {
-            0 => Some(steady(plan, self.given)),
-            _ => masks(plan, flags, self.given),
-        }
-    }
-
-    /// The lanes that are NULL, and the values; `None` if something is not regular.
+    /// The values; `None` if one is out of its range.
     #[inline(always)]
     unsafe fn read<const G: usize>(
         &self,
         plan: &Plan,
-        masks: &Masks,
-        window: &Window,
+        block: __m512i,
         vectors: &[__m512i; G],
-    ) -> Option<(u64, [__m512i; G])> {
+    ) -> Option<[__m512i; G]> {
+        let shape = self.shape;
         // SAFETY: the caller has the instructions.
         unsafe {
-            let nulls = irregular(plan, masks.stream, &self.stops, window)?;
-            let entities = Entities::new(plan, masks.stream, self.stops.stops, window);
-            let results = read::<G, false>(plan, masks, &entities, vectors)?;
-            Some((nulls, results))
+            let ends = compressed(self.stops, constant(&NEXT));
+            let first = integers(shape, 0, ends, block);
+            let second = match shape.is_long {
+                false => _mm512_setzero_si512(),
+                true => integers(shape, 1, ends, block),
+            };
+            let (mut results, mut bad) = ([first; G], 0);
+            for (group, result) in results.iter_mut().enumerate() {
+                let index = vector(&shape.index[group]);
+                let entity = _mm512_permutex2var_epi32(first, index, second);
+                let kept = _mm512_and_si512(vectors[group], vector(&shape.keep[group]));
+                let base = _mm512_add_epi32(kept, vector(&shape.addend[group]));
+                *result = _mm512_add_epi32(base, entity);
+                bad |= out_of_range(plan, group, *result);
+            }
+            (bad == 0).then_some(results)
         }
     }
 }
 
-/// What a presence map says, where all previous values are there.
+/// Whether an integer has more than four bytes, or an entity says the same without its first one.
+#[cold]
+#[inline(never)]
+#[target_feature(enable = "avx512f,avx512bw,bmi2")]
+fn is_irregular(plan: &Plan, shape: &Shape, firsts: u64, rest: &[u8]) -> bool {
+    let window = Window::new(plan, rest);
+    let odd = (window.zeros | window.ones) & firsts;
+    firsts & long(window.stops) != 0 || is_overlong(plan, shape.stream, odd, firsts, &window)
+}
+
+/// What an entry is of which these lanes are NULL; `None` if one is an exponent: then its
+/// mantissa is not there.
+#[cold]
+#[inline(never)]
+fn with_nulls(plan: &Plan, shape: &Shape, nulls: u64, now: u64) -> Option<Told> {
+    let present = shape.present & !nulls;
+    let (gone, unchanged) = (nulls & plan.implied, nulls & plan.delta);
+    let next = shape.next & !gone | gone << 32;
+    (nulls & plan.leads == 0).then_some(Told {
+        present,
+        texts: (present & plan.text).count_ones().into(),
+        next: next & !unchanged | now & unchanged,
+    })
+}
+
+/// Sixteen entities as integers of up to four bytes, 0 behind the last one; `ends` are the places
+/// behind the byte before the first one, and behind each.
 #[inline(always)]
-pub(super) fn steady(plan: &Plan, given: u64) -> Masks {
-    let absent = plan.without & !given;
-    let absent = absent | (absent & plan.leads) << 1;
-    Masks {
-        stream: given & plan.bit_stream | plan.always | (plan.leads & !absent) << 1,
-        absent,
-        previous: plan.kept | plan.others,
-        add: plan.increment & !given,
-        is_steady: true,
+unsafe fn integers(shape: &Shape, part: usize, ends: __m512i, block: __m512i) -> __m512i {
+    // SAFETY: the caller has the instructions.
+    unsafe {
+        let end = _mm512_permutexvar_epi8(constant(&END[part]), ends);
+        let start = _mm512_permutexvar_epi8(constant(&BEFORE[part]), ends);
+        let index = _mm512_sub_epi8(end, constant(&NEARER));
+        let valid = _mm512_cmpge_epi8_mask(index, start);
+        let signs = _mm512_mask_cmpeq_epi8_mask(shape.signed[part], index, start);
+        let bytes = _mm512_permutexvar_epi8(index, block);
+        let (sevens, signed) = (_mm512_set1_epi64(SEVENS), _mm512_set1_epi64(SIGNED));
+        let unsigned = _mm512_maskz_gf2p8affine_epi64_epi8::<0>(valid, bytes, sevens);
+        let value = _mm512_mask_gf2p8affine_epi64_epi8::<0>(unsigned, signs, bytes, signed);
+        let value = sum(value);
+        let nullable = (shape.nullable >> (16 * part)) as u16;
+        let zero = _mm512_setzero_si512();
+        let more = _mm512_mask_cmpgt_epi32_mask(nullable, value, zero);
+        _mm512_mask_add_epi32(value, more, value, _mm512_set1_epi32(-1))
+    }
+}
+
+/// Keeps what a presence map comes to that is not known yet, if it is a regular one.
+#[cold]
+#[target_feature(enable = "avx512f,bmi2,gfni")]
+pub(super) fn learn(plan: &Plan, columns: &Columns, shapes: &mut Shapes, map: u64) -> Option<()> {
+    let Block { flags, .. } = columns.blocks.get(plan.block as usize)?;
+    let key = Key {
+        plan: plan.identity,
+        map,
+        states: states(plan, flags)?,
+    };
+    if map & plan.excess != 0 || plan.skipped_bits != 0 {
+        return None;
+    }
+    let masks = masks(plan, flags, _pdep_u64(map_bits(map), plan.bit))?;
+    *shapes.place(key)? = Shape::new(plan, key, &masks);
+    Some(())
+}
+
+impl Shape {
+    /// The shape of an entry of these masks.
+    fn new(plan: &Plan, key: Key, masks: &Masks) -> Self {
+        let Masks { stream, absent, .. } = *masks;
+        let set = plan.implied & !absent | plan.delta & stream;
+        let clear = plan.implied & absent;
+        let (assigned, empty) = (key.states & 0xffff_ffff, key.states >> 32);
+        let present = plan.all & !absent;
+        let mut shape = Self {
+            key,
+            next: (assigned | set) & !clear | (empty & !set | clear) << 32,
+            is_long: stream.count_ones() > 16,
+            stream,
+            present,
+            texts: (present & plan.text).count_ones().into(),
+            ..Self::default()
+        };
+        let mut number = 0;
+        for lane in 0..MAX_LANES {
+            let (group, at, bit) = (lane / 16, lane % 16, 1_u64 << lane);
+            let (in_stream, is_delta) = (stream & bit != 0, plan.delta & bit != 0);
+            let has_previous = masks.previous & bit != 0;
+            let has_base = !in_stream || is_delta;
+            shape.index[group].0[at] = if in_stream { number } else { NOTHING };
+            if has_base && has_previous {
+                shape.keep[group].0[at] = -1;
+                shape.addend[group].0[at] = i32::from(masks.add & bit != 0);
+            } else if has_base {
+                shape.addend[group].0[at] = plan.initials[group].0[at];
+            }
+            if in_stream {
+                let of = |mask: u64| u64::from(mask & bit != 0) << number;
+                shape.optional |= of(plan.optional);
+                shape.nullable |= of(plan.nullable);
+                if plan.signed & bit != 0 {
+                    shape.signed[number as usize / 16] |= 0xf << (4 * (number % 16));
+                }
+                number += 1;
+            }
+        }
+        shape
     }
 }

@@ -52,8 +52,13 @@ impl Columns {
     /// Makes all undefined.
     #[inline]
     pub fn reset(&mut self) {
-        for block in &mut self.blocks {
-            block.flags = Flags::default();
+        // Most often there are few, and the loop over many is not worth its beginning.
+        match self.blocks.as_mut_slice() {
+            [one] => one.flags = Flags::default(),
+            [one, other] => (one.flags, other.flags) = Default::default(),
+            many => many
+                .iter_mut()
+                .for_each(|block| block.flags = Flags::default()),
         }
     }
 

@@ -40,9 +40,15 @@ mod columns;
 #[allow(unsafe_code)]
 mod encode;
 mod plan;
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    allow(dead_code, reason = "only a kernel looks for shapes")
+)]
+mod shapes;
 
 pub use columns::{Columns, fits};
 pub use plan::{Lane, LaneKind, LaneOperator, MAX_LANES, Plan};
+pub use shapes::Shapes;
 
 use crate::kernel::Kernel;
 
@@ -142,6 +148,15 @@ impl LaneKernel {
         (at != 0).then_some(at)
     }
 
+    /// The room that [`Self::entries`] needs to know presence maps again, which is worth having
+    /// where there are entries.
+    pub fn shapes(self) -> Shapes {
+        match self.kernel {
+            Kernel::Avx512 => Shapes::with_room(),
+            _ => Shapes::default(),
+        }
+    }
+
     /// Decodes entries from index `at` on, each a presence map and one segment, to rows: as many
     /// as there are rows, or until one is not regular or has presence bits left.
     #[inline(always)]
@@ -149,17 +164,18 @@ impl LaneKernel {
         self,
         plan: &Plan,
         columns: &mut Columns,
+        shapes: &mut Shapes,
         (bytes, at): (&[u8], usize),
         rows: &mut [Row],
     ) -> Decoded {
-        let mut all = self.rows(plan, columns, (bytes, at), rows);
+        let mut all = self.rows(plan, columns, shapes, (bytes, at), rows);
         while let Some(row) = rows.get_mut(all.count)
-            && let at = self.odd_entry(plan, columns, (bytes, all.at), row)
+            && let at = self.odd_entry(plan, columns, shapes, (bytes, all.at), row)
             && at != 0
         {
             let texts = all.texts + (row.present & plan.text).count_ones();
             let rest = rows.get_mut(all.count + 1..).unwrap_or_default();
-            let more = self.rows(plan, columns, (bytes, at), rest);
+            let more = self.rows(plan, columns, shapes, (bytes, at), rest);
             all = Decoded {
                 at: more.at,
                 count: all.count + 1 + more.count,
@@ -175,6 +191,7 @@ impl LaneKernel {
         self,
         plan: &Plan,
         columns: &mut Columns,
+        shapes: &mut Shapes,
         (bytes, at): (&[u8], usize),
         row: &mut Row,
     ) -> usize {
@@ -183,11 +200,24 @@ impl LaneKernel {
         match bytes.get(at + map_len - 1) {
             Some(0x80) if map_len > 1 => 0,
             Some(0x80..) if map_len <= MAX_MAP => {
+                self.learn(plan, columns, shapes, &bytes[at..at + map_len]);
                 let len = map_len as u8;
                 let front = Front { len, map_len: len };
                 self.segment::<true>(plan, columns, (bytes, at), front, row)
             }
             _ => 0,
+        }
+    }
+
+    /// Keeps in mind what this presence map comes to, if the kernel makes use of it.
+    #[allow(unsafe_code)]
+    fn learn(self, plan: &Plan, columns: &Columns, shapes: &mut Shapes, map: &[u8]) {
+        #[cfg(target_arch = "x86_64")]
+        if self.kernel == Kernel::Avx512 {
+            let each = map.iter().rev();
+            let map = each.fold(0, |word, byte| word << 8 | u64::from(*byte));
+            // SAFETY: `new` has found the kernel to be available.
+            unsafe { avx512_entries::learn(plan, columns, shapes, map) };
         }
     }
 
@@ -252,23 +282,24 @@ impl LaneKernel {
         self,
         plan: &Plan,
         columns: &mut Columns,
+        shapes: &Shapes,
         (bytes, at): (&[u8], usize),
         rows: &mut [Row],
     ) -> Decoded {
-        let (at, counts) = match (self.kernel, plan.groups) {
+        let (at, counts) = match (self.kernel, shapes.slots(), plan.groups) {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: `new` has found the kernel to be available.
-            (Kernel::Avx512, 1) => unsafe {
-                avx512_entries::decode::<1>(plan, columns, bytes, at, rows)
+            (Kernel::Avx512, Some(shapes), 1) => unsafe {
+                avx512_entries::decode::<1>(plan, columns, shapes, bytes, at, rows)
             },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: `new` has found the kernel to be available.
-            (Kernel::Avx512, _) => unsafe {
-                avx512_entries::decode::<2>(plan, columns, bytes, at, rows)
+            (Kernel::Avx512, Some(shapes), _) => unsafe {
+                avx512_entries::decode::<2>(plan, columns, shapes, bytes, at, rows)
             },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: as above.
-            (Kernel::Avx2, _) => unsafe { avx2_short::entries(plan, columns, bytes, at, rows) },
+            (Kernel::Avx2, ..) => unsafe { avx2_short::entries(plan, columns, bytes, at, rows) },
             _ => (at, 0),
         };
         Decoded {
@@ -499,5 +530,48 @@ mod tests {
             );
         }
         assert_eq!(columns.value(0), before.value(0));
+    }
+
+    /// Entries of three lanes, the second one optional: all, none, some, NULL, more of the same.
+    const ENTRIES: [&[u8]; 8] = [
+        &[0xf0, 0x81, 0x82, 0x83],
+        &[0x80],
+        &[0xc0, 0x07, 0xff],
+        &[0xa0, 0x80],
+        &[0x80],
+        &[0xb0, 0x90, 0x01, 0x01, 0x80],
+        &[0xe0, 0x80, 0x01, 0x80],
+        &[0xc0, 0x00, 0xff],
+    ];
+
+    #[test]
+    fn entries_are_the_same_whether_their_maps_are_known() {
+        let optional = Lane {
+            optional: true,
+            ..lane(1)
+        };
+        let plan = Plan::new(&[lane(0), optional, lane(2)], 0).unwrap();
+        let bytes = ENTRIES.concat();
+        let regular = bytes.len() - ENTRIES[7].len();
+        for kernel in LaneKernel::all() {
+            let decode = |shapes: &mut Shapes| {
+                let (mut columns, mut rows) = (Columns::new(3), vec![Row::default(); 9]);
+                let done = kernel.entries(&plan, &mut columns, shapes, (&bytes, 0), &mut rows);
+                let rows = rows.iter().map(|row| {
+                    let value = |lane: usize| row.present >> lane & 1 != 0;
+                    [0, 1, 2].map(|lane| value(lane).then_some(row.values[lane]))
+                });
+                (done, rows.collect::<Vec<_>>(), columns.blocks)
+            };
+            let expected = decode(&mut Shapes::default());
+            assert_eq!((expected.0.count, expected.0.at), (7, regular), "overlong");
+            let mut shapes = kernel.shapes();
+            for _ in 0..3 {
+                assert_eq!(decode(&mut shapes), expected, "{kernel:?}");
+            }
+            let (mut columns, mut rows) = (Columns::new(3), vec![Row::default(); 9]);
+            let known = kernel.rows(&plan, &mut columns, &shapes, (&bytes, 0), &mut rows);
+            assert!(known.count == 7 || shapes.slots().is_none());
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! What the lanes of a segment are.
 
 use super::columns::{Vector, fits};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Most lanes of a segment, gaps between its columns counted.
 pub const MAX_LANES: usize = 32;
@@ -58,6 +59,8 @@ pub struct Lane {
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct Plan {
+    /// Another number for every plan, above 0, but the same for its copies.
+    pub(super) identity: u64,
     /// The columns' place: index of the block, offset in its flags.
     pub(super) block: u32,
     pub(super) shift: u32,
@@ -191,7 +194,9 @@ impl Plan {
 
     fn empty(base: u32, span: u32) -> Self {
         let zero = [Vector::default(); MAX_GROUPS];
+        static PLANS: AtomicU64 = AtomicU64::new(1);
         Self {
+            identity: PLANS.fetch_add(1, Ordering::Relaxed),
             block: base / 64,
             shift: base % 64,
             groups: span.div_ceil(16),

@@ -15,6 +15,9 @@ run codec bench codec
 run fanout bench fanout
 run fanout-saturated bench fanout --saturate
 run fanout-stalled bench fanout --stalled drop
+run dds bench dds
+run dds-stalled bench dds --stalled drop
+run dds-disconnect bench dds --stalled disconnect
 run throughput throughput run --svg "$out/throughput.svg"
 run throughput-unstored throughput run --store none
 for kind in simple complex; do

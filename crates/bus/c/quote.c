@@ -128,9 +128,11 @@ static dds_return_t take(struct fanfare_raw *r, dds_entity_t reader) {
 static void on_ping(dds_entity_t reader, void *arg) {
   struct fanfare_raw *r = arg;
   dds_return_t n;
-  while ((n = take(r, reader)) > 0)
+  do {
+    n = take(r, reader);
     for (dds_return_t i = 0; i < n; i++)
       if (r->infos[i].valid_data) (void)dds_write(r->writer, &r->taken[i]);
+  } while (n == BATCH);
 }
 
 static void on_pong(dds_entity_t reader, void *arg) {
@@ -150,13 +152,15 @@ static void on_pong(dds_entity_t reader, void *arg) {
 static void on_flow(dds_entity_t reader, void *arg) {
   struct fanfare_raw *r = arg;
   dds_return_t n;
-  while ((n = take(r, reader)) > 0) {
-    r->last = now();
-    if (atomic_load(&r->count) == 0) r->first = r->last;
-    unsigned long valid = 0;
+  do {
+    n = take(r, reader);
+    unsigned long valid = 0, before = atomic_load(&r->count);
     for (dds_return_t i = 0; i < n; i++) valid += r->infos[i].valid_data;
-    atomic_fetch_add(&r->count, valid);
-  }
+    /* The clock is read once for many samples. */
+    if (before == 0 || before / 64 != (before + valid) / 64) r->last = now();
+    if (before == 0) r->first = r->last;
+    atomic_store(&r->count, before + valid);
+  } while (n == BATCH);
 }
 
 void fanfare_raw_close(struct fanfare_raw *r) {

@@ -74,3 +74,11 @@ pub fn end_with_parent(parent: u32) -> io::Result<bool> {
 pub fn interrupt(process: u32) -> io::Result<()> {
     process::interrupt(process)
 }
+
+/// Stops another process where it is (SIGSTOP), or lets it go on (SIGCONT).
+///
+/// # Errors
+/// As [`interrupt`].
+pub fn halt(process: u32, halted: bool) -> io::Result<()> {
+    process::halt(process, halted)
+}

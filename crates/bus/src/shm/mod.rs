@@ -16,6 +16,7 @@
 //!   file of a dead sender is read to its end, then removed by whoever finds it.
 //! - **Late joiners** get what the ring still holds of the topics that
 //!   [keep](TopicSpec::keep) it, in its order, and of the others only what comes from now on.
+//! - The folder of a domain goes with the last who leaves it in order.
 //! - The files have mode 0600 below a folder with mode 0700: one user's processes trust
 //!   each other, others have no access.
 
@@ -129,6 +130,13 @@ impl Config {
         }
         Ok(folder)
     }
+}
+
+/// Removes the folder of a domain if nobody has a file there any more. Somebody may be about to
+/// make one: who finds the folder gone makes it again. The user's folder above it stays, empty:
+/// another user who made it in our place, while receivers look for it by name, could feed them.
+fn leave(folder: &Path) {
+    let _ = fs::remove_dir(folder);
 }
 
 /// A topic as a sender announces it and a receiver asks for it.

@@ -11,7 +11,7 @@ use super::layout::{
     LONGEST_CATALOGUE, MAGIC, MAGIC_AT, PLACES, PUBLISHED_AT, READING, REFUSED_AT, RING_AT,
     RING_BYTES, SENDER_LOCK, TAIL_AT,
 };
-use super::{Config, TopicSpec, remove_if_stale, shared};
+use super::{Config, TopicSpec, leave, remove_if_stale, shared};
 use crate::Error;
 use crate::sys::{ReadOnly, SharedFile, Words};
 
@@ -103,7 +103,12 @@ impl Receiver {
     /// [`Error::SharedMemory`] when there is no such folder.
     pub fn open(config: &Config, channel: &str, topics: &[TopicSpec]) -> Result<Self, Error> {
         let folder = config.make_folder()?;
-        fs::read_dir(&folder).map_err(|e| shared("read", &folder, &e))?;
+        match fs::read_dir(&folder) {
+            // The last of the others just left. A sender makes it again.
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            Err(e) => return Err(shared("read", &folder, &e)),
+            Ok(_) => {}
+        }
         let mut new = Self {
             folder,
             front: format!("{channel}."),
@@ -464,6 +469,12 @@ impl Receiver {
             let _ = sender.file.unlock(layout::place_lock(sender.place));
             sender.dead = true;
         }
+    }
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        leave(&self.folder);
     }
 }
 

@@ -13,7 +13,7 @@ use super::layout::{
     HEAD, LONGEST_CATALOGUE, MAGIC, MAGIC_AT, PLACES, PUBLISHED_AT, READING, REFUSED_AT, RING_AT,
     RING_BYTES, SENDER_LOCK, TAIL_AT,
 };
-use super::{Config, TopicSpec, remove_if_stale, shared};
+use super::{Config, TopicSpec, leave, remove_if_stale, shared};
 use crate::Error;
 use crate::sys::{PAGE, SharedFile, Words};
 
@@ -65,9 +65,10 @@ impl Sender {
         let bytes = config.ring.clamp(*RING_BYTES.start(), *RING_BYTES.end());
         let words = bytes.next_power_of_two() / 8;
         let offset = layout::ring_offset(catalogue.len());
-        let (file, hidden, path) = create(&folder, channel, offset + words * 8)?;
+        let (file, hidden, path) = create(config, &folder, channel, offset + words * 8)?;
         let failed = |e| {
             let _ = fs::remove_file(&hidden);
+            leave(&folder);
             shared("make the ring", &hidden, &e)
         };
         let sender = Self {
@@ -354,6 +355,7 @@ impl Drop for Sender {
         // Receivers that still read keep the memory; nobody else finds it any more.
         self.set(CLOSED_AT, 1);
         let _ = fs::remove_file(&self.path);
+        self.path.parent().into_iter().for_each(leave);
     }
 }
 
@@ -369,6 +371,7 @@ fn word(bytes: &[u8]) -> u64 {
 /// Makes a file for a sender, locked; its name for now and its name once it is complete. The
 /// first starts with a dot, so that nobody looks inside.
 fn create(
+    config: &Config,
     folder: &Path,
     channel: &str,
     bytes: usize,
@@ -389,8 +392,11 @@ fn create(
         match locked {
             Ok(file) => return Ok((file, hidden, path)),
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+            // The last of the others just left, and took the folder along.
+            Err(e) if e.kind() == io::ErrorKind::NotFound => _ = config.make_folder()?,
             Err(e) => {
                 let _ = fs::remove_file(&hidden);
+                leave(folder);
                 return Err(shared("make the ring", &hidden, &e));
             }
         }

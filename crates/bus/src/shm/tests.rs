@@ -334,3 +334,45 @@ fn a_sample_is_whole_or_not_there_whatever_overtakes_it() {
     got += drain(&mut receiver).len() as u64;
     assert_eq!(got + receiver.lost(), sender.written());
 }
+
+#[test]
+fn the_folder_goes_with_the_last_who_leaves() {
+    let place = Place::new("folder");
+    let config = place.config(9);
+    let folder = config.folder();
+    let receiver = Receiver::open(&config, "feed", &topics(false)).unwrap();
+    let sender = Sender::open(&config, "feed", &topics(false)).unwrap();
+    drop(receiver);
+    assert!(folder.exists(), "a sender is still there");
+    let receiver = Receiver::open(&config, "feed", &topics(false)).unwrap();
+    drop(sender);
+    // Receivers have no files: they find a sender also in a folder made anew.
+    assert!(!folder.exists());
+    let mut receiver = receiver;
+    let mut sender = Sender::open(&config, "feed", &topics(false)).unwrap();
+    look(&mut receiver);
+    sender.write(0, 1, b"again").unwrap();
+    assert_eq!(drain(&mut receiver), [(0, 1, b"again".to_vec())]);
+    drop((sender, receiver));
+    assert!(!folder.exists());
+    assert!(folder.parent().unwrap().exists(), "the user's folder stays");
+}
+
+#[test]
+fn nobody_fails_while_others_take_the_folder_along() {
+    let place = Place::new("coming-and-going");
+    let config = place.config(9);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for n in 0..200 {
+                    let mut sender = Sender::open(&config, "feed", &topics(false)).unwrap();
+                    sender.write(0, n, b"").unwrap();
+                    drop(sender);
+                    drop(Receiver::open(&config, "feed", &topics(false)).unwrap());
+                }
+            });
+        }
+    });
+    assert!(!config.folder().exists());
+}

@@ -177,6 +177,11 @@ impl RawSamples {
         self.len
     }
 
+    /// Whether there was no room for more.
+    pub(crate) const fn is_full(&self) -> bool {
+        self.len == self.data.len()
+    }
+
     /// Gives back what is here, and takes what has come for `reader`, up to the capacity.
     pub(crate) fn take(&mut self, reader: c::dds_entity_t) -> Result<usize, Error> {
         self.release();

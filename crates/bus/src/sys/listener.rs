@@ -91,9 +91,14 @@ impl Callbacks {
         self.guarded(|| {
             if let Ok(mut guard) = closure.lock() {
                 let (closure, samples) = &mut *guard;
-                // The loop ends when the reader is empty: one event may stand for many samples.
+                // One event may stand for many samples, so this goes on until the reader is empty:
+                // until a take brings less than there is room for. What comes after that take has
+                // an event of its own, and asking once more in vain costs as much as taking.
                 while samples.take(reader).is_ok_and(|n| n > 0) {
                     closure(samples);
+                    if !samples.is_full() {
+                        break;
+                    }
                 }
                 samples.release();
             }

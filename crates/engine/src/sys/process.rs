@@ -35,6 +35,15 @@ extern "C" fn on_interrupt(signal: libc::c_int) {
 
 /// Sends SIGINT to a process.
 pub(crate) fn interrupt(process: u32) -> io::Result<()> {
+    signal(process, libc::SIGINT)
+}
+
+/// Stops a process where it is (SIGSTOP), or lets it go on (SIGCONT).
+pub(crate) fn halt(process: u32, halted: bool) -> io::Result<()> {
+    signal(process, if halted { libc::SIGSTOP } else { libc::SIGCONT })
+}
+
+fn signal(process: u32, signal: libc::c_int) -> io::Result<()> {
     // 0 and negative numbers name groups of processes.
     let Some(pid) = libc::pid_t::try_from(process).ok().filter(|&pid| pid > 0) else {
         return Err(io::Error::new(
@@ -43,7 +52,7 @@ pub(crate) fn interrupt(process: u32) -> io::Result<()> {
         ));
     };
     // SAFETY: no pointer is passed; the result is checked.
-    check(unsafe { libc::kill(pid, libc::SIGINT) })?;
+    check(unsafe { libc::kill(pid, signal) })?;
     Ok(())
 }
 

@@ -1,35 +1,49 @@
 //! `fanfare bench dds`: the bus against a plain C program on the same Cyclone DDS.
 
 use super::dds_ends::{Child, End, Ends, Ours};
-use crate::print::{note, say};
+use super::dds_stalled::{self, Stalled};
+use crate::print::{figures_out, note, say};
 use anyhow::{Result, bail};
 use fanfare_bus::baseline::{CProgram, Role};
 use fanfare_bus::fast::{Converter, Mapping, TypeOptions};
 use fanfare_bus::{DomainConfig, Transport};
+use fanfare_engine::cpu;
 use fanfare_fast::generate::{ComplexOptions, Generator, PACKET_SIZE};
 use fanfare_fast::{Decoder, Program};
 use fanfare_latency::figures::{Figures, median};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// The bus against a plain C program on the same Cyclone DDS: round trip and throughput of the
 /// Quote sample between two processes over UDP loopback; half the round trip through shared
 /// memory, both sides spinning; the time to convert and write one; and to decode and convert.
+///
+/// Each process is pinned to a processor of its own; the round trip is also measured with both on
+/// one. The programs take turns in slices, and ratios are medians of the ratios of slices.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Domain ids used: this one and the next.
     #[arg(long, value_name = "ID", default_value_t = 190)]
-    domain: u32,
-    /// Round trips in each round.
-    #[arg(long, value_name = "COUNT", default_value_t = 2_000)]
-    round_trips: u32,
-    /// Rounds of each kind, one kind after the other; the median round counts.
+    pub(super) domain: u32,
+    /// Round trips of each program in each round.
+    #[arg(long, value_name = "COUNT", default_value_t = 4_000,
+          value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub(super) round_trips: u32,
+    /// Rounds of each kind, each with new processes.
     #[arg(long, value_name = "COUNT", default_value_t = 7)]
-    rounds: usize,
+    pub(super) rounds: usize,
+    /// Measure instead what a reader that is stopped, beside the one that answers, does to the
+    /// round trip: while it loses the oldest samples, or until its lease ends and it is forgotten.
+    #[arg(long, value_name = "POLICY")]
+    stalled: Option<Stalled>,
     /// Be the other process, in this role.
     #[arg(long, hide = true)]
     end: Option<End>,
+    /// Be there, on this processor.
+    #[arg(long, hide = true)]
+    cpu: Option<usize>,
     /// Print the figures as JSON.
     #[arg(long)]
     json: bool,
@@ -37,23 +51,37 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if let Some(end) = args.end {
-        super::dds_ends::serve(end, &config(args.domain))?;
+        if let Some(cpu) = args.cpu {
+            cpu::pin_to(cpu)?;
+        }
+        let policy = args.stalled.unwrap_or(Stalled::Drop);
+        super::dds_ends::serve(end, &config(args.domain), policy)?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut figures = Figures::new("bench dds");
+    if let Some(policy) = args.stalled {
+        note!("a reader that stops: {} rounds", args.rounds);
+        dds_stalled::figures(args, policy, &mut figures)?;
+        return Ok(figures_out(&figures, args.json));
+    }
     note!(
         "round trips: {} rounds of {} each",
         args.rounds,
         args.round_trips
     );
-    round_trips(args, &mut figures)?;
+    super::dds_trips::figures(args, &mut figures)?;
+    let (here, there) = super::processors()?;
     note!("shared memory: {} rounds", args.rounds);
-    let one_way = super::dds_shm::one_way(args.domain, args.rounds, SHM_ROUND_TRIPS)?;
+    let one_way = on(here, || {
+        super::dds_shm::one_way(args.domain, there, args.rounds, SHM_ROUND_TRIPS)
+    })?;
     figures.add("shm_oneway_p50_us", one_way / 1e3);
     note!("throughput: {} rounds each", args.rounds);
-    throughput(args, &mut figures)?;
+    on(here, || throughput(args, there, &mut figures))?;
     note!("writing: {} rounds each", args.rounds);
-    super::dds_write::figures(args.domain, args.rounds, &mut figures)?;
+    on(here, || {
+        super::dds_write::figures(args.domain, there, args.rounds, &mut figures)
+    })?;
     note!("conversion");
     figures.add("convert_simple_ns", convert(Program::simple(), simple())?);
     figures.add(
@@ -61,64 +89,42 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         convert(Program::complex(), complex())?,
     );
     if args.json {
-        say!("{}", figures.to_json());
-    } else {
-        print(&figures);
+        return Ok(figures_out(&figures, true));
     }
+    print(&figures);
     Ok(ExitCode::SUCCESS)
+}
+
+/// Runs `f` in a thread on that processor. What Cyclone DDS starts there stays on it too.
+pub(super) fn on<T: Send>(
+    processor: Option<usize>,
+    f: impl FnOnce() -> Result<T> + Send,
+) -> Result<T> {
+    let pinned = || {
+        if let Some(processor) = processor {
+            cpu::pin_to(processor)?;
+        }
+        f()
+    };
+    let result = thread::scope(|scope| scope.spawn(pinned).join());
+    result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 pub(super) fn config(domain: u32) -> DomainConfig {
     DomainConfig::new(domain).transport(Transport::Udp)
 }
 
-fn round_trips(args: &Args, figures: &mut Figures) -> Result<()> {
-    let (raw_at, ours_at) = (args.domain, args.domain + 1);
-    let _raw_pong = Child::start(End::RawPong, raw_at)?;
-    let _pong = Child::start(End::Pong, ours_at)?;
-    let mut raw = CProgram::open(&config(raw_at), Role::Ping, false)?;
-    let ours = Ours::ping(&config(ours_at))?;
-    wait("the other process", || {
-        raw.is_matched() && ours.is_matched()
-    })?;
-    let (mut raw_medians, mut medians) = (Vec::new(), Vec::new());
-    // The first round of each warms up.
-    for round in 0..=args.rounds {
-        raw.ping(args.round_trips);
-        wait("the C program's echoes", || {
-            raw.round_trips().len() >= args.round_trips as usize
-        })?;
-        let raw_p50 = median_of(raw.round_trips());
-        ours.start(args.round_trips);
-        wait("the echoes", || ours.done() >= args.round_trips)?;
-        let p50 = median_of(&ours.round_trips());
-        if round > 0 {
-            raw_medians.push(raw_p50);
-            medians.push(p50);
-        }
-    }
-    let ratios = medians
-        .iter()
-        .zip(&raw_medians)
-        .map(|(a, b)| a / b)
-        .collect();
-    figures.add("raw_roundtrip_p50_us", median(raw_medians) / 1e3);
-    figures.add("roundtrip_p50_us", median(medians) / 1e3);
-    figures.add("ratio_p50", median(ratios));
-    Ok(())
-}
-
-fn throughput(args: &Args, figures: &mut Figures) -> Result<()> {
+fn throughput(args: &Args, there: Option<usize>, figures: &mut Figures) -> Result<()> {
     let (mut raw_rates, mut rates) = (Vec::new(), Vec::new());
     for _ in 0..args.rounds {
-        raw_rates.push(flow(args.domain, End::RawSink, |at| {
+        raw_rates.push(flow(args.domain, End::RawSink, there, |at| {
             let mut source = CProgram::open(&config(at), Role::Source, true)?;
             wait("the other process", || source.is_matched())?;
             settle();
             let n = source.flow(FLOW.as_nanos() as u64);
             Ok((Ends::Raw(source), n))
         })?);
-        rates.push(flow(args.domain + 1, End::Sink, |at| {
+        rates.push(flow(args.domain + 1, End::Sink, there, |at| {
             let mut source = Ours::source(&config(at), true)?;
             wait("the other process", || source.is_matched())?;
             settle();
@@ -139,8 +145,13 @@ const SHM_ROUND_TRIPS: u32 = 100_000;
 const FLOW: Duration = Duration::from_millis(500);
 
 /// Samples a second as the sink saw them; all must have come.
-fn flow(domain: u32, end: End, source: impl FnOnce(u32) -> Result<(Ends, u64)>) -> Result<f64> {
-    let mut sink = Child::start(end, domain)?;
+fn flow(
+    domain: u32,
+    end: End,
+    there: Option<usize>,
+    source: impl FnOnce(u32) -> Result<(Ends, u64)>,
+) -> Result<f64> {
+    let mut sink = Child::start(end, domain, there)?;
     let (_open, written) = source(domain)?;
     let begin = Instant::now();
     loop {
@@ -151,7 +162,7 @@ fn flow(domain: u32, end: End, source: impl FnOnce(u32) -> Result<(Ends, u64)>) 
         if begin.elapsed() > Duration::from_secs(10) {
             bail!("{count} of {written} samples arrived");
         }
-        std::thread::sleep(Duration::from_millis(5));
+        thread::sleep(Duration::from_millis(5));
     }
 }
 
@@ -209,13 +220,13 @@ fn convert(program: Program, feed: Result<Packets>) -> Result<f64> {
     Ok(median(passes))
 }
 
-fn median_of(nanos: &[u64]) -> f64 {
+pub(super) fn median_of(nanos: &[u64]) -> f64 {
     median(nanos.iter().map(|n| *n as f64).collect())
 }
 
 /// That this side knows the other does not mean that the other knows this one.
 pub(super) fn settle() {
-    std::thread::sleep(Duration::from_millis(300));
+    thread::sleep(Duration::from_millis(300));
 }
 
 /// Looks again and again, sleeping: the processors belong to what is measured.
@@ -225,19 +236,27 @@ pub(super) fn wait(what: &str, mut over: impl FnMut() -> bool) -> Result<()> {
         if Instant::now() > end {
             bail!("waited 30 s for {what}");
         }
-        std::thread::sleep(Duration::from_millis(10));
+        thread::sleep(Duration::from_millis(2));
     }
     Ok(())
 }
 
 fn print(figures: &Figures) {
     let v = |name: &str| figures.value(name).unwrap_or(f64::NAN);
-    say!(
-        "round trip p50: {:.1} us, plain C {:.1} us, ratio {:.3}",
-        v("roundtrip_p50_us"),
-        v("raw_roundtrip_p50_us"),
-        v("ratio_p50")
-    );
+    for (prefix, place) in [("", ""), ("one_core_", ", both ends on one processor")] {
+        let v = |name: &str| v(&format!("{prefix}{name}"));
+        if v("ratio_p50").is_nan() {
+            continue;
+        }
+        say!(
+            "round trip p50{place}: {:.1} us, plain C {:.1} us, ratio {:.3} ({:.3} to {:.3})",
+            v("roundtrip_p50_us"),
+            v("raw_roundtrip_p50_us"),
+            v("ratio_p50"),
+            v("ratio_p50_low"),
+            v("ratio_p50_high")
+        );
+    }
     say!(
         "shared memory, one way p50: {:.3} us",
         v("shm_oneway_p50_us")

@@ -1,5 +1,6 @@
 //! The ends of `fanfare bench dds`: ours here, and the processes at the other side.
 
+use super::dds_stalled::Stalled;
 use crate::children::PARENT;
 use anyhow::{Context, Result};
 use clap::ValueEnum;
@@ -8,6 +9,7 @@ use fanfare_bus::cdr::{CdrBuffer, CdrReader};
 use fanfare_bus::fast::Converter;
 use fanfare_bus::types::{Kind, StructType};
 use fanfare_bus::{Domain, DomainConfig, Error, Qos, Reader, Sample, Status, Writer};
+use fanfare_engine::stop::halt;
 use std::io::{BufRead, BufReader, Write, stdin, stdout};
 use std::os::unix::process::CommandExt;
 use std::process::{self, Command, Stdio};
@@ -23,6 +25,10 @@ pub(crate) enum End {
     RawSink,
     Sink,
     ShmPong,
+    /// Answers, with the policies of the comparison with a reader that stops.
+    PolicyPong,
+    /// Reads what is written to that, and may be stopped.
+    Beside,
 }
 
 /// An end that is kept open.
@@ -39,11 +45,29 @@ pub(crate) struct Child {
 }
 
 impl Child {
-    pub(crate) fn start(end: End, domain: u32) -> Result<Self> {
-        let name = end.to_possible_value().map(|v| v.get_name().to_owned());
-        let mut process = Command::new(std::env::current_exe()?)
-            .args(["bench", "dds", "--end", &name.unwrap_or_default()])
-            .args(["--domain", &domain.to_string()])
+    /// Starts it, on that processor if there is one to choose.
+    pub(crate) fn start(end: End, domain: u32, cpu: Option<usize>) -> Result<Self> {
+        Self::start_with(end, domain, cpu, None)
+    }
+
+    /// Starts one of those that know policies.
+    pub(crate) fn start_with(
+        end: End,
+        domain: u32,
+        cpu: Option<usize>,
+        policy: Option<Stalled>,
+    ) -> Result<Self> {
+        let mut process = Command::new(std::env::current_exe()?);
+        process
+            .args(["bench", "dds", "--end", &name_of(end)])
+            .args(["--domain", &domain.to_string()]);
+        if let Some(cpu) = cpu {
+            process.args(["--cpu", &cpu.to_string()]);
+        }
+        if let Some(policy) = policy {
+            process.args(["--stalled", &name_of(policy)]);
+        }
+        let mut process = process
             .env(PARENT, process::id().to_string())
             // Its pipe ends it, not the terminal's Ctrl-C.
             .process_group(0)
@@ -63,7 +87,8 @@ impl Child {
         Ok(child)
     }
 
-    /// Asks the sink for its count and its nanoseconds.
+    /// Asks the sink for its count and its nanoseconds; a reader beside for its count and how
+    /// many it missed.
     pub(crate) fn ask(&mut self) -> Result<(u64, u64)> {
         let pipe = self.process.stdin.as_mut().context("no pipe")?;
         pipe.write_all(b"\n")?;
@@ -72,17 +97,28 @@ impl Child {
         let (count, nanos) = line.trim().split_once(' ').context("no answer")?;
         Ok((count.parse()?, nanos.parse()?))
     }
+
+    /// Stops the process where it is, or lets it go on.
+    pub(crate) fn halt(&self, halted: bool) -> Result<()> {
+        halt(self.process.id(), halted).context("cannot stop the other process")
+    }
+}
+
+fn name_of(value: impl ValueEnum) -> String {
+    let name = value.to_possible_value();
+    name.map(|v| v.get_name().to_owned()).unwrap_or_default()
 }
 
 impl Drop for Child {
     fn drop(&mut self) {
+        let _ = self.halt(false);
         drop(self.process.stdin.take());
         let _ = self.process.wait();
     }
 }
 
 /// Is the other process: answers each line with the count, until the pipe closes.
-pub(crate) fn serve(end: End, config: &DomainConfig) -> Result<()> {
+pub(crate) fn serve(end: End, config: &DomainConfig, policy: Stalled) -> Result<()> {
     let raw = match end {
         End::RawPong => Some(CProgram::open(config, Role::Pong, false)?),
         End::RawSink => Some(CProgram::open(config, Role::Sink, true)?),
@@ -91,6 +127,8 @@ pub(crate) fn serve(end: End, config: &DomainConfig) -> Result<()> {
     let ours = match end {
         End::Pong => Some(Ours::pong(config)?),
         End::Sink => Some(Ours::sink(config)?),
+        End::PolicyPong => Some(Ours::pong_with(&policy.config(config), &policy.qos())?),
+        End::Beside => Some(Ours::beside(&policy.config(config), &policy.qos())?),
         _ => None,
     };
     let _shm = match end {
@@ -120,6 +158,7 @@ pub(crate) struct Ours {
 #[derive(Default)]
 struct Shared {
     matched: AtomicU32,
+    gone: AtomicU32,
     ping: Mutex<Ping>,
     done: AtomicU32,
     count: AtomicU64,
@@ -137,34 +176,36 @@ struct Ping {
 
 impl Ours {
     pub(crate) fn ping(config: &DomainConfig) -> Result<Self> {
-        Self::open(
-            config,
-            Some("Ping"),
-            Some("Pong"),
-            false,
-            |shared, writer| {
-                let mut buffer = CdrBuffer::with_capacity(128);
-                move |_| {
-                    let came = Instant::now();
-                    let (Ok(mut ping), Some(writer)) = (shared.ping.lock(), &writer) else {
-                        return;
-                    };
-                    let Some(sent) = ping.sent.take() else { return };
-                    ping.round_trips.push((came - sent).as_nanos() as u64);
-                    let done = ping.round_trips.len() as u32;
-                    if done < ping.wanted {
-                        ping.sequence += 1;
-                        ping.sent = Some(Instant::now());
-                        let _ = write_quote(writer, &mut buffer, ping.sequence);
-                    }
-                    shared.done.store(done, Ordering::Release);
+        Self::ping_with(config, &Qos::reliable())
+    }
+
+    pub(crate) fn ping_with(config: &DomainConfig, qos: &Qos) -> Result<Self> {
+        Self::open(config, Some("Ping"), Some("Pong"), qos, |shared, writer| {
+            let mut buffer = CdrBuffer::with_capacity(128);
+            move |_| {
+                let came = Instant::now();
+                let (Ok(mut ping), Some(writer)) = (shared.ping.lock(), &writer) else {
+                    return;
+                };
+                let Some(sent) = ping.sent.take() else { return };
+                ping.round_trips.push((came - sent).as_nanos() as u64);
+                let done = ping.round_trips.len() as u32;
+                if done < ping.wanted {
+                    ping.sequence += 1;
+                    ping.sent = Some(Instant::now());
+                    let _ = write_quote(writer, &mut buffer, ping.sequence);
                 }
-            },
-        )
+                shared.done.store(done, Ordering::Release);
+            }
+        })
     }
 
     fn pong(config: &DomainConfig) -> Result<Self> {
-        Self::open(config, Some("Pong"), Some("Ping"), false, |_, writer| {
+        Self::pong_with(config, &Qos::reliable())
+    }
+
+    fn pong_with(config: &DomainConfig, qos: &Qos) -> Result<Self> {
+        Self::open(config, Some("Pong"), Some("Ping"), qos, |_, writer| {
             let mut buffer = CdrBuffer::with_capacity(128);
             move |sample: Sample<'_>| {
                 // Converted anew, not passed on: both ways are the whole way.
@@ -175,13 +216,31 @@ impl Ours {
         })
     }
 
+    /// Counts what pings are written, and by their numbers those that never come.
+    fn beside(config: &DomainConfig, qos: &Qos) -> Result<Self> {
+        Self::open(config, None, Some("Ping"), qos, |shared, _| {
+            let mut before = None;
+            move |sample: Sample<'_>| {
+                let Some(sequence) = sequence_of(sample.bytes()) else {
+                    return;
+                };
+                let missing = before.map_or(0, |b: u32| sequence.wrapping_sub(b + 1));
+                before = Some(sequence);
+                shared.last.fetch_add(missing.into(), Ordering::Release);
+                shared.count.fetch_add(1, Ordering::Release);
+            }
+        })
+    }
+
     pub(crate) fn source(config: &DomainConfig, batching: bool) -> Result<Self> {
-        Self::open(config, Some("Flow"), None, batching, |_, _| |_| ())
+        let qos = Qos::reliable().batching(batching);
+        Self::open(config, Some("Flow"), None, &qos, |_, _| |_| ())
     }
 
     fn sink(config: &DomainConfig) -> Result<Self> {
         let begin = Instant::now();
-        Self::open(config, None, Some("Flow"), true, move |shared, _| {
+        let qos = Qos::reliable().batching(true);
+        Self::open(config, None, Some("Flow"), &qos, move |shared, _| {
             move |sample: Sample<'_>| {
                 let _ = std::hint::black_box(sample.bytes());
                 let n = shared.count.fetch_add(1, Ordering::Relaxed);
@@ -201,28 +260,27 @@ impl Ours {
         config: &DomainConfig,
         written: Option<&str>,
         read: Option<&str>,
-        batching: bool,
+        qos: &Qos,
         on_sample: impl FnOnce(Arc<Shared>, Option<Arc<Writer>>) -> F,
     ) -> Result<Self>
     where
         F: FnMut(Sample<'_>) + Send + 'static,
     {
         let domain = Domain::open(config)?;
-        let qos = Qos::reliable().batching(batching);
         let shared = Arc::new(Shared::default());
         let writer = match written {
             Some(name) => {
-                let topic = domain.topic(name, &quote(), &qos)?;
-                let writer = topic.writer(&qos).on_status(matches(&shared)).open()?;
+                let topic = domain.topic(name, &quote(), qos)?;
+                let writer = topic.writer(qos).on_status(matches(&shared)).open()?;
                 Some(Arc::new(writer))
             }
             None => None,
         };
         let reader = match read {
             Some(name) => {
-                let topic = domain.topic(name, &quote(), &qos)?;
+                let topic = domain.topic(name, &quote(), qos)?;
                 let closure = on_sample(Arc::clone(&shared), writer.clone());
-                let reader = topic.reader(&qos).on_status(matches(&shared)).batch(64);
+                let reader = topic.reader(qos).on_status(matches(&shared)).batch(64);
                 Some(reader.on_sample(closure).open()?)
             }
             None => None,
@@ -240,6 +298,22 @@ impl Ours {
         self.shared.matched.load(Ordering::Acquire) >= ends
     }
 
+    /// Ends of the other side that are gone.
+    pub(crate) fn gone(&self) -> u32 {
+        self.shared.gone.load(Ordering::Acquire)
+    }
+
+    /// Ends of the other side that came.
+    pub(crate) fn matched(&self) -> u32 {
+        self.shared.matched.load(Ordering::Acquire)
+    }
+
+    /// Pings written so far.
+    pub(crate) fn written(&self) -> u64 {
+        let ping = self.shared.ping.lock();
+        ping.map_or(0, |p| p.sequence.into())
+    }
+
     /// Begins `n` round trips.
     pub(crate) fn start(&self, n: u32) {
         let (Ok(mut ping), Some(writer)) = (self.shared.ping.lock(), &self.writer) else {
@@ -249,8 +323,9 @@ impl Ours {
         ping.round_trips.clear();
         ping.round_trips.reserve(n as usize);
         ping.wanted = n;
+        ping.sequence += 1;
         ping.sent = Some(Instant::now());
-        let _ = write_quote(writer, &mut CdrBuffer::with_capacity(128), 0);
+        let _ = write_quote(writer, &mut CdrBuffer::with_capacity(128), ping.sequence);
     }
 
     pub(crate) fn done(&self) -> u32 {
@@ -310,8 +385,13 @@ impl Ours {
 fn matches(shared: &Arc<Shared>) -> impl FnMut(Status) + Send + 'static + use<> {
     let shared = Arc::clone(shared);
     move |status| {
-        if let Status::Matched { change: 1, .. } = status {
-            shared.matched.fetch_add(1, Ordering::Release);
+        if let Status::Matched { change, .. } = status {
+            let counter = if change > 0 {
+                &shared.matched
+            } else {
+                &shared.gone
+            };
+            counter.fetch_add(change.unsigned_abs(), Ordering::Release);
         }
     }
 }

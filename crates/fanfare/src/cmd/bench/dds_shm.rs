@@ -46,8 +46,13 @@ impl Side {
 }
 
 /// Half the round trip: the median of the rounds' medians, in nanoseconds.
-pub(super) fn one_way(domain: u32, rounds: usize, round_trips: u32) -> Result<f64> {
-    let _pong = Child::start(End::ShmPong, domain)?;
+pub(super) fn one_way(
+    domain: u32,
+    there: Option<usize>,
+    rounds: usize,
+    round_trips: u32,
+) -> Result<f64> {
+    let _pong = Child::start(End::ShmPong, domain, there)?;
     let mut side = Side::open(domain, PING, PONG)?;
     super::dds::wait("the other process", || {
         side.receiver.refresh();

@@ -20,10 +20,15 @@ const BURSTS: u32 = 50;
 
 /// Adds the nanoseconds of a `dds_write`, of a conversion and write, and of what the second takes
 /// more: medians of the rounds, in turns.
-pub(super) fn figures(domain: u32, rounds: usize, figures: &mut Figures) -> Result<()> {
+pub(super) fn figures(
+    domain: u32,
+    there: Option<usize>,
+    rounds: usize,
+    figures: &mut Figures,
+) -> Result<()> {
     let (mut raw_sink, mut sink) = (
-        Child::start(End::RawSink, domain)?,
-        Child::start(End::Sink, domain + 1)?,
+        Child::start(End::RawSink, domain, there)?,
+        Child::start(End::Sink, domain + 1, there)?,
     );
     let mut raw = CProgram::open(&config(domain), Role::Source, false)?;
     let ours = Ours::source(&config(domain + 1), false)?;

@@ -4,6 +4,8 @@ mod codec;
 mod dds;
 mod dds_ends;
 mod dds_shm;
+mod dds_stalled;
+mod dds_trips;
 mod dds_write;
 mod fanout;
 mod feed;

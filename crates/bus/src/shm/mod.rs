@@ -52,6 +52,9 @@ pub struct Config {
 /// Bytes of a ring unless [`Config::ring`] says otherwise.
 pub const DEFAULT_RING: usize = 8 << 20;
 
+/// How often in a row somebody else may remove the folder of a domain while it is being made.
+const TRIES: u32 = 1_000;
+
 impl Config {
     /// The rings of a domain, 0 to 232 as for DDS; a full ring drops its oldest samples.
     ///
@@ -117,10 +120,17 @@ impl Config {
     fn make_folder(&self) -> Result<PathBuf, Error> {
         let folder = self.folder();
         let user = folder.parent().unwrap_or(&folder);
-        let made = DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&folder);
+        let mut builder = DirBuilder::new();
+        builder.recursive(true).mode(0o700);
+        let mut made = builder.create(&folder);
+        for _ in 0..TRIES {
+            // It was there, and then the last of the others took it along.
+            match &made {
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+                _ => break,
+            }
+            made = builder.create(&folder);
+        }
         made.map_err(|e| shared("make the folder", &folder, &e))?;
         // Somebody else may have made it first, to listen.
         let owner = fs::symlink_metadata(user).map_err(|e| shared("look at", user, &e))?;

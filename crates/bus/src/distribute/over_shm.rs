@@ -321,9 +321,9 @@ impl Seen {
 ///
 /// Of the 42,000 complex samples with echo, three threads on two processors, 99 % were back after
 /// 105 µs with 2,000 spins, 16 with 200, 9 with 50 and 6 with none (all in 0.59 to 0.99 s, 0.42 to
-/// 0.44, 0.29 to 0.34, 0.39 to 0.65; half of them after 2.7 µs in every case): a thread that spins keeps the
-/// one that it waits for off its processor, while yielding costs a third of a microsecond where
-/// nobody else wants to run.
+/// 0.44, 0.29 to 0.34, 0.39 to 0.65; half of them after 3 µs in every case): a thread that spins
+/// keeps the one that it waits for off its processor, while yielding costs a third of a
+/// microsecond where nobody else wants to run.
 struct Idle {
     spins: bool,
     rounds: u32,

@@ -73,7 +73,7 @@ fn round(args: &Args, place: Place, number: usize, slices: &mut Slices) -> Resul
     })?;
     let trips = (args.round_trips / SLICES as u32).max(10);
     for slice in 0..=SLICES {
-        let ours_first = (number + slice) % 2 == 0;
+        let ours_first = (number + slice).is_multiple_of(2);
         let (mut raw_p50, mut p50) = (0.0, 0.0);
         for is_ours in [ours_first, !ours_first] {
             if is_ours {

@@ -278,7 +278,7 @@ impl Run {
         // The first to see a message finds the caches cold, the second finds them warm: they take
         // turns, by the parity of the counter's bits, in step with no pattern of the feed.
         self.turn += 1;
-        let bare_first = self.turn.count_ones() % 2 == 0;
+        let bare_first = self.turn.count_ones().is_multiple_of(2);
         if bare_first {
             self.decode_bare(bytes)?;
         }

@@ -150,4 +150,8 @@ fn what_cannot_be_is_said() {
     assert!(told.contains("--peer or --tcp-port"), "{told}");
     let told = fails(&["--interface", "nosuch0"]);
     assert!(told.contains("nosuch0"), "{told}");
+    let file = concat!(env!("CARGO_TARGET_TMPDIR"), "/bridge-bus.toml");
+    std::fs::write(file, "[bus.publish]\ndomain = 26\n").unwrap();
+    let told = fails(&["--config", file, "--partition", "paris"]);
+    assert!(told.contains("the configuration has a [bus]"), "{told}");
 }

@@ -1,15 +1,8 @@
 //! Who stops is found out by its silence, and those beside it go on.
 
-use super::{Running, fanfare, feed};
+use super::{Running, fanfare, feed, signal};
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
-
-/// SIGSTOP or SIGCONT.
-fn signal(child: &Child, name: &str) {
-    let pid = child.id().to_string();
-    let mut kill = Command::new("kill");
-    assert!(kill.args(["-s", name, &pid]).status().unwrap().success());
-}
+use std::process::{Command, Stdio};
 
 fn command(what: &str, domain: u32, options: &[&str]) -> Command {
     let mut command = fanfare();

@@ -91,6 +91,13 @@ impl Drop for Running {
     }
 }
 
+/// SIGSTOP or SIGCONT.
+fn signal(child: &Child, name: &str) {
+    let pid = child.id().to_string();
+    let mut kill = Command::new("kill");
+    assert!(kill.args(["-s", name, &pid]).status().unwrap().success());
+}
+
 fn feed(kind: &str, messages: u32) -> PathBuf {
     let file =
         PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("dds-{kind}-{messages}.dat"));

@@ -3,6 +3,7 @@
 use super::options::{DomainArgs, QosArg, TransportArg};
 use crate::cmd::{fanout, plant};
 use anyhow::{Result, bail};
+use clap::{Args as _, FromArgMatches as _};
 use fanfare_gateway::{Bus, BusEnd, BusQos, BusTransport, FanOut};
 use std::process::ExitCode;
 
@@ -56,8 +57,11 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let mut config = args.server.configuration()?;
+    let bus = args.bus()?;
     if config.bus == Bus::default() {
-        config.bus = args.bus()?;
+        config.bus = bus;
+    } else if bus != Args::plain()?.bus()? {
+        bail!("the configuration has a [bus]: say there what the command line says about the bus");
     }
     if args.all {
         config.fan_out = FanOut::All;
@@ -66,6 +70,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 }
 
 impl Args {
+    /// What a command line without options asks for.
+    fn plain() -> Result<Self> {
+        let command = Self::augment_args(clap::Command::new("bridge"));
+        let matches = command.try_get_matches_from(["bridge"])?;
+        Ok(Self::from_arg_matches(&matches)?)
+    }
+
     fn bus(&self) -> Result<Bus> {
         let domain = &self.domain;
         let tcp = domain.transport == TransportArg::Tcp;

@@ -75,7 +75,8 @@ pub(crate) fn generate(folder: &Path, text: &str) -> Option<()> {
     // It exits with 0 whatever happens: what it made tells.
     let header = folder.join("types.h");
     let _ = std::fs::remove_file(&header);
-    let idl = ["-replace", "types.idl"];
+    // Without a folder of its own it writes /tmp/types.idl.cc, whoever else does.
+    let idl = ["-t", ".", "-replace", "types.idl"];
     run(Command::new("fastddsgen").args(idl).current_dir(folder));
     let made = std::fs::read_to_string(&header).unwrap();
     for name in text

@@ -290,30 +290,23 @@ impl<S: MessageStore> Session<S> {
     ) -> Result<Encoder<'_>, SendError> {
         self.fixed.set_time(now.utc, self.config.precision);
         let seq = self.store.next_sender();
-        if extra.is_empty() && !self.config.last_processed {
-            if let Some(front) = self.fixed.front(msg_type, seq) {
-                let place = self.store.reserve(room).map_err(SendError::Store)?;
-                return Ok(Encoder::with_front(place, front));
-            }
-            let encoder = begin_anew(
-                &mut self.store,
-                &self.fixed,
-                &self.config,
-                msg_type,
-                extra,
-                room,
-            )?;
-            self.fixed.remember(&encoder, msg_type, seq);
-            return Ok(encoder);
+        let is_usual = extra.is_empty() && !self.config.last_processed;
+        if is_usual && let Some(front) = self.fixed.front(msg_type, seq) {
+            let place = self.store.reserve(room).map_err(SendError::Store)?;
+            return Ok(Encoder::with_front(place, front));
         }
-        begin_anew(
+        let encoder = begin_anew(
             &mut self.store,
             &self.fixed,
             &self.config,
             msg_type,
             extra,
             room,
-        )
+        )?;
+        if is_usual {
+            self.fixed.remember(&encoder, msg_type, seq);
+        }
+        Ok(encoder)
     }
 
     /// Goes through the motions of a message received and its answer, without effect, for a caller

@@ -54,16 +54,22 @@ pub enum TlsError {
         why: String,
     },
     /// The server's name is neither a host name nor an address.
-    #[error("`{name}` is no host name: {source}")]
+    #[error("`{name}` is no host name: {error}")]
     Name {
         /// The name.
         name: String,
         /// What is wrong with it.
-        source: InvalidDnsNameError,
+        error: InvalidDnsNameError,
     },
     /// Certificate and key do not go together, or the protocol refuses them.
     #[error("TLS: {0}")]
-    Setup(#[from] rustls::Error),
+    Setup(rustls::Error),
+}
+
+impl From<rustls::Error> for TlsError {
+    fn from(error: rustls::Error) -> Self {
+        Self::Setup(error)
+    }
 }
 
 impl TlsClient {
@@ -157,9 +163,9 @@ impl TlsServer {
 
 fn server_name(name: &str) -> Result<ServerName<'static>, TlsError> {
     let parsed = ServerName::try_from(name.to_owned());
-    parsed.map_err(|source| TlsError::Name {
+    parsed.map_err(|error| TlsError::Name {
         name: name.to_owned(),
-        source,
+        error,
     })
 }
 

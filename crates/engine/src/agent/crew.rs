@@ -19,12 +19,12 @@ pub struct Crew {
 #[derive(Debug, Error)]
 pub enum CrewError {
     /// It gave an error.
-    #[error("{name}: {source}")]
+    #[error("{name}: {error}")]
     Failed {
         /// The agent's name.
         name: String,
         /// What it gave.
-        source: AgentError,
+        error: AgentError,
     },
     /// It panicked: a bug.
     #[error("{name} panicked")]
@@ -90,7 +90,7 @@ impl Crew {
         for (name, thread) in self.threads.drain(..) {
             let ended = match thread.join() {
                 Ok(Ok(())) => Ok(()),
-                Ok(Err(source)) => Err(CrewError::Failed { name, source }),
+                Ok(Err(error)) => Err(CrewError::Failed { name, error }),
                 Err(_) => Err(CrewError::Panicked { name }),
             };
             outcome = outcome.and(ended);

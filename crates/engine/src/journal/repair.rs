@@ -46,7 +46,7 @@ pub enum RepairError {
     Open(#[from] OpenError),
     /// The new copy cannot be written.
     #[error("cannot write the repaired journal: {0}")]
-    Store(#[from] StoreError),
+    Store(StoreError),
     /// No file of the journal can be understood.
     #[error("nothing in journal {} can be read", .0.display())]
     Nothing(PathBuf),
@@ -131,7 +131,7 @@ fn rebuild(
     if let Err(error) = filled.and_then(|()| journal.close()) {
         // The copy is worth nothing; the error is what counts.
         let _ = fs::remove_dir_all(&copy);
-        return Err(error.into());
+        return Err(RepairError::Store(error));
     }
     let backup = beside(folder, "damaged");
     fs::rename(folder, &backup).map_err(io_error)?;

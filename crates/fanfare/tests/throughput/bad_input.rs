@@ -47,6 +47,7 @@ fn orders_that_are_wrong_are_refused_with_their_line() {
         assert!(told.contains("bad-orders.txt, line 3"), "{told}");
     }
     let told = told(&["throughput", "run", "--orders", "/nowhere/at.txt"], 1);
+    assert_eq!(told.matches("No such file").count(), 1, "{told}");
     assert!(told.contains("/nowhere/at.txt"), "{told}");
 }
 

@@ -33,12 +33,12 @@ pub struct Orders {
 #[derive(Debug, thiserror::Error)]
 pub enum OrdersError {
     /// It cannot be read.
-    #[error("cannot read {}: {source}", path.display())]
+    #[error("cannot read {}: {error}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
         /// The system's error.
-        source: io::Error,
+        error: io::Error,
     },
     /// A line is no order.
     #[error("{}, line {line}: {why}", path.display())]
@@ -97,9 +97,9 @@ impl Orders {
     /// # Errors
     /// It cannot be read, has no order, or has a line that is none; the error names the line.
     pub fn read(path: &Path) -> Result<Self, OrdersError> {
-        let io_error = |source| OrdersError::Io {
+        let io_error = |error| OrdersError::Io {
             path: path.to_owned(),
-            source,
+            error,
         };
         let mut file = BufReader::new(File::open(path).map_err(io_error)?);
         let (mut orders, mut check) = (Self::default(), Check::new());

@@ -315,11 +315,6 @@ impl<'d, 'x> Reader<'d, 'x> {
                 return Err(self.s1(child, format!("<{name}> beside exponent and mantissa")));
             }
         }
-        if let (Some(exponent), Some(mantissa)) = (exponent, mantissa)
-            && exponent.range().start > mantissa.range().start
-        {
-            return Err(self.s1(exponent, "<exponent> stands before <mantissa>"));
-        }
         let part = |part: Option<Node<'_, '_>>, ty, optional| match part {
             Some(part) => self.operator(part, OperandType::Int(ty), optional, scope),
             None => Ok(Operator::none()),

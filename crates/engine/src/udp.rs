@@ -14,6 +14,7 @@
 
 use crate::sys::udp::{self, Inbox, Outbox};
 use fanfare_wire::UtcTimestamp;
+use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -52,7 +53,27 @@ impl ReceiverConfig {
 pub struct Receiver {
     socket: UdpSocket,
     inbox: Inbox,
-    buffer: usize,
+    small_buffer: Option<SmallBuffer>,
+}
+
+/// The kernel gave less than it was asked for: `net.core.rmem_max` is small, and the process may
+/// not exceed it. Displayed as what to do about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SmallBuffer {
+    /// Bytes of receive buffer that the kernel gave.
+    pub granted: usize,
+    /// Bytes it was asked for.
+    pub wanted: usize,
+}
+
+impl fmt::Display for SmallBuffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "the kernel gives a receive buffer of {} bytes instead of {}: raise net.core.rmem_max",
+            self.granted, self.wanted
+        )
+    }
 }
 
 impl Receiver {
@@ -66,19 +87,19 @@ impl Receiver {
         if config.address.ip().is_multicast() {
             socket.join_multicast_v4(config.address.ip(), &config.interface)?;
         }
-        let buffer = udp::enlarge_receive_buffer(socket.as_fd(), config.buffer)?;
+        let wanted = config.buffer;
+        let granted = udp::enlarge_receive_buffer(socket.as_fd(), wanted)?;
         Ok(Self {
             socket,
             inbox: Inbox::new(config.batch, config.datagram),
-            buffer,
+            small_buffer: (granted < wanted).then_some(SmallBuffer { granted, wanted }),
         })
     }
 
-    /// Bytes of receive buffer that the kernel granted; fewer than asked for if
-    /// `net.core.rmem_max` is small and the process may not exceed it.
+    /// How much smaller than asked for the receive buffer is, if it is.
     #[must_use]
-    pub fn buffer(&self) -> usize {
-        self.buffer
+    pub fn small_buffer(&self) -> Option<SmallBuffer> {
+        self.small_buffer
     }
 
     /// The address it is bound to.
@@ -268,7 +289,6 @@ mod tests {
             ..ReceiverConfig::new(group(3))
         })
         .unwrap();
-        assert!(receiver.buffer() < 1 << 16, "{}", receiver.buffer());
         let sender = Sender::open(&SenderConfig::new(group(3))).unwrap();
         for _ in 0..500 {
             sender.send(&[7; 1000]).unwrap();

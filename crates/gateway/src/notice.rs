@@ -2,6 +2,7 @@
 //! happens on the bus.
 
 use fanfare_bus::Status;
+use fanfare_engine::udp::SmallBuffer;
 use fanfare_fix::session::{DisconnectReason, SessionId};
 use std::fmt;
 use std::net::SocketAddr;
@@ -42,6 +43,8 @@ pub enum Notice {
         /// Whether all of them have.
         matched: bool,
     },
+    /// A line of the feed has less receive buffer than it should have.
+    SmallBuffer(SmallBuffer),
 }
 
 /// Why a connection ended.
@@ -109,6 +112,7 @@ impl Notice {
         ];
         match self {
             Self::LoggedOn { .. } | Self::FeedTopics { .. } => false,
+            Self::SmallBuffer(_) => true,
             Self::Ended { end, .. } => !orderly.contains(end),
             Self::Bus { what, .. } => !matches!(
                 what,
@@ -140,6 +144,7 @@ impl fmt::Display for Notice {
             Self::FeedTopics { matched: false } => {
                 f.write_str("not every topic of the feed has a subscriber")
             }
+            Self::SmallBuffer(small) => write!(f, "{small}"),
             Self::Bus { topic, what } => write!(f, "bus topic {topic}: {what}"),
         }
     }

@@ -7,6 +7,7 @@
     reason = "a test"
 )]
 
+mod backlog;
 mod bad_input;
 mod bridge;
 mod liveliness;

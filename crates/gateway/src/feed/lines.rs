@@ -1,7 +1,7 @@
 //! The lines of a feed, received and arbitrated: datagrams in, each packet once and in order.
 
 use fanfare_engine::poll::{Interest, Poller, Token};
-use fanfare_engine::udp::{Receiver, ReceiverConfig};
+use fanfare_engine::udp::{Receiver, ReceiverConfig, SmallBuffer};
 use fanfare_fast::{Decoder, Program};
 use fanfare_feed::{
     Arbiter, ArbiterConfig, Event, Gap, Line, MessageNumbers, Pace, SequenceField, Start, Unit,
@@ -17,6 +17,10 @@ use std::time::Duration;
 const MOST_HELD: usize = 16;
 /// Datagrams taken from a line in one turn.
 const BATCH: usize = 64;
+/// The longest datagram there is.
+const DATAGRAM: usize = 65_536;
+/// The receive buffer that the kernel is asked for on each line, bytes.
+const BUFFER: usize = 32 << 20;
 
 /// Takes packets.
 pub trait Packets {
@@ -79,6 +83,8 @@ impl Lines {
         for (i, group) in config.groups.iter().enumerate() {
             let receiver = ReceiverConfig {
                 batch: BATCH,
+                datagram: DATAGRAM,
+                buffer: BUFFER,
                 interface: config.interface,
                 ..ReceiverConfig::new(*group)
             };
@@ -191,6 +197,11 @@ impl Lines {
     /// When the last datagram came, monotonic, in nanoseconds; before the first, the first turn.
     pub const fn last(&self) -> u64 {
         self.last
+    }
+
+    /// Whether the kernel has given a line less receive buffer than it was asked for.
+    pub fn small_buffer(&self) -> Option<SmallBuffer> {
+        self.receivers.iter().find_map(Receiver::small_buffer)
     }
 
     /// Sequence numbers that were on no line.

@@ -98,6 +98,9 @@ impl FeedSource {
             gap_timeout: Duration::from_millis(feed.gap_timeout_ms),
         };
         let lines = Lines::open(&lines, &program)?;
+        if let Some(small) = lines.small_buffer() {
+            notices.tell(Notice::SmallBuffer(small));
+        }
         let topics = feed.publish.as_ref();
         let topics = topics.map(|t| Topics::open(t, &program)).transpose()?;
         Ok(Self {

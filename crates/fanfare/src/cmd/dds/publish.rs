@@ -72,6 +72,11 @@ pub(crate) struct Args {
     /// or Ctrl-C.
     #[arg(long, value_name = "SECONDS", requires = "multicast")]
     idle: Option<u64>,
+    /// MiB of packets that may wait while the bus is slower than a multicast feed; beyond them
+    /// they wait with the kernel, which drops what its buffer does not hold (told at the end).
+    #[arg(long, value_name = "MIB", default_value_t = 64, requires = "multicast",
+          value_parser = clap::value_parser!(u16).range(1..=4096))]
+    backlog: u16,
     /// Decode only, measuring, without DDS.
     #[arg(long)]
     empty: bool,
@@ -266,6 +271,7 @@ impl Run {
             groups: &args.multicast,
             interface: args.receive_interface,
             idle: args.idle.map(Duration::from_secs),
+            backlog: usize::from(args.backlog) << 20,
         };
         input::multicast(&source, &program, &stop, self)
     }

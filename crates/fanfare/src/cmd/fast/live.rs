@@ -83,13 +83,8 @@ fn open(args: &Args, groups: &[SocketAddrV4]) -> Result<Vec<Receiver>> {
         };
         let receiver = Receiver::open(&config)
             .with_context(|| format!("cannot receive {group} on {}", config.interface))?;
-        if receiver.buffer() < config.buffer {
-            note!(
-                "fanfare: the kernel gives a receive buffer of {} bytes instead of {}: \
-                 raise net.core.rmem_max",
-                receiver.buffer(),
-                config.buffer
-            );
+        if let Some(small) = receiver.small_buffer() {
+            note!("fanfare: {small}");
         }
         note!("receiving {group} on {}", config.interface);
         lines.push(receiver);

@@ -140,7 +140,7 @@ pub enum ConfigError {
     #[error("`{key}` = {value}: {rule}")]
     Range {
         /// The key, with its table.
-        key: &'static str,
+        key: String,
         /// The value found.
         value: String,
         /// What it must be.
@@ -207,10 +207,13 @@ impl Config {
             (longest + ENVELOPE..=1 << 30).contains(&queue),
             "must be at least limits.message_bytes + 384 and at most 1073741824",
         )?;
-        for side in [&self.producers, &self.consumers] {
+        for (key, side) in [
+            ("producers.max_sessions", &self.producers),
+            ("consumers.max_sessions", &self.consumers),
+        ] {
             let most = side.max_sessions;
             range(
-                "max_sessions",
+                key,
                 most,
                 (1..=100_000).contains(&most),
                 "must be 1 to 100000",
@@ -299,7 +302,7 @@ fn max_sessions() -> usize {
 }
 
 pub(crate) fn range(
-    key: &'static str,
+    key: impl Into<String>,
     value: impl ToString,
     holds: bool,
     rule: &'static str,
@@ -308,7 +311,7 @@ pub(crate) fn range(
         Ok(())
     } else {
         Err(ConfigError::Range {
-            key,
+            key: key.into(),
             value: value.to_string(),
             rule,
         })

@@ -37,7 +37,8 @@ mod record;
 mod registry;
 mod worker;
 
-pub use bridge::config::{Bus, BusEnd, BusQos, BusTransport};
+pub use bridge::config::{Bus, BusEnd};
+pub use bridge::side::{BusQos, BusTransport};
 pub use config::{
     Config, ConfigError, FanOut, Idle, Limits, Pair, Side, SlowConsumer, SlowPolicy, Threads,
 };

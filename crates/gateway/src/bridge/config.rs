@@ -1,9 +1,9 @@
 //! The `[bus]` part of the configuration.
 
+use super::side::{BusQos, BusTransport, Participant, bus_side, check};
 use crate::config::{ConfigError, range};
-use fanfare_bus::{Domain, DomainConfig, Durability, Error, History, Qos, Reliability, Transport};
+use fanfare_bus::{Durability, History, Qos};
 use serde::Deserialize;
-use std::time::Duration;
 
 /// FIX messages over the bus, to other gateways and from them.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
@@ -18,79 +18,15 @@ pub struct Bus {
     pub relay: bool,
 }
 
-/// One side: a domain, and the topics in it.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct BusEnd {
-    /// Domain id, 0 to 232.
-    pub domain: u32,
-    /// Network interface, by name or address.
-    pub interface: String,
-    /// What carries the samples.
-    pub transport: BusTransport,
-    /// Other hosts with participants, ADDRESS or ADDRESS:PORT.
-    pub peers: Vec<String>,
-    /// With tcp, the port to listen on; 0: the system chooses.
-    pub tcp_port: u16,
-    /// What stands in front of `_` and MsgType(35) in the names of topics.
-    pub topics: String,
-    /// The partition; gateways in different ones do not hear each other.
-    pub partition: Option<String>,
-    /// MsgType(35) of the messages that go over the bus; others do not.
-    pub msg_types: Vec<String>,
-    /// How samples are delivered.
-    pub qos: BusQos,
-    /// Milliseconds that a reliable publisher waits for a subscriber that has not acknowledged
-    /// what is under way; then the message is left out, and counted.
-    pub wait_ms: u64,
-}
-
-/// What carries samples.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum BusTransport {
-    /// UDP unicast.
-    Udp,
-    /// TCP.
-    Tcp,
-    /// UDP multicast.
-    Mcast,
-}
-
-/// How samples are delivered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum BusQos {
-    /// Lost packets are sent again.
-    Reliable,
-    /// Lost packets are lost.
-    BestEffort,
-    /// Reliable, and who comes late gets the last message of each Symbol(55).
-    LastValue,
-}
-
-/// How to join a domain.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Participant<'a> {
-    pub(crate) domain: u32,
-    pub(crate) interface: &'a str,
-    pub(crate) transport: BusTransport,
-    pub(crate) peers: &'a [String],
-    pub(crate) tcp_port: u16,
-}
-
-impl Participant<'_> {
-    pub(crate) fn open(self) -> Result<Domain, Error> {
-        let transport = match self.transport {
-            BusTransport::Udp => Transport::Udp,
-            BusTransport::Tcp => Transport::Tcp,
-            BusTransport::Mcast => Transport::Multicast,
-        };
-        let config = DomainConfig::new(self.domain)
-            .interface(self.interface)
-            .transport(transport)
-            .tcp_port(self.tcp_port);
-        Domain::open(&self.peers.iter().fold(config, |c, peer| c.peer(peer)))
+bus_side! {
+    /// One side: a domain, and the topics in it.
+    pub struct BusEnd {
+        /// What stands in front of `_` and MsgType(35) in the names of topics.
+        pub topics: String = "Fix".to_owned(),
+        /// The partition; gateways in different ones do not hear each other.
+        pub partition: Option<String> = None,
+        /// MsgType(35) of the messages that go over the bus; others do not.
+        pub msg_types: Vec<String> = ["W", "X", "d", "f", "h"].map(str::to_owned).to_vec(),
     }
 }
 
@@ -99,23 +35,6 @@ pub(crate) const READER_SAMPLES: u32 = 8_192;
 
 /// Most topics of one side.
 const MOST_TYPES: usize = 64;
-
-impl Default for BusEnd {
-    fn default() -> Self {
-        Self {
-            domain: 0,
-            interface: "127.0.0.1".to_owned(),
-            transport: BusTransport::Udp,
-            peers: Vec::new(),
-            tcp_port: 0,
-            topics: "Fix".to_owned(),
-            partition: None,
-            msg_types: ["W", "X", "d", "f", "h"].map(str::to_owned).to_vec(),
-            qos: BusQos::Reliable,
-            wait_ms: 100,
-        }
-    }
-}
 
 impl Bus {
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
@@ -126,20 +45,21 @@ impl Bus {
             both || !self.relay,
             "needs [bus.publish] and [bus.subscribe]",
         )?;
-        for end in [&self.publish, &self.subscribe].into_iter().flatten() {
-            end.check()?;
-        }
-        Ok(())
+        let publish = self.publish.as_ref();
+        publish.map_or(Ok(()), |end| end.check("bus.publish"))?;
+        let subscribe = self.subscribe.as_ref();
+        subscribe.map_or(Ok(()), |end| end.check("bus.subscribe"))
     }
 }
 
 impl BusEnd {
-    fn check(&self) -> Result<(), ConfigError> {
-        let id = self.domain;
-        range("bus domain", id, id <= 232, "must be 0 to 232")?;
+    /// Checks the ranges; `at` is its table.
+    fn check(&self, at: &str) -> Result<(), ConfigError> {
+        check(at, self.domain, self.wait_ms)?;
+        let types = format!("{at}.msg_types");
         let count = self.msg_types.len();
         range(
-            "bus msg_types",
+            &types,
             count,
             (1..=MOST_TYPES).contains(&count),
             "must be 1 to 64 types",
@@ -147,43 +67,26 @@ impl BusEnd {
         for (i, t) in self.msg_types.iter().enumerate() {
             let plain = t.bytes().all(|b| b.is_ascii_alphanumeric());
             let fits = plain && (1..=8).contains(&t.len());
-            range(
-                "bus msg_types",
-                t,
-                fits,
-                "must be 1 to 8 letters and digits",
-            )?;
+            range(&types, t, fits, "must be 1 to 8 letters and digits")?;
             let session = ["0", "1", "2", "3", "4", "5", "A"].contains(&t.as_str());
             range(
-                "bus msg_types",
+                &types,
                 t,
                 !session,
                 "is a message of the session: it does not leave it",
             )?;
             let first = !self.msg_types.iter().take(i).any(|other| other == t);
-            range("bus msg_types", t, first, "is there twice")?;
+            range(&types, t, first, "is there twice")?;
         }
         let name = &self.topics;
         let starts = name.starts_with(|c: char| c.is_ascii_alphabetic());
         let rest = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
         range(
-            "bus topics",
+            format!("{at}.topics"),
             name,
             starts && rest && name.len() <= 64,
             "must be letters, digits and _, at most 64, a letter first",
-        )?;
-        let wait = self.wait_ms;
-        range("bus wait_ms", wait, wait <= 10_000, "must be 0 to 10000")
-    }
-
-    pub(crate) fn participant(&self) -> Participant<'_> {
-        Participant {
-            domain: self.domain,
-            interface: &self.interface,
-            transport: self.transport,
-            peers: &self.peers,
-            tcp_port: self.tcp_port,
-        }
+        )
     }
 
     /// Whether both are the same participant's topics.
@@ -194,12 +97,7 @@ impl BusEnd {
     /// The policies of writers and readers alike. A reader keeps what its gateway has not taken
     /// yet: up to 8,192 messages, and then a reliable writer waits for it.
     pub(crate) fn qos(&self) -> Qos {
-        let reliable = Reliability::Reliable(Duration::from_millis(self.wait_ms));
-        let qos = match self.qos {
-            BusQos::Reliable => Qos::reliable().reliability(reliable),
-            BusQos::BestEffort => Qos::best_effort(),
-            BusQos::LastValue => Qos::last_value().reliability(reliable),
-        };
+        let qos = self.qos.policies(self.wait_ms);
         let partition = self.partition.iter();
         partition.fold(qos, |qos, name| qos.partition(name))
     }
@@ -243,16 +141,16 @@ mod tests {
     fn what_cannot_be_is_refused_with_its_name() {
         for (text, what) in [
             ("[bus]\nrelay = true", "bus.relay"),
-            ("[bus.publish]\ndomain = 233", "bus domain"),
-            ("[bus.publish]\nmsg_types = []", "bus msg_types"),
+            ("[bus.publish]\ndomain = 233", "bus.publish.domain"),
+            ("[bus.subscribe]\nmsg_types = []", "bus.subscribe.msg_types"),
             ("[bus.publish]\nmsg_types = [\"W\", \"W\"]", "there twice"),
             (
                 "[bus.publish]\nmsg_types = [\"A\"]",
                 "message of the session",
             ),
             ("[bus.publish]\nmsg_types = [\"W/\"]", "letters and digits"),
-            ("[bus.publish]\ntopics = \"1 x\"", "bus topics"),
-            ("[bus.publish]\nwait_ms = 60000", "bus wait_ms"),
+            ("[bus.publish]\ntopics = \"1 x\"", "bus.publish.topics"),
+            ("[bus.publish]\nwait_ms = 60000", "bus.publish.wait_ms"),
             ("[bus.publish]\n\nqos = \"fast\"", "line 3"),
             ("[bus.publish]\ndomian = 3", "domian"),
         ] {

@@ -14,6 +14,7 @@ pub(crate) mod entry;
 mod origins;
 pub(crate) mod publish;
 pub(crate) mod sample;
+pub(crate) mod side;
 pub(crate) mod subscribe;
 
 use crate::notice::Notices;

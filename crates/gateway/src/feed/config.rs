@@ -1,13 +1,11 @@
 //! The `[feed]` part of the configuration.
 
-use crate::bridge::config::{BusQos, BusTransport, Participant};
+use crate::bridge::side::{BusQos, BusTransport, Participant, bus_side, check};
 use crate::config::{ConfigError, range};
 use fanfare_bus::distribute::Distribution;
 use fanfare_bus::fast::TypeOptions;
-use fanfare_bus::{Qos, Reliability};
 use serde::Deserialize;
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::time::Duration;
 
 /// A FAST feed on multicast lines. Its messages go to the consumers as FIX messages.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -31,36 +29,22 @@ pub struct Feed {
     pub publish: Option<FeedTopics>,
 }
 
-/// Topics with the decoded messages: as `fanfare dds publish` has them.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct FeedTopics {
-    /// Domain id, 0 to 232.
-    pub domain: u32,
-    /// Network interface, by name or address.
-    pub interface: String,
-    /// What carries the samples.
-    pub transport: BusTransport,
-    /// Other hosts with participants, ADDRESS or ADDRESS:PORT.
-    pub peers: Vec<String>,
-    /// With tcp, the port to listen on; 0: the system chooses.
-    pub tcp_port: u16,
-    /// How samples are delivered.
-    pub qos: BusQos,
-    /// Milliseconds that a reliable write waits for a subscriber; then the sample is left out.
-    pub wait_ms: u64,
-    /// Key samples, and put all securities of a split template on one topic.
-    pub keyed: bool,
-    /// Name of the key field.
-    pub key: String,
-    /// Name of the field to split templates by; `none`: no template is split.
-    pub split: String,
-    /// Securities that have topics of their own, counted from 0.
-    pub securities: u32,
-    /// Decimals become `{mantissa, exponent}` instead of double.
-    pub exact_decimals: bool,
-    /// IDL module around the types.
-    pub module: String,
+bus_side! {
+    /// Topics with the decoded messages: as `fanfare dds publish` has them.
+    pub struct FeedTopics {
+        /// Key samples, and put all securities of a split template on one topic.
+        pub keyed: bool = false,
+        /// Name of the key field.
+        pub key: String = "SecurityID".to_owned(),
+        /// Name of the field to split templates by; `none`: no template is split.
+        pub split: String = "SecurityID".to_owned(),
+        /// Securities that have topics of their own, counted from 0: 1 to 100,000.
+        pub securities: u32 = 100,
+        /// Decimals become `{mantissa, exponent}` instead of double.
+        pub exact_decimals: bool = false,
+        /// IDL module around the types.
+        pub module: String = "Fanfare".to_owned(),
+    }
 }
 
 /// Most lines of a feed.
@@ -76,26 +60,6 @@ const fn gap_timeout() -> u64 {
 
 fn msg_type() -> String {
     "U".to_owned()
-}
-
-impl Default for FeedTopics {
-    fn default() -> Self {
-        Self {
-            domain: 0,
-            interface: "127.0.0.1".to_owned(),
-            transport: BusTransport::Udp,
-            peers: Vec::new(),
-            tcp_port: 0,
-            qos: BusQos::Reliable,
-            wait_ms: 100,
-            keyed: false,
-            key: "SecurityID".to_owned(),
-            split: "SecurityID".to_owned(),
-            securities: 100,
-            exact_decimals: false,
-            module: "Fanfare".to_owned(),
-        }
-    }
 }
 
 impl Feed {
@@ -133,15 +97,7 @@ impl Feed {
         let Some(topics) = &self.publish else {
             return Ok(());
         };
-        let id = topics.domain;
-        range("feed.publish.domain", id, id <= 232, "must be 0 to 232")?;
-        let wait = topics.wait_ms;
-        range(
-            "feed.publish.wait_ms",
-            wait,
-            wait <= 10_000,
-            "must be 0 to 10000",
-        )?;
+        check("feed.publish", topics.domain, topics.wait_ms)?;
         let many = topics.securities;
         range(
             "feed.publish.securities",
@@ -153,16 +109,6 @@ impl Feed {
 }
 
 impl FeedTopics {
-    pub(crate) fn participant(&self) -> Participant<'_> {
-        Participant {
-            domain: self.domain,
-            interface: &self.interface,
-            transport: self.transport,
-            peers: &self.peers,
-            tcp_port: self.tcp_port,
-        }
-    }
-
     pub(crate) fn types(&self) -> TypeOptions {
         TypeOptions {
             module: self.module.clone(),
@@ -174,16 +120,11 @@ impl FeedTopics {
     }
 
     pub(crate) fn distribution(&self) -> Distribution {
-        let reliable = Reliability::Reliable(Duration::from_millis(self.wait_ms));
         Distribution {
             keyed: self.keyed,
             securities: self.securities,
             echo: false,
-            qos: match self.qos {
-                BusQos::Reliable => Qos::reliable().reliability(reliable),
-                BusQos::BestEffort => Qos::best_effort(),
-                BusQos::LastValue => Qos::last_value().reliability(reliable),
-            },
+            qos: self.qos.policies(self.wait_ms),
             ..Distribution::default()
         }
     }

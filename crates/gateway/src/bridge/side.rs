@@ -1,0 +1,142 @@
+//! What every side on the bus is told first: which domain it joins, and how samples go.
+
+use crate::config::{ConfigError, range};
+use fanfare_bus::{Domain, DomainConfig, Error, Qos, Reliability, Transport};
+use serde::Deserialize;
+use std::time::Duration;
+
+/// What carries samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BusTransport {
+    /// UDP unicast.
+    Udp,
+    /// TCP.
+    Tcp,
+    /// UDP multicast.
+    Mcast,
+}
+
+/// How samples are delivered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BusQos {
+    /// Lost packets are sent again.
+    Reliable,
+    /// Lost packets are lost.
+    BestEffort,
+    /// Reliable, and who comes late gets the last message of each Symbol(55).
+    LastValue,
+}
+
+/// How to join a domain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Participant<'a> {
+    pub(crate) domain: u32,
+    pub(crate) interface: &'a str,
+    pub(crate) transport: BusTransport,
+    pub(crate) peers: &'a [String],
+    pub(crate) tcp_port: u16,
+}
+
+impl BusQos {
+    /// The policies; where they are reliable, a write waits that long for a subscriber.
+    pub(crate) fn policies(self, wait_ms: u64) -> Qos {
+        let reliable = Reliability::Reliable(Duration::from_millis(wait_ms));
+        match self {
+            Self::Reliable => Qos::reliable().reliability(reliable),
+            Self::BestEffort => Qos::best_effort(),
+            Self::LastValue => Qos::last_value().reliability(reliable),
+        }
+    }
+}
+
+impl Participant<'_> {
+    pub(crate) fn open(self) -> Result<Domain, Error> {
+        let transport = match self.transport {
+            BusTransport::Udp => Transport::Udp,
+            BusTransport::Tcp => Transport::Tcp,
+            BusTransport::Mcast => Transport::Multicast,
+        };
+        let config = DomainConfig::new(self.domain)
+            .interface(self.interface)
+            .transport(transport)
+            .tcp_port(self.tcp_port);
+        Domain::open(&self.peers.iter().fold(config, |c, peer| c.peer(peer)))
+    }
+}
+
+/// Checks the ranges of the keys that every side has; `at` is its table.
+pub(crate) fn check(at: &str, domain: u32, wait_ms: u64) -> Result<(), ConfigError> {
+    range(
+        format!("{at}.domain"),
+        domain,
+        domain <= 232,
+        "must be 0 to 232",
+    )?;
+    let fits = wait_ms <= 10_000;
+    range(format!("{at}.wait_ms"), wait_ms, fits, "must be 0 to 10000")
+}
+
+/// Declares the table of a side: the keys that every side has, then its own with their defaults.
+/// A macro, because `serde(flatten)` of a shared struct would cost the line in the error of an
+/// unknown key or a wrong value.
+macro_rules! bus_side {
+    (
+        $(#[$about:meta])*
+        pub struct $name:ident {
+            $( $(#[$doc:meta])* pub $field:ident: $type:ty = $default:expr, )*
+        }
+    ) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+        #[serde(deny_unknown_fields, default)]
+        pub struct $name {
+            /// Domain id, 0 to 232.
+            pub domain: u32,
+            /// Network interface, by name or address.
+            pub interface: String,
+            /// What carries the samples.
+            pub transport: BusTransport,
+            /// Other hosts with participants, ADDRESS or ADDRESS:PORT.
+            pub peers: Vec<String>,
+            /// With tcp, the port to listen on; 0: the system chooses.
+            pub tcp_port: u16,
+            /// How samples are delivered.
+            pub qos: BusQos,
+            /// Milliseconds, 0 to 10,000, that a reliable write waits for a subscriber that has
+            /// not acknowledged what is under way; then the message is left out, and counted.
+            pub wait_ms: u64,
+            $( $(#[$doc])* pub $field: $type, )*
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self {
+                    domain: 0,
+                    interface: "127.0.0.1".to_owned(),
+                    transport: BusTransport::Udp,
+                    peers: Vec::new(),
+                    tcp_port: 0,
+                    qos: BusQos::Reliable,
+                    wait_ms: 100,
+                    $( $field: $default, )*
+                }
+            }
+        }
+
+        impl $name {
+            pub(crate) fn participant(&self) -> Participant<'_> {
+                Participant {
+                    domain: self.domain,
+                    interface: &self.interface,
+                    transport: self.transport,
+                    peers: &self.peers,
+                    tcp_port: self.tcp_port,
+                }
+            }
+        }
+    };
+}
+
+pub(crate) use bus_side;

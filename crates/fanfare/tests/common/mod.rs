@@ -1,14 +1,17 @@
 //! What the end-to-end tests share: the binary started, watched, and ended with its test.
 #![allow(dead_code, reason = "each test program uses a part")]
 
-use std::io::Read;
-use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+pub(crate) mod gateway;
+mod running;
 
-/// No process of these tests runs longer.
-const LIMIT: Duration = Duration::from_secs(60);
+pub(crate) use running::Running;
+
+use serde_json::Value;
+use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU8, Ordering};
 
 /// The binary, its streams piped; it ends with this test however that ends.
 pub(crate) fn fanfare(args: &[&str]) -> Command {
@@ -28,17 +31,26 @@ pub(crate) fn with_program(mut command: Command, args: &[&str]) -> Command {
 }
 
 /// Runs to the end.
-pub(crate) fn run(args: &[&str]) -> Output {
-    Running(fanfare(args).spawn().unwrap()).end()
+pub(crate) fn run(args: &[&str]) -> Said {
+    said(&mut fanfare(args))
+}
+
+/// Runs to the end.
+pub(crate) fn said(command: &mut Command) -> Said {
+    Running::start(command).end()
+}
+
+/// Runs to the end, which is a good one.
+pub(crate) fn done(command: &mut Command) -> Said {
+    said(command).succeeded()
 }
 
 /// That exit status, and what it said on stderr, which is no panic.
 pub(crate) fn told(args: &[&str], status: i32) -> String {
-    let output = run(args);
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(status), "{args:?}: {told}");
-    assert!(!told.contains("panicked"), "{told}");
-    told
+    let said = run(args);
+    assert_eq!(said.code, status, "{args:?}: {}", said.err);
+    assert!(!said.err.contains("panicked"), "{}", said.err);
+    said.err
 }
 
 /// Exit status 1 and one sentence on stderr, which is given.
@@ -48,82 +60,103 @@ pub(crate) fn fails(args: &[&str]) -> String {
     told
 }
 
-/// The JSON object on stdout.
-pub(crate) fn json(output: &Output) -> serde_json::Value {
-    let told = String::from_utf8_lossy(&output.stderr);
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {told}"))
+/// What a process that has ended said; of the lines that were waited for, no more.
+#[derive(Debug)]
+pub(crate) struct Said {
+    /// The exit status; -1 of one that a signal ended.
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
 }
 
-pub(crate) fn figure(of: &serde_json::Value, name: &str) -> f64 {
+impl Said {
+    pub(crate) fn succeeded(self) -> Self {
+        assert_eq!(self.code, 0, "{}{}", self.out, self.err);
+        self
+    }
+
+    /// The JSON object that stdout is.
+    pub(crate) fn json(&self) -> Value {
+        let parsed = serde_json::from_str(&self.out);
+        parsed.unwrap_or_else(|e| panic!("{e}: {}{}", self.out, self.err))
+    }
+
+    /// The JSON values that the lines on stdout are.
+    pub(crate) fn json_lines(&self) -> Vec<Value> {
+        let parsed = self.out.lines().map(serde_json::from_str);
+        parsed.collect::<Result<_, _>>().unwrap()
+    }
+
+    /// The figures on the last line of stdout.
+    pub(crate) fn figures(&self) -> Value {
+        figures(&self.out)
+    }
+}
+
+/// The figures in a text whose last line is the JSON object.
+pub(crate) fn figures(text: &str) -> Value {
+    let line = text.lines().last().unwrap_or_default();
+    let object: Value = serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {text}"));
+    object["figures"].clone()
+}
+
+pub(crate) fn figure(of: &Value, name: &str) -> f64 {
     of["figures"][name]
         .as_f64()
         .unwrap_or_else(|| panic!("no figure {name} in {of}"))
 }
 
-/// A file of this test run alone.
-pub(crate) fn scratch(name: &str) -> PathBuf {
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(std::process::id().to_string());
-    std::fs::create_dir_all(&folder).unwrap();
-    folder.join(name)
-}
+/// A folder of one test of this program, empty; gone when the test ends well.
+pub(crate) struct Folder(PathBuf);
 
-/// The path of such a file with this content.
-pub(crate) fn file(name: &str, content: impl AsRef<[u8]>) -> String {
-    let path = scratch(name);
-    std::fs::write(&path, content).unwrap();
-    path.to_str().unwrap().to_owned()
-}
-
-/// A child that does not outlive its test.
-pub(crate) struct Running(pub(crate) Child);
-
-impl Running {
-    /// Ctrl-C as a terminal gives it: to the process and to all of its group.
-    pub(crate) fn interrupt(&self) {
-        let kill = format!("kill -INT -{}", self.0.id());
-        let status = Command::new("sh").args(["-c", &kill]).status();
-        assert!(status.unwrap().success());
+impl Folder {
+    pub(crate) fn new(test: &str) -> Self {
+        let name = format!("{}-{test}", env!("CARGO_CRATE_NAME"));
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
     }
 
-    pub(crate) fn kill(&mut self) {
-        self.0.kill().unwrap();
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
     }
 
-    /// Waits for its end, not for ever; what it said on the streams that nobody took.
-    pub(crate) fn end(mut self) -> Output {
-        let until = Instant::now() + LIMIT;
-        let out = all_of(self.0.stdout.take());
-        let err = all_of(self.0.stderr.take());
-        let status = loop {
-            if let Some(status) = self.0.try_wait().unwrap() {
-                break status;
-            }
-            assert!(Instant::now() < until, "it does not end");
-            std::thread::sleep(Duration::from_millis(5));
-        };
-        let (stdout, stderr) = (out.join().unwrap(), err.join().unwrap());
-        Output {
-            status,
-            stdout,
-            stderr,
-        }
+    /// The path of a file in it, as text.
+    pub(crate) fn file(&self, name: &str) -> String {
+        self.0.join(name).to_str().unwrap().to_owned()
+    }
+
+    /// A file in it with these contents.
+    pub(crate) fn with(&self, name: &str, contents: impl AsRef<[u8]>) -> String {
+        std::fs::write(self.0.join(name), contents).unwrap();
+        self.file(name)
+    }
+
+    pub(crate) fn read(&self, name: &str) -> Vec<u8> {
+        std::fs::read(self.0.join(name)).unwrap()
     }
 }
 
-impl Drop for Running {
+impl Drop for Folder {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        if !std::thread::panicking() {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
     }
 }
 
-/// Reads a stream in a thread of its own, so that its pipe never fills.
-fn all_of(stream: Option<impl Read + Send + 'static>) -> std::thread::JoinHandle<Vec<u8>> {
-    std::thread::spawn(move || {
-        let mut all = Vec::new();
-        if let Some(mut stream) = stream {
-            stream.read_to_end(&mut all).unwrap();
-        }
-        all
-    })
+/// Where nobody listens.
+pub(crate) fn nobody() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap()
+}
+
+/// Two multicast groups of one test, `ADDRESS:PORT`, on a port that nobody has.
+pub(crate) fn groups() -> [String; 2] {
+    static NEXT: AtomicU8 = AtomicU8::new(0);
+    let test = NEXT.fetch_add(1, Ordering::Relaxed);
+    let free = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let port = free.local_addr().unwrap().port();
+    ["78", "79"].map(|line| format!("239.255.{line}.{test}:{port}"))
 }

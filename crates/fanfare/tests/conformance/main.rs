@@ -13,6 +13,8 @@
 //! Expected times and sums are compared by their form only.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
 
+#[path = "../common/mod.rs"]
+mod common;
 #[expect(dead_code, reason = "some of it is for the tests beside this one")]
 #[path = "../fix/server.rs"]
 mod server;

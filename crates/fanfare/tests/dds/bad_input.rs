@@ -1,14 +1,7 @@
 //! What cannot work is said in one sentence, and what a network brings in does not end a plant.
 
-use crate::{Running, done, fanfare, feed};
-use std::process::Stdio;
-
-fn fails(args: &[&str]) -> String {
-    let out = fanfare().arg("dds").args(args).output().unwrap();
-    let text = String::from_utf8(out.stderr).unwrap();
-    assert_eq!(out.status.code(), Some(1), "{args:?}: {text}");
-    text
-}
+use crate::common::{Running, done, fails, fanfare, groups, told};
+use crate::{domain, feed};
 
 #[test]
 fn what_cannot_work_is_said_in_one_sentence() {
@@ -40,22 +33,19 @@ fn what_cannot_work_is_said_in_one_sentence() {
             "an integer \"Nope\"",
         ),
     ] {
-        let text = fails(args);
+        let text = fails(&[&["dds"], args].concat());
         assert!(text.contains(why) && text.lines().count() == 1, "{text}");
     }
     let many = ["dds", "publish", "complex", "-f", "x", "--securities"];
     for securities in ["0", "4000000000"] {
-        let out = fanfare().args(many).arg(securities).output().unwrap();
-        assert_eq!(out.status.code(), Some(2), "{securities}");
+        told(&[&many[..], &[securities]].concat(), 2);
     }
 }
 
 #[test]
 fn a_packet_that_is_no_message_does_not_end_a_live_publisher() {
-    let group = format!("239.77.5.1:{}", 20_000 + std::process::id() % 10_000);
-    let domain = (std::process::id() % 100 + 15).to_string();
-    let mut publish = fanfare();
-    publish.args([
+    let [group, _] = groups();
+    let publish = [
         "dds",
         "publish",
         "simple",
@@ -63,9 +53,11 @@ fn a_packet_that_is_no_message_does_not_end_a_live_publisher() {
         "--wait",
         "0",
         "--json",
-    ]);
-    publish.args(["--domain", &domain, "--multicast", &group]);
-    let mut publisher = Running::start(publish.stdout(Stdio::piped()), "receiving");
+    ];
+    let mut publish = fanfare(&publish);
+    publish.args(["--domain", &domain(15), "--multicast", &group]);
+    let mut publisher = Running::start(&mut publish);
+    publisher.tells("receiving");
     // Through the command, which knows how to stay on loopback.
     let noise = feed("simple", 400).with_file_name("dds-noise.dat");
     let mut packets = Vec::new();
@@ -76,13 +68,11 @@ fn a_packet_that_is_no_message_does_not_end_a_live_publisher() {
     std::fs::write(&noise, packets).unwrap();
     let (address, port) = group.split_once(':').unwrap();
     for file in [noise, feed("simple", 400)] {
-        let mut multicast = fanfare();
-        multicast.args(["fast", "multicast", "-a", address, "-p", port, "-f"]);
-        done(multicast.arg(file));
+        let multicast = ["fast", "multicast", "-a", address, "-p", port, "-f"];
+        done(fanfare(&multicast).arg(file));
     }
-    publisher.told("fanfare: a packet is no good");
-    let (status, figures) = publisher.finish();
-    assert!(status.success(), "{figures}");
+    publisher.tells("fanfare: a packet is no good");
+    let figures = publisher.end().succeeded().out;
     assert!(
         figures.contains("\"messages\":400,\"samples\":400"),
         "{figures}"

@@ -10,132 +10,49 @@
 mod backlog;
 mod bad_input;
 mod bridge;
+#[path = "../common/mod.rs"]
+mod common;
 mod liveliness;
 mod plant;
 mod shm;
 mod tools;
 
+use common::{Running, done, fanfare};
+use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Read};
-use std::path::PathBuf;
-use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Output, Stdio};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
-/// The binary, which ends with this test however that ends.
-fn fanfare() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_fanfare"));
-    command.env("FANFARE_PARENT", std::process::id().to_string());
-    command
+/// A domain that no other test of this run is in.
+fn domain(test: u32) -> String {
+    (std::process::id() % 100 + test).to_string()
 }
 
-/// Runs a command to its end.
-fn done(command: &mut Command) -> Output {
-    let out = command.output().unwrap();
-    let text = String::from_utf8_lossy(&out.stderr);
-    assert!(out.status.success(), "{command:?}: {text}");
-    out
-}
-
-/// A command that runs beside the test, and does not outlive it.
-struct Running {
-    child: Child,
-    told: BufReader<ChildStderr>,
-}
-
-impl Running {
-    /// Starts it and waits for a line on stderr that begins so.
-    fn start(command: &mut Command, ready: &str) -> Self {
-        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
-        let mut told = BufReader::new(child.stderr.take().unwrap());
-        let mut line = String::new();
-        while !ready.is_empty() && !line.starts_with(ready) {
-            line.clear();
-            assert!(told.read_line(&mut line).unwrap() > 0, "{command:?} ended");
-        }
-        Self { child, told }
-    }
-
-    /// Its stdout, which must be piped.
-    fn stdout(&mut self) -> ChildStdout {
-        self.child.stdout.take().unwrap()
-    }
-
-    /// Waits for a line on stderr with this in it.
-    fn told(&mut self, what: &str) {
-        let mut line = String::new();
-        while !line.contains(what) {
-            line.clear();
-            assert!(self.told.read_line(&mut line).unwrap() > 0, "it ended");
-        }
-    }
-
-    /// Waits for its end; what it printed on stdout, which must be piped.
-    fn finish(mut self) -> (ExitStatus, String) {
-        let mut printed = String::new();
-        self.stdout().read_to_string(&mut printed).unwrap();
-        (self.child.wait().unwrap(), printed)
-    }
-
-    /// Ctrl-C; what it says on stderr from now on.
-    fn interrupt(mut self) -> String {
-        fanfare_engine::stop::interrupt(self.child.id()).unwrap();
-        let mut rest = String::new();
-        self.told.read_to_string(&mut rest).unwrap();
-        assert!(self.child.wait().unwrap().success(), "{rest}");
-        rest
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// SIGSTOP or SIGCONT.
-fn signal(child: &Child, name: &str) {
-    let pid = child.id().to_string();
-    let mut kill = Command::new("kill");
-    assert!(kill.args(["-s", name, &pid]).status().unwrap().success());
-}
-
+/// A file with so many messages of a built-in feed; the tests share it.
 fn feed(kind: &str, messages: u32) -> PathBuf {
-    let file =
-        PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("dds-{kind}-{messages}.dat"));
-    let mut generate = fanfare();
-    generate.args(["fast", "generate", kind, "-t", &format!("builtin:{kind}")]);
-    done(
-        generate
-            .arg("-o")
-            .arg(&file)
-            .args(["-n", &messages.to_string()]),
-    );
+    static MADE: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("dds-{kind}-{messages}.dat"));
+    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    if !made.insert(file.clone()) {
+        return file;
+    }
+    let mut generate = fanfare(&["fast", "generate", kind, "-n", &messages.to_string(), "-o"]);
+    done(generate.arg(&file));
     file
 }
 
 /// Starts a subscriber, publishes, and gives the publisher's and the subscriber's output.
 fn run(kind: &str, domain: u32, messages: u32, options: &[&str]) -> (String, String) {
     let file = feed(kind, messages);
-    let domain = (std::process::id() % 100 + domain).to_string();
-    let mut subscribe = fanfare();
-    subscribe.args([
-        "dds",
-        "subscribe",
-        kind,
-        "--domain",
-        &domain,
-        "--format",
-        "json",
-    ]);
-    // A file: a pipe that nobody reads would stop the subscriber.
+    let domain = crate::domain(domain);
+    let subscribe = ["dds", "subscribe", kind, "--domain", &domain];
+    let mut subscribe = fanfare(&[&subscribe[..], &["--format", "json"], options].concat());
     let received = file.with_extension("jsonl");
     let out = File::create(&received).unwrap();
-    let mut subscriber = subscribe.args(options).stdout(out).spawn().unwrap();
-    let mut publish = fanfare();
-    publish.args(["dds", "publish", kind, "--domain", &domain, "--json", "-f"]);
-    let publisher = done(publish.arg(&file).args(options));
-    assert!(subscriber.wait().unwrap().success());
-    let figures = String::from_utf8(publisher.stdout).unwrap();
+    let subscriber = Running::start(subscribe.stdout(out));
+    let mut publish = fanfare(&["dds", "publish", kind, "--domain", &domain, "--json", "-f"]);
+    let figures = done(publish.arg(&file).args(options)).out;
+    subscriber.end().succeeded();
     (figures, fs::read_to_string(received).unwrap())
 }
 
@@ -147,17 +64,8 @@ fn simple_messages_reach_the_subscriber_field_by_field() {
         "{figures}"
     );
     assert_eq!(samples.lines().count(), 400);
-    let decoded = done(
-        fanfare()
-            .args(["fast", "decode", "-t", "builtin:simple"])
-            .args([
-                "--format".as_ref(),
-                "json".as_ref(),
-                "-f".as_ref(),
-                feed("simple", 400).as_os_str(),
-            ]),
-    );
-    let decoded = String::from_utf8(decoded.stdout).unwrap();
+    let decode = ["fast", "decode", "-t", "builtin:simple", "--format", "json"];
+    let decoded = done(fanfare(&decode).arg("-f").arg(feed("simple", 400))).out;
     for name in ["Quote", "New", "Change", "Remove"] {
         let front = format!("{{\"topic\": \"{name}\", \"sample\": ");
         let got: Vec<_> = samples
@@ -193,25 +101,23 @@ fn a_subscriber_compares_with_the_file() {
     let check = |messages: u32, domain: u32| {
         let published = feed("simple", 250);
         let other = published.with_file_name(format!("dds-check-{messages}.dat"));
-        let mut generate = fanfare();
-        generate.args(["fast", "generate", "simple", "-n", &messages.to_string()]);
-        done(generate.arg("-o").arg(&other));
-        let domain = (std::process::id() % 100 + domain).to_string();
-        let mut subscribe = fanfare();
-        subscribe.args(["dds", "subscribe", "simple", "--domain", &domain, "--json"]);
-        subscribe.arg("--check").arg(&other).stdout(Stdio::piped());
-        let subscriber = subscribe.spawn().unwrap();
-        let mut publish = fanfare();
-        publish.args(["dds", "publish", "simple", "--domain", &domain, "-f"]);
-        done(publish.arg(&published));
-        let out = subscriber.wait_with_output().unwrap();
-        (out.status.code(), String::from_utf8(out.stdout).unwrap())
+        let count = messages.to_string();
+        let mut generate = fanfare(&["fast", "generate", "simple", "-n", &count, "-o"]);
+        done(generate.arg(&other));
+        let on = ["--domain", &crate::domain(domain)];
+        let mut subscribe = fanfare(&["dds", "subscribe", "simple", "--json"]);
+        subscribe.args(on).arg("--check").arg(&other);
+        let subscriber = Running::start(&mut subscribe);
+        let mut publish = fanfare(&["dds", "publish", "simple"]);
+        done(publish.args(on).arg("-f").arg(&published));
+        let said = subscriber.end();
+        (said.code, said.out)
     };
     // What the file has more is missing; what it has less is wrong.
     let (code, figures) = check(300, 12);
     let expected = "\"equal\":250,\"wrong\":0,\"not_received\":50";
-    assert!(code == Some(0) && figures.contains(expected), "{figures}");
+    assert!(code == 0 && figures.contains(expected), "{figures}");
     let (code, figures) = check(200, 13);
     let expected = "\"equal\":200,\"wrong\":50,\"not_received\":0";
-    assert!(code == Some(1) && figures.contains(expected), "{figures}");
+    assert!(code == 1 && figures.contains(expected), "{figures}");
 }

@@ -1,18 +1,17 @@
 //! `fanfare gateway`: FAST lines in, FIX consumers and DDS subscribers out, from one file.
 
-use crate::bridge::Gateway;
-use crate::{Running, done, fanfare, feed};
+use crate::common::gateway::Gateway;
+use crate::common::{Folder, Running, done, fails, fanfare, figure, groups};
+use crate::{domain, feed};
 use fanfare_fix::codec::{Frame, FrameFinder};
-use serde_json::Value;
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{TcpStream, UdpSocket};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::net::TcpStream;
+use std::path::Path;
 use std::time::Duration;
 
-/// The example of the documentation, with ports and a domain of this run.
-fn configuration(name: &str, domain: u32, groups: &[String; 2]) -> PathBuf {
+/// The example of the documentation, with ports and a domain of this run: a file in the folder.
+fn configuration(folder: &Folder, domain: &str, groups: &[String; 2]) -> String {
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/gateway.toml");
     let text = fs::read_to_string(example).unwrap();
     let text = text
@@ -25,20 +24,7 @@ fn configuration(name: &str, domain: u32, groups: &[String; 2]) -> PathBuf {
         .filter(|line| !line.starts_with("capture"))
         .collect::<Vec<_>>()
         .join("\n");
-    let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
-    fs::write(&file, text).unwrap();
-    file
-}
-
-/// Two groups on a port that nobody has.
-fn groups() -> [String; 2] {
-    let free = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let port = free.local_addr().unwrap().port();
-    [1, 2].map(|line| format!("239.255.79.{line}:{port}"))
-}
-
-fn domain(test: u32) -> u32 {
-    std::process::id() % 100 + test
+    folder.with("gateway.toml", text)
 }
 
 /// A FIX consumer that is nothing but a socket.
@@ -97,10 +83,16 @@ fn content(message: &str) -> String {
 
 /// What `fast decode` makes of the same file.
 fn decoded(file: &Path) -> Vec<String> {
-    let mut decode = fanfare();
-    decode.args(["fast", "decode", "-t", "builtin:complex", "--format", "fix"]);
-    let out = done(decode.arg("-f").arg(file)).stdout;
-    let text = String::from_utf8(out).unwrap().replace('\x01', "|");
+    let decode = [
+        "fast",
+        "decode",
+        "-t",
+        "builtin:complex",
+        "--format",
+        "fix",
+        "-f",
+    ];
+    let text = done(fanfare(&decode).arg(file)).out.replace('\x01', "|");
     text.lines().map(content).collect()
 }
 
@@ -110,47 +102,34 @@ fn a_feed_on_lossy_lines_reaches_fix_consumers_and_dds_subscribers() {
     let expected = decoded(&file);
     assert_eq!(expected.len(), 401);
     let (groups, domain) = (groups(), domain(27));
-    let config = configuration("plant.toml", domain, &groups);
-    let mut gateway = Gateway::start(fanfare().arg("gateway").arg(config));
-    let mut subscribe = fanfare();
-    subscribe.args([
+    let folder = Folder::new("plant");
+    let config = configuration(&folder, &domain, &groups);
+    let mut gateway = Gateway::start(&mut fanfare(&["gateway", &config]));
+    let subscribe = [
         "dds",
         "subscribe",
         "complex",
         "--keyed",
         "--no-echo",
         "--json",
-    ]);
-    subscribe
-        .args(["--domain", &domain.to_string()])
-        .stdout(Stdio::piped());
-    let subscriber = Running::start(&mut subscribe, "Finished subscribing");
-    gateway.told("every topic of the feed has a subscriber");
+    ];
+    let mut subscriber = Running::start(fanfare(&subscribe).args(["--domain", &domain]));
+    subscriber.tells("Finished subscribing");
+    gateway.tells("every topic of the feed has a subscriber");
     let mut consumer = Consumer::log_on(&gateway.consumers);
     let (address, port) = groups[0].split_once(':').unwrap();
-    let mut send = fanfare();
-    send.args([
-        "fast",
-        "multicast",
-        "-a",
-        address,
-        "-p",
-        port,
-        "--second",
-        &groups[1],
-    ]);
+    let send = ["fast", "multicast", "-a", address, "-p", port];
+    let mut send = fanfare(&[&send[..], &["--second", &groups[1]]].concat());
     send.args(["--loss-a", "0.2", "-s", "50"]);
     done(send.arg("-f").arg(&file));
     for wanted in expected {
         let message = consumer.receive();
         assert_eq!(content(&message), wanted);
     }
-    let (status, received) = subscriber.finish();
-    assert!(status.success(), "{received}");
-    let received: Value = serde_json::from_str(&received).unwrap();
-    assert_eq!(received["figures"]["samples"], 560, "{received}");
-    assert_eq!(received["figures"]["lost"], 0, "{received}");
-    let told = gateway.stop();
+    let received = subscriber.end().succeeded().json();
+    assert_eq!(figure(&received, "samples"), 560.0, "{received}");
+    assert_eq!(figure(&received, "lost"), 0.0, "{received}");
+    let told = gateway.stop().out;
     for line in [
         "feed: 401 messages",
         "feed: 560 samples published, 0 unsent",
@@ -162,25 +141,22 @@ fn a_feed_on_lossy_lines_reaches_fix_consumers_and_dds_subscribers() {
 
 #[test]
 fn a_configuration_with_a_mistake_is_refused_with_the_line() {
-    let file = configuration("mistake.toml", 0, &groups());
+    let folder = Folder::new("mistake");
+    let file = configuration(&folder, "0", &groups());
     let text = fs::read_to_string(&file).unwrap() + "\n[consumer]\nport = 1\n";
     let line = text.lines().count() - 1;
     fs::write(&file, text).unwrap();
-    let fails = |command: &mut Command| {
-        let out = command.output().unwrap();
-        assert_eq!(out.status.code(), Some(1));
-        String::from_utf8(out.stderr).unwrap()
-    };
-    let told = fails(fanfare().args(["gateway", "--check"]).arg(&file));
+    let told = fails(&["gateway", "--check", &file]);
     let place = format!("line {line}");
     assert!(told.contains(&place) && told.contains("consumer"), "{told}");
-    assert!(told.contains("mistake.toml"), "{told}");
-    let told = fails(fanfare().args(["gateway", "/nosuch.toml"]));
+    assert!(told.contains("gateway.toml"), "{told}");
+    let told = fails(&["gateway", "/nosuch.toml"]);
     assert!(told.contains("cannot read /nosuch.toml"), "{told}");
 }
 
 #[test]
 fn the_example_is_right() {
-    let file = configuration("example.toml", 0, &groups());
-    done(fanfare().args(["gateway", "--check"]).arg(&file));
+    let folder = Folder::new("example");
+    let file = configuration(&folder, "0", &groups());
+    done(&mut fanfare(&["gateway", "--check", &file]));
 }

@@ -1,12 +1,13 @@
 //! `--transport shm`: publisher and subscriber as processes that meet in shared memory, come in
 //! either order, die, and come again.
 
-use super::{fanfare, feed, signal};
+use crate::common::{Running, fanfare, said};
+use crate::feed;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{ChildStdout, Command};
 
 /// A domain of this test alone.
 fn domain(number: u32) -> String {
@@ -14,30 +15,24 @@ fn domain(number: u32) -> String {
 }
 
 fn command(what: &str, domain: &str, options: &[&str]) -> Command {
-    let mut command = fanfare();
-    command.args(["dds", what, "simple", "--transport", "shm", "--json"]);
+    let mut command = fanfare(&["dds", what, "simple", "--transport", "shm", "--json"]);
     command.args(["--domain", domain]).args(options);
     command
 }
 
-fn subscriber(domain: &str, file: &Path, options: &[&str]) -> Child {
+fn subscriber(domain: &str, file: &Path, options: &[&str]) -> Running {
     let mut command = command("subscribe", domain, options);
-    command.arg("--check").arg(file);
-    command.stdout(Stdio::piped()).spawn().unwrap()
+    Running::start(command.arg("--check").arg(file))
 }
 
-fn publisher(domain: &str, file: &Path, options: &[&str]) -> Child {
+fn publisher(domain: &str, file: &Path, options: &[&str]) -> Running {
     let mut command = command("publish", domain, options);
-    command.arg("-f").arg(file);
-    command.stdout(Stdio::piped()).spawn().unwrap()
+    Running::start(command.arg("-f").arg(file))
 }
 
 /// The figures of a process that ends well.
-fn figures(child: Child) -> String {
-    let out = child.wait_with_output().unwrap();
-    let text = String::from_utf8(out.stdout).unwrap();
-    assert!(out.status.success(), "{text}");
-    text
+fn figures(process: Running) -> String {
+    process.end().succeeded().out
 }
 
 fn has(figures: &str, wanted: &[&str]) {
@@ -86,16 +81,14 @@ fn two_domains_do_not_hear_each_other() {
 /// A subscriber that stops after its first sample, and so stops the publisher, whose ring of 1 MiB
 /// is full soon.
 struct Stuck {
-    process: Child,
+    process: Running,
     out: BufReader<ChildStdout>,
 }
 
 impl Stuck {
     fn start(domain: &str) -> Self {
         let options = ["--no-echo", "--format", "json"];
-        let mut command = command("subscribe", domain, &options);
-        let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
-        let out = BufReader::new(process.stdout.take().unwrap());
+        let (process, out) = Running::start_unread(&mut command("subscribe", domain, &options));
         Self { process, out }
     }
 
@@ -103,13 +96,8 @@ impl Stuck {
     fn first_line(&mut self) {
         let mut line = String::new();
         self.out.read_line(&mut line).unwrap();
-        signal(&self.process, "STOP");
+        self.process.signal("STOP");
         assert!(line.starts_with("{\"topic\""), "{line}");
-    }
-
-    fn kill(mut self) {
-        self.process.kill().unwrap();
-        self.process.wait().unwrap();
     }
 }
 
@@ -136,17 +124,12 @@ fn a_killed_subscriber_frees_the_publisher_and_the_next_one_gets_the_rest() {
     let mut dying = Stuck::start(&domain);
     let published = publisher(&domain, &file, &NO_WAIT);
     dying.first_line();
-    let mut command = command("subscribe", &domain, &["--no-echo"]);
-    let pipes = command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut next = pipes.spawn().unwrap();
-    let mut said = String::new();
-    let mut err = BufReader::new(next.stderr.take().unwrap());
-    err.read_line(&mut said).unwrap();
-    assert!(said.starts_with("Finished subscribing"), "{said}");
-    dying.kill();
+    let mut next = Running::start(&mut command("subscribe", &domain, &["--no-echo"]));
+    next.tells("Finished subscribing");
+    dying.process.kill();
     has(&figures(published), &["\"samples\":60000"]);
-    let out = next.wait_with_output().unwrap();
-    let text = String::from_utf8(out.stdout).unwrap();
+    // What it was not quick enough for is lost, and told.
+    let text = next.end().out;
     assert_eq!(
         number(&text, "samples") + number(&text, "lost"),
         LONG,
@@ -164,33 +147,28 @@ fn a_killed_publisher_may_come_again_and_leaves_nothing_behind() {
     let mut reading = Stuck::start(&domain);
     let mut dying = publisher(&domain, &file, &NO_WAIT);
     reading.first_line();
-    dying.kill().unwrap();
-    dying.wait().unwrap();
+    dying.kill();
     assert_eq!(rings(&domain), Some(1));
-    let Stuck { mut process, out } = reading;
-    signal(&process, "CONT");
+    let Stuck { process, out } = reading;
+    process.signal("CONT");
     let rest = std::thread::spawn(move || out.lines().count());
     has(
         &figures(publisher(&domain, &short, &NO_WAIT)),
         &["\"samples\":5000"],
     );
-    assert!(process.wait().unwrap().success());
+    process.end().succeeded();
     assert!(rest.join().unwrap() as u32 >= SHORT - 1);
     assert_eq!(rings(&domain), None);
 }
 
 #[test]
 fn what_shared_memory_cannot_do_is_said() {
-    let out = command("subscribe", "1", &["--peer", "10.0.0.1"])
-        .output()
-        .unwrap();
-    let text = String::from_utf8(out.stderr).unwrap();
-    assert_eq!(out.status.code(), Some(1));
-    assert!(text.contains("reaches this host only"), "{text}");
-    let out = command("subscribe", "233", &[]).output().unwrap();
-    assert!(
-        String::from_utf8(out.stderr)
-            .unwrap()
-            .contains("233 is out of range")
-    );
+    for (domain, options, why) in [
+        ("1", &["--peer", "10.0.0.1"][..], "reaches this host only"),
+        ("233", &[], "233 is out of range"),
+    ] {
+        let said = said(&mut command("subscribe", domain, options));
+        assert_eq!(said.code, 1, "{}", said.err);
+        assert!(said.err.contains(why), "{}", said.err);
+    }
 }

@@ -1,34 +1,35 @@
 //! `fanfare dds ls`, `echo`, `ping` and `pong`.
 
-use crate::{Running, done, fanfare};
+use crate::common::{Running, done, fanfare, said};
 use serde_json::Value;
 use std::process::Command;
 
 fn on(domain: u32, args: &[&str]) -> Command {
-    let mut command = fanfare();
-    command.arg("dds").args(args);
-    command.args(["--domain", &(std::process::id() % 100 + domain).to_string()]);
+    let mut command = fanfare(&[&["dds"], args].concat());
+    command.args(["--domain", &crate::domain(domain)]);
     command
 }
 
-fn json(command: &mut Command) -> Value {
-    serde_json::from_slice(&done(command).stdout).unwrap()
+fn pong(domain: u32) -> Running {
+    let mut pong = Running::start(&mut on(domain, &["pong"]));
+    pong.tells("answering");
+    pong
 }
 
 #[test]
 fn ping_gets_its_samples_back_and_ls_sees_pong() {
-    let pong = Running::start(&mut on(20, &["pong"]), "answering");
+    let pong = pong(20);
     for size in ["0", "64", "100000"] {
         let mut ping = on(
             20,
             &["ping", "--count", "200", "--warm-up", "20", "--size", size],
         );
-        let figures = json(ping.args(["--timeout", "60", "--json"]));
+        let figures = done(ping.args(["--timeout", "60", "--json"])).json();
         assert_eq!(figures["figures"]["received"], 200, "{figures}");
         assert_eq!(figures["figures"]["wrong"], 0, "{figures}");
         assert!(figures["figures"]["roundtrip_p50_us"].as_f64().unwrap() > 0.0);
     }
-    let seen = json(&mut on(20, &["ls", "--json"]));
+    let seen = done(&mut on(20, &["ls", "--json"])).json();
     assert_eq!(seen["figures"]["participants"], 1, "{seen}");
     let reader = seen["endpoints"].as_array().unwrap().iter();
     let mut reader = reader.filter(|e| e["side"] == "reader");
@@ -37,16 +38,17 @@ fn ping_gets_its_samples_back_and_ls_sees_pong() {
         (&reader["topic"], &reader["type"], &reader["reliable"]),
         (&"FanfarePing".into(), &"Fanfare::Ping".into(), &true.into())
     );
-    assert!(pong.interrupt().contains("660 samples came, 0 could not"));
+    pong.interrupt();
+    let told = pong.end().succeeded().err;
+    assert!(told.contains("660 samples came, 0 could not"), "{told}");
 }
 
 #[test]
 fn policies_that_do_not_fit_are_told_and_no_pong_is_an_error() {
-    let _pong = Running::start(&mut on(21, &["pong"]), "answering");
-    let out = on(21, &["ping", "--best-effort", "--wait", "3"]).output();
-    let out = out.unwrap();
-    let told = String::from_utf8(out.stderr).unwrap();
-    assert_eq!(out.status.code(), Some(1), "{told}");
+    let _pong = pong(21);
+    let said = said(&mut on(21, &["ping", "--best-effort", "--wait", "3"]));
+    let told = said.err;
+    assert_eq!(said.code, 1, "{told}");
     assert!(told.contains("reliability does not fit"), "{told}");
     assert!(told.contains("no pong in domain"), "{told}");
 }
@@ -54,15 +56,11 @@ fn policies_that_do_not_fit_are_told_and_no_pong_is_an_error() {
 /// The samples of a topic that `echo` knows nothing of but what its writer announces.
 #[test]
 fn echo_prints_the_samples_of_a_topic_it_has_never_heard_of() {
-    let _pong = Running::start(&mut on(22, &["pong"]), "answering");
+    let _pong = pong(22);
     let endless = ["ping", "--count", "100000000", "--size", "3"];
-    let _ping = Running::start(&mut on(22, &endless), "");
+    let _ping = Running::start(&mut on(22, &endless));
     let echo = ["echo", "FanfarePing", "--count", "50", "--wait", "20"];
-    let printed = String::from_utf8(done(&mut on(22, &echo)).stdout).unwrap();
-    let lines: Vec<Value> = printed
-        .lines()
-        .map(|l| serde_json::from_str(l).unwrap())
-        .collect();
+    let lines = done(&mut on(22, &echo)).json_lines();
     assert_eq!(lines.len(), 50);
     for pair in lines.windows(2) {
         let [first, second] = [0, 1].map(|i| &pair[i]["sample"]);
@@ -76,12 +74,10 @@ fn echo_prints_the_samples_of_a_topic_it_has_never_heard_of() {
 
 #[test]
 fn a_topic_that_nobody_writes_is_an_error_that_names_those_there_are() {
-    let _pong = Running::start(&mut on(23, &["pong"]), "answering");
-    let out = on(23, &["echo", "Nothing", "--wait", "2"])
-        .output()
-        .unwrap();
-    let told = String::from_utf8(out.stderr).unwrap();
-    assert_eq!(out.status.code(), Some(1), "{told}");
+    let _pong = pong(23);
+    let said = said(&mut on(23, &["echo", "Nothing", "--wait", "2"]));
+    let told = said.err;
+    assert_eq!(said.code, 1, "{told}");
     assert!(told.contains("nobody writes topic \"Nothing\""), "{told}");
     assert!(told.contains("FanfarePing, FanfarePong"), "{told}");
 }

@@ -1,6 +1,6 @@
 //! What is wrong is said in one sentence that names the place.
 
-use crate::common::{fails, file, run};
+use crate::common::{Folder, fails, nobody, run};
 use std::net::TcpListener;
 
 #[test]
@@ -13,13 +13,14 @@ fn wrong_usage_is_status_2() {
         &["fanout", "report"],
         &["bench", "codec", "--kernel", "mmx"],
     ] {
-        assert_eq!(run(args).status.code(), Some(2), "{args:?}");
+        assert_eq!(run(args).code, 2, "{args:?}");
     }
 }
 
 #[test]
 fn a_configuration_with_an_unknown_key_names_its_line() {
-    let path = file(
+    let folder = Folder::new("unknown-key");
+    let path = folder.with(
         "unknown.toml",
         b"workers = 1\n\n[limits]\nmesage_bytes = 5\n",
     );
@@ -54,12 +55,7 @@ fn a_port_that_is_taken_is_named() {
 
 #[test]
 fn a_gateway_that_is_not_there_is_named() {
-    let free = TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port()
-        .to_string();
+    let free = nobody().port().to_string();
     let told = fails(&["fanout", "consumers", "127.0.0.1", "2", "--port", &free]);
     assert!(told.contains(&free) && told.contains("refused"), "{told}");
     let told = fails(&["fanout", "producers", "no.such.host.invalid", "1", "1", "1"]);
@@ -84,7 +80,8 @@ fn numbers_out_of_range_are_refused() {
 
 #[test]
 fn a_template_that_is_no_fix_message_is_refused() {
-    let path = file("template.txt", b"to be or not to be\n");
+    let folder = Folder::new("template");
+    let path = folder.with("template.txt", b"to be or not to be\n");
     let told = fails(&[
         "fanout",
         "producers",
@@ -100,17 +97,17 @@ fn a_template_that_is_no_fix_message_is_refused() {
 
 #[test]
 fn a_capture_that_is_none_or_of_other_traffic_says_so() {
-    let told = fails(&[
-        "fanout",
-        "report",
-        &file("text.pcap", b"hello, this is text"),
-    ]);
+    let folder = Folder::new("captures");
+    let refused = |name: &str, bytes: &[u8]| {
+        let told = fails(&["fanout", "report", &folder.with(name, bytes)]);
+        assert!(told.contains(name), "{told}");
+        told
+    };
+    let told = refused("text.pcap", b"hello, this is text");
     assert!(told.contains("not a pcap"), "{told}");
     let mut empty = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0];
     empty.extend([0; 8]);
     empty.extend([0xff, 0xff, 0, 0, 1, 0, 0, 0]);
-    let told = fails(&["fanout", "report", &file("empty.pcap", &empty)]);
-    assert!(told.contains("empty.pcap"), "{told}");
-    let told = fails(&["fanout", "report", &file("nothing.pcap", b"")]);
-    assert!(told.contains("nothing.pcap"), "{told}");
+    refused("empty.pcap", &empty);
+    refused("nothing.pcap", b"");
 }

@@ -1,73 +1,25 @@
 //! Server, consumers, producers and report together.
 
-use crate::common::{Running, fanfare, figure, json, run, scratch};
-use std::io::{BufRead, BufReader};
-use std::process::ChildStdout;
-
-/// A server on ports that the kernel picks, and its stdout behind the lines that name them.
-fn server(extra: &[&str]) -> (Running, String, String, BufReader<ChildStdout>) {
-    let args = [
-        "fanout",
-        "server",
-        "--producer-port",
-        "0",
-        "--consumer-port",
-        "0",
-    ];
-    let mut child = fanfare(&[&args[..], extra].concat()).spawn().unwrap();
-    let mut out = BufReader::new(child.stdout.take().unwrap());
-    let running = Running(child);
-    let mut port_after = |prefix: &str| {
-        let mut line = String::new();
-        while !line.starts_with(prefix) {
-            line.clear();
-            assert!(out.read_line(&mut line).unwrap() > 0, "the server ended");
-        }
-        line.trim().rsplit(':').next().unwrap().to_owned()
-    };
-    let producers = port_after("Listening for producers on 127.0.0.1:");
-    let consumers = port_after("Listening for consumers on 127.0.0.1:");
-    (running, producers, consumers, out)
-}
+use crate::common::gateway::Gateway;
+use crate::common::{Folder, Running, fanfare, figure, run, said};
 
 #[test]
 fn each_marked_message_reaches_each_consumer_once_and_in_order() {
-    let (server, producers, consumers, out) = server(&["--workers", "2"]);
-    let listening = [
-        "fanout",
-        "consumers",
-        "127.0.0.1",
-        "7",
-        "0",
-        "--port",
-        &consumers,
-    ];
-    let rest = ["--messages", "350", "--from-start", "--json"];
-    let mut receiving = fanfare(&[&listening[..], &rest[..]].concat())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(receiving.stderr.take().unwrap()).lines();
-    assert_eq!(lines.next().unwrap().unwrap(), "7 sessions logged on");
-    let sent = run(&[
-        "fanout",
-        "producers",
-        "localhost",
-        "5",
-        "50",
-        "200",
-        "5",
-        "--port",
-        &producers,
-        "--json",
-    ]);
-    let sent = json(&sent);
+    let ports = ["--producer-port", "0", "--consumer-port", "0"];
+    let mut server = fanfare(&["fanout", "server", "--workers", "2"]);
+    let server = Gateway::start(server.args(ports));
+    let mut consumers = fanfare(&["fanout", "consumers", "127.0.0.1", "7", "0", "--json"]);
+    consumers.args(["--messages", "350", "--from-start"]);
+    let mut consumers = Running::start(consumers.args(["--port", &server.consumers]));
+    consumers.tells("7 sessions logged on");
+    let sending = ["fanout", "producers", "localhost", "5", "50", "200", "5"];
+    let options = ["--port", &server.producers, "--json"];
+    let sent = run(&[&sending[..], &options].concat()).json();
     assert_eq!(
         (figure(&sent, "sent"), figure(&sent, "marked")),
         (250.0, 50.0)
     );
-    let received = receiving.wait_with_output().unwrap();
-    assert!(received.status.success());
-    let received = json(&received);
+    let received = consumers.end().succeeded().json();
     for (name, value) in [
         ("received", 350.0),
         ("missing", 0.0),
@@ -76,34 +28,29 @@ fn each_marked_message_reaches_each_consumer_once_and_in_order() {
     ] {
         assert_eq!(figure(&received, name), value, "{name}");
     }
-    server.interrupt();
-    assert!(server.end().status.success());
-    let told: Vec<String> = out.lines().map_while(Result::ok).collect();
-    assert!(
-        told.iter()
-            .any(|l| l == "250 messages received, 50 marked: 350 deliveries"),
-        "{told:?}"
-    );
+    let told = server.stop().out;
+    let sum = "250 messages received, 50 marked: 350 deliveries";
+    assert!(told.lines().any(|line| line == sum), "{told}");
 }
 
 /// The whole demo, twice in a row, in one folder: what it prints is one JSON object, nothing is
 /// lost, and no file but the page is left.
 #[test]
 fn the_demo_works_twice_in_a_row_and_cleans_up() {
-    let folder = scratch("demo");
-    std::fs::create_dir_all(&folder).unwrap();
-    let page = folder.join("demo.html");
+    let folder = Folder::new("demo");
+    let page = folder.file("demo.html");
     for _ in 0..2 {
-        let args = ["demo", "--json", "--html", page.to_str().unwrap()];
-        let output = fanfare(&args).env("TMPDIR", &folder).output().unwrap();
-        let figures = json(&output);
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.success(), "{figures} {told}");
+        let mut demo = fanfare(&["demo", "--json", "--html", &page]);
+        let said = said(demo.env("TMPDIR", folder.path())).succeeded();
+        let figures = said.json();
         assert_eq!(figure(&figures, "fanout_lost"), 0.0);
         assert!(figure(&figures, "fanout_in_rate_per_s") > 0.0);
         assert!(figure(&figures, "fanout_out_rate_per_s") > 0.0);
-        let left: Vec<_> = std::fs::read_dir(&folder).unwrap().flatten().collect();
-        if told.contains("without a capture") {
+        let left: Vec<_> = std::fs::read_dir(folder.path())
+            .unwrap()
+            .flatten()
+            .collect();
+        if said.err.contains("without a capture") {
             fanfare_peers::skipped(&"no right to capture, the latency part");
             assert!(left.is_empty(), "{left:?}");
             continue;
@@ -117,39 +64,31 @@ fn the_demo_works_twice_in_a_row_and_cleans_up() {
 
 #[test]
 fn an_interrupted_demo_reports_what_it_has() {
-    let folder = scratch("interrupted");
-    std::fs::create_dir_all(&folder).unwrap();
-    let page = folder.join("demo.html");
-    let args = ["demo", "--html", page.to_str().unwrap()];
-    let mut command = fanfare(&args);
-    let mut demo = Running(command.env("TMPDIR", &folder).spawn().unwrap());
-    let mut told = BufReader::new(demo.0.stderr.take().unwrap()).lines();
-    let under_way = told.any(|line| line.unwrap().contains("producers send"));
-    assert!(under_way);
+    let folder = Folder::new("interrupted");
+    let page = folder.file("demo.html");
+    let mut demo = fanfare(&["demo", "--html", &page]);
+    let mut demo = Running::start(demo.env("TMPDIR", folder.path()));
+    demo.tells("producers send");
     demo.interrupt();
-    let rest: Vec<String> = told.map_while(Result::ok).collect();
-    let output = demo.end();
-    assert_eq!(output.status.code(), Some(1), "{rest:?}");
-    let text = String::from_utf8(output.stdout).unwrap();
+    let said = demo.end();
+    assert_eq!(said.code, 1, "{}", said.err);
+    let text = said.out;
     assert!(
         text.contains("interrupted: this is the report so far"),
         "{text}"
     );
     assert!(text.contains(", 0 lost, doubled or out of order"), "{text}");
-    let left = std::fs::read_dir(&folder).unwrap().flatten();
-    assert!(left.map(|file| file.path()).all(|file| file == page));
+    let mut left = std::fs::read_dir(folder.path()).unwrap().flatten();
+    assert!(left.all(|file| file.file_name() == "demo.html"));
 }
 
 #[test]
 fn a_saturation_that_would_take_long_ends_when_asked_to() {
     let args = ["bench", "fanout", "--consumers", "3", "--saturate"];
     let long = ["--messages", "1000000", "--json"];
-    let mut child = fanfare(&[&args[..], &long].concat()).spawn().unwrap();
-    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    let begun = lines.next().unwrap().unwrap();
-    assert!(begun.starts_with("five times 1000000 messages"), "{begun}");
-    let running = Running(child);
+    let mut running = Running::start(&mut fanfare(&[&args[..], &long].concat()));
+    running.tells("five times 1000000 messages");
     running.interrupt();
-    let output = running.end();
-    assert_eq!(figure(&json(&output), "lost"), 0.0);
+    let said = running.end();
+    assert_eq!(figure(&said.json(), "lost"), 0.0);
 }

@@ -1,6 +1,7 @@
 //! Input that is wrong: one clear sentence, the right code, the right exit status.
 
-use crate::run::{Folder, run};
+use crate::common::Folder;
+use crate::run::run;
 use serde_json::Value;
 
 const TEMPLATES: &str = r#"<templates>
@@ -18,8 +19,7 @@ fn decode(folder: &Folder, bytes: &[u8], more: &[&str]) -> (i32, Vec<Value>) {
         "decode", "-t", &templates, "-f", &file, "--header", "u8", "--format", "json",
     ];
     let said = run(&[&args[..], more].concat());
-    let lines = said.out.lines().map(|l| serde_json::from_str(l).unwrap());
-    (said.code, lines.collect())
+    (said.code, said.json_lines())
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Feeds out of packet captures.
 
-use crate::run::{Folder, run};
+use crate::common::{Folder, Said};
+use crate::run::run;
 use fanfare_latency::pcap::{LinkType, Writer};
 
 const A: [u8; 4] = [224, 1, 2, 133];
@@ -48,7 +49,7 @@ fn write(file: &str, packets: impl IntoIterator<Item = (u64, Vec<u8>)>, cut: usi
     std::fs::write(file, writer.into_inner()).unwrap();
 }
 
-fn decode<'a>(file: &'a str, more: &[&'a str]) -> crate::run::Said {
+fn decode<'a>(file: &'a str, more: &[&'a str]) -> Said {
     let front = ["decode", "-t", "builtin:complex", "--json", "--pcap", file];
     run(&[&front[..], more].concat())
 }

@@ -1,6 +1,7 @@
 //! Generate, decode, encode: files only.
 
-use crate::run::{Folder, figures, run};
+use crate::common::{Folder, figures};
+use crate::run::run;
 use std::path::Path;
 
 /// Generates `count` messages of a feed and gives the file.

@@ -1,6 +1,7 @@
 //! Templates, explain, bench.
 
-use crate::run::{Folder, run};
+use crate::common::Folder;
+use crate::run::run;
 
 #[test]
 fn templates_lists_fields_operators_and_dictionaries() {

@@ -1,8 +1,10 @@
 //! `fanfare fast` from outside: the real binary, started as a user starts it.
-#![allow(clippy::unwrap_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
 
 mod bad_input;
 mod capture;
+#[path = "../common/mod.rs"]
+mod common;
 mod files;
 mod inspect;
 mod multicast;

@@ -1,20 +1,14 @@
 //! Multicast on loopback: two lines, losses on both, arbitrated by the receiver.
 
-use crate::run::{Folder, Running, Said, run};
-use std::process::Command;
-
-/// A group and port that no other test of this run uses.
-fn group(test: u16, line: u16) -> String {
-    let port = 30_000 + (std::process::id() % 10_000) as u16 + test * 2;
-    format!("239.255.78.{}:{}", test * 2 + line, port + line)
-}
+use crate::common::{Folder, Said, groups};
+use crate::run::{receiving, run};
 
 /// Sends a generated feed over two lines that each lose `loss`, and gives what the receiver says.
-fn exchange(test: u16, feed: &str, loss: &str, more: &[&str], format: &[&str]) -> (Said, Said) {
-    let folder = Folder::new(&format!("multicast-{test}"));
+fn exchange(feed: &str, loss: &str, more: &[&str], format: &[&str]) -> (Said, Said) {
+    let [a, b] = groups();
+    let folder = Folder::new(&a);
     let file = folder.file("feed.dat");
     run(&["generate", feed, "-n", "5000", "-o", &file]).succeeded();
-    let (a, b) = (group(test, 0), group(test, 1));
     let templates = format!("builtin:{feed}");
     let decode = [
         "decode",
@@ -26,7 +20,7 @@ fn exchange(test: u16, feed: &str, loss: &str, more: &[&str], format: &[&str]) -
         &b,
     ];
     let preamble = ["--idle", "20"];
-    let receiver = Running::receiving(&[&decode[..], &preamble, more, format].concat(), 2);
+    let receiver = receiving(&[&decode[..], &preamble, more, format].concat(), 2);
     let (address, port) = a.split_once(':').unwrap();
     let send = [
         "multicast",
@@ -42,7 +36,7 @@ fn exchange(test: u16, feed: &str, loss: &str, more: &[&str], format: &[&str]) -
     ];
     let losses = ["--loss-a", loss, "--loss-b", loss];
     let sent = run(&[&send[..], &losses, more].concat()).succeeded();
-    (sent, receiver.said().succeeded())
+    (sent, receiver.end().succeeded())
 }
 
 /// Nothing is lost that one line had: each packet sent is delivered or a duplicate.
@@ -68,7 +62,7 @@ fn nothing_lost(sent: &Said, received: &Said) {
 #[test]
 fn without_loss_everything_comes_once() {
     let format = ["--format", "json"];
-    let (sent, received) = exchange(1, "complex", "0", &[], &format);
+    let (sent, received) = exchange("complex", "0", &[], &format);
     assert_eq!(sent.figures()["line_a_packets"], 5_001);
     let mut numbers = received.out.lines().map(|line| {
         let message: serde_json::Value = serde_json::from_str(line).unwrap();
@@ -82,7 +76,7 @@ fn without_loss_everything_comes_once() {
 
 #[test]
 fn complex_with_loss_loses_only_what_both_lines_lost() {
-    let (sent, received) = exchange(2, "complex", "0.05", &[], &["--json"]);
+    let (sent, received) = exchange("complex", "0.05", &[], &["--json"]);
     nothing_lost(&sent, &received);
     let r = received.figures();
     let messages = r["messages"].as_u64().unwrap();
@@ -94,13 +88,13 @@ fn complex_with_loss_loses_only_what_both_lines_lost() {
 
 #[test]
 fn simple_with_loss_is_arbitrated_by_the_numbers_of_its_messages() {
-    let (sent, received) = exchange(3, "simple", "0.2", &[], &["--json"]);
+    let (sent, received) = exchange("simple", "0.2", &[], &["--json"]);
     nothing_lost(&sent, &received);
 }
 
 #[test]
 fn a_preamble_serves_as_well() {
-    let (sent, received) = exchange(4, "simple", "0.2", &["--preamble", "cme"], &["--json"]);
+    let (sent, received) = exchange("simple", "0.2", &["--preamble", "cme"], &["--json"]);
     nothing_lost(&sent, &received);
 }
 
@@ -109,7 +103,7 @@ fn one_line_shows_its_gaps() {
     let folder = Folder::new("multicast-one");
     let file = folder.file("feed.dat");
     run(&["generate", "complex", "-n", "1000", "-o", &file]).succeeded();
-    let a = group(5, 0);
+    let [a, _] = groups();
     let decode = [
         "decode",
         "-t",
@@ -120,7 +114,7 @@ fn one_line_shows_its_gaps() {
         "--idle",
         "20",
     ];
-    let receiver = Running::receiving(&decode, 1);
+    let receiver = receiving(&decode, 1);
     let (address, port) = a.split_once(':').unwrap();
     let send = [
         "multicast",
@@ -134,14 +128,14 @@ fn one_line_shows_its_gaps() {
         "0.1",
     ];
     run(&[&send[..], &["-s", "20", "--seed", "7"]].concat()).succeeded();
-    let f = receiver.said().succeeded().figures();
+    let f = receiver.end().succeeded().figures();
     assert_eq!(f["line_a_lost"], f["missing"]);
     assert!(f["missing"].as_u64().unwrap() > 50);
 }
 
 #[test]
 fn ctrl_c_ends_with_the_report_so_far() {
-    let a = group(6, 0);
+    let [a, _] = groups();
     let decode = [
         "decode",
         "-t",
@@ -150,27 +144,16 @@ fn ctrl_c_ends_with_the_report_so_far() {
         &a,
         "--json",
     ];
-    let receiver = Running::receiving(&decode, 1);
-    let id = receiver.id().to_string();
-    assert!(
-        Command::new("kill")
-            .args(["-INT", &id])
-            .status()
-            .unwrap()
-            .success()
-    );
-    let said = receiver.said().succeeded();
+    let receiver = receiving(&decode, 1);
+    receiver.interrupt();
+    let said = receiver.end().succeeded();
     assert_eq!(said.figures()["messages"], 0);
 }
 
 #[test]
 fn the_bench_loses_nothing() {
     let bench = ["bench", "feed", "-n", "300", "--runs", "2", "--json"];
-    let mut command = Command::new(env!("CARGO_BIN_EXE_fanfare"));
-    let out = command.args(bench).output().unwrap();
-    let text = String::from_utf8(out.stdout).unwrap();
-    assert!(out.status.success(), "{text}");
-    let f = crate::run::figures(&text);
+    let f = crate::common::run(&bench).succeeded().figures();
     assert_eq!((&f["lost"], &f["errors"]), (&0.into(), &0.into()));
     assert!(f["ratio_rate"].as_f64().unwrap() > 0.0);
 }

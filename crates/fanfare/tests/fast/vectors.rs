@@ -1,6 +1,7 @@
 //! The codec's vectors through the binary: what it reads and writes, and its exit status.
 
-use crate::run::{Folder, run};
+use crate::common::Folder;
+use crate::run::run;
 use crate::vectors_table::{Case, cases};
 use serde_json::Value;
 use std::path::Path;
@@ -40,7 +41,8 @@ fn decode_says_what_the_bytes_mean() {
         let (lines, error) = told(&said.out);
         assert_eq!(lines, case.lines, "{}", case.name);
         case.check_error(error.as_deref(), &case.name);
-        assert_eq!(said.code, i32::from(case.error.is_some()), "{}", case.name);
+        let code = i32::from(case.error.is_some());
+        assert_eq!(said.code, code, "{}", case.name);
     }
 }
 
@@ -57,7 +59,8 @@ fn encode_writes_those_bytes() {
         let (none, error) = told(&said.out);
         assert!(none.is_empty(), "{}: {none:?}", case.name);
         case.check_error(error.as_deref(), &case.name);
-        assert_eq!(said.code, i32::from(case.error.is_some()), "{}", case.name);
+        let code = i32::from(case.error.is_some());
+        assert_eq!(said.code, code, "{}", case.name);
         assert_eq!(folder.read("out.dat"), case.bytes, "{}", case.name);
     }
 }

@@ -19,6 +19,7 @@
 
 use crate::server::{Peer, Server, check_sum, framed};
 use std::fmt::Write;
+use std::net::SocketAddr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 const VERSIONS: [&str; 6] = [
@@ -37,8 +38,8 @@ fn session_test_cases_in_every_version() {
     }
     let server = Server::start("conformance", &settings);
     let failures: Vec<String> = std::thread::scope(|scope| {
-        let server = &server;
-        let start = |version| scope.spawn(move || all_scripts(version, server));
+        let address = server.address;
+        let start = |version| scope.spawn(move || all_scripts(version, address));
         let runs: Vec<_> = (0..VERSIONS.len()).map(start).collect();
         let ended = runs.into_iter().map(|run| run.join().unwrap());
         ended.flatten().collect()
@@ -48,7 +49,7 @@ fn session_test_cases_in_every_version() {
 }
 
 /// Gives what failed.
-fn all_scripts(version: usize, server: &Server) -> Vec<String> {
+fn all_scripts(version: usize, server: SocketAddr) -> Vec<String> {
     let scripts: Vec<_> = include_str!("scripts.txt").split("\n## ").skip(1).collect();
     assert!(scripts.len() >= 30, "scripts are missing");
     let mut failures = Vec::new();
@@ -85,17 +86,17 @@ fn for_version(line: &str, version: usize) -> Option<&str> {
         .then(|| rest.trim())
 }
 
-struct Script<'a> {
+struct Script {
     version: usize,
-    server: &'a Server,
+    server: SocketAddr,
     peers: Vec<Peer>,
     active: usize,
     now: String,
     old: String,
 }
 
-impl<'a> Script<'a> {
-    fn new(version: usize, server: &'a Server) -> Self {
+impl Script {
+    fn new(version: usize, server: SocketAddr) -> Self {
         let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
         Self {
             version,
@@ -112,7 +113,7 @@ impl<'a> Script<'a> {
         let (word, rest) = step.split_once(' ').unwrap_or((&step, ""));
         match word {
             "connect" | "second" => {
-                self.peers.push(Peer::connect(self.server.address));
+                self.peers.push(Peer::connect(self.server));
                 self.active = self.peers.len() - 1;
                 Ok(())
             }

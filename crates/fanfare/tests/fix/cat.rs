@@ -2,56 +2,23 @@
 
 use fanfare_latency::pcap::{LinkType, Writer};
 use serde_json::Value;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::path::{Path, PathBuf};
+use std::io::Write;
 use std::process::{Command, Stdio};
 
+use crate::common::{Folder, Running, Said, fanfare};
 use crate::server::framed;
 
-struct Said {
-    code: i32,
-    out: String,
-    err: String,
-}
-
-impl Said {
-    fn json(&self) -> Vec<Value> {
-        let lines = self.out.lines();
-        lines.map(|l| serde_json::from_str(l).unwrap()).collect()
-    }
-}
-
 fn command(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_fanfare"));
-    command.args(["fix", "cat"]).args(args);
+    let mut command = fanfare(&[&["fix", "cat"], args].concat());
+    command.stdin(Stdio::piped());
     command
 }
 
 /// Runs it with this on stdin.
 fn cat(args: &[&str], text: &[u8]) -> Said {
-    let mut child = command(args)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    let text = text.to_vec();
-    // Wrong arguments are told before anything is read.
-    let writer = std::thread::spawn(move || drop(stdin.write_all(&text)));
-    let output = child.wait_with_output().unwrap();
-    writer.join().unwrap();
-    Said {
-        code: output.status.code().unwrap(),
-        out: String::from_utf8(output.stdout).unwrap(),
-        err: String::from_utf8(output.stderr).unwrap(),
-    }
-}
-
-fn file(name: &str, content: &[u8]) -> PathBuf {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("cat-{name}"));
-    std::fs::write(&path, content).unwrap();
-    path
+    let mut running = Running::start(&mut command(args));
+    running.reads(text);
+    running.end()
 }
 
 /// An order with `|`.
@@ -99,7 +66,8 @@ fn a_log_is_printed_with_names_groups_and_what_is_wrong() {
     assert!(said.out.contains("  ! CheckSum(10) is "), "{}", said.out);
     let counts = "2 messages, 2 shown, 2 with faults; 6 other bytes on 2 lines skipped\n";
     assert_eq!(said.err, counts);
-    let from_file = cat(&[file("log", log.as_bytes()).to_str().unwrap()], b"");
+    let folder = Folder::new("cat-log");
+    let from_file = cat(&[&folder.with("log", &log)], b"");
     assert_eq!((from_file.code, from_file.out), (0, said.out));
 }
 
@@ -112,7 +80,7 @@ fn json_is_one_object_a_message_and_grep_chooses() {
     ]
     .concat();
     let log = log.replace('|', "\x01");
-    let all = cat(&["--json"], log.as_bytes()).json();
+    let all = cat(&["--json"], log.as_bytes()).json_lines();
     assert_eq!(all.len(), 3);
     assert_eq!(all[0]["version"], "FIX.4.2");
     assert_eq!(all[1]["message"], "NewOrderSingle");
@@ -139,7 +107,7 @@ fn json_is_one_object_a_message_and_grep_chooses() {
         let greps = grep.iter().flat_map(|test| ["--grep", test]);
         let args: Vec<&str> = ["--json"].into_iter().chain(greps).collect();
         let said = cat(&args, log.as_bytes());
-        let json = said.json();
+        let json = said.json_lines();
         let found: Vec<_> = json
             .iter()
             .map(|m| m["fields"]["MsgSeqNum"].as_str().unwrap())
@@ -161,24 +129,24 @@ fn json_is_one_object_a_message_and_grep_chooses() {
 fn names_follow_the_session_and_the_users_dictionary() {
     let logon = "35=A|49=A|56=B|34=1|52=20261121-10:00:00|98=0|108=30|1137=7|";
     let log = framed("FIXT.1.1", logon) + &order("FIXT.1.1", 2, "5001=1|54=1|");
-    let all = cat(&["--json"], log.as_bytes()).json();
+    let all = cat(&["--json"], log.as_bytes()).json_lines();
     assert_eq!(all[1]["version"], "FIX.5.0");
     assert_eq!(all[1]["fields"]["5001"], "1");
     let xml = "<fix type='FIX' major='5' minor='0'><header/><messages/><trailer/><components/>\
                <fields><field number='5001' name='Desk' type='INT'>\
                <value enum='1' description='EQUITIES'/></field></fields></fix>";
-    let path = file("user.xml", xml.as_bytes());
-    let path = path.to_str().unwrap();
-    let args = ["--json", "--dictionary", path, "--grep", "Desk=EQUITIES"];
-    let all = cat(&args, log.as_bytes()).json();
+    let folder = Folder::new("cat-dictionary");
+    let path = folder.with("user.xml", xml);
+    let args = ["--json", "--dictionary", &path, "--grep", "Desk=EQUITIES"];
+    let all = cat(&args, log.as_bytes()).json_lines();
     assert_eq!(all.len(), 1);
     assert_eq!(all[0]["fields"]["Desk"], "1");
     assert_eq!(all[0]["fields"]["Side.name"], "Buy");
-    let broken = file(
+    let broken = folder.with(
         "broken.xml",
         b"<fix major='4' minor='4'>\n<fields><field number='x' name='A'/></fields></fix>",
     );
-    let said = cat(&["--dictionary", broken.to_str().unwrap()], log.as_bytes());
+    let said = cat(&["--dictionary", &broken], log.as_bytes());
     assert_eq!(said.code, 1);
     assert!(said.err.contains("broken.xml: line 2"), "{}", said.err);
 }
@@ -222,36 +190,21 @@ fn an_endless_line_ends() {
     text.resize(5 << 20, b'x');
     text.extend_from_slice(order("FIX.4.4", 9, "").as_bytes());
     let said = cat(&["--json"], &text);
-    assert_eq!((said.code, said.json().len()), (0, 1), "{}", said.err);
-    assert_eq!(said.json()[0]["fields"]["MsgSeqNum"], "9");
+    assert_eq!((said.code, said.json_lines().len()), (0, 1), "{}", said.err);
+    assert_eq!(said.json_lines()[0]["fields"]["MsgSeqNum"], "9");
 }
 
 #[test]
 fn a_growing_log_is_followed_and_an_interrupt_ends_it() {
-    let mut child = command(&["--json"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    let mut out = BufReader::new(child.stdout.take().unwrap());
+    let mut running = Running::start(&mut command(&["--json"]));
+    let mut stdin = running.stdin();
     for seq in 1..=2 {
         writeln!(stdin, "{}", order("FIX.4.4", seq, "")).unwrap();
-        let mut line = String::new();
-        out.read_line(&mut line).unwrap();
-        let object: Value = serde_json::from_str(&line).unwrap();
+        let object: Value = serde_json::from_str(&running.prints("{")).unwrap();
         assert_eq!(object["fields"]["MsgSeqNum"], seq.to_string());
     }
-    fanfare_engine::stop::interrupt(child.id()).unwrap();
-    assert!(child.wait().unwrap().success());
-    let mut err = String::new();
-    child
-        .stderr
-        .take()
-        .unwrap()
-        .read_to_string(&mut err)
-        .unwrap();
+    running.interrupt();
+    let err = running.end().succeeded().err;
     assert!(err.starts_with("2 messages, 2 shown"), "{err}");
 }
 
@@ -291,11 +244,12 @@ fn a_capture_is_put_back_in_order() {
         writer.packet(time + at as u64, ip, 0).unwrap();
     }
     let capture = writer.into_inner();
-    let path = file("run.pcap", &capture);
-    let said = cat(&["--json", path.to_str().unwrap()], b"");
+    let folder = Folder::new("cat-capture");
+    let path = folder.with("run.pcap", &capture);
+    let said = cat(&["--json", &path], b"");
     assert_eq!(said.code, 0, "{}", said.err);
     let told: Vec<String> = said
-        .json()
+        .json_lines()
         .iter()
         .map(|m| format!("{} {}", m["fields"]["MsgSeqNum"], m["prefix"]))
         .collect();

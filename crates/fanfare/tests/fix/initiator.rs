@@ -1,12 +1,11 @@
 //! `fanfare fix initiator` against `fanfare fix acceptor --echo`.
 
 use crate::certificate;
+use crate::common::{Folder, Running, Said, fanfare, nobody};
 use crate::server::Server;
 use serde_json::Value;
-use std::io::{BufRead, BufReader, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::net::SocketAddr;
+use std::process::Stdio;
 
 /// Two orders and what is none: as fields, and whole as somebody else sent it.
 const ORDERS: &str = "# orders\n\
@@ -23,7 +22,7 @@ fn acceptor(test: &str, lines: &str) -> Server {
     Server::start(&format!("initiator-{test}"), &settings)
 }
 
-fn start(test: &str, hosts: &[SocketAddr], lines: &str, args: &[&str]) -> Child {
+fn start(test: &str, hosts: &[SocketAddr], lines: &str, args: &[&str]) -> Started {
     let settings = settings(hosts, lines) + "[SESSION]\nBeginString=FIX.4.4\n";
     start_with(test, &settings, args)
 }
@@ -43,59 +42,32 @@ pub(crate) fn settings(hosts: &[SocketAddr], lines: &str) -> String {
     settings
 }
 
-/// A folder of the test's own, empty.
-pub(crate) fn folder(test: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("initiator-{test}"));
-    let _ = std::fs::remove_dir_all(&folder);
-    std::fs::create_dir_all(&folder).unwrap();
-    folder
+/// An initiator that waits for messages on its stdin.
+pub(crate) struct Started {
+    running: Running,
+    _folder: Folder,
 }
 
-pub(crate) fn start_with(test: &str, settings: &str, args: &[&str]) -> Child {
-    let path = folder(test).join("settings.cfg");
-    std::fs::write(&path, settings).unwrap();
-    Command::new(env!("CARGO_BIN_EXE_fanfare"))
-        .args(["fix", "initiator", "--config"])
-        .arg(path)
-        .args(args)
-        .env("FANFARE_PARENT", std::process::id().to_string())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap()
+pub(crate) fn start_with(test: &str, settings: &str, args: &[&str]) -> Started {
+    let folder = Folder::new(&format!("initiator-{test}"));
+    let path = folder.with("settings.cfg", settings);
+    let mut command = fanfare(&["fix", "initiator", "--config", &path]);
+    let running = Running::start(command.args(args).stdin(Stdio::piped()));
+    Started {
+        running,
+        _folder: folder,
+    }
 }
 
-/// Sends `input` and gives the exit status, stdout and stderr.
-fn run(
-    test: &str,
-    hosts: &[SocketAddr],
-    lines: &str,
-    args: &[&str],
-    input: &str,
-) -> (Option<i32>, String, String) {
+/// Starts it and sends `input`.
+fn run(test: &str, hosts: &[SocketAddr], lines: &str, args: &[&str], input: &str) -> Said {
     finish(start(test, hosts, lines, args), input)
 }
 
 /// Sends `input` to the one that was started.
-pub(crate) fn finish(mut child: Child, input: &str) -> (Option<i32>, String, String) {
-    let mut stdin = child.stdin.take().unwrap();
-    // One that cannot start does not read.
-    let _ = stdin.write_all(input.as_bytes());
-    drop(stdin);
-    let output = child.wait_with_output().unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    (
-        output.status.code(),
-        text(output.stdout),
-        text(output.stderr),
-    )
-}
-
-/// Where nobody listens.
-fn nobody() -> SocketAddr {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    listener.local_addr().unwrap()
+pub(crate) fn finish(mut started: Started, input: &str) -> Said {
+    started.running.reads(input);
+    started.running.end()
 }
 
 fn client_files(name: &str) -> String {
@@ -113,14 +85,10 @@ fn messages_are_sent_and_answers_printed_after_the_first_host_refused() {
     let login = "Username=me\nPassword=secret\n";
     let server = acceptor("plain", login);
     let hosts = [nobody(), server.address];
-    let (code, out, said) = run("plain", &hosts, login, &["--json"], ORDERS);
-    assert_eq!(code, Some(0), "{said}");
-    let answers: Vec<Value> = out
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
+    let answered = run("plain", &hosts, login, &["--json"], ORDERS).succeeded();
+    let answers = answered.json_lines();
     let field = |answer: &Value, name: &str| answer["fields"][name].clone();
-    assert_eq!(answers.len(), 2, "{out}");
+    assert_eq!(answers.len(), 2, "{}", answered.out);
     for (answer, (id, sub_id)) in answers.iter().zip([("one", None), ("two", Some("DESK"))]) {
         assert_eq!(answer["message"], "NewOrderSingle");
         assert_eq!(field(answer, "ClOrdID"), id);
@@ -135,6 +103,7 @@ fn messages_are_sent_and_answers_printed_after_the_first_host_refused() {
         "2 messages sent, 2 received",
         "FIX.4.4:TW->ISLD: logged out",
     ] {
+        let said = &answered.err;
         assert!(said.contains(expected), "{expected}: {said}");
     }
 }
@@ -152,8 +121,12 @@ fn certificates_have_to_be_right_on_both_sides() {
     let host = [server.address];
     let name = "SNIHostName=exchange.test\n";
     let right = client_files("client");
-    let (code, out, said) = run("tls", &host, &format!("{name}{right}"), &[], ORDERS);
-    assert_eq!(code, Some(0), "{said}");
+    let Said {
+        code,
+        out,
+        err: said,
+    } = run("tls", &host, &format!("{name}{right}"), &[], ORDERS);
+    assert_eq!(code, 0, "{said}");
     assert!(
         out.contains("NewOrderSingle") && out.contains("two"),
         "{out}"
@@ -161,16 +134,22 @@ fn certificates_have_to_be_right_on_both_sides() {
 
     let give_up = ["--give-up", "1"];
     let wrong = format!("{name}{}", client_files("outsider"));
-    let (code, _, said) = run("tls-outsider", &host, &wrong, &give_up, ORDERS);
-    assert_eq!(code, Some(1), "{said}");
+    let Said {
+        code, err: said, ..
+    } = run("tls-outsider", &host, &wrong, &give_up, ORDERS);
+    assert_eq!(code, 1, "{said}");
     assert!(said.contains("not logged on for 1 s: "), "{said}");
     let other = format!("SNIHostName=other.test\n{right}");
-    let (code, _, said) = run("tls-name", &host, &other, &give_up, ORDERS);
-    assert_eq!(code, Some(1), "{said}");
+    let Said {
+        code, err: said, ..
+    } = run("tls-name", &host, &other, &give_up, ORDERS);
+    assert_eq!(code, 1, "{said}");
     assert!(said.contains("not valid for name"), "{said}");
     let absent = right.replace("client.key", "absent.key");
-    let (code, _, said) = run("tls-absent", &host, &absent, &[], ORDERS);
-    assert!(code == Some(1) && said.contains("absent.key"), "{said}");
+    let Said {
+        code, err: said, ..
+    } = run("tls-absent", &host, &absent, &[], ORDERS);
+    assert!(code == 1 && said.contains("absent.key"), "{said}");
 }
 
 #[test]
@@ -178,11 +157,17 @@ fn who_is_not_let_in_is_told_why() {
     let server = acceptor("login", "Username=me\nPassword=secret\n");
     let lines = "Username=me\nPassword=guess\n";
     let give_up = ["--give-up", "1"];
-    let (code, out, said) = run("login", &[server.address], lines, &give_up, ORDERS);
-    assert_eq!(code, Some(1), "{said}");
+    let Said {
+        code,
+        out,
+        err: said,
+    } = run("login", &[server.address], lines, &give_up, ORDERS);
+    assert_eq!(code, 1, "{said}");
     assert!(out.contains("Username or Password is wrong"), "{out}{said}");
-    let (code, _, said) = run("refused", &[nobody()], "", &give_up, ORDERS);
-    assert_eq!(code, Some(1), "{said}");
+    let Said {
+        code, err: said, ..
+    } = run("refused", &[nobody()], "", &give_up, ORDERS);
+    assert_eq!(code, 1, "{said}");
     let last = said.lines().last().unwrap();
     assert!(
         last.contains("not logged on for 1 s") && last.contains("refused"),
@@ -194,28 +179,24 @@ fn who_is_not_let_in_is_told_why() {
 fn faults_in_the_input_are_told_with_their_line() {
     let server = acceptor("input", "");
     let nonsense = format!("{ORDERS}hello\n");
-    let (code, _, said) = run("input", &[server.address], "", &[], &nonsense);
-    assert_eq!(code, Some(1), "{said}");
+    let Said {
+        code, err: said, ..
+    } = run("input", &[server.address], "", &[], &nonsense);
+    assert_eq!(code, 1, "{said}");
     assert!(said.contains("stdin: line 6: neither a message"), "{said}");
-    let (code, _, said) = run("no-host", &[], "", &[], "");
-    assert!(
-        code == Some(1) && said.contains("SocketConnectHost"),
-        "{said}"
-    );
+    let Said {
+        code, err: said, ..
+    } = run("no-host", &[], "", &[], "");
+    assert!(code == 1 && said.contains("SocketConnectHost"), "{said}");
 }
 
 #[test]
 fn an_interrupt_logs_out_after_all_was_sent() {
     let server = acceptor("interrupt", "");
-    let mut child = start("interrupt", &[server.address], "", &["--stay"]);
-    let mut stdin = child.stdin.take().unwrap();
-    stdin.write_all(ORDERS.as_bytes()).unwrap();
-    drop(stdin);
-    let mut out = BufReader::new(child.stdout.take().unwrap()).lines();
-    assert!(out.any(|line| line.unwrap().contains("two")), "echoed");
-    fanfare_engine::stop::interrupt(child.id()).unwrap();
-    let output = child.wait_with_output().unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.success(), "{said}");
+    let mut started = start("interrupt", &[server.address], "", &["--stay"]);
+    started.running.reads(ORDERS);
+    started.running.prints("two");
+    started.running.interrupt();
+    let said = started.running.end().succeeded().err;
     assert!(said.contains("logged out"), "{said}");
 }

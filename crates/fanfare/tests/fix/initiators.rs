@@ -1,7 +1,8 @@
 //! What the settings of `fanfare fix initiator` make it do: hours, numbers that go on or begin
 //! anew, several sessions, coming again.
 
-use crate::initiator::{finish, folder, settings, start_with};
+use crate::common::{Folder, Said};
+use crate::initiator::{finish, settings, start_with};
 use crate::server::{Peer, Server, framed};
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, TcpListener};
@@ -58,8 +59,10 @@ fn outside_its_hours_nobody_connects() {
     })
     .collect();
     for (name, listener, child) in started {
-        let (code, _, said) = finish(child, ORDER);
-        assert_eq!(code, Some(1), "{name}: {said}");
+        let Said {
+            code, err: said, ..
+        } = finish(child, ORDER);
+        assert_eq!(code, 1, "{name}: {said}");
         listener.set_nonblocking(true).unwrap();
         let nobody = listener.accept().unwrap_err();
         assert_eq!(nobody.kind(), ErrorKind::WouldBlock, "{name}: {said}");
@@ -82,8 +85,10 @@ fn within_its_hours_elsewhere_it_trades() {
     );
     let text = settings(&[server.address], &lines) + "[SESSION]\nBeginString=FIX.4.4\n";
     let child = start_with("hours-open", &text, &["--wait", "1"]);
-    let (code, _, said) = finish(child, ORDER);
-    assert_eq!(code, Some(0), "{said}");
+    let Said {
+        code, err: said, ..
+    } = finish(child, ORDER);
+    assert_eq!(code, 0, "{said}");
     assert!(said.contains("1 messages sent, 1 received"), "{said}");
 }
 
@@ -132,8 +137,8 @@ fn numbers_go_on_or_begin_anew() {
         ("disconnect", "ResetOnDisconnect=Y\n", ("1", true), 1),
     ] {
         let listener = listener();
-        let store = folder(&format!("numbers-{name}-store"));
-        let lines = format!("{lines}FileStorePath={}\n", store.display());
+        let store = Folder::new(&format!("numbers-{name}-store"));
+        let lines = format!("{lines}FileStorePath={}\n", store.path().display());
         let address = listener.local_addr().unwrap();
         let text = settings(&[address], &lines) + "[SESSION]\nBeginString=FIX.4.4\n";
         let mut logons = Vec::new();
@@ -142,8 +147,10 @@ fn numbers_go_on_or_begin_anew() {
             let child = start_with(&format!("numbers-{name}"), &text, &args);
             let met = std::thread::scope(|scope| {
                 let peer = scope.spawn(|| meet(&listener, next));
-                let (code, _, said) = finish(child, ORDER);
-                assert_eq!(code, Some(0), "{name}: {said}");
+                let Said {
+                    code, err: said, ..
+                } = finish(child, ORDER);
+                assert_eq!(code, 0, "{name}: {said}");
                 peer.join().unwrap()
             });
             logons.push(met.unwrap());
@@ -172,8 +179,12 @@ fn sessions_of_one_file_have_their_own_messages() {
         .map(to)
         .concat();
     let child = start_with("several", &text, &["--wait", "1"]);
-    let (code, out, said) = finish(child, &orders);
-    assert_eq!(code, Some(0), "{said}");
+    let Said {
+        code,
+        out,
+        err: said,
+    } = finish(child, &orders);
+    assert_eq!(code, 0, "{said}");
     for session in [
         "FIX.4.4:TW/A->ISLD:first",
         "FIX.4.4:TW/B->ISLD",
@@ -198,8 +209,10 @@ fn who_is_turned_away_comes_again() {
             drop(listener.accept());
             meet(&listener, 1)
         });
-        let (code, _, said) = finish(child, ORDER);
-        assert_eq!(code, Some(0), "{said}");
+        let Said {
+            code, err: said, ..
+        } = finish(child, ORDER);
+        assert_eq!(code, 0, "{said}");
         peer.join().unwrap()
     });
     // The Logon that nobody answered had a number, too.

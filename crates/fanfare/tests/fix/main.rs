@@ -1,8 +1,10 @@
 //! `fanfare fix` from outside: the real binary, started as a user starts it.
-#![allow(clippy::unwrap_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
 
 mod acceptor;
 mod cat;
+#[path = "../common/mod.rs"]
+mod common;
 mod initiator;
 mod initiators;
 mod operation;

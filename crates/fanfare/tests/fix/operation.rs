@@ -1,6 +1,7 @@
 //! `fanfare fix acceptor` in operation: TLS, logs, stops, and stores that it cannot use.
 
 use crate::certificate;
+use crate::common::{Folder, said, with_program};
 use crate::server::{Peer, Server, framed};
 use fanfare_engine::agent::Agent;
 use fanfare_engine::clock::Clock;
@@ -13,7 +14,7 @@ use fanfare_fix::session::{
 use fanfare_wire::UtcTimestamp;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 const SESSION: &str = "[DEFAULT]\nConnectionType=acceptor\nSocketAcceptAddress=127.0.0.1\n\
@@ -23,14 +24,6 @@ fn settings(lines: &str) -> String {
     format!("{SESSION}{lines}[SESSION]\nBeginString=FIX.4.4\n")
 }
 
-/// A fresh folder of this test.
-fn folder(test: &str) -> PathBuf {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("operation-{test}"));
-    let _ = std::fs::remove_dir_all(&path);
-    std::fs::create_dir_all(&path).unwrap();
-    path
-}
-
 fn logon(fields: &str) -> String {
     let header = "35=A|34=1|49=TW|52=20261121-10:00:00|56=ISLD|98=0|108=30|";
     framed("FIX.4.4", &format!("{header}{fields}"))
@@ -38,35 +31,13 @@ fn logon(fields: &str) -> String {
 
 /// What it says when it cannot start; `before` comes in front of it on the command line.
 fn refusal(test: &str, lines: &str, before: &[&str]) -> String {
-    let path = folder(test).join("settings.cfg");
-    std::fs::write(&path, settings(lines)).unwrap();
+    let folder = Folder::new(test);
+    let path = folder.with("settings.cfg", settings(lines));
     let binary = env!("CARGO_BIN_EXE_fanfare");
-    let mut command = match before {
-        [] => Command::new(binary),
-        [first, rest @ ..] => {
-            let mut command = Command::new(first);
-            command.args(rest).arg(binary);
-            command
-        }
-    };
-    let mut child = command
-        .args(["fix", "acceptor", "--config"])
-        .arg(path)
-        .stdin(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    // One that starts all the same would stay for ever.
-    let began = Instant::now();
-    while child.try_wait().unwrap().is_none() {
-        if began.elapsed() > Duration::from_secs(60) {
-            child.kill().unwrap();
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    let output = child.wait_with_output().unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{said}");
+    let all = [before, &[binary, "fix", "acceptor", "--config", &path]].concat();
+    let refused = said(&mut with_program(Command::new(all[0]), &all[1..]));
+    let said = refused.err;
+    assert_eq!(refused.code, 1, "{said}");
     assert_eq!(said.lines().count(), 1, "one sentence: {said}");
     said
 }
@@ -155,20 +126,20 @@ fn certificates_that_do_not_do_are_named() {
 
 #[test]
 fn the_message_log_masks_passwords_and_an_interrupt_logs_everybody_out() {
-    let logs = folder("log");
-    let lines = format!("FileLogPath={}\n", logs.display());
-    let mut server = Server::start("log", &settings(&lines));
+    let logs = Folder::new("log");
+    let lines = format!("FileLogPath={}\n", logs.path().display());
+    let server = Server::start("log", &settings(&lines));
     let mut peer = Peer::connect(server.address);
     peer.send(&logon("553=me|554=secret|")).unwrap();
     assert!(peer.receive().unwrap().unwrap().contains("|35=A|"));
-    fanfare_engine::stop::interrupt(server.id()).unwrap();
+    server.running.interrupt();
     let logout = peer.receive().unwrap().unwrap();
     assert!(logout.contains("|35=5|"), "{logout}");
     let answer = "35=5|34=2|49=TW|52=20261121-10:00:00|56=ISLD|";
     peer.send(&framed("FIX.4.4", answer)).unwrap();
     assert_eq!(peer.receive().unwrap(), None, "closed");
-    assert!(server.end().success());
-    let log = std::fs::read_to_string(logs.join("messages.log")).unwrap();
+    server.running.end().succeeded();
+    let log = String::from_utf8(logs.read("messages.log")).unwrap();
     assert!(log.contains("|553=me|554=***|"), "{log}");
     assert!(
         !log.contains("secret") && log.contains(" out 8=FIX.4.4|"),
@@ -225,32 +196,32 @@ fn kept_in(base: &Path) -> String {
 
 #[test]
 fn a_store_of_another_session_or_a_damaged_one_is_told() {
-    let base = folder("other-store");
-    let other = store(&base, "FIX.4.4:ISLD->ELSE");
-    let ours = folder_for(&base, IDENTITY);
+    let base = Folder::new("other-store");
+    let other = store(base.path(), "FIX.4.4:ISLD->ELSE");
+    let ours = folder_for(base.path(), IDENTITY);
     std::fs::rename(&other, &ours).unwrap();
-    let said = refusal("other", &kept_in(&base), &[]);
+    let said = refusal("other", &kept_in(base.path()), &[]);
     assert!(
         said.contains("belongs to session FIX.4.4:ISLD->ELSE, not to "),
         "{said}"
     );
 
     std::fs::remove_dir_all(&ours).unwrap();
-    let file = store(&base, IDENTITY).join("0000000001.journal");
+    let file = store(base.path(), IDENTITY).join("0000000001.journal");
     let mut image = std::fs::read(&file).unwrap();
     image[20] ^= 1;
     std::fs::write(&file, &image).unwrap();
-    let said = refusal("damaged", &kept_in(&base), &[]);
+    let said = refusal("damaged", &kept_in(base.path()), &[]);
     assert!(said.contains("0000000001.journal is damaged"), "{said}");
 }
 
 #[test]
 fn a_store_in_use_is_told() {
-    let base = folder("used-store");
+    let base = Folder::new("used-store");
     let now = UtcTimestamp::from_nanos(1_795_168_800_000_000_000);
-    let folder = folder_for(&base, IDENTITY);
+    let folder = folder_for(base.path(), IDENTITY);
     let _open = Journal::open(&folder, IDENTITY, Options::default(), now).unwrap();
-    let said = refusal("used", &kept_in(&base), &[]);
+    let said = refusal("used", &kept_in(base.path()), &[]);
     assert!(
         said.contains(" is in use by another process or session"),
         "{said}"
@@ -264,12 +235,9 @@ fn mounted(base: &Path, options: &str) -> Option<Vec<String>> {
         base.display()
     );
     let words = ["unshare", "-rm", "sh", "-c", &mount, "sh"].map(str::to_owned);
-    let allowed = Command::new(&words[0])
-        .args(&words[1..])
-        .arg("true")
-        .stderr(Stdio::null())
-        .status();
-    if allowed.is_ok_and(|status| status.success()) {
+    let mut probe = Command::new(&words[0]);
+    let allowed = probe.args(&words[1..]).arg("true").output();
+    if allowed.is_ok_and(|output| output.status.success()) {
         return Some(words.to_vec());
     }
     fanfare_peers::skipped(&"no file system can be mounted here");
@@ -282,12 +250,12 @@ fn a_full_disk_and_a_read_only_one_are_told() {
         ("full", "size=100k", "no room on the disk for journal file "),
         ("read-only", "ro", " is read-only"),
     ] {
-        let base = folder(&format!("{test}-store"));
-        let Some(before) = mounted(&base, options) else {
+        let base = Folder::new(&format!("{test}-store"));
+        let Some(before) = mounted(base.path(), options) else {
             return;
         };
         let before: Vec<&str> = before.iter().map(String::as_str).collect();
-        let said = refusal(test, &kept_in(&base), &before);
+        let said = refusal(test, &kept_in(base.path()), &before);
         assert!(said.contains(expected), "{said}");
     }
 }

@@ -1,57 +1,32 @@
 //! The acceptor as a process of its own, and a counterparty that speaks to it byte by byte.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use crate::common::{Folder, Running, fanfare};
+use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
-use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 /// `fanfare fix acceptor --echo`, killed at the end of the test.
 pub(crate) struct Server {
-    child: Child,
+    pub(crate) running: Running,
     pub(crate) address: SocketAddr,
+    _folder: Folder,
 }
 
 impl Server {
     /// Starts it with these settings and waits until it listens.
     pub(crate) fn start(test: &str, settings: &str) -> Self {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("fix-{test}"));
-        std::fs::create_dir_all(&folder).unwrap();
-        let path = folder.join("settings.cfg");
-        std::fs::write(&path, settings).unwrap();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_fanfare"))
-            .args(["fix", "acceptor", "--echo", "--quiet", "--config"])
-            .arg(path)
-            .env("FANFARE_PARENT", std::process::id().to_string())
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        let mut out = BufReader::new(child.stdout.take().unwrap());
-        out.read_line(&mut line).unwrap();
+        let folder = Folder::new(&format!("server-{test}"));
+        let path = folder.with("settings.cfg", settings);
+        let args = ["fix", "acceptor", "--echo", "--quiet", "--config", &path];
+        let mut running = Running::start(&mut fanfare(&args));
+        let line = running.prints("listening on ");
         let address = line.split([' ', ',']).nth(2).unwrap_or_default();
         let address = address.parse().unwrap_or_else(|_| panic!("{line}"));
-        Self { child, address }
-    }
-}
-
-impl Server {
-    /// Its process.
-    pub(crate) fn id(&self) -> u32 {
-        self.child.id()
-    }
-
-    /// Waits until it has ended.
-    pub(crate) fn end(&mut self) -> ExitStatus {
-        self.child.wait().unwrap()
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        Self {
+            running,
+            address,
+            _folder: folder,
+        }
     }
 }
 

@@ -1,12 +1,13 @@
 //! The engines: how each is fetched, built, configured and started.
 
+use crate::common;
 use crate::ours::Ours;
 use fanfare_peers::{Lines, Program, cpp, jars, java, or_skip, python, unpack};
 use std::fmt::Write;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// A version of FIX as the engines' settings name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -186,9 +187,10 @@ impl Engines {
 
 /// Our acceptor with these settings.
 pub(crate) fn fanfare(name: &str, settings: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_fanfare"));
-    command.args(["fix", "acceptor", "--echo", "--quiet", "--config"]);
+    let acceptor = ["fix", "acceptor", "--echo", "--quiet", "--config"];
+    let mut command = common::fanfare(&acceptor);
     command.arg(settings_file(name, settings));
+    command.stderr(Stdio::inherit());
     command
 }
 

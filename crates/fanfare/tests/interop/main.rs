@@ -7,6 +7,8 @@
     reason = "a test"
 )]
 
+#[path = "../common/mod.rs"]
+mod common;
 mod differential;
 mod engines;
 mod ours;

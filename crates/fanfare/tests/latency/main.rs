@@ -9,10 +9,11 @@
 #[path = "../common/mod.rs"]
 mod common;
 
-use common::{Running, json, scratch};
-use std::io::{BufRead, BufReader, Read, Write};
+use common::gateway::port;
+use common::{Folder, Running, Said, nobody};
+use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::process::{Child, ChildStdout, Command, Output};
+use std::process::Command;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
@@ -21,68 +22,45 @@ fn fanfare(args: &[&str]) -> Command {
     common::fanfare(&[&["latency"], args].concat())
 }
 
-/// A server that does not outlive its test.
+/// A server on a port that the kernel picked.
 struct Server {
     running: Running,
-    out: BufReader<ChildStdout>,
     port: String,
 }
 
 impl Server {
     fn start(args: &[&str]) -> Self {
-        let mut child = fanfare(&["server", "--port", "0"])
-            .args(args)
-            .spawn()
-            .unwrap();
-        let mut out = BufReader::new(child.stdout.take().unwrap());
-        let mut line = String::new();
-        out.read_line(&mut line).unwrap();
-        let port = line.trim().rsplit(':').next().unwrap().to_owned();
-        assert!(line.starts_with("listening on 127.0.0.1:"), "{line}");
-        Self {
-            running: Running(child),
-            out,
-            port,
-        }
+        let all = [&["server", "--port", "0"], args].concat();
+        let mut running = Running::start(&mut fanfare(&all));
+        let port = port(&running.prints("listening on 127.0.0.1:"));
+        Self { running, port }
     }
 
-    /// Interrupts it and gives what it said last on stdout and on stderr.
-    fn stop(mut self) -> (String, String) {
+    /// Interrupts it; what it said last.
+    fn stop(self) -> Said {
         self.running.interrupt();
-        let mut said = String::new();
-        self.out.read_to_string(&mut said).unwrap();
-        let output = self.running.end();
-        let told = told(&output);
-        assert!(output.status.success(), "{told}");
-        (said, told)
+        self.running.end().succeeded()
     }
 }
 
-fn client(port: &str, args: &[&str]) -> Output {
-    let all = [&["client", "127.0.0.1", port], args].concat();
-    fanfare(&all).output().unwrap()
+fn client(port: &str, args: &[&str]) -> Said {
+    run(&[&["client", "127.0.0.1", port], args].concat())
 }
 
-fn told(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned()
+fn run(args: &[&str]) -> Said {
+    common::said(&mut fanfare(args))
 }
 
 #[test]
 fn ping_pong_gives_every_figure_a_chart_and_a_clean_end() {
-    let folder = scratch("whole");
-    std::fs::create_dir_all(&folder).unwrap();
-    let chart = folder.join("chart.svg");
-    let (server_store, client_store) = (folder.join("server"), folder.join("client"));
-    let server = Server::start(&["--store", server_store.to_str().unwrap()]);
-    let store = ["--store", client_store.to_str().unwrap()];
-    let options = ["500", "--warm-up", "50", "--svg", chart.to_str().unwrap()];
+    let folder = Folder::new("whole");
+    let chart = folder.file("chart.svg");
+    let server = Server::start(&["--store", &folder.file("server")]);
+    let client_store = folder.file("client");
+    let store = ["--store", &client_store];
+    let options = ["500", "--warm-up", "50", "--svg", &chart];
     let output = client(&server.port, &[&options[..], &store].concat());
-    assert!(output.status.success(), "{}", told(&output));
-    let text = said(&output);
+    let text = output.succeeded().out;
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     assert!(lines[0].ends_with(" messages/second"), "{text}");
     assert!(
@@ -105,8 +83,7 @@ fn ping_pong_gives_every_figure_a_chart_and_a_clean_end() {
     // Another run, and another version, on the same server.
     for version in ["FIX.4.4", "FIX.4.2", "FIXT.1.1"] {
         let output = client(&server.port, &["100", "--begin-string", version, "--json"]);
-        let figures = json(&output);
-        assert!(output.status.success(), "{}", told(&output));
+        let figures = output.succeeded().json();
         assert_eq!(figures["command"], "latency client");
         assert_eq!(
             (&figures["ok"], &figures["figures"]["messages"]),
@@ -124,7 +101,11 @@ fn ping_pong_gives_every_figure_a_chart_and_a_clean_end() {
             assert!(figures["figures"][name].as_f64().unwrap() > 0.0, "{name}");
         }
     }
-    let (said, told) = server.stop();
+    let Said {
+        out: said,
+        err: told,
+        ..
+    } = server.stop();
     assert_eq!(said, "850 orders received\n");
     assert!(told.contains("FIX.4.4:SERVER->CLIENT logged on"), "{told}");
     assert!(told.contains("the counterparty logged out"), "{told}");
@@ -137,12 +118,10 @@ fn on_schedule_every_order_has_its_report() {
         &server.port,
         &["400", "--rate", "4000", "--warm-up", "20", "--json"],
     );
-    assert!(output.status.success(), "{}", told(&output));
-    let figures = json(&output);
+    let figures = output.succeeded().json();
     assert_eq!(figures["figures"]["messages"], 400);
     assert_eq!(figures["figures"]["asked_rate_per_s"], 4000.0);
-    let (said, _) = server.stop();
-    assert_eq!(said, "420 orders received\n");
+    assert_eq!(server.stop().out, "420 orders received\n");
 }
 
 #[test]
@@ -153,13 +132,10 @@ fn wrong_usage_is_2_and_what_cannot_be_is_1() {
         &["5", "--warm-up", "-1"],
         &["5", "--timeout", "0"],
     ] {
-        assert_eq!(client("7070", args).status.code(), Some(2), "{args:?}");
+        assert_eq!(client("7070", args).code, 2, "{args:?}");
     }
-    let script = fanfare(&["server", "-m", "script"]).output().unwrap();
-    assert_eq!(script.status.code(), Some(2));
-    let closed = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = closed.local_addr().unwrap().port().to_string();
-    drop(closed);
+    assert_eq!(run(&["server", "-m", "script"]).code, 2);
+    let port = nobody().port().to_string();
     for (output, why) in [
         (client(&port, &["5"]), "Connection refused"),
         (
@@ -172,24 +148,17 @@ fn wrong_usage_is_2_and_what_cannot_be_is_1() {
         ),
         (client(&port, &["5", "--pin", "4095"]), "CPU 4095"),
         (
-            fanfare(&["client", "no.such.host.invalid", "1", "1"])
-                .output()
-                .unwrap(),
+            run(&["client", "no.such.host.invalid", "1", "1"]),
             "unknown host",
         ),
         (
             client(&port, &["5", "--store", "/proc/nothing"]),
             "/proc/nothing",
         ),
-        (
-            fanfare(&["server", "--address", "192.0.2.1"])
-                .output()
-                .unwrap(),
-            "192.0.2.1:7070",
-        ),
+        (run(&["server", "--address", "192.0.2.1"]), "192.0.2.1:7070"),
     ] {
-        assert_eq!(output.status.code(), Some(1), "{why}: {}", told(&output));
-        let told = told(&output);
+        let told = output.err;
+        assert_eq!(output.code, 1, "{why}: {told}");
         assert!(told.contains("fanfare: ") && told.contains(why), "{told}");
         assert!(!told.contains("panicked"), "{told}");
     }
@@ -200,12 +169,12 @@ fn a_server_that_never_answers_the_logon_is_given_up() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = silent.local_addr().unwrap().port().to_string();
     let output = client(&port, &["5", "--timeout", "1"]);
-    assert_eq!(output.status.code(), Some(1));
-    assert_eq!(said(&output), "nothing measured\n");
+    assert_eq!(output.code, 1);
+    assert_eq!(output.out, "nothing measured\n");
     assert!(
-        told(&output).starts_with("fanfare: session: "),
+        output.err.starts_with("fanfare: session: "),
         "{}",
-        told(&output)
+        output.err
     );
 }
 
@@ -239,11 +208,10 @@ fn relay(server: &Server) -> (String, Receiver<()>) {
 }
 
 /// An endless run that has had some reports.
-fn endless(server: &Server) -> Child {
+fn endless(server: &Server) -> Running {
     let (port, reports) = relay(server);
-    let client = fanfare(&["client", "127.0.0.1", &port, "1000000000", "--json"])
-        .spawn()
-        .unwrap();
+    let endless = ["client", "127.0.0.1", &port, "1000000000", "--json"];
+    let client = Running::start(&mut fanfare(&endless));
     reports.recv_timeout(Duration::from_secs(60)).unwrap();
     client
 }
@@ -253,14 +221,14 @@ fn a_server_that_dies_in_the_middle_leaves_the_report_so_far() {
     let mut server = Server::start(&[]);
     let client = endless(&server);
     server.running.kill();
-    let output = client.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(1));
+    let output = client.end();
+    assert_eq!(output.code, 1);
     assert!(
-        told(&output).starts_with("fanfare: session: "),
+        output.err.starts_with("fanfare: session: "),
         "{}",
-        told(&output)
+        output.err
     );
-    let figures = json(&output);
+    let figures = output.json();
     assert_eq!(figures["ok"], false);
     assert!(figures["figures"]["messages"].as_u64().unwrap() > 0);
 }
@@ -269,16 +237,20 @@ fn a_server_that_dies_in_the_middle_leaves_the_report_so_far() {
 fn an_interrupted_client_logs_out_and_reports() {
     let server = Server::start(&[]);
     let client = endless(&server);
-    fanfare_engine::stop::interrupt(client.id()).unwrap();
-    let output = client.wait_with_output().unwrap();
-    assert!(output.status.success(), "{}", told(&output));
+    client.interrupt();
+    let output = client.end();
+    assert_eq!(output.code, 0, "{}", output.err);
     assert!(
-        told(&output).starts_with("interrupted after "),
+        output.err.starts_with("interrupted after "),
         "{}",
-        told(&output)
+        output.err
     );
-    assert!(json(&output)["figures"]["p50_us"].as_f64().unwrap() > 0.0);
-    let (said, told) = server.stop();
+    assert!(output.json()["figures"]["p50_us"].as_f64().unwrap() > 0.0);
+    let Said {
+        out: said,
+        err: told,
+        ..
+    } = server.stop();
     assert!(said.ends_with(" orders received\n"), "{said}");
     assert!(told.contains("the counterparty logged out"), "{told}");
 }
@@ -330,8 +302,12 @@ fn the_lenient_server_takes_testers_that_a_session_refuses() {
     drop(tester);
     // Ours is let in too.
     let output = client(&server.port, &["50", "--begin-string", "FIX.4.2"]);
-    assert!(output.status.success(), "{}", told(&output));
-    let (said, told) = server.stop();
+    assert_eq!(output.code, 0, "{}", output.err);
+    let Said {
+        out: said,
+        err: told,
+        ..
+    } = server.stop();
     assert_eq!(said, "150 orders received\n");
     assert!(told.contains("gone: it closed the connection"), "{told}");
 }

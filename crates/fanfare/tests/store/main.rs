@@ -1,27 +1,26 @@
 //! `fanfare store` from outside: stores that are whole, torn, damaged, in use.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
 
+#[path = "../common/mod.rs"]
+mod common;
+
+use common::{Folder, Said};
 use fanfare_engine::journal::{Durability, Journal, Options, folder_for};
 use fanfare_fix::session::{Entry, Kind, MessageStore};
 use fanfare_wire::UtcTimestamp;
-use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 const IDENTITY: &str = "FIX.4.4:BUY->SELL";
 /// Header and one entry of a segment file.
 const HEADER: usize = 4096;
 const ENTRY: usize = 32;
 
-/// A folder of stores, gone at the end of the test.
-struct Base(PathBuf);
+/// A folder of stores.
+struct Base(Folder);
 
 impl Base {
     fn new(test: &str) -> Self {
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("store-{test}"));
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir_all(&path).unwrap();
-        Self(path)
+        Self(Folder::new(test))
     }
 
     fn open(&self, identity: &str) -> Journal {
@@ -30,7 +29,7 @@ impl Base {
             durability: Durability::EveryN(100),
             ..Options::default()
         };
-        let folder = folder_for(&self.0, identity);
+        let folder = folder_for(self.0.path(), identity);
         Journal::open(&folder, identity, options, now()).unwrap().0
     }
 
@@ -48,7 +47,7 @@ impl Base {
     }
 
     fn folder(&self) -> PathBuf {
-        folder_for(&self.0, IDENTITY)
+        folder_for(self.0.path(), IDENTITY)
     }
 
     fn file(&self) -> PathBuf {
@@ -64,13 +63,7 @@ impl Base {
 
     /// Runs a command of the group on the whole folder.
     fn run(&self, args: &[&str]) -> Said {
-        run(args, &self.0)
-    }
-}
-
-impl Drop for Base {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
+        run(args, self.0.path())
     }
 }
 
@@ -92,30 +85,9 @@ fn message(seq: u64) -> String {
     format!("8=FIX.4.4\x0135=D\x0134={seq}\x0158=a \"quoted\" text\x01")
 }
 
-struct Said {
-    code: i32,
-    out: String,
-    err: String,
-}
-
 fn run(args: &[&str], folder: &Path) -> Said {
-    let output = Command::new(env!("CARGO_BIN_EXE_fanfare"))
-        .arg("store")
-        .args(args)
-        .arg(folder)
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    Said {
-        code: output.status.code().unwrap(),
-        out: String::from_utf8(output.stdout).unwrap(),
-        err: String::from_utf8(output.stderr).unwrap(),
-    }
-}
-
-fn json(said: &Said) -> Vec<Value> {
-    let lines = said.out.lines();
-    lines.map(|l| serde_json::from_str(l).unwrap()).collect()
+    let folder = folder.to_str().unwrap();
+    common::run(&[&["store"], args, &[folder]].concat())
 }
 
 #[test]
@@ -136,7 +108,7 @@ fn sessions_are_listed_with_their_numbers() {
     assert_eq!(words[2][..4], expected);
     assert_eq!(words[2][6..], ["every", "100", "-", "in", "order"]);
 
-    let lines = json(&base.run(&["list", "--json"]));
+    let lines = base.run(&["list", "--json"]).json_lines();
     assert_eq!(lines[1]["next_sender"], 6);
     assert_eq!(lines[1]["bytes"], 20 + 4 * message(2).len());
     assert_eq!(lines[1]["durability"], "every 100");
@@ -152,9 +124,9 @@ fn a_folder_without_a_store_is_told() {
         assert_eq!(said.code, 1);
         assert!(said.err.contains("there is no store in "), "{}", said.err);
     }
-    let said = run(&["list"], &base.0.join("nothing"));
+    let said = run(&["list"], &base.0.path().join("nothing"));
     assert!(said.code == 1 && said.err.contains("cannot read "));
-    assert_eq!(std::fs::read_dir(&base.0).unwrap().count(), 0);
+    assert_eq!(std::fs::read_dir(base.0.path()).unwrap().count(), 0);
 }
 
 #[test]
@@ -173,7 +145,7 @@ fn a_flipped_bit_is_found_with_its_place() {
     let place = format!("record 4 at byte {fifth}, MsgSeqNum 5: its CRC does not match");
     assert!(said.out.contains(&place), "{}", said.out);
     let said = base.run(&["verify", "--json"]);
-    let fault = &json(&said)[0]["faults"][0];
+    let fault = &said.json_lines()[0]["faults"][0];
     assert_eq!((&fault["record"], &fault["seq"]), (&4.into(), &5.into()));
     assert_eq!((said.code, &fault["offset"]), (1, &fifth.into()));
 }
@@ -188,7 +160,7 @@ fn messages_come_out_as_text_and_as_json() {
                 8=FIX.4.4|35=D|34=4|58=a \"quoted\" text|\n";
     assert_eq!((said.code, said.out.as_str()), (0, text), "{}", said.err);
     let said = base.run(&["export", "--json", "--from", "2", "--to", "3"]);
-    let lines = json(&said);
+    let lines = said.json_lines();
     assert_eq!(lines.len(), 2);
     assert_eq!(lines[1]["seq"], 3);
     assert_eq!(lines[1]["message"], message(3));
@@ -226,7 +198,10 @@ fn a_torn_end_is_cut_off_and_told() {
     let said = base.run(&["repair", "--dry-run"]);
     assert_eq!(said.code, 0, "{}", said.err);
     assert!(said.out.contains("1 record at the end would be cut off"));
-    let planned = json(&base.run(&["repair", "--dry-run", "--json"])).remove(0);
+    let planned = base
+        .run(&["repair", "--dry-run", "--json"])
+        .json_lines()
+        .remove(0);
     assert_eq!(planned["outcome"], "cut");
     assert_eq!(
         (&planned["records_cut"], &planned["dry_run"]),
@@ -244,7 +219,7 @@ fn a_torn_end_is_cut_off_and_told() {
     assert!(said.out.contains(&told), "{}", said.out);
     assert_eq!(base.run(&["verify"]).code, 0);
     assert!(base.run(&["repair"]).out.contains("nothing to do"));
-    let sound = json(&base.run(&["repair", "--json"])).remove(0);
+    let sound = base.run(&["repair", "--json"]).json_lines().remove(0);
     assert_eq!(sound["outcome"], "in_order");
     assert_eq!(base.open(IDENTITY).next_sender(), 9);
 }
@@ -260,7 +235,7 @@ fn of_a_damaged_store_all_is_saved_that_is_whole() {
     );
     let said = base.run(&["repair", "--json"]);
     assert_eq!(said.code, 0, "{}", said.err);
-    let done = json(&said).remove(0);
+    let done = said.json_lines().remove(0);
     assert_eq!(done["outcome"], "rebuilt");
     assert_eq!(
         (&done["records_kept"], &done["records_lost"]),
@@ -311,7 +286,7 @@ fn rubbish_is_told_and_not_repaired() {
     assert_eq!(said.code, 1);
     assert!(said.err.contains("nothing in journal "), "{}", said.err);
     let said = base.run(&["repair", "--json"]);
-    let failed = json(&said).remove(0);
+    let failed = said.json_lines().remove(0);
     assert_eq!((said.code, &failed["outcome"]), (1, &"failed".into()));
     assert!(
         failed["error"]

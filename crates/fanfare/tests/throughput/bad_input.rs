@@ -1,6 +1,6 @@
 //! What is wrong is said, with its place.
 
-use crate::common::{file, told};
+use crate::common::{Folder, nobody, told};
 
 #[test]
 fn numbers_out_of_range_are_wrong_usage() {
@@ -27,7 +27,8 @@ fn numbers_out_of_range_are_wrong_usage() {
 
 #[test]
 fn orders_that_are_wrong_are_refused_with_their_line() {
-    let bad = file(
+    let folder = Folder::new("orders");
+    let bad = folder.with(
         "bad-orders.txt",
         "# mine\n11=1|55=X|54=1|60=20261120-10:00:00|38=1|40=1\n11=2\n",
     );
@@ -57,7 +58,7 @@ fn an_acceptor_that_is_not_there_is_named() {
     let port = free.local_addr().unwrap().port().to_string();
     let acceptor = ["throughput", "acceptor", "--port", &port];
     assert!(told(&acceptor, 1).contains("in use"));
-    drop(free);
+    let port = nobody().port().to_string();
     let initiator = [
         "throughput",
         "initiator",
@@ -72,7 +73,8 @@ fn an_acceptor_that_is_not_there_is_named() {
 
 #[test]
 fn a_store_that_is_no_folder_or_too_small_is_named() {
-    let path = file("a-file", "");
+    let folder = Folder::new("no-folder");
+    let path = folder.with("a-file", "");
     let run = [
         "throughput",
         "run",

@@ -1,9 +1,9 @@
 //! Stores on full and read-only disks, and too few descriptors: what only a process with rights
 //! of its own can set up. Without them the tests say that they were skipped.
 
-use crate::common::{Running, figure, json, scratch, with_program};
+use crate::common::{Folder, Said, figure, said, with_program};
 use crate::start_acceptor;
-use std::process::{Command, Output};
+use std::process::Command;
 
 /// Whether this shell command works here: rights, and the programs that it needs.
 fn can(script: &str) -> bool {
@@ -16,12 +16,12 @@ fn can(script: &str) -> bool {
 }
 
 /// Runs `fanfare throughput initiator` behind a shell command that prepares its surroundings.
-fn initiator(setup: &str, port: &str, args: &[&str]) -> Output {
+fn initiator(setup: &str, port: &str, args: &[&str]) -> Said {
     let script = format!("{setup} exec \"$0\" \"$@\"");
     let front = ["-m", "sh", "-c", &script, env!("CARGO_BIN_EXE_fanfare")];
     let middle = ["throughput", "initiator", "127.0.0.1", port];
     let all = [&front[..], &middle, args].concat();
-    Running(with_program(Command::new("unshare"), &all).spawn().unwrap()).end()
+    said(&mut with_program(Command::new("unshare"), &all))
 }
 
 #[test]
@@ -30,9 +30,8 @@ fn a_disk_that_fills_up_ends_the_session_by_name_and_what_was_kept_is_whole() {
         return;
     }
     let (acceptor, port) = start_acceptor(&["--messages", "20000", "--json"]);
-    let folder = scratch("full");
-    std::fs::create_dir_all(&folder).unwrap();
-    let place = folder.to_str().unwrap();
+    let folder = Folder::new("full");
+    let place = folder.path().to_str().unwrap();
     // Room for two segments and a half.
     let setup = format!("mount -t tmpfs -o size=2560k none {place};");
     let output = initiator(
@@ -40,11 +39,11 @@ fn a_disk_that_fills_up_ends_the_session_by_name_and_what_was_kept_is_whole() {
         &port,
         &["--segment", "1M", "--store", place, "--json"],
     );
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{told}");
+    let told = &output.err;
+    assert_eq!(output.code, 1, "{told}");
     assert!(told.contains("disk full"), "{told}");
-    let received = json(&acceptor.end());
-    let sent = figure(&json(&output), "sent");
+    let received = acceptor.end().json();
+    let sent = figure(&output.json(), "sent");
     assert!(sent > 5_000.0 && sent < 20_000.0, "{sent}");
     assert_eq!(
         figure(&received, "received"),
@@ -59,14 +58,13 @@ fn a_store_with_no_room_or_no_right_to_write_is_named() {
     if !can("unshare -m mount -t tmpfs none /mnt") {
         return;
     }
-    let folder = scratch("read-only");
-    std::fs::create_dir_all(&folder).unwrap();
-    let place = folder.to_str().unwrap();
+    let folder = Folder::new("read-only");
+    let place = folder.path().to_str().unwrap();
     for (option, expected) in [("ro", "read-only"), ("size=256k", "no room on the disk")] {
         let setup = format!("mount -t tmpfs -o {option} none {place};");
         let output = initiator(&setup, "1", &["--store", place]);
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(1), "{told}");
+        let told = output.err;
+        assert_eq!(output.code, 1, "{told}");
         assert!(
             told.contains(expected) && told.contains("read-only/FIX"),
             "{told}"
@@ -91,10 +89,9 @@ fn too_few_descriptors_are_told_with_the_number_needed() {
         "initiator",
     ];
     let args = [&args[..], &["127.0.0.1", "1", "--sessions", "200"]].concat();
-    let child = with_program(Command::new("sh"), &args).spawn().unwrap();
-    let output = Running(child).end();
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{told}");
+    let output = said(&mut with_program(Command::new("sh"), &args));
+    let told = &output.err;
+    assert_eq!(output.code, 1, "{told}");
     assert!(
         told.contains("200 sessions need") && told.contains("the limit is 100"),
         "{told}"

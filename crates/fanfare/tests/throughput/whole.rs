@@ -1,20 +1,14 @@
 //! Both processes, whole and cut short.
 
-use crate::common::{Running, fanfare, figure, file, json, run, scratch};
+use crate::common::{Folder, Running, fanfare, figure, run};
 use crate::start_acceptor;
 use std::time::{Duration, Instant};
 
 #[test]
 fn a_run_prints_the_table_the_figures_and_the_chart() {
-    let svg = scratch("chart.svg");
-    let store = scratch("run-store");
-    std::fs::create_dir_all(&store).unwrap();
-    let orders = scratch("orders.txt").to_str().unwrap().to_owned();
-    assert!(
-        run(&["throughput", "orders", "300", "-o", &orders])
-            .status
-            .success()
-    );
+    let (folder, store) = (Folder::new("run"), Folder::new("run-store"));
+    let (svg, orders) = (folder.file("chart.svg"), folder.file("orders.txt"));
+    run(&["throughput", "orders", "300", "-o", &orders]).succeeded();
     let args = [
         "throughput",
         "run",
@@ -31,13 +25,12 @@ fn a_run_prints_the_table_the_figures_and_the_chart() {
         "--orders",
         &orders,
         "--store",
-        store.to_str().unwrap(),
+        store.path().to_str().unwrap(),
         "--svg",
-        svg.to_str().unwrap(),
+        &svg,
     ];
     let output = run(&[&args[..], &["--json"]].concat());
-    let figures = json(&output);
-    assert!(output.status.success(), "{figures}");
+    let figures = output.succeeded().json();
     assert_eq!(figures["command"], "throughput run");
     for name in [
         "sessions_1_per_s",
@@ -49,7 +42,7 @@ fn a_run_prints_the_table_the_figures_and_the_chart() {
     assert_eq!(figure(&figures, "lost") + figure(&figures, "wrong"), 0.0);
     assert_eq!(figure(&figures, "persisted"), 14_000.0);
     assert!(std::fs::read_to_string(&svg).unwrap().contains("<svg"));
-    let left: Vec<_> = std::fs::read_dir(&store).unwrap().collect();
+    let left: Vec<_> = std::fs::read_dir(store.path()).unwrap().collect();
     assert!(left.is_empty(), "{left:?}");
 }
 
@@ -67,9 +60,7 @@ fn without_persistence_nothing_is_kept() {
         "--store",
         "none",
     ];
-    let output = run(&args);
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert!(output.status.success(), "{text}");
+    let text = run(&args).succeeded().out;
     assert!(
         text.contains("Mean Messages / second") && text.contains("nothing was kept"),
         "{text}"
@@ -80,7 +71,7 @@ fn without_persistence_nothing_is_kept() {
 #[test]
 fn the_journals_of_an_initiator_stay_and_hold_every_order() {
     let (acceptor, port) = start_acceptor(&["--sessions", "2", "--messages", "700"]);
-    let store = scratch("initiator-store");
+    let store = Folder::new("initiator-store");
     let args = [
         "throughput",
         "initiator",
@@ -93,22 +84,22 @@ fn the_journals_of_an_initiator_stay_and_hold_every_order() {
         "--durability",
         "100",
         "--store",
-        store.to_str().unwrap(),
+        store.path().to_str().unwrap(),
         "--json",
     ];
-    let sent = json(&run(&args));
+    let sent = run(&args).json();
     assert_eq!(figure(&sent, "sent"), 1400.0);
-    let received = acceptor.end();
-    assert!(received.status.success());
-    assert!(String::from_utf8_lossy(&received.stdout).contains("1400"));
+    let received = acceptor.end().succeeded().out;
+    assert!(received.contains("1400"));
     let orders = fanfare_latency::throughput::Orders::built_in();
-    let persisted = fanfare_latency::throughput::persisted(&store, &orders).unwrap();
+    let persisted = fanfare_latency::throughput::persisted(store.path(), &orders).unwrap();
     assert_eq!(persisted, 1400);
 }
 
 #[test]
 fn an_acceptor_with_other_orders_says_how_many_are_wrong() {
-    let own = file(
+    let folder = Folder::new("other-orders");
+    let own = folder.with(
         "other.txt",
         "11=1|55=X|54=1|60=20261120-10:00:00|38=1|40=1\n",
     );
@@ -121,10 +112,10 @@ fn an_acceptor_with_other_orders_says_how_many_are_wrong() {
         "--messages",
         "40",
     ]);
-    assert!(sent.status.success());
+    sent.succeeded();
     let output = acceptor.end();
-    assert_eq!(output.status.code(), Some(1));
-    let figures = json(&output);
+    assert_eq!(output.code, 1);
+    let figures = output.json();
     assert_eq!(
         (figure(&figures, "wrong"), figure(&figures, "lost")),
         (40.0, 0.0)
@@ -146,7 +137,7 @@ fn long_run(port: &str) -> Running {
         "none",
         "--json",
     ];
-    Running(fanfare(&args).spawn().unwrap())
+    Running::start(&mut fanfare(&args))
 }
 
 /// An acceptor and an initiator in the middle of it.
@@ -164,8 +155,8 @@ fn when_the_initiator_is_killed_the_acceptor_tells_what_came() {
     let (acceptor, mut initiator) = in_the_middle();
     initiator.kill();
     let output = acceptor.end();
-    assert_eq!(output.status.code(), Some(1));
-    let figures = json(&output);
+    assert_eq!(output.code, 1);
+    let figures = output.json();
     assert_eq!(
         figure(&figures, "received") + figure(&figures, "lost"),
         180_000_000.0
@@ -178,10 +169,10 @@ fn when_the_acceptor_is_killed_the_initiator_tells_how_far_it_was() {
     let (mut acceptor, initiator) = in_the_middle();
     acceptor.kill();
     let output = initiator.end();
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{told}");
+    let told = &output.err;
+    assert_eq!(output.code, 1, "{told}");
     assert!(told.contains("FIX.4.4:BUY-"), "{told}");
-    assert_eq!(json(&output)["ok"], false);
+    assert_eq!(output.json()["ok"], false);
 }
 
 #[test]
@@ -197,16 +188,16 @@ fn an_interrupted_run_reports_what_it_has_and_leaves_no_process() {
         "none",
         "--json",
     ];
-    let run = Running(fanfare(&args).spawn().unwrap());
+    let run = Running::start(&mut fanfare(&args));
     std::thread::sleep(Duration::from_millis(500));
     let began = Instant::now();
     run.interrupt();
     let output = run.end();
     // Its limit for two processes that do not answer is far beyond that.
     assert!(began.elapsed() < Duration::from_secs(45));
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{told}");
-    let figures = json(&output);
+    let told = &output.err;
+    assert_eq!(output.code, 1, "{told}");
+    let figures = output.json();
     assert_eq!(figures["ok"], false);
     assert_eq!(figure(&figures, "lost"), 0.0);
     assert!(told.contains("not all runs"), "{told}");
@@ -234,10 +225,10 @@ fn a_run_that_loses_one_of_its_processes_says_so_and_ends() {
             "--store",
             "none",
         ];
-        let run = Running(fanfare(&args).spawn().unwrap());
+        let run = Running::start(&mut fanfare(&args));
         let until = Instant::now() + Duration::from_secs(30);
         let both = loop {
-            let found = children(run.0.id());
+            let found = children(run.id());
             if found.len() == 2 {
                 break found;
             }
@@ -254,8 +245,8 @@ fn a_run_that_loses_one_of_its_processes_says_so_and_ends() {
                 .success()
         );
         let output = run.end();
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(1), "{told}");
+        let told = &output.err;
+        assert_eq!(output.code, 1, "{told}");
         assert!(told.contains("run 1 with 2 sessions"), "{told}");
         let other = std::path::PathBuf::from(format!("/proc/{}", both[1 - victim]));
         assert!(!other.exists(), "the other one goes on");

@@ -26,6 +26,10 @@ use std::time::{Duration, Instant};
 /// The longest sample.
 pub(super) const SAMPLE: usize = 1 << 20;
 
+/// Samples under way at once when they come as fast as a feed sends them: fewer are slower, more
+/// are no faster, and wait in buffers until those overflow.
+const FROM_MULTICAST: u64 = 64;
+
 /// A writer hears of a reader a little before the reader hears of the writer, and until then what
 /// is not sent again is lost.
 const SETTLED: Duration = Duration::from_millis(250);
@@ -58,7 +62,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     shm: ShmArgs,
     /// With echo: samples that may be under way at once, so that the latency is that of a bus
-    /// that is not flooded; 0: no limit [default: 1 from a file, 0 from multicast]
+    /// that is not flooded; 0: no limit [default: 1 from a file, 64 from multicast, with --qos
+    /// best-effort 0]
     #[arg(long, value_name = "SAMPLES")]
     in_flight: Option<u64>,
     /// Seconds to wait for a subscriber; 0: publish whether there is one or not.
@@ -244,7 +249,10 @@ impl Run {
             in_flight: match args.in_flight {
                 _ if args.feed.no_echo => 0,
                 Some(samples) => samples,
-                None => u64::from(args.file.is_some()),
+                None if args.file.is_some() => 1,
+                // What is lost is not waited for.
+                None if args.feed.is_best_effort() => 0,
+                None => FROM_MULTICAST,
             },
             echo_lost: 0,
             patience: Duration::from_secs(args.patience),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use fanfare_bus::fast::{Converter, Mapping, TypeOptions};
+use fanfare_bus::fast::{Converted, Converter, Mapping, TypeOptions};
 use fanfare_bus::shm::{Config, Receiver, Sender, TopicSpec};
 use fanfare_bus::{Domain, DomainConfig, Qos};
 use fanfare_counting::allocations;
@@ -22,12 +22,34 @@ fn packets() -> Vec<Vec<u8>> {
     packets
 }
 
-#[test]
-fn a_message_goes_from_packet_to_reader_without_allocation() {
+/// Packets, and what makes samples of them.
+fn conversion() -> (Vec<Vec<u8>>, Arc<Mapping>, Decoder, Converter) {
     let program = Arc::new(Program::complex());
-    let packets = packets();
     let mapping = Mapping::new(Arc::clone(&program), &TypeOptions::default()).unwrap();
     let mapping = Arc::new(mapping);
+    let converter = Converter::new(Arc::clone(&mapping), 1 << 14);
+    (packets(), mapping, Decoder::new(program), converter)
+}
+
+/// Decodes a packet, and gives `write` the samples of one topic.
+fn convert(
+    (decoder, converter): (&mut Decoder, &mut Converter),
+    packet: &[u8],
+    mut write: impl FnMut(&[u8]),
+) {
+    decoder.reset();
+    converter.decode(decoder, packet).unwrap();
+    let write = |s: Converted<'_>| {
+        if s.template.name == "MarketData" {
+            write(s.cdr);
+        }
+    };
+    converter.samples(write).unwrap();
+}
+
+#[test]
+fn a_message_goes_from_packet_to_reader_without_allocation() {
+    let (packets, mapping, mut decoder, mut converter) = conversion();
     let domain = Domain::open(&DomainConfig::new(std::process::id() % 200)).unwrap();
     let qos = Qos::best_effort();
     let t = &mapping.by_name("MarketData").unwrap().sample;
@@ -42,19 +64,11 @@ fn a_message_goes_from_packet_to_reader_without_allocation() {
     let reader = topic.reader(&qos).open().unwrap();
     let writer = topic.writer(&qos).open().unwrap();
     let mut samples = reader.samples(16);
-    let mut decoder = Decoder::new(program);
-    let mut converter = Converter::new(mapping, 1 << 14);
     let mut taken = 0;
     let mut round = || {
         for packet in &packets {
-            decoder.reset();
-            converter.decode(&mut decoder, packet).unwrap();
-            let write = |s: fanfare_bus::fast::Converted<'_>| {
-                if s.template.name == "MarketData" {
-                    writer.write(s.cdr).unwrap();
-                }
-            };
-            converter.samples(write).unwrap();
+            let by = (&mut decoder, &mut converter);
+            convert(by, packet, |cdr| writer.write(cdr).unwrap());
             taken += reader.take(&mut samples).unwrap();
             for sample in samples.iter() {
                 assert!(sample.cdr().unwrap().u32().is_ok());
@@ -68,10 +82,7 @@ fn a_message_goes_from_packet_to_reader_without_allocation() {
 
 #[test]
 fn a_message_goes_through_shared_memory_without_allocation() {
-    let program = Arc::new(Program::complex());
-    let packets = packets();
-    let mapping = Mapping::new(Arc::clone(&program), &TypeOptions::default()).unwrap();
-    let mapping = Arc::new(mapping);
+    let (packets, mapping, mut decoder, mut converter) = conversion();
     let t = &mapping.by_name("MarketData").unwrap().sample;
     let topics = [TopicSpec::new("MarketData", t, false)];
     // The smallest ring, and a reader that is waited for.
@@ -82,20 +93,13 @@ fn a_message_goes_through_shared_memory_without_allocation() {
     let mut receiver = Receiver::open(&config, &channel, &topics).unwrap();
     receiver.refresh();
     assert_eq!(receiver.senders(), 1);
-    let mut decoder = Decoder::new(program);
-    let mut converter = Converter::new(mapping, 1 << 14);
     let (mut written, mut taken) = (0, 0);
     let mut round = || {
         for packet in &packets {
-            decoder.reset();
-            converter.decode(&mut decoder, packet).unwrap();
-            let write = |s: fanfare_bus::fast::Converted<'_>| {
-                if s.template.name == "MarketData" {
-                    sender.write(0, 0, s.cdr).unwrap();
-                    written += s.cdr.len();
-                }
-            };
-            converter.samples(write).unwrap();
+            convert((&mut decoder, &mut converter), packet, |cdr| {
+                sender.write(0, 0, cdr).unwrap();
+                written += cdr.len();
+            });
             receiver.poll(|sample| taken += sample.bytes.len());
         }
     };

@@ -53,7 +53,7 @@ pub trait Visitor {
 /// The first byte that contradicts the type; the visitor has then seen what came before.
 pub fn walk(t: &StructType, sample: &[u8], visitor: &mut impl Visitor) -> Result<(), CdrError> {
     let mut reader = CdrReader::new(sample)?;
-    structure(t, &mut reader, visitor, 0)?;
+    Walk { visitor, depth: 0 }.structure(t, &mut reader)?;
     // A writer may pad to a multiple of four without saying so in the header.
     match reader.remaining() {
         0..=3 => Ok(()),
@@ -73,81 +73,222 @@ pub fn check(t: &StructType, sample: &[u8]) -> Result<(), CdrError> {
     walk(t, sample, &mut Nothing)
 }
 
-fn structure<V: Visitor>(
-    t: &StructType,
-    r: &mut CdrReader<'_>,
-    v: &mut V,
+/// A walk under way, so many lists and structures deep.
+struct Walk<'v, V> {
+    visitor: &'v mut V,
     depth: usize,
-) -> Result<(), CdrError> {
-    if depth >= MAX_DEPTH {
-        return Err(r.fault(CdrFault::TooDeep));
-    }
-    v.begin_struct();
-    if t.extensibility == Extensibility::Mutable {
-        mutable(t, r, v, depth)?;
-    } else if t.extensibility == Extensibility::Appendable && r.is_version_2() {
-        let length = r.u32()? as usize;
-        let mut inside = r.window(length)?;
-        for member in &t.members {
-            // A writer with an older type has fewer members.
-            if inside.remaining() == 0 {
-                break;
-            }
-            one_member(member, &mut inside, v, depth)?;
-        }
-        r.bytes(length)?;
-    } else {
-        for member in &t.members {
-            one_member(member, r, v, depth)?;
-        }
-    }
-    v.end_struct();
-    Ok(())
 }
 
-/// A structure whose members each have a header with their number (XTypes 1.3, 7.4.3.5.3, rules 30
-/// and 31). They may come in any order; the visitor gets them in that of the type.
-fn mutable<V: Visitor>(
-    t: &StructType,
-    r: &mut CdrReader<'_>,
-    v: &mut V,
-    depth: usize,
-) -> Result<(), CdrError> {
-    if !r.is_version_2() {
-        // Version 1 has another form of it, that no writer of today uses for samples.
-        return Err(r.fault(CdrFault::Representation(0x0002)));
+impl<V: Visitor> Walk<'_, V> {
+    fn value(&mut self, kind: &Kind, r: &mut CdrReader<'_>) -> Result<(), CdrError> {
+        let value = match kind {
+            Kind::Bool => Value::Bool(r.bool()?),
+            Kind::Byte | Kind::UInt8 => Value::UInt(r.u8()?.into()),
+            Kind::Int8 => Value::Int(r.i8()?.into()),
+            Kind::Int16 => Value::Int(r.i16()?.into()),
+            Kind::UInt16 => Value::UInt(r.u16()?.into()),
+            Kind::Int32 => Value::Int(r.i32()?.into()),
+            Kind::UInt32 => Value::UInt(r.u32()?.into()),
+            Kind::Int64 => Value::Int(r.i64()?),
+            Kind::UInt64 => Value::UInt(r.u64()?),
+            Kind::Float32 => Value::Float(r.f32()?.into()),
+            Kind::Float64 => Value::Float(r.f64()?),
+            Kind::Char => Value::Char(r.u8()?),
+            Kind::String(bound) => {
+                let start = r.offset();
+                let text = r.string()?;
+                if bound.is_some_and(|b| text.len() > b as usize) {
+                    let length = u32::try_from(text.len()).unwrap_or(u32::MAX);
+                    return Err(r.fault_at(start, CdrFault::BadLength(length)));
+                }
+                Value::String(text)
+            }
+            Kind::Enum(t) => {
+                let n = r.i32()?;
+                let name = t.literals.iter().find(|(_, value)| *value == n);
+                Value::Enum(n, name.map(|(name, _)| name.as_str()))
+            }
+            Kind::Sequence(element, bound) => return self.sequence(element, *bound, r),
+            Kind::Array(element, n) => {
+                skip_list_header(element, r)?;
+                return self.elements(element, *n, r);
+            }
+            Kind::Struct(t) => return self.deeper(r, |walk, r| walk.structure(t, r)),
+            Kind::Union(t) => return self.deeper(r, |walk, r| walk.union(t, r)),
+        };
+        self.visitor.value(value);
+        Ok(())
     }
+
+    /// The parts of what was just met.
+    fn deeper<'a>(
+        &mut self,
+        r: &mut CdrReader<'a>,
+        parts: impl FnOnce(&mut Self, &mut CdrReader<'a>) -> Result<(), CdrError>,
+    ) -> Result<(), CdrError> {
+        if self.depth + 1 >= MAX_DEPTH {
+            return Err(r.fault(CdrFault::TooDeep));
+        }
+        self.depth += 1;
+        parts(self, r)?;
+        self.depth -= 1;
+        Ok(())
+    }
+
+    fn structure(&mut self, t: &StructType, r: &mut CdrReader<'_>) -> Result<(), CdrError> {
+        self.visitor.begin_struct();
+        match t.extensibility {
+            Extensibility::Mutable => self.mutable(t, r)?,
+            Extensibility::Appendable if r.is_version_2() => delimited(r, |inside| {
+                for member in &t.members {
+                    // A writer with an older type has fewer members.
+                    if inside.remaining() == 0 {
+                        break;
+                    }
+                    self.member(member, inside)?;
+                }
+                Ok(())
+            })?,
+            _ => t.members.iter().try_for_each(|m| self.member(m, r))?,
+        }
+        self.visitor.end_struct();
+        Ok(())
+    }
+
+    /// A structure whose members each have a header with their number (XTypes 1.3, 7.4.3.5.3,
+    /// rules 30 and 31). They may come in any order; the visitor gets them in that of the type.
+    fn mutable(&mut self, t: &StructType, r: &mut CdrReader<'_>) -> Result<(), CdrError> {
+        if !r.is_version_2() {
+            // Version 1 has another form of it, that no writer of today uses for samples.
+            return Err(r.fault(CdrFault::Representation(0x0002)));
+        }
+        delimited(r, |inside| {
+            let found = find_members(t, inside)?;
+            for (member, at) in t.members.iter().zip(found) {
+                match at {
+                    Some(mut at) => {
+                        self.visitor.member(member);
+                        self.value(&member.kind, &mut at)?;
+                    }
+                    None if member.optional => {
+                        self.visitor.member(member);
+                        self.visitor.value(Value::Absent);
+                    }
+                    // A writer with another version of the type does not have it.
+                    None => {}
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn union(&mut self, t: &UnionType, r: &mut CdrReader<'_>) -> Result<(), CdrError> {
+        self.visitor.begin_struct();
+        match t.extensibility {
+            // Each part has its own header, in a form that no writer of today uses.
+            Extensibility::Mutable => return Err(r.fault(CdrFault::Representation(0x0002))),
+            Extensibility::Appendable if r.is_version_2() => {
+                delimited(r, |inside| self.discriminated(t, inside))?;
+            }
+            _ => self.discriminated(t, r)?,
+        }
+        self.visitor.end_struct();
+        Ok(())
+    }
+
+    /// The discriminator, and what it selects.
+    fn discriminated(&mut self, t: &UnionType, r: &mut CdrReader<'_>) -> Result<(), CdrError> {
+        let kind = &t.discriminator.kind;
+        let selected = t.selected(label(kind, r)?);
+        self.visitor.member(&t.discriminator);
+        self.value(kind, r)?;
+        selected.map_or(Ok(()), |member| self.member(member, r))
+    }
+
+    fn member(&mut self, member: &Member, r: &mut CdrReader<'_>) -> Result<(), CdrError> {
+        self.visitor.member(member);
+        if !member.optional {
+            return self.value(&member.kind, r);
+        }
+        if r.is_version_2() {
+            if r.bool()? {
+                return self.value(&member.kind, r);
+            }
+            self.visitor.value(Value::Absent);
+            return Ok(());
+        }
+        let length = parameter_length(r)?;
+        if length == 0 {
+            self.visitor.value(Value::Absent);
+            return Ok(());
+        }
+        // Alignment starts anew behind a parameter header (XTypes 1.3, 7.4.1.1.5.2).
+        let mut inside = r.parameter(length)?;
+        self.value(&member.kind, &mut inside)?;
+        r.bytes(length).map(|_| ())
+    }
+
+    fn sequence(
+        &mut self,
+        element: &Kind,
+        bound: Option<u32>,
+        r: &mut CdrReader<'_>,
+    ) -> Result<(), CdrError> {
+        skip_list_header(element, r)?;
+        let start = r.offset();
+        let n = r.count(min_size(element, MAX_DEPTH))?;
+        if bound.is_some_and(|b| n > b) {
+            return Err(r.fault_at(start, CdrFault::BadLength(n)));
+        }
+        self.elements(element, n, r)
+    }
+
+    fn elements(&mut self, element: &Kind, n: u32, r: &mut CdrReader<'_>) -> Result<(), CdrError> {
+        self.deeper(r, |walk, r| {
+            if matches!(element, Kind::Byte | Kind::UInt8) {
+                walk.visitor.value(Value::Octets(r.bytes(n as usize)?));
+                return Ok(());
+            }
+            walk.visitor.begin_list(n);
+            for _ in 0..n {
+                walk.value(element, r)?;
+            }
+            walk.visitor.end_list();
+            Ok(())
+        })
+    }
+}
+
+/// What stands behind its length in bytes, all of it, however much of it is understood.
+fn delimited<'a>(
+    r: &mut CdrReader<'a>,
+    parts: impl FnOnce(&mut CdrReader<'a>) -> Result<(), CdrError>,
+) -> Result<(), CdrError> {
     let length = r.u32()? as usize;
-    let mut inside = r.window(length)?;
+    parts(&mut r.window(length)?)?;
+    r.bytes(length).map(|_| ())
+}
+
+/// Where each member of the type is, of those that are there.
+fn find_members<'a>(
+    t: &StructType,
+    r: &mut CdrReader<'a>,
+) -> Result<Vec<Option<CdrReader<'a>>>, CdrError> {
     let mut found = vec![None; t.members.len()];
-    while inside.remaining() > 0 {
-        let start = inside.offset();
-        let (id, must_understand, length) = member_header(&mut inside)?;
-        let at = inside.window(length)?;
-        inside.bytes(length)?;
+    while r.remaining() > 0 {
+        let start = r.offset();
+        let (id, must_understand, length) = member_header(r)?;
+        let at = r.window(length)?;
+        r.bytes(length)?;
         match t.members.iter().position(|m| m.id == id) {
             Some(place) => found[place] = Some(at),
             None if must_understand => {
-                return Err(inside.fault_at(start, CdrFault::UnknownMember(id)));
+                return Err(r.fault_at(start, CdrFault::UnknownMember(id)));
             }
             None => {}
         }
     }
-    for (member, at) in t.members.iter().zip(found) {
-        match at {
-            Some(mut at) => {
-                v.member(member);
-                value(&member.kind, &mut at, v, depth)?;
-            }
-            None if member.optional => {
-                v.member(member);
-                v.value(Value::Absent);
-            }
-            // A writer with another version of the type does not have it.
-            None => {}
-        }
-    }
-    r.bytes(length).map(|_| ())
+    Ok(found)
 }
 
 /// The number of the member that follows, whether it must be understood, and its length.
@@ -167,35 +308,6 @@ fn member_header(r: &mut CdrReader<'_>) -> Result<(u32, bool, usize), CdrError> 
     Ok((id, must_understand, length))
 }
 
-fn one_member<V: Visitor>(
-    member: &Member,
-    r: &mut CdrReader<'_>,
-    v: &mut V,
-    depth: usize,
-) -> Result<(), CdrError> {
-    v.member(member);
-    if !member.optional {
-        return value(&member.kind, r, v, depth);
-    }
-    if r.is_version_2() {
-        if r.bool()? {
-            value(&member.kind, r, v, depth)?;
-        } else {
-            v.value(Value::Absent);
-        }
-        return Ok(());
-    }
-    let length = parameter_length(r)?;
-    if length == 0 {
-        v.value(Value::Absent);
-        return Ok(());
-    }
-    // Alignment starts anew behind a parameter header (XTypes 1.3, 7.4.1.1.5.2).
-    let mut inside = r.parameter(length)?;
-    value(&member.kind, &mut inside, v, depth)?;
-    r.bytes(length).map(|_| ())
-}
-
 /// The length in the parameter header in front of an optional member, version 1.
 fn parameter_length(r: &mut CdrReader<'_>) -> Result<usize, CdrError> {
     const ID: u16 = 0x3fff;
@@ -210,131 +322,29 @@ fn parameter_length(r: &mut CdrReader<'_>) -> Result<usize, CdrError> {
     Ok(usize::from(length))
 }
 
-fn value<V: Visitor>(
-    kind: &Kind,
-    r: &mut CdrReader<'_>,
-    v: &mut V,
-    depth: usize,
-) -> Result<(), CdrError> {
-    match kind {
-        Kind::Bool => v.value(Value::Bool(r.bool()?)),
-        Kind::Byte | Kind::UInt8 => v.value(Value::UInt(r.u8()?.into())),
-        Kind::Int8 => v.value(Value::Int(r.i8()?.into())),
-        Kind::Int16 => v.value(Value::Int(r.i16()?.into())),
-        Kind::UInt16 => v.value(Value::UInt(r.u16()?.into())),
-        Kind::Int32 => v.value(Value::Int(r.i32()?.into())),
-        Kind::UInt32 => v.value(Value::UInt(r.u32()?.into())),
-        Kind::Int64 => v.value(Value::Int(r.i64()?)),
-        Kind::UInt64 => v.value(Value::UInt(r.u64()?)),
-        Kind::Float32 => v.value(Value::Float(r.f32()?.into())),
-        Kind::Float64 => v.value(Value::Float(r.f64()?)),
-        Kind::Char => v.value(Value::Char(r.u8()?)),
-        Kind::String(bound) => {
-            let start = r.offset();
-            let text = r.string()?;
-            if bound.is_some_and(|b| text.len() > b as usize) {
-                let length = u32::try_from(text.len()).unwrap_or(u32::MAX);
-                return Err(r.fault_at(start, CdrFault::BadLength(length)));
-            }
-            v.value(Value::String(text));
+/// The value of the discriminator that follows, as a number.
+fn label(kind: &Kind, r: &CdrReader<'_>) -> Result<i64, CdrError> {
+    struct Label(i64);
+    impl Visitor for Label {
+        fn value(&mut self, value: Value<'_>) {
+            self.0 = match value {
+                Value::Bool(b) => b.into(),
+                Value::Int(n) => n,
+                Value::Char(n) => n.into(),
+                Value::Enum(n, _) => n.into(),
+                // Labels are 32-bit integers.
+                Value::UInt(n) => i64::try_from(n).unwrap_or(i64::MAX),
+                _ => i64::MAX,
+            };
         }
-        Kind::Enum(t) => {
-            let n = r.i32()?;
-            let name = t.literals.iter().find(|(_, value)| *value == n);
-            v.value(Value::Enum(n, name.map(|(name, _)| name.as_str())));
-        }
-        Kind::Sequence(element, bound) => sequence(element, *bound, r, v, depth)?,
-        Kind::Array(element, n) => array(element, *n, r, v, depth)?,
-        Kind::Struct(inner) => structure(inner, r, v, depth + 1)?,
-        Kind::Union(inner) => union(inner, r, v, depth + 1)?,
     }
-    Ok(())
-}
-
-fn union<V: Visitor>(
-    t: &UnionType,
-    r: &mut CdrReader<'_>,
-    v: &mut V,
-    depth: usize,
-) -> Result<(), CdrError> {
-    if depth >= MAX_DEPTH {
-        return Err(r.fault(CdrFault::TooDeep));
+    let mut visitor = Label(i64::MAX);
+    // What has parts is no discriminator, even if somebody's type says so.
+    if kind.primitive_size().is_some() {
+        let (visitor, depth) = (&mut visitor, 0);
+        Walk { visitor, depth }.value(kind, &mut r.clone())?;
     }
-    v.begin_struct();
-    match t.extensibility {
-        // Each part has its own header, in a form that no writer of today uses.
-        Extensibility::Mutable => return Err(r.fault(CdrFault::Representation(0x0002))),
-        Extensibility::Appendable if r.is_version_2() => {
-            let length = r.u32()? as usize;
-            let mut inside = r.window(length)?;
-            union_parts(t, &mut inside, v, depth)?;
-            r.bytes(length)?;
-        }
-        _ => union_parts(t, r, v, depth)?,
-    }
-    v.end_struct();
-    Ok(())
-}
-
-/// The discriminator, and what it selects.
-fn union_parts<V: Visitor>(
-    t: &UnionType,
-    r: &mut CdrReader<'_>,
-    v: &mut V,
-    depth: usize,
-) -> Result<(), CdrError> {
-    let kind = &t.discriminator.kind;
-    let label = label(kind, &mut r.clone())?;
-    v.member(&t.discriminator);
-    value(kind, r, v, depth)?;
-    match t.selected(label) {
-        Some(member) => one_member(member, r, v, depth),
-        None => Ok(()),
-    }
-}
-
-/// The value of a discriminator as a number.
-fn label(kind: &Kind, r: &mut CdrReader<'_>) -> Result<i64, CdrError> {
-    Ok(match kind {
-        Kind::Bool => r.bool()?.into(),
-        Kind::Byte | Kind::UInt8 | Kind::Char => r.u8()?.into(),
-        Kind::Int8 => r.i8()?.into(),
-        Kind::Int16 => r.i16()?.into(),
-        Kind::UInt16 => r.u16()?.into(),
-        Kind::Int32 | Kind::Enum(_) => r.i32()?.into(),
-        Kind::UInt32 => r.u32()?.into(),
-        Kind::Int64 => r.i64()?,
-        // Labels are 32-bit integers.
-        Kind::UInt64 => i64::try_from(r.u64()?).unwrap_or(i64::MAX),
-        _ => i64::MAX,
-    })
-}
-
-fn sequence<V: Visitor>(
-    element: &Kind,
-    bound: Option<u32>,
-    r: &mut CdrReader<'_>,
-    v: &mut V,
-    depth: usize,
-) -> Result<(), CdrError> {
-    skip_list_header(element, r)?;
-    let start = r.offset();
-    let n = r.count(min_size(element, MAX_DEPTH))?;
-    if bound.is_some_and(|b| n > b) {
-        return Err(r.fault_at(start, CdrFault::BadLength(n)));
-    }
-    elements(element, n, r, v, depth)
-}
-
-fn array<V: Visitor>(
-    element: &Kind,
-    n: u32,
-    r: &mut CdrReader<'_>,
-    v: &mut V,
-    depth: usize,
-) -> Result<(), CdrError> {
-    skip_list_header(element, r)?;
-    elements(element, n, r, v, depth)
+    Ok(visitor.0)
 }
 
 /// Version 2 puts a length in front of lists whose elements are not primitive.
@@ -343,28 +353,6 @@ fn skip_list_header(element: &Kind, r: &mut CdrReader<'_>) -> Result<(), CdrErro
     if r.is_version_2() && !primitive {
         let _length = r.u32()?;
     }
-    Ok(())
-}
-
-fn elements<V: Visitor>(
-    element: &Kind,
-    n: u32,
-    r: &mut CdrReader<'_>,
-    v: &mut V,
-    depth: usize,
-) -> Result<(), CdrError> {
-    if depth + 1 >= MAX_DEPTH {
-        return Err(r.fault(CdrFault::TooDeep));
-    }
-    if matches!(element, Kind::Byte | Kind::UInt8) {
-        v.value(Value::Octets(r.bytes(n as usize)?));
-        return Ok(());
-    }
-    v.begin_list(n);
-    for _ in 0..n {
-        value(element, r, v, depth + 1)?;
-    }
-    v.end_list();
     Ok(())
 }
 

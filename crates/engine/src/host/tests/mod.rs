@@ -129,11 +129,37 @@ fn acceptor(settings: Acceptor) -> (Host<Diary>, SocketAddr) {
     (host, address)
 }
 
+/// An acceptor with a session for each of these.
+fn seller(buyers: &[&str]) -> (Host<Diary>, SocketAddr) {
+    let port = Acceptor::new(LOOPBACK);
+    let session = |port: Acceptor, name: &&str| port.session(config("SELL", name));
+    acceptor(buyers.iter().fold(port, session))
+}
+
 fn initiator(sender: &str, hosts: &[SocketAddr]) -> Host<Diary> {
+    initiating(Initiator::new(config(sender, "SELL"), hosts.to_vec()))
+}
+
+/// One whose Logon has this password.
+fn with_password(password: &str, address: SocketAddr) -> Host<Diary> {
+    let mut session = config("BUY", "SELL");
+    session.logon_fields = vec![(554, password.as_bytes().into())];
+    initiating(Initiator::new(session, vec![address]))
+}
+
+fn initiating(settings: Initiator) -> Host<Diary> {
     let mut host = Host::new(Diary::default()).unwrap();
-    host.initiate(Initiator::new(config(sender, "SELL"), hosts.to_vec()))
-        .unwrap();
+    host.initiate(settings).unwrap();
     host
+}
+
+/// An initiator and an acceptor that have logged on, and where the latter listens.
+fn pair() -> (World, Host<Diary>, Host<Diary>, SocketAddr) {
+    let mut world = World::new();
+    let (mut sell, address) = seller(&["BUY"]);
+    let mut buy = initiator("BUY", &[address]);
+    world.run(&mut [&mut buy, &mut sell]);
+    (world, buy, sell, address)
 }
 
 fn order(host: &mut Host<Diary>, now: Now, id: &str) {
@@ -143,6 +169,12 @@ fn order(host: &mut Host<Diary>, now: Now, id: &str) {
         body.str(11, id);
     })
     .unwrap();
+    host.flush_touched(now);
+}
+
+fn log_out(host: &mut Host<Diary>, now: Now) {
+    let mut peers = handler_peers(host, now);
+    peers.get(SessionKey(0)).unwrap().logout("done");
     host.flush_touched(now);
 }
 
@@ -159,10 +191,7 @@ fn lines(host: &mut Host<Diary>) -> Vec<String> {
 
 #[test]
 fn orders_are_answered_and_a_logout_ends_it() {
-    let mut world = World::new();
-    let (mut sell, address) = acceptor(Acceptor::new(LOOPBACK).session(config("SELL", "BUY")));
-    let mut buy = initiator("BUY", &[address]);
-    world.run(&mut [&mut buy, &mut sell]);
+    let (mut world, mut buy, mut sell, _) = pair();
     order(&mut buy, world.now, "one");
     order(&mut buy, world.now, "two");
     world.run(&mut [&mut buy, &mut sell]);
@@ -174,11 +203,7 @@ fn orders_are_answered_and_a_logout_ends_it() {
         lines(&mut buy),
         ["SELL: logged on", "SELL: 8 one", "SELL: 8 two"]
     );
-    handler_peers(&mut buy, world.now)
-        .get(SessionKey(0))
-        .unwrap()
-        .logout("done");
-    buy.flush_touched(world.now);
+    log_out(&mut buy, world.now);
     world.run(&mut [&mut buy, &mut sell]);
     assert_eq!(lines(&mut sell)[..1], ["BUY: the counterparty logged out"]);
     assert_eq!(lines(&mut buy)[..1], ["SELL: logged out"]);
@@ -193,10 +218,7 @@ fn is_reported(host: &Host<Diary>) -> bool {
 
 #[test]
 fn the_only_connection_is_watched_from_the_first_sleep_on() {
-    let mut world = World::new();
-    let (mut sell, address) = acceptor(Acceptor::new(LOOPBACK).session(config("SELL", "BUY")));
-    let mut buy = initiator("BUY", &[address]);
-    world.run(&mut [&mut buy, &mut sell]);
+    let (mut world, mut buy, mut sell, _) = pair();
     order(&mut buy, world.now, "one");
     assert!(!is_reported(&sell), "read each turn, not watched");
     sell.before_sleep();
@@ -212,12 +234,7 @@ fn the_only_connection_is_watched_from_the_first_sleep_on() {
 #[test]
 fn connections_are_watched_while_there_are_many() {
     let mut world = World::new();
-    let settings = ["A", "B", "C"]
-        .into_iter()
-        .fold(Acceptor::new(LOOPBACK), |port, name| {
-            port.session(config("SELL", name))
-        });
-    let (mut sell, address) = acceptor(settings);
+    let (mut sell, address) = seller(&["A", "B", "C"]);
     let mut buyers = ["A", "B", "C"].map(|name| initiator(name, &[address]));
     let watched = |sell: &Host<Diary>| {
         let links = sell.hosted.iter().filter_map(|hosted| hosted.link.as_ref());
@@ -228,11 +245,7 @@ fn connections_are_watched_while_there_are_many() {
     assert_eq!(watched(&sell), 0);
     world.run(&mut [a, b, c, &mut sell]);
     assert_eq!(watched(&sell), 3);
-    handler_peers(b, world.now)
-        .get(SessionKey(0))
-        .unwrap()
-        .logout("done");
-    b.flush_touched(world.now);
+    log_out(b, world.now);
     for buyer in [a, c] {
         world.run(&mut [b, &mut sell]);
         order(buyer, world.now, "o");
@@ -243,10 +256,7 @@ fn connections_are_watched_while_there_are_many() {
 
 #[test]
 fn a_lone_connection_that_did_not_read_gets_everything() {
-    let mut world = World::new();
-    let (mut sell, address) = acceptor(Acceptor::new(LOOPBACK).session(config("SELL", "BUY")));
-    let mut buy = initiator("BUY", &[address]);
-    world.run(&mut [&mut buy, &mut sell]);
+    let (mut world, mut buy, mut sell, _) = pair();
     // More than the kernel takes while nobody reads.
     let text = "x".repeat(10_000);
     let mut sent = 0;
@@ -268,12 +278,7 @@ fn a_lone_connection_that_did_not_read_gets_everything() {
 #[test]
 fn many_sessions_share_a_port_and_strangers_get_nothing() {
     let mut world = World::new();
-    let settings = ["A", "B", "C"]
-        .into_iter()
-        .fold(Acceptor::new(LOOPBACK), |port, name| {
-            port.session(config("SELL", name))
-        });
-    let (mut sell, address) = acceptor(settings);
+    let (mut sell, address) = seller(&["A", "B", "C"]);
     let mut buyers = ["A", "B", "C", "X"].map(|name| initiator(name, &[address]));
     for _ in 0..3 {
         let [a, b, c, x] = &mut buyers;
@@ -307,10 +312,7 @@ fn many_sessions_share_a_port_and_strangers_get_nothing() {
 
 #[test]
 fn a_second_connection_for_a_live_session_is_closed_and_the_first_goes_on() {
-    let mut world = World::new();
-    let (mut sell, address) = acceptor(Acceptor::new(LOOPBACK).session(config("SELL", "BUY")));
-    let mut first = initiator("BUY", &[address]);
-    world.run(&mut [&mut first, &mut sell]);
+    let (mut world, mut first, mut sell, address) = pair();
     let mut second = initiator("BUY", &[address]);
     world.run(&mut [&mut second, &mut sell]);
     assert_eq!(lines(&mut second), ["SELL: connection lost"]);
@@ -350,7 +352,7 @@ fn rest(mut stream: TcpStream) -> Vec<u8> {
 #[test]
 fn a_connection_that_says_nothing_or_nonsense_is_closed_without_a_word() {
     let mut world = World::new();
-    let (mut sell, address) = acceptor(Acceptor::new(LOOPBACK).session(config("SELL", "BUY")));
+    let (mut sell, address) = seller(&["BUY"]);
     let silent = TcpStream::connect(address).unwrap();
     let mut nonsense = TcpStream::connect(address).unwrap();
     nonsense
@@ -409,11 +411,7 @@ fn a_wrong_password_is_refused_by_name() {
     };
     let (mut sell, address) = acceptor(Acceptor::new(LOOPBACK).session(asking));
     sell.handler().password = Some(b"right");
-    let mut buy = Host::new(Diary::default()).unwrap();
-    let mut session = config("BUY", "SELL");
-    session.logon_fields = vec![(554, (*b"wrong").into())];
-    buy.initiate(Initiator::new(session, vec![address]))
-        .unwrap();
+    let mut buy = with_password("wrong", address);
     world.run(&mut [&mut buy, &mut sell]);
     assert_eq!(
         lines(&mut sell)[..1],
@@ -435,13 +433,9 @@ fn the_message_log_has_every_message_and_no_password() {
     let counters = crate::counters::Counters::new();
     let (tap, mut log) = MessageLog::open(&path, 1 << 20, &counters).unwrap();
     let mut world = World::new();
-    let (mut sell, address) = acceptor(Acceptor::new(LOOPBACK).session(config("SELL", "BUY")));
+    let (mut sell, address) = seller(&["BUY"]);
     sell.log_to(tap);
-    let mut buy = Host::new(Diary::default()).unwrap();
-    let mut session = config("BUY", "SELL");
-    session.logon_fields = vec![(554, (*b"hush").into())];
-    buy.initiate(Initiator::new(session, vec![address]))
-        .unwrap();
+    let mut buy = with_password("hush", address);
     world.run(&mut [&mut buy, &mut sell]);
     order(&mut buy, world.now, "one");
     world.run(&mut [&mut buy, &mut sell]);
@@ -473,7 +467,7 @@ fn the_message_log_has_every_message_and_no_password() {
 #[test]
 fn an_initiator_fails_over_to_the_next_host() {
     let mut world = World::new();
-    let (mut sell, address) = acceptor(Acceptor::new(LOOPBACK).session(config("SELL", "BUY")));
+    let (mut sell, address) = seller(&["BUY"]);
     // Nobody listens on this address of the loopback network at that port.
     let dead = SocketAddr::from(([127, 0, 0, 78], address.port()));
     let mut buy = initiator("BUY", &[dead, address]);
@@ -489,10 +483,7 @@ fn a_stopped_host_logs_out_its_sessions() {
     // In real time, because `on_close` goes on with that.
     let now = crate::clock::Clock::new().read();
     let mut world = World { now };
-    let settings = Acceptor::new(LOOPBACK)
-        .session(config("SELL", "A"))
-        .session(config("SELL", "B"));
-    let (mut sell, address) = acceptor(settings);
+    let (mut sell, address) = seller(&["A", "B"]);
     let (mut a, mut b) = (initiator("A", &[address]), initiator("B", &[address]));
     world.run(&mut [&mut a, &mut b, &mut sell]);
     let stop = crate::stop::Stop::new();
@@ -534,9 +525,8 @@ fn with_journals_a_restart_loses_nothing() {
     let port = |listen| Acceptor::new(listen).session_with(config("SELL", "BUY"), store.clone());
     let mut world = World::new();
     let (mut sell, address) = acceptor(port(LOOPBACK));
-    let mut buy = Host::new(Diary::default()).unwrap();
     let settings = Initiator::new(config("BUY", "SELL"), vec![address]).store(store.clone());
-    buy.initiate(settings).unwrap();
+    let mut buy = initiating(settings);
     world.run(&mut [&mut buy, &mut sell]);
     order(&mut buy, world.now, "one");
     world.run(&mut [&mut buy, &mut sell]);

@@ -27,9 +27,7 @@ fn told(desks: &[&str], callers: &[&str]) -> Vec<String> {
         if !sub_id.is_empty() {
             session.header_fields = vec![(50, sub_id.as_bytes().into())];
         }
-        let mut host = Host::new(Diary::default()).unwrap();
-        host.initiate(Initiator::new(session, vec![address]))
-            .unwrap();
+        let mut host = initiating(Initiator::new(session, vec![address]));
         world.run(&mut [&mut host, &mut sell]);
         buyers.push(host);
     }

@@ -35,21 +35,16 @@ fn meet(server: TlsServer, client: Option<TlsClient>) -> (Vec<String>, Vec<Strin
         .session(config("SELL", "BUY"))
         .tls(server);
     let (mut sell, address) = acceptor(settings);
-    let mut buy = Host::new(Diary::default()).unwrap();
     let mut settings = Initiator::new(config("BUY", "SELL"), vec![address]);
     if let Some(client) = client {
         settings = settings.tls(client);
     }
-    buy.initiate(settings).unwrap();
+    let mut buy = initiating(settings);
     world.run(&mut [&mut buy, &mut sell]);
     if buy.hosted[0].session.is_logged_on() {
         order(&mut buy, world.now, "secret");
         world.run(&mut [&mut buy, &mut sell]);
-        handler_peers(&mut buy, world.now)
-            .get(SessionKey(0))
-            .unwrap()
-            .logout("");
-        buy.flush_touched(world.now);
+        log_out(&mut buy, world.now);
         world.run(&mut [&mut buy, &mut sell]);
     }
     (lines(&mut buy), lines(&mut sell))

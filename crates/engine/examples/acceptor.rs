@@ -7,6 +7,8 @@ use fanfare_engine::{idle::Idle, stop::Stop};
 use fanfare_fix::codec::{msg_types, tags};
 use fanfare_fix::session::{AppMessage, Config, DisconnectReason, SessionId, Version};
 use std::error::Error;
+use std::net::SocketAddr;
+use std::process::ExitCode;
 
 struct Exchange {
     orders: u64,
@@ -51,14 +53,28 @@ impl Handler for Exchange {
     }
 }
 
-fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let cause = error.source().map(|cause| format!(": {cause}"));
+            eprintln!("acceptor: {error}{}", cause.unwrap_or_default());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Box<dyn Error + Send + Sync>> {
     let address = std::env::args()
         .nth(1)
         .unwrap_or_else(|| "127.0.0.1:9880".to_owned());
+    let address: SocketAddr = address
+        .parse()
+        .map_err(|_| format!("{address} is no IP address with a port"))?;
     // Anybody may come, under any CompIDs; messages are not kept.
     let template = Config::new(SessionId::new(Version::Fix44, "", ""));
     let store = StoreKind::NoResend(16 << 20);
-    let acceptor = Acceptor::new(address.parse()?).anybody(template, store, 100);
+    let acceptor = Acceptor::new(address).anybody(template, store, 100);
     println!("listening on {address}; Ctrl-C logs everybody out");
     acceptor.run(
         Exchange { orders: 0 },

@@ -8,6 +8,7 @@ use fanfare_fix::codec::{msg_types, tags};
 use fanfare_fix::session::{AppMessage, Config, SessionId, Version};
 use std::error::Error;
 use std::net::SocketAddr;
+use std::process::ExitCode;
 use std::time::Duration;
 
 struct Watcher {
@@ -61,12 +62,25 @@ impl Handler for Watcher {
     }
 }
 
-fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("market_data: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Box<dyn Error + Send + Sync>> {
     let mut args = std::env::args().skip(1);
     let address = args.next().unwrap_or_else(|| "127.0.0.1:9880".to_owned());
+    let address: SocketAddr = address
+        .parse()
+        .map_err(|_| format!("{address} is no IP address with a port"))?;
     let symbol = args.next().unwrap_or_else(|| "EUR/USD".to_owned());
     let session = Config::new(SessionId::new(Version::Fix44, "WATCHER", "EXCHANGE"));
-    let initiator = Initiator::new(session, vec![address.parse()?]);
+    let initiator = Initiator::new(session, vec![address]);
     // Sleeps in the kernel between messages.
     let idle = Idle::Wait(Duration::from_secs(1));
     initiator.run(Watcher { symbol }, idle, &Stop::on_interrupt()?)

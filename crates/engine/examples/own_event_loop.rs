@@ -10,6 +10,7 @@ use fanfare_wire::UtcTimestamp;
 use std::error::Error;
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
+use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 fn now(start: Instant) -> Now {
@@ -23,11 +24,21 @@ fn now(start: Instant) -> Now {
     }
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("own_event_loop: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
     let address = std::env::args()
         .nth(1)
         .unwrap_or_else(|| "127.0.0.1:9880".to_owned());
-    let mut stream = TcpStream::connect(address)?;
+    let mut stream = TcpStream::connect(&address).map_err(|error| format!("{address}: {error}"))?;
     stream.set_read_timeout(Some(Duration::from_millis(100)))?;
     let start = Instant::now();
     let id = SessionId::new(Version::Fix44, "LOOP", "EXCHANGE");

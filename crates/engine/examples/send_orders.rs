@@ -11,6 +11,7 @@ use fanfare_fix::session::{SendError, Version};
 use fanfare_wire::Precision;
 use std::error::Error;
 use std::net::SocketAddr;
+use std::process::ExitCode;
 use std::time::Instant;
 
 const ORDERS: u64 = 100_000;
@@ -85,12 +86,25 @@ impl Handler for Trader {
     }
 }
 
-fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("send_orders: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Box<dyn Error + Send + Sync>> {
     let mut args = std::env::args().skip(1);
     let address = args.next().unwrap_or_else(|| "127.0.0.1:9880".to_owned());
+    let address: SocketAddr = address
+        .parse()
+        .map_err(|_| format!("{address} is no IP address with a port"))?;
     let mut session = Config::new(SessionId::new(Version::Fix44, "TRADER", "EXCHANGE"));
     session.reset_on_logon = true; // each run starts at 1
-    let mut initiator = Initiator::new(session, vec![address.parse()?]);
+    let mut initiator = Initiator::new(session, vec![address]);
     if let Some(folder) = args.next() {
         initiator.store = StoreKind::Journal(folder.into(), journal::Options::default());
     }

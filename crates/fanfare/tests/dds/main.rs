@@ -14,6 +14,7 @@ mod bridge;
 mod common;
 mod liveliness;
 mod plant;
+mod quotes;
 mod shm;
 mod tools;
 

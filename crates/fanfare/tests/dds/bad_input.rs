@@ -40,6 +40,12 @@ fn what_cannot_work_is_said_in_one_sentence() {
     for securities in ["0", "4000000000"] {
         told(&[&many[..], &[securities]].concat(), 2);
     }
+    for of_multicast in ["--idle", "--backlog"] {
+        told(
+            &["dds", "publish", "simple", "-f", "x", of_multicast, "1"],
+            2,
+        );
+    }
 }
 
 #[test]

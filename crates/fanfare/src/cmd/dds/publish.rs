@@ -75,11 +75,11 @@ pub(crate) struct Args {
     patience: u64,
     /// End a multicast feed after so many seconds of silence; default: wait for its Done message
     /// or Ctrl-C.
-    #[arg(long, value_name = "SECONDS", requires = "multicast")]
+    #[arg(long, value_name = "SECONDS", conflicts_with = "file")]
     idle: Option<u64>,
     /// MiB of packets that may wait while the bus is slower than a multicast feed; beyond them
     /// they wait with the kernel, which drops what its buffer does not hold (told at the end).
-    #[arg(long, value_name = "MIB", default_value_t = 64, requires = "multicast",
+    #[arg(long, value_name = "MIB", default_value_t = 64, conflicts_with = "file",
           value_parser = clap::value_parser!(u16).range(1..=4096))]
     backlog: u16,
     /// Decode only, measuring, without DDS.

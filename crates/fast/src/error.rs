@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::program::{FieldId, Program};
+use crate::program::{FieldId, FieldKind, Program};
 
 /// Codes of FAST 1.1 (appendix 4), and three of our own for what the specification leaves open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -265,6 +265,41 @@ impl CodecError {
             next = field.parent();
         }
         self.field.map(|_| path)
+    }
+
+    /// What went wrong, in a few words; of [`ErrorCode::Limit`] which limit it was.
+    #[must_use]
+    pub fn text(&self, program: &Program) -> &'static str {
+        let kind = self.field.map(|id| program.field(id).kind());
+        match (self.code, kind) {
+            (ErrorCode::Limit, Some(FieldKind::Sequence)) if !self.of_entry => {
+                "limit exceeded: too many entries"
+            }
+            (ErrorCode::Limit, Some(FieldKind::Text(_))) => "limit exceeded: too long a text",
+            (ErrorCode::Limit, Some(FieldKind::TemplateRef)) => {
+                "limit exceeded: references too deep inside each other"
+            }
+            (ErrorCode::Limit, _) => "limit exceeded: too long a message, or too many fields",
+            (code, _) => code.text(),
+        }
+    }
+
+    /// The error as a sentence with all names: `D9 at byte 7 in template T, field S[1].V: ...`.
+    /// `base` is where the bytes stand in a file or stream.
+    #[must_use]
+    pub fn describe(&self, program: &Program, base: u64) -> String {
+        let mut text = format!("{} at byte {}", self.code, base + self.offset as u64);
+        if let Some(template) = self.template_name(program) {
+            text += " in template ";
+            text += template;
+        }
+        if let Some(path) = self.path(program) {
+            text += ", field ";
+            text += &path;
+        }
+        text += ": ";
+        text += self.text(program);
+        text
     }
 }
 

@@ -56,6 +56,129 @@ fn an_error_names_code_and_place_and_can_be_survived() {
 }
 
 #[test]
+fn a_packet_that_is_shorter_than_its_preamble_is_an_error_at_its_offset() {
+    let folder = Folder::new("short-preamble");
+    let templates = folder.with("templates.xml", TEMPLATES);
+    let tick: &[u8] = &[0xe0, 0x87, 0xaa];
+    for (preamble, first) in [
+        ("seq32le", &[1, 0, 0, 0][..]),
+        ("seq32be", &[0, 0, 0, 1]),
+        ("cme", &[0, 0, 0, 1, 0]),
+    ] {
+        for (header, whole, short) in [
+            ("u8", &[first.len() as u8 + 3][..], &[3][..]),
+            ("u16be", &[0, first.len() as u8 + 3], &[0, 3]),
+            ("u32le", &[first.len() as u8 + 3, 0, 0, 0], &[3, 0, 0, 0]),
+            ("fast", &[0x80 | (first.len() as u8 + 3)], &[0x83]),
+        ] {
+            let front = [whole, first, tick, short].concat();
+            let file = folder.with(
+                "packets.dat",
+                [&front, &first[..3], whole, first, tick].concat(),
+            );
+            let args = [
+                "decode",
+                "-t",
+                &templates,
+                "-f",
+                &file,
+                "--header",
+                header,
+                "--preamble",
+                preamble,
+                "--format",
+                "json",
+            ];
+            let said = run(&args);
+            let what = format!("{header} {preamble}: {}{}", said.out, said.err);
+            assert_eq!(said.code, 1, "{what}");
+            let error = said.out.lines().find(|line| line.contains("error"));
+            let error: Value = serde_json::from_str(error.unwrap()).unwrap();
+            assert_eq!(error["error"], "EOF", "{what}");
+            assert_eq!(error["offset"], front.len(), "{what}");
+            assert!(
+                !run(&[&args[..], &["--keep-going"]].concat())
+                    .err
+                    .contains("panicked")
+            );
+        }
+    }
+}
+
+#[test]
+fn sequence_numbers_that_jump_by_half_their_range_are_resets() {
+    let folder = Folder::new("jump");
+    let templates = folder.with("templates.xml", TEMPLATES);
+    let packet = |number: u32| [&[7], &number.to_le_bytes()[..], &[0xe0, 0x87, 0xaa]].concat();
+    let numbers = [1, 2, 2 + (1 << 31), 3 + (1 << 31), 3, 4];
+    let file = folder.with("packets.dat", numbers.map(packet).concat());
+    let said = run(&[
+        "decode",
+        "-t",
+        &templates,
+        "-f",
+        &file,
+        "--header",
+        "u8",
+        "--preamble",
+        "seq32le",
+        "--json",
+    ]);
+    let f = said.succeeded().figures();
+    assert_eq!((&f["messages"], &f["resets"]), (&6.into(), &2.into()));
+    assert_eq!((&f["missing"], &f["errors"]), (&0.into(), &0.into()));
+}
+
+#[test]
+fn what_would_take_too_much_is_refused_where_it_stands() {
+    let folder = Folder::new("limits");
+    let templates = folder.with(
+        "t.xml",
+        "<template name='T' id='1'><sequence name='S'><uInt32 name='V'><constant value='1'/>\
+         </uInt32></sequence><byteVector name='B'/></template>",
+    );
+    let file = |name: &str, bytes: &[u8]| {
+        let len = (bytes.len() as u32).to_le_bytes();
+        folder.with(name, [&[2, 0, 0, 0, 0xc0, 0x81][..], &len, bytes].concat())
+    };
+    let four_billion = [0x0f, 0x7f, 0x7f, 0x7f, 0xff];
+    let entries = file("entries.dat", &[&[0xc0, 0x81][..], &four_billion].concat());
+    let text = file(
+        "text.dat",
+        &[&[0xc0, 0x81, 0x80][..], &four_billion].concat(),
+    );
+    let endless = file("endless.dat", &[&[0xc0, 0x81][..], &[1; 100_000]].concat());
+    for (file, part) in [
+        (
+            entries,
+            "LIMIT at byte 17 in template T, field S: limit exceeded: too many entries",
+        ),
+        (
+            text,
+            "LIMIT at byte 13 in template T, field B: limit exceeded: too long a text",
+        ),
+        (endless, "D2 at byte 12 in template T, field S: "),
+    ] {
+        // The first packet is cut short: its error is told, and the run goes on.
+        let said = run(&["decode", "-t", &templates, "-f", &file, "--keep-going"]);
+        assert_eq!(said.code, 1);
+        assert!(
+            said.err.contains("EOF at byte 6 in template T, field S"),
+            "{}",
+            said.err
+        );
+        assert!(said.err.contains(part), "{part}: {}", said.err);
+        let said = run(&["bench", "-t", &templates, "-f", &file]);
+        assert_eq!(said.code, 1);
+        assert!(
+            said.err.contains("packet 1: EOF at byte 2 in template T"),
+            "{}",
+            said.err
+        );
+    }
+}
+
+#[test]
 fn a_garbled_feed_does_not_flood_the_terminal() {
     let folder = Folder::new("flood");
     let templates = folder.with("templates.xml", TEMPLATES);
@@ -183,8 +306,12 @@ fn a_line_that_is_no_message_is_an_error_of_encode() {
         "{\"template\": \"Tick\", \"fields\": {\"Price\": 1}}\n\
          {\"template\": \"Tick\", \"fields\": {\"Price\": 4294967296}}\n\
          nonsense\n\
-         {\"template\": \"Tick\", \"fields\": {\"Price\": 2}}\n",
+         {\"template\": \"Tick\", \"fields\": {\"Price\": 2}}\n\
+         \n\
+         {\"template\": \"Tick\", \"fields\": {\"Prise\": 2}}\n",
     );
+    let latin = folder.read("lines.jsonl");
+    let lines = folder.with("lines.jsonl", [&latin[..], b"\"\xe9\"\r\n"].concat());
     let out = folder.file("out.dat");
     let args = [
         "encode",
@@ -206,9 +333,8 @@ fn a_line_that_is_no_message_is_an_error_of_encode() {
         )
     });
     let codes: Vec<_> = codes.collect();
-    assert_eq!(codes.len(), 2, "{codes:?}");
-    assert_eq!((codes[0].1, codes[1].1), (2, 3));
-    assert_eq!((&*codes[0].0, &*codes[1].0), ("R4", "INPUT"));
+    let codes: Vec<_> = codes.iter().map(|(code, line)| (&**code, *line)).collect();
+    assert_eq!(codes, [("R4", 2), ("INPUT", 3), ("INPUT", 6), ("INPUT", 7)]);
     assert_eq!(folder.read("out.dat").len(), 2 * 7);
 }
 

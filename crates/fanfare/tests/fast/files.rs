@@ -1,8 +1,10 @@
 //! Generate, decode, encode: files only.
 
-use crate::common::{Folder, figures};
+use crate::common::{Folder, fanfare, figures};
 use crate::run::run;
 use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 /// Generates `count` messages of a feed and gives the file.
 fn generated(folder: &Folder, feed: &str, count: &str, more: &[&str]) -> String {
@@ -49,35 +51,54 @@ fn simple_comes_back_byte_for_byte() {
 #[test]
 fn fix_is_a_way_there_and_back() {
     let folder = Folder::new("fix");
-    let file = generated(&folder, "complex", "500", &[]);
-    let decode = [
-        "decode",
-        "-t",
-        "builtin:complex",
-        "-f",
-        &file,
-        "--format",
-        "fix",
-    ];
-    let said = run(&decode).succeeded();
-    let first = said.out.lines().next().unwrap().replace('\x01', "|");
-    assert!(
-        first.starts_with("8=FIX.4.4|9=") && first.contains("|35=R|"),
-        "{first}"
+    // Messages of simple have no MsgType(35): their template is the one that has their fields.
+    for (feed, begin) in [
+        ("complex", "8=FIX.4.4|9=95|35=R|"),
+        ("simple", "8=FIX.4.4|9=79|100=11|"),
+    ] {
+        let file = generated(&folder, feed, "500", &["--packet-size", "1"]);
+        let templates = format!("builtin:{feed}");
+        let decode = ["decode", "-t", &templates, "-f", &file, "--format", "fix"];
+        let said = run(&decode).succeeded();
+        let first = said.out.lines().next().unwrap().replace('\x01', "|");
+        assert!(first.starts_with(begin), "{first}");
+        let lines = folder.with("lines.fix", said.out);
+        let again = folder.file("again.dat");
+        let encode = ["encode", "-t", &templates, "-f", &lines, "-o", &again];
+        run(&[&encode[..], &["--format", "fix"]].concat()).succeeded();
+        assert!(folder.read("again.dat") == folder.read(&format!("{feed}.dat")));
+    }
+}
+
+#[test]
+fn what_cannot_be_fix_is_an_error_and_bytes_can() {
+    let folder = Folder::new("fix-bytes");
+    let templates = folder.with(
+        "t.xml",
+        "<template name='T' id='1'><string name='Type' id='35'><constant value='B'/></string>\
+         <byteVector name='Text' id='58'/></template>",
     );
-    let lines = folder.with("lines.fix", said.out);
-    let again = folder.file("again.dat");
-    let encode = [
-        "encode",
-        "-t",
-        "builtin:complex",
-        "-f",
-        &lines,
-        "-o",
-        &again,
-    ];
+    let lines = folder.with("lines.fix", b"35=B\x0158=\xff\xfe\x01\n35=B\x0158=\x01\r\n");
+    let file = folder.file("feed.dat");
+    let encode = ["encode", "-t", &templates, "-f", &lines, "-o", &file];
     run(&[&encode[..], &["--format", "fix"]].concat()).succeeded();
-    assert!(folder.read("again.dat") == folder.read("complex.dat"));
+    let packet: &[u8] = &[5, 0, 0, 0, 0xc0, 0x81, 0x82, 0xff, 0xfe];
+    assert_eq!(folder.read("feed.dat")[..9], *packet);
+    // A value with a SOH byte.
+    let packets = [&packet[..8], &[1], packet].concat();
+    let file = folder.with("soh.dat", packets);
+    let decode = ["decode", "-t", &templates, "-f", &file];
+    let said = run(&[&decode[..], &["--format", "text"]].concat()).succeeded();
+    assert_eq!(said.out.lines().count(), 2);
+    let mut command = fanfare(&[&["fast"], &decode[..], &["--format", "fix"]].concat());
+    let said = command.output().unwrap();
+    assert_eq!(said.status.code(), Some(1));
+    assert!(said.stdout.ends_with(b"\x0158=\xff\xfe\x0110=138\x01\n"));
+    let err = String::from_utf8(said.stderr).unwrap();
+    assert!(
+        err.contains("cannot be FIX: the value of field 58"),
+        "{err}"
+    );
 }
 
 #[test]
@@ -240,5 +261,38 @@ fn recordings_of_two_lines_are_arbitrated() {
     for name in ["increment_a.dat", "increment_b.dat", "snapshot.dat"] {
         let again = there_and_back(&own, &t, &at(name), &["--header", "none"]);
         assert!(again == std::fs::read(at(name)).unwrap(), "{name}");
+    }
+}
+
+#[test]
+fn ctrl_c_ends_the_wait_for_more_of_a_pipe() {
+    for framing in [
+        &["--header", "u32le"][..],
+        &["--header", "none"],
+        &["--preamble", "seq32le"],
+    ] {
+        let args = ["decode", "-t", "builtin:simple", "-f", "-", "--json"];
+        let mut command = fanfare(&[&["fast"], &args[..], framing].concat());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        // Open until the end of this test, so that only the signal can end the run.
+        let pipe = child.stdin.take();
+        let id = child.id().to_string();
+        let catches = || {
+            let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap();
+            let caught = status.lines().find_map(|l| l.strip_prefix("SigCgt:"));
+            u64::from_str_radix(caught.unwrap().trim(), 16).unwrap() & 2 != 0
+        };
+        while !catches() {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        std::thread::sleep(Duration::from_millis(100));
+        let kill = Command::new("kill").args(["-INT", &id]).status();
+        assert!(kill.unwrap().success());
+        let out = child.wait_with_output().unwrap();
+        assert_eq!(out.status.code(), Some(0), "{framing:?}");
+        let text = String::from_utf8(out.stdout).unwrap();
+        assert_eq!(figures(&text)["errors"], 0);
+        drop(pipe);
     }
 }

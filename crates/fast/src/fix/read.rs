@@ -7,9 +7,14 @@ use fanfare_wire::{Decimal, int};
 
 use crate::error::CodecError;
 use crate::fill::{Scalar, Source};
-use crate::message::Message;
+use crate::message::{Fields, Message, MessageView, Value};
 use crate::program::{Field, FieldId, FieldKind, Op, Program, TemplateProgram};
 use crate::template::OperatorKind;
+
+use super::write::{MSG_TYPE, write_body};
+
+/// BeginString, BodyLength and CheckSum.
+const FRAME: [u32; 3] = [8, 9, 10];
 
 /// Why fields are no message of a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +25,10 @@ pub enum FixError {
     Count(u32),
     /// A value does not fit its field.
     Value(CodecError),
+    /// No template is for such a message.
+    NoTemplate,
+    /// As many templates are for such a message: it has no MsgType(35) that tells them apart.
+    Templates(usize),
 }
 
 impl fmt::Display for FixError {
@@ -28,6 +37,8 @@ impl fmt::Display for FixError {
             Self::Syntax(at) => write!(f, "no tag=value at byte {at}"),
             Self::Count(tag) => write!(f, "wrong number of entries behind field {tag}"),
             Self::Value(error) => error.fmt(f),
+            Self::NoTemplate => write!(f, "no template has this MsgType(35) and these fields"),
+            Self::Templates(count) => write!(f, "{count} templates have just these fields"),
         }
     }
 }
@@ -70,7 +81,7 @@ pub fn templates_of<'p>(
             .template_fields(template)
             .iter()
             .any(|&id| match program.op(id) {
-                Op::Text(op) if program.field(id).tag() == Some(35) => {
+                Op::Text(op) if program.field(id).tag() == Some(MSG_TYPE) => {
                     op.operator == OperatorKind::Constant
                         && op
                             .initial
@@ -78,6 +89,72 @@ pub fn templates_of<'p>(
                 }
                 _ => false,
             })
+    })
+}
+
+/// Makes `message` the message of these fields, of the template that has their MsgType(35) as a
+/// constant: of several the one that has all the fields, else the first that takes them. If no
+/// template has it, or there is none, of the only template that has just these fields. 8, 9 and
+/// 10 around the fields do not count.
+///
+/// # Errors
+/// A [`FixError`]; `message` must then not be used.
+pub fn read_message(
+    program: &Program,
+    fields: &[(u32, &[u8])],
+    message: &mut Message,
+) -> Result<(), FixError> {
+    let msg_type = fields.iter().find(|(tag, _)| *tag == MSG_TYPE);
+    let typed: Vec<_> = match msg_type {
+        Some((_, msg_type)) => templates_of(program, msg_type).collect(),
+        None => Vec::new(),
+    };
+    let all = program.templates().iter().collect();
+    let candidates = if typed.is_empty() { &all } else { &typed };
+    let mut fitting = candidates.iter().filter(|template| {
+        let filled = FixSource::new(program, fields, Constants::Own).fill(template, message);
+        filled.is_ok()
+            && message
+                .view(program)
+                .is_some_and(|view| has_just(view, fields))
+    });
+    if let Some(template) = fitting.next() {
+        let others = fitting.count();
+        if typed.is_empty() && others > 0 {
+            return Err(FixError::Templates(others + 1));
+        }
+        return read_fields(program, template, fields, message);
+    }
+    let mut error = FixError::NoTemplate;
+    for template in typed {
+        match read_fields(program, template, fields, message) {
+            Ok(()) => return Ok(()),
+            Err(why) => error = why,
+        }
+    }
+    Err(error)
+}
+
+/// Whether a message lacks nothing and is written with the same fields, in whatever order.
+fn has_just(message: MessageView<'_>, fields: &[(u32, &[u8])]) -> bool {
+    let mut body = Vec::new();
+    if !is_complete(message.fields()) || write_body(message, &mut body).is_err() {
+        return false;
+    }
+    let mut written = split_fields(&body).unwrap_or_default();
+    let mut fields = fields.to_vec();
+    fields.retain(|(tag, _)| !FRAME.contains(tag));
+    written.sort_unstable();
+    fields.sort_unstable();
+    written == fields
+}
+
+fn is_complete(fields: Fields<'_>) -> bool {
+    fields.into_iter().all(|(field, value)| match value {
+        Value::Absent => field.optional(),
+        Value::Group(inside) | Value::Template(_, inside) => is_complete(inside),
+        Value::Sequence(entries) => entries.into_iter().all(is_complete),
+        _ => true,
     })
 }
 
@@ -94,27 +171,22 @@ pub fn read_fields(
     fields: &[(u32, &[u8])],
     message: &mut Message,
 ) -> Result<(), FixError> {
-    let mut source = FixSource {
-        program,
-        fields,
-        hidden: vec![0; fields.len()],
-        scopes: vec![Range {
-            start: 0,
-            end: fields.len(),
-        }],
-        entries: Vec::new(),
-        error: None,
-    };
-    let filled = message.fill(program, template, &mut source);
-    match source.error {
-        Some(error) => Err(error),
-        None => filled.map_err(FixError::Value),
-    }
+    FixSource::new(program, fields, Constants::Sent).fill(template, message)
+}
+
+/// Where the value of a constant comes from.
+#[derive(PartialEq, Eq)]
+enum Constants {
+    /// The message, even if it is wrong.
+    Sent,
+    /// The template.
+    Own,
 }
 
 struct FixSource<'a> {
     program: &'a Program,
     fields: &'a [(u32, &'a [u8])],
+    constants: Constants,
     /// Of each field, how many scopes must be open to see it: those inside a repeating group are
     /// not to be found outside of it. Zero at first: all are visible.
     hidden: Vec<usize>,
@@ -126,6 +198,39 @@ struct FixSource<'a> {
 }
 
 impl<'a> FixSource<'a> {
+    fn new(program: &'a Program, fields: &'a [(u32, &'a [u8])], constants: Constants) -> Self {
+        Self {
+            program,
+            fields,
+            constants,
+            hidden: vec![0; fields.len()],
+            scopes: vec![Range {
+                start: 0,
+                end: fields.len(),
+            }],
+            entries: Vec::new(),
+            error: None,
+        }
+    }
+
+    fn fill(mut self, template: &TemplateProgram, message: &mut Message) -> Result<(), FixError> {
+        let filled = message.fill(self.program, template, &mut self);
+        match self.error {
+            Some(error) => Err(error),
+            None => filled.map_err(FixError::Value),
+        }
+    }
+
+    fn is_constant(&self, field: &Field) -> bool {
+        let operator = match self.program.op(field.id()) {
+            Op::Int(op) => op.operator,
+            Op::Decimal(op) => op.operator,
+            Op::Text(op) => op.operator,
+            _ => return false,
+        };
+        operator == OperatorKind::Constant && !field.optional()
+    }
+
     fn find(&self, tag: Option<u32>) -> Option<usize> {
         let tag = tag?;
         let depth = self.scopes.len();
@@ -207,6 +312,9 @@ impl Source for FixSource<'_> {
         let Some(at) = self.find(field.tag()) else {
             return Scalar::Absent;
         };
+        if self.constants == Constants::Own && self.is_constant(field) {
+            return Scalar::Absent;
+        }
         let text = self.fields[at].1;
         match field.kind() {
             FieldKind::Decimal => Decimal::parse(text).map_or(Scalar::Text(text), Scalar::Decimal),

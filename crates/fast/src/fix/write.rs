@@ -7,7 +7,7 @@ use fanfare_wire::{Decimal, byte_sum, int};
 use crate::message::{Fields, MessageView, Value};
 
 const SOH: u8 = 1;
-const MSG_TYPE: u32 = 35;
+pub(super) const MSG_TYPE: u32 = 35;
 
 /// A value holds the separator of FIX fields, so the message cannot be written as FIX.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

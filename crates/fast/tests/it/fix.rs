@@ -128,3 +128,54 @@ fn a_whole_message_has_length_and_sum() {
     assert_eq!(names, ["T"]);
     assert_eq!(fix::templates_of(&program, b"W").count(), 0);
 }
+
+/// The template that a message is of, and its fields as JSON.
+fn template_of(program: &Program, text: &str) -> Result<String, FixError> {
+    let bytes = text.replace('|', "\u{1}").into_bytes();
+    let mut message = Message::new();
+    fix::read_message(program, &fix::split_fields(&bytes)?, &mut message)?;
+    let name = message.view(program).unwrap().template().name().to_owned();
+    Ok(name + &common::fields(program, &message))
+}
+
+#[test]
+fn the_template_is_found_by_type_or_by_fields() {
+    let document = "<templates>\
+        <template name='D1' id='1'><string name='T' id='35'><constant value='D'/></string>\
+        <uInt32 name='P' id='44'/></template>\
+        <template name='D2' id='2'><string name='T' id='35'><constant value='D'/></string>\
+        <uInt32 name='P' id='44'/><uInt32 name='Q' id='53' presence='optional'/></template>\
+        <template name='Reset' id='120' reset='yes'/>\
+        <template name='Eleven' id='11'><uInt16 name='T' id='100'><constant value='11'/></uInt16>\
+        <uInt32 name='P' id='44'/></template>\
+        <template name='Twelve' id='12'><uInt16 name='T' id='100'><constant value='12'/></uInt16>\
+        <uInt32 name='P' id='44'/></template>\
+        <template name='Free' id='13'><string name='T' id='35'/><uInt32 name='R' id='45'/>\
+        </template>\
+        <template name='S1' id='14'><uInt32 name='S' id='46'/></template>\
+        <template name='S2' id='15'><uInt32 name='S' id='46'/></template></templates>";
+    let program = Program::parse(document).unwrap();
+    for (text, expected) in [
+        ("35=D|44=1|", "D1{\"T\": \"D\", \"P\": 1}"),
+        ("35=D|44=1|53=2|", "D2{\"T\": \"D\", \"P\": 1, \"Q\": 2}"),
+        // Fields of the session are not the template's: the first that takes the others.
+        ("35=D|49=A|44=1|", "D1{\"T\": \"D\", \"P\": 1}"),
+        ("100=12|44=1|", "Twelve{\"T\": 12, \"P\": 1}"),
+        ("8=FIX.4.4|9=0|10=200|", "Reset{}"),
+        ("45=5|35=Z|", "Free{\"T\": \"Z\", \"R\": 5}"),
+    ] {
+        assert_eq!(template_of(&program, text).unwrap(), expected, "{text}");
+    }
+    for (text, error) in [
+        ("35=Z|44=1|", FixError::NoTemplate),
+        ("100=13|44=1|", FixError::NoTemplate),
+        ("100=12|", FixError::NoTemplate),
+        ("46=1|", FixError::Templates(2)),
+    ] {
+        assert_eq!(template_of(&program, text), Err(error), "{text}");
+    }
+    let Err(FixError::Value(error)) = template_of(&program, "35=D|44=x|") else {
+        panic!("a price of letters");
+    };
+    assert_eq!(error.code, ErrorCode::D11);
+}

@@ -55,7 +55,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let program = load(&args.templates)?;
     let packets = read(args)?;
     let mut bench = Bench::new(args, &program, &packets);
-    let messages = bench.decode(&mut Ignore)?.messages;
+    let messages = bench.check()?;
     if messages == 0 {
         bail!("`{}` has no messages", args.file.display());
     }
@@ -67,14 +67,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     };
     let mut done = 0;
     while !enough(done) {
-        passes.empty.push(bench.decode(&mut Ignore)?.nanos);
+        passes.empty.push(bench.decode(&mut Ignore)?);
         passes
             .visitor
-            .push(bench.decode(&mut EachField::default())?.nanos);
+            .push(bench.decode(&mut EachField::default())?);
         passes.typed.push(bench.decode_records()?);
-        passes
-            .message
-            .push(bench.decode(&mut Message::new())?.nanos);
+        passes.message.push(bench.decode(&mut Message::new())?);
         passes.encode.push(bench.encode(messages)?);
         done += 1;
     }
@@ -135,11 +133,6 @@ struct Bench<'a> {
     keeps: bool,
 }
 
-struct Pass {
-    messages: u64,
-    nanos: f64,
-}
-
 impl<'a> Bench<'a> {
     fn new(args: &Args, program: &Arc<Program>, packets: &'a [Vec<u8>]) -> Self {
         let mut options = args.strictness.options();
@@ -154,10 +147,29 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// One pass over all packets into the visitor.
-    fn decode<V: Visitor>(&mut self, visitor: &mut V) -> Result<Pass> {
+    /// One pass that says where an error is; how many messages there are.
+    fn check(&mut self) -> Result<u64> {
         self.decoder.reset();
         let mut messages = 0;
+        for (number, packet) in (1..).zip(self.packets) {
+            if !self.keeps {
+                self.decoder.reset();
+            }
+            let mut at = 0;
+            while let Some(rest) = packet.get(at..).filter(|rest| !rest.is_empty()) {
+                at += self.decoder.decode(rest, &mut Ignore).map_err(|error| {
+                    let text = error.describe(self.decoder.program(), at as u64);
+                    anyhow!("packet {number}: {text}")
+                })?;
+                messages += 1;
+            }
+        }
+        Ok(messages)
+    }
+
+    /// One pass over all packets into the visitor.
+    fn decode<V: Visitor>(&mut self, visitor: &mut V) -> Result<f64> {
+        self.decoder.reset();
         let start = Instant::now();
         for packet in self.packets {
             if !self.keeps {
@@ -167,12 +179,10 @@ impl<'a> Bench<'a> {
             while !rest.is_empty() {
                 let len = self.decoder.decode(rest, visitor).map_err(failed)?;
                 rest = rest.get(len..).unwrap_or_default();
-                messages += 1;
             }
             black_box(&mut *visitor);
         }
-        let nanos = start.elapsed().as_nanos() as f64;
-        Ok(Pass { messages, nanos })
+        Ok(start.elapsed().as_nanos() as f64)
     }
 
     /// One pass over all packets into a reused record.

@@ -257,7 +257,7 @@ fn stream(stop: &Stop, file: &Path, sink: &mut Sink) -> Result<()> {
     sink.counts.line_packets[0] = 1;
     while !stop.is_raised() && !sink.is_full() {
         let (offset, bytes) = input.window()?;
-        if bytes.is_empty() {
+        if bytes.is_empty() || stop.is_raised() {
             break;
         }
         let Some(len) = sink.next(bytes, offset)? else {

@@ -63,7 +63,8 @@ pub(crate) struct Args {
 enum LineFormat {
     /// JSON objects.
     Json,
-    /// FIX messages; the template is one that has their MsgType(35) as a constant.
+    /// FIX messages; the template is one that has their MsgType(35) as a constant, else the
+    /// only one that has just their fields.
     Fix,
 }
 
@@ -88,11 +89,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         out: create(&args.output)?,
         counts: Counts::default(),
     };
-    let mut line = String::new();
+    let mut line = Vec::new();
     loop {
         line.clear();
         let mut limited = input.by_ref().take(LINE_LIMIT);
-        let len = limited.read_line(&mut line).with_context(|| {
+        let len = limited.read_until(b'\n', &mut line).with_context(|| {
             let number = encoding.counts.lines + 1;
             format!("cannot read line {number} of `{}`", args.file.display())
         })?;
@@ -100,7 +101,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
             break;
         }
         encoding.counts.lines += 1;
-        if !encoding.line(line.trim_end_matches(['\n', '\r']), &mut errors)? {
+        if !encoding.line(without_end(&line), &mut errors)? {
             break;
         }
     }
@@ -168,18 +169,17 @@ struct Encoding<'a> {
 
 impl Encoding<'_> {
     /// Encodes one line; whether to go on.
-    fn line(&mut self, line: &str, errors: &mut Output) -> Result<bool> {
-        if line.trim().is_empty() {
+    fn line(&mut self, line: &[u8], errors: &mut Output) -> Result<bool> {
+        if line.trim_ascii().is_empty() {
             return Ok(true);
         }
         let program = self.encoder.program();
         let read = match self.args.format {
-            LineFormat::Json => json::read_line(program, line, &mut self.message)
-                .map_err(|error| (error.error, error.message)),
+            LineFormat::Json => read_json(program, line, &mut self.message),
             LineFormat::Fix => read_fix(program, line, &mut self.message),
         };
         if let Err((error, text)) = read {
-            return self.error(&error, Some(&text), errors);
+            return self.error(&error, text.as_deref(), errors);
         }
         let encoded = self
             .encoder
@@ -240,34 +240,36 @@ impl Encoding<'_> {
     }
 }
 
-/// Reads one FIX message into the first template of its MsgType that takes its fields.
-fn read_fix(
-    program: &Program,
-    line: &str,
-    message: &mut Message,
-) -> Result<(), (CodecError, String)> {
-    let input = |text: String| (CodecError::new(ErrorCode::Input, 0), text);
-    let fields = fix::split_fields(line.as_bytes()).map_err(|e| input(e.to_string()))?;
-    let msg_type = fields.iter().find(|(tag, _)| *tag == 35);
-    let Some((_, msg_type)) = msg_type else {
-        return Err(input("a FIX message has MsgType(35)".to_owned()));
-    };
-    let mut last = None;
-    for template in fix::templates_of(program, msg_type) {
-        match fix::read_fields(program, template, &fields, message) {
-            Ok(()) => return Ok(()),
-            Err(error) => last = Some(error),
-        }
-    }
-    let text = last.as_ref().map(FixError::to_string);
-    let none = || {
-        let msg_type = String::from_utf8_lossy(msg_type);
-        format!("no template has the constant MsgType(35) {msg_type}")
-    };
-    let code = match last {
-        Some(FixError::Value(error)) => error,
-        Some(_) => CodecError::new(ErrorCode::Input, 0),
-        None => CodecError::new(ErrorCode::D9, 0),
-    };
-    Err((code, text.unwrap_or_else(none)))
+/// Without LF or CR LF.
+fn without_end(line: &[u8]) -> &[u8] {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    line.strip_suffix(b"\r").unwrap_or(line)
+}
+
+/// What is wrong with a line; without a text what the code says.
+type LineError = (CodecError, Option<String>);
+
+fn read_json(program: &Program, line: &[u8], message: &mut Message) -> Result<(), LineError> {
+    let line = std::str::from_utf8(line).map_err(|error| {
+        let code = CodecError::new(ErrorCode::Input, error.valid_up_to());
+        (code, Some("not UTF-8".to_owned()))
+    })?;
+    json::read_line(program, line, message).map_err(|error| (error.error, Some(error.message)))
+}
+
+fn read_fix(program: &Program, line: &[u8], message: &mut Message) -> Result<(), LineError> {
+    let read =
+        fix::split_fields(line).and_then(|fields| fix::read_message(program, &fields, message));
+    read.map_err(|error| match error {
+        FixError::Value(error) => (error, None),
+        FixError::NoTemplate => (CodecError::new(ErrorCode::D9, 0), Some(error.to_string())),
+        FixError::Syntax(at) => (
+            CodecError::new(ErrorCode::Input, at),
+            Some(error.to_string()),
+        ),
+        _ => (
+            CodecError::new(ErrorCode::Input, 0),
+            Some(error.to_string()),
+        ),
+    })
 }

@@ -171,18 +171,7 @@ impl Explaining<'_> {
     }
 
     fn explain_error(&self, error: &CodecError, bytes: &[u8], offset: u64) {
-        let program = self.decoder.program();
-        let path = error
-            .path(program)
-            .map_or(String::new(), |p| format!(", field {p}"));
-        let template = error.template_name(program);
-        let template = template.map_or(String::new(), |t| format!(" in template {t}"));
-        let at = offset + error.offset as u64;
-        say!(
-            "{} at byte {at}{template}{path}: {}",
-            error.code,
-            error.code.text()
-        );
+        say!("{}", error.describe(self.decoder.program(), offset));
         let from = error.offset.min(bytes.len());
         let near = bytes
             .get(from..bytes.len().min(from + 16))

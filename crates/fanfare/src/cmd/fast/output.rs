@@ -56,9 +56,10 @@ impl Output {
         self.format.is_some()
     }
 
-    pub(crate) fn message(&mut self, message: &Message, program: &Program) -> io::Result<()> {
+    /// Writes a message, if they are wanted; false if it has no such form.
+    pub(crate) fn message(&mut self, message: &Message, program: &Program) -> io::Result<bool> {
         let (Some(format), Some(view)) = (self.format, message.view(program)) else {
-            return Ok(());
+            return Ok(true);
         };
         self.line.clear();
         match format {
@@ -67,20 +68,22 @@ impl Output {
             Format::Fix => return self.fix_message(view),
         }
         self.line.push('\n');
-        self.out.write_all(self.line.as_bytes())
+        self.out.write_all(self.line.as_bytes())?;
+        Ok(true)
     }
 
-    fn fix_message(&mut self, view: MessageView<'_>) -> io::Result<()> {
+    fn fix_message(&mut self, view: MessageView<'_>) -> io::Result<bool> {
         self.fix.clear();
         match fix::write_message(view, self.begin_string.as_bytes(), &mut self.fix) {
             Ok(()) => {
                 self.fix.push(b'\n');
-                self.out.write_all(&self.fix)
+                self.out.write_all(&self.fix)?;
+                Ok(true)
             }
             Err(error) => {
                 let name = view.template().name();
                 self.remark(format_args!("fanfare: {name} cannot be FIX: {error}"));
-                Ok(())
+                Ok(false)
             }
         }
     }
@@ -110,16 +113,8 @@ impl Output {
             return self.out.write_all(self.line.as_bytes());
         }
         self.out.flush()?;
-        let at = base + error.offset as u64;
-        let mut place = String::new();
-        if let Some(template) = error.template_name(program) {
-            _ = write!(place, " in template {template}");
-        }
-        if let Some(path) = error.path(program) {
-            _ = write!(place, ", field {path}");
-        }
-        let (code, text) = (error.code, error.code.text());
-        self.remark(format_args!("fanfare: {code} at byte {at}{place}: {text}"));
+        let text = error.describe(program, base);
+        self.remark(format_args!("fanfare: {text}"));
         Ok(())
     }
 
@@ -134,7 +129,7 @@ impl Output {
         let json = serde_json::json!({
             "error": error.code.as_str(), "offset": error.offset,
             "template": error.template_name(program), "field": error.path(program),
-            "message": text.unwrap_or(error.code.text()), "line": line,
+            "message": text.unwrap_or(error.text(program)), "line": line,
         });
         writeln!(self.out, "{json}")
     }

@@ -19,6 +19,7 @@ pub(crate) struct PacketFile {
     input: Box<dyn Read>,
     deframer: Deframer,
     at_end: bool,
+    interrupted: bool,
 }
 
 /// Why there is no further packet.
@@ -47,16 +48,20 @@ impl PacketFile {
             input: open(path)?,
             deframer: Deframer::new(header, PACKET_LIMIT),
             at_end: false,
+            interrupted: false,
         })
     }
 
-    /// The next packet; `None` at the end of the file. Behind a packet of no bytes, which is an
-    /// error, there may be others.
+    /// The next packet; `None` at the end of the file, or if Ctrl-C came while waiting for more.
+    /// Behind a packet of no bytes, which is an error, there may be others.
     pub(crate) fn next(&mut self) -> Result<Option<Packet<'_>>, PacketError> {
         loop {
             // Asked twice because a borrow that is returned on one path holds on all of them.
             if self.deframer.has_packet().unwrap_or(true) {
                 return self.deframer.next_packet().map_err(PacketError::Frame);
+            }
+            if self.interrupted {
+                return Ok(None);
             }
             if self.at_end {
                 self.deframer.finish().map_err(PacketError::Frame)?;
@@ -73,7 +78,10 @@ impl PacketFile {
                 self.deframer.filled(n);
                 Ok(())
             }
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => Ok(()),
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {
+                self.interrupted = true;
+                Ok(())
+            }
             Err(e) => Err(PacketError::Io(e)),
         }
     }
@@ -103,7 +111,7 @@ impl ByteFile {
     }
 
     /// Offset in the file, and the bytes from there on: at least [`PACKET_LIMIT`] if the file
-    /// has so many, none at its end.
+    /// has so many, none at its end. Fewer too if Ctrl-C came while waiting for more.
     pub(crate) fn window(&mut self) -> io::Result<(u64, &[u8])> {
         if self.end - self.start < PACKET_LIMIT && !self.at_end {
             self.buffer.copy_within(self.start..self.end, 0);
@@ -130,7 +138,7 @@ impl ByteFile {
                     break;
                 }
                 Ok(n) => self.end += n,
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => break,
                 Err(e) => return Err(e),
             }
         }

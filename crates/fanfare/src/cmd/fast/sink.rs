@@ -212,7 +212,9 @@ impl Sink {
         if self.is_unseen() {
             return Ok(());
         }
-        self.output.message(&self.message, self.decoder.program())
+        let written = self.output.message(&self.message, self.decoder.program())?;
+        self.counts.errors += u64::from(!written);
+        Ok(())
     }
 }
 

@@ -301,7 +301,7 @@ fn a_wrong_template_file_is_a_line_with_its_code() {
 fn a_line_that_is_no_message_is_an_error_of_encode() {
     let folder = Folder::new("lines");
     let templates = folder.with("templates.xml", TEMPLATES);
-    let lines = folder.with(
+    folder.with(
         "lines.jsonl",
         "{\"template\": \"Tick\", \"fields\": {\"Price\": 1}}\n\
          {\"template\": \"Tick\", \"fields\": {\"Price\": 4294967296}}\n\
@@ -342,61 +342,45 @@ fn a_line_that_is_no_message_is_an_error_of_encode() {
 fn nonsense_gets_one_sentence() {
     let folder = Folder::new("nonsense");
     let file = folder.with("packets.dat", PACKETS);
-    let cases: [(&[&str], i32, &str); 9] = [
+    let packets = "--preamble wants packets";
+    for (line, code, word) in [
+        ("decode -t /nowhere.xml -f FILE", 1, "/nowhere.xml"),
+        ("decode -t builtin:odd -f FILE", 1, "builtin:odd"),
         (
-            &["decode", "-t", "/nowhere.xml", "-f", &file],
-            1,
-            "/nowhere.xml",
-        ),
-        (
-            &["decode", "-t", "builtin:odd", "-f", &file],
-            1,
-            "builtin:odd",
-        ),
-        (
-            &["decode", "-t", "builtin:simple", "-f", "/nowhere.dat"],
+            "decode -t builtin:simple -f /nowhere.dat",
             1,
             "/nowhere.dat",
         ),
-        (&["decode", "-t", "builtin:simple"], 2, "--file"),
+        ("decode -t builtin:simple", 2, "--file"),
+        ("decode -t builtin:simple --multicast x", 2, "ADDRESS:PORT"),
+        ("decode -t builtin:simple -f FILE --header u64", 2, "u64"),
+        ("decode -t builtin:simple -f FILE --sequence Odd", 1, "Odd"),
+        ("decode -t builtin:simple -f FILE -n 0", 2, "'0'"),
         (
-            &["decode", "-t", "builtin:simple", "--multicast", "x"],
-            2,
-            "ADDRESS:PORT",
-        ),
-        (
-            &[
-                "decode",
-                "-t",
-                "builtin:simple",
-                "-f",
-                &file,
-                "--header",
-                "u64",
-            ],
-            2,
-            "u64",
-        ),
-        (
-            &[
-                "decode",
-                "-t",
-                "builtin:simple",
-                "-f",
-                &file,
-                "--sequence",
-                "Odd",
-            ],
+            "explain -t builtin:simple -f FILE --header none --preamble cme",
             1,
-            "Odd",
+            packets,
         ),
-        (&["generate", "odd", "-o", "x"], 2, "odd"),
-        (&["multicast", "-f", &file, "--loss-a", "2"], 2, "0 to 1"),
-    ];
-    for (args, code, word) in cases {
-        let said = run(args);
-        assert_eq!(said.code, code, "{args:?}: {}", said.err);
-        assert!(said.err.contains(word), "{args:?}: {}", said.err);
+        (
+            "encode -t builtin:simple -f FILE -o x --header none --preamble cme",
+            1,
+            packets,
+        ),
+        (
+            "generate simple -o x --header none --preamble cme",
+            1,
+            packets,
+        ),
+        ("generate odd -o x", 2, "odd"),
+        ("multicast -f FILE --loss-a 2", 2, "0 to 1"),
+    ] {
+        let args = line.split(' ').map(|word| match word {
+            "FILE" => &file,
+            word => word,
+        });
+        let said = run(&args.collect::<Vec<_>>());
+        assert_eq!(said.code, code, "{line}: {}", said.err);
+        assert!(said.err.contains(word), "{line}: {}", said.err);
         assert!(!said.err.contains("panicked"));
         assert!(code == 2 || said.err.lines().count() == 1, "{}", said.err);
     }

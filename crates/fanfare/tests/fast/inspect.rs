@@ -71,6 +71,25 @@ fn bench_measures_and_checks() {
 }
 
 #[test]
+fn bench_measures_what_another_encoder_wrote() {
+    let folder = Folder::new("bench-other");
+    let xml = "<template name='T' id='1'><uInt32 name='V'><copy/></uInt32></template>";
+    let templates = folder.with("t.xml", xml);
+    // The second message sends a value that it could leave out.
+    let packet = [6, 0xe0, 0x81, 0x85, 0xe0, 0x81, 0x85];
+    let file = folder.with("feed.dat", packet);
+    let bench = [
+        "bench", "-t", &templates, "-f", &file, "--header", "u8", "--passes", "1",
+    ];
+    let said = run(&bench).succeeded();
+    assert!(
+        said.err.contains("other bytes than in the file"),
+        "{}",
+        said.err
+    );
+}
+
+#[test]
 fn codegen_prints_a_module() {
     let said = run(&["codegen", "-t", "builtin:complex"]).succeeded();
     for part in [

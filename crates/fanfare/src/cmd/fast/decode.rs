@@ -4,7 +4,7 @@ use super::capture;
 use super::feed::Feed;
 use super::live;
 use super::options::{
-    Framing, LoadError, Sequence, Strictness, TEMPLATES_HELP, load, socket_address,
+    Framing, LoadError, Sequence, Strictness, TEMPLATES_HELP, check_preamble, load, socket_address,
 };
 use super::output::{Format, Output};
 use super::packets::{ByteFile, PacketError, PacketFile, frame_code};
@@ -61,7 +61,10 @@ pub(crate) struct Args {
     #[arg(long)]
     pub(crate) keep_going: bool,
     /// Stop after so many messages.
-    #[arg(short = 'n', long, value_name = "COUNT")]
+    #[arg(
+        short = 'n', long, value_name = "COUNT",
+        value_parser = clap::value_parser!(u64).range(1..)
+    )]
     pub(crate) messages: Option<u64>,
     /// Field with the sequence number: none, auto (tag 34, or MsgSeqNum, or SequenceNumber), a
     /// tag, or a name.
@@ -127,9 +130,8 @@ impl Args {
         if self.empty && self.format.is_some() {
             bail!("--empty writes no messages, so it goes with no --format");
         }
-        let packets = self.file.is_empty() || self.framing.of_file() != Header::None;
-        if !packets && !self.framing.preamble.is_empty() {
-            bail!("--preamble wants packets: there are none with --header none");
+        if !self.file.is_empty() {
+            check_preamble(self.framing.of_file(), self.framing.preamble)?;
         }
         if self.framing.keep_dictionary && self.file.len() != 1 {
             bail!("--keep-dictionary wants one file: a packet that may be lost must stand alone");

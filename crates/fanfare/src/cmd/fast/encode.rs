@@ -1,7 +1,7 @@
 //! `fanfare fast encode`: lines of JSON or FIX to FAST, the inverse of `decode --format`.
 
 use super::generate::{cannot_write, create};
-use super::options::{LoadError, Strictness, TEMPLATES_HELP, is_standard, load};
+use super::options::{LoadError, Strictness, TEMPLATES_HELP, check_preamble, is_standard, load};
 use super::output::{Format, Output};
 use super::packets::open;
 use crate::print::{note, say};
@@ -69,6 +69,7 @@ enum LineFormat {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    check_preamble(args.header, args.preamble)?;
     let mut errors = Output::new(Some(Format::Json));
     let program = match load(&args.templates) {
         Ok(program) => program,

@@ -1,7 +1,7 @@
 //! `fanfare fast explain`: what each byte of a message means, for the person who stares at a
 //! garbled feed.
 
-use super::options::{Framing, Strictness, TEMPLATES_HELP, load};
+use super::options::{Framing, Strictness, TEMPLATES_HELP, check_preamble, load};
 use super::packets::{ByteFile, PacketError, PacketFile, frame_code};
 use super::templates::{decimal, kind};
 use crate::print::say;
@@ -36,6 +36,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    check_preamble(args.framing.of_file(), args.framing.preamble)?;
     let program = load(&args.templates)?;
     let mut explaining = Explaining {
         args,

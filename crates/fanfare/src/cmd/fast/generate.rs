@@ -1,6 +1,6 @@
 //! `fanfare fast generate`: the two feeds that everything can be tried with.
 
-use super::options::{TEMPLATES_HELP, is_standard, load};
+use super::options::{TEMPLATES_HELP, check_preamble, is_standard, load};
 use crate::print::{note, say};
 use anyhow::{Context, Result};
 use clap::ValueEnum;
@@ -71,6 +71,7 @@ impl FeedKind {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    check_preamble(args.header, args.preamble)?;
     let own = format!("builtin:{}", args.feed.name());
     let program = load(args.templates.as_deref().unwrap_or(&own))?;
     let mut generator = match args.feed {

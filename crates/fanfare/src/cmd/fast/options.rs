@@ -107,6 +107,14 @@ impl Framing {
     }
 }
 
+/// A preamble is in front of packets: a stream without them can have none.
+pub(crate) fn check_preamble(header: Header, preamble: Preamble) -> Result<()> {
+    if header == Header::None && !preamble.is_empty() {
+        bail!("--preamble wants packets: there are none with --header none");
+    }
+    Ok(())
+}
+
 /// How strict the codec is.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(crate) struct Strictness {

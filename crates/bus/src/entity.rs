@@ -8,7 +8,7 @@ use crate::cdr::{CdrBuffer, CdrError, CdrReader, CdrType};
 use crate::discovery::{self, Discovery, Endpoint};
 use crate::shm::Taken;
 use crate::sys::{
-    self, Callbacks, End, Ending, Entity, OnData, OnSamples, OnStatus, RawInfo, RawSamples, Sink,
+    self, Callbacks, Ending, Entity, OnData, OnSamples, OnStatus, RawInfo, RawSamples, Sink,
 };
 use crate::types::{Fault, StructType, TypeError};
 use crate::{DomainConfig, Error, Qos, Status};
@@ -167,10 +167,10 @@ impl WriterBuilder {
     /// # Errors
     /// [`Error::Dds`] for policies that contradict each other; [`Error::Name`] for a bad partition.
     pub fn open(self) -> Result<Writer, Error> {
-        let callbacks = Callbacks::new(None, None, self.on_status);
+        let callbacks = Callbacks::of_writer(self.on_status);
         let t = &self.topic;
         let topic = (&t.entity, &*t.name);
-        let entity = sys::endpoint(End::Writer, topic, &t.participant, &self.qos, callbacks)?;
+        let entity = sys::writer(topic, &t.participant, &self.qos, callbacks)?;
         Ok(Writer {
             sink: Sink::new(entity)?,
             topic: self.topic,
@@ -364,10 +364,13 @@ impl ReaderBuilder {
     /// As [`WriterBuilder::open`].
     pub fn open(self) -> Result<Reader, Error> {
         let room = |f| (f, RawSamples::with_capacity(self.batch));
-        let callbacks = Callbacks::new(self.on_samples.map(room), self.on_data, self.on_status);
+        let limit = self.qos.most_instances();
+        let samples = self.on_samples.map(room);
+        let callbacks = Callbacks::of_reader(samples, self.on_data, self.on_status, limit);
         let t = &self.topic;
         let topic = (&t.entity, &*t.name);
-        let entity = sys::endpoint(End::Reader, topic, &t.participant, &self.qos, callbacks)?;
+        let qos = self.qos.instances(limit);
+        let entity = sys::reader(topic, &t.participant, &qos, callbacks)?;
         Ok(Reader {
             entity,
             topic: self.topic,
@@ -403,7 +406,7 @@ impl Reader {
     /// waits and none allocates.
     ///
     /// # Errors
-    /// [`Error::Dds`]; [`Error::ListenerPanicked`].
+    /// [`Error::Dds`]; [`Error::ReaderClosed`]; [`Error::ListenerPanicked`].
     #[inline]
     pub fn take(&self, samples: &mut Samples) -> Result<usize, Error> {
         self.check()?;
@@ -419,13 +422,23 @@ impl Reader {
         samples.raw.take(self.entity.handle())
     }
 
-    /// Says whether a closure of this reader panicked.
+    /// Says whether this reader was closed, or a closure of it panicked. Does not wait.
     ///
     /// # Errors
-    /// [`Error::ListenerPanicked`].
+    /// [`Error::ReaderClosed`]; [`Error::ListenerPanicked`].
     #[inline]
     pub fn check(&self) -> Result<(), Error> {
-        if self.entity.callbacks().is_some_and(Callbacks::has_panicked) {
+        let Some(callbacks) = self.entity.callbacks() else {
+            return Ok(());
+        };
+        if let Some((why, writer)) = callbacks.overflow() {
+            return Err(Error::ReaderClosed {
+                topic: self.topic.name().to_owned(),
+                why,
+                writer,
+            });
+        }
+        if callbacks.has_panicked() {
             return Err(Error::ListenerPanicked(self.topic.name().to_owned()));
         }
         Ok(())

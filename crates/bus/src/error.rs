@@ -3,6 +3,8 @@
 use std::fmt;
 
 use crate::cdr::CdrError;
+use crate::discovery::Guid;
+use crate::qos::LONGEST_KEY;
 use crate::types::TypeError;
 
 /// An error of the bus. Nothing here aborts the process: the caller decides.
@@ -64,9 +66,43 @@ pub enum Error {
         /// Why it could not be done.
         why: String,
     },
+    /// A reader was closed because of what writers sent; readers of other topics go on.
+    #[error("the reader of topic {topic:?} is closed: {why}, from writer {writer}")]
+    ReaderClosed {
+        /// The topic.
+        topic: String,
+        /// What was too much.
+        why: Overflow,
+        /// Whose sample it was.
+        writer: Guid,
+    },
     /// A listener closure panicked; it will not be called again.
     #[error("the listener of {0:?} panicked and is switched off")]
     ListenerPanicked(String),
+}
+
+/// What was too much for a reader.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Overflow {
+    /// One instance more than so many.
+    Keys(u32),
+    /// A key of so many bytes.
+    Key(u32),
+}
+
+impl fmt::Display for Overflow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Keys(limit) => write!(f, "more than {limit} keys"),
+            Self::Key(bytes) => {
+                write!(
+                    f,
+                    "a key of {bytes} bytes, which is more than {LONGEST_KEY}"
+                )
+            }
+        }
+    }
 }
 
 /// The return codes of the DDS specification and Cyclone DDS, one variant each.

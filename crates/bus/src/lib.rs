@@ -59,6 +59,8 @@ pub use entity::{
     Domain, Reader, ReaderBuilder, Sample, SampleInfo, Samples, Topic, WaitSet, Writer,
     WriterBuilder,
 };
-pub use error::{Error, ReturnCode};
-pub use qos::{Durability, History, Liveliness, Ownership, Qos, Reliability};
+pub use error::{Error, Overflow, ReturnCode};
+pub use qos::{
+    Durability, History, INSTANCES, LONGEST_KEY, Liveliness, Ownership, Qos, Reliability,
+};
 pub use status::{Policy, Status};

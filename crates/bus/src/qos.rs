@@ -2,6 +2,16 @@
 
 use std::time::Duration;
 
+/// Instances that a reader keeps, and a publisher writes, unless told otherwise: enough for the
+/// options of a large market, and about half a gigabyte.
+pub const INSTANCES: u32 = 1_000_000;
+
+/// The longest key of an instance, in bytes of CDR.
+pub const LONGEST_KEY: u32 = 1_024;
+
+/// Samples that wait for a reader, unless told otherwise.
+const SAMPLES: u32 = 8_192;
+
 /// May samples be lost?
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reliability {
@@ -83,14 +93,15 @@ impl Qos {
         Self::default()
             .reliability(Reliability::Reliable(Duration::from_secs(1)))
             .history(History::KeepAll)
-            .resource_limits(Some(8_192), None, None)
+            .resource_limits(Some(SAMPLES), None, None)
     }
 
-    /// Best effort, the newest 1,024 samples of an instance wait for the reader.
+    /// Best effort, the newest 1,024 samples of an instance wait for the reader, 8,192 in all.
     pub fn best_effort() -> Self {
         Self::default()
             .reliability(Reliability::BestEffort)
             .history(History::KeepLast(1_024))
+            .resource_limits(Some(SAMPLES), None, None)
     }
 
     /// Reliable, and the last value of each instance goes to readers that come late. A reader
@@ -185,7 +196,8 @@ impl Qos {
         self
     }
 
-    /// Limits on samples, instances and samples per instance; `None` is unlimited.
+    /// Limits on samples and samples per instance, `None` is unlimited, and on
+    /// [instances](Self::instances).
     #[must_use]
     pub const fn resource_limits(
         mut self,
@@ -199,6 +211,31 @@ impl Qos {
             samples_per_instance,
         });
         self
+    }
+
+    /// The most instances of a reader, at least 1; [`INSTANCES`] unless set. An instance is there
+    /// from its first sample, or the news of its end, until its writers have unregistered it or are
+    /// gone and the reader has taken all of it: one that is only disposed of takes its room still.
+    /// A reader that gets one more is closed, as is one that gets a key longer than
+    /// [`LONGEST_KEY`]: see [`Error::ReaderClosed`](crate::Error::ReaderClosed).
+    #[must_use]
+    pub fn instances(mut self, most: u32) -> Self {
+        let limits = self.limits.get_or_insert_default();
+        limits.instances = Some(most);
+        self
+    }
+
+    pub(crate) const fn without_instances(mut self) -> Self {
+        if let Some(limits) = &mut self.limits {
+            limits.instances = None;
+        }
+        self
+    }
+
+    /// The limit on instances.
+    pub fn most_instances(&self) -> u32 {
+        let limit = self.limits.and_then(|l| l.instances).unwrap_or(INSTANCES);
+        limit.clamp(1, i32::MAX as u32)
     }
 
     /// A reader does not get what writers of its own domain object wrote.

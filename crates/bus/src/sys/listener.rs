@@ -6,12 +6,14 @@ use std::cell::Cell;
 use std::ffi::c_void;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use cyclors as c;
 
-use super::RawSamples;
+use super::{Door, RawSamples};
+use crate::discovery::Guid;
+use crate::error::Overflow;
 use crate::{Policy, Status};
 
 /// Called with the samples just taken.
@@ -29,6 +31,8 @@ pub(crate) struct Callbacks {
     data: Option<Mutex<OnData>>,
     status: Option<Mutex<OnStatus>>,
     panicked: AtomicBool,
+    /// Of a reader.
+    door: Arc<Door>,
 }
 
 impl fmt::Debug for Callbacks {
@@ -38,20 +42,41 @@ impl fmt::Debug for Callbacks {
 }
 
 impl Callbacks {
-    pub(crate) fn new(
+    /// Those of a writer; `None` where there is nothing to call.
+    pub(crate) fn of_writer(status: Option<OnStatus>) -> Option<Box<Self>> {
+        status.as_ref()?;
+        Some(Self::of_reader(None, None, status, u32::MAX))
+    }
+
+    /// Those of a reader, which is closed beyond so many instances.
+    pub(crate) fn of_reader(
         samples: Option<(OnSamples, RawSamples)>,
         data: Option<OnData>,
         status: Option<OnStatus>,
-    ) -> Option<Box<Self>> {
-        if samples.is_none() && data.is_none() && status.is_none() {
-            return None;
-        }
-        Some(Box::new(Self {
+        instances: u32,
+    ) -> Box<Self> {
+        Box::new(Self {
             samples: samples.map(Mutex::new),
             data: data.map(Mutex::new),
             status: status.map(Mutex::new),
             panicked: AtomicBool::new(false),
-        }))
+            door: Arc::new(Door::new(instances)),
+        })
+    }
+
+    pub(super) const fn door(&self) -> &Arc<Door> {
+        &self.door
+    }
+
+    /// Why the reader was closed, and whose sample was too much.
+    #[inline]
+    pub(crate) fn overflow(&self) -> Option<(Overflow, Guid)> {
+        self.door.overflow().copied()
+    }
+
+    /// A reader stores nothing from now on.
+    pub(super) fn shut(&self) {
+        self.door.shut();
     }
 
     pub(crate) fn has_panicked(&self) -> bool {
@@ -140,21 +165,19 @@ impl Drop for Listener {
     }
 }
 
-pub(super) fn for_reader(callbacks: Option<&Callbacks>) -> Listener {
-    let listener = Listener::new(callbacks);
-    let Some(callbacks) = callbacks else {
-        return listener;
-    };
+pub(super) fn for_reader(callbacks: &Callbacks) -> Listener {
+    let listener = Listener::new(Some(callbacks));
     let l = listener.0;
     // SAFETY: `l` is a live listener; the functions live as long as the program.
     unsafe {
+        // Also for the door.
+        c::dds_lset_sample_rejected(l, Some(on_sample_rejected));
         if callbacks.samples.is_some() || callbacks.data.is_some() {
             c::dds_lset_data_available(l, Some(on_data));
         }
         if callbacks.status.is_some() {
             c::dds_lset_subscription_matched(l, Some(on_subscription_matched));
             c::dds_lset_sample_lost(l, Some(on_sample_lost));
-            c::dds_lset_sample_rejected(l, Some(on_sample_rejected));
             c::dds_lset_requested_deadline_missed(l, Some(on_requested_deadline));
             c::dds_lset_requested_incompatible_qos(l, Some(on_requested_qos));
             c::dds_lset_liveliness_changed(l, Some(on_liveliness_changed));
@@ -224,11 +247,25 @@ on_status!(on_sample_lost, c::dds_sample_lost_status_t, |s| {
         total: s.total_count,
     }
 });
-on_status!(on_sample_rejected, c::dds_sample_rejected_status_t, |s| {
-    Status::SampleRejected {
-        total: s.total_count,
+
+/// Says why, besides that: beyond the limit on instances the reader closes.
+unsafe extern "C" fn on_sample_rejected(
+    _: c::dds_entity_t,
+    s: c::dds_sample_rejected_status_t,
+    arg: *mut c_void,
+) {
+    // SAFETY: as in `on_data`.
+    let Some(callbacks) = (unsafe { arg.cast::<Callbacks>().as_ref() }) else {
+        return;
+    };
+    if s.last_reason == c::dds_sample_rejected_status_kind_DDS_REJECTED_BY_INSTANCES_LIMIT {
+        callbacks.door.fill();
     }
-});
+    callbacks.tell(Status::SampleRejected {
+        total: s.total_count,
+    });
+}
+
 on_status!(
     on_requested_deadline,
     c::dds_requested_deadline_missed_status_t,

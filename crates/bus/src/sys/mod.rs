@@ -5,6 +5,7 @@ mod baseline;
 mod data;
 mod discovery;
 mod found;
+mod guard;
 mod interface;
 mod listener;
 mod log;
@@ -15,7 +16,7 @@ mod waitset;
 
 use std::ffi::CString;
 use std::net::{Ipv4Addr, TcpListener};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -25,6 +26,7 @@ pub(crate) use baseline::Baseline;
 pub(crate) use data::{Ending, RawInfo, RawSamples, Sink};
 pub(crate) use discovery::{Announced, RawDiscovery, TypeInfo};
 pub(crate) use found::type_of as found_type;
+pub(crate) use guard::Door;
 pub(crate) use interface::interface_address;
 pub(crate) use listener::{Callbacks, OnData, OnSamples, OnStatus};
 pub(crate) use shm::{PAGE, ReadOnly, SharedFile, Words, user};
@@ -43,20 +45,31 @@ pub(crate) struct Entity {
 
 #[derive(Debug)]
 struct Owned {
-    handle: c::dds_entity_t,
+    /// 0 when it is deleted already.
+    handle: AtomicI32,
     /// What the C library holds pointers to: freed after the deletion, before the parents.
     callbacks: Option<Box<Callbacks>>,
-    /// Only held, so that they are deleted later than this.
-    _parents: Vec<Arc<Entity>>,
+    /// Only held: the history of a reader points to it.
+    _guard: Option<Box<guard::Guard>>,
+    /// Held, so that they are deleted later than this.
+    parents: Vec<Arc<Entity>>,
 }
 
 impl Entity {
     pub(crate) fn handle(&self) -> c::dds_entity_t {
-        self.owned.as_ref().map_or(0, |o| o.handle)
+        let handle = self.owned.as_ref().map(|o| &o.handle);
+        handle.map_or(0, |h| h.load(Ordering::Relaxed))
     }
 
     pub(crate) fn callbacks(&self) -> Option<&Callbacks> {
         self.owned.as_ref()?.callbacks.as_deref()
+    }
+
+    /// Deletes it before its time: what is called on it from now on fails. Not in a callback.
+    fn close(&self) {
+        if let Some(owned) = &self.owned {
+            owned.delete();
+        }
     }
 
     fn adopt(
@@ -68,9 +81,10 @@ impl Entity {
         let handle = checked(action, handle)?;
         Ok(Arc::new(Self {
             owned: Some(Owned {
-                handle,
+                handle: AtomicI32::new(handle),
                 callbacks,
-                _parents: parents,
+                _guard: None,
+                parents,
             }),
         }))
     }
@@ -102,13 +116,33 @@ impl Drop for Entity {
     }
 }
 
+impl Owned {
+    fn delete(&self) {
+        let handle = self.handle.swap(0, Ordering::AcqRel);
+        if handle == 0 {
+            return;
+        }
+        // SAFETY: dds_delete takes a handle by value and validates it. It returns after the last
+        // callback of this entity has returned, so freeing `callbacks` afterwards is sound, and
+        // after a reader's history is freed, so that `_guard` may go; the parents drop after that,
+        // when no child of theirs is left.
+        let code = unsafe { c::dds_delete(handle) };
+        // What belongs to a reader that was closed went with it.
+        let orphan = || self.parents.iter().any(|p| p.handle() == 0);
+        debug_assert!(
+            code == 0 || orphan(),
+            "dds_delete: {}",
+            ReturnCode::from_raw(code)
+        );
+    }
+}
+
 impl Drop for Owned {
     fn drop(&mut self) {
-        // SAFETY: dds_delete takes a handle by value and validates it. It returns after the last
-        // callback of this entity has returned, so freeing `callbacks` afterwards is sound; the
-        // parents drop after that, when no child of theirs is left.
-        let code = unsafe { c::dds_delete(self.handle) };
-        debug_assert!(code == 0, "dds_delete: {}", ReturnCode::from_raw(code));
+        if let Some(callbacks) = &self.callbacks {
+            callbacks.shut();
+        }
+        self.delete();
         // Samples lent to a callback belong to the domain: they go back before the parents do.
         drop(self.callbacks.take());
     }
@@ -170,45 +204,19 @@ fn next_local() -> u32 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// Which end of a topic.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum End {
-    /// Its callbacks get status events only.
-    Writer,
-    Reader,
-}
-
-/// The library's functions for both.
-type Create = unsafe extern "C" fn(
-    c::dds_entity_t,
-    c::dds_entity_t,
-    *const c::dds_qos_t,
-    *const c::dds_listener_t,
-) -> c::dds_entity_t;
-
-/// Makes a writer or a reader of a topic.
-pub(crate) fn endpoint(
-    end: End,
+/// Makes a writer of a topic; its callbacks get status events only.
+pub(crate) fn writer(
     (topic, name): (&Arc<Entity>, &str),
     participant: &Arc<Entity>,
     qos: &Qos,
     callbacks: Option<Box<Callbacks>>,
 ) -> Result<Arc<Entity>, Error> {
     let raw = qos::RawQos::new(qos)?;
-    let (what, create, listener): (_, Create, _) = match end {
-        End::Writer => {
-            let listener = listener::for_writer(callbacks.as_deref());
-            ("writer", c::dds_create_writer, listener)
-        }
-        End::Reader => {
-            let listener = listener::for_reader(callbacks.as_deref());
-            ("reader", c::dds_create_reader, listener)
-        }
-    };
+    let listener = listener::for_writer(callbacks.as_deref());
     // SAFETY: the handles are validated by the call; qos and listener are valid or null, and are
     // copied. The listener's argument points into `callbacks`, boxed, owned by the new entity.
     let handle = unsafe {
-        create(
+        c::dds_create_writer(
             participant.handle(),
             topic.handle(),
             raw.as_ptr(),
@@ -216,6 +224,44 @@ pub(crate) fn endpoint(
         )
     };
     let parents = vec![Arc::clone(topic), Arc::clone(participant)];
-    let action = || format!("create a {what} of topic {name:?}");
+    let action = || format!("create a writer of topic {name:?}");
     Entity::adopt(action, handle, callbacks, parents)
+}
+
+/// Makes a reader of a topic, which closes when there are more instances than `callbacks` allow.
+pub(crate) fn reader(
+    (topic, name): (&Arc<Entity>, &str),
+    participant: &Arc<Entity>,
+    qos: &Qos,
+    callbacks: Box<Callbacks>,
+) -> Result<Arc<Entity>, Error> {
+    let raw = qos::RawQos::new(qos)?;
+    let listener = listener::for_reader(&callbacks);
+    let door = Arc::clone(callbacks.door());
+    let history = guard::History::new(topic, &raw, &door)?;
+    // SAFETY: as in `writer`; the history is new, and the reader's from now on.
+    let handle = unsafe {
+        c::dds_create_reader_rhc(
+            participant.handle(),
+            topic.handle(),
+            raw.as_ptr(),
+            listener.as_ptr(),
+            history.as_ptr(),
+        )
+    };
+    let parents = vec![Arc::clone(topic), Arc::clone(participant)];
+    let action = || format!("create a reader of topic {name:?}");
+    if handle < 0 {
+        history.free();
+        return Entity::adopt(action, handle, None, parents);
+    }
+    let owned = Owned {
+        handle: AtomicI32::new(handle),
+        callbacks: Some(callbacks),
+        _guard: Some(history.adopted()),
+        parents,
+    };
+    let entity = Arc::new(Entity { owned: Some(owned) });
+    door.belongs_to(&entity);
+    Ok(entity)
 }

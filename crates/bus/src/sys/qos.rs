@@ -5,7 +5,7 @@ use std::ptr::NonNull;
 
 use cyclors as c;
 
-use super::{c_string, nanos};
+use super::{Entity, c_string, nanos};
 use crate::qos::Limits;
 use crate::{Durability, Error, History, Liveliness, Ownership, Qos, Reliability};
 
@@ -55,6 +55,36 @@ impl RawQos {
 
     pub(super) const fn as_ptr(&self) -> *const c::dds_qos_t {
         self.0.as_ptr()
+    }
+
+    /// All policies that a reader's history looks at: these, what they leave open by the topic's, and
+    /// what that leaves open by the defaults of the specification.
+    pub(super) fn for_reader_of(&self, topic: &Entity) -> Result<Self, Error> {
+        let of_topic = Self::new(&Qos::default())?;
+        // SAFETY: a live policy set to be filled; the handle is validated by the call.
+        let code = unsafe { c::dds_get_qos(topic.handle(), of_topic.0.as_ptr()) };
+        super::checked(|| "ask for the policies of a topic".to_owned(), code)?;
+        let all = Self::new(&Qos::default())?;
+        let defaults = Self::new(
+            &Qos::default()
+                .reliability(Reliability::BestEffort)
+                .history(History::KeepLast(1))
+                .ownership(Ownership::Shared)
+                .resource_limits(None, None, None),
+        )?;
+        // SAFETY: live policy sets; merging copies what the first does not have.
+        unsafe {
+            let order = c::dds_destination_order_kind_DDS_DESTINATIONORDER_BY_RECEPTION_TIMESTAMP;
+            let defaults = defaults.0.as_ptr();
+            c::dds_qset_destination_order(defaults, order);
+            c::dds_qset_time_based_filter(defaults, 0);
+            c::dds_qset_deadline(defaults, i64::MAX);
+            c::dds_qset_lifespan(defaults, i64::MAX);
+            for part in [self.0.as_ptr(), of_topic.0.as_ptr(), defaults] {
+                c::dds_merge_qos(all.0.as_ptr(), part);
+            }
+        }
+        Ok(all)
     }
 
     /// Version 1 of the data representation and nothing else: what this crate writes.

@@ -20,7 +20,8 @@ pub(crate) fn create(
     qos: &Qos,
 ) -> Result<Arc<Entity>, Error> {
     t.check()?;
-    let raw = RawQos::new(qos)?;
+    // That is a matter of each reader, and one topic in one domain has one set of policies.
+    let raw = RawQos::new(&qos.clone().without_instances())?;
     raw.xcdr1_only();
     of(&Descriptor::new(participant, t)?, participant, name, &raw)
 }

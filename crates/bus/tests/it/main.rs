@@ -4,6 +4,7 @@
 mod close;
 mod distribute;
 mod exchange;
+mod flood;
 mod hostile;
 mod policies;
 mod support;

@@ -1,11 +1,12 @@
 //! Domain, topic, writer, reader, waitset: handles that may be dropped in any order.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::cdr::{CdrBuffer, CdrError, CdrReader, CdrType};
 use crate::discovery::{self, Discovery, Endpoint};
+use crate::keys::Keys;
 use crate::shm::Taken;
 use crate::sys::{
     self, Callbacks, Ending, Entity, OnData, OnSamples, OnStatus, RawInfo, RawSamples, Sink,
@@ -171,8 +172,10 @@ impl WriterBuilder {
         let t = &self.topic;
         let topic = (&t.entity, &*t.name);
         let entity = sys::writer(topic, &t.participant, &self.qos, callbacks)?;
+        let most = self.qos.most_instances();
         Ok(Writer {
             sink: Sink::new(entity)?,
+            keys: t.t.is_keyed().then(|| Mutex::new(Keys::new(most))),
             topic: self.topic,
         })
     }
@@ -190,16 +193,21 @@ impl fmt::Debug for WriterBuilder {
 #[derive(Debug)]
 pub struct Writer {
     sink: Sink,
+    keys: Option<Mutex<Keys>>,
     topic: Topic,
 }
 
 impl Writer {
     /// Writes one sample: CDR bytes with their header, as [`CdrBuffer::finish`] gives them. They
     /// are copied once and sent by this thread before the call returns (unless batching).
-    /// Nothing of this crate allocates or locks here; Cyclone DDS takes the sample from its pool.
+    /// Nothing of this crate allocates or locks here where the topic has no key; where it has one,
+    /// the key is looked up under a lock, and a new one may allocate. Cyclone DDS takes the sample
+    /// from its pool.
     ///
     /// # Errors
-    /// [`Error::SampleMismatch`] for bytes that are not of the topic's type; [`Error::Dds`] with
+    /// [`Error::SampleMismatch`] for bytes that are not of the topic's type;
+    /// [`Error::TooManyKeys`] for a new key beyond the limit on [instances](Qos::instances), which
+    /// takes what the writer has not [unregistered](Self::unregister); [`Error::Dds`] with
     /// [`ReturnCode::Timeout`](crate::ReturnCode::Timeout) when a reliable reader kept the history
     /// full for longer than the policy waits; [`Error::ListenerPanicked`].
     #[inline]
@@ -219,6 +227,9 @@ impl Writer {
 
     #[inline]
     fn write_at(&self, cdr: &[u8], source_nanos: Option<i64>) -> Result<(), Error> {
+        if let Some(keys) = &self.keys {
+            self.admit(keys, cdr, false)?;
+        }
         match self.sink.write(cdr, source_nanos) {
             Some(Ok(())) => match self.sink.writer().callbacks() {
                 Some(callbacks) if callbacks.has_panicked() => self.listener_panicked(),
@@ -232,6 +243,21 @@ impl Writer {
             None => Err(Error::SampleMismatch {
                 topic: self.topic.name().to_owned(),
             }),
+        }
+    }
+
+    fn admit(&self, keys: &Mutex<Keys>, cdr: &[u8], alone: bool) -> Result<(), Error> {
+        let topic = || self.topic.name().to_owned();
+        let Ok(mut keys) = keys.lock() else {
+            return Ok(());
+        };
+        match keys.admit(self.topic.sample_type(), cdr, alone) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Error::TooManyKeys {
+                topic: topic(),
+                limit: keys.most(),
+            }),
+            Err(_) => Err(Error::SampleMismatch { topic: topic() }),
         }
     }
 
@@ -255,10 +281,20 @@ impl Writer {
     }
 
     fn end(&self, key: &[u8], how: Ending) -> Result<(), Error> {
+        if let (Some(keys), Ending::Dispose) = (&self.keys, how) {
+            self.admit(keys, key, true)?;
+        }
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         let now = i64::try_from(now.unwrap_or_default().as_nanos()).unwrap_or(i64::MAX);
         match self.sink.end(key, how, now) {
-            Some(Ok(())) => Ok(()),
+            Some(Ok(())) => {
+                if let (Some(Ok(mut keys)), Ending::Unregister) =
+                    (self.keys.as_ref().map(Mutex::lock), how)
+                {
+                    keys.forget(self.topic.sample_type(), key);
+                }
+                Ok(())
+            }
             Some(Err(code)) => Err(Error::Dds {
                 action: format!("end an instance of topic {:?}", self.topic.name()),
                 code,
@@ -343,7 +379,8 @@ impl ReaderBuilder {
     }
 
     /// Calls `f` when samples have come, in the receive thread of Cyclone DDS, and leaves them to
-    /// [`Reader::take`] in another: `f` wakes that. It must not wait. In place of
+    /// [`Reader::take`] in another: `f` wakes that. It must not wait. Called once more, in a thread
+    /// of its own, when the reader was closed ([`Error::ReaderClosed`]). In place of
     /// [`on_sample`](Self::on_sample).
     #[must_use]
     pub fn on_data(mut self, f: impl FnMut() + Send + 'static) -> Self {
@@ -467,6 +504,12 @@ impl Samples {
     /// Whether there are none.
     pub const fn is_empty(&self) -> bool {
         self.raw.len() == 0
+    }
+
+    /// Gives them back.
+    pub fn clear(&mut self) {
+        self.raw.release();
+        self.owner = None;
     }
 
     /// One of them, from 0 in the order they came.

@@ -66,6 +66,14 @@ pub enum Error {
         /// Why it could not be done.
         why: String,
     },
+    /// A writer has written as many keys as it may: samples of new ones are not written.
+    #[error("topic {topic:?} has {limit} keys: samples of another are not written")]
+    TooManyKeys {
+        /// The topic of the writer.
+        topic: String,
+        /// So many.
+        limit: u32,
+    },
     /// A reader was closed because of what writers sent; readers of other topics go on.
     #[error("the reader of topic {topic:?} is closed: {why}, from writer {writer}")]
     ReaderClosed {

@@ -46,6 +46,7 @@ pub mod distribute;
 mod entity;
 mod error;
 pub mod fast;
+mod keys;
 mod peer;
 mod qos;
 pub mod shm;

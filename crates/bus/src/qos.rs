@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// Instances that a reader keeps, and a publisher writes, unless told otherwise: enough for the
-/// options of a large market, and about half a gigabyte.
+/// options of a large market, and 0.8 GB of a reader.
 pub const INSTANCES: u32 = 1_000_000;
 
 /// The longest key of an instance, in bytes of CDR.

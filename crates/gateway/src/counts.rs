@@ -88,6 +88,7 @@ pub(crate) struct PublishCounts {
     pub(crate) unsent: Counter,
     pub(crate) overrun: Counter,
     pub(crate) other_types: Counter,
+    pub(crate) refused: Counter,
 }
 
 impl PublishCounts {
@@ -105,6 +106,10 @@ impl PublishCounts {
                 "messages overwritten before the bus publisher came to them",
             ),
             other_types: add("other_types", "messages whose MsgType(35) has no topic"),
+            refused: add(
+                "symbols_refused",
+                "messages of a Symbol(55) more than the topic may have",
+            ),
         }
     }
 }
@@ -116,6 +121,7 @@ pub(crate) struct SubscribeCounts {
     pub(crate) before: Counter,
     pub(crate) missing: Counter,
     pub(crate) bad: Counter,
+    pub(crate) closed: Counter,
 }
 
 impl SubscribeCounts {
@@ -133,6 +139,10 @@ impl SubscribeCounts {
                 "messages that other gateways numbered and that did not come",
             ),
             bad: add("malformed", "samples that hold no message, dropped"),
+            closed: add(
+                "topics_closed",
+                "topics left because writers had too many keys for them",
+            ),
         }
     }
 }
@@ -149,6 +159,7 @@ pub(crate) struct FeedCounts {
     pub(crate) samples: Counter,
     pub(crate) unsent: Counter,
     pub(crate) no_topic: Counter,
+    pub(crate) refused: Counter,
 }
 
 impl FeedCounts {
@@ -168,6 +179,10 @@ impl FeedCounts {
             samples: add("samples", "samples of decoded messages written"),
             unsent: add("samples_unsent", "samples left out"),
             no_topic: add("no_topic", "samples of securities without a topic"),
+            refused: add(
+                "samples_refused",
+                "samples of a key more than the topic may have",
+            ),
         }
     }
 }

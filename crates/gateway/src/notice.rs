@@ -38,6 +38,11 @@ pub enum Notice {
         /// What.
         what: Status,
     },
+    /// A topic of the bus is no longer subscribed to; the others are.
+    BusClosed {
+        /// Which, and why.
+        why: String,
+    },
     /// The topics with the feed's decoded messages have a subscriber, or no longer have.
     FeedTopics {
         /// Whether all of them have.
@@ -114,6 +119,7 @@ impl Notice {
             Self::LoggedOn { .. } | Self::FeedTopics { .. } => false,
             Self::SmallBuffer(_) => true,
             Self::Ended { end, .. } => !orderly.contains(end),
+            Self::BusClosed { .. } => true,
             Self::Bus { what, .. } => !matches!(
                 what,
                 Status::Matched { .. } | Status::LivelinessChanged { .. }
@@ -146,6 +152,7 @@ impl fmt::Display for Notice {
             }
             Self::SmallBuffer(small) => write!(f, "{small}"),
             Self::Bus { topic, what } => write!(f, "bus topic {topic}: {what}"),
+            Self::BusClosed { why } => write!(f, "{why}; the other topics go on"),
         }
     }
 }

@@ -17,6 +17,7 @@ pub(crate) use pen::Pen;
 pub use print::{print_json, to_json};
 pub use read::CdrReader;
 pub use typed::CdrType;
+pub(crate) use walk::walk_key;
 pub use walk::{Value, Visitor, check, walk};
 pub use write::{CdrBuffer, Count};
 

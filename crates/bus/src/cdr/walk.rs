@@ -66,11 +66,42 @@ pub fn walk(t: &StructType, sample: &[u8], visitor: &mut impl Visitor) -> Result
 /// # Errors
 /// The first byte that contradicts the type.
 pub fn check(t: &StructType, sample: &[u8]) -> Result<(), CdrError> {
-    struct Nothing;
-    impl Visitor for Nothing {
-        fn value(&mut self, _: Value<'_>) {}
-    }
     walk(t, sample, &mut Nothing)
+}
+
+/// Takes no notice.
+struct Nothing;
+
+impl Visitor for Nothing {
+    fn value(&mut self, _: Value<'_>) {}
+}
+
+/// Tells `visitor` of the members of the key, in a sample or in bytes that hold the key `alone`.
+/// Looks at nothing behind them. For types that are not mutable.
+pub(crate) fn walk_key(
+    t: &StructType,
+    bytes: &[u8],
+    alone: bool,
+    visitor: &mut impl Visitor,
+) -> Result<(), CdrError> {
+    let mut r = CdrReader::new(bytes)?;
+    match t.extensibility {
+        Extensibility::Mutable => return Err(r.fault(CdrFault::Representation(0x0002))),
+        Extensibility::Appendable if r.is_version_2() => _ = r.u32()?,
+        _ => {}
+    }
+    let (mut keys, depth) = (Walk { visitor, depth: 0 }, 0);
+    let visitor = &mut Nothing;
+    let mut others = Walk { visitor, depth };
+    let last = t.members.iter().rposition(|m| m.key);
+    for member in t.members.iter().take(last.map_or(0, |last| last + 1)) {
+        match (member.key, alone) {
+            (true, _) => keys.member(member, &mut r)?,
+            (false, true) => {}
+            (false, false) => others.member(member, &mut r)?,
+        }
+    }
+    Ok(())
 }
 
 /// A walk under way, so many lists and structures deep.

@@ -60,7 +60,8 @@ pub struct Distribution {
     pub echo: bool,
     /// Name of the template whose message ends a feed: it has no topic, the token stands for it.
     pub end: String,
-    /// Policies of topics, writers and readers.
+    /// Policies of topics, writers and readers. With keys, [`Qos::instances`] is how many a topic
+    /// may have: a publisher leaves out samples of more, a subscriber closes the topic.
     pub qos: Qos,
 }
 
@@ -105,7 +106,8 @@ impl Distribution {
         {
             qos = qos.liveliness(Liveliness::Automatic(t));
         }
-        qos.history(crate::History::KeepLast(8_192))
+        // What is under way is bounded in bytes; a depth would cost each key so many pointers.
+        qos.history(crate::History::KeepAll)
             .durability(Durability::Volatile)
     }
 }

@@ -19,7 +19,7 @@ pub(super) struct Outlets {
     /// By the index of the template.
     writers: Vec<Vec<Writer>>,
     done: Writer,
-    _echoes: Vec<Reader>,
+    echoes: Vec<Reader>,
     matches: Arc<Matches>,
     entities: u32,
 }
@@ -64,7 +64,7 @@ impl Outlets {
         Ok(Self {
             writers: all,
             done: done.open()?,
-            _echoes: echoes,
+            echoes,
             matches,
             entities: u32::try_from(entities).unwrap_or(u32::MAX),
         })
@@ -84,6 +84,10 @@ impl Outlets {
 
     pub(super) fn departures(&self) -> Departures {
         self.matches.departures()
+    }
+
+    pub(super) fn failures(&self) -> Vec<Error> {
+        self.echoes.iter().filter_map(|r| r.check().err()).collect()
     }
 
     #[inline]
@@ -195,11 +199,14 @@ impl Inlets {
         self.matches.departures()
     }
 
-    pub(super) fn check(&self) -> Result<(), Error> {
-        for reader in self.readers.iter().chain([&self.done]) {
-            reader.check()?;
-        }
-        Ok(())
+    pub(super) fn failures(&self) -> Vec<Error> {
+        let all = self.readers.iter().chain([&self.done]);
+        all.filter_map(|reader| reader.check().err()).collect()
+    }
+
+    /// Whether no topic is left that brings samples.
+    pub(super) fn is_closed(&self) -> bool {
+        !self.readers.is_empty() && self.readers.iter().all(|reader| reader.check().is_err())
     }
 }
 

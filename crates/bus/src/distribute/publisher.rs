@@ -19,6 +19,7 @@ pub struct Publisher {
     echoed: Arc<AtomicU64>,
     written: u64,
     without_topic: u64,
+    refused: u64,
 }
 
 #[derive(Debug)]
@@ -63,6 +64,7 @@ impl Publisher {
             echoed,
             written: 0,
             without_topic: 0,
+            refused: 0,
         })
     }
 
@@ -109,17 +111,22 @@ impl Publisher {
         }
     }
 
-    /// Writes a sample to its topic; `false` when it has none, which is counted: a security
-    /// beyond those that have topics.
+    /// Writes a sample to its topic; `false` when it is left out, which is counted: it is of a
+    /// security beyond those that have topics, or of a key beyond those that a topic may have.
     ///
     /// # Errors
     /// As [`Writer::write`](crate::Writer::write).
     #[inline]
     pub fn publish(&mut self, sample: &Converted<'_>) -> Result<bool, Error> {
         let published = match &mut self.way {
-            Way::Dds(outlets) => outlets.publish(sample)?,
-            Way::Shm(outlets) => outlets.publish(sample)?,
+            Way::Dds(outlets) => outlets.publish(sample),
+            Way::Shm(outlets) => outlets.publish(sample),
         };
+        if let Err(Error::TooManyKeys { .. }) = published {
+            self.refused += 1;
+            return Ok(false);
+        }
+        let published = published?;
         if published {
             self.written += 1;
         } else {
@@ -136,6 +143,20 @@ impl Publisher {
     /// Samples that had no topic.
     pub const fn without_topic(&self) -> u64 {
         self.without_topic
+    }
+
+    /// Samples left out because their topic has as many keys as it may.
+    pub const fn refused(&self) -> u64 {
+        self.refused
+    }
+
+    /// Which topics of echoes were closed, because there are too many keys
+    /// ([`Error::ReaderClosed`]), or lost their listener, because it panicked. Over DDS only.
+    pub fn failures(&self) -> Vec<Error> {
+        match &self.way {
+            Way::Dds(outlets) => outlets.failures(),
+            Way::Shm(_) => Vec::new(),
+        }
     }
 
     /// Echoes that came back.

@@ -147,14 +147,29 @@ impl Subscriber {
         (tokens, self.counts.announced.load(Ordering::Acquire))
     }
 
-    /// Says whether a listener panicked.
+    /// What is wrong with which topics: closed, because there are too many keys
+    /// ([`Error::ReaderClosed`]), or without a listener, because it panicked
+    /// ([`Error::ListenerPanicked`]). The others go on. Allocates only when there is something.
+    pub fn failures(&self) -> Vec<Error> {
+        match &self.way {
+            Way::Dds(inlets) => inlets.failures(),
+            Way::Shm(inlets) => inlets.check().err().into_iter().collect(),
+        }
+    }
+
+    /// Whether nothing can come any more, because every topic failed.
+    pub fn is_closed(&self) -> bool {
+        match &self.way {
+            Way::Dds(inlets) => inlets.is_closed(),
+            Way::Shm(inlets) => inlets.check().is_err(),
+        }
+    }
+
+    /// Says whether a topic failed.
     ///
     /// # Errors
-    /// [`Error::ListenerPanicked`] with the topic.
+    /// The first of the [failures](Self::failures).
     pub fn check(&self) -> Result<(), Error> {
-        match &self.way {
-            Way::Dds(inlets) => inlets.check(),
-            Way::Shm(inlets) => inlets.check(),
-        }
+        self.failures().into_iter().next().map_or(Ok(()), Err)
     }
 }

@@ -85,6 +85,9 @@ impl Door {
         let close = move || {
             if let Some(entity) = entity.upgrade() {
                 entity.close();
+                if let Some(callbacks) = entity.callbacks() {
+                    callbacks.ring();
+                }
             }
         };
         let thread = std::thread::Builder::new().name("bus-close".to_owned());

@@ -104,14 +104,18 @@ impl Callbacks {
         });
     }
 
+    /// Says that there is something to look at.
+    pub(super) fn ring(&self) {
+        let Some(closure) = &self.data else { return };
+        self.guarded(|| {
+            if let Ok(mut closure) = closure.lock() {
+                closure();
+            }
+        });
+    }
+
     fn samples_came(&self, reader: c::dds_entity_t) {
-        if let Some(closure) = &self.data {
-            self.guarded(|| {
-                if let Ok(mut closure) = closure.lock() {
-                    closure();
-                }
-            });
-        }
+        self.ring();
         let Some(closure) = &self.samples else { return };
         self.guarded(|| {
             if let Ok(mut guard) = closure.lock() {

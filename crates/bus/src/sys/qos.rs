@@ -57,8 +57,8 @@ impl RawQos {
         self.0.as_ptr()
     }
 
-    /// All policies that a reader's history looks at: these, what they leave open by the topic's, and
-    /// what that leaves open by the defaults of the specification.
+    /// All policies that a reader's history looks at: these, what they leave open by the topic's,
+    /// and what that leaves open by the defaults of the specification.
     pub(super) fn for_reader_of(&self, topic: &Entity) -> Result<Self, Error> {
         let of_topic = Self::new(&Qos::default())?;
         // SAFETY: a live policy set to be filled; the handle is validated by the call.
@@ -74,9 +74,9 @@ impl RawQos {
         )?;
         // SAFETY: live policy sets; merging copies what the first does not have.
         unsafe {
-            let order = c::dds_destination_order_kind_DDS_DESTINATIONORDER_BY_RECEPTION_TIMESTAMP;
             let defaults = defaults.0.as_ptr();
-            c::dds_qset_destination_order(defaults, order);
+            // DDS_DESTINATIONORDER_BY_RECEPTION_TIMESTAMP.
+            c::dds_qset_destination_order(defaults, 0);
             c::dds_qset_time_based_filter(defaults, 0);
             c::dds_qset_deadline(defaults, i64::MAX);
             c::dds_qset_lifespan(defaults, i64::MAX);

@@ -33,7 +33,7 @@ fn matched(writer: &fanfare_bus::Topic, qos: &Qos) -> (Writer, Arc<AtomicU32>) {
     (writer, readers)
 }
 
-fn bytes<'b>(buffer: &'b mut CdrBuffer, security: u32) -> &'b [u8] {
+fn bytes(buffer: &mut CdrBuffer, security: u32) -> &[u8] {
     buffer.begin();
     buffer.u32(security);
     buffer.f64(1.0);

@@ -12,6 +12,7 @@ mod bad_input;
 mod bridge;
 #[path = "../common/mod.rs"]
 mod common;
+mod flood;
 mod liveliness;
 mod plant;
 mod quotes;

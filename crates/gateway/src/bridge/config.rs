@@ -55,7 +55,7 @@ impl Bus {
 impl BusEnd {
     /// Checks the ranges; `at` is its table.
     fn check(&self, at: &str) -> Result<(), ConfigError> {
-        check(at, self.domain, self.wait_ms)?;
+        check(at, self.domain, self.wait_ms, self.instances)?;
         let types = format!("{at}.msg_types");
         let count = self.msg_types.len();
         range(
@@ -97,7 +97,7 @@ impl BusEnd {
     /// The policies of writers and readers alike. A reader keeps what its gateway has not taken
     /// yet: up to 8,192 messages, and then a reliable writer waits for it.
     pub(crate) fn qos(&self) -> Qos {
-        let qos = self.qos.policies(self.wait_ms);
+        let qos = self.qos.policies(self.wait_ms, self.instances);
         let partition = self.partition.iter();
         partition.fold(qos, |qos, name| qos.partition(name))
     }
@@ -105,8 +105,9 @@ impl BusEnd {
     /// As `qos`, for a reader: it keeps more than the last value, which may not be taken yet, but
     /// never more than is taken in one go.
     pub(crate) fn reader_qos(&self) -> Qos {
-        let limit = Some(READER_SAMPLES);
-        let qos = self.qos().ignore_own().resource_limits(limit, None, None);
+        let limits = (Some(READER_SAMPLES), Some(self.instances));
+        let qos = self.qos().ignore_own();
+        let qos = qos.resource_limits(limits.0, limits.1, None);
         match self.qos {
             BusQos::LastValue => qos
                 .history(History::KeepLast(1_024))
@@ -151,6 +152,7 @@ mod tests {
             ("[bus.publish]\nmsg_types = [\"W/\"]", "letters and digits"),
             ("[bus.publish]\ntopics = \"1 x\"", "bus.publish.topics"),
             ("[bus.publish]\nwait_ms = 60000", "bus.publish.wait_ms"),
+            ("[bus.subscribe]\ninstances = 0", "bus.subscribe.instances"),
             ("[bus.publish]\n\nqos = \"fast\"", "line 3"),
             ("[bus.publish]\ndomian = 3", "domian"),
         ] {

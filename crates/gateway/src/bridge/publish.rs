@@ -173,6 +173,8 @@ impl Outlets {
                 code: ReturnCode::Timeout | ReturnCode::OutOfResources,
                 ..
             }) => self.counts.unsent.increment(1),
+            // Producers may make up symbols without end.
+            Err(Error::TooManyKeys { .. }) => self.counts.refused.increment(1),
             Err(error) => return Err(error),
         }
         if !own {

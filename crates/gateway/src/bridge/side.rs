@@ -40,14 +40,16 @@ pub(crate) struct Participant<'a> {
 }
 
 impl BusQos {
-    /// The policies; where they are reliable, a write waits that long for a subscriber.
-    pub(crate) fn policies(self, wait_ms: u64) -> Qos {
+    /// The policies, with so many keys; where they are reliable, a write waits that long for a
+    /// subscriber.
+    pub(crate) fn policies(self, wait_ms: u64, instances: u32) -> Qos {
         let reliable = Reliability::Reliable(Duration::from_millis(wait_ms));
-        match self {
+        let qos = match self {
             Self::Reliable => Qos::reliable().reliability(reliable),
             Self::BestEffort => Qos::best_effort(),
             Self::LastValue => Qos::last_value().reliability(reliable),
-        }
+        };
+        qos.instances(instances)
     }
 }
 
@@ -67,7 +69,19 @@ impl Participant<'_> {
 }
 
 /// Checks the ranges of the keys that every side has; `at` is its table.
-pub(crate) fn check(at: &str, domain: u32, wait_ms: u64) -> Result<(), ConfigError> {
+pub(crate) fn check(
+    at: &str,
+    domain: u32,
+    wait_ms: u64,
+    instances: u32,
+) -> Result<(), ConfigError> {
+    let some = instances > 0;
+    range(
+        format!("{at}.instances"),
+        instances,
+        some,
+        "must be at least 1",
+    )?;
     range(
         format!("{at}.domain"),
         domain,
@@ -107,6 +121,9 @@ macro_rules! bus_side {
             /// Milliseconds, 0 to 10,000, that a reliable write waits for a subscriber that has
             /// not acknowledged what is under way; then the message is left out, and counted.
             pub wait_ms: u64,
+            /// Keys that a topic may have, at least 1. To publish: what has another is left out,
+            /// and counted. To subscribe: a topic with more is left, and the others go on.
+            pub instances: u32,
             $( $(#[$doc])* pub $field: $type, )*
         }
 
@@ -120,6 +137,7 @@ macro_rules! bus_side {
                     tcp_port: 0,
                     qos: BusQos::Reliable,
                     wait_ms: 100,
+                    instances: fanfare_bus::INSTANCES,
                     $( $field: $default, )*
                 }
             }

@@ -6,6 +6,7 @@ use crate::bridge::origins::{Origins, Seen};
 use crate::bridge::sample::{self, Inspector};
 use crate::counts::{SubscribeCounts, TopicCounts};
 use crate::inlet::{Inlet, Put, Stamp};
+use crate::notice::{Notice, Notices};
 use fanfare_bus::{Domain, Error, Reader, Samples};
 use fanfare_engine::agent::{Agent, AgentError};
 use fanfare_engine::poll::Waker;
@@ -28,7 +29,8 @@ pub(crate) struct BusSubscriber {
 
 /// One topic.
 struct Source {
-    reader: Reader,
+    /// `None` when it was closed: its writers had too many keys.
+    reader: Option<Reader>,
     /// The library has called since the last look.
     called: Arc<AtomicBool>,
     /// The reader may still have samples.
@@ -46,6 +48,7 @@ struct Desk {
     inspector: Inspector,
     origin: u64,
     counts: SubscribeCounts,
+    notices: Notices,
 }
 
 impl BusSubscriber {
@@ -76,7 +79,7 @@ impl BusSubscriber {
             sources.push(Source {
                 samples: reader.samples(READER_SAMPLES as usize),
                 left: Vec::with_capacity(READER_SAMPLES as usize),
-                reader,
+                reader: Some(reader),
                 called,
                 hungry: false,
                 origins: Origins::new(),
@@ -91,6 +94,7 @@ impl BusSubscriber {
                 inspector: Inspector::new(plan.message_bytes),
                 origin: plan.origin,
                 counts: SubscribeCounts::new(plan.counters),
+                notices: plan.notices.clone(),
             },
         })
     }
@@ -103,7 +107,7 @@ impl Source {
             if !self.hungry && !self.called.swap(false, Ordering::Acquire) {
                 return Ok(0);
             }
-            self.hungry = self.reader.take(&mut self.samples)? > 0;
+            self.take(desk)?;
             self.put_in_order(&desk.counts);
         }
         let mut done = usize::from(self.hungry);
@@ -122,6 +126,26 @@ impl Source {
             }
         }
         Ok(done)
+    }
+
+    /// Takes what the reader has. One that was closed goes; the other topics stay.
+    fn take(&mut self, desk: &Desk) -> Result<(), Error> {
+        let Some(reader) = &self.reader else {
+            self.hungry = false;
+            return Ok(());
+        };
+        match reader.take(&mut self.samples) {
+            Ok(n) => self.hungry = n > 0,
+            Err(error @ Error::ReaderClosed { .. }) => {
+                desk.counts.closed.increment(1);
+                let why = error.to_string();
+                desk.notices.tell(Notice::BusClosed { why });
+                self.samples.clear();
+                (self.reader, self.hungry) = (None, false);
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
     }
 
     /// The reader gives samples by instance; all that it had were taken, so their numbers give the

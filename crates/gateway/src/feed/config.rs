@@ -97,7 +97,12 @@ impl Feed {
         let Some(topics) = &self.publish else {
             return Ok(());
         };
-        check("feed.publish", topics.domain, topics.wait_ms)?;
+        check(
+            "feed.publish",
+            topics.domain,
+            topics.wait_ms,
+            topics.instances,
+        )?;
         let many = topics.securities;
         range(
             "feed.publish.securities",
@@ -124,7 +129,7 @@ impl FeedTopics {
             keyed: self.keyed,
             securities: self.securities,
             echo: false,
-            qos: self.qos.policies(self.wait_ms),
+            qos: self.qos.policies(self.wait_ms, self.instances),
             ..Distribution::default()
         }
     }

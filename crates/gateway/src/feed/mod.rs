@@ -173,7 +173,8 @@ impl Topics {
         let mut failed = None;
         let converted = converter.samples(|sample| match publisher.publish(&sample) {
             Ok(true) => counts.samples.increment(1),
-            Ok(false) => counts.no_topic.increment(1),
+            // Which of the two the publisher knows.
+            Ok(false) => {}
             Err(BusError::Dds {
                 code: ReturnCode::Timeout | ReturnCode::OutOfResources,
                 ..
@@ -183,6 +184,8 @@ impl Topics {
         if converted.is_err() {
             counts.unsent.increment(1);
         }
+        counts.no_topic.set(publisher.without_topic());
+        counts.refused.set(publisher.refused());
         failed.map_or(Ok(()), Err)
     }
 }

@@ -205,9 +205,13 @@ fn stranger(id: u32, topic: &str) -> Writer {
 }
 
 fn write(writer: &Writer, number: u64, msg_type: &str, body: &str) {
+    write_of(writer, "EURUSD", number, msg_type, body);
+}
+
+fn write_of(writer: &Writer, symbol: &str, number: u64, msg_type: &str, body: &str) {
     let mut buffer = CdrBuffer::with_capacity(1 << 18);
     buffer.begin();
-    buffer.string(b"EURUSD");
+    buffer.string(symbol.as_bytes());
     buffer.string(msg_type.as_bytes());
     buffer.u64(77);
     buffer.u64(number);
@@ -334,5 +338,65 @@ fn a_subscriber_that_stops_reading_does_not_hold_the_consumers_up() {
         assert_eq!(value(&message, 20001), Some(id.as_str()));
         number >= 600 && gateway.count("unsent") > 0
     });
+    stop(gateway);
+}
+
+#[test]
+fn producers_with_symbols_without_end_do_not_fill_the_publisher() {
+    let id = domain();
+    let few = BusEnd {
+        instances: 3,
+        ..end(id)
+    };
+    let first = start(|c| c.bus.publish = Some(few));
+    let second = subscribing(id);
+    connected(&first, &second);
+    let mut producer = Client::log_on(first.producers(), "P");
+    for symbol in ["A", "B", "C", "D", "B", "E", "A"] {
+        producer.send("W", &format!("20001=P-1|55={symbol}|"));
+    }
+    eventually("what is left out", || first.count("symbols_refused") == 2);
+    eventually("the rest", || second.count("taken") == 5);
+    assert_eq!(first.count("published"), 5);
+    stop(first);
+    stop(second);
+}
+
+/// A flood of symbols on one topic; the other goes on.
+#[test]
+fn a_topic_with_symbols_without_end_is_left_and_no_other() {
+    let id = domain();
+    let gateway = start(|c| {
+        c.bus.subscribe = Some(BusEnd {
+            msg_types: vec!["W".to_owned(), "X".to_owned()],
+            instances: 100,
+            ..end(id)
+        });
+    });
+    let (good, bad) = (stranger(id, "Fix_W"), stranger(id, "Fix_X"));
+    let mut consumer = Client::log_on(gateway.consumers(), "C");
+    write(&good, 1, "W", "55=BEFORE|");
+    for n in 1..=101 {
+        write_of(&bad, &format!("S{n}"), n, "X", "55=ANY|");
+    }
+    let closed = |n: &Notice| matches!(n, Notice::BusClosed { .. });
+    let mut told = None;
+    eventually("the notice", || {
+        told = gateway.notices().find(closed);
+        told.is_some()
+    });
+    let told = told.unwrap();
+    let line = told.to_string();
+    assert!(told.is_trouble());
+    assert!(line.contains("topic \"Fix_X\" is closed: more than 100 keys"));
+    assert!(line.ends_with("; the other topics go on"), "{line}");
+    assert_eq!(gateway.count("topics_closed"), 1);
+    write(&good, 2, "W", "55=AFTER|");
+    let mut came = Vec::new();
+    while came.last().map(String::as_str) != Some("AFTER") {
+        let message = consumer.receive().unwrap();
+        came.push(value(&message, 55).unwrap().to_owned());
+    }
+    assert_eq!(came.first().map(String::as_str), Some("BEFORE"));
     stop(gateway);
 }

@@ -1,6 +1,6 @@
 //! `fanfare dds bridge`: a FIX gateway that speaks with others over DDS.
 
-use super::options::{DomainArgs, QosArg, TransportArg};
+use super::options::{DomainArgs, InstancesArg, QosArg, TransportArg};
 use crate::cmd::{fanout, plant};
 use anyhow::{Result, bail};
 use clap::{Args as _, FromArgMatches as _};
@@ -53,6 +53,8 @@ pub(crate) struct Args {
     /// gets the last message of each Symbol(55).
     #[arg(long, value_enum, default_value_t = QosArg::Reliable)]
     qos: QosArg,
+    #[command(flatten)]
+    instances: InstancesArg,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
@@ -102,6 +104,7 @@ impl Args {
                 QosArg::BestEffort => BusQos::BestEffort,
                 QosArg::LastValue => BusQos::LastValue,
             },
+            instances: self.instances.most,
             ..BusEnd::default()
         };
         let subscribe = BusEnd {

@@ -1,23 +1,27 @@
 //! `fanfare dds echo`: prints the samples of any topic, also of programs never heard of.
 
 use super::ls::{plain, seconds};
-use super::options::{DomainArgs, Role};
+use super::options::{DomainArgs, InstancesArg, Role};
+use super::waiting::{Item, Waiting};
 use crate::print::{note, say};
 use anyhow::{Result, bail};
 use fanfare_bus::cdr::print_json;
 use fanfare_bus::discovery::{Discovery, Endpoint, Side};
-use fanfare_bus::{Domain, Qos, Reader, Reliability, Sample, Status, Topic};
+use fanfare_bus::{Domain, History, Qos, Reader, Reliability, Status, Topic};
 use fanfare_engine::stop::Stop;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Samples of an instance that wait to be printed; the oldest make way and are counted.
-const DEPTH: u32 = 8_192;
+/// Samples that the reader keeps until they are taken, which is at once.
+const UNTAKEN: u32 = 8_192;
+/// Samples that wait to be printed, and their bytes: beyond either the oldest make way.
+const WAITING: usize = 65_536;
+const WAITING_BYTES: usize = 64 << 20;
 /// How often Ctrl-C and new policies are looked for.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -26,6 +30,9 @@ const LOOK: Duration = Duration::from_millis(50);
 /// The type comes from the program that writes the topic (XTypes type information), so any topic
 /// can be read that its program describes: ours, and those of other DDS products. An instance that
 /// is disposed, or that nobody writes any more, prints {"topic": NAME, "state": …}.
+///
+/// Up to 65,536 samples, and 64 MiB, wait while nobody reads the lines; beyond that the oldest are
+/// left out, and counted at the end. No writer waits for this program.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Name of the topic.
@@ -38,10 +45,12 @@ pub(crate) struct Args {
     /// Seconds to wait for a writer of the topic, and for the description of its type.
     #[arg(long, value_name = "SECONDS", default_value_t = 10.0, value_parser = seconds)]
     wait: f64,
-    /// Ask for best-effort delivery also of a reliable writer, which then never waits for this
-    /// program; what is lost on the way is not sent again.
+    /// Ask for best-effort delivery also of a reliable writer; what is lost on the way is not sent
+    /// again.
     #[arg(long)]
     best_effort: bool,
+    #[command(flatten)]
+    instances: InstancesArg,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
@@ -64,15 +73,18 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         printed: 0,
         unreadable: 0,
     };
-    printer.run(&domain, &reader, &stop)?;
-    let lost = u64::from(lost.samples.load(Ordering::Relaxed));
-    if lost + printer.unreadable > 0 {
+    let waiting = Waiting::new(WAITING, WAITING_BYTES);
+    let taken = print_all(&domain, &reader, &waiting, &mut printer, &stop);
+    let (lost, dropped) = (lost.all(), waiting.dropped());
+    if lost + dropped + printer.unreadable > 0 {
         note!(
-            "{} samples printed, {lost} lost, {} not readable",
+            "{} samples printed, {lost} lost, {dropped} left out because the lines were not read, \
+             {} not readable",
             printer.printed,
             printer.unreadable
         );
     }
+    taken?;
     Ok(if printer.unreadable == 0 {
         ExitCode::SUCCESS
     } else {
@@ -129,6 +141,14 @@ fn nobody(args: &Args, discovery: &Discovery) -> String {
 #[derive(Default)]
 struct Lost {
     samples: AtomicU32,
+    rejected: AtomicU32,
+}
+
+impl Lost {
+    fn all(&self) -> u64 {
+        let [samples, rejected] = [&self.samples, &self.rejected];
+        u64::from(samples.load(Ordering::Relaxed)) + u64::from(rejected.load(Ordering::Relaxed))
+    }
 }
 
 fn open(
@@ -138,7 +158,7 @@ fn open(
     discovery: &Discovery,
     lost: &Arc<Lost>,
 ) -> Result<Reader> {
-    let mut qos = writer.reader_qos(DEPTH);
+    let mut qos = writer.reader_qos(1).history(History::KeepAll);
     if args.best_effort {
         qos = qos.reliability(Reliability::BestEffort);
     }
@@ -154,9 +174,16 @@ fn open(
         }
         qos = join(qos, other);
     }
+    let most = args.instances.most;
+    qos = qos.resource_limits(Some(UNTAKEN), Some(most), None);
     let lost = Arc::clone(lost);
+    let again = writer.reliable && !args.best_effort;
     let reader = topic.reader(&qos).on_status(move |status| match status {
         Status::SampleLost { total } => lost.samples.store(total, Ordering::Relaxed),
+        // A reliable one comes again.
+        Status::SampleRejected { total } if !again => {
+            lost.rejected.store(total, Ordering::Relaxed);
+        }
         Status::IncompatibleQos { .. } => note!("fanfare: {status}"),
         _ => {}
     });
@@ -166,6 +193,46 @@ fn open(
 /// Also reads what another writer writes elsewhere.
 fn join(qos: Qos, other: &Endpoint) -> Qos {
     other.partitions.iter().fold(qos, |q, p| q.partition(p))
+}
+
+/// Takes samples in a thread of its own, so that neither the writers nor the library's memory wait
+/// for whoever reads the lines, and prints them in this one. Ends with Ctrl-C, with enough samples,
+/// or, when what was taken is printed, with the error of the reader.
+fn print_all(
+    domain: &Domain,
+    reader: &Reader,
+    waiting: &Waiting,
+    printer: &mut Printer<'_>,
+    stop: &Stop,
+) -> Result<()> {
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let taking = scope.spawn(|| take_all(domain, reader, waiting, &over));
+        while !stop.is_raised() && !printer.is_done() {
+            match waiting.pop(LOOK) {
+                Some(item) => printer.print(&item),
+                None if taking.is_finished() => break,
+                None => {}
+            }
+        }
+        over.store(true, Ordering::Relaxed);
+        let taken = taking.join();
+        taken.unwrap_or_else(|_| bail!("the thread that takes samples panicked"))
+    })
+}
+
+fn take_all(domain: &Domain, reader: &Reader, waiting: &Waiting, over: &AtomicBool) -> Result<()> {
+    let mut waitset = domain.waitset()?;
+    waitset.attach(reader)?;
+    let mut samples = reader.samples(256);
+    while !over.load(Ordering::Relaxed) {
+        waitset.wait(LOOK, |_| {})?;
+        while reader.take(&mut samples)? > 0 && !over.load(Ordering::Relaxed) {
+            let items = samples.iter().filter_map(|s| Item::new(&s));
+            items.for_each(|item| waiting.push(item));
+        }
+    }
+    Ok(())
 }
 
 struct Printer<'a> {
@@ -179,41 +246,25 @@ struct Printer<'a> {
 }
 
 impl Printer<'_> {
-    fn run(&mut self, domain: &Domain, reader: &Reader, stop: &Stop) -> Result<()> {
-        let mut waitset = domain.waitset()?;
-        waitset.attach(reader)?;
-        let mut samples = reader.samples(256);
-        while !stop.is_raised() && !self.is_done() {
-            waitset.wait(LOOK, |_| {})?;
-            while reader.take(&mut samples)? > 0 && !self.is_done() && !stop.is_raised() {
-                for sample in &samples {
-                    self.print(&sample);
-                    if self.is_done() {
-                        break;
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
     fn is_done(&self) -> bool {
         self.args.count.is_some_and(|count| self.printed >= count)
     }
 
-    fn print(&mut self, sample: &Sample<'_>) {
+    fn print(&mut self, item: &Item) {
         let name = &self.name;
-        if !sample.info.has_data {
-            let state = match (sample.info.alive, sample.info.disposed) {
-                (true, _) => return,
-                (_, true) => "disposed",
-                _ => "no writers",
-            };
-            say!("{{\"topic\": {name}, \"state\": \"{state}\"}}");
-            return;
-        }
+        let bytes = match item {
+            Item::Data(bytes) => bytes,
+            Item::Disposed => {
+                say!("{{\"topic\": {name}, \"state\": \"disposed\"}}");
+                return;
+            }
+            Item::NoWriters => {
+                say!("{{\"topic\": {name}, \"state\": \"no writers\"}}");
+                return;
+            }
+        };
         self.line.clear();
-        match print_json(self.topic.sample_type(), sample.bytes(), &mut self.line) {
+        match print_json(self.topic.sample_type(), bytes, &mut self.line) {
             Ok(()) => {
                 self.printed += 1;
                 say!("{{\"topic\": {name}, \"sample\": {}}}", self.line);

@@ -13,6 +13,7 @@ mod printer;
 mod publish;
 mod statistics;
 mod subscribe;
+mod waiting;
 
 use clap::Subcommand;
 use std::process::ExitCode;

@@ -5,7 +5,7 @@ use anyhow::{Result, bail};
 use clap::ValueEnum;
 use fanfare_bus::distribute::{Carrier, Distribution};
 use fanfare_bus::fast::{Mapping, TemplateType, TypeOptions};
-use fanfare_bus::{Domain, DomainConfig, Liveliness, Policy, Qos, Transport, shm};
+use fanfare_bus::{Domain, DomainConfig, INSTANCES, Liveliness, Policy, Qos, Transport, shm};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -124,6 +124,8 @@ pub(crate) struct FeedArgs {
     /// slow reader loses older values.
     #[arg(long, value_enum, default_value_t = QosArg::Reliable)]
     pub(crate) qos: QosArg,
+    #[command(flatten)]
+    pub(crate) instances: InstancesArg,
     /// Samples are not sent back to the publisher.
     #[arg(long)]
     pub(crate) no_echo: bool,
@@ -138,6 +140,17 @@ pub(crate) struct FeedArgs {
     /// process is forgotten after twice as long [default: automatic]
     #[arg(long, value_enum, value_name = "KIND", requires = "lease")]
     pub(crate) liveliness: Option<LivelinessArg>,
+}
+
+/// How many keys.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub(crate) struct InstancesArg {
+    /// Keys that a topic may have, about 800 bytes each in a reader. A reader
+    /// that gets more closes its topic, and the others go on; samples of more are not published,
+    /// and counted.
+    #[arg(long = "instances", value_name = "COUNT", default_value_t = INSTANCES,
+          value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) most: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -238,6 +251,7 @@ impl FeedArgs {
             QosArg::BestEffort => Qos::best_effort(),
             QosArg::LastValue => Qos::last_value(),
         };
+        let qos = qos.instances(self.instances.most);
         let Some(lease) = self.lease.map(Duration::from_millis) else {
             return qos;
         };

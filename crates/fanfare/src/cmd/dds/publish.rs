@@ -396,6 +396,16 @@ impl Run {
                 publisher.without_topic()
             );
         }
+        if publisher.refused() > 0 {
+            note!(
+                "fanfare: {} samples of more keys than a topic may have were not published: \
+                 --instances",
+                publisher.refused()
+            );
+        }
+        for failure in publisher.failures() {
+            note!("fanfare: echoes: {failure}");
+        }
         if !self.echo {
             return Ok(acknowledged);
         }
@@ -506,6 +516,8 @@ fn report(args: &Args, run: &Run, echoes: &Echoes, elapsed: Duration, losses: Lo
         figures.count("messages", run.messages);
         figures.count("samples", written);
         figures.count("echoes", all.count());
+        let refused = run.publisher.as_ref().map_or(0, Publisher::refused);
+        figures.count("refused", refused);
         let departures = run.publisher.as_ref().map(Publisher::departures);
         let departures = departures.unwrap_or_default();
         figures.count(

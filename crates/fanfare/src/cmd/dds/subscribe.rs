@@ -7,10 +7,12 @@ use super::printer::{self, Printing};
 use crate::print::{note, say};
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
+use fanfare_bus::Error;
 use fanfare_bus::distribute::{Received, Subscriber};
 use fanfare_engine::stop::Stop;
 use fanfare_feed::Header;
 use fanfare_latency::figures::Figures;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
@@ -97,12 +99,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     };
     let subscriber = Subscriber::open(carrier, &mapping, &distribution, on_sample)?;
     note!("Finished subscribing; waiting for samples");
-    wait(args, &subscriber, &stop)?;
-    subscriber.check()?;
+    let closed = wait(args, &subscriber, &stop)?;
     let span = times.lock().ok().and_then(|t| *t);
     let elapsed = span.map_or(Duration::ZERO, |(first, last)| last - first);
     let verdict = expected.map(|e| e.verdict());
-    let status = report(args, &subscriber, elapsed, verdict, &stop);
+    let status = report(args, &subscriber, elapsed, verdict, closed, &stop);
     // With it the last printer goes.
     drop(subscriber);
     let left_out = printing.map_or(Ok(0), Printing::finish)?;
@@ -113,8 +114,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(status)
 }
 
-/// Waits for the Done token and the last sample, for idleness, or for Ctrl-C.
-fn wait(args: &Args, subscriber: &Subscriber, stop: &Stop) -> Result<()> {
+/// Waits for the Done token and the last sample, for idleness, or for Ctrl-C; how many topics were
+/// closed on the way.
+fn wait(args: &Args, subscriber: &Subscriber, stop: &Stop) -> Result<u64> {
+    let mut closed = BTreeSet::new();
     let mut changed = (0, Instant::now());
     let (mut warned, mut company) = (false, false);
     let mut watch = Watch::new("writers");
@@ -127,6 +130,10 @@ fn wait(args: &Args, subscriber: &Subscriber, stop: &Stop) -> Result<()> {
         let done = tokens >= args.publishers;
         let silence = changed.1.elapsed();
         if done && (received >= announced || silence > LAST_WAIT) {
+            break;
+        }
+        look_for_failures(subscriber, &mut closed)?;
+        if subscriber.is_closed() {
             break;
         }
         if received > 0 && args.idle.is_some_and(|s| silence > Duration::from_secs(s)) {
@@ -155,6 +162,20 @@ fn wait(args: &Args, subscriber: &Subscriber, stop: &Stop) -> Result<()> {
     if stop.is_raised() && subscriber.received() == 0 {
         bail!("interrupted before the first sample");
     }
+    look_for_failures(subscriber, &mut closed)?;
+    Ok(closed.len() as u64)
+}
+
+/// Tells of topics that were closed; a listener of ours that panicked is an error.
+fn look_for_failures(subscriber: &Subscriber, closed: &mut BTreeSet<String>) -> Result<()> {
+    for failure in subscriber.failures() {
+        let Error::ReaderClosed { topic, .. } = &failure else {
+            return Err(failure.into());
+        };
+        if closed.insert(topic.clone()) {
+            note!("fanfare: {failure}; the other topics go on");
+        }
+    }
     Ok(())
 }
 
@@ -163,19 +184,21 @@ fn report(
     subscriber: &Subscriber,
     elapsed: Duration,
     verdict: Option<Verdict>,
+    closed: u64,
     stop: &Stop,
 ) -> ExitCode {
     let received = subscriber.received();
     let (tokens, announced) = subscriber.announced();
     let lost = announced.saturating_sub(received);
     let right = verdict.is_none_or(|v| v.wrong == 0);
-    let complete = lost == 0 && subscriber.echo_failed() == 0 && right;
+    let complete = lost == 0 && closed == 0 && subscriber.echo_failed() == 0 && right;
     if args.json {
         let mut figures = Figures::new("dds subscribe");
         figures.count("samples", received);
         figures.count("lost", lost);
         figures.count("overtaken", subscriber.overtaken());
         figures.count("echo_failed", subscriber.echo_failed());
+        figures.count("topics_closed", closed);
         figures.count("writers_lost", subscriber.departures().silent.into());
         if let Some(Verdict {
             equal,
@@ -203,6 +226,9 @@ fn report(
         if subscriber.overtaken() > 0 {
             let overtaken = subscriber.overtaken();
             note!("{overtaken} were overwritten before they were read: this side is too slow");
+        }
+        if closed > 0 {
+            note!("{closed} topics were closed: writers had more keys than --instances");
         }
         if subscriber.echo_failed() > 0 {
             note!("{} echoes could not be sent", subscriber.echo_failed());

@@ -1,0 +1,146 @@
+//! Samples on their way from the thread that takes them to the one that prints them, which may wait
+//! for whoever reads the lines.
+
+use fanfare_bus::Sample;
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// What a sample takes besides its bytes.
+const OVERHEAD: usize = 64;
+
+/// A sample, or the end of an instance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Item {
+    Data(Vec<u8>),
+    Disposed,
+    NoWriters,
+}
+
+impl Item {
+    /// `None` for what says nothing.
+    pub(crate) fn new(sample: &Sample<'_>) -> Option<Self> {
+        let info = &sample.info;
+        match (info.has_data, info.alive, info.disposed) {
+            (true, ..) => Some(Self::Data(sample.bytes().to_vec())),
+            (false, true, _) => None,
+            (false, false, true) => Some(Self::Disposed),
+            (false, false, false) => Some(Self::NoWriters),
+        }
+    }
+
+    fn size(&self) -> usize {
+        OVERHEAD
+            + match self {
+                Self::Data(bytes) => bytes.len(),
+                Self::Disposed | Self::NoWriters => 0,
+            }
+    }
+}
+
+/// A queue with two limits. At either the oldest items make way for the new one, and are counted.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    most_items: usize,
+    most_bytes: usize,
+    inside: Mutex<Inside>,
+    ready: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Inside {
+    items: VecDeque<Item>,
+    bytes: usize,
+    dropped: u64,
+}
+
+impl Waiting {
+    /// Room for so many items, and for so many bytes in all of them.
+    pub(crate) fn new(most_items: usize, most_bytes: usize) -> Self {
+        Self {
+            most_items,
+            most_bytes,
+            inside: Mutex::default(),
+            ready: Condvar::new(),
+        }
+    }
+
+    /// Adds an item at the end. Does not wait.
+    pub(crate) fn push(&self, item: Item) {
+        let mut inside = self.lock();
+        let size = item.size();
+        if size > self.most_bytes {
+            inside.dropped += 1;
+            return;
+        }
+        while inside.items.len() >= self.most_items || inside.bytes + size > self.most_bytes {
+            let Some(oldest) = inside.items.pop_front() else {
+                break;
+            };
+            inside.bytes -= oldest.size();
+            inside.dropped += 1;
+        }
+        inside.bytes += size;
+        inside.items.push_back(item);
+        self.ready.notify_one();
+    }
+
+    /// The oldest item; waits for one for as long as that.
+    pub(crate) fn pop(&self, patience: Duration) -> Option<Item> {
+        let empty = |inside: &mut Inside| inside.items.is_empty();
+        let waited = self.ready.wait_timeout_while(self.lock(), patience, empty);
+        let (mut inside, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let item = inside.items.pop_front()?;
+        inside.bytes -= item.size();
+        Some(item)
+    }
+
+    /// Items that made way.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.lock().dropped
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inside> {
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn data(n: u8, len: usize) -> Item {
+        Item::Data(vec![n; len])
+    }
+
+    fn rest(waiting: &Waiting) -> Vec<Item> {
+        std::iter::from_fn(|| waiting.pop(Duration::ZERO)).collect()
+    }
+
+    #[test]
+    fn beyond_so_many_the_oldest_make_way() {
+        let waiting = Waiting::new(3, 1 << 20);
+        (0..5).for_each(|n| waiting.push(data(n, 10)));
+        assert_eq!(waiting.dropped(), 2);
+        assert_eq!(rest(&waiting), [data(2, 10), data(3, 10), data(4, 10)]);
+        waiting.push(Item::Disposed);
+        assert_eq!(
+            (rest(&waiting), waiting.dropped()),
+            (vec![Item::Disposed], 2)
+        );
+    }
+
+    #[test]
+    fn beyond_so_many_bytes_the_oldest_make_way() {
+        let waiting = Waiting::new(100, 1_000);
+        for (n, len) in [(0, 300), (1, 100), (2, 100), (3, 500)] {
+            waiting.push(data(n, len));
+        }
+        assert_eq!(waiting.dropped(), 1);
+        waiting.push(data(4, 937));
+        assert_eq!(waiting.dropped(), 2, "more than all of it");
+        waiting.push(data(5, 936));
+        assert_eq!(rest(&waiting), [data(5, 936)]);
+        assert_eq!(waiting.dropped(), 5);
+    }
+}

@@ -1,0 +1,189 @@
+//! Writers that know no end, against the commands: what is resident stays bounded, and what has
+//! nothing to do with the flood goes on.
+
+use crate::common::{Running, fanfare};
+use crate::domain;
+use fanfare_bus::cdr::CdrBuffer;
+use fanfare_bus::fast::{Mapping, TypeOptions};
+use fanfare_bus::types::{Kind, StructType};
+use fanfare_bus::{Domain, DomainConfig, Qos, Reliability, Status, Writer};
+use fanfare_fast::Program;
+use std::fs;
+use std::io::BufRead;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// Keys of the flood.
+const KEYS: u32 = 1_200_000;
+/// Those that the subscriber takes.
+const LIMIT: u32 = 50_000;
+
+/// A reliable writer that has found its reader and waits for nobody.
+struct Pushy {
+    writer: Writer,
+    readers: Arc<AtomicU32>,
+    t: StructType,
+    buffer: CdrBuffer,
+}
+
+impl Pushy {
+    fn new(domain: &Domain, topic: &str, t: &StructType) -> Self {
+        let qos = Qos::reliable().instances(u32::MAX);
+        let qos = qos.reliability(Reliability::Reliable(Duration::from_millis(20)));
+        let readers = Arc::new(AtomicU32::new(0));
+        let count = Arc::clone(&readers);
+        let writer = domain.topic(topic, t, &qos).unwrap().writer(&qos);
+        let writer = writer.on_status(move |status| {
+            if let Status::Matched { current, .. } = status {
+                count.store(current, Ordering::Release);
+            }
+        });
+        Self {
+            writer: writer.open().unwrap(),
+            readers,
+            t: t.clone(),
+            buffer: CdrBuffer::with_capacity(1 << 16),
+        }
+    }
+
+    fn is_read(&self) -> bool {
+        self.readers.load(Ordering::Acquire) > 0
+    }
+
+    /// Writes a sample of zeros and nothing else but this key, and `load` bytes where the type has
+    /// room; whether it could.
+    fn write(&mut self, key: u64, load: usize) -> bool {
+        self.buffer.begin();
+        fill(&mut self.buffer, &self.t, key, load);
+        self.writer.write(self.buffer.finish().unwrap()).is_ok()
+    }
+}
+
+fn fill(buffer: &mut CdrBuffer, t: &StructType, key: u64, load: usize) {
+    for member in &t.members {
+        let value = if member.key { key } else { 0 };
+        match &member.kind {
+            Kind::UInt64 => buffer.u64(value),
+            Kind::UInt32 => buffer.u32(value as u32),
+            Kind::Int32 => buffer.i32(value as i32),
+            Kind::Float64 => buffer.f64(0.0),
+            Kind::String(_) => buffer.string(b""),
+            Kind::Sequence(of, _) if **of == Kind::Byte => buffer.octets(&vec![0; load]),
+            Kind::Sequence(..) => buffer.u32(0),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// The most that a process ever had resident, MiB.
+fn peak(process: &Running) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{}/status", process.id())).unwrap();
+    let line = status.lines().find(|l| l.starts_with("VmHWM")).unwrap();
+    let kib = line.split_whitespace().nth(1).unwrap();
+    kib.parse::<u64>().unwrap() / 1024
+}
+
+fn eventually(what: &str, mut done: impl FnMut() -> bool) {
+    let end = Instant::now() + Duration::from_secs(60);
+    while !done() {
+        assert!(Instant::now() < end, "waited 60 s for {what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn on(domain: &str, args: &[&str]) -> Command {
+    let mut command = fanfare(&["dds"]);
+    command.args(args).args(["--domain", domain]);
+    command
+}
+
+fn joined(id: &str) -> DomainConfig {
+    DomainConfig::new(id.parse().unwrap())
+}
+
+#[test]
+fn a_flood_of_keys_ends_one_topic_of_a_subscriber() {
+    let id = domain(41);
+    let options = ["--no-echo", "--json", "--instances", &LIMIT.to_string()];
+    let mut subscribe = on(&id, &["subscribe", "complex", "--keyed"]);
+    let mut subscriber = Running::start(subscribe.args(options));
+    subscriber.tells("Finished subscribing");
+    let keyed = TypeOptions {
+        keyed: true,
+        split: Some("SecurityID".to_owned()),
+        ..TypeOptions::default()
+    };
+    let mapping = Mapping::new(Arc::new(Program::complex()), &keyed).unwrap();
+    let domain = Domain::open(&joined(&id)).unwrap();
+    let pushy = |name: &str| {
+        let t = &mapping.by_name(name).unwrap().sample;
+        Pushy::new(&domain, name, t)
+    };
+    let (mut bad, mut good) = (pushy("MarketData"), pushy("QuoteRequest"));
+    eventually("two matches", || bad.is_read() && good.is_read());
+    let mut wrote = 0;
+    for key in 0..u64::from(KEYS) {
+        // One that cannot be sent is left out: its key is none that the subscriber sees.
+        bad.write(key, 0);
+        if key.is_multiple_of(1_000) {
+            wrote += u64::from(good.write(key % 7, 0));
+        }
+    }
+    subscriber.tells("the reader of topic \"MarketData\" is closed: more than 50000 keys");
+    eventually("the end of the reader", || !bad.is_read());
+    assert!(good.is_read() && wrote > 1_000, "{wrote}");
+    assert!(good.writer.wait_for_acks(Duration::from_secs(20)).unwrap());
+    let resident = peak(&subscriber);
+    assert!(resident < 150, "{resident} MiB");
+    subscriber.interrupt();
+    let said = subscriber.end();
+    let figures = said.out;
+    assert_eq!(said.code, 1, "{figures}");
+    let expected = format!("\"samples\":{}", u64::from(LIMIT) + wrote);
+    assert!(figures.contains(&expected), "{expected} in {figures}");
+    assert!(figures.contains("\"topics_closed\":1"), "{figures}");
+}
+
+/// Whoever reads its lines has stopped, as a pager does.
+#[test]
+fn echo_keeps_a_bounded_part_of_what_is_not_read() {
+    const SAMPLES: u64 = 60_000;
+    let id = domain(42);
+    let t = StructType::new("Test::Blob")
+        .key("id", Kind::UInt64)
+        .member("load", Kind::Sequence(Box::new(Kind::Byte), None));
+    // Less under way than a socket holds: nothing need be sent again.
+    let config = joined(&id).unacknowledged(100_000);
+    let domain = Domain::open(&config).unwrap();
+    let mut writer = Pushy::new(&domain, "Blobs", &t);
+    let (mut echo, lines) = Running::start_unread(&mut on(&id, &["echo", "Blobs"]));
+    echo.tells("topic Blobs");
+    eventually("a match", || writer.is_read());
+    for n in 0..SAMPLES {
+        // Many keys, so that no depth of one helps.
+        eventually("room", || writer.write(n % 5_000, 2_000));
+    }
+    let waiting = Duration::from_secs(20);
+    assert!(
+        writer.writer.wait_for_acks(waiting).unwrap(),
+        "nobody waits"
+    );
+    let resident = peak(&echo);
+    assert!(resident < 110, "{resident} MiB");
+    let last = format!("{{\"id\": {}, ", (SAMPLES - 1) % 5_000);
+    let mut printed = 0_u64;
+    for line in lines.lines() {
+        printed += 1;
+        // The last of that key: another is 5,000 samples older, of which not so many fit.
+        if printed > 30_000 && line.unwrap().contains(&last) {
+            break;
+        }
+    }
+    echo.interrupt();
+    let told = echo.end().succeeded().err;
+    let dropped = SAMPLES - printed;
+    let expected = format!("{printed} samples printed, 0 lost, {dropped} left out because");
+    assert!(told.contains(&expected), "{expected}: {told}");
+}

@@ -8,7 +8,7 @@ use super::Options;
 use super::input::Input;
 use super::lanes::{BATCH, LaneState, front_word, length, map_bits};
 use super::run::Run;
-use super::tell::{tell, tell_entries};
+use super::tell::{tell, tell_rows};
 use crate::dictionary::Dictionaries;
 use crate::error::{CodecError, ErrorCode};
 use crate::program::lanes::{Entry, Flat, Segment};
@@ -99,7 +99,7 @@ impl<V: Visitor> Sink for Telling<'_, V> {
     fn entries(&mut self, program: &Program, behind: &Behind<'_>, index: u32, told: Told<'_>) {
         let Behind { field, segment, .. } = *behind;
         let rows = told.scratch.get(..told.count).unwrap_or_default();
-        tell_entries(program, (field, segment), index, rows, self.0);
+        tell_rows(program, &segment.tell, (Some(field), index), rows, self.0);
     }
 
     #[inline(always)]

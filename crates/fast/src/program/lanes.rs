@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use fanfare_wire::lanes::{self, LaneKind, LaneOperator, MAX_LANES, Plan, Row};
 
+use super::tell::{Emit, EmitKind, NO_LANE, Tell};
 use super::{Body, DecimalOp, FieldId, IntOp, Op, Program, Reset, TemplateProgram, TextOp};
 use crate::dictionary::State;
 use crate::template::OperatorKind;
@@ -11,9 +12,6 @@ use crate::value::{Decimal, EXPONENTS, TextType};
 
 /// Fewest lanes that are worth a kernel.
 const WORTH: usize = 3;
-
-/// The bit of [`Emit::lane`] that is always set: the field has a value, but no lane.
-pub(crate) const NO_LANE: u8 = super::Place::NO_LANE;
 
 /// What is done next in a body.
 #[derive(Debug, Clone)]
@@ -30,8 +28,7 @@ pub(crate) struct Segment {
     pub(crate) plan: Plan,
     /// The same as ops.
     pub(crate) ops: Range<u32>,
-    /// What is told of its fields, in their order.
-    pub(crate) tells: Box<[Tell]>,
+    pub(crate) tell: Tell,
     /// The last op is a sequence, with its length in this lane.
     pub(crate) length: Option<u8>,
     /// What its strings count for against [`crate::Limits::texts`]: the constant ones; all.
@@ -122,149 +119,6 @@ const fn front(id: u32) -> u32 {
         _ => 0,
     }
 }
-
-/// What is told of consecutive fields.
-#[derive(Debug, Clone)]
-pub(crate) struct Tell {
-    /// The number of the first one.
-    pub(crate) first_field: u32,
-    /// Their lanes in [`Row::present`].
-    pub(crate) present: u64,
-    /// One for each.
-    pub(crate) emits: Box<[Emit]>,
-    /// The same two by two, the last one perhaps with nothing behind it; empty if two are of kinds
-    /// that are no known pair.
-    pub(crate) pairs: Box<[[Call; 2]]>,
-}
-
-/// What is told of a field.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Emit {
-    pub(crate) field: u32,
-    pub(crate) lane: u8,
-    pub(crate) call: Call,
-}
-
-/// How a field is told of.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Call {
-    pub(crate) kind: EmitKind,
-    /// What it and the next one are, if it is the first of a known pair.
-    pub(crate) pair: Pair,
-    /// Its lane, if it has one, and that of the mantissa.
-    pub(crate) at: Index,
-    pub(crate) next: Index,
-    /// That of a constant, or of a decimal with this exponent always.
-    pub(crate) exponent: i8,
-    /// The value of a constant, or its mantissa; of a byte string, its number.
-    pub(crate) constant: i64,
-}
-
-macro_rules! define_index {
-    ($($number:ident)*) => {
-        /// The index of a lane, of which the compiler knows that it is one of a row.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        #[repr(u8)]
-        pub(crate) enum Index {
-            $($number,)*
-        }
-
-        impl Index {
-            const ALL: [Self; MAX_LANES] = [$(Self::$number,)*];
-
-            /// That of a lane; any for what is none.
-            fn of(lane: u8) -> Self {
-                Self::ALL[usize::from(lane) % MAX_LANES]
-            }
-        }
-    };
-}
-define_index! {
-    L0 L1 L2 L3 L4 L5 L6 L7 L8 L9 L10 L11 L12 L13 L14 L15
-    L16 L17 L18 L19 L20 L21 L22 L23 L24 L25 L26 L27 L28 L29 L30 L31
-}
-
-/// From where the value comes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum EmitKind {
-    Unsigned,
-    Ascii,
-    Signed,
-    /// Exponent and mantissa, in two lanes.
-    Decimal,
-    UnsignedConstant,
-    AsciiConstant,
-    /// The exponent is constant.
-    Mantissa,
-    SignedConstant,
-    DecimalConstant,
-    UnicodeConstant,
-    BytesConstant,
-    /// There is no field.
-    Nothing,
-}
-
-/// Gives a macro the pairs of kinds that are frequent: the name of a pair, and its kinds.
-macro_rules! with_pairs {
-    ($then:ident) => {
-        $then! {
-            UnsignedUnsigned: Unsigned, Unsigned;
-            UnsignedAscii: Unsigned, Ascii;
-            UnsignedSigned: Unsigned, Signed;
-            UnsignedDecimal: Unsigned, Decimal;
-            UnsignedNumber: Unsigned, UnsignedConstant;
-            UnsignedText: Unsigned, AsciiConstant;
-            UnsignedNothing: Unsigned, Nothing;
-            AsciiUnsigned: Ascii, Unsigned;
-            AsciiAscii: Ascii, Ascii;
-            AsciiSigned: Ascii, Signed;
-            AsciiDecimal: Ascii, Decimal;
-            AsciiNumber: Ascii, UnsignedConstant;
-            AsciiText: Ascii, AsciiConstant;
-            AsciiNothing: Ascii, Nothing;
-            SignedUnsigned: Signed, Unsigned;
-            SignedAscii: Signed, Ascii;
-            SignedSigned: Signed, Signed;
-            SignedDecimal: Signed, Decimal;
-            SignedNothing: Signed, Nothing;
-            DecimalUnsigned: Decimal, Unsigned;
-            DecimalAscii: Decimal, Ascii;
-            DecimalSigned: Decimal, Signed;
-            DecimalDecimal: Decimal, Decimal;
-            DecimalNothing: Decimal, Nothing;
-            NumberUnsigned: UnsignedConstant, Unsigned;
-            NumberAscii: UnsignedConstant, Ascii;
-            NumberNothing: UnsignedConstant, Nothing;
-            TextUnsigned: AsciiConstant, Unsigned;
-            TextAscii: AsciiConstant, Ascii;
-            TextText: AsciiConstant, AsciiConstant;
-            TextNothing: AsciiConstant, Nothing;
-        }
-    };
-}
-pub(crate) use with_pairs;
-
-macro_rules! define_pair {
-    ($($pair:ident: $first:ident, $second:ident;)*) => {
-        /// What two fields that follow each other are.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        #[repr(u8)]
-        pub(crate) enum Pair {
-            $($pair,)*
-        }
-
-        impl Pair {
-            const fn of(first: EmitKind, second: EmitKind) -> Option<Self> {
-                match (first, second) {
-                    $((EmitKind::$first, EmitKind::$second) => Some(Self::$pair),)*
-                    _ => None,
-                }
-            }
-        }
-    };
-}
-with_pairs!(define_pair);
 
 /// The steps of a body; adds its segments to the program. None if lanes are of no use to it.
 pub(super) fn steps(program: &mut Program, body: Body) -> Box<[Step]> {
@@ -375,14 +229,12 @@ impl Finder<'_> {
         let emits = open.emits.into_iter().map(|(mut emit, column)| {
             if emit.lane != NO_LANE {
                 emit.lane = plan.lane_of(column);
-                emit.call.at = Index::of(emit.lane);
-                emit.call.next = Index::of(emit.lane + 1);
             }
             emit
         });
-        let emits: Vec<Emit> = emits.collect();
+        let tell = Tell::new(emits.collect());
         let segment = Segment {
-            tells: tells(&emits),
+            tell,
             length: open.length.map(|column| plan.lane_of(column)),
             ops: open.start..end,
             constant_texts: open.constant_texts,
@@ -532,7 +384,7 @@ impl Finder<'_> {
             if !EXPONENTS.contains(&i32::try_from(exponent).ok()?) {
                 return None;
             }
-            found.emit.as_mut()?.0.call.exponent = exponent as i8;
+            found.emit.as_mut()?.0.constant.exponent = exponent as i8;
             return Some(found);
         }
         let mut first = self.int_lane(exponent)?;
@@ -567,7 +419,8 @@ impl InLanes {
         let emit = Emit {
             field: field.0,
             lane: 0,
-            call: Call::new(kind, Decimal::default()),
+            kind,
+            constant: Decimal::default(),
         };
         Self {
             lanes,
@@ -580,7 +433,8 @@ impl InLanes {
         let emit = Emit {
             field: field.0,
             lane: NO_LANE,
-            call: Call::new(kind, constant),
+            kind,
+            constant,
         };
         Self {
             lanes: Vec::new(),
@@ -588,44 +442,6 @@ impl InLanes {
             constant_texts: 0,
         }
     }
-}
-
-impl Call {
-    fn new(kind: EmitKind, constant: Decimal) -> Self {
-        Self {
-            kind,
-            pair: Pair::UnsignedUnsigned,
-            at: Index::L0,
-            next: Index::L0,
-            exponent: constant.exponent,
-            constant: constant.mantissa,
-        }
-    }
-}
-
-/// Cuts what is told where fields do not follow each other.
-fn tells(emits: &[Emit]) -> Box<[Tell]> {
-    let tell = |emits: &[Emit]| Tell {
-        first_field: emits.first().map_or(0, |emit| emit.field),
-        present: emits.iter().fold(0, |lanes, emit| lanes | 1 << emit.lane),
-        emits: emits.into(),
-        pairs: pairs(emits).unwrap_or_default(),
-    };
-    let consecutive = emits.chunk_by(|emit, next| emit.field + 1 == next.field);
-    consecutive.map(tell).collect()
-}
-
-/// The same two by two, if all are known pairs.
-fn pairs(emits: &[Emit]) -> Option<Box<[[Call; 2]]>> {
-    let pair = |two: &[Emit]| {
-        let (mut first, mut second) = (two.first()?.call, two.last()?.call);
-        if two.len() == 1 {
-            second.kind = EmitKind::Nothing;
-        }
-        first.pair = Pair::of(first.kind, second.kind)?;
-        Some([first, second])
-    };
-    emits.chunks(2).map(pair).collect()
 }
 
 /// The exponents of every decoder; a lenient one takes more, but not in lanes.

@@ -22,6 +22,7 @@
 mod compile;
 pub(crate) mod lanes;
 mod place;
+pub(crate) mod tell;
 
 use std::collections::HashMap;
 use std::ops::Range;

@@ -2,7 +2,8 @@
 
 use std::fmt::{self, Write as _};
 
-use super::lanes::{Emit, EmitKind, Flat};
+use super::lanes::Flat;
+use super::tell::{Emit, EmitKind};
 use super::{Program, TextId};
 use crate::value::Decimal;
 
@@ -52,9 +53,9 @@ pub enum Reading {
 }
 
 impl Reading {
-    fn of(emit: &Emit) -> Option<Self> {
-        let (mantissa, exponent) = (emit.call.constant, emit.call.exponent);
-        Some(match emit.call.kind {
+    fn of(emit: &Emit) -> Self {
+        let Decimal { mantissa, exponent } = emit.constant;
+        match emit.kind {
             EmitKind::Unsigned => Self::Unsigned,
             EmitKind::Signed => Self::Signed,
             EmitKind::Ascii => Self::Ascii,
@@ -66,8 +67,7 @@ impl Reading {
             EmitKind::AsciiConstant | EmitKind::UnicodeConstant | EmitKind::BytesConstant => {
                 Self::ConstantText(TextId(mantissa as u32))
             }
-            EmitKind::Nothing => return None,
-        })
+        }
     }
 }
 
@@ -101,13 +101,12 @@ pub(super) fn places(program: &Program, flats: &[Flat]) -> Vec<Option<Place>> {
     for flat in flats {
         let template = flat.template;
         let mut add = |segment: u32, in_entry| {
-            let tells = program.segment(segment).tells.iter();
-            for emit in tells.flat_map(|tell| &tell.emits) {
-                places[emit.field as usize] = Reading::of(emit).map(|reading| Place {
+            for emit in &program.segment(segment).tell.emits {
+                places[emit.field as usize] = Some(Place {
                     template,
                     in_entry,
                     lane: emit.lane,
-                    reading,
+                    reading: Reading::of(emit),
                 });
             }
         };

@@ -119,14 +119,23 @@ fn decimal() -> impl Strategy<Value = String> {
     )
 }
 
+/// What is in a lane only as a constant.
+fn bytes() -> impl Strategy<Value = String> {
+    let operator = prop::sample::select(&["constant", "default"][..]);
+    (operator, any::<bool>()).prop_map(|(op, is_unicode)| match is_unicode {
+        true => format!("<string name='F#' charset='unicode'><{op} value='e'/></string>"),
+        false => format!("<byteVector name='F#'><{op} value='ff'/></byteVector>"),
+    })
+}
+
 fn fields() -> impl Strategy<Value = String> {
-    let field = prop_oneof![5 => int(), 2 => text(), 2 => decimal()];
+    let field = prop_oneof![50 => int(), 20 => text(), 20 => decimal(), 1 => bytes()];
     prop::collection::vec(field, 0..24).prop_map(|fields| fields.concat())
 }
 
 /// Templates that are flat, or nearly: A with a sequence, B that shares the previous values of
 /// A's first fields, C with more behind a sequence.
-fn templates() -> impl Strategy<Value = String> {
+pub(crate) fn templates() -> impl Strategy<Value = String> {
     (fields(), fields(), fields(), any::<bool>()).prop_map(|(head, entry, tail, reset)| {
         let mut number = 0;
         let mut named = |fields: &str| {
@@ -149,10 +158,10 @@ fn templates() -> impl Strategy<Value = String> {
 }
 
 /// Values that operators often expect, or that nearly fit.
-struct Dice {
-    state: u64,
+pub(crate) struct Dice {
+    pub(crate) state: u64,
     /// Only what every lane holds, and no value absent.
-    tame: bool,
+    pub(crate) tame: bool,
 }
 
 impl Dice {
@@ -200,6 +209,8 @@ impl Source for Dice {
                 [&b"A"[..], b"A", b"B", b"", b"\0", b"AB", b"ABCD", b"ABCDE"]
                     [self.roll(if self.tame { 3 } else { 8 })],
             ),
+            FieldKind::Text(TextType::Unicode) => Scalar::Text(b"e"),
+            FieldKind::Text(TextType::Bytes) => Scalar::Text(b"\xff"),
             _ => Scalar::Absent,
         }
     }
@@ -281,7 +292,7 @@ fn line(program: &Program, message: &Message) -> String {
 }
 
 /// The same options with each kernel that this processor has.
-fn kernels(options: Options) -> impl Iterator<Item = Options> {
+pub(crate) fn kernels(options: Options) -> impl Iterator<Item = Options> {
     LaneKernel::all().map(move |kernel| Options {
         kernel: Some(kernel),
         ..options
@@ -400,7 +411,11 @@ fn stream(program: &Program, seed: u64, messages: usize) -> (Vec<u8>, Vec<usize>
     stream_of(program, Dice { state, tame }, messages)
 }
 
-fn stream_of(program: &Program, mut dice: Dice, messages: usize) -> (Vec<u8>, Vec<usize>) {
+pub(crate) fn stream_of(
+    program: &Program,
+    mut dice: Dice,
+    messages: usize,
+) -> (Vec<u8>, Vec<usize>) {
     let mut encoder = Encoder::new(program.clone());
     let (mut message, mut bytes, mut starts) = (Message::new(), Vec::new(), Vec::new());
     for _ in 0..messages {

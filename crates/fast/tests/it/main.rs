@@ -15,6 +15,7 @@ mod moex;
 mod operators;
 mod properties;
 mod specification;
+mod tell;
 mod templates;
 mod trace;
 mod vectors;

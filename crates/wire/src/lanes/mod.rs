@@ -77,17 +77,30 @@ pub struct Front {
     pub map_len: u8,
 }
 
+/// Values by lane, with room behind, so that a few can be read from any lane on.
+pub type Values = [i32; MAX_LANES + 8];
+
 /// The values of a segment.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 #[repr(align(64))]
 pub struct Row {
     /// By lane; what is in the others is undefined. Strings are packed ([`pack`]).
-    pub values: [i32; MAX_LANES],
+    pub values: Values,
     /// The lanes that have a value. For a decimal only the exponent's lane counts.
     pub present: u64,
     /// The presence bits that are left behind a segment that was decoded alone, the first one
     /// lowest; for a segment without a map in front, first those from the segment on.
     pub bits: u64,
+}
+
+impl Default for Row {
+    fn default() -> Self {
+        Self {
+            values: [0; _],
+            present: 0,
+            bits: 0,
+        }
+    }
 }
 
 /// What [`LaneKernel::entries`] has decoded.

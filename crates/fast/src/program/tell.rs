@@ -1,0 +1,305 @@
+//! What a visitor is told of the fields of a segment.
+
+use fanfare_wire::lanes::MAX_LANES;
+
+use crate::value::Decimal;
+
+/// The bit of [`Emit::lane`] that is always set: the field has a value, but no lane.
+pub(crate) const NO_LANE: u8 = super::Place::NO_LANE;
+
+/// What is told of the fields of a segment, in their order.
+#[derive(Debug, Clone)]
+pub(crate) struct Tell {
+    /// One for each.
+    pub(crate) emits: Box<[Emit]>,
+    /// The same, a few at a time; empty if there are too many constants.
+    pub(crate) chunks: Box<[Chunk]>,
+    /// The bits in [`fanfare_wire::lanes::Row::present`] without which it cannot be told in chunks:
+    /// those of their lanes.
+    pub(crate) present: u64,
+    pub(crate) constants: Box<Constants>,
+}
+
+/// The values of constants, their exponents, and the numbers of byte strings; with room behind, so
+/// that a few can be read from any index on.
+pub(crate) type Constants = [i64; MAX_LANES + 8];
+
+/// What is told of a field.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Emit {
+    pub(crate) field: u32,
+    /// Its lane, or that of its exponent; the mantissa's is the next one.
+    pub(crate) lane: u8,
+    pub(crate) kind: EmitKind,
+    /// Of a constant, its value, or its exponent and mantissa; of a decimal with this exponent
+    /// always, that; of a byte string, its number.
+    pub(crate) constant: Decimal,
+}
+
+/// From where the value comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum EmitKind {
+    Unsigned,
+    Ascii,
+    Signed,
+    /// Exponent and mantissa, in two lanes.
+    Decimal,
+    UnsignedConstant,
+    AsciiConstant,
+    /// The exponent is constant.
+    Mantissa,
+    SignedConstant,
+    DecimalConstant,
+    UnicodeConstant,
+    BytesConstant,
+}
+
+macro_rules! define_index {
+    ($($number:ident)*) => {
+        /// The index of a lane or a constant, of which the compiler knows that it is one.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[repr(u8)]
+        pub(crate) enum Index {
+            $($number,)*
+        }
+
+        impl Index {
+            const ALL: [Self; MAX_LANES] = [$(Self::$number,)*];
+
+            /// That of a lane; any for what is none.
+            fn of(lane: u8) -> Self {
+                Self::ALL[usize::from(lane) % MAX_LANES]
+            }
+        }
+    };
+}
+define_index! {
+    L0 L1 L2 L3 L4 L5 L6 L7 L8 L9 L10 L11 L12 L13 L14 L15
+    L16 L17 L18 L19 L20 L21 L22 L23 L24 L25 L26 L27 L28 L29 L30 L31
+}
+
+/// What is told of a few fields that follow each other.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Chunk {
+    /// The number of the first one.
+    pub(crate) field: u32,
+    /// How many they are, and of which kinds.
+    pub(crate) kinds: Kinds,
+    /// The first of their lanes, which follow each other, and of their constants.
+    pub(crate) lane: Index,
+    pub(crate) constant: Index,
+}
+
+/// Gives a macro what a chunk can be: a name, and the kinds of its fields by their letters. Each
+/// has code of its own with each visitor; so there are more of what is frequent.
+macro_rules! with_kinds {
+    ($then:ident) => {
+        $then! {
+            U: U; A: A; S: S; D: D; N: N; T: T; M: M; I: I; E: E; C: C; B: B;
+            UU: U U; UA: U A; US: U S; UD: U D; AU: A U; AA: A A; AS: A S; AD: A D; SU: S U;
+            SA: S A; SS: S S; SD: S D; DU: D U; DA: D A; DS: D S; DD: D D; NU: N U; UN: U N;
+            TU: T U; TT: T T;
+            NUU: N U U;
+            NUUU: N U U U;
+            UUU: U U U; UUA: U U A; UAU: U A U; UAA: U A A; AUU: A U U; AUA: A U A; AAU: A A U;
+            AAA: A A A; DUU: D U U; DUA: D U A; DAU: D A U; DAA: D A A; UDU: U D U; UDA: U D A;
+            ADU: A D U; ADA: A D A; UUD: U U D; UAD: U A D; AUD: A U D; AAD: A A D; SUU: S U U;
+            SUA: S U A; SAU: S A U; SAA: S A A; USU: U S U; USA: U S A; ASU: A S U; ASA: A S A;
+            UUS: U U S; UAS: U A S; AUS: A U S; AAS: A A S; TTT: T T T;
+            UUUU: U U U U; UUUA: U U U A; UUAU: U U A U; UUAA: U U A A; UAUU: U A U U;
+            UAUA: U A U A; UAAU: U A A U; UAAA: U A A A; AUUU: A U U U; AUUA: A U U A;
+            AUAU: A U A U; AUAA: A U A A; AAUU: A A U U; AAUA: A A U A; AAAU: A A A U;
+            AAAA: A A A A;
+            UUUUU: U U U U U;
+            UUUUUU: U U U U U U;
+            UUUUUUU: U U U U U U U;
+        }
+    };
+}
+pub(crate) use with_kinds;
+
+macro_rules! define_kinds {
+    ($($name:ident: $($kind:ident)*;)*) => {
+        /// The kinds of the fields of a chunk.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[expect(clippy::upper_case_acronyms, reason = "a letter for each field")]
+        #[repr(u8)]
+        pub(crate) enum Kinds {
+            $($name,)*
+        }
+
+        impl Kinds {
+            /// All of them.
+            const ALL: &[(Self, &[EmitKind])] = &[$((Self::$name, &[$(letter::$kind,)*]),)*];
+        }
+    };
+}
+with_kinds!(define_kinds);
+
+/// Kinds by their letters.
+pub(crate) mod letter {
+    use super::EmitKind;
+
+    pub(crate) const U: EmitKind = EmitKind::Unsigned;
+    pub(crate) const A: EmitKind = EmitKind::Ascii;
+    pub(crate) const S: EmitKind = EmitKind::Signed;
+    pub(crate) const D: EmitKind = EmitKind::Decimal;
+    pub(crate) const N: EmitKind = EmitKind::UnsignedConstant;
+    pub(crate) const T: EmitKind = EmitKind::AsciiConstant;
+    pub(crate) const M: EmitKind = EmitKind::Mantissa;
+    pub(crate) const I: EmitKind = EmitKind::SignedConstant;
+    pub(crate) const E: EmitKind = EmitKind::DecimalConstant;
+    pub(crate) const C: EmitKind = EmitKind::UnicodeConstant;
+    pub(crate) const B: EmitKind = EmitKind::BytesConstant;
+}
+
+impl Tell {
+    /// What is told of these fields.
+    pub(super) fn new(emits: Vec<Emit>) -> Self {
+        let mut constants = Vec::new();
+        let mut chunks = Vec::new();
+        for (kinds, emits) in cut(&emits).unwrap_or_default() {
+            chunks.push(Chunk {
+                field: emits[0].field,
+                kinds,
+                lane: Index::of(first_lane(emits).unwrap_or_default()),
+                constant: Index::of(constants.len() as u8),
+            });
+            constants.extend(emits.iter().flat_map(Emit::constants));
+        }
+        if constants.len() > MAX_LANES {
+            chunks.clear();
+        }
+        let at = |index: usize| constants.get(index).copied().unwrap_or_default();
+        let lanes = emits.iter().fold(0, |lanes, emit| lanes | 1 << emit.lane);
+        Self {
+            present: match chunks.is_empty() {
+                true => u64::MAX,
+                false => lanes & !(1 << NO_LANE),
+            },
+            emits: emits.into(),
+            chunks: chunks.into(),
+            constants: Box::new(std::array::from_fn(at)),
+        }
+    }
+}
+
+impl Emit {
+    /// How many lanes it has.
+    const fn lanes(&self) -> u8 {
+        match self.kind {
+            EmitKind::Unsigned | EmitKind::Ascii | EmitKind::Signed | EmitKind::Mantissa => 1,
+            EmitKind::Decimal => 2,
+            _ => 0,
+        }
+    }
+
+    /// Its constants.
+    fn constants(&self) -> impl Iterator<Item = i64> + use<> {
+        let Decimal { mantissa, exponent } = self.constant;
+        let (first, second) = match self.kind {
+            EmitKind::Unsigned | EmitKind::Ascii | EmitKind::Signed | EmitKind::Decimal => {
+                (None, None)
+            }
+            EmitKind::Mantissa => (Some(exponent.into()), None),
+            EmitKind::DecimalConstant => (Some(exponent.into()), Some(mantissa)),
+            _ => (Some(mantissa), None),
+        };
+        first.into_iter().chain(second)
+    }
+}
+
+/// The first lane of fields, if they have any.
+fn first_lane(emits: &[Emit]) -> Option<u8> {
+    emits
+        .iter()
+        .find(|emit| emit.lanes() > 0)
+        .map(|emit| emit.lane)
+}
+
+/// How many fields follow each other, with lanes that do.
+fn run(emits: &[Emit]) -> usize {
+    let mut next = first_lane(emits).unwrap_or_default();
+    let mut follows = |(number, emit): &(usize, &Emit)| {
+        let has_gap = emit.lanes() > 0 && emit.lane != next;
+        next += emit.lanes();
+        emit.field == emits[0].field + *number as u32 && !has_gap
+    };
+    emits
+        .iter()
+        .enumerate()
+        .take_while(|pair| follows(pair))
+        .count()
+}
+
+/// Cuts fields into as few chunks as possible. Each kind is one by itself.
+fn cut(emits: &[Emit]) -> Option<Vec<(Kinds, &[Emit])>> {
+    // For the fields from each one on: into how many, and the first of them.
+    let mut best: Vec<Option<(u32, Kinds, usize)>> = vec![None; emits.len()];
+    for start in (0..emits.len()).rev() {
+        let rest = &emits[start..][..run(&emits[start..])];
+        let chunk = |&(kinds, all): &(Kinds, &[EmitKind])| {
+            let are_of = rest
+                .iter()
+                .map(|emit| emit.kind)
+                .take(all.len())
+                .eq(all.iter().copied());
+            let behind = start + all.len();
+            let more = match are_of {
+                true if behind == emits.len() => 0,
+                true => best[behind]?.0,
+                false => return None,
+            };
+            Some((more + 1, kinds, all.len()))
+        };
+        let chunks = Kinds::ALL.iter().filter_map(chunk);
+        best[start] = chunks.min_by_key(|(count, ..)| *count);
+    }
+    let (mut chunks, mut start) = (Vec::new(), 0);
+    while start < emits.len() {
+        let (_, kinds, len) = best[start]?;
+        chunks.push((kinds, &emits[start..start + len]));
+        start += len;
+    }
+    Some(chunks)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::program::Program;
+    use crate::program::lanes::Segment;
+
+    fn chunks(segment: &Segment) -> Vec<String> {
+        let chunks = segment.tell.chunks.iter();
+        chunks.map(|chunk| format!("{:?}", chunk.kinds)).collect()
+    }
+
+    #[test]
+    fn fields_are_cut_into_few_chunks() {
+        let program = Program::complex();
+        let flat = program.flat_of(0).unwrap();
+        assert_eq!(chunks(program.segment(flat.head)), ["TTT", "UUU"]);
+        let entry = program.segment(flat.entry.as_ref().unwrap().segment);
+        assert_eq!(chunks(entry), ["UUAU", "NU", "UDU", "SUA", "DUA", "AAUA"]);
+    }
+
+    #[test]
+    fn a_chunk_ends_where_lanes_have_a_gap() {
+        let program = Program::simple();
+        let lens = |name: &str| {
+            let template = program
+                .templates()
+                .iter()
+                .find(|template| template.name() == name);
+            let flat = program.flat_of(template.unwrap().index()).unwrap();
+            chunks(program.segment(flat.head))
+                .iter()
+                .map(String::len)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(lens("Quote").iter().sum::<usize>(), 10);
+        assert_eq!(lens("Quote").len(), 2);
+        // Its dictionary has Volume and Price between OrderId and ExchangeId.
+        assert_eq!(lens("Remove"), [4, 5]);
+    }
+}

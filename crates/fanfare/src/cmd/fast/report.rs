@@ -59,6 +59,7 @@ impl Report<'_> {
         figures.count("line_b_packets", b);
         figures.count("duplicates", self.sum(|s| s.duplicate));
         figures.count("late", self.sum(|s| s.late));
+        figures.count("refused", self.sum(|s| s.refused));
         figures.count("kernel_drops", c.kernel_drops);
         if !c.receiving.is_zero() {
             let received: u64 = c.line_packets.iter().sum();
@@ -110,11 +111,12 @@ impl Report<'_> {
             let s = arbiter.line(line);
             if packets > 0 {
                 note!(
-                    "line {line}: {packets} packets, {} first, {} duplicate, {} late, {} lost, \
-                     behind the other by {:.1} us (mean), {:.1} us (max)",
+                    "line {line}: {packets} packets, {} first, {} duplicate, {} late, \
+                     {} refused, {} lost, behind the other by {:.1} us (mean), {:.1} us (max)",
                     s.first,
                     s.duplicate,
                     s.late,
+                    s.refused,
                     s.lost,
                     s.lateness.mean() as f64 / 1e3,
                     s.lateness.max as f64 / 1e3

@@ -1,8 +1,11 @@
 //! Templates as the XML declares them: a validated tree, before it becomes a program.
 
+mod encoding;
 mod extension;
 mod initial;
 mod xml;
+
+pub use encoding::decode;
 
 use crate::value::{Decimal, IntType, TextType};
 

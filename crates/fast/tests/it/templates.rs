@@ -1,7 +1,7 @@
 //! Template documents: what is accepted, and each static error with its place.
 
 use fanfare_fast::program::Reset;
-use fanfare_fast::{ErrorCode, Program};
+use fanfare_fast::{ErrorCode, Program, template};
 
 use crate::common::{both_ways, hex};
 
@@ -130,6 +130,44 @@ fn a_document_cannot_explode() {
                  <template name='B'><group name='G'><templateRef name='A'/></group></template>\
                  </templates>";
     assert_eq!(error(cycle).0, ErrorCode::S1);
+}
+
+#[test]
+fn documents_come_in_several_encodings() {
+    let named = |text: &str| {
+        let program = Program::parse(text).unwrap();
+        program.templates()[0].name().to_owned()
+    };
+    let text = |encoding: &str| {
+        format!("<?xml version='1.0' encoding=\"{encoding}\"?>\n<template name='Té𝄞' id='1'/>")
+    };
+    let units: Vec<u16> = text("UTF-16").encode_utf16().collect();
+    let little: Vec<u8> = units.iter().flat_map(|unit| unit.to_le_bytes()).collect();
+    let big: Vec<u8> = units.iter().flat_map(|unit| unit.to_be_bytes()).collect();
+    let utf8 = text("UTF-8").into_bytes();
+    for bytes in [
+        [&[0xff, 0xfe], &little[..]].concat(),
+        [&[0xfe, 0xff], &big[..]].concat(),
+        little.clone(),
+        big,
+        [&[0xef, 0xbb, 0xbf], &utf8[..]].concat(),
+        utf8,
+    ] {
+        assert_eq!(named(&template::decode(&bytes).unwrap()), "Té𝄞");
+    }
+    let latin = b"<?xml version = '1.0' encoding = 'iso-8859-1' ?><template name='T\xe9' id='1'/>";
+    assert_eq!(named(&template::decode(latin).unwrap()), "Té");
+    for (bytes, place) in [
+        (&b"<templates>\n <\xe9"[..], (2, 3)),
+        (&little[..little.len() - 1], (2, 29)),
+        (&[0xff, 0xfe, b'<', 0, 0, 0xd8], (1, 2)),
+    ] {
+        let error = template::decode(bytes).unwrap_err();
+        assert_eq!(
+            (error.code, (error.line, error.column)),
+            (ErrorCode::S1, place)
+        );
+    }
 }
 
 #[test]

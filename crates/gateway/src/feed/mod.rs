@@ -126,8 +126,9 @@ fn templates(name: &str) -> Result<Program, FeedError> {
     let text = match fanfare_fast::builtin::find(name) {
         Some(text) => text,
         None => {
-            let read = std::fs::read_to_string(name);
-            of_file = read.map_err(|e| FeedError::Read(name.to_owned(), e))?;
+            let read = std::fs::read(name).map_err(|e| FeedError::Read(name.to_owned(), e))?;
+            of_file = fanfare_fast::template::decode(&read)
+                .map_err(|e| FeedError::Templates(name.to_owned(), e))?;
             &of_file
         }
     };

@@ -1,7 +1,7 @@
 //! Options that several commands share, and what they stand for.
 
 use anyhow::{Context, Result, bail};
-use fanfare_fast::{ErrorCode, Options, Program, TemplateError};
+use fanfare_fast::{Options, Program, TemplateError};
 use fanfare_feed::{Header, Preamble, SequenceField};
 use std::fs;
 use std::io::Read;
@@ -23,19 +23,10 @@ pub(crate) fn template_text(templates: &str) -> Result<String, LoadError> {
         return Ok(text.to_owned());
     }
     let bytes = template_bytes(templates).map_err(LoadError::File)?;
-    String::from_utf8(bytes).map_err(|error| {
-        let place = error.utf8_error().valid_up_to();
-        let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
-        let before = text.get(..place).unwrap_or_default();
-        let line = before.rsplit('\n').next().unwrap_or_default();
-        let error = TemplateError {
-            code: ErrorCode::S1,
-            line: before.matches('\n').count() as u32 + 1,
-            column: line.chars().count() as u32 + 1,
-            message: "this is no UTF-8".to_owned(),
-        };
-        let file = templates.to_owned();
-        LoadError::Templates { file, text, error }
+    fanfare_fast::template::decode(&bytes).map_err(|error| LoadError::Templates {
+        file: templates.to_owned(),
+        text: String::from_utf8_lossy(&bytes).into_owned(),
+        error,
     })
 }
 

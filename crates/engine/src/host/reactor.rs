@@ -1,12 +1,13 @@
 //! The agent that runs sessions.
 
+mod agent;
+
 use super::greeting::{Greeting, Port};
 use super::handler::{Handler, Peers, Refusal, SessionKey};
 use super::link::{Hosted, Life, Link, Workbench};
 use super::log::LogTap;
 use super::settings::Initiator;
 use super::transport::Transport;
-use crate::agent::{Agent, AgentError};
 use crate::clock::Clock;
 use crate::journal::OpenError;
 use crate::poll::{Interest, Poller, Token};
@@ -15,12 +16,12 @@ use crate::tcp::{Attempt, Backoff, BindError, Connector, Received};
 use fanfare_fix::session::{Now, SECOND, Scratch, Session, SessionId};
 use std::collections::HashMap;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 use thiserror::Error;
 
-/// Runs any number of FIX sessions on one thread, as an [`Agent`]. Stopping it logs all of them
-/// out and waits for the answers, at most as long as the sessions' logout timeouts.
+/// Runs any number of FIX sessions on one thread, as an [`Agent`](crate::agent::Agent). Stopping
+/// it logs all of them out and waits for the answers, at most as long as the sessions' logout
+/// timeouts.
 pub struct Host<H> {
     pub(super) bench: Workbench<H>,
     pub(super) clock: Clock,
@@ -459,90 +460,5 @@ impl<H: Handler> Host<H> {
     fn is_quiet(&self) -> bool {
         let talks = |slot: &Slot| matches!(slot, Slot::Link(_) | Slot::Farewell(..));
         !self.slots.iter().any(|(_, slot)| talks(slot))
-    }
-}
-
-impl<H: Handler> Agent for Host<H> {
-    fn name(&self) -> &str {
-        "fix"
-    }
-
-    fn do_work(&mut self, now: Now) -> Result<usize, AgentError> {
-        self.turn = self.turn.wrapping_add(1);
-        let directly = self.live.len() <= DIRECT;
-        let mut work = match directly {
-            true => self.receive_directly(now),
-            false => self.poll(now)?,
-        };
-        work += self.application(now);
-        let scans = self.scans(now, work);
-        if directly && (scans || self.asks(work)) {
-            work += self.poll(now)?;
-        }
-        if scans {
-            work += self.timers(now);
-        }
-        if directly && work == 0 && !self.sleeps {
-            // What stands between two looks is what a message waits for: half a turn, so.
-            work += self.receive_directly(now);
-        }
-        self.busy = work > 0;
-        Ok(work)
-    }
-
-    /// Logs every session out and waits for the answers.
-    fn on_close(&mut self, now: Now) {
-        self.closing = true;
-        self.sleeps = true;
-        self.watch_as_needed(now);
-        let mut longest = 0;
-        for index in 0..self.hosted.len() {
-            let Some(hosted) = self.hosted.get_mut(index) else {
-                break;
-            };
-            if hosted.link.is_some() {
-                longest = longest.max(hosted.session.config().logout_timeout);
-                hosted.session.logout(now, "");
-                self.write(SessionKey(index), now);
-            }
-        }
-        let deadline = now.mono.saturating_add(longest).saturating_add(FAREWELL);
-        while !self.is_quiet() {
-            let now = self.clock.read();
-            let asked = self.poll(now);
-            self.timers(now);
-            if asked.is_err() || now.mono >= deadline {
-                break;
-            }
-            if matches!(asked, Ok(0)) && self.poller.poll(Some(Duration::from_millis(1))).is_err() {
-                break;
-            }
-        }
-    }
-
-    fn wait_for<'a>(&'a self, descriptors: &mut Vec<BorrowedFd<'a>>) {
-        descriptors.push(self.poller.as_fd());
-    }
-
-    fn before_sleep(&mut self) {
-        if !self.sleeps {
-            self.sleeps = true;
-            let now = self.clock.read();
-            self.watch_as_needed(now);
-        }
-    }
-
-    fn next_timer(&self) -> Option<u64> {
-        let of_session = |hosted: &Hosted| match &hosted.connector {
-            // A connection that is being made is looked at again and again.
-            Some(_) if hosted.link.is_none() => Some(self.next_scan),
-            _ => hosted.session.poll_timeout(),
-        };
-        let sessions = self.hosted.iter().filter_map(of_session);
-        let slots = self.slots.iter().filter_map(|(_, slot)| slot.deadline());
-        sessions
-            .chain(slots)
-            .chain(self.bench.handler.next_turn())
-            .min()
     }
 }

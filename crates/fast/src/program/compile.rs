@@ -1,21 +1,20 @@
 //! Templates to program: inlines static references, numbers fields and previous values, counts
 //! presence bits.
 
+mod ops;
+mod slots;
+
+use self::slots::Entry;
 use std::collections::HashMap;
 use std::fmt::{self, Write as _};
 use std::hash::{DefaultHasher, Hasher as _};
 
 use super::{
-    BitsOp, Body, DecimalOp, Field, FieldId, FieldKind, IntOp, Op, Program, RESET_ID, Reset, Slot,
-    SlotInfo, TemplateProgram, TextId, TextOp, lanes, place,
+    Body, Field, FieldId, FieldKind, IntOp, Op, Program, RESET_ID, Reset, Slot, TemplateProgram,
+    lanes, place,
 };
-use crate::dictionary::State;
 use crate::error::{ErrorCode, TemplateError};
-use crate::template::{
-    BitGroup, Block, Dictionary, Initial, Instruction, Kind, Name, Operator, OperatorKind,
-    Position, Template, TemplateSet,
-};
-use crate::value::{IntType, TextType};
+use crate::template::{Block, Instruction, Kind, Name, Position, Template, TemplateSet};
 
 /// Most fields in a program, static references expanded.
 const MAX_FIELDS: usize = 1 << 18;
@@ -30,31 +29,6 @@ pub(super) fn compile(set: &TemplateSet) -> Result<Program, TemplateError> {
     }
     compiler.implied_reset();
     Ok(compiler.finish())
-}
-
-/// The entry of a dictionary that an operator uses.
-#[derive(PartialEq, Eq, Hash, Clone)]
-struct Entry {
-    scope: Scope,
-    key: Name,
-    part: Part,
-}
-
-#[derive(PartialEq, Eq, Hash, Clone)]
-enum Scope {
-    Global,
-    Template(usize),
-    Type(Option<Name>),
-    User(String),
-}
-
-/// Which generated name a key is: these never collide with names in the document.
-#[derive(PartialEq, Eq, Hash, Clone, Copy)]
-enum Part {
-    Whole,
-    Exponent,
-    Mantissa,
-    Length,
 }
 
 /// Where the compiler stands.
@@ -281,140 +255,6 @@ impl<'s> Compiler<'s> {
         Ok(())
     }
 
-    fn op(
-        &mut self,
-        instruction: &'s Instruction,
-        field: FieldId,
-        context: Context<'s>,
-    ) -> Result<Op, TemplateError> {
-        let optional = instruction.optional;
-        let name = &instruction.name;
-        Ok(match &instruction.kind {
-            Kind::Int(ty, operator) => {
-                let slot = self.slot(operator, name, Part::Whole, context);
-                let slot = self.in_column(slot, operator, optional, State::int(*ty));
-                Op::Int(int_op(field, *ty, operator, optional, slot))
-            }
-            Kind::Decimal(operator) => Op::Decimal(DecimalOp {
-                field,
-                operator: operator.kind,
-                optional,
-                slot: self.decimal_slot(operator, name, context),
-                initial: match operator.initial {
-                    Some(Initial::Decimal(decimal)) => Some(decimal),
-                    _ => None,
-                },
-            }),
-            Kind::SplitDecimal { exponent, mantissa } => {
-                let first = self.slot(exponent, name, Part::Exponent, context);
-                let ty = State::int(IntType::Int32);
-                let first = self.in_column(first, exponent, optional, ty);
-                let second = self.slot(mantissa, name, Part::Mantissa, context);
-                let second = self.in_column(second, mantissa, false, State::int(IntType::Int64));
-                Op::SplitDecimal {
-                    field,
-                    exponent: int_op(field, IntType::Int32, exponent, optional, first),
-                    mantissa: int_op(field, IntType::Int64, mantissa, false, second),
-                }
-            }
-            Kind::Text(ty, operator) => {
-                Op::Text(self.text_op(field, *ty, operator, instruction, context))
-            }
-            Kind::Group(block) => Op::Group {
-                field,
-                optional,
-                body: self.block(block, field, instruction, context)?,
-            },
-            Kind::Sequence { length, entry } => {
-                let (name, part) = match &length.name {
-                    Some(name) => (name, Part::Whole),
-                    None => (name, Part::Length),
-                };
-                let slot = self.slot(&length.operator, name, part, context);
-                let ty = State::int(IntType::UInt32);
-                let slot = self.in_column(slot, &length.operator, optional, ty);
-                let length = int_op(field, IntType::UInt32, &length.operator, optional, slot);
-                Op::Sequence {
-                    field,
-                    length,
-                    body: self.block(entry, field, instruction, context)?,
-                }
-            }
-            Kind::Bits(group) => Op::Bits(self.bits(group, field, instruction, context)?),
-            Kind::StaticRef => Op::Unresolved { field },
-            Kind::DynamicRef => Op::TemplateRef { field },
-        })
-    }
-
-    fn text_op(
-        &mut self,
-        field: FieldId,
-        ty: TextType,
-        operator: &Operator,
-        instruction: &Instruction,
-        context: Context<'s>,
-    ) -> TextOp {
-        let optional = instruction.optional;
-        let mut slot = self.slot(operator, &instruction.name, Part::Whole, context);
-        if ty == TextType::Ascii || operator.kind.uses_dictionary() {
-            slot = self.in_column(slot, operator, optional, State::text(ty));
-        }
-        let mut text_slot = 0;
-        if operator.kind.uses_dictionary() {
-            let next = self.text_slots.len() as u32;
-            text_slot = *self.text_slots.entry(slot).or_insert(next);
-        }
-        let initial = match &operator.initial {
-            Some(Initial::Text(text)) => {
-                self.program.texts.push(text.clone().into_boxed_slice());
-                Some(TextId(self.program.texts.len() as u32 - 1))
-            }
-            _ => None,
-        };
-        TextOp {
-            field,
-            ty,
-            operator: operator.kind,
-            optional,
-            slot,
-            text_slot,
-            initial,
-        }
-    }
-
-    /// A bit group, its members fields inside it.
-    fn bits(
-        &mut self,
-        group: &'s BitGroup,
-        field: FieldId,
-        instruction: &Instruction,
-        context: Context<'s>,
-    ) -> Result<BitsOp, TemplateError> {
-        let slot = self.slot(&group.operator, &instruction.name, Part::Whole, context);
-        let ty = IntType::UInt64;
-        let slot = self.in_column(slot, &group.operator, instruction.optional, State::int(ty));
-        let inner = Context {
-            parent: Some(field),
-            depth: context.depth + 1,
-            ..context
-        };
-        let (mut ops, mut children) = (Vec::new(), Vec::new());
-        for (member, width) in &group.members {
-            let id = self.field(member, inner)?;
-            self.program.fields[id.index()].bits = *width;
-            children.push(id);
-            if let Kind::Int(ty, operator) = &member.kind {
-                ops.push(Op::Int(int_op(id, *ty, operator, member.optional, Slot(0))));
-            }
-        }
-        self.program.fields[field.index()].children = self.append_children(children);
-        Ok(BitsOp {
-            whole: int_op(field, ty, &group.operator, instruction.optional, slot),
-            width: group.width(),
-            members: self.append_ops(ops, u32::MAX),
-        })
-    }
-
     /// The contents of a group or sequence.
     fn block(
         &mut self,
@@ -481,103 +321,6 @@ impl<'s> Compiler<'s> {
         Ok(id)
     }
 
-    /// The number of the previous value that an operator uses.
-    fn slot(&mut self, operator: &Operator, name: &Name, part: Part, context: Context<'s>) -> Slot {
-        if !operator.kind.uses_dictionary() {
-            return Slot(0);
-        }
-        let scope = match &operator.dictionary {
-            Dictionary::Global => Scope::Global,
-            Dictionary::Template => Scope::Template(context.written_in),
-            Dictionary::Type => Scope::Type(context.app_type.cloned()),
-            Dictionary::User(name) => Scope::User(name.clone()),
-        };
-        let (key, part) = match &operator.key {
-            Some(key) => (key.clone(), Part::Whole),
-            None => (name.clone(), part),
-        };
-        let entry = Entry { scope, key, part };
-        if let Some(&slot) = self.slots.get(&entry) {
-            self.aligned = None;
-            return slot;
-        }
-        let info = self.slot_info(&entry);
-        let slot = self.column(Some(info));
-        self.slots.insert(entry, slot);
-        slot
-    }
-
-    /// A new column. The first one of a body is the first one of a vector, and the others of the
-    /// body have room behind it.
-    fn column(&mut self, info: Option<SlotInfo>) -> Slot {
-        let program = &mut self.program;
-        let mut next = program.slots.len();
-        if let Some(more) = self.aligned.take() {
-            next = next.next_multiple_of(16);
-            if more <= 64 && next % 64 + more > 64 {
-                next = next.next_multiple_of(64);
-            }
-        }
-        program.slots.resize(next, None);
-        program.slots.push(info);
-        program.column_states.resize(next + 1, State::UNDEFINED);
-        Slot(next as u32)
-    }
-
-    /// The column of an op of this type that can be in lanes: its slot if it has one, else one
-    /// that no other op has.
-    fn in_column(&mut self, slot: Slot, op: &Operator, optional: bool, state: State) -> Slot {
-        if op.kind == OperatorKind::Constant && !optional {
-            return slot;
-        }
-        if !op.kind.uses_dictionary() {
-            return self.column(None);
-        }
-        let known = &mut self.program.column_states[slot.index()];
-        if *known == State::UNDEFINED {
-            *known = state;
-        } else if *known != state {
-            *known = State::EMPTY;
-        }
-        slot
-    }
-
-    /// The slot of a decimal with one operator; without operator, columns for both parts.
-    fn decimal_slot(&mut self, operator: &Operator, name: &Name, context: Context<'s>) -> Slot {
-        let slot = self.slot(operator, name, Part::Whole, context);
-        match operator.kind {
-            OperatorKind::None => {
-                let first = self.column(None);
-                self.column(None);
-                first
-            }
-            OperatorKind::Constant => slot,
-            _ => self.in_column(slot, operator, false, State::DECIMAL),
-        }
-    }
-
-    fn slot_info(&self, entry: &Entry) -> SlotInfo {
-        let dictionary = match &entry.scope {
-            Scope::Global => "global".to_owned(),
-            Scope::Template(index) => {
-                format!("template {}", self.set.templates[*index].name.local)
-            }
-            Scope::Type(Some(name)) => format!("type {}", name.local),
-            Scope::Type(None) => "type any".to_owned(),
-            Scope::User(name) => format!("{name:?}"),
-        };
-        let part = match entry.part {
-            Part::Whole => "",
-            Part::Exponent => ".exponent",
-            Part::Mantissa => ".mantissa",
-            Part::Length => ".length",
-        };
-        SlotInfo {
-            dictionary,
-            key: format!("{}{part}", entry.key.local),
-        }
-    }
-
     fn append(&mut self, ops: Vec<Op>) -> Body {
         let body = self.append_ops(ops, self.bodies.len() as u32);
         self.bodies.push(body);
@@ -621,21 +364,6 @@ fn bits_of(op: &Op) -> u32 {
         Op::Sequence { length, .. } => int(length),
         Op::Bits(op) => int(&op.whole),
         Op::TemplateRef { .. } | Op::Unresolved { .. } => 0,
-    }
-}
-
-fn int_op(field: FieldId, ty: IntType, operator: &Operator, optional: bool, slot: Slot) -> IntOp {
-    let initial = match operator.initial {
-        Some(Initial::Int(value)) => Some(value as u64),
-        _ => None,
-    };
-    IntOp {
-        field,
-        ty,
-        operator: operator.kind,
-        optional,
-        slot,
-        initial,
     }
 }
 

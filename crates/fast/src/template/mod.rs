@@ -149,6 +149,17 @@ pub struct Operator {
     pub initial: Option<Initial>,
 }
 
+impl Operator {
+    const fn none() -> Self {
+        Self {
+            kind: OperatorKind::None,
+            dictionary: Dictionary::Global,
+            key: None,
+            initial: None,
+        }
+    }
+}
+
 /// The field operators (section 6.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum OperatorKind {

@@ -1,15 +1,18 @@
 //! Reads the XML of sections 6 and 9: the elements of the template namespace, foreign ones
 //! skipped, with the static errors S1 to S5.
 
+mod operator;
+
+pub(super) use operator::operator_kind;
+
 use std::collections::HashSet;
 
 use roxmltree::{Document, Node};
 
 use super::extension;
-use super::initial::{OperandType, convert};
+use super::initial::OperandType;
 use super::{
-    Block, Dictionary, Initial, Instruction, Kind, Length, Name, Operator, OperatorKind, Position,
-    Template, TemplateSet,
+    Block, Dictionary, Instruction, Kind, Length, Name, Operator, Position, Template, TemplateSet,
 };
 use crate::error::{ErrorCode, TemplateError};
 use crate::value::{IntType, TextType};
@@ -357,103 +360,6 @@ impl<'d, 'x> Reader<'d, 'x> {
         Ok(Length { name, id, operator })
     }
 
-    /// The operator of a field, exponent, mantissa or length.
-    pub(super) fn operator(
-        &self,
-        field: Node<'_, '_>,
-        ty: OperandType,
-        optional: bool,
-        scope: &Scope,
-    ) -> Parsed<Operator> {
-        let holders = self.holders(field)?;
-        let names = holders.last().copied().unwrap_or(field);
-        let mut operator = None;
-        for (level, holder) in holders.into_iter().enumerate() {
-            // A definition's operator is that of fields that have none.
-            if level == 2 && operator.is_some() {
-                break;
-            }
-            for node in self.children(holder) {
-                if self.is_no_operator(holder, node, ty, operator.is_some())? {
-                    continue;
-                }
-                let name = node.tag_name().name();
-                let kind = operator_kind(name)
-                    .ok_or_else(|| self.s1(node, format!("<{name}> is no field operator")))?;
-                if operator.is_some() {
-                    return Err(self.s1(node, "a field has one operator"));
-                }
-                if !applies(kind, ty) {
-                    let message = format!("{name} does not apply to {}", type_name(ty));
-                    return Err(error_at(ErrorCode::S2, self.position(node), message));
-                }
-                let context = (node, kind, names);
-                operator = Some(self.operator_context(context, ty, optional, scope)?);
-            }
-        }
-        Ok(operator.unwrap_or_else(Operator::none))
-    }
-
-    /// Whether an element in a field is allowed there though it is no operator.
-    fn is_no_operator(
-        &self,
-        holder: Node<'_, '_>,
-        node: Node<'_, '_>,
-        ty: OperandType,
-        is_behind: bool,
-    ) -> Parsed<bool> {
-        let name = node.tag_name().name();
-        let text = matches!(ty, OperandType::Text(TextType::Unicode | TextType::Bytes));
-        Ok(match holder.tag_name().name() {
-            // Its type, which was looked at before.
-            "field" | "bitGroup" => operator_kind(name).is_none(),
-            "enum" | "set" if name == "element" => true,
-            _ if name == "length" && text && !is_behind => {
-                self.name(node)?;
-                true
-            }
-            _ => false,
-        })
-    }
-
-    fn operator_context(
-        &self,
-        (node, kind, names): (Node<'_, '_>, OperatorKind, Node<'_, '_>),
-        ty: OperandType,
-        optional: bool,
-        scope: &Scope,
-    ) -> Parsed<Operator> {
-        let scope = self.scope(node, scope)?;
-        // The types of FAST 1.2 may give initial values by name.
-        let initial = match self.attribute(node, "value") {
-            None => None,
-            Some(text) => Some(initial(names, text, ty).map_err(|code| {
-                let message = format!("{text:?} is no {} ({code}: {})", type_name(ty), code.text());
-                error_at(ErrorCode::S3, self.position(node), message)
-            })?),
-        };
-        if initial.is_none() {
-            let code = match kind {
-                OperatorKind::Constant => Some(ErrorCode::S4),
-                OperatorKind::Default if !optional => Some(ErrorCode::S5),
-                _ => None,
-            };
-            if let Some(code) = code {
-                return Err(error_at(code, self.position(node), code.text().to_owned()));
-            }
-        }
-        let key = self.attribute(node, "key").map(|key| Name {
-            ns: scope.ns.clone(),
-            local: token(key),
-        });
-        Ok(Operator {
-            kind,
-            dictionary: scope.dictionary,
-            key,
-            initial,
-        })
-    }
-
     /// The scope inside `node`.
     pub(super) fn scope(&self, node: Node<'_, '_>, outer: &Scope) -> Parsed<Scope> {
         let inherit = |attribute: &str, outer: &String| {
@@ -537,53 +443,6 @@ impl<'d, 'x> Reader<'d, 'x> {
 
     pub(super) fn s1(&self, node: Node<'_, '_>, message: impl Into<String>) -> TemplateError {
         error_at(ErrorCode::S1, self.position(node), message.into())
-    }
-}
-
-impl Operator {
-    pub(super) const fn none() -> Self {
-        Self {
-            kind: OperatorKind::None,
-            dictionary: Dictionary::Global,
-            key: None,
-            initial: None,
-        }
-    }
-}
-
-pub(super) fn operator_kind(element: &str) -> Option<OperatorKind> {
-    Some(match element {
-        "constant" => OperatorKind::Constant,
-        "default" => OperatorKind::Default,
-        "copy" => OperatorKind::Copy,
-        "increment" => OperatorKind::Increment,
-        "delta" => OperatorKind::Delta,
-        "tail" => OperatorKind::Tail,
-        _ => return None,
-    })
-}
-
-fn initial(ty: Node<'_, '_>, text: &str, operand: OperandType) -> Result<Initial, ErrorCode> {
-    let named = extension::number(ty, text);
-    convert(named.as_deref().unwrap_or(text), operand)
-}
-
-fn applies(kind: OperatorKind, ty: OperandType) -> bool {
-    match kind {
-        OperatorKind::Increment => matches!(ty, OperandType::Int(_)),
-        OperatorKind::Tail => matches!(ty, OperandType::Text(_)),
-        _ => true,
-    }
-}
-
-fn type_name(ty: OperandType) -> &'static str {
-    match ty {
-        OperandType::Int(ty) => ty.name(),
-        OperandType::Decimal => "decimal",
-        OperandType::Bits(_) => "bitGroup",
-        OperandType::Text(TextType::Ascii) => "ASCII string",
-        OperandType::Text(TextType::Unicode) => "Unicode string",
-        OperandType::Text(TextType::Bytes) => "byteVector",
     }
 }
 

@@ -31,11 +31,13 @@ mod message;
 pub mod msg_types;
 mod shared;
 pub mod tags;
+mod writer;
 
 pub use decode::{DecodeError, Decoder, Next};
 pub(crate) use encode::Front;
-pub use encode::{EncodeError, Encoder, FieldWriter};
+pub use encode::{EncodeError, Encoder};
 pub use frame::{Frame, FrameFinder, Garbled};
 pub use group::{Group, GroupSpec};
 pub use message::{Field, FieldError, FieldErrorKind, FieldSet, Message};
 pub use shared::{SendingTime, SessionHeader, SharedBody, SharedFrame, SharedParts};
+pub use writer::FieldWriter;

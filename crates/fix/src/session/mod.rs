@@ -63,6 +63,7 @@ mod now;
 mod outbound;
 mod pace;
 mod peek;
+mod rejects;
 mod resend;
 mod route;
 mod schedule;

@@ -6,20 +6,19 @@ use std::ops::Range;
 use fanfare_wire::fields::SOH;
 
 use super::config::Config;
-use super::event::{DisconnectReason, Event, SendError};
+use super::event::{DisconnectReason, SendError};
 use super::head::{Fixed, Head, OutField};
 use super::inbound::{Scratch, decode};
 use super::now::Now;
 use super::state::{Session, State};
 use super::store::{Entry, Kind, MessageStore, StoreError};
-use super::validate::{BusinessReason, RejectReason};
 use crate::codec::{
-    EncodeError, Encoder, FieldWriter, Message, Next, SendingTime, SessionHeader, SharedBody,
-    SharedFrame, SharedParts, msg_types, tags,
+    EncodeError, Encoder, FieldWriter, Next, SendingTime, SessionHeader, SharedBody, SharedFrame,
+    SharedParts, msg_types, tags,
 };
 
 /// Room for one of the session's own messages, without its variable parts.
-const ADMIN_ROOM: usize = 384;
+pub(super) const ADMIN_ROOM: usize = 384;
 
 /// The header and number of one message with a shared body.
 #[derive(Debug)]
@@ -160,7 +159,7 @@ impl<S: MessageStore> Session<S> {
     }
 
     /// A store that only lacks room gets it back; any other fault ends the session.
-    fn store_failed(&mut self, now: Now, error: &SendError) {
+    pub(super) fn store_failed(&mut self, now: Now, error: &SendError) {
         if let SendError::Store(error) = *error
             && !matches!(error, StoreError::Full | StoreError::TooLong)
         {
@@ -200,48 +199,6 @@ impl<S: MessageStore> Session<S> {
             },
         )
         .inspect_err(|error| self.store_failed(now, error))
-    }
-
-    /// Rejects an application message for its content with Reject(3), whose text is `text`. The
-    /// message keeps its number.
-    ///
-    /// # Errors
-    /// As for `send`.
-    pub fn reject(
-        &mut self,
-        now: Now,
-        message: &Message<'_>,
-        reason: RejectReason,
-        tag: Option<u32>,
-        text: &str,
-    ) -> Result<u64, SendError> {
-        if self.state != State::LoggedOn {
-            return Err(SendError::NotLoggedOn);
-        }
-        self.write_reject(now, message, reason, tag.map(i64::from), text)
-            .inspect_err(|error| self.store_failed(now, error))
-    }
-
-    /// Rejects an application message with BusinessMessageReject(j), or, before FIX.4.2, where
-    /// there is none, with Reject(3).
-    ///
-    /// # Errors
-    /// As for `send`.
-    pub fn reject_business(
-        &mut self,
-        now: Now,
-        message: &Message<'_>,
-        reason: BusinessReason,
-        text: &str,
-    ) -> Result<u64, SendError> {
-        if !self.config.id.version.has_reject_codes() {
-            return self.reject(now, message, RejectReason::Other, None, text);
-        }
-        if self.state != State::LoggedOn {
-            return Err(SendError::NotLoggedOn);
-        }
-        self.write_business_reject(now, message, reason, text)
-            .inspect_err(|error| self.store_failed(now, error))
     }
 
     /// Whether a message may be kept for the next logon: not if that starts at 1 again, and not
@@ -398,128 +355,6 @@ impl<S: MessageStore> Session<S> {
             }
         });
     }
-
-    /// Answers a faulty message with Reject(3), and uses up its number if it was the expected one.
-    pub(super) fn send_reject(
-        &mut self,
-        now: Now,
-        message: &Message<'_>,
-        reason: RejectReason,
-        tag: Option<i64>,
-    ) {
-        let result = self.write_reject(now, message, reason, tag, reason.text());
-        self.check_admin(now, result);
-        let ref_seq = ref_seq_num(message);
-        self.notice(Event::RejectSent {
-            ref_seq,
-            reason,
-            tag,
-        });
-        self.consume_rejected(now, message, ref_seq);
-    }
-
-    /// Answers a faulty message with BusinessMessageReject(j).
-    pub(super) fn send_business_reject(
-        &mut self,
-        now: Now,
-        message: &Message<'_>,
-        reason: BusinessReason,
-        tag: Option<i64>,
-    ) {
-        let text = match tag {
-            Some(tag) => format!("{} ({tag})", reason.text()),
-            None => reason.text().to_owned(),
-        };
-        let result = self.write_business_reject(now, message, reason, &text);
-        self.check_admin(now, result);
-        let ref_seq = ref_seq_num(message);
-        self.notice(Event::RejectSent {
-            ref_seq,
-            reason: RejectReason::Other,
-            tag,
-        });
-        self.consume_rejected(now, message, ref_seq);
-    }
-
-    fn consume_rejected(&mut self, now: Now, message: &Message<'_>, seq: u64) {
-        let counts = !matches!(
-            message.msg_type(),
-            msg_types::LOGON | msg_types::SEQUENCE_RESET
-        );
-        if counts && self.is_connected() && seq == self.store.next_target() {
-            self.consume(now);
-        }
-    }
-
-    pub(super) fn write_reject(
-        &mut self,
-        now: Now,
-        message: &Message<'_>,
-        reason: RejectReason,
-        tag: Option<i64>,
-        text: &str,
-    ) -> Result<u64, SendError> {
-        let version = self.config.id.version;
-        let msg_type = message.msg_type();
-        let route = super::route::ReverseRoute::of(message, version);
-        let room = ADMIN_ROOM + self.header_room() + text.len() + msg_type.len() + route.room();
-        self.write(
-            now,
-            msg_types::REJECT,
-            Kind::Admin,
-            route.fields(),
-            room,
-            |body| {
-                body.u64(tags::REF_SEQ_NUM, ref_seq_num(message));
-                if !version.has_reject_codes() {
-                    match tag {
-                        Some(tag) => body.str(tags::TEXT, &format!("{text} ({tag})")),
-                        None => body.str(tags::TEXT, text),
-                    };
-                    return;
-                }
-                body.str(tags::TEXT, text);
-                // A tag 0 is named only where it is what is wrong.
-                let is_named = |tag: &i64| *tag != 0 || reason == RejectReason::InvalidTagNumber;
-                if let Some(tag) = tag.filter(is_named) {
-                    body.i64(tags::REF_TAG_ID, tag);
-                }
-                if !msg_type.is_empty() {
-                    body.field(tags::REF_MSG_TYPE, msg_type);
-                }
-                // FIX.4.2 knows the reasons up to 11 only.
-                if version > super::config::Version::Fix42 || reason.code() <= 11 {
-                    body.u64(tags::SESSION_REJECT_REASON, reason.code().into());
-                }
-            },
-        )
-    }
-
-    pub(super) fn write_business_reject(
-        &mut self,
-        now: Now,
-        message: &Message<'_>,
-        reason: BusinessReason,
-        text: &str,
-    ) -> Result<u64, SendError> {
-        let version = self.config.id.version;
-        let appl_ver = self.appl_ver();
-        let msg_type = message.msg_type();
-        let route = super::route::ReverseRoute::of(message, version);
-        let room = ADMIN_ROOM + self.header_room() + text.len() + msg_type.len() + route.room();
-        let kind = msg_types::BUSINESS_MESSAGE_REJECT;
-        self.write(now, kind, Kind::App, route.fields(), room, |body| {
-            body.u64(tags::REF_SEQ_NUM, ref_seq_num(message));
-            body.str(tags::TEXT, text);
-            if !msg_type.is_empty() {
-                body.field(tags::REF_MSG_TYPE, msg_type);
-            }
-            body.u64(tags::BUSINESS_REJECT_REASON, reason.code().into());
-            if version == super::config::Version::Fixt11 {
-                body.char(tags::DEFAULT_APPL_VER_ID, appl_ver.wire());
-            }
-        })
-    }
 }
 
 /// Begins a message field by field.
@@ -553,11 +388,6 @@ fn finish(encoder: Encoder<'_>) -> Result<Range<usize>, SendError> {
 
 /// What stands for a body in a rehearsal.
 const USUAL_BODY: [u8; 128] = [b'0'; 128];
-
-/// MsgSeqNum(34) of a message, 0 where it has none that is a number.
-fn ref_seq_num(message: &Message<'_>) -> u64 {
-    message.u64(tags::MSG_SEQ_NUM).unwrap_or(0)
-}
 
 const HEADER_TOO_LONG: SendError = SendError::Encode(EncodeError::BufferFull);
 

@@ -172,7 +172,8 @@ impl ClientReport {
     }
 }
 
-/// The lines that the source's tester prints, and a remark if the rate asked for was not reached.
+/// The rate, the extremes and the percentiles on a line each, and a remark if the rate asked for
+/// was not reached.
 impl fmt::Display for ClientReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let all = &self.round_trips;

@@ -19,7 +19,7 @@ pub use lenient::{LenientServer, Tell};
 pub use orders::{Exchange, write_order, write_report};
 pub use trader::{Pace, Trader};
 
-/// Percentiles that the source's tester prints.
+/// The percentiles that are printed.
 pub const PERCENTILES: [f64; 8] = [1.0, 5.0, 10.0, 50.0, 90.0, 95.0, 99.0, 99.9];
 
 /// Why round trips could not be measured.

@@ -1,4 +1,4 @@
-//! All runs of a measurement: the source's table, figures, a chart.
+//! All runs of a measurement: a table, figures, a chart.
 
 use std::fmt::Write as _;
 
@@ -62,7 +62,7 @@ impl Summary {
         }
     }
 
-    /// The table as the source prints it.
+    /// The table: a row for each number of sessions, with the mean of its runs.
     #[must_use]
     pub fn table(&self) -> String {
         let mut text = format!(

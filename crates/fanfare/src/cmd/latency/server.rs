@@ -44,7 +44,7 @@ pub(crate) struct Args {
     store: Option<PathBuf>,
 }
 
-/// The modes of the source's server that exist here.
+/// What a server can be.
 #[derive(Clone, Copy)]
 enum Mode {
     Session,

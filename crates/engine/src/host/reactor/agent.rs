@@ -1,0 +1,94 @@
+//! The host's duty cycle, its sleep and its end.
+
+use super::{DIRECT, FAREWELL, Host};
+use crate::agent::{Agent, AgentError};
+use crate::host::handler::{Handler, SessionKey};
+use crate::host::link::Hosted;
+use fanfare_fix::session::Now;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+impl<H: Handler> Agent for Host<H> {
+    fn name(&self) -> &str {
+        "fix"
+    }
+
+    fn do_work(&mut self, now: Now) -> Result<usize, AgentError> {
+        self.turn = self.turn.wrapping_add(1);
+        let directly = self.live.len() <= DIRECT;
+        let mut work = match directly {
+            true => self.receive_directly(now),
+            false => self.poll(now)?,
+        };
+        work += self.application(now);
+        let scans = self.scans(now, work);
+        if directly && (scans || self.asks(work)) {
+            work += self.poll(now)?;
+        }
+        if scans {
+            work += self.timers(now);
+        }
+        if directly && work == 0 && !self.sleeps {
+            // What stands between two looks is what a message waits for: half a turn, so.
+            work += self.receive_directly(now);
+        }
+        self.busy = work > 0;
+        Ok(work)
+    }
+
+    /// Logs every session out and waits for the answers.
+    fn on_close(&mut self, now: Now) {
+        self.closing = true;
+        self.sleeps = true;
+        self.watch_as_needed(now);
+        let mut longest = 0;
+        for index in 0..self.hosted.len() {
+            let Some(hosted) = self.hosted.get_mut(index) else {
+                break;
+            };
+            if hosted.link.is_some() {
+                longest = longest.max(hosted.session.config().logout_timeout);
+                hosted.session.logout(now, "");
+                self.write(SessionKey(index), now);
+            }
+        }
+        let deadline = now.mono.saturating_add(longest).saturating_add(FAREWELL);
+        while !self.is_quiet() {
+            let now = self.clock.read();
+            let asked = self.poll(now);
+            self.timers(now);
+            if asked.is_err() || now.mono >= deadline {
+                break;
+            }
+            if matches!(asked, Ok(0)) && self.poller.poll(Some(Duration::from_millis(1))).is_err() {
+                break;
+            }
+        }
+    }
+
+    fn wait_for<'a>(&'a self, descriptors: &mut Vec<BorrowedFd<'a>>) {
+        descriptors.push(self.poller.as_fd());
+    }
+
+    fn before_sleep(&mut self) {
+        if !self.sleeps {
+            self.sleeps = true;
+            let now = self.clock.read();
+            self.watch_as_needed(now);
+        }
+    }
+
+    fn next_timer(&self) -> Option<u64> {
+        let of_session = |hosted: &Hosted| match &hosted.connector {
+            // A connection that is being made is looked at again and again.
+            Some(_) if hosted.link.is_none() => Some(self.next_scan),
+            _ => hosted.session.poll_timeout(),
+        };
+        let sessions = self.hosted.iter().filter_map(of_session);
+        let slots = self.slots.iter().filter_map(|(_, slot)| slot.deadline());
+        sessions
+            .chain(slots)
+            .chain(self.bench.handler.next_turn())
+            .min()
+    }
+}

@@ -1,0 +1,145 @@
+//! Operators of fields: which element is one, where it applies, its initial value.
+
+use roxmltree::Node;
+
+use super::{Parsed, Reader, Scope, error_at, token};
+use crate::error::ErrorCode;
+use crate::template::extension;
+use crate::template::initial::{OperandType, convert};
+use crate::template::{Initial, Name, Operator, OperatorKind};
+use crate::value::TextType;
+
+impl Reader<'_, '_> {
+    /// The operator of a field, exponent, mantissa or length.
+    pub(in crate::template) fn operator(
+        &self,
+        field: Node<'_, '_>,
+        ty: OperandType,
+        optional: bool,
+        scope: &Scope,
+    ) -> Parsed<Operator> {
+        let holders = self.holders(field)?;
+        let names = holders.last().copied().unwrap_or(field);
+        let mut operator = None;
+        for (level, holder) in holders.into_iter().enumerate() {
+            // A definition's operator is that of fields that have none.
+            if level == 2 && operator.is_some() {
+                break;
+            }
+            for node in self.children(holder) {
+                if self.is_no_operator(holder, node, ty, operator.is_some())? {
+                    continue;
+                }
+                let name = node.tag_name().name();
+                let kind = operator_kind(name)
+                    .ok_or_else(|| self.s1(node, format!("<{name}> is no field operator")))?;
+                if operator.is_some() {
+                    return Err(self.s1(node, "a field has one operator"));
+                }
+                if !applies(kind, ty) {
+                    let message = format!("{name} does not apply to {}", type_name(ty));
+                    return Err(error_at(ErrorCode::S2, self.position(node), message));
+                }
+                let context = (node, kind, names);
+                operator = Some(self.operator_context(context, ty, optional, scope)?);
+            }
+        }
+        Ok(operator.unwrap_or_else(Operator::none))
+    }
+
+    /// Whether an element in a field is allowed there though it is no operator.
+    fn is_no_operator(
+        &self,
+        holder: Node<'_, '_>,
+        node: Node<'_, '_>,
+        ty: OperandType,
+        is_behind: bool,
+    ) -> Parsed<bool> {
+        let name = node.tag_name().name();
+        let text = matches!(ty, OperandType::Text(TextType::Unicode | TextType::Bytes));
+        Ok(match holder.tag_name().name() {
+            // Its type, which was looked at before.
+            "field" | "bitGroup" => operator_kind(name).is_none(),
+            "enum" | "set" if name == "element" => true,
+            _ if name == "length" && text && !is_behind => {
+                self.name(node)?;
+                true
+            }
+            _ => false,
+        })
+    }
+
+    fn operator_context(
+        &self,
+        (node, kind, names): (Node<'_, '_>, OperatorKind, Node<'_, '_>),
+        ty: OperandType,
+        optional: bool,
+        scope: &Scope,
+    ) -> Parsed<Operator> {
+        let scope = self.scope(node, scope)?;
+        // The types of FAST 1.2 may give initial values by name.
+        let initial = match self.attribute(node, "value") {
+            None => None,
+            Some(text) => Some(initial(names, text, ty).map_err(|code| {
+                let message = format!("{text:?} is no {} ({code}: {})", type_name(ty), code.text());
+                error_at(ErrorCode::S3, self.position(node), message)
+            })?),
+        };
+        if initial.is_none() {
+            let code = match kind {
+                OperatorKind::Constant => Some(ErrorCode::S4),
+                OperatorKind::Default if !optional => Some(ErrorCode::S5),
+                _ => None,
+            };
+            if let Some(code) = code {
+                return Err(error_at(code, self.position(node), code.text().to_owned()));
+            }
+        }
+        let key = self.attribute(node, "key").map(|key| Name {
+            ns: scope.ns.clone(),
+            local: token(key),
+        });
+        Ok(Operator {
+            kind,
+            dictionary: scope.dictionary,
+            key,
+            initial,
+        })
+    }
+}
+
+pub(in crate::template) fn operator_kind(element: &str) -> Option<OperatorKind> {
+    Some(match element {
+        "constant" => OperatorKind::Constant,
+        "default" => OperatorKind::Default,
+        "copy" => OperatorKind::Copy,
+        "increment" => OperatorKind::Increment,
+        "delta" => OperatorKind::Delta,
+        "tail" => OperatorKind::Tail,
+        _ => return None,
+    })
+}
+
+fn initial(ty: Node<'_, '_>, text: &str, operand: OperandType) -> Result<Initial, ErrorCode> {
+    let named = extension::number(ty, text);
+    convert(named.as_deref().unwrap_or(text), operand)
+}
+
+fn applies(kind: OperatorKind, ty: OperandType) -> bool {
+    match kind {
+        OperatorKind::Increment => matches!(ty, OperandType::Int(_)),
+        OperatorKind::Tail => matches!(ty, OperandType::Text(_)),
+        _ => true,
+    }
+}
+
+fn type_name(ty: OperandType) -> &'static str {
+    match ty {
+        OperandType::Int(ty) => ty.name(),
+        OperandType::Decimal => "decimal",
+        OperandType::Bits(_) => "bitGroup",
+        OperandType::Text(TextType::Ascii) => "ASCII string",
+        OperandType::Text(TextType::Unicode) => "Unicode string",
+        OperandType::Text(TextType::Bytes) => "byteVector",
+    }
+}

@@ -1,0 +1,131 @@
+//! Where a sequence number belongs: near what is known, or, once two units agree, elsewhere.
+
+use super::{Arbiter, MAX_PENDING, Unit, Verdict};
+use crate::line::{Line, REORDER, Track};
+
+/// A confirmed jump ahead of less than this is a gap, not a reset.
+const MAX_GAP: u32 = 1 << 24;
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Suspect {
+    sequence: u32,
+    count: u32,
+    line: Line,
+}
+
+impl Arbiter {
+    /// The extended number of `sequence` from `line`; `None` if it is far from all that is known.
+    pub(super) fn place(&self, line: Line, sequence: u32) -> Option<u64> {
+        let ahead = self.config.max_jump;
+        let own = self.tracks[line.index()].highest();
+        if let Some(start) = own.and_then(|own| near(own, sequence, REORDER, ahead)) {
+            return Some(start);
+        }
+        // A line that is new in this run may stand anywhere in it.
+        let joins = own.is_none_or(|own| own < self.epoch_start);
+        let heads = self.tracks.iter().filter_map(Track::highest);
+        let known = self.pending.back().copied().into_iter().chain(heads);
+        known.chain([self.next]).find_map(|reference| {
+            let since_begin = reference.saturating_sub(self.epoch_start);
+            let back = if joins { since_begin } else { 0 };
+            near(reference, sequence, back.max(REORDER), ahead)
+        })
+    }
+
+    /// Numbered as before the last reset, beyond what was delivered then.
+    pub(super) fn is_stale(&self, start: u64) -> bool {
+        let dead = self.old_end..self.epoch_start;
+        self.old_end != 0 && self.pending.is_empty() && dead.contains(&start)
+    }
+
+    /// A unit far from everything (or `stale`, and nothing else is heard): believed if the last
+    /// such unit agrees with it.
+    pub(super) fn suspect(&mut self, line: Line, unit: Unit<'_>, stale: bool) -> Verdict {
+        if let Some(other) = self.suspect
+            && let distance = unit.sequence.wrapping_sub(other.sequence) as i32
+            && u64::from(distance.unsigned_abs()) <= REORDER
+        {
+            if distance == 0 && line == other.line {
+                self.lines[line.index()].duplicate += 1;
+                return Verdict::Duplicate;
+            }
+            if self.pending.len() < MAX_PENDING {
+                return self.believe(other, line, unit, stale);
+            }
+        }
+        if let Some(dropped) = self.suspect.replace(Suspect {
+            sequence: unit.sequence,
+            count: unit.count,
+            line,
+        }) {
+            self.lines[dropped.line.index()].refused += 1;
+        }
+        self.suspect_bytes.clear();
+        self.suspect_bytes.extend_from_slice(unit.bytes);
+        Verdict::Suspect
+    }
+
+    /// Two units agree that the sequence goes on elsewhere.
+    fn believe(&mut self, other: Suspect, line: Line, unit: Unit<'_>, stale: bool) -> Verdict {
+        self.suspect = None;
+        let earlier = (unit.sequence.wrapping_sub(other.sequence) as i32) < 0;
+        let first = if earlier {
+            unit.sequence
+        } else {
+            other.sequence
+        };
+        let head = self.head();
+        let ahead = first.wrapping_sub(head as u32);
+        let begin = if ahead < MAX_GAP && !stale {
+            head + u64::from(ahead)
+        } else {
+            self.new_epoch(first)
+        };
+        let span = |sequence: u32, count: u32| {
+            let start = begin + u64::from(sequence.wrapping_sub(first));
+            (start, start + u64::from(count))
+        };
+        let bytes = std::mem::take(&mut self.suspect_bytes);
+        let at = span(other.sequence, other.count);
+        self.arbitrate(other.line, at, &bytes);
+        self.suspect_bytes = bytes;
+        self.arbitrate(line, span(unit.sequence, unit.count), unit.bytes)
+    }
+
+    pub(super) fn drop_suspect(&mut self) {
+        if let Some(suspect) = self.suspect.take() {
+            self.lines[suspect.line.index()].refused += 1;
+        }
+    }
+
+    /// Opens a run of sequence numbers above all that is known; its turn comes when what waits
+    /// of the run before is out.
+    pub(super) fn new_epoch(&mut self, sequence: u32) -> u64 {
+        let upper = ((self.head() >> 32) + 2) << 32;
+        self.epoch_start = upper | u64::from(sequence);
+        self.progress = self.now;
+        self.begin_deadline = self.now.saturating_add(self.begin_wait());
+        if self.pending.len() >= MAX_PENDING {
+            self.pending.pop_back();
+        }
+        self.pending.push_back(self.epoch_start);
+        self.epoch_start
+    }
+}
+
+/// The number nearest to `reference` whose low half is `sequence`.
+pub(super) fn extend(reference: u64, sequence: u32) -> u64 {
+    let distance = sequence.wrapping_sub(reference as u32) as i32;
+    reference.saturating_add_signed(i64::from(distance))
+}
+
+/// [`extend`], if the result lies from `back` behind to `ahead` ahead of `reference`.
+fn near(reference: u64, sequence: u32, back: u64, ahead: u32) -> Option<u64> {
+    let found = extend(reference, sequence);
+    let ok = if found < reference {
+        reference - found <= back
+    } else {
+        found - reference <= u64::from(ahead)
+    };
+    ok.then_some(found)
+}

@@ -1,0 +1,352 @@
+//! Fields into a caller's buffer, one after the other.
+
+use super::encode::{EncodeError, LENGTH_PLACE, MAX_LENGTH_DIGITS};
+use fanfare_wire::fields::{SOH, separators_in};
+use fanfare_wire::{Decimal, Precision, UtcTimestamp, byte_sum, int};
+
+/// Writes fields one after the other; a fault is remembered and reported at the end.
+#[derive(Debug)]
+pub struct FieldWriter<'b> {
+    pub(super) buf: &'b mut [u8],
+    pub(super) at: usize,
+    pub(super) fault: Option<EncodeError>,
+}
+
+impl<'b> FieldWriter<'b> {
+    /// A writer of bare fields at the front of `buf`: a body for
+    /// [`SharedBody`](super::SharedBody).
+    pub fn new(buf: &'b mut [u8]) -> Self {
+        Self {
+            buf,
+            at: 0,
+            fault: None,
+        }
+    }
+
+    /// The bytes written so far.
+    ///
+    /// # Errors
+    /// The first fault of any field, or the buffer was too short.
+    pub fn written(&self) -> Result<&[u8], EncodeError> {
+        match self.fault {
+            None => Ok(self.buf.get(..self.at).unwrap_or_default()),
+            Some(fault) => Err(fault),
+        }
+    }
+
+    /// A field with a value of bytes, which must not be empty or hold a separator (0x01).
+    #[inline(always)]
+    pub fn field(&mut self, tag: u32, value: &[u8]) -> &mut Self {
+        if value.is_empty() {
+            return self.fail(EncodeError::Empty { tag });
+        }
+        self.tag(tag);
+        match self.put_value(value) {
+            true => self.fail(EncodeError::Separator { tag }),
+            false => self,
+        }
+    }
+
+    /// A field with a text value.
+    #[inline(always)]
+    pub fn str(&mut self, tag: u32, value: &str) -> &mut Self {
+        self.field(tag, value.as_bytes())
+    }
+
+    /// A field with an unsigned integer.
+    #[inline(always)]
+    pub fn u64(&mut self, tag: u32, value: u64) -> &mut Self {
+        self.tag(tag).put_u64(value)
+    }
+
+    fn put_u64(&mut self, value: u64) -> &mut Self {
+        match int::short_text(value) {
+            Some((text, len)) => self.put_short(text, len),
+            None => self.number(|out| int::write_u64(value, out)),
+        }
+    }
+
+    /// A field with a signed integer.
+    #[inline]
+    pub fn i64(&mut self, tag: u32, value: i64) -> &mut Self {
+        self.tag(tag).number(|out| int::write_i64(value, out))
+    }
+
+    /// A field with a decimal number.
+    #[inline]
+    pub fn decimal(&mut self, tag: u32, value: Decimal) -> &mut Self {
+        self.tag(tag);
+        match value.short_text() {
+            Some((text, len)) => self.put_short(text, len),
+            None => self.number(|out| value.write(out)),
+        }
+    }
+
+    /// A field with a UTCTimestamp.
+    #[inline]
+    pub fn timestamp(&mut self, tag: u32, time: UtcTimestamp, precision: Precision) -> &mut Self {
+        self.tag(tag).number(|out| time.write(precision, out))
+    }
+
+    /// A field with a single character, which must not be the separator.
+    #[inline(always)]
+    pub fn char(&mut self, tag: u32, value: u8) -> &mut Self {
+        let Some((text, len)) = short_tag(tag).filter(|_| value != SOH) else {
+            return self.field(tag, &[value]);
+        };
+        let behind = u64::from(u16::from_le_bytes([value, SOH]));
+        self.put_padded((text | behind << (8 * len)).to_le_bytes(), len + 2)
+    }
+
+    /// A field with `Y` or `N`.
+    #[inline]
+    pub fn bool(&mut self, tag: u32, value: bool) -> &mut Self {
+        self.char(tag, if value { b'Y' } else { b'N' })
+    }
+
+    /// A length field and its data field, whose value may hold any bytes.
+    #[inline]
+    pub fn data(&mut self, length_tag: u32, data_tag: u32, value: &[u8]) -> &mut Self {
+        self.u64(length_tag, value.len() as u64)
+            .tag(data_tag)
+            .put(value)
+            .put(&[SOH])
+    }
+
+    /// Fields that are encoded already: `tag=value` and separator, any number of times. They are
+    /// not checked.
+    #[inline]
+    pub fn raw(&mut self, fields: &[u8]) -> &mut Self {
+        self.put(fields)
+    }
+
+    /// BodyLength(9) with other than three digits; gives where the message begins.
+    #[cold]
+    pub(super) fn put_length(
+        &mut self,
+        prefix: usize,
+        body_length: usize,
+    ) -> Result<usize, EncodeError> {
+        let width = int::digits(body_length as u64);
+        if width > MAX_LENGTH_DIGITS {
+            return Err(EncodeError::BodyTooLong);
+        }
+        let body = prefix + LENGTH_PLACE.len();
+        let (start, more) = (3_usize.saturating_sub(width), width.saturating_sub(3));
+        if self.at + more > self.buf.len() {
+            return Err(EncodeError::BufferFull);
+        }
+        self.buf.copy_within(body..self.at, body + more);
+        self.buf.copy_within(..prefix, start);
+        self.at += more;
+        let place = self.buf.get_mut(start + prefix..body + more);
+        if let Some([length @ .., end]) = place {
+            int::write_padded(body_length as u64, width, length);
+            *end = SOH;
+        }
+        Ok(start)
+    }
+
+    /// The tag and `=`; a constant tag becomes one store.
+    #[inline(always)]
+    fn tag(&mut self, tag: u32) -> &mut Self {
+        match short_tag(tag) {
+            Some((text, len)) => self.put_padded(text.to_le_bytes(), len),
+            None => self.long_tag(tag),
+        }
+    }
+
+    fn long_tag(&mut self, tag: u32) -> &mut Self {
+        if tag == 0 || tag > 999_999_999 {
+            return self.fail(EncodeError::BadTag { tag });
+        }
+        let mut text = [0; 10];
+        let digits = int::write_u64(tag.into(), &mut text);
+        text[digits] = b'=';
+        self.put(&text[..=digits])
+    }
+
+    /// What `write` makes, of which 0 bytes mean that there is no room, and a separator.
+    #[inline]
+    pub(super) fn number(&mut self, write: impl FnOnce(&mut [u8]) -> usize) -> &mut Self {
+        match write(self.buf.get_mut(self.at..).unwrap_or_default()) {
+            0 => self.fail(EncodeError::BufferFull),
+            written => {
+                self.at += written;
+                self.put_array([SOH])
+            }
+        }
+    }
+
+    #[inline]
+    pub(super) fn put(&mut self, bytes: &[u8]) -> &mut Self {
+        let end = self.at + bytes.len();
+        let Some(room) = self.buf.get_mut(self.at..end) else {
+            return self.fail(EncodeError::BufferFull);
+        };
+        self.at = end;
+        if let Some((first, last)) = ends::<16>(bytes).filter(|_| bytes.len() <= 32) {
+            copy_ends(room, first, last);
+        } else if let Some((first, last)) = ends::<8>(bytes).filter(|_| bytes.len() <= 16) {
+            copy_ends(room, first, last);
+        } else if let Some((first, last)) = ends::<4>(bytes).filter(|_| bytes.len() <= 8) {
+            copy_ends(room, first, last);
+        } else {
+            room.copy_from_slice(bytes);
+        }
+        self
+    }
+
+    #[inline]
+    pub(super) fn put_array<const N: usize>(&mut self, bytes: [u8; N]) -> &mut Self {
+        match self
+            .buf
+            .get_mut(self.at..)
+            .and_then(|room| room.first_chunk_mut::<N>())
+        {
+            Some(room) => {
+                *room = bytes;
+                self.at += N;
+                self
+            }
+            None => self.fail(EncodeError::BufferFull),
+        }
+    }
+
+    /// The first `len` bytes of `text` and a separator.
+    #[inline]
+    pub(super) fn put_short<const N: usize>(&mut self, text: [u8; N], len: usize) -> &mut Self {
+        let room = self.buf.get_mut(self.at..).unwrap_or_default();
+        match room.split_first_chunk_mut::<N>() {
+            Some((place, behind)) if !behind.is_empty() => {
+                *place = text;
+                if let Some(separator) = room.get_mut(len) {
+                    *separator = SOH;
+                }
+                self.at += len + 1;
+                self
+            }
+            _ => self.put_exactly(&text, len).put_array([SOH]),
+        }
+    }
+
+    /// The first `len` bytes of `text`, which is written whole where there is room.
+    #[inline]
+    pub(super) fn put_padded<const N: usize>(&mut self, text: [u8; N], len: usize) -> &mut Self {
+        match self
+            .buf
+            .get_mut(self.at..)
+            .and_then(|room| room.first_chunk_mut::<N>())
+        {
+            Some(room) => {
+                *room = text;
+                self.at += len;
+                self
+            }
+            None => self.put_exactly(&text, len),
+        }
+    }
+
+    /// The first `len` bytes of `text`, near the end of the buffer.
+    #[cold]
+    fn put_exactly(&mut self, text: &[u8], len: usize) -> &mut Self {
+        self.put(text.get(..len).unwrap_or_default())
+    }
+
+    /// Puts the bytes and a separator; says whether there is a separator among the bytes.
+    ///
+    /// Short values, of which most messages consist, go by two words that may overlap.
+    #[inline(always)]
+    fn put_value(&mut self, value: &[u8]) -> bool {
+        let end = self.at + value.len();
+        let room = self.buf.get_mut(self.at..end + 1);
+        let Some((separator, room)) = room.and_then(|room| room.split_last_mut()) else {
+            self.fail(EncodeError::BufferFull);
+            return false;
+        };
+        *separator = SOH;
+        self.at = end + 1;
+        if let ([byte], [to]) = (value, &mut *room) {
+            *to = *byte;
+            return *byte == SOH;
+        }
+        if let Some((first, last)) = ends::<8>(value).filter(|_| value.len() <= 16) {
+            copy_ends(room, first, last);
+            let [a, b] = [first, last].map(u64::from_le_bytes);
+            return separators_in(a) | separators_in(b) != 0;
+        }
+        if let Some((first, last)) = ends::<4>(value).filter(|_| value.len() <= 8) {
+            copy_ends(room, first, last);
+            let [a, b] = [first, last].map(|bytes| u64::from(u32::from_le_bytes(bytes)));
+            return separators_in(a | b << 32) != 0;
+        }
+        room.copy_from_slice(value);
+        value.contains(&SOH)
+    }
+
+    /// The sum of all bytes written from `start` on. What stands behind them may be overwritten.
+    #[inline]
+    pub(super) fn sum_from(&mut self, start: usize) -> u8 {
+        const STEP: usize = 32;
+        let room = self.buf.get_mut(self.at..).unwrap_or_default();
+        let Some(behind) = room.first_chunk_mut::<STEP>() else {
+            return byte_sum(self.buf.get(start..self.at).unwrap_or_default());
+        };
+        // Zeros behind the end add nothing, and there is no rest of a step.
+        *behind = [0; STEP];
+        let end = start + (self.at - start).next_multiple_of(STEP);
+        let (steps, _) = self
+            .buf
+            .get(start..end)
+            .unwrap_or_default()
+            .as_chunks::<STEP>();
+        let sums = steps.iter().fold([0; STEP], |mut sums: [u8; STEP], step| {
+            for (sum, byte) in sums.iter_mut().zip(step) {
+                *sum = sum.wrapping_add(*byte);
+            }
+            sums
+        });
+        byte_sum(&sums)
+    }
+
+    /// Remembers the first fault. Inlined, so that the writer can live in registers.
+    #[inline(always)]
+    pub(super) fn fail(&mut self, fault: EncodeError) -> &mut Self {
+        self.fault.get_or_insert(fault);
+        self
+    }
+}
+
+/// The first and the last `N` bytes, which may overlap.
+#[inline]
+fn ends<const N: usize>(bytes: &[u8]) -> Option<([u8; N], [u8; N])> {
+    Some((*bytes.first_chunk()?, *bytes.last_chunk()?))
+}
+
+#[inline]
+fn copy_ends<const N: usize>(room: &mut [u8], first: [u8; N], last: [u8; N]) {
+    if let Some(to) = room.first_chunk_mut() {
+        *to = first;
+    }
+    if let Some(to) = room.last_chunk_mut() {
+        *to = last;
+    }
+}
+
+/// A tag of at most four digits and `=`, the first byte lowest, and the length of that.
+#[inline]
+fn short_tag(tag: u32) -> Option<(u64, usize)> {
+    let text = |digits: &[u32]| {
+        let text = digits.iter().rev().fold(u64::from(b'='), |text, power| {
+            (text << 8) | u64::from(b'0' + (tag / power % 10) as u8)
+        });
+        (text, digits.len() + 1)
+    };
+    match tag {
+        1..=9 => Some(text(&[1])),
+        10..=99 => Some(text(&[10, 1])),
+        100..=999 => Some(text(&[100, 10, 1])),
+        1000..=9999 => Some(text(&[1000, 100, 10, 1])),
+        _ => None,
+    }
+}

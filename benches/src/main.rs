@@ -2,19 +2,28 @@
 //!
 //! `cargo run --release --manifest-path benches/Cargo.toml`, or `make bench-peers`: one JSON
 //! object on stdout. Both decode into a visitor that adds up every integer and the length of
-//! every string, so that neither can leave a field out: the sums must be equal.
+//! every string, so that neither can leave a field out: the sums must be equal. The structs that
+//! `build.rs` generates are filled from the same bytes; what they hold must add up to the same.
 
 #![forbid(unsafe_code)]
 
+use std::hint::black_box;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use fanfare_fast::builtin::{COMPLEX, SIMPLE};
 use fanfare_fast::generate::{ComplexOptions, Generator, PACKET_SIZE};
 use fanfare_fast::program::{Field, Program};
-use fanfare_fast::{Decimal, Decoder, Visitor};
+use fanfare_fast::typed::{Feed, Typed, TypedDecoder};
+use fanfare_fast::{Decimal, Decoder, Options, Visitor};
 use fanfare_latency::figures::{Figures, median};
 use fastlib::{MessageFactory, Value};
+
+mod simple {
+    include!(concat!(env!("OUT_DIR"), "/simple.rs"));
+}
+mod complex {
+    include!(concat!(env!("OUT_DIR"), "/complex.rs"));
+}
 
 /// Passes of each over the whole feed, in turns.
 const PASSES: usize = 15;
@@ -23,10 +32,10 @@ const MESSAGES: u64 = 30_000;
 fn main() -> Result<()> {
     let mut figures = Figures::new("fast peers");
     let simple = Generator::simple(Program::simple(), MESSAGES, PACKET_SIZE);
-    compare("simple", SIMPLE, simple, &mut figures)?;
+    compare::<simple::Messages>("simple", simple, &mut figures)?;
     let options = ComplexOptions::default();
     let complex = Generator::complex(Program::complex(), MESSAGES, None, options);
-    compare("complex", COMPLEX, complex, &mut figures)?;
+    compare::<complex::Messages>("complex", complex, &mut figures)?;
     println!("{}", figures.to_json());
     Ok(())
 }
@@ -92,12 +101,12 @@ impl MessageFactory for Sum {
     fn stop_template_ref(&mut self) {}
 }
 
-fn compare(
-    name: &str,
-    templates: &str,
-    mut generator: Generator,
-    figures: &mut Figures,
-) -> Result<()> {
+fn compare<F>(name: &str, mut generator: Generator, figures: &mut Figures) -> Result<()>
+where
+    F: Feed,
+    for<'m> F::Decoded<'m>: Typed,
+{
+    let templates = F::TEMPLATES;
     let mut packets = Vec::new();
     while let Some(packet) = generator.next_packet()? {
         packets.push(packet.to_vec());
@@ -105,18 +114,33 @@ fn compare(
     let mut ours = Decoder::new(Program::parse(templates)?);
     let mut theirs =
         fastlib::Decoder::new_from_xml(&for_fastlib(templates)).context("fastlib: templates")?;
+    let mut structs = TypedDecoder::<F>::new(Options::default())?;
+    let mut told = Sum::default();
+    decode_structs(&mut structs, &packets, |message, program| {
+        message.write(program, &mut told);
+        told.messages += 1;
+    })?;
     let (mut our_passes, mut their_passes) = (Vec::new(), Vec::new());
+    let mut struct_passes = Vec::new();
     for _ in 0..PASSES {
         let (our_sum, nanos) = timed(|sum| decode(&mut ours, &packets, sum))?;
         our_passes.push(nanos);
         let (their_sum, nanos) = timed(|sum| decode_with_fastlib(&mut theirs, &packets, sum))?;
         their_passes.push(nanos);
         ensure!(
-            our_sum == their_sum,
-            "{name}: {our_sum:?} here, {their_sum:?} with fastlib"
+            our_sum == their_sum && our_sum == told,
+            "{name}: {our_sum:?} here, {told:?} in structs, {their_sum:?} with fastlib"
         );
+        let (_, nanos) = timed(|sum| {
+            decode_structs(&mut structs, &packets, |message, _| {
+                black_box(message);
+                sum.messages += 1;
+            })
+        })?;
+        struct_passes.push(nanos);
     }
     let (ours, theirs) = (median(our_passes), median(their_passes));
+    figures.add(&format!("{name}_generated_ns"), median(struct_passes));
     figures.add(&format!("{name}_visitor_ns"), ours);
     figures.add(&format!("{name}_fastlib_ns"), theirs);
     figures.add(&format!("{name}_ratio"), theirs / ours);
@@ -153,6 +177,25 @@ fn decode(decoder: &mut Decoder, packets: &[Vec<u8>], sum: &mut Sum) -> Result<(
             let len = decoder.decode(rest, sum)?;
             rest = rest.get(len..).unwrap_or_default();
             sum.messages += 1;
+        }
+    }
+    Ok(())
+}
+
+/// Decodes into generated structs, each of which `message` is given.
+fn decode_structs<F: Feed>(
+    decoder: &mut TypedDecoder<F>,
+    packets: &[Vec<u8>],
+    mut message: impl FnMut(F::Decoded<'_>, &Program),
+) -> Result<()> {
+    let program = decoder.program().clone();
+    for packet in packets {
+        decoder.reset();
+        let mut rest = packet.as_slice();
+        while !rest.is_empty() {
+            let (len, decoded) = decoder.decode(rest)?;
+            message(decoded.context("no template's")?, &program);
+            rest = rest.get(len..).unwrap_or_default();
         }
     }
     Ok(())

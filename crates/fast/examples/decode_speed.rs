@@ -7,21 +7,13 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
+use fanfare_fast::builtin::{complex, simple};
 use fanfare_fast::generate::{ComplexOptions, Generator, PACKET_SIZE};
 use fanfare_fast::program::{Field, Program};
 use fanfare_fast::typed::{Feed, Typed, TypedDecoder, TypedEncoder};
 use fanfare_fast::{CodecError, Decoder, Encoder, Ignore, Message, Options, Record, Visitor};
 use fanfare_wire::Kernel;
 use fanfare_wire::lanes::LaneKernel;
-
-#[allow(dead_code, unreachable_pub)]
-mod simple {
-    include!("../tests/codegen/simple.generated");
-}
-#[allow(dead_code, unreachable_pub)]
-mod complex {
-    include!("../tests/codegen/complex.generated");
-}
 
 /// Adds up all integers: the least that a user of every field does.
 #[derive(Default)]
@@ -59,30 +51,14 @@ fn main() -> Result<(), CodecError> {
     if wanted("simple") {
         let packets = packets(simple)?;
         run("simple", Program::simple(), options, &packets, passes)?;
-        generated::<simple::Messages>(options, &packets, passes, |encoder, message, out| {
-            match message {
-                simple::Decoded::Quote(message) => encode(encoder, message, out),
-                simple::Decoded::New(message) => encode(encoder, message, out),
-                simple::Decoded::Change(message) => encode(encoder, message, out),
-                simple::Decoded::Remove(message) => encode(encoder, message, out),
-                simple::Decoded::Done(message) => encode(encoder, message, out),
-                simple::Decoded::Reset(message) => encode(encoder, message, out),
-            }
-        })?;
+        generated::<simple::Messages>(options, &packets, passes)?;
     }
     let contents = ComplexOptions::default();
     let complex = Generator::complex(Program::complex(), 30_000, None, contents);
     if wanted("complex") {
         let packets = packets(complex)?;
         run("complex", Program::complex(), options, &packets, passes)?;
-        generated::<complex::Messages>(options, &packets, passes, |encoder, message, out| {
-            match message {
-                complex::Decoded::MarketData(message) => encode(encoder, message, out),
-                complex::Decoded::QuoteRequest(message) => encode(encoder, message, out),
-                complex::Decoded::Done(message) => encode(encoder, message, out),
-                complex::Decoded::Reset(message) => encode(encoder, message, out),
-            }
-        })?;
+        generated::<complex::Messages>(options, &packets, passes)?;
     }
     Ok(())
 }
@@ -95,21 +71,12 @@ fn packets(mut generator: Generator) -> Result<Vec<Vec<u8>>, CodecError> {
     Ok(packets)
 }
 
-fn encode(
-    encoder: &mut TypedEncoder,
-    message: &impl Typed,
-    out: &mut Vec<u8>,
-) -> Result<usize, CodecError> {
-    encoder.encode(message, out)
-}
-
 /// Times the structs that `fanfare fast codegen` makes: decoding, and both less decoding.
-fn generated<F: Feed>(
-    options: Options,
-    packets: &[Vec<u8>],
-    passes: u32,
-    encode: impl Fn(&mut TypedEncoder, F::Decoded<'_>, &mut Vec<u8>) -> Result<usize, CodecError>,
-) -> Result<(), CodecError> {
+fn generated<F>(options: Options, packets: &[Vec<u8>], passes: u32) -> Result<(), CodecError>
+where
+    F: Feed,
+    for<'m> F::Decoded<'m>: Typed,
+{
     let input = |_| CodecError::new(fanfare_fast::ErrorCode::Input, 0);
     let mut decoder = TypedDecoder::<F>::new(options).map_err(input)?;
     let mut encoder = TypedEncoder::new::<F>(options).map_err(input)?;
@@ -123,7 +90,7 @@ fn generated<F: Feed>(
             while at < packet.len() {
                 let (len, decoded) = decoder.decode(&packet[at..])?;
                 match decoded {
-                    Some(message) if encodes => _ = encode(&mut encoder, message, &mut out)?,
+                    Some(message) if encodes => _ = encoder.encode(&message, &mut out)?,
                     decoded => _ = black_box(decoded.is_some()),
                 }
                 at += len;

@@ -8,6 +8,16 @@ pub const SIMPLE: &str = include_str!("../templates/simple.xml");
 /// Market data with repeating groups: MarketData (1), QuoteRequest (2), Done (99).
 pub const COMPLEX: &str = include_str!("../templates/complex.xml");
 
+/// Structs of [`SIMPLE`], as `fanfare fast codegen -t builtin:simple` prints them.
+pub mod simple {
+    include!("../templates/simple.generated");
+}
+
+/// Structs of [`COMPLEX`], as `fanfare fast codegen -t builtin:complex` prints them.
+pub mod complex {
+    include!("../templates/complex.generated");
+}
+
 /// The document that `builtin:simple` or `builtin:complex` stands for.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static str> {

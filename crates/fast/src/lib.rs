@@ -33,6 +33,9 @@
 //! ```
 #![forbid(unsafe_code)]
 
+// Generated code names this crate as its users do.
+extern crate self as fanfare_fast;
+
 pub mod builtin;
 pub mod codegen;
 mod decode;

@@ -333,6 +333,17 @@ impl Record {
         number
     }
 
+    /// Makes it so many rows behind the first one, and gives them all.
+    #[inline(always)]
+    pub(crate) fn rows_mut(&mut self, entries: usize) -> Option<(&mut Row, &mut [Row])> {
+        let end = entries.checked_add(1)?;
+        if end > self.rows.len() {
+            self.grow(end);
+        }
+        self.used = end;
+        self.rows.get_mut(..end)?.split_first_mut()
+    }
+
     /// One of the rows in use.
     #[inline(always)]
     pub(crate) fn row_mut(&mut self, number: usize) -> Option<&mut Row> {

@@ -68,7 +68,8 @@ impl<'r> Rows<'r> {
     #[inline]
     #[must_use]
     pub fn entries(&self) -> Option<impl ExactSizeIterator<Item = RowRef<'r>> + use<'r>> {
-        self.entries.map(|_| self.rows.iter().skip(1).map(RowRef))
+        let rows = self.rows.get(1..).unwrap_or_default();
+        self.entries.map(|_| rows.iter().map(RowRef))
     }
 
     /// The row in which a field is; `None` if the place is of another template, or if there are

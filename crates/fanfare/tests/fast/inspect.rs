@@ -64,10 +64,31 @@ fn bench_measures_and_checks() {
         ];
         let f = run(&bench).succeeded().figures();
         assert_eq!((&f["messages"], &f["passes"]), (&301.into(), &2.into()));
-        for name in ["visitor_ns", "typed_ns", "encode_ns"] {
+        let generated = ["generated_decode_ns", "generated_encode_ns"];
+        for name in ["visitor_ns", "typed_ns", "encode_ns"]
+            .iter()
+            .chain(&generated)
+        {
             assert!(f[name].as_f64().unwrap() > 0.0, "{name}");
         }
     }
+}
+
+/// Of other templates the binary has no structs.
+#[test]
+fn bench_says_where_there_are_no_structs() {
+    let folder = Folder::new("bench-other");
+    let file = folder.file("feed.dat");
+    run(&["generate", "simple", "-n", "20", "-o", &file]).succeeded();
+    let other = format!("{} ", fanfare_fast::builtin::SIMPLE);
+    let templates = folder.with("other.xml", &other);
+    let mut args = vec!["bench", "-t", &templates, "-f", &file, "--passes", "1"];
+    let said = run(&args).succeeded();
+    let says = |line: &str| line.starts_with("generated structs") && line.contains("only with");
+    assert!(said.out.lines().any(says), "{}", said.out);
+    args.push("--json");
+    let f = run(&args).succeeded().figures();
+    assert_eq!(f.get("generated_decode_ns"), None);
 }
 
 #[test]

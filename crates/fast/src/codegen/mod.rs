@@ -12,9 +12,12 @@
 //! The generated module links [`crate::typed`] and holds: a struct for each template, group and
 //! sequence entry; `Messages`, the [`Feed`](crate::typed::Feed) that a
 //! [`TypedDecoder`](crate::typed::TypedDecoder) fills; `Decoded`, which tells the template of
-//! what was decoded. Mandatory constants are associated constants. The code runs on
-//! [`crate::Decoder`] and [`crate::Encoder`], with whatever fast path they have: structs of
-//! templates of rows ([`crate::Record`]) are filled from the rows.
+//! what was decoded, and can be encoded as it is. Mandatory constants are associated constants,
+//! optional numbers are [`Option`]s, strings are [`crate::typed::Text`]s and
+//! [`crate::typed::OptionalText`]s. The code runs on [`crate::Decoder`] and [`crate::Encoder`],
+//! with whatever fast path they have: structs of templates of rows ([`crate::Record`]) are filled
+//! from the rows, and fill rows that are encoded. What is not regular goes field by field.
+//! [`crate::builtin::simple`] and [`crate::builtin::complex`] are such modules.
 
 mod model;
 mod names;
@@ -43,10 +46,13 @@ pub fn generate(xml: &str) -> Result<String, TemplateError> {
         structure(&model, item, &mut out);
     }
     for (template, index) in model.templates.iter().enumerate() {
-        write::typed(&model.structs[*index], template, &mut out);
+        write::typed(&model, &model.structs[*index], template, &mut out);
     }
     messages(&model, &mut out);
     decoded(&model, &mut out);
+    if !model.templates.is_empty() {
+        write::decoded(&model, &mut out);
+    }
     feed(&model, xml, &mut out);
     visitor::write(&model, &mut out);
     out.push('\n');
@@ -90,7 +96,8 @@ fn type_of(model: &Model<'_>, member: &Member) -> String {
     match member.shape {
         Shape::Int(ty) => plain(int(ty)),
         Shape::Decimal => plain("::fanfare_fast::Decimal"),
-        Shape::Text(_) => typed("::fanfare_fast::typed::Text".to_owned()),
+        Shape::Text(_) if member.optional => "::fanfare_fast::typed::OptionalText".to_owned(),
+        Shape::Text(_) => "::fanfare_fast::typed::Text".to_owned(),
         Shape::Group(index) => typed(model.structs[index].name.clone()),
         Shape::Sequence(index) => {
             let entry = &model.structs[index].name;
@@ -152,6 +159,7 @@ fn decoded(model: &Model<'_>, out: &mut String) {
 }
 
 fn feed(model: &Model<'_>, xml: &str, out: &mut String) {
+    out.push_str("#[allow(clippy::all, clippy::pedantic)]\n");
     out.push_str("impl ::fanfare_fast::typed::Feed for Messages {\n");
     let hashes = "#".repeat(longest_hashes(xml) + 1);
     _ = writeln!(

@@ -1,4 +1,5 @@
-//! From the rows of a record to the members: each in its lane, known when the code is generated.
+//! From the rows of a record to the members and back: each in its lane, known when the code is
+//! generated.
 
 use std::fmt::Write as _;
 
@@ -6,7 +7,7 @@ use super::int;
 use super::model::{Member, Model, Shape, Struct};
 use super::names::snake;
 use crate::program::{Place, Program, Reading};
-use crate::value::TextType;
+use crate::value::{EXPONENTS, IntType, TextType};
 
 /// Whether messages of a template are read from rows: its struct, by its index in the model.
 pub(super) fn is_read(model: &Model<'_>, item: &Struct) -> bool {
@@ -32,13 +33,14 @@ fn all<'m>(model: &'m Model<'_>) -> impl Iterator<Item = (usize, &'m Struct)> {
 
 /// The methods that read rows.
 pub(super) fn write(model: &Model<'_>, out: &mut String) {
-    for (_, item) in all(model) {
+    for (template, item) in all(model) {
+        let fills = is_filled(model, item, template);
         for member in &item.members {
             if let Shape::Sequence(inner) = member.shape {
-                structure(model, &model.structs[inner], out);
+                structure(model, &model.structs[inner], fills, out);
             }
         }
-        structure(model, item, out);
+        structure(model, item, fills, out);
     }
 }
 
@@ -47,43 +49,59 @@ pub(super) fn feed(model: &Model<'_>, out: &mut String) {
     if all(model).next().is_none() {
         return;
     }
-    _ = writeln!(
-        out,
-        "\n    const LAYOUT: u64 = {:#x};\n",
-        model.program.layout()
-    );
-    out.push_str("    #[inline]\n");
-    out.push_str("    fn read(&mut self, rows: &::fanfare_fast::Rows<'_>) -> bool {\n");
-    out.push_str("        self.template = rows.template_index();\n");
-    out.push_str("        match self.template {\n");
+    layout(model, out);
+    out.push_str("    #[inline(always)]\n    fn read(");
+    out.push_str("&mut self, template: u32, row: ::fanfare_fast::RowRef<'_>) -> bool {\n");
+    out.push_str("        self.template = template;\n        match template {\n");
     for (template, item) in all(model) {
         let member = snake(&item.name);
-        let is_sequence = |m: &&Member| matches!(m.shape, Shape::Sequence(_));
-        let sequence = item.members.iter().find(is_sequence);
-        let head = format!("self.{member}.read(rows.head())");
-        let Some(sequence) = sequence else {
+        let head = format!("self.{member}.read(row)");
+        let Some(sequence) = sequence(item) else {
             _ = writeln!(out, "            {template} => {head},");
             continue;
         };
         let place = format!("self.{member}.{}", sequence.name);
-        let entries = match sequence.optional {
-            true => format!("{place}.insert()"),
-            false => format!("&mut {place}"),
-        };
-        _ = writeln!(
-            out,
-            "            {template} => {{\n                {head};\n                \
-             {place}.clear();\n                if let Some(rows) = rows.entries() {{\n\
-             \x20                   let entries = {entries};\n                    \
-             entries.clear();\n                    for row in rows {{\n                        \
-             entries.add().read(row);\n                    }}\n                }}\n            }}"
-        );
+        _ = writeln!(out, "            {template} => {{\n                {head};");
+        if sequence.optional {
+            _ = writeln!(out, "                {place}.insert().clear();");
+        }
+        _ = writeln!(out, "                {place}.clear();\n            }}");
     }
     out.push_str("            _ => return false,\n        }\n        true\n    }\n");
+    if all(model).any(|(_, item)| sequence(item).is_some()) {
+        entries(model, out);
+    }
 }
 
-/// The method of a struct.
-fn structure(model: &Model<'_>, item: &Struct, out: &mut String) {
+fn sequence(item: &Struct) -> Option<&Member> {
+    let mut members = item.members.iter();
+    members.find(|member| matches!(member.shape, Shape::Sequence(_)))
+}
+
+/// The method that reads the rows of entries.
+fn entries(model: &Model<'_>, out: &mut String) {
+    out.push_str("\n    #[inline(always)]\n    fn read_entries<'r>(\n        &mut self,\n");
+    out.push_str("        rows: impl ExactSizeIterator<Item = ::fanfare_fast::RowRef<'r>>,\n");
+    out.push_str("    ) {\n        match self.template {\n");
+    for (template, item) in all(model) {
+        let Some(sequence) = sequence(item) else {
+            continue;
+        };
+        let insert = if sequence.optional { ".insert()" } else { "" };
+        let place = format!("self.{}.{}{insert}", snake(&item.name), sequence.name);
+        _ = writeln!(
+            out,
+            "            {template} => {{\n                \
+             let entries = {place}.add_many(rows.len());\n                \
+             for (entry, row) in entries.iter_mut().zip(rows) {{\n                    \
+             entry.read(row);\n                }}\n            }}"
+        );
+    }
+    out.push_str("            _ => {}\n        }\n    }\n");
+}
+
+/// The methods of a struct.
+fn structure(model: &Model<'_>, item: &Struct, fills: bool, out: &mut String) {
     let values = item.members.iter().filter_map(|member| {
         let value = value(model.program, member)?;
         (!value.is_empty()).then_some((&member.name, value))
@@ -99,7 +117,163 @@ fn structure(model: &Model<'_>, item: &Struct, out: &mut String) {
     for (name, value) in values {
         _ = writeln!(out, "        self.{name}{value};");
     }
-    out.push_str("    }\n}\n\n");
+    out.push_str("    }\n");
+    if fills && !is_empty(model, item) {
+        out.push_str("\n    #[inline(always)]\n");
+        out.push_str("    fn fill_row(&self, row: &mut ::fanfare_fast::typed::RowMut<'_>) {\n");
+        let calls = item
+            .members
+            .iter()
+            .filter_map(|m| filling(model.program, m));
+        for call in calls.filter(|call| !call.is_empty()) {
+            _ = writeln!(out, "        {call};");
+        }
+        out.push_str("    }\n");
+    }
+    out.push_str("}\n\n");
+}
+
+/// The part of `impl Typed` of a template that fills rows, if its struct can.
+pub(super) fn typed(model: &Model<'_>, item: &Struct, template: usize, out: &mut String) {
+    if !is_filled(model, item, template) {
+        return;
+    }
+    layout(model, out);
+    out.push_str("    #[inline]\n");
+    let row = if is_empty(model, item) { "_" } else { "row" };
+    out.push_str("    fn fill(&self, rows: &mut ::fanfare_fast::typed::RowsMut<'_>) -> bool {\n");
+    let head = match row {
+        "_" => "|_| {}",
+        _ => "|row| self.fill_row(row)",
+    };
+    _ = writeln!(out, "        rows.head({template}, {head});");
+    for member in &item.members {
+        let (Shape::Sequence(inner), Some(place)) = (member.shape, model.program.place(member.id))
+        else {
+            continue;
+        };
+        let entries = match member.optional {
+            true => format!("self.{}.get()", member.name),
+            false => format!("Some(&self.{})", member.name),
+        };
+        let inner = &model.structs[inner];
+        let fill = match is_empty(model, inner) {
+            true => format!("|_: &{}, _| {{}}", inner.name),
+            false => "|entry, row| entry.fill_row(row)".to_owned(),
+        };
+        _ = writeln!(
+            out,
+            "        rows.entries({}, {entries}, {fill});",
+            place.lane
+        );
+    }
+    out.push_str("        true\n    }\n");
+}
+
+/// Whether any struct fills rows.
+pub(super) fn any_filled(model: &Model<'_>) -> bool {
+    all(model).any(|(template, item)| is_filled(model, item, template))
+}
+
+/// `LAYOUT`, of both traits.
+pub(super) fn layout(model: &Model<'_>, out: &mut String) {
+    let layout = model.program.layout();
+    _ = writeln!(out, "\n    const LAYOUT: u64 = {layout:#x};\n");
+}
+
+/// Whether messages of a template are encoded by way of rows that its struct fills.
+fn is_filled(model: &Model<'_>, item: &Struct, template: usize) -> bool {
+    let mut inner = item.members.iter().filter_map(|member| match member.shape {
+        Shape::Sequence(inner) => Some(&model.structs[inner]),
+        _ => None,
+    });
+    model.program.has_rows(template as u32)
+        && is_read(model, item)
+        && is_filled_row(model, item)
+        && inner.all(|inner| is_filled_row(model, inner))
+}
+
+/// Whether a row that a struct fills is one that an encoder takes: its values within the limits,
+/// and everything there that must be.
+fn is_filled_row(model: &Model<'_>, item: &Struct) -> bool {
+    let program = model.program;
+    let plan = item.members.iter().find_map(|member| {
+        let place = program.place(member.id)?;
+        program.plan(&place)
+    });
+    let present = item
+        .members
+        .iter()
+        .map(|member| match program.place(member.id) {
+            Some(Place { lane, reading, .. }) if lane != Place::NO_LANE && !member.optional => {
+                let lanes = 1 + u64::from(reading == Reading::Decimal) * 2;
+                lanes << lane
+            }
+            _ => 0,
+        });
+    let present = present.fold(0, |all, lanes| all | lanes);
+    let mut members = item.members.iter();
+    plan.is_some_and(|plan| plan.may_hold(present))
+        && members.all(|member| filling(program, member).is_some())
+}
+
+/// Whether a row of a struct has no values.
+fn is_empty(model: &Model<'_>, item: &Struct) -> bool {
+    let mut members = item.members.iter();
+    members.all(|member| filling(model.program, member).is_none_or(|call| call.is_empty()))
+}
+
+/// The call that puts a member into its row: empty for nothing, `None` if it does not notice all
+/// values that are beyond the limits of the lane.
+fn filling(program: &Program, member: &Member) -> Option<String> {
+    if member.shape == Shape::Constant {
+        return Some(String::new());
+    }
+    let place = program.place(member.id)?;
+    let plan = program.plan(&place)?;
+    let Place { lane, reading, .. } = place;
+    let signed = (-1 << 30, (1 << 30) - 1);
+    let exponents = (i64::from(*EXPONENTS.start()), i64::from(*EXPONENTS.end()));
+    let (method, first, limits) = match (member.shape, reading) {
+        (Shape::Sequence(_), Reading::Length) => return Some(String::new()),
+        (Shape::Int(ty), Reading::Unsigned | Reading::Signed) => {
+            let method = if ty.is_signed() { "signed" } else { "unsigned" };
+            (method.to_owned(), format!("{lane}"), int_limits(ty))
+        }
+        (Shape::Decimal, Reading::Decimal)
+            if plan.limits(usize::from(lane) + 1) == Some(signed) =>
+        {
+            ("decimal".to_owned(), format!("{lane}"), exponents)
+        }
+        (Shape::Decimal, Reading::Mantissa(exponent)) if !member.optional => (
+            "decimal_of".to_owned(),
+            format!("{lane}, {exponent}"),
+            signed,
+        ),
+        (Shape::Text(TextType::Ascii), Reading::Ascii) => {
+            ("text".to_owned(), format!("{lane}"), (0, (1 << 28) - 1))
+        }
+        _ => return None,
+    };
+    if plan.limits(lane.into()) != Some(limits) {
+        return None;
+    }
+    let maybe = if member.optional { "maybe_" } else { "" };
+    let place = match member.shape {
+        Shape::Text(_) => format!("&self.{}", member.name),
+        _ => format!("self.{}", member.name),
+    };
+    Some(format!("row.{maybe}{method}({first}, {place})"))
+}
+
+/// What a lane holds of the values of an integer's type.
+fn int_limits(ty: IntType) -> (i64, i64) {
+    let (least, greatest) = match ty.is_signed() {
+        true => (-1 << 30, (1 << 30) - 1),
+        false => (0, (1 << 31) - 1),
+    };
+    let (min, max) = (ty.min().max(least), ty.max().min(greatest));
+    (min as i64, max as i64)
 }
 
 /// What is done with a member: empty for nothing, `None` if it is not in a row.

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::int;
 use super::model::{Member, Model, Shape, Struct};
+use super::rows;
 use crate::program::{FieldKind, Op, Program};
 use crate::value::{IntType, TextType};
 
@@ -48,7 +49,7 @@ pub(super) fn constant(program: &Program, member: &Member, out: &mut String) {
 }
 
 /// `impl Typed` of a template's struct.
-pub(super) fn typed(item: &Struct, template: usize, out: &mut String) {
+pub(super) fn typed(model: &Model<'_>, item: &Struct, template: usize, out: &mut String) {
     _ = writeln!(
         out,
         "impl ::fanfare_fast::typed::Typed for {} {{",
@@ -60,7 +61,34 @@ pub(super) fn typed(item: &Struct, template: usize, out: &mut String) {
         out,
         "        visitor.begin_message(&program.templates()[{template}]);"
     );
-    out.push_str("        self.write_fields(program, visitor);\n    }\n}\n\n");
+    out.push_str("        self.write_fields(program, visitor);\n    }\n");
+    rows::typed(model, item, template, out);
+    out.push_str("}\n\n");
+}
+
+/// `impl Typed` of what was decoded, which is one of the structs.
+pub(super) fn decoded(model: &Model<'_>, out: &mut String) {
+    let arms = |call: &str, out: &mut String| {
+        out.push_str("        match self {\n");
+        for index in &model.templates {
+            let name = &model.structs[*index].name;
+            _ = writeln!(out, "            Self::{name}(message) => message.{call},");
+        }
+        out.push_str("        }\n    }\n");
+    };
+    out.push_str("impl ::fanfare_fast::typed::Typed for Decoded<'_> {\n");
+    out.push_str("    fn write<V: ::fanfare_fast::Visitor>(\n        &self,\n");
+    out.push_str("        program: &::fanfare_fast::Program,\n        visitor: &mut V,\n    ) {\n");
+    arms("write(program, visitor)", out);
+    if rows::any_filled(model) {
+        rows::layout(model, out);
+        out.push_str("    #[inline]\n");
+        out.push_str(
+            "    fn fill(&self, rows: &mut ::fanfare_fast::typed::RowsMut<'_>) -> bool {\n",
+        );
+        arms("fill(rows)", out);
+    }
+    out.push_str("}\n\n");
 }
 
 /// The method of a struct that tells its fields.

@@ -55,6 +55,14 @@ pub(crate) struct Told<'r> {
     pub(crate) scratch: &'r Scratch,
 }
 
+impl<'r> Told<'r> {
+    /// Those in the scratch that they were asked for in.
+    #[inline(always)]
+    pub(super) fn rows(&self) -> &'r [Row] {
+        self.scratch.get(..self.count).unwrap_or_default()
+    }
+}
+
 /// The sequence behind the first segment.
 pub(crate) struct Behind<'p> {
     entry: &'p Entry,
@@ -98,8 +106,13 @@ impl<V: Visitor> Sink for Telling<'_, V> {
     #[inline(always)]
     fn entries(&mut self, program: &Program, behind: &Behind<'_>, index: u32, told: Told<'_>) {
         let Behind { field, segment, .. } = *behind;
-        let rows = told.scratch.get(..told.count).unwrap_or_default();
-        tell_rows(program, &segment.tell, (Some(field), index), rows, self.0);
+        tell_rows(
+            program,
+            &segment.tell,
+            (Some(field), index),
+            told.rows(),
+            self.0,
+        );
     }
 
     #[inline(always)]

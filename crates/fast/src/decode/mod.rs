@@ -1,6 +1,7 @@
 //! The decoder: executes programs on bytes.
 
 mod bits;
+mod filling;
 mod flat;
 mod input;
 mod lanes;
@@ -17,7 +18,9 @@ use crate::dictionary::Dictionaries;
 use crate::error::{CodecError, ErrorCode};
 use crate::program::Program;
 use crate::record::{Record, RowsOr};
+use crate::typed::Feed;
 use crate::visitor::Visitor;
+use filling::Filling;
 pub(crate) use flat::{Behind, Scratch, Sink, Told};
 use flat::{Outcome, Parts, Telling};
 use input::Input;
@@ -172,16 +175,26 @@ impl Decoder {
         bytes: &[u8],
         visitor: &mut V,
     ) -> Result<usize, CodecError> {
+        let len = self.decode_visited(bytes, visitor);
+        len.ok_or_else(|| self.failure())
+    }
+
+    /// As [`Self::decode`]: the length, or `None`, with the error in [`Self::failure`].
+    #[inline(always)]
+    pub(crate) fn decode_visited<V: Visitor>(
+        &mut self,
+        bytes: &[u8],
+        visitor: &mut V,
+    ) -> Option<usize> {
         let outcome = match V::TRACE {
             true => Outcome::Refused,
             false => self.flat(bytes, &mut Telling(&mut *visitor)),
         };
-        let len = match outcome {
+        match outcome {
             Outcome::Done(len) => Some(len),
             Outcome::Refused => self.decode_any(bytes, visitor),
             Outcome::Failed => None,
-        };
-        len.ok_or_else(|| self.failure())
+        }
     }
 
     /// Decodes one message at the front of `bytes` into a record; returns the number of bytes
@@ -235,6 +248,16 @@ impl Decoder {
         len.ok_or_else(|| self.failure())
     }
 
+    /// The same into generated structs, by way of rows where it has them.
+    #[inline(always)]
+    pub(crate) fn decode_into<F: Feed>(&mut self, bytes: &[u8], feed: &mut F) -> Option<usize> {
+        match self.flat(bytes, &mut Filling::new(feed)) {
+            Outcome::Done(len) => Some(len),
+            Outcome::Refused => self.decode_any(bytes, feed),
+            Outcome::Failed => None,
+        }
+    }
+
     /// Decodes a message of a flat template.
     #[inline(always)]
     fn flat<S: Sink>(&mut self, bytes: &[u8], sink: &mut S) -> Outcome {
@@ -255,7 +278,7 @@ impl Decoder {
     /// The error of the message.
     #[cold]
     #[inline(never)]
-    fn failure(&mut self) -> CodecError {
+    pub(crate) fn failure(&mut self) -> CodecError {
         let none = CodecError::new(ErrorCode::Input, 0);
         self.lanes.failure.take().unwrap_or(none)
     }

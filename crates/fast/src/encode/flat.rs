@@ -13,7 +13,7 @@ impl Encoder {
     /// # Errors
     /// As [`Self::encode`]; [`ErrorCode::Foreign`], before anything is done, if the record comes
     /// from a decoder with other templates, and an input error if it holds no whole message.
-    #[inline]
+    #[inline(always)]
     pub fn encode_record(
         &mut self,
         record: &Record,

@@ -2,6 +2,8 @@
 
 use std::fmt::{self, Write as _};
 
+use fanfare_wire::lanes::Plan;
+
 use super::lanes::Flat;
 use super::tell::{Emit, EmitKind};
 use super::{Program, TextId};
@@ -72,14 +74,32 @@ impl Reading {
 }
 
 impl Program {
-    /// A number that is the same where all fields are in the same places, and hardly elsewhere;
-    /// the same in every build. It is computed anew with each call.
+    /// A number that is the same where all fields are in the same places, with the same limits
+    /// of their values, and hardly elsewhere; the same in every build. It is computed anew with
+    /// each call.
     #[must_use]
     pub fn layout(&self) -> u64 {
         let mut hash = Fnv(0xcbf2_9ce4_8422_2325);
-        // Writing to it does not fail.
-        _ = write!(hash, "{:?}", self.places);
+        for place in &self.places {
+            let lane = |place: &Place| usize::from(place.lane);
+            let limits = place.as_ref().map(|place| {
+                let plan = self.plan(place)?;
+                Some([plan.limits(lane(place)), plan.limits(lane(place) + 1)])
+            });
+            // Writing to it does not fail.
+            _ = write!(hash, "{place:?}{limits:?}");
+        }
         hash.0
+    }
+
+    /// The plan of the row in which a field is.
+    pub(crate) fn plan(&self, place: &Place) -> Option<&Plan> {
+        let flat = self.flat_of(place.template)?;
+        let segment = match place.in_entry {
+            true => flat.entry.as_ref()?.segment,
+            false => flat.head,
+        };
+        Some(&self.segment(segment).plan)
     }
 }
 

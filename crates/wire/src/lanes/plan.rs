@@ -325,19 +325,26 @@ impl Plan {
         (column - self.column()) as u8
     }
 
+    /// The least and the greatest value that a decoder could have left in this lane; `None` if it
+    /// is not the segment's.
+    #[inline]
+    pub fn limits(&self, lane: usize) -> Option<(i64, i64)> {
+        let of = |vectors: &[Vector]| vectors.get(lane / 16).map(|vector| vector.0[lane % 16]);
+        let (low, range) = (i64::from(of(&self.low)?), of(&self.range)? as u32);
+        if self.all >> lane & 1 == 0 {
+            return None;
+        }
+        Some(match self.constant >> lane & 1 {
+            0 => (low, low + i64::from(range)),
+            _ => (of(&self.initials)?.into(), of(&self.initials)?.into()),
+        })
+    }
+
     /// Whether a decoder could have left this value in this lane.
     #[inline]
     pub fn holds(&self, lane: usize, value: i64) -> bool {
-        let of = |vectors: &[Vector]| vectors.get(lane / 16).map(|vector| vector.0[lane % 16]);
-        let (Some(low), Some(range)) = (of(&self.low), of(&self.range)) else {
-            return false;
-        };
-        let is_constant = self.constant >> lane & 1 != 0;
-        if is_constant && of(&self.initials) != i32::try_from(value).ok() {
-            return false;
-        }
-        let above = value.wrapping_sub(i64::from(low)) as u64;
-        self.all >> lane & 1 != 0 && above <= u64::from(range as u32)
+        let limits = self.limits(lane);
+        limits.is_some_and(|(low, high)| (low..=high).contains(&value))
     }
 
     /// Whether a decoder could have left a row in which these lanes have a value.

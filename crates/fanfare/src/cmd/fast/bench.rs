@@ -1,12 +1,13 @@
 //! `fanfare fast bench`: nanoseconds a message, decoded and encoded, in memory.
 
-use super::options::{Framing, Strictness, TEMPLATES_HELP, check_preamble, load};
+use super::options::{Framing, Strictness, TEMPLATES_HELP, check_preamble, load, template_text};
 use super::packets::{ByteFile, PacketError, PacketFile, check_size};
+use super::structs::{self, Structs};
 use crate::print::{note, say};
 use anyhow::{Context, Result, anyhow, bail};
 use fanfare_fast::program::Field;
 use fanfare_fast::{
-    CodecError, Decimal, Decoder, Encoder, Ignore, Message, Program, Record, Visitor,
+    CodecError, Decimal, Decoder, Encoder, Ignore, Message, Options, Program, Record, Visitor,
 };
 use fanfare_feed::Header;
 use fanfare_latency::figures::{Figures, median};
@@ -25,6 +26,8 @@ const CHUNK: usize = 64;
 ///
 /// Each figure is the median of passes over the whole file, the kinds of passes taken in turn.
 /// Encoded bytes are compared with the file's: it is told if the file's encoder chose others.
+/// Generated structs (`fanfare fast codegen`) are measured with the builtin templates, as the
+/// structs of these are part of the program.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[arg(short, long, value_name = "TEMPLATES", help = TEMPLATES_HELP)]
@@ -55,7 +58,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     check_preamble(args.framing.of_file(), args.framing.preamble)?;
     let program = load(&args.templates)?;
     let packets = read(args)?;
-    let mut bench = Bench::new(args, &program, &packets);
+    let options = options(args);
+    let mut bench = Bench::new(options, args.framing.keep_dictionary, &program, &packets);
+    let mut structs = structs::find(&template_text(&args.templates)?, options)?;
     let messages = bench.check()?;
     if messages == 0 {
         bail!("`{}` has no messages", args.file.display());
@@ -75,6 +80,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         passes.typed.push(bench.decode_records()?);
         passes.message.push(bench.decode(&mut Message::new())?);
         passes.encode.push(bench.encode(messages)?);
+        if let Some(structs) = &mut structs {
+            passes.generated(&bench, structs.as_mut(), messages)?;
+        }
         done += 1;
     }
     passes.report(args, &packets, messages);
@@ -139,19 +147,28 @@ struct Bench<'a> {
     differs: bool,
 }
 
+fn options(args: &Args) -> Options {
+    let mut options = args.strictness.options();
+    if let Some(kernel) = args.kernel {
+        options.kernel = LaneKernel::new(kernel);
+    }
+    options
+}
+
 impl<'a> Bench<'a> {
-    fn new(args: &Args, program: &Arc<Program>, packets: &'a [Vec<u8>]) -> Self {
-        let mut options = args.strictness.options();
-        if let Some(kernel) = args.kernel {
-            options.kernel = LaneKernel::new(kernel);
-        }
+    fn new(options: Options, keeps: bool, program: &Arc<Program>, packets: &'a [Vec<u8>]) -> Self {
         Self {
             packets,
             decoder: Decoder::with_options(Arc::clone(program), options),
             encoder: Encoder::with_options(Arc::clone(program), options),
-            keeps: args.framing.keep_dictionary,
+            keeps,
             differs: false,
         }
+    }
+
+    /// How many packets have as many messages as are encoded at a time.
+    fn chunk(&self, messages: u64) -> usize {
+        (CHUNK * self.packets.len() / messages.max(1) as usize).max(1)
     }
 
     /// One pass that says where an error is; how many messages there are.
@@ -218,8 +235,7 @@ impl<'a> Bench<'a> {
         let mut records: Vec<Record> = Vec::new();
         let mut out = Vec::new();
         let mut timed = Duration::ZERO;
-        let packets = CHUNK * self.packets.len() / messages.max(1) as usize;
-        for chunk in self.packets.chunks(packets.max(1)) {
+        for chunk in self.packets.chunks(self.chunk(messages)) {
             let mut ends = Vec::with_capacity(chunk.len());
             let mut used = 0;
             for packet in chunk {
@@ -319,25 +335,53 @@ struct Passes {
     typed: Vec<f64>,
     message: Vec<f64>,
     encode: Vec<f64>,
+    /// Empty without structs.
+    generated_decode: Vec<f64>,
+    generated_encode: Vec<f64>,
 }
 
 impl Passes {
+    fn generated(
+        &mut self,
+        bench: &Bench<'_>,
+        structs: &mut dyn Structs,
+        messages: u64,
+    ) -> Result<()> {
+        let (packets, keeps, chunk) = (bench.packets, bench.keeps, bench.chunk(messages));
+        self.generated_decode.push(structs.decode(packets, keeps)?);
+        let (nanos, same) = structs.encode(packets, chunk, keeps)?;
+        if same == bench.differs {
+            bail!("encoded, generated structs have other bytes than records");
+        }
+        self.generated_encode.push(nanos);
+        Ok(())
+    }
+
     fn report(&mut self, args: &Args, packets: &[Vec<u8>], messages: u64) {
         let bytes: usize = packets.iter().map(Vec::len).sum();
         let passes = self.empty.len();
         let each = |nanos: &mut Vec<f64>| median(std::mem::take(nanos)) / messages as f64;
-        let kinds = [
+        let has_structs = !self.generated_decode.is_empty();
+        let mut kinds = vec![
             ("empty_ns", "empty visitor", each(&mut self.empty)),
             ("visitor_ns", "visitor, each field", each(&mut self.visitor)),
             ("typed_ns", "reused record", each(&mut self.typed)),
             ("message_ns", "reused message", each(&mut self.message)),
-            ("encode_ns", "encode", each(&mut self.encode)),
+            ("encode_ns", "encode a record", each(&mut self.encode)),
         ];
+        if has_structs {
+            let (decode, encode) = (&mut self.generated_decode, &mut self.generated_encode);
+            kinds.push(("generated_decode_ns", "generated structs", each(decode)));
+            kinds.push(("generated_encode_ns", "encode structs", each(encode)));
+        }
         if !args.json {
             let packets = packets.len();
             note!("{messages} messages, {packets} packets, {bytes} bytes; median of {passes}");
             for (_, name, nanos) in kinds {
                 say!("{name:<20} {nanos:8.1} ns a message");
+            }
+            if !has_structs {
+                say!("{:<20} only with builtin templates", "generated structs");
             }
             return;
         }

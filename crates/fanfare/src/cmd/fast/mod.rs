@@ -15,6 +15,7 @@ mod output;
 pub(crate) mod packets;
 mod report;
 mod sink;
+mod structs;
 mod templates;
 mod two_files;
 

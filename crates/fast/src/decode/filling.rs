@@ -1,0 +1,84 @@
+//! Generated structs, filled from rows as these are decoded.
+
+use fanfare_wire::lanes::Row;
+
+use super::flat::{Behind, Scratch, Sink, Telling, Told};
+use super::lanes::BATCH;
+use crate::program::lanes::Flat;
+use crate::program::{Field, Program};
+use crate::rows::RowRef;
+use crate::typed::Feed;
+
+/// Fills a struct from rows, if it is one that is generated for them, and else as a visitor. What
+/// is not regular goes on where the rows end, as the structs are a visitor as well.
+pub(super) struct Filling<'f, F> {
+    feed: &'f mut F,
+    /// The message is read from rows.
+    reads: bool,
+}
+
+impl<'f, F: Feed> Filling<'f, F> {
+    pub(super) const fn new(feed: &'f mut F) -> Self {
+        Self { feed, reads: false }
+    }
+}
+
+impl<F: Feed> Sink for Filling<'_, F> {
+    type Rest = F;
+
+    #[inline(always)]
+    fn head<'r>(&'r mut self, scratch: &'r mut Row) -> &'r mut Row {
+        scratch
+    }
+
+    #[inline(always)]
+    fn rows<'r>(&'r mut self, _: usize, left: usize, scratch: &'r mut Scratch) -> &'r mut [Row] {
+        &mut scratch[..left.min(BATCH)]
+    }
+
+    #[inline(always)]
+    fn begin(&mut self, program: &Program, flat: &Flat, scratch: &Row) {
+        self.reads = self.feed.read(flat.template, RowRef(scratch));
+        if !self.reads {
+            Telling(self.feed).begin(program, flat, scratch);
+        }
+    }
+
+    #[inline(always)]
+    fn no_sequence(&mut self, field: &Field) {
+        if !self.reads {
+            self.feed.absent(field);
+        }
+    }
+
+    #[inline(always)]
+    fn begin_sequence(&mut self, field: &Field, count: u32) {
+        // With its first entry it is there.
+        if !self.reads || count == 0 {
+            self.feed.begin_sequence(field, count);
+        }
+    }
+
+    #[inline(always)]
+    fn entries(&mut self, program: &Program, behind: &Behind<'_>, index: u32, told: Told<'_>) {
+        match self.reads {
+            true => self.feed.read_entries(told.rows().iter().map(RowRef)),
+            false => Telling(self.feed).entries(program, behind, index, told),
+        }
+    }
+
+    #[inline(always)]
+    fn end_sequence(&mut self, field: &Field) {
+        self.feed.end_sequence(field);
+    }
+
+    #[inline(always)]
+    fn end(&mut self, program: &Program, flat: &Flat) {
+        Telling(self.feed).end(program, flat);
+    }
+
+    #[inline(always)]
+    fn rest(&mut self, _: &Program) -> &mut F {
+        self.feed
+    }
+}

@@ -1,0 +1,230 @@
+//! What generated code links ([`crate::codegen`]): decoders into typed structs, encoders from
+//! them, and the few types of which those structs consist.
+//!
+//! Structs are filled in place, message after message: strings, entries and optional groups keep
+//! their memory, so that decoding allocates only where a message outgrows all before it.
+
+mod fill;
+mod tell;
+mod values;
+
+use std::sync::Arc;
+
+use crate::decode::{Decoder, Options};
+use crate::encode::Encoder;
+use crate::error::{CodecError, TemplateError};
+use crate::message::Message;
+use crate::program::Program;
+use crate::record::Record;
+use crate::row_filler::RowFiller;
+use crate::rows::RowRef;
+use crate::visitor::Visitor;
+
+pub use fill::{RowMut, RowsMut};
+#[cfg(test)]
+pub(crate) use tell::replay;
+pub use tell::{Dynamic, decimal, group, sequence, signed, text, unsigned};
+pub use values::{Entries, Optional, OptionalText, Text};
+
+/// The generated messages of a template set: one struct for each template, filled in turn.
+pub trait Feed: Visitor + Default {
+    /// The document that the structs were generated from.
+    const TEMPLATES: &'static str;
+
+    /// The message that was decoded last, by its template.
+    type Decoded<'m>
+    where
+        Self: 'm;
+
+    /// The message that was decoded last; `None` for one of no template of the document.
+    fn decoded(&self) -> Option<Self::Decoded<'_>>;
+
+    /// [`Program::layout`] of the templates, as [`Self::read`] takes it for granted; 0 if that
+    /// reads nothing.
+    const LAYOUT: u64 = 0;
+
+    /// Begins a message of the template of this index with the row of its own fields; its sequence
+    /// is empty or absent. False, with nothing done, for a template that it does not read so.
+    #[inline]
+    fn read(&mut self, template: u32, row: RowRef<'_>) -> bool {
+        _ = (template, row);
+        false
+    }
+
+    /// Goes on with entries of its sequence, behind those that there are.
+    #[inline]
+    fn read_entries<'r>(&mut self, rows: impl ExactSizeIterator<Item = RowRef<'r>>) {
+        _ = rows;
+    }
+}
+
+/// A generated struct that can be encoded.
+pub trait Typed {
+    /// Tells `visitor` of the message of this template with these values, but not of its end. The
+    /// program must be that of the document the struct was generated from.
+    fn write<V: Visitor>(&self, program: &Program, visitor: &mut V);
+
+    /// [`Program::layout`] of the templates, as [`Self::fill`] takes it for granted; 0 if that
+    /// fills nothing.
+    const LAYOUT: u64 = 0;
+
+    /// Fills the rows of a message with these values; false, with the rows undefined, for one of a
+    /// template of which it does not know the rows.
+    #[inline]
+    fn fill(&self, rows: &mut RowsMut<'_>) -> bool {
+        _ = rows;
+        false
+    }
+}
+
+/// Decodes into generated structs.
+#[derive(Debug, Clone)]
+pub struct TypedDecoder<F> {
+    decoder: Decoder,
+    feed: F,
+    /// The feed was generated for rows as this program lays them out.
+    reads_rows: bool,
+}
+
+impl<F: Feed> TypedDecoder<F> {
+    /// A decoder that behaves as told; all previous values are undefined.
+    ///
+    /// # Errors
+    /// Those of [`Program::parse`], if the document is not valid for this version.
+    pub fn new(options: Options) -> Result<Self, TemplateError> {
+        let program = Program::parse(F::TEMPLATES)?;
+        let reads_rows = F::LAYOUT != 0 && F::LAYOUT == program.layout();
+        Ok(Self {
+            decoder: Decoder::with_options(program, options),
+            feed: F::default(),
+            reads_rows,
+        })
+    }
+
+    /// The program of the templates.
+    #[must_use]
+    pub const fn program(&self) -> &Arc<Program> {
+        self.decoder.program()
+    }
+
+    /// The structs, of which one holds the message that was decoded last.
+    #[must_use]
+    pub const fn messages(&self) -> &F {
+        &self.feed
+    }
+
+    /// Clears all dictionaries and the template identifier, as at the start of a packet.
+    pub fn reset(&mut self) {
+        self.decoder.reset();
+    }
+
+    /// Decodes one message at the front of `bytes`; its length, and the struct that holds it
+    /// until the next call (`None` for a Reset that the document does not declare).
+    ///
+    /// # Errors
+    /// As [`Decoder::decode`].
+    #[inline(always)]
+    pub fn decode(&mut self, bytes: &[u8]) -> Result<(usize, Option<F::Decoded<'_>>), CodecError> {
+        match self.fill(bytes) {
+            Some(len) => Ok((len, self.feed.decoded())),
+            None => Err(self.decoder.failure()),
+        }
+    }
+
+    /// The length of a message; a result that goes by way of memory would hold up the next one.
+    #[inline]
+    fn fill(&mut self, bytes: &[u8]) -> Option<usize> {
+        let Self {
+            decoder,
+            feed,
+            reads_rows,
+        } = self;
+        match reads_rows {
+            true => decoder.decode_into(bytes, feed),
+            false => decoder.decode_visited(bytes, feed),
+        }
+    }
+}
+
+/// Encodes generated structs: by way of the rows of a record, where a message fits into them, and
+/// else of a [`Message`].
+#[derive(Debug, Clone)]
+pub struct TypedEncoder {
+    encoder: Encoder,
+    record: Record,
+    message: Message,
+    /// That of the program, if it encodes rows; else 0.
+    layout: u64,
+}
+
+impl TypedEncoder {
+    /// An encoder for the structs of `F` that behaves as told.
+    ///
+    /// # Errors
+    /// Those of [`Program::parse`], if the document is not valid for this version.
+    pub fn new<F: Feed>(options: Options) -> Result<Self, TemplateError> {
+        let program = Program::parse(F::TEMPLATES)?;
+        let layout = program.layout();
+        let encoder = Encoder::with_options(program, options);
+        Ok(Self {
+            layout: if encoder.has_lanes() { layout } else { 0 },
+            encoder,
+            record: Record::new(),
+            message: Message::new(),
+        })
+    }
+
+    /// The program of the templates.
+    #[must_use]
+    pub const fn program(&self) -> &Arc<Program> {
+        self.encoder.program()
+    }
+
+    /// Clears all dictionaries and the template identifier, as at the start of a packet.
+    pub fn reset(&mut self) {
+        self.encoder.reset();
+    }
+
+    /// Clears the template identifier alone: at the start of a packet that keeps dictionaries.
+    pub const fn reset_template(&mut self) {
+        self.encoder.reset_template();
+    }
+
+    /// Appends one message to `out`; the number of bytes.
+    ///
+    /// # Errors
+    /// As [`Encoder::encode`].
+    #[inline]
+    pub fn encode<M: Typed>(
+        &mut self,
+        message: &M,
+        out: &mut Vec<u8>,
+    ) -> Result<usize, CodecError> {
+        if M::LAYOUT != 0 && M::LAYOUT == self.layout {
+            let mut rows = RowsMut::new(&mut self.record);
+            if message.fill(&mut rows) && rows.finish() {
+                return self.encoder.encode_record(&self.record, out);
+            }
+        }
+        self.encode_fields(message, out)
+    }
+
+    /// Encodes a message whose rows are not known, or do not hold it.
+    #[inline(never)]
+    fn encode_fields<M: Typed>(
+        &mut self,
+        message: &M,
+        out: &mut Vec<u8>,
+    ) -> Result<usize, CodecError> {
+        if self.encoder.has_lanes() {
+            let program = self.encoder.program();
+            let mut filler = RowFiller::new(program, &mut self.record);
+            message.write(program, &mut filler);
+            if filler.finish() {
+                return self.encoder.encode_record(&self.record, out);
+            }
+        }
+        message.write(self.encoder.program(), &mut self.message);
+        self.encoder.encode(&self.message, out)
+    }
+}

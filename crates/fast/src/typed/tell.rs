@@ -1,0 +1,130 @@
+//! From generated structs to a visitor: what their fields have in common.
+
+use super::values::{Entries, OptionalText};
+use crate::message::{Fields, Message, Value};
+use crate::program::{Field, FieldKind, Program};
+use crate::value::{Decimal, TextType};
+use crate::visitor::Visitor;
+
+/// Tells `visitor` of an optional unsigned integer.
+#[inline]
+pub fn unsigned<V: Visitor>(visitor: &mut V, field: &Field, value: Option<impl Into<u64>>) {
+    match value {
+        Some(value) => visitor.unsigned(field, value.into()),
+        None => visitor.absent(field),
+    }
+}
+
+/// Tells `visitor` of an optional signed integer.
+#[inline]
+pub fn signed<V: Visitor>(visitor: &mut V, field: &Field, value: Option<impl Into<i64>>) {
+    match value {
+        Some(value) => visitor.signed(field, value.into()),
+        None => visitor.absent(field),
+    }
+}
+
+/// Tells `visitor` of an optional decimal.
+#[inline]
+pub fn decimal<V: Visitor>(visitor: &mut V, field: &Field, value: Option<Decimal>) {
+    match value {
+        Some(value) => visitor.decimal(field, value),
+        None => visitor.absent(field),
+    }
+}
+
+/// Tells `visitor` of an optional string or byte vector.
+#[inline]
+pub fn text<V: Visitor>(visitor: &mut V, field: &Field, value: &OptionalText) {
+    match (value.get(), field.kind()) {
+        (Some(value), FieldKind::Text(TextType::Ascii)) => visitor.ascii(field, value),
+        (Some(value), FieldKind::Text(TextType::Unicode)) => visitor.unicode(field, value),
+        (Some(value), _) => visitor.bytes(field, value),
+        (None, _) => visitor.absent(field),
+    }
+}
+
+/// Tells `visitor` of a group whose fields `write` tells; of an optional one by its absence.
+#[inline]
+pub fn group<T, V: Visitor>(
+    visitor: &mut V,
+    field: &Field,
+    value: Option<&T>,
+    write: impl Fn(&T, &mut V),
+) {
+    let Some(value) = value else {
+        return visitor.absent(field);
+    };
+    visitor.begin_group(field);
+    write(value, visitor);
+    visitor.end_group(field);
+}
+
+/// Tells `visitor` of a sequence whose entries `write` tells.
+#[inline]
+pub fn sequence<T, V: Visitor>(
+    visitor: &mut V,
+    field: &Field,
+    value: Option<&Entries<T>>,
+    write: impl Fn(&T, &mut V),
+) {
+    let Some(entries) = value else {
+        return visitor.absent(field);
+    };
+    visitor.begin_sequence(field, entries.len() as u32);
+    for (index, entry) in entries.iter().enumerate() {
+        visitor.begin_entry(field, index as u32);
+        write(entry, visitor);
+        visitor.end_entry(field);
+    }
+    visitor.end_sequence(field);
+}
+
+/// The message inside a dynamic template reference: of any template, so without a type.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Dynamic(pub Message);
+
+impl Dynamic {
+    /// Adds it to `visitor` as the contents of `field`.
+    pub fn write<V: Visitor>(&self, program: &Program, field: &Field, visitor: &mut V) {
+        if let Some(view) = self.0.view(program) {
+            visitor.begin_template(field, view.template());
+            replay(view.fields(), visitor);
+            visitor.end_template(field);
+        }
+    }
+}
+
+/// Tells a visitor of fields again.
+pub(crate) fn replay<V: Visitor>(fields: Fields<'_>, visitor: &mut V) {
+    for (field, value) in fields {
+        match value {
+            Value::Absent => visitor.absent(field),
+            Value::Unsigned(value, _) => visitor.unsigned(field, value),
+            Value::Signed(value, _) => visitor.signed(field, value),
+            Value::Decimal(value) => visitor.decimal(field, value),
+            Value::Ascii(text) => visitor.ascii(field, text),
+            Value::Unicode(text) => visitor.unicode(field, text),
+            Value::Bytes(bytes) => visitor.bytes(field, bytes),
+            Value::Group(inner) => {
+                visitor.begin_group(field);
+                replay(inner, visitor);
+                visitor.end_group(field);
+            }
+            Value::Sequence(entries) => {
+                visitor.begin_sequence(field, entries.len() as u32);
+                for (index, entry) in entries.enumerate() {
+                    visitor.begin_entry(field, index as u32);
+                    replay(entry, visitor);
+                    visitor.end_entry(field);
+                }
+                visitor.end_sequence(field);
+            }
+            Value::Template(template, inner) => {
+                visitor.begin_template(field, template);
+                replay(inner, visitor);
+                visitor.end_template(field);
+            }
+        }
+    }
+}

@@ -5,6 +5,7 @@ mod address;
 mod children;
 mod cmd;
 mod print;
+mod range;
 mod scratch;
 
 use clap::Parser;

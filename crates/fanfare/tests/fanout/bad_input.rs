@@ -1,6 +1,6 @@
 //! What is wrong is said in one sentence that names the place.
 
-use crate::common::{Folder, fails, nobody, run};
+use crate::common::{Folder, fails, nobody, run, told};
 use std::net::TcpListener;
 
 #[test]
@@ -63,7 +63,7 @@ fn a_gateway_that_is_not_there_is_named() {
 }
 
 #[test]
-fn numbers_out_of_range_are_refused() {
+fn numbers_out_of_range_are_wrong_usage() {
     for args in [
         &["fanout", "consumers", "127.0.0.1", "0"][..],
         &["fanout", "producers", "127.0.0.1", "1", "1", "0"],
@@ -73,8 +73,10 @@ fn numbers_out_of_range_are_refused() {
         &["bench", "fanout", "--consumers", "0"],
         &["bench", "fanout", "--workers", "0"],
         &["bench", "fanout", "--saturate", "--messages", "0"],
+        &["bench", "feed", "--loss", "1"],
+        &["bench", "latency", "--rounds", "0"],
     ] {
-        fails(args);
+        told(args, 2);
     }
 }
 

@@ -131,6 +131,8 @@ fn wrong_usage_is_2_and_what_cannot_be_is_1() {
         &["x"],
         &["5", "--warm-up", "-1"],
         &["5", "--timeout", "0"],
+        &["5", "--rate", "0"],
+        &["5", "--rate", "NaN"],
     ] {
         assert_eq!(client("7070", args).code, 2, "{args:?}");
     }
@@ -138,14 +140,6 @@ fn wrong_usage_is_2_and_what_cannot_be_is_1() {
     let port = nobody().port().to_string();
     for (output, why) in [
         (client(&port, &["5"]), "Connection refused"),
-        (
-            client(&port, &["5", "--rate", "0"]),
-            "--rate must be above 0",
-        ),
-        (
-            client(&port, &["5", "--rate", "NaN"]),
-            "--rate must be above 0",
-        ),
         (client(&port, &["5", "--pin", "4095"]), "CPU 4095"),
         (
             run(&["client", "no.such.host.invalid", "1", "1"]),

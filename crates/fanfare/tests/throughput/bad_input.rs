@@ -86,6 +86,6 @@ fn a_store_that_is_no_folder_or_too_small_is_named() {
     ];
     let message = told(&[&run[..], &[path.as_str()]].concat(), 1);
     assert!(message.contains("a-file"), "{message}");
-    let orders = told(&["throughput", "orders", "0"], 1);
+    let orders = told(&["throughput", "orders", "0"], 2);
     assert!(orders.contains("COUNT"), "{orders}");
 }

@@ -17,28 +17,31 @@ use std::process::ExitCode;
 
 use super::processors;
 use crate::print::{figures_out, note};
+use crate::range::whole;
 
 /// Options of `fanfare bench fanout`.
 #[derive(ClapArgs)]
 pub(crate) struct Args {
     /// Consumers, and plain connections of the baseline.
-    #[arg(long, value_name = "N", default_value_t = 200)]
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = whole::<usize>(1..=20_000))]
     consumers: usize,
     /// Messages through each, in turns.
     #[arg(long, value_name = "N", default_value_t = 1000)]
+    #[arg(value_parser = whole::<usize>(1..=1_000_000))]
     rounds: usize,
     /// Instead: as many messages a second as go through.
     #[arg(long)]
     saturate: bool,
     /// Messages of --saturate.
     #[arg(long, value_name = "N", default_value_t = 5000)]
+    #[arg(value_parser = whole::<u64>(1..=1_000_000))]
     messages: u64,
     /// Instead: the other consumers' latency with one more that never reads, against a gateway
     /// without one; under this policy.
     #[arg(long, value_name = "POLICY", value_enum, conflicts_with = "saturate")]
     stalled: Option<Stalled>,
     /// Fan-out workers of the gateway.
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<usize>(1..=64))]
     workers: usize,
     /// Print the figures as one JSON object.
     #[arg(long)]
@@ -56,22 +59,6 @@ enum Stalled {
 const WARM_UP: usize = 100;
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    ensure!(
-        (1..=20_000).contains(&args.consumers),
-        "--consumers must be 1 to 20000"
-    );
-    ensure!(
-        (1..=1_000_000).contains(&args.rounds),
-        "--rounds must be 1 to 1000000"
-    );
-    ensure!(
-        (1..=1_000_000).contains(&args.messages),
-        "--messages must be 1 to 1000000"
-    );
-    ensure!(
-        (1..=64).contains(&args.workers),
-        "--workers must be 1 to 64"
-    );
     let files = raise_open_files(4 * args.consumers as u64 + 200)?;
     ensure!(
         files >= 4 * args.consumers as u64 + 100,

@@ -1,7 +1,7 @@
 //! `fanfare bench feed`: a feed over two lossy multicast lines, decoded, against a raw sender and
 //! receiver of the same datagrams, in turns.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use clap::{Args as ClapArgs, ValueEnum};
 use fanfare_engine::stop::Stop;
 use fanfare_feed::Header;
@@ -16,6 +16,7 @@ use crate::address::free_udp_port;
 use crate::children::{Fanfare, figure, json};
 use crate::cmd::fast::packets::PacketFile;
 use crate::print::figures_out;
+use crate::range::{share, whole};
 use crate::scratch::Scratch;
 
 /// Options of `fanfare bench feed`.
@@ -26,17 +27,25 @@ pub(crate) struct Args {
     feed: Feed,
     /// Messages of the feed. By default so many that it has 30,000 packets, for fewer are over
     /// before their rate can be told.
-    #[arg(short = 'n', long, value_name = "N")]
+    #[arg(short = 'n', long, value_name = "N", value_parser = whole::<u32>(1..=10_000_000))]
     count: Option<u32>,
-    /// Share of the packets that each line leaves out, 0 to 1.
-    #[arg(long, value_name = "SHARE", default_value_t = 0.05)]
+    /// Share of the packets that each line leaves out, from 0 to below 1.
+    #[arg(long, value_name = "SHARE", default_value_t = 0.05, value_parser = loss)]
     loss: f64,
     /// Runs of each, in turns; the figures are medians.
-    #[arg(long, value_name = "N", default_value_t = 5)]
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = whole::<u32>(1..=1000))]
     runs: u32,
     /// Print the figures as one JSON object.
     #[arg(long)]
     json: bool,
+}
+
+/// Something has to arrive.
+fn loss(text: &str) -> Result<f64, String> {
+    match share(text)? {
+        1.0 => Err("nothing would arrive".to_owned()),
+        loss => Ok(loss),
+    }
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -62,12 +71,6 @@ const LIMIT: Duration = Duration::from_secs(30);
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let count = args.count.unwrap_or(30_000 * args.feed.in_packet());
-    ensure!(
-        (1..=10_000_000).contains(&count),
-        "-n must be 1 to 10000000"
-    );
-    ensure!((0.0..1.0).contains(&args.loss), "--loss must be 0 to 1");
-    ensure!((1..=1000).contains(&args.runs), "--runs must be 1 to 1000");
     let stop = Stop::on_interrupt()?;
     let scratch = Scratch::new("feed").context("cannot make a folder for the feed")?;
     let file = scratch.file("feed.dat");

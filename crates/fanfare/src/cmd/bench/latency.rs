@@ -1,7 +1,7 @@
 //! `fanfare bench latency`: an order and its report through two sessions, with and without
 //! journals, against plain sockets, in turns.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 use fanfare_engine::stop::Stop;
 use fanfare_latency::figures::Figures;
@@ -11,6 +11,7 @@ use std::process::ExitCode;
 
 use super::processors;
 use crate::print::figures_out;
+use crate::range::whole;
 use crate::scratch::Scratch;
 
 /// Options of `fanfare bench latency`.
@@ -24,9 +25,11 @@ use crate::scratch::Scratch;
 pub(crate) struct Args {
     /// Round trips through each, in turns.
     #[arg(long, value_name = "N", default_value_t = 200_000)]
+    #[arg(value_parser = whole::<u64>(1..=MOST))]
     rounds: u64,
     /// Round trips through each before those that count.
     #[arg(long, value_name = "N", default_value_t = 5_000)]
+    #[arg(value_parser = whole::<u64>(0..=MOST))]
     warm_up: u64,
     /// Folder for the journals [default: one among the temporary files, removed at the end].
     #[arg(long, value_name = "DIR")]
@@ -36,13 +39,10 @@ pub(crate) struct Args {
     json: bool,
 }
 
+/// Most round trips.
+const MOST: u64 = 1_000_000_000;
+
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    let most = 1_000_000_000;
-    ensure!(
-        (1..=most).contains(&args.rounds),
-        "--rounds must be 1 to {most}"
-    );
-    ensure!(args.warm_up <= most, "--warm-up must be 0 to {most}");
     let stop = Stop::on_interrupt()?;
     let scratch = Scratch::new("latency").context("cannot make a folder for the journals")?;
     let base = args

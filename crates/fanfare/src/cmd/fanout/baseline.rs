@@ -12,15 +12,17 @@ use std::process::ExitCode;
 
 use crate::cmd::bench::processors;
 use crate::print::figures_out;
+use crate::range::whole;
 
 /// Options of `fanfare fanout baseline`.
 #[derive(ClapArgs)]
 pub(crate) struct Args {
     /// Plain loopback connections.
-    #[arg(long, value_name = "N", default_value_t = 200)]
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = whole::<usize>(1..=20_000))]
     consumers: usize,
     /// Messages, one after the other.
     #[arg(long, value_name = "N", default_value_t = 1000)]
+    #[arg(value_parser = whole::<usize>(1..=1_000_000))]
     rounds: usize,
     /// Print the figures as one JSON object.
     #[arg(long)]
@@ -31,14 +33,6 @@ pub(crate) struct Args {
 const WARM_UP: usize = 100;
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    ensure!(
-        (1..=20_000).contains(&args.consumers),
-        "--consumers must be 1 to 20000"
-    );
-    ensure!(
-        (1..=1_000_000).contains(&args.rounds),
-        "--rounds must be 1 to 1000000"
-    );
     let wanted = 2 * args.consumers as u64 + 100;
     let files = raise_open_files(wanted)?;
     ensure!(

@@ -1,6 +1,6 @@
 //! `fanfare fanout consumers`: many sessions that receive the fan-out and check it.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 use fanfare_engine::limits::raise_open_files;
 use fanfare_engine::stop::Stop;
@@ -8,8 +8,10 @@ use fanfare_latency::load::{ConsumerOptions, ConsumerReport, Consumers};
 use std::io::{BufRead, IsTerminal};
 use std::process::ExitCode;
 
+use super::MOST_SESSIONS;
 use crate::address::resolve;
 use crate::print::{note, say};
+use crate::range::whole;
 
 /// Options of `fanfare fanout consumers`.
 #[derive(ClapArgs)]
@@ -17,6 +19,7 @@ pub(crate) struct Args {
     /// The gateway's host: a name or an address.
     host: String,
     /// Sessions, one FIX connection each.
+    #[arg(value_parser = whole::<usize>(1..=MOST_SESSIONS))]
     clients: usize,
     /// Print the total every so many messages; 0: never.
     #[arg(value_name = "PROGRESS", default_value_t = 1000)]
@@ -36,14 +39,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// More sessions than that have no free port on one address.
-const MOST: usize = 28_000;
-
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    ensure!(
-        (1..=MOST).contains(&args.clients),
-        "CLIENTS must be 1 to {MOST}"
-    );
     raise_open_files(args.clients as u64 + 64)?;
     let stop = Stop::on_interrupt().context("cannot catch Ctrl-C")?;
     let options = ConsumerOptions {

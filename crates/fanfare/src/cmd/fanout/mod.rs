@@ -11,6 +11,9 @@ pub(crate) use server::Args as ServerArgs;
 use clap::Subcommand;
 use std::process::ExitCode;
 
+/// More sessions than that have no free port on one address.
+const MOST_SESSIONS: u64 = 28_000;
+
 /// The fan-out gateway and its benchmark.
 #[derive(Subcommand)]
 pub(crate) enum Command {

@@ -1,6 +1,6 @@
 //! `fanfare fanout producers`: many sessions that send market data on schedule.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 use fanfare_engine::limits::raise_open_files;
 use fanfare_engine::stop::Stop;
@@ -8,8 +8,10 @@ use fanfare_latency::load::{ProducerOptions, ProducerReport, Producers, Template
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use super::MOST_SESSIONS;
 use crate::address::resolve;
 use crate::print::{note, say};
+use crate::range::{rate, whole};
 
 /// Options of `fanfare fanout producers`.
 #[derive(ClapArgs)]
@@ -17,10 +19,12 @@ pub(crate) struct Args {
     /// The gateway's host: a name or an address.
     host: String,
     /// Sessions, one FIX connection each.
+    #[arg(value_parser = whole::<usize>(1..=MOST_SESSIONS))]
     clients: usize,
     /// Messages that each session sends.
     messages: u64,
     /// Messages a second of each session.
+    #[arg(value_parser = rate(1e8))]
     rate: f64,
     /// One of so many messages, over all sessions, goes to every consumer [default: CLIENTS].
     fanout: Option<u64>,
@@ -31,29 +35,14 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     template: Option<PathBuf>,
     /// Threads among which the sessions are divided.
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<usize>(1..=64))]
     threads: usize,
     /// Print the figures as one JSON object at the end.
     #[arg(long)]
     json: bool,
 }
 
-/// More sessions than that have no free port on one address.
-const MOST: usize = 28_000;
-
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    ensure!(
-        (1..=MOST).contains(&args.clients),
-        "CLIENTS must be 1 to {MOST}"
-    );
-    ensure!(
-        args.rate > 0.0 && args.rate <= 1e8,
-        "RATE must be above 0 and at most 100000000"
-    );
-    ensure!(
-        (1..=64).contains(&args.threads),
-        "--threads must be 1 to 64"
-    );
     raise_open_files(args.clients as u64 + 64)?;
     let template = template(args)?;
     let stop = Stop::on_interrupt().context("cannot catch Ctrl-C")?;

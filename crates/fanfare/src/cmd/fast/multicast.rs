@@ -1,8 +1,9 @@
 //! `fanfare fast multicast`: the packets of a file, to one group or two, with losses if wanted.
 
-use super::options::{share, socket_address};
+use super::options::socket_address;
 use super::packets::{PacketFile, check_size};
 use crate::print::{note, say};
+use crate::range::share;
 use anyhow::{Context, Result, bail};
 use fanfare_engine::stop::Stop;
 use fanfare_engine::udp::{Sender, SenderConfig};

@@ -158,14 +158,6 @@ pub(crate) fn socket_address(text: &str) -> Result<SocketAddrV4, String> {
     Ok(SocketAddrV4::new(address, port))
 }
 
-/// A share from 0 to 1.
-pub(crate) fn share(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
-        _ => Err(format!("`{text}` is no share from 0 to 1")),
-    }
-}
-
 /// The name of a file in a message; `-` is stdin or stdout.
 pub(crate) fn is_standard(path: &Path) -> bool {
     path.as_os_str() == "-"

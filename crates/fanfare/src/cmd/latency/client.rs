@@ -1,6 +1,6 @@
 //! `fanfare latency client`: sends orders and measures the round trip of each.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use clap::builder::PossibleValue;
 use clap::{Args as ClapArgs, value_parser};
 use fanfare_engine::host::StoreKind;
@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use crate::address::resolve;
 use crate::print::{note, say};
+use crate::range::rate;
 
 /// Options of `fanfare latency client`.
 ///
@@ -38,7 +39,7 @@ pub(crate) struct Args {
     #[arg(value_parser = value_parser!(u64).range(..=MOST))]
     warm_up: u64,
     /// Orders a second, on schedule.
-    #[arg(long, value_name = "R")]
+    #[arg(long, value_name = "R", value_parser = rate(FASTEST))]
     rate: Option<f64>,
     /// Run on this processor alone and never yield it; without, other threads go first.
     #[arg(long, value_name = "CPU")]
@@ -94,11 +95,7 @@ impl clap::ValueEnum for BeginString {
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let pace = match args.rate {
         None => Pace::PingPong,
-        Some(rate) => {
-            let usable = rate > 0.0 && rate <= FASTEST;
-            ensure!(usable, "--rate must be above 0 and at most {FASTEST:.0}");
-            Pace::OpenLoop(rate)
-        }
+        Some(rate) => Pace::OpenLoop(rate),
     };
     let stop = Stop::on_interrupt().context("cannot catch Ctrl-C")?;
     let options = ClientOptions {

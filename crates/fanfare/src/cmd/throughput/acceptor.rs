@@ -15,7 +15,7 @@ use crate::print::{figures_out, note};
 #[derive(ClapArgs)]
 pub(crate) struct Args {
     /// Sessions: BUY-1 to BUY-N as SenderCompID, SELL as TargetCompID.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = sessions)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = sessions())]
     sessions: usize,
     /// Address to listen on.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]

@@ -22,7 +22,7 @@ pub(crate) struct Args {
     #[arg(value_name = "PORT", default_value = "7070", num_args = 1..)]
     ports: Vec<u16>,
     /// Sessions: BUY-1 to BUY-N as SenderCompID, SELL as TargetCompID.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = sessions)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = sessions())]
     sessions: usize,
     #[command(flatten)]
     load: Load,

@@ -2,17 +2,21 @@
 
 use anyhow::Result;
 use clap::Args as ClapArgs;
+use clap::builder::RangedU64ValueParser;
 use fanfare_engine::host::StoreKind;
 use fanfare_engine::journal::{Durability, Options};
 use fanfare_latency::throughput::{MAX_MESSAGES, MAX_SESSIONS, MAX_THREADS, Orders};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::range::whole;
+
 /// What is sent, on both sides alike.
 #[derive(ClapArgs)]
 pub(crate) struct Load {
     /// Orders of each session.
-    #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = messages)]
+    #[arg(long, value_name = "N", default_value_t = 20_000)]
+    #[arg(value_parser = whole::<u64>(1..=MAX_MESSAGES))]
     pub(crate) messages: u64,
     /// Flat file of orders, one NewOrderSingle(D) a line: `tag=value` of its body, separated by
     /// `|`; lines with `#` in front are remarks. When all are sent it starts over [default: 20,000
@@ -20,7 +24,8 @@ pub(crate) struct Load {
     #[arg(long, value_name = "FILE")]
     pub(crate) orders: Option<PathBuf>,
     /// Threads of each process that host sessions, 1 to 18.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = threads)]
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(value_parser = whole::<usize>(1..=MAX_THREADS as u64))]
     pub(crate) threads: usize,
     /// Print the figures as one JSON object.
     #[arg(long)]
@@ -133,26 +138,8 @@ impl Store {
 }
 
 /// A number of sessions.
-pub(crate) fn sessions(text: &str) -> Result<usize, String> {
-    number(text, MAX_SESSIONS as u64).map(|n| n as usize)
-}
-
-/// A number of runs.
-pub(crate) fn runs(text: &str) -> Result<u64, String> {
-    number(text, 1000)
-}
-
-fn messages(text: &str) -> Result<u64, String> {
-    number(text, MAX_MESSAGES)
-}
-
-fn threads(text: &str) -> Result<usize, String> {
-    number(text, MAX_THREADS as u64).map(|n| n as usize)
-}
-
-fn number(text: &str, most: u64) -> Result<u64, String> {
-    let number = text.parse().ok().filter(|n| (1..=most).contains(n));
-    number.ok_or_else(|| format!("must be a number from 1 to {most}"))
+pub(crate) fn sessions() -> RangedU64ValueParser<usize> {
+    whole(1..=MAX_SESSIONS as u64)
 }
 
 fn durability(text: &str) -> Result<Durability, String> {
@@ -184,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_counts_and_policies_are_read_or_refused() {
+    fn sizes_and_policies_are_read_or_refused() {
         assert_eq!(segment("4M"), Ok(4 << 20));
         assert_eq!(segment("65536"), Ok(64 << 10));
         assert_eq!(segment("1g"), Ok(1 << 30));
@@ -193,8 +180,6 @@ mod tests {
         }
         assert_eq!(durability("100"), Ok(Durability::EveryN(100)));
         assert!(durability("0").is_err() && durability("some").is_err());
-        assert!(sessions("0").is_err() && sessions("10001").is_err());
-        assert_eq!(sessions("200"), Ok(200));
     }
 
     #[test]

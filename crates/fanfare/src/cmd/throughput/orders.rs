@@ -1,6 +1,6 @@
 //! `fanfare throughput orders`: makes a flat file of orders.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 use fanfare_latency::throughput::{MAX_ORDERS, Orders};
 use std::fs::File;
@@ -8,11 +8,14 @@ use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use crate::range::whole;
+
 /// Options of `fanfare throughput orders`.
 #[derive(ClapArgs)]
 pub(crate) struct Args {
     /// How many orders.
     #[arg(value_name = "COUNT", default_value_t = 20_000)]
+    #[arg(value_parser = whole::<u64>(1..=MAX_ORDERS as u64))]
     count: u64,
     /// The file to write [default: stdout].
     #[arg(short, long, value_name = "FILE")]
@@ -20,11 +23,6 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    let most = MAX_ORDERS as u64;
-    ensure!(
-        (1..=most).contains(&args.count),
-        "COUNT must be 1 to {most}"
-    );
     match &args.output {
         Some(path) => {
             let write = || write(File::create(path)?, args.count);

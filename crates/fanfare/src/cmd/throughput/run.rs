@@ -9,9 +9,10 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use super::options::{Load, Store, runs, sessions};
+use super::options::{Load, Store, sessions};
 use super::pair::{self, Outcome};
 use crate::print::{note, say};
+use crate::range::whole;
 use crate::scratch::Scratch;
 
 /// Options of `fanfare throughput run`.
@@ -23,11 +24,11 @@ pub(crate) struct Args {
         value_name = "N,N,…",
         default_value = "1,2,5,10,50,100,200",
         value_delimiter = ',',
-        value_parser = sessions
+        value_parser = sessions()
     )]
     sessions: Vec<usize>,
     /// Runs of each; the table has their mean. They take turns.
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = runs)]
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = whole::<u64>(1..=1000))]
     runs: u64,
     #[command(flatten)]
     load: Load,

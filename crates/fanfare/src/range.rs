@@ -1,0 +1,49 @@
+//! Numbers of a command line that must lie in a range. One that does not is wrong usage.
+
+use clap::builder::RangedU64ValueParser;
+use std::ops::RangeInclusive;
+
+/// A whole number in this range.
+pub(crate) fn whole<T>(range: RangeInclusive<u64>) -> RangedU64ValueParser<T>
+where
+    T: TryFrom<u64> + Clone + Send + Sync,
+    RangedU64ValueParser<T>: Default,
+{
+    RangedU64ValueParser::default().range(range)
+}
+
+/// So many a second: above 0, and not above `most`.
+pub(crate) fn rate(most: f64) -> impl Fn(&str) -> Result<f64, String> + Clone {
+    move |text| match text.parse::<f64>() {
+        Ok(rate) if rate > 0.0 && rate <= most => Ok(rate),
+        _ => Err(format!("must be above 0 and at most {most:.0}")),
+    }
+}
+
+/// A share of all, from 0 to 1.
+pub(crate) fn share(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
+        _ => Err(format!("`{text}` is no share from 0 to 1")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_positive_and_finite() {
+        let rate = rate(1e8);
+        assert_eq!((rate("0.5"), rate("1e8")), (Ok(0.5), Ok(1e8)));
+        for bad in ["0", "-1", "NaN", "inf", "1e300", "fast"] {
+            assert!(rate(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn shares_are_of_all() {
+        assert_eq!((share("0"), share("1")), (Ok(0.0), Ok(1.0)));
+        assert!(share("1.1").is_err() && share("NaN").is_err());
+    }
+}

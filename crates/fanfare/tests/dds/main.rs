@@ -14,6 +14,7 @@ mod bridge;
 mod common;
 mod flood;
 mod liveliness;
+mod lost;
 mod plant;
 mod quotes;
 mod shm;

@@ -19,6 +19,7 @@ use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
@@ -112,7 +113,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let mut run = Run::new(args, &mapping, publisher, stop.clone());
     let losses = run.read(args)?;
     let complete = run.finish()?;
-    let elapsed = run.elapsed();
+    let elapsed = span(run.first, run.last, echoes.last());
     report(args, &run, &echoes, elapsed, losses);
     Ok(if complete {
         ExitCode::SUCCESS
@@ -161,10 +162,13 @@ fn open(
     Ok(Some(publisher))
 }
 
-/// Round trips by template, and how many came.
+/// Round trips by template, and when the last one ended.
 struct Echoes {
     series: Mutex<BTreeMap<String, Vec<Arc<Mutex<Series>>>>>,
     publisher: Thread,
+    begin: Instant,
+    /// Nanoseconds after the beginning; 0: none came.
+    last: Arc<AtomicU64>,
 }
 
 impl Echoes {
@@ -172,6 +176,16 @@ impl Echoes {
         Self {
             series: Mutex::default(),
             publisher: thread::current(),
+            begin: Instant::now(),
+            last: Arc::default(),
+        }
+    }
+
+    /// When the last echo came.
+    fn last(&self) -> Option<Instant> {
+        match self.last.load(Ordering::Acquire) {
+            0 => None,
+            nanos => Some(self.begin + Duration::from_nanos(nanos)),
         }
     }
 
@@ -179,6 +193,7 @@ impl Echoes {
     fn recorder(&self, template: &str) -> RoundTrips {
         let series = Arc::new(Mutex::new(Series::default()));
         let publisher = self.publisher.clone();
+        let (begin, last) = (self.begin, Arc::clone(&self.last));
         if let Ok(mut all) = self.series.lock() {
             let of_template = all.entry(template.to_owned()).or_default();
             of_template.push(Arc::clone(&series));
@@ -187,6 +202,7 @@ impl Echoes {
             if let Ok(mut series) = series.lock() {
                 series.record(nanos);
             }
+            last.fetch_max(self::nanos(begin.elapsed()).max(1), Ordering::Release);
             publisher.unpark();
         })
     }
@@ -413,16 +429,17 @@ impl Run {
         while publisher.echoed() < publisher.written() && Instant::now() < end {
             thread::park_timeout(Duration::from_millis(10));
         }
-        self.last = Some(Instant::now());
         Ok(acknowledged && publisher.echoed() >= publisher.written())
     }
+}
 
-    fn elapsed(&self) -> Duration {
-        match (self.first, self.last) {
-            (Some(first), Some(last)) => last - first,
-            _ => Duration::ZERO,
-        }
-    }
+/// From the first packet to the end of writing, or to the last echo: not to the end of waiting for
+/// those that did not come.
+fn span(first: Option<Instant>, written: Option<Instant>, echo: Option<Instant>) -> Duration {
+    let ends = written.max(echo).zip(first);
+    ends.map_or(Duration::ZERO, |(end, first)| {
+        end.saturating_duration_since(first)
+    })
 }
 
 /// Publishes a sample, waiting for as long as a reader's history is full: until it reads, is gone,
@@ -565,4 +582,36 @@ fn report(args: &Args, run: &Run, echoes: &Echoes, elapsed: Duration, losses: Lo
 
 fn nanos(d: Duration) -> u64 {
     u64::try_from(d.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elapsed_ends_with_what_came_last_and_not_with_waiting() {
+        let begin = Instant::now();
+        let at = |ms| Some(begin + Duration::from_millis(ms));
+        let span = |first, written, echo| span(first, written, echo).as_millis();
+        assert_eq!(span(at(10), at(50), at(70)), 60);
+        assert_eq!(
+            span(at(10), at(50), at(40)),
+            40,
+            "the last ones did not come"
+        );
+        assert_eq!(span(at(10), at(50), None), 40);
+        assert_eq!(span(None, at(50), None), 0, "nothing was published");
+    }
+
+    #[test]
+    fn the_last_echo_is_that_of_any_topic() {
+        let echoes = Echoes::new();
+        assert_eq!(echoes.last(), None);
+        let (mut first, mut second) = (echoes.recorder("A"), echoes.recorder("B"));
+        first(5);
+        let one = echoes.last().unwrap();
+        second(7);
+        assert!(echoes.last().unwrap() >= one && one >= echoes.begin);
+        assert_eq!(echoes.merged().len(), 2);
+    }
 }

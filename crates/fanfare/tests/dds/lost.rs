@@ -1,0 +1,38 @@
+//! Two accounts of what did not come: by numbers, and by what came.
+
+use crate::common::{Running, done, fanfare, groups};
+use crate::{domain, feed};
+
+/// `lost` is what the Done token says was written, less what was counted. `--check` knows nothing
+/// of either: it looks for each sample that came, byte for byte, among those of the file.
+#[test]
+fn what_is_counted_as_lost_is_what_is_missing_of_the_file() {
+    let file = feed("complex", 30_000);
+    let ([group, _], domain) = (groups(), domain(43));
+    let both = ["--keyed", "--no-echo", "--json", "--domain", &domain];
+    let both = [&both[..], &["--qos", "best-effort"]].concat();
+    let mut subscribe = fanfare(&["dds", "subscribe", "complex"]);
+    let mut subscriber = Running::start(subscribe.args(&both).arg("--check").arg(&file));
+    subscriber.tells("Finished subscribing");
+    let mut publish = fanfare(&["dds", "publish", "complex"]);
+    let mut publisher = Running::start(publish.args(&both).args(["--multicast", &group]));
+    publisher.tells("receiving");
+    // The system keeps for it what fits into a socket, the first; it drops the rest.
+    subscriber.signal("STOP");
+    let (address, port) = group.split_once(':').unwrap();
+    let mut multicast = fanfare(&["fast", "multicast", "-a", address, "-p", port]);
+    done(multicast.args(["-s", "20", "-f"]).arg(&file));
+    publisher.tells("Writing Done token");
+    subscriber.signal("CONT");
+    let published = publisher.end().succeeded().figures();
+    assert_eq!(published["samples"], 42_000, "{published}");
+    let said = subscriber.end();
+    let received = said.figures();
+    assert_eq!(said.code, 1, "{received}");
+    let count = |name: &str| received[name].as_u64().unwrap();
+    assert!(count("lost") > 0 && count("equal") > 0, "{received}");
+    assert_eq!(count("lost"), count("not_received"), "{received}");
+    let came = (count("samples"), 0);
+    assert_eq!(came, (count("equal"), count("wrong")), "{received}");
+    assert_eq!(count("samples") + count("lost"), 42_000, "{received}");
+}

@@ -65,6 +65,8 @@ fn everything(extensibility: Extensibility) -> StructType {
     inner.extensibility = extensibility;
     let mut t = StructType::new("T::All")
         .member("text", Kind::String(Some(5)))
+        .member("wide", Kind::WString(Some(4)))
+        .member("unit", Kind::WChar)
         .member("orders", Kind::sequence_of(inner.clone()))
         .member("pair", Kind::Array(Box::new(Kind::Int16), 2))
         .member("one", Kind::Struct(Arc::new(inner)))
@@ -74,7 +76,7 @@ fn everything(extensibility: Extensibility) -> StructType {
         )
         .member("which", Kind::Union(Arc::new(union_of(extensibility))))
         .member("last", Kind::Float32);
-    for member in &mut t.members[3..] {
+    for member in &mut t.members[5..] {
         member.optional = true;
     }
     t.extensibility = extensibility;

@@ -111,6 +111,23 @@ impl<'a> CdrReader<'a> {
         }
     }
 
+    /// Reads a `wstring` of at most so many code units: its length in bytes, then UTF-16 without
+    /// a NUL (XTypes 1.3, 7.4.1.1.2). Allocates.
+    ///
+    /// # Errors
+    /// A length that is odd, too large or beyond the bound; a surrogate without the other.
+    pub fn wide_string(&mut self, bound: Option<u32>) -> Result<String, CdrError> {
+        let start = self.offset();
+        let length = self.u32()?;
+        if length as usize > self.remaining() || bound.is_some_and(|b| length / 2 > b) {
+            return Err(self.fault_at(start, CdrFault::BadLength(length)));
+        }
+        let units = (0..length / 2).map(|_| self.u16());
+        let units = units.collect::<Result<Vec<_>, _>>()?;
+        let text = String::from_utf16(&units).ok().filter(|_| length % 2 == 0);
+        text.ok_or(self.fault_at(start, CdrFault::BadString))
+    }
+
     /// Reads a `sequence<octet>`.
     #[inline]
     pub fn octets(&mut self) -> Result<&'a [u8], CdrError> {

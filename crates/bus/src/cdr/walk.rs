@@ -16,7 +16,7 @@ pub enum Value<'a> {
     Float(f64),
     /// A character of 8 bits.
     Char(u8),
-    /// A string, without its NUL; not necessarily UTF-8.
+    /// A string, without its NUL; not necessarily UTF-8. A wide one is, and a wide character.
     String(&'a [u8]),
     /// An enumeration: the number, and its name where the type has one for it.
     Enum(i32, Option<&'a str>),
@@ -133,6 +133,19 @@ impl<V: Visitor> Walk<'_, V> {
                     return Err(r.fault_at(start, CdrFault::BadLength(length)));
                 }
                 Value::String(text)
+            }
+            Kind::WChar => {
+                let start = r.offset();
+                let unit = char::from_u32(r.u16()?.into());
+                let unit = unit.ok_or(r.fault_at(start, CdrFault::BadString))?;
+                let text = unit.to_string();
+                self.visitor.value(Value::String(text.as_bytes()));
+                return Ok(());
+            }
+            Kind::WString(bound) => {
+                let text = r.wide_string(*bound)?;
+                self.visitor.value(Value::String(text.as_bytes()));
+                return Ok(());
             }
             Kind::Enum(t) => {
                 let n = r.i32()?;
@@ -392,7 +405,7 @@ fn skip_list_header(element: &Kind, r: &mut CdrReader<'_>) -> Result<(), CdrErro
 fn min_size(kind: &Kind, depth: usize) -> usize {
     let least = match kind {
         Kind::String(_) => 5,
-        Kind::Sequence(..) => 4,
+        Kind::Sequence(..) | Kind::WString(_) => 4,
         Kind::Array(element, n) if depth > 0 => {
             min_size(element, depth - 1).saturating_mul(*n as usize)
         }

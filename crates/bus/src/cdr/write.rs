@@ -111,6 +111,13 @@ impl CdrBuffer {
         self.with_pen(|pen| pen.string(text));
     }
 
+    /// Writes a `wstring`.
+    pub fn wide_string(&mut self, text: &str) {
+        let units = text.encode_utf16().count();
+        self.u32(u32::try_from(units * 2).unwrap_or(u32::MAX));
+        text.encode_utf16().for_each(|unit| self.u16(unit));
+    }
+
     /// Writes a `sequence<octet>`.
     #[inline]
     pub fn octets(&mut self, bytes: &[u8]) {

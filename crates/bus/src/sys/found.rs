@@ -112,6 +112,12 @@ impl Asking<'_> {
                 c::DDS_XTypes_TI_STRING8_LARGE => {
                     return Ok(Kind::String(bound(id._u.string_ldefn.bound)));
                 }
+                c::DDS_XTypes_TI_STRING16_SMALL => {
+                    return Ok(Kind::WString(bound(id._u.string_sdefn.bound.into())));
+                }
+                c::DDS_XTypes_TI_STRING16_LARGE => {
+                    return Ok(Kind::WString(bound(id._u.string_ldefn.bound)));
+                }
                 c::DDS_XTypes_TI_PLAIN_SEQUENCE_SMALL => {
                     let t = &id._u.seq_sdefn;
                     (t.element_identifier, Bounds::Sequence(t.bound.into()))
@@ -260,6 +266,10 @@ impl Asking<'_> {
         depth: usize,
     ) -> Result<UnionType, Error> {
         let name = text(&t.header.detail.type_name);
+        let growth = extensibility(t.union_flags);
+        if growth == Extensibility::Mutable {
+            return Err(self.unsupported(&name, "mutable unions"));
+        }
         let by = format!("{name}.discriminator");
         let discriminator = Member {
             kind: self.kind(&t.discriminator.common.type_id, &by, depth + 1)?,
@@ -301,7 +311,7 @@ impl Asking<'_> {
         }
         Ok(UnionType {
             name,
-            extensibility: extensibility(t.union_flags),
+            extensibility: growth,
             discriminator,
             cases,
         })
@@ -385,20 +395,18 @@ fn primitive(code: u32) -> Option<Kind> {
         c::DDS_XTypes_TK_FLOAT32 => Kind::Float32,
         c::DDS_XTypes_TK_FLOAT64 => Kind::Float64,
         c::DDS_XTypes_TK_CHAR8 => Kind::Char,
+        c::DDS_XTypes_TK_CHAR16 => Kind::WChar,
         _ => return None,
     })
 }
 
-/// What is not read here, by its kind.
+/// What is not read here, by its kind: what the library's own builder of types refuses.
 const fn name_of(code: u32) -> &'static str {
     match code {
         c::DDS_XTypes_TK_BITSET => "bit sets",
         c::DDS_XTypes_TK_MAP
         | c::DDS_XTypes_TI_PLAIN_MAP_SMALL
         | c::DDS_XTypes_TI_PLAIN_MAP_LARGE => "maps",
-        c::DDS_XTypes_TK_CHAR16
-        | c::DDS_XTypes_TI_STRING16_SMALL
-        | c::DDS_XTypes_TI_STRING16_LARGE => "wide characters",
         c::DDS_XTypes_TK_FLOAT128 => "long doubles",
         c::DDS_XTypes_TI_STRONGLY_CONNECTED_COMPONENT => "types that hold themselves",
         _ => "types of this kind",

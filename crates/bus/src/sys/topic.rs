@@ -234,16 +234,16 @@ impl Dynamic {
         })
     }
 
-    fn string(participant: &Entity, bound: Option<u32>) -> Result<Self, Error> {
+    fn string(
+        participant: &Entity,
+        kind: c::dds_dynamic_type_kind_t,
+        bound: Option<u32>,
+    ) -> Result<Self, Error> {
         let bounds = [bound.unwrap_or_default()];
-        Self::create(
-            participant,
-            c::dds_dynamic_type_kind_DDS_DYNAMIC_STRING8,
-            |d| {
-                d.num_bounds = u32::from(bound.is_some());
-                d.bounds = bounds.as_ptr();
-            },
-        )
+        Self::create(participant, kind, |d| {
+            d.num_bounds = u32::from(bound.is_some());
+            d.bounds = bounds.as_ptr();
+        })
     }
 
     fn create(
@@ -299,7 +299,15 @@ impl Spec {
             Kind::Float32 => c::dds_dynamic_type_kind_DDS_DYNAMIC_FLOAT32,
             Kind::Float64 => c::dds_dynamic_type_kind_DDS_DYNAMIC_FLOAT64,
             Kind::Char => c::dds_dynamic_type_kind_DDS_DYNAMIC_CHAR8,
-            Kind::String(bound) => return Ok(Self::Built(Dynamic::string(participant, *bound)?)),
+            Kind::WChar => c::dds_dynamic_type_kind_DDS_DYNAMIC_CHAR16,
+            Kind::String(bound) => {
+                let kind = c::dds_dynamic_type_kind_DDS_DYNAMIC_STRING8;
+                return Ok(Self::Built(Dynamic::string(participant, kind, *bound)?));
+            }
+            Kind::WString(bound) => {
+                let kind = c::dds_dynamic_type_kind_DDS_DYNAMIC_STRING16;
+                return Ok(Self::Built(Dynamic::string(participant, kind, *bound)?));
+            }
             Kind::Enum(e) => return Ok(Self::Built(Dynamic::enumeration(participant, e)?)),
             Kind::Struct(s) => return Ok(Self::Built(Dynamic::structure(participant, s, true)?)),
             Kind::Union(u) => {

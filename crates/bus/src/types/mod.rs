@@ -62,6 +62,10 @@ pub enum Kind {
     Float32,
     Float64,
     Char,
+    /// A UTF-16 code unit.
+    WChar,
+    /// A string in UTF-16, at most so many code units when bounded.
+    WString(Option<u32>),
     /// A string of bytes without NUL, UTF-8 by convention, at most so many when bounded.
     String(Option<u32>),
     /// An enumeration, carried as a 32-bit integer.
@@ -205,10 +209,11 @@ impl Kind {
     pub const fn primitive_size(&self) -> Option<usize> {
         Some(match self {
             Self::Bool | Self::Byte | Self::Int8 | Self::UInt8 | Self::Char => 1,
-            Self::Int16 | Self::UInt16 => 2,
+            Self::Int16 | Self::UInt16 | Self::WChar => 2,
             Self::Int32 | Self::UInt32 | Self::Float32 | Self::Enum(_) => 4,
             Self::Int64 | Self::UInt64 | Self::Float64 => 8,
             Self::String(_)
+            | Self::WString(_)
             | Self::Sequence(..)
             | Self::Array(..)
             | Self::Struct(_)
@@ -219,7 +224,11 @@ impl Kind {
     const fn can_be_key(&self) -> bool {
         !matches!(
             self,
-            Self::Sequence(..) | Self::Array(..) | Self::Struct(_) | Self::Union(_)
+            Self::WString(_)
+                | Self::Sequence(..)
+                | Self::Array(..)
+                | Self::Struct(_)
+                | Self::Union(_)
         )
     }
 
@@ -256,7 +265,7 @@ pub enum Fault {
     TooDeep,
     /// Keys are primitives, enumerations and strings, and not optional.
     BadKey,
-    /// Something XTypes has and this crate does not read (maps, wide strings, bit sets).
+    /// Something XTypes has and Cyclone DDS does not read (maps, bit sets, mutable unions).
     Unsupported(&'static str),
 }
 

@@ -18,6 +18,8 @@ pub(crate) fn compare(
 ) -> BTreeMap<String, u32> {
     let program = Arc::new(program);
     let mapping = Arc::new(Mapping::new(Arc::clone(&program), options).unwrap());
+    // What is optional is a mask and members, never a union.
+    assert!(!mapping.idl().contains("union "), "{}", mapping.idl());
     let mut counts = BTreeMap::new();
     for packet in packets {
         let expected = expected(&program, &mapping, packet);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 
-use fanfare_bus::types;
+use fanfare_bus::types::{self, Case, EnumType, Extensibility, Kind, StructType, UnionType};
 use fanfare_bus::{Domain, DomainConfig, Policy, Qos, Status};
 
 use crate::{
@@ -70,6 +70,69 @@ fn odd_names_become_types_that_compile() {
         .args(["-Wall", "-Wextra", "-Werror", "-fsyntax-only", "types.c"])
         .current_dir(&folder));
     fast_dds::generate(&folder, &text);
+}
+
+/// No template becomes a union: those with one are types of other programs, printed on demand.
+#[test]
+fn unions_are_printed_as_the_compilers_of_others_take_them() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("unions");
+    std::fs::create_dir_all(&folder).unwrap();
+    let side = EnumType {
+        name: "Odd::Side".to_owned(),
+        literals: vec![("Buy".to_owned(), 0), ("Sell".to_owned(), 5)],
+    };
+    let level = StructType::new("Odd::Level").member("price", Kind::Float64);
+    let by_number = union_of(
+        "ByNumber",
+        Kind::Int16,
+        vec![
+            (vec![-1, 7], Kind::Struct(Arc::new(level))),
+            (vec![2], Kind::String(None)),
+            (vec![], Kind::Int64),
+        ],
+    );
+    let by_side = union_of(
+        "BySide",
+        Kind::Enum(Arc::new(side)),
+        vec![
+            (vec![0], Kind::UInt32),
+            (vec![5], Kind::Sequence(Box::new(Kind::Int16), None)),
+        ],
+    );
+    let by_flag = union_of("ByFlag", Kind::Bool, vec![(vec![1], Kind::Char)]);
+    let t = StructType::new("Odd::Chosen")
+        .key("id", Kind::UInt32)
+        .member("first", by_number.clone())
+        .member("all", Kind::Sequence(Box::new(by_number), None))
+        .member("second", by_side)
+        .member("third", by_flag);
+    let text = t.idl();
+    assert_eq!(text.matches("union ").count(), 3, "{text}");
+    std::fs::write(folder.join("types.idl"), &text).unwrap();
+    run(Command::new("idlc").arg("types.idl").current_dir(&folder));
+    run(Command::new("cc")
+        .args(["-Wall", "-Wextra", "-Werror", "-fsyntax-only", "types.c"])
+        .current_dir(&folder));
+    fast_dds::generate(&folder, &text);
+}
+
+/// A union of members `m0`, `m1` and so on, that without labels being the default.
+fn union_of(name: &str, by: Kind, cases: Vec<(Vec<i32>, Kind)>) -> Kind {
+    let one = |name: &str, kind| StructType::new("").member(name, kind).members.remove(0);
+    let cases = cases
+        .into_iter()
+        .enumerate()
+        .map(|(i, (labels, kind))| Case {
+            is_default: labels.is_empty(),
+            labels,
+            member: one(&format!("m{i}"), kind),
+        });
+    Kind::Union(Arc::new(UnionType {
+        name: format!("Odd::{name}"),
+        extensibility: Extensibility::Final,
+        discriminator: one("discriminator", by),
+        cases: cases.collect(),
+    }))
 }
 
 fn peer(topics: &[&str], samples: usize, reliable: bool) -> PeerCommand {

@@ -67,7 +67,7 @@ fn compiled() -> Option<PathBuf> {
     done.clone()
 }
 
-/// Asks its generator for a class for each structure of `types.idl`.
+/// Asks its generator for a class for each structure and union of `types.idl`.
 pub(crate) fn generate(folder: &Path, text: &str) -> Option<()> {
     if Command::new("fastddsgen").arg("-version").output().is_err() {
         return absent("fastddsgen");
@@ -79,12 +79,12 @@ pub(crate) fn generate(folder: &Path, text: &str) -> Option<()> {
     let idl = ["-t", ".", "-replace", "types.idl"];
     run(Command::new("fastddsgen").args(idl).current_dir(folder));
     let made = std::fs::read_to_string(&header).unwrap();
-    for name in text
-        .lines()
-        .filter_map(|l| l.trim().strip_prefix("struct "))
-    {
-        let class = format!("class {}", name.trim_end_matches(" {"));
-        assert!(made.contains(&class), "{class}");
+    for line in text.lines().map(str::trim) {
+        let declared = ["struct ", "union "].map(|what| line.strip_prefix(what));
+        if let Some(name) = declared.into_iter().flatten().next() {
+            let class = format!("class {}", name.split(' ').next().unwrap());
+            assert!(made.contains(&class), "{class}");
+        }
     }
     Some(())
 }

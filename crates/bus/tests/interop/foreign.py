@@ -11,7 +11,7 @@ from cyclonedds.idl import IdlEnum, IdlStruct, IdlUnion
 from cyclonedds.idl.annotations import appendable, final, key, mutable
 from cyclonedds.idl.types import array, bounded_str, case, default, float32, float64, int8
 from cyclonedds.idl.types import int16, int32
-from cyclonedds.idl.types import int64, sequence, uint8, uint16, uint32, uint64
+from cyclonedds.idl.types import int64, sequence, uint8, uint16, uint32, uint64, wchar
 from cyclonedds.pub import DataWriter
 from cyclonedds.topic import Topic
 from cyclonedds.util import duration
@@ -46,6 +46,7 @@ class Plain(IdlStruct, typename="Foreign.Plain"):
     grid: array[uint32, 3]
     raw: sequence[uint8]
     short: bounded_str[5]
+    mark: wchar
 
 
 @dataclass
@@ -91,7 +92,7 @@ class Chosen(IdlStruct, typename="Foreign.Chosen"):
 LEVEL = Level(price=99.5, size=-3, venues=["XPAR", "a\"b"])
 SAMPLES = {
     "Plain": Plain("EURUSD", -8, 16, -64, 0.5, True, Side.Sell, [LEVEL, LEVEL], [1, 2, 3],
-                   [0, 255], "five5"),
+                   [0, 255], "five5", ord("€")),
     "Grown": Grown(1 << 63, "héllo", LEVEL, None),
     "Loose": Loose(-7, "text", 2.25, 9, [4, 5, 6]),
     "Chosen": Chosen(
@@ -130,6 +131,7 @@ for name, sample in SAMPLES.items():
     fields = plain(sample)
     if name == "Plain":
         fields["raw"] = {"hex": bytes(sample.raw).hex()}
+        fields["mark"] = chr(sample.mark)
     print(name, json.dumps(fields), flush=True)
     writer = DataWriter(participant, Topic(participant, "Foreign_" + name, type(sample)), qos=qos)
     writer.write(sample)

@@ -8,3 +8,4 @@ mod flood;
 mod hostile;
 mod policies;
 mod support;
+mod wide;

@@ -42,6 +42,7 @@ pub struct DomainConfig {
     tcp_port: u16,
     receive_buffer: usize,
     unacknowledged: usize,
+    longest_sample: u32,
     lease: Option<Duration>,
     extra: String,
 }
@@ -57,6 +58,7 @@ impl DomainConfig {
             tcp_port: 0,
             receive_buffer: 4 << 20,
             unacknowledged: 4 << 20,
+            longest_sample: 64 << 20,
             lease: None,
             extra: String::new(),
         }
@@ -106,6 +108,14 @@ impl DomainConfig {
     #[must_use]
     pub const fn unacknowledged(mut self, bytes: usize) -> Self {
         self.unacknowledged = bytes;
+        self
+    }
+
+    /// The longest sample, in bytes; 64 MiB unless set, 2 GiB at most. A longer one is dropped when
+    /// it comes, before its pieces are put together, and refused when it is written.
+    #[must_use]
+    pub const fn longest_sample(mut self, bytes: u32) -> Self {
+        self.longest_sample = bytes;
         self
     }
 
@@ -178,8 +188,11 @@ impl DomainConfig {
             xml,
             "<Internal><SocketReceiveBufferSize max=\"{0}B\"/>{threads}\
              <Watermarks><WhcHigh>{1}B</WhcHigh><WhcHighInit>{1}B</WhcHighInit></Watermarks>\
-             </Internal>{2}</Domain></CycloneDDS>",
-            self.receive_buffer, self.unacknowledged, self.extra
+             <MaxSampleSize>{2}B</MaxSampleSize></Internal>{3}</Domain></CycloneDDS>",
+            self.receive_buffer,
+            self.unacknowledged,
+            self.longest_sample.min(i32::MAX as u32),
+            self.extra
         );
         Ok(xml)
     }

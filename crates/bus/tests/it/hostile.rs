@@ -5,7 +5,8 @@ use fanfare_bus::types::{Kind, StructType};
 use fanfare_bus::{Domain, DomainConfig, Error, Qos, Transport};
 
 use crate::support::{
-    domain_id, pair, quote, quote_reader, quote_writer, take_quotes, topic_name, write_quote,
+    domain_id, pair, quote, quote_reader, quote_writer, take_quotes, topic_name, wait_until,
+    write_quote,
 };
 
 #[test]
@@ -60,6 +61,41 @@ fn stranger_was_heard(stranger: &fanfare_bus::Writer) -> bool {
     !stranger
         .wait_for_acks(std::time::Duration::from_millis(10))
         .unwrap()
+}
+
+#[test]
+fn a_sample_that_is_too_long_is_dropped_before_it_is_whole() {
+    let config = DomainConfig::new(domain_id());
+    let here = Domain::open(&config.clone().longest_sample(100_000)).unwrap();
+    let there = Domain::open(&config).unwrap();
+    let (name, qos) = (topic_name("long"), Qos::last_value());
+    let t = StructType::new("Test::Blob")
+        .key("id", Kind::UInt32)
+        .member("load", Kind::Sequence(Box::new(Kind::Byte), None));
+    let writer = there.topic(&name, &t, &qos).unwrap().writer(&qos);
+    let writer = writer.open().unwrap();
+    let reader = here.topic(&name, &t, &qos).unwrap().reader(&qos);
+    let reader = reader.open().unwrap();
+    let mut buffer = CdrBuffer::with_capacity(1 << 20);
+    let mut blob = |id: u32, length: usize| {
+        buffer.begin();
+        buffer.u32(id);
+        buffer.octets(&vec![1; length]);
+        buffer.finish().unwrap().to_vec()
+    };
+    for (id, length) in [(1, 500_000), (2, 99_988), (3, 99_993), (4, 10)] {
+        writer.write(&blob(id, length)).unwrap();
+    }
+    let (mut samples, mut came) = (reader.samples(4), Vec::new());
+    wait_until("the last", || {
+        reader.take(&mut samples).unwrap();
+        came.extend(samples.iter().map(|s| s.cdr().unwrap().u32().unwrap()));
+        came.contains(&4)
+    });
+    assert_eq!(came, [2, 4]);
+    let own = here.topic(&name, &t, &qos).unwrap().writer(&qos);
+    let refused = own.open().unwrap().write(&blob(5, 500_000));
+    assert!(matches!(refused, Err(Error::Dds { .. })), "{refused:?}");
 }
 
 #[test]

@@ -7,5 +7,6 @@ mod exchange;
 mod flood;
 mod hostile;
 mod policies;
+mod strangers;
 mod support;
 mod wide;

@@ -55,7 +55,8 @@ fn wide_text_is_read_by_who_has_never_heard_of_the_type() {
     let reader = topic.reader(&found.reader_qos(4)).open().unwrap();
     let mut samples = reader.samples(4);
     wait_until("the sample", || reader.take(&mut samples).unwrap() > 0);
-    let json = to_json(topic.sample_type(), samples.get(0).unwrap().bytes()).unwrap();
+    let sample = samples.get(0).unwrap();
+    let json = to_json(topic.sample_type(), sample.bytes()).unwrap();
     let expected = "{\"id\": 7, \"name\": \"Zürich 𝄞\", \"brief\": \"a€b\", \"mark\": \"€\", \
                     \"all\": [\"\", \"\\\"\"], \"last\": 9}";
     assert_eq!(json, expected);

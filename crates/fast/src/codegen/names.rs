@@ -8,6 +8,25 @@ const KEYWORDS: [&str; 51] = [
     "unsafe", "unsized", "use", "virtual", "where", "while", "yield",
 ];
 
+/// Names of types, traits and variants that generated code uses as everybody knows them.
+const PRELUDE: [&str; 15] = [
+    "Box",
+    "Clone",
+    "Copy",
+    "Debug",
+    "Default",
+    "Err",
+    "None",
+    "Ok",
+    "Option",
+    "PartialEq",
+    "Result",
+    "Self",
+    "Some",
+    "String",
+    "Vec",
+];
+
 /// `MDEntryPx` as `md_entry_px`.
 pub(super) fn snake(name: &str) -> String {
     let chars: Vec<char> = name.chars().collect();
@@ -50,7 +69,8 @@ pub(super) fn pascal(name: &str) -> String {
             out.extend(chars);
         }
     }
-    if out.is_empty() || out.starts_with(|c: char| c.is_ascii_digit()) || out == "Self" {
+    let begins_with_digit = out.starts_with(|c: char| c.is_ascii_digit());
+    if out.is_empty() || begins_with_digit || PRELUDE.contains(&out.as_str()) {
         return format!("T{out}");
     }
     out
@@ -94,6 +114,7 @@ mod tests {
         assert_eq!(pascal("market-data"), "MarketData");
         assert_eq!(pascal("W-Snapshot"), "WSnapshot");
         assert_eq!(pascal("7up"), "T7up");
+        assert_eq!(pascal("option"), "TOption");
         let mut taken = Vec::new();
         let names = ["A", "A", "A"].map(|n| unique(n.to_owned(), &mut taken));
         assert_eq!(names, ["A", "A2", "A3"]);

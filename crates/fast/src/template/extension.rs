@@ -8,7 +8,7 @@
 use roxmltree::Node;
 
 use super::initial::OperandType;
-use super::xml::{Parsed, Reader, Scope, operator_kind};
+use super::xml::{Parsed, Reader, Scope, operator_kind, token};
 use super::{BitGroup, Instruction, Kind, Name, Operator};
 use crate::value::IntType;
 
@@ -165,7 +165,7 @@ impl Reader<'_, '_> {
         };
         let member = Instruction {
             name,
-            id: self.attribute(node, "id").map(|id| id.trim().to_owned()),
+            id: self.attribute(node, "id").map(token),
             optional,
             kind: Kind::Int(int, Operator::none()),
             position: self.position(node),

@@ -241,7 +241,7 @@ impl<'d, 'x> Reader<'d, 'x> {
                 ns: scope.ns.clone(),
                 local: self.name(node)?,
             },
-            id: self.attribute(node, "id").map(|id| id.trim().to_owned()),
+            id: self.attribute(node, "id").map(token),
             optional,
             kind,
             position: self.position(node),
@@ -356,7 +356,7 @@ impl<'d, 'x> Reader<'d, 'x> {
             }),
             None => None,
         };
-        let id = self.attribute(node, "id").map(|id| id.trim().to_owned());
+        let id = self.attribute(node, "id").map(token);
         Ok(Length { name, id, operator })
     }
 
@@ -447,7 +447,7 @@ impl<'d, 'x> Reader<'d, 'x> {
 }
 
 /// An attribute of type token: white space trimmed, and runs of it made one space.
-fn token(text: &str) -> String {
+pub(super) fn token(text: &str) -> String {
     text.split_ascii_whitespace().collect::<Vec<_>>().join(" ")
 }
 

@@ -1,8 +1,8 @@
 //! `fanfare fix initiator` against `fanfare fix acceptor --echo`.
 
-use crate::certificate;
 use crate::common::{Folder, Running, Said, fanfare, nobody};
 use crate::server::Server;
+use crate::{certificate, server_files};
 use serde_json::Value;
 use std::net::SocketAddr;
 use std::process::Stdio;
@@ -110,14 +110,7 @@ fn messages_are_sent_and_answers_printed_after_the_first_host_refused() {
 
 #[test]
 fn certificates_have_to_be_right_on_both_sides() {
-    let files = format!(
-        "SERVER_CERTIFICATE_FILE={}\nSERVER_CERTIFICATE_KEY_FILE={}\n\
-         CERTIFICATION_AUTHORITIES_FILE={}\nCERTIFICATE_VERIFY_LEVEL=2\n",
-        certificate("server.pem"),
-        certificate("server.key"),
-        certificate("root.pem")
-    );
-    let server = acceptor("tls", &files);
+    let server = acceptor("tls", &server_files());
     let host = [server.address];
     let name = "SNIHostName=exchange.test\n";
     let right = client_files("client");

@@ -15,3 +15,14 @@ fn certificate(name: &str) -> String {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../engine/testdata/tls");
     format!("{folder}/{name}")
 }
+
+/// Settings of an acceptor that asks for certificates and has one.
+fn server_files() -> String {
+    format!(
+        "SERVER_CERTIFICATE_FILE={}\nSERVER_CERTIFICATE_KEY_FILE={}\n\
+         CERTIFICATION_AUTHORITIES_FILE={}\nCERTIFICATE_VERIFY_LEVEL=2\n",
+        certificate("server.pem"),
+        certificate("server.key"),
+        certificate("root.pem")
+    )
+}

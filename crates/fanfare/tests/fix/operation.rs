@@ -1,8 +1,8 @@
 //! `fanfare fix acceptor` in operation: TLS, logs, stops, and stores that it cannot use.
 
-use crate::certificate;
 use crate::common::{Folder, said, with_program};
 use crate::server::{Peer, Server, framed};
+use crate::{certificate, server_files};
 use fanfare_engine::agent::Agent;
 use fanfare_engine::clock::Clock;
 use fanfare_engine::host::{Handler, Host, Initiator, Peer as Hosted, Refusal};
@@ -86,14 +86,7 @@ fn trade(address: SocketAddr, tls: TlsClient) -> (bool, String) {
 
 #[test]
 fn sessions_inside_tls_with_certificates_on_both_sides() {
-    let files = format!(
-        "SERVER_CERTIFICATE_FILE={}\nSERVER_CERTIFICATE_KEY_FILE={}\n\
-         CERTIFICATION_AUTHORITIES_FILE={}\nCERTIFICATE_VERIFY_LEVEL=2\n",
-        certificate("server.pem"),
-        certificate("server.key"),
-        certificate("root.pem")
-    );
-    let server = Server::start("tls", &settings(&files));
+    let server = Server::start("tls", &settings(&server_files()));
     let roots = certificate("root.pem");
     let client = |name: &str, own: Option<&str>| {
         let own = own.map(|own| Identity {

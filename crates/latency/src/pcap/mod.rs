@@ -241,29 +241,21 @@ enum Order {
 impl Order {
     /// The 2-byte number at `at`; 0 outside of `bytes`, whose length the callers have checked.
     fn u16(self, bytes: &[u8], at: usize) -> u16 {
-        let raw = bytes
-            .get(at..)
-            .and_then(|b| b.first_chunk())
-            .copied()
-            .unwrap_or_default();
-        if self == Self::Little {
-            u16::from_le_bytes(raw)
-        } else {
-            u16::from_be_bytes(raw)
-        }
+        u16::from_le_bytes(self.little(bytes, at))
     }
 
     /// The 4-byte number at `at`; 0 outside of `bytes`, whose length the callers have checked.
     fn u32(self, bytes: &[u8], at: usize) -> u32 {
-        let raw = bytes
-            .get(at..)
-            .and_then(|b| b.first_chunk())
-            .copied()
-            .unwrap_or_default();
-        if self == Self::Little {
-            u32::from_le_bytes(raw)
-        } else {
-            u32::from_be_bytes(raw)
+        u32::from_le_bytes(self.little(bytes, at))
+    }
+
+    /// The bytes at `at`, the lowest first.
+    fn little<const N: usize>(self, bytes: &[u8], at: usize) -> [u8; N] {
+        let raw = bytes.get(at..).and_then(|bytes| bytes.first_chunk());
+        let mut raw = raw.copied().unwrap_or([0; N]);
+        if self == Self::Big {
+            raw.reverse();
         }
+        raw
     }
 }

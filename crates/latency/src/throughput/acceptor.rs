@@ -2,17 +2,15 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::thread;
 use std::time::{Duration, Instant};
 
-use fanfare_engine::agent::run;
 use fanfare_engine::host::{Acceptor, Host, StoreKind};
 use fanfare_engine::stop::Stop;
 
 use super::board::Board;
 use super::orders::Orders;
 use super::receiver::{Receiver, Tally};
-use super::{IDLE, ThroughputError, config, open_files};
+use super::{ThroughputError, config, open_files, run_while};
 
 /// What the acceptor expects, and where.
 #[derive(Debug, Clone)]
@@ -39,8 +37,6 @@ pub struct Acceptors {
     sessions: usize,
 }
 
-/// How often the main thread looks.
-const LOOK: Duration = Duration::from_millis(5);
 /// When all connections are gone, how long it is waited for another one.
 const ALONE: Duration = Duration::from_secs(1);
 
@@ -103,30 +99,10 @@ impl Acceptors {
             sessions,
             ..
         } = self;
-        let inner = Stop::new();
-        let outcome = thread::scope(|scope| {
-            let threads: Vec<_> = hosts
-                .iter_mut()
-                .map(|host| {
-                    let inner = inner.clone();
-                    scope.spawn(move || run(host, IDLE, &inner))
-                })
-                .collect();
-            let mut alone = None;
-            while !stop.is_raised()
-                && board.ended() < sessions
-                && !threads.iter().any(|thread| thread.is_finished())
-                && !is_over(&board, &mut alone)
-            {
-                thread::sleep(LOOK);
-            }
-            inner.raise();
-            let joined = threads.into_iter().map(thread::ScopedJoinHandle::join);
-            joined
-                .map(|ended| ended.unwrap_or_else(|_| Err("a thread panicked".into())))
-                .collect::<Result<Vec<()>, _>>()
-        });
-        outcome.map_err(ThroughputError::Agent)?;
+        let mut alone = None;
+        run_while(&mut hosts, || {
+            !stop.is_raised() && board.ended() < sessions && !is_over(&board, &mut alone)
+        })?;
         let mut tally = Tally::default();
         for host in &mut hosts {
             tally.add(host.handler().tally());

@@ -2,17 +2,15 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::thread;
 use std::time::{Duration, Instant};
 
-use fanfare_engine::agent::run;
 use fanfare_engine::host::{Host, Initiator, StoreKind};
 use fanfare_engine::stop::Stop;
 
 use super::board::Board;
 use super::orders::Orders;
 use super::sender::Sender;
-use super::{IDLE, ThroughputError, config, open_files};
+use super::{ThroughputError, config, open_files, run_while};
 
 /// What the initiators send, and where to.
 #[derive(Debug, Clone)]
@@ -50,8 +48,6 @@ pub struct Sent {
     pub trouble: Option<String>,
 }
 
-/// How often the main thread looks.
-const LOOK: Duration = Duration::from_millis(5);
 /// How long all logons may take.
 const LOGON: Duration = Duration::from_secs(30);
 /// Descriptors of a session: its socket, and of its journal the lock and two segments.
@@ -90,33 +86,13 @@ impl Initiators {
     /// A thread failed; not all sessions were logged on in 30 s.
     pub fn run(self, stop: &Stop) -> Result<Sent, ThroughputError> {
         let Self { mut hosts, board } = self;
-        let inner = Stop::new();
         let (all, began) = (hosts.len(), Instant::now());
-        let outcome = thread::scope(|scope| {
-            let threads: Vec<_> = hosts
-                .iter_mut()
-                .map(|host| {
-                    let inner = inner.clone();
-                    scope.spawn(move || run(host, IDLE, &inner))
-                })
-                .collect();
-            while !stop.is_raised()
-                && board.done() < all
-                && board.first_trouble().is_none()
-                && !threads.iter().any(|thread| thread.is_finished())
-            {
-                if board.messages() == 0 && began.elapsed() > LOGON {
-                    board.trouble(|| format!("{} sessions logged on in 30 s", board.logged_on()));
-                }
-                thread::sleep(LOOK);
+        run_while(&mut hosts, || {
+            if board.messages() == 0 && began.elapsed() > LOGON {
+                board.trouble(|| format!("{} sessions logged on in 30 s", board.logged_on()));
             }
-            inner.raise();
-            let joined = threads.into_iter().map(thread::ScopedJoinHandle::join);
-            joined
-                .map(|ended| ended.unwrap_or_else(|_| Err("a thread panicked".into())))
-                .collect::<Result<Vec<()>, _>>()
-        });
-        outcome.map_err(ThroughputError::Agent)?;
+            !stop.is_raised() && board.done() < all && board.first_trouble().is_none()
+        })?;
         let orders = hosts.iter_mut().map(|host| host.handler().sent()).sum();
         let stalls = hosts.iter_mut().map(|host| host.handler().stalls()).sum();
         Ok(Sent {

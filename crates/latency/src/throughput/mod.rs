@@ -21,10 +21,13 @@ mod summary;
 mod tests;
 
 use std::io;
+use std::thread;
+use std::time::Duration;
 
-use fanfare_engine::agent::AgentError;
-use fanfare_engine::host::HostError;
+use fanfare_engine::agent::{AgentError, run};
+use fanfare_engine::host::{Handler, Host, HostError};
 use fanfare_engine::idle::Idle;
+use fanfare_engine::stop::Stop;
 use fanfare_fix::session::{Config, SECOND, SessionId, Version};
 
 pub use acceptor::{AcceptorOptions, Acceptors};
@@ -45,6 +48,9 @@ pub const MAX_THREADS: usize = 18;
 /// What a thread does when nothing is to be read and no socket has room: a receiver that has
 /// caught up sleeps until there is a batch, rather than for each message.
 const IDLE: Idle = Idle::BackOff;
+
+/// How long the main thread sleeps between two looks.
+const LOOK: Duration = Duration::from_millis(5);
 
 /// Why throughput could not be measured.
 #[derive(Debug, thiserror::Error)]
@@ -91,6 +97,34 @@ fn config(index: usize, initiates: bool) -> Config {
     // What waits in the sockets is received before the Logout is.
     config.logout_timeout = 10 * SECOND;
     config
+}
+
+/// Runs each host on a thread of its own as long as none of them ends and `goes_on`, which is asked
+/// every few milliseconds; then all are stopped.
+fn run_while<H: Handler + Send>(
+    hosts: &mut [Host<H>],
+    mut goes_on: impl FnMut() -> bool,
+) -> Result<(), ThroughputError> {
+    let stop = Stop::new();
+    let outcome: Result<Vec<()>, AgentError> = thread::scope(|scope| {
+        let threads: Vec<_> = hosts
+            .iter_mut()
+            .map(|host| {
+                let stop = stop.clone();
+                scope.spawn(move || run(host, IDLE, &stop))
+            })
+            .collect();
+        while goes_on() && !threads.iter().any(|thread| thread.is_finished()) {
+            thread::sleep(LOOK);
+        }
+        stop.raise();
+        let joined = threads.into_iter().map(thread::ScopedJoinHandle::join);
+        joined
+            .map(|ended| ended.unwrap_or_else(|_| Err("a thread panicked".into())))
+            .collect()
+    });
+    outcome.map_err(ThroughputError::Agent)?;
+    Ok(())
 }
 
 /// Raises the limit of open files to what so many sessions need.

@@ -34,7 +34,7 @@ fn exchange(
         store,
         threads,
     };
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         let receiving = scope.spawn(|| acceptors.run(&Stop::new()).unwrap());
         let initiators = Initiators::open(&options).unwrap();
         let sent = initiators.run(&Stop::new()).unwrap();

@@ -2,11 +2,11 @@
 
 use fanfare_wire::lanes::Row;
 
-use crate::decode::{Behind, Scratch, Sink, Told};
+use crate::decode::{Scratch, Sink, Told};
 use crate::dictionary::TextRef;
 use crate::message::{Content, Message, MessageView, Node};
-use crate::program::lanes::Flat;
-use crate::program::{Field, FieldId, FieldKind, Program};
+use crate::program::lanes::{Entry, Flat};
+use crate::program::{FieldId, FieldKind, Program};
 use crate::rows::Rows;
 use crate::value::Decimal;
 use crate::visitor::Visitor;
@@ -271,20 +271,20 @@ impl Sink for Record {
     }
 
     #[inline(always)]
-    fn no_sequence(&mut self, _: &Field) {}
+    fn no_sequence(&mut self, _: &Program, _: &Entry) {}
 
     #[inline(always)]
-    fn begin_sequence(&mut self, _: &Field, count: u32) {
+    fn begin_sequence(&mut self, _: &Program, _: &Entry, count: u32) {
         self.set_sequence(count);
     }
 
     #[inline(always)]
-    fn entries(&mut self, _: &Program, _: &Behind<'_>, _: u32, told: Told<'_>) {
+    fn entries(&mut self, _: &Program, _: &Entry, _: u32, told: Told<'_>) {
         self.used += told.count;
     }
 
     #[inline(always)]
-    fn end_sequence(&mut self, _: &Field) {}
+    fn end_sequence(&mut self, _: &Program, _: &Entry) {}
 
     #[inline(always)]
     fn end(&mut self, _: &Program, _: &Flat) {
@@ -388,23 +388,23 @@ impl<V: Visitor> Sink for RowsOr<'_, V> {
     }
 
     #[inline(always)]
-    fn no_sequence(&mut self, field: &Field) {
-        self.record.no_sequence(field);
+    fn no_sequence(&mut self, program: &Program, entry: &Entry) {
+        self.record.no_sequence(program, entry);
     }
 
     #[inline(always)]
-    fn begin_sequence(&mut self, field: &Field, count: u32) {
-        self.record.begin_sequence(field, count);
+    fn begin_sequence(&mut self, program: &Program, entry: &Entry, count: u32) {
+        self.record.begin_sequence(program, entry, count);
     }
 
     #[inline(always)]
-    fn entries(&mut self, program: &Program, behind: &Behind<'_>, index: u32, told: Told<'_>) {
-        self.record.entries(program, behind, index, told);
+    fn entries(&mut self, program: &Program, entry: &Entry, index: u32, told: Told<'_>) {
+        self.record.entries(program, entry, index, told);
     }
 
     #[inline(always)]
-    fn end_sequence(&mut self, field: &Field) {
-        self.record.end_sequence(field);
+    fn end_sequence(&mut self, program: &Program, entry: &Entry) {
+        self.record.end_sequence(program, entry);
     }
 
     #[inline(always)]

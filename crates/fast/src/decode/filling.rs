@@ -2,10 +2,10 @@
 
 use fanfare_wire::lanes::Row;
 
-use super::flat::{Behind, Scratch, Sink, Telling, Told};
+use super::flat::{Scratch, Sink, Telling, Told};
 use super::lanes::BATCH;
-use crate::program::lanes::Flat;
-use crate::program::{Field, Program};
+use crate::program::Program;
+use crate::program::lanes::{Entry, Flat};
 use crate::rows::RowRef;
 use crate::typed::Feed;
 
@@ -45,31 +45,31 @@ impl<F: Feed> Sink for Filling<'_, F> {
     }
 
     #[inline(always)]
-    fn no_sequence(&mut self, field: &Field) {
+    fn no_sequence(&mut self, program: &Program, entry: &Entry) {
         if !self.reads {
-            self.feed.absent(field);
+            Telling(self.feed).no_sequence(program, entry);
         }
     }
 
     #[inline(always)]
-    fn begin_sequence(&mut self, field: &Field, count: u32) {
+    fn begin_sequence(&mut self, program: &Program, entry: &Entry, count: u32) {
         // With its first entry it is there.
         if !self.reads || count == 0 {
-            self.feed.begin_sequence(field, count);
+            Telling(self.feed).begin_sequence(program, entry, count);
         }
     }
 
     #[inline(always)]
-    fn entries(&mut self, program: &Program, behind: &Behind<'_>, index: u32, told: Told<'_>) {
+    fn entries(&mut self, program: &Program, entry: &Entry, index: u32, told: Told<'_>) {
         match self.reads {
             true => self.feed.read_entries(told.rows().iter().map(RowRef)),
-            false => Telling(self.feed).entries(program, behind, index, told),
+            false => Telling(self.feed).entries(program, entry, index, told),
         }
     }
 
     #[inline(always)]
-    fn end_sequence(&mut self, field: &Field) {
-        self.feed.end_sequence(field);
+    fn end_sequence(&mut self, program: &Program, entry: &Entry) {
+        Telling(self.feed).end_sequence(program, entry);
     }
 
     #[inline(always)]

@@ -11,8 +11,8 @@ use super::run::Run;
 use super::tell::{tell, tell_rows};
 use crate::dictionary::Dictionaries;
 use crate::error::{CodecError, ErrorCode};
-use crate::program::lanes::{Entry, Flat, Segment};
-use crate::program::{Field, Program};
+use crate::program::Program;
+use crate::program::lanes::{Entry, Flat};
 use crate::visitor::Visitor;
 
 /// Takes the rows of a message.
@@ -30,15 +30,15 @@ pub(crate) trait Sink {
     fn begin(&mut self, program: &Program, flat: &Flat, scratch: &Row);
 
     /// The sequence behind the first row is absent.
-    fn no_sequence(&mut self, field: &Field);
+    fn no_sequence(&mut self, program: &Program, entry: &Entry);
 
     /// The sequence begins.
-    fn begin_sequence(&mut self, field: &Field, count: u32);
+    fn begin_sequence(&mut self, program: &Program, entry: &Entry, count: u32);
 
     /// So many of the rows that were asked for are the entries from this index on.
-    fn entries(&mut self, program: &Program, behind: &Behind<'_>, index: u32, told: Told<'_>);
+    fn entries(&mut self, program: &Program, entry: &Entry, index: u32, told: Told<'_>);
 
-    fn end_sequence(&mut self, field: &Field);
+    fn end_sequence(&mut self, program: &Program, entry: &Entry);
 
     fn end(&mut self, program: &Program, flat: &Flat);
 
@@ -63,13 +63,6 @@ impl<'r> Told<'r> {
     }
 }
 
-/// The sequence behind the first segment.
-pub(crate) struct Behind<'p> {
-    entry: &'p Entry,
-    field: &'p Field,
-    segment: &'p Segment,
-}
-
 /// Tells a visitor of the rows.
 pub(super) struct Telling<'v, V>(pub(super) &'v mut V);
 
@@ -88,42 +81,44 @@ impl<V: Visitor> Sink for Telling<'_, V> {
 
     #[inline(always)]
     fn begin(&mut self, program: &Program, flat: &Flat, scratch: &Row) {
-        self.0
-            .begin_message(&program.templates()[flat.template as usize]);
-        tell(program, program.segment(flat.head), scratch, self.0);
+        // What the visitor makes no use of is not even looked up.
+        if let Some(template) = program.templates().get(flat.template as usize) {
+            self.0.begin_message(template);
+        }
+        tell(program, &flat.segment, scratch, self.0);
     }
 
     #[inline(always)]
-    fn no_sequence(&mut self, field: &Field) {
-        self.0.absent(field);
+    fn no_sequence(&mut self, program: &Program, entry: &Entry) {
+        if let Some(field) = program.fields().get(entry.field.index()) {
+            self.0.absent(field);
+        }
     }
 
     #[inline(always)]
-    fn begin_sequence(&mut self, field: &Field, count: u32) {
-        self.0.begin_sequence(field, count);
+    fn begin_sequence(&mut self, program: &Program, entry: &Entry, count: u32) {
+        if let Some(field) = program.fields().get(entry.field.index()) {
+            self.0.begin_sequence(field, count);
+        }
     }
 
     #[inline(always)]
-    fn entries(&mut self, program: &Program, behind: &Behind<'_>, index: u32, told: Told<'_>) {
-        let Behind { field, segment, .. } = *behind;
-        tell_rows(
-            program,
-            &segment.tell,
-            (Some(field), index),
-            told.rows(),
-            self.0,
-        );
+    fn entries(&mut self, program: &Program, entry: &Entry, index: u32, told: Told<'_>) {
+        tell_rows(program, &entry.at_hand.tell, index, told.rows(), self.0);
     }
 
     #[inline(always)]
-    fn end_sequence(&mut self, field: &Field) {
-        self.0.end_sequence(field);
+    fn end_sequence(&mut self, program: &Program, entry: &Entry) {
+        if let Some(field) = program.fields().get(entry.field.index()) {
+            self.0.end_sequence(field);
+        }
     }
 
     #[inline(always)]
     fn end(&mut self, program: &Program, flat: &Flat) {
-        self.0
-            .end_message(&program.templates()[flat.template as usize]);
+        if let Some(template) = program.templates().get(flat.template as usize) {
+            self.0.end_message(template);
+        }
     }
 
     #[inline(always)]
@@ -132,17 +127,16 @@ impl<V: Visitor> Sink for Telling<'_, V> {
     }
 }
 
-/// How far a message is decoded.
+/// How far the sequence of a message is decoded.
 struct Progress<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// Presence bits of the message behind the first segment.
-    bits: u64,
     /// Entries that are done.
     index: u32,
+    /// How many there are, if the sequence is not absent.
     count: Option<u32>,
-    /// Bytes of strings so far.
-    texts: usize,
+    /// How many strings they have.
+    texts: u32,
     /// The sink knows of the sequence.
     has_begun: bool,
 }
@@ -186,112 +180,95 @@ impl<'d> Parts<'d> {
         }
         let columns = &mut self.dictionaries.columns;
         let row = sink.head(&mut self.lanes.row);
-        let from = (bytes, 0);
-        let Some(at) = self.kernel.decode(&flat.plan, columns, from, front, row) else {
+        let (from, plan) = ((bytes, 0), &flat.segment.plan);
+        let Some(at) = self.kernel.decode(plan, columns, from, front, row) else {
             self.lanes.failed(flat.head);
             return Outcome::Refused;
         };
-        let bits = row.bits;
         self.dictionaries.template = Some(flat.template);
-        if flat.entry.is_none() && (bits == 0 || !self.options.strict) {
+        let Some(entry) = &flat.entry else {
+            let is_whole = row.bits == 0 || !self.options.strict;
             self.lanes.succeeded(flat.head);
             sink.begin(program, flat, &self.lanes.row);
+            if !is_whole {
+                return self.failed(r8().in_template(flat.template));
+            }
             sink.end(program, flat);
             return Outcome::Done(at);
-        }
-        let head = program.segment(flat.head);
+        };
         let progress = Progress {
             bytes,
             at,
-            bits,
             index: 0,
-            count: head.length.and_then(|lane| length(row, lane)),
-            texts: head.texts(row),
+            count: length(row, entry.length),
+            texts: 0,
             has_begun: false,
         };
         self.lanes.succeeded(flat.head);
         sink.begin(program, flat, &self.lanes.row);
-        self.behind_head(flat, progress, sink)
+        self.behind_head((flat, entry), progress, sink)
     }
 
-    /// What is behind the first segment: a sequence, or presence bits that nobody uses.
+    /// The sequence behind the first segment.
     #[inline(always)]
     fn behind_head<S: Sink>(
         mut self,
-        flat: &'d Flat,
+        (flat, entry): (&'d Flat, &'d Entry),
         mut progress: Progress<'d>,
         sink: &mut S,
     ) -> Outcome {
         let program = self.program;
-        let Some(entry) = &flat.entry else {
+        match progress.count {
+            None => sink.no_sequence(program, entry),
+            Some(count) if self.lanes.may_have(flat.head, count) => {
+                sink.begin_sequence(program, entry, count);
+                progress.has_begun = true;
+                if self.lanes.tries(entry.segment) {
+                    self.entries(entry, count, &mut progress, sink);
+                }
+                if progress.index < count {
+                    return self.go_on(flat, entry, progress, sink);
+                }
+                sink.end_sequence(program, entry);
+            }
+            Some(_) => return self.go_on(flat, entry, progress, sink),
+        }
+        if sink.head(&mut self.lanes.row).bits != 0 && self.options.strict {
             return self.failed(r8().in_template(flat.template));
-        };
-        let behind = Behind {
-            entry,
-            field: program.field(entry.field),
-            segment: program.segment(entry.segment),
-        };
-        let Some(count) = progress.count else {
-            sink.no_sequence(behind.field);
-            return self.end(flat, &progress, sink);
-        };
-        if count > self.lanes.most_entries(flat.head) {
-            return self.go_on(flat, entry, progress, sink);
         }
-        sink.begin_sequence(behind.field, count);
-        progress.has_begun = true;
-        if self.lanes.tries(entry.segment) {
-            self.entries(&behind, count, &mut progress, sink);
-        }
-        if progress.index < count {
-            return self.go_on(flat, entry, progress, sink);
-        }
-        sink.end_sequence(behind.field);
-        self.end(flat, &progress, sink)
+        sink.end(program, flat);
+        Outcome::Done(progress.at)
     }
 
     /// Decodes entries as long as they are regular.
     #[inline(always)]
     fn entries<S: Sink>(
         &mut self,
-        behind: &Behind<'_>,
+        entry: &Entry,
         count: u32,
         progress: &mut Progress<'_>,
         sink: &mut S,
     ) {
-        let Behind { entry, segment, .. } = *behind;
         let (columns, shapes) = (&mut self.dictionaries.columns, &mut self.lanes.shapes);
         while progress.index < count {
             let left = (count - progress.index) as usize;
             let rows = sink.rows(progress.index as usize, left, &mut self.lanes.batch);
             let wanted = rows.len();
-            let from = (progress.bytes, progress.at);
-            let done = self
-                .kernel
-                .entries(&segment.plan, columns, shapes, from, rows);
+            let (from, plan) = ((progress.bytes, progress.at), &entry.at_hand.plan);
+            let done = self.kernel.entries(plan, columns, shapes, from, rows);
             progress.at = done.at;
-            progress.texts += done.count * segment.constant_texts + done.texts as usize * MAX_CHARS;
+            progress.texts += done.texts;
             let told = Told {
                 count: done.count,
                 scratch: &self.lanes.batch,
             };
-            sink.entries(self.program, behind, progress.index, told);
+            sink.entries(self.program, entry, progress.index, told);
             progress.index += done.count as u32;
             if done.count < wanted {
                 return self.lanes.failed(entry.segment);
             }
         }
         self.lanes.succeeded(entry.segment);
-    }
-
-    /// The end of the message.
-    #[inline(always)]
-    fn end<S: Sink>(self, flat: &Flat, progress: &Progress<'_>, sink: &mut S) -> Outcome {
-        if progress.bits != 0 && self.options.strict {
-            return self.failed(r8().in_template(flat.template));
-        }
-        sink.end(self.program, flat);
-        Outcome::Done(progress.at)
     }
 
     /// Executes the rest of a message in the general way.
@@ -305,9 +282,12 @@ impl<'d> Parts<'d> {
         sink: &mut S,
     ) -> Outcome {
         let Options { strict, limits, .. } = *self.options;
+        let row = sink.head(&mut self.lanes.row);
+        let (bits, texts) = (row.bits, flat.segment.texts(row));
+        let constant_texts = progress.index as usize * entry.at_hand.constant_texts;
         let mut left = limits;
         left.fields -= flat.fields + progress.index * entry.fields;
-        left.texts -= progress.texts;
+        left.texts -= texts + constant_texts + progress.texts as usize * MAX_CHARS;
         let mut run = Run {
             program: self.program,
             dictionaries: self.dictionaries,
@@ -328,7 +308,7 @@ impl<'d> Parts<'d> {
         };
         let at = run.input.at;
         let result = match rest {
-            Ok(()) if progress.bits != 0 && strict => Err(r8()),
+            Ok(()) if bits != 0 && strict => Err(r8()),
             result => result,
         };
         if let Err(error) = result {

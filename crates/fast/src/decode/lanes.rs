@@ -1,6 +1,6 @@
 //! Segments in lanes. What a kernel does not do is done by the scalar executor, op by op.
 
-use fanfare_wire::lanes::{Front, LaneKernel, Row, Shapes};
+use fanfare_wire::lanes::{Front, LaneKernel, MAX_LANES, Row, Shapes};
 
 use super::input::Read;
 use super::presence::PresenceMap;
@@ -32,8 +32,9 @@ pub(super) struct LaneState {
     /// Where an attempt in lanes leaves its error.
     pub(super) failure: Option<CodecError>,
     /// For each segment at the head of a flat template, how many entries there may be behind it
-    /// without coming near a limit.
+    /// without coming near a limit; and the least of them.
     most_entries: Vec<u32>,
+    least_most: u32,
     /// For each segment, how often it is not tried; and how often it was not, the last time.
     pauses: Vec<(u8, u8)>,
     /// How many segments were not regular the last time they were tried.
@@ -50,23 +51,32 @@ impl LaneState {
         let kernel = options.lane_kernel();
         let kernel = kernel.filter(|_| program.flats().iter().all(fits));
         let has_entries = program.flats().iter().any(|flat| flat.entry.is_some());
+        let most_entries = most_entries(program, limits);
+        let flats = program.flats().iter().filter(|flat| flat.entry.is_some());
+        let most = flats.map(|flat| most_entries[flat.head as usize]);
         Self {
+            least_most: most.min().unwrap_or_default(),
             flat_kernel: kernel,
             shapes: kernel
                 .filter(|_| has_entries)
                 .map(LaneKernel::shapes)
                 .unwrap_or_default(),
-            most_entries: most_entries(program, limits),
+            most_entries,
             pauses: vec![(0, 0); program.segments()],
             ..Self::default()
         }
     }
 
-    /// How many entries there may be behind this segment without coming near a limit.
+    /// Whether there may be so many entries behind this segment without coming near a limit.
     #[inline(always)]
-    pub(super) fn most_entries(&self, segment: u32) -> u32 {
+    pub(super) fn may_have(&self, segment: u32, entries: u32) -> bool {
+        entries <= self.least_most || self.may_have_many(segment, entries)
+    }
+
+    #[cold]
+    fn may_have_many(&self, segment: u32, entries: u32) -> bool {
         let most = self.most_entries.get(segment as usize);
-        most.copied().unwrap_or_default()
+        most.is_some_and(|most| entries <= *most)
     }
 
     /// Whether to try a segment.
@@ -353,7 +363,7 @@ impl<'a> Run<'a> {
 /// The length of a sequence, which is in this lane; `None` if it is absent.
 #[inline(always)]
 pub(super) fn length(row: &Row, lane: u8) -> Option<u32> {
-    let count = row.values.get(usize::from(lane));
+    let lane = usize::from(lane) % MAX_LANES;
     let present = row.present >> lane & 1 != 0;
-    count.filter(|_| present).map(|count| *count as u32)
+    present.then_some(row.values[lane] as u32)
 }

@@ -3,7 +3,9 @@
 use fanfare_wire::lanes::{self, MAX_LANES, Row, Values};
 
 use crate::program::lanes::Segment;
-use crate::program::tell::{Chunk, Constants, EmitKind, Kinds, NO_LANE, Tell, letter, with_kinds};
+use crate::program::tell::{
+    Chunk, Constant, Constants, EmitKind, Kinds, NO_LANE, Tell, letter, with_kinds,
+};
 use crate::program::{Field, Program};
 use crate::value::Decimal;
 use crate::visitor::Visitor;
@@ -11,18 +13,24 @@ use crate::visitor::Visitor;
 /// Tells of the fields of a row.
 #[inline(always)]
 pub(crate) fn tell<V: Visitor>(program: &Program, segment: &Segment, row: &Row, visitor: &mut V) {
-    let rows = std::slice::from_ref(row);
-    tell_rows(program, &segment.tell, (None, 0), rows, visitor);
+    tell_rows(
+        program,
+        &segment.tell,
+        0,
+        std::slice::from_ref(row),
+        visitor,
+    );
 }
 
-/// Tells of the fields of rows; with a sequence, as of its entries, which have the numbers from
-/// this index on. It is not inlined, so that the compiler knows that rows and visitor have nothing
-/// in common.
+/// Tells of the fields of rows; if they are the entries of a sequence, of these too, the first one
+/// having this index. It is not inlined, so that the compiler knows that rows and visitor have
+/// nothing in common. What is passed goes in registers, and another call would be in the way of
+/// what stays in them.
 #[inline(never)]
 pub(crate) fn tell_rows<V: Visitor>(
     program: &Program,
     tell: &Tell,
-    (sequence, first): (Option<&Field>, u32),
+    first: u32,
     rows: &[Row],
     visitor: &mut V,
 ) {
@@ -30,62 +38,87 @@ pub(crate) fn tell_rows<V: Visitor>(
         return;
     };
     let teller = Teller {
-        program,
+        fields: program.fields(),
         some_field,
         constants: &tell.constants,
     };
+    let mut left = rows;
+    while let [row, rest @ ..] = left {
+        let index = first + (rows.len() - left.len()) as u32;
+        if tell.present & !row.present != 0 {
+            return not_whole(program, tell, index, left, visitor);
+        }
+        if let Some(sequence) = tell.sequence {
+            visitor.begin_entry(teller.field(sequence.index()), index);
+        }
+        for chunk in &tell.chunks {
+            teller.chunk(chunk, &row.values, visitor);
+        }
+        if let Some(sequence) = tell.sequence {
+            visitor.end_entry(teller.field(sequence.index()));
+        }
+        left = rest;
+    }
+}
+
+/// The same, but the first row has absent fields, or there are no chunks.
+#[inline(never)]
+fn not_whole<V: Visitor>(
+    program: &Program,
+    tell: &Tell,
+    first: u32,
+    rows: &[Row],
+    visitor: &mut V,
+) {
     for (row, index) in rows.iter().zip(first..) {
-        if let Some(field) = sequence {
+        if tell.present & !row.present == 0 {
+            tell_rows(program, tell, index, std::slice::from_ref(row), visitor);
+            continue;
+        }
+        let field = tell.sequence.map(|sequence| program.field(sequence));
+        if let Some(field) = field {
             visitor.begin_entry(field, index);
         }
-        if tell.present & !row.present == 0 {
-            for chunk in &tell.chunks {
-                teller.chunk(chunk, &row.values, visitor);
-            }
-        } else {
-            each(program, tell, row, visitor);
-        }
-        if let Some(field) = sequence {
+        each(program, tell, row, visitor);
+        if let Some(field) = field {
             visitor.end_entry(field);
         }
     }
 }
 
 /// Fields of which some may be absent.
-#[inline(never)]
 fn each<V: Visitor>(program: &Program, tell: &Tell, row: &Row, visitor: &mut V) {
-    let [some_field, ..] = program.fields() else {
-        return;
-    };
-    let teller = Teller {
-        program,
-        some_field,
-        constants: &tell.constants,
-    };
     let present = row.present | 1 << NO_LANE;
+    let lane = |lane: u8| i64::from(row.values[usize::from(lane) % MAX_LANES]);
     for emit in &tell.emits {
-        let field = teller.field(emit.field as usize);
+        let Some(field) = program.fields().get(emit.field as usize) else {
+            continue;
+        };
         if present >> (emit.lane % 64) & 1 == 0 {
             visitor.absent(field);
-        } else {
-            let lane = |lane: u8| i64::from(row.values[usize::from(lane) % MAX_LANES]);
-            let Decimal { mantissa, exponent } = emit.constant;
-            let [first, second] = match emit.kind {
-                EmitKind::Decimal => [lane(emit.lane), lane(emit.lane.wrapping_add(1))],
-                EmitKind::Mantissa => [exponent.into(), lane(emit.lane)],
-                EmitKind::DecimalConstant => [exponent.into(), mantissa],
-                EmitKind::Unsigned | EmitKind::Signed | EmitKind::Ascii => [lane(emit.lane), 0],
-                _ => [mantissa, 0],
-            };
-            teller.known(emit.kind, field, [first, second], visitor);
+            continue;
         }
+        let Decimal { mantissa, exponent } = emit.constant;
+        let own = lane(emit.lane);
+        let (number, exponent) = match emit.kind {
+            EmitKind::Unsigned | EmitKind::Signed | EmitKind::Ascii => (own, 0),
+            EmitKind::Mantissa => (own, exponent),
+            EmitKind::Decimal => (lane(emit.lane.wrapping_add(1)), own as i8),
+            _ => (mantissa, exponent),
+        };
+        let value = Value {
+            number,
+            exponent,
+            text: program.text_at(mantissa as usize),
+        };
+        value.tell(emit.kind, field, visitor);
     }
 }
 
 /// What telling of rows takes besides them.
 #[derive(Clone, Copy)]
 struct Teller<'p> {
-    program: &'p Program,
+    fields: &'p [Field],
     /// Any one.
     some_field: &'p Field,
     constants: &'p Constants,
@@ -96,7 +129,7 @@ impl<'p> Teller<'p> {
     /// use of it.
     #[inline(always)]
     fn field(&self, number: usize) -> &'p Field {
-        self.program.fields().get(number).unwrap_or(self.some_field)
+        self.fields.get(number).unwrap_or(self.some_field)
     }
 
     /// Fields that are there.
@@ -106,52 +139,98 @@ impl<'p> Teller<'p> {
             ($($name:ident: $($kind:ident)*;)*) => {
                 match chunk.kinds {
                     $(Kinds::$name => {
+                        let mut field = chunk.field as usize;
                         let mut next = Next {
-                            field: chunk.field as usize,
+                            row,
                             lane: chunk.lane as usize,
+                            constants: self.constants,
                             constant: chunk.constant as usize,
                         };
-                        $(self.next(letter::$kind, &mut next, row, visitor);)*
+                        $(
+                            let value = next.value(letter::$kind);
+                            value.tell(letter::$kind, self.field(field), visitor);
+                            field += 1;
+                        )*
+                        _ = field;
                     })*
                 }
             };
         }
         with_kinds!(known_kinds);
     }
+}
 
-    /// The next field of a chunk, of a kind that is known when this is compiled.
+/// What is next in a chunk.
+struct Next<'r> {
+    row: &'r Values,
+    lane: usize,
+    constants: &'r Constants,
+    constant: usize,
+}
+
+impl<'r> Next<'r> {
     #[inline(always)]
-    fn next<V: Visitor>(&self, kind: EmitKind, next: &mut Next, row: &Values, visitor: &mut V) {
-        let field = self.field(next.field);
-        next.field += 1;
-        let values = match kind {
-            EmitKind::Unsigned | EmitKind::Signed | EmitKind::Ascii => [next.lane(row), 0],
-            EmitKind::Decimal => [next.lane(row), next.lane(row)],
-            EmitKind::Mantissa => [next.constant(self.constants), next.lane(row)],
-            EmitKind::DecimalConstant => {
-                [next.constant(self.constants), next.constant(self.constants)]
-            }
-            _ => [next.constant(self.constants), 0],
-        };
-        self.known(kind, field, values, visitor);
+    fn lane(&mut self) -> i64 {
+        let value = self.row[self.lane];
+        self.lane += 1;
+        value.into()
     }
 
-    /// A field that is there; of a decimal the values are exponent and mantissa.
     #[inline(always)]
-    fn known<V: Visitor>(
-        &self,
-        kind: EmitKind,
-        field: &Field,
-        [value, mantissa]: [i64; 2],
-        visitor: &mut V,
-    ) {
-        let text = || self.program.text_at(value as usize);
+    fn constant(&mut self) -> &'r Constant {
+        let constant = &self.constants[self.constant];
+        self.constant += 1;
+        constant
+    }
+
+    /// The value of the next field, of a kind that is known when this is compiled.
+    #[inline(always)]
+    fn value(&mut self, kind: EmitKind) -> Value<'r> {
+        let mut value = Value::default();
+        match kind {
+            EmitKind::Unsigned | EmitKind::Signed | EmitKind::Ascii => value.number = self.lane(),
+            EmitKind::Decimal => {
+                value.exponent = self.lane() as i8;
+                value.number = self.lane();
+            }
+            EmitKind::Mantissa => {
+                value.exponent = self.constant().number as i8;
+                value.number = self.lane();
+            }
+            EmitKind::UnsignedConstant | EmitKind::SignedConstant => {
+                value.number = self.constant().number;
+            }
+            EmitKind::DecimalConstant => {
+                value.exponent = self.constant().number as i8;
+                value.number = self.constant().number;
+            }
+            EmitKind::AsciiConstant | EmitKind::UnicodeConstant | EmitKind::BytesConstant => {
+                value.text = &self.constant().text;
+            }
+        }
+        value
+    }
+}
+
+/// A value of any kind.
+#[derive(Default)]
+struct Value<'r> {
+    /// Of a decimal its mantissa; a string packed.
+    number: i64,
+    exponent: i8,
+    /// That of a constant.
+    text: &'r [u8],
+}
+
+impl Value<'_> {
+    #[inline(always)]
+    fn tell<V: Visitor>(&self, kind: EmitKind, field: &Field, visitor: &mut V) {
         match kind {
             EmitKind::Unsigned | EmitKind::UnsignedConstant => {
-                visitor.unsigned(field, value as u64);
+                visitor.unsigned(field, self.number as u64);
             }
-            EmitKind::Signed | EmitKind::SignedConstant => visitor.signed(field, value),
-            EmitKind::Ascii => match value {
+            EmitKind::Signed | EmitKind::SignedConstant => visitor.signed(field, self.number),
+            EmitKind::Ascii => match self.number {
                 char @ 1..0x80 => visitor.ascii(field, &[char as u8]),
                 packed => {
                     let (chars, len) = lanes::unpack(packed as u64);
@@ -159,35 +238,12 @@ impl<'p> Teller<'p> {
                 }
             },
             EmitKind::Decimal | EmitKind::Mantissa | EmitKind::DecimalConstant => {
-                let exponent = value as i8;
+                let (mantissa, exponent) = (self.number, self.exponent);
                 visitor.decimal(field, Decimal { mantissa, exponent });
             }
-            EmitKind::AsciiConstant => visitor.ascii(field, text()),
-            EmitKind::UnicodeConstant => visitor.unicode(field, text()),
-            EmitKind::BytesConstant => visitor.bytes(field, text()),
+            EmitKind::AsciiConstant => visitor.ascii(field, self.text),
+            EmitKind::UnicodeConstant => visitor.unicode(field, self.text),
+            EmitKind::BytesConstant => visitor.bytes(field, self.text),
         }
-    }
-}
-
-/// The next field of a chunk, with its lane and constant.
-struct Next {
-    field: usize,
-    lane: usize,
-    constant: usize,
-}
-
-impl Next {
-    #[inline(always)]
-    const fn lane(&mut self, row: &Values) -> i64 {
-        let value = row[self.lane];
-        self.lane += 1;
-        value as i64
-    }
-
-    #[inline(always)]
-    const fn constant(&mut self, constants: &Constants) -> i64 {
-        let value = constants[self.constant];
-        self.constant += 1;
-        value
     }
 }

@@ -65,14 +65,14 @@ impl Encoder {
         }
         let (first, entries) = rows.rows.split_first()?;
         let columns = &mut self.dictionaries.columns;
-        if !kernel.encode(&flat.plan, columns, first, front, out) {
+        if !kernel.encode(&flat.segment.plan, columns, first, front, out) {
             return None;
         }
         self.dictionaries.template = Some(rows.template);
         let Some(entry) = &flat.entry else {
             return Some(0);
         };
-        let plan = &program.segment(entry.segment).plan;
+        let plan = &entry.at_hand.plan;
         let done = kernel.encode_entries(plan, columns, entries, out);
         Some(if done == entries.len() { 0 } else { done + 1 })
     }

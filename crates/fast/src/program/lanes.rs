@@ -51,10 +51,10 @@ impl Segment {
 /// A template that is one segment, with perhaps a sequence behind it.
 #[derive(Debug, Clone)]
 pub(crate) struct Flat {
-    /// The segment's plan, at hand.
-    pub(crate) plan: Plan,
+    /// The segment, at hand.
+    pub(crate) segment: Segment,
     pub(crate) template: u32,
-    /// The segment.
+    /// The number of the segment.
     pub(crate) head: u32,
     /// What the segment counts for against [`crate::Limits::fields`].
     pub(crate) fields: u32,
@@ -69,9 +69,14 @@ pub(crate) struct Flat {
 /// An entry that is one segment.
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
+    /// The segment, at hand.
+    pub(crate) at_hand: Segment,
     pub(crate) field: FieldId,
     pub(crate) body: Body,
+    /// The number of the segment.
     pub(crate) segment: u32,
+    /// The lane of the sequence's length.
+    pub(crate) length: u8,
     /// As in [`Flat`].
     pub(crate) fields: u32,
 }
@@ -85,14 +90,18 @@ pub(super) fn flat(program: &Program, template: &TemplateProgram) -> Option<Flat
     let segment = program.segment(head);
     let entry = match (segment.length, program.op_at(body.end.checked_sub(1)?)) {
         (None, _) => None,
-        (Some(_), Op::Sequence { field, body, .. }) => {
+        (Some(length), Op::Sequence { field, body, .. }) => {
             let [Step::Lanes(segment)] = *program.steps(*body) else {
                 return None;
             };
             if program.segment(segment).length.is_some() || body.bits == 0 {
                 return None;
             }
+            let mut at_hand = program.segment(segment).clone();
+            at_hand.tell.sequence = Some(*field);
             Some(Entry {
+                at_hand,
+                length,
                 field: *field,
                 body: *body,
                 segment,
@@ -102,7 +111,7 @@ pub(super) fn flat(program: &Program, template: &TemplateProgram) -> Option<Flat
         _ => return None,
     };
     (template.reset != Reset::All).then_some(Flat {
-        plan: segment.plan.clone(),
+        segment: segment.clone(),
         template: template.index,
         head,
         fields: body.end - body.start + 1,
@@ -232,7 +241,7 @@ impl Finder<'_> {
             }
             emit
         });
-        let tell = Tell::new(emits.collect());
+        let tell = Tell::new(self.program, emits.collect());
         let segment = Segment {
             tell,
             length: open.length.map(|column| plan.lane_of(column)),

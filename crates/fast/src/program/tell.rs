@@ -2,6 +2,7 @@
 
 use fanfare_wire::lanes::MAX_LANES;
 
+use super::{FieldId, Program};
 use crate::value::Decimal;
 
 /// The bit of [`Emit::lane`] that is always set: the field has a value, but no lane.
@@ -10,6 +11,8 @@ pub(crate) const NO_LANE: u8 = super::Place::NO_LANE;
 /// What is told of the fields of a segment, in their order.
 #[derive(Debug, Clone)]
 pub(crate) struct Tell {
+    /// The sequence of which they are the entries, if that is told of too.
+    pub(crate) sequence: Option<FieldId>,
     /// One for each.
     pub(crate) emits: Box<[Emit]>,
     /// The same, a few at a time; empty if there are too many constants.
@@ -20,9 +23,15 @@ pub(crate) struct Tell {
     pub(crate) constants: Box<Constants>,
 }
 
-/// The values of constants, their exponents, and the numbers of byte strings; with room behind, so
-/// that a few can be read from any index on.
-pub(crate) type Constants = [i64; MAX_LANES + 8];
+/// Constants, with room behind, so that a few can be read from any index on.
+pub(crate) type Constants = [Constant; MAX_LANES + 8];
+
+/// An integer, the exponent or mantissa of a decimal, or a byte string.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Constant {
+    pub(crate) number: i64,
+    pub(crate) text: Box<[u8]>,
+}
 
 /// What is told of a field.
 #[derive(Debug, Clone, Copy)]
@@ -155,7 +164,7 @@ pub(crate) mod letter {
 
 impl Tell {
     /// What is told of these fields.
-    pub(super) fn new(emits: Vec<Emit>) -> Self {
+    pub(super) fn new(program: &Program, emits: Vec<Emit>) -> Self {
         let mut constants = Vec::new();
         let mut chunks = Vec::new();
         for (kinds, emits) in cut(&emits).unwrap_or_default() {
@@ -165,21 +174,24 @@ impl Tell {
                 lane: Index::of(first_lane(emits).unwrap_or_default()),
                 constant: Index::of(constants.len() as u8),
             });
-            constants.extend(emits.iter().flat_map(Emit::constants));
+            constants.extend(emits.iter().flat_map(|emit| emit.constants(program)));
         }
         if constants.len() > MAX_LANES {
             chunks.clear();
         }
-        let at = |index: usize| constants.get(index).copied().unwrap_or_default();
+        let mut constants = constants.into_iter();
         let lanes = emits.iter().fold(0, |lanes, emit| lanes | 1 << emit.lane);
         Self {
+            sequence: None,
             present: match chunks.is_empty() {
                 true => u64::MAX,
                 false => lanes & !(1 << NO_LANE),
             },
             emits: emits.into(),
             chunks: chunks.into(),
-            constants: Box::new(std::array::from_fn(at)),
+            constants: Box::new(std::array::from_fn(|_| {
+                constants.next().unwrap_or_default()
+            })),
         }
     }
 }
@@ -195,17 +207,24 @@ impl Emit {
     }
 
     /// Its constants.
-    fn constants(&self) -> impl Iterator<Item = i64> + use<> {
+    fn constants(&self, program: &Program) -> Vec<Constant> {
         let Decimal { mantissa, exponent } = self.constant;
-        let (first, second) = match self.kind {
-            EmitKind::Unsigned | EmitKind::Ascii | EmitKind::Signed | EmitKind::Decimal => {
-                (None, None)
-            }
-            EmitKind::Mantissa => (Some(exponent.into()), None),
-            EmitKind::DecimalConstant => (Some(exponent.into()), Some(mantissa)),
-            _ => (Some(mantissa), None),
+        let number = |number| Constant {
+            number,
+            text: Box::default(),
         };
-        first.into_iter().chain(second)
+        match self.kind {
+            EmitKind::Unsigned | EmitKind::Ascii | EmitKind::Signed | EmitKind::Decimal => vec![],
+            EmitKind::UnsignedConstant | EmitKind::SignedConstant => vec![number(mantissa)],
+            EmitKind::Mantissa => vec![number(exponent.into())],
+            EmitKind::DecimalConstant => vec![number(exponent.into()), number(mantissa)],
+            EmitKind::AsciiConstant | EmitKind::UnicodeConstant | EmitKind::BytesConstant => {
+                vec![Constant {
+                    number: 0,
+                    text: program.text_at(mantissa as usize).into(),
+                }]
+            }
+        }
     }
 }
 

@@ -299,20 +299,22 @@ impl LaneKernel {
         (bytes, at): (&[u8], usize),
         rows: &mut [Row],
     ) -> Decoded {
-        let (at, counts) = match (self.kernel, shapes.slots(), plan.groups) {
+        let (at, counts) = match (shapes.slots(), self.kernel, plan.groups) {
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: `new` has found the kernel to be available.
-            (Kernel::Avx512, Some(shapes), 1) => unsafe {
+            // SAFETY: only a kernel that has been found to be available makes room for shapes.
+            (Some(shapes), _, 1) => unsafe {
                 avx512_entries::decode::<1>(plan, columns, shapes, bytes, at, rows)
             },
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: `new` has found the kernel to be available.
-            (Kernel::Avx512, Some(shapes), _) => unsafe {
+            // SAFETY: as above.
+            (Some(shapes), ..) => unsafe {
                 avx512_entries::decode::<2>(plan, columns, shapes, bytes, at, rows)
             },
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: as above.
-            (Kernel::Avx2, ..) => unsafe { avx2_short::entries(plan, columns, bytes, at, rows) },
+            // SAFETY: `new` has found the kernel to be available.
+            (None, Kernel::Avx2, _) => unsafe {
+                avx2_short::entries(plan, columns, bytes, at, rows)
+            },
             _ => (at, 0),
         };
         Decoded {

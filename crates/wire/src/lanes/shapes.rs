@@ -82,7 +82,7 @@ pub(super) const fn set_states(plan: &Plan, flags: &mut Flags, states: u64) {
 /// columns. Never more than 64 KiB.
 #[derive(Clone, Debug, Default)]
 pub struct Shapes {
-    slots: Vec<Shape>,
+    slots: Option<Box<[Shape; SLOTS]>>,
     /// What was looked for in vain where another one is.
     wanted: Vec<Key>,
 }
@@ -91,7 +91,7 @@ impl Shapes {
     /// Room for them.
     pub(super) fn with_room() -> Self {
         Self {
-            slots: vec![Shape::default(); SLOTS],
+            slots: vec![Shape::default(); SLOTS].try_into().ok(),
             wanted: vec![Key::default(); SLOTS],
         }
     }
@@ -99,7 +99,7 @@ impl Shapes {
     /// All of them, if there is room for any.
     #[inline(always)]
     pub(super) fn slots(&self) -> Option<&[Shape; SLOTS]> {
-        self.slots.first_chunk()
+        self.slots.as_deref()
     }
 
     /// The place of a shape that is worth making: one of its places is empty, or those that are
@@ -107,19 +107,18 @@ impl Shapes {
     pub(super) fn place(&mut self, key: Key) -> Option<&mut Shape> {
         let slot = key.slot();
         let wanted = std::mem::replace(self.wanted.get_mut(slot)?, key);
+        let slots = self.slots.as_deref_mut()?;
         let pair = [slot, slot ^ 1];
-        if pair.iter().any(|slot| self.slots[*slot].key == key) {
+        if pair.iter().any(|slot| slots[*slot].key == key) {
             return None;
         }
-        let empty = pair
-            .into_iter()
-            .find(|slot| self.slots[*slot].key.plan == 0);
+        let empty = pair.into_iter().find(|slot| slots[*slot].key.plan == 0);
         if empty.is_none() && wanted == key {
             // The older one goes.
-            self.slots.swap(slot, slot ^ 1);
-            return self.slots.get_mut(slot);
+            slots.swap(slot, slot ^ 1);
+            return slots.get_mut(slot);
         }
-        self.slots.get_mut(empty?)
+        slots.get_mut(empty?)
     }
 }
 

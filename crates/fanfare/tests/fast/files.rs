@@ -2,6 +2,7 @@
 
 use crate::common::{Folder, fanfare, figures};
 use crate::run::run;
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -295,4 +296,21 @@ fn ctrl_c_ends_the_wait_for_more_of_a_pipe() {
         assert_eq!(figures(&text)["errors"], 0);
         drop(pipe);
     }
+}
+
+#[test]
+fn what_a_pipe_brings_is_shown_before_it_waits_for_more() {
+    let folder = Folder::new("pipe");
+    let file = generated(&folder, "simple", "3", &[]);
+    let mut command = fanfare(&["fast", "decode", "-t", "builtin:simple", "-f", "-"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut pipe = child.stdin.take().unwrap();
+    pipe.write_all(&std::fs::read(file).unwrap()).unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    for name in ["Quote", "New", "Change", "Done"] {
+        assert!(lines.next().unwrap().unwrap().starts_with(name));
+    }
+    drop(pipe);
+    assert!(child.wait().unwrap().success() && lines.next().is_none());
 }

@@ -230,6 +230,9 @@ fn one_file(args: &Args, file: &Path, mut sink: Sink) -> Result<Outcome> {
     }
     let mut packets = PacketFile::open(file, args.framing.of_file())?;
     while !stop.is_raised() {
+        if packets.must_read() {
+            sink.output().flush()?;
+        }
         match packets.next() {
             Ok(None) => break,
             Ok(Some(packet)) => {

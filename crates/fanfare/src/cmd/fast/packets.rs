@@ -52,6 +52,11 @@ impl PacketFile {
         })
     }
 
+    /// Whether the next packet must be read first, which may take as long as a pipe likes.
+    pub(crate) fn must_read(&self) -> bool {
+        !self.deframer.has_packet().unwrap_or(true)
+    }
+
     /// The next packet; `None` at the end of the file, or if Ctrl-C came while waiting for more.
     /// Behind a packet of no bytes, which is an error, there may be others.
     pub(crate) fn next(&mut self) -> Result<Option<Packet<'_>>, PacketError> {

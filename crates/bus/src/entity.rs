@@ -14,7 +14,8 @@ use crate::sys::{
 use crate::types::{Fault, StructType, TypeError};
 use crate::{DomainConfig, Error, Qos, Status};
 
-/// A domain, joined as one participant. Cheap to clone; closed with its last user.
+/// A domain, joined as one participant. Cheap to clone; may be shared between threads; closed with
+/// its last user.
 #[derive(Debug, Clone)]
 pub struct Domain {
     participant: Arc<Entity>,
@@ -105,7 +106,7 @@ impl Domain {
     }
 }
 
-/// A named stream of samples of one type. Cheap to clone.
+/// A named stream of samples of one type. Cheap to clone; may be shared between threads.
 #[derive(Debug, Clone)]
 pub struct Topic {
     entity: Arc<Entity>,
@@ -423,7 +424,8 @@ impl fmt::Debug for ReaderBuilder {
     }
 }
 
-/// Takes samples, or hands them to a closure.
+/// Takes samples, or, opened with [`ReaderBuilder::on_sample`], hands them to a closure in a thread
+/// of Cyclone DDS. May be shared between threads; a sample goes to the one that takes it.
 #[derive(Debug)]
 pub struct Reader {
     entity: Arc<Entity>,
@@ -506,7 +508,7 @@ impl Samples {
         self.raw.len() == 0
     }
 
-    /// Gives them back.
+    /// Gives them back to the reader's pool.
     pub fn clear(&mut self) {
         self.raw.release();
         self.owner = None;
@@ -518,17 +520,37 @@ impl Samples {
     }
 
     /// The samples in the order they came.
-    pub fn iter(&self) -> impl Iterator<Item = Sample<'_>> {
-        (0..self.len()).filter_map(|i| self.get(i))
+    pub const fn iter(&self) -> SampleIter<'_> {
+        SampleIter {
+            samples: self,
+            at: 0,
+        }
     }
 }
 
 impl<'a> IntoIterator for &'a Samples {
     type Item = Sample<'a>;
-    type IntoIter = Box<dyn Iterator<Item = Sample<'a>> + 'a>;
+    type IntoIter = SampleIter<'a>;
 
     fn into_iter(self) -> Self::IntoIter {
-        Box::new(self.iter())
+        self.iter()
+    }
+}
+
+/// Gives the samples that were taken in the order they came; see [`Samples::iter`].
+#[derive(Debug, Clone)]
+pub struct SampleIter<'a> {
+    samples: &'a Samples,
+    at: usize,
+}
+
+impl<'a> Iterator for SampleIter<'a> {
+    type Item = Sample<'a>;
+
+    fn next(&mut self) -> Option<Sample<'a>> {
+        let sample = self.samples.get(self.at)?;
+        self.at += 1;
+        Some(sample)
     }
 }
 
@@ -608,7 +630,7 @@ impl<'a> Sample<'a> {
     }
 }
 
-/// Waits for any of several readers.
+/// Waits for any of several readers of one domain; one thread at a time.
 #[derive(Debug)]
 pub struct WaitSet(sys::RawWaitSet);
 

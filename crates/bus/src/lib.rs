@@ -57,7 +57,7 @@ pub mod types;
 
 pub use config::{DomainConfig, Transport};
 pub use entity::{
-    Domain, Reader, ReaderBuilder, Sample, SampleInfo, Samples, Topic, WaitSet, Writer,
+    Domain, Reader, ReaderBuilder, Sample, SampleInfo, SampleIter, Samples, Topic, WaitSet, Writer,
     WriterBuilder,
 };
 pub use error::{Error, Overflow, ReturnCode};

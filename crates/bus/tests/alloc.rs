@@ -70,7 +70,7 @@ fn a_message_goes_from_packet_to_reader_without_allocation() {
             let by = (&mut decoder, &mut converter);
             convert(by, packet, |cdr| writer.write(cdr).unwrap());
             taken += reader.take(&mut samples).unwrap();
-            for sample in samples.iter() {
+            for sample in &samples {
                 assert!(sample.cdr().unwrap().u32().is_ok());
             }
         }

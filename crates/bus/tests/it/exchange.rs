@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use fanfare_bus::cdr::{CdrBuffer, CdrType, to_json};
 use fanfare_bus::types::{EnumType, Kind, StructType};
-use fanfare_bus::{Domain, DomainConfig, Error, Qos, Reader, SampleInfo, Transport, cdr_struct};
+use fanfare_bus::{Domain, DomainConfig, Error, Qos, Reader, SampleInfo};
+use fanfare_bus::{Topic, Transport, Writer, cdr_struct};
 
 use crate::support::{
     domain_id, pair, quote, quote_reader, quote_writer, take_quotes, topic_name, wait_until,
@@ -279,4 +280,14 @@ fn take_some(reader: &Reader) -> Vec<SampleInfo> {
     let mut samples = reader.samples(16);
     reader.take(&mut samples).unwrap();
     samples.iter().map(|s| s.info).collect()
+}
+
+/// As their documentation says; that it compiles is the proof.
+#[test]
+fn entities_may_be_shared_between_threads() {
+    fn shared<T: Send + Sync>() {}
+    shared::<Domain>();
+    shared::<Topic>();
+    shared::<Writer>();
+    shared::<Reader>();
 }

@@ -46,8 +46,8 @@ pub enum State {
 /// One FIX session: see the [module](super) for how it is driven.
 ///
 /// It allocates nothing after warm-up, except while messages are missing, sent again, or wait for
-/// a limited rate. It holds no
-/// receive buffer; its size is that of its configuration and what its store keeps.
+/// a limited rate. It holds no receive buffer; its size is that of its configuration and what its
+/// store keeps. It belongs to one thread at a time.
 #[derive(Debug)]
 pub struct Session<S> {
     pub(super) config: Config,

@@ -44,7 +44,7 @@ pub(crate) struct Args {
     /// Be there, on this processor.
     #[arg(long, hide = true)]
     cpu: Option<usize>,
-    /// Print the figures as JSON.
+    /// Print the figures as one JSON object.
     #[arg(long)]
     json: bool,
 }

@@ -49,7 +49,7 @@ pub(crate) struct Args {
     /// here].
     #[arg(long, value_name = "NAME", value_parser = kernel)]
     kernel: Option<Kernel>,
-    /// Print the figures as JSON.
+    /// Print the figures as one JSON object.
     #[arg(long)]
     json: bool,
 }

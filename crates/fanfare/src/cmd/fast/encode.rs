@@ -54,7 +54,7 @@ pub(crate) struct Args {
     /// After an error go on with the next line; the exit status tells of it all the same.
     #[arg(long)]
     keep_going: bool,
-    /// Print the figures as JSON.
+    /// Print the figures as one JSON object.
     #[arg(long)]
     json: bool,
 }

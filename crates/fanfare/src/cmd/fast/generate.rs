@@ -48,7 +48,7 @@ pub(crate) struct Args {
     /// Sequence number in front of each packet's messages, counted from 1.
     #[arg(long, value_name = "PREAMBLE", default_value = "none")]
     preamble: Preamble,
-    /// Print the figures as JSON.
+    /// Print the figures as one JSON object.
     #[arg(long)]
     json: bool,
 }

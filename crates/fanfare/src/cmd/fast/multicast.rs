@@ -66,7 +66,7 @@ pub(crate) struct Args {
     /// or cme.
     #[arg(long, value_name = "PREAMBLE", default_value = "none")]
     preamble: Preamble,
-    /// Print the figures as JSON.
+    /// Print the figures as one JSON object.
     #[arg(long)]
     json: bool,
 }

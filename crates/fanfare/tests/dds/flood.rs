@@ -1,8 +1,8 @@
 //! Writers that know no end, against the commands: what is resident stays bounded, and what has
 //! nothing to do with the flood goes on.
 
-use crate::common::{Running, fanfare};
-use crate::domain;
+use crate::common::{Running, done, fanfare};
+use crate::{domain, feed};
 use fanfare_bus::cdr::CdrBuffer;
 use fanfare_bus::fast::{Mapping, TypeOptions};
 use fanfare_bus::types::{Kind, StructType};
@@ -144,6 +144,36 @@ fn a_flood_of_keys_ends_one_topic_of_a_subscriber() {
     let expected = format!("\"samples\":{}", u64::from(LIMIT) + wrote);
     assert!(figures.contains(&expected), "{expected} in {figures}");
     assert!(figures.contains("\"topics_closed\":1"), "{figures}");
+}
+
+/// A publisher whose feed has more keys than it may write leaves the rest out, and says so.
+#[test]
+fn a_publisher_leaves_out_samples_of_keys_beyond_the_limit() {
+    let (file, id) = (feed("complex", 300), domain(45));
+    let both = ["complex", "--keyed", "--no-echo", "--json", "--domain", &id];
+    let mut subscribe = fanfare(&["dds", "subscribe"]);
+    let mut subscriber = Running::start(subscribe.args(both).arg("--check").arg(&file));
+    subscriber.tells("Finished subscribing");
+    let mut publish = fanfare(&["dds", "publish", "--instances", "40"]);
+    let published = done(publish.args(both).arg("-f").arg(&file));
+    let figures = published.figures();
+    let refused = figures["refused"].as_u64().unwrap();
+    assert!(refused > 0, "{figures}");
+    assert_eq!(
+        figures["samples"].as_u64(),
+        Some(420 - refused),
+        "{figures}"
+    );
+    let told = format!("{refused} samples of more keys than a topic may have were not published");
+    assert!(published.err.contains(&told), "{}", published.err);
+    let received = subscriber.end().succeeded().figures();
+    assert_eq!(received["equal"], figures["samples"], "{received}");
+    assert_eq!(
+        received["not_received"].as_u64(),
+        Some(refused),
+        "{received}"
+    );
+    assert_eq!(received["topics_closed"], 0, "{received}");
 }
 
 /// Whoever reads its lines has stopped, as a pager does.

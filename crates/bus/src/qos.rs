@@ -75,6 +75,7 @@ pub struct Qos {
     pub(crate) lifespan: Option<Duration>,
     pub(crate) batching: Option<bool>,
     pub(crate) limits: Option<Limits>,
+    pub(crate) instances: Option<u32>,
     pub(crate) ignore_own: bool,
 }
 
@@ -82,7 +83,6 @@ pub struct Qos {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Limits {
     pub(crate) samples: Option<u32>,
-    pub(crate) instances: Option<u32>,
     pub(crate) samples_per_instance: Option<u32>,
 }
 
@@ -207,9 +207,9 @@ impl Qos {
     ) -> Self {
         self.limits = Some(Limits {
             samples,
-            instances,
             samples_per_instance,
         });
+        self.instances = instances;
         self
     }
 
@@ -219,23 +219,21 @@ impl Qos {
     /// A reader that gets one more is closed, as is one that gets a key longer than
     /// [`LONGEST_KEY`]: see [`Error::ReaderClosed`](crate::Error::ReaderClosed).
     #[must_use]
-    pub fn instances(mut self, most: u32) -> Self {
-        let limits = self.limits.get_or_insert_default();
-        limits.instances = Some(most);
+    pub const fn instances(mut self, most: u32) -> Self {
+        self.instances = Some(most);
         self
     }
 
     pub(crate) const fn without_instances(mut self) -> Self {
-        if let Some(limits) = &mut self.limits {
-            limits.instances = None;
-        }
+        self.instances = None;
         self
     }
 
     /// The limit on instances.
     pub fn most_instances(&self) -> u32 {
-        let limit = self.limits.and_then(|l| l.instances).unwrap_or(INSTANCES);
-        limit.clamp(1, i32::MAX as u32)
+        self.instances
+            .unwrap_or(INSTANCES)
+            .clamp(1, i32::MAX as u32)
     }
 
     /// A reader does not get what writers of its own domain object wrote.

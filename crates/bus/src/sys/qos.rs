@@ -33,9 +33,9 @@ impl RawQos {
         unsafe {
             set_delivery(q, qos);
             set_times(q, qos);
-            if let Some(limits) = qos.limits {
-                let (s, i, p) = numbers(limits);
-                c::dds_qset_resource_limits(q, s, i, p);
+            if qos.limits.is_some() || qos.instances.is_some() {
+                let (s, p) = numbers(qos.limits.unwrap_or_default());
+                c::dds_qset_resource_limits(q, s, number(qos.instances), p);
             }
             if let Some(on) = qos.batching {
                 c::dds_qset_writer_batching(q, on);
@@ -135,8 +135,8 @@ unsafe fn set_delivery(q: *mut c::dds_qos_t, qos: &Qos) {
         let own = qos.history.map(|h| (h, qos.limits.unwrap_or_default()));
         if let Some((history, limits)) = qos.durability_service.or(own.filter(|_| late)) {
             let (kind, depth) = history_numbers(history);
-            let (s, i, p) = numbers(limits);
-            c::dds_qset_durability_service(q, 0, kind, depth, s, i, p);
+            let (s, p) = numbers(limits);
+            c::dds_qset_durability_service(q, 0, kind, depth, s, UNLIMITED, p);
         }
         match qos.ownership {
             Some(Ownership::Shared) => {
@@ -191,11 +191,12 @@ fn history_numbers(history: History) -> (c::dds_history_kind_t, i32) {
     }
 }
 
-fn numbers(limits: Limits) -> (i32, i32, i32) {
-    let number = |n: Option<u32>| n.map_or(UNLIMITED, |n| i32::try_from(n).unwrap_or(i32::MAX));
-    (
-        number(limits.samples),
-        number(limits.instances),
-        number(limits.samples_per_instance),
-    )
+/// Of samples, and of samples of an instance.
+fn numbers(limits: Limits) -> (i32, i32) {
+    let (samples, of_each) = (limits.samples, limits.samples_per_instance);
+    (number(samples), number(of_each))
+}
+
+fn number(limit: Option<u32>) -> i32 {
+    limit.map_or(UNLIMITED, |n| i32::try_from(n).unwrap_or(i32::MAX))
 }

@@ -190,6 +190,17 @@ impl<'r> RowRef<'r> {
         }
     }
 
+    /// Whether all of these lanes have values of one character at most, as far as they are strings
+    /// that are there; perhaps false where one is absent. Such a value is that character, or 0.
+    #[must_use]
+    #[inline(always)]
+    pub fn are_short<const N: usize>(&self, lanes: [u8; N]) -> bool {
+        let all = lanes
+            .into_iter()
+            .fold(0, |all, lane| all | self.value(lane));
+        (0..0x80).contains(&all)
+    }
+
     /// The characters of a string by its lane's value: up to four, the others 0, and how many
     /// they are.
     #[must_use]

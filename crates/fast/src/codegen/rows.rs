@@ -102,22 +102,12 @@ fn entries(model: &Model<'_>, out: &mut String) {
 
 /// The methods of a struct.
 fn structure(model: &Model<'_>, item: &Struct, fills: bool, out: &mut String) {
-    let values = item.members.iter().filter_map(|member| {
-        let value = value(model.program, member)?;
-        (!value.is_empty()).then_some((&member.name, value))
-    });
-    let values: Vec<_> = values.collect();
-    let row = if values.is_empty() { "_" } else { "row" };
     _ = writeln!(
         out,
-        "#[allow(clippy::all, clippy::pedantic)]\nimpl {} {{\n    #[inline(always)]\n    \
-         fn read(&mut self, {row}: ::fanfare_fast::RowRef<'_>) {{",
+        "#[allow(clippy::all, clippy::pedantic)]\nimpl {} {{",
         item.name
     );
-    for (name, value) in values {
-        _ = writeln!(out, "        self.{name}{value};");
-    }
-    out.push_str("    }\n");
+    read(model, item, out);
     if fills && !is_empty(model, item) {
         out.push_str("\n    #[inline(always)]\n");
         out.push_str("    fn fill_row(&self, row: &mut ::fanfare_fast::typed::RowMut<'_>) {\n");
@@ -131,6 +121,69 @@ fn structure(model: &Model<'_>, item: &Struct, fills: bool, out: &mut String) {
         out.push_str("    }\n");
     }
     out.push_str("}\n\n");
+}
+
+/// The method that reads a row, and that for strings of more than one character.
+fn read(model: &Model<'_>, item: &Struct, out: &mut String) {
+    const ROW: &str = "row: ::fanfare_fast::RowRef<'_>) {";
+    let values = item.members.iter().filter_map(|member| {
+        let value = value(model.program, member)?;
+        (!value.is_empty()).then_some((&member.name, value))
+    });
+    let values: Vec<_> = values.collect();
+    let texts: Vec<_> = item
+        .members
+        .iter()
+        .filter_map(|member| text(model, member))
+        .collect();
+    let unused = if values.is_empty() && texts.is_empty() {
+        "_"
+    } else {
+        ""
+    };
+    _ = writeln!(
+        out,
+        "    #[inline(always)]\n    fn read(&mut self, {unused}{ROW}"
+    );
+    for (name, value) in values {
+        _ = writeln!(out, "        self.{name}{value};");
+    }
+    if texts.is_empty() {
+        out.push_str("    }\n");
+        return;
+    }
+    let lanes: Vec<_> = texts.iter().map(|(lane, _)| lane.to_string()).collect();
+    _ = writeln!(
+        out,
+        "        if !row.are_short([{}]) {{\n            return self.read_texts(row);\n        }}",
+        lanes.join(", ")
+    );
+    for (_, call) in &texts {
+        _ = writeln!(out, "        {};", call.replace('#', "short"));
+    }
+    out.push_str("    }\n\n    #[inline(never)]\n");
+    _ = writeln!(out, "    fn read_texts(&mut self, {ROW}");
+    for (_, call) in &texts {
+        _ = writeln!(out, "        {};", call.replace('#', "packed"));
+    }
+    out.push_str("    }\n");
+}
+
+/// The lane of a string, and the call that reads it, with a `#` for how.
+fn text(model: &Model<'_>, member: &Member) -> Option<(u8, String)> {
+    let place = model.program.place(member.id)?;
+    if member.shape != Shape::Text(TextType::Ascii) || place.reading != Reading::Ascii {
+        return None;
+    }
+    let (name, lane) = (&member.name, place.lane);
+    let is_present = match member.optional {
+        true => format!("row.is_present({lane}), "),
+        false => String::new(),
+    };
+    Some((
+        lane,
+        format!("self.{name}.set_#({is_present}row.value({lane}))"),
+    ))
 }
 
 /// The part of `impl Typed` of a template that fills rows, if its struct can.
@@ -291,12 +344,8 @@ fn value(program: &Program, member: &Member) -> Option<String> {
         (Shape::Decimal, Reading::Mantissa(exponent)) => {
             format!("row.decimal_of({lane}, {exponent})")
         }
-        (Shape::Text(TextType::Ascii), Reading::Ascii) if member.optional => {
-            return Some(format!(".read(row.is_present({lane}), row.value({lane}))"));
-        }
-        (Shape::Text(TextType::Ascii), Reading::Ascii) => {
-            return Some(format!(".set_packed(row.value({lane}))"));
-        }
+        // By itself.
+        (Shape::Text(TextType::Ascii), Reading::Ascii) => return Some(String::new()),
         _ => return None,
     };
     Some(match member.optional {

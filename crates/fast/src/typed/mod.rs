@@ -2,7 +2,8 @@
 //! them, and the few types of which those structs consist.
 //!
 //! Structs are filled in place, message after message: strings, entries and optional groups keep
-//! their memory, so that decoding allocates only where a message outgrows all before it.
+//! their memory, so that decoding allocates only where a message outgrows all before it. Strings of
+//! up to 15 bytes are in the struct ([`Text`]), as most of a feed are.
 
 mod fill;
 mod tell;

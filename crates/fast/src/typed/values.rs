@@ -11,14 +11,26 @@ use crate::rows::RowRef;
 /// Most bytes of a [`Text`] that are in it, and not on the heap.
 const MAX_SHORT: usize = 15;
 
-/// The length of a text that is on the heap.
-const LONG: u8 = u8::MAX;
+/// Where the form of a [`Text`] is, before its bytes. From 2 to 15 it is their number.
+const FORM: usize = 0;
+
+/// There never was one, or it is absent.
+const NOTHING: u8 = 0;
+
+/// One byte, or none if it is NUL: so it is in a row.
+const ONE: u8 = 1;
+
+/// One NUL.
+const NUL: u8 = 16;
+
+/// It is on the heap.
+const LONG: u8 = 17;
 
 /// A string or byte vector. Up to 15 bytes are in it; a longer one is on the heap, and the memory
 /// of the longest so far is kept when it is set again.
 #[derive(Clone, Default)]
 pub struct Text {
-    /// The length, or [`LONG`], then the bytes, then zeros.
+    /// Its form, and the bytes.
     short: [u8; 1 + MAX_SHORT],
     #[allow(
         clippy::box_collection,
@@ -34,28 +46,26 @@ impl Text {
         std::str::from_utf8(self).ok()
     }
 
-    /// Sets it to the characters of a row's value ([`crate::RowRef::chars`]).
-    #[inline(always)]
+    /// Sets it to the characters of a row's value ([`RowRef::chars`]).
+    #[inline]
     pub fn set_packed(&mut self, value: i32) {
-        let mut front = one(value);
-        if !is_one(front) {
-            front = unpacked(value);
-        }
-        self.set_front(front);
+        let (chars, len) = RowRef::chars(value);
+        self.set_front(u32::from_le_bytes(chars), (len as u8).max(ONE));
     }
 
+    /// Sets it to the character of a row's value that is no more ([`RowRef::are_short`]), or none.
     #[inline(always)]
-    const fn set_front(&mut self, front: u64) {
+    pub fn set_short(&mut self, value: i32) {
+        self.set_front(value as u32, ONE);
+    }
+
+    /// Sets form and characters at once: stores are what costs time where a struct is filled.
+    #[inline(always)]
+    fn set_front(&mut self, chars: u32, form: u8) {
         if let Some(place) = self.short.first_chunk_mut() {
+            let front = u64::from(chars) << 8 | u64::from(form);
             *place = front.to_le_bytes();
         }
-    }
-
-    /// The first eight bytes: all there is, if it is not longer.
-    #[inline(always)]
-    fn front(&self) -> u64 {
-        let front = self.short.first_chunk().copied();
-        front.map_or(0, u64::from_le_bytes)
     }
 
     /// Sets it to a copy of `value`.
@@ -65,10 +75,14 @@ impl Text {
         match short.get_mut(1..=value.len()) {
             Some(place) => {
                 place.copy_from_slice(value);
-                short[0] = value.len() as u8;
+                short[FORM] = match value {
+                    [0] => NUL,
+                    [] | [_] => ONE,
+                    _ => value.len() as u8,
+                };
             }
             None => {
-                short[0] = LONG;
+                short[FORM] = LONG;
                 let long = self.long.get_or_insert_default();
                 long.clear();
                 long.extend_from_slice(value);
@@ -77,36 +91,18 @@ impl Text {
         self.short = short;
     }
 
-    /// The value of its lane in a row, if it can be one.
+    /// The value of its lane in a row, if it can have one; anything if it is absent.
     #[inline(always)]
     pub(super) fn packed(&self) -> Option<u64> {
-        let front = self.front();
-        match front == 0 || is_one(front) && front as u8 == 1 {
-            true => Some(front >> 8),
+        let front = self.short.first_chunk().copied();
+        let front = front.map_or(0, u64::from_le_bytes);
+        let form = front as u8;
+        let one = if form == NOTHING { 0 } else { front >> 8 };
+        match form <= ONE && one < 0x80 {
+            true => Some(one),
             false => pack(self),
         }
     }
-}
-
-/// The first bytes of a [`Text`] that is the one character of this value.
-#[inline(always)]
-const fn one(value: i32) -> u64 {
-    (value as u32 as u64) << 8 | 1
-}
-
-/// Whether the first bytes are those of a [`Text`] of one character that is not NUL, or
-/// [`ABSENT`]: most are one or the other.
-#[inline(always)]
-const fn is_one(front: u64) -> bool {
-    front.wrapping_sub(0x101) <= 0x7f01 - 0x101
-}
-
-/// The first bytes of a [`Text`] of these characters.
-#[inline(never)]
-fn unpacked(value: i32) -> u64 {
-    // No lane has more.
-    let (chars, len) = RowRef::chars(value & 0x0fff_ffff);
-    u64::from(u32::from_le_bytes(chars)) << 8 | len as u64
 }
 
 #[inline(never)]
@@ -119,10 +115,14 @@ impl Deref for Text {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        match self.short.get(1..=usize::from(self.short[0])) {
-            Some(text) => text,
-            None => self.long.as_deref().map_or(&[], Vec::as_slice),
-        }
+        let len = match self.short[FORM] {
+            NOTHING => 0,
+            ONE => usize::from(self.short[1] != 0),
+            NUL => 1,
+            LONG => return self.long.as_deref().map_or(&[], Vec::as_slice),
+            len => len.into(),
+        };
+        self.short.get(1..=len).unwrap_or_default()
     }
 }
 
@@ -189,16 +189,13 @@ impl<T: PartialEq> PartialEq for Optional<T> {
 }
 
 /// An optional [`Text`] that keeps its memory while it is absent.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct OptionalText(Text);
-
-/// The first bytes of one that is absent: no length, and nobody's character.
-const ABSENT: u64 = 0x01fe;
 
 impl OptionalText {
     #[inline(always)]
     const fn is_present(&self) -> bool {
-        self.0.short[0] != ABSENT as u8
+        self.0.short[FORM] != NOTHING
     }
 
     /// The text, if it is there.
@@ -211,7 +208,7 @@ impl OptionalText {
     #[inline]
     pub fn insert(&mut self) -> &mut Text {
         if !self.is_present() {
-            self.0.short = [0; _];
+            self.0.set_short(0);
         }
         &mut self.0
     }
@@ -219,37 +216,30 @@ impl OptionalText {
     /// Makes it absent.
     #[inline]
     pub fn clear(&mut self) {
-        self.0.set_front(ABSENT);
+        self.0.short[FORM] = NOTHING;
     }
 
-    /// Sets it to the characters of a row's value ([`crate::RowRef::chars`]), or makes it absent.
-    #[inline(always)]
-    pub fn read(&mut self, is_present: bool, value: i32) {
-        // Without a branch: which are there is hard to foresee.
-        let mut front = if is_present { one(value) } else { ABSENT };
-        if !is_one(front) {
-            front = unpacked(value);
+    /// Sets it to the characters of a row's value ([`RowRef::chars`]), or makes it absent.
+    #[inline]
+    pub fn set_packed(&mut self, is_present: bool, value: i32) {
+        match is_present {
+            true => self.0.set_packed(value),
+            false => self.clear(),
         }
-        self.0.set_front(front);
+    }
+
+    /// Sets it to the character of a row's value that is no more ([`RowRef::are_short`]), or none;
+    /// or makes it absent.
+    #[inline(always)]
+    pub fn set_short(&mut self, is_present: bool, value: i32) {
+        // Without a branch: which are there is hard to foresee.
+        self.0.set_front(value as u32, u8::from(is_present) * ONE);
     }
 
     /// Whether it is there, and the value of its lane if it can have one.
     #[inline(always)]
     pub(super) fn packed(&self) -> (bool, Option<u64>) {
-        let front = self.0.front();
-        let is_present = front as u8 != ABSENT as u8;
-        match is_one(front) && front as u8 == 1 || !is_present {
-            true => (is_present, Some(front >> 8)),
-            false => (is_present, self.0.packed()),
-        }
-    }
-}
-
-impl Default for OptionalText {
-    fn default() -> Self {
-        let mut text = Text::default();
-        text.set_front(ABSENT);
-        Self(text)
+        (self.is_present(), self.0.packed())
     }
 }
 
@@ -333,5 +323,54 @@ impl<T> Deref for Entries<T> {
 impl<T: PartialEq> PartialEq for Entries<T> {
     fn eq(&self, other: &Self) -> bool {
         **self == **other
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_what_they_were_set_to() {
+        let mut text = Text::default();
+        assert_eq!((&*text, text.packed()), (&b""[..], Some(0)));
+        let long = [b'x'; 300];
+        let all = [0, 1, 2, 15, 16, 17, 255, 256, 300].map(|len| &long[..len]);
+        for value in all
+            .into_iter()
+            .chain([&b"\0"[..], b"A\0", b"\xe9", b"ABCD", b"A"])
+        {
+            text.set(value);
+            assert_eq!((&*text, text.packed()), (value, lanes::pack(value)));
+            if let Some(packed) = lanes::pack(value) {
+                let mut other = Text::from(&long[..15]);
+                other.set_packed(packed as i32);
+                assert_eq!((&other, other.packed()), (&text, Some(packed)));
+                if packed < 0x80 {
+                    other.set_short(packed as i32);
+                    assert_eq!(other, text);
+                }
+            }
+        }
+        assert_eq!(format!("{text:?}"), "\"A\"");
+    }
+
+    #[test]
+    fn optional_texts_are_there_or_not() {
+        let mut text = OptionalText::default();
+        assert_eq!(text.get(), None);
+        text.insert().set(b"long ago");
+        text.set_short(false, 0x41);
+        assert_eq!((text.get(), text.packed()), (None, (false, Some(0))));
+        assert_eq!(text.insert().as_str(), Some(""));
+        text.set_short(true, 0x41);
+        assert_eq!(
+            (text.get(), text.packed()),
+            (Some(&"A".into()), (true, Some(0x41)))
+        );
+        text.set_packed(true, 0);
+        assert_eq!(text.get().map(|text| text.len()), Some(0));
+        text.clear();
+        assert_eq!(text, OptionalText::default());
     }
 }

@@ -1,7 +1,7 @@
 //! Generated code: it is what the generator writes now, it compiles, and it decodes and encodes
 //! what the untyped codec does. To renew a `.generated` file:
 //! `fanfare fast codegen -t builtin:NAME -o crates/fast/templates/NAME.generated`, or for `every`,
-//! which is here, with its file.
+//! which is here, with its file. Empty a file first whose code does not compile any more.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use fanfare_fast::builtin::{complex, simple};

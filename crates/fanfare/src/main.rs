@@ -28,7 +28,7 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     }
     match cmd::run(&cli.command) {
-        Ok(code) => code,
+        Ok(code) => print::printed(code),
         Err(e) if print::is_broken_pipe(&e) => ExitCode::SUCCESS,
         Err(e) => {
             eprintln!("fanfare: {e:#}");

@@ -1,23 +1,49 @@
-//! Output of the commands: a reader that closed its end of the pipe is no error.
+//! Output of the commands: a reader that closed its end of the pipe is no error, a full disk is.
 
 use fanfare_latency::figures::Figures;
 use std::io::{self, Write};
 use std::process::ExitCode;
+use std::sync::OnceLock;
 
-/// A line on stdout. A closed pipe mutes it: the run goes on and ends as it would.
+/// Why a line could not be printed on stdout, for the first one that could not.
+static UNPRINTED: OnceLock<io::Error> = OnceLock::new();
+
+/// A line on stdout. A closed pipe mutes it: the run goes on and ends as it would. Where it cannot
+/// be written the run goes on as well, but has failed.
 macro_rules! say {
-    ($($arg:tt)*) => { $crate::print::line(std::io::stdout(), format_args!($($arg)*)) };
+    ($($arg:tt)*) => { $crate::print::out(format_args!($($arg)*)) };
 }
 
 /// A line on stderr: progress and remarks, where stdout belongs to `--json`.
 macro_rules! note {
-    ($($arg:tt)*) => { $crate::print::line(std::io::stderr(), format_args!($($arg)*)) };
+    ($($arg:tt)*) => {{
+        let _ = $crate::print::line(std::io::stderr(), format_args!($($arg)*));
+    }};
 }
 
 pub(crate) use {note, say};
 
-pub(crate) fn line(mut to: impl Write, text: std::fmt::Arguments<'_>) {
-    let _ = writeln!(to, "{text}").and_then(|()| to.flush());
+pub(crate) fn line(mut to: impl Write, text: std::fmt::Arguments<'_>) -> io::Result<()> {
+    writeln!(to, "{text}").and_then(|()| to.flush())
+}
+
+pub(crate) fn out(text: std::fmt::Arguments<'_>) {
+    if let Err(error) = line(io::stdout(), text)
+        && error.kind() != io::ErrorKind::BrokenPipe
+    {
+        let _ = UNPRINTED.set(error);
+    }
+}
+
+/// The exit status of a command that gives `code`, if all that it said could be printed.
+pub(crate) fn printed(code: ExitCode) -> ExitCode {
+    match UNPRINTED.get() {
+        None => code,
+        Some(error) => {
+            note!("fanfare: cannot write to stdout: {error}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 /// Prints figures, as one JSON object or as lines, and gives the exit status they ask for.

@@ -1,6 +1,6 @@
 //! Templates, explain, bench.
 
-use crate::common::Folder;
+use crate::common::{Folder, fanfare, said};
 use crate::run::run;
 
 #[test]
@@ -127,4 +127,19 @@ fn codegen_prints_a_module() {
     );
     let said = run(&["codegen", "-t", &bad]);
     assert_eq!((said.code, said.out.as_str()), (1, ""));
+}
+
+#[test]
+fn what_cannot_be_printed_is_a_failure() {
+    for args in [
+        &["fast", "templates", "builtin:simple"][..],
+        &["dds", "idl", "-t", "builtin:simple"],
+        &["fast", "codegen", "-t", "builtin:simple"],
+    ] {
+        let full = std::fs::File::options().write(true).open("/dev/full");
+        let said = said(fanfare(args).stdout(full.unwrap()));
+        let why = said.err.lines().last().unwrap_or_default();
+        assert!(why.contains("No space left"), "{args:?}: {said:?}");
+        assert_eq!(said.code, 1, "{said:?}");
+    }
 }

@@ -4,7 +4,7 @@ use fanfare_wire::lanes::{self, MAX_LANES, Row, Values};
 
 use crate::program::lanes::Segment;
 use crate::program::tell::{
-    Chunk, Constant, Constants, EmitKind, Kinds, NO_LANE, Tell, letter, with_kinds,
+    Chunk, Constant, Constants, EmitKind, Kinds, MAX_FIELDS, NO_LANE, Tell, letter, with_kinds,
 };
 use crate::program::{Field, Program};
 use crate::value::Decimal;
@@ -34,12 +34,12 @@ pub(crate) fn tell_rows<V: Visitor>(
     rows: &[Row],
     visitor: &mut V,
 ) {
-    let [some_field, ..] = program.fields() else {
+    let Some(spare) = program.spare_fields() else {
         return;
     };
     let teller = Teller {
         fields: program.fields(),
-        some_field,
+        spare,
         constants: &tell.constants,
     };
     let mut left = rows;
@@ -119,17 +119,25 @@ fn each<V: Visitor>(program: &Program, tell: &Tell, row: &Row, visitor: &mut V) 
 #[derive(Clone, Copy)]
 struct Teller<'p> {
     fields: &'p [Field],
-    /// Any one.
-    some_field: &'p Field,
+    /// Any.
+    spare: &'p [Field; MAX_FIELDS],
     constants: &'p Constants,
 }
 
 impl<'p> Teller<'p> {
-    /// The field of a number that is one of a field. That is looked up only for visitors that make
-    /// use of it.
+    /// The field of a number that is one of a field.
     #[inline(always)]
     fn field(&self, number: usize) -> &'p Field {
-        self.fields.get(number).unwrap_or(self.some_field)
+        self.fields.get(number).unwrap_or(&self.spare[0])
+    }
+
+    /// Those of a chunk. For visitors that make no use of them nothing is looked up: so there is
+    /// no way but one that gives some.
+    #[inline(always)]
+    fn fields<const N: usize>(&self, chunk: &Chunk) -> Option<&'p [Field; N]> {
+        let own = self.fields.get(chunk.field as usize..);
+        let own = own.and_then(<[_]>::first_chunk);
+        own.or(self.spare.first_chunk())
     }
 
     /// Fields that are there.
@@ -139,19 +147,23 @@ impl<'p> Teller<'p> {
             ($($name:ident: $($kind:ident)*;)*) => {
                 match chunk.kinds {
                     $(Kinds::$name => {
-                        let mut field = chunk.field as usize;
+                        const KINDS: &[EmitKind] = &[$(letter::$kind,)*];
+                        let Some(fields) = self.fields::<{ KINDS.len() }>(chunk) else {
+                            return;
+                        };
                         let mut next = Next {
                             row,
                             lane: chunk.lane as usize,
                             constants: self.constants,
                             constant: chunk.constant as usize,
                         };
+                        let mut number = 0;
                         $(
                             let value = next.value(letter::$kind);
-                            value.tell(letter::$kind, self.field(field), visitor);
-                            field += 1;
+                            value.tell(letter::$kind, &fields[number], visitor);
+                            number += 1;
                         )*
-                        _ = field;
+                        debug_assert_eq!(number, KINDS.len());
                     })*
                 }
             };

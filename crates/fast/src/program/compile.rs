@@ -69,6 +69,7 @@ impl<'s> Compiler<'s> {
             by_id: HashMap::new(),
             direct: Vec::new(),
             fields: Vec::new(),
+            spare_fields: Vec::new(),
             children: Vec::new(),
             ops: Vec::new(),
             texts: Vec::new(),
@@ -176,6 +177,8 @@ impl<'s> Compiler<'s> {
         }
         Self::find_flat(program);
         program.fingerprint = fingerprint(program);
+        let spare = program.fields.iter().take(1).cycle();
+        program.spare_fields = spare.take(super::tell::MAX_FIELDS).cloned().collect();
         self.program
     }
 

@@ -70,6 +70,8 @@ pub struct Program {
     /// Template index plus one for the small identifiers; 0 is none.
     direct: Vec<u32>,
     fields: Vec<Field>,
+    /// As many as a chunk has at most, whichever; none if there are none.
+    spare_fields: Vec<Field>,
     children: Vec<FieldId>,
     ops: Vec<Op>,
     texts: Vec<Box<[u8]>>,
@@ -162,6 +164,12 @@ impl Program {
     #[must_use]
     pub fn fields(&self) -> &[Field] {
         &self.fields
+    }
+
+    /// Fields that a chunk can be told of, if its own were not there.
+    #[inline(always)]
+    pub(crate) fn spare_fields(&self) -> Option<&[Field; tell::MAX_FIELDS]> {
+        self.spare_fields.first_chunk()
     }
 
     /// The fields directly inside a template, in its order.

@@ -87,6 +87,9 @@ define_index! {
     L16 L17 L18 L19 L20 L21 L22 L23 L24 L25 L26 L27 L28 L29 L30 L31
 }
 
+/// How many fields a chunk has at most.
+pub(crate) const MAX_FIELDS: usize = 7;
+
 /// What is told of a few fields that follow each other.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Chunk {

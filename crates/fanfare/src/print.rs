@@ -28,7 +28,12 @@ pub(crate) fn line(mut to: impl Write, text: std::fmt::Arguments<'_>) -> io::Res
 }
 
 pub(crate) fn out(text: std::fmt::Arguments<'_>) {
-    if let Err(error) = line(io::stdout(), text)
+    keep(line(io::stdout(), text));
+}
+
+/// Keeps in mind that something could not be printed, for [`printed`].
+pub(crate) fn keep(printed: io::Result<()>) {
+    if let Err(error) = printed
         && error.kind() != io::ErrorKind::BrokenPipe
     {
         let _ = UNPRINTED.set(error);

@@ -217,3 +217,24 @@ fn echo_keeps_a_bounded_part_of_what_is_not_read() {
     let expected = format!("{printed} samples printed, 0 lost, {dropped} left out because");
     assert!(told.contains(&expected), "{expected}: {told}");
 }
+
+#[test]
+fn ctrl_c_ends_an_echo_that_nobody_reads() {
+    let id = domain(43);
+    let t = StructType::new("Test::Blob")
+        .key("id", Kind::UInt64)
+        .member("load", Kind::Sequence(Box::new(Kind::Byte), None));
+    let domain = Domain::open(&joined(&id)).unwrap();
+    let mut writer = Pushy::new(&domain, "Unread", &t);
+    let (mut echo, lines) = Running::start_unread(&mut on(&id, &["echo", "Unread"]));
+    echo.tells("topic Unread");
+    eventually("a match", || writer.is_read());
+    for n in 0..200 {
+        eventually("room", || writer.write(n, 2_000));
+    }
+    let waiting = Duration::from_secs(20);
+    assert!(writer.writer.wait_for_acks(waiting).unwrap());
+    echo.interrupt();
+    echo.end().succeeded();
+    drop(lines);
+}

@@ -2,8 +2,9 @@
 
 use super::ls::{plain, seconds};
 use super::options::{DomainArgs, InstancesArg, Role};
+use super::outlet::Outlet;
 use super::waiting::{Item, Waiting};
-use crate::print::{note, say};
+use crate::print::note;
 use anyhow::{Result, bail};
 use fanfare_bus::cdr::print_json;
 use fanfare_bus::discovery::{Discovery, Endpoint, Side};
@@ -69,7 +70,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         args,
         topic: &topic,
         name: Value::from(args.topic.as_str()).to_string(),
-        line: String::new(),
+        json: String::new(),
+        outlet: Outlet::new(&stop)?,
         printed: 0,
         unreadable: 0,
     };
@@ -240,7 +242,8 @@ struct Printer<'a> {
     topic: &'a Topic,
     /// The topic's name as JSON.
     name: String,
-    line: String,
+    json: String,
+    outlet: Outlet,
     printed: u64,
     unreadable: u64,
 }
@@ -250,24 +253,23 @@ impl Printer<'_> {
         self.args.count.is_some_and(|count| self.printed >= count)
     }
 
+    fn state(&mut self, state: &str) {
+        let line = format!("{{\"topic\": {}, \"state\": \"{state}\"}}\n", self.name);
+        self.outlet.print(&line);
+    }
+
     fn print(&mut self, item: &Item) {
         let name = &self.name;
         let bytes = match item {
             Item::Data(bytes) => bytes,
-            Item::Disposed => {
-                say!("{{\"topic\": {name}, \"state\": \"disposed\"}}");
-                return;
-            }
-            Item::NoWriters => {
-                say!("{{\"topic\": {name}, \"state\": \"no writers\"}}");
-                return;
-            }
+            Item::Disposed => return self.state("disposed"),
+            Item::NoWriters => return self.state("no writers"),
         };
-        self.line.clear();
-        match print_json(self.topic.sample_type(), bytes, &mut self.line) {
+        self.json.clear();
+        match print_json(self.topic.sample_type(), bytes, &mut self.json) {
             Ok(()) => {
-                self.printed += 1;
-                say!("{{\"topic\": {name}, \"sample\": {}}}", self.line);
+                let line = format!("{{\"topic\": {name}, \"sample\": {}}}\n", self.json);
+                self.printed += u64::from(self.outlet.print(&line));
             }
             Err(error) => {
                 self.unreadable += 1;

@@ -8,6 +8,7 @@ mod idl;
 mod input;
 mod ls;
 mod options;
+mod outlet;
 mod ping;
 mod printer;
 mod publish;

@@ -1,11 +1,13 @@
 //! Samples as lines on stdout, printed by a thread of its own: the receive thread, which also
 //! acknowledges samples and sends echoes, never waits for whoever reads the lines.
 
-use crate::print::{note, say};
+use super::outlet::Outlet;
+use crate::print::note;
 use anyhow::{Context, Result, anyhow};
 use fanfare_bus::cdr::to_json;
 use fanfare_bus::distribute::Received;
 use fanfare_bus::types::StructType;
+use fanfare_engine::stop::Stop;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -33,13 +35,14 @@ pub(crate) struct Printing {
     left_out: Arc<AtomicU64>,
 }
 
-/// Starts the thread.
-pub(crate) fn start() -> Result<(Printer, Printing)> {
+/// Starts the thread, which leaves out what waits when Ctrl-C comes and nobody reads.
+pub(crate) fn start(stop: &Stop) -> Result<(Printer, Printing)> {
     let (lines, waiting) = sync_channel(QUEUE);
     let left_out = Arc::new(AtomicU64::new(0));
+    let (outlet, unprinted) = (Outlet::new(stop)?, Arc::clone(&left_out));
     let thread = Builder::new()
         .name("print".to_owned())
-        .spawn(move || print_all(&waiting))
+        .spawn(move || print_all(&waiting, outlet, &unprinted))
         .context("cannot start the printing thread")?;
     let printer = Printer {
         lines,
@@ -72,10 +75,16 @@ impl Printing {
     }
 }
 
-fn print_all(waiting: &Receiver<Line>) {
+fn print_all(waiting: &Receiver<Line>, mut outlet: Outlet, left_out: &AtomicU64) {
     for line in waiting {
         match to_json(&line.t, &line.bytes) {
-            Ok(json) => say!("{{\"topic\": \"{}\", \"sample\": {json}}}", line.topic),
+            Ok(json) => {
+                let topic = line.topic;
+                let line = format!("{{\"topic\": \"{topic}\", \"sample\": {json}}}\n");
+                if !outlet.print(&line) {
+                    left_out.fetch_add(1, Ordering::Relaxed);
+                }
+            }
             Err(error) => note!("fanfare: topic {}: {error}", line.topic),
         }
     }

@@ -68,7 +68,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         .feed
         .carrier(&args.domain, Role::Subscriber, &args.shm)?;
     let (printer, printing) = match args.format {
-        Some(Format::Json) => Some(printer::start()?),
+        Some(Format::Json) => Some(printer::start(&stop)?),
         None => None,
     }
     .unzip();

@@ -1,0 +1,61 @@
+//! Lines on stdout that Ctrl-C can end while nobody reads them, as when a pager has stopped.
+
+use crate::print;
+use anyhow::Result;
+use fanfare_engine::poll::{Interest, Poller, Token};
+use fanfare_engine::stop::Stop;
+use std::io::{Write, stdout};
+use std::time::Duration;
+
+/// A pipe that has room takes so many bytes at once (POSIX, PIPE_BUF on Linux).
+const PIECE: usize = 4_096;
+/// How often Ctrl-C is looked for.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Stdout, of which one can know whether it takes more.
+pub(crate) struct Outlet {
+    /// `None` for a plain file, which always does.
+    poller: Option<Poller>,
+    stop: Stop,
+}
+
+impl Outlet {
+    pub(crate) fn new(stop: &Stop) -> Result<Self> {
+        let poller = Poller::new(1)?;
+        let taken = poller.add(stdout(), Token(0), Interest::Write);
+        Ok(Self {
+            poller: taken.is_ok().then_some(poller),
+            stop: stop.clone(),
+        })
+    }
+
+    /// Prints a line, which ends with a line feed. Whether it did: after Ctrl-C it gives up
+    /// where stdout takes no more, even within a line.
+    pub(crate) fn print(&mut self, line: &str) -> bool {
+        line.as_bytes().chunks(PIECE).all(|piece| {
+            let is_ready = self.wait();
+            if is_ready {
+                let mut out = stdout();
+                print::keep(out.write_all(piece).and_then(|()| out.flush()));
+            }
+            is_ready
+        })
+    }
+
+    /// Waits until stdout takes more, or has an error to tell.
+    fn wait(&mut self) -> bool {
+        let Some(poller) = &mut self.poller else {
+            return true;
+        };
+        loop {
+            let is_over = self.stop.is_raised();
+            let patience = if is_over { Duration::ZERO } else { LOOK };
+            if !matches!(poller.poll(Some(patience)), Ok(0)) {
+                return true;
+            }
+            if is_over {
+                return false;
+            }
+        }
+    }
+}

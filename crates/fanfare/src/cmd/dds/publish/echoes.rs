@@ -1,0 +1,86 @@
+//! The round trips of samples whose echoes have come back.
+
+use crate::cmd::dds::statistics::Series;
+use fanfare_bus::distribute::RoundTrips;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
+
+/// Round trips by template, and when the last one ended.
+pub(super) struct Echoes {
+    series: Mutex<BTreeMap<String, Vec<Arc<Mutex<Series>>>>>,
+    publisher: Thread,
+    begin: Instant,
+    /// Nanoseconds after the beginning; 0: none came.
+    last: Arc<AtomicU64>,
+}
+
+impl Echoes {
+    pub(super) fn new() -> Self {
+        Self {
+            series: Mutex::default(),
+            publisher: thread::current(),
+            begin: Instant::now(),
+            last: Arc::default(),
+        }
+    }
+
+    /// When the last echo came.
+    pub(super) fn last(&self) -> Option<Instant> {
+        match self.last.load(Ordering::Acquire) {
+            0 => None,
+            nanos => Some(self.begin + Duration::from_nanos(nanos)),
+        }
+    }
+
+    /// A series of its own for each topic: no listener waits for another.
+    pub(super) fn recorder(&self, template: &str) -> RoundTrips {
+        let series = Arc::new(Mutex::new(Series::default()));
+        let publisher = self.publisher.clone();
+        let (begin, last) = (self.begin, Arc::clone(&self.last));
+        if let Ok(mut all) = self.series.lock() {
+            let of_template = all.entry(template.to_owned()).or_default();
+            of_template.push(Arc::clone(&series));
+        }
+        Box::new(move |nanos| {
+            if let Ok(mut series) = series.lock() {
+                series.record(nanos);
+            }
+            last.fetch_max(super::nanos(begin.elapsed()).max(1), Ordering::Release);
+            publisher.unpark();
+        })
+    }
+
+    pub(super) fn merged(&self) -> BTreeMap<String, Series> {
+        let Ok(all) = self.series.lock() else {
+            return BTreeMap::new();
+        };
+        let merge = |(name, parts): (&String, &Vec<Arc<Mutex<Series>>>)| {
+            let mut sum = Series::default();
+            for part in parts.iter().filter_map(|p| p.lock().ok()) {
+                sum.merge(&part);
+            }
+            (name.clone(), sum)
+        };
+        all.iter().map(merge).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_echo_is_that_of_any_topic() {
+        let echoes = Echoes::new();
+        assert_eq!(echoes.last(), None);
+        let (mut first, mut second) = (echoes.recorder("A"), echoes.recorder("B"));
+        first(5);
+        let one = echoes.last().unwrap();
+        second(7);
+        assert!(echoes.last().unwrap() >= one && one >= echoes.begin);
+        assert_eq!(echoes.merged().len(), 2);
+    }
+}

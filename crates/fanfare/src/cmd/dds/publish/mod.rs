@@ -1,0 +1,162 @@
+//! `fanfare dds publish`: decode, convert, write; measure the way there and back.
+
+mod echoes;
+mod report;
+mod run;
+
+use super::options::{self, DomainArgs, FeedArgs, Role, ShmArgs};
+use crate::cmd::fast::options::socket_address;
+use crate::print::note;
+use anyhow::{Context, Result, bail};
+use echoes::Echoes;
+use fanfare_bus::distribute::Publisher;
+use fanfare_bus::fast::Mapping;
+use fanfare_engine::stop::Stop;
+use fanfare_feed::Header;
+use report::report;
+use run::Run;
+use std::fs::File;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The longest sample.
+pub(super) const SAMPLE: usize = 1 << 20;
+
+/// A writer hears of a reader a little before the reader hears of the writer, and until then what
+/// is not sent again is lost.
+const SETTLED: Duration = Duration::from_millis(250);
+
+/// Decode a FAST feed and publish it over DDS.
+///
+/// Waits for a subscriber, publishes, writes the Done token, waits for the echoes that are still
+/// out, and prints the statistics: times in microseconds for decoding, for decoding and
+/// converting each message, and for the round trip of each sample to the subscriber and back.
+#[derive(Debug, clap::Args)]
+#[command(group(clap::ArgGroup::new("source").required(true).args(["file", "multicast"])))]
+pub(crate) struct Args {
+    #[command(flatten)]
+    feed: FeedArgs,
+    /// File of packets.
+    #[arg(short, long, value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// Multicast group to receive, ADDRESS:PORT; twice for two lines with the same feed. A
+    /// message of the template Done ends it.
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = socket_address)]
+    multicast: Vec<SocketAddrV4>,
+    /// Address of the interface that receives multicast.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    receive_interface: Ipv4Addr,
+    /// Length header in front of each packet of the file.
+    #[arg(long, value_name = "HEADER", default_value = "u32le")]
+    header: Header,
+    #[command(flatten)]
+    domain: DomainArgs,
+    #[command(flatten)]
+    shm: ShmArgs,
+    /// With echo: samples that may be under way at once, so that the latency is that of a bus
+    /// that is not flooded; 0: no limit [default: 1 from a file, 64 from multicast, with --qos
+    /// best-effort 0]
+    #[arg(long, value_name = "SAMPLES")]
+    in_flight: Option<u64>,
+    /// Seconds to wait for a subscriber; 0: publish whether there is one or not.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    wait: u64,
+    /// Seconds to wait for a subscriber that is alive but does not read: with --qos reliable a
+    /// sample waits until there is room in everybody's history.
+    #[arg(long, value_name = "SECONDS", default_value_t = 15)]
+    patience: u64,
+    /// End a multicast feed after so many seconds of silence; default: wait for its Done message
+    /// or Ctrl-C.
+    #[arg(long, value_name = "SECONDS", conflicts_with = "file")]
+    idle: Option<u64>,
+    /// MiB of packets that may wait while the bus is slower than a multicast feed; beyond them
+    /// they wait with the kernel, which drops what its buffer does not hold (told at the end).
+    #[arg(long, value_name = "MIB", default_value_t = 64, conflicts_with = "file",
+          value_parser = clap::value_parser!(u16).range(1..=4096))]
+    backlog: u16,
+    /// Decode only, measuring, without DDS.
+    #[arg(long)]
+    empty: bool,
+    /// Print the figures as JSON on stdout instead of the table.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    if args.multicast.len() > 2 {
+        bail!("a feed has two lines at most");
+    }
+    let mapping = args.feed.mapping()?;
+    // Before anybody is waited for.
+    if let Some(file) = &args.file {
+        File::open(file).with_context(|| format!("cannot open `{}`", file.display()))?;
+    }
+    let stop = Stop::on_interrupt()?;
+    let echoes = Arc::new(Echoes::new());
+    let publisher = if args.empty {
+        None
+    } else {
+        let Some(publisher) = open(args, &mapping, &stop, &echoes)? else {
+            return Ok(ExitCode::FAILURE);
+        };
+        Some(publisher)
+    };
+    let mut run = Run::new(args, &mapping, publisher, stop.clone());
+    let losses = run.read(args)?;
+    let complete = run.finish()?;
+    let elapsed = run.elapsed(echoes.last());
+    report(args, &run, &echoes, elapsed, losses);
+    Ok(if complete {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+/// Opens the topics and waits until all of them have a subscriber; `None` after Ctrl-C.
+fn open(
+    args: &Args,
+    mapping: &Mapping,
+    stop: &Stop,
+    echoes: &Arc<Echoes>,
+) -> Result<Option<Publisher>> {
+    let carrier = args
+        .feed
+        .carrier(&args.domain, Role::Publisher, &args.shm)?;
+    let distribution = args.feed.distribution();
+    let publisher = Publisher::open(carrier, mapping, &distribution, |t| {
+        echoes.recorder(&t.name)
+    })?;
+    if args.wait == 0 {
+        return Ok(Some(publisher));
+    }
+    note!("waiting for a subscriber");
+    let end = Instant::now() + Duration::from_secs(args.wait);
+    while !publisher.is_matched() {
+        if stop.is_raised() {
+            return Ok(None);
+        }
+        if Instant::now() >= end {
+            match publisher.incompatible() {
+                0 => bail!("no subscriber within {} s", args.wait),
+                n => {
+                    let what = options::misfit(publisher.incompatible_policy());
+                    bail!("no subscriber: {n} times another side's {what} the same on both sides?")
+                }
+            }
+        }
+        thread::sleep(Duration::from_millis(2));
+    }
+    if args.feed.is_best_effort() {
+        thread::sleep(SETTLED);
+    }
+    Ok(Some(publisher))
+}
+
+fn nanos(d: Duration) -> u64 {
+    u64::try_from(d.as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,7 +1,7 @@
 //! Writers that know no end, against the commands: what is resident stays bounded, and what has
 //! nothing to do with the flood goes on.
 
-use crate::common::{Running, done, fanfare};
+use crate::common::{Running, fanfare, said};
 use crate::{domain, feed};
 use fanfare_bus::cdr::CdrBuffer;
 use fanfare_bus::fast::{Mapping, TypeOptions};
@@ -155,8 +155,10 @@ fn a_publisher_leaves_out_samples_of_keys_beyond_the_limit() {
     let mut subscriber = Running::start(subscribe.args(both).arg("--check").arg(&file));
     subscriber.tells("Finished subscribing");
     let mut publish = fanfare(&["dds", "publish", "--instances", "40"]);
-    let published = done(publish.args(both).arg("-f").arg(&file));
+    let published = said(publish.args(both).arg("-f").arg(&file));
     let figures = published.figures();
+    let ok = published.json()["ok"].as_bool();
+    assert_eq!((published.code, ok), (1, Some(false)), "{figures}");
     let refused = figures["refused"].as_u64().unwrap();
     assert!(refused > 0, "{figures}");
     assert_eq!(

@@ -109,7 +109,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let losses = run.read(args)?;
     let complete = run.finish()?;
     let elapsed = run.elapsed(echoes.last());
-    report(args, &run, &echoes, elapsed, losses);
+    report(args, &run, &echoes, elapsed, (losses, complete));
     Ok(if complete {
         ExitCode::SUCCESS
     } else {

@@ -10,8 +10,15 @@ use fanfare_bus::distribute::Publisher;
 use fanfare_latency::figures::Figures;
 use std::time::Duration;
 
-/// Prints the statistics, or the figures as JSON.
-pub(super) fn report(args: &Args, run: &Run, echoes: &Echoes, elapsed: Duration, losses: Losses) {
+/// Prints the statistics, or the figures as JSON; of the feed what did not come, and whether all
+/// that did was published and came back.
+pub(super) fn report(
+    args: &Args,
+    run: &Run,
+    echoes: &Echoes,
+    elapsed: Duration,
+    (losses, complete): (Losses, bool),
+) {
     let round_trips = echoes.merged();
     let mut all = Series::default();
     round_trips.values().for_each(|s| all.merge(s));
@@ -41,7 +48,7 @@ pub(super) fn report(args: &Args, run: &Run, echoes: &Echoes, elapsed: Duration,
         figures.percentiles("roundtrip_", |percent| all.percentile(percent));
         figures.add("latency_mean_us", all.mean() / 2e3);
         figures.add("latency_p50_us", all.percentile(50.0) / 2e3);
-        figures.set_ok(all.count() >= written || !run.echo);
+        figures.set_ok(complete);
         say!("{}", figures.to_json());
         return;
     }

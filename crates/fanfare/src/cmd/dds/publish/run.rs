@@ -30,7 +30,7 @@ pub(super) struct Run {
     pub(super) publisher: Option<Publisher>,
     stop: Stop,
     last_template: Option<u32>,
-    pub(super) echo: bool,
+    echo: bool,
     in_flight: u64,
     echo_lost: u64,
     patience: Duration,
@@ -230,14 +230,15 @@ impl Run {
         for failure in publisher.failures() {
             note!("fanfare: echoes: {failure}");
         }
+        let complete = acknowledged && publisher.refused() == 0;
         if !self.echo {
-            return Ok(acknowledged);
+            return Ok(complete);
         }
         let end = Instant::now() + Duration::from_secs(5);
         while publisher.echoed() < publisher.written() && Instant::now() < end {
             thread::park_timeout(Duration::from_millis(10));
         }
-        Ok(acknowledged && publisher.echoed() >= publisher.written())
+        Ok(complete && publisher.echoed() >= publisher.written())
     }
 }
 

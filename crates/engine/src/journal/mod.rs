@@ -35,6 +35,7 @@
 //! let (journal, _) = Journal::open(&folder, identity, Options::default(), now)?;
 //! assert_eq!(journal.next_sender(), 2);
 //! assert_eq!(journal.first_from(1).map(|message| message.bytes), Some(&b"8=FIX"[..]));
+//! # drop(journal);
 //! # std::fs::remove_dir_all(&base)?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

@@ -296,7 +296,11 @@ impl TlsStream {
     /// # Errors
     /// The connection is gone already.
     pub fn finish(&mut self) -> io::Result<()> {
-        self.connection.send_close_notify();
+        // Within a handshake there is nothing to close, and rustls takes no failure of one, which
+        // would be a second alert, after it (a debug assertion).
+        if !self.connection.is_handshaking() {
+            self.connection.send_close_notify();
+        }
         self.flush()?;
         self.stream.finish()
     }

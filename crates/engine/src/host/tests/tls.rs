@@ -139,3 +139,26 @@ fn files_that_do_not_do_are_named() {
         "{no_key}"
     );
 }
+
+/// Ctrl-C within the handshake, and then the server's flight.
+#[test]
+fn a_wrong_certificate_may_come_after_the_end() {
+    let listener = std::net::TcpListener::bind(LOOPBACK).unwrap();
+    let ours = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (theirs, _) = listener.accept().unwrap();
+    let stream = |inner| crate::tcp::Stream::new(inner).unwrap();
+    let mut buy = client("other.test", None).connect(stream(ours)).unwrap();
+    let mut sell = server("server", false).accept(stream(theirs)).unwrap();
+    assert!(buy.flush().unwrap());
+    buy.finish().unwrap();
+    let mut room = vec![0; 1 << 14];
+    let error = loop {
+        // It goes on as long as it can, and its peer no longer sends.
+        let _ = sell.receive(&mut room);
+        if let Err(error) = buy.receive(&mut room) {
+            break error;
+        }
+        std::thread::yield_now();
+    };
+    assert!(error.to_string().contains("not valid for name"), "{error}");
+}

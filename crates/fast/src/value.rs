@@ -208,6 +208,25 @@ pub fn scaled(mantissa: i128, exponent: i64) -> Result<Decimal, ErrorCode> {
     })
 }
 
+/// The decimal of these parts, with zeros moved between them as far as the exponent's range asks.
+///
+/// # Errors
+/// R1 if there is no such decimal.
+pub fn fitted(mut mantissa: i64, mut exponent: i64) -> Result<Decimal, ErrorCode> {
+    while exponent < i64::from(*EXPONENTS.start()) && mantissa % 10 == 0 && mantissa != 0 {
+        mantissa /= 10;
+        exponent += 1;
+    }
+    while exponent > i64::from(*EXPONENTS.end())
+        && let Some(larger) = mantissa.checked_mul(10)
+        && mantissa != 0
+    {
+        mantissa = larger;
+        exponent -= 1;
+    }
+    scaled(i128::from(mantissa), exponent)
+}
+
 /// Takes the trailing zeros out of the mantissa, as initial values are kept (section 6.3.2):
 /// 12000 is 12 × 10³, zero is 0 × 10⁰.
 ///

@@ -330,6 +330,8 @@ fn a_line_that_is_no_message_is_an_error_of_encode() {
     let codes: Vec<_> = codes.collect();
     let codes: Vec<_> = codes.iter().map(|(code, line)| (&**code, *line)).collect();
     assert_eq!(codes, [("R4", 2), ("INPUT", 3), ("INPUT", 6), ("INPUT", 7)]);
+    let first: Value = serde_json::from_str(said.out.lines().next().unwrap()).unwrap();
+    assert_eq!(first["offset"], 41, "where the number stands in its line");
     assert_eq!(folder.read("out.dat").len(), 2 * 7);
 }
 

@@ -8,6 +8,7 @@ mod common;
 mod files;
 mod inspect;
 mod multicast;
+mod pipes;
 mod run;
 mod vectors;
 #[path = "../../../fast/tests/vectors/mod.rs"]

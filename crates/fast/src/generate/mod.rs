@@ -77,6 +77,12 @@ impl Generator {
         }
     }
 
+    /// Messages in the packets so far, Done among them.
+    #[must_use]
+    pub const fn messages(&self) -> u64 {
+        self.next
+    }
+
     /// The next packet, or `None` behind the one with Done.
     ///
     /// # Errors

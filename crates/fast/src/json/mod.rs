@@ -8,6 +8,7 @@
 //! `"templateRef": {"template": …, "id": …, "fields": …}`. An error is
 //! `{"error": CODE, "offset": BYTE, "template": …, "field": PATH, "message": …}`.
 
+mod parse;
 mod read;
 mod value;
 mod write;

@@ -2,9 +2,8 @@
 
 use std::fmt;
 
-use serde_json::Number;
-
-use super::value::{Json, Members};
+use super::parse::parse;
+use super::value::{Json, Members, Value};
 use crate::error::{CodecError, ErrorCode};
 use crate::message::Message;
 use crate::program::{Field, FieldId, FieldKind, Program, TemplateProgram};
@@ -14,7 +13,7 @@ use crate::visitor::Visitor;
 /// Why a line is no message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LineError {
-    /// The code and the field: D1, D9, D10, D11, R1, R4, R5, or `INPUT`.
+    /// The code, the byte of the line, and the field: D1, D9, D10, D11, R1, R4, R5, or `INPUT`.
     pub error: CodecError,
     /// What is wrong, in words.
     pub message: String,
@@ -29,61 +28,86 @@ impl fmt::Display for LineError {
 impl std::error::Error for LineError {}
 
 /// Reads one line into `message`. A missing member is absent, or, of a mandatory constant, the
-/// constant; values are converted to the types of their fields as section 8 says. Where several
-/// fields of a level have one name, the members of that name are theirs in the order of both.
+/// constant; values are converted to the types of their fields as section 8 says, and numbers
+/// become decimals with the digits they are written with. Where several fields of a level have
+/// one name, the members of that name are theirs in the order of both.
 ///
 /// # Errors
 /// A [`LineError`]; `message` is then incomplete and must not be used.
 pub fn read_line(program: &Program, line: &str, message: &mut Message) -> Result<(), LineError> {
-    let json: Json = serde_json::from_str(line).map_err(|error| input(error.to_string()))?;
+    let json = parse(line).map_err(|error| input(error.at, error.message))?;
     let (template, fields) = header(program, json)?;
     message.begin_message(template);
-    Reader { program, message }
-        .level(program.template_fields(template), fields)
-        .map_err(|error| LineError {
-            error: error.error.in_template(template.index()),
-            ..error
-        })
+    let mut reader = Reader {
+        program,
+        line,
+        message,
+    };
+    let fields = reader.level(program.template_fields(template), fields);
+    fields.map_err(|error| LineError {
+        error: error.error.in_template(template.index()),
+        ..error
+    })
 }
 
 /// The template of a message and its fields. A name is enough, and so is an identifier.
-fn header(program: &Program, json: Json) -> Result<(&TemplateProgram, Members), LineError> {
-    let Json::Object(mut object) = json else {
-        return Err(input("a message is an object"));
+fn header<'p, 'j>(
+    program: &'p Program,
+    json: Json<'j>,
+) -> Result<(&'p TemplateProgram, Members<'j>), LineError> {
+    let at = json.span.start;
+    let Value::Object(mut object) = json.value else {
+        return Err(input(at, "a message is an object"));
+    };
+    let name = match object.take("template") {
+        None => None,
+        Some(json) => match json.value {
+            Value::Null => None,
+            Value::Text(name) => Some(name),
+            _ => return Err(input(json.span.start, "the template's name is no string")),
+        },
     };
     let id = match object.take("id") {
-        None | Some(Json::Null) => None,
-        Some(Json::Number(id)) => Some(id.as_u64()),
-        Some(other) => return Err(input(format!("{other} is no template id"))),
+        None => None,
+        Some(json) => match json.value {
+            Value::Null => None,
+            Value::Number(id) => Some(id),
+            _ => return Err(input(json.span.start, "the template's id is no number")),
+        },
     };
     // A number that is none of 32 bits is one that no template has.
-    let by_id = |id: Option<u64>| program.by_id(u32::try_from(id?).ok()?);
-    let template = match (object.take("template"), id) {
-        (Some(Json::Text(name)), None) => program.by_name(&name),
-        (Some(Json::Text(name)), Some(id)) => by_id(id).filter(|found| found.name() == name),
-        (None | Some(Json::Null), Some(id)) => by_id(id),
-        (None | Some(Json::Null), None) => {
-            return Err(input("a message has a template or an id"));
+    let by_id = |id: &str| program.by_id(id.parse().ok()?);
+    let (found, wanted) = match (&name, id) {
+        (Some(name), None) => (program.by_name(name), format!("{name:?}")),
+        (Some(name), Some(id)) => {
+            let found = by_id(id).filter(|found| found.name() == name);
+            (found, format!("{name:?} with id {id}"))
         }
-        (Some(other), _) => return Err(input(format!("{other} is no template name"))),
+        (None, Some(id)) => (by_id(id), format!("id {id}")),
+        (None, None) => return Err(input(at, "a message has a template or an id")),
     };
-    let template = template.ok_or_else(|| LineError {
-        error: CodecError::new(ErrorCode::D9, 0),
-        message: "no such template".to_owned(),
+    let template = found.ok_or_else(|| LineError {
+        error: CodecError::new(ErrorCode::D9, at),
+        message: format!("no such template: {wanted}"),
     })?;
-    let Some(Json::Object(fields)) = object.take("fields") else {
-        return Err(input("a message has an object of fields"));
-    };
-    Ok((template, fields))
+    match object.take("fields") {
+        Some(Json {
+            value: Value::Object(fields),
+            ..
+        }) => Ok((template, fields)),
+        Some(other) => Err(input(other.span.start, "the fields are no object")),
+        None => Err(input(at, "a message has an object of fields")),
+    }
 }
 
 struct Reader<'a> {
     program: &'a Program,
+    line: &'a str,
     message: &'a mut Message,
 }
 
 impl Reader<'_> {
-    fn level(&mut self, ids: &[FieldId], mut members: Members) -> Result<(), LineError> {
+    fn level(&mut self, ids: &[FieldId], mut members: Members<'_>) -> Result<(), LineError> {
         for &id in ids {
             let field = self.program.field(id);
             match members.take(field.name()) {
@@ -92,11 +116,14 @@ impl Reader<'_> {
             }
         }
         let known = |name: &str| ids.iter().any(|&id| self.program.field(id).name() == name);
-        match members.first() {
-            Some(name) if known(name) => Err(input(format!("a second member is named {name:?}"))),
-            Some(name) => Err(input(format!("no field is named {name:?}"))),
-            None => Ok(()),
-        }
+        let Some((name, json)) = members.first() else {
+            return Ok(());
+        };
+        let message = match known(name) {
+            true => format!("a second member is named {name:?}"),
+            false => format!("no field is named {name:?}"),
+        };
+        Err(input(json.span.start, message))
     }
 
     fn int(&mut self, field: &Field, ty: IntType, bits: u64) {
@@ -107,35 +134,49 @@ impl Reader<'_> {
         }
     }
 
-    fn field(&mut self, field: &Field, json: Json) -> Result<(), LineError> {
-        match (field.kind(), json) {
-            (_, Json::Null) => self.message.absent(field),
-            (FieldKind::Int(ty), json) => {
-                let value = to_int(&json, ty).map_err(|code| wrong(code, field, &json))?;
+    fn field(&mut self, field: &Field, json: Json<'_>) -> Result<(), LineError> {
+        let wrong = |code| wrong(code, field, self.line, &json);
+        match (field.kind(), &json.value) {
+            (_, Value::Null) => self.message.absent(field),
+            (FieldKind::Int(ty), value) => {
+                let value = to_int(value, ty).map_err(wrong)?;
                 self.int(field, ty, value as u64);
             }
-            (FieldKind::Decimal, json) => {
-                let value = to_decimal(&json).map_err(|code| wrong(code, field, &json))?;
+            (FieldKind::Decimal, value) => {
+                let value = to_decimal(value).map_err(wrong)?;
                 self.message.decimal(field, value);
             }
-            (FieldKind::Text(ty), json) => {
-                let value = to_bytes(&json, ty).map_err(|code| wrong(code, field, &json))?;
+            (FieldKind::Text(ty), value) => {
+                let value = to_bytes(value, ty).map_err(wrong)?;
                 self.message.bytes(field, &value);
             }
-            (FieldKind::Group, Json::Object(members)) => {
-                self.message.begin_group(field);
-                self.level(self.program.children(field.id()), members)
-                    .map_err(|error| error.within(field))?;
-                self.message.end_group(field);
-            }
-            (FieldKind::Sequence, Json::Array(entries)) => self.sequence(field, entries)?,
-            (FieldKind::TemplateRef, json @ Json::Object(_)) => self.reference(field, json)?,
-            (_, json) => return Err(wrong(ErrorCode::D1, field, &json)),
+            (FieldKind::Group, Value::Object(_))
+            | (FieldKind::Sequence, Value::Array(_))
+            | (FieldKind::TemplateRef, Value::Object(_)) => return self.inner(field, json),
+            _ => return Err(wrong(ErrorCode::D1)),
         }
         Ok(())
     }
 
-    fn sequence(&mut self, field: &Field, entries: Vec<Json>) -> Result<(), LineError> {
+    /// A field that holds others.
+    fn inner(&mut self, field: &Field, json: Json<'_>) -> Result<(), LineError> {
+        match (field.kind(), json.value) {
+            (FieldKind::Group, Value::Object(members)) => {
+                self.message.begin_group(field);
+                self.level(self.program.children(field.id()), members)
+                    .map_err(|error| error.within(field))?;
+                self.message.end_group(field);
+                Ok(())
+            }
+            (FieldKind::Sequence, Value::Array(entries)) => self.sequence(field, entries),
+            (_, value) => {
+                let span = json.span;
+                self.reference(field, Json { span, value })
+            }
+        }
+    }
+
+    fn sequence(&mut self, field: &Field, entries: Vec<Json<'_>>) -> Result<(), LineError> {
         let too_many = |_| {
             let message = format!("{} entries of {}", entries.len(), field.name());
             let error = CodecError::new(ErrorCode::R4, 0).in_field(field.id());
@@ -148,8 +189,11 @@ impl Reader<'_> {
                 error: error.error.in_entry(field.id(), index),
                 ..error
             };
-            let Json::Object(members) = entry else {
-                return Err(inside(wrong(ErrorCode::D1, field, &entry)));
+            if !matches!(entry.value, Value::Object(_)) {
+                return Err(inside(wrong(ErrorCode::D1, field, self.line, &entry)));
+            }
+            let Value::Object(members) = entry.value else {
+                continue;
             };
             self.message.begin_entry(field, index);
             self.level(self.program.children(field.id()), members)
@@ -160,7 +204,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn reference(&mut self, field: &Field, json: Json) -> Result<(), LineError> {
+    fn reference(&mut self, field: &Field, json: Json<'_>) -> Result<(), LineError> {
         let (template, fields) = header(self.program, json).map_err(|error| error.within(field))?;
         self.message.begin_template(field, template);
         let inside = self.level(self.program.template_fields(template), fields);
@@ -187,46 +231,45 @@ impl LineError {
 
 /// A JSON value in the terms of the specification's conversions.
 enum Source<'j> {
-    Number(&'j Number),
+    Number(&'j str),
     Text(&'j str),
     Decimal(Decimal),
     Hex(&'j str),
 }
 
 impl<'j> Source<'j> {
-    fn new(json: &'j Json) -> Result<Self, ErrorCode> {
-        match json {
-            Json::Number(number) => Ok(Self::Number(number)),
-            Json::Text(text) => Ok(Self::Text(text)),
-            Json::Object(members) => parts(members),
+    fn new(value: &'j Value<'_>) -> Result<Self, ErrorCode> {
+        match value {
+            Value::Number(number) => Ok(Self::Number(number)),
+            Value::Text(text) => Ok(Self::Text(text)),
+            Value::Object(members) => parts(members),
             _ => Err(ErrorCode::D1),
         }
     }
 }
 
 /// A byte vector, `{"hex": …}`, or a decimal, `{"mantissa": …, "exponent": …}`.
-fn parts(members: &Members) -> Result<Source<'_>, ErrorCode> {
+fn parts<'j>(members: &'j Members<'_>) -> Result<Source<'j>, ErrorCode> {
     let (mut mantissa, mut exponent) = (None, None);
     for (name, json) in members.iter() {
-        match (name, json) {
-            ("hex", Json::Text(hex)) if members.iter().count() == 1 => {
+        match (name, &json.value) {
+            ("hex", Value::Text(hex)) if members.iter().count() == 1 => {
                 return Ok(Source::Hex(hex));
             }
-            ("mantissa", Json::Number(number)) if mantissa.is_none() => mantissa = Some(number),
-            ("exponent", Json::Number(number)) if exponent.is_none() => exponent = Some(number),
+            ("mantissa", Value::Number(number)) if mantissa.is_none() => mantissa = Some(*number),
+            ("exponent", Value::Number(number)) if exponent.is_none() => exponent = Some(*number),
             _ => return Err(ErrorCode::D1),
         }
     }
-    let part = |number: Option<&Number>| number.ok_or(ErrorCode::D1).map(Number::as_i64);
-    let (mantissa, exponent) = (part(mantissa)?, part(exponent)?);
-    let mantissa = mantissa.ok_or(ErrorCode::R1)?;
-    let exponent = exponent.and_then(|exponent| i8::try_from(exponent).ok());
-    let exponent = exponent.ok_or(ErrorCode::R1)?;
+    let (mantissa, exponent) = mantissa.zip(exponent).ok_or(ErrorCode::D1)?;
+    // Exponents beyond 63 are for the codec to refuse, or to let pass.
+    let mantissa = i64::try_from(whole(mantissa)?).map_err(|_| ErrorCode::R1)?;
+    let exponent = i8::try_from(whole(exponent)?).map_err(|_| ErrorCode::R1)?;
     Ok(Source::Decimal(Decimal { mantissa, exponent }))
 }
 
-fn to_int(json: &Json, ty: IntType) -> Result<i128, ErrorCode> {
-    let value = match Source::new(json)? {
+fn to_int(value: &Value<'_>, ty: IntType) -> Result<i128, ErrorCode> {
+    let value = match Source::new(value)? {
         Source::Number(number) => whole(number)?,
         Source::Text(text) => return value::parse_int(text, ty),
         Source::Decimal(decimal) => {
@@ -243,17 +286,44 @@ fn to_int(json: &Json, ty: IntType) -> Result<i128, ErrorCode> {
     }
 }
 
-/// The integer that a number is: R5 if it has a fraction, R4 if it is larger than any.
-fn whole(number: &Number) -> Result<i128, ErrorCode> {
-    if let Some(value) = number.as_i128() {
-        return Ok(value);
+/// A JSON number without its exponent, and that; one beyond all numbers is as large as can be.
+fn exponent(number: &str) -> (&str, i64) {
+    let Some((digits, shift)) = number.split_once(['e', 'E']) else {
+        return (number, 0);
+    };
+    let far = if shift.starts_with('-') {
+        i64::MIN
+    } else {
+        i64::MAX
+    };
+    (digits, shift.parse().unwrap_or(far))
+}
+
+/// The integer that a number is, saturated far beyond all types: R5 if it has a fraction.
+fn whole(number: &str) -> Result<i128, ErrorCode> {
+    let (digits, shift) = exponent(number);
+    let fraction = digits
+        .split_once('.')
+        .map_or(0, |(_, fraction)| fraction.len());
+    let (mut value, mut zeros) = (0_i128, 0_i64);
+    for digit in digits.bytes().filter(u8::is_ascii_digit) {
+        zeros += 1;
+        if digit != b'0' {
+            let times = (0..zeros.min(40)).fold(value, |value, _| value.saturating_mul(10));
+            value = times.saturating_add(i128::from(digit - b'0'));
+            zeros = 0;
+        }
     }
-    match number.as_f64() {
-        Some(value) if value.fract() != 0.0 => Err(ErrorCode::R5),
-        // Doubles below are exact; larger numbers are in no integer type, or were integers.
-        Some(value) if value.abs() < (1_u64 << 53) as f64 => Ok(value as i128),
-        _ => Err(ErrorCode::R4),
+    let power = shift.saturating_add(zeros - fraction as i64);
+    if power < 0 && value != 0 {
+        return Err(ErrorCode::R5);
     }
+    let value = (0..power.min(40)).fold(value, |value, _| value.saturating_mul(10));
+    Ok(if digits.starts_with('-') {
+        -value
+    } else {
+        value
+    })
 }
 
 /// The integer that a decimal is, saturated far beyond all types.
@@ -271,8 +341,8 @@ fn integer(decimal: Decimal) -> Option<i128> {
     Some(value)
 }
 
-fn to_decimal(json: &Json) -> Result<Decimal, ErrorCode> {
-    match Source::new(json)? {
+fn to_decimal(value: &Value<'_>) -> Result<Decimal, ErrorCode> {
+    match Source::new(value)? {
         Source::Number(number) => number_to_decimal(number),
         Source::Text(text) => value::parse_decimal(text),
         Source::Decimal(decimal) => Ok(decimal),
@@ -280,17 +350,20 @@ fn to_decimal(json: &Json) -> Result<Decimal, ErrorCode> {
     }
 }
 
-/// A number with the digits of its shortest form.
-fn number_to_decimal(number: &Number) -> Result<Decimal, ErrorCode> {
-    let text = number.to_string();
-    let (digits, shift) = text.split_once('e').unwrap_or((&text, "0"));
-    let decimal = value::parse_decimal(digits)?;
-    let shift: i64 = shift.parse().map_err(|_| ErrorCode::R1)?;
-    value::scaled(decimal.mantissa.into(), i64::from(decimal.exponent) + shift)
+/// A number with the digits it is written with: 12.50 is 1250 × 10⁻², 1e5 is 1 × 10⁵.
+fn number_to_decimal(number: &str) -> Result<Decimal, ErrorCode> {
+    let (digits, shift) = exponent(number);
+    let Decimal { mantissa, exponent } = value::parse_decimal(digits)?;
+    if mantissa == 0 {
+        return value::scaled(0, 0);
+    }
+    let exponent = i64::from(exponent).saturating_add(shift);
+    let written = value::scaled(mantissa.into(), exponent);
+    written.or_else(|_| value::fitted(mantissa, exponent))
 }
 
-fn to_bytes(json: &Json, ty: TextType) -> Result<Vec<u8>, ErrorCode> {
-    match (Source::new(json)?, ty) {
+fn to_bytes(value: &Value<'_>, ty: TextType) -> Result<Vec<u8>, ErrorCode> {
+    match (Source::new(value)?, ty) {
         (Source::Text(text), TextType::Bytes) => value::parse_hex(text),
         (Source::Text(text), _) => Ok(text.as_bytes().to_vec()),
         (Source::Hex(hex), TextType::Bytes) => value::parse_hex(hex),
@@ -303,10 +376,10 @@ fn to_bytes(json: &Json, ty: TextType) -> Result<Vec<u8>, ErrorCode> {
                 .into_bytes())
         }
         (_, TextType::Bytes) => Err(ErrorCode::D10),
-        (Source::Number(number), _) => match number.as_i128() {
-            Some(integer) => Ok(integer.to_string().into_bytes()),
-            None => Ok(number_to_decimal(number)?.to_string().into_bytes()),
-        },
+        (Source::Number(number), _) if number.bytes().all(|b| b == b'-' || b.is_ascii_digit()) => {
+            Ok(number.as_bytes().to_vec())
+        }
+        (Source::Number(number), _) => Ok(number_to_decimal(number)?.to_string().into_bytes()),
         (Source::Decimal(decimal), _) => Ok(match integer(decimal) {
             Some(integer) if decimal.exponent < 0 => integer.to_string().into_bytes(),
             _ => decimal.to_string().into_bytes(),
@@ -314,21 +387,21 @@ fn to_bytes(json: &Json, ty: TextType) -> Result<Vec<u8>, ErrorCode> {
     }
 }
 
-fn wrong(code: ErrorCode, field: &Field, json: &Json) -> LineError {
-    let mut text = json.to_string();
+fn wrong(code: ErrorCode, field: &Field, line: &str, json: &Json<'_>) -> LineError {
+    let mut text = line.get(json.span.clone()).unwrap_or_default().to_owned();
     if let Some((cut, _)) = text.char_indices().nth(60) {
         text.truncate(cut);
         text.push('…');
     }
     LineError {
-        error: CodecError::new(code, 0).in_field(field.id()),
+        error: CodecError::new(code, json.span.start).in_field(field.id()),
         message: format!("{text} for {}: {}", field.name(), code.text()),
     }
 }
 
-fn input(message: impl Into<String>) -> LineError {
+fn input(at: usize, message: impl Into<String>) -> LineError {
     LineError {
-        error: CodecError::new(ErrorCode::Input, 0),
+        error: CodecError::new(ErrorCode::Input, at),
         message: message.into(),
     }
 }

@@ -45,6 +45,7 @@ impl TemplateSet {
                 let document = Document::parse(&xml).map_err(|error| malformed(&error))?;
                 Reader::new(&document).document()
             }
+            Err(roxmltree::Error::DtdDetected) => Err(definition(xml)),
             Err(error) => Err(malformed(&error)),
         }
     }
@@ -52,11 +53,25 @@ impl TemplateSet {
 
 fn malformed(error: &roxmltree::Error) -> TemplateError {
     let at = error.pos();
+    let text = error.to_string();
+    let message = text.strip_suffix(&format!(" at {at}")).unwrap_or(&text);
     TemplateError {
         code: ErrorCode::S1,
         line: at.row,
         column: at.col,
-        message: error.to_string(),
+        message: message.to_owned(),
+    }
+}
+
+/// A DTD can make much out of little (a billion laughs), and templates need none.
+fn definition(xml: &str) -> TemplateError {
+    let before = xml.split_once("<!DOCTYPE").map_or("", |(before, _)| before);
+    let last = before.rsplit('\n').next().unwrap_or_default();
+    TemplateError {
+        code: ErrorCode::S1,
+        line: before.matches('\n').count() as u32 + 1,
+        column: last.chars().count() as u32 + 1,
+        message: "a document type definition (DTD) is not allowed".to_owned(),
     }
 }
 

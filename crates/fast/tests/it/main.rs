@@ -10,6 +10,7 @@ mod bits;
 mod common;
 mod fix;
 mod generated;
+mod json;
 mod lanes;
 mod moex;
 mod operators;

@@ -1,10 +1,11 @@
 //! `fanfare fast bench`: nanoseconds a message, decoded and encoded, in memory.
 
-use super::options::{Framing, Strictness, TEMPLATES_HELP, check_preamble, load, template_text};
+use super::options::{Framing, Strictness, TEMPLATES_HELP, check_preamble, load_with_text};
 use super::packets::{ByteFile, PacketError, PacketFile, check_size};
 use super::structs::{self, Structs};
 use crate::print::{note, say};
 use anyhow::{Context, Result, anyhow, bail};
+use fanfare_engine::stop::Stop;
 use fanfare_fast::program::Field;
 use fanfare_fast::{
     CodecError, Decimal, Decoder, Encoder, Ignore, Message, Options, Program, Record, Visitor,
@@ -56,11 +57,12 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     check_preamble(args.framing.of_file(), args.framing.preamble)?;
-    let program = load(&args.templates)?;
+    let stop = Stop::on_interrupt()?;
+    let (program, text) = load_with_text(&args.templates)?;
     let packets = read(args)?;
     let options = options(args);
     let mut bench = Bench::new(options, args.framing.keep_dictionary, &program, &packets);
-    let mut structs = structs::find(&template_text(&args.templates)?, options)?;
+    let mut structs = structs::find(&text, options)?;
     let messages = bench.check()?;
     if messages == 0 {
         bail!("`{}` has no messages", args.file.display());
@@ -72,7 +74,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         None => done >= 5 && start.elapsed() >= Duration::from_secs(4),
     };
     let mut done = 0;
-    while !enough(done) {
+    while !enough(done) && !stop.is_raised() {
         passes.empty.push(bench.decode(&mut Ignore)?);
         passes
             .visitor
@@ -84,6 +86,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
             passes.generated(&bench, structs.as_mut(), messages)?;
         }
         done += 1;
+    }
+    if done == 0 {
+        bail!("interrupted before anything was measured");
     }
     passes.report(args, &packets, messages);
     if bench.differs {

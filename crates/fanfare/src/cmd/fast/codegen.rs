@@ -4,7 +4,7 @@ use super::generate::{cannot_write, create};
 use super::options::{TEMPLATES_HELP, template_text};
 use anyhow::{Context, Result};
 use fanfare_fast::codegen;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Print a Rust module with typed structs for a template set, and their decode and encode.
@@ -23,7 +23,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let xml = template_text(&args.templates).map_err(anyhow::Error::from)?;
     let code = codegen::generate(&xml).with_context(|| args.templates.clone())?;
-    let mut out = create(&args.output)?;
+    let mut out = create(&args.output, &[Path::new(&args.templates)])?;
     let written = out.write_all(code.as_bytes()).and_then(|()| out.flush());
     written.with_context(|| cannot_write(&args.output))?;
     Ok(ExitCode::SUCCESS)

@@ -9,7 +9,7 @@ use super::options::{
 use super::output::{Format, Output};
 use super::packets::{ByteFile, PacketError, PacketFile, frame_code};
 use super::report::Report;
-use super::sink::{Flow, Sink, SinkOptions};
+use super::sink::{Flow, Next, Sink, SinkOptions};
 use super::two_files;
 use anyhow::{Context, Result, bail};
 use fanfare_engine::stop::Stop;
@@ -261,14 +261,22 @@ fn stream(stop: &Stop, file: &Path, sink: &mut Sink) -> Result<()> {
     sink.counts.packets = 1;
     sink.counts.line_packets[0] = 1;
     while !stop.is_raised() && !sink.is_full() {
-        let (offset, bytes) = input.window()?;
-        if bytes.is_empty() || stop.is_raised() {
-            break;
-        }
-        let Some(len) = sink.next(bytes, offset)? else {
-            break;
+        let (offset, bytes, is_whole) = input.ready()?;
+        let next = match (bytes, is_whole) {
+            ([], true) => break,
+            ([], false) => Next::Partial,
+            _ => sink.next(bytes, offset, is_whole)?,
         };
-        input.consume(len);
+        match next {
+            Next::Message(len) => input.consume(len),
+            Next::Error => break,
+            Next::Partial => {
+                sink.output().flush()?;
+                if !input.read_more()? {
+                    break;
+                }
+            }
+        }
     }
     Ok(())
 }

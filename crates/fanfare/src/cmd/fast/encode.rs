@@ -1,24 +1,27 @@
 //! `fanfare fast encode`: lines of JSON or FIX to FAST, the inverse of `decode --format`.
 
 use super::generate::{cannot_write, create};
+use super::lines::{LINE_LIMIT, Line, LineFile};
 use super::options::{LoadError, Strictness, TEMPLATES_HELP, check_preamble, is_standard, load};
 use super::output::{Format, Output};
-use super::packets::open;
 use crate::print::{note, say};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
+use fanfare_engine::stop::Stop;
 use fanfare_fast::fix::{self, FixError};
 use fanfare_fast::{CodecError, Encoder, ErrorCode, Message, Program, json};
 use fanfare_feed::{Header, Preamble};
 use fanfare_latency::figures::Figures;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::path::PathBuf;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-
-/// The longest line read, bytes.
-const LINE_LIMIT: u64 = 64 << 20;
+use std::sync::Arc;
 
 /// Encode lines of JSON or FIX messages, as `decode --format` writes them, into FAST.
+///
+/// An error is a line on stdout, as `decode --format json` writes them, with the number of the
+/// line. Its offset is a byte of the line where the line is wrong, and else the byte of the
+/// message that came next when a value could not be encoded.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[arg(short, long, value_name = "TEMPLATES", help = TEMPLATES_HELP)]
@@ -39,12 +42,20 @@ pub(crate) struct Args {
     /// seq32be or cme.
     #[arg(long, value_name = "PREAMBLE", default_value = "none")]
     preamble: Preamble,
-    /// Messages in a packet.
+    /// Messages in a packet at most. Default: 1, or with --packet-size as many as fit.
     #[arg(
-        long, value_name = "N", default_value_t = 1,
+        long, value_name = "N",
         value_parser = clap::value_parser!(u64).range(1..)
     )]
-    packet_messages: u64,
+    packet_messages: Option<u64>,
+    /// Bytes of a packet's messages at most; a longer message has a packet for itself.
+    #[arg(
+        short = 'p',
+        long,
+        value_name = "BYTES",
+        conflicts_with = "keep_dictionary"
+    )]
+    packet_size: Option<usize>,
     /// Keep previous values from packet to packet; each packet begins with a template identifier
     /// all the same. With --header none there are no packets, and all is kept.
     #[arg(long)]
@@ -70,6 +81,9 @@ enum LineFormat {
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     check_preamble(args.header, args.preamble)?;
+    if args.header == Header::None && args.packet_size.is_some() {
+        bail!("--packet-size wants packets: there are none with --header none");
+    }
     let mut errors = Output::new(Some(Format::Json));
     let program = match load(&args.templates) {
         Ok(program) => program,
@@ -79,38 +93,29 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         }
         Err(error) => return Err(error.into()),
     };
-    let mut input = BufReader::new(open(&args.file)?);
-    let mut encoding = Encoding {
-        args,
-        encoder: Encoder::with_options(program, args.strictness.options()),
-        message: Message::new(),
-        packet: Vec::new(),
-        in_packet: 0,
-        framed: Vec::new(),
-        out: create(&args.output)?,
-        counts: Counts::default(),
-    };
-    let mut line = Vec::new();
-    loop {
-        line.clear();
-        let mut limited = input.by_ref().take(LINE_LIMIT);
-        let len = limited.read_until(b'\n', &mut line).with_context(|| {
-            let number = encoding.counts.lines + 1;
-            format!("cannot read line {number} of `{}`", args.file.display())
-        })?;
-        if len == 0 {
-            break;
-        }
-        encoding.counts.lines += 1;
-        if !encoding.line(without_end(&line), &mut errors)? {
+    let stop = Stop::on_interrupt()?;
+    let mut input = LineFile::open(&args.file)?;
+    let mut encoding = Encoding::new(args, program)?;
+    let cannot_read = |lines| format!("cannot read line {lines} of `{}`", args.file.display());
+    while !stop.is_raised() {
+        let line = input.next(|| encoding.flush());
+        let line = line.with_context(|| cannot_read(encoding.counts.lines + 1))?;
+        encoding.counts.lines += u64::from(line != Line::End);
+        let goes_on = match line {
+            Line::End => break,
+            Line::Text => encoding.line(input.text(), &mut errors)?,
+            Line::TooLong => {
+                let text = format!("the line has more than {LINE_LIMIT} bytes");
+                let error = CodecError::new(ErrorCode::Limit, LINE_LIMIT);
+                encoding.error(&error, Some(&text), &mut errors)?
+            }
+        };
+        if !goes_on {
             break;
         }
     }
     encoding.end_packet()?;
-    encoding
-        .out
-        .flush()
-        .with_context(|| cannot_write(&args.output))?;
+    encoding.flush()?;
     errors.flush()?;
     encoding.counts.report(args);
     Ok(if encoding.counts.errors == 0 {
@@ -168,7 +173,20 @@ struct Encoding<'a> {
     counts: Counts,
 }
 
-impl Encoding<'_> {
+impl<'a> Encoding<'a> {
+    fn new(args: &'a Args, program: Arc<Program>) -> Result<Self> {
+        Ok(Self {
+            args,
+            encoder: Encoder::with_options(program, args.strictness.options()),
+            message: Message::new(),
+            packet: Vec::new(),
+            in_packet: 0,
+            framed: Vec::new(),
+            out: create(&args.output, &[&args.file, Path::new(&args.templates)])?,
+            counts: Counts::default(),
+        })
+    }
+
     /// Encodes one line; whether to go on.
     fn line(&mut self, line: &[u8], errors: &mut Output) -> Result<bool> {
         if line.trim_ascii().is_empty() {
@@ -182,18 +200,44 @@ impl Encoding<'_> {
         if let Err((error, text)) = read {
             return self.error(&error, text.as_deref(), errors);
         }
-        let encoded = self
-            .encoder
-            .encode_or_restore(&self.message, &mut self.packet);
-        if let Err(error) = encoded {
+        if let Err(error) = self.message()? {
             return self.error(&error, None, errors);
         }
         self.counts.messages += 1;
         self.in_packet += 1;
-        if self.in_packet >= self.args.packet_messages || self.args.header == Header::None {
+        let most = match (self.args.packet_messages, self.args.packet_size) {
+            (Some(most), _) => most,
+            (None, None) => 1,
+            (None, Some(_)) => u64::MAX,
+        };
+        if self.in_packet >= most || self.args.header == Header::None {
             self.end_packet()?;
         }
         Ok(true)
+    }
+
+    /// Encodes the message in hand: into the packet, or into the next one if it would become too
+    /// large.
+    fn message(&mut self) -> Result<Result<(), CodecError>> {
+        let before = self.packet.len();
+        let encoder = &mut self.encoder;
+        let encoded = encoder.encode_or_restore(&self.message, &mut self.packet);
+        let is_full = self.args.packet_size.is_some_and(|p| self.packet.len() > p);
+        if encoded.is_err() || before == 0 || !is_full {
+            return Ok(encoded.map(|_| ()));
+        }
+        self.packet.truncate(before);
+        self.end_packet()?;
+        let encoded = self
+            .encoder
+            .encode_or_restore(&self.message, &mut self.packet);
+        Ok(encoded.map(|_| ()))
+    }
+
+    /// Hands on what is encoded, all but the packet that is not full.
+    fn flush(&mut self) -> Result<()> {
+        let flushed = self.out.flush();
+        flushed.with_context(|| cannot_write(&self.args.output))
     }
 
     fn error(
@@ -239,12 +283,6 @@ impl Encoding<'_> {
         }
         Ok(())
     }
-}
-
-/// Without LF or CR LF.
-fn without_end(line: &[u8]) -> &[u8] {
-    let line = line.strip_suffix(b"\n").unwrap_or(line);
-    line.strip_suffix(b"\r").unwrap_or(line)
 }
 
 /// What is wrong with a line; without a text what the code says.

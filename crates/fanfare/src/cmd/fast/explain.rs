@@ -4,7 +4,7 @@
 use super::options::{Framing, Strictness, TEMPLATES_HELP, check_preamble, load};
 use super::packets::{ByteFile, PacketError, PacketFile, frame_code};
 use super::templates::{decimal, kind};
-use crate::print::say;
+use crate::print::{note, say};
 use anyhow::{Context, Result, bail};
 use fanfare_fast::program::{Field, TemplateProgram};
 use fanfare_fast::{CodecError, Decimal, Decoder, Ignore, Previous, Step, Visitor};
@@ -56,6 +56,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
             args.file.display(),
             explaining.message
         ),
+        (End::File, None) if explaining.message == 0 => {
+            note!("fanfare: `{}` has no messages", args.file.display());
+            Ok(ExitCode::SUCCESS)
+        }
         _ => Ok(ExitCode::SUCCESS),
     }
 }
@@ -82,16 +86,27 @@ impl Explaining<'_> {
         let cannot = || format!("cannot read `{}`", self.args.file.display());
         let mut file = ByteFile::open(&self.args.file)?;
         loop {
-            let (offset, bytes) = file.window().with_context(cannot)?;
-            if bytes.is_empty() {
-                return Ok(End::File);
+            let (offset, bytes, is_whole) = file.ready().with_context(cannot)?;
+            let explained = match (bytes, is_whole) {
+                ([], true) => return Ok(End::File),
+                ([], false) => None,
+                (_, true) => Some(self.one(bytes, offset)),
+                (_, false) => self.one_if_whole(bytes, offset),
+            };
+            match explained {
+                Some((_, Some(end))) => return Ok(end),
+                Some((len, None)) => file.consume(len),
+                None if file.read_more().with_context(cannot)? => {}
+                None => return Ok(End::File),
             }
-            let (len, end) = self.one(bytes, offset);
-            if let Some(end) = end {
-                return Ok(end);
-            }
-            file.consume(len);
         }
+    }
+
+    /// [`one`](Self::one), if the message does not go on behind `bytes`.
+    fn one_if_whole(&mut self, bytes: &[u8], offset: u64) -> Option<(usize, Option<End>)> {
+        let mut ahead = self.decoder.clone();
+        let is_partial = matches!(ahead.decode_partial(bytes, &mut Ignore), Ok(None));
+        (!is_partial).then(|| self.one(bytes, offset))
     }
 
     fn packets(&mut self) -> Result<End> {

@@ -1,9 +1,11 @@
 //! `fanfare fast generate`: the two feeds that everything can be tried with.
 
+use super::lines::is_same_file;
 use super::options::{TEMPLATES_HELP, check_preamble, is_standard, load};
 use crate::print::{note, say};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
+use fanfare_engine::stop::Stop;
 use fanfare_fast::generate::{ComplexOptions, Generator, PACKET_SIZE};
 use fanfare_feed::{Header, Preamble};
 use fanfare_latency::figures::Figures;
@@ -87,7 +89,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
             Generator::complex(program, args.count, args.packet_size, options)
         }
     };
-    let mut out = create(&args.output)?;
+    let stop = Stop::on_interrupt()?;
+    let templates = Path::new(args.templates.as_deref().unwrap_or(&own));
+    let mut out = create(&args.output, &[templates])?;
     let (mut packets, mut bytes) = (0u32, 0);
     let mut framed = Vec::new();
     let unfit = "the templates do not fit the feed";
@@ -101,19 +105,26 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         bytes += framed.len();
         out.write_all(&framed)
             .with_context(|| cannot_write(&args.output))?;
+        if stop.is_raised() {
+            break;
+        }
     }
     out.flush().with_context(|| cannot_write(&args.output))?;
-    report(args, packets, bytes);
+    let messages = generator.messages();
+    report(args, messages, packets, bytes);
+    if messages <= args.count {
+        bail!("interrupted: the feed has no Done yet");
+    }
     Ok(ExitCode::SUCCESS)
 }
 
-fn report(args: &Args, packets: u32, bytes: usize) {
-    let messages = args.count.saturating_add(1);
+fn report(args: &Args, messages: u64, packets: u32, bytes: usize) {
     if !args.json {
         note!("{messages} messages in {packets} packets, {bytes} bytes");
         return;
     }
     let mut figures = Figures::new("fast generate");
+    figures.set_ok(messages > args.count);
     figures.count("messages", messages);
     figures.count("packets", u64::from(packets));
     figures.count("bytes", bytes as u64);
@@ -125,10 +136,13 @@ fn report(args: &Args, packets: u32, bytes: usize) {
     }
 }
 
-/// A file to write, or stdout for `-`.
-pub(super) fn create(path: &Path) -> Result<Box<dyn Write>> {
+/// A file to write, or stdout for `-`; none of those that are read.
+pub(super) fn create(path: &Path, read: &[&Path]) -> Result<Box<dyn Write>> {
     if is_standard(path) {
         return Ok(Box::new(BufWriter::new(io::stdout().lock())));
+    }
+    if read.iter().any(|read| is_same_file(read, path)) {
+        bail!("{}: it is what is read", cannot_write(path));
     }
     let file = File::create(path).with_context(|| cannot_write(path))?;
     Ok(Box::new(BufWriter::new(file)))

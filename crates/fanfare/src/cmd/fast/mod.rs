@@ -8,6 +8,7 @@ mod encode;
 mod explain;
 mod feed;
 mod generate;
+mod lines;
 mod live;
 mod multicast;
 pub(crate) mod options;

@@ -85,8 +85,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
             bail!("{address} is no multicast group, and not on the interface to send from");
         }
     }
-    let packets = read(args)?;
     let stop = Stop::on_interrupt()?;
+    let packets = read(args)?;
     let mut lines = vec![Line::open(args, first, args.loss_a, args.seed)?];
     if let Some(second) = args.second {
         let seed = args.seed.wrapping_add(0x5bd1_e995);

@@ -65,9 +65,14 @@ impl From<LoadError> for anyhow::Error {
 }
 
 pub(crate) fn load(templates: &str) -> Result<Arc<Program>, LoadError> {
+    load_with_text(templates).map(|(program, _)| program)
+}
+
+/// The program and the text it comes from, which a pipe gives only once.
+pub(crate) fn load_with_text(templates: &str) -> Result<(Arc<Program>, String), LoadError> {
     let text = template_text(templates)?;
     match Program::parse(&text) {
-        Ok(program) => Ok(Arc::new(program)),
+        Ok(program) => Ok((Arc::new(program), text)),
         Err(error) => Err(LoadError::Templates {
             file: templates.to_owned(),
             text,
@@ -158,7 +163,15 @@ pub(crate) fn socket_address(text: &str) -> Result<SocketAddrV4, String> {
     Ok(SocketAddrV4::new(address, port))
 }
 
-/// The name of a file in a message; `-` is stdin or stdout.
+/// `-` is stdin or stdout.
 pub(crate) fn is_standard(path: &Path) -> bool {
     path.as_os_str() == "-"
+}
+
+/// Where the file system has what a command reads.
+pub(crate) fn named(path: &Path) -> &Path {
+    match is_standard(path) {
+        true => Path::new("/dev/stdin"),
+        false => path,
+    }
 }

@@ -1,10 +1,10 @@
 //! Packets out of files: with a length header, and without one.
 
-use super::options::is_standard;
+use super::options::{is_standard, named};
 use anyhow::{Context, Result, bail};
 use fanfare_feed::{Deframer, FrameError, FrameErrorKind, Header, Packet};
 use std::fmt;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -92,13 +92,16 @@ impl PacketFile {
     }
 }
 
-/// The bytes of a file without packets: a window that always holds a whole message, or the end.
+/// The bytes of a file without packets, as a window that moves along.
 pub(crate) struct ByteFile {
     input: Box<dyn Read>,
     buffer: Vec<u8>,
     start: usize,
     end: usize,
     at_end: bool,
+    interrupted: bool,
+    /// Whether reading may take as long as a pipe likes.
+    waits: bool,
     /// Offset of the window in the file.
     offset: u64,
 }
@@ -111,6 +114,8 @@ impl ByteFile {
             start: 0,
             end: 0,
             at_end: false,
+            interrupted: false,
+            waits: !is_regular(path),
             offset: 0,
         })
     }
@@ -118,14 +123,48 @@ impl ByteFile {
     /// Offset in the file, and the bytes from there on: at least [`PACKET_LIMIT`] if the file
     /// has so many, none at its end. Fewer too if Ctrl-C came while waiting for more.
     pub(crate) fn window(&mut self) -> io::Result<(u64, &[u8])> {
-        if self.end - self.start < PACKET_LIMIT && !self.at_end {
-            self.buffer.copy_within(self.start..self.end, 0);
-            self.end -= self.start;
-            self.start = 0;
-            self.fill()?;
+        while !self.is_whole() && self.read_more()? {}
+        Ok(self.bytes())
+    }
+
+    /// As [`window`](Self::window), but what a pipe has not brought yet is not waited for; and
+    /// whether the message at its front is all there, or never will be.
+    pub(crate) fn ready(&mut self) -> io::Result<(u64, &[u8], bool)> {
+        if !self.waits {
+            self.window()?;
         }
+        let is_whole = self.is_whole();
+        let (offset, bytes) = self.bytes();
+        Ok((offset, bytes, is_whole))
+    }
+
+    fn bytes(&self) -> (u64, &[u8]) {
         let window = self.buffer.get(self.start..self.end);
-        Ok((self.offset, window.unwrap_or_default()))
+        (self.offset, window.unwrap_or_default())
+    }
+
+    fn is_whole(&self) -> bool {
+        self.at_end || self.end - self.start >= PACKET_LIMIT
+    }
+
+    /// Reads what is there into the window, waiting if nothing is; false if Ctrl-C came meanwhile.
+    pub(crate) fn read_more(&mut self) -> io::Result<bool> {
+        if self.at_end || self.interrupted {
+            return Ok(!self.interrupted);
+        }
+        self.buffer.copy_within(self.start..self.end, 0);
+        self.end -= self.start;
+        self.start = 0;
+        let space = self.buffer.get_mut(self.end..).unwrap_or_default();
+        match self.input.read(space) {
+            Ok(n) => {
+                self.end += n;
+                self.at_end = n == 0;
+            }
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => self.interrupted = true,
+            Err(e) => return Err(e),
+        }
+        Ok(!self.interrupted)
     }
 
     /// Moves the window on.
@@ -133,21 +172,6 @@ impl ByteFile {
         let n = n.min(self.end - self.start);
         self.start += n;
         self.offset += n as u64;
-    }
-
-    fn fill(&mut self) -> io::Result<()> {
-        while let Some(space) = self.buffer.get_mut(self.end..).filter(|s| !s.is_empty()) {
-            match self.input.read(space) {
-                Ok(0) => {
-                    self.at_end = true;
-                    break;
-                }
-                Ok(n) => self.end += n,
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => break,
-                Err(e) => return Err(e),
-            }
-        }
-        Ok(())
     }
 }
 
@@ -158,6 +182,10 @@ pub(crate) fn open(path: &Path) -> Result<Box<dyn Read>> {
     }
     let file = File::open(path).with_context(|| format!("cannot open `{}`", path.display()))?;
     Ok(Box::new(file))
+}
+
+fn is_regular(path: &Path) -> bool {
+    fs::metadata(named(path)).is_ok_and(|data| data.is_file())
 }
 
 /// The error of a frame as a FAST error: its code, and where.

@@ -15,6 +15,17 @@ pub(crate) enum Flow {
     Stop,
 }
 
+/// What stands at the front of a continuous stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// A message of so many bytes.
+    Message(usize),
+    /// The beginning of one.
+    Partial,
+    /// Something that cannot be decoded.
+    Error,
+}
+
 /// How a sink behaves.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SinkOptions {
@@ -113,17 +124,25 @@ impl Sink {
         flow
     }
 
-    /// Decodes one message at the front of a continuous stream; its length, `None` on an error.
-    pub(crate) fn next(&mut self, bytes: &[u8], offset: u64) -> io::Result<Option<usize>> {
-        match self.decode(bytes, self.is_unseen()) {
-            Ok(len) => {
+    /// Decodes one message at the front of a continuous stream. Where it is not `whole`, more
+    /// bytes may come behind those.
+    pub(crate) fn next(&mut self, bytes: &[u8], offset: u64, whole: bool) -> io::Result<Next> {
+        let empty = self.is_unseen();
+        let decoded = match (whole, empty) {
+            (true, _) => self.decode(bytes, empty).map(Some),
+            (false, true) => self.decoder.decode_partial(bytes, &mut self.empty),
+            (false, false) => self.decoder.decode_partial(bytes, &mut self.message),
+        };
+        match decoded {
+            Ok(Some(len)) => {
                 self.counts.bytes += len as u64;
                 self.deliver()?;
-                Ok(Some(len))
+                Ok(Next::Message(len))
             }
+            Ok(None) => Ok(Next::Partial),
             Err(error) => {
                 self.codec_error(&error, offset)?;
-                Ok(None)
+                Ok(Next::Error)
             }
         }
     }

@@ -3,7 +3,7 @@
 use super::options::{TEMPLATES_HELP, load};
 use crate::print::{note, say};
 use anyhow::Result;
-use fanfare_fast::program::{FieldId, FieldKind, IntOp, Op, Reset, Slot, TemplateProgram};
+use fanfare_fast::program::{Field, FieldId, FieldKind, IntOp, Op, Reset, Slot, TemplateProgram};
 use fanfare_fast::template::OperatorKind;
 use fanfare_fast::value::TextType;
 use fanfare_fast::{Decimal, Program};
@@ -28,14 +28,25 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
             list(&program, template);
         }
     }
+    let unresolved = unresolved(&program).count();
+    let verdict = match unresolved {
+        0 => "no error".to_owned(),
+        n => format!("static references to templates that are not there: {n}"),
+    };
     note!(
-        "{}: {} templates, {} fields, {} previous values, no error",
+        "{}: {} templates, {} fields, {} previous values, {verdict}",
         args.templates,
         program.templates().len(),
-        program.fields().len(),
+        program.fields().len() - unresolved,
         program.previous_values()
     );
     Ok(ExitCode::SUCCESS)
+}
+
+/// The static references to templates that do not exist: no fields of messages.
+fn unresolved(program: &Program) -> impl Iterator<Item = &Field> {
+    let is_unresolved = |field: &&Field| matches!(program.op(field.id()), Op::Unresolved { .. });
+    program.fields().iter().filter(is_unresolved)
 }
 
 fn list(program: &Program, template: &TemplateProgram) {
@@ -45,14 +56,20 @@ fn list(program: &Program, template: &TemplateProgram) {
     let reset = match template.reset() {
         Reset::None => "",
         Reset::Dictionaries => ", clears the dictionaries first",
-        Reset::All => ", clears the dictionaries and the template identifier",
+        Reset::All => {
+            ", clears the dictionaries and the template identifier; every template set has it"
+        }
     };
-    let bits = template.body().bits;
+    let bits = bits(template.body().bits);
     say!(
-        "{} ({id}): presence map of up to {bits} bits{reset}",
+        "{} ({id}): presence map of up to {bits}{reset}",
         template.name()
     );
     fields(program, program.template_fields(template), 1);
+    for field in unresolved(program).filter(|f| f.template() == template.index()) {
+        let name = field.name();
+        say!("  templateRef {name}: no such template, D8 when it is reached");
+    }
     say!("");
 }
 
@@ -63,8 +80,7 @@ fn fields(program: &Program, ids: &[FieldId], depth: usize) {
         let indented = format!("{:indent$}{}", "", field.name(), indent = 2 * depth);
         let kind = match (program.op(id), field.bits()) {
             (Op::Bits(_), _) => "bitGroup".to_owned(),
-            (_, Some(1)) => "1 bit".to_owned(),
-            (_, Some(bits)) => format!("{bits} bits"),
+            (_, Some(count)) => bits(count),
             _ => kind(field.kind()).to_owned(),
         };
         let presence = if field.optional() { "optional" } else { "" };
@@ -75,6 +91,11 @@ fn fields(program: &Program, ids: &[FieldId], depth: usize) {
         say!("{}", line.trim_end());
         fields(program, program.children(id), depth + 1);
     }
+}
+
+fn bits(count: u32) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} bit{plural}")
 }
 
 pub(super) fn kind(kind: FieldKind) -> &'static str {
@@ -113,16 +134,16 @@ fn operator(program: &Program, op: &Op) -> String {
         }
         Op::Sequence { length, body, .. } => {
             format!(
-                "length: {}; entries: up to {} bits",
+                "length: {}; entries: up to {}",
                 int(program, length),
-                body.bits
+                bits(body.bits)
             )
         }
-        Op::Bits(bits) => {
-            let whole = int(program, &bits.whole);
-            format!("{} bits; {whole}", bits.width)
+        Op::Bits(group) => {
+            let whole = int(program, &group.whole);
+            format!("{}; {whole}", bits(group.width))
         }
-        Op::Group { body, .. } => format!("up to {} bits", body.bits),
+        Op::Group { body, .. } => format!("up to {}", bits(body.bits)),
         Op::TemplateRef { .. } => "dynamic".to_owned(),
         Op::Unresolved { .. } => "no such template: D8 when it is reached".to_owned(),
     }

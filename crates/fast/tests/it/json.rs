@@ -1,0 +1,155 @@
+//! Lines that other programs write.
+
+use crate::common;
+use fanfare_fast::{Decimal, ErrorCode, Message, Program, Value, json};
+
+const FIELDS: &str = r#"
+    <decimal name="D" presence="optional"/><uInt64 name="U" presence="optional"/>
+    <int64 name="I" presence="optional"/><string name="S" presence="optional"/>"#;
+
+/// Reads one field; what became of it, or the code and the byte of the line.
+fn read(program: &Program, name: &str, value: &str) -> Result<String, (ErrorCode, usize)> {
+    let line = format!(r#"{{"template": "T", "fields": {{"{name}": {value}}}}}"#);
+    let mut message = Message::new();
+    let read = json::read_line(program, &line, &mut message);
+    read.map_err(|error| (error.error.code, error.error.offset))?;
+    let view = message.view(program).unwrap();
+    let (_, value) = view
+        .fields()
+        .find(|(field, _)| field.name() == name)
+        .unwrap();
+    Ok(match value {
+        Value::Decimal(Decimal { mantissa, exponent }) => format!("{mantissa} {exponent}"),
+        Value::Unsigned(value, _) => value.to_string(),
+        Value::Signed(value, _) => value.to_string(),
+        Value::Ascii(text) => String::from_utf8(text.to_vec()).unwrap(),
+        other => panic!("{other:?}"),
+    })
+}
+
+#[test]
+fn numbers_become_decimals_digit_by_digit() {
+    let program = common::program(FIELDS);
+    for (number, decimal) in [
+        ("12.50", "1250 -2"),
+        ("1e5", "1 5"),
+        ("-1.5E-3", "-15 -4"),
+        // More digits than a double has.
+        ("123456789012345.678", "123456789012345678 -3"),
+        ("9007199254740993.5", "90071992547409935 -1"),
+        ("-0.1234567890123456789", "-1234567890123456789 -19"),
+        ("92233720368547758070", "9223372036854775807 1"),
+        ("1e64", "10 63"),
+        ("1000e-65", "10 -63"),
+        ("0e99", "0 0"),
+        (r#"{"mantissa": 12.0, "exponent": 1e0}"#, "12 1"),
+        (r#"{"exponent": 100, "mantissa": -1}"#, "-1 100"),
+    ] {
+        assert_eq!(read(&program, "D", number).unwrap(), decimal, "{number}");
+    }
+    for (number, code) in [
+        ("9223372036854775808", ErrorCode::R1),
+        ("1e82", ErrorCode::R1),
+        ("12e-70", ErrorCode::R1),
+        ("1e99999999999999999999", ErrorCode::R1),
+        (r#"{"mantissa": 1, "exponent": 128}"#, ErrorCode::R1),
+        (r#"{"mantissa": 1.5, "exponent": 0}"#, ErrorCode::R5),
+        (r#"{"mantissa": 1}"#, ErrorCode::D1),
+        ("true", ErrorCode::D1),
+    ] {
+        assert_eq!(read(&program, "D", number), Err((code, 34)), "{number}");
+    }
+}
+
+#[test]
+fn numbers_become_integers_however_they_are_written() {
+    let program = common::program(FIELDS);
+    for (number, integer) in [
+        ("18446744073709551615", "18446744073709551615"),
+        ("1.8446744073709551615e19", "18446744073709551615"),
+        ("9007199254740993.0", "9007199254740993"),
+        ("150e-1", "15"),
+        ("0e-5", "0"),
+        ("-0", "0"),
+        ("\"12\"", "12"),
+    ] {
+        assert_eq!(read(&program, "U", number).unwrap(), integer, "{number}");
+    }
+    let least = "-9223372036854775808";
+    assert_eq!(read(&program, "I", least).unwrap(), least);
+    for (number, code) in [
+        ("18446744073709551616", ErrorCode::R4),
+        ("1e400", ErrorCode::R4),
+        ("-1", ErrorCode::R4),
+        ("15e-1", ErrorCode::R5),
+        ("1e-99999999999999999999", ErrorCode::R5),
+    ] {
+        assert_eq!(read(&program, "U", number), Err((code, 34)), "{number}");
+    }
+    for (number, text) in [("12.50", "12.50"), ("-12", "-12"), ("1e3", "1000")] {
+        assert_eq!(read(&program, "S", number).unwrap(), text, "{number}");
+    }
+}
+
+/// Lines with what is wrong with them, and at which byte.
+#[rustfmt::skip]
+const WRONG: &[(&str, ErrorCode, usize, &str)] = &[
+    ("", ErrorCode::Input, 0, "the line ends inside the message"),
+    ("[]", ErrorCode::Input, 0, "a message is an object"),
+    (
+        r#"{"fields": {}}"#,
+        ErrorCode::Input,
+        0,
+        "a message has a template or an id",
+    ),
+    (
+        r#"{"template": 1}"#,
+        ErrorCode::Input,
+        13,
+        "the template's name is no string",
+    ),
+    (
+        r#"{"id": "1"}"#,
+        ErrorCode::Input,
+        7,
+        "the template's id is no number",
+    ),
+    (
+        r#"{"id": 7, "fields": {}}"#,
+        ErrorCode::D9,
+        0,
+        "no such template: id 7",
+    ),
+    (
+        r#"{"template": "t"}"#,
+        ErrorCode::D9,
+        0,
+        "no such template: \"t\"",
+    ),
+    (r#"{"id": 2, "template": "T"}"#, ErrorCode::D9, 0, "no such template: \"T\" with id 2"),
+    (
+        r#"{"id": 1}"#,
+        ErrorCode::Input,
+        0,
+        "a message has an object of fields",
+    ),
+    (
+        r#"{"id": 1, "fields": []}"#,
+        ErrorCode::Input,
+        20,
+        "the fields are no object",
+    ),
+    (r#"{"id": 1, "fields": {"x": 1}}"#, ErrorCode::Input, 26, "no field is named \"x\""),
+    (r#"{"id": 1, "fields": {"U": 1, "U": 2}}"#, ErrorCode::Input, 34,
+        "a second member is named \"U\""),
+];
+
+#[test]
+fn what_is_no_message_is_told_with_its_place() {
+    let program = common::program(FIELDS);
+    for &(line, code, at, text) in WRONG {
+        let error = json::read_line(&program, line, &mut Message::new()).unwrap_err();
+        assert_eq!((error.error.code, error.error.offset), (code, at), "{line}");
+        assert_eq!(error.message, text, "{line}");
+    }
+}

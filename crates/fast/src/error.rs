@@ -214,6 +214,13 @@ impl CodecError {
         self
     }
 
+    /// The same error with so many bytes more before it.
+    #[must_use]
+    pub(crate) const fn behind(mut self, bytes: usize) -> Self {
+        self.offset += bytes;
+        self
+    }
+
     /// The same error, ascribed to a template unless an inner one was blamed before.
     #[must_use]
     pub(crate) const fn in_template(mut self, template: u32) -> Self {

@@ -47,6 +47,7 @@ pub mod fix;
 pub mod generate;
 pub mod json;
 mod message;
+mod node;
 pub mod program;
 mod record;
 mod row_filler;

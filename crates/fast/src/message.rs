@@ -1,6 +1,7 @@
 //! Messages as values: a flat tape that a decoder fills and an encoder reads.
 
-use crate::program::{Field, FieldId, FieldKind, Program, TemplateProgram};
+use crate::node::{Content, Node};
+use crate::program::{Field, FieldKind, Program, TemplateProgram};
 use crate::value::{Decimal, IntType, TextType};
 use crate::visitor::Visitor;
 
@@ -14,34 +15,6 @@ pub struct Message {
     bytes: Vec<u8>,
     /// Nodes whose contents are being added.
     open: Vec<u32>,
-}
-
-/// A field, or an entry of a sequence, with all that is inside it behind it.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Node {
-    pub(crate) field: FieldId,
-    pub(crate) content: Content,
-    /// Index of the node behind the contents.
-    pub(crate) end: u32,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Content {
-    Absent,
-    /// An integer as a 64-bit pattern.
-    Int(u64),
-    Decimal(Decimal),
-    /// A byte string: where it is.
-    Text {
-        start: u32,
-        len: u32,
-    },
-    Group,
-    /// A sequence of so many entries.
-    Sequence(u32),
-    Entry,
-    /// A dynamic reference to the template of this index.
-    Template(u32),
 }
 
 impl Message {
@@ -73,8 +46,10 @@ impl Message {
         &self.nodes
     }
 
-    pub(crate) fn text(&self, start: u32, len: u32) -> &[u8] {
-        &self.bytes[start as usize..(start + len) as usize]
+    /// What is in one of its nodes.
+    #[inline(always)]
+    pub(crate) fn content<'m>(&'m self, node: &'m Node) -> Content<'m> {
+        node.content(&self.bytes)
     }
 
     /// Forgets the contents, not the memory.
@@ -85,42 +60,32 @@ impl Message {
         self.open.clear();
     }
 
-    #[inline(always)]
-    fn push(&mut self, field: &Field, content: Content) {
-        let end = self.nodes.len() as u32 + 1;
-        self.nodes.push(Node {
-            field: field.id(),
-            content,
-            end,
-        });
-    }
-
-    fn open(&mut self, field: &Field, content: Content) {
-        self.open.push(self.nodes.len() as u32);
-        self.push(field, content);
+    fn open(&mut self, field: &Field, content: Content<'_>) {
+        let index = self.nodes.len() as u32;
+        self.open.push(index);
+        self.nodes.push(Node::open(field.id(), content, index));
     }
 
     fn close(&mut self) {
         let end = self.nodes.len() as u32;
-        if let Some(node) = self
-            .open
-            .pop()
-            .and_then(|open| self.nodes.get_mut(open as usize))
-        {
-            node.end = end;
+        let open = self.open.pop();
+        if let Some(node) = open.and_then(|open| self.nodes.get_mut(open as usize)) {
+            node.close(end);
         }
     }
 
+    #[inline(always)]
     fn push_text(&mut self, field: &Field, value: &[u8]) {
+        let node = Node::short(field.id(), value);
+        let node = node.unwrap_or_else(|| self.long(field, value));
+        self.nodes.push(node);
+    }
+
+    #[inline(never)]
+    fn long(&mut self, field: &Field, value: &[u8]) -> Node {
         let start = self.bytes.len() as u32;
         self.bytes.extend_from_slice(value);
-        self.push(
-            field,
-            Content::Text {
-                start,
-                len: value.len() as u32,
-            },
-        );
+        Node::long(field.id(), start, value.len() as u32)
     }
 }
 
@@ -131,15 +96,15 @@ impl Visitor for Message {
     }
 
     fn unsigned(&mut self, field: &Field, value: u64) {
-        self.push(field, Content::Int(value));
+        self.nodes.push(Node::int(field.id(), value));
     }
 
     fn signed(&mut self, field: &Field, value: i64) {
-        self.push(field, Content::Int(value as u64));
+        self.nodes.push(Node::int(field.id(), value as u64));
     }
 
     fn decimal(&mut self, field: &Field, value: Decimal) {
-        self.push(field, Content::Decimal(value));
+        self.nodes.push(Node::decimal(field.id(), value));
     }
 
     fn ascii(&mut self, field: &Field, value: &[u8]) {
@@ -155,7 +120,7 @@ impl Visitor for Message {
     }
 
     fn absent(&mut self, field: &Field) {
-        self.push(field, Content::Absent);
+        self.nodes.push(Node::absent(field.id()));
     }
 
     fn begin_group(&mut self, field: &Field) {
@@ -287,13 +252,16 @@ impl<'m> Fields<'m> {
         }
     }
 
-    fn value(&self, node: &Node, at: u32) -> Value<'m> {
+    fn value(&self, node: &'m Node, at: u32) -> Value<'m> {
         let inside = Self {
             next: at + 1,
-            end: node.end,
+            end: node.end(at),
             ..*self
         };
-        match (node.content, self.program.field(node.field).kind()) {
+        match (
+            self.message.content(node),
+            self.program.field(node.field()).kind(),
+        ) {
             (Content::Absent, _) => Value::Absent,
             (Content::Int(bits), FieldKind::Int(ty)) if ty.is_signed() => {
                 Value::Signed(bits as i64, ty)
@@ -301,14 +269,11 @@ impl<'m> Fields<'m> {
             (Content::Int(bits), FieldKind::Int(ty)) => Value::Unsigned(bits, ty),
             (Content::Int(bits), _) => Value::Unsigned(bits, IntType::UInt64),
             (Content::Decimal(decimal), _) => Value::Decimal(decimal),
-            (Content::Text { start, len }, kind) => {
-                let text = self.message.text(start, len);
-                match kind {
-                    FieldKind::Text(TextType::Ascii) => Value::Ascii(text),
-                    FieldKind::Text(TextType::Unicode) => Value::Unicode(text),
-                    _ => Value::Bytes(text),
-                }
-            }
+            (Content::Text(text), kind) => match kind {
+                FieldKind::Text(TextType::Ascii) => Value::Ascii(text),
+                FieldKind::Text(TextType::Unicode) => Value::Unicode(text),
+                _ => Value::Bytes(text),
+            },
             (Content::Group | Content::Entry, _) => Value::Group(inside),
             (Content::Sequence(count), _) => Value::Sequence(Entries { count, inside }),
             (Content::Template(index), _) => match self.program.templates().get(index as usize) {
@@ -327,8 +292,11 @@ impl<'m> Iterator for Fields<'m> {
             return None;
         }
         let node = self.message.nodes.get(self.next as usize)?;
-        let item = (self.program.field(node.field), self.value(node, self.next));
-        self.next = node.end;
+        let item = (
+            self.program.field(node.field()),
+            self.value(node, self.next),
+        );
+        self.next = node.end(self.next);
         Some(item)
     }
 }
@@ -446,11 +414,11 @@ impl<'m> Iterator for Entries<'m> {
             return None;
         }
         let node = self.inside.message.nodes.get(at as usize)?;
-        self.inside.next = node.end;
+        self.inside.next = node.end(at);
         self.count = self.count.saturating_sub(1);
         Some(Fields {
             next: at + 1,
-            end: node.end,
+            end: node.end(at),
             ..self.inside
         })
     }

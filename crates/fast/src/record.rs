@@ -4,7 +4,8 @@ use fanfare_wire::lanes::Row;
 
 use crate::decode::{Scratch, Sink, Told};
 use crate::dictionary::TextRef;
-use crate::message::{Content, Message, MessageView, Node};
+use crate::message::{Message, MessageView};
+use crate::node::{Content, Node};
 use crate::program::lanes::{Entry, Flat};
 use crate::program::{FieldId, FieldKind, Program};
 use crate::rows::Rows;
@@ -133,32 +134,33 @@ impl Record {
             let Some(at) = find(nodes, within, parent) else {
                 return Cell::Absent;
             };
-            within = at + 1..nodes[at].end as usize;
+            within = at + 1..end(nodes, at);
             if program.field(parent).is_sequence() {
                 for _ in 0..entry {
-                    within.start = nodes
-                        .get(within.start)
-                        .map_or(within.end, |n| n.end as usize);
+                    within.start = match within.is_empty() {
+                        true => within.end,
+                        false => end(nodes, within.start),
+                    };
                 }
-                let node = nodes.get(within.start).filter(|_| !within.is_empty());
-                within = within.start + 1..node.map_or(within.start + 1, |n| n.end as usize);
+                within = match within.is_empty() {
+                    true => within,
+                    false => within.start + 1..end(nodes, within.start),
+                };
             }
         }
         let found = find(nodes, within, field).and_then(|at| nodes.get(at));
         found.map_or(Cell::Absent, |node| self.cell(program, node))
     }
 
-    fn cell(&self, program: &Program, node: &Node) -> Cell<'_> {
-        match node.content {
+    fn cell<'r>(&'r self, program: &Program, node: &'r Node) -> Cell<'r> {
+        match self.message.content(node) {
             Content::Absent => Cell::Absent,
-            Content::Int(bits) => match program.field(node.field).kind() {
+            Content::Int(bits) => match program.field(node.field()).kind() {
                 FieldKind::Int(ty) if ty.is_signed() => Cell::Signed(bits as i64),
                 _ => Cell::Unsigned(bits),
             },
             Content::Decimal(decimal) => Cell::Decimal(decimal),
-            Content::Text { start, len } => {
-                Cell::Text(TextRef::long(self.message.text(start, len)))
-            }
+            Content::Text(text) => Cell::Text(TextRef::long(text)),
             Content::Sequence(count) => Cell::Sequence(count),
             Content::Group | Content::Entry | Content::Template(_) => Cell::Group,
         }
@@ -227,12 +229,18 @@ fn find(nodes: &[Node], within: std::ops::Range<usize>, field: FieldId) -> Optio
     let mut at = within.start;
     while at < within.end {
         let node = nodes.get(at)?;
-        if node.field == field && node.content != Content::Entry {
+        if node.field() == field && !node.is_entry() {
             return Some(at);
         }
-        at = node.end as usize;
+        at = end(nodes, at);
     }
     None
+}
+
+/// Index of the node behind the contents of one.
+fn end(nodes: &[Node], at: usize) -> usize {
+    let node = nodes.get(at);
+    node.map_or(at + 1, |node| node.end(at as u32) as usize)
 }
 
 impl From<Message> for Record {

@@ -3,7 +3,7 @@
 use super::output::{PresenceWriter, Writer};
 use super::run::{Level, Run, Written};
 use crate::error::ErrorCode;
-use crate::message::Content;
+use crate::node::Content;
 use crate::program::{BitsOp, IntOp, Op};
 
 impl<'a> Run<'a> {
@@ -16,17 +16,18 @@ impl<'a> Run<'a> {
     ) -> Written {
         let id = op.whole.field;
         let found = self.find(level, id);
-        let value = match found.map(|(index, node)| (index, node.end, node.content)) {
-            Some((index, end, Content::Group)) => {
-                let inside = Level::new(index + 1, end);
-                Some(
-                    self.members(op, inside)
-                        .map_err(|error| error.in_field(id))?,
-                )
-            }
-            None | Some((_, _, Content::Absent)) => None,
-            Some(_) => return self.fail(ErrorCode::D1, id),
-        };
+        let value =
+            match found.map(|(index, node)| (index, node.end(index), self.message.content(node))) {
+                Some((index, end, Content::Group)) => {
+                    let inside = Level::new(index + 1, end);
+                    Some(
+                        self.members(op, inside)
+                            .map_err(|error| error.in_field(id))?,
+                    )
+                }
+                None | Some((_, _, Content::Absent)) => None,
+                Some(_) => return self.fail(ErrorCode::D1, id),
+            };
         let write = |run: &mut Self, whole: &IntOp, value: Option<u64>| {
             run.out.bits(value, op.width, whole.optional);
         };
@@ -39,7 +40,7 @@ impl<'a> Run<'a> {
         for member in self.program.ops(op.members) {
             let Op::Int(member) = member else { continue };
             let width = self.program.field(member.field).bits().unwrap_or_default();
-            let entity = match *self.content(&mut level, member.field) {
+            let entity = match self.content(&mut level, member.field) {
                 Content::Int(bits) => {
                     let number = member.ty.widen(bits);
                     number + i128::from(member.optional && number >= 0)

@@ -1,11 +1,30 @@
-//! Records of flat templates: each row is one segment for the kernel. What is not regular goes to
+//! Messages of flat templates: each row is one segment for the kernel. What is not regular goes to
 //! the scalar encoder, from its segment on.
 
+use fanfare_wire::lanes::{LaneKernel, Row};
+
 use super::Encoder;
+use super::gather::Nodes;
 use super::run::Run;
+use crate::dictionary::Dictionaries;
 use crate::error::{CodecError, ErrorCode};
+use crate::message::Message;
+use crate::program::lanes::Flat;
 use crate::record::Record;
 use crate::rows::Rows;
+
+/// How many entries of a message are made rows at a time.
+pub(super) const BATCH: usize = 16;
+
+/// How much of a message is encoded in lanes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Done {
+    /// Not even its first segment; nothing has changed, but for a reset that it asks for.
+    Nothing,
+    /// The first segment, and so many entries of the sequence.
+    Entries(u32),
+    All,
+}
 
 impl Encoder {
     /// Appends one message to `out`; returns the number of bytes.
@@ -30,14 +49,19 @@ impl Encoder {
         }
         let start = out.len();
         match self.rows(&rows, out) {
-            Some(0) => {}
-            done => {
-                if let Err(error) = self.rest(&rows, done, out) {
-                    out.truncate(start);
-                    return Err(error);
-                }
-            }
+            Done::All => {}
+            done => self.rest_of_rows(&rows, done, start, out)?,
         }
+        self.within_limit(start, out)
+    }
+
+    /// The number of bytes behind `start`, if a message may have so many.
+    #[inline(always)]
+    pub(super) fn within_limit(
+        &self,
+        start: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<usize, CodecError> {
         let len = out.len() - start;
         if len > self.options.limits.message {
             out.truncate(start);
@@ -46,70 +70,185 @@ impl Encoder {
         Ok(len)
     }
 
-    /// Encodes rows in lanes: `Some(0)` if all are done, else one more than the entries that are;
-    /// `None` if not even the first row is.
+    /// Encodes rows in lanes.
     #[inline(always)]
-    fn rows(&mut self, rows: &Rows<'_>, out: &mut Vec<u8>) -> Option<usize> {
-        let kernel = self.options.lane_kernel()?;
-        let program = &*self.program;
-        let flat = program.flat_of(rows.template)?;
-        if self.dictionaries.is_noting() || flat.front == 0 {
-            return None;
-        }
-        let front = match self.dictionaries.template == Some(rows.template) {
-            true => 0,
-            false => flat.front,
+    fn rows(&mut self, rows: &Rows<'_>, out: &mut Vec<u8>) -> Done {
+        let flat = self.program.flat_of(rows.template);
+        let (Some(kernel), Some(flat), Some((first, entries))) =
+            (self.options.lane_kernel(), flat, rows.rows.split_first())
+        else {
+            return Done::Nothing;
         };
-        if flat.resets {
-            self.dictionaries.reset();
+        let (only, dictionaries) = (self.program.only(), &mut self.dictionaries);
+        if !head((kernel, flat, only), dictionaries, first, out) {
+            return Done::Nothing;
         }
-        let (first, entries) = rows.rows.split_first()?;
-        let columns = &mut self.dictionaries.columns;
-        if !kernel.encode(&flat.segment.plan, columns, first, front, out) {
-            return None;
-        }
-        self.dictionaries.template = Some(rows.template);
         let Some(entry) = &flat.entry else {
-            return Some(0);
+            return Done::All;
         };
-        let plan = &entry.at_hand.plan;
+        let (plan, columns) = (&entry.at_hand.plan, &mut dictionaries.columns);
         let done = kernel.encode_entries(plan, columns, entries, out);
-        Some(if done == entries.len() { 0 } else { done + 1 })
+        match done == entries.len() {
+            true => Done::All,
+            false => Done::Entries(done as u32),
+        }
     }
 
-    /// Encodes what was not done in lanes, field by field.
+    /// Encodes a message in lanes, if its values are such as a decoder could have left in rows.
+    #[inline(always)]
+    pub(super) fn in_lanes(&mut self, message: &Message, out: &mut Vec<u8>) -> Done {
+        let program = &*self.program;
+        let template = message.template_index();
+        let flat = template.and_then(|template| program.flat_of(template));
+        let (Some(kernel), Some(flat)) = (self.options.lane_kernel(), flat) else {
+            return Done::Nothing;
+        };
+        let (Some(mut nodes), Some(row)) = (Nodes::of(flat, message), self.rows.first_mut()) else {
+            return Done::Nothing;
+        };
+        let (only, dictionaries) = (program.only(), &mut self.dictionaries);
+        if !nodes.head(program, flat, row) || !head((kernel, flat, only), dictionaries, row, out) {
+            return Done::Nothing;
+        }
+        let Some(entry) = &flat.entry else {
+            return Done::All;
+        };
+        let (plan, mut done) = (&entry.at_hand.plan, 0);
+        while nodes.has_entries() {
+            let filled = nodes.take_entries(program, entry, &mut self.rows);
+            let rows = self.rows.get(..filled).unwrap_or_default();
+            let columns = &mut dictionaries.columns;
+            let encoded = kernel.encode_entries(plan, columns, rows, out);
+            done += encoded as u32;
+            if filled == 0 || encoded < filled {
+                return Done::Entries(done);
+            }
+        }
+        Done::All
+    }
+
+    /// Encodes what of rows was not done in lanes, field by field.
     #[cold]
     #[inline(never)]
-    fn rest(
+    fn rest_of_rows(
         &mut self,
         rows: &Rows<'_>,
-        done: Option<usize>,
+        done: Done,
+        start: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<(), CodecError> {
+        let mut message = std::mem::take(&mut self.message);
+        rows.write(&self.program, &mut message);
+        let result = self.rest(&message, done, start, out);
+        self.message = message;
+        result
+    }
+
+    /// Encodes what of a message, which begins at `start`, was not done in lanes.
+    #[inline(never)]
+    pub(super) fn rest(
+        &mut self,
+        message: &Message,
+        done: Done,
+        start: usize,
         out: &mut Vec<u8>,
     ) -> Result<(), CodecError> {
         self.writer.clear();
-        rows.write(&self.program, &mut self.message);
-        match done {
-            Some(done) => self.go_on(rows, done - 1)?,
-            None => self.run_own()?,
-        }
-        out.extend_from_slice(self.writer.written());
-        Ok(())
-    }
-
-    /// Encodes the entries behind those that are done, field by field.
-    fn go_on(&mut self, rows: &Rows<'_>, done: usize) -> Result<(), CodecError> {
-        let flat = self.program.flat_of(rows.template);
-        let Some(entry) = flat.and_then(|flat| flat.entry.as_ref()) else {
-            return Ok(());
-        };
-        Run {
+        let mut run = Run {
             program: &self.program,
             dictionaries: &mut self.dictionaries,
-            message: &self.message,
+            message,
             out: &mut self.writer,
             options: &self.options,
+        };
+        let result = match done {
+            Done::Entries(done) => run.further_entries(done, out.get(start..).unwrap_or_default()),
+            _ => run.message(),
+        };
+        match result {
+            Ok(()) => out.extend_from_slice(self.writer.written()),
+            Err(_) => out.truncate(start),
         }
-        .further_entries(entry.field, entry.body, done)
-        .map_err(|error| error.in_template(rows.template))
+        result
+    }
+}
+
+/// Encodes the first segment of a message, with what is in front of it.
+#[inline(always)]
+fn head(
+    (kernel, flat, only): (LaneKernel, &Flat, Option<u32>),
+    dictionaries: &mut Dictionaries,
+    row: &Row,
+    out: &mut Vec<u8>,
+) -> bool {
+    let front = match dictionaries.template.or(only) == Some(flat.template) {
+        true => 0,
+        false if flat.front == 0 => return false,
+        false => flat.front,
+    };
+    if dictionaries.is_noting() {
+        return false;
+    }
+    if flat.resets {
+        dictionaries.reset();
+    }
+    let columns = &mut dictionaries.columns;
+    let is_done = kernel.encode(&flat.segment.plan, columns, row, front, out);
+    if is_done {
+        dictionaries.template = Some(flat.template);
+    }
+    is_done
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decode::{Decoder, Options};
+    use crate::generate::{ComplexOptions, Generator, PACKET_SIZE};
+    use crate::program::Program;
+
+    /// Without this, lanes that do nothing would pass all other tests.
+    #[test]
+    fn regular_messages_are_done_in_lanes() {
+        let complex = ComplexOptions::default();
+        for (program, mut generator) in [
+            (
+                Program::simple(),
+                Generator::simple(Program::simple(), 300, PACKET_SIZE),
+            ),
+            (
+                Program::complex(),
+                Generator::complex(Program::complex(), 300, None, complex),
+            ),
+        ] {
+            let mut packets = Vec::new();
+            while let Some(packet) = generator.next_packet().unwrap() {
+                packets.push(packet.to_vec());
+            }
+            for kernel in LaneKernel::all() {
+                let options = Options {
+                    kernel: Some(kernel),
+                    ..Options::default()
+                };
+                let mut decoder = Decoder::with_options(program.clone(), options);
+                let mut encoder = Encoder::with_options(program.clone(), options);
+                let mut message = Message::new();
+                for packet in &packets {
+                    decoder.reset();
+                    encoder.reset();
+                    let (mut at, mut out) = (0, Vec::new());
+                    while at < packet.len() {
+                        at += decoder.decode(&packet[at..], &mut message).unwrap();
+                        let is_flat = program.flat_of(message.template_index().unwrap()).is_some();
+                        let done = encoder.in_lanes(&message, &mut out);
+                        assert_eq!(done == Done::All, is_flat, "{kernel:?} {message:?}");
+                        if !is_flat {
+                            encoder.rest(&message, done, out.len(), &mut out).unwrap();
+                        }
+                    }
+                    assert_eq!(&out, packet);
+                }
+            }
+        }
     }
 }

@@ -3,6 +3,7 @@
 
 mod bits;
 mod flat;
+mod gather;
 mod output;
 mod run;
 mod text;
@@ -11,11 +12,12 @@ use std::sync::Arc;
 
 use crate::decode::Options;
 use crate::dictionary::Dictionaries;
-use crate::error::{CodecError, ErrorCode};
+use crate::error::CodecError;
 use crate::message::Message;
 use crate::program::Program;
+use fanfare_wire::lanes::Row;
+use flat::{BATCH, Done};
 use output::Writer;
-use run::Run;
 
 /// Encodes the messages of one stream, keeping their previous values.
 ///
@@ -27,6 +29,8 @@ pub struct Encoder {
     writer: Writer,
     /// A record's message, where it must be one.
     message: Message,
+    /// Where messages become rows; none without a kernel.
+    rows: Box<[Row]>,
     options: Options,
 }
 
@@ -42,7 +46,12 @@ impl Encoder {
     pub fn with_options(program: impl Into<Arc<Program>>, options: Options) -> Self {
         let program = program.into();
         let dictionaries = Dictionaries::new(&program);
+        let rows = match options.lane_kernel() {
+            Some(_) if !program.flats().is_empty() => BATCH,
+            _ => 0,
+        };
         Self {
+            rows: vec![Row::default(); rows].into(),
             program,
             dictionaries,
             writer: Writer::default(),
@@ -82,38 +91,12 @@ impl Encoder {
     /// and the errors of the values. `out` is then as before; previous values are in an unknown
     /// state until [`Self::reset`].
     pub fn encode(&mut self, message: &Message, out: &mut Vec<u8>) -> Result<usize, CodecError> {
-        self.writer.clear();
-        self.run(message)?;
-        self.hand_over(out)
-    }
-
-    /// Encodes the message of `rows`, which is in `self.message`, field by field.
-    fn run_own(&mut self) -> Result<(), CodecError> {
-        let message = std::mem::take(&mut self.message);
-        let result = self.run(&message);
-        self.message = message;
-        result
-    }
-
-    fn run(&mut self, message: &Message) -> Result<(), CodecError> {
-        Run {
-            program: &self.program,
-            dictionaries: &mut self.dictionaries,
-            message,
-            out: &mut self.writer,
-            options: &self.options,
+        let start = out.len();
+        match self.in_lanes(message, out) {
+            Done::All => {}
+            done => self.rest(message, done, start, out)?,
         }
-        .message()
-    }
-
-    #[inline]
-    fn hand_over(&self, out: &mut Vec<u8>) -> Result<usize, CodecError> {
-        let bytes = self.writer.written();
-        if bytes.len() > self.options.limits.message {
-            return Err(CodecError::new(ErrorCode::Limit, bytes.len()));
-        }
-        out.extend_from_slice(bytes);
-        Ok(bytes.len())
+        self.within_limit(start, out)
     }
 
     /// Like [`Self::encode`], but previous values are as before the call where it fails.

@@ -1,10 +1,13 @@
 //! The scalar encoder: one op after the other.
 
+use std::ops::Range;
+
 use super::output::{PresenceWriter, Writer};
 use crate::decode::{Options, incremented};
 use crate::dictionary::{Dictionaries, State};
 use crate::error::{CodecError, ErrorCode};
-use crate::message::{Content, Message, Node};
+use crate::message::Message;
+use crate::node::{Content, Node};
 use crate::program::{Body, DecimalOp, FieldId, IntOp, Op, Program, Reset, Slot, TemplateProgram};
 use crate::template::OperatorKind;
 use crate::value::{Decimal, EXPONENTS};
@@ -42,14 +45,17 @@ impl Level {
 impl<'a> Run<'a> {
     /// Encodes the message.
     pub(super) fn message(&mut self) -> Written {
-        let template = self
-            .message
-            .template_index()
-            .and_then(|index| self.program.templates().get(index as usize))
-            .ok_or(CodecError::new(ErrorCode::Input, 0))?;
+        let template = self.template()?;
         let end = self.message.nodes().len() as u32;
         self.segment(template, Level::new(0, end))
             .map_err(|error| error.in_template(template.index()))
+    }
+
+    fn template(&self) -> Written<&'a TemplateProgram> {
+        let template = self.message.template_index();
+        template
+            .and_then(|index| self.program.templates().get(index as usize))
+            .ok_or(CodecError::new(ErrorCode::Input, 0))
     }
 
     fn segment(&mut self, template: &TemplateProgram, level: Level) -> Written {
@@ -89,7 +95,7 @@ impl<'a> Run<'a> {
     fn op(&mut self, op: &'a Op, level: &mut Level, map: &mut PresenceWriter) -> Written {
         match op {
             Op::Int(op) => {
-                let value = match *self.content(level, op.field) {
+                let value = match self.content(level, op.field) {
                     Content::Int(bits) => Some(bits),
                     Content::Absent => None,
                     _ => return self.fail(ErrorCode::D1, op.field),
@@ -97,8 +103,8 @@ impl<'a> Run<'a> {
                 self.int(op, value, map)
             }
             Op::Text(op) => {
-                let value = match *self.content(level, op.field) {
-                    Content::Text { start, len } => Some(self.message.text(start, len)),
+                let value = match self.content(level, op.field) {
+                    Content::Text(text) => Some(text),
                     Content::Absent => None,
                     _ => return self.fail(ErrorCode::D1, op.field),
                 };
@@ -138,8 +144,8 @@ impl<'a> Run<'a> {
         let index = level.next;
         let message: &'a Message = self.message;
         match message.nodes().get(index as usize) {
-            Some(node) if node.field == field && index < level.end => {
-                level.next = node.end;
+            Some(node) if node.field() == field && index < level.end => {
+                level.next = node.end(index);
                 Some((index, node))
             }
             _ => self.search(level, field),
@@ -152,23 +158,24 @@ impl<'a> Run<'a> {
         let mut index = level.first;
         while index < level.end {
             let node = message.nodes().get(index as usize)?;
-            if node.field == field {
-                level.next = node.end;
+            if node.field() == field {
+                level.next = node.end(index);
                 return Some((index, node));
             }
-            index = node.end;
+            index = node.end(index);
         }
         None
     }
 
     #[inline(always)]
-    pub(super) fn content(&self, level: &mut Level, field: FieldId) -> &'a Content {
+    pub(super) fn content(&self, level: &mut Level, field: FieldId) -> Content<'a> {
+        let message: &'a Message = self.message;
         self.find(level, field)
-            .map_or(&Content::Absent, |(_, node)| &node.content)
+            .map_or(Content::Absent, |(_, node)| message.content(node))
     }
 
     fn decimal_content(&self, level: &mut Level, field: FieldId) -> Written<Option<Decimal>> {
-        match *self.content(level, field) {
+        match self.content(level, field) {
             Content::Decimal(decimal) => {
                 let exponent = i32::from(decimal.exponent);
                 if self.options.strict && !EXPONENTS.contains(&exponent) {
@@ -190,7 +197,7 @@ impl<'a> Run<'a> {
         map: &mut PresenceWriter,
     ) -> Written {
         let found = self.find(level, id);
-        let node = match found.map(|(index, node)| (index, node, node.content)) {
+        let node = match found.map(|(index, node)| (index, node, self.message.content(node))) {
             Some((index, node, Content::Group)) => Some((index, node)),
             None | Some((_, _, Content::Absent)) => None,
             Some(_) => return self.fail(ErrorCode::D1, id),
@@ -216,49 +223,68 @@ impl<'a> Run<'a> {
         map: &mut PresenceWriter,
     ) -> Written {
         let found = self.find(level, id);
-        let (mut index, count) = match found.map(|(index, node)| (index, node.content)) {
+        let (index, count) = match found.map(|(index, node)| (index, self.message.content(node))) {
             Some((index, Content::Sequence(count))) => (index + 1, count),
             None | Some((_, Content::Absent)) => return self.int(length, None, map),
             Some(_) => return self.fail(ErrorCode::D1, id),
         };
         self.int(length, Some(count.into()), map)?;
-        for entry in 0..count {
-            let message: &'a Message = self.message;
+        self.entries(id, body, index, 0..count)
+    }
+
+    /// Encodes entries, of which the first is the node of this index.
+    fn entries(&mut self, id: FieldId, body: Body, mut index: u32, entries: Range<u32>) -> Written {
+        let message: &'a Message = self.message;
+        for entry in entries {
             let node = message.nodes().get(index as usize);
-            let Some(node) = node.filter(|node| node.content == Content::Entry) else {
+            let Some(node) = node.filter(|node| node.is_entry()) else {
                 return self.fail(ErrorCode::D1, id);
             };
             self.nested(body, index, node)
                 .map_err(|error| error.in_entry(id, entry))?;
-            index = node.end;
+            index = node.end(index);
         }
         Ok(())
     }
 
-    /// Encodes the entries of a sequence at the top level behind the first `done` ones.
-    pub(super) fn further_entries(&mut self, id: FieldId, body: Body, done: usize) -> Written {
-        let message: &'a Message = self.message;
-        let nodes = message.nodes();
-        let mut level = Level::new(0, nodes.len() as u32);
-        let Some((index, sequence)) = self.find(&mut level, id) else {
-            return self.fail(ErrorCode::D6, id);
+    /// Encodes the entries of a message's sequence behind the first `done` ones, which are in
+    /// `written` with all that is in front of them.
+    pub(super) fn further_entries(&mut self, done: u32, written: &[u8]) -> Written {
+        let template = self.template()?;
+        let body = template.body();
+        let ops = self.program.ops(body);
+        let Some(Op::Sequence {
+            field,
+            body: inside,
+            ..
+        }) = ops.last()
+        else {
+            return Ok(());
         };
-        let mut at = index + 1;
-        let mut entry = 0;
-        while let Some(node) = nodes.get(at as usize).filter(|_| at < sequence.end) {
-            if entry as usize >= done {
-                self.nested(body, at, node)
-                    .map_err(|error| error.in_entry(id, entry))?;
-            }
-            at = node.end;
-            entry += 1;
-        }
-        Ok(())
+        let nodes = self.message.nodes();
+        let mut level = Level::new(0, nodes.len() as u32);
+        let Some((index, node)) = self.find(&mut level, *field) else {
+            return Ok(());
+        };
+        let Content::Sequence(count) = self.message.content(node) else {
+            return Ok(());
+        };
+        let skip = |index: u32, _| {
+            nodes
+                .get(index as usize)
+                .map_or(index, |node| node.end(index))
+        };
+        let index = (0..done).fold(index + 1, skip);
+        // In an error's offset the presence map has the room that is taken for it at first.
+        let map = written.iter().take_while(|byte| **byte < 0x80).count() + 1;
+        let before = written.len() + body.bits.div_ceil(7) as usize - map;
+        let result = self.entries(*field, *inside, index, done..count);
+        result.map_err(|error| error.behind(before).in_template(template.index()))
     }
 
     /// Encodes what is inside a node, with a presence map of its own if the body takes bits.
     fn nested(&mut self, body: Body, index: u32, node: &Node) -> Written {
-        let level = Level::new(index + 1, node.end);
+        let level = Level::new(index + 1, node.end(index));
         let mut map = PresenceWriter::new(self.out, body.bits);
         self.ops(body, level, &mut map)?;
         map.finish(self.out);
@@ -269,7 +295,7 @@ impl<'a> Run<'a> {
         let Some((index, node)) = self.find(level, id) else {
             return self.fail(ErrorCode::D6, id);
         };
-        let template = match node.content {
+        let template = match self.message.content(node) {
             Content::Template(template) => template,
             Content::Absent => return self.fail(ErrorCode::D6, id),
             _ => return self.fail(ErrorCode::D1, id),
@@ -277,7 +303,7 @@ impl<'a> Run<'a> {
         let Some(template) = self.program.templates().get(template as usize) else {
             return self.fail(ErrorCode::D9, id);
         };
-        self.segment(template, Level::new(index + 1, node.end))
+        self.segment(template, Level::new(index + 1, node.end(index)))
             .map_err(|error| error.in_field(id).in_template(template.index()))
     }
 

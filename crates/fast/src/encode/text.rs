@@ -56,8 +56,10 @@ impl<'a> Run<'a> {
     }
 
     fn check_text(&self, op: &TextOp, value: &[u8]) -> Written {
+        // A constant is never in the stream: the limit is not for it.
+        let is_limited = op.operator != OperatorKind::Constant;
         let code = match op.ty {
-            _ if value.len() > self.options.limits.text => ErrorCode::Limit,
+            _ if is_limited && value.len() > self.options.limits.text => ErrorCode::Limit,
             TextType::Ascii if !value.is_ascii() => ErrorCode::R3,
             TextType::Unicode if self.options.strict && std::str::from_utf8(value).is_err() => {
                 ErrorCode::R2

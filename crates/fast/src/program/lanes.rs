@@ -31,12 +31,32 @@ pub(crate) struct Segment {
     pub(crate) tell: Tell,
     /// The last op is a sequence, with its length in this lane.
     pub(crate) length: Option<u8>,
+    /// The lanes that hold fewer values than others of their kind.
+    pub(crate) narrow: Box<[Narrow]>,
     /// What its strings count for against [`crate::Limits::texts`]: the constant ones; all.
     pub(crate) constant_texts: usize,
     pub(crate) most_texts: usize,
 }
 
+/// The least and the greatest value of a lane.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Narrow {
+    lane: u8,
+    low: i64,
+    high: i64,
+}
+
 impl Segment {
+    /// Whether these lanes hold the values of a row.
+    #[inline(never)]
+    pub(crate) fn is_within(&self, row: &Row) -> bool {
+        self.narrow.iter().all(|narrow| {
+            let lane = usize::from(narrow.lane) % MAX_LANES;
+            let value = i64::from(row.values[lane]);
+            row.present >> lane & 1 == 0 || (narrow.low..=narrow.high).contains(&value)
+        })
+    }
+
     /// What the strings of a row count for.
     #[inline(always)]
     pub(crate) fn texts(&self, row: &Row) -> usize {
@@ -46,6 +66,31 @@ impl Segment {
         };
         self.constant_texts + texts as usize * lanes::MAX_CHARS
     }
+}
+
+/// The lanes that do not hold what any lane of their kind does: see `encode::gather`.
+fn narrow(plan: &Plan, tell: &Tell) -> Box<[Narrow]> {
+    let mut narrow = Vec::new();
+    for emit in &tell.emits {
+        let signed = (-(1 << 30), (1 << 30) - 1);
+        let exponent = ((*EXPONENTS.start()).into(), (*EXPONENTS.end()).into());
+        let all: &[(i64, i64)] = match emit.kind {
+            EmitKind::Unsigned => &[(0, (1 << 31) - 1)],
+            EmitKind::Ascii => &[(0, (1 << 28) - 1)],
+            EmitKind::Signed | EmitKind::Mantissa => &[signed],
+            EmitKind::Decimal => &[exponent, signed],
+            _ => &[],
+        };
+        for (lane, (least, most)) in (emit.lane..).zip(all) {
+            let Some((low, high)) = plan.limits(lane.into()) else {
+                continue;
+            };
+            if low > *least || high < *most {
+                narrow.push(Narrow { lane, low, high });
+            }
+        }
+    }
+    narrow.into()
 }
 
 /// A template that is one segment, with perhaps a sequence behind it.
@@ -243,6 +288,7 @@ impl Finder<'_> {
         });
         let tell = Tell::new(self.program, emits.collect());
         let segment = Segment {
+            narrow: narrow(&plan, &tell),
             tell,
             length: open.length.map(|column| plan.lane_of(column)),
             ops: open.start..end,

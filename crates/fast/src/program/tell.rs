@@ -3,6 +3,7 @@
 use fanfare_wire::lanes::MAX_LANES;
 
 use super::{FieldId, Program};
+use crate::node::Node;
 use crate::value::Decimal;
 
 /// The bit of [`Emit::lane`] that is always set: the field has a value, but no lane.
@@ -20,6 +21,8 @@ pub(crate) struct Tell {
     /// The bits in [`fanfare_wire::lanes::Row::present`] without which it cannot be told in chunks:
     /// those of their lanes.
     pub(crate) present: u64,
+    /// The bits of all lanes, mantissas included.
+    pub(crate) lanes: u64,
     pub(crate) constants: Box<Constants>,
 }
 
@@ -31,6 +34,9 @@ pub(crate) type Constants = [Constant; MAX_LANES + 8];
 pub(crate) struct Constant {
     pub(crate) number: i64,
     pub(crate) text: Box<[u8]>,
+    /// What a message has for it, of any field; the first constant of a decimal has its mantissa
+    /// too.
+    pub(crate) node: Node,
 }
 
 /// What is told of a field.
@@ -190,6 +196,7 @@ impl Tell {
                 true => u64::MAX,
                 false => lanes & !(1 << NO_LANE),
             },
+            lanes: emits.iter().fold(0, |lanes, emit| lanes | emit.bits()),
             emits: emits.into(),
             chunks: chunks.into(),
             constants: Box::new(std::array::from_fn(|_| {
@@ -209,22 +216,40 @@ impl Emit {
         }
     }
 
+    /// The bits of its lanes.
+    fn bits(&self) -> u64 {
+        ((1 << self.lanes()) - 1) << self.lane
+    }
+
     /// Its constants.
     fn constants(&self, program: &Program) -> Vec<Constant> {
         let Decimal { mantissa, exponent } = self.constant;
-        let number = |number| Constant {
+        let field = FieldId(0);
+        let decimal = Node::decimal(field, self.constant);
+        let number = |number, node| Constant {
             number,
             text: Box::default(),
+            node,
         };
         match self.kind {
             EmitKind::Unsigned | EmitKind::Ascii | EmitKind::Signed | EmitKind::Decimal => vec![],
-            EmitKind::UnsignedConstant | EmitKind::SignedConstant => vec![number(mantissa)],
-            EmitKind::Mantissa => vec![number(exponent.into())],
-            EmitKind::DecimalConstant => vec![number(exponent.into()), number(mantissa)],
+            EmitKind::UnsignedConstant | EmitKind::SignedConstant => {
+                vec![number(mantissa, Node::int(field, mantissa as u64))]
+            }
+            EmitKind::Mantissa => vec![number(exponent.into(), decimal)],
+            EmitKind::DecimalConstant => {
+                vec![
+                    number(exponent.into(), decimal),
+                    number(mantissa, Node::none()),
+                ]
+            }
             EmitKind::AsciiConstant | EmitKind::UnicodeConstant | EmitKind::BytesConstant => {
+                let text = program.text_at(mantissa as usize);
                 vec![Constant {
                     number: 0,
-                    text: program.text_at(mantissa as usize).into(),
+                    text: text.into(),
+                    // Of a long text only a message knows the place.
+                    node: Node::short(field, text).unwrap_or(Node::none()),
                 }]
             }
         }

@@ -1,6 +1,8 @@
 //! Decoding in lanes against decoding field by field: the same messages, errors and previous
 //! values, whatever the bytes.
 
+use std::ops::Range;
+
 use fanfare_fast::generate::{ComplexOptions, Generator, PACKET_SIZE};
 use fanfare_fast::program::{Field, FieldKind};
 use fanfare_fast::value::TextType;
@@ -128,14 +130,20 @@ fn bytes() -> impl Strategy<Value = String> {
     })
 }
 
-fn fields() -> impl Strategy<Value = String> {
+fn fields(count: Range<usize>) -> impl Strategy<Value = String> {
     let field = prop_oneof![50 => int(), 20 => text(), 20 => decimal(), 1 => bytes()];
-    prop::collection::vec(field, 0..24).prop_map(|fields| fields.concat())
+    prop::collection::vec(field, count).prop_map(|fields| fields.concat())
 }
 
 /// Templates that are flat, or nearly: A with a sequence, B that shares the previous values of
 /// A's first fields, C with more behind a sequence.
 pub(crate) fn templates() -> impl Strategy<Value = String> {
+    templates_of(0..24)
+}
+
+/// The same with so many fields on each level.
+pub(crate) fn templates_of(count: Range<usize>) -> impl Strategy<Value = String> {
+    let fields = || fields(count.clone());
     (fields(), fields(), fields(), any::<bool>()).prop_map(|(head, entry, tail, reset)| {
         let mut number = 0;
         let mut named = |fields: &str| {
@@ -165,14 +173,14 @@ pub(crate) struct Dice {
 }
 
 impl Dice {
-    fn roll(&mut self, sides: usize) -> usize {
+    pub(crate) fn roll(&mut self, sides: usize) -> usize {
         self.state ^= self.state << 13;
         self.state ^= self.state >> 7;
         self.state ^= self.state << 17;
         (self.state % sides as u64) as usize
     }
 
-    fn number(&mut self) -> i64 {
+    pub(crate) fn number(&mut self) -> i64 {
         if self.tame {
             return 1 + self.roll(3) as i64;
         }

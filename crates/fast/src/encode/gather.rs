@@ -1,0 +1,352 @@
+//! From the nodes of a message to rows: the way of `decode::tell` backwards, by the same chunks.
+//! What the nodes of a chunk must be is known when the templates are loaded; they are compared
+//! with it without a branch for each, and a message that is not so is left to the scalar encoder.
+
+use fanfare_wire::lanes::{self, MAX_LANES, Row, Values};
+
+use crate::message::Message;
+use crate::node::{Content, Node};
+use crate::program::lanes::{Entry, Flat, Segment};
+use crate::program::tell::{
+    Chunk, Constant, Constants, Emit, EmitKind, Kinds, NO_LANE, Tell, letter, with_kinds,
+};
+use crate::program::{FieldId, Program};
+use crate::value::{Decimal, EXPONENTS};
+
+/// From this bit on a value is beyond its lane.
+const BEYOND: u64 = 1 << 31;
+
+/// By how much the smallest signed integer of a lane is below 0.
+const BELOW: u64 = 1 << 30;
+
+/// The nodes of a message of a flat template, by the rows to which they belong.
+pub(super) struct Nodes<'m> {
+    message: &'m Message,
+    own: &'m [Node],
+    /// How many entries the sequence has, if it is there.
+    length: Option<u32>,
+    /// The entries that are left, with what is in them.
+    entries: &'m [Node],
+}
+
+impl<'m> Nodes<'m> {
+    /// Those of a message, if there are as many as there should be.
+    #[inline(always)]
+    pub(super) fn of(flat: &Flat, message: &'m Message) -> Option<Self> {
+        let nodes = message.nodes();
+        let fields = flat.segment.tell.emits.len();
+        let (own, behind) = nodes.split_at_checked(fields)?;
+        let (length, entries) = match (&flat.entry, behind) {
+            (None, []) => (None, behind),
+            (Some(entry), [sequence, entries @ ..]) if sequence.field() == entry.field => {
+                let size = 1 + entry.at_hand.tell.emits.len() as u64;
+                match message.content(sequence) {
+                    Content::Absent if entries.is_empty() => (None, entries),
+                    Content::Sequence(count) if u64::from(count) * size == entries.len() as u64 => {
+                        (Some(count), entries)
+                    }
+                    _ => return None,
+                }
+            }
+            _ => return None,
+        };
+        Some(Self {
+            message,
+            own,
+            length,
+            entries,
+        })
+    }
+
+    /// Fills the row of the message's own fields; false, with the row undefined, if a decoder
+    /// could not have left such a row.
+    #[inline(always)]
+    pub(super) fn head(&self, program: &Program, flat: &Flat, row: &mut Row) -> bool {
+        let (segment, nodes) = (&flat.segment, (self.message, self.own));
+        fill(program, segment, nodes, self.length, row)
+    }
+
+    /// Whether there are entries left.
+    #[inline(always)]
+    pub(super) const fn has_entries(&self) -> bool {
+        !self.entries.is_empty()
+    }
+
+    /// Fills the rows of the next entries: how many. The first one that does not fit is left.
+    #[inline(always)]
+    pub(super) fn take_entries(
+        &mut self,
+        program: &Program,
+        entry: &Entry,
+        rows: &mut [Row],
+    ) -> usize {
+        let all = self.message.nodes().len();
+        let size = 1 + entry.at_hand.tell.emits.len();
+        for (row, filled) in rows.iter_mut().zip(0..) {
+            let index = all - self.entries.len();
+            let next = self.entries.split_at_checked(size);
+            let Some(([node, fields @ ..], left)) = next else {
+                return filled;
+            };
+            let expected = Node::entry(entry.field, (index + size) as u32);
+            let nodes = (self.message, fields);
+            if *node != expected || !fill(program, &entry.at_hand, nodes, None, row) {
+                return filled;
+            }
+            self.entries = left;
+        }
+        rows.len()
+    }
+}
+
+/// Fills a row with the fields of a level, and the `length` of the sequence behind them, if it is
+/// there; false, with the row undefined, if a decoder could not have left such a row.
+#[inline(never)]
+fn fill(
+    program: &Program,
+    segment: &Segment,
+    (message, nodes): (&Message, &[Node]),
+    length: Option<u32>,
+    row: &mut Row,
+) -> bool {
+    let tell = &segment.tell;
+    row.present = tell.lanes;
+    if !chunks(tell, nodes, &mut row.values) && !each(program, tell, (message, nodes), row) {
+        return false;
+    }
+    if let (Some(lane), Some(length)) = (segment.length, length) {
+        if length >= 1 << 31 {
+            return false;
+        }
+        let lane = usize::from(lane) % MAX_LANES;
+        row.values[lane] = length as i32;
+        row.present |= 1 << lane;
+    }
+    row.bits = 0;
+    segment.plan.may_hold(row.present) && (segment.narrow.is_empty() || segment.is_within(row))
+}
+
+/// Fields of which none may be absent, in chunks.
+#[inline(always)]
+fn chunks(tell: &Tell, nodes: &[Node], row: &mut Values) -> bool {
+    let mut gathered = Gathered {
+        left: nodes,
+        differ: 0,
+        beyond: 0,
+    };
+    for chunk in &tell.chunks {
+        if gathered.chunk(chunk, &tell.constants, row).is_none() {
+            return false;
+        }
+    }
+    gathered.left.is_empty() && gathered.differ == 0 && gathered.beyond < BEYOND
+}
+
+/// What is known of the nodes so far.
+struct Gathered<'m> {
+    left: &'m [Node],
+    /// Not 0 if one is not what it should be.
+    differ: u64,
+    /// Bits from 31 on: a value does not fit into its lane.
+    beyond: u64,
+}
+
+impl Gathered<'_> {
+    /// The next chunk; `None` if there are not so many nodes.
+    #[inline(always)]
+    fn chunk(&mut self, chunk: &Chunk, constants: &Constants, row: &mut Values) -> Option<()> {
+        macro_rules! known_kinds {
+            ($($name:ident: $($kind:ident)*;)*) => {
+                match chunk.kinds {
+                    $(Kinds::$name => {
+                        const KINDS: &[EmitKind] = &[$(letter::$kind,)*];
+                        let (nodes, left) = self.left.split_first_chunk::<{ KINDS.len() }>()?;
+                        self.left = left;
+                        let mut next = Next {
+                            row,
+                            lane: chunk.lane as usize,
+                            constants,
+                            constant: chunk.constant as usize,
+                        };
+                        let mut number = 0;
+                        $(
+                            let field = chunk.field + number as u32;
+                            let (differ, beyond) = next.node(letter::$kind, field, &nodes[number]);
+                            self.differ |= differ;
+                            self.beyond |= beyond;
+                            number += 1;
+                        )*
+                        debug_assert_eq!(number, KINDS.len());
+                    })*
+                }
+            };
+        }
+        with_kinds!(known_kinds);
+        Some(())
+    }
+}
+
+/// What is next in a chunk.
+struct Next<'r> {
+    row: &'r mut Values,
+    lane: usize,
+    constants: &'r Constants,
+    constant: usize,
+}
+
+impl<'r> Next<'r> {
+    #[inline(always)]
+    fn put(&mut self, value: u64) {
+        self.row[self.lane] = value as i32;
+        self.lane += 1;
+    }
+
+    #[inline(always)]
+    fn put_signed(&mut self, value: u64) -> u64 {
+        self.put(value);
+        value.wrapping_add(BELOW)
+    }
+
+    #[inline(always)]
+    fn constant(&mut self) -> &'r Constant {
+        let constant = &self.constants[self.constant];
+        self.constant += 1;
+        constant
+    }
+
+    /// Puts the value of the next node, of a kind that is known when this is compiled: in what it
+    /// differs from a node of this field and kind, and bits from 31 on if the value does not fit.
+    #[inline(always)]
+    fn node(&mut self, kind: EmitKind, field: u32, node: &Node) -> (u64, u64) {
+        let (field, word) = (FieldId(field), node.word());
+        match kind {
+            EmitKind::Unsigned => {
+                self.put(word);
+                (node.head() ^ Node::int(field, 0).head(), word)
+            }
+            EmitKind::Signed => {
+                let beyond = self.put_signed(word);
+                (node.head() ^ Node::int(field, 0).head(), beyond)
+            }
+            EmitKind::Ascii => {
+                let packed = packed(node.head() ^ Node::empty(field).head(), word);
+                self.put(packed);
+                (0, packed)
+            }
+            EmitKind::Decimal => {
+                let exponent = node.extra() as i8;
+                let is_beyond = !EXPONENTS.contains(&exponent.into());
+                self.put(exponent as u64);
+                let beyond = self.put_signed(word) | (u64::from(is_beyond) << 31);
+                let zero = Node::decimal(
+                    field,
+                    Decimal {
+                        mantissa: 0,
+                        exponent,
+                    },
+                );
+                (node.head() ^ zero.head(), beyond)
+            }
+            EmitKind::Mantissa => {
+                let beyond = self.put_signed(word);
+                (node.head() ^ self.constant().node.of(field).head(), beyond)
+            }
+            EmitKind::DecimalConstant => {
+                let constant = self.constant().node.of(field);
+                // Its mantissa.
+                self.constant();
+                (node.difference(&constant), 0)
+            }
+            _ => (node.difference(&self.constant().node.of(field)), 0),
+        }
+    }
+}
+
+/// A short text as it is in its lane, by its characters and by what its node's head differs in
+/// from that of an empty one; [`BEYOND`] if it is none, or cannot be in a lane.
+#[inline(always)]
+fn packed(differ: u64, word: u64) -> u64 {
+    const ONE: u64 = Node::short_len(1);
+    match differ == ONE && word.wrapping_sub(1) < 0x7f {
+        true => word,
+        false => many(differ, word),
+    }
+}
+
+#[inline(never)]
+fn many(differ: u64, word: u64) -> u64 {
+    let text = word.to_le_bytes();
+    (0..=lanes::MAX_CHARS)
+        .find(|&len| differ == Node::short_len(len as u8))
+        .and_then(|len| lanes::pack(&text[..len]))
+        .unwrap_or(BEYOND)
+}
+
+/// Fields of which some may be absent, one by one.
+#[inline(never)]
+fn each(
+    program: &Program,
+    tell: &Tell,
+    (message, nodes): (&Message, &[Node]),
+    row: &mut Row,
+) -> bool {
+    row.present = 0;
+    if nodes.len() != tell.emits.len() {
+        return false;
+    }
+    let mut all = tell.emits.iter().zip(nodes);
+    all.all(|(emit, node)| one(program, emit, (message, node), row).is_some())
+}
+
+/// One of them; `None` if it does not fit.
+fn one(
+    program: &Program,
+    emit: &Emit,
+    (message, node): (&Message, &Node),
+    row: &mut Row,
+) -> Option<()> {
+    if node.field() != FieldId(emit.field) {
+        return None;
+    }
+    let content = message.content(node);
+    let constant = emit.constant;
+    let mut put = |lane: u8, value: u64| {
+        let lane = usize::from(lane) % MAX_LANES;
+        row.values[lane] = value as i32;
+        row.present |= 1 << lane;
+    };
+    let within = |beyond: u64| (beyond < BEYOND).then_some(());
+    match (content, emit.kind) {
+        (Content::Absent, _) => return (emit.lane != NO_LANE).then_some(()),
+        (Content::Int(bits), EmitKind::Unsigned) => {
+            put(emit.lane, bits);
+            return within(bits);
+        }
+        (Content::Int(bits), EmitKind::Signed) => {
+            put(emit.lane, bits);
+            return within(bits.wrapping_add(BELOW));
+        }
+        (Content::Text(text), EmitKind::Ascii) => put(emit.lane, lanes::pack(text)?),
+        (Content::Decimal(value), EmitKind::Decimal | EmitKind::Mantissa) => {
+            let lane = match emit.kind {
+                EmitKind::Decimal if EXPONENTS.contains(&value.exponent.into()) => {
+                    put(emit.lane, value.exponent as u64);
+                    emit.lane + 1
+                }
+                EmitKind::Mantissa if value.exponent == constant.exponent => emit.lane,
+                _ => return None,
+            };
+            put(lane, value.mantissa as u64);
+            return within((value.mantissa as u64).wrapping_add(BELOW));
+        }
+        (Content::Int(bits), EmitKind::UnsignedConstant | EmitKind::SignedConstant)
+            if bits == constant.mantissa as u64 => {}
+        (Content::Decimal(value), EmitKind::DecimalConstant) if value == constant => {}
+        (
+            Content::Text(text),
+            EmitKind::AsciiConstant | EmitKind::UnicodeConstant | EmitKind::BytesConstant,
+        ) if text == program.text_at(constant.mantissa as usize) => {}
+        _ => return None,
+    }
+    Some(())
+}

@@ -1,0 +1,318 @@
+//! The nodes of a message: two words each, so that an encoder can hold many of them against what
+//! it expects without a branch for each.
+
+use std::fmt;
+
+use crate::program::FieldId;
+use crate::value::Decimal;
+
+/// A field, or an entry of a sequence, with all that is inside it behind it.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Node {
+    /// The field in the lower half, then [`Tag`], then what else belongs to it: the exponent of a
+    /// decimal, or how many bytes a short text has.
+    head: u64,
+    /// An integer, a mantissa, a short text, or two numbers of 32 bits: where a long text begins
+    /// and how many bytes it has; of what has contents, the index of the node behind them, and
+    /// how many entries, or which template.
+    value: [u8; 8],
+}
+
+/// What is in a node, as it stands in its head.
+#[derive(Clone, Copy)]
+#[repr(u8)]
+enum Tag {
+    Absent,
+    Int,
+    Decimal,
+    Short,
+    Long,
+    // From here on: what has contents.
+    Group,
+    Sequence,
+    Entry,
+    Template,
+}
+
+/// What is in a node.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Content<'m> {
+    Absent,
+    /// An integer as a 64-bit pattern.
+    Int(u64),
+    Decimal(Decimal),
+    /// A byte string.
+    Text(&'m [u8]),
+    Group,
+    /// A sequence of so many entries.
+    Sequence(u32),
+    Entry,
+    /// A dynamic reference to the template of this index.
+    Template(u32),
+}
+
+/// How many bits of a head are below those that a tag does not decide.
+const EXTRA: u32 = 40;
+
+#[inline(always)]
+const fn pair(low: u32, high: u32) -> u64 {
+    low as u64 | (high as u64) << 32
+}
+
+impl Node {
+    #[inline(always)]
+    const fn new(field: FieldId, tag: Tag, extra: u8, value: u64) -> Self {
+        Self {
+            head: pair(field.0, tag as u32) | (extra as u64) << EXTRA,
+            value: value.to_le_bytes(),
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) const fn absent(field: FieldId) -> Self {
+        Self::new(field, Tag::Absent, 0, 0)
+    }
+
+    /// An integer, by its 64-bit pattern.
+    #[inline(always)]
+    pub(crate) const fn int(field: FieldId, bits: u64) -> Self {
+        Self::new(field, Tag::Int, 0, bits)
+    }
+
+    #[inline(always)]
+    pub(crate) const fn decimal(field: FieldId, value: Decimal) -> Self {
+        let (exponent, mantissa) = (value.exponent as u8, value.mantissa as u64);
+        Self::new(field, Tag::Decimal, exponent, mantissa)
+    }
+
+    /// A byte string of at most [`MAX_SHORT`] bytes; `None` for a longer one.
+    #[inline(always)]
+    pub(crate) fn short(field: FieldId, text: &[u8]) -> Option<Self> {
+        let value = match text {
+            [] => 0,
+            [byte] => u64::from(*byte),
+            _ => word(text)?,
+        };
+        Some(Self::new(field, Tag::Short, text.len() as u8, value))
+    }
+
+    /// An empty one.
+    #[inline(always)]
+    pub(crate) const fn empty(field: FieldId) -> Self {
+        Self::new(field, Tag::Short, 0, 0)
+    }
+
+    /// What the head of a short text with so many bytes has in addition to that of an empty one.
+    pub(crate) const fn short_len(len: u8) -> u64 {
+        (len as u64) << EXTRA
+    }
+
+    /// What no message has.
+    pub(crate) const fn none() -> Self {
+        Self {
+            head: u64::MAX,
+            value: [0; 8],
+        }
+    }
+
+    /// The same content for another field.
+    #[inline(always)]
+    pub(crate) const fn of(&self, field: FieldId) -> Self {
+        Self {
+            head: self.head & !(u32::MAX as u64) | field.0 as u64,
+            value: self.value,
+        }
+    }
+
+    /// 0 if it is the same node, anything else otherwise.
+    #[inline(always)]
+    pub(crate) const fn difference(&self, other: &Self) -> u64 {
+        (self.head ^ other.head) | (self.word() ^ other.word())
+    }
+
+    /// A longer one, by its place among the bytes of the message.
+    #[inline]
+    pub(crate) const fn long(field: FieldId, start: u32, len: u32) -> Self {
+        Self::new(field, Tag::Long, 0, pair(start, len))
+    }
+
+    /// A node of this index with contents: where they end is told by [`Self::close`].
+    #[inline]
+    pub(crate) const fn open(field: FieldId, content: Content<'_>, index: u32) -> Self {
+        let (tag, number) = match content {
+            Content::Sequence(count) => (Tag::Sequence, count),
+            Content::Template(index) => (Tag::Template, index),
+            Content::Entry => (Tag::Entry, 0),
+            _ => (Tag::Group, 0),
+        };
+        // Never closed, it has none.
+        Self::new(field, tag, 0, pair(index + 1, number))
+    }
+
+    /// An entry of a sequence whose contents end before the node of this index.
+    #[inline(always)]
+    pub(crate) const fn entry(sequence: FieldId, end: u32) -> Self {
+        Self::new(sequence, Tag::Entry, 0, pair(end, 0))
+    }
+
+    /// The contents end before the node of this index.
+    #[inline]
+    pub(crate) const fn close(&mut self, end: u32) {
+        self.value = pair(end, self.halves().1).to_le_bytes();
+    }
+
+    #[inline(always)]
+    pub(crate) const fn field(&self) -> FieldId {
+        FieldId(self.head as u32)
+    }
+
+    #[inline(always)]
+    const fn tag(&self) -> u8 {
+        (self.head >> 32) as u8
+    }
+
+    /// All but the value, as a number.
+    #[inline(always)]
+    pub(crate) const fn head(&self) -> u64 {
+        self.head
+    }
+
+    /// The value as a number.
+    #[inline(always)]
+    pub(crate) const fn word(&self) -> u64 {
+        u64::from_le_bytes(self.value)
+    }
+
+    /// The exponent of a decimal, or how many bytes a short text has.
+    #[inline(always)]
+    pub(crate) const fn extra(&self) -> u8 {
+        (self.head >> EXTRA) as u8
+    }
+
+    #[inline(always)]
+    const fn halves(&self) -> (u32, u32) {
+        (self.word() as u32, (self.word() >> 32) as u32)
+    }
+
+    /// Index of the node behind the contents of this one, whose index is given.
+    #[inline(always)]
+    pub(crate) const fn end(&self, index: u32) -> u32 {
+        match self.tag() >= Tag::Group as u8 {
+            true => self.halves().0,
+            false => index + 1,
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) const fn is_entry(&self) -> bool {
+        self.tag() == Tag::Entry as u8
+    }
+
+    /// What is in it; long texts are among `bytes`.
+    #[inline(always)]
+    pub(crate) fn content<'m>(&'m self, bytes: &'m [u8]) -> Content<'m> {
+        const ABSENT: u8 = Tag::Absent as u8;
+        const INT: u8 = Tag::Int as u8;
+        const DECIMAL: u8 = Tag::Decimal as u8;
+        const SHORT: u8 = Tag::Short as u8;
+        const LONG: u8 = Tag::Long as u8;
+        const GROUP: u8 = Tag::Group as u8;
+        const SEQUENCE: u8 = Tag::Sequence as u8;
+        const ENTRY: u8 = Tag::Entry as u8;
+        match self.tag() {
+            ABSENT => Content::Absent,
+            INT => Content::Int(self.word()),
+            DECIMAL => Content::Decimal(Decimal {
+                mantissa: self.word() as i64,
+                exponent: self.extra() as i8,
+            }),
+            SHORT => {
+                let text = self.value.get(..usize::from(self.extra()));
+                Content::Text(text.unwrap_or_default())
+            }
+            LONG => {
+                let (start, len) = self.halves();
+                let text = bytes.get(start as usize..start as usize + len as usize);
+                Content::Text(text.unwrap_or_default())
+            }
+            GROUP => Content::Group,
+            SEQUENCE => Content::Sequence(self.halves().1),
+            ENTRY => Content::Entry,
+            _ => Content::Template(self.halves().1),
+        }
+    }
+}
+
+impl fmt::Debug for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (field, tag, extra) = (self.field(), self.tag(), self.extra());
+        write!(f, "{field:?} {tag} {extra} {:#x}", self.word())
+    }
+}
+
+/// Two to eight bytes as a word, the first one lowest: in pieces of a fixed size, which overlap.
+#[inline(always)]
+fn word(text: &[u8]) -> Option<u64> {
+    let shift = 8 * text.len();
+    match (text.first_chunk(), text.last_chunk()) {
+        (Some(front), Some(back)) if text.len() <= 8 => {
+            let (front, back) = (u32::from_le_bytes(*front), u32::from_le_bytes(*back));
+            return Some(u64::from(front) | u64::from(back) << (shift - 32));
+        }
+        (Some(_), _) => return None,
+        _ => {}
+    }
+    let (front, back) = (text.first_chunk()?, text.last_chunk()?);
+    let (front, back) = (u16::from_le_bytes(*front), u16::from_le_bytes(*back));
+    Some(u64::from(front) | u64::from(back) << (shift - 16))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_what_they_were() {
+        let all = b"\0abcdefg\xff";
+        for len in 0..=all.len() {
+            for start in 0..=all.len() - len {
+                let text = &all[start..start + len];
+                let node = Node::short(FieldId(7), text);
+                assert_eq!(node.is_some(), len <= 8);
+                let node = node.unwrap_or(Node::long(FieldId(7), start as u32, len as u32));
+                assert_eq!(node.content(all), Content::Text(text));
+                assert_eq!((node.field(), node.end(3)), (FieldId(7), 4));
+            }
+        }
+    }
+
+    #[test]
+    fn contents_are_what_they_were() {
+        let field = FieldId(u32::MAX);
+        let decimal = Decimal {
+            mantissa: i64::MIN,
+            exponent: -128,
+        };
+        for (node, content) in [
+            (Node::absent(field), Content::Absent),
+            (Node::int(field, u64::MAX), Content::Int(u64::MAX)),
+            (Node::decimal(field, decimal), Content::Decimal(decimal)),
+        ] {
+            assert_eq!((node.field(), node.content(&[])), (field, content));
+            assert_eq!(node.end(8), 9);
+        }
+        let number = u32::MAX;
+        for content in [
+            Content::Group,
+            Content::Sequence(number),
+            Content::Entry,
+            Content::Template(number),
+        ] {
+            let mut node = Node::open(field, content, 8);
+            assert_eq!((node.content(&[]), node.end(8)), (content, 9));
+            node.close(77);
+            assert_eq!((node.field(), node.content(&[])), (field, content));
+            assert_eq!(node.end(8), 77);
+        }
+    }
+}

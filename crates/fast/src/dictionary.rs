@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Deref;
 
-use fanfare_wire::lanes::{self, Columns};
+use fanfare_wire::lanes::{self, Columns, Kept, Plan};
 
 use crate::program::{Program, Slot};
 use crate::value::{Decimal, IntType, TextType};
@@ -71,6 +71,10 @@ pub(crate) struct Dictionaries {
 #[derive(Debug, Clone, Default)]
 struct Journal {
     template: Option<u32>,
+    /// Columns as they were before all that is in the cells.
+    kept: [Kept; 2],
+    /// How many of them count.
+    keeps: usize,
     cells: Vec<Cell>,
     bytes: Vec<u8>,
 }
@@ -122,6 +126,7 @@ impl Dictionaries {
     pub(crate) fn begin(&mut self) {
         self.noting = true;
         self.journal.template = self.template;
+        self.journal.keeps = 0;
         self.journal.cells.clear();
         self.journal.bytes.clear();
     }
@@ -161,7 +166,26 @@ impl Dictionaries {
                 journal.bytes.truncate(at);
             }
         }
+        for kept in journal.kept.iter().take(journal.keeps).rev() {
+            self.columns.restore(kept);
+        }
         self.template = journal.template;
+    }
+
+    /// Notes the columns that a kernel is going to change with these plans, if changes are noted:
+    /// before anything else is.
+    #[inline]
+    pub(crate) fn keep(&mut self, first: &Plan, other: Option<&Plan>) {
+        if !self.noting {
+            return;
+        }
+        let [one, two] = &mut self.journal.kept;
+        self.columns.keep(first, one);
+        self.journal.keeps = 1;
+        if let Some(other) = other {
+            self.columns.keep(other, two);
+            self.journal.keeps = 2;
+        }
     }
 
     /// Whether changes are noted.

@@ -186,9 +186,8 @@ fn head(
         false if flat.front == 0 => return false,
         false => flat.front,
     };
-    if dictionaries.is_noting() {
-        return false;
-    }
+    let entry = flat.entry.as_ref().map(|entry| &entry.at_hand.plan);
+    dictionaries.keep(&flat.segment.plan, entry);
     if flat.resets {
         dictionaries.reset();
     }

@@ -1,5 +1,7 @@
 //! Previous values, as columns.
 
+use super::Plan;
+
 /// The flags of 64 columns. A column is undefined if it is neither assigned nor empty.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Flags {
@@ -33,6 +35,13 @@ pub struct Columns {
     outside: Vec<u64>,
 }
 
+/// The columns that a kernel may change in a segment of a plan, as they were.
+#[derive(Clone, Debug, Default)]
+pub struct Kept {
+    number: usize,
+    block: Block,
+}
+
 /// Whether a column holds a 64-bit pattern, signed or not: leaving room for a difference to be
 /// added without overflow.
 #[inline(always)]
@@ -59,6 +68,24 @@ impl Columns {
             many => many
                 .iter_mut()
                 .for_each(|block| block.flags = Flags::default()),
+        }
+    }
+
+    /// Notes what [`Self::restore`] needs to undo what a kernel does with this plan: a copy of a
+    /// few vectors. A kernel changes no column whose value is outside.
+    #[inline]
+    pub fn keep(&self, plan: &Plan, kept: &mut Kept) {
+        let number = plan.block as usize;
+        if let Some(block) = self.blocks.get(number) {
+            kept.number = number;
+            kept.block = *block;
+        }
+    }
+
+    /// Makes the columns around those of a plan what they were; values outside are not kept.
+    pub fn restore(&mut self, kept: &Kept) {
+        if let Some(block) = self.blocks.get_mut(kept.number) {
+            *block = kept.block;
         }
     }
 

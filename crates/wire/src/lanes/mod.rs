@@ -46,7 +46,7 @@ mod plan;
 )]
 mod shapes;
 
-pub use columns::{Columns, fits};
+pub use columns::{Columns, Kept, fits};
 pub use plan::{Lane, LaneKind, LaneOperator, MAX_LANES, Plan};
 pub use shapes::Shapes;
 

@@ -192,10 +192,20 @@ fn compare(
     Ok(())
 }
 
-/// Templates of which some are encoded in lanes.
+/// Templates of which some are encoded in lanes, with more or fewer previous values before theirs.
 fn flat() -> impl Strategy<Value = String> {
-    let has_rows = |xml: &String| Program::parse(xml).unwrap().has_rows(0);
-    templates_of(2..9).prop_filter("a template that is flat", has_rows)
+    let first = (0..70_usize).prop_map(|count| {
+        let field = |n| format!("<uInt32 name='P{n}'><copy/></uInt32>");
+        let fields: String = (0..count).map(field).collect();
+        format!("<templates><template name='P' id='9'>{fields}</template>")
+    });
+    let has_rows = |xml: &String| {
+        let program = Program::parse(xml).unwrap();
+        program.has_rows(program.by_name("A").unwrap().index())
+    };
+    (first, templates_of(2..9))
+        .prop_map(|(first, xml)| xml.replace("<templates>", &first))
+        .prop_filter("a template that is flat", has_rows)
 }
 
 /// An error behind what was done in lanes has the offset that it has field by field, where a

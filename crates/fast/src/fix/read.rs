@@ -109,6 +109,10 @@ pub fn read_message(
         Some((_, msg_type)) => templates_of(program, msg_type).collect(),
         None => Vec::new(),
     };
+    if let [template] = typed[..] {
+        // Whether or not it has all fields.
+        return read_fields(program, template, fields, message);
+    }
     let all = program.templates().iter().collect();
     let candidates = if typed.is_empty() { &all } else { &typed };
     let mut fitting = candidates.iter().filter(|template| {
@@ -119,8 +123,8 @@ pub fn read_message(
                 .is_some_and(|view| has_just(view, fields))
     });
     if let Some(template) = fitting.next() {
-        let others = fitting.count();
-        if typed.is_empty() && others > 0 {
+        let others = if typed.is_empty() { fitting.count() } else { 0 };
+        if others > 0 {
             return Err(FixError::Templates(others + 1));
         }
         return read_fields(program, template, fields, message);

@@ -178,6 +178,9 @@ impl<'j> Parser<'j> {
         let mut start = self.at;
         let mut unescaped = String::new();
         loop {
+            let rest = self.line.as_bytes().get(self.at..).unwrap_or_default();
+            let plain = |byte: &&u8| !matches!(**byte, b'"' | b'\\' | 0..0x20);
+            self.at += rest.iter().take_while(plain).count();
             match self.peek() {
                 Some(b'"') => {
                     let last = self.text(start..self.at);
@@ -194,8 +197,7 @@ impl<'j> Parser<'j> {
                     unescaped.push(self.escape()?);
                     start = self.at;
                 }
-                Some(0..0x20) => return self.fail("a control character in a string"),
-                Some(_) => self.at += 1,
+                Some(_) => return self.fail("a control character in a string"),
                 None => return self.fail(""),
             }
         }

@@ -77,18 +77,22 @@ fn header<'p, 'j>(
     };
     // A number that is none of 32 bits is one that no template has.
     let by_id = |id: &str| program.by_id(id.parse().ok()?);
-    let (found, wanted) = match (&name, id) {
-        (Some(name), None) => (program.by_name(name), format!("{name:?}")),
-        (Some(name), Some(id)) => {
-            let found = by_id(id).filter(|found| found.name() == name);
-            (found, format!("{name:?} with id {id}"))
-        }
-        (None, Some(id)) => (by_id(id), format!("id {id}")),
+    let found = match (&name, id) {
+        (Some(name), None) => program.by_name(name),
+        (Some(name), Some(id)) => by_id(id).filter(|found| found.name() == name),
+        (None, Some(id)) => by_id(id),
         (None, None) => return Err(input(at, "a message has a template or an id")),
     };
-    let template = found.ok_or_else(|| LineError {
-        error: CodecError::new(ErrorCode::D9, at),
-        message: format!("no such template: {wanted}"),
+    let template = found.ok_or_else(|| {
+        let wanted = match (&name, id) {
+            (Some(name), Some(id)) => format!("{name:?} with id {id}"),
+            (Some(name), None) => format!("{name:?}"),
+            (None, id) => format!("id {}", id.unwrap_or_default()),
+        };
+        LineError {
+            error: CodecError::new(ErrorCode::D9, at),
+            message: format!("no such template: {wanted}"),
+        }
     })?;
     match object.take("fields") {
         Some(Json {
@@ -301,6 +305,11 @@ fn exponent(number: &str) -> (&str, i64) {
 
 /// The integer that a number is, saturated far beyond all types: R5 if it has a fraction.
 fn whole(number: &str) -> Result<i128, ErrorCode> {
+    // Most are digits and no more, of which so many cannot overflow.
+    if number.len() <= 18 && number.bytes().all(|byte| byte.is_ascii_digit()) {
+        let digits = number.bytes().map(|byte| i64::from(byte - b'0'));
+        return Ok(digits.fold(0, |value, digit| 10 * value + digit).into());
+    }
     let (digits, shift) = exponent(number);
     let fraction = digits
         .split_once('.')

@@ -104,6 +104,15 @@ impl Track {
         self.range.map(|(_, highest)| highest)
     }
 
+    /// Whether the line has brought `sequence`, if that is within the last [`REORDER`] numbers.
+    pub(crate) fn has(&self, sequence: u64) -> bool {
+        let is_near = |(first, highest)| {
+            (first..=highest).contains(&sequence) && highest - sequence < REORDER
+        };
+        let bit = 1u64 << (sequence % 64);
+        self.range.is_some_and(is_near) && self.seen[(sequence % REORDER) as usize / 64] & bit != 0
+    }
+
     /// Forgets everything: the next sequence number is the line's first again.
     pub(crate) fn restart(&mut self) {
         *self = Self::default();

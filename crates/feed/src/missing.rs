@@ -34,6 +34,12 @@ impl Missing {
         self.ranges.is_empty()
     }
 
+    /// Whether any of these is missing.
+    pub(crate) fn has(&self, span: Range<u64>) -> bool {
+        let mut ranges = self.ranges.iter();
+        ranges.any(|range| range.start < span.end && span.start < range.end)
+    }
+
     /// How many sequence numbers are missing.
     pub fn count(&self) -> u64 {
         self.ranges.iter().map(|r| r.end - r.start).sum()

@@ -62,6 +62,11 @@ impl fmt::Display for SequenceField {
     }
 }
 
+/// NewSeqNo(36) of SequenceReset messages.
+fn new_numbers(program: &Program) -> Vec<FieldId> {
+    matching(program, |f| f.tag() == Some(36) || f.name() == "NewSeqNo")
+}
+
 fn matching(program: &Program, wanted: impl Fn(&Field) -> bool) -> Vec<FieldId> {
     let of_template = |template: &TemplateProgram| {
         let fields = program.template_fields(template).iter().copied();
@@ -81,11 +86,21 @@ fn matching(program: &Program, wanted: impl Fn(&Field) -> bool) -> Vec<FieldId> 
 pub struct MessageNumbers {
     decoder: Decoder,
     watch: Watch,
-    /// By template: the field, and whether it is a Reset.
-    templates: Vec<(Option<FieldId>, bool)>,
+    /// By template: what is read of it.
+    templates: Vec<Watched>,
     /// For templates of which all are held in rows: from there a number is taken fastest.
     record: Option<Record>,
     recent: Recent,
+}
+
+/// What is read of a template.
+#[derive(Debug, Clone, Copy, Default)]
+struct Watched {
+    /// The field that is the sequence number.
+    number: Option<FieldId>,
+    /// NewSeqNo of a SequenceReset.
+    next: Option<FieldId>,
+    is_reset: bool,
 }
 
 /// The numbers in one packet.
@@ -95,6 +110,9 @@ pub struct PacketNumbers {
     pub first: Option<u32>,
     /// From the first to the last number, both counted; 0 if there is none.
     pub count: u32,
+    /// What comes next, if the packet says so (NewSeqNo(36) of a SequenceReset, which is the last
+    /// message of its packet): for [`Arbiter::announce`](crate::Arbiter::announce).
+    pub next: Option<u32>,
     /// Messages decoded, those without a number too.
     pub messages: u32,
     /// Why the packet could not be decoded to its end.
@@ -103,38 +121,66 @@ pub struct PacketNumbers {
 
 impl MessageNumbers {
     /// A reader for the templates of `decoder`; `None` if none of them has such a field.
-    pub fn new(mut decoder: Decoder, field: &SequenceField) -> Option<Self> {
+    pub fn new(decoder: Decoder, field: &SequenceField) -> Option<Self> {
+        let wanted = field.find(decoder.program());
+        (!wanted.is_empty()).then(|| Self::of(decoder, &wanted))
+    }
+
+    /// A reader of nothing but [`PacketNumbers::next`], where packets are numbered by a preamble;
+    /// `None` if no template has a NewSeqNo.
+    pub fn announcements(decoder: Decoder) -> Option<Self> {
+        let announces = !new_numbers(decoder.program()).is_empty();
+        announces.then(|| Self::of(decoder, &[]))
+    }
+
+    /// Whether packets may say what comes next.
+    pub fn may_announce(&self) -> bool {
+        self.templates.iter().any(|watched| watched.next.is_some())
+    }
+
+    fn of(mut decoder: Decoder, wanted: &[FieldId]) -> Self {
         decoder.reset();
         let program: &Arc<Program> = decoder.program();
-        let wanted = field.find(program);
-        let mut fields = vec![false; program.fields().len()];
-        for id in &wanted {
-            if let Some(marked) = fields.get_mut(id.index()) {
-                *marked = true;
+        let next = new_numbers(program);
+        let mut roles = vec![Role::None; program.fields().len()];
+        for (ids, role) in [(wanted, Role::Number), (&next, Role::Next)] {
+            for id in ids {
+                if let Some(marked) = roles.get_mut(id.index()) {
+                    *marked = role;
+                }
             }
         }
-        let watch = Watch {
-            fields,
-            number: None,
-            is_reset: false,
-        };
         let of_template = |template: &TemplateProgram| {
-            let mut ids = wanted.iter().copied();
-            let field = ids.find(|id| program.field(*id).template() == template.index());
-            (field, template.id() == Some(RESET_ID))
+            let own = |ids: &[FieldId]| {
+                let mut ids = ids.iter().copied();
+                ids.find(|id| program.field(*id).template() == template.index())
+            };
+            Watched {
+                number: own(wanted),
+                next: own(&next),
+                is_reset: template.id() == Some(RESET_ID),
+            }
         };
         let templates = program.templates().iter().map(of_template).collect();
         // A number may also be that of a message in a dynamic reference.
         let mut kinds = program.fields().iter().map(Field::kind);
-        let in_rows = wanted.iter().all(|id| program.place(*id).is_some())
+        let in_rows = wanted
+            .iter()
+            .chain(&next)
+            .all(|id| program.place(*id).is_some())
             && kinds.all(|kind| kind != FieldKind::TemplateRef);
-        (!wanted.is_empty()).then(|| Self {
+        Self {
             decoder,
-            watch,
+            watch: Watch {
+                roles,
+                number: None,
+                next: None,
+                is_reset: false,
+            },
             templates,
             record: in_rows.then(Record::new),
             recent: Recent::new(),
-        })
+        }
     }
 
     /// The numbers in `packet`. An error ends the reading; what was found before it holds.
@@ -174,6 +220,7 @@ impl MessageNumbers {
             }
             has_contents |= !self.watch.is_reset;
             numbers.add(self.watch.number);
+            numbers.next = self.watch.next.or(numbers.next);
         }
         (bytes.len(), numbers)
     }
@@ -183,20 +230,23 @@ impl MessageNumbers {
     /// Reads one message into `watch`; its length.
     #[inline]
     fn message(&mut self, bytes: &[u8]) -> Result<usize, CodecError> {
-        self.watch.number = None;
+        (self.watch.number, self.watch.next) = (None, None);
         let Some(record) = &mut self.record else {
             return self.decoder.decode(bytes, &mut self.watch);
         };
         let len = self.decoder.decode_record(bytes, record)?;
         let template = record.template_index().unwrap_or_default() as usize;
-        let (field, is_reset) = self.templates.get(template).copied().unwrap_or_default();
-        self.watch.is_reset = is_reset;
+        let watched = self.templates.get(template).copied().unwrap_or_default();
+        self.watch.is_reset = watched.is_reset;
+        let program = self.decoder.program();
         // Wider numbers wrap like 32-bit ones: only distances matter.
-        self.watch.number = match field.map(|id| record.get(self.decoder.program(), id, 0)) {
-            Some(Cell::Unsigned(number)) => Some(number as u32),
-            Some(Cell::Signed(number)) => Some(number as u32),
+        let number = |id: FieldId| match record.get(program, id, 0) {
+            Cell::Unsigned(number) => Some(number as u32),
+            Cell::Signed(number) => Some(number as u32),
             _ => None,
         };
+        self.watch.number = watched.number.and_then(number);
+        self.watch.next = watched.next.and_then(number);
         Ok(len)
     }
 }
@@ -258,12 +308,33 @@ impl Recent {
     }
 }
 
-/// Remembers the value of the watched field.
+/// What a field is to a [`Watch`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    None,
+    Number,
+    Next,
+}
+
+/// Remembers the values of the watched fields.
 #[derive(Debug)]
 struct Watch {
-    fields: Vec<bool>,
+    roles: Vec<Role>,
     number: Option<u32>,
+    next: Option<u32>,
     is_reset: bool,
+}
+
+impl Watch {
+    /// Wider numbers wrap like 32-bit ones: only distances matter.
+    #[inline]
+    fn take(&mut self, field: &Field, value: u32) {
+        match self.roles.get(field.id().index()) {
+            Some(Role::Number) => self.number = Some(value),
+            Some(Role::Next) => self.next = Some(value),
+            _ => {}
+        }
+    }
 }
 
 impl Visitor for Watch {
@@ -273,17 +344,12 @@ impl Visitor for Watch {
 
     #[inline]
     fn unsigned(&mut self, field: &Field, value: u64) {
-        if self.fields.get(field.id().index()) == Some(&true) {
-            // Wider numbers wrap like 32-bit ones: only distances matter.
-            self.number = Some(value as u32);
-        }
+        self.take(field, value as u32);
     }
 
     #[inline]
     fn signed(&mut self, field: &Field, value: i64) {
-        if self.fields.get(field.id().index()) == Some(&true) {
-            self.number = Some(value as u32);
-        }
+        self.take(field, value as u32);
     }
 }
 
@@ -316,7 +382,7 @@ mod tests {
                 first: Some(10),
                 count: 3,
                 messages: 4,
-                error: None,
+                ..PacketNumbers::default()
             };
             assert_eq!(read, expected);
         }
@@ -371,6 +437,27 @@ mod tests {
     fn a_field_that_no_template_has_is_none() {
         assert!(numbers(&SequenceField::Tag(34)).is_none());
         assert!(numbers(&SequenceField::Name("Nonsense".to_owned())).is_none());
+    }
+
+    #[test]
+    fn a_sequence_reset_tells_what_comes_next() {
+        let reset = r#"<template name="SequenceReset" id="4">
+            <uInt32 name="MsgSeqNum" id="34"/><uInt32 name="NewSeqNo" id="36"/></template>"#;
+        // A field that no row holds makes the visitor read them.
+        let group = r#"<template name="T" id="5"><templateRef/></template>"#;
+        for more in ["", group] {
+            let xml = format!("<templates>{reset}{more}</templates>");
+            let decoder = || Decoder::new(Program::parse(&xml).unwrap());
+            let mut numbers = MessageNumbers::new(decoder(), &SequenceField::Auto).unwrap();
+            let packet = [0xc0, 0x84, 0x8d, 0x81];
+            let read = numbers.read(&packet);
+            assert_eq!((read.first, read.next), (Some(13), Some(1)));
+            let mut announced = MessageNumbers::announcements(decoder()).unwrap();
+            let read = announced.read(&packet);
+            assert_eq!((read.first, read.next), (None, Some(1)));
+        }
+        let program = Program::parse(TEMPLATES).unwrap();
+        assert!(MessageNumbers::announcements(Decoder::new(program)).is_none());
     }
 
     #[test]

@@ -86,6 +86,28 @@ fn two_lossy_lines_of_a_capture_are_arbitrated() {
 }
 
 #[test]
+fn a_feed_that_begins_again_after_a_silence_is_delivered_again() {
+    let folder = Folder::new("capture-again");
+    let file = folder.file("again.pcap");
+    let packets = packets(&folder, "500");
+    let play = |start: u64| {
+        let at = (start..).step_by(10);
+        at.zip(&packets).map(|(time, p)| (time, datagram(A, p)))
+    };
+    write(&file, play(0).chain(play(2_000_000)), 0);
+    for (more, messages, resets) in [
+        (&[][..], 1001, 1),
+        (&["--restart-after", "3000"], 501, 0),
+        (&["--restart-after", "0"], 501, 0),
+    ] {
+        let f = decode(&file, more).succeeded().figures();
+        let expected = (&messages.into(), &resets.into());
+        assert_eq!((&f["messages"], &f["resets"]), expected, "{more:?}");
+        assert_eq!((&f["gaps"], &f["refused"]), (&0.into(), &0.into()));
+    }
+}
+
+#[test]
 fn the_only_group_of_a_capture_needs_no_name() {
     let folder = Folder::new("capture-one");
     let file = folder.file("one.pcap");

@@ -231,6 +231,37 @@ fn a_preamble_numbers_packets_and_shows_gaps() {
 }
 
 #[test]
+fn a_sequence_reset_ends_a_cycle() {
+    let folder = Folder::new("cycles");
+    let templates = folder.with(
+        "templates.xml",
+        "<templates><template name='Snapshot' id='1'><uInt32 name='MsgSeqNum' id='34'/></template>\
+         <template name='SequenceReset' id='2'><uInt32 name='MsgSeqNum' id='34'/>\
+         <uInt32 name='NewSeqNo' id='36'/></template></templates>",
+    );
+    let mut lines = String::new();
+    for number in (0..10).flat_map(|_| 1..=5) {
+        let (name, more) = match number {
+            5 => ("SequenceReset", ", \"NewSeqNo\": 1"),
+            _ => ("Snapshot", ""),
+        };
+        let fields = format!("{{\"MsgSeqNum\": {number}{more}}}");
+        lines += &format!("{{\"template\": \"{name}\", \"fields\": {fields}}}\n");
+    }
+    let lines = folder.with("lines.jsonl", lines);
+    let file = folder.file("cycles.dat");
+    let encode = ["encode", "-t", &templates, "-f", &lines, "-o", &file];
+    run(&encode).succeeded();
+    for more in [&["-f", &*file][..], &["--sequence", "MsgSeqNum"]] {
+        let decode = ["decode", "-t", &templates, "-f", &file, "--format", "json"];
+        let said = run(&[&decode[..], more].concat()).succeeded();
+        assert_eq!(said.out.lines().count(), 50, "{more:?}");
+        assert!(!said.err.contains("sequence reset:"), "{}", said.err);
+        assert!(said.err.contains("0 missing, 10 resets"), "{}", said.err);
+    }
+}
+
+#[test]
 fn recordings_of_two_lines_are_arbitrated() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/moex-spectra");
     let at = |name: &str| folder.join(name).to_str().unwrap().to_owned();
@@ -257,6 +288,16 @@ fn recordings_of_two_lines_are_arbitrated() {
     ];
     for (name, value) in expected {
         assert_eq!(f[name], value, "{name}");
+    }
+    // Each cycle of the snapshot channel ends with a SequenceReset to 1.
+    let snapshot = at("snapshot.dat");
+    let args = ["decode", "-t", &t, "-f", &snapshot, "--header", "none"];
+    for more in [&["--sequence", "34"], &["-f", &*snapshot]] {
+        let f = run(&[&args[..], more, &["--json"]].concat());
+        let f = f.succeeded().figures();
+        for (name, value) in [("messages", 18_628), ("resets", 733), ("missing", 0)] {
+            assert_eq!(f[name], value, "{name} with {more:?}");
+        }
     }
     let own = Folder::new("moex");
     for name in ["increment_a.dat", "increment_b.dat", "snapshot.dat"] {

@@ -13,11 +13,27 @@ pub(super) struct Suspect {
     line: Line,
 }
 
+/// What is doubtful about a unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Doubt {
+    /// It is far from everything.
+    Far,
+    /// It is numbered as before the last reset, and nothing else is heard.
+    Stale,
+    /// It comes again, after a silence.
+    Restart,
+}
+
 impl Arbiter {
     /// The extended number of `sequence` from `line`; `None` if it is far from all that is known.
     pub(super) fn place(&self, line: Line, sequence: u32) -> Option<u64> {
         let ahead = self.config.max_jump;
         let own = self.tracks[line.index()].highest();
+        let placed = own.and_then(|own| self.place_in_ended(own, sequence));
+        let placed = placed.or_else(|| self.place_before_newest(own, sequence));
+        if placed.is_some() {
+            return placed;
+        }
         if let Some(start) = own.and_then(|own| near(own, sequence, REORDER, ahead)) {
             return Some(start);
         }
@@ -38,9 +54,8 @@ impl Arbiter {
         self.old_end != 0 && self.pending.is_empty() && dead.contains(&start)
     }
 
-    /// A unit far from everything (or `stale`, and nothing else is heard): believed if the last
-    /// such unit agrees with it.
-    pub(super) fn suspect(&mut self, line: Line, unit: Unit<'_>, stale: bool) -> Verdict {
+    /// A doubtful unit: believed if the last such unit agrees with it.
+    pub(super) fn suspect(&mut self, line: Line, unit: Unit<'_>, doubt: Doubt) -> Verdict {
         if let Some(other) = self.suspect
             && let distance = unit.sequence.wrapping_sub(other.sequence) as i32
             && u64::from(distance.unsigned_abs()) <= REORDER
@@ -50,7 +65,7 @@ impl Arbiter {
                 return Verdict::Duplicate;
             }
             if self.pending.len() < MAX_PENDING {
-                return self.believe(other, line, unit, stale);
+                return self.believe(other, line, unit, doubt);
             }
         }
         if let Some(dropped) = self.suspect.replace(Suspect {
@@ -66,8 +81,9 @@ impl Arbiter {
     }
 
     /// Two units agree that the sequence goes on elsewhere.
-    fn believe(&mut self, other: Suspect, line: Line, unit: Unit<'_>, stale: bool) -> Verdict {
+    fn believe(&mut self, other: Suspect, line: Line, unit: Unit<'_>, doubt: Doubt) -> Verdict {
         self.suspect = None;
+        self.paused = false;
         let earlier = (unit.sequence.wrapping_sub(other.sequence) as i32) < 0;
         let first = if earlier {
             unit.sequence
@@ -76,10 +92,10 @@ impl Arbiter {
         };
         let head = self.head();
         let ahead = first.wrapping_sub(head as u32);
-        let begin = if ahead < MAX_GAP && !stale {
-            head + u64::from(ahead)
-        } else {
-            self.new_epoch(first)
+        let begin = match doubt {
+            Doubt::Far if ahead < MAX_GAP => head + u64::from(ahead),
+            Doubt::Far | Doubt::Stale => self.new_epoch(first),
+            Doubt::Restart => self.end_run(head, first, false),
         };
         let span = |sequence: u32, count: u32| {
             let start = begin + u64::from(sequence.wrapping_sub(first));
@@ -120,7 +136,7 @@ pub(super) fn extend(reference: u64, sequence: u32) -> u64 {
 }
 
 /// [`extend`], if the result lies from `back` behind to `ahead` ahead of `reference`.
-fn near(reference: u64, sequence: u32, back: u64, ahead: u32) -> Option<u64> {
+pub(super) fn near(reference: u64, sequence: u32, back: u64, ahead: u32) -> Option<u64> {
     let found = extend(reference, sequence);
     let ok = if found < reference {
         reference - found <= back

@@ -12,13 +12,21 @@
 //! duplicates, while a line that falls behind *itself* (by more than 1,024), or jumps ahead by more
 //! than `max_jump`, is a suspect. A second suspect that agrees with the first makes it a gap, if it
 //! leads ahead by less than 2^24, or else a reset.
+//!
+//! A restart that is not so far back looks like duplicates. It is known where the feed says so
+//! ([`Arbiter::announce`]: SequenceReset messages, as snapshot channels have them at the end of
+//! each cycle), and where it comes after a silence of `restart_timeout` on all lines: then two
+//! units that agree, below what their own line has brought and of no use otherwise, make a reset.
+//! Without either, numbers that come again are duplicates.
 
 mod jump;
+mod runs;
 mod types;
 
 pub use types::{ArbiterConfig, ArbiterStats, Delivery, Event, Gap, Refusal, Start, Unit, Verdict};
 
-use self::jump::{Suspect, extend};
+use self::jump::{Doubt, Suspect, extend};
+use self::runs::{Ended, MAX_ENDED};
 use crate::hold::{Held, HoldBack};
 use crate::line::{Line, LineStats, REORDER, Track};
 use crate::missing::Missing;
@@ -27,7 +35,7 @@ use std::collections::VecDeque;
 /// The most sequence numbers in one unit.
 const MAX_COUNT: u32 = 65_536;
 /// Resets that may wait for units before them.
-const MAX_PENDING: usize = 4;
+const MAX_PENDING: usize = 8;
 /// Arrivals remembered to measure lateness.
 const ARRIVALS: usize = 4096;
 /// The upper half of the first extended number; room below for units before the first.
@@ -61,6 +69,13 @@ pub struct Arbiter {
     old_end: u64,
     /// Begins of runs whose turn has not come.
     pending: VecDeque<u64>,
+    /// Runs known to be over, oldest first.
+    ended: VecDeque<Ended>,
+    /// Where the unit received last ends, if it has a place.
+    placed: Option<u64>,
+    /// When anything was heard last; whether there was a silence before what is heard now.
+    heard: u64,
+    paused: bool,
     /// Holes that end at or below this are declared at once.
     flush_below: u64,
     /// Holes that end at or below this have been given as [`Event::Recover`].
@@ -115,6 +130,10 @@ impl Arbiter {
             epoch_start: first,
             old_end: 0,
             pending: VecDeque::with_capacity(MAX_PENDING),
+            ended: VecDeque::with_capacity(MAX_ENDED),
+            placed: None,
+            heard: 0,
+            paused: false,
             flush_below: 0,
             asked_below: 0,
             hole: None,
@@ -141,6 +160,8 @@ impl Arbiter {
     ) -> Verdict {
         self.now = self.now.max(now);
         self.stamp = received;
+        self.placed = None;
+        self.hear(self.now);
         self.lines[line.index()].received += 1;
         if unit.count == 0 || unit.count > MAX_COUNT {
             return self.refuse(line, Refusal::Count);
@@ -154,18 +175,27 @@ impl Arbiter {
         if self.next == 0 {
             self.begin(unit.sequence);
         }
+        self.catch_up(line);
+        self.infer_end(line, unit.sequence);
         let Some(start) = self.place(line, unit.sequence) else {
-            return self.suspect(line, unit, false);
+            return self.suspect(line, unit, Doubt::Far);
         };
+        let span = (start, start + u64::from(unit.count));
+        if self.restarts(line, span) {
+            return self.suspect(line, unit, Doubt::Restart);
+        }
         if self.is_stale(start) {
             let silent = self.now - self.progress;
             return if silent < self.config.stale_timeout {
                 self.refuse(line, Refusal::Stale)
             } else {
-                self.suspect(line, unit, true)
+                self.suspect(line, unit, Doubt::Stale)
             };
         }
-        self.arbitrate(line, (start, start + u64::from(unit.count)), unit.bytes)
+        let verdict = self.arbitrate(line, span, unit.bytes);
+        let is_new = !matches!(verdict, Verdict::Duplicate | Verdict::Refused(_));
+        self.paused &= !is_new;
+        verdict
     }
 
     /// Says that it is `now`: holes that are too old will be declared by the next
@@ -306,11 +336,11 @@ impl Arbiter {
     }
 
     fn arbitrate(&mut self, line: Line, (start, end): (u64, u64), bytes: &[u8]) -> Verdict {
+        self.enter_run(line, start);
         let track = &mut self.tracks[line.index()];
-        if track.highest().is_some_and(|h| h < self.epoch_start) && start >= self.epoch_start {
-            track.restart();
-        }
         track.record(start, end, &mut self.lines[line.index()].lost);
+        self.placed = Some(end);
+        self.leave_run(line, (start, end));
         if !self.started && self.pending.is_empty() {
             self.next = self.next.min(start);
             self.epoch_start = self.next;

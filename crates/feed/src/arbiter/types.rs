@@ -20,6 +20,9 @@ pub struct ArbiterConfig {
     pub max_jump: u32,
     /// After a reset: how long the new numbers may be silent until the old ones are heard again.
     pub stale_timeout: u64,
+    /// How long all lines must be silent before numbers that come again can be a restart, not
+    /// duplicates; 0: never.
+    pub restart_timeout: u64,
     /// Ranges kept in [`Missing`](crate::Missing).
     pub missing_ranges: usize,
     /// Which sequence number is the first.
@@ -36,6 +39,7 @@ impl Default for ArbiterConfig {
             recovery_timeout: 0,
             max_jump: 65_536,
             stale_timeout: 1_000_000_000,
+            restart_timeout: 1_000_000_000,
             missing_ranges: 1024,
             start: Start::First { wait: 0 },
         }

@@ -6,4 +6,5 @@ mod net;
 mod ops;
 mod oracle;
 mod properties;
+mod runs;
 mod scenes;

@@ -58,7 +58,11 @@ impl Checked {
             10..=11 => self.receive(line, wild, 1),
             12 => self.arbiter.handle_timeout(self.now),
             13 => self.arbiter.flush(),
-            14 => self.arbiter.reset(wild),
+            14 if b % 2 == 0 => self.arbiter.reset(wild),
+            14 => {
+                let next = if b % 4 == 1 { u32::from(a) } else { wild };
+                self.arbiter.announce(next);
+            }
             _ => {
                 self.arbiter.resume(if b % 2 == 0 { near } else { wild });
                 self.next = None;

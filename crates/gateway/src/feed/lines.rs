@@ -245,7 +245,11 @@ impl Desk<'_> {
             count: read.count,
             bytes,
         };
-        match self.arbiter.receive(now, line, unit) {
+        let verdict = self.arbiter.receive(now, line, unit);
+        if let Some(next) = read.next {
+            self.arbiter.announce(next);
+        }
+        match verdict {
             Verdict::Deliver { skip } => Ok(to.packet(bytes, skip)? && drain(self.arbiter, to)?),
             _ => drain(self.arbiter, to),
         }

@@ -88,6 +88,10 @@ pub(crate) struct Arbitration {
     /// Packets held back behind a hole at most; one more makes it a gap at once.
     #[arg(long, value_name = "PACKETS", default_value_t = 4096)]
     pub(crate) hold_back: usize,
+    /// Silence of all lines after which numbers that come again are a restart, not duplicates,
+    /// milliseconds; 0: never. What a SequenceReset announces needs no silence.
+    #[arg(long, value_name = "MS", default_value_t = 1000)]
+    pub(crate) restart_after: u64,
 }
 
 /// How to receive.

@@ -16,6 +16,10 @@ pub(crate) struct Feed {
     preamble: Preamble,
     numbers: Option<MessageNumbers>,
     fields: Vec<FieldId>,
+    /// Reads what packets with a preamble say of the numbers behind them.
+    announcements: Option<MessageNumbers>,
+    /// What was said last.
+    announced: Option<u32>,
     arbiter: Arbiter,
     sink: Sink,
     /// The packet without a number that says the feed is over; its turn is at the end.
@@ -65,9 +69,16 @@ impl Feed {
             gap_timeout: args.arbitration.gap_timeout.saturating_mul(1_000_000),
             start: Start::First { wait },
             max_unit_bytes: 1 << 20,
+            restart_timeout: args.arbitration.restart_after.saturating_mul(1_000_000),
             ..ArbiterConfig::default()
         };
+        let announcements = match numbers {
+            Some(_) => None,
+            None => MessageNumbers::announcements(decoder(args, sink.program())),
+        };
         Ok(Self {
+            announcements,
+            announced: None,
             preamble,
             numbers,
             fields: fields.unwrap_or_default(),
@@ -94,9 +105,10 @@ impl Feed {
     /// Reads a packet's sequence number: its preamble, or its messages.
     pub(crate) fn number(&mut self, packet: &[u8]) -> PacketNumbers {
         match (self.preamble.split(packet), &mut self.numbers) {
-            (Ok((Some(sequence), _)), _) => PacketNumbers {
+            (Ok((Some(sequence), body)), _) => PacketNumbers {
                 first: Some(sequence),
                 count: 1,
+                next: self.announcements.as_mut().and_then(|n| n.read(body).next),
                 ..PacketNumbers::default()
             },
             (Ok((None, body)), Some(numbers)) => numbers.read(body),
@@ -130,6 +142,11 @@ impl Feed {
         };
         let (now, stamp, line) = (received.now, received.stamp, received.line);
         let verdict = self.arbiter.receive_stamped(now, stamp, line, unit);
+        if let Some(next) = numbers.next
+            && self.arbiter.announce(next)
+        {
+            self.announced = Some(next);
+        }
         if let Verdict::Deliver { skip } = verdict {
             let body = self
                 .preamble
@@ -187,6 +204,7 @@ impl Feed {
                     let text = format_args!("gap: {first} to {last} missing ({count})");
                     self.sink.output().remark(text);
                 }
+                Event::Reset { next, .. } if self.announced == Some(next) => {}
                 Event::Reset { expected, next } => {
                     let last = expected.wrapping_sub(1);
                     let text = format_args!("sequence reset: {next} after {last}");

@@ -69,6 +69,12 @@ struct Recording {
     packet: Vec<u8>,
     offset: u64,
     sequence: Option<u32>,
+    /// Sequences that are over, as far as this line tells.
+    run: u32,
+    /// Where the one in hand begins, once that was announced.
+    begin: Option<u32>,
+    /// What the packet in hand says of the number behind it.
+    announced: Option<u32>,
 }
 
 enum Source {
@@ -89,14 +95,38 @@ impl Recording {
             packet: Vec::new(),
             offset: 0,
             sequence: None,
+            run: 0,
+            begin: None,
+            announced: None,
         })
     }
 
     fn is_before(&self, other: &Self) -> bool {
         match (self.sequence, other.sequence) {
+            (Some(_), Some(_)) if self.run != other.run => self.run < other.run,
             (Some(mine), Some(theirs)) => (mine.wrapping_sub(theirs) as i32) < 0,
             (mine, _) => mine.is_none(),
         }
+    }
+
+    /// Reads the numbers of the packet in hand. A sequence is over where the line says so, or
+    /// where it goes back to nearer the begin than to where it was: that packet was lost then.
+    fn read_numbers(&mut self, feed: &mut Feed) {
+        let numbers = feed.number(&self.packet);
+        let before = self.sequence;
+        self.sequence = numbers.first;
+        if let Some(next) = self.announced.take() {
+            self.run += 1;
+            self.begin = Some(next);
+        } else if let (Some(before), Some(now), Some(begin)) = (before, numbers.first, self.begin)
+            && let back = before.wrapping_sub(now)
+            && (back as i32) > 0
+            && now.wrapping_sub(begin) < back
+        {
+            self.run += 1;
+        }
+        let goes_on = numbers.first.map(|first| first.wrapping_add(numbers.count));
+        self.announced = numbers.next.filter(|next| goes_on != Some(*next));
     }
 
     /// Takes the next packet in hand.
@@ -131,7 +161,7 @@ impl Recording {
                 break;
             },
         }
-        self.sequence = feed.number(&self.packet).first;
+        self.read_numbers(feed);
         Ok(Flow::Continue)
     }
 }

@@ -65,7 +65,7 @@ fn bench_measures_and_checks() {
         let f = run(&bench).succeeded().figures();
         assert_eq!((&f["messages"], &f["passes"]), (&301.into(), &2.into()));
         let generated = ["generated_decode_ns", "generated_encode_ns"];
-        for name in ["visitor_ns", "typed_ns", "encode_ns"]
+        for name in ["visitor_ns", "typed_ns", "encode_ns", "encode_message_ns"]
             .iter()
             .chain(&generated)
         {

@@ -81,7 +81,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
             .push(bench.decode(&mut EachField::default())?);
         passes.typed.push(bench.decode_records()?);
         passes.message.push(bench.decode(&mut Message::new())?);
-        passes.encode.push(bench.encode(messages)?);
+        passes.encode.push(bench.encode::<Record>(messages)?);
+        passes
+            .encode_message
+            .push(bench.encode::<Message>(messages)?);
         if let Some(structs) = &mut structs {
             passes.generated(&bench, structs.as_mut(), messages)?;
         }
@@ -238,10 +241,10 @@ impl<'a> Bench<'a> {
 
     /// One pass that encodes all messages; only the encoding is timed.
     #[inline(never)]
-    fn encode(&mut self, messages: u64) -> Result<f64> {
+    fn encode<H: Held>(&mut self, messages: u64) -> Result<f64> {
         self.decoder.reset();
         self.encoder.reset();
-        let mut records: Vec<Record> = Vec::new();
+        let mut held: Vec<H> = Vec::new();
         let mut out = Vec::new();
         let mut timed = Duration::ZERO;
         for chunk in self.packets.chunks(self.chunk(messages)) {
@@ -253,14 +256,13 @@ impl<'a> Bench<'a> {
                 }
                 let mut rest = &packet[..];
                 while !rest.is_empty() {
-                    if used == records.len() {
-                        records.push(Record::new());
+                    if used == held.len() {
+                        held.push(H::default());
                     }
-                    let Some(record) = records.get_mut(used) else {
+                    let Some(one) = held.get_mut(used) else {
                         break;
                     };
-                    let result = self.decoder.decode_record(rest, record);
-                    let len = result.map_err(failed)?;
+                    let len = one.decode(&mut self.decoder, rest).map_err(failed)?;
                     rest = rest.get(len..).unwrap_or_default();
                     used += 1;
                 }
@@ -274,8 +276,8 @@ impl<'a> Bench<'a> {
                     true => self.encoder.reset_template(),
                     false => self.encoder.reset(),
                 }
-                for record in records.get(at..*end).unwrap_or_default() {
-                    let result = self.encoder.encode_record(record, &mut out);
+                for one in held.get(at..*end).unwrap_or_default() {
+                    let result = one.encode(&mut self.encoder, &mut out);
                     result.map_err(failed)?;
                 }
                 at = *end;
@@ -286,6 +288,35 @@ impl<'a> Bench<'a> {
             }
         }
         Ok(timed.as_nanos() as f64)
+    }
+}
+
+/// What a message is held in between the decoder and the encoder.
+trait Held: Default {
+    fn decode(&mut self, decoder: &mut Decoder, bytes: &[u8]) -> Result<usize, CodecError>;
+
+    fn encode(&self, encoder: &mut Encoder, out: &mut Vec<u8>) -> Result<usize, CodecError>;
+}
+
+impl Held for Record {
+    fn decode(&mut self, decoder: &mut Decoder, bytes: &[u8]) -> Result<usize, CodecError> {
+        decoder.decode_record(bytes, self)
+    }
+
+    #[inline(always)]
+    fn encode(&self, encoder: &mut Encoder, out: &mut Vec<u8>) -> Result<usize, CodecError> {
+        encoder.encode_record(self, out)
+    }
+}
+
+impl Held for Message {
+    fn decode(&mut self, decoder: &mut Decoder, bytes: &[u8]) -> Result<usize, CodecError> {
+        decoder.decode(bytes, self)
+    }
+
+    #[inline(always)]
+    fn encode(&self, encoder: &mut Encoder, out: &mut Vec<u8>) -> Result<usize, CodecError> {
+        encoder.encode(self, out)
     }
 }
 
@@ -344,6 +375,7 @@ struct Passes {
     typed: Vec<f64>,
     message: Vec<f64>,
     encode: Vec<f64>,
+    encode_message: Vec<f64>,
     /// Empty without structs.
     generated_decode: Vec<f64>,
     generated_encode: Vec<f64>,
@@ -378,6 +410,8 @@ impl Passes {
             ("message_ns", "reused message", each(&mut self.message)),
             ("encode_ns", "encode a record", each(&mut self.encode)),
         ];
+        let encode = each(&mut self.encode_message);
+        kinds.push(("encode_message_ns", "encode a message", encode));
         if has_structs {
             let (decode, encode) = (&mut self.generated_decode, &mut self.generated_encode);
             kinds.push(("generated_decode_ns", "generated structs", each(decode)));

@@ -106,7 +106,7 @@ pub(crate) struct Flat {
     /// Dictionaries are reset first.
     pub(crate) resets: bool,
     /// What is in front of the segment's values, with the template's identifier, for
-    /// [`lanes::LaneKernel::encode`]; 0 if it takes more than a byte, or there is none.
+    /// [`lanes::LaneKernel::encode`]; 0 if it takes more than three bytes, or there is none.
     pub(crate) front: u32,
     pub(crate) entry: Option<Entry>,
 }
@@ -166,10 +166,12 @@ pub(super) fn flat(program: &Program, template: &TemplateProgram) -> Option<Flat
     })
 }
 
-/// A template identifier, as a kernel writes it; 0 if it takes more than a byte.
+/// A template identifier, as a kernel writes it; 0 if it takes more than three bytes.
 const fn front(id: u32) -> u32 {
     match id {
-        0..128 => 0x180 | id,
+        0..0x80 => 1 << 24 | 0x80 | id,
+        0x80..0x4000 => 2 << 24 | (0x80 | id & 0x7f) << 8 | id >> 7,
+        0x4000..0x20_0000 => 3 << 24 | (0x80 | id & 0x7f) << 16 | (id >> 7 & 0x7f) << 8 | id >> 14,
         _ => 0,
     }
 }

@@ -203,8 +203,12 @@ fn flat() -> impl Strategy<Value = String> {
         let program = Program::parse(xml).unwrap();
         program.has_rows(program.by_name("A").unwrap().index())
     };
-    (first, templates_of(2..9))
-        .prop_map(|(first, xml)| xml.replace("<templates>", &first))
+    const IDS: &[u32] = &[1, 127, 128, 16_383, 16_384, 2_097_151, 2_097_152, u32::MAX];
+    (first, templates_of(2..9), prop::sample::select(IDS))
+        .prop_map(|(first, xml, id)| {
+            let xml = xml.replace("<templates>", &first);
+            xml.replace("id='1'", &format!("id='{id}'"))
+        })
         .prop_filter("a template that is flat", has_rows)
 }
 

@@ -233,21 +233,21 @@ unsafe fn quads(lanes: __m256i) -> [u64; 4] {
 #[repr(align(32))]
 struct Quads([u64; 4]);
 
-/// Writes the presence map, and what else is in front: in `front`, bit 8 says that there is a
-/// template identifier, the lower bits are it, with its stop bit.
+/// Writes the presence map, and what else is in front: up to three bytes of a template identifier,
+/// the first one lowest, and above them how many they are.
 #[inline]
 #[target_feature(enable = "bmi2,lzcnt")]
 fn map(plan: &Plan, given: u64, front: u32, room: &mut Room) -> usize {
-    let first = u64::from(front >> 8);
+    let first = u64::from(front != 0);
     let bits = _pext_u64(given, plan.bit) << plan.skipped_bits | first;
     let len = ((70 - (bits | 1).leading_zeros()) / 7) as usize;
     let bits = _pdep_u64(bits, 0xfefe_fefe_fefe_fefe) | 1 << (8 * (len - 1));
     // The bits of each byte turned round: the stop bit was the lowest.
     let bytes = bits.reverse_bits().swap_bytes();
-    // The identifier goes behind the map.
-    let bytes = bytes | u64::from(front & 0xff) << (8 * (len & 7));
+    // The identifier goes behind the map, which has five bytes at most.
+    let bytes = bytes | u64::from(front & 0x00ff_ffff) << (8 * (len & 7));
     if let Some(place) = room.first_chunk_mut() {
         put(place, bytes.to_le_bytes());
     }
-    len + first as usize
+    len + (front >> 24) as usize
 }

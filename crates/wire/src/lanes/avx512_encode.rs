@@ -133,24 +133,24 @@ pub(super) unsafe fn pack(
     }
 }
 
-/// Writes the presence map, and what else is in front: in `front`, bit 8 says that there is a
-/// template identifier, the lower bits are it, with its stop bit.
+/// Writes the presence map, and what else is in front: up to three bytes of a template identifier,
+/// the first one lowest, and above them how many they are.
 #[inline]
 #[target_feature(enable = "avx512f,gfni,bmi2,lzcnt")]
 pub(super) fn map(plan: &Plan, given: u64, front: u32, room: &mut Room) -> usize {
-    let first = u64::from(front >> 8);
+    let first = u64::from(front != 0);
     let bits = _pext_u64(given, plan.bit) << plan.skipped_bits | first;
     let len = ((70 - (bits | 1).leading_zeros()) / 7) as usize;
     let bits = _pdep_u64(bits, 0xfefe_fefe_fefe_fefe) | 1 << (8 * (len - 1));
     let turned = _mm_set1_epi64x(0x8040_2010_0804_0201_u64 as i64);
     let bytes = _mm_gf2p8affine_epi64_epi8::<0>(_mm_cvtsi64_si128(bits as i64), turned);
     let bytes = _mm_cvtsi128_si64(bytes) as u64;
-    // The identifier goes behind the map.
-    let bytes = bytes | u64::from(front & 0xff) << (8 * (len & 7));
+    // The identifier goes behind the map, which has five bytes at most.
+    let bytes = bytes | u64::from(front & 0x00ff_ffff) << (8 * (len & 7));
     if let Some(place) = room.first_chunk_mut() {
         put(place, bytes.to_le_bytes());
     }
-    len + first as usize
+    len + (front >> 24) as usize
 }
 
 /// Sixteen entities in four bytes each, first byte first; the bytes that say something; and the

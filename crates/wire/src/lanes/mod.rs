@@ -325,9 +325,10 @@ impl LaneKernel {
     }
 
     /// Encodes one segment behind the end of `out`: its presence map, then, if `front` is not 0,
-    /// the byte that is its lower half, then the values. `front` is 0, or 256 and a template
-    /// identifier of one byte, where the plan skips a bit of the map: that bit says which. False,
-    /// with `columns` and `out` unchanged, where the scalar code must do it.
+    /// a template identifier, then the values. `front` is 0, or, where the plan skips a bit of the
+    /// map, which then says so, the identifier as it is in the stream: up to three bytes, the first
+    /// one lowest, and their number in the topmost byte. False, with `columns` and `out` unchanged,
+    /// where the scalar code must do it.
     ///
     /// The row must come from decoding with the same plan. `out` is given more memory where it
     /// has less than [`MAX_ENCODED`] left.

@@ -336,6 +336,22 @@ fn a_line_that_is_no_message_is_an_error_of_encode() {
 }
 
 #[test]
+fn fix_as_logs_show_it_is_no_message() {
+    let folder = Folder::new("fix-bars");
+    let lines = folder.with("lines.fix", "8=FIX.4.4|9=5|35=R|34=1|10=000|\n");
+    let out = folder.file("out.dat");
+    let args = ["encode", "-t", "builtin:complex", "--format", "fix"];
+    let said = run(&[&args[..], &["-f", &lines, "-o", &out]].concat());
+    assert_eq!(said.code, 1);
+    assert!(
+        said.out.contains("INPUT") && said.out.contains("SOH"),
+        "{}",
+        said.out
+    );
+    assert!(folder.read("out.dat").is_empty());
+}
+
+#[test]
 fn nonsense_gets_one_sentence() {
     let folder = Folder::new("nonsense");
     let file = folder.with("packets.dat", PACKETS);

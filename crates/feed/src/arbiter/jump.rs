@@ -29,10 +29,10 @@ impl Arbiter {
     pub(super) fn place(&self, line: Line, sequence: u32) -> Option<u64> {
         let ahead = self.config.max_jump;
         let own = self.tracks[line.index()].highest();
-        let placed = own.and_then(|own| self.place_in_ended(own, sequence));
-        let placed = placed.or_else(|| self.place_before_newest(own, sequence));
-        if placed.is_some() {
-            return placed;
+        if !self.ended.is_empty()
+            && let Some(start) = self.place_by_runs(own, sequence)
+        {
+            return Some(start);
         }
         if let Some(start) = own.and_then(|own| near(own, sequence, REORDER, ahead)) {
             return Some(start);

@@ -175,8 +175,10 @@ impl Arbiter {
         if self.next == 0 {
             self.begin(unit.sequence);
         }
-        self.catch_up(line);
-        self.infer_end(line, unit.sequence);
+        if !self.ended.is_empty() {
+            self.catch_up(line);
+            self.infer_end(line, unit.sequence);
+        }
         let Some(start) = self.place(line, unit.sequence) else {
             return self.suspect(line, unit, Doubt::Far);
         };
@@ -340,7 +342,9 @@ impl Arbiter {
         let track = &mut self.tracks[line.index()];
         track.record(start, end, &mut self.lines[line.index()].lost);
         self.placed = Some(end);
-        self.leave_run(line, (start, end));
+        if !self.ended.is_empty() {
+            self.leave_run(line, (start, end));
+        }
         if !self.started && self.pending.is_empty() {
             self.next = self.next.min(start);
             self.epoch_start = self.next;

@@ -148,7 +148,7 @@ impl Arbiter {
 
     /// Where a line stands that is in the newest run, or brings its first unit, if that is of the
     /// run before: where it is nearer to what is known. Reordered units are late for their run.
-    pub(super) fn place_before_newest(&self, own: Option<u64>, sequence: u32) -> Option<u64> {
+    fn place_before_newest(&self, own: Option<u64>, sequence: u32) -> Option<u64> {
         let newest = self.newest()?;
         let heads = self.tracks.iter().filter_map(Track::highest);
         let head = own.unwrap_or_else(|| heads.fold(newest.next - 1, u64::max));
@@ -165,10 +165,11 @@ impl Arbiter {
         self.ended.iter().find(|ended| ended.holds(own))
     }
 
-    /// Where a line within a run that is over stands with `sequence`.
-    pub(super) fn place_in_ended(&self, own: u64, sequence: u32) -> Option<u64> {
-        let ended = self.ended_run(own)?;
-        ended.place(own, sequence, self.config.max_jump)
+    /// Where a line with this highest number stands with `sequence`, if runs that are over say so.
+    pub(super) fn place_by_runs(&self, own: Option<u64>, sequence: u32) -> Option<u64> {
+        let ahead = self.config.max_jump;
+        let ended = own.and_then(|own| self.ended_run(own)?.place(own, sequence, ahead));
+        ended.or_else(|| self.place_before_newest(own, sequence))
     }
 
     /// A line that is still within a run that was over long ago has missed its end.
@@ -182,12 +183,14 @@ impl Arbiter {
 
     /// Before a unit that starts at `start` is marked: does its line begin another run with it?
     pub(super) fn enter_run(&mut self, line: Line, start: u64) {
-        let track = &self.tracks[line.index()];
-        let begins = self.ended.iter().map(|ended| ended.next);
-        let run = begins.filter(|begin| *begin <= start).max();
-        let Some(own) = track.highest() else {
+        let Some(own) = self.tracks[line.index()].highest() else {
             return;
         };
+        if own >= self.epoch_start {
+            return;
+        }
+        let begins = self.ended.iter().map(|ended| ended.next);
+        let run = begins.filter(|begin| *begin <= start).max();
         let left = self.ended_run(own).filter(|ended| !ended.is_inferred);
         let lost = left.map_or(0, |ended| ended.end - own - 1);
         if run.is_some_and(|run| own + 1 < run) {

@@ -74,8 +74,8 @@ pub(crate) struct Args {
 enum LineFormat {
     /// JSON objects.
     Json,
-    /// FIX messages; the template is one that has their MsgType(35) as a constant, else the
-    /// only one that has just their fields.
+    /// FIX messages (SOH between the fields); the template is one that has their MsgType(35) as a
+    /// constant, else the only one that has just their fields. Other tags are ignored.
     Fix,
 }
 
@@ -297,6 +297,11 @@ fn read_json(program: &Program, line: &[u8], message: &mut Message) -> Result<()
 }
 
 fn read_fix(program: &Program, line: &[u8], message: &mut Message) -> Result<(), LineError> {
+    // As logs show it; taken as it stands all of it would be one field.
+    if !line.contains(&1) && line.contains(&b'|') {
+        let text = "fields end with SOH (0x01), not with |".to_owned();
+        return Err((CodecError::new(ErrorCode::Input, 0), Some(text)));
+    }
     let read =
         fix::split_fields(line).and_then(|fields| fix::read_message(program, &fields, message));
     read.map_err(|error| match error {

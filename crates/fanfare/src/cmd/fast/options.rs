@@ -14,8 +14,8 @@ use std::sync::Arc;
 pub(crate) const TEMPLATES_HELP: &str =
     "Template file (FAST 1.1 XML), or builtin:simple, or builtin:complex";
 
-/// The longest template file read, bytes.
-const TEMPLATES_LIMIT: u64 = 64 << 20;
+/// The longest template file read, bytes: parsing one takes up to 25 times as much memory.
+const TEMPLATES_LIMIT: u64 = 16 << 20;
 
 /// The text of a template file or builtin set.
 pub(crate) fn template_text(templates: &str) -> Result<String, LoadError> {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Deref;
 
-use fanfare_wire::lanes::{self, Columns, Kept, Plan};
+use fanfare_wire::lanes::{self, Columns, Flags, Kept, Plan};
 
 use crate::program::{Program, Slot};
 use crate::value::{Decimal, IntType, TextType};
@@ -75,19 +75,27 @@ struct Journal {
     kept: [Kept; 2],
     /// How many of them count.
     keeps: usize,
+    /// What was noted, one after the other.
     cells: Vec<Cell>,
+    /// For each reset the flags of all columns.
+    flags: Vec<Flags>,
+    /// For each text its text slot, and its length at the end of the bytes.
+    texts: Vec<(u32, u32)>,
     bytes: Vec<u8>,
 }
 
+/// What was in a slot before it was changed, or a reset.
 #[derive(Debug, Clone, Copy)]
-struct Cell {
-    slot: u32,
-    state: State,
-    outside: bool,
-    value: u64,
-    exponent: i8,
-    /// The text slot, and the length of its old content at the end of the journal's bytes.
-    text: Option<(u32, u32)>,
+enum Cell {
+    Slot {
+        slot: u32,
+        state: State,
+        exponent: i8,
+        /// Its text is noted too.
+        text: bool,
+        column: lanes::Cell,
+    },
+    Reset,
 }
 
 impl Dictionaries {
@@ -108,18 +116,10 @@ impl Dictionaries {
     #[inline]
     pub(crate) fn reset(&mut self) {
         if self.noting {
-            self.note_all();
+            self.journal.flags.extend(self.columns.flags());
+            self.journal.cells.push(Cell::Reset);
         }
         self.columns.reset();
-    }
-
-    #[cold]
-    fn note_all(&mut self) {
-        for slot in 0..self.types.len() as u32 {
-            if self.state(Slot(slot)) != State::UNDEFINED {
-                self.note_cell(Slot(slot), None);
-            }
-        }
     }
 
     /// From here on changes can be undone, until [`Self::commit`].
@@ -128,6 +128,8 @@ impl Dictionaries {
         self.journal.template = self.template;
         self.journal.keeps = 0;
         self.journal.cells.clear();
+        self.journal.flags.clear();
+        self.journal.texts.clear();
         self.journal.bytes.clear();
     }
 
@@ -141,24 +143,23 @@ impl Dictionaries {
         self.noting = false;
         let journal = &mut self.journal;
         while let Some(cell) = journal.cells.pop() {
-            let slot = cell.slot as usize;
-            match cell.state {
-                State::UNDEFINED => self.columns.undefine(slot),
-                State::EMPTY => self.columns.clear(slot),
-                state if cell.outside && state.0 > State::DECIMAL.0 => {
-                    self.columns.assign_outside(slot);
-                    self.types[slot] = state;
-                }
-                state => {
-                    match cell.outside {
-                        true => self.columns.assign_beside(slot, cell.value),
-                        false => self.columns.assign(slot, cell.value),
-                    }
-                    self.types[slot] = state;
-                }
-            }
-            self.exponents[slot] = cell.exponent;
-            if let Some((text_slot, len)) = cell.text {
+            let Cell::Slot {
+                slot,
+                state,
+                exponent,
+                text,
+                column,
+            } = cell
+            else {
+                let at = journal.flags.len() - self.columns.flags().len();
+                self.columns.set_flags(journal.flags.drain(at..));
+                continue;
+            };
+            let slot = slot as usize;
+            self.columns.set_cell(slot, column);
+            self.types[slot] = state;
+            self.exponents[slot] = exponent;
+            if text && let Some((text_slot, len)) = journal.texts.pop() {
                 let at = journal.bytes.len() - len as usize;
                 let text = &mut self.texts[text_slot as usize];
                 text.clear();
@@ -303,22 +304,20 @@ impl Dictionaries {
     }
 
     /// Notes what is in a slot; `text_slot` if the bytes that are outside may be overwritten.
-    #[cold]
+    #[inline(never)]
     fn note_cell(&mut self, slot: Slot, text_slot: Option<u32>) {
-        let state = self.state(slot);
         let journal = &mut self.journal;
-        let text = text_slot.map(|text_slot| {
+        if let Some(text_slot) = text_slot {
             let old = &self.texts[text_slot as usize];
             journal.bytes.extend_from_slice(old);
-            (text_slot, old.len() as u32)
-        });
-        journal.cells.push(Cell {
+            journal.texts.push((text_slot, old.len() as u32));
+        }
+        journal.cells.push(Cell::Slot {
             slot: slot.0,
-            state,
-            outside: self.columns.is_outside(slot.index()),
-            value: self.columns.value(slot.index()),
+            state: self.types[slot.index()],
             exponent: self.exponents[slot.index()],
-            text,
+            text: text_slot.is_some(),
+            column: self.columns.cell(slot.index()),
         });
     }
 }

@@ -17,7 +17,7 @@ struct Paths {
 impl Paths {
     fn pass(&mut self, packets: &[Vec<u8>]) {
         for packet in packets {
-            for path in 0..4 {
+            for path in 0..5 {
                 self.decoder.reset();
                 self.encoder.reset();
                 let mut at = 0;
@@ -43,7 +43,12 @@ impl Paths {
         }
         let len = self.decoder.decode(bytes, &mut self.message).unwrap();
         self.out.clear();
-        self.encoder.encode(&self.message, &mut self.out).unwrap();
+        let (encoder, message) = (&mut self.encoder, &self.message);
+        let encoded = match path {
+            3 => encoder.encode(message, &mut self.out),
+            _ => encoder.encode_or_restore(message, &mut self.out),
+        };
+        assert_eq!(encoded, Ok(len));
         assert_eq!(self.out, bytes[..len]);
         self.out.clear();
         let view = self.message.view(self.decoder.program()).unwrap();

@@ -4,7 +4,7 @@ use super::Plan;
 
 /// The flags of 64 columns. A column is undefined if it is neither assigned nor empty.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Flags {
+pub struct Flags {
     pub(super) assigned: u64,
     pub(super) empty: u64,
     /// The value does not fit into the column.
@@ -42,6 +42,15 @@ pub struct Kept {
     block: Block,
 }
 
+/// All that is known of a column, whatever its state.
+#[derive(Clone, Copy, Debug)]
+pub struct Cell {
+    outside: u64,
+    value: i32,
+    /// Assigned, empty, outside, from the lowest bit on.
+    flags: u8,
+}
+
 /// Whether a column holds a 64-bit pattern, signed or not: leaving room for a difference to be
 /// added without overflow.
 #[inline(always)]
@@ -68,6 +77,44 @@ impl Columns {
             many => many
                 .iter_mut()
                 .for_each(|block| block.flags = Flags::default()),
+        }
+    }
+
+    /// What is in a column.
+    #[inline]
+    pub fn cell(&self, column: usize) -> Cell {
+        let Block { flags, values } = &self.blocks[column / 64];
+        let bit = |flags: u64| (flags >> (column % 64) & 1) as u8;
+        Cell {
+            outside: self.outside[column],
+            value: values[column / 16 % 4].0[column % 16],
+            flags: bit(flags.assigned) | bit(flags.empty) << 1 | bit(flags.outside) << 2,
+        }
+    }
+
+    /// Makes a column what it was.
+    pub fn set_cell(&mut self, column: usize, cell: Cell) {
+        let Block { flags, values } = &mut self.blocks[column / 64];
+        let set = |flags: &mut u64, bit: u8| {
+            *flags &= !(1 << (column % 64));
+            *flags |= u64::from(cell.flags >> bit & 1) << (column % 64);
+        };
+        set(&mut flags.assigned, 0);
+        set(&mut flags.empty, 1);
+        set(&mut flags.outside, 2);
+        values[column / 16 % 4].0[column % 16] = cell.value;
+        self.outside[column] = cell.outside;
+    }
+
+    /// All flags: what [`Self::reset`] changes.
+    pub fn flags(&self) -> impl ExactSizeIterator<Item = Flags> {
+        self.blocks.iter().map(|block| block.flags)
+    }
+
+    /// Makes all flags what they were.
+    pub fn set_flags(&mut self, all: impl IntoIterator<Item = Flags>) {
+        for (block, flags) in self.blocks.iter_mut().zip(all) {
+            block.flags = flags;
         }
     }
 

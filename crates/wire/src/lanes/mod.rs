@@ -46,7 +46,7 @@ mod plan;
 )]
 mod shapes;
 
-pub use columns::{Columns, Kept, fits};
+pub use columns::{Cell, Columns, Flags, Kept, fits};
 pub use plan::{Lane, LaneKind, LaneOperator, MAX_LANES, Plan};
 pub use shapes::Shapes;
 

@@ -92,6 +92,7 @@ fn s1_documents_are_refused_with_their_place() {
         "<group name='G'><length/></group>",
         "<sequence name='S'><uInt32 name='A'/><length/></sequence>",
         "<sequence name='S'><length/><length/></sequence>",
+        "<byteVector name='A'><length name='L'><copy/></length></byteVector>",
         "<templateRef name='T'/>",
         "<templateRef><uInt32 name='A'/></templateRef>",
         "<uInt32 name='A'><copy dictionary=''/></uInt32>",

@@ -58,7 +58,12 @@ impl<'s> Compiler<'s> {
                     Some(name) => (name, Part::Whole),
                     None => (name, Part::Length),
                 };
-                let slot = self.slot(&length.operator, name, part, context);
+                // The length stands inside the element with the typeRef (6.1, 6.2.5).
+                let inside = Context {
+                    app_type: entry.type_ref.as_ref().or(context.app_type),
+                    ..context
+                };
+                let slot = self.slot(&length.operator, name, part, inside);
                 let ty = State::int(IntType::UInt32);
                 let slot = self.in_column(slot, &length.operator, optional, ty);
                 let length = int_op(field, IntType::UInt32, &length.operator, optional, slot);

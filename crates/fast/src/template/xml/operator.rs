@@ -63,6 +63,10 @@ impl Reader<'_, '_> {
             "enum" | "set" if name == "element" => true,
             _ if name == "length" && text && !is_behind => {
                 self.name(node)?;
+                // It is only a name (6.2.4): bytes are never compressed by their number.
+                if let Some(inside) = self.children(node).next() {
+                    return Err(self.s1(inside, "this <length> is a name alone"));
+                }
                 true
             }
             _ => false,

@@ -4,16 +4,19 @@
 CARGO ?= cargo
 FANFARE = target/release/fanfare
 FUZZ_SECONDS ?= 60
+ORACLE_SECONDS ?= 300
+ORACLE_SEED ?= 1
 # All unless named.
 FUZZ_TARGETS ?=
 
-.PHONY: help demo test check conformance bench bench-peers fuzz soak memcheck asan build setup clean
+.PHONY: help demo test check conformance oracle bench bench-peers fuzz soak memcheck asan build setup clean
 
 help:
 	@echo "make demo   build, run the whole plant on this machine for a third of a minute, report"
 	@echo "make test   everything CI runs: format, lints, tests, documentation, tidy"
 	@echo "make check  the quick part of it, for between two edits"
 	@echo "make conformance  the acceptance definitions of QuickFIX and QuickFIX/n, fetched, against fix acceptor"
+	@echo "make oracle  the FAST codec against a second one, on random templates for five minutes (ORACLE_SECONDS, ORACLE_SEED)"
 	@echo "make bench  the figures of docs/benchmarks.md, as JSON under out/"
 	@echo "make bench-peers  FAST decoding beside the crate fastlib, in one run"
 	@echo "make soak   ten million samples over DDS and shared memory; resident memory must stay"
@@ -46,6 +49,9 @@ check:
 
 conformance: setup
 	@CARGO="$(CARGO)" scripts/conformance.sh
+
+oracle: build
+	@python3 -B crates/fanfare/tests/oracle/check.py $(FANFARE) out/oracle $(ORACLE_SEED) 1000000 $(ORACLE_SECONDS)
 
 bench: build
 	@scripts/bench.sh $(FANFARE) out

@@ -1,0 +1,61 @@
+"""Messages as the JSON lines that `fanfare fast decode` writes and `encode` reads."""
+
+import json
+
+from convert import Number
+from templates import INTEGERS
+
+
+class Pairs(tuple):
+    """An object: its members in order, one name perhaps more than once."""
+
+
+def of(message, templates):
+    """A message as an object."""
+    template, values = message
+    fields = Pairs(members(template.inner, values, templates))
+    return Pairs((("template", template.name), ("id", template.id), ("fields", fields)))
+
+
+def members(instructions, values, templates):
+    for one, value in zip(instructions, values, strict=True):
+        if one.type == "static":
+            if value is not None:
+                yield from members(templates.by_key[one.refers].inner, value, templates)
+        else:
+            yield one.name, member(one, value, templates)
+
+
+def member(one, value, templates):
+    if value is None or one.type in INTEGERS:
+        return value
+    if one.type == "decimal":
+        return Pairs((("mantissa", value[1]), ("exponent", value[0])))
+    if one.type == "byteVector":
+        return Pairs((("hex", value.hex()),))
+    if one.type == "group":
+        return Pairs(members(one.inner, value, templates))
+    if one.type == "sequence":
+        return [Pairs(members(one.inner, entry, templates)) for entry in value]
+    if one.type == "dynamic":
+        return of(value, templates)
+    return value.decode(errors="replace")
+
+
+def value(foreign):
+    """A value as JSON has it, whatever field it is for."""
+    if isinstance(foreign, Number):
+        return Pairs((("mantissa", foreign[1]), ("exponent", foreign[0])))
+    return Pairs((("hex", foreign.hex()),)) if isinstance(foreign, bytes) else foreign
+
+
+def write(value):
+    if isinstance(value, Pairs):
+        return "{" + ", ".join(f"{json.dumps(k)}: {write(v)}" for k, v in value) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(write, value)) + "]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def read(line):
+    return json.loads(line, object_pairs_hook=Pairs)

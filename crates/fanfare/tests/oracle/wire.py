@@ -1,0 +1,163 @@
+"""Sections 10.2 to 10.7: what stands in a FAST stream, read and written byte by byte."""
+
+LIMIT = 1 << 16  # text and entries, Fanfare's default
+
+
+class FastError(Exception):
+    """An error of the stream. `code` is the specification's; where it leaves open which of two
+    comes first, or that an implementation has limits, `others` says what else is right."""
+
+    def __init__(self, code, *others):
+        super().__init__(code)
+        self.code, self.others, self.path = code, others, []
+        self.at = None  # offset of what is wrong
+
+
+class Reader:
+    """Bytes of a stream. A strict one takes no overlong thing."""
+
+    def __init__(self, data, strict=True):
+        self.data, self.at, self.start, self.strict = data, 0, 0, strict
+
+    def report(self, code, *others):
+        """A reportable error, which a lenient decoder lets pass."""
+        if self.strict:
+            self.fail(code, *others)
+
+    def fail(self, code, *others):
+        """An error of what began at `start`; that of bytes that are missing is at their end."""
+        error = FastError(code, *others)
+        error.at = len(self.data) if code == "EOF" else self.start
+        raise error
+
+    def entity(self, *others):
+        """The seven bits of each byte up to the stop bit."""
+        groups, self.start = [], self.at
+        while self.at < len(self.data):
+            byte = self.data[self.at]
+            self.at += 1
+            groups.append(byte & 0x7F)
+            if byte & 0x80:
+                return groups
+        self.fail("EOF", *(others if len(groups) > 4 else ()))
+
+    def integer(self, signed, nullable, low, high, code="D2", *others):
+        """An integer between two bounds, None for NULL; `code` if it is outside them."""
+        groups = self.entity(code, "R6", *others)
+        overlong = groups[0] == 0 and len(groups) > 1 and (not signed or groups[1] < 0x40)
+        if signed and len(groups) > 1 and groups[0] == 0x7F and groups[1] >= 0x40:
+            overlong = True
+        value = 0
+        for group in groups:
+            value = value << 7 | group
+        if signed and groups[0] >= 0x40:
+            value -= 1 << 7 * len(groups)
+        inside = low <= value - (nullable and value > 0) <= high
+        if overlong:
+            # Whether a number is too long for its type is open where it is too long for itself.
+            self.report("R6", *(() if inside and len(groups) <= 10 else (code, *others)))
+        if nullable and value == 0:
+            return None
+        if not inside:
+            self.fail(code, *others)
+        return value - (nullable and value > 0)
+
+    def bits(self):
+        """A presence map."""
+        groups = self.entity()
+        if len(groups) > 1 and groups[-1] == 0:
+            self.report("R7", "R8")
+        return Bits([group >> 6 - bit & 1 for group in groups for bit in range(7)], self.start)
+
+    def text(self, nullable):
+        """An ASCII string (10.6.3)."""
+        groups = self.entity("LIMIT")
+        if len(groups) > LIMIT:
+            self.fail("LIMIT")
+        if nullable and groups[0] == 0:
+            groups = groups[1:]
+            if not groups:
+                return None
+            if groups[0] != 0:
+                self.report("R9")
+                return bytes(groups)
+        if groups[0] == 0:
+            groups = groups[1:]
+            if groups and groups[0] != 0:
+                self.report("R9")
+        return bytes(groups)
+
+    def octets(self, nullable):
+        """A byte vector (10.6.5)."""
+        length = self.integer(False, nullable, 0, (1 << 32) - 1, "D2", "LIMIT")
+        if length is None:
+            return None
+        if length > LIMIT:
+            self.fail("LIMIT", "EOF")
+        if self.at + length > len(self.data):
+            self.fail("EOF")
+        self.at += length
+        return bytes(self.data[self.at - length : self.at])
+
+
+class Bits:
+    """The presence map of a segment, with its infinite suffix of zeros."""
+
+    def __init__(self, bits, start):
+        self.bits, self.used, self.start = bits, 0, start
+
+    def next(self):
+        self.used += 1
+        return self.used <= len(self.bits) and self.bits[self.used - 1] == 1
+
+    def more(self):
+        """Whether it has bits that no field used (R8)."""
+        return any(self.bits[self.used :])
+
+
+def put_unsigned(value, nullable=False):
+    if value is None:
+        return b"\x80"
+    value += nullable
+    out = [value & 0x7F | 0x80]
+    while value >> 7:
+        value >>= 7
+        out.insert(0, value & 0x7F)
+    return bytes(out)
+
+
+def put_signed(value, nullable=False):
+    if value is None:
+        return b"\x80"
+    value += nullable and value >= 0
+    out = [value & 0x7F | 0x80]
+    while not -64 <= value < 64:
+        value >>= 7
+        out.insert(0, value & 0x7F)
+    return bytes(out)
+
+
+def put_text(value, nullable=False):
+    if value is None:
+        return b"\x80"
+    if not value or value[0] == 0:
+        value = b"\0" + value
+        if nullable:
+            value = b"\0" + value
+    return value[:-1] + bytes([value[-1] | 0x80])
+
+
+def put_octets(value, nullable=False):
+    if value is None:
+        return b"\x80"
+    return put_unsigned(len(value), nullable) + value
+
+
+def put_bits(bits):
+    """The shortest map: groups of zeros at the end are cut, one byte remains."""
+    while len(bits) > 7 and not any(bits[(len(bits) - 1) // 7 * 7 :]):
+        bits = bits[: (len(bits) - 1) // 7 * 7]
+    bits = bits + [0] * (-len(bits) % 7 or 7 * (not bits))
+    groups = [sum(bits[at + bit] << 6 - bit for bit in range(7)) for at in range(0, len(bits), 7)]
+    groups[-1] |= 0x80
+    return bytes(groups)

@@ -22,6 +22,25 @@ fn templates_lists_fields_operators_and_dictionaries() {
 }
 
 #[test]
+fn templates_tells_what_cannot_be_used() {
+    let folder = Folder::new("templates");
+    let reference = "<template name='T' id='1'><templateRef name='Other'/></template>";
+    let said = run(&["templates", &folder.with("t.xml", reference)]).succeeded();
+    let line = "  templateRef Other: no such template, D8 when it is reached";
+    assert!(said.out.contains(line), "{}", said.out);
+    assert!(
+        said.err.contains("templates that are not there: 1"),
+        "{}",
+        said.err
+    );
+    let bomb = "<?xml version='1.0'?>\n  <!DOCTYPE t [<!ENTITY a 'aa'><!ENTITY b '&a;&a;&a;'>]>\n\
+                <template name='&b;' id='1'/>";
+    let said = run(&["templates", &folder.with("t.xml", bomb)]);
+    let text = "S1 at 2:3: a document type definition (DTD) is not allowed";
+    assert!(said.code == 1 && said.err.contains(text), "{}", said.err);
+}
+
+#[test]
 fn explain_shows_each_byte_with_its_meaning() {
     let folder = Folder::new("explain");
     let file = folder.file("complex.dat");

@@ -46,6 +46,23 @@ fn a_stream_without_packets_is_shown_as_it_comes() {
 }
 
 #[test]
+fn packets_whose_numbers_are_checked_are_shown_as_they_come() {
+    let folder = Folder::new("numbered");
+    let file = folder.file("feed.dat");
+    let preamble = ["--preamble", "seq32le"];
+    let generate = ["generate", "simple", "-n", "3", "-p", "1", "-o", &file];
+    run(&[&generate[..], &preamble].concat()).succeeded();
+    let decode = ["decode", "-t", "builtin:simple", "-f", "-"];
+    let mut running = piped(&[&decode[..], &preamble].concat());
+    let mut pipe = running.stdin();
+    pipe.write_all(&folder.read("feed.dat")).unwrap();
+    running.prints("Quote");
+    running.prints("Done");
+    drop(pipe);
+    assert_eq!(running.end().code, 0);
+}
+
+#[test]
 fn what_is_encoded_of_a_pipe_goes_on_before_it_waits_for_more() {
     let mut command = fanfare(&[
         "fast",

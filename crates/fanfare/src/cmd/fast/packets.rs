@@ -138,6 +138,11 @@ impl ByteFile {
         Ok((offset, bytes, is_whole))
     }
 
+    /// Whether [`window`](Self::window) may take as long as a pipe likes.
+    pub(crate) fn must_wait(&self) -> bool {
+        self.waits && !self.is_whole()
+    }
+
     fn bytes(&self) -> (u64, &[u8]) {
         let window = self.buffer.get(self.start..self.end);
         (self.offset, window.unwrap_or_default())

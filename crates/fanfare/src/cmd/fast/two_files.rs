@@ -83,6 +83,16 @@ enum Source {
     Stream(ByteFile),
 }
 
+impl Source {
+    /// Whether the next packet must be read first, which may take as long as a pipe likes.
+    fn must_read(&self) -> bool {
+        match self {
+            Self::Packets(file) => file.must_read(),
+            Self::Stream(file) => file.must_wait(),
+        }
+    }
+}
+
 impl Recording {
     fn open(file: &Path, header: Header) -> Result<Self> {
         let source = match header {
@@ -133,6 +143,9 @@ impl Recording {
     fn advance(&mut self, feed: &mut Feed) -> Result<Flow> {
         self.packet.clear();
         let cannot = || format!("cannot read `{}`", self.name);
+        if self.source.must_read() {
+            feed.sink().output().flush()?;
+        }
         match &mut self.source {
             Source::Stream(file) => {
                 let (offset, bytes) = file.window().with_context(cannot)?;

@@ -336,6 +336,33 @@ fn a_line_that_is_no_message_is_an_error_of_encode() {
 }
 
 #[test]
+fn errors_of_encode_stay_out_of_packets_and_figures() {
+    let folder = Folder::new("lines-apart");
+    let done = "{\"id\": 99, \"fields\": {}}\n";
+    let lines = folder.with("lines.jsonl", format!("{done}nonsense\n{done}"));
+    let encode = [
+        "encode",
+        "-t",
+        "builtin:simple",
+        "-f",
+        &lines,
+        "--keep-going",
+    ];
+    let said = run(&[&encode[..], &["-o", "-", "--header", "none"]].concat());
+    assert!(
+        said.code == 1 && !said.out.contains("INPUT"),
+        "{}",
+        said.out
+    );
+    assert!(said.err.contains("\"error\":\"INPUT\""), "{}", said.err);
+    let out = folder.file("out.dat");
+    let said = run(&[&encode[..], &["-o", &out, "--json"]].concat());
+    assert_eq!((said.code, &said.figures()["errors"]), (1, &1.into()));
+    assert_eq!(said.out.lines().count(), 1);
+    assert!(said.err.contains("\"line\":2"), "{}", said.err);
+}
+
+#[test]
 fn fix_as_logs_show_it_is_no_message() {
     let folder = Folder::new("fix-bars");
     let lines = folder.with("lines.fix", "8=FIX.4.4|9=5|35=R|34=1|10=000|\n");

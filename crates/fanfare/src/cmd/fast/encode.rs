@@ -20,8 +20,9 @@ use std::sync::Arc;
 /// Encode lines of JSON or FIX messages, as `decode --format` writes them, into FAST.
 ///
 /// An error is a line on stdout, as `decode --format json` writes them, with the number of the
-/// line. Its offset is a byte of the line where the line is wrong, and else the byte of the
-/// message that came next when a value could not be encoded.
+/// line; on stderr where stdout has the packets or the figures. Its offset is a byte of the line
+/// where the line is wrong, and else the byte of the message that came next when a value could
+/// not be encoded.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[arg(short, long, value_name = "TEMPLATES", help = TEMPLATES_HELP)]
@@ -85,9 +86,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         bail!("--packet-size wants packets: there are none with --header none");
     }
     let mut errors = Output::new(Some(Format::Json));
+    if args.json || is_standard(&args.output) {
+        errors = errors.on_stderr();
+    }
     let program = match load(&args.templates) {
         Ok(program) => program,
-        Err(LoadError::Templates { text, error, .. }) if !args.json => {
+        Err(LoadError::Templates { text, error, .. }) => {
             errors.template_error(&text, &error)?;
             return Ok(ExitCode::FAILURE);
         }
@@ -98,7 +102,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let mut encoding = Encoding::new(args, program)?;
     let cannot_read = |lines| format!("cannot read line {lines} of `{}`", args.file.display());
     while !stop.is_raised() {
-        let line = input.next(|| encoding.flush());
+        let line = input.next(|| {
+            errors.flush()?;
+            encoding.flush()
+        });
         let line = line.with_context(|| cannot_read(encoding.counts.lines + 1))?;
         encoding.counts.lines += u64::from(line != Line::End);
         let goes_on = match line {

@@ -6,7 +6,7 @@ use fanfare_fast::{
     CodecError, Entries, Fields, Message, MessageView, Program, TemplateError, Value, fix, json,
 };
 use std::fmt::Write as _;
-use std::io::{self, BufWriter, Stdout, Write};
+use std::io::{self, BufWriter, Write};
 
 /// Remarks that are shown; a garbled feed of an hour has as many errors as packets.
 const REMARKS: u32 = 50;
@@ -25,7 +25,7 @@ pub(crate) enum Format {
 /// Writes messages and errors; nothing if there is no format.
 pub(crate) struct Output {
     format: Option<Format>,
-    out: BufWriter<Stdout>,
+    out: BufWriter<Box<dyn Write>>,
     line: String,
     fix: Vec<u8>,
     begin_string: String,
@@ -37,7 +37,7 @@ impl Output {
     pub(crate) fn new(format: Option<Format>) -> Self {
         Self {
             format,
-            out: BufWriter::with_capacity(1 << 16, io::stdout()),
+            out: BufWriter::with_capacity(1 << 16, Box::new(io::stdout())),
             line: String::new(),
             fix: Vec::new(),
             begin_string: "FIX.4.4".to_owned(),
@@ -48,6 +48,12 @@ impl Output {
     /// What FIX messages begin with; FIX.4.4 unless told otherwise.
     pub(crate) fn with_begin_string(mut self, begin_string: &str) -> Self {
         begin_string.clone_into(&mut self.begin_string);
+        self
+    }
+
+    /// All of it on stderr, where stdout is for something else.
+    pub(crate) fn on_stderr(mut self) -> Self {
+        self.out = BufWriter::new(Box::new(io::stderr()));
         self
     }
 

@@ -9,8 +9,8 @@ use crate::value::Decimal;
 /// A field, or an entry of a sequence, with all that is inside it behind it.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Node {
-    /// The field in the lower half, then [`Tag`], then what else belongs to it: the exponent of a
-    /// decimal, or how many bytes a short text has.
+    /// [`Tag`] in the lowest byte, the field in the next four, then what else belongs to it: the
+    /// exponent of a decimal, or how many bytes a short text has.
     head: u64,
     /// An integer, a mantissa, a short text, or two numbers of 32 bits: where a long text begins
     /// and how many bytes it has; of what has contents, the index of the node behind them, and
@@ -51,7 +51,8 @@ pub(crate) enum Content<'m> {
     Template(u32),
 }
 
-/// How many bits of a head are below those that a tag does not decide.
+/// How many bits of a head are below the field, and below what else belongs to it.
+const FIELD: u32 = 8;
 const EXTRA: u32 = 40;
 
 #[inline(always)]
@@ -63,7 +64,7 @@ impl Node {
     #[inline(always)]
     const fn new(field: FieldId, tag: Tag, extra: u8, value: u64) -> Self {
         Self {
-            head: pair(field.0, tag as u32) | (extra as u64) << EXTRA,
+            head: tag as u64 | (field.0 as u64) << FIELD | (extra as u64) << EXTRA,
             value: value.to_le_bytes(),
         }
     }
@@ -102,25 +103,24 @@ impl Node {
         Self::new(field, Tag::Short, 0, 0)
     }
 
-    /// What the head of a short text with so many bytes has in addition to that of an empty one.
-    pub(crate) const fn short_len(len: u8) -> u64 {
-        (len as u64) << EXTRA
-    }
-
-    /// What no message has.
-    pub(crate) const fn none() -> Self {
-        Self {
-            head: u64::MAX,
-            value: [0; 8],
-        }
-    }
-
-    /// The same content for another field.
+    /// How many bytes a text has of which the head differs so from that of an empty one; more than
+    /// 255 if it is none.
     #[inline(always)]
-    pub(crate) const fn of(&self, field: FieldId) -> Self {
+    pub(crate) const fn short_len(differ: u64) -> u64 {
+        differ.rotate_right(EXTRA)
+    }
+
+    /// By how much the head of a node is larger for the field so many behind.
+    #[inline(always)]
+    pub(crate) const fn further(fields: u64) -> u64 {
+        fields << FIELD
+    }
+
+    /// What no message has for this field.
+    pub(crate) const fn none(field: FieldId) -> Self {
         Self {
-            head: self.head & !(u32::MAX as u64) | field.0 as u64,
-            value: self.value,
+            head: (field.0 as u64) << FIELD | 0xff,
+            value: [0; 8],
         }
     }
 
@@ -163,12 +163,12 @@ impl Node {
 
     #[inline(always)]
     pub(crate) const fn field(&self) -> FieldId {
-        FieldId(self.head as u32)
+        FieldId((self.head >> FIELD) as u32)
     }
 
     #[inline(always)]
     const fn tag(&self) -> u8 {
-        (self.head >> 32) as u8
+        self.head as u8
     }
 
     /// All but the value, as a number.

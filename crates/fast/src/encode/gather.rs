@@ -111,7 +111,9 @@ fn fill(
 ) -> bool {
     let tell = &segment.tell;
     row.present = tell.lanes;
-    if !chunks(tell, nodes, &mut row.values) && !each(program, tell, (message, nodes), row) {
+    if !chunks(tell, (message, nodes), &mut row.values)
+        && !each(program, tell, (message, nodes), row)
+    {
         return false;
     }
     if let (Some(lane), Some(length)) = (segment.length, length) {
@@ -128,8 +130,9 @@ fn fill(
 
 /// Fields of which none may be absent, in chunks.
 #[inline(always)]
-fn chunks(tell: &Tell, nodes: &[Node], row: &mut Values) -> bool {
+fn chunks(tell: &Tell, (message, nodes): (&Message, &[Node]), row: &mut Values) -> bool {
     let mut gathered = Gathered {
+        message,
         left: nodes,
         differ: 0,
         beyond: 0,
@@ -144,6 +147,7 @@ fn chunks(tell: &Tell, nodes: &[Node], row: &mut Values) -> bool {
 
 /// What is known of the nodes so far.
 struct Gathered<'m> {
+    message: &'m Message,
     left: &'m [Node],
     /// Not 0 if one is not what it should be.
     differ: u64,
@@ -163,6 +167,7 @@ impl Gathered<'_> {
                         let (nodes, left) = self.left.split_first_chunk::<{ KINDS.len() }>()?;
                         self.left = left;
                         let mut next = Next {
+                            message: self.message,
                             row,
                             lane: chunk.lane as usize,
                             constants,
@@ -170,8 +175,8 @@ impl Gathered<'_> {
                         };
                         let mut number = 0;
                         $(
-                            let field = chunk.field + number as u32;
-                            let (differ, beyond) = next.node(letter::$kind, field, &nodes[number]);
+                            let (kind, field) = (letter::$kind, FieldId(chunk.field));
+                            let (differ, beyond) = next.node(kind, (field, number), &nodes[number]);
                             self.differ |= differ;
                             self.beyond |= beyond;
                             number += 1;
@@ -188,6 +193,7 @@ impl Gathered<'_> {
 
 /// What is next in a chunk.
 struct Next<'r> {
+    message: &'r Message,
     row: &'r mut Values,
     lane: usize,
     constants: &'r Constants,
@@ -215,21 +221,28 @@ impl<'r> Next<'r> {
     }
 
     /// Puts the value of the next node, of a kind that is known when this is compiled: in what it
-    /// differs from a node of this field and kind, and bits from 31 on if the value does not fit.
+    /// differs from a node of this kind and of the field so many behind the first of the chunk, and
+    /// bits from 31 on if the value does not fit.
     #[inline(always)]
-    fn node(&mut self, kind: EmitKind, field: u32, node: &Node) -> (u64, u64) {
-        let (field, word) = (FieldId(field), node.word());
+    fn node(
+        &mut self,
+        kind: EmitKind,
+        (first, number): (FieldId, usize),
+        node: &Node,
+    ) -> (u64, u64) {
+        let differ = |of_first: Node| {
+            let expected = of_first.head() + Node::further(number as u64);
+            node.head() ^ expected
+        };
+        let word = node.word();
         match kind {
             EmitKind::Unsigned => {
                 self.put(word);
-                (node.head() ^ Node::int(field, 0).head(), word)
+                (differ(Node::int(first, 0)), word)
             }
-            EmitKind::Signed => {
-                let beyond = self.put_signed(word);
-                (node.head() ^ Node::int(field, 0).head(), beyond)
-            }
+            EmitKind::Signed => (differ(Node::int(first, 0)), self.put_signed(word)),
             EmitKind::Ascii => {
-                let packed = packed(node.head() ^ Node::empty(field).head(), word);
+                let packed = packed(differ(Node::empty(first)), word);
                 self.put(packed);
                 (0, packed)
             }
@@ -238,48 +251,65 @@ impl<'r> Next<'r> {
                 let is_beyond = !EXPONENTS.contains(&exponent.into());
                 self.put(exponent as u64);
                 let beyond = self.put_signed(word) | (u64::from(is_beyond) << 31);
-                let zero = Node::decimal(
-                    field,
-                    Decimal {
-                        mantissa: 0,
-                        exponent,
-                    },
-                );
-                (node.head() ^ zero.head(), beyond)
+                let mantissa = 0;
+                (
+                    differ(Node::decimal(first, Decimal { mantissa, exponent })),
+                    beyond,
+                )
             }
             EmitKind::Mantissa => {
                 let beyond = self.put_signed(word);
-                (node.head() ^ self.constant().node.of(field).head(), beyond)
+                (node.head() ^ self.constant().node.head(), beyond)
             }
             EmitKind::DecimalConstant => {
-                let constant = self.constant().node.of(field);
+                let constant = self.constant();
                 // Its mantissa.
                 self.constant();
-                (node.difference(&constant), 0)
+                (node.difference(&constant.node), 0)
             }
-            _ => (node.difference(&self.constant().node.of(field)), 0),
+            EmitKind::UnsignedConstant | EmitKind::SignedConstant => {
+                (node.difference(&self.constant().node), 0)
+            }
+            EmitKind::AsciiConstant | EmitKind::UnicodeConstant | EmitKind::BytesConstant => {
+                let constant = self.constant();
+                match node.difference(&constant.node) {
+                    0 => (0, 0),
+                    _ => (long(self.message, node, constant), 0),
+                }
+            }
         }
     }
 }
 
+/// 0 if a node has a constant too long to be in it.
+#[inline(never)]
+fn long(message: &Message, node: &Node, constant: &Constant) -> u64 {
+    let is_same = node.field() == constant.node.field()
+        && message.content(node) == Content::Text(&constant.text);
+    u64::from(!is_same)
+}
+
 /// A short text as it is in its lane, by its characters and by what its node's head differs in
-/// from that of an empty one; [`BEYOND`] if it is none, or cannot be in a lane.
+/// from that of an empty one; bits from 31 on if it is none, or cannot be in a lane.
 #[inline(always)]
 fn packed(differ: u64, word: u64) -> u64 {
-    const ONE: u64 = Node::short_len(1);
-    match differ == ONE && word.wrapping_sub(1) < 0x7f {
-        true => word,
-        false => many(differ, word),
+    match (Node::short_len(differ), word) {
+        (1, 1..0x80) => word,
+        (len, _) => many(len, word),
     }
 }
 
+/// Several characters, or none.
 #[inline(never)]
-fn many(differ: u64, word: u64) -> u64 {
-    let text = word.to_le_bytes();
-    (0..=lanes::MAX_CHARS)
-        .find(|&len| differ == Node::short_len(len as u8))
-        .and_then(|len| lanes::pack(&text[..len]))
-        .unwrap_or(BEYOND)
+fn many(len: u64, word: u64) -> u64 {
+    let begins_with_nul = len > 0 && word & 0xff == 0;
+    if len > lanes::MAX_CHARS as u64 || word & !0x7f7f_7f7f != 0 || begins_with_nul {
+        return BEYOND;
+    }
+    // The last one lowest; then the eighth bit of each is left out.
+    let x = word.swap_bytes() >> ((64 - 8 * len) & 63);
+    let x = x & 0x007f_007f | x >> 1 & 0x3f80_3f80;
+    x & 0x3fff | x >> 2 & 0x0fff_c000
 }
 
 /// Fields of which some may be absent, one by one.
@@ -349,4 +379,45 @@ fn one(
         _ => return None,
     }
     Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_packed_as_a_kernel_packs_them() {
+        let field = FieldId(7);
+        let texts: [&[u8]; 14] = [
+            b"",
+            b"A",
+            b"\x7f",
+            b"AB",
+            b"A\0",
+            b"ABC",
+            b"ABCD",
+            b"\x7f\x7f\x7f\x7f",
+            b"A\0\0B",
+            b"\0",
+            b"\0A",
+            b"\x80",
+            b"AB\xff",
+            b"ABCDE",
+        ];
+        for text in texts {
+            let node = Node::short(field, text).unwrap();
+            let differ = node.head() ^ Node::empty(field).head();
+            let expected = lanes::pack(text).unwrap_or(BEYOND);
+            assert_eq!(packed(differ, node.word()), expected, "{text:?}");
+        }
+        for node in [
+            Node::int(field, 0x41),
+            Node::absent(field),
+            Node::short(FieldId(8), b"A").unwrap(),
+            Node::long(field, 0x41, 1),
+        ] {
+            let differ = node.head() ^ Node::empty(field).head();
+            assert_eq!(packed(differ, node.word()), BEYOND);
+        }
+    }
 }

@@ -34,8 +34,7 @@ pub(crate) type Constants = [Constant; MAX_LANES + 8];
 pub(crate) struct Constant {
     pub(crate) number: i64,
     pub(crate) text: Box<[u8]>,
-    /// What a message has for it, of any field; the first constant of a decimal has its mantissa
-    /// too.
+    /// What a message has for it; the first constant of a decimal has its mantissa too.
     pub(crate) node: Node,
 }
 
@@ -224,7 +223,7 @@ impl Emit {
     /// Its constants.
     fn constants(&self, program: &Program) -> Vec<Constant> {
         let Decimal { mantissa, exponent } = self.constant;
-        let field = FieldId(0);
+        let field = FieldId(self.field);
         let decimal = Node::decimal(field, self.constant);
         let number = |number, node| Constant {
             number,
@@ -240,7 +239,7 @@ impl Emit {
             EmitKind::DecimalConstant => {
                 vec![
                     number(exponent.into(), decimal),
-                    number(mantissa, Node::none()),
+                    number(mantissa, Node::none(field)),
                 ]
             }
             EmitKind::AsciiConstant | EmitKind::UnicodeConstant | EmitKind::BytesConstant => {
@@ -249,7 +248,7 @@ impl Emit {
                     number: 0,
                     text: text.into(),
                     // Of a long text only a message knows the place.
-                    node: Node::short(field, text).unwrap_or(Node::none()),
+                    node: Node::short(field, text).unwrap_or(Node::none(field)),
                 }]
             }
         }

@@ -12,7 +12,7 @@ where
     RangedU64ValueParser::default().range(range)
 }
 
-/// So many a second: above 0, and not above `most`.
+/// So many a second, or so many seconds: above 0, and not above `most`.
 pub(crate) fn rate(most: f64) -> impl Fn(&str) -> Result<f64, String> + Clone {
     move |text| match text.parse::<f64>() {
         Ok(rate) if rate > 0.0 && rate <= most => Ok(rate),

@@ -411,6 +411,13 @@ fn nonsense_gets_one_sentence() {
             1,
             packets,
         ),
+        (
+            "decode -t builtin:simple --multicast 224.1.2.3 --idle 0",
+            2,
+            "above 0",
+        ),
+        ("decode -t builtin:simple -f FILE --hold-back 0", 2, "'0'"),
+        ("generate complex -o x --sequence-length 0", 2, "'0'"),
         ("generate odd -o x", 2, "odd"),
         ("multicast -f FILE --loss-a 2", 2, "0 to 1"),
     ] {

@@ -11,6 +11,7 @@ use super::packets::{ByteFile, PacketError, PacketFile, frame_code};
 use super::report::Report;
 use super::sink::{Flow, Next, Sink, SinkOptions};
 use super::two_files;
+use crate::range::{rate, whole};
 use anyhow::{Context, Result, bail};
 use fanfare_engine::stop::Stop;
 use fanfare_fast::{Decoder, Program};
@@ -85,9 +86,12 @@ pub(crate) struct Arbitration {
     /// How long to wait for a missing packet before it is a gap, milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 100)]
     pub(crate) gap_timeout: u64,
-    /// Packets held back behind a hole at most; one more makes it a gap at once.
-    #[arg(long, value_name = "PACKETS", default_value_t = 4096)]
-    pub(crate) hold_back: usize,
+    /// Packets held back behind a hole at most, up to 65536; one more makes it a gap at once.
+    #[arg(
+        long, value_name = "PACKETS", default_value_t = 4096,
+        value_parser = whole::<u32>(1..=1 << 16)
+    )]
+    pub(crate) hold_back: u32,
     /// Silence of all lines after which numbers that come again are a restart, not duplicates,
     /// milliseconds; 0: never. What a SequenceReset announces needs no silence.
     #[arg(long, value_name = "MS", default_value_t = 1000)]
@@ -104,7 +108,7 @@ pub(crate) struct Network {
     #[arg(long, value_name = "BYTES", default_value_t = 32 << 20)]
     pub(crate) buffer: usize,
     /// End after so many seconds without a packet; default: wait for Done or Ctrl-C.
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = rate(1e9))]
     pub(crate) idle: Option<f64>,
     /// Never sleep: look for packets all the time.
     #[arg(long)]
@@ -126,10 +130,6 @@ impl Args {
             && a == b
         {
             bail!("both lines are {a}");
-        }
-        let idle = self.network.idle.unwrap_or(1.0);
-        if !(idle > 0.0 && idle < 1e9) {
-            bail!("--idle wants a number of seconds above 0");
         }
         if self.empty && self.format.is_some() {
             bail!("--empty writes no messages, so it goes with no --format");

@@ -65,7 +65,7 @@ impl Feed {
         }
         let (numbers, fields) = found.unzip();
         let config = ArbiterConfig {
-            hold_back: args.arbitration.hold_back.clamp(1, 1 << 20),
+            hold_back: args.arbitration.hold_back as usize,
             gap_timeout: args.arbitration.gap_timeout.saturating_mul(1_000_000),
             start: Start::First { wait },
             max_unit_bytes: 1 << 20,

@@ -39,7 +39,10 @@ pub(crate) struct Args {
     #[arg(short = 'p', long, value_name = "BYTES")]
     packet_size: Option<usize>,
     /// Mean number of entries in a message of complex.
-    #[arg(long, value_name = "N", default_value_t = 3)]
+    #[arg(
+        long, value_name = "N", default_value_t = 3,
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
     sequence_length: u32,
     /// Let all entries of a message belong to one security.
     #[arg(long)]

@@ -32,13 +32,17 @@ class Difference(Exception):
     """What Fanfare does otherwise."""
 
 
+class Barren(Exception):
+    """Hardly any message of a document can be encoded."""
+
+
 class Checker:
     """One document after the other, and what was counted."""
 
     def __init__(self, fanfare, folder):
         self.fanfare, self.kept, self.folder = fanfare, Path(folder), Path(folder) / "now"
         names = ("documents", "encoded", "decoded", "damaged", "refused", "converted", "miswritten",
-                 "different")
+                 "barren", "different")
         self.counts = dict.fromkeys(names, 0)
 
     def run(self, *args, status=(0, 1)):
@@ -57,6 +61,8 @@ class Checker:
         self.folder.mkdir(parents=True, exist_ok=True)
         try:
             self.document(random.Random(seed))
+        except Barren:
+            self.counts["barren"] += 1
         except Difference as error:
             self.counts["different"] += 1
             print(f"document {seed}: {error}\n", flush=True)
@@ -89,7 +95,11 @@ class Checker:
         """Messages that can be encoded, one behind the other, and their bytes, of which a
         header of 16 bits can tell."""
         encoder, messages, data = Encoder(self.templates), [], b""
+        tries = 0
         while len(messages) < IN_PACKET:
+            tries += 1
+            if tries > 100:
+                raise Barren
             message = maker.message()
             try:
                 if len(data := data + encoder.encode(message)) > 60000:

@@ -42,6 +42,10 @@ class Documents:
             out.append(self.template(f"T{n}", number, self.statics))
             if self.chance(0.2):
                 self.statics.append(f"T{n}")
+        if self.chance(0.15):
+            out.append(self.template("Clear", 120, []).replace("<templateRef/>", ""))
+        if self.statics[:1] == ["S0"] and self.chance(0.2):
+            out.append(self.template("S0", None, [], "other"))
         self.random.shuffle(out)
         mark = f'<template name="Mark" id="{MARK}"><uInt32 name="N"/></template>'
         return self.dressed(f"<templates{self.inherited()}>{''.join(out)}{mark}</templates>")
@@ -69,7 +73,10 @@ class Documents:
     def namespace(self, of):
         return f' ns="{self.random.choice(["", "n", "m"])}"' if self.chance(of) else ""
 
-    def template(self, name, number, statics):
+    def template_ns(self, of):
+        return f' templateNs="{self.random.choice(["", "other"])}"' if self.chance(of) else ""
+
+    def template(self, name, number, statics, ns=None):
         self.count = 0  # so that templates share names, and the keys that are made of them
         size = self.random.choice([1, 2, 3, 5, 8, 8, 21, 22, 40, 70])
         if self.types is PLAIN and self.chance(0.1):
@@ -79,6 +86,10 @@ class Documents:
         attributes = "" if number is None else f' id="{number}"'
         if number is not None and self.chance(0.08):
             attributes += ' reset="yes"'
+        if ns is not None:
+            attributes += f' templateNs="{ns}"'
+        elif not name.startswith("S"):
+            attributes += self.template_ns(0.1)
         inner = self.type_ref() + self.instructions(size, statics, 0)
         return f'<template name="{name}"{attributes}{self.inherited()}>{inner}</template>'
 
@@ -92,7 +103,7 @@ class Documents:
             if roll < 0.05 and statics:
                 name = self.random.choice(statics)
                 if name not in names:
-                    out.append(f'<templateRef name="{name}"/>')
+                    out.append(f'<templateRef name="{name}"{self.template_ns(0.15)}/>')
                 names.add(name)
             elif roll > 0.999:
                 out.append('<templateRef name="Nowhere"/>')
@@ -221,11 +232,10 @@ class Messages:
         return self.random.random() < of
 
     def message(self, depth=0):
-        if self.chance(0.03):
-            return RESET, []
+        if depth > 2 or self.chance(0.03):
+            template = self.templates.by_id.get(120, RESET)
+            return template, self.values(template.inner, depth)
         template = self.random.choice(self.roots[: 1 if depth or self.chance(0.5) else None])
-        if depth > 2:
-            return RESET, []
         return template, self.values(template.inner, depth)
 
     def values(self, instructions, depth):

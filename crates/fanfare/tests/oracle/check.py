@@ -20,7 +20,7 @@ import lines
 from codec import Decoder, Encoder
 from convert import converted
 from generate import MARK, Documents, Messages, damaged, foreign, miswritten
-from templates import BYTES, INTEGERS, TemplateError, Templates, has_bit
+from templates import BYTES, SIZED, TemplateError, Templates, has_bit
 from wire import FastError, Reader, put_unsigned
 
 IN_PACKET = 3
@@ -246,7 +246,7 @@ class Checker:
 
     def converts(self, pick):
         """Values for fields of other types (section 8)."""
-        types = [*INTEGERS, "decimal", *BYTES]
+        types = [*SIZED, "decimal", *BYTES]
         text = "".join(
             f'<template name="F" id="{number}" templateNs="{type_}">'
             f'<{FIELDS.get(type_, type_)} name="V"/></template>'

@@ -10,7 +10,7 @@ import copy
 from templates import BYTES, INTEGERS, Template
 from wire import (
     LIMIT, FastError, Reader,
-    put_bits, put_octets, put_signed, put_text, put_unsigned,
+    put_bits, put_octets, put_packed, put_signed, put_text, put_unsigned,
 )
 
 EMPTY = object()  # a previous value that is absent (6.3.1)
@@ -105,7 +105,7 @@ class Decoder(Codec):
     def decode(self, data, at=0):
         """A message, and where it ends."""
         self.stream = Reader(data, self.strict)
-        self.stream.at = at
+        self.stream.at = self.begin = at
         message = self.message(0)
         return message, self.stream.at
 
@@ -214,6 +214,8 @@ class Decoder(Codec):
     def read(self, type_, nullable, *others):
         """A value as it stands in the stream (10.6)."""
         stream = self.stream
+        if type_.startswith("bits"):
+            return stream.packed(int(type_[4:]), nullable)
         if type_ in INTEGERS:
             low, high = INTEGERS[type_]
             return stream.integer(low < 0, nullable, low, high, "D2", *others)
@@ -419,6 +421,8 @@ class Encoder(Codec):
         return value[common:]
 
     def write(self, type_, nullable, value):
+        if type_.startswith("bits"):
+            return put_packed(value, int(type_[4:]), nullable)
         if type_ == "decimal":
             if value is None:
                 return put_signed(None)

@@ -107,6 +107,8 @@ class Documents:
                 names.add(name)
             elif roll > 0.999:
                 out.append('<templateRef name="Nowhere"/>')
+            elif roll > 0.98 and self.types is TYPES:
+                out.append(self.bit_group(len(out)))
             elif roll < 0.07 and depth == 0 and self.types is TYPES:
                 if "templateRef" not in names:
                     out.append("<templateRef/>")
@@ -157,6 +159,23 @@ class Documents:
         if type_ != "parts":
             inner += self.operator(type_)
         return f'<{element} name="{name}"{attributes}>{inner}</{element}>'
+
+    def bit_group(self, number):
+        """A bit group of FAST 1.2."""
+        members, width = "", 0
+        for index in range(self.random.randint(1, 5)):
+            size = self.random.choice([1, 1, 2, 3, 5, 7, 13])
+            kind = self.random.choice(["uInt", "uInt", "int"])
+            presence = ' presence="optional"' if kind == "uInt" and self.chance(0.2) else ""
+            name = "boolean" if size == 1 and not presence else f"{kind}{size}"
+            members += f'<{name} name="m{index}"{presence}/>'
+            width += size
+        kind = self.random.choice(["none", "none", "constant", "default", "copy", "delta"])
+        operator = "" if kind == "none" else f"<{kind}/>"
+        if kind in ("constant", "default") or kind != "none" and self.chance(0.4):
+            operator = f'<{kind} value="{self.random.getrandbits(width)}"/>'
+        name = f"bits{width}-{number}"
+        return f'<bitGroup name="{name}"{self.presence()}>{members}{operator}</bitGroup>'
 
     def operator(self, type_):
         kinds = ["none", "constant", "default", "copy", "copy", "delta", "delta"]
@@ -267,8 +286,8 @@ class Messages:
         return self.primitive(one.type, one.operator)
 
     def primitive(self, type_, operator):
-        if operator.kind == "constant" and not self.chance(0.001):
-            return operator.value
+        if operator.kind == "constant" and (type_ == "decimal" or not self.chance(0.001)):
+            return operator.value  # a decimal constant may be given in another form
         recent = self.recent.setdefault(type_, [])
         if operator.value is not None and self.chance(0.25):
             value = operator.value

@@ -26,7 +26,20 @@ def members(instructions, values, templates):
             yield one.name, member(one, value, templates)
 
 
+def bits(one, value):
+    """The members of a bit group, the first in the topmost bits."""
+    left = sum(width for _, width, _, _ in one.members)
+    for name, width, signed, optional in one.members:
+        left -= width
+        raw = value >> left & (1 << width) - 1
+        if signed and raw >> width - 1:
+            raw -= 1 << width
+        yield name, raw if not optional else None if raw == 0 else raw - 1
+
+
 def member(one, value, templates):
+    if value is not None and one.members:
+        return Pairs(bits(one, value))
     if value is None or one.type in INTEGERS:
         return value
     if one.type == "decimal":

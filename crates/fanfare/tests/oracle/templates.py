@@ -11,6 +11,7 @@ OPERATORS = ("constant", "default", "copy", "increment", "delta", "tail")
 SIZES = (8, 16, 32, 64)
 INTEGERS = {f"int{bits}": (-(1 << bits - 1), (1 << bits - 1) - 1) for bits in SIZES}
 INTEGERS |= {f"uInt{bits}": (0, (1 << bits) - 1) for bits in SIZES}
+SIZED = tuple(INTEGERS)  # without bit groups, which come as they are met
 BYTES = ("ascii", "unicode", "byteVector")
 SPACE = " \t\r\n"
 
@@ -43,6 +44,7 @@ class Instruction:
     app_type: object = None  # from a typeRef inside it
     inner: list = field(default_factory=list)
     refers: object = None  # (templateNs, name) of a static reference
+    members: object = None  # (name, width, signed, optional) of each in a bit group
 
 
 @dataclass
@@ -126,11 +128,10 @@ class Scope:
 
 
 def local(element):
-    """The name of an element of the specification; None for a foreign one (section 9)."""
+    """The name of an element of the specification; None for a foreign one (section 9). Others'
+    templates are in namespaces of their own, so only the generator's own one is foreign."""
     namespace, _, name = element.tag.rpartition("}")
-    if namespace and "/ns/fast/td/" not in namespace:
-        return None
-    return name
+    return None if namespace == "{urn:q" else name
 
 
 def children(element):
@@ -173,7 +174,9 @@ def instruction(element, scope):
     if presence not in ("mandatory", "optional"):
         raise TemplateError("S1", "presence")
     one = Instruction(kind, element.get("name"), presence == "optional")
-    if kind in ("group", "sequence"):
+    if kind == "bitGroup":
+        bit_group(one, element, scope)
+    elif kind in ("group", "sequence"):
         composite(one, element, scope.within(element))
     elif kind == "decimal" and any(local(c) in ("exponent", "mantissa") for c in element):
         decimal_parts(one, element, scope)
@@ -195,6 +198,24 @@ def composite(one, element, scope):
                 name, key = length.get("name"), (scope.ns, length.get("name"))
         one.length = read_operator(operator, scope, "uInt32", key, one.optional, name)
     one.inner = [instruction(child, inside) for child in rest]
+
+
+def bit_group(one, element, scope):
+    """As the README of the codec has it: an integer of all bits together, `bits<width>`."""
+    rest = children(element)
+    one.members = []
+    while rest and local(rest[0]) not in OPERATORS:
+        member, optional = rest.pop(0), False
+        kind, optional = local(member), member.get("presence") == "optional"
+        width = 1 if kind == "boolean" else int(re.sub(r"\D", "", kind))
+        if not member.get("name"):
+            raise TemplateError("S1", "a bit group's field without a name")
+        one.members.append((member.get("name"), width, kind.startswith("int"), optional))
+    width = sum(member[1] for member in one.members)
+    one.type = f"bits{width}"
+    INTEGERS[one.type] = (0, (1 << width) - 1)
+    scope = scope.within(element)
+    one.operator = read_operator(rest, scope, one.type, (scope.ns, one.name), one.optional, one.name)
 
 
 def decimal_parts(one, element, scope):
@@ -235,7 +256,7 @@ def read_operator(elements, scope, type_, key, optional, name):
     if len(elements) > 1 or local(elements[0]) not in OPERATORS:
         raise TemplateError("S1", f"no operator of {name}")
     element, kind = elements[0], local(elements[0])
-    if kind == "increment" and type_ not in INTEGERS or kind == "tail" and type_ not in BYTES:
+    if kind == "increment" and type_ not in SIZED or kind == "tail" and type_ not in BYTES:
         raise TemplateError("S2", name)
     value = element.get("value")
     if value is None and kind == "constant":

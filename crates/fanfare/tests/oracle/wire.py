@@ -69,6 +69,23 @@ class Reader:
             self.report("R7", "R8")
         return Bits([group >> 6 - bit & 1 for group in groups for bit in range(7)], self.start)
 
+    def packed(self, width, nullable):
+        """The bits of a group: as many bytes as they need, zeros behind them."""
+        groups = self.entity("D2")
+        if nullable and groups == [0]:
+            return None
+        count, value = -(-width // 7), 0
+        if len(groups) > count and groups[0] == 0:
+            self.fail("D2", "R6")
+        for group in groups:
+            value = value << 7 | group
+        value -= nullable
+        if len(groups) < count or value < 0 or value >> 7 * count:
+            self.fail("D2", "R6")
+        if value & (1 << 7 * count - width) - 1:
+            self.report("R8")
+        return value >> 7 * count - width
+
     def text(self, nullable):
         """An ASCII string (10.6.3)."""
         groups = self.entity("LIMIT")
@@ -124,6 +141,15 @@ def put_unsigned(value, nullable=False):
         value >>= 7
         out.insert(0, value & 0x7F)
     return bytes(out)
+
+
+def put_packed(value, width, nullable):
+    if value is None:
+        return b"\x80"
+    count = -(-width // 7)
+    value = (value << 7 * count - width) + nullable
+    groups = [value >> 7 * at & 0x7F for at in range(max(count, -(-value.bit_length() // 7)))]
+    return bytes([*groups[:0:-1], groups[0] | 0x80])
 
 
 def put_signed(value, nullable=False):

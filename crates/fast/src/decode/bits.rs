@@ -91,8 +91,10 @@ impl Input<'_> {
         }
         let len = width.div_ceil(7) as usize;
         let d2 = CodecError::new(ErrorCode::D2, start);
-        // Eleven bytes at most: 64 bits, and the one more of NULL.
-        if bytes.len() != len && !(nullable && bytes.len() == len + 1) {
+        // Eleven bytes at most: 64 bits, and the one more of NULL, which needs a byte of its own
+        // only where all bits of the others are set.
+        let one_more = nullable && bytes.len() == len + 1 && bytes[0] != 0;
+        if bytes.len() != len && !one_more {
             return Err(d2);
         }
         let entity = bytes

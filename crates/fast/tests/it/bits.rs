@@ -111,6 +111,11 @@ fn values_and_bytes_that_do_not_fit_are_errors() {
     );
     assert_eq!(codes, ["R4", "R4", "D6", "D1"]);
     assert_eq!(decode_all(&program, &hex("c0 81 00 80"), true), ["D2@2 G"]);
+    // A byte more is for the NULL's one more alone, never for zeros.
+    let nullable = "<bitGroup name='G' presence='optional'><uInt7 name='A'/></bitGroup>";
+    let seven = crate::common::program(nullable);
+    assert_eq!(decode_all(&seven, &hex("c0 81 00 85"), true), ["D2@2 G"]);
+    both_ways(&seven, &hex("c0 81 01 80"), &["{\"G\": {\"A\": 127}}"]);
     assert_eq!(decode_all(&program, &hex("c0 81 81"), true), ["R8@2 G"]);
     let lenient = decode_all(&program, &hex("c0 81 81"), false);
     assert_eq!(lenient, ["{\"G\": {\"A\": 0, \"B\": 0}}"]);

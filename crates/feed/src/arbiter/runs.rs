@@ -34,7 +34,8 @@ impl Ended {
     /// the run is over. What is nearer to the begin of the next run than to the line's highest
     /// number belongs to that one.
     fn place(&self, own: u64, sequence: u32, ahead: u32) -> Option<u64> {
-        let here = near(own, sequence, REORDER, ahead).filter(|start| *start < self.end);
+        let run = self.begin..self.end;
+        let here = near(own, sequence, REORDER, ahead).filter(|start| run.contains(start));
         let beyond = sequence.wrapping_sub(self.next as u32);
         let there = (beyond <= ahead).then(|| self.next + u64::from(beyond));
         match (here, there) {

@@ -63,7 +63,7 @@ class Checker:
             self.document(random.Random(seed))
         except Barren:
             self.counts["barren"] += 1
-        except Difference as error:
+        except (Difference, subprocess.TimeoutExpired) as error:
             self.counts["different"] += 1
             print(f"document {seed}: {error}\n", flush=True)
             shutil.rmtree(self.kept / str(seed), ignore_errors=True)
@@ -289,7 +289,8 @@ class Checker:
             told = re.search(rb"w.xml: (S\d) at ", done.stderr)
             is_ = told and told[1].decode()
             if ours != is_ or done.returncode != int(ours is not None):
-                raise Difference(f"w.xml: ours {ours}, is {done.returncode}, {done.stderr.decode()}")
+                said = f"{done.returncode}, {done.stderr.decode()}"
+                raise Difference(f"w.xml: ours {ours}, is {said}")
             self.counts["miswritten"] += 1
 
     def explains(self):
@@ -379,10 +380,13 @@ def main():
     fanfare, folder, seed, documents = sys.argv[1:5]
     end = time.monotonic() + float((sys.argv[5:] or ["inf"])[0])
     checker = Checker(fanfare, folder)
-    for number in range(int(seed), int(seed) + int(documents)):
-        if time.monotonic() > end:
-            break
-        checker.one(number)
+    try:
+        for number in range(int(seed), int(seed) + int(documents)):
+            if time.monotonic() > end:
+                break
+            checker.one(number)
+    except KeyboardInterrupt:
+        print("interrupted")
     print(" ".join(f"{name}={count}" for name, count in checker.counts.items()))
     return int(checker.counts["different"] > 0)
 

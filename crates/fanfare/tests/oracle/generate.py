@@ -219,8 +219,8 @@ class Documents:
 
 def miswritten(pick, text):
     """The same document with one thing in it written otherwise, mostly wrongly."""
-    junk = ["", " ", "x", "-1", "256", "-129", "1.5", ".", "1e3", "0x1", "é", "0g", "a", "-0", "0 a",
-            str(1 << 63), str(1 << 64), "1" + "0" * 82, "+1"]
+    junk = ["", " ", "x", "-1", "256", "-129", "1.5", ".", "1e3", "0x1", "é", "0g", "a", "-0",
+            "0 a", str(1 << 63), str(1 << 64), "1" + "0" * 82, "+1"]
     ways = [
         (r' value="[^"]*"', lambda _: f' value="{pick.choice(junk)}"'),
         (r' value="[^"]*"', lambda _: ""),
@@ -229,7 +229,8 @@ def miswritten(pick, text):
         (r"<((?:td:)?)(copy|delta|tail|increment)[^>]*/>", lambda m: m[0] + f"<{m[1]}copy/>"),
         (r' name="[^"]*"', lambda _: ""),
         (r' (presence|charset)="[^"]*"', lambda m: f' {m[1]}="some"'),
-        (r"<(/?(?:td:)?)(uInt32|string|decimal|group|sequence|length)\b", lambda m: f"<{m[1]}uInt24"),
+        (r"<(/?(?:td:)?)(uInt32|string|decimal|group|sequence|length)\b",
+         lambda m: f"<{m[1]}uInt24"),
         (r"[<>/\"]", lambda _: ""),
     ]
     pattern, to = pick.choice(ways)

@@ -1,6 +1,7 @@
 """FAST 1.1 template documents, read as sections 6 to 8 of the specification have it.
 
-Slow and obvious, and written from the specification alone: it is what Fanfare is held against.
+Slow and obvious, and written from the specification alone (bit groups apart, which are as the
+codec's README has them): it is what Fanfare is held against.
 """
 
 import re
@@ -170,10 +171,7 @@ def instruction(element, scope):
         return Instruction("static", element.get("name"), refers=refers)
     if not element.get("name"):
         raise TemplateError("S1", "a field without a name")
-    presence = element.get("presence", "mandatory")
-    if presence not in ("mandatory", "optional"):
-        raise TemplateError("S1", "presence")
-    one = Instruction(kind, element.get("name"), presence == "optional")
+    one = Instruction(kind, element.get("name"), is_optional(element))
     if kind == "bitGroup":
         bit_group(one, element, scope)
     elif kind in ("group", "sequence"):
@@ -183,6 +181,13 @@ def instruction(element, scope):
     else:
         primitive(one, element, scope)
     return one
+
+
+def is_optional(element):
+    presence = element.get("presence", "mandatory")
+    if presence not in ("mandatory", "optional"):
+        raise TemplateError("S1", "presence")
+    return presence == "optional"
 
 
 def composite(one, element, scope):
@@ -205,8 +210,8 @@ def bit_group(one, element, scope):
     rest = children(element)
     one.members = []
     while rest and local(rest[0]) not in OPERATORS:
-        member, optional = rest.pop(0), False
-        kind, optional = local(member), member.get("presence") == "optional"
+        member = rest.pop(0)
+        kind, optional = local(member), is_optional(member)
         width = 1 if kind == "boolean" else int(re.sub(r"\D", "", kind))
         if not member.get("name"):
             raise TemplateError("S1", "a bit group's field without a name")
@@ -215,7 +220,8 @@ def bit_group(one, element, scope):
     one.type = f"bits{width}"
     INTEGERS[one.type] = (0, (1 << width) - 1)
     scope = scope.within(element)
-    one.operator = read_operator(rest, scope, one.type, (scope.ns, one.name), one.optional, one.name)
+    key = (scope.ns, one.name)
+    one.operator = read_operator(rest, scope, one.type, key, one.optional, one.name)
 
 
 def decimal_parts(one, element, scope):

@@ -311,18 +311,25 @@ impl Record {
         self.rows.resize_with(rows, Row::default);
     }
 
-    /// A message of this template begins, in rows.
+    /// A message of this template begins, in rows: the first one is there.
     #[inline(always)]
-    pub(crate) fn begin_rows(&mut self, program: u64, template: u32) {
-        if self.rows.is_empty() {
-            self.grow(1);
-        }
+    fn begin_rows(&mut self, program: u64, template: u32) {
         self.form = Form::Rows;
         self.program = program;
         self.template = template;
         self.used = 1;
         self.has_sequence = false;
         self.is_complete = false;
+    }
+
+    /// A message of this template begins that is filled from outside: it is of no decoder, but
+    /// encoded by who filled it.
+    #[inline(always)]
+    pub(crate) fn fill_rows(&mut self, template: u32) {
+        if self.rows.is_empty() {
+            self.grow(1);
+        }
+        self.begin_rows(0, template);
     }
 
     /// The sequence is there.

@@ -201,8 +201,7 @@ impl Visitor for RowFiller<'_> {
 impl Record {
     /// A message begins that is filled from outside.
     fn open(&mut self, template: u32) {
-        // Of no decoder: it is encoded by who filled it.
-        self.begin_rows(0, template);
+        self.fill_rows(template);
         self.clear_row(0);
     }
 

@@ -2,7 +2,7 @@
 //! segment each. What they need and no more; everything else goes to the general executor, from
 //! the place where it was met.
 
-use fanfare_wire::lanes::{Front, LaneKernel, MAX_CHARS, Row};
+use fanfare_wire::lanes::{Front, MAX_CHARS, MapFront, Row};
 
 use super::Options;
 use super::input::Input;
@@ -14,6 +14,7 @@ use crate::error::{CodecError, ErrorCode};
 use crate::program::Program;
 use crate::program::lanes::{Entry, Flat};
 use crate::visitor::Visitor;
+use std::num::NonZero;
 
 /// Takes the rows of a message.
 pub(crate) trait Sink {
@@ -141,6 +142,21 @@ struct Progress<'a> {
     has_begun: bool,
 }
 
+impl<'a> Progress<'a> {
+    /// The first segment is done, up to this index.
+    #[inline(always)]
+    const fn new(bytes: &'a [u8], at: usize, count: Option<u32>) -> Self {
+        Self {
+            bytes,
+            at,
+            index: 0,
+            count,
+            texts: 0,
+            has_begun: false,
+        }
+    }
+}
+
 /// The result of [`Parts::message`].
 pub(super) enum Outcome {
     /// The length of the message.
@@ -158,14 +174,85 @@ pub(super) struct Parts<'d> {
     pub(super) scratch: &'d mut Vec<u8>,
     pub(super) lanes: &'d mut LaneState,
     pub(super) options: &'d Options,
-    pub(super) kernel: LaneKernel,
 }
 
 impl<'d> Parts<'d> {
-    /// Decodes a message of a flat template.
+    /// Decodes a message of a flat template: by the shortcuts as far as they go, so that nothing
+    /// stands in their way that is needed only elsewhere.
     #[inline(always)]
-    pub(super) fn message<S: Sink>(self, bytes: &'d [u8], sink: &mut S) -> Outcome {
+    pub(super) fn message<S: Sink>(mut self, bytes: &'d [u8], sink: &mut S) -> Outcome {
         let program = self.program;
+        let Some((flat, mut progress)) = self.shortcut(bytes, sink) else {
+            return self.by_kernel(bytes, sink);
+        };
+        sink.begin(program, flat, &self.lanes.row);
+        let Some(entry) = &flat.entry else {
+            sink.end(program, flat);
+            return Outcome::Done(progress.at);
+        };
+        if let (Some(count), Some(shortcuts)) = (progress.count, self.lanes.shortcuts)
+            && self.lanes.may_have(flat.head, count)
+        {
+            sink.begin_sequence(program, entry, count);
+            progress.has_begun = true;
+            let (columns, shapes) = (&mut self.dictionaries.columns, &self.lanes.shapes);
+            let rows = sink.rows(0, count as usize, &mut self.lanes.batch);
+            let (from, plan) = ((bytes, progress.at), &entry.at_hand.plan);
+            let done = shortcuts.entries(plan, columns, shapes, from, rows);
+            let told = Told {
+                count: done.count,
+                scratch: &self.lanes.batch,
+            };
+            sink.entries(program, entry, 0, told);
+            if done.count == count as usize {
+                sink.end_sequence(program, entry);
+                sink.end(program, flat);
+                return Outcome::Done(done.at);
+            }
+            progress.at = done.at;
+            progress.index = done.count as u32;
+            progress.texts = done.texts;
+        }
+        self.behind_head((flat, entry), progress, sink)
+    }
+
+    /// The first segment by a shortcut; `None`, with nothing done but a reset, if there is none.
+    #[inline(always)]
+    fn shortcut<S: Sink>(
+        &mut self,
+        bytes: &'d [u8],
+        sink: &mut S,
+    ) -> Option<(&'d Flat, Progress<'d>)> {
+        let shortcuts = self.lanes.shortcuts?;
+        let (flat, front) = map_front(self.program, self.dictionaries.template, bytes)?;
+        if bytes.len() > self.options.limits.message
+            || self.dictionaries.is_noting()
+            || !self.lanes.is_regular()
+        {
+            return None;
+        }
+        if flat.resets {
+            self.dictionaries.reset();
+        }
+        let columns = &mut self.dictionaries.columns;
+        let row = sink.head(&mut self.lanes.row);
+        let at = shortcuts.decode(&flat.segment.plan, columns, bytes, front, row);
+        if at == 0 {
+            return None;
+        }
+        self.dictionaries.template = Some(flat.template);
+        let lane = flat.entry.as_ref().map(|entry| entry.length);
+        let count = lane.and_then(|lane| length(row, lane));
+        Some((flat, Progress::new(bytes, at, count)))
+    }
+
+    /// Decodes a message of a flat template whose first segment takes no shortcut.
+    #[inline(never)]
+    fn by_kernel<S: Sink>(self, bytes: &'d [u8], sink: &mut S) -> Outcome {
+        let program = self.program;
+        let Some(kernel) = self.lanes.flat_kernel else {
+            return Outcome::Refused;
+        };
         let Some((flat, front)) = head(program, self.dictionaries.template, bytes) else {
             return Outcome::Refused;
         };
@@ -181,36 +268,28 @@ impl<'d> Parts<'d> {
         let columns = &mut self.dictionaries.columns;
         let row = sink.head(&mut self.lanes.row);
         let (from, plan) = ((bytes, 0), &flat.segment.plan);
-        let Some(at) = self.kernel.decode(plan, columns, from, front, row) else {
+        let Some(at) = kernel.decode(plan, columns, from, front, row) else {
             self.lanes.failed(flat.head);
             return Outcome::Refused;
         };
+        let is_whole = row.bits == 0 || !self.options.strict;
+        let lane = flat.entry.as_ref().map(|entry| entry.length);
+        let count = lane.and_then(|lane| length(row, lane));
         self.dictionaries.template = Some(flat.template);
+        self.lanes.succeeded(flat.head);
+        sink.begin(program, flat, &self.lanes.row);
         let Some(entry) = &flat.entry else {
-            let is_whole = row.bits == 0 || !self.options.strict;
-            self.lanes.succeeded(flat.head);
-            sink.begin(program, flat, &self.lanes.row);
             if !is_whole {
                 return self.failed(r8().in_template(flat.template));
             }
             sink.end(program, flat);
             return Outcome::Done(at);
         };
-        let progress = Progress {
-            bytes,
-            at,
-            index: 0,
-            count: length(row, entry.length),
-            texts: 0,
-            has_begun: false,
-        };
-        self.lanes.succeeded(flat.head);
-        sink.begin(program, flat, &self.lanes.row);
-        self.behind_head((flat, entry), progress, sink)
+        self.behind_head((flat, entry), Progress::new(bytes, at, count), sink)
     }
 
-    /// The sequence behind the first segment.
-    #[inline(always)]
+    /// The sequence behind the first segment, or the rest of it.
+    #[inline(never)]
     fn behind_head<S: Sink>(
         mut self,
         (flat, entry): (&'d Flat, &'d Entry),
@@ -221,8 +300,10 @@ impl<'d> Parts<'d> {
         match progress.count {
             None => sink.no_sequence(program, entry),
             Some(count) if self.lanes.may_have(flat.head, count) => {
-                sink.begin_sequence(program, entry, count);
-                progress.has_begun = true;
+                if !progress.has_begun {
+                    sink.begin_sequence(program, entry, count);
+                    progress.has_begun = true;
+                }
                 if self.lanes.tries(entry.segment) {
                     self.entries(entry, count, &mut progress, sink);
                 }
@@ -250,12 +331,15 @@ impl<'d> Parts<'d> {
         sink: &mut S,
     ) {
         let (columns, shapes) = (&mut self.dictionaries.columns, &mut self.lanes.shapes);
+        let Some(kernel) = self.lanes.flat_kernel else {
+            return;
+        };
         while progress.index < count {
             let left = (count - progress.index) as usize;
             let rows = sink.rows(progress.index as usize, left, &mut self.lanes.batch);
             let wanted = rows.len();
             let (from, plan) = ((progress.bytes, progress.at), &entry.at_hand.plan);
-            let done = self.kernel.entries(plan, columns, shapes, from, rows);
+            let done = kernel.entries(plan, columns, shapes, from, rows);
             progress.at = done.at;
             progress.texts += done.texts;
             let told = Told {
@@ -295,7 +379,7 @@ impl<'d> Parts<'d> {
             input: Input::new(progress.bytes, progress.at, strict, limits.text),
             left,
             template: Some(flat.template),
-            kernel: Some(self.kernel),
+            kernel: self.lanes.flat_kernel,
             lanes: self.lanes,
         };
         let visitor = sink.rest(self.program);
@@ -350,6 +434,38 @@ fn head<'p>(program: &'p Program, last: Option<u32>, bytes: &[u8]) -> Option<(&'
         map_len,
     };
     Some((program.flat_by_id(id & 0x7f)?, front))
+}
+
+/// The stop bits of eight bytes.
+const ENDS: u64 = 0x8080_8080_8080_8080;
+
+/// The same, if the map is not in front of anything but an identifier of one byte, and if there are
+/// eight bytes.
+#[inline(always)]
+fn map_front<'p>(
+    program: &'p Program,
+    last: Option<u32>,
+    bytes: &[u8],
+) -> Option<(&'p Flat, MapFront)> {
+    let word = u64::from_le_bytes(*bytes.first_chunk()?);
+    let ends = word & ENDS;
+    let bits = NonZero::new(ends)?.trailing_zeros() + 1;
+    let map = word & (ends ^ ends.wrapping_sub(1));
+    // The map's last byte is the highest one now. What follows the map is the lowest one; behind
+    // one of eight bytes that is its first.
+    let turned = word.rotate_right(bits);
+    let is_overlong = turned >> 56 == 0x80;
+    if word & 0x40 == 0 {
+        let has_id = false;
+        let is_usual = bits == 8 || !is_overlong;
+        let flat = program.flat_of(last?)?;
+        return is_usual.then_some((flat, MapFront { map, has_id }));
+    }
+    let (id, has_id) = (turned as u8, true);
+    if id & 0x80 == 0 || is_overlong {
+        return None;
+    }
+    Some((program.flat_by_id(id & 0x7f)?, MapFront { map, has_id }))
 }
 
 /// The presence map, which is in front, has more bits than are required.

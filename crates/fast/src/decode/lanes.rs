@@ -1,6 +1,6 @@
 //! Segments in lanes. What a kernel does not do is done by the scalar executor, op by op.
 
-use fanfare_wire::lanes::{Front, LaneKernel, MAX_LANES, Row, Shapes};
+use fanfare_wire::lanes::{Front, LaneKernel, MAX_LANES, Row, Shapes, Shortcuts};
 
 use super::input::Read;
 use super::presence::PresenceMap;
@@ -23,6 +23,8 @@ pub(super) const BATCH: usize = 8;
 pub(super) struct LaneState {
     /// What decodes flat templates, if anything does and no limit is in its way.
     pub(super) flat_kernel: Option<LaneKernel>,
+    /// Its shortcuts.
+    pub(super) shortcuts: Option<Shortcuts>,
     /// The values of the segment decoded last.
     pub(super) row: Row,
     /// Those of entries that are still to be told of.
@@ -57,6 +59,7 @@ impl LaneState {
         Self {
             least_most: most.min().unwrap_or_default(),
             flat_kernel: kernel,
+            shortcuts: kernel.and_then(LaneKernel::shortcuts),
             shapes: kernel
                 .filter(|_| has_entries)
                 .map(LaneKernel::shapes)
@@ -77,6 +80,12 @@ impl LaneState {
     fn may_have_many(&self, segment: u32, entries: u32) -> bool {
         let most = self.most_entries.get(segment as usize);
         most.is_some_and(|most| entries <= *most)
+    }
+
+    /// Whether all segments were regular the last time they were tried.
+    #[inline(always)]
+    pub(super) const fn is_regular(&self) -> bool {
+        self.irregular == 0
     }
 
     /// Whether to try a segment.

@@ -261,16 +261,12 @@ impl Decoder {
     /// Decodes a message of a flat template.
     #[inline(always)]
     fn flat<S: Sink>(&mut self, bytes: &[u8], sink: &mut S) -> Outcome {
-        let Some(kernel) = self.lanes.flat_kernel else {
-            return Outcome::Refused;
-        };
         let parts = Parts {
             program: &self.program,
             dictionaries: &mut self.dictionaries,
             scratch: &mut self.scratch,
             lanes: &mut self.lanes,
             options: &self.options,
-            kernel,
         };
         parts.message(bytes, sink)
     }

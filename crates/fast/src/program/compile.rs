@@ -10,7 +10,7 @@ use std::fmt::{self, Write as _};
 use std::hash::{DefaultHasher, Hasher as _};
 
 use super::{
-    Body, Field, FieldId, FieldKind, IntOp, Op, Program, RESET_ID, Reset, Slot, TemplateProgram,
+    Body, Field, FieldId, FieldKind, FlatIds, IntOp, Op, Program, RESET_ID, Reset, Slot, TemplateProgram,
     lanes, place,
 };
 use crate::error::{ErrorCode, TemplateError};
@@ -83,7 +83,7 @@ impl<'s> Compiler<'s> {
             only: None,
             fingerprint: 0,
             flat_templates: Vec::new(),
-            flat_ids: Vec::new(),
+            flat_ids: FlatIds::default(),
         };
         let (slots, text_slots) = (HashMap::new(), HashMap::new());
         Self {
@@ -190,13 +190,12 @@ impl<'s> Compiler<'s> {
             .filter_map(|template| lanes::flat(program, template))
             .collect();
         program.flat_templates = vec![0; program.templates.len()];
-        program.flat_ids = vec![0; 128];
         for (number, flat) in (1..).zip(&flats) {
             program.flat_templates[flat.template as usize] = number;
             let id = program.templates[flat.template as usize].id;
             // An identifier that is there twice is the last one's.
             if let Some(id) = id.filter(|id| program.by_id.get(id) == Some(&flat.template))
-                && let Some(place) = program.flat_ids.get_mut(id as usize)
+                && let Some(place) = program.flat_ids.0.get_mut(id as usize)
             {
                 *place = number;
             }

@@ -88,11 +88,21 @@ pub struct Program {
     places: Vec<Option<Place>>,
     /// Index in `flats` plus one, by template, and by identifiers of one byte; 0 is none.
     flat_templates: Vec<u32>,
-    flat_ids: Vec<u32>,
+    flat_ids: FlatIds,
     /// The template of a document that has no other, if that has no identifier.
     only: Option<u32>,
     /// The same for programs of the same templates, and hardly for others; not 0.
     fingerprint: u64,
+}
+
+/// A number for each identifier of one byte.
+#[derive(Debug, Clone)]
+struct FlatIds([u32; 128]);
+
+impl Default for FlatIds {
+    fn default() -> Self {
+        Self([0; _])
+    }
 }
 
 impl Program {
@@ -268,7 +278,7 @@ impl Program {
     /// The flat form of the template of this identifier, below 128.
     #[inline(always)]
     pub(crate) fn flat_by_id(&self, id: u8) -> Option<&Flat> {
-        let number = *self.flat_ids.get(usize::from(id))?;
+        let number = self.flat_ids.0[usize::from(id % 128)];
         self.flats.get((number as usize).wrapping_sub(1))
     }
 

@@ -31,8 +31,7 @@ impl<'r> RowsMut<'r> {
     /// The message's own fields, by the index of its template.
     #[inline(always)]
     pub fn head(&mut self, template: u32, fill: impl FnOnce(&mut RowMut<'_>)) {
-        // Of no decoder: it is encoded by who filled it.
-        self.record.begin_rows(0, template);
+        self.record.fill_rows(template);
         if let Some(row) = self.record.row_mut(0) {
             self.beyond |= RowMut::filled(row, fill);
         }

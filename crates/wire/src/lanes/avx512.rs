@@ -23,6 +23,9 @@ pub(super) const BACK: Bytes = bytes(Pattern::Back);
 pub(super) const NEXT: Bytes = bytes(Pattern::Next);
 pub(super) const NEARER: Bytes = bytes(Pattern::Nearer);
 
+/// A matrix for bytes: without the stop bit.
+pub(super) const SEVENS: i64 = 0x0102_0408_1020_4000;
+
 /// How many bits of 32 an integer of so many bytes leaves unused.
 const UNUSED: Bytes = bytes(Pattern::Unused);
 /// The numbers of lanes.
@@ -32,7 +35,7 @@ const NUMBERS: Vector = Vector([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14
 pub(super) struct Bytes([u8; 64]);
 
 #[derive(Clone, Copy)]
-enum Pattern {
+pub(super) enum Pattern {
     Index,
     End(usize),
     Before(usize),
@@ -42,7 +45,7 @@ enum Pattern {
     Unused,
 }
 
-const fn bytes(pattern: Pattern) -> Bytes {
+pub(super) const fn bytes(pattern: Pattern) -> Bytes {
     let mut all = [0; 64];
     let mut i = 0;
     while i < 64 {
@@ -192,6 +195,13 @@ pub(super) fn block(rest: &[u8]) -> __m512i {
     }
 }
 
+/// Bytes that stand before three others without a stop bit, and have none.
+#[inline(always)]
+pub(super) const fn long(stops: u64) -> u64 {
+    let pairs = !stops & !stops >> 1;
+    pairs & pairs >> 2
+}
+
 /// The first eight bytes, zeros behind the end.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,bmi2")]
@@ -209,11 +219,18 @@ pub(super) fn front_word(rest: &[u8]) -> u64 {
 #[inline]
 #[target_feature(enable = "avx512f,bmi2,gfni")]
 pub(super) fn map_bits(map: u64) -> u64 {
-    // The identity with its rows turned round: it reverses the bits of each byte.
-    let turned = _mm_set1_epi64x(0x8040_2010_0804_0201_u64 as i64);
-    let bytes = _mm_gf2p8affine_epi64_epi8::<0>(_mm_cvtsi64_si128(map as i64), turned);
-    // Now the lowest bit of each byte is the stop bit.
-    _pext_u64(_mm_cvtsi128_si64(bytes) as u64, 0xfefe_fefe_fefe_fefe)
+    // The lowest bit of each turned byte is the stop bit.
+    _pext_u64(turned(map), 0xfefe_fefe_fefe_fefe)
+}
+
+/// Each byte with its bits turned round.
+#[inline]
+#[target_feature(enable = "avx512f,gfni")]
+pub(super) fn turned(map: u64) -> u64 {
+    // The identity with its rows turned round.
+    let rows = _mm_set1_epi64x(0x8040_2010_0804_0201_u64 as i64);
+    let bytes = _mm_gf2p8affine_epi64_epi8::<0>(_mm_cvtsi64_si128(map as i64), rows);
+    _mm_cvtsi128_si64(bytes) as u64
 }
 
 /// How many entities the segment has, by its presence map. The next segment waits for this

@@ -3,8 +3,8 @@
 //! presence map says is known from the last time.
 
 use super::avx512::{
-    BEFORE, END, Masks, NEARER, NEXT, Window, block, compressed, constant, count, forwarded,
-    front_word, is_overlong, map_bits, masks, out_of_range, store, sum, vector,
+    Masks, NEARER, NEXT, SEVENS, Window, block, compressed, constant, forwarded,
+    front_word, is_overlong, long, map_bits, masks, out_of_range, store, sum, vector,
 };
 use super::columns::{Block, Vector};
 use super::shapes::{Key, NOTHING, SLOTS, Shape, Shapes, found, set_states, states};
@@ -14,8 +14,7 @@ use core::arch::x86_64::*;
 /// The stop bits of eight bytes.
 const STOPS: u64 = 0x8080_8080_8080_8080;
 
-/// Matrices for bytes: without the stop bit, and with a copy of the sign bit in its place.
-const SEVENS: i64 = 0x0102_0408_1020_4000;
+/// A matrix for bytes: with a copy of the sign bit in the place of the stop bit.
 const SIGNED: i64 = 0x0102_0408_1020_4040;
 /// Decodes entries with a presence map each, as long as they are regular, have no integer of five
 /// bytes, and their shapes are at hand: the index behind them, and how many they are, with the
@@ -46,7 +45,7 @@ unsafe fn entries<const G: usize>(
     let mut rest = bytes.get(at..)?;
     let before = states(plan, flags)?;
     let mut now = before;
-    let (mut offset, mut done, mut texts) = (0, 0, 0);
+    let (mut offset, mut done) = (0, 0);
     // SAFETY: the caller has the instructions.
     unsafe {
         let mut vectors = [_mm512_setzero_si512(); G];
@@ -54,36 +53,36 @@ unsafe fn entries<const G: usize>(
             *vector = forwarded(values);
         }
         let mut view = View::new(rest);
-        let mut left = view.stops;
-        while let Some(row) = rows.get_mut(done) {
-            let Some(entry) = Entry::at(plan, shapes, (rest, offset, left), now) else {
+        let mut left = Left::all(&view);
+        'entries: for row in rows {
+            let entry = loop {
+                if let Some(entry) = Entry::at(plan, shapes, (rest, offset), &left, now) {
+                    break entry;
+                }
                 if offset == 0 {
-                    break;
+                    break 'entries;
                 }
                 rest = rest.get(offset..).unwrap_or_default();
                 view = View::new(rest);
-                left = view.stops;
+                left = Left::all(&view);
                 offset = 0;
-                continue;
             };
+            let number = left.pass(&entry);
             let Some(told) = entry.told(plan, &view, rest, now) else {
                 break;
             };
-            let Some(results) = entry.read(plan, view.block, &vectors) else {
+            let Some(results) = entry.read(plan, &view, number, &vectors) else {
                 break;
             };
             vectors = results;
             now = told.next;
-            texts += told.texts;
+            done += told.done;
             let (chunks, _) = row.values.as_chunks_mut();
             for (to, vector) in chunks.iter_mut().zip(vectors) {
                 store(to, vector);
             }
             row.present = told.present;
-            row.bits = 0;
-            left &= !_blsmsk_u64(entry.last);
             offset = entry.last.trailing_zeros() as usize + 1;
-            done += 1;
         }
         for (values, vector) in values.iter_mut().zip(vectors) {
             store(&mut values.0, vector);
@@ -93,13 +92,15 @@ unsafe fn entries<const G: usize>(
         set_states(plan, flags, now);
     }
     let at = bytes.len() - rest.len() + offset;
-    Some((at, done as u64 | texts << 32))
+    Some((at, done))
 }
 
 /// What is known of the next 64 bytes of the stream, zeros behind its end.
 struct View {
     block: __m512i,
     stops: u64,
+    /// By number of the stop bit, the place behind it.
+    ends: __m512i,
     /// First bytes that are worth a second look: of integers of more than four bytes, and those
     /// that may say nothing.
     odd: u64,
@@ -119,6 +120,7 @@ impl View {
             Self {
                 block,
                 stops,
+                ends: compressed(stops, constant(&NEXT)),
                 odd: zeros | ones | long(stops),
                 nulls: _mm512_cmpeq_epi8_mask(block, _mm512_set1_epi8(-0x80)),
             }
@@ -126,11 +128,29 @@ impl View {
     }
 }
 
-/// Bytes that stand before three others without a stop bit, and have none.
-#[inline(always)]
-const fn long(stops: u64) -> u64 {
-    let pairs = !stops & !stops >> 1;
-    pairs & pairs >> 2
+/// The stop bits of the window that are left, and four times how many were before them.
+struct Left {
+    stops: u64,
+    number: u32,
+}
+
+impl Left {
+    #[inline(always)]
+    const fn all(view: &View) -> Self {
+        Self {
+            stops: view.stops,
+            number: 0,
+        }
+    }
+
+    /// Passes an entry, the first one; four times the number of its first stop bit.
+    #[inline(always)]
+    const fn pass(&mut self, entry: &Entry<'_>) -> u32 {
+        let number = self.number;
+        self.stops ^= entry.stops;
+        self.number += entry.shape.number;
+        number
+    }
 }
 
 /// An entry in the window.
@@ -144,7 +164,8 @@ struct Entry<'s> {
 /// What an entry is besides its values.
 struct Told {
     present: u64,
-    texts: u64,
+    /// As in [`Shape`].
+    done: u64,
     /// The states behind it.
     next: u64,
 }
@@ -156,7 +177,8 @@ impl<'s> Entry<'s> {
     unsafe fn at(
         plan: &Plan,
         shapes: &'s [Shape; SLOTS],
-        (rest, offset, left): (&[u8], usize, u64),
+        (rest, offset): (&[u8], usize),
+        left: &Left,
         states: u64,
     ) -> Option<Self> {
         // SAFETY: the caller has the instructions.
@@ -167,17 +189,16 @@ impl<'s> Entry<'s> {
             };
             // Without any stop bit it is all of the word, and that is no shape's.
             let map = word & _blsmsk_u64(word & STOPS);
-            // The next entry waits for this: so it does not wait for the shape.
-            let last = _pdep_u64(1 << (count(plan, map) & 63), left);
             let key = Key {
                 plan: plan.identity,
                 map,
                 states,
             };
             let shape = found(shapes, &key)?;
+            let last = _pdep_u64(shape.last, left.stops);
             (last != 0).then_some(Self {
                 shape,
-                stops: left & _blsmsk_u64(last),
+                stops: left.stops & _blsmsk_u64(last),
                 last,
             })
         }
@@ -200,27 +221,27 @@ impl<'s> Entry<'s> {
         }
         Some(Told {
             present: shape.present,
-            texts: shape.texts,
+            done: shape.done,
             next: shape.next,
         })
     }
 
-    /// The values; `None` if one is out of its range.
+    /// The values, where its first stop bit has this number, four times; `None` if one is out of its range.
     #[inline(always)]
     unsafe fn read<const G: usize>(
         &self,
         plan: &Plan,
-        block: __m512i,
+        view: &View,
+        number: u32,
         vectors: &[__m512i; G],
     ) -> Option<[__m512i; G]> {
         let shape = self.shape;
         // SAFETY: the caller has the instructions.
         unsafe {
-            let ends = compressed(self.stops, constant(&NEXT));
-            let first = integers(shape, 0, ends, block);
-            let second = match shape.is_long {
-                false => _mm512_setzero_si512(),
-                true => integers(shape, 1, ends, block),
+            let first = integers(shape, 0, number, view);
+            let second = match shape.beyond {
+                0 => _mm512_setzero_si512(),
+                beyond => _mm512_maskz_mov_epi32(beyond, integers(shape, 1, number, view)),
             };
             let (mut results, mut bad) = ([first; G], 0);
             for (group, result) in results.iter_mut().enumerate() {
@@ -256,23 +277,42 @@ fn with_nulls(plan: &Plan, shape: &Shape, nulls: u64, now: u64) -> Option<Told> 
     let next = shape.next & !gone | gone << 32;
     (nulls & plan.leads == 0).then_some(Told {
         present,
-        texts: (present & plan.text).count_ones().into(),
+        done: done(plan, present),
         next: next & !unchanged | now & unchanged,
     })
 }
 
-/// Sixteen entities as integers of up to four bytes, 0 behind the last one; `ends` are the places
-/// behind the byte before the first one, and behind each.
+/// An entry in which these lanes have a value, for the result of [`decode`].
+const fn done(plan: &Plan, present: u64) -> u64 {
+    1 | ((present & plan.text).count_ones() as u64) << 32
+}
+
+/// For each byte of sixteen entities the number of a stop bit, from any number on.
+static NUMBERS: [u8; 256 + 64 + 68] = {
+    let mut numbers = [0; _];
+    let mut i = 0;
+    while i < numbers.len() {
+        numbers[i] = (i / 4) as u8;
+        i += 1;
+    }
+    numbers
+};
+
+/// Sixteen entities as integers of up to four bytes, of an entry whose first stop bit has this
+/// number, four times; behind its last one there is anything.
 #[inline(always)]
-unsafe fn integers(shape: &Shape, part: usize, ends: __m512i, block: __m512i) -> __m512i {
-    // SAFETY: the caller has the instructions.
+unsafe fn integers(shape: &Shape, part: usize, number: u32, view: &View) -> __m512i {
+    let at = number as usize % 256 + 64 * part;
+    // SAFETY: the caller has the instructions; 68 bytes are read from an index of at most 319.
     unsafe {
-        let end = _mm512_permutexvar_epi8(constant(&END[part]), ends);
-        let start = _mm512_permutexvar_epi8(constant(&BEFORE[part]), ends);
+        let numbers = NUMBERS.as_ptr().add(at);
+        let (befores, ends) = (numbers.cast(), numbers.add(4).cast());
+        let end = _mm512_permutexvar_epi8(_mm512_loadu_si512(ends), view.ends);
+        let start = _mm512_permutexvar_epi8(_mm512_loadu_si512(befores), view.ends);
         let index = _mm512_sub_epi8(end, constant(&NEARER));
         let valid = _mm512_cmpge_epi8_mask(index, start);
         let signs = _mm512_mask_cmpeq_epi8_mask(shape.signed[part], index, start);
-        let bytes = _mm512_permutexvar_epi8(index, block);
+        let bytes = _mm512_permutexvar_epi8(index, view.block);
         let (sevens, signed) = (_mm512_set1_epi64(SEVENS), _mm512_set1_epi64(SIGNED));
         let unsigned = _mm512_maskz_gf2p8affine_epi64_epi8::<0>(valid, bytes, sevens);
         let value = _mm512_mask_gf2p8affine_epi64_epi8::<0>(unsigned, signs, bytes, signed);
@@ -313,10 +353,12 @@ impl Shape {
         let mut shape = Self {
             key,
             next: (assigned | set) & !clear | (empty & !set | clear) << 32,
-            is_long: stream.count_ones() > 16,
+            beyond: ((1_u64 << stream.count_ones()) - 1 >> 16) as u16,
             stream,
             present,
-            texts: (present & plan.text).count_ones().into(),
+            done: done(plan, present),
+            last: 1 << stream.count_ones(),
+            number: 4 * (1 + stream.count_ones()),
             ..Self::default()
         };
         let mut number = 0;

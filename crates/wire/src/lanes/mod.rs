@@ -45,10 +45,12 @@ mod plan;
     allow(dead_code, reason = "only a kernel looks for shapes")
 )]
 mod shapes;
+mod shortcuts;
 
 pub use columns::{Cell, Columns, Flags, Kept, fits};
 pub use plan::{Lane, LaneKind, LaneOperator, MAX_LANES, Plan};
 pub use shapes::Shapes;
+pub use shortcuts::{MapFront, Shortcuts};
 
 use crate::kernel::Kernel;
 
@@ -141,7 +143,6 @@ impl LaneKernel {
     /// own: the byte before it): its values to `row`, previous values updated; returns the
     /// index behind it. `None`, with `columns` unchanged, where the scalar code must do it.
     #[inline(always)]
-    #[allow(unsafe_code)]
     pub fn decode(
         self,
         plan: &Plan,
@@ -150,13 +151,6 @@ impl LaneKernel {
         front: Front,
         row: &mut Row,
     ) -> Option<usize> {
-        if plan.plain != 0 && front.map_len != 0 {
-            let rest = bytes.get(at..)?;
-            let len = self.plain(plan, columns, rest, front, row);
-            if len != 0 {
-                return Some(at + len);
-            }
-        }
         let at = self.segment::<false>(plan, columns, (bytes, at), front, row);
         (at != 0).then_some(at)
     }
@@ -236,31 +230,6 @@ impl LaneKernel {
 
     #[inline(always)]
     #[allow(unsafe_code)]
-    fn plain(
-        self,
-        plan: &Plan,
-        columns: &mut Columns,
-        bytes: &[u8],
-        front: Front,
-        row: &mut Row,
-    ) -> usize {
-        match (self.kernel, plan.plain) {
-            #[cfg(target_arch = "x86_64")]
-            // SAFETY: `new` has found the kernel to be available.
-            (Kernel::Avx512, 1) => unsafe {
-                avx512_plain::decode::<1>(plan, columns, bytes, front, row)
-            },
-            #[cfg(target_arch = "x86_64")]
-            // SAFETY: `new` has found the kernel to be available.
-            (Kernel::Avx512, _) => unsafe {
-                avx512_plain::decode::<2>(plan, columns, bytes, front, row)
-            },
-            _ => 0,
-        }
-    }
-
-    #[inline(always)]
-    #[allow(unsafe_code)]
     fn segment<const ENTRY: bool>(
         self,
         plan: &Plan,
@@ -299,22 +268,13 @@ impl LaneKernel {
         (bytes, at): (&[u8], usize),
         rows: &mut [Row],
     ) -> Decoded {
-        let (at, counts) = match (shapes.slots(), self.kernel, plan.groups) {
-            #[cfg(target_arch = "x86_64")]
-            // SAFETY: only a kernel that has been found to be available makes room for shapes.
-            (Some(shapes), _, 1) => unsafe {
-                avx512_entries::decode::<1>(plan, columns, shapes, bytes, at, rows)
-            },
-            #[cfg(target_arch = "x86_64")]
-            // SAFETY: as above.
-            (Some(shapes), ..) => unsafe {
-                avx512_entries::decode::<2>(plan, columns, shapes, bytes, at, rows)
-            },
+        if let Some(shortcuts) = self.shortcuts() {
+            return shortcuts.entries(plan, columns, shapes, (bytes, at), rows);
+        }
+        let (at, counts) = match self.kernel {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: `new` has found the kernel to be available.
-            (None, Kernel::Avx2, _) => unsafe {
-                avx2_short::entries(plan, columns, bytes, at, rows)
-            },
+            Kernel::Avx2 => unsafe { avx2_short::entries(plan, columns, bytes, at, rows) },
             _ => (at, 0),
         };
         Decoded {

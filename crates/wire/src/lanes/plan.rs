@@ -104,6 +104,8 @@ pub struct Plan {
     pub(super) always_count: u32,
     /// The bits of a map that are nobody's, likewise.
     pub(super) excess: u64,
+    /// The presence bits behind those that are skipped, of a map whose bytes are turned round.
+    pub(super) turned_bits: u64,
     /// Lanes that have no value without their bit: default without an initial value, constant.
     pub(super) without: u64,
     /// Not the segment's.
@@ -179,6 +181,7 @@ impl Plan {
         plan.without = plan.default & !plan.initial | plan.constant;
         plan.others = !plan.all;
         plan.skipped_bits = skipped_bits & 1;
+        plan.turned_bits = 0xfefe_fefe_fefe_fefe & !(u64::from(plan.skipped_bits) << 1);
         plan.wide = Wide {
             signed: wide(plan.signed),
             nullable: wide(plan.nullable),
@@ -223,6 +226,7 @@ impl Plan {
             counted: [0; 2],
             always_count: 0,
             excess: 0,
+            turned_bits: 0,
             without: 0,
             others: 0,
             initials: zero,

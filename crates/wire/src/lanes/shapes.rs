@@ -19,13 +19,17 @@ pub(super) struct Shape {
     pub(super) key: Key,
     /// The states afterwards.
     pub(super) next: u64,
-    /// There are more than sixteen entities.
-    pub(super) is_long: bool,
+    /// The entities behind the first sixteen.
+    pub(super) beyond: u16,
     /// The lanes in the stream, and those that have a value.
     pub(super) stream: u64,
     pub(super) present: u64,
-    /// How many strings have a value.
-    pub(super) texts: u64,
+    /// One entry, and in the upper half how many of its strings have a value.
+    pub(super) done: u64,
+    /// The bit of the number of its entities.
+    pub(super) last: u64,
+    /// Four times as many as it has stop bits.
+    pub(super) number: u32,
     /// By number of the entity: can be NULL; is one more than it says.
     pub(super) optional: u64,
     pub(super) nullable: u64,

@@ -2,7 +2,7 @@
 //! segment each. What they need and no more; everything else goes to the general executor, from
 //! the place where it was met.
 
-use fanfare_wire::lanes::{Front, MAX_CHARS, MapFront, Row};
+use fanfare_wire::lanes::{Front, MAX_CHARS, MapFront, Row, Shortcuts};
 
 use super::Options;
 use super::input::Input;
@@ -182,48 +182,59 @@ impl<'d> Parts<'d> {
     #[inline(always)]
     pub(super) fn message<S: Sink>(mut self, bytes: &'d [u8], sink: &mut S) -> Outcome {
         let program = self.program;
-        let Some((flat, mut progress)) = self.shortcut(bytes, sink) else {
+        let Some(shortcuts) = self.lanes.shortcuts else {
             return self.by_kernel(bytes, sink);
         };
-        sink.begin(program, flat, &self.lanes.row);
-        let Some(entry) = &flat.entry else {
-            sink.end(program, flat);
-            return Outcome::Done(progress.at);
+        let Some((flat, at, count)) = self.shortcut(shortcuts, bytes, sink) else {
+            return self.by_no_shortcut(bytes, sink);
         };
-        if let (Some(count), Some(shortcuts)) = (progress.count, self.lanes.shortcuts)
-            && self.lanes.may_have(flat.head, count)
-        {
-            sink.begin_sequence(program, entry, count);
-            progress.has_begun = true;
-            let (columns, shapes) = (&mut self.dictionaries.columns, &self.lanes.shapes);
-            let rows = sink.rows(0, count as usize, &mut self.lanes.batch);
-            let (from, plan) = ((bytes, progress.at), &entry.at_hand.plan);
-            let done = shortcuts.entries(plan, columns, shapes, from, rows);
-            let told = Told {
-                count: done.count,
-                scratch: &self.lanes.batch,
-            };
-            sink.entries(program, entry, 0, told);
-            if done.count == count as usize {
-                sink.end_sequence(program, entry);
-                sink.end(program, flat);
-                return Outcome::Done(done.at);
-            }
-            progress.at = done.at;
-            progress.index = done.count as u32;
-            progress.texts = done.texts;
+        let Some(entry) = &flat.entry else {
+            sink.begin(program, flat, &self.lanes.row);
+            sink.end(program, flat);
+            return Outcome::Done(at);
+        };
+        let near = count.filter(|count| self.lanes.may_have(flat.head, *count));
+        let Some(count) = near else {
+            sink.begin(program, flat, &self.lanes.row);
+            return self.behind_shortcut((flat, entry), Progress::new(bytes, at, count), sink);
+        };
+        // What is decoded has to wait, what is told has not: so all is decoded first.
+        let (columns, shapes) = (&mut self.dictionaries.columns, &self.lanes.shapes);
+        let rows = sink.rows(0, count as usize, &mut self.lanes.batch);
+        let (from, plan) = ((bytes, at), &entry.at_hand.plan);
+        let done = shortcuts.entries(plan, columns, shapes, from, rows);
+        sink.begin(program, flat, &self.lanes.row);
+        sink.begin_sequence(program, entry, count);
+        let told = Told {
+            count: done.count,
+            scratch: &self.lanes.batch,
+        };
+        sink.entries(program, entry, 0, told);
+        if done.count == count as usize {
+            sink.end_sequence(program, entry);
+            sink.end(program, flat);
+            return Outcome::Done(done.at);
         }
-        self.behind_head((flat, entry), progress, sink)
+        let progress = Progress {
+            bytes,
+            at: done.at,
+            index: done.count as u32,
+            count: Some(count),
+            texts: done.texts,
+            has_begun: true,
+        };
+        self.behind_shortcut((flat, entry), progress, sink)
     }
 
-    /// The first segment by a shortcut; `None`, with nothing done but a reset, if there is none.
+    /// The first segment by a shortcut, the index behind it, and the length of the sequence, if
+    /// that is there; `None`, with nothing done but a reset, if there is no such way.
     #[inline(always)]
     fn shortcut<S: Sink>(
         &mut self,
+        shortcuts: Shortcuts,
         bytes: &'d [u8],
         sink: &mut S,
-    ) -> Option<(&'d Flat, Progress<'d>)> {
-        let shortcuts = self.lanes.shortcuts?;
+    ) -> Option<(&'d Flat, usize, Option<u32>)> {
         let (flat, front) = map_front(self.program, self.dictionaries.template, bytes)?;
         if bytes.len() > self.options.limits.message
             || self.dictionaries.is_noting()
@@ -243,11 +254,17 @@ impl<'d> Parts<'d> {
         self.dictionaries.template = Some(flat.template);
         let lane = flat.entry.as_ref().map(|entry| entry.length);
         let count = lane.and_then(|lane| length(row, lane));
-        Some((flat, Progress::new(bytes, at, count)))
+        Some((flat, at, count))
     }
 
-    /// Decodes a message of a flat template whose first segment takes no shortcut.
+    /// As [`Self::by_kernel`], but apart, so that it is not in the way of those with a shortcut.
     #[inline(never)]
+    fn by_no_shortcut<S: Sink>(self, bytes: &'d [u8], sink: &mut S) -> Outcome {
+        self.by_kernel(bytes, sink)
+    }
+
+    /// Decodes a message of a flat template without a shortcut for its first segment.
+    #[inline(always)]
     fn by_kernel<S: Sink>(self, bytes: &'d [u8], sink: &mut S) -> Outcome {
         let program = self.program;
         let Some(kernel) = self.lanes.flat_kernel else {
@@ -288,8 +305,19 @@ impl<'d> Parts<'d> {
         self.behind_head((flat, entry), Progress::new(bytes, at, count), sink)
     }
 
-    /// The sequence behind the first segment, or the rest of it.
+    /// The same, apart, where a shortcut has ended: not in the way of those that go on.
     #[inline(never)]
+    fn behind_shortcut<S: Sink>(
+        self,
+        flat: (&'d Flat, &'d Entry),
+        progress: Progress<'d>,
+        sink: &mut S,
+    ) -> Outcome {
+        self.behind_head(flat, progress, sink)
+    }
+
+    /// The sequence behind the first segment, or the rest of it.
+    #[inline(always)]
     fn behind_head<S: Sink>(
         mut self,
         (flat, entry): (&'d Flat, &'d Entry),

@@ -10,8 +10,8 @@ use std::fmt::{self, Write as _};
 use std::hash::{DefaultHasher, Hasher as _};
 
 use super::{
-    Body, Field, FieldId, FieldKind, FlatIds, IntOp, Op, Program, RESET_ID, Reset, Slot, TemplateProgram,
-    lanes, place,
+    Body, Field, FieldId, FieldKind, FlatIds, IntOp, Op, Program, RESET_ID, Reset, Slot,
+    TemplateProgram, lanes, place,
 };
 use crate::error::{ErrorCode, TemplateError};
 use crate::template::{Block, Instruction, Kind, Name, Position, Template, TemplateSet};

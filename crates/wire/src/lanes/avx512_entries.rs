@@ -3,11 +3,11 @@
 //! presence map says is known from the last time.
 
 use super::avx512::{
-    Masks, NEARER, NEXT, SEVENS, Window, block, compressed, constant, forwarded,
-    front_word, is_overlong, long, map_bits, masks, out_of_range, store, sum, vector,
+    Masks, NEARER, NEXT, SEVENS, Window, block, compressed, constant, forwarded, front_word,
+    is_overlong, long, map_bits, masks, out_of_range, store, sum, vector,
 };
 use super::columns::{Block, Vector};
-use super::shapes::{Key, NOTHING, SLOTS, Shape, Shapes, found, set_states, states};
+use super::shapes::{Key, MAX_MAP, NOTHING, SLOTS, Shape, Shapes, found, set_states, states};
 use super::{Columns, MAX_LANES, Plan, Row};
 use core::arch::x86_64::*;
 
@@ -53,10 +53,16 @@ unsafe fn entries<const G: usize>(
             *vector = forwarded(values);
         }
         let mut view = View::new(rest);
+        let mut words = last_word(rest);
         let mut left = Left::all(&view);
         'entries: for row in rows {
             let entry = loop {
-                if let Some(entry) = Entry::at(plan, shapes, (rest, offset), &left, now) {
+                let word = match offset as isize <= words {
+                    // SAFETY: eight bytes follow.
+                    true => rest.as_ptr().add(offset).cast::<u64>().read_unaligned(),
+                    false => front_word(rest.get(offset..).unwrap_or_default()),
+                };
+                if let Some(entry) = Entry::at(plan, shapes, word, &left, now) {
                     break entry;
                 }
                 if offset == 0 {
@@ -64,6 +70,7 @@ unsafe fn entries<const G: usize>(
                 }
                 rest = rest.get(offset..).unwrap_or_default();
                 view = View::new(rest);
+                words = last_word(rest);
                 left = Left::all(&view);
                 offset = 0;
             };
@@ -128,6 +135,12 @@ impl View {
     }
 }
 
+/// The last offset behind which there are eight bytes; below 0 if there is none.
+#[inline(always)]
+const fn last_word(rest: &[u8]) -> isize {
+    rest.len() as isize - 8
+}
+
 /// The stop bits of the window that are left, and four times how many were before them.
 struct Left {
     stops: u64,
@@ -171,29 +184,21 @@ struct Told {
 }
 
 impl<'s> Entry<'s> {
-    /// The entry that begins at this offset of the window, `left` being the stop bits from there
+    /// The entry that begins with these bytes, `left` being the stop bits of the window from there
     /// on; `None` if it goes beyond the window, or its shape is not there.
     #[inline(always)]
     unsafe fn at(
         plan: &Plan,
         shapes: &'s [Shape; SLOTS],
-        (rest, offset): (&[u8], usize),
+        word: u64,
         left: &Left,
         states: u64,
     ) -> Option<Self> {
         // SAFETY: the caller has the instructions.
         unsafe {
-            let word = match rest.get(offset..offset + 8) {
-                Some(word) => word.as_ptr().cast::<u64>().read_unaligned(),
-                None => front_word(rest.get(offset..)?),
-            };
             // Without any stop bit it is all of the word, and that is no shape's.
             let map = word & _blsmsk_u64(word & STOPS);
-            let key = Key {
-                plan: plan.identity,
-                map,
-                states,
-            };
+            let key = Key::new(plan, map, states);
             let shape = found(shapes, &key)?;
             let last = _pdep_u64(shape.last, left.stops);
             (last != 0).then_some(Self {
@@ -226,7 +231,8 @@ impl<'s> Entry<'s> {
         })
     }
 
-    /// The values, where its first stop bit has this number, four times; `None` if one is out of its range.
+    /// The values, where its first stop bit has this number, four times; `None` if one is out of
+    /// its range.
     #[inline(always)]
     unsafe fn read<const G: usize>(
         &self,
@@ -329,12 +335,8 @@ unsafe fn integers(shape: &Shape, part: usize, number: u32, view: &View) -> __m5
 #[target_feature(enable = "avx512f,bmi2,gfni")]
 pub(super) fn learn(plan: &Plan, columns: &Columns, shapes: &mut Shapes, map: u64) -> Option<()> {
     let Block { flags, .. } = columns.blocks.get(plan.block as usize)?;
-    let key = Key {
-        plan: plan.identity,
-        map,
-        states: states(plan, flags)?,
-    };
-    if map & plan.excess != 0 || plan.skipped_bits != 0 {
+    let key = Key::new(plan, map, states(plan, flags)?);
+    if map & plan.excess != 0 || plan.skipped_bits != 0 || map >> (8 * MAX_MAP) != 0 {
         return None;
     }
     let masks = masks(plan, flags, _pdep_u64(map_bits(map), plan.bit))?;
@@ -353,7 +355,7 @@ impl Shape {
         let mut shape = Self {
             key,
             next: (assigned | set) & !clear | (empty & !set | clear) << 32,
-            beyond: ((1_u64 << stream.count_ones()) - 1 >> 16) as u16,
+            beyond: (((1_u64 << stream.count_ones()) - 1) >> 16) as u16,
             stream,
             present,
             done: done(plan, present),

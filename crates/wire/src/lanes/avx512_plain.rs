@@ -4,8 +4,8 @@
 //! Whatever is out of the ordinary it leaves to `avx512`, which finds out whether it is regular.
 
 use super::avx512::{
-    BACK, Bytes, IOTA, Pattern, SEVENS, block, bytes, constant, forwarded, long, store, sum, turned,
-    vector,
+    BACK, Bytes, IOTA, Pattern, SEVENS, block, bytes, constant, forwarded, long, store, sum,
+    turned, vector,
 };
 use super::columns::{Block, Vector};
 use super::{Columns, MapFront, Plan, Row};
@@ -83,7 +83,9 @@ unsafe fn read<const G: usize>(
         let valid = _mm512_cmpgt_epi8_mask(index, before);
         let bytes = _mm512_permutexvar_epi8(index, block);
         let sevens = _mm512_set1_epi64(SEVENS);
-        let mut entities = sum(_mm512_maskz_gf2p8affine_epi64_epi8::<0>(valid, bytes, sevens));
+        let mut entities = sum(_mm512_maskz_gf2p8affine_epi64_epi8::<0>(
+            valid, bytes, sevens,
+        ));
         let mut results = [_mm512_setzero_si512(); G];
         let mut beyond = 0;
         for (group, result) in results.iter_mut().enumerate() {

@@ -1,7 +1,7 @@
 //! What presence maps come to, kept for the next time: the messages of a feed have few of them.
 
 use super::columns::{Flags, Vector};
-use super::plan::{MAX_GROUPS, Plan};
+use super::plan::{MAX_GROUPS, MAX_LANES, Plan};
 
 /// How many shapes are kept: a power of two.
 pub(super) const SLOTS: usize = 128;
@@ -40,23 +40,33 @@ pub(super) struct Shape {
 /// The number of no entity: one that reads as 0.
 pub(super) const NOTHING: i32 = 31;
 
-/// What a shape is for; none has the plan 0.
+/// What a shape is for; none is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Key {
-    /// The identity of the plan.
-    pub(super) plan: u64,
-    /// The presence map as it stands in the stream, the first byte lowest.
-    pub(super) map: u64,
+    /// The presence map as it stands in the stream, the first byte lowest, with the identity of the
+    /// plan in the bytes behind [`MAX_MAP`].
+    map: u64,
     /// See [`states`].
     pub(super) states: u64,
 }
 
+/// Most bytes of a presence map that has a shape: as many as [`MAX_LANES`] need.
+pub(super) const MAX_MAP: usize = MAX_LANES.div_ceil(7);
+
 impl Key {
+    /// Of this map, or of one that is longer: then it is nobody's, because it has no stop bit where
+    /// the others have one. Where there are 2^24 plans, some are taken for each other.
+    #[inline(always)]
+    pub(super) const fn new(plan: &Plan, map: u64, states: u64) -> Self {
+        let map = map ^ plan.identity << (8 * MAX_MAP);
+        Self { map, states }
+    }
+
     /// Where a shape for it is, or else in the other place of the pair.
     #[inline(always)]
     pub(super) const fn slot(self) -> usize {
         const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
-        let mixed = (self.map ^ self.states ^ self.plan).wrapping_mul(SPREAD);
+        let mixed = (self.map ^ self.states).wrapping_mul(SPREAD);
         (mixed >> (u64::BITS - SLOTS.ilog2())) as usize
     }
 }
@@ -116,7 +126,9 @@ impl Shapes {
         if pair.iter().any(|slot| slots[*slot].key == key) {
             return None;
         }
-        let empty = pair.into_iter().find(|slot| slots[*slot].key.plan == 0);
+        let empty = pair
+            .into_iter()
+            .find(|slot| slots[*slot].key == Key::default());
         if empty.is_none() && wanted == key {
             // The older one goes.
             slots.swap(slot, slot ^ 1);
@@ -153,11 +165,7 @@ mod tests {
 
     #[test]
     fn what_recurs_takes_the_place_of_the_older() {
-        let key = |map| Key {
-            plan: 1,
-            map,
-            states: 7,
-        };
+        let key = |map| Key { map, states: 7 };
         let same_pair = |map: &u64| key(*map).slot() / 2 == key(0x80).slot() / 2;
         let keys: Vec<Key> = (0x80..).filter(same_pair).take(3).map(key).collect();
         let [first, second, third] = keys[..] else {
@@ -173,7 +181,7 @@ mod tests {
         let left = [first, second, third].map(|key| is_there(&shapes, key));
         assert_eq!(left.iter().filter(|is_there| **is_there).count(), 2);
         assert!(left[2]);
-        let other = Key { plan: 2, ..third };
+        let other = Key { states: 8, ..third };
         assert!(!is_there(&shapes, other));
     }
 
@@ -181,7 +189,6 @@ mod tests {
     fn without_room_nothing_is_kept() {
         let mut shapes = Shapes::default();
         let key = Key {
-            plan: 1,
             map: 0x80,
             states: 0,
         };

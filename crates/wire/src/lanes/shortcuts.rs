@@ -1,8 +1,8 @@
 //! The shortest ways through what is most frequent, for those who can go another way.
 
+use super::{Columns, Decoded, LaneKernel, Plan, Row, Shapes};
 #[cfg(target_arch = "x86_64")]
 use super::{avx512_entries, avx512_plain};
-use super::{Columns, Decoded, LaneKernel, Plan, Row, Shapes};
 use crate::kernel::Kernel;
 
 /// Ways of a kernel that leave everything out of the ordinary to [`LaneKernel`].

@@ -197,10 +197,14 @@ impl<'s> Entry<'s> {
         // SAFETY: the caller has the instructions.
         unsafe {
             // Without any stop bit it is all of the word, and that is no shape's.
-            let map = word & _blsmsk_u64(word & STOPS);
-            let key = Key::new(plan, map, states);
+            let mask = _blsmsk_u64(word & STOPS);
+            // The next entry waits for this: so it does not wait for the shape.
+            let [once, twice] = plan
+                .counted
+                .map(|counted| (word & counted & mask).count_ones());
+            let last = _pdep_u64(plan.always_bit << ((once + twice) & 63), left.stops);
+            let key = Key::new(plan, word & mask, states);
             let shape = found(shapes, &key)?;
-            let last = _pdep_u64(shape.last, left.stops);
             (last != 0).then_some(Self {
                 shape,
                 stops: left.stops & _blsmsk_u64(last),
@@ -359,7 +363,6 @@ impl Shape {
             stream,
             present,
             done: done(plan, present),
-            last: 1 << stream.count_ones(),
             number: 4 * (1 + stream.count_ones()),
             ..Self::default()
         };

@@ -102,6 +102,8 @@ pub struct Plan {
     /// first mask one, each of the second another one; and how many there are without.
     pub(super) counted: [u64; 2],
     pub(super) always_count: u32,
+    /// The bit of that number.
+    pub(super) always_bit: u64,
     /// The bits of a map that are nobody's, likewise.
     pub(super) excess: u64,
     /// The presence bits behind those that are skipped, of a map whose bytes are turned round.
@@ -225,6 +227,7 @@ impl Plan {
             kept: 0,
             counted: [0; 2],
             always_count: 0,
+            always_bit: 0,
             excess: 0,
             turned_bits: 0,
             without: 0,
@@ -268,6 +271,7 @@ impl Plan {
                 self.always_count += 1;
             }
         }
+        self.always_bit = 1 << self.always_count;
         self.excess = (number..56).fold(0, |excess, number| excess | place(number));
     }
 

@@ -26,8 +26,6 @@ pub(super) struct Shape {
     pub(super) present: u64,
     /// One entry, and in the upper half how many of its strings have a value.
     pub(super) done: u64,
-    /// The bit of the number of its entities.
-    pub(super) last: u64,
     /// Four times as many as it has stop bits.
     pub(super) number: u32,
     /// By number of the entity: can be NULL; is one more than it says.

@@ -2,7 +2,7 @@
 //! segment each. What they need and no more; everything else goes to the general executor, from
 //! the place where it was met.
 
-use fanfare_wire::lanes::{Front, MAX_CHARS, MapFront, Row, Shortcuts};
+use fanfare_wire::lanes::{Front, LaneKernel, MAX_CHARS, MapFront, Row};
 
 use super::Options;
 use super::input::Input;
@@ -182,11 +182,11 @@ impl<'d> Parts<'d> {
     #[inline(always)]
     pub(super) fn message<S: Sink>(mut self, bytes: &'d [u8], sink: &mut S) -> Outcome {
         let program = self.program;
-        let Some(shortcuts) = self.lanes.shortcuts else {
-            return self.by_kernel(bytes, sink);
+        let Some(kernel) = self.lanes.flat_kernel else {
+            return Outcome::Refused;
         };
-        let Some((flat, at, count)) = self.shortcut(shortcuts, bytes, sink) else {
-            return self.by_no_shortcut(bytes, sink);
+        let Some((flat, at, count)) = self.shortcut(kernel, bytes, sink) else {
+            return self.by_no_shortcut(kernel, bytes, sink);
         };
         let Some(entry) = &flat.entry else {
             sink.begin(program, flat, &self.lanes.row);
@@ -196,13 +196,13 @@ impl<'d> Parts<'d> {
         let near = count.filter(|count| self.lanes.may_have(flat.head, *count));
         let Some(count) = near else {
             sink.begin(program, flat, &self.lanes.row);
-            return self.behind_shortcut((flat, entry), Progress::new(bytes, at, count), sink);
+            return self.behind_head((flat, entry), Progress::new(bytes, at, count), sink);
         };
         // What is decoded has to wait, what is told has not: so all is decoded first.
         let (columns, shapes) = (&mut self.dictionaries.columns, &self.lanes.shapes);
         let rows = sink.rows(0, count as usize, &mut self.lanes.batch);
         let (from, plan) = ((bytes, at), &entry.at_hand.plan);
-        let done = shortcuts.entries(plan, columns, shapes, from, rows);
+        let done = kernel.known_entries(plan, columns, shapes, from, rows);
         sink.begin(program, flat, &self.lanes.row);
         sink.begin_sequence(program, entry, count);
         let told = Told {
@@ -223,7 +223,7 @@ impl<'d> Parts<'d> {
             texts: done.texts,
             has_begun: true,
         };
-        self.behind_shortcut((flat, entry), progress, sink)
+        self.behind_head((flat, entry), progress, sink)
     }
 
     /// The first segment by a shortcut, the index behind it, and the length of the sequence, if
@@ -231,7 +231,7 @@ impl<'d> Parts<'d> {
     #[inline(always)]
     fn shortcut<S: Sink>(
         &mut self,
-        shortcuts: Shortcuts,
+        kernel: LaneKernel,
         bytes: &'d [u8],
         sink: &mut S,
     ) -> Option<(&'d Flat, usize, Option<u32>)> {
@@ -247,7 +247,7 @@ impl<'d> Parts<'d> {
         }
         let columns = &mut self.dictionaries.columns;
         let row = sink.head(&mut self.lanes.row);
-        let at = shortcuts.decode(&flat.segment.plan, columns, bytes, front, row);
+        let at = kernel.shortcut(&flat.segment.plan, columns, bytes, front, row);
         if at == 0 {
             return None;
         }
@@ -257,19 +257,11 @@ impl<'d> Parts<'d> {
         Some((flat, at, count))
     }
 
-    /// As [`Self::by_kernel`], but apart, so that it is not in the way of those with a shortcut.
+    /// Decodes a message of a flat template without a shortcut for its first segment. It is not
+    /// inlined, to be out of the way of those with one.
     #[inline(never)]
-    fn by_no_shortcut<S: Sink>(self, bytes: &'d [u8], sink: &mut S) -> Outcome {
-        self.by_kernel(bytes, sink)
-    }
-
-    /// Decodes a message of a flat template without a shortcut for its first segment.
-    #[inline(always)]
-    fn by_kernel<S: Sink>(self, bytes: &'d [u8], sink: &mut S) -> Outcome {
+    fn by_no_shortcut<S: Sink>(self, kernel: LaneKernel, bytes: &'d [u8], sink: &mut S) -> Outcome {
         let program = self.program;
-        let Some(kernel) = self.lanes.flat_kernel else {
-            return Outcome::Refused;
-        };
         let Some((flat, front)) = head(program, self.dictionaries.template, bytes) else {
             return Outcome::Refused;
         };
@@ -305,19 +297,8 @@ impl<'d> Parts<'d> {
         self.behind_head((flat, entry), Progress::new(bytes, at, count), sink)
     }
 
-    /// The same, apart, where a shortcut has ended: not in the way of those that go on.
+    /// The sequence behind the first segment, or the rest of it; not inlined for the same reason.
     #[inline(never)]
-    fn behind_shortcut<S: Sink>(
-        self,
-        flat: (&'d Flat, &'d Entry),
-        progress: Progress<'d>,
-        sink: &mut S,
-    ) -> Outcome {
-        self.behind_head(flat, progress, sink)
-    }
-
-    /// The sequence behind the first segment, or the rest of it.
-    #[inline(always)]
     fn behind_head<S: Sink>(
         mut self,
         (flat, entry): (&'d Flat, &'d Entry),

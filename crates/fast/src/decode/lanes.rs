@@ -1,6 +1,6 @@
 //! Segments in lanes. What a kernel does not do is done by the scalar executor, op by op.
 
-use fanfare_wire::lanes::{Front, LaneKernel, MAX_LANES, Row, Shapes, Shortcuts};
+use fanfare_wire::lanes::{Front, LaneKernel, MAX_LANES, Row, Shapes};
 
 use super::input::Read;
 use super::presence::PresenceMap;
@@ -23,8 +23,6 @@ pub(super) const BATCH: usize = 8;
 pub(super) struct LaneState {
     /// What decodes flat templates, if anything does and no limit is in its way.
     pub(super) flat_kernel: Option<LaneKernel>,
-    /// Its shortcuts.
-    pub(super) shortcuts: Option<Shortcuts>,
     /// The values of the segment decoded last.
     pub(super) row: Row,
     /// Those of entries that are still to be told of.
@@ -59,7 +57,6 @@ impl LaneState {
         Self {
             least_most: most.min().unwrap_or_default(),
             flat_kernel: kernel,
-            shortcuts: kernel.and_then(LaneKernel::shortcuts),
             shapes: kernel
                 .filter(|_| has_entries)
                 .map(LaneKernel::shapes)

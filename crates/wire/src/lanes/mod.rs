@@ -50,7 +50,7 @@ mod shortcuts;
 pub use columns::{Cell, Columns, Flags, Kept, fits};
 pub use plan::{Lane, LaneKind, LaneOperator, MAX_LANES, Plan};
 pub use shapes::Shapes;
-pub use shortcuts::{MapFront, Shortcuts};
+pub use shortcuts::MapFront;
 
 use crate::kernel::Kernel;
 
@@ -175,14 +175,14 @@ impl LaneKernel {
         (bytes, at): (&[u8], usize),
         rows: &mut [Row],
     ) -> Decoded {
-        let mut all = self.rows(plan, columns, shapes, (bytes, at), rows);
+        let mut all = self.known_entries(plan, columns, shapes, (bytes, at), rows);
         while let Some(row) = rows.get_mut(all.count)
             && let at = self.odd_entry(plan, columns, shapes, (bytes, all.at), row)
             && at != 0
         {
             let texts = all.texts + (row.present & plan.text).count_ones();
             let rest = rows.get_mut(all.count + 1..).unwrap_or_default();
-            let more = self.rows(plan, columns, shapes, (bytes, at), rest);
+            let more = self.known_entries(plan, columns, shapes, (bytes, at), rest);
             all = Decoded {
                 at: more.at,
                 count: all.count + 1 + more.count,
@@ -255,32 +255,6 @@ impl LaneKernel {
                 avx2::decode::<ENTRY>(plan, columns, bytes, at, front, row)
             },
             _ => 0,
-        }
-    }
-
-    #[inline(always)]
-    #[allow(unsafe_code)]
-    fn rows(
-        self,
-        plan: &Plan,
-        columns: &mut Columns,
-        shapes: &Shapes,
-        (bytes, at): (&[u8], usize),
-        rows: &mut [Row],
-    ) -> Decoded {
-        if let Some(shortcuts) = self.shortcuts() {
-            return shortcuts.entries(plan, columns, shapes, (bytes, at), rows);
-        }
-        let (at, counts) = match self.kernel {
-            #[cfg(target_arch = "x86_64")]
-            // SAFETY: `new` has found the kernel to be available.
-            Kernel::Avx2 => unsafe { avx2_short::entries(plan, columns, bytes, at, rows) },
-            _ => (at, 0),
-        };
-        Decoded {
-            at,
-            count: counts as u32 as usize,
-            texts: (counts >> 32) as u32,
         }
     }
 
@@ -546,7 +520,7 @@ mod tests {
                 assert_eq!(decode(&mut shapes), expected, "{kernel:?}");
             }
             let (mut columns, mut rows) = (Columns::new(3), vec![Row::default(); 9]);
-            let known = kernel.rows(&plan, &mut columns, &shapes, (&bytes, 0), &mut rows);
+            let known = kernel.known_entries(&plan, &mut columns, &shapes, (&bytes, 0), &mut rows);
             assert!(known.count == 7 || shapes.slots().is_none());
         }
     }

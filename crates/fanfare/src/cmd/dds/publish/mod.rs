@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 pub(super) const SAMPLE: usize = 1 << 20;
 
 /// A writer hears of a reader a little before the reader hears of the writer, and until then what
-/// is not sent again is lost.
+/// is not sent again is lost: samples that are best effort, and echoes.
 const SETTLED: Duration = Duration::from_millis(250);
 
 /// Decode a FAST feed and publish it over DDS.
@@ -151,7 +151,7 @@ fn open(
         }
         thread::sleep(Duration::from_millis(2));
     }
-    if args.feed.is_best_effort() {
+    if args.feed.is_best_effort() || distribution.echo {
         thread::sleep(SETTLED);
     }
     Ok(Some(publisher))

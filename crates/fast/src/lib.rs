@@ -50,7 +50,6 @@ mod message;
 mod node;
 pub mod program;
 mod record;
-mod row_filler;
 mod rows;
 pub mod template;
 mod trace;

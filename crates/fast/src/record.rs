@@ -338,16 +338,6 @@ impl Record {
         self.count = count;
     }
 
-    /// One more row: its number.
-    pub(crate) fn add_row(&mut self) -> usize {
-        let number = self.used;
-        if number == self.rows.len() {
-            self.grow(number + 1);
-        }
-        self.used += 1;
-        number
-    }
-
     /// Makes it so many rows behind the first one, and gives them all.
     #[inline(always)]
     pub(crate) fn rows_mut(&mut self, entries: usize) -> Option<(&mut Row, &mut [Row])> {

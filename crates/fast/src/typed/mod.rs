@@ -17,13 +17,10 @@ use crate::error::{CodecError, TemplateError};
 use crate::message::Message;
 use crate::program::Program;
 use crate::record::Record;
-use crate::row_filler::RowFiller;
 use crate::rows::RowRef;
 use crate::visitor::Visitor;
 
 pub use fill::{RowMut, RowsMut};
-#[cfg(test)]
-pub(crate) use tell::replay;
 pub use tell::{Dynamic, decimal, group, sequence, signed, text, unsigned};
 pub use values::{Entries, Optional, OptionalText, Text};
 
@@ -217,14 +214,6 @@ impl TypedEncoder {
         message: &M,
         out: &mut Vec<u8>,
     ) -> Result<usize, CodecError> {
-        if self.encoder.has_lanes() {
-            let program = self.encoder.program();
-            let mut filler = RowFiller::new(program, &mut self.record);
-            message.write(program, &mut filler);
-            if filler.finish() {
-                return self.encoder.encode_record(&self.record, out);
-            }
-        }
         message.write(self.encoder.program(), &mut self.message);
         self.encoder.encode(&self.message, out)
     }

@@ -96,7 +96,7 @@ impl Dynamic {
 }
 
 /// Tells a visitor of fields again.
-pub(crate) fn replay<V: Visitor>(fields: Fields<'_>, visitor: &mut V) {
+fn replay<V: Visitor>(fields: Fields<'_>, visitor: &mut V) {
     for (field, value) in fields {
         match value {
             Value::Absent => visitor.absent(field),

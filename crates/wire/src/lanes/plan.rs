@@ -348,13 +348,6 @@ impl Plan {
         })
     }
 
-    /// Whether a decoder could have left this value in this lane.
-    #[inline]
-    pub fn holds(&self, lane: usize, value: i64) -> bool {
-        let limits = self.limits(lane);
-        limits.is_some_and(|(low, high)| (low..=high).contains(&value))
-    }
-
     /// Whether a decoder could have left a row in which these lanes have a value.
     pub const fn may_hold(&self, present: u64) -> bool {
         let absent = self.all & !present;

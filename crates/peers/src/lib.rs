@@ -1,10 +1,12 @@
 //! Counterparties that others made, for the interoperation tests: libraries are fetched from the
 //! registry of their language with a pinned version, small programs are built on them, all in the
-//! build's own folder and once only.
+//! build's own folder and once only. And DDS domains in which no other test is.
 #![forbid(unsafe_code)]
 
+mod domain;
 mod program;
 
+pub use domain::domain;
 pub use program::{Lines, Program, Stopped};
 
 use std::fmt;

@@ -168,7 +168,10 @@ impl Outlets {
             return Ok(());
         };
         match outlet.writer.write(bytes) {
-            Ok(()) => self.counts.published.increment(1),
+            Ok(()) => {
+                self.counts.published.increment(1);
+                self.counts.relayed.increment(u64::from(!own));
+            }
             Err(Error::Dds {
                 code: ReturnCode::Timeout | ReturnCode::OutOfResources,
                 ..
@@ -176,9 +179,6 @@ impl Outlets {
             // Producers may make up symbols without end.
             Err(Error::TooManyKeys { .. }) => self.counts.refused.increment(1),
             Err(error) => return Err(error),
-        }
-        if !own {
-            self.counts.relayed.increment(1);
         }
         Ok(())
     }

@@ -50,7 +50,7 @@ fn convert(
 #[test]
 fn a_message_goes_from_packet_to_reader_without_allocation() {
     let (packets, mapping, mut decoder, mut converter) = conversion();
-    let domain = Domain::open(&DomainConfig::new(std::process::id() % 200)).unwrap();
+    let domain = Domain::open(&DomainConfig::new(fanfare_peers::domain())).unwrap();
     let qos = Qos::best_effort();
     let t = &mapping.by_name("MarketData").unwrap().sample;
     let name = format!("alloc-{}", std::process::id());
@@ -86,8 +86,8 @@ fn a_message_goes_through_shared_memory_without_allocation() {
     let t = &mapping.by_name("MarketData").unwrap().sample;
     let topics = [TopicSpec::new("MarketData", t, false)];
     // The smallest ring, and a reader that is waited for.
-    let config = Config::new(std::process::id() % 200).unwrap().ring(0);
-    let config = config.patience(Duration::from_secs(20));
+    let config = Config::new(fanfare_peers::domain()).unwrap().ring(0);
+    let config = config.patience(Duration::from_secs(60));
     let channel = format!("alloc-{}", std::process::id());
     let mut sender = Sender::open(&config, &channel, &topics).unwrap();
     let mut receiver = Receiver::open(&config, &channel, &topics).unwrap();

@@ -1,12 +1,13 @@
 //! Entities may be dropped in any order, from any thread, and closures may panic.
 
 use std::sync::{Arc, Mutex, mpsc};
-use std::time::Duration;
 
 use fanfare_bus::cdr::CdrBuffer;
 use fanfare_bus::{Domain, DomainConfig, Error, Qos};
 
-use crate::support::{domain_id, quote, take_quotes, topic_name, wait_until, write_quote};
+use crate::support::{
+    PATIENCE, domain_id, quote, take_quotes, topic_name, wait_until, write_quote,
+};
 
 #[test]
 fn samples_and_children_keep_what_they_need() {
@@ -80,7 +81,7 @@ fn a_reader_may_be_dropped_by_its_own_listener() {
     *slot.lock().unwrap() = Some(reader);
     let writer = topic.writer(&qos).open().unwrap();
     write_quote(&writer, &mut CdrBuffer::with_capacity(64), 1, 1.0);
-    done.recv_timeout(Duration::from_secs(20)).unwrap();
+    done.recv_timeout(PATIENCE).unwrap();
     // The closure, and with it its end of the channel, goes with the reader.
     wait_until("the end of the reader", || {
         done.try_recv() == Err(mpsc::TryRecvError::Disconnected)

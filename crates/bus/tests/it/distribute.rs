@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use fanfare_bus::distribute::{Carrier, Distribution, Publisher, Subscriber};
 use fanfare_bus::fast::{Converter, Mapping, TypeOptions};
@@ -10,7 +9,7 @@ use fanfare_bus::{Qos, Reliability, shm};
 use fanfare_fast::generate::{ComplexOptions, Generator, PACKET_SIZE};
 use fanfare_fast::{Decoder, Program};
 
-use crate::support::{domain_id, pair, wait_until};
+use crate::support::{PATIENCE, domain_id, pair, wait_until};
 
 /// The samples of each topic, in their order.
 type Samples = BTreeMap<String, Vec<Vec<u8>>>;
@@ -36,7 +35,7 @@ fn shared() -> [Carrier; 2] {
 
 /// Reliable for a machine that is busy with other things.
 fn patient() -> Qos {
-    Qos::reliable().reliability(Reliability::Reliable(Duration::from_secs(20)))
+    Qos::reliable().reliability(Reliability::Reliable(PATIENCE))
 }
 
 fn run(
@@ -59,7 +58,7 @@ fn run(
         got.entry(r.topic.to_owned()).or_default().push(bytes);
     })
     .unwrap();
-    let (publisher, sent) = publish(&here, &mapping, feed, distribution);
+    let (publisher, sent) = publish(&here, &mapping, feed, distribution, &subscriber);
     wait_until("the token and all samples", || {
         subscriber.announced() == (1, publisher.written())
             && subscriber.received() == publisher.written()
@@ -85,10 +84,14 @@ fn publish(
     mapping: &Arc<Mapping>,
     feed: &mut Generator,
     distribution: &Distribution,
+    subscriber: &Subscriber,
 ) -> (Publisher, Samples) {
     let ignore = |_: &_| -> fanfare_bus::distribute::RoundTrips { Box::new(|_| ()) };
     let mut publisher = Publisher::open(carrier, mapping, distribution, ignore).unwrap();
-    wait_until("a subscriber", || publisher.is_matched());
+    // Both: a writer of echoes that has not heard of their reader yet would lose the first ones.
+    wait_until("each other", || {
+        publisher.is_matched() && subscriber.is_matched()
+    });
     let mut decoder = Decoder::new(Arc::clone(mapping.program()));
     let mut converter = Converter::new(Arc::clone(mapping), 4096);
     let mut sent = Samples::new();
@@ -113,7 +116,7 @@ fn publish(
                 .unwrap();
         }
     }
-    assert!(publisher.finish(Duration::from_secs(20)).unwrap());
+    assert!(publisher.finish(PATIENCE).unwrap());
     (publisher, sent)
 }
 
@@ -174,8 +177,8 @@ fn a_subscriber_that_panics_in_shared_memory_says_so_and_frees_the_publisher() {
     };
     let subscriber = Subscriber::open(there, &mapping, &distribution, |_| panic!("on purpose"));
     let mut feed = Generator::simple(Program::simple(), 3_000, PACKET_SIZE);
-    let (publisher, _) = publish(&here, &mapping, &mut feed, &distribution);
-    assert_eq!(publisher.written(), 3_000);
     let subscriber = subscriber.unwrap();
+    let (publisher, _) = publish(&here, &mapping, &mut feed, &distribution, &subscriber);
+    assert_eq!(publisher.written(), 3_000);
     wait_until("the word of the panic", || subscriber.check().is_err());
 }

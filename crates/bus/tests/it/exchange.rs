@@ -1,7 +1,7 @@
 //! Samples from here to there.
 
+use std::net::TcpListener;
 use std::sync::mpsc;
-use std::time::Duration;
 
 use fanfare_bus::cdr::{CdrBuffer, CdrType, to_json};
 use fanfare_bus::types::{EnumType, Kind, StructType};
@@ -9,8 +9,8 @@ use fanfare_bus::{Domain, DomainConfig, Error, Qos, Reader, SampleInfo};
 use fanfare_bus::{Topic, Transport, Writer, cdr_struct};
 
 use crate::support::{
-    domain_id, pair, quote, quote_reader, quote_writer, take_quotes, topic_name, wait_until,
-    write_quote,
+    PATIENCE, domain_id, pair, quote, quote_reader, quote_writer, take_quotes, topic_name,
+    wait_until, write_quote,
 };
 
 #[test]
@@ -25,7 +25,7 @@ fn samples_cross_the_network_in_order() {
         .on_status(move |s| _ = matched.send(s))
         .open()
         .unwrap();
-    wait.recv_timeout(Duration::from_secs(20)).unwrap();
+    wait.recv_timeout(PATIENCE).unwrap();
 
     let mut buffer = CdrBuffer::with_capacity(64);
     for i in 0..500 {
@@ -34,15 +34,14 @@ fn samples_cross_the_network_in_order() {
     let got = take_quotes(&reader, 500);
     let expected: Vec<_> = (0..500).map(|i| (i, f64::from(i) / 4.0)).collect();
     assert_eq!(got, expected);
-    assert!(writer.wait_for_acks(Duration::from_secs(20)).unwrap());
+    assert!(writer.wait_for_acks(PATIENCE).unwrap());
 }
 
 #[test]
 fn multicast_and_tcp_carry_samples_too() {
     for transport in [Transport::Multicast, Transport::Tcp] {
-        let port = 20_000 + u16::try_from(std::process::id() % 20_000).unwrap();
         let config = DomainConfig::new(domain_id()).transport(transport);
-        let here = Domain::open(&config.clone().tcp_port(port)).unwrap();
+        let (here, port) = listening(&config);
         let there = Domain::open(&config.peer(&format!("127.0.0.1:{port}"))).unwrap();
         let name = topic_name("transport");
         let qos = Qos::last_value();
@@ -50,6 +49,20 @@ fn multicast_and_tcp_carry_samples_too() {
         let writer = quote_writer(&here, &name, &qos);
         write_quote(&writer, &mut CdrBuffer::with_capacity(64), 1, 2.0);
         assert_eq!(take_quotes(&reader, 1), [(1, 2.0)], "{transport:?}");
+    }
+}
+
+/// A participant that can be reached over TCP, where that is its transport, and at which port: one
+/// that was free a moment ago. If somebody was quicker, it is another.
+fn listening(config: &DomainConfig) -> (Domain, u16) {
+    loop {
+        let free = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = free.local_addr().unwrap().port();
+        drop(free);
+        match Domain::open(&config.clone().tcp_port(port)) {
+            Ok(domain) => return (domain, port),
+            Err(taken) => assert!(taken.to_string().contains("cannot listen"), "{taken}"),
+        }
     }
 }
 
@@ -71,11 +84,9 @@ fn a_listener_gets_each_sample_and_a_waitset_wakes() {
 
     let writer = quote_writer(&here, &name, &qos);
     write_quote(&writer, &mut CdrBuffer::with_capacity(64), 7, 0.0);
-    assert_eq!(got.recv_timeout(Duration::from_secs(20)).unwrap(), 7);
+    assert_eq!(got.recv_timeout(PATIENCE).unwrap(), 7);
     let mut woken = Vec::new();
-    waitset
-        .wait(Duration::from_secs(20), |i| woken.push(i))
-        .unwrap();
+    waitset.wait(PATIENCE, |i| woken.push(i)).unwrap();
     assert_eq!(woken, [0]);
     assert_eq!(take_quotes(&waiting, 1), [(7, 0.0)]);
 }

@@ -70,8 +70,7 @@ fn announcements_of_thousands_who_are_not_there_are_outlived() {
     let mut buffer = CdrBuffer::with_capacity(64);
     write_quote(&writer, &mut buffer, 1, 2.0);
     assert_eq!(take_quotes(&reader, 1), [(1, 2.0)]);
-    // The first participant of a host listens here (DDSI-RTPS 9.6.1.1); another test run may have
-    // that, and then its domain has the strangers.
+    // The first participant of a host listens here (DDSI-RTPS 9.6.1.1).
     let meta = 7_400 + 250 * u16::try_from(id).unwrap() + 10;
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let own = socket.local_addr().unwrap().port();

@@ -1,17 +1,15 @@
 //! What the tests share.
 
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use fanfare_bus::cdr::CdrBuffer;
 use fanfare_bus::types::{Kind, StructType};
 use fanfare_bus::{Domain, DomainConfig, Qos, Reader, Samples, Writer};
 
-/// A domain id that other tests, and other runs at the same time, are unlikely to use.
-pub(crate) fn domain_id() -> u32 {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    (std::process::id() * 13 + NEXT.fetch_add(1, Ordering::Relaxed)) % 220 + 10
-}
+pub(crate) use fanfare_peers::domain as domain_id;
+
+/// Longer than anything here takes.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Two participants that can only meet over the network stack.
 pub(crate) fn pair() -> (Domain, Domain) {
@@ -73,11 +71,11 @@ pub(crate) fn take_quotes(reader: &Reader, n: usize) -> Vec<(u32, f64)> {
     all
 }
 
-/// Waits for something that another thread or process brings about; fails after 20 seconds.
+/// Waits for something that another thread or process brings about; fails after a minute.
 pub(crate) fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
-    let end = Instant::now() + Duration::from_secs(20);
+    let end = Instant::now() + PATIENCE;
     while !done() {
-        assert!(Instant::now() < end, "waited 20 s for {what}");
+        assert!(Instant::now() < end, "waited a minute for {what}");
         std::thread::sleep(Duration::from_millis(1));
     }
 }

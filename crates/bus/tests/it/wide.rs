@@ -1,14 +1,12 @@
 //! Wide characters and strings: the library checks their form on the way out and in, and a stranger
 //! reads them by the type that was announced.
 
-use std::time::Duration;
-
 use fanfare_bus::cdr::{CdrBuffer, to_json};
 use fanfare_bus::discovery::Side;
 use fanfare_bus::types::{Kind, StructType};
 use fanfare_bus::{Error, Qos};
 
-use crate::support::{pair, topic_name, wait_until};
+use crate::support::{PATIENCE, pair, topic_name, wait_until};
 
 #[test]
 fn wide_text_is_read_by_who_has_never_heard_of_the_type() {
@@ -51,7 +49,7 @@ fn wide_text_is_read_by_who_has_never_heard_of_the_type() {
         found.is_some()
     });
     let found = found.unwrap();
-    let topic = here.found_topic(&found, Duration::from_secs(20)).unwrap();
+    let topic = here.found_topic(&found, PATIENCE).unwrap();
     let reader = topic.reader(&found.reader_qos(4)).open().unwrap();
     let mut samples = reader.samples(4);
     wait_until("the sample", || reader.take(&mut samples).unwrap() > 0);

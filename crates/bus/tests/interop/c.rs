@@ -14,24 +14,24 @@ use crate::{
 
 #[test]
 fn a_c_program_prints_and_returns_every_field_of_simple_messages() {
-    let printed = simple(&peer(&SIMPLE, 200, true), 3);
+    let printed = simple(&peer(&SIMPLE, 200, true));
     assert_eq!(printed.len(), 200);
 }
 
 #[test]
 fn a_c_program_prints_and_returns_every_field_of_complex_messages() {
-    let printed = complex(&peer(&COMPLEX, 280, true), 4);
+    let printed = complex(&peer(&COMPLEX, 280, true));
     assert_eq!(printed.len(), 280);
 }
 
 #[test]
 fn a_c_program_with_policies_that_do_not_fit_is_reported() {
-    misfit(&peer(&["Quote"], 0, false), 5);
+    misfit(&peer(&["Quote"], 0, false));
 }
 
 /// A peer whose writers offer best effort, while our reader asks for reliable delivery.
-pub(crate) fn misfit(peer: &PeerCommand, domain: u32) {
-    let config = config(domain);
+pub(crate) fn misfit(peer: &PeerCommand) {
+    let config = config();
     let domain = Domain::open(&config).unwrap();
     let mapping = mapping(Arc::new(fanfare_fast::Program::simple()));
     let t = &mapping.by_name("Quote").unwrap().sample;

@@ -1,7 +1,7 @@
 // The other side of the interoperation test on another vendor's middleware: Debian's Fast DDS, with
 // the classes that its generator makes from our IDL. Takes each sample into an object, prints it
 // member by member as JSON and writes it back from the object on the topic with _back behind its
-// name.
+// name. It says when it has met the other side, if it expects samples of it.
 //
 // fast_dds TOPICS SAMPLES RELIABLE: names with commas between; how many samples to expect; 0 for
 // best-effort writers, 1 for reliable ones. PEER_DOMAIN in the environment is the domain.
@@ -36,6 +36,9 @@ using namespace eprosima::fastdds::dds;
 using eprosima::fastrtps::types::ReturnCode_t;
 
 namespace {
+
+/// Milliseconds, and more on a busy machine.
+const int ROUNDS = 60000;
 
 const char *before = "";
 
@@ -153,9 +156,16 @@ template <class Policies> void keep_all(Policies &qos) {
     qos.resource_limits().max_samples_per_instance = 0;
 }
 
-/// Opens one topic; what takes its samples, and returns how many there were.
+/// One topic.
+struct End {
+    /// Takes its samples, and returns how many there were.
+    std::function<int()> exchange;
+    /// Whether its reader and its writer know somebody: what is written before may be lost.
+    std::function<bool()> is_met;
+};
+
 template <class Sample, class Support>
-std::function<int()> open(const Bus &bus, const std::string &topic_name) {
+End open(const Bus &bus, const std::string &topic_name) {
     TypeSupport type(new Support());
     type.register_type(bus.participant);
     auto topic = [&](const std::string &named) {
@@ -172,7 +182,14 @@ std::function<int()> open(const Bus &bus, const std::string &topic_name) {
     auto *reader = made("reader", bus.subscriber->create_datareader(topic(topic_name), reading));
     auto *writer =
         made("writer", bus.publisher->create_datawriter(topic(topic_name + "_back"), writing));
-    return [=]() {
+    auto is_met = [=]() {
+        SubscriptionMatchedStatus heard;
+        PublicationMatchedStatus hears;
+        return reader->get_subscription_matched_status(heard) == ReturnCode_t::RETCODE_OK &&
+               writer->get_publication_matched_status(hears) == ReturnCode_t::RETCODE_OK &&
+               heard.current_count > 0 && hears.current_count > 0;
+    };
+    auto exchange = [=]() {
         Sample sample;
         SampleInfo info;
         int done = 0;
@@ -191,9 +208,10 @@ std::function<int()> open(const Bus &bus, const std::string &topic_name) {
         }
         return done;
     };
+    return {exchange, is_met};
 }
 
-std::function<int()> open(const Bus &bus, const std::string &topic) {
+End open(const Bus &bus, const std::string &topic) {
     if (topic == "Quote")
         return open<Fanfare::Quote, Fanfare::QuotePubSubType>(bus, topic);
     if (topic == "New")
@@ -233,18 +251,22 @@ int main(int argc, char **argv) {
     bus.publisher = made("publisher", bus.participant->create_publisher(PUBLISHER_QOS_DEFAULT));
     bus.subscriber =
         made("subscriber", bus.participant->create_subscriber(SUBSCRIBER_QOS_DEFAULT));
-    std::vector<std::function<int()>> ends;
+    std::vector<End> ends;
     std::stringstream topics(argv[1]);
     for (std::string topic; std::getline(topics, topic, ',');)
         ends.push_back(open(bus, topic));
+    const int wanted = std::stoi(argv[2]);
+    auto pause = []() { std::this_thread::sleep_for(std::chrono::milliseconds(1)); };
+    for (auto &end : ends)
+        for (int round = 0; wanted > 0 && !end.is_met() && round < ROUNDS; round++)
+            pause();
     std::printf("ready\n");
     std::fflush(stdout);
-    const int wanted = std::stoi(argv[2]);
     int done = 0;
-    for (int round = 0; done < wanted && round < 30000; round++) {
+    for (int round = 0; done < wanted && round < ROUNDS; round++) {
         for (auto &end : ends)
-            done += end();
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            done += end.exchange();
+        pause();
     }
     std::printf("%d\n", done);
     std::fflush(stdout);

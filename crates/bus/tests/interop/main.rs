@@ -35,24 +35,24 @@ const COMPLEX: [&str; 2] = ["MarketData", "QuoteRequest"];
 
 #[test]
 fn a_python_program_gets_and_returns_every_field_of_simple_messages() {
-    simple(&python_peer(&SIMPLE, 200), 1);
+    simple(&python_peer(&SIMPLE, 200));
 }
 
 #[test]
 fn a_python_program_gets_and_returns_every_field_of_complex_messages() {
-    complex(&python_peer(&COMPLEX, 280), 2);
+    complex(&python_peer(&COMPLEX, 280));
 }
 
-fn simple(peer: &PeerCommand, domain: u32) -> Vec<String> {
+fn simple(peer: &PeerCommand) -> Vec<String> {
     let program = Arc::new(Program::simple());
     let feed = Generator::simple(Program::simple(), 200, PACKET_SIZE);
-    exchange(peer, domain, &mapping(program), feed, &SIMPLE, 200)
+    exchange(peer, &mapping(program), feed, &SIMPLE, 200)
 }
 
-fn complex(peer: &PeerCommand, domain: u32) -> Vec<String> {
+fn complex(peer: &PeerCommand) -> Vec<String> {
     let program = Arc::new(Program::complex());
     let feed = Generator::complex(Program::complex(), 200, None, ComplexOptions::default());
-    exchange(peer, domain, &mapping(program), feed, &COMPLEX, 280)
+    exchange(peer, &mapping(program), feed, &COMPLEX, 280)
 }
 
 fn mapping(program: Arc<Program>) -> Arc<Mapping> {
@@ -63,22 +63,21 @@ fn mapping(program: Arc<Program>) -> Arc<Mapping> {
     Arc::new(Mapping::new(program, &options).unwrap())
 }
 
-/// A domain that other tests, and other runs at the same time, are unlikely to use.
-fn config(domain: u32) -> DomainConfig {
-    DomainConfig::new(std::process::id() % 20 * 10 + domain)
+/// A domain that no other test is in.
+fn config() -> DomainConfig {
+    DomainConfig::new(fanfare_peers::domain())
 }
 
 /// Publishes the feed, keyed, and gets each sample back as the peer understood it. What the peer
 /// printed of the samples: their topic and JSON.
 fn exchange(
     peer: &PeerCommand,
-    domain: u32,
     mapping: &Arc<Mapping>,
     feed: Generator,
     topics: &[&str],
     samples: usize,
 ) -> Vec<String> {
-    let config = config(domain);
+    let config = config();
     let domain = Domain::open(&config).unwrap();
     let matched = Arc::new(AtomicU32::new(0));
     let mut ends: BTreeMap<&str, (Writer, Reader)> = BTreeMap::new();
@@ -88,7 +87,7 @@ fn exchange(
     let mut peer = Peer::start(peer, &config);
     assert_eq!(peer.line(), "ready");
     wait_until("the peer", || {
-        matched.load(Ordering::Acquire) == 2 * topics.len() as u32
+        matched.load(Ordering::Acquire) >= 2 * topics.len() as u32
     });
     let sent = publish(mapping, feed, &ends);
     assert_eq!(sent.values().map(Vec::len).sum::<usize>(), samples);
@@ -272,9 +271,9 @@ fn run(command: &mut Command) -> String {
 }
 
 fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
-    let end = Instant::now() + Duration::from_secs(30);
+    let end = Instant::now() + Duration::from_secs(60);
     while !done() {
-        assert!(Instant::now() < end, "waited 30 s for {what}");
+        assert!(Instant::now() < end, "waited a minute for {what}");
         std::thread::sleep(Duration::from_millis(2));
     }
 }

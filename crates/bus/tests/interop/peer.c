@@ -1,6 +1,7 @@
 /* The other side of the interoperation test in C: compiled against Debian's Cyclone DDS with what
  * idlc generates from our IDL. Takes each sample into the generated structures, prints it member
  * by member as JSON and writes it back from the structure on the topic with _back behind its name.
+ * It says when it has met the other side, if it expects samples of it.
  *
  * peer TOPICS SAMPLES RELIABLE: names with commas between; how many samples to expect; 0 for
  * best-effort writers, 1 for reliable ones. */
@@ -14,6 +15,8 @@
 
 #define BATCH 64
 #define KINDS 6
+/* Milliseconds, and more on a busy machine. */
+#define ROUNDS 60000
 
 static const char *before = "";
 
@@ -154,6 +157,12 @@ static void open_end(struct end *end, dds_entity_t participant, int reliable) {
     dds_delete_qos(qos);
 }
 
+/* Whether both know somebody: what a writer writes before, nobody gets. */
+static int is_met(const struct end *end) {
+    return checked("match", dds_get_matched_publications(end->reader, NULL, 0)) > 0 &&
+           checked("match", dds_get_matched_subscriptions(end->writer, NULL, 0)) > 0;
+}
+
 static int exchange(struct end *end) {
     void *samples[BATCH] = {NULL};
     dds_sample_info_t infos[BATCH];
@@ -187,9 +196,15 @@ int main(int argc, char **argv) {
                 ends[opened].kind = &kinds[i];
                 open_end(&ends[opened++], participant, atoi(argv[3]));
             }
+    for (int i = 0, round = 0; wanted > 0 && i < opened && round < ROUNDS; round++) {
+        if (is_met(&ends[i]))
+            i++;
+        else
+            dds_sleepfor(DDS_MSECS(1));
+    }
     printf("ready\n");
     fflush(stdout);
-    for (int round = 0; done < wanted && round < 30000; round++) {
+    for (int round = 0; done < wanted && round < ROUNDS; round++) {
         for (int i = 0; i < opened; i++)
             done += exchange(&ends[i]);
         dds_sleepfor(DDS_MSECS(1));

@@ -239,12 +239,17 @@ impl Sender {
 mod tests {
     use super::*;
     use crate::poll::{Interest, Poller, Token};
-    use std::time::Duration;
+    use std::sync::OnceLock;
+    use std::time::{Duration, Instant};
 
     fn group(last: u8) -> SocketAddrV4 {
-        // A port of this process, so that test runs side by side do not hear each other.
-        let port = 20_000 + (std::process::id() % 20_000) as u16;
-        SocketAddrV4::new(Ipv4Addr::new(239, 255, 77, last), port)
+        // Any free port, so that test runs side by side do not hear each other.
+        static PORT: OnceLock<u16> = OnceLock::new();
+        let port = PORT.get_or_init(|| {
+            let free = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();
+            free.local_addr().unwrap().port()
+        });
+        SocketAddrV4::new(Ipv4Addr::new(239, 255, 77, last), *port)
     }
 
     /// Receives `count` datagrams, waiting in the kernel for each batch.
@@ -252,9 +257,14 @@ mod tests {
         let mut poller = Poller::new(4).unwrap();
         poller.add(&*receiver, Token(1), Interest::Read).unwrap();
         let mut got = Vec::new();
+        let until = Instant::now() + Duration::from_secs(60);
         while got.len() < count {
-            let ready = poller.poll(Some(Duration::from_secs(10))).unwrap();
-            assert!(ready > 0, "{} of {count} datagrams came", got.len());
+            assert!(
+                Instant::now() < until,
+                "{} of {count} datagrams came",
+                got.len()
+            );
+            poller.poll(Some(Duration::from_secs(1))).unwrap();
             for i in 0..receiver.receive().unwrap() {
                 let datagram = receiver.datagram(i);
                 assert!(datagram.received.is_some() && !datagram.truncated);

@@ -524,7 +524,9 @@ fn with_journals_a_restart_loses_nothing() {
     let store = StoreKind::Journal(base.0.clone(), options);
     let port = |listen| Acceptor::new(listen).session_with(config("SELL", "BUY"), store.clone());
     let mut world = World::new();
-    let (mut sell, address) = acceptor(port(LOOPBACK));
+    // No other test listens on this address, so nobody takes the port while it is free.
+    let alone = SocketAddr::from(([127, 0, 0, 79], 0));
+    let (mut sell, address) = acceptor(port(alone));
     let settings = Initiator::new(config("BUY", "SELL"), vec![address]).store(store.clone());
     let mut buy = initiating(settings);
     world.run(&mut [&mut buy, &mut sell]);

@@ -33,8 +33,13 @@ impl Transmit {
         self.len
     }
 
-    /// Adds a message at the end; `held` until the next [`release`](Self::release).
+    /// Adds a message at the end; `held` until the next [`release`](Self::release). Of an empty one
+    /// there is nothing to transmit.
     pub(super) fn push(&mut self, segment: u64, range: Range<u32>, held: bool) {
+        // At the front it would hide what comes behind it.
+        if range.is_empty() {
+            return;
+        }
         self.len += range.len();
         let queue = if held {
             &mut self.held
@@ -96,6 +101,18 @@ fn join(queue: &mut VecDeque<Stretch>, next: Stretch) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_empty_message_hides_nothing() {
+        let mut transmit = Transmit::new();
+        transmit.push(1, 0..0, false);
+        transmit.push(1, 1..2, false);
+        let waits = Stretch {
+            segment: 1,
+            range: 1..2,
+        };
+        assert_eq!(transmit.front(), Some(&waits));
+    }
 
     #[test]
     fn neighbours_join_and_go_in_order() {

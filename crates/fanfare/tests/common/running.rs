@@ -60,9 +60,25 @@ impl Running {
         std::thread::spawn(move || drop(stdin.write_all(&text)));
     }
 
-    /// Ctrl-C as a terminal gives it: to the process and to all of its group.
+    /// Ctrl-C as a terminal gives it, to the process and to all of its group, but not before the
+    /// process catches it: until then it ends without a word, as any program does.
     pub(crate) fn interrupt(&self) {
+        let until = Instant::now() + LIMIT;
+        while !self.catches_interrupts() {
+            assert!(Instant::now() < until, "it does not catch Ctrl-C");
+            std::thread::sleep(Duration::from_millis(2));
+        }
         self.signal("INT");
+    }
+
+    /// Whether it has a handler for SIGINT, or has ended.
+    fn catches_interrupts(&self) -> bool {
+        let path = format!("/proc/{}/status", self.id());
+        let status = std::fs::read_to_string(path).unwrap();
+        let line = |name: &str| status.lines().find_map(|line| line.strip_prefix(name));
+        let has_ended = line("State:").is_some_and(|state| state.trim().starts_with('Z'));
+        let caught = line("SigCgt:").and_then(|set| u64::from_str_radix(set.trim(), 16).ok());
+        has_ended || caught.is_some_and(|set| set & 2 != 0)
     }
 
     /// A signal to the process and to all of its group.

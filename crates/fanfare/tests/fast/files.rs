@@ -1,11 +1,10 @@
 //! Generate, decode, encode: files only.
 
-use crate::common::{Folder, fanfare, figures};
+use crate::common::{Folder, Running, fanfare, figures};
 use crate::run::run;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::process::Stdio;
 
 /// Generates `count` messages of a feed and gives the file.
 fn generated(folder: &Folder, feed: &str, count: &str, more: &[&str]) -> String {
@@ -315,26 +314,12 @@ fn ctrl_c_ends_the_wait_for_more_of_a_pipe() {
     ] {
         let args = ["decode", "-t", "builtin:simple", "-f", "-", "--json"];
         let mut command = fanfare(&[&["fast"], &args[..], framing].concat());
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().unwrap();
+        let mut running = Running::start(command.stdin(Stdio::piped()));
         // Open until the end of this test, so that only the signal can end the run.
-        let pipe = child.stdin.take();
-        let id = child.id().to_string();
-        let catches = || {
-            let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap();
-            let caught = status.lines().find_map(|l| l.strip_prefix("SigCgt:"));
-            u64::from_str_radix(caught.unwrap().trim(), 16).unwrap() & 2 != 0
-        };
-        while !catches() {
-            std::thread::sleep(Duration::from_millis(2));
-        }
-        std::thread::sleep(Duration::from_millis(100));
-        let kill = Command::new("kill").args(["-INT", &id]).status();
-        assert!(kill.unwrap().success());
-        let out = child.wait_with_output().unwrap();
-        assert_eq!(out.status.code(), Some(0), "{framing:?}");
-        let text = String::from_utf8(out.stdout).unwrap();
-        assert_eq!(figures(&text)["errors"], 0);
+        let pipe = running.stdin();
+        running.interrupt();
+        let said = running.end().succeeded();
+        assert_eq!(said.figures()["errors"], 0, "{framing:?}");
         drop(pipe);
     }
 }

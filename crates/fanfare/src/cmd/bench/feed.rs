@@ -100,7 +100,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 
 /// The datagrams of a file.
 fn read(file: &Path) -> Result<Vec<Vec<u8>>> {
-    let mut file = PacketFile::open(file, Header::U32Le)?;
+    let mut file = PacketFile::open(file, Header::U32Le, &Stop::new())?;
     let mut packets = Vec::new();
     while let Some(packet) = file.next()? {
         packets.push(packet.bytes.to_vec());

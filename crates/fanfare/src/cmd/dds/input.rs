@@ -35,7 +35,7 @@ pub(crate) trait Packets {
 
 /// All packets of a file.
 pub(crate) fn file(path: &Path, header: Header, stop: &Stop, to: &mut impl Packets) -> Result<()> {
-    let mut file = PacketFile::open(path, header)?;
+    let mut file = PacketFile::open(path, header, stop)?;
     let name = || format!("cannot read `{}`", path.display());
     while !stop.is_raised() {
         match file.next() {

@@ -59,7 +59,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     check_preamble(args.framing.of_file(), args.framing.preamble)?;
     let stop = Stop::on_interrupt()?;
     let (program, text) = load_with_text(&args.templates)?;
-    let packets = read(args)?;
+    let packets = read(args, &stop)?;
     let options = options(args);
     let mut bench = Bench::new(options, args.framing.keep_dictionary, &program, &packets);
     let mut structs = structs::find(&text, options)?;
@@ -111,12 +111,12 @@ fn kernel(name: &str) -> Result<Kernel> {
 }
 
 /// The file's packets; without a header all of it is one.
-fn read(args: &Args) -> Result<Vec<Vec<u8>>> {
+fn read(args: &Args, stop: &Stop) -> Result<Vec<Vec<u8>>> {
     let name = || format!("cannot read `{}`", args.file.display());
     let mut packets = Vec::new();
     let mut total = 0;
     if args.framing.of_file() == Header::None {
-        let mut file = ByteFile::open(&args.file)?;
+        let mut file = ByteFile::open(&args.file, stop)?;
         let mut all = Vec::new();
         loop {
             let (_, bytes) = file.window().with_context(name)?;
@@ -130,7 +130,7 @@ fn read(args: &Args) -> Result<Vec<Vec<u8>>> {
             check_size(total)?;
         }
     }
-    let mut file = PacketFile::open(&args.file, args.framing.of_file())?;
+    let mut file = PacketFile::open(&args.file, args.framing.of_file(), stop)?;
     loop {
         match file.next() {
             Ok(None) => return Ok(packets),

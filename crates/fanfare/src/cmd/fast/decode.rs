@@ -232,7 +232,7 @@ fn one_file(args: &Args, file: &Path, mut sink: Sink) -> Result<Outcome> {
         stream(&stop, file, &mut sink).with_context(name)?;
         return Ok(Outcome::Plain(Box::new(sink)));
     }
-    let mut packets = PacketFile::open(file, args.framing.of_file())?;
+    let mut packets = PacketFile::open(file, args.framing.of_file(), &stop)?;
     while !stop.is_raised() {
         if packets.must_read() {
             sink.output().flush()?;
@@ -261,7 +261,7 @@ fn one_file(args: &Args, file: &Path, mut sink: Sink) -> Result<Outcome> {
 
 /// A continuous run of messages that keeps its dictionaries; an error ends it.
 fn stream(stop: &Stop, file: &Path, sink: &mut Sink) -> Result<()> {
-    let mut input = ByteFile::open(file)?;
+    let mut input = ByteFile::open(file, stop)?;
     sink.counts.packets = 1;
     sink.counts.line_packets[0] = 1;
     while !stop.is_raised() && !sink.is_full() {

@@ -98,7 +98,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         Err(error) => return Err(error.into()),
     };
     let stop = Stop::on_interrupt()?;
-    let mut input = LineFile::open(&args.file)?;
+    let mut input = LineFile::open(&args.file, &stop)?;
     let mut encoding = Encoding::new(args, program)?;
     let cannot_read = |lines| format!("cannot read line {lines} of `{}`", args.file.display());
     while !stop.is_raised() {

@@ -6,6 +6,7 @@ use super::packets::{ByteFile, PacketError, PacketFile, frame_code};
 use super::templates::{decimal, kind};
 use crate::print::{note, say};
 use anyhow::{Context, Result, bail};
+use fanfare_engine::stop::Stop;
 use fanfare_fast::program::{Field, TemplateProgram};
 use fanfare_fast::{CodecError, Decimal, Decoder, Ignore, Previous, Step, Visitor};
 use fanfare_feed::Header;
@@ -84,7 +85,7 @@ struct Explaining<'a> {
 impl Explaining<'_> {
     fn stream(&mut self) -> Result<End> {
         let cannot = || format!("cannot read `{}`", self.args.file.display());
-        let mut file = ByteFile::open(&self.args.file)?;
+        let mut file = ByteFile::open(&self.args.file, &Stop::new())?;
         loop {
             let (offset, bytes, is_whole) = file.ready().with_context(cannot)?;
             let explained = match (bytes, is_whole) {
@@ -110,7 +111,8 @@ impl Explaining<'_> {
     }
 
     fn packets(&mut self) -> Result<End> {
-        let mut file = PacketFile::open(&self.args.file, self.args.framing.of_file())?;
+        let header = self.args.framing.of_file();
+        let mut file = PacketFile::open(&self.args.file, header, &Stop::new())?;
         for number in 1.. {
             let packet = match file.next() {
                 Ok(Some(packet)) => packet,

@@ -1,8 +1,9 @@
 //! Lines of a file or a pipe, of bounded length.
 
 use super::options::named;
-use super::packets::open;
+use super::pipe::open;
 use anyhow::Result;
+use fanfare_engine::stop::Stop;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
@@ -29,9 +30,10 @@ pub(crate) struct LineFile {
 }
 
 impl LineFile {
-    pub(crate) fn open(path: &Path) -> Result<Self> {
+    /// A wait for a pipe ends when `stop` is raised.
+    pub(crate) fn open(path: &Path, stop: &Stop) -> Result<Self> {
         Ok(Self {
-            input: BufReader::with_capacity(1 << 16, open(path)?),
+            input: BufReader::with_capacity(1 << 16, open(path, stop)?),
             text: Vec::new(),
             is_first: true,
         })

@@ -14,6 +14,7 @@ mod multicast;
 pub(crate) mod options;
 mod output;
 pub(crate) mod packets;
+mod pipe;
 mod report;
 mod sink;
 mod structs;

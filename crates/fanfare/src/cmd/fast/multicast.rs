@@ -86,7 +86,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         }
     }
     let stop = Stop::on_interrupt()?;
-    let packets = read(args)?;
+    let packets = read(args, &stop)?;
     let mut lines = vec![Line::open(args, first, args.loss_a, args.seed)?];
     if let Some(second) = args.second {
         let seed = args.seed.wrapping_add(0x5bd1_e995);
@@ -103,8 +103,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 }
 
 /// All packets of the file as datagrams. They are read first so that the disk sets no pace.
-fn read(args: &Args) -> Result<Vec<Vec<u8>>> {
-    let mut file = PacketFile::open(&args.file, args.header)?;
+fn read(args: &Args, stop: &Stop) -> Result<Vec<Vec<u8>>> {
+    let mut file = PacketFile::open(&args.file, args.header, stop)?;
     let (mut packets, mut bytes) = (Vec::new(), 0);
     let name = || format!("cannot read `{}`", args.file.display());
     loop {

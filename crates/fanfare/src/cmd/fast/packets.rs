@@ -1,10 +1,12 @@
 //! Packets out of files: with a length header, and without one.
 
-use super::options::{is_standard, named};
-use anyhow::{Context, Result, bail};
+use super::options::named;
+use super::pipe::open;
+use anyhow::{Result, bail};
+use fanfare_engine::stop::Stop;
 use fanfare_feed::{Deframer, FrameError, FrameErrorKind, Header, Packet};
 use std::fmt;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -43,9 +45,10 @@ impl fmt::Display for PacketError {
 impl std::error::Error for PacketError {}
 
 impl PacketFile {
-    pub(crate) fn open(path: &Path, header: Header) -> Result<Self> {
+    /// A wait for a pipe ends when `stop` is raised.
+    pub(crate) fn open(path: &Path, header: Header, stop: &Stop) -> Result<Self> {
         Ok(Self {
-            input: open(path)?,
+            input: open(path, stop)?,
             deframer: Deframer::new(header, PACKET_LIMIT),
             at_end: false,
             interrupted: false,
@@ -107,9 +110,10 @@ pub(crate) struct ByteFile {
 }
 
 impl ByteFile {
-    pub(crate) fn open(path: &Path) -> Result<Self> {
+    /// A wait for a pipe ends when `stop` is raised.
+    pub(crate) fn open(path: &Path, stop: &Stop) -> Result<Self> {
         Ok(Self {
-            input: open(path)?,
+            input: open(path, stop)?,
             buffer: vec![0; 4 * PACKET_LIMIT],
             start: 0,
             end: 0,
@@ -178,15 +182,6 @@ impl ByteFile {
         self.start += n;
         self.offset += n as u64;
     }
-}
-
-/// A file, or stdin for `-`.
-pub(crate) fn open(path: &Path) -> Result<Box<dyn Read>> {
-    if is_standard(path) {
-        return Ok(Box::new(io::stdin().lock()));
-    }
-    let file = File::open(path).with_context(|| format!("cannot open `{}`", path.display()))?;
-    Ok(Box::new(file))
 }
 
 fn is_regular(path: &Path) -> bool {

@@ -17,7 +17,7 @@ pub(crate) fn run(args: &Args, files: &[&Path], sink: Sink) -> Result<Outcome> {
     let mut feed = Feed::new(args, sink, files.len(), 0)?;
     let mut lines = Vec::new();
     for file in files {
-        let mut line = Recording::open(file, header)?;
+        let mut line = Recording::open(file, header, &stop)?;
         line.advance(&mut feed)?;
         lines.push(line);
     }
@@ -94,10 +94,10 @@ impl Source {
 }
 
 impl Recording {
-    fn open(file: &Path, header: Header) -> Result<Self> {
+    fn open(file: &Path, header: Header, stop: &Stop) -> Result<Self> {
         let source = match header {
-            Header::None => Source::Stream(ByteFile::open(file)?),
-            _ => Source::Packets(PacketFile::open(file, header)?),
+            Header::None => Source::Stream(ByteFile::open(file, stop)?),
+            _ => Source::Packets(PacketFile::open(file, header, stop)?),
         };
         Ok(Self {
             source,

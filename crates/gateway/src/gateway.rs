@@ -124,16 +124,10 @@ impl Gateway {
         &self.counters
     }
 
-    /// The sum of a counter over all agents that have one of this name.
+    /// As [`total`], so far.
     #[must_use]
     pub fn count(&self, name: &str) -> u64 {
-        let of = |label: &str| label == name || label.ends_with(&format!("_{name}"));
-        self.counters
-            .snapshot()
-            .iter()
-            .filter(|r| of(&r.label))
-            .map(|r| r.value)
-            .sum()
+        total(&self.counters, name)
     }
 
     /// What happened since the last look: sessions that came and went.
@@ -154,6 +148,16 @@ impl Gateway {
     pub fn join(self) -> Result<(), CrewError> {
         self.crew.join()
     }
+}
+
+/// The sum of a counter over all agents of a gateway that have one of this name: of counters that
+/// were cloned before [`Gateway::join`], what it was in the end.
+#[must_use]
+pub fn total(counters: &Counters, name: &str) -> u64 {
+    let of = |label: &str| label == name || label.ends_with(&format!("_{name}"));
+    let all = counters.snapshot();
+    let of_name = all.iter().filter(|reading| of(&reading.label));
+    of_name.map(|reading| reading.value).sum()
 }
 
 struct Builder<'a> {

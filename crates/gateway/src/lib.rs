@@ -44,7 +44,7 @@ pub use config::{
 };
 pub use feed::config::{Feed, FeedTopics};
 pub use feed::{FeedError, lines};
-pub use gateway::{Gateway, StartError, descriptors_wanted};
+pub use gateway::{Gateway, StartError, descriptors_wanted, total};
 pub use notice::{Notice, PeerEnd, Refusal};
 
 /// The mark of a message for all consumers. Its value is unique in a run, so that a capture can

@@ -3,9 +3,10 @@
 
 use crate::print::{note, say};
 use anyhow::{Context, Result};
+use fanfare_engine::counters::Counters;
 use fanfare_engine::limits::raise_open_files;
 use fanfare_engine::stop::Stop;
-use fanfare_gateway::{Config, Gateway, descriptors_wanted};
+use fanfare_gateway::{Config, Gateway, descriptors_wanted, total};
 use fanfare_latency::capture::{Capture, CaptureOptions};
 use std::path::Path;
 use std::process::ExitCode;
@@ -46,8 +47,11 @@ pub(crate) fn run(config: &Config, quiet: bool) -> Result<ExitCode> {
         std::thread::sleep(LOOK);
     }
     print_notices(quiet, &gateway);
-    report(config, &gateway);
-    gateway.join()?;
+    // What is under way is counted before it is told of.
+    let counters = gateway.counters().clone();
+    let ended = gateway.join();
+    report(config, &counters);
+    ended?;
     if let Some(capture) = capture {
         stop_capture(capture)?;
     }
@@ -118,8 +122,8 @@ fn print_notices(quiet: bool, gateway: &Gateway) {
     }
 }
 
-fn report(config: &Config, gateway: &Gateway) {
-    let count = |name: &str| gateway.count(name);
+fn report(config: &Config, counters: &Counters) {
+    let count = |name: &str| total(counters, name);
     let (received, marked) = (count("received"), count("marked"));
     let (deliveries, dropped) = (count("deliveries"), count("dropped"));
     say!("{received} messages received, {marked} marked: {deliveries} deliveries");
@@ -128,7 +132,7 @@ fn report(config: &Config, gateway: &Gateway) {
         count("slow_consumers")
     );
     if config.feed.is_some() {
-        report_feed(gateway);
+        report_feed(counters);
     }
     if config.bus.publish.is_some() {
         say!(
@@ -152,8 +156,8 @@ fn report(config: &Config, gateway: &Gateway) {
     }
 }
 
-fn report_feed(gateway: &Gateway) {
-    let count = |name: &str| gateway.count(name);
+fn report_feed(counters: &Counters) {
+    let count = |name: &str| total(counters, name);
     say!(
         "feed: {} messages in {} datagrams, {} missing, {} undecodable, {} left out, {} dropped \
          by kernel",

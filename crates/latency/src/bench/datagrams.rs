@@ -2,6 +2,8 @@
 
 use std::io;
 use std::net::SocketAddrV4;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -11,7 +13,7 @@ use fanfare_engine::udp::{Receiver, ReceiverConfig, Sender, SenderConfig};
 const BATCH: usize = 32;
 /// Receive buffer to ask the kernel for, as `fanfare fast decode` does.
 const BUFFER: usize = 32 << 20;
-/// Silence after which what is missing will not come.
+/// Silence, after the last was sent, after which what is missing will not come.
 const SILENCE: Duration = Duration::from_millis(300);
 
 /// What went through.
@@ -46,7 +48,24 @@ pub fn raw_pair(groups: [SocketAddrV4; 2], packets: &[Vec<u8>]) -> io::Result<Pa
     };
     let receivers = [open(groups[0])?, open(groups[1])?];
     let wanted = 2 * packets.len();
-    let counting = thread::spawn(move || count(receivers, wanted));
+    let all_sent = Arc::new(AtomicBool::new(false));
+    let seen = Arc::clone(&all_sent);
+    let counting = thread::spawn(move || count(receivers, wanted, &seen));
+    let sent = send(groups, packets);
+    all_sent.store(true, Ordering::Release);
+    let counted = counting.join();
+    sent?;
+    let (received, elapsed) =
+        counted.map_err(|_| io::Error::other("the counting thread failed"))??;
+    Ok(Passed {
+        sent: wanted,
+        received,
+        elapsed,
+    })
+}
+
+/// All packets to each group, as fast as it goes.
+fn send(groups: [SocketAddrV4; 2], packets: &[Vec<u8>]) -> io::Result<()> {
     let open = |group| {
         Sender::open(&SenderConfig {
             batch: BATCH,
@@ -63,22 +82,21 @@ pub fn raw_pair(groups: [SocketAddrV4; 2], packets: &[Vec<u8>]) -> io::Result<Pa
             }
         }
     }
-    let counted = counting.join();
-    let (received, elapsed) =
-        counted.map_err(|_| io::Error::other("the counting thread failed"))??;
-    Ok(Passed {
-        sent: wanted,
-        received,
-        elapsed,
-    })
+    Ok(())
 }
 
 /// Counts until all have come or none comes any more.
-fn count(mut receivers: [Receiver; 2], wanted: usize) -> io::Result<(usize, Duration)> {
-    let mut last = Instant::now();
-    let mut first = None;
+fn count(
+    mut receivers: [Receiver; 2],
+    wanted: usize,
+    all_sent: &AtomicBool,
+) -> io::Result<(usize, Duration)> {
+    let (mut first, mut last) = (None, Instant::now());
+    // Since nothing has come, and nothing more will be sent.
+    let mut silent = None;
     let mut received = 0;
-    while received < wanted && last.elapsed() < SILENCE {
+    while received < wanted {
+        let is_over = all_sent.load(Ordering::Acquire);
         let mut came = 0;
         for receiver in &mut receivers {
             came += receiver.receive()?;
@@ -87,6 +105,9 @@ fn count(mut receivers: [Receiver; 2], wanted: usize) -> io::Result<(usize, Dura
             received += came;
             last = Instant::now();
             first.get_or_insert(last);
+            silent = None;
+        } else if is_over && silent.get_or_insert_with(Instant::now).elapsed() >= SILENCE {
+            break;
         }
     }
     Ok((received, first.map_or(Duration::ZERO, |first| last - first)))

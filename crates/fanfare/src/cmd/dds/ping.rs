@@ -149,6 +149,8 @@ pub(crate) fn pong(args: &PongArgs) -> Result<ExitCode> {
         answer_late(&waiting, &patient, &counts);
         thread::park_timeout(Duration::from_millis(50));
     }
+    // With it the listener's last call is over, whose answer may be there already.
+    drop(reader);
     answer_late(&waiting, &patient, &counts);
     let came = counts.came.load(Ordering::Acquire);
     let failed = counts.failed.load(Ordering::Relaxed);

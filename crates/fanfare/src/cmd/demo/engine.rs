@@ -17,7 +17,7 @@ use crate::scratch::Scratch;
 const ROUND_TRIPS: &str = "20000";
 const SESSIONS: [&str; 3] = ["1", "10", "100"];
 const ORDERS: &str = "10000";
-const RUN: Duration = Duration::from_secs(60);
+const RUN: Duration = Duration::from_secs(120);
 
 /// Runs both, adds their figures, named `latency_…` and `throughput_…`, and their part of the
 /// page; the text for the terminal.

@@ -27,8 +27,8 @@ const MARKED: u64 = 50;
 const SKIP: u64 = 1000;
 
 /// How long a process may take to get ready, and to end.
-const READY: Duration = Duration::from_secs(20);
-const RUN: Duration = Duration::from_secs(40);
+const READY: Duration = Duration::from_secs(60);
+const RUN: Duration = Duration::from_secs(120);
 
 /// Runs it, adds its figures, named `fanout_…`, and its part of the page; the text for the
 /// terminal.

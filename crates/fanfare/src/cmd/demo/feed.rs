@@ -21,8 +21,8 @@ const MESSAGES: &str = "30000";
 const LOSS: &str = "0.05";
 
 /// How long a process may take to get ready, and to end.
-const READY: Duration = Duration::from_secs(20);
-const RUN: Duration = Duration::from_secs(30);
+const READY: Duration = Duration::from_secs(60);
+const RUN: Duration = Duration::from_secs(120);
 
 /// A set-up, and the microseconds between two of its packets: simple packs many messages into
 /// one.
@@ -73,14 +73,14 @@ impl Outcome {
         // Not the default domain: other participants of this machine are none of ours.
         let domain = (std::process::id() % 200 + 20).to_string();
         let in_domain = ["--domain", &domain, "--json"];
-        let subscribe = ["dds", "subscribe", setup, "--check", &file, "--idle", "8"];
+        let subscribe = ["dds", "subscribe", setup, "--check", &file, "--idle", "30"];
         let mut subscriber = Fanfare::start(&[&subscribe[..], &in_domain].concat(), stop)?;
         subscriber.wait_line(READY, |l| l.starts_with("Finished").then_some(()))?;
         let (a, b) = (free_udp_port()?, free_udp_port()?);
         let (line_a, line_b) = (format!("224.1.2.133:{a}"), format!("224.1.2.134:{b}"));
         let lines = ["--multicast", &line_a, "--multicast", &line_b];
         // One sample under way at a time: the latency of the bus, not of a queue in front of it.
-        let publish = ["dds", "publish", setup, "--idle", "4", "--in-flight", "1"];
+        let publish = ["dds", "publish", setup, "--idle", "15", "--in-flight", "1"];
         let publish = [&publish[..], &lines, &in_domain].concat();
         let mut publisher = Fanfare::start(&publish, stop)?;
         let mut receiving = 0;

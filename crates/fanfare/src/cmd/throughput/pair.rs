@@ -21,11 +21,11 @@ pub(super) struct Outcome {
 }
 
 /// How long a process may take to get ready.
-const READY: Duration = Duration::from_secs(30);
+const READY: Duration = Duration::from_secs(60);
 /// The slowest rate that is waited for, in orders a second.
 const SLOWEST: u64 = 10_000;
 /// How long the acceptor may take to end when the initiator has.
-const END: Duration = Duration::from_secs(15);
+const END: Duration = Duration::from_secs(60);
 
 /// Runs both, with the journals in `base`, which is gone afterwards. `None` if `stop` was raised
 /// before all was sent.

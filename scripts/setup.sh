@@ -31,15 +31,23 @@ if [ -n "$missing" ]; then
     fi
     echo "setup: installing$missing"
     log=$(mktemp)
-    {
-        $as_root apt-get -q update &&
+    install_missing() {
+        $as_root apt-get -q -o Acquire::Retries=3 update &&
             $as_root env DEBIAN_FRONTEND=noninteractive \
-                apt-get -q install -y --no-install-recommends $missing
-    } >"$log" 2>&1 || {
-        cat "$log" >&2
-        echo "setup: apt-get could not install$missing" >&2
-        exit 1
+                apt-get -q -o Acquire::Retries=3 -o DPkg::Lock::Timeout=300 \
+                install -y --no-install-recommends $missing
     }
+    # Another apt may hold the lists, or a server be away for a moment.
+    tries=3
+    until install_missing >"$log" 2>&1; do
+        tries=$((tries - 1))
+        if [ "$tries" = 0 ]; then
+            cat "$log" >&2
+            echo "setup: apt-get could not install$missing" >&2
+            exit 1
+        fi
+        sleep 10
+    done
     rm -f "$log"
 fi
 

@@ -16,6 +16,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 /// Why a counterparty cannot be had: a tool is missing, a registry cannot be reached, or what was
 /// fetched does not build.
@@ -70,7 +72,7 @@ pub fn python(home: &Path, package: &str, module: &str) -> Result<PathBuf, Absen
     run(Command::new("python3").args(["-m", "venv"]).arg(home))?;
     let mut pip = Command::new(&python);
     pip.args(["-m", "pip", "install", "--quiet"]);
-    run(pip.args(["--disable-pip-version-check", package]))?;
+    fetch(pip.args(["--disable-pip-version-check", package]))?;
     Ok(python)
 }
 
@@ -87,7 +89,7 @@ pub fn jars(home: &Path, pom: &Path) -> Result<PathBuf, Absent> {
         maven.args(["dependency:copy-dependencies", "-DincludeScope=runtime"]);
         maven.arg(format!("-DoutputDirectory={}", jars.display()));
         maven.arg(format!("-DbuildDirectory={}", home.display()));
-        run(&mut maven)
+        fetch(&mut maven)
     })?;
     Ok(jars)
 }
@@ -161,6 +163,23 @@ fn once(
     fs::create_dir_all(home).map_err(|error| cannot(home, &error))?;
     make()?;
     fs::write(&stamp_file, stamp).map_err(|error| cannot(&stamp_file, &error))
+}
+
+/// A registry may be away for a moment: how often it is asked, and the pause before it is asked
+/// again.
+const TRIES: u32 = 3;
+const PAUSE: Duration = Duration::from_secs(5);
+
+/// As [`run`], for what comes from a registry.
+fn fetch(command: &mut Command) -> Result<String, Absent> {
+    for _ in 1..TRIES {
+        let fetched = run(command);
+        if fetched.is_ok() {
+            return fetched;
+        }
+        thread::sleep(PAUSE);
+    }
+    run(command)
 }
 
 /// Characters.

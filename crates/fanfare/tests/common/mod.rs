@@ -2,16 +2,21 @@
 #![allow(dead_code, reason = "each test program uses a part")]
 
 pub(crate) mod gateway;
+pub(crate) mod relay;
 mod running;
 
 pub(crate) use running::Running;
 
 use serde_json::Value;
-use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::io::{self, ErrorKind, Read};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// The binary, its streams piped; it ends with this test however that ends.
 pub(crate) fn fanfare(args: &[&str]) -> Command {
@@ -110,8 +115,17 @@ pub(crate) fn figure(of: &Value, name: &str) -> f64 {
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
+    /// Two of one name are two folders: tests run at the same time.
     pub(crate) fn new(test: &str) -> Self {
-        let name = format!("{}-{test}", env!("CARGO_CRATE_NAME"));
+        static MADE: Mutex<BTreeMap<String, u32>> = Mutex::new(BTreeMap::new());
+        let mut name = format!("{}-{test}", env!("CARGO_CRATE_NAME"));
+        let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = made.entry(name.clone()).or_insert(0);
+        if *before > 0 {
+            name += &format!("-again-{before}");
+        }
+        *before += 1;
+        drop(made);
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir_all(&path).unwrap();
@@ -146,17 +160,40 @@ impl Drop for Folder {
     }
 }
 
-/// Where nobody listens.
-pub(crate) fn nobody() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap()
+/// Reads, also where somebody stops this process for a while meanwhile: that ends a read that has
+/// a time-out.
+pub(crate) fn receive(from: &mut impl Read, room: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match from.read(room) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            done => return done,
+        }
+    }
 }
 
-/// Two multicast groups of one test, `ADDRESS:PORT`, on a port that nobody has.
+/// What is kept until this program ends, so that no other socket gets its port.
+static KEPT: Mutex<Vec<Box<dyn Any + Send>>> = Mutex::new(Vec::new());
+
+fn keep(socket: impl Any + Send) {
+    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    kept.push(Box::new(socket));
+}
+
+/// Where nobody listens, nor will: the port is taken by a connection whose listener is gone.
+pub(crate) fn nobody() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    keep(TcpStream::connect(address).unwrap());
+    keep(listener.accept().unwrap());
+    address
+}
+
+/// Two multicast groups of one test, `ADDRESS:PORT`, on a port that nobody else gets.
 pub(crate) fn groups() -> [String; 2] {
     static NEXT: AtomicU8 = AtomicU8::new(0);
     let test = NEXT.fetch_add(1, Ordering::Relaxed);
-    let free = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let port = free.local_addr().unwrap().port();
+    let mine = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let port = mine.local_addr().unwrap().port();
+    keep(mine);
     ["78", "79"].map(|line| format!("239.255.{line}.{test}:{port}"))
 }

@@ -1,12 +1,17 @@
 //! Who stops is found out by its silence, and those beside it go on.
 
 use crate::common::{Running, fanfare, groups};
-use crate::feed;
+use crate::{Piecemeal, feed};
 use std::io::BufRead;
 use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+/// Long enough that nobody seems silent who only has to wait for a busy machine.
+const LEASE: &str = "4000";
 
 fn command(what: &str, domain: u32, options: &[&str]) -> Command {
-    let mut command = fanfare(&["dds", what, "simple", "--no-echo", "--lease", "1000"]);
+    let mut command = fanfare(&["dds", what, "simple", "--no-echo", "--lease", LEASE]);
     command
         .args(["--domain", &crate::domain(domain)])
         .args(options);
@@ -18,15 +23,23 @@ fn a_subscriber_that_is_stopped_is_lost_and_the_other_gets_everything() {
     let file = feed("simple", 200_000);
     let mut reading = Running::start(&mut command("subscribe", 70, &["--json"]));
     reading.tells("Finished subscribing");
+    let mut publish = command("publish", 70, &["--json", "-f", "/dev/stdin"]);
+    let (mut publisher, mut messages) = Piecemeal::start(&mut publish, &file);
+    // More than a pipe holds: that it takes them means that it has met the first subscriber.
+    messages.some(200_000);
     let mut stopping = command("subscribe", 70, &["--format", "json"]);
-    let (mut stopping, mut lines) = Running::start_unread(&mut stopping);
-    stopping.tells("Finished subscribing");
-    // In flight before it, so that both have met the publisher.
-    let mut publish = command("publish", 70, &["--json", "-f"]);
-    let mut publisher = Running::start(publish.arg(&file));
-    publisher.tells("waiting for a subscriber");
-    lines.read_line(&mut String::new()).unwrap();
+    let (stopping, mut lines) = Running::start_unread(&mut stopping);
+    let first = thread::spawn(move || {
+        lines.read_line(&mut String::new()).unwrap();
+        lines
+    });
+    while !first.is_finished() {
+        messages.some(1_000);
+        thread::sleep(Duration::from_millis(10));
+    }
     stopping.signal("STOP");
+    let _unread = first.join().unwrap();
+    messages.rest();
     publisher.tells("readers gone");
     let figures = publisher.end().succeeded().out;
     assert!(!figures.contains("\"readers_lost\":0"), "{figures}");

@@ -21,14 +21,52 @@ mod shm;
 mod tools;
 
 use common::{Running, done, fanfare};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
+use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::{ChildStdin, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
-/// A domain that no other test of this run is in.
+/// A domain for each number, which no other test is in.
 fn domain(test: u32) -> String {
-    (std::process::id() % 100 + test).to_string()
+    static MINE: Mutex<BTreeMap<u32, u32>> = Mutex::new(BTreeMap::new());
+    let mut mine = MINE.lock().unwrap_or_else(PoisonError::into_inner);
+    let id = mine.entry(test).or_insert_with(fanfare_peers::domain);
+    id.to_string()
+}
+
+/// A file of packets that a process reads from its stdin, piece by piece.
+struct Piecemeal {
+    bytes: Vec<u8>,
+    at: usize,
+    pipe: ChildStdin,
+}
+
+impl Piecemeal {
+    /// Starts the command, whose file is `/dev/stdin`.
+    fn start(command: &mut Command, file: &Path) -> (Running, Self) {
+        let mut running = Running::start(command.stdin(Stdio::piped()));
+        let pipe = running.stdin();
+        let (bytes, at) = (fs::read(file).unwrap(), 0);
+        (running, Self { bytes, at, pipe })
+    }
+
+    /// So many bytes more, which need not end with a packet. More than a pipe holds are written
+    /// when some of them were read.
+    fn some(&mut self, count: usize) {
+        let piece = self.bytes[self.at..].iter().take(count);
+        let piece: Vec<u8> = piece.copied().collect();
+        assert_eq!(piece.len(), count, "the file is too short");
+        self.pipe.write_all(&piece).unwrap();
+        self.at += count;
+    }
+
+    /// All that is left, as fast as it is read, and then the end.
+    fn rest(mut self) {
+        // One that dies does not read.
+        std::thread::spawn(move || drop(self.pipe.write_all(&self.bytes[self.at..])));
+    }
 }
 
 /// A file with so many messages of a built-in feed; the tests share it.

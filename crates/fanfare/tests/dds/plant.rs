@@ -1,11 +1,11 @@
 //! `fanfare gateway`: FAST lines in, FIX consumers and DDS subscribers out, from one file.
 
 use crate::common::gateway::Gateway;
-use crate::common::{Folder, Running, done, fails, fanfare, figure, groups};
+use crate::common::{Folder, Running, done, fails, fanfare, figure, groups, receive};
 use crate::{domain, feed};
 use fanfare_fix::codec::{Frame, FrameFinder};
 use std::fs;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::net::TcpStream;
 use std::path::Path;
 use std::time::Duration;
@@ -65,7 +65,7 @@ impl Consumer {
                 return text;
             }
             let mut chunk = [0; 4096];
-            let n = self.stream.read(&mut chunk).unwrap();
+            let n = receive(&mut self.stream, &mut chunk).unwrap();
             assert!(n > 0, "the gateway closed the connection");
             self.bytes.extend_from_slice(&chunk[..n]);
         }

@@ -2,7 +2,7 @@
 //! either order, die, and come again.
 
 use crate::common::{Running, fanfare, said};
-use crate::feed;
+use crate::{Piecemeal, feed};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::MetadataExt;
@@ -11,7 +11,7 @@ use std::process::{ChildStdout, Command};
 
 /// A domain of this test alone.
 fn domain(number: u32) -> String {
-    (std::process::id() % 20 * 10 + number).to_string()
+    crate::domain(200 + number)
 }
 
 fn command(what: &str, domain: &str, options: &[&str]) -> Command {
@@ -104,6 +104,17 @@ impl Stuck {
 const LONG: u32 = 60_000;
 const SHORT: u32 = 5_000;
 const NO_WAIT: [&str; 3] = ["--no-echo", "--ring", "1"];
+/// Bytes of the first messages: more come when the test is ready for them, so that the publisher is
+/// not done before that.
+const FIRST: usize = 10_000;
+
+/// A publisher that has the first messages of the file.
+fn holding_back(domain: &str, file: &Path) -> (Running, Piecemeal) {
+    let mut command = command("publish", domain, &NO_WAIT);
+    let (publisher, mut messages) = Piecemeal::start(command.args(["-f", "/dev/stdin"]), file);
+    messages.some(FIRST);
+    (publisher, messages)
+}
 
 /// Files of rings in the domain; none if there is no folder for them.
 fn rings(domain: &str) -> Option<usize> {
@@ -122,8 +133,9 @@ fn number(figures: &str, name: &str) -> u32 {
 fn a_killed_subscriber_frees_the_publisher_and_the_next_one_gets_the_rest() {
     let (domain, file) = (domain(4), feed("simple", LONG));
     let mut dying = Stuck::start(&domain);
-    let published = publisher(&domain, &file, &NO_WAIT);
+    let (published, messages) = holding_back(&domain, &file);
     dying.first_line();
+    messages.rest();
     let mut next = Running::start(&mut command("subscribe", &domain, &["--no-echo"]));
     next.tells("Finished subscribing");
     dying.process.kill();
@@ -145,7 +157,7 @@ fn a_killed_publisher_may_come_again_and_leaves_nothing_behind() {
     // With what the first one sent it is less than the 65,536 lines that wait to be printed.
     let short = feed("simple", SHORT);
     let mut reading = Stuck::start(&domain);
-    let mut dying = publisher(&domain, &file, &NO_WAIT);
+    let (mut dying, _messages) = holding_back(&domain, &file);
     reading.first_line();
     dying.kill();
     assert_eq!(rings(&domain), Some(1));

@@ -14,6 +14,9 @@ const ORDERS: &str = "# orders\n\
     out 8=FIX.4.4|9=1|35=D|49=X|56=Y|34=77|52=20200101-00:00:00|50=DESK|11=two|55=IBM|54=2|38=7|\
     40=1|60=20261121-10:00:00|10=000|\n";
 
+/// Long enough that a try comes to its end on a busy machine.
+const GIVE_UP: [&str; 2] = ["--give-up", "5"];
+
 fn acceptor(test: &str, lines: &str) -> Server {
     let settings = format!(
         "[DEFAULT]\nConnectionType=acceptor\nSocketAcceptAddress=127.0.0.1\nSocketAcceptPort=0\n\
@@ -70,6 +73,20 @@ pub(crate) fn finish(mut started: Started, input: &str) -> Said {
     started.running.end()
 }
 
+/// Sends `input` to the one that was started with `--json --stay`, and ends it when so many answers
+/// have come: the answers, and what it said.
+pub(crate) fn answered(mut started: Started, input: &str, count: usize) -> (Vec<Value>, String) {
+    started.running.reads(input);
+    let answers = (0..count).map(|_| started.running.prints("{"));
+    let answers: Vec<_> = answers
+        .map(|line| serde_json::from_str(&line).unwrap())
+        .collect();
+    started.running.interrupt();
+    (answers, started.running.end().succeeded().err)
+}
+
+pub(crate) const ANSWERED: [&str; 2] = ["--json", "--stay"];
+
 fn client_files(name: &str) -> String {
     format!(
         "CERTIFICATION_AUTHORITIES_FILE={}\nCLIENT_CERTIFICATE_FILE={}\n\
@@ -85,10 +102,8 @@ fn messages_are_sent_and_answers_printed_after_the_first_host_refused() {
     let login = "Username=me\nPassword=secret\n";
     let server = acceptor("plain", login);
     let hosts = [nobody(), server.address];
-    let answered = run("plain", &hosts, login, &["--json"], ORDERS).succeeded();
-    let answers = answered.json_lines();
+    let (answers, said) = answered(start("plain", &hosts, login, &ANSWERED), ORDERS, 2);
     let field = |answer: &Value, name: &str| answer["fields"][name].clone();
-    assert_eq!(answers.len(), 2, "{}", answered.out);
     for (answer, (id, sub_id)) in answers.iter().zip([("one", None), ("two", Some("DESK"))]) {
         assert_eq!(answer["message"], "NewOrderSingle");
         assert_eq!(field(answer, "ClOrdID"), id);
@@ -103,7 +118,6 @@ fn messages_are_sent_and_answers_printed_after_the_first_host_refused() {
         "2 messages sent, 2 received",
         "FIX.4.4:TW->ISLD: logged out",
     ] {
-        let said = &answered.err;
         assert!(said.contains(expected), "{expected}: {said}");
     }
 }
@@ -114,28 +128,23 @@ fn certificates_have_to_be_right_on_both_sides() {
     let host = [server.address];
     let name = "SNIHostName=exchange.test\n";
     let right = client_files("client");
-    let Said {
-        code,
-        out,
-        err: said,
-    } = run("tls", &host, &format!("{name}{right}"), &[], ORDERS);
-    assert_eq!(code, 0, "{said}");
-    assert!(
-        out.contains("NewOrderSingle") && out.contains("two"),
-        "{out}"
-    );
+    let trusted = start("tls", &host, &format!("{name}{right}"), &ANSWERED);
+    let (answers, _) = answered(trusted, ORDERS, 2);
+    assert_eq!(answers[1]["message"], "NewOrderSingle");
+    assert_eq!(answers[1]["fields"]["ClOrdID"], "two");
 
-    let give_up = ["--give-up", "1"];
     let wrong = format!("{name}{}", client_files("outsider"));
-    let Said {
-        code, err: said, ..
-    } = run("tls-outsider", &host, &wrong, &give_up, ORDERS);
-    assert_eq!(code, 1, "{said}");
-    assert!(said.contains("not logged on for 1 s: "), "{said}");
+    let outsider = start("tls-outsider", &host, &wrong, &GIVE_UP);
     let other = format!("SNIHostName=other.test\n{right}");
+    let other = start("tls-name", &host, &other, &GIVE_UP);
     let Said {
         code, err: said, ..
-    } = run("tls-name", &host, &other, &give_up, ORDERS);
+    } = finish(outsider, ORDERS);
+    assert_eq!(code, 1, "{said}");
+    assert!(said.contains("not logged on for 5 s: "), "{said}");
+    let Said {
+        code, err: said, ..
+    } = finish(other, ORDERS);
     assert_eq!(code, 1, "{said}");
     assert!(said.contains("not valid for name"), "{said}");
     let absent = right.replace("client.key", "absent.key");
@@ -149,21 +158,22 @@ fn certificates_have_to_be_right_on_both_sides() {
 fn who_is_not_let_in_is_told_why() {
     let server = acceptor("login", "Username=me\nPassword=secret\n");
     let lines = "Username=me\nPassword=guess\n";
-    let give_up = ["--give-up", "1"];
+    let guessing = start("login", &[server.address], lines, &GIVE_UP);
+    let refused = start("refused", &[nobody()], "", &GIVE_UP);
     let Said {
         code,
         out,
         err: said,
-    } = run("login", &[server.address], lines, &give_up, ORDERS);
+    } = finish(guessing, ORDERS);
     assert_eq!(code, 1, "{said}");
     assert!(out.contains("Username or Password is wrong"), "{out}{said}");
     let Said {
         code, err: said, ..
-    } = run("refused", &[nobody()], "", &give_up, ORDERS);
+    } = finish(refused, ORDERS);
     assert_eq!(code, 1, "{said}");
     let last = said.lines().last().unwrap();
     assert!(
-        last.contains("not logged on for 1 s") && last.contains("refused"),
+        last.contains("not logged on for 5 s") && last.contains("refused"),
         "{said}"
     );
 }

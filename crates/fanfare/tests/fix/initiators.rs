@@ -2,7 +2,7 @@
 //! anew, several sessions, coming again.
 
 use crate::common::{Folder, Said};
-use crate::initiator::{finish, settings, start_with};
+use crate::initiator::{ANSWERED, answered, finish, settings, start_with};
 use crate::server::{Peer, Server, framed};
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, TcpListener};
@@ -84,11 +84,8 @@ fn within_its_hours_elsewhere_it_trades() {
         in_minutes(330 + 60)
     );
     let text = settings(&[server.address], &lines) + "[SESSION]\nBeginString=FIX.4.4\n";
-    let child = start_with("hours-open", &text, &["--wait", "1"]);
-    let Said {
-        code, err: said, ..
-    } = finish(child, ORDER);
-    assert_eq!(code, 0, "{said}");
+    let child = start_with("hours-open", &text, &ANSWERED);
+    let (_, said) = answered(child, ORDER, 1);
     assert!(said.contains("1 messages sent, 1 received"), "{said}");
 }
 
@@ -143,7 +140,7 @@ fn numbers_go_on_or_begin_anew() {
         let text = settings(&[address], &lines) + "[SESSION]\nBeginString=FIX.4.4\n";
         let mut logons = Vec::new();
         for next in [1, next] {
-            let args = ["--wait", "0", "--give-up", "20"];
+            let args = ["--wait", "0", "--give-up", "60"];
             let child = start_with(&format!("numbers-{name}"), &text, &args);
             let met = std::thread::scope(|scope| {
                 let peer = scope.spawn(|| meet(&listener, next));
@@ -178,13 +175,8 @@ fn sessions_of_one_file_have_their_own_messages() {
     let orders = ["", "49=OTHER|56=ISLD|", "49=TW|56=ISLD|50=B|"]
         .map(to)
         .concat();
-    let child = start_with("several", &text, &["--wait", "1"]);
-    let Said {
-        code,
-        out,
-        err: said,
-    } = finish(child, &orders);
-    assert_eq!(code, 0, "{said}");
+    let child = start_with("several", &text, &ANSWERED);
+    let (answers, said) = answered(child, &orders, 3);
     for session in [
         "FIX.4.4:TW/A->ISLD:first",
         "FIX.4.4:TW/B->ISLD",
@@ -193,9 +185,16 @@ fn sessions_of_one_file_have_their_own_messages() {
         assert!(said.contains(&format!("{session}: logged on")), "{said}");
     }
     assert!(said.contains("3 messages sent, 3 received"), "{said}");
-    assert!(out.contains("TargetCompID(56) = OTHER"), "{out}");
-    assert_eq!(out.matches("TargetSubID(57) =").count(), 2, "{out}");
-    assert!(out.contains("TargetSubID(57) = B"), "{out}");
+    let to = |name: &str| {
+        let mut to: Vec<_> = answers
+            .iter()
+            .filter_map(|a| a["fields"][name].as_str())
+            .collect();
+        to.sort_unstable();
+        to
+    };
+    assert_eq!(to("TargetCompID"), ["OTHER", "TW", "TW"]);
+    assert_eq!(to("TargetSubID"), ["A", "B"]);
 }
 
 #[test]
@@ -203,7 +202,7 @@ fn who_is_turned_away_comes_again() {
     let listener = listener();
     let address = listener.local_addr().unwrap();
     let text = settings(&[address], "") + "[SESSION]\nBeginString=FIX.4.4\n";
-    let child = start_with("again", &text, &["--wait", "0", "--give-up", "20"]);
+    let child = start_with("again", &text, &["--wait", "0", "--give-up", "60"]);
     let met = std::thread::scope(|scope| {
         let peer = scope.spawn(|| {
             drop(listener.accept());

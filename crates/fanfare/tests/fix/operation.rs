@@ -79,7 +79,7 @@ fn trade(address: SocketAddr, tls: TlsClient) -> (bool, String) {
         if let Some(in_for) = trader.in_for {
             return (in_for, trader.why.clone());
         }
-        assert!(began.elapsed() < Duration::from_secs(20), "{}", trader.why);
+        assert!(began.elapsed() < Duration::from_secs(60), "{}", trader.why);
         std::thread::yield_now();
     }
 }

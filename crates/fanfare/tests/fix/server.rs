@@ -1,7 +1,7 @@
 //! The acceptor as a process of its own, and a counterparty that speaks to it byte by byte.
 
-use crate::common::{Folder, Running, fanfare};
-use std::io::{Read, Write};
+use crate::common::{Folder, Running, fanfare, receive};
+use std::io::Write;
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ impl Peer {
     pub(crate) fn of(stream: TcpStream) -> Self {
         stream.set_nodelay(true).unwrap();
         stream
-            .set_read_timeout(Some(Duration::from_secs(20)))
+            .set_read_timeout(Some(Duration::from_secs(60)))
             .unwrap();
         let received = Vec::new();
         Self { stream, received }
@@ -68,7 +68,7 @@ impl Peer {
                 return Ok(Some(text[..at + 8].to_owned()));
             }
             let mut room = [0; 4096];
-            match self.stream.read(&mut room) {
+            match receive(&mut self.stream, &mut room) {
                 Ok(0) if text.is_empty() => return Ok(None),
                 Ok(0) => return Err(format!("closed in the middle of {text}")),
                 Ok(count) => self.received.extend_from_slice(&room[..count]),

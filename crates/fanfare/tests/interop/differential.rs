@@ -21,10 +21,11 @@
 //! DefaultApplVerID(1137) where Logons have it, `{id}` our CompID, `{now}` the time, `{old}` one
 //! too far off. At the end each connection is logged out, so that both servers have said all.
 
+use crate::common::receive;
 use crate::engines::{Engine, Engines, VERSIONS, Version, acceptor_settings};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -344,7 +345,7 @@ impl Peer {
         self.stream.set_read_timeout(Some(patience)).unwrap();
         let mut room = [0; 4096];
         while !enough(&self.said) {
-            match self.stream.read(&mut room) {
+            match receive(&mut self.stream, &mut room) {
                 Ok(count @ 1..) => {
                     self.received.extend_from_slice(&room[..count]);
                     self.take_messages();

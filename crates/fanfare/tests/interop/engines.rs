@@ -8,6 +8,7 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A version of FIX as the engines' settings name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -194,8 +195,11 @@ pub(crate) fn fanfare(name: &str, settings: &str) -> Command {
     command
 }
 
+/// A file of its own each time: tests that run beside each other start engines of one name.
 fn settings_file(name: &str, settings: &str) -> PathBuf {
-    let path = home("interop-settings").join(format!("{name}.cfg"));
+    static MADE: AtomicU32 = AtomicU32::new(0);
+    let number = MADE.fetch_add(1, Ordering::Relaxed);
+    let path = home("interop-settings").join(format!("{name}-{number}.cfg"));
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(&path, settings).unwrap();
     path

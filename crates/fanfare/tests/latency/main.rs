@@ -10,12 +10,11 @@
 mod common;
 
 use common::gateway::port;
-use common::{Folder, Running, Said, nobody};
-use std::io::{Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use common::relay::Relay;
+use common::{Folder, Running, Said, nobody, receive};
+use std::io::Write;
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::Command;
-use std::sync::mpsc::{Receiver, channel};
-use std::thread;
 use std::time::Duration;
 
 fn fanfare(args: &[&str]) -> Command {
@@ -172,41 +171,15 @@ fn a_server_that_never_answers_the_logon_is_given_up() {
     );
 }
 
-/// A relay to the server: gives its port, and a word when some reports have passed.
-fn relay(server: &Server) -> (String, Receiver<()>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port().to_string();
-    let mut there = TcpStream::connect(format!("127.0.0.1:{}", server.port)).unwrap();
-    let (sender, receiver) = channel();
-    thread::spawn(move || {
-        let (mut here, _) = listener.accept().unwrap();
-        let (mut orders, mut to_server) = (here.try_clone().unwrap(), there.try_clone().unwrap());
-        thread::spawn(move || {
-            let _ = std::io::copy(&mut orders, &mut to_server);
-            let _ = to_server.shutdown(Shutdown::Write);
-        });
-        let mut room = [0; 4096];
-        let mut passed = 0;
-        while let Ok(count) = there.read(&mut room) {
-            if count == 0 || here.write_all(&room[..count]).is_err() {
-                break;
-            }
-            passed += count;
-            if passed > 20_000 {
-                let _ = sender.send(());
-            }
-        }
-        let _ = here.shutdown(Shutdown::Both);
-    });
-    (port, receiver)
-}
-
 /// An endless run that has had some reports.
 fn endless(server: &Server) -> Running {
-    let (port, reports) = relay(server);
-    let endless = ["client", "127.0.0.1", &port, "1000000000", "--json"];
+    let relay = Relay::to(SocketAddr::from((
+        [127, 0, 0, 1],
+        server.port.parse().unwrap(),
+    )));
+    let endless = ["client", "127.0.0.1", &relay.port, "1000000000", "--json"];
     let client = Running::start(&mut fanfare(&endless));
-    reports.recv_timeout(Duration::from_secs(60)).unwrap();
+    relay.wait_answered(20_000);
     client
 }
 
@@ -265,14 +238,14 @@ fn the_lenient_server_takes_testers_that_a_session_refuses() {
     let server = Server::start(&["-m", "1", "--lenient"]);
     let mut tester = TcpStream::connect(format!("127.0.0.1:{}", server.port)).unwrap();
     tester
-        .set_read_timeout(Some(Duration::from_secs(20)))
+        .set_read_timeout(Some(Duration::from_secs(60)))
         .unwrap();
     let header = "49=HERMES|56=INET|52=20131121-10:00:00";
     let mut received = String::new();
     let mut expect = |tester: &mut TcpStream, start: &str| {
         let mut room = [0; 512];
         while !received.contains("|10=") || !received.ends_with('|') {
-            let count = tester.read(&mut room).unwrap();
+            let count = receive(tester, &mut room).unwrap();
             assert!(count > 0, "closed after {received}");
             received += &String::from_utf8_lossy(&room[..count]).replace('\x01', "|");
         }

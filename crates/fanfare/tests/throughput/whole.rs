@@ -1,7 +1,9 @@
 //! Both processes, whole and cut short.
 
+use crate::common::relay::Relay;
 use crate::common::{Folder, Running, fanfare, figure, run};
 use crate::start_acceptor;
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 #[test]
@@ -144,9 +146,9 @@ fn long_run(port: &str) -> Running {
 fn in_the_middle() -> (Running, Running) {
     let args = ["--sessions", "2", "--messages", "90000000", "--json"];
     let (acceptor, port) = start_acceptor(&args);
-    let initiator = long_run(&port);
-    // It takes a moment to get there; what is asked for below holds at any moment.
-    std::thread::sleep(Duration::from_millis(300));
+    let relay = Relay::to(SocketAddr::from(([127, 0, 0, 1], port.parse().unwrap())));
+    let initiator = long_run(&relay.port);
+    relay.wait_sent(100_000);
     (acceptor, initiator)
 }
 
@@ -226,7 +228,7 @@ fn a_run_that_loses_one_of_its_processes_says_so_and_ends() {
             "none",
         ];
         let run = Running::start(&mut fanfare(&args));
-        let until = Instant::now() + Duration::from_secs(30);
+        let until = Instant::now() + Duration::from_secs(60);
         let both = loop {
             let found = children(run.id());
             if found.len() == 2 {

@@ -1,8 +1,8 @@
 //! DDS domains that no other test is in.
 
+use std::cell::RefCell;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::ops::RangeInclusive;
-use std::sync::{Mutex, PoisonError};
 
 /// Domains whose ports are below those that the system picks for anybody (32,768 and up): in the
 /// others a stranger's socket may be where the first participant is looked for.
@@ -10,23 +10,24 @@ const QUIET: RangeInclusive<u32> = 1..=100;
 /// The rest, for the case that there are that many tests at the same time.
 const OTHERS: RangeInclusive<u32> = 101..=229;
 
-/// What holds the domains of this process.
-static HELD: Mutex<Vec<UdpSocket>> = Mutex::new(Vec::new());
+thread_local! {
+    /// What holds the domains of this thread: of a test, which has one.
+    static HELD: RefCell<Vec<UdpSocket>> = const { RefCell::new(Vec::new()) };
+}
 
 /// A DDS domain id, 1 to 229, that no other caller in this process or another has until this
-/// process ends. It is held by a socket at a port of the domain that RTPS does not use
-/// (DDSI-RTPS 9.6.1.1), so that nothing is left behind, however the process ends.
+/// thread ends: that of a test. It is held by a socket at a port of the domain that RTPS does not
+/// use (DDSI-RTPS 9.6.1.1), so that nothing is left behind, however the process ends.
 ///
 /// # Panics
 /// All domains are taken.
 #[must_use]
 #[allow(clippy::panic, reason = "for tests")]
 pub fn domain() -> u32 {
-    let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
     for id in QUIET.chain(OTHERS) {
         let port = u16::try_from(7_400 + 250 * id + 9).unwrap_or(u16::MAX);
         if let Ok(socket) = UdpSocket::bind((Ipv4Addr::LOCALHOST, port)) {
-            held.push(socket);
+            HELD.with_borrow_mut(|held| held.push(socket));
             return id;
         }
     }

@@ -1,15 +1,16 @@
 //! What Cyclone DDS logs: kept for error texts instead of going to the terminal.
 
-use std::collections::VecDeque;
+use std::cell::RefCell;
 use std::ffi::{CStr, c_void};
-use std::sync::{Mutex, Once};
+use std::sync::Once;
 
 use cyclors as c;
 
-/// Lines kept; older ones are forgotten.
-const KEPT: usize = 16;
-
-static LINES: Mutex<VecDeque<String>> = Mutex::new(VecDeque::new());
+thread_local! {
+    /// The newest line. The library logs why a call fails in the thread that called; another one's
+    /// reason is none of ours.
+    static NEWEST: RefCell<Option<String>> = const { RefCell::new(None) };
+}
 
 /// Sends errors and warnings of the library here from now on.
 pub(super) fn capture() {
@@ -21,12 +22,9 @@ pub(super) fn capture() {
     });
 }
 
-/// The newest line, if any came since the last call.
+/// The newest line of this thread, if any came since the last call.
 pub(super) fn last() -> Option<String> {
-    let mut lines = LINES.lock().ok()?;
-    let newest = lines.pop_back();
-    lines.clear();
-    newest
+    NEWEST.take()
 }
 
 unsafe extern "C" fn keep(_: *mut c_void, data: *const c::dds_log_data_t) {
@@ -40,10 +38,6 @@ unsafe extern "C" fn keep(_: *mut c_void, data: *const c::dds_log_data_t) {
         CStr::from_ptr(data.message)
     };
     let text = message.to_string_lossy().trim().to_owned();
-    if let Ok(mut lines) = LINES.lock() {
-        if lines.len() == KEPT {
-            lines.pop_front();
-        }
-        lines.push_back(text);
-    }
+    // A thread that is about to end keeps nothing.
+    let _ = NEWEST.try_with(|newest| newest.replace(Some(text)));
 }

@@ -99,6 +99,20 @@ fn a_sample_that_is_too_long_is_dropped_before_it_is_whole() {
 }
 
 #[test]
+fn each_thread_is_told_its_own_reason() {
+    let open = |interface: &str| {
+        let refused = Domain::open(&DomainConfig::new(1).interface(interface)).unwrap_err();
+        let text = refused.to_string();
+        assert!(text.contains(interface), "{interface}: {text}");
+    };
+    std::thread::scope(|scope| {
+        for n in 0..4 {
+            scope.spawn(move || (0..50).for_each(|_| open(&format!("nosuch{n}"))));
+        }
+    });
+}
+
+#[test]
 fn what_cannot_be_opened_says_why() {
     let error = |c: DomainConfig| Domain::open(&c).unwrap_err().to_string();
     assert!(error(DomainConfig::new(233)).contains("0 to 232"));

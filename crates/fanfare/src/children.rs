@@ -32,6 +32,9 @@ pub(crate) fn parent_is_alive() -> bool {
 /// How often it is looked whether Ctrl-C was pressed.
 const LOOK: Duration = Duration::from_millis(50);
 
+/// How long a child may take until it catches Ctrl-C.
+const BEGINS: Duration = Duration::from_secs(10);
+
 /// A child process whose lines arrive as it prints them. Dropped while it runs, it is killed: no
 /// process outlives the command that started it.
 pub(crate) struct Fanfare {
@@ -43,6 +46,8 @@ pub(crate) struct Fanfare {
     last_words: VecDeque<String>,
     /// Ctrl-C: the child is told once.
     stop: Stop,
+    /// Since when it should be told.
+    asked: Option<Instant>,
     told: bool,
 }
 
@@ -81,6 +86,7 @@ impl Fanfare {
             output: String::new(),
             last_words: VecDeque::new(),
             stop: stop.clone(),
+            asked: None,
             told: false,
         })
     }
@@ -189,7 +195,12 @@ impl Fanfare {
     }
 
     fn pass_interrupt_on(&mut self) {
-        if self.stop.is_raised() && !self.told {
+        if self.told || !self.stop.is_raised() {
+            return;
+        }
+        let since = *self.asked.get_or_insert_with(Instant::now);
+        // One that has hardly begun would die of it without a report.
+        if catches_interrupts(self.child.id()) || since.elapsed() >= BEGINS {
             self.told = true;
             // It may have ended already: then there is nobody to tell.
             let _ = self.interrupt();
@@ -216,6 +227,16 @@ impl Drop for Fanfare {
             let _ = self.child.wait();
         }
     }
+}
+
+/// Whether a process has a handler for SIGINT; true of one of which nothing is known.
+fn catches_interrupts(process: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status"));
+    let status = status.unwrap_or_default();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let caught = caught.and_then(|set| u64::from_str_radix(set.trim(), 16).ok());
+    // Signal 2 is bit 1.
+    caught.is_none_or(|set| set & 2 != 0)
 }
 
 /// The object that a child printed with `--json`.

@@ -75,7 +75,8 @@ fn an_interrupted_demo_reports_what_it_has() {
     let text = said.out;
     assert!(
         text.contains("interrupted: this is the report so far"),
-        "{text}"
+        "{text}{}",
+        said.err
     );
     assert!(text.contains(", 0 lost, doubled or out of order"), "{text}");
     let mut left = std::fs::read_dir(folder.path()).unwrap().flatten();

@@ -1,7 +1,7 @@
 //! The whole path: producers, gateway, consumers, capture, report.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::thread;
 
 use fanfare_engine::stop::Stop;
@@ -181,9 +181,14 @@ fn a_gateway_that_goes_away_is_told() {
     let received = consumers.run(&stop, &mut |_| {}).unwrap();
     assert_eq!(received.ended, 3);
     assert!(!received.is_clean() && received.first_ended.is_some());
-    let refused = Producers::connect(&endless, Template::builtin())
-        .err()
-        .unwrap();
+    // On this address no other test listens, so none gets the port that is free again.
+    let free = TcpListener::bind("127.0.0.77:0").and_then(|gone| gone.local_addr());
+    let nobody = ProducerOptions {
+        address: free.unwrap(),
+        ..endless
+    };
+    let refused = Producers::connect(&nobody, Template::builtin());
+    let refused = refused.err().unwrap();
     assert!(matches!(refused, LoadError::Connect { .. }), "{refused}");
     assert!(refused.to_string().contains("P1"), "{refused}");
 }

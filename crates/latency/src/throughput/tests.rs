@@ -3,7 +3,7 @@ use crate::testing::Folder;
 use fanfare_engine::host::StoreKind;
 use fanfare_engine::journal;
 use fanfare_engine::stop::Stop;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
 
 fn acceptor(sessions: usize, messages: u64, orders: &Arc<Orders>, threads: usize) -> Acceptors {
@@ -82,9 +82,16 @@ fn other_orders_and_too_few_of_them_are_noticed() {
     assert!(trouble.unwrap().contains("10 of 12"));
 }
 
+/// Where nobody listens: on this address no other test does, so none gets the port that is free
+/// again.
+fn nobody() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.78:0").unwrap();
+    listener.local_addr().unwrap()
+}
+
 #[test]
 fn an_acceptor_that_is_not_there_is_told() {
-    let nobody = acceptor(1, 1, &Arc::new(Orders::built_in()), 1).addresses()[0];
+    let nobody = nobody();
     let options = InitiatorOptions {
         sessions: 2,
         messages: 1,

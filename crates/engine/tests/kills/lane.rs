@@ -68,6 +68,9 @@ pub(crate) struct Lane {
 
 /// A child that does not get where it is to be killed in this time has failed.
 const LIMIT: Duration = Duration::from_secs(60);
+/// Messages to a process that has logged on, besides those now and then: on a busy machine its
+/// moment may have come before there is one of them.
+const GREETINGS: u32 = 4;
 /// How many of the messages from before are compared again after each kill; at the end all are.
 const TAIL: u64 = 400;
 
@@ -135,13 +138,17 @@ impl Lane {
     fn watch(&mut self, victim: &mut Victim, moment: Moment, reports: &mut Vec<Report>) {
         let began = Instant::now();
         let again = matches!(moment, Moment::Resent(_));
-        let mut asked = false;
+        let (mut greeted, mut asked) = (false, false);
         loop {
             if victim.stream.is_none() {
                 victim.accept(&self.listener);
             }
             let came = victim.read(self.party.received());
             self.party.hear(self.next.0);
+            if self.party.is_logged_on && !greeted {
+                greeted = true;
+                (0..GREETINGS).for_each(|_| self.party.say());
+            }
             if self.party.is_logged_on && again && !asked {
                 asked = true;
                 let last = self.party.known.len() as u64;

@@ -8,8 +8,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Longest wait for anything that a counterparty does.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Longest wait for anything that a counterparty does: three Java machines on a busy one take more
+/// than a minute to start.
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// What a counterparty tells, line by line.
 #[derive(Debug)]
@@ -18,7 +19,7 @@ pub struct Lines {
     seen: Vec<String>,
 }
 
-/// The counterparty ended, or said nothing more for a minute; with what it had said.
+/// The counterparty ended, or said nothing more for three minutes; with what it had said.
 #[derive(Debug)]
 pub struct Stopped {
     /// All lines so far.
@@ -106,7 +107,7 @@ impl Program {
     /// The port of the address it listens on, which the kernel chose, once it listens.
     ///
     /// # Errors
-    /// It ends, or does not listen within a minute.
+    /// It ends, or does not listen within three minutes.
     pub fn listens(&mut self) -> io::Result<SocketAddr> {
         let end = Instant::now() + PATIENCE;
         while Instant::now() < end {

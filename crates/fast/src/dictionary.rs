@@ -3,9 +3,9 @@
 use std::fmt;
 use std::ops::Deref;
 
-use fanfare_wire::lanes::{self, Columns, Flags, Kept, Plan};
+use fanfare_wire::lanes::{self, BLOCK, Columns, Flags, Kept, Plan};
 
-use crate::program::{Program, Slot};
+use crate::program::{Program, Slot, TemplateProgram};
 use crate::value::{Decimal, IntType, TextType};
 
 /// State of a previous value (section 6.3.1): undefined, empty, or assigned by a certain type.
@@ -56,46 +56,55 @@ pub enum Previous {
 pub(crate) struct Dictionaries {
     /// Integers, mantissas of decimals, short ASCII strings packed; other strings are outside.
     pub(crate) columns: Columns,
-    /// The states of assigned values.
-    types: Vec<State>,
-    exponents: Vec<i8>,
+    /// What else belongs to the columns, by block.
+    others: Vec<Others>,
     texts: Vec<Vec<u8>>,
     /// Index of the template of the last message.
     pub(crate) template: Option<u32>,
-    /// True between [`Self::begin`] and its end: changes are noted.
+    /// True between [`Self::begin`] and its end: what is going to change is kept.
     noting: bool,
     journal: Journal,
 }
 
-/// What it takes to undo everything since [`Dictionaries::begin`].
+/// What belongs to a block of columns beside them.
+#[derive(Debug, Clone, Copy)]
+struct Others {
+    /// The states of assigned values.
+    types: [State; BLOCK],
+    exponents: [i8; BLOCK],
+}
+
+impl Default for Others {
+    fn default() -> Self {
+        Self {
+            types: [State::UNDEFINED; _],
+            exponents: [0; _],
+        }
+    }
+}
+
+/// What it takes to undo everything since [`Dictionaries::begin`]. It takes no more memory than
+/// the dictionaries.
 #[derive(Debug, Clone, Default)]
 struct Journal {
     template: Option<u32>,
-    /// Columns as they were before all that is in the cells.
-    kept: [Kept; 2],
-    /// How many of them count.
+    /// Blocks as they were before the first change, in the order in which they were kept.
+    kept: Vec<(Kept, Others)>,
+    /// How many of them count, and of how many all is kept.
     keeps: usize,
-    /// What was noted, one after the other.
-    cells: Vec<Cell>,
-    /// For each reset the flags of all columns.
+    wholes: usize,
+    /// How many of them were kept before the first reset; its flags are those of all columns
+    /// before it.
+    reset: Option<usize>,
     flags: Vec<Flags>,
-    /// For each text its text slot, and its length at the end of the bytes.
+    /// Texts that were overwritten: their slots and their lengths in the bytes.
     texts: Vec<(u32, u32)>,
     bytes: Vec<u8>,
-}
-
-/// What was in a slot before it was changed, or a reset.
-#[derive(Debug, Clone, Copy)]
-enum Cell {
-    Slot {
-        slot: u32,
-        state: State,
-        exponent: i8,
-        /// Its text is noted too.
-        text: bool,
-        column: lanes::Cell,
-    },
-    Reset,
+    /// The number of this journal, and for each block and each text slot that of the last one that
+    /// it was kept in.
+    number: u64,
+    blocks: Vec<u64>,
+    text_slots: Vec<u64>,
 }
 
 impl Dictionaries {
@@ -103,12 +112,15 @@ impl Dictionaries {
         let slots = program.columns();
         Self {
             columns: Columns::new(slots),
-            types: program.column_states().to_vec(),
-            exponents: vec![0; slots],
+            others: others(program.column_states()),
             texts: vec![Vec::new(); program.text_slots()],
             template: None,
             noting: false,
-            journal: Journal::default(),
+            journal: Journal {
+                blocks: vec![0; slots.div_ceil(BLOCK)],
+                text_slots: vec![0; program.text_slots()],
+                ..Journal::default()
+            },
         }
     }
 
@@ -116,8 +128,7 @@ impl Dictionaries {
     #[inline]
     pub(crate) fn reset(&mut self) {
         if self.noting {
-            self.journal.flags.extend(self.columns.flags());
-            self.journal.cells.push(Cell::Reset);
+            self.keep_flags();
         }
         self.columns.reset();
     }
@@ -125,12 +136,13 @@ impl Dictionaries {
     /// From here on changes can be undone, until [`Self::commit`].
     pub(crate) fn begin(&mut self) {
         self.noting = true;
-        self.journal.template = self.template;
-        self.journal.keeps = 0;
-        self.journal.cells.clear();
-        self.journal.flags.clear();
-        self.journal.texts.clear();
-        self.journal.bytes.clear();
+        let journal = &mut self.journal;
+        journal.number += 1;
+        journal.template = self.template;
+        (journal.keeps, journal.wholes, journal.reset) = (0, 0, None);
+        journal.flags.clear();
+        journal.texts.clear();
+        journal.bytes.clear();
     }
 
     /// The changes since [`Self::begin`] stay.
@@ -141,51 +153,118 @@ impl Dictionaries {
     /// Undoes the changes since [`Self::begin`].
     pub(crate) fn roll_back(&mut self) {
         self.noting = false;
-        let journal = &mut self.journal;
-        while let Some(cell) = journal.cells.pop() {
-            let Cell::Slot {
-                slot,
-                state,
-                exponent,
-                text,
-                column,
-            } = cell
-            else {
-                let at = journal.flags.len() - self.columns.flags().len();
-                self.columns.set_flags(journal.flags.drain(at..));
-                continue;
-            };
-            let slot = slot as usize;
-            self.columns.set_cell(slot, column);
-            self.types[slot] = state;
-            self.exponents[slot] = exponent;
-            if text && let Some((text_slot, len)) = journal.texts.pop() {
-                let at = journal.bytes.len() - len as usize;
-                let text = &mut self.texts[text_slot as usize];
-                text.clear();
-                text.extend_from_slice(&journal.bytes[at..]);
-                journal.bytes.truncate(at);
+        let journal = &self.journal;
+        // What was kept behind the reset has the flags that it left.
+        let behind = journal.reset.unwrap_or_default();
+        for (kept, _) in &journal.kept[behind..journal.keeps] {
+            self.columns.restore(kept);
+        }
+        if journal.reset.is_some() {
+            self.columns.set_flags(journal.flags.iter().copied());
+            for (kept, _) in &journal.kept[..behind] {
+                self.columns.restore(kept);
             }
         }
-        for kept in journal.kept.iter().take(journal.keeps).rev() {
-            self.columns.restore(kept);
+        for (kept, others) in &journal.kept[..journal.wholes] {
+            self.others[kept.number()] = *others;
+        }
+        let mut bytes = &journal.bytes[..];
+        for &(slot, len) in &journal.texts {
+            let (old, rest) = bytes.split_at(len as usize);
+            let text = &mut self.texts[slot as usize];
+            text.clear();
+            text.extend_from_slice(old);
+            bytes = rest;
         }
         self.template = journal.template;
     }
 
-    /// Notes the columns that a kernel is going to change with these plans, if changes are noted:
-    /// before anything else is.
+    /// Keeps the columns that a kernel is going to change with these plans, if they may have to be
+    /// restored. Before anything else is changed, [`Self::keep_all`] must be called.
     #[inline]
     pub(crate) fn keep(&mut self, first: &Plan, other: Option<&Plan>) {
-        if !self.noting {
+        if self.noting {
+            self.keep_blocks(first, other);
+        }
+    }
+
+    /// Cold, to be out of the way where nothing is to be restored.
+    #[cold]
+    #[inline(never)]
+    fn keep_blocks(&mut self, first: &Plan, other: Option<&Plan>) {
+        self.keep_block(first.block());
+        if let Some(other) = other {
+            self.keep_block(other.block());
+        }
+    }
+
+    /// Keeps what [`Self::keep`] has left out.
+    fn keep_others(&mut self) {
+        let journal = &mut self.journal;
+        for (kept, others) in &mut journal.kept[journal.wholes..journal.keeps] {
+            self.columns.keep_outside(kept);
+            *others = self.others[kept.number()];
+        }
+        journal.wholes = journal.keeps;
+    }
+
+    /// Keeps all that a message of this template can change, but for the texts and what is inside
+    /// dynamic references.
+    #[inline]
+    pub(crate) fn keep_all(&mut self, template: &TemplateProgram) {
+        if self.noting {
+            self.keep_blocks_of(template);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn keep_blocks_of(&mut self, template: &TemplateProgram) {
+        for &block in template.blocks() {
+            self.keep_block(block as usize);
+        }
+        self.keep_others();
+    }
+
+    /// Keeps the flags of all columns before the first reset.
+    #[cold]
+    #[inline(never)]
+    fn keep_flags(&mut self) {
+        let journal = &mut self.journal;
+        if journal.reset.is_none() {
+            journal.reset = Some(journal.keeps);
+            journal.flags.extend(self.columns.flags());
+        }
+    }
+
+    fn keep_block(&mut self, number: usize) {
+        let journal = &mut self.journal;
+        let Some(last) = journal.blocks.get_mut(number) else {
+            return;
+        };
+        if *last == journal.number {
             return;
         }
-        let [one, two] = &mut self.journal.kept;
-        self.columns.keep(first, one);
-        self.journal.keeps = 1;
-        if let Some(other) = other {
-            self.columns.keep(other, two);
-            self.journal.keeps = 2;
+        *last = journal.number;
+        if journal.kept.len() == journal.keeps {
+            journal.kept.push(Default::default());
+        }
+        if let Some((kept, _)) = journal.kept.get_mut(journal.keeps) {
+            self.columns.keep(number, kept);
+            journal.keeps += 1;
+        }
+    }
+
+    /// Keeps a text that is going to be overwritten.
+    #[inline(never)]
+    fn keep_text(&mut self, slot: u32) {
+        let journal = &mut self.journal;
+        let last = &mut journal.text_slots[slot as usize];
+        if *last != journal.number {
+            *last = journal.number;
+            let old = &self.texts[slot as usize];
+            journal.bytes.extend_from_slice(old);
+            journal.texts.push((slot, old.len() as u32));
         }
     }
 
@@ -195,22 +274,10 @@ impl Dictionaries {
         self.noting
     }
 
-    /// Notes these columns, from `first` on, which a kernel is about to change.
-    #[inline]
-    pub(crate) fn note_columns(&mut self, first: usize, mut mask: u64) {
-        if !self.noting {
-            return;
-        }
-        while mask != 0 {
-            self.note_cell(Slot(first as u32 + mask.trailing_zeros()), None);
-            mask &= mask - 1;
-        }
-    }
-
     #[inline(always)]
     pub(crate) fn state(&self, slot: Slot) -> State {
         if self.columns.is_assigned(slot.index()) {
-            self.types[slot.index()]
+            self.others[slot.index() / BLOCK].types[slot.index() % BLOCK]
         } else if self.columns.is_empty(slot.index()) {
             State::EMPTY
         } else {
@@ -227,8 +294,23 @@ impl Dictionaries {
     pub(crate) fn decimal(&self, slot: Slot) -> Decimal {
         Decimal {
             mantissa: self.columns.value(slot.index()) as i64,
-            exponent: self.exponents[slot.index()],
+            exponent: self.others[slot.index() / BLOCK].exponents[slot.index() % BLOCK],
         }
+    }
+
+    /// The previous ASCII string as it is packed, if it is.
+    #[inline(always)]
+    pub(crate) fn packed(&self, slot: Slot) -> Option<u64> {
+        let is_packed = self.state(slot) == State::text(TextType::Ascii)
+            && !self.columns.is_outside(slot.index());
+        is_packed.then(|| self.columns.value(slot.index()))
+    }
+
+    /// Replaces it.
+    #[inline(always)]
+    pub(crate) fn set_packed(&mut self, slot: Slot, packed: u64) {
+        self.set_state(slot, State::text(TextType::Ascii));
+        self.columns.assign(slot.index(), packed);
     }
 
     /// A previous byte string.
@@ -243,14 +325,12 @@ impl Dictionaries {
 
     #[inline(always)]
     pub(crate) fn set_empty(&mut self, slot: Slot) {
-        self.note(slot);
         self.columns.clear(slot.index());
     }
 
     #[inline(always)]
     pub(crate) fn set_int(&mut self, slot: Slot, state: State, value: u64) {
-        self.note(slot);
-        self.types[slot.index()] = state;
+        self.set_state(slot, state);
         if state == State::int(IntType::UInt64) && value >> 63 != 0 {
             return self.columns.assign_beside(slot.index(), value);
         }
@@ -259,23 +339,22 @@ impl Dictionaries {
 
     #[inline(always)]
     pub(crate) fn set_decimal(&mut self, slot: Slot, value: Decimal) {
-        self.note(slot);
-        self.types[slot.index()] = State::DECIMAL;
+        self.set_state(slot, State::DECIMAL);
         self.columns.assign(slot.index(), value.mantissa as u64);
-        self.exponents[slot.index()] = value.exponent;
+        self.others[slot.index() / BLOCK].exponents[slot.index() % BLOCK] = value.exponent;
     }
 
     /// Replaces a previous byte string.
     #[inline]
     pub(crate) fn set_text(&mut self, slot: Slot, text_slot: u32, ty: TextType, value: &[u8]) {
-        if self.noting {
-            self.note_cell(slot, Some(text_slot));
-        }
-        self.types[slot.index()] = State::text(ty);
+        self.set_state(slot, State::text(ty));
         match lanes::pack(value) {
             Some(packed) if ty == TextType::Ascii => self.columns.assign(slot.index(), packed),
             _ => {
                 self.columns.assign_outside(slot.index());
+                if self.noting {
+                    self.keep_text(text_slot);
+                }
                 let text = &mut self.texts[text_slot as usize];
                 text.clear();
                 text.extend_from_slice(value);
@@ -297,29 +376,19 @@ impl Dictionaries {
     }
 
     #[inline(always)]
-    fn note(&mut self, slot: Slot) {
-        if self.noting {
-            self.note_cell(slot, None);
-        }
+    fn set_state(&mut self, slot: Slot, state: State) {
+        self.others[slot.index() / BLOCK].types[slot.index() % BLOCK] = state;
     }
+}
 
-    /// Notes what is in a slot; `text_slot` if the bytes that are outside may be overwritten.
-    #[inline(never)]
-    fn note_cell(&mut self, slot: Slot, text_slot: Option<u32>) {
-        let journal = &mut self.journal;
-        if let Some(text_slot) = text_slot {
-            let old = &self.texts[text_slot as usize];
-            journal.bytes.extend_from_slice(old);
-            journal.texts.push((text_slot, old.len() as u32));
-        }
-        journal.cells.push(Cell::Slot {
-            slot: slot.0,
-            state: self.types[slot.index()],
-            exponent: self.exponents[slot.index()],
-            text: text_slot.is_some(),
-            column: self.columns.cell(slot.index()),
-        });
-    }
+/// What belongs to columns of these states.
+fn others(states: &[State]) -> Vec<Others> {
+    let block = |states: &[State]| {
+        let mut others = Others::default();
+        others.types[..states.len()].copy_from_slice(states);
+        others
+    };
+    states.chunks(BLOCK).map(block).collect()
 }
 
 /// A byte string: a short one as it is packed, a long one borrowed. It dereferences to its bytes.

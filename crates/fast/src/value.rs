@@ -4,7 +4,7 @@ pub use fanfare_wire::Decimal;
 
 use crate::error::ErrorCode;
 
-/// Integer types, in the order of their sizes.
+/// Integer types, in the order of their sizes, the signed one of each size first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the names of the specification")]
 pub enum IntType {
@@ -54,19 +54,14 @@ impl IntType {
     #[must_use]
     #[inline(always)]
     pub const fn bits(self) -> u32 {
-        match self {
-            Self::Int8 | Self::UInt8 => 8,
-            Self::Int16 | Self::UInt16 => 16,
-            Self::Int32 | Self::UInt32 => 32,
-            Self::Int64 | Self::UInt64 => 64,
-        }
+        8 << (self as u32 / 2)
     }
 
     /// True for `int8` to `int64`.
     #[must_use]
     #[inline(always)]
     pub const fn is_signed(self) -> bool {
-        matches!(self, Self::Int8 | Self::Int16 | Self::Int32 | Self::Int64)
+        (self as u32).is_multiple_of(2)
     }
 
     /// Smallest value.

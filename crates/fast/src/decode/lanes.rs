@@ -205,8 +205,6 @@ impl<'a> Run<'a> {
             return false;
         }
         let plan = &segment.plan;
-        self.dictionaries
-            .note_columns(plan.first_column(), plan.kept());
         let bytes = self.input.all();
         let (columns, row) = (&mut self.dictionaries.columns, &mut self.lanes.row);
         match kernel.decode(plan, columns, (bytes, at), front, row) {

@@ -85,6 +85,7 @@ impl<'a> Run<'a> {
         map: (&mut PresenceMap<'a>, usize),
         visitor: &mut V,
     ) -> Read<()> {
+        self.dictionaries.keep_all(template);
         if template.reset() != Reset::None {
             self.dictionaries.reset();
         }

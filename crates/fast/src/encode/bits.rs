@@ -8,10 +8,11 @@ use crate::program::{BitsOp, IntOp, Op};
 
 impl<'a> Run<'a> {
     /// A bit group with its operator.
+    #[inline(never)]
     pub(super) fn bits(
         &mut self,
         op: &'a BitsOp,
-        level: &mut Level,
+        level: &mut Level<'a>,
         map: &mut PresenceWriter,
     ) -> Written {
         let id = op.whole.field;
@@ -19,7 +20,7 @@ impl<'a> Run<'a> {
         let value =
             match found.map(|(index, node)| (index, node.end(index), self.message.content(node))) {
                 Some((index, end, Content::Group)) => {
-                    let inside = Level::new(index + 1, end);
+                    let inside = Level::new(self.message, index + 1, end);
                     Some(
                         self.members(op, inside)
                             .map_err(|error| error.in_field(id))?,
@@ -35,7 +36,7 @@ impl<'a> Run<'a> {
     }
 
     /// The members side by side, the first one topmost.
-    fn members(&self, op: &BitsOp, mut level: Level) -> Written<u64> {
+    fn members(&self, op: &BitsOp, mut level: Level<'a>) -> Written<u64> {
         let mut value = 0_u64;
         for member in self.program.ops(op.members) {
             let Op::Int(member) = member else { continue };

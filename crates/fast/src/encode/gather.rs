@@ -306,8 +306,15 @@ fn many(len: u64, word: u64) -> u64 {
     if len > lanes::MAX_CHARS as u64 || word & !0x7f7f_7f7f != 0 || begins_with_nul {
         return BEYOND;
     }
+    pack_word(word, len)
+}
+
+/// So many characters (at most [`lanes::MAX_CHARS`]), the first one lowest, as [`lanes::pack`]
+/// packs them.
+#[inline(always)]
+pub(super) const fn pack_word(word: u64, len: u64) -> u64 {
     // The last one lowest; then the eighth bit of each is left out.
-    let x = word.swap_bytes() >> ((64 - 8 * len) & 63);
+    let x = word.swap_bytes() >> (64_u64.wrapping_sub(8 * len) & 63);
     let x = x & 0x007f_007f | x >> 1 & 0x3f80_3f80;
     x & 0x3fff | x >> 2 & 0x0fff_c000
 }

@@ -4,6 +4,7 @@
 mod bits;
 mod flat;
 mod gather;
+mod numbers;
 mod output;
 mod run;
 mod text;

@@ -28,52 +28,93 @@ impl Writer {
     }
 
     /// Appends an unsigned integer.
-    #[inline]
+    #[inline(always)]
     pub(super) fn unsigned(&mut self, value: u64) {
         if value < 0x80 {
             return self.push(value as u8 | 0x80);
         }
+        self.many_unsigned(value);
+    }
+
+    #[inline(never)]
+    fn many_unsigned(&mut self, value: u64) {
         let len = stopbit::write_unsigned(value, self.room::<MAX_INT_LEN>());
         self.at += len;
     }
 
     /// Appends a nullable unsigned integer.
-    #[inline]
+    #[inline(always)]
     pub(super) fn nullable_unsigned(&mut self, value: Option<u64>) {
         match value {
             None => self.null(),
-            Some(u64::MAX) => {
-                let len = stopbit::write_unsigned_wide(1 << 64, self.room::<MAX_WIDE_LEN>());
-                self.at += len;
-            }
-            Some(value) => self.unsigned(value + 1),
+            Some(value @ 0..0x7f) => self.push((value as u8 + 1) | 0x80),
+            Some(value) => match value.checked_add(1) {
+                Some(entity) => self.many_unsigned(entity),
+                None => self.widest_unsigned(),
+            },
+        }
+    }
+
+    /// Appends what is one more than the largest unsigned integer.
+    #[cold]
+    fn widest_unsigned(&mut self) {
+        let len = stopbit::write_unsigned_wide(1 << 64, self.room::<MAX_WIDE_LEN>());
+        self.at += len;
+    }
+
+    /// Appends a signed integer.
+    #[inline(always)]
+    pub(super) fn signed(&mut self, value: i64) {
+        if let -64..64 = value {
+            return self.push(value as u8 & 0x7f | 0x80);
+        }
+        self.many_signed(value);
+    }
+
+    #[inline(never)]
+    fn many_signed(&mut self, value: i64) {
+        let len = stopbit::write_signed(value, self.room::<MAX_INT_LEN>());
+        self.at += len;
+    }
+
+    /// Appends a nullable signed integer.
+    #[inline(always)]
+    pub(super) fn nullable_signed(&mut self, value: Option<i64>) {
+        match value {
+            None => self.null(),
+            Some(value) if value < 0 => self.signed(value),
+            Some(value) => match value.checked_add(1) {
+                Some(entity) => self.signed(entity),
+                None => self.signed_wide(value.into(), true),
+            },
         }
     }
 
     /// Appends a signed integer of any size.
-    #[inline]
-    pub(super) fn signed(&mut self, value: i128) {
-        let len = match i64::try_from(value) {
-            Ok(value @ -64..64) => return self.push(value as u8 & 0x7f | 0x80),
-            Ok(value) => stopbit::write_signed(value, self.room::<MAX_INT_LEN>()),
-            Err(_) => stopbit::write_signed_wide(value, self.room::<MAX_WIDE_LEN>()),
-        };
-        self.at += len;
-    }
-
-    /// Appends a nullable signed integer of any size.
-    #[inline]
-    pub(super) fn nullable_signed(&mut self, value: Option<i128>) {
-        match value {
-            None => self.null(),
-            Some(value) => self.signed(if value < 0 { value } else { value + 1 }),
+    #[inline(never)]
+    pub(super) fn signed_wide(&mut self, value: i128, nullable: bool) {
+        let entity = value + i128::from(nullable && value >= 0);
+        match i64::try_from(entity) {
+            Ok(entity) => self.signed(entity),
+            Err(_) => {
+                let len = stopbit::write_signed_wide(entity, self.room::<MAX_WIDE_LEN>());
+                self.at += len;
+            }
         }
     }
 
     /// Appends NULL, which is the same for every type.
-    #[inline]
+    #[inline(always)]
     pub(super) fn null(&mut self) {
         self.push(0x80);
+    }
+
+    /// Appends an ASCII string of one to eight characters, the first one lowest and not NUL.
+    #[inline(always)]
+    pub(super) fn short_ascii(&mut self, word: u64, len: usize) {
+        let bytes = word | 0x80 << ((8 * len).wrapping_sub(8) & 63);
+        *self.room() = bytes.to_le_bytes();
+        self.at += len;
     }
 
     /// Appends an ASCII string, with a zero preamble where it needs one.
@@ -114,7 +155,7 @@ impl Writer {
         self.at = end;
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn push(&mut self, byte: u8) {
         self.reserve(1);
         self.bytes[self.at] = byte;
@@ -122,7 +163,7 @@ impl Writer {
     }
 
     /// The next bytes, to be written by somebody else.
-    #[inline]
+    #[inline(always)]
     pub(super) fn room<const N: usize>(&mut self) -> &mut [u8; N] {
         self.reserve(N);
         let room = &mut self.bytes[self.at..];
@@ -130,9 +171,9 @@ impl Writer {
         room.first_chunk_mut().expect("reserved")
     }
 
-    #[inline]
+    #[inline(always)]
     fn reserve(&mut self, more: usize) {
-        if self.bytes.len() - self.at < more {
+        if self.at + more > self.bytes.len() {
             self.grow(more);
         }
     }

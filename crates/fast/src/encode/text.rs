@@ -1,20 +1,113 @@
 //! Strings and byte vectors with their operators.
 
+use fanfare_wire::lanes;
+
+use super::gather::pack_word;
 use super::output::PresenceWriter;
-use super::run::{Run, Written};
+use super::run::{Level, Run, Written};
 use crate::dictionary::{State, TextRef};
 use crate::error::ErrorCode;
+use crate::node::{Content, Node};
 use crate::program::TextOp;
 use crate::template::OperatorKind;
 use crate::value::TextType;
 
 impl<'a> Run<'a> {
-    pub(super) fn text(
+    #[inline(always)]
+    pub(super) fn text_field(
         &mut self,
         op: &TextOp,
-        value: Option<&[u8]>,
+        level: &mut Level<'a>,
         map: &mut PresenceWriter,
     ) -> Written {
+        if let Some(node) = level.next()
+            && self.short_text(op, node, map)
+        {
+            level.pass();
+            return Ok(());
+        }
+        let value = match self.content(level, op.field) {
+            Content::Text(text) => Some(text),
+            Content::Absent => None,
+            _ => return self.fail(ErrorCode::D1, op.field),
+        };
+        self.text(op, value, map)
+    }
+
+    /// A field with a short ASCII string, or absent, in this node, if that is simple; otherwise
+    /// nothing is done.
+    #[inline(always)]
+    fn short_text(&mut self, op: &TextOp, node: &Node, map: &mut PresenceWriter) -> bool {
+        let differ = node.head() ^ Node::empty(op.field).head();
+        let (len, word) = (Node::short_len(differ), node.word());
+        // Between 1 and 8 characters.
+        let is_short = len.wrapping_sub(1) < 8 && word & 0x8080_8080_8080_8080 == 0;
+        let is_simple = is_short
+            && op.ty == TextType::Ascii
+            && len as usize <= self.options.limits.text
+            && word & 0xff != 0;
+        match op.operator {
+            OperatorKind::None if is_simple => self.out.short_ascii(word, len as usize),
+            _ if node.head() == Node::absent(op.field).head() => {
+                return self.absent_text(op, map);
+            }
+            OperatorKind::Constant if is_short && !op.optional => {
+                return self.is_constant(op, node);
+            }
+            OperatorKind::Copy if is_simple && len as usize <= lanes::MAX_CHARS => {
+                return self.short_copy(op, (word, len), map);
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// An absent one, if that is simple.
+    #[inline(always)]
+    fn absent_text(&mut self, op: &TextOp, map: &mut PresenceWriter) -> bool {
+        match op.operator {
+            _ if !op.optional => return false,
+            OperatorKind::None => self.out.null(),
+            OperatorKind::Copy if self.dictionaries.state(op.slot) == State::EMPTY => {
+                map.push(self.out, false);
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// Whether the node is that of the initial value.
+    #[inline(always)]
+    fn is_constant(&self, op: &TextOp, node: &Node) -> bool {
+        let initial = op.initial.map(|text| self.program.text(text));
+        let initial = initial.and_then(|text| Node::short(op.field, text));
+        initial.is_some_and(|initial| initial == *node)
+    }
+
+    /// A copied string that can be in a column, as the previous value is.
+    #[inline(always)]
+    fn short_copy(
+        &mut self,
+        op: &TextOp,
+        (word, len): (u64, u64),
+        map: &mut PresenceWriter,
+    ) -> bool {
+        let Some(previous) = self.dictionaries.packed(op.slot) else {
+            return false;
+        };
+        let value = pack_word(word, len);
+        let sent = value != previous;
+        map.push(self.out, sent);
+        if sent {
+            self.out.short_ascii(word, len as usize);
+            self.dictionaries.set_packed(op.slot, value);
+        }
+        true
+    }
+
+    /// A string or byte vector with its operator.
+    #[inline(never)]
+    fn text(&mut self, op: &TextOp, value: Option<&[u8]>, map: &mut PresenceWriter) -> Written {
         self.check_presence(value.is_some(), op.optional, op.field)?;
         if let Some(value) = value {
             self.check_text(op, value)?;
@@ -134,10 +227,10 @@ impl<'a> Run<'a> {
         let prefix = common_prefix(&base, value);
         let suffix = common_suffix(&base, value);
         let (subtraction, added) = if prefix >= suffix {
-            ((base.len() - prefix) as i128, &value[prefix..])
+            ((base.len() - prefix) as i64, &value[prefix..])
         } else {
             (
-                !((base.len() - suffix) as i128),
+                !((base.len() - suffix) as i64),
                 &value[..value.len() - suffix],
             )
         };

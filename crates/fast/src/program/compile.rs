@@ -125,6 +125,7 @@ impl<'s> Compiler<'s> {
             body,
             children,
             type_ref: template.type_ref.clone(),
+            blocks: Box::default(),
         });
         Ok(())
     }
@@ -152,6 +153,7 @@ impl<'s> Compiler<'s> {
             body,
             children: 0..0,
             type_ref: None,
+            blocks: Box::default(),
         });
     }
 
@@ -171,6 +173,10 @@ impl<'s> Compiler<'s> {
             }
         }
         program.text_slots = self.text_slots.len() as u32;
+        for index in 0..program.templates.len() {
+            let body = program.templates[index].body;
+            program.templates[index].blocks = slots::blocks(program, body);
+        }
         for body in &self.bodies {
             let steps = lanes::steps(program, *body);
             program.steps.push(steps);

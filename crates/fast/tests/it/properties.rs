@@ -222,7 +222,11 @@ impl Source for Dice<'_> {
             (FieldKind::Text(TextType::Unicode), roll) => {
                 Scalar::Text(["", "é", "AB", "aé", "è"][roll as usize].as_bytes())
             }
-            (_, roll) => Scalar::Text([&b""[..], b"\0", b"A", b"ABC", b"ABD"][roll as usize]),
+            (_, 1) => {
+                let texts = [&b"\0"[..], b"A\0", b"ABCDE", b"ABCDEFGH", b"ABCDEFGHI"];
+                Scalar::Text(texts[self.roll(5) as usize])
+            }
+            (_, roll) => Scalar::Text([&b""[..], b"", b"A", b"ABC", b"ABD"][roll as usize]),
         }
     }
 

@@ -1,7 +1,5 @@
 //! Previous values, as columns.
 
-use super::Plan;
-
 /// The flags of 64 columns. A column is undefined if it is neither assigned nor empty.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flags {
@@ -32,23 +30,40 @@ pub(super) struct Vector(pub(super) [i32; 16]);
 #[derive(Clone, Debug, Default)]
 pub struct Columns {
     pub(super) blocks: Vec<Block>,
-    outside: Vec<u64>,
+    /// By block.
+    outside: Vec<[u64; BLOCK]>,
 }
 
-/// The columns that a kernel may change in a segment of a plan, as they were.
-#[derive(Clone, Debug, Default)]
+/// How many columns a block has: those of the same number, divided by this, share one.
+pub const BLOCK: usize = 64;
+
+/// A block of columns as it was.
+#[derive(Clone, Debug)]
 pub struct Kept {
     number: usize,
     block: Block,
+    outside: [u64; BLOCK],
+    /// The numbers outside are kept too.
+    is_whole: bool,
 }
 
-/// All that is known of a column, whatever its state.
-#[derive(Clone, Copy, Debug)]
-pub struct Cell {
-    outside: u64,
-    value: i32,
-    /// Assigned, empty, outside, from the lowest bit on.
-    flags: u8,
+impl Default for Kept {
+    fn default() -> Self {
+        Self {
+            number: 0,
+            block: Block::default(),
+            outside: [0; _],
+            is_whole: false,
+        }
+    }
+}
+
+impl Kept {
+    /// The number of the block.
+    #[inline]
+    pub const fn number(&self) -> usize {
+        self.number
+    }
 }
 
 /// Whether a column holds a 64-bit pattern, signed or not: leaving room for a difference to be
@@ -62,8 +77,8 @@ impl Columns {
     /// So many columns, all undefined.
     pub fn new(count: usize) -> Self {
         Self {
-            blocks: vec![Block::default(); count.div_ceil(64)],
-            outside: vec![0; count],
+            blocks: vec![Block::default(); count.div_ceil(BLOCK)],
+            outside: vec![[0; BLOCK]; count.div_ceil(BLOCK)],
         }
     }
 
@@ -80,32 +95,6 @@ impl Columns {
         }
     }
 
-    /// What is in a column.
-    #[inline]
-    pub fn cell(&self, column: usize) -> Cell {
-        let Block { flags, values } = &self.blocks[column / 64];
-        let bit = |flags: u64| (flags >> (column % 64) & 1) as u8;
-        Cell {
-            outside: self.outside[column],
-            value: values[column / 16 % 4].0[column % 16],
-            flags: bit(flags.assigned) | bit(flags.empty) << 1 | bit(flags.outside) << 2,
-        }
-    }
-
-    /// Makes a column what it was.
-    pub fn set_cell(&mut self, column: usize, cell: Cell) {
-        let Block { flags, values } = &mut self.blocks[column / 64];
-        let set = |flags: &mut u64, bit: u8| {
-            *flags &= !(1 << (column % 64));
-            *flags |= u64::from(cell.flags >> bit & 1) << (column % 64);
-        };
-        set(&mut flags.assigned, 0);
-        set(&mut flags.empty, 1);
-        set(&mut flags.outside, 2);
-        values[column / 16 % 4].0[column % 16] = cell.value;
-        self.outside[column] = cell.outside;
-    }
-
     /// All flags: what [`Self::reset`] changes.
     pub fn flags(&self) -> impl ExactSizeIterator<Item = Flags> {
         self.blocks.iter().map(|block| block.flags)
@@ -118,21 +107,35 @@ impl Columns {
         }
     }
 
-    /// Notes what [`Self::restore`] needs to undo what a kernel does with this plan: a copy of a
-    /// few vectors. A kernel changes no column whose value is outside.
+    /// Notes what [`Self::restore`] needs to undo what kernels do in a block: they change no column
+    /// whose value is outside.
     #[inline]
-    pub fn keep(&self, plan: &Plan, kept: &mut Kept) {
-        let number = plan.block as usize;
+    pub fn keep(&self, number: usize, kept: &mut Kept) {
+        kept.number = number;
+        kept.is_whole = false;
         if let Some(block) = self.blocks.get(number) {
-            kept.number = number;
             kept.block = *block;
         }
     }
 
-    /// Makes the columns around those of a plan what they were; values outside are not kept.
+    /// Notes the numbers outside of the block that is kept, so that all changes can be undone.
+    #[inline]
+    pub fn keep_outside(&self, kept: &mut Kept) {
+        if let Some(outside) = self.outside.get(kept.number) {
+            kept.outside = *outside;
+            kept.is_whole = true;
+        }
+    }
+
+    /// Makes a block what it was.
     pub fn restore(&mut self, kept: &Kept) {
         if let Some(block) = self.blocks.get_mut(kept.number) {
             *block = kept.block;
+        }
+        if kept.is_whole
+            && let Some(outside) = self.outside.get_mut(kept.number)
+        {
+            *outside = kept.outside;
         }
     }
 
@@ -140,7 +143,7 @@ impl Columns {
     #[inline(always)]
     pub fn value(&self, column: usize) -> u64 {
         if self.is_outside(column) {
-            return self.outside[column];
+            return self.outside[column / 64][column % 64];
         }
         let values = &self.blocks[column / 64].values;
         i64::from(values[column / 16 % 4].0[column % 16]) as u64
@@ -181,7 +184,7 @@ impl Columns {
     /// an unsigned one near the largest is a small negative number's.
     #[inline]
     pub fn assign_beside(&mut self, column: usize, value: u64) {
-        self.outside[column] = value;
+        self.outside[column / 64][column % 64] = value;
         self.assign_outside(column);
     }
 

@@ -47,7 +47,7 @@ mod plan;
 mod shapes;
 mod shortcuts;
 
-pub use columns::{Cell, Columns, Flags, Kept, fits};
+pub use columns::{BLOCK, Columns, Flags, Kept, fits};
 pub use plan::{Lane, LaneKind, LaneOperator, MAX_LANES, Plan};
 pub use shapes::Shapes;
 pub use shortcuts::MapFront;

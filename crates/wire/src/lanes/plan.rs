@@ -323,9 +323,10 @@ impl Plan {
         (self.shift / 16) as usize
     }
 
-    /// Column of the first lane.
-    pub const fn first_column(&self) -> usize {
-        self.column() as usize
+    /// The number of the block of columns that the lanes are in.
+    #[inline]
+    pub const fn block(&self) -> usize {
+        self.block as usize
     }
 
     /// The lane of a column of the segment.
@@ -363,11 +364,6 @@ impl Plan {
     #[inline]
     pub const fn text(&self) -> u64 {
         self.text
-    }
-
-    /// The lanes of which a previous value is kept.
-    pub const fn kept(&self) -> u64 {
-        self.kept
     }
 
     /// How many presence bits the segment takes.

@@ -1,6 +1,7 @@
 //! What a worker took from the ring in one go, and how it reaches one consumer: a single message
 //! through a frame that holds the body once, several in one gathering write.
 
+use crate::hole::{self, Hole};
 use crate::notice::PeerEnd;
 use crate::peer::Live;
 use crate::record;
@@ -22,6 +23,10 @@ pub(crate) const ENVELOPE: usize = 384;
 pub(crate) struct Batch {
     arena: Vec<u8>,
     records: Vec<Range<usize>>,
+    /// What is missing in front of a record, or behind the last.
+    holes: Vec<(usize, Hole)>,
+    /// Whether the only message is in the frame. A body of the feed may be too long for it.
+    framed: bool,
     frame: SharedFrame,
     parts: Vec<SharedParts>,
     times: Times,
@@ -42,33 +47,40 @@ impl Batch {
         Self {
             arena: Vec::with_capacity(MAX_MESSAGES * (max_message + ENVELOPE)),
             records: Vec::with_capacity(MAX_MESSAGES),
+            holes: Vec::with_capacity(MAX_MESSAGES),
+            framed: false,
             frame: SharedFrame::new(max_message),
             parts: vec![SharedParts::new(); MAX_MESSAGES],
             times: Times::default(),
         }
     }
 
-    /// Takes what the ring has, up to a batch; gives the number of messages.
+    /// Takes what the ring has, up to a batch; gives the number of messages and holes.
     pub(crate) fn fill(&mut self, ring: &mut BroadcastReader, now: Now) -> usize {
         self.arena.clear();
         self.records.clear();
+        self.holes.clear();
         self.times = Times::at(now);
         ring.read(MAX_MESSAGES, |message| {
+            if message.kind == hole::HOLE {
+                let hole = Hole::read(message.bytes).map(|hole| (self.records.len(), hole));
+                return self.holes.extend(hole);
+            }
             let start = self.arena.len();
             self.arena.extend_from_slice(message.bytes);
             self.records.push(start..self.arena.len());
         });
-        if let [only] = self.records.as_slice()
-            && let Some(body) = self.arena.get(only.clone()).and_then(record::read)
-            && self.frame.load(&body).is_err()
-        {
-            self.records.clear();
-        }
-        self.records.len()
+        let only = match self.records.as_slice() {
+            [only] => self.arena.get(only.clone()).and_then(record::read),
+            _ => None,
+        };
+        self.framed = only.is_some_and(|body| self.frame.load(&body).is_ok());
+        self.records.len() + self.holes.len()
     }
 
     /// Sends the batch to one consumer. A message that would make its queue longer than `limit`
-    /// is not sent, nor any behind it, and takes no number.
+    /// is not sent, nor any behind it, and takes no number. Where messages are missing, the
+    /// consumer is told in their place, or later, before the next message that it gets.
     pub(crate) fn deliver(
         &mut self,
         now: Now,
@@ -76,37 +88,91 @@ impl Batch {
         connection: &mut Connection,
         limit: usize,
     ) -> Result<Delivered, PeerEnd> {
-        let time = self.times.with(live.session.config().precision);
-        if self.records.len() == 1 && connection.queued() == 0 {
-            let Ok(message) = live.session.send_shared(now, &mut self.frame, &time) else {
-                return Ok(Delivered { sent: 0, unsent: 1 });
-            };
-            send(connection, &[IoSlice::new(message)])?;
-            return Ok(Delivered { sent: 1, unsent: 0 });
+        if live.has_holes() || !self.holes.is_empty() {
+            return self.deliver_with_holes(now, live, connection, limit);
         }
+        let time = self.times.with(live.session.config().precision);
+        let total = self.records.len();
+        let sent = if self.framed && connection.queued() == 0 {
+            match live.session.send_shared(now, &mut self.frame, &time) {
+                Ok(message) => send(connection, &[IoSlice::new(message)]).map(|()| 1)?,
+                Err(_) => 0,
+            }
+        } else {
+            self.deliver_range(now, live, connection, limit, 0..total, &time)?
+        };
+        live.offered += sent as u64;
+        match total - sent {
+            0 => Ok(Delivered { sent, unsent: 0 }),
+            unsent => {
+                live.leave_out(now, unsent as u64);
+                Ok(Delivered { sent, unsent })
+            }
+        }
+    }
+
+    /// Each hole in its place. What cannot be told now is kept with the session.
+    #[cold]
+    fn deliver_with_holes(
+        &mut self,
+        now: Now,
+        live: &mut Live,
+        connection: &mut Connection,
+        limit: usize,
+    ) -> Result<Delivered, PeerEnd> {
+        let time = self.times.with(live.session.config().precision);
         let total = self.records.len();
         let mut sent = 0;
-        while sent < total {
-            let count = self.deliver_some(now, live, connection, limit, sent, &time)?;
+        let mut at = 0;
+        for next in 0..=self.holes.len() {
+            live.tell_holes(now, connection, limit)?;
+            let hole = self.holes.get(next).copied();
+            let end = hole.map_or(total, |(place, _)| place);
+            let count = match live.has_holes() {
+                true => 0,
+                false => self.deliver_range(now, live, connection, limit, at..end, &time)?,
+            };
+            sent += count;
+            live.offered += count as u64;
+            live.leave_out(now, (end - at - count) as u64);
+            at = end;
+            if let Some((_, hole)) = hole {
+                live.miss(&hole);
+            }
+        }
+        let unsent = total - sent;
+        Ok(Delivered { sent, unsent })
+    }
+
+    /// As many messages of a range as there is room for; gives their number.
+    fn deliver_range(
+        &mut self,
+        now: Now,
+        live: &mut Live,
+        connection: &mut Connection,
+        limit: usize,
+        mut range: Range<usize>,
+        time: &SendingTime,
+    ) -> Result<usize, PeerEnd> {
+        let first = range.start;
+        while !range.is_empty() {
+            let count = self.deliver_some(now, live, connection, limit, range.clone(), time)?;
             if count == 0 {
                 break;
             }
-            sent += count;
+            range.start += count;
         }
-        Ok(Delivered {
-            sent,
-            unsent: total - sent,
-        })
+        Ok(range.start - first)
     }
 
-    /// One gathering write of as many messages from `first` on as the queue surely takes.
+    /// One gathering write of as many messages of a range as the queue surely takes.
     fn deliver_some(
         &mut self,
         now: Now,
         live: &mut Live,
         connection: &mut Connection,
         limit: usize,
-        first: usize,
+        range: Range<usize>,
         time: &SendingTime,
     ) -> Result<usize, PeerEnd> {
         let Self {
@@ -118,7 +184,7 @@ impl Batch {
         let mut room = limit.saturating_sub(connection.queued());
         let mut slices = [IoSlice::new(&[]); 3 * MAX_MESSAGES];
         let mut count = 0;
-        let waiting = records.get(first..).unwrap_or(&[]);
+        let waiting = records.get(range).unwrap_or(&[]);
         for ((range, parts), slot) in waiting.iter().zip(parts).zip(slices.chunks_exact_mut(3)) {
             let Some(body) = arena.get(range.clone()).and_then(record::read) else {
                 break;

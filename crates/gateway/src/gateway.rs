@@ -258,8 +258,9 @@ impl Builder<'_> {
                 .collect::<Option<Vec<_>>>()
                 .ok_or(StartError::Ring)?;
             let counts = WorkerCounts::new(self.counters, &name);
+            let notices = self.notices.clone();
             workers.push(Box::new(Worker::new(
-                name, config, readers, peers, door, counts,
+                name, config, readers, peers, door, counts, notices,
             )));
         }
         Ok((workers, desks))

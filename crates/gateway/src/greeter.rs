@@ -136,6 +136,7 @@ impl Agent for Greeter {
                     session: None,
                     peer,
                     end,
+                    left_out: 0,
                 });
             }
             Accepted::Nobody => return Ok(0),

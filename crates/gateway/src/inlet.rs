@@ -2,6 +2,7 @@
 //! its ring to the bus.
 
 use crate::bridge::entry::{self, Entry};
+use crate::hole::{self, Hole};
 use crate::record;
 use fanfare_engine::poll::Waker;
 use fanfare_engine::ring::{Broadcast, WriteError};
@@ -74,6 +75,21 @@ impl Inlet {
             // more of a message half as long as the ring, which the configuration excludes.
             let _ = bus.write(0, entry::len(&entry), |room| entry::write(&entry, room));
         }
+        Put::Done
+    }
+
+    /// Tells the consumers of all workers what is missing behind the last message. Does not
+    /// allocate.
+    pub(crate) fn put_hole(&mut self, hole: &Hole) -> Put {
+        match self
+            .ring
+            .write(hole::HOLE, hole::RECORD, |room| hole.write(room))
+        {
+            Ok(_) => {}
+            Err(WriteError::Full) => return Put::Full,
+            Err(_) => return Put::TooLong,
+        }
+        self.wrote = true;
         Put::Done
     }
 

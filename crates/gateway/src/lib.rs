@@ -28,6 +28,7 @@ mod counts;
 mod feed;
 mod gateway;
 mod greeter;
+mod hole;
 mod ingress;
 mod inlet;
 mod notice;
@@ -45,6 +46,7 @@ pub use config::{
 pub use feed::config::{Feed, FeedTopics};
 pub use feed::{FeedError, lines};
 pub use gateway::{Gateway, StartError, descriptors_wanted, total};
+pub use hole::Missing;
 pub use notice::{Notice, PeerEnd, Refusal};
 
 /// The mark of a message for all consumers. Its value is unique in a run, so that a capture can

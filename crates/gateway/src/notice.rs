@@ -30,6 +30,17 @@ pub enum Notice {
         peer: SocketAddr,
         /// Why.
         end: PeerEnd,
+        /// Messages that were left out for it because it did not read.
+        left_out: u64,
+    },
+    /// Messages were left out for a consumer that does not read; it is told when it does.
+    LeftOut {
+        /// The session, seen from our side.
+        session: SessionId,
+        /// Where the consumer is.
+        peer: SocketAddr,
+        /// How many since this was last told of the session.
+        count: u64,
     },
     /// Something happened to a topic of the bus.
     Bus {
@@ -117,8 +128,8 @@ impl Notice {
         ];
         match self {
             Self::LoggedOn { .. } | Self::FeedTopics { .. } => false,
-            Self::SmallBuffer(_) => true,
-            Self::Ended { end, .. } => !orderly.contains(end),
+            Self::SmallBuffer(_) | Self::LeftOut { .. } => true,
+            Self::Ended { end, left_out, .. } => *left_out > 0 || !orderly.contains(end),
             Self::BusClosed { .. } => true,
             Self::Bus { what, .. } => !matches!(
                 what,
@@ -136,14 +147,32 @@ impl fmt::Display for Notice {
                 session: Some(session),
                 peer,
                 end,
+                left_out,
             } => {
-                write!(f, "{session} from {peer} ended: {end}")
+                write!(f, "{session} from {peer} ended: {end}")?;
+                match left_out {
+                    0 => Ok(()),
+                    1 => f.write_str("; 1 message was left out for it"),
+                    n => write!(f, "; {n} messages were left out for it"),
+                }
             }
             Self::Ended {
                 session: None,
                 peer,
                 end,
+                ..
             } => write!(f, "{peer} ended: {end}"),
+            Self::LeftOut {
+                session,
+                peer,
+                count,
+            } => {
+                let messages = if *count == 1 { "message" } else { "messages" };
+                write!(
+                    f,
+                    "{count} {messages} left out for {session} from {peer}, whose queue is full"
+                )
+            }
             Self::FeedTopics { matched: true } => {
                 f.write_str("every topic of the feed has a subscriber")
             }

@@ -1,10 +1,12 @@
 //! One connection: first in the lobby, until its Logon says who it is, then with a session.
 
-use crate::notice::PeerEnd;
+use crate::hole::{Hole, Holes, Missing, NEWS};
+use crate::notice::{Notice, PeerEnd};
 use crate::registry::{Claim, Numbers};
 use fanfare_engine::tcp::{Connection, SendError};
-use fanfare_fix::session::{MessageStore, NoResendStore, Now, Session};
+use fanfare_fix::session::{MessageStore, NoResendStore, Now, SECOND, Session};
 use std::io::IoSlice;
+use std::net::SocketAddr;
 
 /// A connection and how far it has come.
 pub(crate) struct Peer {
@@ -24,9 +26,106 @@ pub(crate) enum Stage {
 pub(crate) struct Live {
     pub(crate) session: Session<NoResendStore>,
     pub(crate) claim: Claim,
+    /// Messages for this session since it logged on: those delivered, and those left out.
+    pub(crate) offered: u64,
+    /// Those left out because it did not read.
+    pub(crate) left_out: u64,
+    /// What is missing in front of the next message, and it has not been told yet.
+    holes: Option<Box<Holes>>,
+    /// Of those left out, how many whoever runs the gateway has not been told of, and when that
+    /// may be done next.
+    unreported: u64,
+    next_report: u64,
 }
 
+/// Room that a News(B) about missing messages takes at most.
+const NEWS_ROOM: usize = 1024;
+
+/// How often it is said that messages are left out for a session: the first at once, then sums.
+const REPORTS: u64 = 10 * SECOND;
+
 impl Live {
+    pub(crate) fn new(session: Session<NoResendStore>, claim: Claim) -> Self {
+        Self {
+            session,
+            claim,
+            offered: 0,
+            left_out: 0,
+            holes: None,
+            unreported: 0,
+            next_report: 0,
+        }
+    }
+
+    /// Whether messages are missing in front of the next one, and it has not been told.
+    pub(crate) fn has_holes(&self) -> bool {
+        self.holes.is_some()
+    }
+
+    /// Notes that so many messages found no room.
+    #[cold]
+    pub(crate) fn leave_out(&mut self, now: Now, count: u64) {
+        if count == 0 {
+            return;
+        }
+        let first = self.offered + 1;
+        self.offered += count;
+        self.left_out += count;
+        self.unreported += count;
+        self.miss(&Hole {
+            first,
+            last: self.offered,
+            ..Hole::new(Missing::SlowConsumer, count, now.utc.nanos())
+        });
+    }
+
+    /// Notes that messages are missing behind the last one delivered.
+    pub(crate) fn miss(&mut self, hole: &Hole) {
+        self.holes.get_or_insert_default().add(hole);
+    }
+
+    /// Tells the consumer what is missing, if there is room: of a queue of `limit` bytes at least
+    /// half, once messages have been left out. Otherwise one that is always a little too slow
+    /// would be told of each message that it does not get.
+    pub(crate) fn tell_holes(
+        &mut self,
+        now: Now,
+        connection: &mut Connection,
+        limit: usize,
+    ) -> Result<(), PeerEnd> {
+        let Some(holes) = &mut self.holes else {
+            return Ok(());
+        };
+        let is_slow = holes.of(Missing::SlowConsumer).is_some();
+        let room = if is_slow { limit / 2 } else { limit };
+        if connection.queued() + NEWS_ROOM * holes.len() > room {
+            return Ok(());
+        }
+        let session = &mut self.session;
+        let version = session.config().id.version;
+        holes.drain(|hole| {
+            let sent = session.send(now, NEWS, |body| hole.body(version, body));
+            sent.is_ok()
+        });
+        if holes.is_empty() {
+            self.holes = None;
+        }
+        self.transmit(now, connection)
+    }
+
+    /// What to tell whoever runs the gateway about messages left out, if it is time.
+    pub(crate) fn report(&mut self, now: Now, peer: SocketAddr) -> Option<Notice> {
+        if self.unreported == 0 || now.mono < self.next_report {
+            return None;
+        }
+        self.next_report = now.mono + REPORTS;
+        Some(Notice::LeftOut {
+            session: self.claim.id().clone(),
+            peer,
+            count: std::mem::take(&mut self.unreported),
+        })
+    }
+
     /// Keeps the session's numbers for the next time it logs on.
     pub(crate) fn keep_numbers(&mut self) {
         let store = self.session.store();

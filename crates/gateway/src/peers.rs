@@ -123,6 +123,7 @@ impl Peers {
                 session: None,
                 peer,
                 end,
+                left_out: 0,
             });
         }
         let deadline = now.mono.saturating_add(self.rules.logon_timeout);
@@ -140,6 +141,7 @@ impl Peers {
             session: None,
             peer,
             end,
+            left_out: 0,
         });
     }
 
@@ -200,6 +202,7 @@ impl Peers {
     /// Logs every session out and waits a moment for the answers.
     pub(crate) fn say_goodbye(&mut self, now: Now) {
         self.for_each_live(now, |live, connection| {
+            live.tell_holes(now, connection, usize::MAX)?;
             live.session.logout(now, "shutting down");
             live.transmit(now, connection)
         });
@@ -256,6 +259,7 @@ impl Peers {
         }
         if let Stage::Live(live) = stage {
             live.transmit(now, connection)?;
+            live.tell_holes(now, connection, self.rules.queue_bytes)?;
         }
         update_interest(&self.poller, event.token, connection)
     }
@@ -269,8 +273,12 @@ impl Peers {
                     Err(PeerEnd::Refused(Refusal::LogonTimeout))
                 }
                 Stage::Lobby { .. } => Ok(()),
-                Stage::Live(live) => look_after(now, live, connection)
-                    .and_then(|()| update_interest(&self.poller, token, connection)),
+                Stage::Live(live) => {
+                    let notice = live.report(now, connection.stream().peer());
+                    notice.into_iter().for_each(|n| self.notices.tell(n));
+                    look_after(now, live, connection)
+                        .and_then(|()| update_interest(&self.poller, token, connection))
+                }
             };
             if let Err(end) = done {
                 self.ending.push((token, end));
@@ -292,20 +300,25 @@ impl Peers {
             return;
         };
         let peer = connection.stream().peer();
-        let session = match stage {
+        let (session, left_out) = match stage {
             Stage::Lobby { .. } => {
                 self.counts.refused.increment(1);
-                None
+                (None, 0)
             }
             Stage::Live(mut live) => {
                 live.session.disconnected(now);
                 live.keep_numbers();
                 self.counts.ended.increment(1);
-                Some(live.claim.id().clone())
+                (Some(live.claim.id().clone()), live.left_out)
             }
         };
         self.counts.connections.set(self.slots.len() as u64);
-        self.notices.tell(Notice::Ended { session, peer, end });
+        self.notices.tell(Notice::Ended {
+            session,
+            peer,
+            end,
+            left_out,
+        });
         let _ = connection.stream().finish();
     }
 }
@@ -402,7 +415,7 @@ impl Desk<'_> {
         let _ = store.set_next_target(claim.numbers.target);
         let mut session = Session::acceptor(config, store);
         session.connected(self.now);
-        Live { session, claim }
+        Live::new(session, claim)
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::batch::Batch;
 use crate::counts::WorkerCounts;
 use crate::greeter::Door;
-use crate::notice::PeerEnd;
+use crate::notice::{Notices, PeerEnd};
 use crate::peers::{Discard, Peers};
 use crate::{Config, SlowPolicy};
 use fanfare_engine::agent::{Agent, AgentError};
@@ -19,6 +19,7 @@ pub(crate) struct Worker {
     batch: Batch,
     door: Door,
     counts: WorkerCounts,
+    notices: Notices,
     queue_bytes: usize,
     policy: SlowPolicy,
 }
@@ -31,6 +32,7 @@ impl Worker {
         peers: Peers,
         door: Door,
         counts: WorkerCounts,
+        notices: Notices,
     ) -> Self {
         Self {
             name,
@@ -39,6 +41,7 @@ impl Worker {
             batch: Batch::new(config.limits.message_bytes),
             door,
             counts,
+            notices,
             queue_bytes: config.slow_consumer.queue_bytes,
             policy: config.slow_consumer.policy,
         }
@@ -58,6 +61,7 @@ impl Worker {
             counts,
             queue_bytes,
             policy,
+            notices,
             ..
         } = self;
         self.peers.for_each_live(now, |live, connection| {
@@ -65,7 +69,11 @@ impl Worker {
             counts.deliveries.increment(done.sent as u64);
             if done.unsent > 0 {
                 match policy {
-                    SlowPolicy::Drop => counts.dropped.increment(done.unsent as u64),
+                    SlowPolicy::Drop => {
+                        counts.dropped.increment(done.unsent as u64);
+                        let notice = live.report(now, connection.stream().peer());
+                        notice.into_iter().for_each(|notice| notices.tell(notice));
+                    }
                     SlowPolicy::Disconnect => {
                         counts.slow.increment(1);
                         let queued = connection.queued();

@@ -7,6 +7,7 @@ pub(crate) mod config;
 pub mod lines;
 
 use crate::counts::FeedCounts;
+use crate::hole::{Hole, Holes, Missing};
 use crate::inlet::{Inlet, Put, Stamp};
 use crate::notice::{Notice, Notices};
 use body::Body;
@@ -66,6 +67,8 @@ struct Desk {
     body: Body,
     msg_type: Vec<u8>,
     inlet: Inlet,
+    /// What is missing in front of the next message.
+    holes: Holes,
     topics: Option<Topics>,
     utc_nanos: i64,
     counts: FeedCounts,
@@ -111,6 +114,7 @@ impl FeedSource {
                 body: Body::default(),
                 msg_type: feed.msg_type.clone().into_bytes(),
                 inlet,
+                holes: Holes::default(),
                 topics,
                 utc_nanos: 0,
                 counts,
@@ -203,6 +207,7 @@ impl Desk {
         };
         let Ok(len) = decoded else {
             self.counts.bad_packets.increment(1);
+            self.miss(Missing::Undecodable, 0);
             return Ok(None);
         };
         if deliver {
@@ -221,19 +226,36 @@ impl Desk {
             return;
         };
         if self.body.load(view).is_err() {
-            return self.counts.no_fix.increment(1);
+            self.counts.no_fix.increment(1);
+            return self.miss(Missing::NotFix, 1);
         }
+        self.tell_holes();
         let msg_type = self.body.msg_type().unwrap_or(&self.msg_type);
         let Ok(body) = SharedBody::new(msg_type, self.body.fields()) else {
-            return self.counts.no_fix.increment(1);
+            self.counts.no_fix.increment(1);
+            return self.miss(Missing::NotFix, 1);
         };
         let stamp = Stamp {
             ingress_nanos: self.utc_nanos,
             symbol: self.body.key(),
             ..Stamp::default()
         };
-        if self.inlet.put(&body, stamp) != Put::Done {
+        if !self.holes.is_empty() || self.inlet.put(&body, stamp) != Put::Done {
             self.counts.no_room.increment(1);
+            self.miss(Missing::WorkersBehind, 1);
+        }
+    }
+
+    /// So many messages are missing behind the last one, or a number that is not known (0).
+    fn miss(&mut self, why: Missing, count: u64) {
+        self.holes.add(&Hole::new(why, count, self.utc_nanos));
+    }
+
+    /// Tells the consumers what is missing, as far as the ring has room.
+    fn tell_holes(&mut self) {
+        if !self.holes.is_empty() {
+            let inlet = &mut self.inlet;
+            self.holes.drain(|hole| inlet.put_hole(hole) == Put::Done);
         }
     }
 }
@@ -256,6 +278,11 @@ impl Packets for Desk {
 
     fn gap(&mut self, gap: Gap) {
         self.counts.missing.increment(gap.count.into());
+        self.holes.add(&Hole {
+            first: gap.first.into(),
+            last: gap.last().into(),
+            ..Hole::new(Missing::FeedGap, gap.count.into(), self.utc_nanos)
+        });
     }
 }
 
@@ -275,6 +302,7 @@ impl Agent for FeedSource {
         }
         let turn = self.lines.turn(now.mono, &mut self.desk)?;
         self.desk.counts.datagrams.increment(turn.datagrams as u64);
+        self.desk.tell_holes();
         self.desk.inlet.wake();
         Ok(turn.datagrams)
     }

@@ -41,8 +41,37 @@ fn policy_disconnect_ends_the_slow_one_with_a_reason() {
     stop(gateway);
 }
 
+/// A message that the slow one gets: of the producer, or about what is missing.
+enum Got {
+    Message(u64),
+    Missing { count: u64, first: u64, last: u64 },
+}
+
+fn got(message: &str) -> Got {
+    if let Some(mark) = value(message, 20001) {
+        return Got::Message(mark[2..].parse().unwrap());
+    }
+    assert_eq!(value(message, 35), Some("B"), "{message}");
+    assert_eq!(value(message, 148), Some("Messages missing"), "{message}");
+    assert_eq!(value(message, 33), Some("1"), "{message}");
+    let text = value(message, 58).unwrap();
+    let word = |name: &str| {
+        let word = text.split(' ').find_map(|word| word.strip_prefix(name));
+        word.unwrap_or_else(|| panic!("{name} {text}"))
+    };
+    assert_eq!(word("missing="), "slow-consumer", "{text}");
+    assert!(word("from=") <= word("to="), "{text}");
+    let number = |name: &str| word(name).parse().unwrap();
+    Got::Missing {
+        count: number("count="),
+        first: number("first="),
+        last: number("last="),
+    }
+}
+
+/// What came and what is said to be missing is all that was sent, in its place.
 #[test]
-fn policy_drop_counts_what_it_leaves_out_and_its_numbers_have_no_gap() {
+fn policy_drop_tells_the_consumer_what_it_leaves_out_and_where() {
     let gateway = with_policy(SlowPolicy::Drop);
     let mut slow = overload(&gateway);
     // The slow one's last message is counted before or after the other's is read.
@@ -51,14 +80,55 @@ fn policy_drop_counts_what_it_leaves_out_and_its_numbers_have_no_gap() {
     });
     let dropped = gateway.count("dropped");
     assert!(dropped > 0 && dropped < MESSAGES, "{dropped} dropped");
-    let (mut got, mut last) = (0, None);
-    while got < MESSAGES - dropped {
+    let mut told = Vec::new();
+    eventually("a notice", || {
+        told.extend(gateway.notices());
+        let of_slow = |notice: &Notice| match notice {
+            Notice::LeftOut { session, count, .. } => &*session.target == "SLOW" && *count > 0,
+            _ => false,
+        };
+        told.iter().any(of_slow)
+    });
+    let (mut next, mut missing, mut seq) = (0, 0, 2);
+    while next < MESSAGES {
         let message = slow.receive().expect("the slow one stays connected");
-        got += 1;
-        assert_eq!(value(&message, 34), Some((got + 1).to_string().as_str()));
-        let n: u64 = value(&message, 20001).unwrap()[2..].parse().unwrap();
-        assert!(last.is_none_or(|last| n > last), "in order");
-        last = Some(n);
+        assert_eq!(value(&message, 34), Some(seq.to_string().as_str()));
+        seq += 1;
+        match got(&message) {
+            Got::Message(number) => {
+                assert_eq!(number, next, "a hole that nobody told of");
+                next += 1;
+            }
+            Got::Missing { count, first, last } => {
+                assert_eq!((first, last + 1), (next + 1, first + count));
+                next = last;
+                missing += count;
+            }
+        }
     }
+    assert_eq!(missing, dropped);
+    // The next message comes again, whole and at once.
+    let mut producer = Client::log_on(gateway.producers(), "P2");
+    producer.send("B", &format!("20001=P-{MESSAGES}|58=x|"));
+    assert!(matches!(
+        got(&slow.receive().unwrap()),
+        Got::Message(MESSAGES)
+    ));
+    slow.send("5", "");
+    let mut sum = 0;
+    eventually("the sum", || {
+        told.extend(gateway.notices());
+        let ended = told.iter().find_map(|notice| match notice {
+            Notice::Ended {
+                session: Some(session),
+                left_out,
+                ..
+            } => (&*session.target == "SLOW").then_some(*left_out),
+            _ => None,
+        });
+        sum = ended.unwrap_or(0);
+        ended.is_some()
+    });
+    assert_eq!(sum, dropped);
     stop(gateway);
 }

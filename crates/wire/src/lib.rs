@@ -27,6 +27,7 @@ mod kernel;
 pub mod lanes;
 pub mod stopbit;
 mod sum;
+pub mod text;
 mod time;
 
 pub use data::DataFields;

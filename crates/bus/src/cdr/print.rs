@@ -4,6 +4,7 @@ use std::fmt::{self, Write};
 
 use super::{CdrError, Value, Visitor, walk};
 use crate::types::{Member, StructType};
+use fanfare_wire::text::JsonString;
 
 /// Prints `sample`, a `t`, as one JSON object on one line: members in order, integers and floats
 /// as numbers, strings as strings (bytes that are not UTF-8 become U+FFFD), octets as
@@ -67,19 +68,7 @@ impl Printer<'_> {
     }
 
     fn string(&mut self, text: &str) {
-        self.out.push('"');
-        for c in text.chars() {
-            match c {
-                '"' => self.out.push_str("\\\""),
-                '\\' => self.out.push_str("\\\\"),
-                '\n' => self.out.push_str("\\n"),
-                '\r' => self.out.push_str("\\r"),
-                '\t' => self.out.push_str("\\t"),
-                c if c < ' ' => self.print(format_args!("\\u{:04x}", u32::from(c))),
-                c => self.out.push(c),
-            }
-        }
-        self.out.push('"');
+        self.print(format_args!("{}", JsonString(text)));
     }
 
     fn print(&mut self, what: fmt::Arguments<'_>) {

@@ -6,6 +6,7 @@ use fanfare_fix::codec::{FieldWriter, Message};
 use fanfare_fix::session::{
     AppMessage, DisconnectReason, Event, MessageStore, Now, SendError, Session, SessionId,
 };
+use fanfare_wire::text::Escaped;
 use std::fmt;
 use std::net::SocketAddr;
 
@@ -98,8 +99,9 @@ impl fmt::Display for Refusal {
             Self::NotLogon => f.write_str("first message is not a Logon"),
             Self::UnknownSession(id) => write!(f, "no session {id}"),
             Self::AlreadyConnected(id) => write!(f, "session {id} has a connection"),
-            Self::Store(why) => f.write_str(why),
-            Self::Transport(error) => error.fmt(f),
+            Self::Store(why) => write!(f, "{}", Escaped::text(why)),
+            // TLS has words of the peer's certificate in it.
+            Self::Transport(error) => write!(f, "{}", Escaped::text(&error.to_string())),
         }
     }
 }

@@ -10,6 +10,7 @@ use crate::counters::{Counter, Counters};
 use crate::ring::{Consumer, Producer, Record, spsc};
 use fanfare_fix::codec::{Frame, FrameFinder};
 use fanfare_fix::session::{Now, SessionId};
+use fanfare_wire::text::Escaped;
 use fanfare_wire::{Precision, UtcTimestamp};
 use std::collections::HashMap;
 use std::fs::File;
@@ -257,8 +258,8 @@ fn open(path: &Path) -> io::Result<BufWriter<File>> {
 /// EncryptedNewPassword(1404).
 const SECRETS: [&[u8]; 4] = [b"554", b"925", b"1402", b"1404"];
 
-/// Writes a message with `|` for SOH, `.` for other bytes that are no text, and `***` for
-/// secrets; RawData(96) of a Logon counts as one.
+/// Writes a message with `|` for SOH, what is no text [`Escaped`], and `***` for secrets;
+/// RawData(96) of a Logon counts as one.
 fn masked(message: &[u8], out: &mut Vec<u8>) {
     let is_logon = message.windows(6).any(|bytes| bytes == b"\x0135=A\x01");
     for field in message.split_inclusive(|&byte| byte == 1) {
@@ -268,11 +269,8 @@ fn masked(message: &[u8], out: &mut Vec<u8>) {
             out.extend_from_slice(b"=***|");
             continue;
         }
-        out.extend(field.iter().map(|&byte| match byte {
-            1 => b'|',
-            0..0x20 | 0x7f => b'.',
-            text => text,
-        }));
+        // Writing to a Vec cannot fail.
+        let _ = write!(out, "{}", Escaped::fields(field));
     }
 }
 
@@ -287,8 +285,8 @@ mod tests {
         masked(logon, &mut out);
         assert_eq!(out, b"8=FIX.4.4|35=A|553=me|554=***|95=3|96=***|925=***|");
         out.clear();
-        masked(b"8=FIX.4.4\x0135=B\x0196=a\x02c\x01", &mut out);
-        assert_eq!(out, b"8=FIX.4.4|35=B|96=a.c|");
+        masked(b"8=FIX.4.4\x0135=B\x0196=a\n\xc2\x9b\xff\\c\x01", &mut out);
+        assert_eq!(out, br"8=FIX.4.4|35=B|96=a\n\u{9b}\xff\\c|");
     }
 
     #[test]

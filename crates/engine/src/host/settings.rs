@@ -45,7 +45,7 @@ impl StoreKind {
             Self::NoResend(limit) => Store::NoResend(NoResendStore::new(*limit)),
             Self::Memory(limits) => Store::Memory(MemoryStore::new(*limits)),
             Self::Journal(base, options) => {
-                let identity = id.to_string();
+                let identity = id.store_name();
                 let folder = folder_for(base, &identity);
                 Store::Journal(Journal::open(&folder, &identity, *options, now)?.0)
             }

@@ -7,6 +7,7 @@ use super::layout::{ENTRY_LEN, EntryKind, HEADER_LEN};
 use super::open::{bad_header, hide_taken_back, segment_files};
 use super::segment::Segment;
 use fanfare_wire::UtcTimestamp;
+use fanfare_wire::text::Escaped;
 use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -239,19 +240,12 @@ impl EntryKind {
 }
 
 impl Record<'_> {
-    /// Writes the message on one line, with `|` for SOH.
+    /// Writes the message on one line, with `|` for SOH and what is no text [`Escaped`].
     ///
     /// # Errors
     /// Those of `out`.
     pub fn write_text(&self, out: &mut impl Write) -> io::Result<()> {
-        let mut parts = self.bytes.split(|&byte| byte == 1).peekable();
-        while let Some(part) = parts.next() {
-            out.write_all(part)?;
-            if parts.peek().is_some() {
-                out.write_all(b"|")?;
-            }
-        }
-        out.write_all(b"\n")
+        writeln!(out, "{}", Escaped::fields(self.bytes))
     }
 
     /// Writes one JSON object on one line: `seq`, `kind`, `message`. A byte is the character of

@@ -270,3 +270,29 @@ fn a_capture_is_put_back_in_order() {
         said.err
     );
 }
+
+#[test]
+fn no_value_and_no_name_steers_the_terminal() {
+    let text = "a\x1b[2J\u{7f}\u{9b}31m\u{202e}\u{2028}\\b";
+    let message = order("FIX.4.4", 2, &format!("55=IBM|20001=1|58={text}|"));
+    let log = format!("\u{9b}2Jat \u{202e} {message}\n");
+    let names = "<fix type='FIX' major='4' minor='4' servicepack='0'><header/><trailer/>\
+                 <messages/><components/><fields><field number='20001' name='x\u{9b}y' \
+                 type='STRING'/></fields></fix>";
+    let folder = Folder::new("cat-steer");
+    let names = folder.with("names.xml", names);
+    let with_names = ["--dictionary", &names];
+    let plain = cat(&with_names, log.as_bytes());
+    let json = cat(&[&["--json"], &with_names[..]].concat(), log.as_bytes());
+    for said in [&plain, &json] {
+        assert_eq!(said.code, 0, "{}", said.err);
+        let odd = said.out.chars().find(|char| {
+            char.is_control() && *char != '\n' || matches!(char, '\u{202e}' | '\u{2028}')
+        });
+        assert_eq!(odd, None, "{}", said.out);
+    }
+    let shown = r"Text(58) = a\u{1b}[2J\u{7f}\u{9b}31m\u{202e}\u{2028}\\b";
+    assert!(plain.out.contains(shown), "{}", plain.out);
+    assert!(plain.out.contains(r"x\u{9b}y(20001) = 1"), "{}", plain.out);
+    assert_eq!(json.json_lines()[0]["fields"]["Text"], text);
+}

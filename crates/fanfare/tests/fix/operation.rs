@@ -141,6 +141,53 @@ fn the_message_log_masks_passwords_and_an_interrupt_logs_everybody_out() {
 }
 
 #[test]
+fn nobody_steers_the_terminal_or_forges_a_line() {
+    let logs = Folder::new("steer");
+    let lines = format!("FileLogPath={}\n", logs.path().display());
+    let mut server = Server::with("steer", &settings(&lines), &[]);
+    let forged = "A\x1b[2J\nFIX.4.4:ISLD->TW: logged on \u{9b}\u{202e}\\";
+    let shown = r"A\u{1b}[2J\nFIX.4.4:ISLD->TW: logged on \u{9b}\u{202e}\\";
+    let mut stranger = Peer::connect(server.address);
+    let text = logon("").replace("|49=TW|", &format!("|49={forged}|"));
+    let fields = text
+        .split_once("|35=")
+        .unwrap()
+        .1
+        .rsplit_once("10=")
+        .unwrap()
+        .0;
+    let text = framed("FIX.4.4", &format!("35={fields}"));
+    stranger.send(&text).unwrap();
+    let told = server.running.tells("no session ");
+    assert!(
+        told.trim_end()
+            .ends_with(&format!("no session FIX.4.4:ISLD->{shown}")),
+        "{told}"
+    );
+    assert_eq!(stranger.receive().unwrap(), None);
+    let mut peer = Peer::connect(server.address);
+    peer.send(&logon("")).unwrap();
+    assert!(peer.receive().unwrap().unwrap().contains("|35=A|"));
+    let news = format!("35=B|34=2|49=TW|52=20261121-10:00:00|56=ISLD|148={forged}|33=1|58=x|");
+    peer.send(&framed("FIX.4.4", &news)).unwrap();
+    let printed = server.running.prints("35=B");
+    assert!(
+        printed.contains(&format!("|148={shown}|33=1|")),
+        "{printed}"
+    );
+    server.running.interrupt();
+    assert!(peer.receive().unwrap().unwrap().contains("|35=5|"));
+    drop(peer);
+    server.running.end().succeeded();
+    let log = String::from_utf8(logs.read("messages.log")).unwrap();
+    assert!(log.contains(&format!("|148={shown}|33=1|")), "{log}");
+    assert!(
+        log.chars().all(|char| char == '\n' || !char.is_control()),
+        "{log:?}"
+    );
+}
+
+#[test]
 fn who_is_not_on_the_list_or_sends_too_fast_is_turned_away() {
     let elsewhere = settings("AllowedRemoteAddresses=10.0.0.0/8\n");
     let server = Server::start("list", &elsewhere);

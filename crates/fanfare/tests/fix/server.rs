@@ -15,9 +15,14 @@ pub(crate) struct Server {
 impl Server {
     /// Starts it with these settings and waits until it listens.
     pub(crate) fn start(test: &str, settings: &str) -> Self {
+        Self::with(test, settings, &["--echo", "--quiet"])
+    }
+
+    /// The same, with these options.
+    pub(crate) fn with(test: &str, settings: &str, options: &[&str]) -> Self {
         let folder = Folder::new(&format!("server-{test}"));
         let path = folder.with("settings.cfg", settings);
-        let args = ["fix", "acceptor", "--echo", "--quiet", "--config", &path];
+        let args = [&["fix", "acceptor", "--config", &path], options].concat();
         let mut running = Running::start(&mut fanfare(&args));
         let line = running.prints("listening on ");
         let address = line.split([' ', ',']).nth(2).unwrap_or_default();

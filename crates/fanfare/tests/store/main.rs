@@ -170,6 +170,26 @@ fn messages_come_out_as_text_and_as_json() {
 }
 
 #[test]
+fn what_could_steer_a_terminal_is_only_exported_raw() {
+    let base = Base::new("steer");
+    let text = "8=FIX.4.4\x0135=B\x0134=1\x0158=a\x1b[2J\nforged \u{9b}\u{202e}\\\x01";
+    let mut journal = base.open(IDENTITY);
+    put(&mut journal, text, Kind::App);
+    journal.close().unwrap();
+    let shown = r"8=FIX.4.4|35=B|34=1|58=a\u{1b}[2J\nforged \u{9b}\u{202e}\\|";
+    assert_eq!(base.run(&["export"]).out, format!("{shown}\n"));
+    let json = base.run(&["export", "--json"]);
+    assert!(
+        json.out
+            .trim_end()
+            .chars()
+            .all(|char| (' '..='~').contains(&char))
+    );
+    let raw = base.run(&["export", "--format", "raw"]);
+    assert_eq!(raw.out, format!("{text}\n"));
+}
+
+#[test]
 fn what_was_sent_again_or_taken_back_is_only_exported_when_asked_for() {
     let base = Base::with("all", 3);
     let mut journal = base.open(IDENTITY);

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use fanfare_wire::text::JsonString;
+
 use crate::error::CodecError;
 use crate::message::{Fields, MessageView, Value};
 use crate::program::{Program, TemplateProgram};
@@ -95,17 +97,5 @@ fn optional(text: Option<&str>, out: &mut String) {
 }
 
 fn string(text: &str, out: &mut String) {
-    out.push('"');
-    for character in text.chars() {
-        match character {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\0'..='\x1f' | '\x7f' => _ = write!(out, "\\u{:04x}", u32::from(character)),
-            _ => out.push(character),
-        }
-    }
-    out.push('"');
+    _ = write!(out, "{}", JsonString(text));
 }

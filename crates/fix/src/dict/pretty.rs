@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::dictionary::{DictGroup, Dictionary, Version};
 use crate::codec::{Field, GroupSpec, Message, tags};
+use fanfare_wire::text::Escaped;
 
 /// One field of a message with its place in the groups.
 #[derive(Debug, Clone, Copy)]
@@ -113,10 +114,12 @@ impl<'a> Pretty<'a> {
     }
 
     fn paint(&self, f: &mut fmt::Formatter<'_>, code: &str, text: &str) -> fmt::Result {
+        // The names of a dictionary file are text from outside, too.
+        let text = Escaped::text(text);
         if self.colour {
             write!(f, "\x1b[{code}m{text}\x1b[0m")
         } else {
-            f.write_str(text)
+            write!(f, "{text}")
         }
     }
 }
@@ -154,7 +157,8 @@ impl fmt::Display for Pretty<'_> {
     }
 }
 
-/// Bytes as text: what is not printable is escaped, so that no value can steer a terminal.
+/// A message, or a part of one, as text: `|` for SOH, and what could steer a terminal escaped as
+/// [`Escaped`] does.
 #[derive(Debug, Clone, Copy)]
 pub struct Printable<'a>(
     /// The bytes.
@@ -163,19 +167,7 @@ pub struct Printable<'a>(
 
 impl fmt::Display for Printable<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for chunk in self.0.utf8_chunks() {
-            for char in chunk.valid().chars() {
-                match char {
-                    '\x01' => f.write_str("|")?,
-                    _ if char.is_control() => write!(f, "{}", char.escape_default())?,
-                    _ => write!(f, "{char}")?,
-                }
-            }
-            for byte in chunk.invalid() {
-                write!(f, "\\x{byte:02x}")?;
-            }
-        }
-        Ok(())
+        write!(f, "{}", Escaped::fields(self.0))
     }
 }
 
@@ -274,8 +266,13 @@ NewOrderSingle(D)
 
     #[test]
     fn values_can_not_steer_the_terminal() {
-        let text = pretty("FIX.4.2", b"35=0|112=\x1b[2J\xff|", false);
-        assert!(text.contains("TestReqID(112) = \\u{1b}[2J\\xff"), "{text}");
+        let text = pretty(
+            "FIX.4.2",
+            b"35=0|112=\x1b[2J\xff\\\xc2\x9b\xe2\x80\xae|",
+            false,
+        );
+        let expected = r"TestReqID(112) = \u{1b}[2J\xff\\\u{9b}\u{202e}";
+        assert!(text.contains(expected), "{text}");
         let coloured = pretty("FIX.4.2", b"35=0|112=x|", true);
         assert!(
             coloured.contains("\x1b[36mTestReqID\x1b[0m(112) = x"),

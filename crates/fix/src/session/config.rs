@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use fanfare_wire::Precision;
+use fanfare_wire::text::Escaped;
 
 use super::schedule::Schedule;
 use super::validate::Validator;
@@ -217,31 +218,55 @@ impl SessionId {
         let sub = (!sub.is_empty()).then(|| Box::new(sub));
         Self { sub, ..self }
     }
+
+    /// The name that the session's store has: as it is displayed, but with nothing escaped.
+    pub fn store_name(&self) -> String {
+        let mut name = String::new();
+        // Writing to a String cannot fail.
+        let _ = write_id(&mut name, self, fmt::Write::write_str);
+        name
+    }
 }
 
 impl fmt::Display for SessionId {
+    /// `VERSION:SENDER->TARGET`, for people: counterparties choose their IDs, which are
+    /// [`Escaped`] therefore.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some(sub) = &self.sub else {
-            return write!(f, "{}:{}->{}", self.version, self.sender, self.target);
-        };
-        write!(f, "{}:{}", self.version, self.sender)?;
-        write_ids(f, &sub.sender, &sub.sender_location)?;
-        write!(f, "->{}", self.target)?;
-        write_ids(f, &sub.target, &sub.target_location)?;
-        match &*sub.qualifier {
-            "" => Ok(()),
-            qualifier => write!(f, ":{qualifier}"),
-        }
+        write_id(f, self, |f, id| write!(f, "{}", Escaped::text(id)))
     }
 }
 
-/// `/SUB/LOCATION`, so far as they are named.
-fn write_ids(f: &mut fmt::Formatter<'_>, sub: &str, location: &str) -> fmt::Result {
-    match (sub, location) {
-        ("", "") => Ok(()),
-        (sub, "") => write!(f, "/{sub}"),
-        (sub, location) => write!(f, "/{sub}/{location}"),
+/// `show` writes what the parties have chosen.
+fn write_id<W: fmt::Write>(
+    to: &mut W,
+    id: &SessionId,
+    show: impl Fn(&mut W, &str) -> fmt::Result,
+) -> fmt::Result {
+    let no_ids = SubIds::default();
+    let sub = id.sub.as_deref().unwrap_or(&no_ids);
+    // `/SUB/LOCATION`, so far as they are named.
+    let ids = |to: &mut W, sub: &str, location: &str| {
+        if !sub.is_empty() || !location.is_empty() {
+            to.write_str("/")?;
+            show(to, sub)?;
+        }
+        if !location.is_empty() {
+            to.write_str("/")?;
+            show(to, location)?;
+        }
+        Ok(())
+    };
+    write!(to, "{}:", id.version)?;
+    show(to, &id.sender)?;
+    ids(to, &sub.sender, &sub.sender_location)?;
+    to.write_str("->")?;
+    show(to, &id.target)?;
+    ids(to, &sub.target, &sub.target_location)?;
+    if !sub.qualifier.is_empty() {
+        to.write_str(":")?;
+        show(to, &sub.qualifier)?;
     }
+    Ok(())
 }
 
 /// A header or body field that a session adds by itself, for example Username(553) in its Logon.
@@ -476,6 +501,16 @@ mod tests {
         assert_eq!(named("S", "", "", ""), "FIX.4.4:A/S->B");
         assert_eq!(named("", "L", "T", ""), "FIX.4.4:A//L->B/T");
         assert_eq!(named("S", "L", "", "Q"), "FIX.4.4:A/S/L->B:Q");
+    }
+
+    #[test]
+    fn ids_are_escaped_for_people_and_not_in_the_name_of_the_store() {
+        let ids = sub("S\u{9b}", "L\n", "T\u{202e}", "Q\\");
+        let id = SessionId::new(Version::Fix44, "A\x1b[2J", "B\u{2028}").with_sub_ids(ids);
+        let shown = r"FIX.4.4:A\u{1b}[2J/S\u{9b}/L\n->B\u{2028}/T\u{202e}:Q\\";
+        assert_eq!(id.to_string(), shown);
+        let name = "FIX.4.4:A\x1b[2J/S\u{9b}/L\n->B\u{2028}/T\u{202e}:Q\\";
+        assert_eq!(id.store_name(), name);
     }
 
     #[test]

@@ -72,7 +72,7 @@ fn a_snapshot_lists_and_exports_what_is_there() {
     let (mut text, mut json) = (Vec::new(), Vec::new());
     records[1].write_text(&mut text).unwrap();
     records[1].write_json(&mut json).unwrap();
-    assert_eq!(text, b"8=FIX|58=\"\\\xe9|\n");
+    assert_eq!(text, b"8=FIX|58=\"\\\\\\xe9|\n");
     let expected = "{\"seq\":2,\"kind\":\"app\",\
         \"message\":\"8=FIX\\u000158=\\\"\\\\\\u00e9\\u0001\"}\n";
     assert_eq!(String::from_utf8(json).unwrap(), expected);

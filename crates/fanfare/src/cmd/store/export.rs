@@ -5,8 +5,7 @@ use crate::print::note;
 use anyhow::Result;
 use clap::{Args as ClapArgs, ValueEnum};
 use fanfare_engine::journal::{Found, Record};
-use fanfare_fix::dict::Printable;
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -36,28 +35,31 @@ pub(crate) struct Args {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// As on the wire, with | for the separator.
+    /// With | for the separator; control characters, backslashes and bytes that are no UTF-8 are
+    /// escaped (\n, \u{1b}, \\, \xff).
     Text,
     /// One JSON object a message.
     Json,
+    /// The bytes as they are on the wire.
+    Raw,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    let json = args.json || args.format == Format::Json;
-    let is_terminal = io::stdout().is_terminal();
+    let format = if args.json { Format::Json } else { args.format };
     let mut out = BufWriter::new(io::stdout().lock());
     let mut code = ExitCode::SUCCESS;
     for path in stores(&args.folders)? {
         let store = Store::open(path)?;
         for found in store.snapshot.records() {
             match found {
-                Found::Good(record) if args.wants(&record) && json => {
-                    record.write_json(&mut out)?;
-                }
-                Found::Good(record) if args.wants(&record) && is_terminal => {
-                    writeln!(out, "{}", Printable(record.bytes))?;
-                }
-                Found::Good(record) if args.wants(&record) => record.write_text(&mut out)?,
+                Found::Good(record) if args.wants(&record) => match format {
+                    Format::Text => record.write_text(&mut out)?,
+                    Format::Json => record.write_json(&mut out)?,
+                    Format::Raw => {
+                        out.write_all(record.bytes)?;
+                        out.write_all(b"\n")?;
+                    }
+                },
                 _ => {}
             }
         }

@@ -7,6 +7,7 @@ use anyhow::Result;
 use fanfare_fix::codec::Message;
 use fanfare_fix::dict::{DataType, Dictionary, Line, Pretty, Printable, lines};
 use fanfare_fix::text::{Found, Scanner};
+use fanfare_wire::text::SafeJson;
 use std::io::{self, BufWriter, Stdout, Write};
 
 pub(in crate::cmd::fix) struct Printer {
@@ -89,7 +90,7 @@ impl Printer {
         let prefix = prefix.map_or_else(|| Printable(found.prefix).to_string(), str::to_owned);
         if self.json {
             let object = json::object(found, &prefix, &dictionary, &lines, &faults);
-            writeln!(self.out, "{object}")?;
+            writeln!(self.out, "{}", SafeJson(object))?;
         } else {
             self.pretty(found, &prefix, &dictionary, &faults)?;
         }

@@ -1,0 +1,254 @@
+//! Text that came from outside, made safe to show.
+//!
+//! A value in a message may hold anything: an escape sequence that moves the cursor of a terminal,
+//! a line end that forges a line of a log, a mark that turns the direction of writing. Whatever
+//! prints text of a peer prints it through [`Escaped`], [`JsonString`] or [`SafeJson`]; there is no
+//! second list of what is dangerous.
+
+use core::fmt::{self, Display, Write};
+
+/// Whether a character can do more in a line of text than be seen: C0, DEL and C1 controls, ends
+/// of lines and paragraphs, marks that turn the direction of writing, characters without a shape.
+#[must_use]
+pub const fn is_unsafe(char: char) -> bool {
+    char.is_ascii_control()
+        || matches!(char,
+            '\u{80}'..='\u{9f}'
+            | '\u{61c}'
+            | '\u{200b}'
+            | '\u{200e}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{feff}'
+            | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e007f}')
+}
+
+/// Bytes as one line of text.
+///
+/// Valid UTF-8 is shown as it is, but for these: `\\` is a backslash, `\n`, `\r`, `\t` and
+/// `\u{1b}` are [unsafe characters](is_unsafe), `\xff` is a byte that belongs to no character.
+/// Different bytes are shown differently. Allocates nothing.
+///
+/// ```
+/// use fanfare_wire::text::Escaped;
+/// let shown = Escaped::new(b"a\x1b[2J\n\xffb\\").to_string();
+/// assert_eq!(shown, r"a\u{1b}[2J\n\xffb\\");
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Escaped<'a> {
+    bytes: &'a [u8],
+    /// SOH is shown as `|`.
+    bars: bool,
+}
+
+impl<'a> Escaped<'a> {
+    /// Bytes of any kind.
+    #[must_use]
+    pub const fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, bars: false }
+    }
+
+    /// Text.
+    #[must_use]
+    pub const fn text(text: &'a str) -> Self {
+        Self::new(text.as_bytes())
+    }
+
+    /// Fields of a FIX message: SOH is shown as `|`, as a `|` in a value is.
+    #[must_use]
+    pub const fn fields(bytes: &'a [u8]) -> Self {
+        Self { bytes, bars: true }
+    }
+}
+
+impl Display for Escaped<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for chunk in self.bytes.utf8_chunks() {
+            let is_plain = |char| char != '\\' && !is_unsafe(char);
+            in_runs(f, chunk.valid(), is_plain, |f, char| match char {
+                '\x01' if self.bars => f.write_char('|'),
+                char => write!(f, "{}", char.escape_default()),
+            })?;
+            for byte in chunk.invalid() {
+                write!(f, "\\x{byte:02x}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A string of JSON, with its quotes. [Unsafe characters](is_unsafe) are escaped, so that it can
+/// be shown; to a parser it is the same text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct JsonString<'a>(
+    /// The text.
+    pub &'a str,
+);
+
+impl Display for JsonString<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_char('"')?;
+        let is_plain = |char| char != '"' && char != '\\' && !is_unsafe(char);
+        in_runs(f, self.0, is_plain, |f, char| match char {
+            '"' => f.write_str("\\\""),
+            '\\' => f.write_str("\\\\"),
+            '\n' => f.write_str("\\n"),
+            '\r' => f.write_str("\\r"),
+            '\t' => f.write_str("\\t"),
+            char => utf16(f, char),
+        })?;
+        f.write_char('"')
+    }
+}
+
+/// JSON that something else has written, with the [unsafe characters](is_unsafe) in its strings
+/// escaped: the same to a parser. Spaces and line ends between its parts stay.
+#[derive(Debug, Clone, Copy)]
+pub struct SafeJson<T>(
+    /// Displayed as JSON.
+    pub T,
+);
+
+impl<T: Display> Display for SafeJson<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(Filter(f), "{}", self.0)
+    }
+}
+
+struct Filter<'a, 'b>(&'a mut fmt::Formatter<'b>);
+
+impl Write for Filter<'_, '_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        // A string of JSON holds none of these three as they are.
+        let is_plain = |char| matches!(char, '\n' | '\r' | '\t') || !is_unsafe(char);
+        in_runs(self.0, text, is_plain, utf16)
+    }
+}
+
+/// Writes plain characters as they are, and has the others written one by one.
+fn in_runs<W: Write>(
+    to: &mut W,
+    text: &str,
+    is_plain: impl Fn(char) -> bool,
+    mut other: impl FnMut(&mut W, char) -> fmt::Result,
+) -> fmt::Result {
+    let mut rest = text;
+    while let Some((at, char)) = rest.char_indices().find(|&(_, char)| !is_plain(char)) {
+        let (plain, behind) = rest.split_at(at);
+        to.write_str(plain)?;
+        other(to, char)?;
+        rest = behind.split_at(char.len_utf8()).1;
+    }
+    to.write_str(rest)
+}
+
+/// The escape of JSON: one code unit of UTF-16, or two.
+fn utf16(to: &mut impl Write, char: char) -> fmt::Result {
+    let mut room = [0; 2];
+    let mut units = char.encode_utf16(&mut room).iter();
+    units.try_for_each(|unit| write!(to, "\\u{unit:04x}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// What [`Escaped`] shows, read back: the slow way.
+    fn unescaped(text: &str) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let mut rest = text;
+        while let Some(char) = rest.chars().next() {
+            rest = &rest[char.len_utf8()..];
+            if char != '\\' {
+                bytes.extend(char.encode_utf8(&mut [0; 4]).bytes());
+                continue;
+            }
+            let kind = rest.chars().next().unwrap();
+            rest = &rest[1..];
+            match kind {
+                '\\' => bytes.push(b'\\'),
+                'n' => bytes.push(b'\n'),
+                'r' => bytes.push(b'\r'),
+                't' => bytes.push(b'\t'),
+                'x' => {
+                    bytes.push(u8::from_str_radix(&rest[..2], 16).unwrap());
+                    rest = &rest[2..];
+                }
+                'u' => {
+                    let (number, behind) = rest[1..].split_once('}').unwrap();
+                    let char = char::from_u32(u32::from_str_radix(number, 16).unwrap()).unwrap();
+                    bytes.extend(char.encode_utf8(&mut [0; 4]).bytes());
+                    rest = behind;
+                }
+                other => panic!("\\{other}"),
+            }
+        }
+        bytes
+    }
+
+    /// Text with more of what is dangerous than chance would bring.
+    fn nasty() -> impl Strategy<Value = String> {
+        let few = "[\\\\\"n\u{1}\u{1b}\n\r\t\u{7f}\u{80}\u{9b}\u{9f}\u{a0}\u{61c}\u{200b}\u{200e}\
+                   \u{2027}\u{2028}\u{2029}\u{202e}\u{2066}\u{2069}\u{feff}\u{e0041}é€𝄞|]{0,20}";
+        prop_oneof![few, "\\PC*", any::<String>()]
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_unsafe_is_shown_and_nothing_is_lost(
+            bytes in prop_oneof![
+                any::<Vec<u8>>(),
+                nasty().prop_map(String::into_bytes),
+            ]
+        ) {
+            let shown = Escaped::new(&bytes).to_string();
+            prop_assert!(!shown.chars().any(is_unsafe), "{shown:?}");
+            prop_assert_eq!(unescaped(&shown), bytes);
+        }
+
+        #[test]
+        fn json_is_the_same_text_without_what_is_unsafe(text in nasty()) {
+            let written = JsonString(&text).to_string();
+            prop_assert!(!written.chars().any(is_unsafe), "{written:?}");
+            let read: String = serde_json::from_str(&written).unwrap();
+            prop_assert_eq!(&read, &text);
+            let theirs = serde_json::to_string(&[&text]).unwrap();
+            let filtered = SafeJson(&theirs).to_string();
+            prop_assert!(!filtered.chars().any(is_unsafe), "{filtered:?}");
+            let read: Vec<String> = serde_json::from_str(&filtered).unwrap();
+            prop_assert_eq!(&read, &[text]);
+        }
+    }
+
+    #[test]
+    fn every_control_and_mark_of_direction_is_unsafe_and_letters_are_not() {
+        for char in ('\0'..=char::MAX).filter(|char| char.is_control()) {
+            assert!(is_unsafe(char), "{char:?}");
+        }
+        for char in
+            "\u{61c}\u{200e}\u{200f}\u{2028}\u{2029}\u{202a}\u{202e}\u{2066}\u{2069}".chars()
+        {
+            assert!(is_unsafe(char), "{char:?}");
+        }
+        for char in " ~|\u{a0}é\u{200d}€漢𝄞".chars() {
+            assert!(!is_unsafe(char), "{char:?}");
+        }
+    }
+
+    #[test]
+    fn fields_have_bars() {
+        let shown = Escaped::fields(b"58=a\x02\xc2\x9b|\x01").to_string();
+        assert_eq!(shown, r"58=a\u{2}\u{9b}||");
+        assert_eq!(Escaped::new(b"58=a\x01").to_string(), r"58=a\u{1}");
+    }
+
+    #[test]
+    fn json_keeps_its_lines() {
+        assert_eq!(
+            SafeJson("[\n\t\"\u{9b}\u{e0041}\"\n]").to_string(),
+            "[\n\t\"\\u009b\\udb40\\udc41\"\n]"
+        );
+    }
+}

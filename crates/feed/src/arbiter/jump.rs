@@ -103,7 +103,9 @@ impl Arbiter {
         };
         let bytes = std::mem::take(&mut self.suspect_bytes);
         let at = span(other.sequence, other.count);
+        let in_hand = std::mem::replace(&mut self.evidence.digest, 0);
         self.arbitrate(other.line, at, &bytes);
+        self.evidence.digest = in_hand;
         self.suspect_bytes = bytes;
         self.arbitrate(line, span(unit.sequence, unit.count), unit.bytes)
     }

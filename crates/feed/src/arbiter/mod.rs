@@ -17,14 +17,17 @@
 //! ([`Arbiter::announce`]: SequenceReset messages, as snapshot channels have them at the end of
 //! each cycle), and where it comes after a silence of `restart_timeout` on all lines: then two
 //! units that agree, below what their own line has brought and of no use otherwise, make a reset.
-//! Without either, numbers that come again are duplicates.
+//! Without either, numbers that come again are duplicates. Where the announcement itself was lost,
+//! the numbers of a line, the length of the run before, and the bytes of the units tell.
 
+mod bytes;
 mod jump;
 mod runs;
 mod types;
 
 pub use types::{ArbiterConfig, ArbiterStats, Delivery, Event, Gap, Refusal, Start, Unit, Verdict};
 
+use self::bytes::{Evidence, digest};
 use self::jump::{Doubt, Suspect, extend};
 use self::runs::{Ended, MAX_ENDED};
 use crate::hold::{Held, HoldBack};
@@ -56,6 +59,11 @@ pub struct Arbiter {
     lines: [LineStats; Line::MAX],
     stats: ArbiterStats,
     arrivals: Vec<Arrival>,
+    evidence: Evidence,
+    /// How long the run was of which both begin and end were heard last; 0 before.
+    run_length: u64,
+    /// When each line was heard last.
+    line_heard: [u64; Line::MAX],
     suspect: Option<Suspect>,
     suspect_bytes: Vec<u8>,
     started: bool,
@@ -93,6 +101,16 @@ struct Arrival {
     start: u64,
     at: u64,
     line: usize,
+    /// Of its bytes; 0 if it was not needed.
+    digest: u64,
+    /// Of other bytes that another line brought for the number; 0 if none did.
+    other: u64,
+}
+
+/// Where an arrival is remembered: numbers that follow each other beside each other, and runs of
+/// the same numbers apart.
+const fn place_of(start: u64) -> usize {
+    start.wrapping_add((start >> 33).wrapping_mul(1021)) as usize % ARRIVALS
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -122,6 +140,9 @@ impl Arbiter {
             lines: Default::default(),
             stats: ArbiterStats::default(),
             arrivals: vec![Arrival::default(); ARRIVALS],
+            evidence: Evidence::default(),
+            run_length: 0,
+            line_heard: [0; _],
             suspect: None,
             suspect_bytes: Vec::with_capacity(config.unit_bytes),
             started: first != 0,
@@ -176,6 +197,7 @@ impl Arbiter {
             self.begin(unit.sequence);
         }
         if !self.ended.is_empty() {
+            self.evidence.digest = digest(unit.bytes);
             self.catch_up(line);
             self.infer_end(line, unit.sequence);
         }
@@ -389,9 +411,15 @@ impl Arbiter {
     fn duplicate(&mut self, line: Line, start: u64) -> Verdict {
         let stats = &mut self.lines[line.index()];
         stats.duplicate += 1;
-        let arrival = self.arrivals[start as usize % ARRIVALS];
-        if arrival.start == start && arrival.line != line.index() {
-            stats.lateness.record(self.stamp.saturating_sub(arrival.at));
+        let known = &mut self.arrivals[place_of(start)];
+        if known.start == start && known.line != line.index() {
+            stats.lateness.record(self.stamp.saturating_sub(known.at));
+            let digest = self.evidence.digest;
+            if digest != 0 && known.digest == digest {
+                self.evidence.lines_agree = true;
+            } else {
+                known.other = digest;
+            }
         }
         Verdict::Duplicate
     }
@@ -400,11 +428,22 @@ impl Arbiter {
         if start >= self.epoch_start {
             self.progress = self.now;
         }
-        self.arrivals[start as usize % ARRIVALS] = Arrival {
+        if self.evidence.digest != 0 {
+            self.compare_runs(line, start);
+        }
+        self.arrivals[place_of(start)] = Arrival {
             start,
             at: self.stamp,
             line: line.index(),
+            digest: self.evidence.digest,
+            other: 0,
         };
+    }
+
+    /// The arrival of this number, while it is remembered.
+    fn arrival(&self, start: u64) -> Option<&Arrival> {
+        let arrival = &self.arrivals[place_of(start)];
+        (arrival.start == start).then_some(arrival)
     }
 
     fn refuse(&mut self, line: Line, why: Refusal) -> Verdict {

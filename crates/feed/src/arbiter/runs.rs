@@ -1,7 +1,7 @@
 //! Runs of sequence numbers that are known to be over: the feed said so itself (SequenceReset), or
 //! it began again after a silence.
 
-use super::jump::near;
+use super::jump::{extend, near};
 use super::{Arbiter, MAX_PENDING};
 use crate::line::{Line, REORDER, Track};
 
@@ -16,12 +16,12 @@ const SLACK: u64 = 64;
 /// A run that is over, and where the one behind it begins.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ended {
-    begin: u64,
+    pub(super) begin: u64,
     end: u64,
-    next: u64,
+    pub(super) next: u64,
     at: u64,
     /// Nothing said where it ends: it was over when the next one was heard.
-    is_inferred: bool,
+    pub(super) is_inferred: bool,
 }
 
 impl Ended {
@@ -32,17 +32,30 @@ impl Ended {
 
     /// Where a line that is within this run stands with `sequence`: it may not have heard that
     /// the run is over. What is nearer to the begin of the next run than to the line's highest
-    /// number belongs to that one.
-    fn place(&self, own: u64, sequence: u32, ahead: u32) -> Option<u64> {
+    /// number belongs to that one, and so does what `differs` from what came as this number.
+    fn place(
+        &self,
+        own: u64,
+        sequence: u32,
+        ahead: u32,
+        differs: impl Fn(u64) -> bool,
+    ) -> Option<u64> {
         let run = self.begin..self.end;
-        let here = near(own, sequence, REORDER, ahead).filter(|start| run.contains(start));
-        let beyond = sequence.wrapping_sub(self.next as u32);
-        let there = (beyond <= ahead).then(|| self.next + u64::from(beyond));
+        let here = near(own, sequence, REORDER, ahead)
+            .filter(|start| run.contains(start) && !differs(*start));
+        let there = self.beyond(sequence, ahead);
         match (here, there) {
-            (Some(here), Some(_)) if u64::from(beyond) < own.saturating_sub(here) => there,
-            (Some(here), _) => Some(here),
-            (None, there) => there,
+            (Some(here), Some(there)) if there - self.next < own.saturating_sub(here) => {
+                Some(there)
+            }
+            (here, there) => here.or(there),
         }
+    }
+
+    /// The number in the run behind, if that begins near it.
+    fn beyond(&self, sequence: u32, ahead: u32) -> Option<u64> {
+        let beyond = sequence.wrapping_sub(self.next as u32);
+        (beyond <= ahead).then(|| self.next + u64::from(beyond))
     }
 }
 
@@ -60,6 +73,9 @@ impl Arbiter {
         if goes_on || is_known || end <= self.epoch_start || self.pending.len() >= MAX_PENDING {
             return false;
         }
+        if self.newest().is_some() {
+            self.run_length = end - self.epoch_start;
+        }
         self.end_run(end, next, false);
         self.begin_at_once();
         true
@@ -71,6 +87,7 @@ impl Arbiter {
         let Some(ended) = inferred.filter(|e| e.begin < end && end < e.end) else {
             return false;
         };
+        self.run_length = end - ended.begin;
         (ended.end, ended.is_inferred) = (end, false);
         let ended = *ended;
         self.pass_end(ended);
@@ -118,33 +135,51 @@ impl Arbiter {
     }
 
     /// The run that was announced as the newest, and the one before it.
-    fn newest(&self) -> Option<&Ended> {
+    pub(super) fn newest(&self) -> Option<&Ended> {
         self.ended
             .back()
             .filter(|ended| ended.next == self.epoch_start)
     }
 
-    /// In a feed that announced its run, a line that repeats itself from where that run began
-    /// has a new one: what announced it was lost.
+    /// In a feed that announced its run, a line whose numbers cannot be of that run any more has
+    /// a new one: what announced it was lost.
     pub(super) fn infer_end(&mut self, line: Line, sequence: u32) {
-        let track = &self.tracks[line.index()];
-        let (Some(newest), Some(own)) = (self.newest(), track.highest()) else {
+        let (Some(newest), Some(own)) = (self.newest(), self.tracks[line.index()].highest()) else {
             return;
         };
-        let (next, beyond) = (
-            newest.next as u32,
-            sequence.wrapping_sub(newest.next as u32),
-        );
-        let start = own.saturating_sub(u64::from((own as u32).wrapping_sub(sequence)));
-        let repeats = start >= self.epoch_start && track.has(start);
-        if repeats && own - start > LOST_END && u64::from(beyond) < (own - start) / 2 {
-            let heads = self.tracks.iter().filter_map(Track::highest);
-            let head = heads.fold(self.head(), u64::max);
-            self.end_run(head + SLACK, next, true);
-            // Another line may still bring the rest of it.
-            let until = self.now.saturating_add(self.config.gap_timeout);
-            self.begin_deadline = self.begin_deadline.max(until);
+        let next = newest.next as u32;
+        if self.known_as(sequence).is_some() || !self.has_ended(line, own, sequence) {
+            return;
         }
+        let heads = self.tracks.iter().filter_map(Track::highest);
+        let head = heads.fold(self.head(), u64::max);
+        self.end_run(head + SLACK, next, true);
+        // Another line may still bring the rest of it.
+        let until = self.now.saturating_add(self.config.gap_timeout);
+        self.begin_deadline = self.begin_deadline.max(until);
+    }
+
+    /// Whether the newest run is over for a line with this highest number that brings `sequence`:
+    /// the bytes are not those that came as this number; or it goes back, to a number that it has
+    /// brought before, or that is nearer by way of the end that runs of this feed have.
+    fn has_ended(&self, line: Line, own: u64, sequence: u32) -> bool {
+        let start = extend(own, sequence);
+        if own + 1 < self.epoch_start || start < self.epoch_start {
+            return false;
+        }
+        if start > own {
+            let is_before = self.place_before_newest(Some(own), sequence).is_some();
+            return self.differs(start) && !is_before;
+        }
+        let (back, beyond) = (own - start, start - self.epoch_start);
+        let repeats = self.tracks[line.index()].has(start) || self.differs(start);
+        let end = self.epoch_start + self.run_length;
+        // As far as any line is.
+        let heads = self.tracks.iter().filter_map(Track::highest);
+        let head = heads.filter(|head| *head < end).fold(own, u64::max);
+        let ahead = end.saturating_sub(head + 1) + beyond;
+        let by_length = ahead < back && own < end + self.run_length;
+        back > LOST_END && (by_length || repeats && beyond < back / 2)
     }
 
     /// Where a line stands that is in the newest run, or brings its first unit, if that is of the
@@ -158,7 +193,8 @@ impl Arbiter {
         let before = near(last, sequence, REORDER, slack as u32)?;
         let ago = (head + 1).checked_sub(newest.next)? + last.abs_diff(before);
         let distance = (sequence.wrapping_sub(head as u32) as i32).unsigned_abs();
-        (before >= newest.begin && ago + 1 < u64::from(distance)).then_some(before)
+        let is_nearer = before >= newest.begin && ago + 1 < u64::from(distance);
+        (is_nearer && !self.differs(before)).then_some(before)
     }
 
     /// The run that is over in which the line is, by its highest number.
@@ -168,16 +204,46 @@ impl Arbiter {
 
     /// Where a line with this highest number stands with `sequence`, if runs that are over say so.
     pub(super) fn place_by_runs(&self, own: Option<u64>, sequence: u32) -> Option<u64> {
-        let ahead = self.config.max_jump;
-        let ended = own.and_then(|own| self.ended_run(own)?.place(own, sequence, ahead));
+        if let Some(known) = self.known_as(sequence) {
+            return Some(known);
+        }
+        let ended = own.and_then(|own| self.place_from(own, sequence));
         ended.or_else(|| self.place_before_newest(own, sequence))
+    }
+
+    /// Where a line stands whose highest number is in a run that is over: in that one, or in the
+    /// first behind it in which nothing else came as this number.
+    fn place_from(&self, own: u64, sequence: u32) -> Option<u64> {
+        let ahead = self.config.max_jump;
+        let mut runs = self.ended.iter().skip_while(|ended| !ended.holds(own));
+        let differs = |start| self.differs(start);
+        let run = runs.next()?;
+        let mut start = run.place(own, sequence, ahead, differs)?;
+        // It would be reordered far, while another line is there in the run behind.
+        if start + LOST_END < own
+            && let Some(beyond) = run.beyond(sequence, ahead)
+            && let mut heads = self.tracks.iter().filter_map(Track::highest)
+            && heads.any(|head| head >= run.next && head.abs_diff(beyond) <= LOST_END)
+        {
+            start = beyond;
+        }
+        while self.differs(start)
+            && let Some(beyond) = runs.next().and_then(|run| run.beyond(sequence, ahead))
+        {
+            start = beyond;
+        }
+        Some(start)
     }
 
     /// A line that is still within a run that was over long ago has missed its end.
     pub(super) fn catch_up(&mut self, line: Line) {
+        let silent = std::mem::replace(&mut self.line_heard[line.index()], self.now);
+        let is_stale = |at: u64| self.now.saturating_sub(at) >= self.config.stale_timeout;
         let own = self.tracks[line.index()].highest();
         let ended = own.and_then(|own| self.ended_run(own));
-        if ended.is_some_and(|ended| self.now - ended.at >= self.config.stale_timeout) {
+        // Where bytes tell runs apart, a line may be as far behind as it likes.
+        let may = !self.do_bytes_tell() || is_stale(silent);
+        if may && ended.is_some_and(|ended| is_stale(ended.at)) {
             self.tracks[line.index()].begin_at(self.epoch_start);
         }
     }

@@ -2,6 +2,7 @@
 //! obvious oracle.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod cycles;
 mod net;
 mod ops;
 mod oracle;

@@ -1,0 +1,122 @@
+//! What the bytes of units tell about the runs of numbers that begin again: where each run has
+//! other bytes for a number (a SendingTime is enough) and each line the same, a unit is of the run
+//! in which its bytes came.
+
+use super::Arbiter;
+use super::jump::extend;
+use crate::line::Line;
+
+/// For each number that had the same bytes in two runs there must be so many that had others. A
+/// few have the same because a unit was taken for one of another run.
+const APART: u64 = 64;
+
+/// What has been seen of the bytes of a feed that announces its runs.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Evidence {
+    /// Of the bytes of the unit in hand, once a run is known to be over; 0 before.
+    pub(super) digest: u64,
+    /// Two lines have brought the same bytes for a number.
+    pub(super) lines_agree: bool,
+    /// How many numbers had other bytes in the run before, and how many the same.
+    runs_differ: u64,
+    runs_agree: u64,
+}
+
+impl Evidence {
+    /// Whether bytes tell runs apart.
+    fn are_runs_apart(&self) -> bool {
+        self.runs_differ > self.runs_agree.saturating_mul(APART)
+    }
+}
+
+impl Arbiter {
+    /// Learns from the unit in hand, the first of its number, brought by `line`.
+    pub(super) fn compare_runs(&mut self, line: Line, start: u64) {
+        let newest = self.newest().filter(|newest| !newest.is_inferred);
+        let Some(newest) = newest.filter(|newest| start >= newest.next) else {
+            return;
+        };
+        let arrival = self.arrival(extend(newest.begin, start as u32)).copied();
+        let Some(before) = arrival.filter(|before| before.digest != 0) else {
+            return;
+        };
+        let evidence = &mut self.evidence;
+        if before.digest != evidence.digest {
+            evidence.runs_differ += 1;
+            // Another line is ahead: it brought this one when that was taken for one of the run
+            // before.
+            evidence.lines_agree |= before.other == evidence.digest;
+        } else if before.line == line.index() {
+            evidence.runs_agree += 1;
+        } else {
+            // Either the runs have the same bytes, or the other line is ahead.
+            evidence.lines_agree = true;
+        }
+    }
+
+    /// The number, in the newest run or one that is over, for which the bytes of the unit in hand
+    /// came.
+    pub(super) fn known_as(&self, sequence: u32) -> Option<u64> {
+        if !self.evidence.are_runs_apart() {
+            return None;
+        }
+        let begins = self.ended.iter().map(|ended| ended.begin);
+        let mut begins = begins.chain([self.epoch_start]).rev();
+        begins.find_map(|begin| {
+            let start = extend(begin, sequence);
+            (self.digest_of(start)? == self.evidence.digest).then_some(start)
+        })
+    }
+
+    /// Whether bytes tell runs apart and are the same on all lines.
+    pub(super) fn do_bytes_tell(&self) -> bool {
+        self.evidence.lines_agree && self.evidence.are_runs_apart()
+    }
+
+    /// Whether the unit in hand is not the one that came as this number.
+    pub(super) fn differs(&self, start: u64) -> bool {
+        let is_other = |digest| digest != self.evidence.digest;
+        self.do_bytes_tell() && self.digest_of(start).is_some_and(is_other)
+    }
+
+    /// The digest of the unit that came as this number, while it is remembered.
+    fn digest_of(&self, start: u64) -> Option<u64> {
+        let arrival = self.arrival(start)?;
+        (arrival.digest != 0).then_some(arrival.digest)
+    }
+}
+
+/// A number that other bytes hardly have; never 0.
+pub(super) fn digest(bytes: &[u8]) -> u64 {
+    const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mix = |sum: u64, word: u64| (sum ^ word).wrapping_mul(ODD).rotate_left(29);
+    let (words, rest) = bytes.as_chunks();
+    let words = words.iter().map(|word| u64::from_le_bytes(*word));
+    let last = rest
+        .iter()
+        .fold(0, |word, byte| word << 8 | u64::from(*byte));
+    let sum = words.chain([last, ODD]).fold(bytes.len() as u64, mix);
+    sum | 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::digest;
+
+    #[test]
+    fn other_bytes_have_other_digests() {
+        let all: Vec<u8> = (0..64).collect();
+        let mut digests: Vec<u64> = (0..64).map(|len| digest(&all[..len])).collect();
+        for at in 0..64 {
+            let mut changed = all.clone();
+            changed[at] ^= 0x80;
+            digests.push(digest(&changed));
+        }
+        digests.push(digest(&[0; 8]));
+        digests.push(digest(&[0; 9]));
+        let count = digests.len();
+        digests.sort_unstable();
+        digests.dedup();
+        assert_eq!(digests.len(), count);
+    }
+}

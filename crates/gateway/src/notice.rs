@@ -3,7 +3,7 @@
 
 use fanfare_bus::Status;
 use fanfare_engine::udp::SmallBuffer;
-use fanfare_fix::session::{DisconnectReason, SessionId};
+use fanfare_fix::session::{DisconnectReason, FieldTooLong, SessionId};
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -92,6 +92,8 @@ pub enum Refusal {
     Garbled,
     /// Its first message is a message, but no acceptable Logon.
     NoLogon,
+    /// Its Logon has a CompID, SubID or LocationID that is longer than it may be.
+    TooLong(FieldTooLong),
     /// Its CompIDs are not on this side's list.
     UnknownSession,
     /// A session with these CompIDs is live.
@@ -203,6 +205,7 @@ impl fmt::Display for PeerEnd {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::TooLong(field) => return field.fmt(f),
             Self::TooMany => "too many connections",
             Self::LogonTimeout => "no Logon in time",
             Self::Garbled => "first bytes are no FIX message",

@@ -384,8 +384,10 @@ impl Desk<'_> {
         if !bytes.starts_with(MESSAGE_START) && !MESSAGE_START.starts_with(bytes) {
             return Err(Refusal::Garbled);
         }
-        let logon = match peek_logon(self.scratch.decoder(), bytes) {
+        let limit = self.rules.template.max_header_field;
+        let logon = match peek_logon(self.scratch.decoder(), bytes, limit) {
             Peek::Logon(logon) => logon,
+            Peek::TooLong(field) => return Err(Refusal::TooLong(field)),
             Peek::Partial if bytes.len() < self.rules.message_bytes => return Ok(None),
             Peek::Partial | Peek::Garbled(_) => return Err(Refusal::Garbled),
             Peek::NotLogon => return Err(Refusal::NoLogon),

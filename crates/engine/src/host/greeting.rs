@@ -7,7 +7,9 @@ use super::settings::{Acceptor, StoreKind};
 use super::transport::Transport;
 use crate::poll::{Interest, Token};
 use crate::tcp::{Accepted, Inbox, Listener, Received, Stream};
-use fanfare_fix::session::{Config, Now, Peek, SECOND, Session, SessionId, SubIds, peek_logon};
+use fanfare_fix::session::{
+    Config, MAX_HEADER_FIELD, Now, Peek, SECOND, Session, SessionId, SubIds, peek_logon,
+};
 use std::net::{IpAddr, SocketAddr};
 
 /// A listening socket with its rules.
@@ -54,7 +56,7 @@ impl<H: Handler> Host<H> {
             self.accept_session(config, &store)?;
         }
         if let Some(wildcard) = &settings.wildcard {
-            self.make_room(wildcard.template.max_message);
+            self.make_room(&wildcard.template);
         }
         self.ports.push(Port {
             listener,
@@ -191,6 +193,7 @@ impl<H: Handler> Host<H> {
         let Some(Slot::Greeting(greeting)) = self.slots.get_mut(token) else {
             return Heard::Nothing;
         };
+        let limit = self.header_field_limit.unwrap_or(MAX_HEADER_FIELD);
         let transport = &mut greeting.transport;
         let filled = greeting
             .inbox
@@ -201,12 +204,13 @@ impl<H: Handler> Host<H> {
             Ok((Received::Closed, _)) => return Heard::Refused(Refusal::NotLogon),
             Err(error) => return Heard::Refused(Refusal::Transport(error)),
         };
-        match peek_logon(self.bench.scratch.decoder(), bytes) {
+        match peek_logon(self.bench.scratch.decoder(), bytes, limit) {
             Peek::Logon(logon) => Heard::Logon(logon.session_id(), logon.sub_ids(), bytes.to_vec()),
             Peek::Partial => {
                 greeting.inbox.keep(bytes);
                 Heard::Nothing
             }
+            Peek::TooLong(field) => Heard::Refused(Refusal::TooLong(field)),
             Peek::NotLogon | Peek::Garbled(_) => Heard::Refused(Refusal::NotLogon),
         }
     }

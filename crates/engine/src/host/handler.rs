@@ -4,7 +4,8 @@ use super::link::Hosted;
 use super::store::Store;
 use fanfare_fix::codec::{FieldWriter, Message};
 use fanfare_fix::session::{
-    AppMessage, DisconnectReason, Event, MessageStore, Now, SendError, Session, SessionId,
+    AppMessage, DisconnectReason, Event, FieldTooLong, MessageStore, Now, SendError, Session,
+    SessionId,
 };
 use fanfare_wire::text::Escaped;
 use std::fmt;
@@ -79,6 +80,8 @@ pub enum Refusal {
     Silent,
     /// The first message was no Logon, or no message.
     NotLogon,
+    /// The Logon has a CompID, SubID or LocationID that is longer than it may be.
+    TooLong(FieldTooLong),
     /// No such session here.
     UnknownSession(SessionId),
     /// The session has a connection already; that one goes on.
@@ -97,6 +100,7 @@ impl fmt::Display for Refusal {
             Self::NoDescriptors => f.write_str("no descriptors left"),
             Self::Silent => f.write_str("no Logon in time"),
             Self::NotLogon => f.write_str("first message is not a Logon"),
+            Self::TooLong(field) => field.fmt(f),
             Self::UnknownSession(id) => write!(f, "no session {id}"),
             Self::AlreadyConnected(id) => write!(f, "session {id} has a connection"),
             Self::Store(why) => write!(f, "{}", Escaped::text(why)),

@@ -13,7 +13,7 @@ use crate::journal::OpenError;
 use crate::poll::{Interest, Poller, Token};
 use crate::slots::Slots;
 use crate::tcp::{Attempt, Backoff, BindError, Connector, Received};
-use fanfare_fix::session::{Now, SECOND, Scratch, Session, SessionId};
+use fanfare_fix::session::{Config, Now, SECOND, Scratch, Session, SessionId};
 use std::collections::HashMap;
 use std::io;
 use std::time::Duration;
@@ -30,6 +30,8 @@ pub struct Host<H> {
     pub(super) hosted: Vec<Hosted>,
     pub(super) keys: HashMap<SessionId, SessionKey>,
     pub(super) ports: Vec<Port>,
+    /// How long the names in the header of a Logon may be; `None` while nothing is hosted.
+    pub(super) header_field_limit: Option<usize>,
     /// Sessions that have a connection.
     live: Vec<SessionKey>,
     /// When timers are looked at next.
@@ -116,6 +118,7 @@ impl<H: Handler> Host<H> {
             hosted: Vec::new(),
             keys: HashMap::new(),
             ports: Vec::new(),
+            header_field_limit: None,
             live: Vec::new(),
             next_scan: 0,
             turn: 0,
@@ -168,7 +171,7 @@ impl<H: Handler> Host<H> {
         if self.keys.contains_key(&id) {
             return Err(HostError::Duplicate(id));
         }
-        self.make_room(config.max_message);
+        self.make_room(config);
         if let Some(log) = &mut self.bench.log {
             log.name(key.0, &id);
         }
@@ -177,8 +180,12 @@ impl<H: Handler> Host<H> {
         Ok(key)
     }
 
-    /// Makes the shared buffers large enough for the longest message of any session.
-    pub(super) fn make_room(&mut self, max_message: usize) {
+    /// Makes the shared buffers large enough for the longest message of any session, and notes
+    /// the longest names that one may be called by.
+    pub(super) fn make_room(&mut self, config: &Config) {
+        let limit = config.header_field_limit();
+        self.header_field_limit = self.header_field_limit.max(Some(limit));
+        let max_message = config.max_message;
         if self.bench.buffer.len() < max_message + ROOM {
             self.bench.buffer = vec![0; max_message + ROOM].into_boxed_slice();
             self.bench.scratch = Scratch::new(max_message);

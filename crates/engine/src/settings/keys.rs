@@ -107,6 +107,7 @@ const SUPPORTED: &[&str] = &[
     "LogoutDay",
     "LogoutTime",
     "LogoutTimeout",
+    "MaxHeaderFieldLength",
     "MaxLatency",
     "MillisecondsInTimeStamp",
     "NeedClientAuth",

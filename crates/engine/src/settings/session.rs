@@ -163,6 +163,7 @@ fn config(section: &Section<'_>, role: Role) -> Result<Config, SettingsError> {
     config.precision = precision(section, version)?;
     config.check_comp_id = section.flag("CheckCompID", true)?;
     config.check_latency = section.flag("CheckLatency", true)?;
+    config.max_header_field = section.number("MaxHeaderFieldLength", 64, 1..=4_096)? as usize;
     config.max_latency = section.number("MaxLatency", 120, 0..=86_400 * 365)? * SECOND;
     config.reset_on_logon = section.flag("ResetOnLogon", false)?;
     config.reset_on_logout = section.flag("ResetOnLogout", false)?;

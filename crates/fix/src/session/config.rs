@@ -354,6 +354,10 @@ pub struct Config {
     pub queue_offline: bool,
     /// Largest message we take, in bytes.
     pub max_message: usize,
+    /// Longest CompID, SubID or LocationID that we take in a header, in bytes; our own may be
+    /// longer. A Logon with a longer one ends the connection without an answer, any other message
+    /// is rejected.
+    pub max_header_field: usize,
     /// Largest message we send, in bytes: the room that is reserved in the store.
     pub max_send: usize,
     /// How many application messages go out in a stretch of time, and how many may wait;
@@ -370,7 +374,8 @@ pub struct Config {
 
 impl Config {
     /// A configuration with the defaults of the field: HeartBtInt 30 s, logon timeout 10 s,
-    /// logout timeout 2 s, CompIDs and latency (120 s) checked, messages of up to 64 KiB.
+    /// logout timeout 2 s, CompIDs and latency (120 s) checked, messages of
+    /// up to 64 KiB with CompIDs of up to 64 bytes.
     pub fn new(id: SessionId) -> Self {
         Self {
             precision: id.version.precision(),
@@ -410,6 +415,7 @@ impl Config {
             repeated_resend_limit: 0,
             queue_offline: false,
             max_message: 64 << 10,
+            max_header_field: MAX_HEADER_FIELD,
             max_send: 16 << 10,
             send_limit: None,
             receive_limit: None,
@@ -417,7 +423,20 @@ impl Config {
             logon_schedule: None,
         }
     }
+
+    /// What [`peek_logon`](super::peek_logon) may take of a Logon for this session: its own
+    /// identity may be longer than `max_header_field`.
+    pub fn header_field_limit(&self) -> usize {
+        let sub_ids = self.id.sub.iter().flat_map(|sub| sub.ids());
+        let ids = [&*self.id.sender, &*self.id.target]
+            .into_iter()
+            .chain(sub_ids);
+        ids.map(str::len).fold(self.max_header_field, usize::max)
+    }
 }
+
+/// The default of [`Config::max_header_field`], in bytes.
+pub const MAX_HEADER_FIELD: usize = 64;
 
 /// A bound by count and by bytes; both hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

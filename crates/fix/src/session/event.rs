@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::config::Rate;
+use super::ids::FieldTooLong;
 use super::store::StoreError;
 use super::validate::RejectReason;
 use crate::codec::{DecodeError, EncodeError, Message};
@@ -216,6 +217,8 @@ pub enum LogonFault {
     HeartBtInt,
     /// DefaultApplVerID(1137) absent or unknown (FIXT.1.1).
     DefaultApplVerId,
+    /// A CompID, SubID or LocationID was longer than `Config::max_header_field`.
+    TooLong(FieldTooLong),
     /// A field of the Logon was missing or malformed.
     Field {
         /// What was wrong.
@@ -234,6 +237,7 @@ impl fmt::Display for LogonFault {
             Self::EncryptMethod => f.write_str("EncryptMethod(98)"),
             Self::HeartBtInt => f.write_str("HeartBtInt(108)"),
             Self::DefaultApplVerId => f.write_str("DefaultApplVerID(1137)"),
+            Self::TooLong(field) => field.fmt(f),
             Self::Field {
                 reason,
                 tag: Some(tag),

@@ -3,6 +3,7 @@
 use fanfare_wire::{UtcTimestamp, int};
 
 use super::config::SessionId;
+use super::ids::is_id;
 use super::validate::{BusinessReason, Fault, RejectReason};
 use crate::codec::{FieldErrorKind, Message, msg_types, tags};
 
@@ -31,6 +32,8 @@ struct Found<'a> {
     poss_dup: Option<&'a [u8]>,
     poss_resend: Option<&'a [u8]>,
     orig_sending_time: Option<&'a [u8]>,
+    /// The first SubID, LocationID or CompID of somebody else that is too long.
+    too_long: Option<u32>,
 }
 
 impl<'a> Header<'a> {
@@ -38,17 +41,19 @@ impl<'a> Header<'a> {
     ///
     /// # Errors
     /// MsgType(35) is empty; MsgSeqNum(34), SenderCompID(49), SendingTime(52) or
-    /// TargetCompID(56) is missing, empty or malformed.
+    /// TargetCompID(56) is missing, empty or malformed; a SubID, a LocationID or a CompID that is
+    /// not compared is longer than `limit`.
     #[inline]
     pub(super) fn read(
         message: &Message<'a>,
         id: &SessionId,
+        limit: usize,
         last: &mut LastHeader,
     ) -> Result<Self, Fault> {
         if let Some(header) = Self::read_again(message, last) {
             return Ok(header);
         }
-        Self::read_anew(message, id, last)
+        Self::read_anew(message, id, limit, last)
     }
 
     /// The short way, for a header that differs from the last one in MsgSeqNum(34) and in the
@@ -81,6 +86,7 @@ impl<'a> Header<'a> {
     fn read_anew(
         message: &Message<'a>,
         id: &SessionId,
+        limit: usize,
         last: &mut LastHeader,
     ) -> Result<Self, Fault> {
         let msg_type = message.msg_type();
@@ -90,7 +96,7 @@ impl<'a> Header<'a> {
                 Some(tags::MSG_TYPE),
             ));
         }
-        let found = Found::read(message);
+        let found = Found::read(message, limit);
         let seq = present(found.seq, tags::MSG_SEQ_NUM, message)?;
         let sender = present(found.sender, tags::SENDER_COMP_ID, message)?;
         let sending_time = present(found.sending_time, tags::SENDING_TIME, message)?;
@@ -108,6 +114,9 @@ impl<'a> Header<'a> {
             poss_resend: found.poss_resend == Some(b"Y"),
             orig_sending_time: found.orig_sending_time,
         };
+        if let Some(tag) = found.too_long {
+            return Err(Fault::new(RejectReason::ValueIncorrect, Some(tag)));
+        }
         last.remember(message, sending_time, header.is_ours);
         Ok(header)
     }
@@ -116,12 +125,12 @@ impl<'a> Header<'a> {
 impl<'a> Found<'a> {
     /// The fields in front of the body.
     #[inline]
-    fn read(message: &Message<'a>) -> Self {
+    fn read(message: &Message<'a>, limit: usize) -> Self {
         let (seq, sender, sending_time, target) = match *message.tags() {
             // The two orders in use, with nothing behind.
             [_, _, _, 34, 49, 52, 56, next, ..] if !tags::is_header(next) => (3, 4, 5, 6),
             [_, _, _, 49, 56, 34, 52, next, ..] if !tags::is_header(next) => (5, 3, 6, 4),
-            _ => return Self::scan(message),
+            _ => return Self::scan(message, limit),
         };
         Self {
             seq: message.value(seq),
@@ -133,7 +142,7 @@ impl<'a> Found<'a> {
     }
 
     /// The same in any order.
-    fn scan(message: &Message<'a>) -> Self {
+    fn scan(message: &Message<'a>, limit: usize) -> Self {
         let mut found = Self::default();
         for (position, &tag) in message.tags().iter().enumerate().skip(3) {
             let place = match tag {
@@ -144,7 +153,13 @@ impl<'a> Found<'a> {
                 tags::POSS_DUP_FLAG => &mut found.poss_dup,
                 tags::POSS_RESEND => &mut found.poss_resend,
                 tags::ORIG_SENDING_TIME => &mut found.orig_sending_time,
-                _ if tags::is_header(tag) => continue,
+                _ if tags::is_header(tag) => {
+                    let len = message.value(position).map_or(0, <[u8]>::len);
+                    if len > limit && is_id(tag) {
+                        found.too_long.get_or_insert(tag);
+                    }
+                    continue;
+                }
                 _ => break,
             };
             *place = message.value(position);

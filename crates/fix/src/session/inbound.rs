@@ -214,7 +214,8 @@ impl<S: MessageStore> Session<S> {
                 },
             )?;
         }
-        let header = Header::read(message, &self.config.id, &mut self.last_header)?;
+        let (id, limit) = (&self.config.id, self.header_field_limit);
+        let header = Header::read(message, id, limit, &mut self.last_header)?;
         header::check_session_fields(message, header.msg_type)?;
         Ok(header)
     }

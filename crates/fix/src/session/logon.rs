@@ -4,6 +4,7 @@ use super::config::{ApplVerId, SECOND, Version};
 use super::event::{DisconnectReason, Event, LogonFault};
 use super::head::Others;
 use super::header;
+use super::ids;
 use super::now::Now;
 use super::state::{Role, Session, State};
 use super::store::MessageStore;
@@ -178,6 +179,7 @@ impl<S: MessageStore> Session<S> {
         if message.begin_string() != version.begin_string().as_bytes() {
             return Err(LogonFault::BeginString);
         }
+        ids::check(message, self.header_field_limit).map_err(LogonFault::TooLong)?;
         let header = self.check(message).map_err(field_fault)?;
         if !self.is_good_time(now, &header) {
             return Err(LogonFault::SendingTime);

@@ -56,6 +56,7 @@ mod event;
 mod gap;
 mod head;
 mod header;
+mod ids;
 mod inbound;
 mod logon;
 mod memory;
@@ -73,10 +74,11 @@ mod timers;
 mod validate;
 
 pub use config::{
-    ApplVerId, Config, ExtraField, Limits, OverRate, Rate, ReceiveLimit, SECOND, SendLimit,
-    SessionId, SubIds, Version,
+    ApplVerId, Config, ExtraField, Limits, MAX_HEADER_FIELD, OverRate, Rate, ReceiveLimit, SECOND,
+    SendLimit, SessionId, SubIds, Version,
 };
 pub use event::{AppMessage, DisconnectReason, Event, LogonFault, SendError};
+pub use ids::FieldTooLong;
 pub use inbound::{Scratch, Step};
 pub use memory::{MemoryStore, NoResendStore};
 pub use now::Now;

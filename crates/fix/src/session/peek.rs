@@ -1,6 +1,7 @@
 //! A look at the first message of a connection, before there is a session for it.
 
 use super::config::{SessionId, SubIds, Version};
+use super::ids::{self, FieldTooLong};
 use crate::codec::{DecodeError, Decoder, Message, Next, msg_types, tags};
 
 /// What stands at the front of a new connection.
@@ -12,6 +13,8 @@ pub enum Peek<'a> {
     Partial,
     /// Something else, or a Logon without what it takes to find a session: close.
     NotLogon,
+    /// A Logon with a CompID, SubID or LocationID that is longer than it may be: close.
+    TooLong(FieldTooLong),
     /// No message: close.
     Garbled(DecodeError),
 }
@@ -48,24 +51,71 @@ impl LogonPeek<'_> {
     }
 }
 
-/// Looks at the first message of a connection; consumes nothing.
-pub fn peek_logon<'a>(decoder: &'a mut Decoder, bytes: &'a [u8]) -> Peek<'a> {
+/// Looks at the first message of a connection; consumes nothing. Names in its header may have
+/// up to `limit` bytes, see [`Config::header_field_limit`](super::Config::header_field_limit).
+pub fn peek_logon<'a>(decoder: &'a mut Decoder, bytes: &'a [u8], limit: usize) -> Peek<'a> {
     match decoder.next(bytes) {
-        Next::Message { message, .. } => logon(message).map_or(Peek::NotLogon, Peek::Logon),
+        Next::Message { message, .. } => logon(message, limit),
         Next::Partial { .. } => Peek::Partial,
         Next::Garbled { why, .. } => Peek::Garbled(DecodeError::Garbled(why)),
         Next::Malformed { error, .. } => Peek::Garbled(error),
     }
 }
 
-fn logon(message: Message<'_>) -> Option<LogonPeek<'_>> {
+fn logon(message: Message<'_>, limit: usize) -> Peek<'_> {
     if message.msg_type() != msg_types::LOGON {
-        return None;
+        return Peek::NotLogon;
     }
-    Some(LogonPeek {
-        version: Version::parse(message.begin_string())?,
-        sender: message.str(tags::SENDER_COMP_ID).ok()?,
-        target: message.str(tags::TARGET_COMP_ID).ok()?,
-        message,
-    })
+    if let Err(field) = ids::check(&message, limit) {
+        return Peek::TooLong(field);
+    }
+    let peek = || {
+        Some(LogonPeek {
+            version: Version::parse(message.begin_string())?,
+            sender: message.str(tags::SENDER_COMP_ID).ok()?,
+            target: message.str(tags::TARGET_COMP_ID).ok()?,
+            message,
+        })
+    };
+    peek().map_or(Peek::NotLogon, Peek::Logon)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codec::Encoder;
+
+    #[test]
+    fn a_logon_with_a_long_name_is_told_from_others() {
+        let long = "x".repeat(60_000);
+        for (tag, len, is_long) in [
+            (tags::SENDER_COMP_ID, 64, false),
+            (tags::SENDER_COMP_ID, 65, true),
+            (tags::TARGET_COMP_ID, 60_000, true),
+            (tags::SENDER_SUB_ID, 65, true),
+            (tags::TARGET_LOCATION_ID, 60_000, true),
+            // Not a name: the session's own checks are for it.
+            (tags::TEXT, 60_000, false),
+        ] {
+            let mut room = vec![0; 64 << 10];
+            let mut encoder = Encoder::new(&mut room, b"FIX.4.4", msg_types::LOGON);
+            for other in [tags::SENDER_COMP_ID, tags::TARGET_COMP_ID] {
+                if other != tag {
+                    encoder.str(other, "ME");
+                }
+            }
+            encoder.str(tag, &long[..len]);
+            let range = encoder.finish().unwrap();
+            let mut decoder = Decoder::new();
+            match peek_logon(&mut decoder, &room[range], 64) {
+                Peek::TooLong(field) => {
+                    let limit = 64;
+                    assert_eq!(field, FieldTooLong { tag, len, limit });
+                    assert!(is_long);
+                }
+                Peek::Logon(_) => assert!(!is_long, "{tag} {len}"),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
 }

@@ -114,8 +114,10 @@ impl<S: MessageStore> Session<S> {
         text: &str,
     ) -> Result<u64, SendError> {
         let version = self.config.id.version;
+        let limit = self.header_field_limit;
         let msg_type = message.msg_type();
-        let route = ReverseRoute::of(message, version);
+        let msg_type = msg_type.get(..limit).unwrap_or(msg_type);
+        let route = ReverseRoute::of(message, version).up_to(limit);
         let room = ADMIN_ROOM + self.header_room() + text.len() + msg_type.len() + route.room();
         self.write(
             now,
@@ -158,8 +160,10 @@ impl<S: MessageStore> Session<S> {
     ) -> Result<u64, SendError> {
         let version = self.config.id.version;
         let appl_ver = self.appl_ver();
+        let limit = self.header_field_limit;
         let msg_type = message.msg_type();
-        let route = ReverseRoute::of(message, version);
+        let msg_type = msg_type.get(..limit).unwrap_or(msg_type);
+        let route = ReverseRoute::of(message, version).up_to(limit);
         let room = ADMIN_ROOM + self.header_room() + text.len() + msg_type.len() + route.room();
         let kind = msg_types::BUSINESS_MESSAGE_REJECT;
         self.write(now, kind, Kind::App, route.fields(), room, |body| {

@@ -46,6 +46,19 @@ impl<'a> ReverseRoute<'a> {
         route
     }
 
+    /// The same without the fields that have more than `limit` bytes.
+    pub(super) fn up_to(mut self, limit: usize) -> Self {
+        let all = self;
+        self.len = 0;
+        for field in all.fields().iter().filter(|field| field.1.len() <= limit) {
+            if let Some(place) = self.fields.get_mut(self.len) {
+                *place = *field;
+                self.len += 1;
+            }
+        }
+        self
+    }
+
     /// The fields in ascending order of tags, for `Session::send_with`.
     pub fn fields(&self) -> &[(u32, &'a [u8])] {
         self.fields.get(..self.len).unwrap_or_default()

@@ -71,6 +71,8 @@ pub struct Session<S> {
     pub(super) gap: Option<Box<Gap>>,
     pub(super) replay: Option<Box<Replay>>,
     pub(super) last_header: LastHeader,
+    /// See `Config::header_field_limit`.
+    pub(super) header_field_limit: usize,
     /// The last BeginSeqNo(7) asked for, and how often in a row.
     pub(super) repeated: (u64, u32),
     /// The newest messages sent and received, where their rate is limited.
@@ -98,6 +100,7 @@ impl<S: MessageStore> Session<S> {
     fn new(role: Role, mut config: Config, store: S) -> Self {
         config.header_fields.sort_by_key(|field| field.0);
         config.logon_fields.sort_by_key(|field| field.0);
+        let header_field_limit = config.header_field_limit();
         Self {
             shared_header: super::outbound::shared_header(&config),
             fixed: Fixed::new(&config),
@@ -117,6 +120,7 @@ impl<S: MessageStore> Session<S> {
             gap: None,
             replay: None,
             last_header: LastHeader::NONE,
+            header_field_limit,
             repeated: (0, 0),
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::client::{Client, frame, message, value};
 use crate::{ended, eventually, start, stop};
+use fanfare_fix::session::FieldTooLong;
 use fanfare_gateway::{Gateway, Notice, PeerEnd, Refusal};
 
 /// A consumer and a producer that must not notice anything.
@@ -50,7 +51,12 @@ fn first_bytes_that_are_no_logon_close_the_connection_without_an_answer() {
     let mut good = Bystanders::join(&gateway);
     let bad_sum = String::from_utf8(message("X", 1, "A", "98=0|108=30|")).unwrap();
     let bad_sum = bad_sum[..bad_sum.len() - 4].to_owned() + "999\x01";
-    let cases: [(&[u8], Refusal); 8] = [
+    let long = FieldTooLong {
+        tag: 49,
+        len: 3000,
+        limit: 64,
+    };
+    let cases: [(&[u8], Refusal); 9] = [
         (
             b"GET / HTTP/1.1\r\n\r\n8=FIX.4.4\x019=x\x01",
             Refusal::Garbled,
@@ -76,6 +82,10 @@ fn first_bytes_that_are_no_logon_close_the_connection_without_an_answer() {
         (
             &frame("35=A|56=PLANT|34=1|52=20260101-00:00:00|98=0|108=30|"),
             Refusal::NoLogon,
+        ),
+        (
+            &frame(&format!("35=A|49={}|56=PLANT|34=1|", "X".repeat(3000))),
+            Refusal::TooLong(long),
         ),
     ];
     for (bytes, why) in cases {

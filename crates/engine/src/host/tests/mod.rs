@@ -339,6 +339,25 @@ fn anybody_is_let_in_up_to_the_limit() {
     );
 }
 
+#[test]
+fn a_stranger_with_a_long_name_leaves_nothing_behind() {
+    let mut world = World::new();
+    let settings =
+        Acceptor::new(LOOPBACK).anybody(config("-", "-"), StoreKind::NoResend(1 << 16), 2);
+    let (mut sell, address) = acceptor(settings);
+    let long = "P".repeat(60_000);
+    let mut buyer = initiator(&long, &[address]);
+    world.run(&mut [&mut buyer, &mut sell]);
+    let why = "SenderCompID(49) has 60000 bytes, more than 64";
+    assert_eq!(lines(&mut sell)[..1], [why]);
+    assert!(sell.hosted.is_empty());
+    // Whom the settings name may be called so.
+    let (mut sell, address) = seller(&[&long]);
+    let mut buyer = initiator(&long, &[address]);
+    world.run(&mut [&mut buyer, &mut sell]);
+    assert_eq!(lines(&mut buyer), ["SELL: logged on"]);
+}
+
 /// What the other end says until it closes.
 fn rest(mut stream: TcpStream) -> Vec<u8> {
     let mut all = Vec::new();

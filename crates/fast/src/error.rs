@@ -1,5 +1,6 @@
 //! Errors: the specification's codes, and where they arose.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use crate::program::{FieldId, FieldKind, Program};
@@ -185,6 +186,8 @@ pub struct CodecError {
     pub template: Option<u32>,
     /// The field, where one was concerned.
     pub field: Option<FieldId>,
+    /// The template identifier in the stream that no template has (D9), where it was read.
+    pub template_id: Option<u32>,
     entries: [u32; PATH_DEPTH],
     depth: u8,
     of_entry: bool,
@@ -199,6 +202,7 @@ impl CodecError {
             offset,
             template: None,
             field: None,
+            template_id: None,
             entries: [0; PATH_DEPTH],
             depth: 0,
             of_entry: false,
@@ -212,6 +216,14 @@ impl CodecError {
             self.field = Some(field);
         }
         self
+    }
+
+    /// The decoder's error for a template identifier that no template has.
+    #[must_use]
+    pub(crate) const fn unknown_template(id: u32, offset: usize) -> Self {
+        let mut error = Self::new(ErrorCode::D9, offset);
+        error.template_id = Some(id);
+        error
     }
 
     /// The same error with so many bytes more before it.
@@ -274,9 +286,17 @@ impl CodecError {
         self.field.map(|_| path)
     }
 
-    /// What went wrong, in a few words; of [`ErrorCode::Limit`] which limit it was.
+    /// What went wrong, in a few words: of D9 with the identifier that was read, of
+    /// [`ErrorCode::Limit`] which limit it was. Allocates for D9 alone.
     #[must_use]
-    pub fn text(&self, program: &Program) -> &'static str {
+    pub fn text(&self, program: &Program) -> Cow<'static, str> {
+        match self.template_id {
+            Some(id) => format!("{} {id}", self.code.text()).into(),
+            None => self.text_of_code(program).into(),
+        }
+    }
+
+    fn text_of_code(&self, program: &Program) -> &'static str {
         let kind = self.field.map(|id| program.field(id).kind());
         match (self.code, kind) {
             (ErrorCode::Limit, Some(FieldKind::Sequence)) if !self.of_entry => {
@@ -305,20 +325,16 @@ impl CodecError {
             text += &path;
         }
         text += ": ";
-        text += self.text(program);
+        text += &self.text(program);
         text
     }
 }
 
 impl fmt::Display for CodecError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} at byte {}: {}",
-            self.code,
-            self.offset,
-            self.code.text()
-        )
+        let text = self.code.text();
+        write!(f, "{} at byte {}: {text}", self.code, self.offset)?;
+        self.template_id.map_or(Ok(()), |id| write!(f, " {id}"))
     }
 }
 

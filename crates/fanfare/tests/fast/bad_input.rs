@@ -50,6 +50,7 @@ fn an_error_names_code_and_place_and_can_be_survived() {
         (&lines[0]["error"], &lines[0]["offset"]),
         (&"D9".into(), &2.into())
     );
+    assert_eq!(lines[0]["message"], "unknown template identifier 8");
     let (code, lines) = decode(&folder, &bytes, &["--keep-going"]);
     assert_eq!((code, lines.len()), (1, 2));
     assert_eq!(lines[1]["fields"]["Price"], 43);

@@ -53,7 +53,7 @@ impl<'a> Run<'a> {
         let mut map = self.presence_map(visitor)?;
         let start = self.input.at;
         let index = if map.next() {
-            self.template_identifier()?
+            Some(self.template_identifier()?)
         } else {
             self.dictionaries.template.or(self.program.only())
         };
@@ -72,11 +72,13 @@ impl<'a> Run<'a> {
     }
 
     /// The template of the identifier in the stream.
-    fn template_identifier(&mut self) -> Read<Option<u32>> {
+    fn template_identifier(&mut self) -> Read<u32> {
+        let start = self.input.at;
         // No template has an identifier of more than 32 bits.
         let id = self.input.int(IntType::UInt32);
-        let id = id.map_err(|error| instead_of_d2(ErrorCode::D9, error))?;
-        Ok(self.program.index_of(id as u32))
+        let id = id.map_err(|error| instead_of_d2(ErrorCode::D9, error))? as u32;
+        let index = self.program.index_of(id);
+        index.ok_or(CodecError::unknown_template(id, start))
     }
 
     fn segment_body<V: Visitor>(

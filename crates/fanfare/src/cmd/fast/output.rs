@@ -132,10 +132,11 @@ impl Output {
         line: u64,
         text: Option<&str>,
     ) -> io::Result<()> {
+        let text = text.map_or_else(|| error.text(program), Into::into);
         let json = serde_json::json!({
             "error": error.code.as_str(), "offset": error.offset,
             "template": error.template_name(program), "field": error.path(program),
-            "message": text.unwrap_or(error.text(program)), "line": line,
+            "message": text, "line": line,
         });
         writeln!(self.out, "{json}")
     }

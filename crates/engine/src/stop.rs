@@ -1,10 +1,10 @@
-//! The wish to stop, as seen by all threads.
+//! Wishes of those who run the process, as seen by all threads: to stop, and to reload.
 
 use crate::sys::process;
 use std::io;
 use std::os::unix::process::parent_id;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// A flag that many threads look at and anyone can raise. Cheap to clone; clones are the same
 /// flag.
@@ -52,6 +52,74 @@ impl Stop {
     pub fn is_raised(&self) -> bool {
         self.raised.load(Ordering::Acquire) || (self.on_interrupt && process::interrupts() > 0)
     }
+}
+
+/// The wish that what is read from files be read again, and that logs be opened again at their
+/// paths. A clone is the same wish with its own memory: each part of a program that reloads
+/// something has one, and asks it now and then.
+///
+/// ```
+/// use fanfare_engine::stop::Reload;
+/// let mut certificates = Reload::new();
+/// let mut log = certificates.clone();
+/// certificates.request();
+/// assert!(certificates.is_due() && !certificates.is_due());
+/// assert!(log.is_due());
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct Reload {
+    requests: Arc<AtomicU32>,
+    on_hangup: bool,
+    seen: u32,
+}
+
+impl Reload {
+    /// One that only [`request`](Self::request) makes due.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// One that SIGHUP makes due, too. From the first call on no signal ends the process by itself
+    /// but SIGINT and SIGTERM, SIGKILL, and those that mean a fault in the program: a service
+    /// outlives its terminal, SIGUSR1, and a timer of somebody else. Catch the first two with
+    /// [`Stop::on_interrupt`].
+    ///
+    /// # Errors
+    /// The handlers cannot be installed.
+    pub fn on_hangup() -> io::Result<Self> {
+        process::catch_hangups()?;
+        process::outlive_signals()?;
+        Ok(Self {
+            requests: Arc::default(),
+            on_hangup: true,
+            seen: process::hangups(),
+        })
+    }
+
+    /// Makes it due, for all clones.
+    pub fn request(&self) {
+        self.requests.fetch_add(1, Ordering::Release);
+    }
+
+    /// True if somebody has asked since the last call; several times count once. Costs two loads.
+    #[must_use]
+    pub fn is_due(&mut self) -> bool {
+        let mut asked = self.requests.load(Ordering::Acquire);
+        if self.on_hangup {
+            asked = asked.wrapping_add(process::hangups());
+        }
+        std::mem::replace(&mut self.seen, asked) != asked
+    }
+}
+
+/// Has a write beyond the limit of a file's size (`ulimit -f`) fail with an error, as a full disk
+/// does, from now on; by default SIGXFSZ ends the process without a word.
+///
+/// # Errors
+/// The handler cannot be installed.
+pub fn outlive_file_limit() -> io::Result<()> {
+    process::outlive_file_limit()
 }
 
 /// Has this process told to end (SIGTERM) when the thread that started it is gone, however that

@@ -11,26 +11,46 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, Server
 use std::io::{self, IoSlice, Read, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use thiserror::Error;
 
 /// Ciphertext that may wait for the peer to read, in bytes, and plaintext while the handshake
 /// is under way.
 const BUFFER: usize = 256 << 10;
 
-/// How an initiator does TLS: whom it trusts, who it expects, and who it is.
+/// How an initiator does TLS: whom it trusts, who it expects, and who it is. Clones have the same
+/// certificates, also when these are read again.
 #[derive(Debug, Clone)]
 pub struct TlsClient {
-    config: Arc<ClientConfig>,
+    certificates: Arc<Certificates<ClientConfig>>,
     name: ServerName<'static>,
     /// Servers that are to have certificates for other names.
     others: Vec<(SocketAddr, ServerName<'static>)>,
 }
 
-/// How an acceptor does TLS: who it is, and whom it lets in.
+/// How an acceptor does TLS: who it is, and whom it lets in. Clones have the same certificates,
+/// also when these are read again.
 #[derive(Debug, Clone)]
 pub struct TlsServer {
-    config: Arc<ServerConfig>,
+    certificates: Arc<Certificates<ServerConfig>>,
+}
+
+/// What was read from files, and where these are.
+#[derive(Debug)]
+struct Certificates<C> {
+    identity: Option<Identity>,
+    roots: Option<PathBuf>,
+    config: RwLock<Arc<C>>,
+}
+
+impl<C> Certificates<C> {
+    fn current(&self) -> Arc<C> {
+        Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn replace(&self, config: C) {
+        *self.config.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(config);
+    }
 }
 
 /// A certificate with its private key, in PEM files.
@@ -79,26 +99,32 @@ impl TlsClient {
     /// # Errors
     /// See [`TlsError`].
     pub fn new(roots: &Path, name: &str, identity: Option<&Identity>) -> Result<Self, TlsError> {
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let verifier =
-            WebPkiServerVerifier::builder_with_provider(trusted(roots)?, provider.clone())
-                .build()
-                .map_err(|error| file(roots, &error))?;
-        let builder = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()?
-            .with_webpki_verifier(verifier);
-        let config = match identity {
-            Some(identity) => {
-                let (certificates, key) = identity.load()?;
-                builder.with_client_auth_cert(certificates, key)?
-            }
-            None => builder.with_no_client_auth(),
+        let certificates = Certificates {
+            identity: identity.cloned(),
+            roots: Some(roots.to_owned()),
+            config: RwLock::new(Arc::new(client_config(roots, identity)?)),
         };
         Ok(Self {
-            config: Arc::new(config),
+            certificates: Arc::new(certificates),
             name: server_name(name)?,
             others: Vec::new(),
         })
+    }
+
+    /// Reads the files again, for the connections that begin from now on. Reads files: not for a
+    /// thread that serves sessions; those of a clone take what was read without waiting.
+    ///
+    /// # Errors
+    /// See [`TlsError`]; what was read before stays in force.
+    pub fn reload(&self) -> Result<(), TlsError> {
+        let Certificates {
+            identity, roots, ..
+        } = &*self.certificates;
+        if let Some(roots) = roots {
+            let config = client_config(roots, identity.as_ref())?;
+            self.certificates.replace(config);
+        }
+        Ok(())
     }
 
     /// Expects the server at this address to have a certificate for another name: one of several
@@ -119,7 +145,7 @@ impl TlsClient {
         let mut others = self.others.iter();
         let other = others.find(|(address, _)| *address == stream.peer());
         let name = other.map_or(&self.name, |(_, name)| name);
-        let connection = ClientConnection::new(self.config.clone(), name.clone());
+        let connection = ClientConnection::new(self.certificates.current(), name.clone());
         let connection = connection.map_err(io::Error::other)?;
         Ok(TlsStream::new(stream, connection.into()))
     }
@@ -132,23 +158,30 @@ impl TlsServer {
     /// # Errors
     /// See [`TlsError`].
     pub fn new(identity: &Identity, client_roots: Option<&Path>) -> Result<Self, TlsError> {
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let builder = ServerConfig::builder_with_provider(provider.clone())
-            .with_safe_default_protocol_versions()?;
-        let builder = match client_roots {
-            Some(roots) => {
-                let roots_store = trusted(roots)?;
-                let verifier =
-                    WebPkiClientVerifier::builder_with_provider(roots_store, provider).build();
-                builder.with_client_cert_verifier(verifier.map_err(|error| file(roots, &error))?)
-            }
-            None => builder.with_no_client_auth(),
+        let certificates = Certificates {
+            identity: Some(identity.clone()),
+            roots: client_roots.map(Path::to_owned),
+            config: RwLock::new(Arc::new(server_config(identity, client_roots)?)),
         };
-        let (certificates, key) = identity.load()?;
-        let config = builder.with_single_cert(certificates, key)?;
         Ok(Self {
-            config: Arc::new(config),
+            certificates: Arc::new(certificates),
         })
+    }
+
+    /// Reads the files again, for the connections that begin from now on. Reads files: not for a
+    /// thread that serves sessions; those of a clone take what was read without waiting.
+    ///
+    /// # Errors
+    /// See [`TlsError`]; what was read before stays in force.
+    pub fn reload(&self) -> Result<(), TlsError> {
+        let Certificates {
+            identity, roots, ..
+        } = &*self.certificates;
+        if let Some(identity) = identity {
+            let config = server_config(identity, roots.as_deref())?;
+            self.certificates.replace(config);
+        }
+        Ok(())
     }
 
     /// Begins TLS on a stream that has just been accepted.
@@ -156,9 +189,45 @@ impl TlsServer {
     /// # Errors
     /// The library refuses the configuration.
     pub fn accept(&self, stream: Stream) -> io::Result<TlsStream> {
-        let connection = ServerConnection::new(self.config.clone()).map_err(io::Error::other)?;
+        let connection = ServerConnection::new(self.certificates.current());
+        let connection = connection.map_err(io::Error::other)?;
         Ok(TlsStream::new(stream, connection.into()))
     }
+}
+
+fn client_config(roots: &Path, identity: Option<&Identity>) -> Result<ClientConfig, TlsError> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let verifier = WebPkiServerVerifier::builder_with_provider(trusted(roots)?, provider.clone());
+    let verifier = verifier.build().map_err(|error| file(roots, &error))?;
+    let builder = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_webpki_verifier(verifier);
+    Ok(match identity {
+        Some(identity) => {
+            let (certificates, key) = identity.load()?;
+            builder.with_client_auth_cert(certificates, key)?
+        }
+        None => builder.with_no_client_auth(),
+    })
+}
+
+fn server_config(
+    identity: &Identity,
+    client_roots: Option<&Path>,
+) -> Result<ServerConfig, TlsError> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ServerConfig::builder_with_provider(provider.clone())
+        .with_safe_default_protocol_versions()?;
+    let builder = match client_roots {
+        Some(roots) => {
+            let trusted = trusted(roots)?;
+            let verifier = WebPkiClientVerifier::builder_with_provider(trusted, provider).build();
+            builder.with_client_cert_verifier(verifier.map_err(|error| file(roots, &error))?)
+        }
+        None => builder.with_no_client_auth(),
+    };
+    let (certificates, key) = identity.load()?;
+    Ok(builder.with_single_cert(certificates, key)?)
 }
 
 fn server_name(name: &str) -> Result<ServerName<'static>, TlsError> {

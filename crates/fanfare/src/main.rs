@@ -27,6 +27,8 @@ fn main() -> ExitCode {
     if !children::parent_is_alive() {
         return ExitCode::FAILURE;
     }
+    // A limit of files' sizes that cannot be caught is one that ends the process, as before.
+    let _ = fanfare_engine::stop::outlive_file_limit();
     match cmd::run(&cli.command) {
         Ok(code) => print::printed(code),
         Err(e) if print::is_broken_pipe(&e) => ExitCode::SUCCESS,

@@ -8,6 +8,7 @@
 use crate::agent::{Agent, AgentError};
 use crate::counters::{Counter, Counters};
 use crate::ring::{Consumer, Producer, Record, spsc};
+use crate::stop::Reload;
 use fanfare_fix::codec::{Frame, FrameFinder};
 use fanfare_fix::session::{Now, SessionId};
 use fanfare_wire::text::Escaped;
@@ -36,6 +37,7 @@ pub struct LogTap {
 pub struct MessageLog {
     ring: Consumer,
     lines: Lines,
+    reload: Reload,
 }
 
 /// Kinds of records: the session's number and direction, or one of these.
@@ -78,8 +80,20 @@ impl MessageLog {
                 left_out: 0,
                 lost,
             },
-            Self { ring, lines },
+            Self {
+                ring,
+                lines,
+                reload: Reload::new(),
+            },
         ))
+    }
+
+    /// Opens the file at its path again whenever this is due, so that somebody else (`logrotate`)
+    /// can have renamed it. Where that fails the log goes on in the file that it has.
+    #[must_use]
+    pub fn reopen_on(mut self, reload: Reload) -> Self {
+        self.reload = reload;
+        self
     }
 }
 
@@ -126,7 +140,14 @@ impl Agent for MessageLog {
     }
 
     fn do_work(&mut self, _now: Now) -> Result<usize, AgentError> {
-        let Self { ring, lines } = self;
+        let Self {
+            ring,
+            lines,
+            reload,
+        } = self;
+        if reload.is_due() {
+            lines.reopen();
+        }
         let work = ring.read(TURN, |record| lines.take(record));
         if work == 0 {
             lines.flush();
@@ -237,6 +258,15 @@ impl Lines {
         older.push(".1");
         match std::fs::rename(&self.path, older).and_then(|()| open(&self.path)) {
             Ok(out) => (self.out, self.written) = (out, 0),
+            Err(_) => self.errors.increment(1),
+        }
+    }
+
+    fn reopen(&mut self) {
+        self.flush();
+        let len = |path| std::fs::metadata(path).map(|file| file.len());
+        match open(&self.path).and_then(|out| Ok((out, len(&self.path)?))) {
+            Ok((out, written)) => (self.out, self.written) = (out, written),
             Err(_) => self.errors.increment(1),
         }
     }

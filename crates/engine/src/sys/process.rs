@@ -14,17 +14,75 @@ pub(crate) fn interrupts() -> u32 {
 /// Counts SIGINT and SIGTERM from now on. The third one ends the process as if no handler stood,
 /// so that a user is never locked in by a shutdown that hangs.
 pub(crate) fn catch_interrupts() -> io::Result<()> {
-    for signal in [libc::SIGINT, libc::SIGTERM] {
-        let handler = on_interrupt as extern "C" fn(libc::c_int);
-        // SAFETY: an all-zero sigaction is a valid value (no flags, empty mask).
-        let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
-        action.sa_sigaction = handler as libc::sighandler_t;
-        // SAFETY: `action` is initialised and outlives the call; the handler only uses
-        // async-signal-safe operations.
-        check(unsafe { libc::sigaction(signal, &action, std::ptr::null_mut()) })?;
-    }
+    [libc::SIGINT, libc::SIGTERM]
+        .into_iter()
+        .try_for_each(|signal| handle(signal, on_interrupt, 0))
+}
+
+/// How often SIGHUP came since the handler was installed.
+static HANGUPS: AtomicU32 = AtomicU32::new(0);
+
+pub(crate) fn hangups() -> u32 {
+    HANGUPS.load(Ordering::Relaxed)
+}
+
+/// Counts SIGHUP from now on.
+pub(crate) fn catch_hangups() -> io::Result<()> {
+    handle(libc::SIGHUP, on_hangup, libc::SA_RESTART)
+}
+
+/// Those that end a process unless it does something about them and mean no fault in it; all of
+/// the real-time signals that the C library has left do as well.
+const HARMLESS: [libc::c_int; 11] = [
+    libc::SIGQUIT,
+    libc::SIGUSR1,
+    libc::SIGUSR2,
+    libc::SIGPIPE,
+    libc::SIGALRM,
+    libc::SIGVTALRM,
+    libc::SIGPROF,
+    libc::SIGIO,
+    libc::SIGPWR,
+    libc::SIGSTKFLT,
+    libc::SIGXCPU,
+];
+
+/// Has no signal end the process but those that mean a fault in it, SIGKILL, and those that are
+/// caught for that.
+pub(crate) fn outlive_signals() -> io::Result<()> {
+    let real_time = libc::SIGRTMIN()..=libc::SIGRTMAX();
+    HARMLESS
+        .into_iter()
+        .chain(real_time)
+        .try_for_each(|signal| handle(signal, on_harmless, libc::SA_RESTART))
+}
+
+/// Has a write beyond the limit of a file's size fail (EFBIG), not end the process.
+pub(crate) fn outlive_file_limit() -> io::Result<()> {
+    handle(libc::SIGXFSZ, on_harmless, libc::SA_RESTART)
+}
+
+/// Handlers, unlike ignored signals, do not pass to programs that this one starts.
+fn handle(
+    signal: libc::c_int,
+    handler: extern "C" fn(libc::c_int),
+    flags: libc::c_int,
+) -> io::Result<()> {
+    // SAFETY: an all-zero sigaction is a valid value (no flags, empty mask).
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    action.sa_sigaction = handler as libc::sighandler_t;
+    action.sa_flags = flags;
+    // SAFETY: `action` is initialised and outlives the call; the handlers of this module only
+    // use async-signal-safe operations.
+    check(unsafe { libc::sigaction(signal, &action, std::ptr::null_mut()) })?;
     Ok(())
 }
+
+extern "C" fn on_hangup(_: libc::c_int) {
+    HANGUPS.fetch_add(1, Ordering::Relaxed);
+}
+
+const extern "C" fn on_harmless(_: libc::c_int) {}
 
 extern "C" fn on_interrupt(signal: libc::c_int) {
     if INTERRUPTS.fetch_add(1, Ordering::Relaxed) >= 2 {

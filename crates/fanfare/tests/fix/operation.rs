@@ -141,6 +141,82 @@ fn the_message_log_masks_passwords_and_an_interrupt_logs_everybody_out() {
 }
 
 #[test]
+fn only_an_interrupt_or_a_termination_ends_it_and_with_logouts() {
+    for (end, signals) in [
+        ("TERM", &["HUP", "USR1", "USR2", "PIPE", "ALRM"][..]),
+        (
+            "INT",
+            &[
+                "HUP", "QUIT", "VTALRM", "PROF", "IO", "XCPU", "XFSZ", "RTMIN+1",
+            ],
+        ),
+    ] {
+        let server = Server::start("signals", &settings(""));
+        let mut peer = Peer::connect(server.address);
+        peer.send(&logon("")).unwrap();
+        assert!(peer.receive().unwrap().unwrap().contains("|35=A|"));
+        signals
+            .iter()
+            .for_each(|signal| server.running.signal(signal));
+        // It still answers.
+        let test = "35=1|34=2|49=TW|52=20261121-10:00:00|56=ISLD|112=still there|";
+        peer.send(&framed("FIX.4.4", test)).unwrap();
+        let beat = peer.receive().unwrap().unwrap();
+        assert!(
+            beat.contains("|35=0|") && beat.contains("|112=still there|"),
+            "{beat}"
+        );
+        server.running.signal(end);
+        let logout = peer.receive().unwrap().unwrap();
+        assert!(logout.contains("|35=5|"), "{logout}");
+        drop(peer);
+        server.running.end().succeeded();
+    }
+}
+
+#[test]
+fn a_hangup_opens_the_log_again_and_reads_certificates_again() {
+    let folder = Folder::new("hangup");
+    let path = |name: &str| folder.path().join(name);
+    let install = |name: &str| {
+        for (extension, to) in [("pem", "own.pem"), ("key", "own.key")] {
+            std::fs::copy(certificate(&format!("{name}.{extension}")), path(to)).unwrap();
+        }
+    };
+    install("expired");
+    let lines = format!(
+        "FileLogPath={0}\nSERVER_CERTIFICATE_FILE={0}/own.pem\n\
+         SERVER_CERTIFICATE_KEY_FILE={0}/own.key\n",
+        folder.path().display()
+    );
+    let mut server = Server::start("hangup", &settings(&lines));
+    let roots = certificate("root.pem");
+    let client = || TlsClient::new(Path::new(&roots), "exchange.test", None).unwrap();
+    let (is_in, why) = trade(server.address, client());
+    assert!(!is_in && why.contains("expired"), "{why}");
+    // A key that does not fit: those from before stay, and it is told.
+    std::fs::copy(certificate("server.pem"), path("own.pem")).unwrap();
+    std::fs::rename(path("messages.log"), path("rotated.log")).unwrap();
+    server.running.signal("HUP");
+    let told = server.running.tells("stay in force");
+    assert!(told.contains("TLS: "), "{told}");
+    let (is_in, why) = trade(server.address, client());
+    assert!(!is_in && why.contains("expired"), "{why}");
+    install("server");
+    server.running.signal("HUP");
+    server
+        .running
+        .tells("certificates read, for new connections");
+    let (is_in, why) = trade(server.address, client());
+    assert!(is_in, "{why}");
+    server.running.interrupt();
+    server.running.end().succeeded();
+    let log = String::from_utf8(folder.read("messages.log")).unwrap();
+    assert!(log.contains("|35=A|"), "{log}");
+    assert!(path("rotated.log").exists());
+}
+
+#[test]
 fn nobody_steers_the_terminal_or_forges_a_line() {
     let logs = Folder::new("steer");
     let lines = format!("FileLogPath={}\n", logs.path().display());

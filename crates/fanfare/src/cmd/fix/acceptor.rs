@@ -1,6 +1,7 @@
 //! `fanfare fix acceptor`: the acceptor sessions of a settings file.
 
 use super::echo::{Application, Dictionaries};
+use super::reload::Reloader;
 use super::sessions::{self, NAP};
 use crate::print::say;
 use anyhow::{Context, Result, ensure};
@@ -9,7 +10,7 @@ use fanfare_engine::agent::{self, Crew};
 use fanfare_engine::host::{Acceptor, AllowList, Host};
 use fanfare_engine::idle::Idle;
 use fanfare_engine::settings::{SessionSettings, TlsFiles};
-use fanfare_engine::stop::Stop;
+use fanfare_engine::stop::{Reload, Stop};
 use fanfare_engine::tls::{Identity, TlsServer};
 use fanfare_fix::session::Role;
 use std::collections::BTreeMap;
@@ -23,7 +24,9 @@ Any number of sessions may share a port; a Logon says by its CompIDs, and where 
 by its SubIDs and LocationIDs, which one it is for. All versions from FIX.4.0 on, FIXT.1.1 with \
 5.0 to 5.0SP2; without a dictionary file the built-in tables of the version serve. \
 docs/settings.md has all keys; what is not supported is named with its line, not ignored. \
-Ctrl-C logs everybody out.";
+Ctrl-C (SIGINT) and SIGTERM log everybody out. SIGHUP opens the message log at its path again (for \
+logrotate) and reads the certificate files again, for new connections; no other signal that can \
+be caught ends it.";
 
 /// Options of `fanfare fix acceptor`.
 #[derive(ClapArgs)]
@@ -46,14 +49,17 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let log = sessions::log_folder(&sessions);
     let credentials = sessions::credentials(&sessions);
     let mut dictionaries = Dictionaries::new();
-    let ports = ports(sessions, args.echo, &mut dictionaries)?;
     let stop = Stop::on_interrupt().context("cannot catch Ctrl-C")?;
+    let reload = Reload::on_hangup().context("cannot catch SIGHUP")?;
+    let mut reloader = Reloader::new(reload.clone());
+    let ports = ports(sessions, args.echo, &mut dictionaries, &mut reloader)?;
     let application = Application::new(args.echo, args.quiet, dictionaries, credentials);
     let mut host = Host::new(application)?;
     let mut crew = Crew::new(Stop::new());
     if let Some(folder) = log {
-        host.log_to(sessions::message_log(&folder, &mut crew)?);
+        host.log_to(sessions::message_log(&folder, &reload, &mut crew)?);
     }
+    crew.spawn(reloader, Idle::Sleep(NAP), None)?;
     for acceptor in ports.into_values() {
         let count = acceptor.sessions.len();
         let address = host.listen(acceptor)?;
@@ -72,6 +78,7 @@ fn encrypt(
     first: bool,
     files: Option<&TlsFiles>,
     listen: SocketAddr,
+    reloader: &mut Reloader,
 ) -> Result<()> {
     ensure!(
         first || acceptor.is_encrypted() == files.is_some(),
@@ -83,7 +90,8 @@ fn encrypt(
             key: files.key.clone(),
         };
         let tls = TlsServer::new(&identity, files.client_roots.as_deref())?;
-        *acceptor = acceptor.clone().tls(tls);
+        *acceptor = acceptor.clone().tls(tls.clone());
+        reloader.add(listen.to_string(), move || tls.reload());
     }
     Ok(())
 }
@@ -93,6 +101,7 @@ fn ports(
     sessions: Vec<SessionSettings>,
     echo: bool,
     dictionaries: &mut Dictionaries,
+    reloader: &mut Reloader,
 ) -> Result<BTreeMap<SocketAddr, Acceptor>> {
     let mut ports = BTreeMap::<SocketAddr, Acceptor>::new();
     for settings in sessions {
@@ -111,7 +120,7 @@ fn ports(
         let port = ports.entry(listen);
         let first = matches!(port, std::collections::btree_map::Entry::Vacant(_));
         let acceptor = port.or_insert_with(|| Acceptor::new(listen));
-        encrypt(acceptor, first, settings.tls.as_ref(), listen)?;
+        encrypt(acceptor, first, settings.tls.as_ref(), listen, reloader)?;
         // A session without a list opens the port for everybody.
         let AllowList(networks) = &mut acceptor.allow;
         if settings.allow.is_empty() || (networks.is_empty() && !first) {

@@ -7,6 +7,7 @@ use fanfare_engine::counters::Counters;
 use fanfare_engine::host::{LogTap, MessageLog};
 use fanfare_engine::idle::Idle;
 use fanfare_engine::settings::{Credentials, DictionaryFiles, SessionSettings, Settings};
+use fanfare_engine::stop::Reload;
 use fanfare_fix::dict::DictionaryValidator;
 use fanfare_fix::session::{Role, SessionId};
 use std::collections::HashMap;
@@ -61,12 +62,12 @@ pub(super) fn log_folder(sessions: &[SessionSettings]) -> Option<PathBuf> {
 }
 
 /// A message log in this folder, written by a thread of the crew.
-pub(super) fn message_log(folder: &Path, crew: &mut Crew) -> Result<LogTap> {
+pub(super) fn message_log(folder: &Path, reload: &Reload, crew: &mut Crew) -> Result<LogTap> {
     let cannot = || format!("cannot write a message log in {}", folder.display());
     std::fs::create_dir_all(folder).with_context(cannot)?;
     let path = folder.join("messages.log");
     let (tap, log) = MessageLog::open(&path, LOG_BYTES, &Counters::new()).with_context(cannot)?;
-    crew.spawn(log, Idle::Sleep(NAP), None)?;
+    crew.spawn(log.reopen_on(reload.clone()), Idle::Sleep(NAP), None)?;
     Ok(tap)
 }
 

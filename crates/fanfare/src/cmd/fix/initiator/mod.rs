@@ -4,6 +4,7 @@ mod application;
 mod outgoing;
 
 use super::cat::{Colour, Names, Printer};
+use super::reload::Reloader;
 use super::sessions::{self, NAP};
 use crate::print::note;
 use anyhow::{Context, Result, ensure};
@@ -13,7 +14,7 @@ use fanfare_engine::agent::{self, Crew};
 use fanfare_engine::host::{Host, Initiator};
 use fanfare_engine::idle::Idle;
 use fanfare_engine::settings::{ClientTlsFiles, SessionSettings};
-use fanfare_engine::stop::Stop;
+use fanfare_engine::stop::{Reload, Stop};
 use fanfare_engine::tls::{Identity, TlsClient};
 use fanfare_fix::session::{Role, SECOND};
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -66,7 +67,8 @@ TargetCompID, SubIDs and LocationIDs, and without these to the first.
 What is received is printed as `fanfare fix cat` does: application messages, Rejects, and Logouts \
 with a Text. A host that refuses, or a connection that breaks, is followed by the next one of \
 SocketConnectHost, SocketConnectHost1, … after ReconnectInterval. Exit status 1 if not all was \
-sent.
+sent. SIGHUP opens the message log at its path again and reads the certificate files again, for new \
+connections.
 
 Settings of an initiator: BeginString, SenderCompID, TargetCompID, HeartBtInt, SocketConnectHost \
 and -Port (with 1, 2, … behind them to fail over to), ReconnectInterval, Username, Password, \
@@ -80,11 +82,13 @@ docs/settings.md has all keys.";
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let sessions = sessions::read(&args.config, Role::Initiator)?;
     let log = sessions::log_folder(&sessions);
+    let stop = Stop::on_interrupt().context("cannot catch Ctrl-C")?;
+    let reload = Reload::on_hangup().context("cannot catch SIGHUP")?;
+    let mut reloader = Reloader::new(reload.clone());
     let initiators = sessions
         .into_iter()
-        .map(initiator)
+        .map(|settings| initiator(settings, &mut reloader))
         .collect::<Result<Vec<_>>>()?;
-    let stop = Stop::on_interrupt().context("cannot catch Ctrl-C")?;
     let printer = Printer::new(
         Names::with(&args.dictionary)?,
         args.json,
@@ -99,8 +103,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let mut host = Host::new(application)?;
     let mut crew = Crew::new(Stop::new());
     if let Some(folder) = log {
-        host.log_to(sessions::message_log(&folder, &mut crew)?);
+        host.log_to(sessions::message_log(&folder, &reload, &mut crew)?);
     }
+    crew.spawn(reloader, Idle::Sleep(NAP), None)?;
     for initiator in initiators {
         let id = initiator.session.id.clone();
         let key = host.initiate(initiator)?;
@@ -115,7 +120,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 }
 
 /// The initiator of one session of the settings file.
-fn initiator(settings: SessionSettings) -> Result<Initiator> {
+fn initiator(settings: SessionSettings, reloader: &mut Reloader) -> Result<Initiator> {
     let mut config = settings.config;
     let of_session = format!("session {}", config.id);
     if let Some(files) = &settings.dictionaries {
@@ -127,7 +132,9 @@ fn initiator(settings: SessionSettings) -> Result<Initiator> {
     let mut initiator = Initiator::new(config, plain).store(settings.store);
     initiator.backoff = (settings.reconnect, settings.reconnect);
     if let Some(files) = &settings.client_tls {
-        initiator = initiator.tls(tls(files, &hosts).context(of_session)?);
+        let tls = tls(files, &hosts).with_context(|| of_session.clone())?;
+        initiator = initiator.tls(tls.clone());
+        reloader.add(of_session, move || tls.reload());
     }
     Ok(initiator)
 }

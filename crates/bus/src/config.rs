@@ -44,6 +44,7 @@ pub struct DomainConfig {
     unacknowledged: usize,
     longest_sample: u32,
     lease: Option<Duration>,
+    linger: Duration,
     extra: String,
 }
 
@@ -60,6 +61,7 @@ impl DomainConfig {
             unacknowledged: 4 << 20,
             longest_sample: 64 << 20,
             lease: None,
+            linger: Duration::from_secs(1),
             extra: String::new(),
         }
     }
@@ -127,6 +129,14 @@ impl DomainConfig {
         self
     }
 
+    /// How long closing a writer waits for readers that have not acknowledged everything; 1 s
+    /// unless set. Writers are closed one after the other.
+    #[must_use]
+    pub const fn linger(mut self, time: Duration) -> Self {
+        self.linger = time;
+        self
+    }
+
     /// Further elements for Cyclone DDS's `<Domain>`, as XML, for what has no method here. They
     /// replace the `MaxMessageSize` and `MultipleReceiveThreads` that loopback gets.
     #[must_use]
@@ -188,10 +198,13 @@ impl DomainConfig {
             xml,
             "<Internal><SocketReceiveBufferSize max=\"{0}B\"/>{threads}\
              <Watermarks><WhcHigh>{1}B</WhcHigh><WhcHighInit>{1}B</WhcHighInit></Watermarks>\
-             <MaxSampleSize>{2}B</MaxSampleSize></Internal>{3}</Domain></CycloneDDS>",
+             <MaxSampleSize>{2}B</MaxSampleSize>\
+             <WriterLingerDuration>{3}ms</WriterLingerDuration></Internal>{4}</Domain>\
+             </CycloneDDS>",
             self.receive_buffer,
             self.unacknowledged,
             self.longest_sample.min(i32::MAX as u32),
+            self.linger.as_millis(),
             self.extra
         );
         Ok(xml)

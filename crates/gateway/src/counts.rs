@@ -86,6 +86,7 @@ pub(crate) struct PublishCounts {
     pub(crate) published: Counter,
     pub(crate) relayed: Counter,
     pub(crate) unsent: Counter,
+    pub(crate) left: Counter,
     pub(crate) overrun: Counter,
     pub(crate) other_types: Counter,
     pub(crate) refused: Counter,
@@ -100,6 +101,10 @@ impl PublishCounts {
             unsent: add(
                 "unsent",
                 "messages left out because a subscriber did not acknowledge in time",
+            ),
+            left: add(
+                "left_at_stop",
+                "messages that subscribers did not take before the stop",
             ),
             overrun: add(
                 "overrun",
@@ -156,10 +161,7 @@ pub(crate) struct FeedCounts {
     pub(crate) no_fix: Counter,
     pub(crate) no_room: Counter,
     pub(crate) kernel_drops: Counter,
-    pub(crate) samples: Counter,
-    pub(crate) unsent: Counter,
-    pub(crate) no_topic: Counter,
-    pub(crate) refused: Counter,
+    pub(crate) unread: Counter,
 }
 
 impl FeedCounts {
@@ -176,11 +178,44 @@ impl FeedCounts {
                 "messages left out because the workers were behind",
             ),
             kernel_drops: add("kernel_drops", "datagrams that the kernel dropped"),
+            unread: add(
+                "unread",
+                "datagrams that waited with the kernel when the gateway stopped",
+            ),
+        }
+    }
+}
+
+/// What the publisher of the feed's decoded messages counts. The names end in no other's.
+pub(crate) struct TopicsCounts {
+    pub(crate) samples: Counter,
+    pub(crate) unsent: Counter,
+    pub(crate) left: Counter,
+    pub(crate) overrun: Counter,
+    pub(crate) no_topic: Counter,
+    pub(crate) refused: Counter,
+}
+
+impl TopicsCounts {
+    pub(crate) fn new(counters: &Counters) -> Self {
+        let add = |name: &str, what: &str| counters.add(name.to_owned(), what);
+        Self {
             samples: add("samples", "samples of decoded messages written"),
-            unsent: add("samples_unsent", "samples left out"),
+            unsent: add(
+                "samples_not_sent",
+                "samples left out because a subscriber did not acknowledge in time",
+            ),
+            left: add(
+                "samples_left",
+                "samples that subscribers did not take before the stop",
+            ),
+            overrun: add(
+                "messages_overwritten",
+                "decoded messages overwritten before they were published on topics of the feed",
+            ),
             no_topic: add("no_topic", "samples of securities without a topic"),
             refused: add(
-                "samples_refused",
+                "samples_of_more_keys",
                 "samples of a key more than the topic may have",
             ),
         }

@@ -5,8 +5,10 @@ use crate::bridge::publish::BusPublisher;
 use crate::bridge::subscribe::BusSubscriber;
 use crate::bridge::{self, Plan};
 use crate::config::{Config, ConfigError, FanOut, Idle, Side, Threads};
-use crate::counts::{FeedCounts, IngressCounts, PeerCounts, WorkerCounts};
-use crate::feed::{FeedError, FeedSource};
+use crate::counts::{IngressCounts, PeerCounts, WorkerCounts};
+use crate::feed::config::Feed;
+use crate::feed::publish::{PacketRing, TopicsPublisher};
+use crate::feed::{self, FeedError, FeedSource};
 use crate::greeter::{self, Desk, Greeter};
 use crate::ingress::Ingress;
 use crate::inlet::Inlet;
@@ -23,6 +25,7 @@ use fanfare_engine::stop::Stop;
 use fanfare_engine::tcp::{BindError, Listener};
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
@@ -89,13 +92,14 @@ impl Gateway {
             config,
             counters: &counters,
             notices,
+            stop: &stop,
         };
         let producers = Listener::bind(config.producers.address())?;
         let consumers = Listener::bind(config.consumers.address())?;
         let addresses = (producers.address()?, consumers.address()?);
         let mut agents = builder.agents(producers, consumers)?;
         agents.front.extend(guests);
-        let crew = builder.crew(agents, stop)?;
+        let crew = builder.crew(agents, stop.clone())?;
         let (producers, consumers) = addresses;
         Ok(Self {
             crew,
@@ -164,6 +168,7 @@ struct Builder<'a> {
     config: &'a Config,
     counters: &'a Counters,
     notices: Notices,
+    stop: &'a Stop,
 }
 
 /// The agents, in the order of the threads they would have.
@@ -220,14 +225,9 @@ impl Builder<'_> {
         let mut alone: Vec<Box<dyn Agent>> = Vec::new();
         if let Some(feed) = &config.feed {
             let inlet = self.inlet(&mut rings, bus.publish.is_some())?;
-            let counts = FeedCounts::new(self.counters);
-            let source =
-                FeedSource::open(feed, inlet, config.ring_bytes, counts, self.notices.clone())?;
-            let place = match feed.publish {
-                Some(_) => &mut alone,
-                None => &mut front,
-            };
-            place.push(Box::new(source));
+            let (source, publisher) = self.feed(feed, inlet, plan)?;
+            front.push(Box::new(source));
+            alone.extend(publisher.map(|agent| Box::new(agent) as Box<dyn Agent>));
         }
         if let (Some(end), Some(domain)) = (&bus.publish, &domains.publish) {
             let publisher = BusPublisher::open(end, domain, rings.to_bus, publisher_waker, plan)?;
@@ -238,6 +238,28 @@ impl Builder<'_> {
             workers,
             alone,
         })
+    }
+
+    /// The feed, and who publishes its messages on topics of their own.
+    fn feed(
+        &self,
+        feed: &Feed,
+        inlet: Inlet,
+        plan: Plan<'_>,
+    ) -> Result<(FeedSource, Option<TopicsPublisher>), StartError> {
+        let program = Arc::new(feed::templates(&feed.templates)?);
+        let size = self.config.ring_bytes;
+        let (mut ring, mut publisher) = (None, None);
+        if let Some(topics) = &feed.publish {
+            let waker = Waker::detached()?;
+            let (writer, reader) = PacketRing::new(size, waker.clone()).ok_or(StartError::Ring)?;
+            publisher = Some(TopicsPublisher::open(
+                topics, &program, reader, waker, plan,
+            )?);
+            ring = Some(writer);
+        }
+        let source = FeedSource::open(feed, program, (inlet, ring), size, plan)?;
+        Ok((source, publisher))
     }
 
     /// The workers, each with a reading end of every source's ring, and the ways to them.
@@ -285,6 +307,7 @@ impl Builder<'_> {
             message_bytes: self.config.limits.message_bytes,
             counters: self.counters,
             notices: &self.notices,
+            stop: self.stop,
         }
     }
 

@@ -47,7 +47,7 @@ pub use feed::config::{Feed, FeedTopics};
 pub use feed::{FeedError, lines};
 pub use gateway::{Gateway, StartError, descriptors_wanted, total};
 pub use hole::Missing;
-pub use notice::{Notice, PeerEnd, Refusal};
+pub use notice::{Notice, Outlet, PeerEnd, Refusal, Why};
 
 /// The mark of a message for all consumers. Its value is unique in a run, so that a capture can
 /// pair what came in with what went out.

@@ -59,8 +59,35 @@ pub enum Notice {
         /// Whether all of them have.
         matched: bool,
     },
+    /// An outlet to the bus left messages out: those since the last such notice.
+    Unpublished {
+        /// Which outlet.
+        outlet: Outlet,
+        /// How many messages.
+        count: u64,
+        /// Why.
+        why: Why,
+    },
     /// A line of the feed has less receive buffer than it should have.
     SmallBuffer(SmallBuffer),
+}
+
+/// A way to the bus, which no source waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outlet {
+    /// FIX messages, `[bus.publish]`.
+    Bus,
+    /// The feed's decoded messages, `[feed.publish]`.
+    Feed,
+}
+
+/// Why messages did not go to the bus.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Why {
+    /// A reliable subscriber kept a writer's history full for longer than writes wait.
+    Unacknowledged,
+    /// The outlet was so far behind that its ring was written anew.
+    Overrun,
 }
 
 /// Why a connection ended.
@@ -130,7 +157,7 @@ impl Notice {
         ];
         match self {
             Self::LoggedOn { .. } | Self::FeedTopics { .. } => false,
-            Self::SmallBuffer(_) | Self::LeftOut { .. } => true,
+            Self::SmallBuffer(_) | Self::LeftOut { .. } | Self::Unpublished { .. } => true,
             Self::Ended { end, left_out, .. } => *left_out > 0 || !orderly.contains(end),
             Self::BusClosed { .. } => true,
             Self::Bus { what, .. } => !matches!(
@@ -182,9 +209,31 @@ impl fmt::Display for Notice {
                 f.write_str("not every topic of the feed has a subscriber")
             }
             Self::SmallBuffer(small) => write!(f, "{small}"),
+            Self::Unpublished { outlet, count, why } => {
+                let plural = if *count == 1 { "" } else { "s" };
+                write!(f, "{outlet}: {count} message{plural} left out: {why}")
+            }
             Self::Bus { topic, what } => write!(f, "bus topic {topic}: {what}"),
             Self::BusClosed { why } => write!(f, "{why}; the other topics go on"),
         }
+    }
+}
+
+impl fmt::Display for Outlet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Bus => "bus",
+            Self::Feed => "topics of the feed",
+        })
+    }
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Unacknowledged => "a subscriber does not acknowledge",
+            Self::Overrun => "overwritten before they could be published",
+        })
     }
 }
 

@@ -108,6 +108,10 @@ impl Outlets {
             writer.flush()?;
         }
         self.done.write(token)?;
+        self.wait_for_acks(timeout)
+    }
+
+    pub(super) fn wait_for_acks(&self, timeout: Duration) -> Result<bool, Error> {
         let end = Instant::now() + timeout;
         let mut all = true;
         for writer in [&self.done]

@@ -164,6 +164,18 @@ impl Publisher {
         self.echoed.load(Ordering::Acquire)
     }
 
+    /// Waits until every subscriber has what was written; `false` when `timeout` was too short.
+    /// Over shared memory they have it at once, or have been cut off.
+    ///
+    /// # Errors
+    /// As [`Writer::wait_for_acks`](crate::Writer::wait_for_acks).
+    pub fn wait_for_acks(&self, timeout: Duration) -> Result<bool, Error> {
+        match &self.way {
+            Way::Dds(outlets) => outlets.wait_for_acks(timeout),
+            Way::Shm(_) => Ok(true),
+        }
+    }
+
     /// Says that this is all, and waits until every subscriber has it.
     ///
     /// # Errors

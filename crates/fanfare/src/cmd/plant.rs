@@ -131,17 +131,19 @@ fn report(config: &Config, counters: &Counters) {
         "{dropped} dropped, {} slow consumers disconnected",
         count("slow_consumers")
     );
-    if config.feed.is_some() {
-        report_feed(counters);
+    if let Some(feed) = &config.feed {
+        report_feed(counters, feed.publish.is_some());
     }
     if config.bus.publish.is_some() {
         say!(
-            "bus: {} published ({} relayed), {} unsent, {} overrun, {} of other types",
+            "bus: {} published ({} relayed), {} unsent, {} overrun, {} of other types, {} not \
+             taken before the stop",
             count("published"),
             count("relayed"),
             count("unsent"),
             count("overrun"),
-            count("other_types")
+            count("other_types"),
+            count("left_at_stop")
         );
     }
     if config.bus.subscribe.is_some() {
@@ -156,24 +158,30 @@ fn report(config: &Config, counters: &Counters) {
     }
 }
 
-fn report_feed(counters: &Counters) {
+fn report_feed(counters: &Counters, topics: bool) {
     let count = |name: &str| total(counters, name);
     say!(
-        "feed: {} messages in {} datagrams, {} missing, {} undecodable, {} left out, {} dropped \
-         by kernel",
+        "feed: {} messages in {} datagrams, {} messages missing, {} packets undecodable, {} \
+         messages left out, {} datagrams dropped by kernel, {} unread at the stop",
         count("decoded"),
         count("datagrams"),
         count("gaps"),
         count("undecodable"),
         count("no_fix") + count("no_room"),
-        count("kernel_drops")
+        count("kernel_drops"),
+        count("unread")
     );
-    say!(
-        "feed: {} samples published, {} unsent, {} without a topic",
-        count("samples"),
-        count("samples_unsent"),
-        count("no_topic")
-    );
+    if topics {
+        say!(
+            "feed: {} samples published, {} unsent, {} without a topic, {} not taken before the \
+             stop; {} messages overwritten",
+            count("samples"),
+            count("samples_not_sent"),
+            count("no_topic"),
+            count("samples_left"),
+            count("messages_overwritten")
+        );
+    }
 }
 
 fn plural(n: usize, word: &str) -> String {

@@ -133,7 +133,9 @@ fn a_feed_on_lossy_lines_reaches_fix_consumers_and_dds_subscribers() {
     for line in [
         "feed: 401 messages",
         "feed: 560 samples published, 0 unsent",
-        "0 missing",
+        "0 messages missing",
+        "0 unread at the stop",
+        "0 not taken before the stop; 0 messages overwritten",
     ] {
         assert!(told.contains(line), "{told}");
     }

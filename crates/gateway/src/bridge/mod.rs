@@ -12,6 +12,7 @@
 pub(crate) mod config;
 pub(crate) mod entry;
 mod origins;
+pub(crate) mod patience;
 pub(crate) mod publish;
 pub(crate) mod sample;
 pub(crate) mod side;
@@ -19,6 +20,7 @@ pub(crate) mod subscribe;
 
 use crate::notice::Notices;
 use fanfare_engine::counters::Counters;
+use fanfare_engine::stop::Stop;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 /// What both sides need besides their topics.
@@ -30,6 +32,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) message_bytes: usize,
     pub(crate) counters: &'a Counters,
     pub(crate) notices: &'a Notices,
+    /// What ends the gateway: whoever waits looks at it.
+    pub(crate) stop: &'a Stop,
 }
 
 /// A name for this run of a gateway that no other has; never 0.

@@ -3,19 +3,17 @@
 use crate::bridge::Plan;
 use crate::bridge::config::BusEnd;
 use crate::bridge::entry::{self, Entry, MAX_SYMBOL};
+use crate::bridge::patience::{Omissions, Patience, Written};
 use crate::bridge::sample::{self, OVERHEAD};
 use crate::counts::{PublishCounts, TopicCounts};
+use crate::notice::{Outlet as Way, Why};
 use fanfare_bus::cdr::CdrBuffer;
-use fanfare_bus::{Domain, Error, ReturnCode, Writer};
+use fanfare_bus::{Domain, Error, Writer};
 use fanfare_engine::agent::{Agent, AgentError};
 use fanfare_engine::poll::Waker;
 use fanfare_engine::ring::BroadcastReader;
 use fanfare_fix::session::Now;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::time::{Duration, Instant};
-
-/// How long a shutdown waits for subscribers.
-const FAREWELL: Duration = Duration::from_millis(500);
 
 /// Messages of one turn.
 const TURN: usize = 64;
@@ -34,6 +32,8 @@ struct Outlets {
     /// This gateway's own name, in this run.
     origin: u64,
     buffer: CdrBuffer,
+    patience: Patience,
+    omissions: Omissions,
     counts: PublishCounts,
 }
 
@@ -74,6 +74,8 @@ impl BusPublisher {
                 outlets,
                 origin: plan.origin,
                 buffer: CdrBuffer::with_capacity(longest),
+                patience: Patience::new(end.wait_ms, plan.stop.clone()),
+                omissions: Omissions::new(Way::Bus, plan.notices.clone()),
                 counts: PublishCounts::new(plan.counters),
             },
         })
@@ -86,25 +88,20 @@ impl Agent for BusPublisher {
     }
 
     fn do_work(&mut self, _now: Now) -> Result<usize, AgentError> {
-        Ok(self.turn(|outlets, entry| outlets.publish(entry))?)
+        self.outlets.omissions.look();
+        Ok(self.turn()?)
     }
 
     /// What the sources wrote before the stop still goes out, as far as subscribers take it in
     /// time: one that does not would hold the stop up by its time-out with each message.
     fn on_close(&mut self, _now: Now) {
-        let until = Instant::now() + FAREWELL;
-        let publish = |outlets: &mut Outlets, entry: &Entry<'_>| {
-            if Instant::now() < until {
-                return outlets.publish(entry);
-            }
-            outlets.counts.unsent.increment(1);
-            Ok(())
-        };
-        while matches!(self.turn(publish), Ok(1..)) {}
-        for outlet in &self.outlets.outlets {
-            let left = until.saturating_duration_since(Instant::now());
+        while matches!(self.turn(), Ok(1..)) {}
+        let Outlets {
+            outlets, patience, ..
+        } = &mut self.outlets;
+        for outlet in outlets {
             // Whoever does not acknowledge in time loses what it has not: it is counted there.
-            let _ = outlet.writer.wait_for_acks(left);
+            let _ = outlet.writer.wait_for_acks(patience.left());
         }
     }
 
@@ -123,10 +120,7 @@ impl Agent for BusPublisher {
 
 impl BusPublisher {
     /// Reads up to `TURN` records of each ring.
-    fn turn(
-        &mut self,
-        publish: impl Fn(&mut Outlets, &Entry<'_>) -> Result<(), Error>,
-    ) -> Result<usize, Error> {
+    fn turn(&mut self) -> Result<usize, Error> {
         let mut work = 0;
         for ring in &mut self.rings {
             let mut failed = None;
@@ -135,10 +129,13 @@ impl BusPublisher {
                     return;
                 };
                 if failed.is_none() {
-                    failed = publish(&mut self.outlets, &entry).err();
+                    failed = self.outlets.publish(&entry).err();
                 }
             });
-            self.outlets.counts.overrun.increment(batch.lost);
+            if batch.lost > 0 {
+                self.outlets.counts.overrun.increment(batch.lost);
+                self.outlets.omissions.add(Why::Overrun, batch.lost);
+            }
             work += batch.read;
             if let Some(error) = failed {
                 return Err(error);
@@ -150,9 +147,12 @@ impl BusPublisher {
 
 impl Outlets {
     fn publish(&mut self, entry: &Entry<'_>) -> Result<(), Error> {
-        let of_type = |o: &&mut Outlet| o.msg_type == entry.body.msg_type();
-        let Some(outlet) = self.outlets.iter_mut().find(of_type) else {
+        let of_type = |o: &Outlet| o.msg_type == entry.body.msg_type();
+        let Some(place) = self.outlets.iter().position(of_type) else {
             self.counts.other_types.increment(1);
+            return Ok(());
+        };
+        let Some(outlet) = self.outlets.get_mut(place) else {
             return Ok(());
         };
         let own = entry.stamp.origin == 0;
@@ -167,15 +167,17 @@ impl Outlets {
             self.counts.unsent.increment(1);
             return Ok(());
         };
-        match outlet.writer.write(bytes) {
-            Ok(()) => {
+        let write = || outlet.writer.write(bytes);
+        match self.patience.write(place as u64, write) {
+            Ok(Written::Done(())) => {
                 self.counts.published.increment(1);
                 self.counts.relayed.increment(u64::from(!own));
             }
-            Err(Error::Dds {
-                code: ReturnCode::Timeout | ReturnCode::OutOfResources,
-                ..
-            }) => self.counts.unsent.increment(1),
+            Ok(Written::InVain) => {
+                self.counts.unsent.increment(1);
+                self.omissions.add(Why::Unacknowledged, 1);
+            }
+            Ok(Written::Stopped) => self.counts.left.increment(1),
             // Producers may make up symbols without end.
             Err(Error::TooManyKeys { .. }) => self.counts.refused.increment(1),
             Err(error) => return Err(error),

@@ -1,5 +1,6 @@
 //! What every side on the bus is told first: which domain it joins, and how samples go.
 
+use super::patience::slice;
 use crate::config::{ConfigError, range};
 use fanfare_bus::{Domain, DomainConfig, Error, Qos, Reliability, Transport};
 use serde::Deserialize;
@@ -40,10 +41,10 @@ pub(crate) struct Participant<'a> {
 }
 
 impl BusQos {
-    /// The policies, with so many keys; where they are reliable, a write waits that long for a
-    /// subscriber.
+    /// The policies, with so many keys; where they are reliable, a call of a writer waits a slice
+    /// of that long for a subscriber, and [`Patience`](super::patience::Patience) calls again.
     pub(crate) fn policies(self, wait_ms: u64, instances: u32) -> Qos {
-        let reliable = Reliability::Reliable(Duration::from_millis(wait_ms));
+        let reliable = Reliability::Reliable(slice(wait_ms));
         let qos = match self {
             Self::Reliable => Qos::reliable().reliability(reliable),
             Self::BestEffort => Qos::best_effort(),
@@ -63,7 +64,9 @@ impl Participant<'_> {
         let config = DomainConfig::new(self.domain)
             .interface(self.interface)
             .transport(transport)
-            .tcp_port(self.tcp_port);
+            .tcp_port(self.tcp_port)
+            // Publishers wait for acknowledgements before: no longer than a stop may take.
+            .linger(Duration::ZERO);
         Domain::open(&self.peers.iter().fold(config, |c, peer| c.peer(peer)))
     }
 }

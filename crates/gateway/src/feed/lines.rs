@@ -19,6 +19,8 @@ const MOST_HELD: usize = 16;
 const BATCH: usize = 64;
 /// The longest datagram there is.
 const DATAGRAM: usize = 65_536;
+/// Datagrams that are counted of one line at the end.
+const MOST_UNREAD: u64 = 1 << 20;
 /// The receive buffer that the kernel is asked for on each line, bytes.
 const BUFFER: usize = 32 << 20;
 
@@ -209,6 +211,27 @@ impl Lines {
         self.arbiter.stats().missing
     }
 
+    /// Takes what still waits with the kernel and counts it: what nobody will read. To be called
+    /// at the end; a line that goes on faster than it can be counted is left after 1,048,576.
+    ///
+    /// # Errors
+    /// The socket's.
+    pub fn unread(&mut self) -> io::Result<u64> {
+        let mut unread = 0;
+        for receiver in &mut self.receivers {
+            let mut of_line = 0;
+            loop {
+                let count = receiver.receive()?;
+                of_line += count as u64;
+                if count == 0 || of_line >= MOST_UNREAD {
+                    break;
+                }
+            }
+            unread += of_line;
+        }
+        Ok(unread)
+    }
+
     /// Datagrams that the kernel dropped because nobody took them in time.
     pub fn kernel_drops(&self) -> u64 {
         let drops = self.receivers.iter().map(Receiver::kernel_drops);
@@ -337,6 +360,21 @@ mod tests {
         }
         lines.turn(1_701 * MS, &mut taken).unwrap();
         assert_eq!((taken.packets, taken.missing), (4, 0));
+    }
+
+    #[test]
+    fn what_nobody_read_is_counted_at_the_end() {
+        let (mut lines, [mut a, mut b]) = lines(21);
+        let mut taken = Taken::default();
+        a.send_batch(&[&message(1)]).unwrap();
+        lines.turn(1_000 * MS, &mut taken).unwrap();
+        assert_eq!(lines.unread().unwrap(), 0);
+        for n in [2, 3, 4] {
+            a.send_batch(&[&message(n)]).unwrap();
+        }
+        b.send_batch(&[&message(2)]).unwrap();
+        assert_eq!(lines.unread().unwrap(), 4);
+        assert_eq!(lines.unread().unwrap(), 0);
     }
 
     #[test]

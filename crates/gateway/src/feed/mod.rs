@@ -2,32 +2,29 @@
 //! the bus, and as samples of their own types to DDS topics.
 
 mod body;
-mod both;
 pub(crate) mod config;
 pub mod lines;
+pub(crate) mod publish;
 
+use crate::bridge::Plan;
 use crate::counts::FeedCounts;
 use crate::hole::{Hole, Holes, Missing};
 use crate::inlet::{Inlet, Put, Stamp};
-use crate::notice::{Notice, Notices};
+use crate::notice::Notice;
 use body::Body;
-use both::Both;
-use config::{Feed, FeedTopics};
-use fanfare_bus::distribute::Publisher;
-use fanfare_bus::fast::{Converter, Mapping, MappingError};
-use fanfare_bus::{Error as BusError, ReturnCode};
+use config::Feed;
+use fanfare_bus::Error as BusError;
+use fanfare_bus::fast::MappingError;
 use fanfare_engine::agent::{Agent, AgentError};
 use fanfare_fast::{Decoder, Message, Program, TemplateError};
 use fanfare_feed::Gap;
 use fanfare_fix::codec::SharedBody;
 use fanfare_fix::session::Now;
 use lines::{Lines, LinesConfig, Packets};
+use publish::PacketRing;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// The longest sample.
-const SAMPLE: usize = 1 << 20;
 
 /// Room that a turn wants in the ring, as a part of it.
 const PART: usize = 4;
@@ -69,32 +66,21 @@ struct Desk {
     inlet: Inlet,
     /// What is missing in front of the next message.
     holes: Holes,
-    topics: Option<Topics>,
+    /// To whom packets go besides, as they are.
+    to_topics: Option<PacketRing>,
     utc_nanos: i64,
     counts: FeedCounts,
-    notices: Notices,
-}
-
-/// The topics of the templates.
-struct Topics {
-    converter: Converter,
-    publisher: Publisher,
-    /// The template that says that the feed is over.
-    last: Option<u32>,
-    /// Whether every topic had a subscriber at the last look.
-    matched: bool,
 }
 
 impl FeedSource {
-    /// Reads the templates, joins the lines, opens the topics.
+    /// Joins the lines; messages go to `inlet`, packets to `to_topics`.
     pub(crate) fn open(
         feed: &Feed,
-        inlet: Inlet,
+        program: Arc<Program>,
+        (inlet, to_topics): (Inlet, Option<PacketRing>),
         ring_bytes: usize,
-        counts: FeedCounts,
-        notices: Notices,
+        plan: Plan<'_>,
     ) -> Result<Self, FeedError> {
-        let program = Arc::new(templates(&feed.templates)?);
         let lines = LinesConfig {
             groups: feed.lines.clone(),
             interface: feed.interface,
@@ -102,10 +88,8 @@ impl FeedSource {
         };
         let lines = Lines::open(&lines, &program)?;
         if let Some(small) = lines.small_buffer() {
-            notices.tell(Notice::SmallBuffer(small));
+            plan.notices.tell(Notice::SmallBuffer(small));
         }
-        let topics = feed.publish.as_ref();
-        let topics = topics.map(|t| Topics::open(t, &program)).transpose()?;
         Ok(Self {
             lines,
             desk: Desk {
@@ -115,17 +99,17 @@ impl FeedSource {
                 msg_type: feed.msg_type.clone().into_bytes(),
                 inlet,
                 holes: Holes::default(),
-                topics,
+                to_topics,
                 utc_nanos: 0,
-                counts,
-                notices,
+                counts: FeedCounts::new(plan.counters),
             },
             room: ring_bytes / PART,
         })
     }
 }
 
-fn templates(name: &str) -> Result<Program, FeedError> {
+/// Reads templates from a file, or those that are built in.
+pub(crate) fn templates(name: &str) -> Result<Program, FeedError> {
     let of_file;
     let text = match fanfare_fast::builtin::find(name) {
         Some(text) => text,
@@ -139,85 +123,19 @@ fn templates(name: &str) -> Result<Program, FeedError> {
     Program::parse(text).map_err(|e| FeedError::Templates(name.to_owned(), e))
 }
 
-impl Topics {
-    fn open(topics: &FeedTopics, program: &Arc<Program>) -> Result<Self, FeedError> {
-        let mapping = Arc::new(Mapping::new(Arc::clone(program), &topics.types())?);
-        let distribution = topics.distribution();
-        let domain = topics.participant().open()?;
-        // Without echo nobody asks for round trips.
-        let publisher = Publisher::open(&domain, &mapping, &distribution, |_| Box::new(|_| {}))?;
-        Ok(Self {
-            last: program.by_name(&distribution.end).map(|t| t.index()),
-            converter: Converter::new(mapping, SAMPLE),
-            publisher,
-            matched: false,
-        })
-    }
-
-    /// Tells when all topics have a subscriber, and when they no longer have.
-    fn look(&mut self, notices: &Notices) {
-        let matched = self.publisher.is_matched();
-        if matched != self.matched {
-            self.matched = matched;
-            notices.tell(Notice::FeedTopics { matched });
-        }
-    }
-
-    /// Writes the samples of the message just decoded.
-    fn publish(&mut self, counts: &FeedCounts) -> Result<(), BusError> {
-        let Self {
-            converter,
-            publisher,
-            last,
-            ..
-        } = self;
-        if last.is_some() && converter.template() == *last {
-            // The token tells subscribers; nobody is waited for.
-            return publisher.finish(Duration::ZERO).map(|_| ());
-        }
-        let mut failed = None;
-        let converted = converter.samples(|sample| match publisher.publish(&sample) {
-            Ok(true) => counts.samples.increment(1),
-            // Which of the two the publisher knows.
-            Ok(false) => {}
-            Err(BusError::Dds {
-                code: ReturnCode::Timeout | ReturnCode::OutOfResources,
-                ..
-            }) => counts.unsent.increment(1),
-            Err(error) => failed = Some(error),
-        });
-        if converted.is_err() {
-            counts.unsent.increment(1);
-        }
-        counts.no_topic.set(publisher.without_topic());
-        counts.refused.set(publisher.refused());
-        failed.map_or(Ok(()), Err)
-    }
-}
-
 impl Desk {
     /// Decodes one message, gives it to everybody unless it was delivered before; its length.
-    fn message(&mut self, bytes: &[u8], deliver: bool) -> Result<Option<usize>, BusError> {
-        let decoded = match &mut self.topics {
-            Some(topics) => {
-                let mut both = Both(&mut self.message, topics.converter.by_field());
-                self.decoder.decode(bytes, &mut both)
-            }
-            None => self.decoder.decode(bytes, &mut self.message),
-        };
-        let Ok(len) = decoded else {
+    fn message(&mut self, bytes: &[u8], deliver: bool) -> Option<usize> {
+        let Ok(len) = self.decoder.decode(bytes, &mut self.message) else {
             self.counts.bad_packets.increment(1);
             self.miss(Missing::Undecodable, 0);
-            return Ok(None);
+            return None;
         };
         if deliver {
             self.counts.messages.increment(1);
             self.fan_out();
-            if let Some(topics) = &mut self.topics {
-                topics.publish(&self.counts)?;
-            }
         }
-        Ok(Some(len))
+        Some(len)
     }
 
     /// The message as FIX, to the workers and to the bus.
@@ -263,15 +181,18 @@ impl Desk {
 impl Packets for Desk {
     type Error = AgentError;
 
-    fn packet(&mut self, bytes: &[u8], mut skip: u32) -> Result<bool, AgentError> {
+    fn packet(&mut self, bytes: &[u8], skip: u32) -> Result<bool, AgentError> {
         self.decoder.reset();
-        let mut rest = bytes;
+        let (mut rest, mut messages) = (bytes, 0u32);
         while !rest.is_empty() {
-            let Some(len) = self.message(rest, skip == 0)? else {
+            let Some(len) = self.message(rest, messages >= skip) else {
                 break;
             };
-            skip = skip.saturating_sub(1);
+            messages += 1;
             rest = rest.get(len..).unwrap_or_default();
+        }
+        if let (Some(ring), 1..) = (&mut self.to_topics, messages.saturating_sub(skip)) {
+            ring.put(bytes, skip, messages - skip);
         }
         Ok(true)
     }
@@ -297,19 +218,21 @@ impl Agent for FeedSource {
             return Ok(0);
         }
         self.desk.utc_nanos = now.utc.nanos();
-        if let Some(topics) = &mut self.desk.topics {
-            topics.look(&self.desk.notices);
-        }
         let turn = self.lines.turn(now.mono, &mut self.desk)?;
         self.desk.counts.datagrams.increment(turn.datagrams as u64);
         self.desk.tell_holes();
         self.desk.inlet.wake();
+        if let Some(topics) = &mut self.desk.to_topics {
+            topics.wake();
+        }
         Ok(turn.datagrams)
     }
 
     fn on_close(&mut self, _now: Now) {
-        let drops = self.lines.kernel_drops();
-        self.desk.counts.kernel_drops.set(drops);
+        let counts = &self.desk.counts;
+        counts.kernel_drops.set(self.lines.kernel_drops());
+        // An error here says that a socket is gone, and what it held with it.
+        counts.unread.set(self.lines.unread().unwrap_or(0));
     }
 
     fn wait_for<'a>(&'a self, descriptors: &mut Vec<BorrowedFd<'a>>) {

@@ -338,6 +338,34 @@ fn a_subscriber_that_stops_reading_does_not_hold_the_consumers_up() {
     stop(gateway);
 }
 
+/// Each message could wait ten seconds for it, and hundreds are on their way.
+#[test]
+fn a_subscriber_that_stops_reading_does_not_hold_the_stop_up() {
+    let id = domain();
+    let gateway = start(|c| c.bus.publish = Some(end(id)));
+    let domain = Domain::open(&DomainConfig::new(id)).unwrap();
+    let qos = Qos::reliable().resource_limits(Some(4), None, None);
+    let topic = domain.topic("Fix_W", &sample_type(), &qos).unwrap();
+    let _stuck = topic.reader(&qos).open().unwrap();
+    eventually("the match", || gateway.count("bus_readers") == 1);
+    let mut producer = Client::log_on(gateway.producers(), "P");
+    let text = "x".repeat(20_000);
+    let mut number = 0;
+    eventually("a backlog", || {
+        number += 1;
+        producer.send("W", &format!("20001=P-{number}|55=A|58={text}|"));
+        number >= 600 && gateway.count("marked") > gateway.count("published") + 100
+    });
+    let counters = gateway.counters().clone();
+    let stopping = std::thread::spawn(move || stop(gateway));
+    eventually("the stop", || stopping.is_finished());
+    stopping.join().unwrap();
+    let count = |name| fanfare_gateway::total(&counters, name);
+    assert!(count("left_at_stop") > 0);
+    let all = ["published", "unsent", "overrun", "left_at_stop"].map(count);
+    assert_eq!(all.iter().sum::<u64>(), count("marked"), "{all:?}");
+}
+
 #[test]
 fn producers_with_symbols_without_end_do_not_fill_the_publisher() {
     let id = domain();

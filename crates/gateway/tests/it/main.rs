@@ -9,6 +9,7 @@
 mod bridge;
 mod client;
 mod fanout;
+mod feed;
 mod hostile;
 mod slow;
 

@@ -1,0 +1,101 @@
+//! A FAST feed as the source, DDS topics beside the consumers.
+
+use crate::client::Client;
+use crate::{eventually, start, stop};
+use fanfare_bus::distribute::Distribution;
+use fanfare_bus::fast::{Mapping, TypeOptions};
+use fanfare_bus::{Domain, DomainConfig, Qos, Reader};
+use fanfare_engine::udp::{Sender, SenderConfig};
+use fanfare_fast::Program;
+use fanfare_fast::generate::{ComplexOptions, Generator};
+use fanfare_gateway::{Config, Notice, Outlet, Why};
+use fanfare_peers::domain;
+use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
+use std::sync::Arc;
+
+/// A multicast group on a port that nobody has.
+pub(crate) fn group(last: u8) -> SocketAddrV4 {
+    let port = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let port = port.local_addr().unwrap().port();
+    SocketAddrV4::new(Ipv4Addr::new(239, 255, 83, last), port)
+}
+
+/// The built-in complex feed on these lines.
+pub(crate) fn complex(config: &mut Config, lines: &[SocketAddrV4], rest: &str) {
+    let lines: Vec<String> = lines.iter().map(|line| format!("\"{line}\"")).collect();
+    let text = format!(
+        "[feed]\ntemplates = \"builtin:complex\"\nlines = [{}]\n{rest}",
+        lines.join(", ")
+    );
+    config.feed = Config::from_toml(&text).unwrap().feed;
+}
+
+/// A reader of the feed's topic that takes nothing and has room for four samples: reliable
+/// writers wait for it for as long as it is there.
+fn stuck(id: u32) -> Reader {
+    let options = TypeOptions {
+        keyed: true,
+        ..TypeOptions::default()
+    };
+    let mapping = Mapping::new(Arc::new(Program::complex()), &options).unwrap();
+    let keyed = Distribution {
+        keyed: true,
+        ..Distribution::default()
+    };
+    let data = mapping.types().find(|t| t.name == "MarketData").unwrap();
+    let [topic] = keyed.topics(data).try_into().unwrap();
+    let domain = Domain::open(&DomainConfig::new(id)).unwrap();
+    let qos = Qos::reliable().resource_limits(Some(4), None, None);
+    let topic = domain.topic(&topic, &data.sample, &qos).unwrap();
+    topic.reader(&qos).open().unwrap()
+}
+
+#[test]
+fn a_subscriber_that_hangs_holds_up_neither_consumers_nor_the_stop() {
+    const MESSAGES: usize = 15_000;
+    let (id, line) = (domain(), group(1));
+    let gateway = start(|c| {
+        c.ring_bytes = 1 << 19;
+        let topics = format!("[feed.publish]\ndomain = {id}\nkeyed = true\nwait_ms = 2000\n");
+        complex(c, &[line], &topics);
+    });
+    let _stuck = stuck(id);
+    let mut consumer = Client::log_on(gateway.consumers(), "C");
+    let consuming = std::thread::spawn(move || {
+        let sender = Sender::open(&SenderConfig::new(line)).unwrap();
+        let mut feed =
+            Generator::complex(Program::complex(), 15_000, None, ComplexOptions::default());
+        for number in 1..=MESSAGES {
+            sender.send(feed.next_packet().unwrap().unwrap()).unwrap();
+            // No faster than the consumer reads: the kernel drops nothing.
+            if number % 100 == 0 {
+                (0..100).for_each(|_| drop(consumer.receive().unwrap()));
+            }
+        }
+        consumer
+    });
+    let told = |why| {
+        eventually("the notice", || {
+            let wanted = |notice: Notice| {
+                matches!(notice, Notice::Unpublished {
+                outlet: Outlet::Feed,
+                why: reason,
+                count: 1..,
+            } if reason == why)
+            };
+            gateway.notices().any(wanted)
+        });
+    };
+    told(Why::Unacknowledged);
+    told(Why::Overrun);
+    eventually("the last message", || consuming.is_finished());
+    drop(consuming.join().unwrap());
+    let counters = gateway.counters().clone();
+    let stopping = std::thread::spawn(move || stop(gateway));
+    eventually("the stop", || stopping.is_finished());
+    stopping.join().unwrap();
+    let count = |name| fanfare_gateway::total(&counters, name);
+    assert_eq!(count("decoded"), MESSAGES as u64);
+    assert_eq!((count("kernel_drops"), count("unread")), (0, 0));
+    assert!(count("messages_overwritten") > 0 && count("samples_not_sent") > 0);
+}

@@ -2,6 +2,9 @@
 //!
 //! The protocol is rustls with ring: TLS 1.2 and 1.3, no other choice to make.
 
+mod names;
+
+use crate::host::CertificateNames;
 use crate::tcp::{Received, Stream};
 use rustls::client::WebPkiServerVerifier;
 use rustls::pki_types::pem::{Error as PemError, PemObject};
@@ -289,6 +292,17 @@ impl TlsStream {
     fn new(stream: Stream, mut connection: rustls::Connection) -> Self {
         connection.set_buffer_limit(Some(BUFFER));
         Self { stream, connection }
+    }
+
+    /// The names of the certificate that the peer has shown, `None` if it showed none: a client
+    /// that none is demanded of, or one whose handshake is not over.
+    ///
+    /// # Errors
+    /// The certificate cannot be read.
+    pub fn peer_names(&self) -> io::Result<Option<CertificateNames>> {
+        let shown = self.connection.peer_certificates();
+        let own = shown.and_then(|certificates| certificates.first());
+        own.map(names::of).transpose()
     }
 
     /// The stream below.

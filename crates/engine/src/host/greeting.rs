@@ -1,31 +1,28 @@
 //! Listening, and connections of which it is not yet known whose they are.
 
 use super::handler::{Handler, Refusal, SessionKey};
-use super::link::Hosted;
 use super::reactor::{Host, HostError, Slot};
-use super::settings::{Acceptor, StoreKind};
+use super::seats::Seat;
+use super::settings::Acceptor;
+use super::templates::Wildcard;
 use super::transport::Transport;
 use crate::poll::{Interest, Token};
 use crate::tcp::{Accepted, Inbox, Listener, Received, Stream};
-use fanfare_fix::session::{
-    Config, MAX_HEADER_FIELD, Now, Peek, SECOND, Session, SessionId, SubIds, peek_logon,
-};
+use fanfare_fix::session::{MAX_HEADER_FIELD, Now, Peek, SECOND, SessionId, SubIds, peek_logon};
 use std::net::{IpAddr, SocketAddr};
 
 /// A listening socket with its rules.
 pub(super) struct Port {
     pub(super) listener: Listener,
-    settings: Acceptor,
+    pub(super) settings: Acceptor,
     /// Connections that have not logged on yet.
     greetings: usize,
-    /// Sessions that were made for counterparties not listed.
-    made: usize,
 }
 
 /// A connection without a session.
 pub(super) struct Greeting {
-    port: usize,
-    transport: Transport,
+    pub(super) port: usize,
+    pub(super) transport: Transport,
     inbox: Inbox,
     pub(super) deadline: u64,
 }
@@ -52,28 +49,25 @@ impl<H: Handler> Host<H> {
         let address = listener.address()?;
         let token = self.slots.insert(Slot::Port(self.ports.len()));
         self.poller.add(&listener, token, Interest::Read)?;
-        for (config, store) in std::mem::take(&mut settings.sessions) {
-            self.accept_session(config, &store)?;
+        let port = self.ports.len();
+        for listed in std::mem::take(&mut settings.sessions) {
+            let seat = Seat {
+                port,
+                names: listed.names,
+                made: None,
+            };
+            self.accept_session(listed.session, &listed.store, seat, None)?;
         }
-        if let Some(wildcard) = &settings.wildcard {
-            self.make_room(&wildcard.template);
+        let templates = settings.wildcards.iter().flat_map(|own| &own.templates);
+        for template in templates {
+            self.make_room(template);
         }
         self.ports.push(Port {
             listener,
             settings,
             greetings: 0,
-            made: 0,
         });
         Ok(address)
-    }
-
-    fn accept_session(
-        &mut self,
-        config: Config,
-        store: &StoreKind,
-    ) -> Result<SessionKey, HostError> {
-        let store = store.open(&config.id, self.clock.read().utc)?;
-        self.add(Hosted::new(Session::acceptor(config, store), None))
     }
 
     /// Takes the callers that wait at a port.
@@ -159,16 +153,12 @@ impl<H: Handler> Host<H> {
     /// A connection without a session may last as long as the longest logon timeout of those
     /// that it could turn out to be.
     fn logon_timeout(&self, port: usize) -> u64 {
-        let wildcard = self
-            .ports
-            .get(port)
-            .and_then(|port| port.settings.wildcard.as_ref());
-        let listed = self
-            .hosted
-            .iter()
-            .map(|hosted| hosted.session.config().logon_timeout);
-        let wildcard = wildcard.map(|wildcard| wildcard.template.logon_timeout);
-        listed.chain(wildcard).max().unwrap_or(10 * SECOND)
+        let wildcards = self.ports.get(port).map(|port| &port.settings.wildcards);
+        let wildcards = wildcards.into_iter().flatten();
+        let listed = self.hosted.iter().filter(|hosted| hosted.is_at(port));
+        let listed = listed.map(|hosted| hosted.session.config().logon_timeout);
+        let all = listed.chain(wildcards.filter_map(Wildcard::logon_timeout));
+        all.max().unwrap_or(10 * SECOND)
     }
 
     /// Bytes have come on a connection without a session.
@@ -213,72 +203,6 @@ impl<H: Handler> Host<H> {
             Peek::TooLong(field) => Heard::Refused(Refusal::TooLong(field)),
             Peek::NotLogon | Peek::Garbled(_) => Heard::Refused(Refusal::NotLogon),
         }
-    }
-
-    /// The session of these CompIDs that names most of what the Logon does, and nothing else.
-    fn named(&self, id: &SessionId, sub: &SubIds) -> Option<SessionKey> {
-        if sub.is_empty() {
-            return self.keys.get(id).copied();
-        }
-        let same = |known: &SessionId| {
-            (known.version, &known.sender, &known.target) == (id.version, &id.sender, &id.target)
-        };
-        let fitting = self
-            .hosted
-            .iter()
-            .enumerate()
-            .filter_map(|(index, hosted)| {
-                let known = &hosted.session.config().id;
-                let named = match &known.sub {
-                    _ if !same(known) => None,
-                    None => Some(0),
-                    Some(own) => own.found_in(sub),
-                };
-                Some((named?, SessionKey(index)))
-            });
-        let best = fitting.reduce(|best, next| if next.0 > best.0 { next } else { best });
-        best.map(|(_, key)| key)
-    }
-
-    /// The session that the Logon is for, made if it may be.
-    fn session_for(
-        &mut self,
-        token: Token,
-        id: &SessionId,
-        sub: &SubIds,
-    ) -> Result<SessionKey, Refusal> {
-        if let Some(key) = self.named(id, sub) {
-            let taken = self
-                .hosted
-                .get(key.0)
-                .is_none_or(|h| h.session.is_connected());
-            return if taken {
-                Err(Refusal::AlreadyConnected(id.clone()))
-            } else {
-                Ok(key)
-            };
-        }
-        let unknown = || Refusal::UnknownSession(id.clone().with_sub_ids(sub.clone()));
-        let Some(Slot::Greeting(greeting)) = self.slots.get(token) else {
-            return Err(unknown());
-        };
-        let port = self.ports.get_mut(greeting.port).ok_or_else(unknown)?;
-        let wildcard = port
-            .settings
-            .wildcard
-            .as_ref()
-            .filter(|w| port.made < w.max_sessions);
-        let wildcard = wildcard.ok_or_else(unknown)?;
-        port.made += 1;
-        let precision = id.version.precision();
-        let config = Config {
-            id: id.clone(),
-            precision,
-            ..wildcard.template.clone()
-        };
-        let store = wildcard.store.clone();
-        self.accept_session(config, &store)
-            .map_err(|error| Refusal::Store(error.to_string()))
     }
 
     /// The connection becomes the session's.

@@ -1,6 +1,7 @@
 //! The application's side of a host.
 
 use super::link::Hosted;
+use super::names::CertificateNames;
 use super::store::Store;
 use fanfare_fix::codec::{FieldWriter, Message};
 use fanfare_fix::session::{
@@ -37,6 +38,18 @@ pub trait Handler: Send {
     /// Anything else that happened: gaps, resends, rejects, garbled bytes.
     fn on_event(&mut self, peer: &mut Peer<'_>, event: &Event<'_>) {
         let _ = (peer, event);
+    }
+
+    /// A session was made for a Logon, by the [`Wildcard`](super::Wildcard) with this tag.
+    /// `on_logon_request` and `on_logon` follow, or `on_disconnect`.
+    fn on_made(&mut self, session: &SessionId, tag: usize) {
+        let _ = (session, tag);
+    }
+
+    /// A session that was made for a Logon is given up: nobody was let in, or another one takes
+    /// its place. Its [`SessionKey`] is free for the next.
+    fn on_given_up(&mut self, session: &SessionId) {
+        let _ = session;
     }
 
     /// A connection was turned away, or could not be made.
@@ -86,6 +99,15 @@ pub enum Refusal {
     UnknownSession(SessionId),
     /// The session has a connection already; that one goes on.
     AlreadyConnected(SessionId),
+    /// As many sessions as may be made for strangers are there.
+    TooManySessions(usize),
+    /// The client's certificate is for somebody else.
+    Certificate {
+        /// The session that the Logon asks for.
+        session: SessionId,
+        /// Whom the certificate is for.
+        names: CertificateNames,
+    },
     /// The session's store cannot be opened.
     Store(String),
     /// The transport failed, or an outgoing connection was refused.
@@ -103,6 +125,15 @@ impl fmt::Display for Refusal {
             Self::TooLong(field) => field.fmt(f),
             Self::UnknownSession(id) => write!(f, "no session {id}"),
             Self::AlreadyConnected(id) => write!(f, "session {id} has a connection"),
+            Self::TooManySessions(most) => {
+                write!(
+                    f,
+                    "there are {most} sessions that were made for their Logons, the limit"
+                )
+            }
+            Self::Certificate { session, names } => {
+                write!(f, "the certificate of {names} is not for session {session}")
+            }
             Self::Store(why) => write!(f, "{}", Escaped::text(why)),
             // TLS has words of the peer's certificate in it.
             Self::Transport(error) => write!(f, "{}", Escaped::text(&error.to_string())),
@@ -110,7 +141,8 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// Which session of a host. Stays valid as long as the host.
+/// Which session of a host. Stays valid as long as the host, but for a session that was made for
+/// its Logon: see [`Handler::on_given_up`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SessionKey(pub(super) usize);
 

@@ -2,6 +2,7 @@
 
 use super::handler::{Handler, Peer, Refusal, SessionKey, Verdict};
 use super::log::{Direction, LogTap};
+use super::seats::Seat;
 use super::store::Store;
 use super::transport::{Encrypt, Transport};
 use crate::poll::{Interest, Poller, Token};
@@ -17,6 +18,8 @@ pub(super) struct Hosted {
     pub(super) connector: Option<Connector>,
     /// How they are encrypted.
     pub(super) encrypt: Encrypt,
+    /// Where it is logged on to, for an acceptor's.
+    pub(super) seat: Option<Seat>,
     /// The handler may have written something that is not flushed yet.
     pub(super) touched: bool,
     /// The next message has to be rehearsed (again): something was written since, or the thread
@@ -92,6 +95,7 @@ impl Hosted {
             link: None,
             connector,
             encrypt,
+            seat: None,
             touched: false,
             unprepared: true,
         }

@@ -32,15 +32,22 @@ mod greeting;
 mod handler;
 mod link;
 mod log;
+mod names;
 mod reactor;
+mod seats;
 mod settings;
 mod store;
+mod templates;
 #[cfg(test)]
 mod tests;
 mod transport;
 
 pub use handler::{Handler, Peer, Peers, Refusal, SessionKey, Verdict};
 pub use log::{LogTap, MessageLog};
+pub use names::{CertificateNames, ClientName, ClientNameError, ClientNames, NameKind};
 pub use reactor::{Host, HostError};
-pub use settings::{Acceptor, AllowList, Initiator, Network, NetworkError, StoreKind, Wildcard};
+pub use settings::{
+    Acceptor, AcceptorSession, AllowList, Initiator, Network, NetworkError, StoreKind,
+};
 pub use store::Store;
+pub use templates::{IdPattern, Pattern, Wildcard};

@@ -166,8 +166,18 @@ impl<H: Handler> Host<H> {
     }
 
     pub(super) fn add(&mut self, hosted: Hosted) -> Result<SessionKey, HostError> {
+        self.add_at(hosted, None)
+    }
+
+    /// Adds a session, in the place of one that is gone if there is one.
+    pub(super) fn add_at(
+        &mut self,
+        hosted: Hosted,
+        place: Option<SessionKey>,
+    ) -> Result<SessionKey, HostError> {
         let config = hosted.session.config();
-        let (id, key) = (config.id.clone(), SessionKey(self.hosted.len()));
+        let key = place.unwrap_or(SessionKey(self.hosted.len()));
+        let id = config.id.clone();
         if self.keys.contains_key(&id) {
             return Err(HostError::Duplicate(id));
         }
@@ -176,7 +186,10 @@ impl<H: Handler> Host<H> {
             log.name(key.0, &id);
         }
         self.keys.insert(id, key);
-        self.hosted.push(hosted);
+        match self.hosted.get_mut(key.0) {
+            Some(place) => *place = hosted,
+            None => self.hosted.push(hosted),
+        }
         Ok(key)
     }
 
@@ -209,6 +222,7 @@ impl<H: Handler> Host<H> {
         if life == Life::GoesOn && !bytes.is_empty() {
             life = hosted.feed(key, now, &mut self.bench, bytes);
         }
+        self.welcome(key);
         self.after(key, now, life);
         self.watch_as_needed(now);
     }
@@ -241,6 +255,7 @@ impl<H: Handler> Host<H> {
             connector.lost(now.mono);
         }
         self.live.retain(|&live| live != key);
+        self.leave(key, now);
         let Some(Link {
             mut transport,
             token,

@@ -1,7 +1,9 @@
 //! What a host is told to run.
 
+use super::names::ClientNames;
 use super::reactor::Host;
 use super::store::Store;
+use super::templates::Wildcard;
 use super::transport::Encrypt;
 use super::{Handler, HostError};
 use crate::agent::{AgentError, run};
@@ -114,10 +116,10 @@ impl Initiator {
 pub struct Acceptor {
     /// Where to listen; port 0 lets the system choose.
     pub listen: SocketAddr,
-    /// The sessions, each with its store.
-    pub sessions: Vec<(Config, StoreKind)>,
-    /// What to do with a Logon that fits none of them.
-    pub wildcard: Option<Wildcard>,
+    /// The sessions.
+    pub sessions: Vec<AcceptorSession>,
+    /// What to do with a Logon that fits none of them: the first whose pattern it fits.
+    pub wildcards: Vec<Wildcard>,
     /// Who may connect.
     pub allow: AllowList,
     /// How many connections may be without a logon at one time, at least one. One more takes the
@@ -126,15 +128,15 @@ pub struct Acceptor {
     pub(super) encrypt: Encrypt,
 }
 
-/// How sessions are made for counterparties that are not listed.
+/// A session that is connected to.
 #[derive(Debug, Clone)]
-pub struct Wildcard {
-    /// The configuration of each, but for its identity.
-    pub template: Config,
-    /// The store of each.
+pub struct AcceptorSession {
+    /// The session.
+    pub session: Config,
+    /// Where it keeps its messages.
     pub store: StoreKind,
-    /// How many there may be.
-    pub max_sessions: usize,
+    /// Which certificates of clients are for it, where the port demands them.
+    pub names: ClientNames,
 }
 
 impl Acceptor {
@@ -145,7 +147,7 @@ impl Acceptor {
         Self {
             listen,
             sessions: Vec::new(),
-            wildcard: None,
+            wildcards: Vec::new(),
             allow,
             max_greetings: 1000,
             encrypt: Encrypt::No,
@@ -158,22 +160,29 @@ impl Acceptor {
         self.session_with(session, StoreKind::default())
     }
 
-    /// Adds a session.
+    /// Adds a session, for clients whose certificate has their CompID, where one is demanded.
     #[must_use]
     pub fn session_with(mut self, session: Config, store: StoreKind) -> Self {
-        self.sessions.push((session, store));
+        self.sessions.push(AcceptorSession {
+            session,
+            store,
+            names: ClientNames::CompId,
+        });
         self
     }
 
     /// Accepts any CompIDs and versions, up to `max_sessions`, with sessions made from
     /// `template`.
     #[must_use]
-    pub fn anybody(mut self, template: Config, store: StoreKind, max_sessions: usize) -> Self {
-        self.wildcard = Some(Wildcard {
-            template,
-            store,
-            max_sessions,
-        });
+    pub fn anybody(self, template: Config, store: StoreKind, max_sessions: usize) -> Self {
+        self.wildcard(Wildcard::anybody(&template, store, max_sessions))
+    }
+
+    /// Makes sessions for Logons that are for none of the listed ones, nor fit a wildcard that
+    /// was added before.
+    #[must_use]
+    pub fn wildcard(mut self, wildcard: Wildcard) -> Self {
+        self.wildcards.push(wildcard);
         self
     }
 

@@ -1,5 +1,6 @@
 //! What carries a session: TCP, plain or inside TLS.
 
+use super::names::CertificateNames;
 use crate::tcp::{Received, Stream};
 #[cfg(feature = "tls")]
 use crate::tls::{TlsClient, TlsServer, TlsStream};
@@ -39,6 +40,15 @@ impl Encrypt {
 impl Transport {
     pub(super) fn peer(&self) -> SocketAddr {
         self.stream().peer()
+    }
+
+    /// The names of the certificate that the peer has shown, if it has.
+    pub(super) fn peer_names(&self) -> io::Result<Option<CertificateNames>> {
+        match self {
+            Self::Plain(_) => Ok(None),
+            #[cfg(feature = "tls")]
+            Self::Tls(stream) => stream.peer_names(),
+        }
     }
 
     /// See [`Stream::receive`].

@@ -1,7 +1,7 @@
 //! The dictionaries that a session names, and the switches of its checks.
 
 use super::SettingsError;
-use super::file::Section;
+use super::file::{Entry, Section};
 use fanfare_fix::dict::{
     Dictionary, DictionaryValidator, LoadError, SchemaError, Switches, Version,
 };
@@ -11,23 +11,60 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use thiserror::Error;
 
-/// The dictionaries of one session; where a file is not named, or is not there, the built-in
-/// tables of the version serve.
+/// The dictionaries of one session; where a file is not named, the built-in tables of the version
+/// serve.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DictionaryFiles {
     /// `DataDictionary`, or for FIXT.1.1 `TransportDataDictionary`.
-    pub session: Option<PathBuf>,
+    pub session: Option<DictionaryFile>,
     /// `AppDataDictionary`, the one of the default version first.
-    pub applications: Vec<(Version, PathBuf)>,
+    pub applications: Vec<(Version, DictionaryFile)>,
     /// What is checked.
     pub switches: Switches,
     version: Version,
     default: Version,
 }
 
-/// A dictionary that is there and cannot be used.
+/// A dictionary that is named in a settings file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DictionaryFile {
+    /// The file.
+    pub path: PathBuf,
+    /// The line that names it, from 1.
+    pub line: usize,
+    /// The key, as the settings have it.
+    pub key: String,
+}
+
+impl DictionaryFile {
+    fn of(entry: &Entry) -> Self {
+        Self {
+            path: PathBuf::from(&entry.value),
+            line: entry.line,
+            key: entry.key.clone(),
+        }
+    }
+}
+
+/// A dictionary that cannot be used.
 #[derive(Debug, Error)]
 pub enum DictionaryError {
+    /// The file is not there.
+    #[error(
+        "line {line}: {key}={}: there is no such file; without {key} the built-in table of \
+         {version} serves",
+        path.display()
+    )]
+    Missing {
+        /// The line of the settings file.
+        line: usize,
+        /// The key.
+        key: String,
+        /// The file.
+        path: PathBuf,
+        /// The version whose dictionary it is to be.
+        version: &'static str,
+    },
     /// The file cannot be read.
     #[error("cannot read {}: {error}", path.display())]
     Io {
@@ -76,7 +113,7 @@ impl DictionaryFiles {
             applications = application_files(section, default);
         }
         Ok(Some(Self {
-            session: section.text(key).map(PathBuf::from),
+            session: section.find(key).map(DictionaryFile::of),
             applications,
             switches,
             version,
@@ -84,17 +121,15 @@ impl DictionaryFiles {
         }))
     }
 
-    /// Loads what is named, by `read`. A file that is not there is told to `remark`, and the
-    /// built-in tables take its place.
+    /// Loads what is named, by `read`.
     ///
     /// # Errors
-    /// A file that is there and cannot be used.
+    /// A file that is not there, or cannot be used.
     pub fn load(
         &self,
         read: &dyn Fn(&Path) -> io::Result<String>,
-        remark: &mut dyn FnMut(String),
     ) -> Result<DictionaryValidator, DictionaryError> {
-        let session = self.one(self.session.as_deref(), self.version, read, remark)?;
+        let session = one(self.session.as_ref(), self.version, read)?;
         let mut validator = DictionaryValidator::new(session, self.switches);
         if self.version != Version::Fixt11 {
             return Ok(validator);
@@ -109,43 +144,41 @@ impl DictionaryFiles {
         let rest = rest.filter(|v| !fives.contains(v) && *v != self.default);
         // The first one is the default.
         for version in std::iter::once(self.default).chain(others).chain(rest) {
-            let path = named(version).map(|(_, path)| path.as_path());
-            let dictionary = self.one(path, version, read, remark)?;
+            let file = named(version).map(|(_, file)| file);
+            let dictionary = one(file, version, read)?;
             validator.add_application(version, &dictionary)?;
         }
         Ok(validator)
     }
+}
 
-    fn one(
-        &self,
-        path: Option<&Path>,
-        version: Version,
-        read: &dyn Fn(&Path) -> io::Result<String>,
-        remark: &mut dyn FnMut(String),
-    ) -> Result<Arc<Dictionary>, DictionaryError> {
-        let Some(path) = path else {
-            return Ok(Dictionary::built_in(version));
-        };
-        match read(path) {
-            Ok(text) => match Dictionary::from_xml(&text) {
-                Ok(dictionary) => Ok(Arc::new(dictionary)),
-                Err(error) => Err(DictionaryError::Load {
-                    path: path.to_owned(),
-                    error,
-                }),
-            },
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let (path, name) = (path.display(), version.name());
-                remark(format!(
-                    "no dictionary {path}: the built-in one of {name} is used"
-                ));
-                Ok(Dictionary::built_in(version))
-            }
-            Err(error) => Err(DictionaryError::Io {
-                path: path.to_owned(),
+fn one(
+    file: Option<&DictionaryFile>,
+    version: Version,
+    read: &dyn Fn(&Path) -> io::Result<String>,
+) -> Result<Arc<Dictionary>, DictionaryError> {
+    let Some(DictionaryFile { path, line, key }) = file else {
+        return Ok(Dictionary::built_in(version));
+    };
+    match read(path) {
+        Ok(text) => match Dictionary::from_xml(&text) {
+            Ok(dictionary) => Ok(Arc::new(dictionary)),
+            Err(error) => Err(DictionaryError::Load {
+                path: path.clone(),
                 error,
             }),
-        }
+        },
+        // The built-in one would differ in silence.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(DictionaryError::Missing {
+            line: *line,
+            key: key.clone(),
+            path: path.clone(),
+            version: version.name(),
+        }),
+        Err(error) => Err(DictionaryError::Io {
+            path: path.clone(),
+            error,
+        }),
     }
 }
 
@@ -164,12 +197,12 @@ fn versions(version: session::Version, default: ApplVerId) -> (Version, Version)
     (of_session, of_application)
 }
 
-fn application_files(section: &Section<'_>, default: Version) -> Vec<(Version, PathBuf)> {
-    let plain = section.text("AppDataDictionary");
-    let plain = plain.map(|path| (default, PathBuf::from(path)));
+fn application_files(section: &Section<'_>, default: Version) -> Vec<(Version, DictionaryFile)> {
+    let plain = section.find("AppDataDictionary");
+    let plain = plain.map(|entry| (default, DictionaryFile::of(entry)));
     let named = Version::ALL.into_iter().filter_map(|version| {
-        let path = section.text(&format!("AppDataDictionary.{}", version.name()))?;
-        Some((version, PathBuf::from(path)))
+        let entry = section.find(&format!("AppDataDictionary.{}", version.name()))?;
+        Some((version, DictionaryFile::of(entry)))
     });
     plain.into_iter().chain(named).collect()
 }

@@ -16,6 +16,8 @@ pub(super) struct File {
 pub(super) struct Entries {
     /// The line of its head.
     pub(super) line: usize,
+    /// It stands for `[DEFAULT]` itself, where that is a template.
+    pub(super) is_default: bool,
     pub(super) entries: Vec<Entry>,
 }
 
@@ -38,12 +40,17 @@ pub(super) fn read(text: &str) -> Result<File, SettingsError> {
         }
         if content.eq_ignore_ascii_case("[DEFAULT]") {
             in_session = Some(false);
+            file.default.line = line;
             continue;
         }
         if content.eq_ignore_ascii_case("[SESSION]") {
             in_session = Some(true);
             let entries = Vec::new();
-            file.sessions.push(Entries { line, entries });
+            file.sessions.push(Entries {
+                line,
+                is_default: false,
+                entries,
+            });
             continue;
         }
         let (key, value) = content
@@ -62,6 +69,13 @@ pub(super) fn read(text: &str) -> Result<File, SettingsError> {
         }
         section.entries.push(Entry { line, key, value });
     }
+    if file.has_default_template()? {
+        file.sessions.push(Entries {
+            line: file.default.line,
+            is_default: true,
+            entries: Vec::new(),
+        });
+    }
     if file.sessions.is_empty() {
         let (line, fault) = (text.lines().count().max(1), SettingsFault::NoSession);
         return Err(SettingsError { line, fault });
@@ -69,7 +83,29 @@ pub(super) fn read(text: &str) -> Result<File, SettingsError> {
     Ok(file)
 }
 
+impl File {
+    /// Whether `[DEFAULT]` is a template besides the sessions (`DynamicSessions`).
+    fn has_default_template(&self) -> Result<bool, SettingsError> {
+        let key = "DynamicSessions";
+        let inside = self.sessions.iter().find_map(|session| session.find(key));
+        if let Some(entry) = inside {
+            let place = "belongs into [DEFAULT]; AcceptorTemplate=Y makes a section a template";
+            return Err(entry.wrong(place));
+        }
+        let nothing = Entries::default();
+        let section = Section {
+            own: &self.default,
+            default: &nothing,
+        };
+        section.flag(key, false)
+    }
+}
+
 impl Entries {
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.find(key).is_some()
+    }
+
     fn find(&self, key: &str) -> Option<&Entry> {
         let mut entries = self.entries.iter();
         entries.find(|entry| entry.key.eq_ignore_ascii_case(key))
@@ -111,6 +147,15 @@ impl<'a> Section<'a> {
             entry.or_else(|| other.and_then(|other| entries.find(other)))
         };
         find(self.own).or_else(|| find(self.default))
+    }
+
+    /// All settings of the session: its own, and behind them the default ones that it does not
+    /// have itself.
+    pub(super) fn effective(&self) -> impl Iterator<Item = &'a Entry> {
+        let (own, default) = (self.own, self.default);
+        let is_inherited = |entry: &&Entry| own.find(&entry.key).is_none();
+        let inherited = default.entries.iter().filter(is_inherited);
+        own.entries.iter().chain(inherited)
     }
 
     /// All settings whose keys are `key` with nothing or a number behind it, in the order of the

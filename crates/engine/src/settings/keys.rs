@@ -1,21 +1,19 @@
 //! Which settings have an effect.
 
-use super::Remark;
 use super::file::{Entry, Section};
+use super::{Remark, SessionSettings, refused};
+use fanfare_fix::dict::Version;
 use fanfare_fix::session::Role;
 
 /// What this entry asks for and does not get.
 pub(super) fn remark(entry: &Entry) -> Option<Remark> {
     let Entry { line, key, value } = entry;
-    let same = |known: &&str| known.eq_ignore_ascii_case(key);
-    let is_numbered = NUMBERED.iter().any(|known| is_numbered(key, known));
-    let is_other = OTHER_NAMES.iter().any(|(_, other)| same(other));
-    if is_numbered || is_other || SUPPORTED.iter().any(same) || is_app_dictionary(key) {
+    if is_supported(key) || refused::is_met(entry) {
         return None;
     }
     let mut only = ONLY
         .iter()
-        .filter(|(known, _)| same(known))
+        .filter(|(known, _)| known.eq_ignore_ascii_case(key))
         .map(|only| only.1)
         .peekable();
     let first = only.peek().copied();
@@ -30,16 +28,43 @@ pub(super) fn remark(entry: &Entry) -> Option<Remark> {
     })
 }
 
-/// What an acceptor cannot do: no message has a qualifier, so that nobody who logs on could say
-/// which session is meant.
-pub(super) fn unused(section: &Section<'_>, role: Role) -> Option<Remark> {
-    let entry = section.find("SessionQualifier")?;
-    (role == Role::Acceptor).then(|| Remark {
-        line: entry.line,
-        key: entry.key.clone(),
-        value: entry.value.clone(),
-        only: Some("in an initiator"),
-    })
+/// Whether this key is one of those that have an effect, or may have one value only.
+pub(super) fn is_known(key: &str) -> bool {
+    let same = |(known, _): &(&str, &str)| known.eq_ignore_ascii_case(key);
+    is_supported(key) || ONLY.iter().any(same)
+}
+
+fn is_supported(key: &str) -> bool {
+    let same = |known: &&str| known.eq_ignore_ascii_case(key);
+    let is_numbered = NUMBERED.iter().any(|known| is_numbered(key, known));
+    let is_other = OTHER_NAMES.iter().any(|(_, other)| same(other));
+    is_numbered || is_other || SUPPORTED.iter().any(same) || is_app_dictionary(key)
+}
+
+/// What this session cannot use: a qualifier, as no message has one, so that nobody who logs on
+/// could say which session is meant; and what only templates have.
+pub(super) fn unused(section: &Section<'_>, session: &SessionSettings) -> Vec<Remark> {
+    let remark = |key, only| {
+        let entry = section.find(key)?;
+        Some(Remark {
+            line: entry.line,
+            key: entry.key.clone(),
+            value: entry.value.clone(),
+            only: Some(only),
+        })
+    };
+    let mut remarks = Vec::new();
+    if session.role == Role::Acceptor {
+        remarks.extend(remark("SessionQualifier", "in an initiator"));
+    }
+    for key in ["DynamicQualifier", "MaxDynamicSessions"] {
+        // In the default it may be for others.
+        let is_own = section.own.has(key);
+        if session.template.is_none() && is_own {
+            remarks.extend(remark(key, "with AcceptorTemplate=Y"));
+        }
+    }
+    remarks
 }
 
 /// `SocketConnectHost`, `SocketConnectHost1` and so on.
@@ -57,8 +82,9 @@ pub(super) fn other_name(key: &str) -> Option<&'static str> {
 
 /// `AppDataDictionary` and `AppDataDictionary.FIX.5.0`.
 fn is_app_dictionary(key: &str) -> bool {
-    let name = key.split('.').next().unwrap_or_default();
-    name.eq_ignore_ascii_case("AppDataDictionary")
+    let (name, version) = key.split_once('.').unwrap_or((key, ""));
+    let is_known = version.is_empty() || Version::from_name(version).is_some();
+    name.eq_ignore_ascii_case("AppDataDictionary") && is_known
 }
 
 /// Keys that may have a number behind them.
@@ -75,6 +101,7 @@ const OTHER_NAMES: &[(&str, &str)] = &[
 ];
 
 const SUPPORTED: &[&str] = &[
+    "AcceptorTemplate",
     "AllowedRemoteAddresses",
     "AllowUnknownMsgFields",
     "BeginString",
@@ -93,6 +120,9 @@ const SUPPORTED: &[&str] = &[
     "DataDictionary",
     "DefaultApplVerID",
     "Description",
+    "DynamicQualifier",
+    "DynamicSession",
+    "DynamicSessions",
     "EnableLastMsgSeqNumProcessed",
     "EnableNextExpectedMsgSeqNum",
     "EndDay",
@@ -107,6 +137,7 @@ const SUPPORTED: &[&str] = &[
     "LogoutDay",
     "LogoutTime",
     "LogoutTimeout",
+    "MaxDynamicSessions",
     "MaxHeaderFieldLength",
     "MaxLatency",
     "MillisecondsInTimeStamp",
@@ -139,6 +170,8 @@ const SUPPORTED: &[&str] = &[
     "SocketAcceptAddress",
     "SocketAcceptPort",
     "SocketCAFile",
+    "SocketCheckClientName",
+    "SocketClientCertificateNames",
     "SocketCertificateFile",
     "SocketPrivateKeyFile",
     "SocketUseSSL",
@@ -163,14 +196,11 @@ const SUPPORTED: &[&str] = &[
 
 /// What is always done in one way, or in one of several.
 const ONLY: &[(&str, &str)] = &[
-    ("AcceptorTemplate", "N"),
     ("AllowPossDup", "N"),
     ("AllowUnknownEnumValues", "N"),
     ("ContinueInitializationOnError", "N"),
     ("DisableHeartBeatCheck", "N"),
     ("DisconnectOnError", "N"),
-    ("DynamicSession", "N"),
-    ("DynamicSessions", "N"),
     ("FileIncludeMilliseconds", "Y"),
     ("FileIncludeTimeStampForMessages", "Y"),
     ("FileLogHeartbeats", "Y"),
@@ -200,6 +230,8 @@ const ONLY: &[(&str, &str)] = &[
     ("SocketReuseAddress", "Y"),
     ("SocketSynchronousWrites", "N"),
     ("SocketTcpNoDelay", "Y"),
+    ("SSLValidateCertificates", "Y"),
+    ("UseSNI", "Y"),
     ("ValidateChecksum", "Y"),
     ("ValidateLengthAndChecksum", "Y"),
     ("ValidateSequenceNumbers", "Y"),
@@ -222,6 +254,7 @@ mod tests {
         let missing: Vec<_> = all
             .chain(only)
             .chain(others)
+            .chain(refused::names())
             .filter(|key| !words.contains(key))
             .collect();
         assert!(missing.is_empty(), "{missing:?}");

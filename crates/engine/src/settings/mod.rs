@@ -32,13 +32,16 @@ mod dictionaries;
 mod file;
 mod hours;
 mod keys;
+mod refused;
 mod session;
+mod template;
 #[cfg(test)]
 mod tests;
 mod tls;
 
-pub use dictionaries::{DictionaryError, DictionaryFiles};
+pub use dictionaries::{DictionaryError, DictionaryFile, DictionaryFiles};
 pub use session::{Credentials, SessionSettings};
+pub use template::Template;
 pub use tls::{ClientTlsFiles, TlsFiles};
 
 use file::Section;
@@ -68,14 +71,15 @@ impl Settings {
                 own,
                 default: &file.default,
             };
-            let session = SessionSettings::read(&section)?;
-            let id = &session.config.id;
-            if sessions.iter().any(|other| same(other, &session)) {
-                let (line, fault) = (own.line, SettingsFault::SameSession(id.to_string()));
-                return Err(SettingsError { line, fault });
+            for session in SessionSettings::read(&section)? {
+                let id = &session.config.id;
+                if sessions.iter().any(|other| same(other, &session)) {
+                    let (line, fault) = (own.line, SettingsFault::SameSession(id.to_string()));
+                    return Err(SettingsError { line, fault });
+                }
+                unused.extend(keys::unused(&section, &session));
+                sessions.push(session);
             }
-            unused.extend(keys::unused(&section, session.role));
-            sessions.push(session);
         }
         let entries = file.sessions.iter().map(|session| &session.entries);
         let entries = std::iter::once(&file.default.entries).chain(entries);
@@ -87,8 +91,13 @@ impl Settings {
     }
 }
 
+/// Templates may be for the same on several ports.
 fn same(a: &SessionSettings, b: &SessionSettings) -> bool {
-    (a.role, &a.config.id) == (b.role, &b.config.id)
+    let of = |session: &SessionSettings| match &session.template {
+        Some(_) => (true, session.listen),
+        None => (false, None),
+    };
+    (a.role, &a.config.id, of(a)) == (b.role, &b.config.id, of(b))
 }
 
 /// A setting that has no effect here.
@@ -153,6 +162,14 @@ pub enum SettingsFault {
     /// The session cannot be without this setting.
     #[error("the session that begins here has no {0}")]
     Missing(&'static str),
+    /// A setting that asks for security or for a store, in a way that is not supported.
+    #[error("{key} is not supported: {instead}")]
+    Refused {
+        /// The key. The value may be a secret.
+        key: String,
+        /// What serves instead.
+        instead: &'static str,
+    },
     /// A value that cannot be.
     #[error("{key}={value}: {expected}")]
     Value {

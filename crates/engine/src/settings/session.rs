@@ -2,9 +2,10 @@
 
 use super::dictionaries::DictionaryFiles;
 use super::file::Section;
-use super::tls::{ClientTlsFiles, TlsFiles, client_tls, tls};
-use super::{SettingsError, hours};
-use crate::host::{Network, StoreKind};
+use super::template::{NO_TEMPLATE, Template};
+use super::tls::{ClientTlsFiles, TlsFiles, client_names, client_tls, tls};
+use super::{SettingsError, hours, refused};
+use crate::host::{ClientNames, Network, StoreKind};
 use crate::journal::{self, Durability};
 use fanfare_fix::codec::tags;
 use fanfare_fix::session::{
@@ -25,10 +26,17 @@ pub struct SessionSettings {
     pub config: Config,
     /// Whether it connects or is connected to.
     pub role: Role,
-    /// Where an acceptor listens.
+    /// Where an acceptor listens; on loopback if the file names no address.
     pub listen: Option<SocketAddr>,
+    /// Whether the file names the address.
+    pub names_address: bool,
+    /// Whom an acceptor makes sessions for, if this is no session but a template for them. One of
+    /// `BeginString=*` has an entry for each version.
+    pub template: Option<Template>,
     /// How an acceptor encrypts; `None` is plain text.
     pub tls: Option<TlsFiles>,
+    /// Which certificates of clients are for it, where `tls` demands them.
+    pub client_names: ClientNames,
     /// How an initiator encrypts; `None` is plain text.
     pub client_tls: Option<ClientTlsFiles>,
     /// Username(553) and Password(554): an initiator's Logon has them (in `config` already), an
@@ -67,9 +75,23 @@ impl fmt::Debug for Credentials {
 }
 
 impl SessionSettings {
-    pub(super) fn read(section: &Section<'_>) -> Result<Self, SettingsError> {
+    /// The session of a section, or its template for each version.
+    pub(super) fn read(section: &Section<'_>) -> Result<Vec<Self>, SettingsError> {
         let role = role(section)?;
-        let mut config = config(section, role)?;
+        refused::check(section, role)?;
+        let template = Template::read(section, role)?;
+        let versions = versions(section, template.is_some())?;
+        let of = |version| Self::of_version(section, role, version, template.clone());
+        versions.into_iter().map(of).collect()
+    }
+
+    fn of_version(
+        section: &Section<'_>,
+        role: Role,
+        version: Version,
+        template: Option<Template>,
+    ) -> Result<Self, SettingsError> {
+        let mut config = config(section, role, version, template.as_ref())?;
         let credentials = credentials(section)?;
         if let (Role::Initiator, Some(own)) = (role, &credentials) {
             for (tag, value) in [
@@ -81,37 +103,34 @@ impl SessionSettings {
         }
         // The application looks at them.
         config.ask_logon = role == Role::Acceptor && credentials.is_some();
+        let acceptor = role == Role::Acceptor;
+        let tls = acceptor.then(|| tls(section)).transpose()?.flatten();
+        let client_tls = (!acceptor).then(|| client_tls(section)).transpose()?;
         Ok(Self {
             credentials,
             dictionaries: DictionaryFiles::read(section, &config)?,
             config,
             role,
-            listen: match role {
-                Role::Acceptor => Some(listen(section)?),
-                Role::Initiator => None,
-            },
-            tls: match role {
-                Role::Acceptor => tls(section)?,
-                Role::Initiator => None,
-            },
-            client_tls: match role {
-                Role::Acceptor => None,
-                Role::Initiator => client_tls(section)?,
-            },
+            listen: acceptor.then(|| listen(section)).transpose()?,
+            names_address: section.find("SocketAcceptAddress").is_some(),
+            client_names: client_names(section, tls.as_ref())?,
+            tls,
+            client_tls: client_tls.flatten(),
             allow: allow(section)?,
             hosts: match role {
                 Role::Acceptor => Vec::new(),
                 Role::Initiator => hosts(section)?,
             },
             reconnect: Duration::from_secs(section.number("ReconnectInterval", 30, 1..=86_400)?),
-            store: store(section)?,
+            store: store(section, template.is_some())?,
             log: section.text("FileLogPath").map(PathBuf::from),
+            template,
         })
     }
 }
 
 /// QuickFIX/Go's files do not say it: who is connected to has a port to listen at.
-fn role(section: &Section<'_>) -> Result<Role, SettingsError> {
+pub(super) fn role(section: &Section<'_>) -> Result<Role, SettingsError> {
     let has = |key| section.find(key).is_some();
     match section.find("ConnectionType") {
         None if has("SocketAcceptPort") && !has("SocketConnectHost") => Ok(Role::Acceptor),
@@ -125,8 +144,9 @@ fn role(section: &Section<'_>) -> Result<Role, SettingsError> {
     }
 }
 
-/// The sub and location IDs that our messages name.
-fn header_fields(section: &Section<'_>) -> Result<Vec<ExtraField>, SettingsError> {
+/// The sub and location IDs that our messages name; those that a template has a pattern for are
+/// those of the Logon.
+fn header_fields(section: &Section<'_>, template: bool) -> Result<Vec<ExtraField>, SettingsError> {
     let keys = [
         ("SenderSubID", tags::SENDER_SUB_ID),
         ("TargetSubID", tags::TARGET_SUB_ID),
@@ -135,21 +155,28 @@ fn header_fields(section: &Section<'_>) -> Result<Vec<ExtraField>, SettingsError
     ];
     let given = keys.into_iter().filter_map(|(key, tag)| {
         let entry = section.find(key)?;
-        Some((entry, tag))
+        (!template || !entry.value.ends_with('*')).then_some((entry, tag))
     });
     given
         .map(|(entry, tag)| match entry.value.as_str() {
             value if value.is_empty() || value.contains('\x01') => Err(entry.wrong("an identity")),
+            value if value.ends_with('*') => Err(entry.wrong(NO_TEMPLATE)),
             value => Ok((tag, value.as_bytes().into())),
         })
         .collect()
 }
 
-fn config(section: &Section<'_>, role: Role) -> Result<Config, SettingsError> {
-    let id = identity(section, role)?;
-    let version = id.version;
-    let mut config = Config::new(id);
-    if version == Version::Fixt11 {
+fn config(
+    section: &Section<'_>,
+    role: Role,
+    version: Version,
+    template: Option<&Template>,
+) -> Result<Config, SettingsError> {
+    let mut config = Config::new(identity(section, role, version, template.is_some())?);
+    let any_version = template.is_some() && names_any_version(section);
+    if version == Version::Fixt11 && any_version && section.find("DefaultApplVerID").is_none() {
+        config.mirror_appl_ver_id = true;
+    } else if version == Version::Fixt11 {
         let entry = section.need("DefaultApplVerID")?;
         config.default_appl_ver_id = appl_ver_id(&entry.value)
             .ok_or_else(|| entry.wrong("FIX.5.0, FIX.5.0SP1, FIX.5.0SP2, or 7, 8, 9"))?;
@@ -167,7 +194,9 @@ fn config(section: &Section<'_>, role: Role) -> Result<Config, SettingsError> {
     config.max_latency = section.number("MaxLatency", 120, 0..=86_400 * 365)? * SECOND;
     config.reset_on_logon = section.flag("ResetOnLogon", false)?;
     config.reset_on_logout = section.flag("ResetOnLogout", false)?;
-    config.reset_on_disconnect = section.flag("ResetOnDisconnect", false)?;
+    // Which of them a connection finds is chance: each begins anew.
+    let qualified = template.is_some_and(|template| template.qualified);
+    config.reset_on_disconnect = section.flag("ResetOnDisconnect", qualified)? || qualified;
     config.next_expected = section.flag("EnableNextExpectedMsgSeqNum", false)?;
     config.last_processed = section.flag("EnableLastMsgSeqNumProcessed", false)?;
     config.resend_request_chunk = section.number("ResendRequestChunkSize", 0, 0..=1 << 32)?;
@@ -178,7 +207,7 @@ fn config(section: &Section<'_>, role: Role) -> Result<Config, SettingsError> {
     config.requires_orig_sending_time = section.flag("RequiresOrigSendingTime", true)?;
     config.logout_on_silence = section.flag("SendLogoutBeforeDisconnectFromTimeout", false)?;
     config.logon_fields = logon_tags(section)?;
-    config.header_fields = header_fields(section)?;
+    config.header_fields = header_fields(section, template.is_some())?;
     config.send_limit = send_limit(section)?;
     config.receive_limit = receive_limit(section)?;
     if !section.flag("NonStopSession", false)? {
@@ -247,16 +276,45 @@ fn receive_limit(section: &Section<'_>) -> Result<Option<ReceiveLimit>, Settings
     Ok(rate.map(|rate| ReceiveLimit { rate, action }))
 }
 
-fn identity(section: &Section<'_>, role: Role) -> Result<SessionId, SettingsError> {
-    let begin_string = section.need("BeginString")?;
-    let version = Version::parse(begin_string.value.as_bytes())
-        .ok_or_else(|| begin_string.wrong("FIX.4.0 to FIX.4.4 or FIXT.1.1"))?;
+/// Whether this is a template for sessions of every version.
+fn names_any_version(section: &Section<'_>) -> bool {
+    section.text("BeginString").is_none_or(|value| value == "*")
+}
+
+/// The version, or of a template the versions.
+fn versions(section: &Section<'_>, template: bool) -> Result<Vec<Version>, SettingsError> {
+    if template && names_any_version(section) {
+        return match section.find("DataDictionary") {
+            Some(entry) => Err(entry
+                .wrong("is of one version; name it with BeginString, or have a template for each")),
+            None => Ok(Version::ALL.to_vec()),
+        };
+    }
+    let entry = section.need("BeginString")?;
+    let expected = match entry.value.as_str() {
+        "*" => NO_TEMPLATE,
+        _ => "FIX.4.0 to FIX.4.4 or FIXT.1.1",
+    };
+    let version = Version::parse(entry.value.as_bytes());
+    Ok(vec![version.ok_or_else(|| entry.wrong(expected))?])
+}
+
+fn identity(
+    section: &Section<'_>,
+    role: Role,
+    version: Version,
+    template: bool,
+) -> Result<SessionId, SettingsError> {
     let comp_id = |key| {
-        let entry = section.need(key)?;
-        if entry.value.is_empty() || entry.value.contains('\x01') {
-            return Err(entry.wrong("a CompID"));
+        let entry = match section.find(key) {
+            None if template => return Ok("*"),
+            _ => section.need(key)?,
+        };
+        match entry.value.as_str() {
+            value if value.is_empty() || value.contains('\x01') => Err(entry.wrong("a CompID")),
+            value if value.ends_with('*') && !template => Err(entry.wrong(NO_TEMPLATE)),
+            value => Ok(value),
         }
-        Ok(entry.value.as_str())
     };
     let (sender, target) = (comp_id("SenderCompID")?, comp_id("TargetCompID")?);
     Ok(SessionId::new(version, sender, target).with_sub_ids(sub_ids(section, role)))
@@ -321,7 +379,7 @@ fn listen(section: &Section<'_>) -> Result<SocketAddr, SettingsError> {
             .value
             .parse()
             .map_err(|_| entry.wrong("an address of this machine, such as 127.0.0.1"))?,
-        None => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        None => IpAddr::V4(Ipv4Addr::LOCALHOST),
     };
     Ok(SocketAddr::new(address, port))
 }
@@ -387,7 +445,8 @@ fn hosts(section: &Section<'_>) -> Result<Vec<(String, u16)>, SettingsError> {
     Ok(hosts)
 }
 
-fn store(section: &Section<'_>) -> Result<StoreKind, SettingsError> {
+/// Strangers may have many sessions: each keeps less in memory.
+fn store(section: &Section<'_>, template: bool) -> Result<StoreKind, SettingsError> {
     if !section.flag("PersistMessages", true)? {
         return Ok(StoreKind::NoResend(16 << 20));
     }
@@ -399,6 +458,10 @@ fn store(section: &Section<'_>) -> Result<StoreKind, SettingsError> {
             }
             StoreKind::Journal(folder.into(), options)
         }
+        None if template => StoreKind::Memory(Limits {
+            messages: 1 << 14,
+            bytes: 4 << 20,
+        }),
         None => StoreKind::Memory(Limits {
             messages: 1 << 16,
             bytes: 16 << 20,

@@ -1,5 +1,5 @@
 use super::*;
-use crate::host::StoreKind;
+use crate::host::{ClientNames, IdPattern, StoreKind};
 use crate::journal::Durability;
 use fanfare_fix::dict;
 use fanfare_fix::session::{ApplVerId, OverRate, Role, SECOND, Version};
@@ -29,7 +29,8 @@ fn defaults_are_those_of_the_field() {
     let session = session("FIX.4.2", "");
     let config = &session.config;
     assert_eq!(session.role, Role::Acceptor);
-    assert_eq!(session.listen.unwrap().to_string(), "0.0.0.0:5001");
+    assert_eq!(session.listen.unwrap().to_string(), "127.0.0.1:5001");
+    assert!(!session.names_address && session.template.is_none());
     assert_eq!(config.id.to_string(), "FIX.4.2:ISLD->TW");
     assert_eq!(config.precision, Precision::Millis);
     assert_eq!(config.logon_timeout, 10 * SECOND);
@@ -150,8 +151,156 @@ fn certificates_have_two_spellings_and_are_never_left_out() {
     assert_eq!(files.client_roots.as_deref(), Some(Path::new("r.pem")));
     assert_eq!(session("FIX.4.4", "SocketUseSSL=N\n").tls, None);
     let stores = fault("BeginString=FIX.4.4\nSocketUseSSL=Y\nSocketKeyStore=k\n");
-    let expected = "line 8: SocketUseSSL=Y: needs a SERVER_CERTIFICATE_FILE";
+    let expected = "line 9: SocketKeyStore is not supported: key stores are not read; name PEM";
     assert!(stores.starts_with(expected), "{stores}");
+}
+
+#[test]
+fn nothing_that_only_tls_has_is_passed_over_in_plain_text() {
+    for lines in [
+        "SocketUseSSL=Y\n",
+        "NeedClientAuth=Y\n",
+        "CERTIFICATE_VERIFY_LEVEL=2\n",
+        "SERVER_CERTIFICATE_KEY_FILE=k\n",
+        "CERTIFICATION_AUTHORITIES_FILE=r\n",
+        "SocketCAFile=r\n",
+    ] {
+        let said = fault(&format!("BeginString=FIX.4.4\n{lines}"));
+        let expected = "needs a SERVER_CERTIFICATE_FILE (a PEM file; key stores are not read), or \
+            SocketUseSSL=N if plain text is meant";
+        assert!(
+            said.starts_with("line 8: ") && said.ends_with(expected),
+            "{said}"
+        );
+        let plain = format!("{}SocketUseSSL=N\n", lines.replace("SocketUseSSL=Y\n", ""));
+        assert_eq!(session("FIX.4.4", &plain).tls, None);
+    }
+    let both = "SERVER_CERTIFICATE_FILE=c\nSERVER_CERTIFICATE_KEY_FILE=k\nNeedClientAuth=Y\n\
+        CERTIFICATE_VERIFY_LEVEL=0\n";
+    let said = fault(&format!("BeginString=FIX.4.4\n{both}"));
+    assert!(
+        said.ends_with("=0: not together with NeedClientAuth=Y"),
+        "{said}"
+    );
+    let initiator = "ConnectionType=initiator\nHeartBtInt=20\nSocketConnectHost=one\n\
+        SocketConnectPort=1\nUsername=u\nPassword=p\n";
+    for lines in [
+        "CLIENT_CERTIFICATE_FILE=c\nCLIENT_CERTIFICATE_KEY_FILE=k\n",
+        "SocketServerName=x.test\n",
+        "SNIHostName=x.test\n",
+        "SocketUseSSL=Y\n",
+    ] {
+        let said = fault(&format!("BeginString=FIX.4.4\n{initiator}{lines}"));
+        assert!(
+            said.ends_with("has no CERTIFICATION_AUTHORITIES_FILE"),
+            "{said}"
+        );
+    }
+    let key = format!("BeginString=FIX.4.4\n{initiator}CLIENT_CERTIFICATE_KEY_FILE=k\n");
+    assert!(fault(&key).ends_with("has no CLIENT_CERTIFICATE_FILE"));
+}
+
+#[test]
+fn a_clients_certificate_is_for_its_comp_id_unless_told_otherwise() {
+    let files = "SERVER_CERTIFICATE_FILE=a.pem\nSERVER_CERTIFICATE_KEY_FILE=a.key\n";
+    let roots = "CERTIFICATION_AUTHORITIES_FILE=r.pem\nNeedClientAuth=Y\n";
+    let with = |lines: &str| session("FIX.4.4", &format!("{files}{roots}{lines}")).client_names;
+    assert_eq!(with(""), ClientNames::CompId);
+    assert_eq!(with("SocketCheckClientName=N\n"), ClientNames::Any);
+    let ClientNames::Listed(names) = with("SocketClientCertificateNames=T1, cn:trader.test\n")
+    else {
+        panic!("no list");
+    };
+    let shown: Vec<_> = names.iter().map(ToString::to_string).collect();
+    assert_eq!(shown, ["T1", "cn:trader.test"]);
+    let wrong = |lines: &str| fault(&format!("BeginString=FIX.4.4\n{files}{lines}"));
+    let list = "SocketClientCertificateNames=T1\n";
+    assert!(wrong(list).contains("no certificate is demanded of clients"));
+    let both = wrong(&format!("{roots}{list}SocketCheckClientName=N\n"));
+    assert!(
+        both.ends_with("not together with SocketCheckClientName=N"),
+        "{both}"
+    );
+    let empty = wrong(&format!("{roots}SocketClientCertificateNames=T1,dns:\n"));
+    assert!(empty.ends_with("dns:: a name, or cn:, dns:, uri: or email: with a name behind it"));
+}
+
+#[test]
+fn templates_are_for_patterns() {
+    let template = "AcceptorTemplate=Y\nMaxDynamicSessions=7\nSenderSubID=*\n";
+    let text = ACCEPTOR.replace("TargetCompID=TW\n", "");
+    let parse = |lines: &str| Settings::parse(&format!("{text}[SESSION]\n{lines}")).unwrap();
+    let one = parse(&format!(
+        "{template}BeginString=FIX.4.4\nTargetCompID=DESK*\n"
+    ));
+    let [one] = one.sessions.as_slice() else {
+        panic!("one");
+    };
+    let own = one.template.as_ref().unwrap();
+    assert_eq!((own.max_sessions, own.qualified, own.line), (7, false, 5));
+    assert_eq!(own.pattern.sender, IdPattern::Exactly("ISLD".into()));
+    assert_eq!(own.pattern.target, IdPattern::Prefix("DESK".into()));
+    assert_eq!(own.pattern.sender_sub, Some(IdPattern::Prefix("".into())));
+    assert_eq!(own.pattern.target_sub, None);
+    assert_eq!(one.config.id.to_string(), "FIX.4.4:ISLD/*->DESK*");
+    assert_eq!(one.config.header_fields, []);
+    let StoreKind::Memory(limits) = one.store else {
+        panic!("in memory");
+    };
+    assert_eq!(limits.bytes, 4 << 20);
+    // As QuickFIX/Go has them: [DEFAULT] alone.
+    let go = format!("{text}DynamicSessions=Y\nDynamicQualifier=Y\n");
+    let all = Settings::parse(&go).unwrap();
+    assert_eq!(
+        (all.sessions.len(), all.remarks),
+        (Version::ALL.len(), Vec::new())
+    );
+    for session in &all.sessions {
+        assert_eq!(session.template.as_ref().map(|own| own.line), Some(1));
+        assert!(session.config.reset_on_disconnect);
+    }
+    let two = "AcceptorTemplate=Y\nBeginString=FIX.4.4\n";
+    assert_eq!(
+        parse(&format!("{two}[SESSION]\nSocketAcceptPort=1\n{two}"))
+            .sessions
+            .len(),
+        2
+    );
+}
+
+#[test]
+fn a_star_is_not_taken_at_its_word() {
+    let hint = "`*` stands for any in a template only; AcceptorTemplate=Y makes the section one";
+    for lines in [
+        "BeginString=FIX.4.4\nTargetCompID=*\n",
+        "BeginString=FIX.4.4\nSenderCompID=ISLD*\n",
+        "BeginString=FIX.4.4\nTargetSubID=*\n",
+        "BeginString=*\n",
+        "BeginString=FIX.4.4\nAcceptorTemplate=N\nTargetCompID=*\n",
+    ] {
+        let said = fault(lines);
+        assert!(said.ends_with(hint), "{lines}: {said}");
+    }
+    let inner = fault("AcceptorTemplate=Y\nBeginString=FIX.4.4\nTargetCompID=A*B\n");
+    assert!(
+        inner.ends_with("a name, its beginning with `*` behind it, or `*`"),
+        "{inner}"
+    );
+    let table = fault("AcceptorTemplate=Y\nBeginString=*\nDataDictionary=d.xml\n");
+    assert!(
+        table.contains("DataDictionary=d.xml: is of one version"),
+        "{table}"
+    );
+    let inside = fault("BeginString=FIX.4.4\nDynamicSessions=Y\n");
+    assert!(inside.contains("belongs into [DEFAULT]"), "{inside}");
+    let initiator = "BeginString=FIX.4.4\nConnectionType=initiator\nHeartBtInt=20\n\
+        SocketConnectHost=one\nSocketConnectPort=1\nDynamicSession=Y\n";
+    assert!(fault(initiator).ends_with("an initiator has no templates, an acceptor has"));
+    let text = "MaxDynamicSessions=3\n";
+    let text = format!("{ACCEPTOR}[SESSION]\nBeginString=FIX.4.4\n{text}");
+    let remarks = Settings::parse(&text).unwrap().remarks;
+    let expected = "line 8: MaxDynamicSessions=3 is not supported, only with AcceptorTemplate=Y";
+    assert_eq!(remarks[0].to_string(), expected);
 }
 
 #[test]
@@ -261,21 +410,27 @@ fn dictionaries_are_read_or_built_in() {
     let files = session("FIX.4.2", lines).dictionaries.unwrap();
     assert!(files.switches.allow_unknown_fields && !files.switches.fields_have_values);
     let absent = |_: &Path| Err(io::ErrorKind::NotFound.into());
-    let mut remarks = Vec::new();
-    files.load(&absent, &mut |text| remarks.push(text)).unwrap();
-    let expected = "no dictionary absent.xml: the built-in one of FIX.4.2 is used";
-    assert_eq!(remarks, [expected]);
+    let error = files.load(&absent).unwrap_err().to_string();
+    let expected = "line 8: DataDictionary=absent.xml: there is no such file; without \
+        DataDictionary the built-in table of FIX.4.2 serves";
+    assert_eq!(error, expected);
+    session("FIX.4.2", "")
+        .dictionaries
+        .unwrap()
+        .load(&absent)
+        .unwrap();
 
     let broken = |_: &Path| Ok("<fix".to_owned());
-    let error = files.load(&broken, &mut |_| ()).unwrap_err().to_string();
+    let error = files.load(&broken).unwrap_err().to_string();
     assert!(error.starts_with("absent.xml: "), "{error}");
     let denied = |_: &Path| Err(io::ErrorKind::PermissionDenied.into());
-    let error = files.load(&denied, &mut |_| ()).unwrap_err().to_string();
+    let error = files.load(&denied).unwrap_err().to_string();
     assert!(error.starts_with("cannot read absent.xml"), "{error}");
-    assert_eq!(
-        session("FIX.4.2", "UseDataDictionary=N\n").dictionaries,
-        None
+    let unused = session(
+        "FIX.4.2",
+        "UseDataDictionary=N\nDataDictionary=absent.xml\n",
     );
+    assert_eq!(unused.dictionaries, None);
 }
 
 #[test]
@@ -286,16 +441,30 @@ fn fixt_has_two_kinds_of_dictionaries() {
     assert_eq!(session.config.id.version, Version::Fixt11);
     assert_eq!(session.config.default_appl_ver_id, ApplVerId::Fix50Sp1);
     let files = session.dictionaries.unwrap();
-    assert_eq!(files.session.as_deref(), Some(Path::new("t.xml")));
+    let transport = files.session.as_ref().map(|file| file.path.as_path());
+    assert_eq!(transport, Some(Path::new("t.xml")));
+    let applications = files.applications.iter();
+    let applications: Vec<_> = applications
+        .map(|(v, file)| (*v, file.path.clone()))
+        .collect();
     let (sp1, v44) = (dict::Version::Fix50Sp1, dict::Version::Fix44);
-    assert_eq!(
-        files.applications,
-        [(sp1, "a.xml".into()), (v44, "b.xml".into())]
+    assert_eq!(applications, [(sp1, "a.xml".into()), (v44, "b.xml".into())]);
+    let only = |there: &str, path: &Path| match path == Path::new(there) {
+        true => Ok(String::new()),
+        false => Err(io::ErrorKind::NotFound.into()),
+    };
+    let error = files.load(&|path| only("a.xml", path)).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("TransportDataDictionary=t.xml: there is no")
     );
-    let absent = |_: &Path| Err(io::ErrorKind::NotFound.into());
-    let mut remarks = 0;
-    files.load(&absent, &mut |_| remarks += 1).unwrap();
-    assert_eq!(remarks, 3);
+    let text = format!("{ACCEPTOR}AppDataDictionary.FIX.9=x\n{SESSION}");
+    let remarks = Settings::parse(&text).unwrap().remarks;
+    assert_eq!(
+        remarks[0].to_string(),
+        "line 6: AppDataDictionary.FIX.9 is not supported"
+    );
 }
 
 #[test]

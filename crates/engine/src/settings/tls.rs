@@ -2,6 +2,7 @@
 
 use super::SettingsError;
 use super::file::{Entry, Section};
+use crate::host::{ClientName, ClientNames};
 use std::path::PathBuf;
 
 /// The PEM files of an acceptor with TLS.
@@ -71,41 +72,69 @@ fn need(section: &Section<'_>, key: Key) -> Result<PathBuf, SettingsError> {
     Ok(entry.value.clone().into())
 }
 
-/// Of an acceptor.
+/// Of an acceptor. Never plain text where somebody asks for the contrary.
 pub(super) fn tls(section: &Section<'_>) -> Result<Option<TlsFiles>, SettingsError> {
     let Some(certificate) = find(section, CERTIFICATE) else {
-        // Never plain text where somebody asks for the contrary.
-        return match section.find("SocketUseSSL") {
-            Some(entry) if section.flag("SocketUseSSL", false)? => {
-                Err(entry.wrong("needs a SERVER_CERTIFICATE_FILE, key stores are not read"))
-            }
-            _ => Ok(None),
+        return match asked_of_acceptor(section)? {
+            Some(entry) => Err(entry.wrong(
+                "needs a SERVER_CERTIFICATE_FILE (a PEM file; key stores are not read), or \
+                 SocketUseSSL=N if plain text is meant",
+            )),
+            None => Ok(None),
         };
     };
-    let level = section.find("CERTIFICATE_VERIFY_LEVEL");
-    let client_roots = match level.or_else(|| section.find("CertificateVerifyLevel")) {
-        None if section.flag("NeedClientAuth", false)? => Some(need(section, ROOTS)?),
+    let need = section.flag("NeedClientAuth", false)?;
+    let client_roots = match level(section) {
+        None if need => Some(self::need(section, ROOTS)?),
         // QuickFIX/Go asks every client for a certificate when it is told whom to trust.
         None => section.text(GO_ROOTS).map(PathBuf::from),
         Some(entry) => match entry.value.as_str() {
+            "0" if need => return Err(entry.wrong("not together with NeedClientAuth=Y")),
             "0" => None,
-            "2" => Some(need(section, ROOTS)?),
+            "2" => Some(self::need(section, ROOTS)?),
             _ => return Err(entry.wrong("0 (no client's certificate) or 2 (every client's)")),
         },
     };
     Ok(Some(TlsFiles {
         certificate: certificate.value.clone().into(),
-        key: need(section, KEY)?,
+        key: self::need(section, KEY)?,
         client_roots,
     }))
 }
 
-/// Of an initiator: with SocketUseSSL, or with somebody to trust.
+fn level<'a>(section: &Section<'a>) -> Option<&'a Entry> {
+    let level = section.find("CERTIFICATE_VERIFY_LEVEL");
+    level.or_else(|| section.find("CertificateVerifyLevel"))
+}
+
+/// The setting of an acceptor without a certificate that asks for TLS all the same.
+fn asked_of_acceptor<'a>(section: &Section<'a>) -> Result<Option<&'a Entry>, SettingsError> {
+    let switch = section.find("SocketUseSSL");
+    if let Some(entry) = switch {
+        let is_on = section.flag("SocketUseSSL", false)?;
+        return Ok(Some(entry).filter(|_| is_on));
+    }
+    let demand = match section.flag("NeedClientAuth", false)? {
+        true => section.find("NeedClientAuth"),
+        false => level(section).filter(|entry| entry.value != "0"),
+    };
+    let files = || find(section, KEY).or_else(|| find(section, ROOTS));
+    Ok(demand.or_else(files))
+}
+
+/// Of an initiator: with SocketUseSSL, or with anything that only TLS has. SocketUseSSL=N is plain
+/// text all the same.
 pub(super) fn client_tls(section: &Section<'_>) -> Result<Option<ClientTlsFiles>, SettingsError> {
-    if !section.flag("SocketUseSSL", find(section, ROOTS).is_some())? {
+    let files = [ROOTS, OWN_CERTIFICATE, OWN_KEY].into_iter();
+    let is_asked = files.into_iter().any(|key| find(section, key).is_some())
+        || section.find("SNIHostName").is_some();
+    if !section.flag("SocketUseSSL", is_asked)? {
         return Ok(None);
     }
     let identity = match find(section, OWN_CERTIFICATE) {
+        None if find(section, OWN_KEY).is_some() => {
+            return Err(section.missing(OWN_CERTIFICATE[0]));
+        }
         None => None,
         Some(entry) => Some((entry.value.clone().into(), need(section, OWN_KEY)?)),
     };
@@ -114,4 +143,33 @@ pub(super) fn client_tls(section: &Section<'_>) -> Result<Option<ClientTlsFiles>
         identity,
         name: section.text("SNIHostName").map(str::to_owned),
     }))
+}
+
+/// Which certificates of clients are for this session, where certificates are demanded: that of
+/// its counterparty's CompID, unless `SocketClientCertificateNames` has others or
+/// `SocketCheckClientName=N` takes any.
+pub(super) fn client_names(
+    section: &Section<'_>,
+    tls: Option<&TlsFiles>,
+) -> Result<ClientNames, SettingsError> {
+    let demanded = tls.is_some_and(|files| files.client_roots.is_some());
+    let named = section.find("SocketClientCertificateNames");
+    let checks = section.flag("SocketCheckClientName", true)?;
+    match named {
+        Some(entry) if !demanded => Err(entry.wrong(
+            "no certificate is demanded of clients; NeedClientAuth=Y with \
+             CERTIFICATION_AUTHORITIES_FILE does",
+        )),
+        Some(entry) if !checks => Err(entry.wrong("not together with SocketCheckClientName=N")),
+        Some(entry) => {
+            let names: Result<Vec<ClientName>, _> = entry
+                .value
+                .split(',')
+                .map(|name| name.trim().parse())
+                .collect();
+            Ok(ClientNames::Listed(names.map_err(|why| entry.wrong(why))?))
+        }
+        None if checks => Ok(ClientNames::CompId),
+        None => Ok(ClientNames::Any),
+    }
 }

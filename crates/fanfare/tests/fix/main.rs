@@ -8,7 +8,9 @@ mod common;
 mod initiator;
 mod initiators;
 mod operation;
+mod security;
 mod server;
+mod templates;
 
 /// One of the certificates and keys that the tests of TLS have.
 fn certificate(name: &str) -> String {
@@ -16,11 +18,13 @@ fn certificate(name: &str) -> String {
     format!("{folder}/{name}")
 }
 
-/// Settings of an acceptor that asks for certificates and has one.
+/// Settings of an acceptor that asks for certificates and has one; that of the tests' client is
+/// for any CompID.
 fn server_files() -> String {
     format!(
         "SERVER_CERTIFICATE_FILE={}\nSERVER_CERTIFICATE_KEY_FILE={}\n\
-         CERTIFICATION_AUTHORITIES_FILE={}\nCERTIFICATE_VERIFY_LEVEL=2\n",
+         CERTIFICATION_AUTHORITIES_FILE={}\nCERTIFICATE_VERIFY_LEVEL=2\n\
+         SocketClientCertificateNames=dns:trader.test\n",
         certificate("server.pem"),
         certificate("server.key"),
         certificate("root.pem")

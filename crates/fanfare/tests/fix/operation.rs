@@ -20,17 +20,17 @@ use std::time::{Duration, Instant};
 const SESSION: &str = "[DEFAULT]\nConnectionType=acceptor\nSocketAcceptAddress=127.0.0.1\n\
     SocketAcceptPort=0\nSenderCompID=ISLD\nTargetCompID=TW\nCheckLatency=N\n";
 
-fn settings(lines: &str) -> String {
+pub(crate) fn settings(lines: &str) -> String {
     format!("{SESSION}{lines}[SESSION]\nBeginString=FIX.4.4\n")
 }
 
-fn logon(fields: &str) -> String {
+pub(crate) fn logon(fields: &str) -> String {
     let header = "35=A|34=1|49=TW|52=20261121-10:00:00|56=ISLD|98=0|108=30|";
     framed("FIX.4.4", &format!("{header}{fields}"))
 }
 
 /// What it says when it cannot start; `before` comes in front of it on the command line.
-fn refusal(test: &str, lines: &str, before: &[&str]) -> String {
+pub(crate) fn refusal(test: &str, lines: &str, before: &[&str]) -> String {
     let folder = Folder::new(test);
     let path = folder.with("settings.cfg", settings(lines));
     let binary = env!("CARGO_BIN_EXE_fanfare");
@@ -68,8 +68,12 @@ impl Handler for Trader {
 
 /// Connects with TLS; whether it gets in, and what was said.
 fn trade(address: SocketAddr, tls: TlsClient) -> (bool, String) {
+    trade_as("TW", address, tls)
+}
+
+pub(crate) fn trade_as(name: &str, address: SocketAddr, tls: TlsClient) -> (bool, String) {
     let mut host = Host::new(Trader::default()).unwrap();
-    let session = Config::new(SessionId::new(Version::Fix44, "TW", "ISLD"));
+    let session = Config::new(SessionId::new(Version::Fix44, name, "ISLD"));
     let initiator = Initiator::new(session, vec![address]).tls(tls);
     host.initiate(initiator).unwrap();
     let (mut clock, began) = (Clock::new(), Instant::now());
@@ -84,17 +88,19 @@ fn trade(address: SocketAddr, tls: TlsClient) -> (bool, String) {
     }
 }
 
+/// A client that expects a server of this name and has this certificate.
+pub(crate) fn client(name: &str, own: Option<&str>) -> TlsClient {
+    let own = own.map(|own| Identity {
+        certificates: certificate(&format!("{own}.pem")).into(),
+        key: certificate(&format!("{own}.key")).into(),
+    });
+    let roots = certificate("root.pem");
+    TlsClient::new(Path::new(&roots), name, own.as_ref()).unwrap()
+}
+
 #[test]
 fn sessions_inside_tls_with_certificates_on_both_sides() {
     let server = Server::start("tls", &settings(&server_files()));
-    let roots = certificate("root.pem");
-    let client = |name: &str, own: Option<&str>| {
-        let own = own.map(|own| Identity {
-            certificates: certificate(&format!("{own}.pem")).into(),
-            key: certificate(&format!("{own}.key")).into(),
-        });
-        TlsClient::new(Path::new(&roots), name, own.as_ref()).unwrap()
-    };
     for own in [None, Some("outsider"), Some("expired")] {
         let (is_in, why) = trade(server.address, client("exchange.test", own));
         assert!(!is_in, "{own:?}: {why}");

@@ -1,6 +1,7 @@
 //! Hosts that talk to each other over loopback sockets, under virtual time.
 
 mod sub_ids;
+mod templates;
 #[cfg(feature = "tls")]
 mod tls;
 
@@ -72,6 +73,10 @@ impl Handler for Diary {
 
     fn on_disconnect(&mut self, peer: &mut Peer<'_>, reason: DisconnectReason) {
         self.note(peer, &reason.to_string());
+    }
+
+    fn on_given_up(&mut self, session: &SessionId) {
+        self.lines.push(format!("given up {session}"));
     }
 
     fn on_refused(&mut self, _: SocketAddr, why: &Refusal) {
@@ -335,7 +340,11 @@ fn anybody_is_let_in_up_to_the_limit() {
     let said = lines(&mut sell);
     assert_eq!(
         said[..3],
-        ["P: logged on", "Q: logged on", "no session FIX.4.4:SELL->R"]
+        [
+            "P: logged on",
+            "Q: logged on",
+            "there are 2 sessions that were made for their Logons, the limit"
+        ]
     );
 }
 

@@ -30,12 +30,23 @@ fn client(name: &str, own: Option<&str>) -> TlsClient {
 
 /// Lets the two talk; gives what each of them noted.
 fn meet(server: TlsServer, client: Option<TlsClient>) -> (Vec<String>, Vec<String>) {
+    meet_as("BUY", &ClientNames::Any, server, client)
+}
+
+/// The same with this CompID, for a session that takes these certificates.
+fn meet_as(
+    name: &str,
+    names: &ClientNames,
+    server: TlsServer,
+    client: Option<TlsClient>,
+) -> (Vec<String>, Vec<String>) {
     let mut world = World::new();
-    let settings = Acceptor::new(LOOPBACK)
-        .session(config("SELL", "BUY"))
+    let mut settings = Acceptor::new(LOOPBACK)
+        .session(config("SELL", name))
         .tls(server);
+    settings.sessions[0].names = names.clone();
     let (mut sell, address) = acceptor(settings);
-    let mut settings = Initiator::new(config("BUY", "SELL"), vec![address]);
+    let mut settings = Initiator::new(config(name, "SELL"), vec![address]);
     if let Some(client) = client {
         settings = settings.tls(client);
     }
@@ -81,6 +92,44 @@ fn a_client_shows_its_certificate_where_one_is_asked_for() {
         let (buy, sell) = meet(server("server", true), Some(client("exchange.test", own)));
         assert!(sell[0].starts_with("TLS: ") && !buy.contains(&"SELL: logged on".to_owned()));
     }
+}
+
+#[test]
+fn a_certificate_is_for_the_comp_id_that_it_names() {
+    let meet = |name, names: &ClientNames, demands| {
+        let client = client("exchange.test", Some("client"));
+        meet_as(name, names, server("server", demands), Some(client)).1
+    };
+    let listed = |text: &str| ClientNames::Listed(vec![text.parse().unwrap()]);
+    for (name, names) in [
+        ("trader.test", ClientNames::CompId),
+        ("Fanfare test client", ClientNames::CompId),
+        ("BUY", listed("trader.test")),
+        ("BUY", listed("cn:Fanfare test client")),
+        ("BUY", ClientNames::Any),
+    ] {
+        let said = meet(name, &names, true);
+        assert_eq!(said[0], format!("{name}: logged on"), "{names:?}");
+    }
+    let of = "the certificate of cn:Fanfare test client, dns:trader.test is not for session";
+    for names in [ClientNames::CompId, listed("cn:trader.test"), listed("x")] {
+        let said = meet("BUY", &names, true);
+        assert_eq!(said[0], format!("{of} FIX.4.4:SELL->BUY"), "{names:?}");
+        assert!(
+            !said.iter().any(|line| line.contains("logged on")),
+            "{said:?}"
+        );
+    }
+    // Where none is demanded none is shown: a list cannot be kept to, so nobody is let in.
+    assert_eq!(
+        meet("BUY", &ClientNames::CompId, false)[0],
+        "BUY: logged on"
+    );
+    let said = meet("BUY", &listed("trader.test"), false);
+    assert!(
+        said[0].starts_with("the certificate of nobody is not for"),
+        "{said:?}"
+    );
 }
 
 #[test]

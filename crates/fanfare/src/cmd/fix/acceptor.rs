@@ -1,19 +1,20 @@
 //! `fanfare fix acceptor`: the acceptor sessions of a settings file.
 
-use super::echo::{Application, Dictionaries};
+use super::echo::{Application, Right, Rights};
 use super::reload::Reloader;
 use super::sessions::{self, NAP};
-use crate::print::say;
+use crate::print::{note, say};
 use anyhow::{Context, Result, ensure};
 use clap::Args as ClapArgs;
 use fanfare_engine::agent::{self, Crew};
-use fanfare_engine::host::{Acceptor, AllowList, Host};
+use fanfare_engine::host::{Acceptor, AcceptorSession, AllowList, Host, Network, Wildcard};
 use fanfare_engine::idle::Idle;
 use fanfare_engine::settings::{SessionSettings, TlsFiles};
 use fanfare_engine::stop::{Reload, Stop};
 use fanfare_engine::tls::{Identity, TlsServer};
-use fanfare_fix::session::Role;
+use fanfare_fix::session::{Config, Role};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -21,7 +22,9 @@ use std::sync::Arc;
 
 const HELP: &str = "\
 Any number of sessions may share a port; a Logon says by its CompIDs, and where they are the same \
-by its SubIDs and LocationIDs, which one it is for. All versions from FIX.4.0 on, FIXT.1.1 with \
+by its SubIDs and LocationIDs, which one it is for; a section with AcceptorTemplate=Y makes \
+sessions for whoever fits its CompIDs. Without SocketAcceptAddress only this machine can connect. \
+All versions from FIX.4.0 on, FIXT.1.1 with \
 5.0 to 5.0SP2; without a dictionary file the built-in tables of the version serve. \
 docs/settings.md has all keys; what is not supported is named with its line, not ignored. \
 Ctrl-C (SIGINT) and SIGTERM log everybody out. SIGHUP opens the message log at its path again (for \
@@ -47,13 +50,13 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let sessions = sessions::read(&args.config, Role::Acceptor)?;
     let log = sessions::log_folder(&sessions);
-    let credentials = sessions::credentials(&sessions);
-    let mut dictionaries = Dictionaries::new();
+    let on_loopback = sessions.iter().any(|session| !session.names_address);
+    let mut rights = Rights::default();
     let stop = Stop::on_interrupt().context("cannot catch Ctrl-C")?;
     let reload = Reload::on_hangup().context("cannot catch SIGHUP")?;
     let mut reloader = Reloader::new(reload.clone());
-    let ports = ports(sessions, args.echo, &mut dictionaries, &mut reloader)?;
-    let application = Application::new(args.echo, args.quiet, dictionaries, credentials);
+    let ports = ports(sessions, args.echo, &mut rights, &mut reloader)?;
+    let application = Application::new(args.echo, args.quiet, rights);
     let mut host = Host::new(application)?;
     let mut crew = Crew::new(Stop::new());
     if let Some(folder) = log {
@@ -61,9 +64,15 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     }
     crew.spawn(reloader, Idle::Sleep(NAP), None)?;
     for acceptor in ports.into_values() {
-        let count = acceptor.sessions.len();
+        let hosted = hosted(&acceptor);
         let address = host.listen(acceptor)?;
-        say!("listening on {address}, {count} sessions");
+        say!("listening on {address}, {hosted}");
+    }
+    if on_loopback {
+        note!(
+            "only this machine can connect: no SocketAcceptAddress is named, with 0.0.0.0 others \
+             can"
+        );
     }
     let ended = agent::run(&mut host, Idle::Wait(NAP), &stop);
     crew.stop().raise();
@@ -72,63 +81,128 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// All sessions of a port have the same certificates, or none.
-fn encrypt(
-    acceptor: &mut Acceptor,
-    first: bool,
-    files: Option<&TlsFiles>,
-    listen: SocketAddr,
-    reloader: &mut Reloader,
-) -> Result<()> {
-    ensure!(
-        first || acceptor.is_encrypted() == files.is_some(),
-        "all sessions on {listen} need the SERVER_CERTIFICATE_FILE, or none"
-    );
-    if let Some(files) = files.filter(|_| first) {
-        let identity = Identity {
-            certificates: files.certificate.clone(),
-            key: files.key.clone(),
-        };
-        let tls = TlsServer::new(&identity, files.client_roots.as_deref())?;
-        *acceptor = acceptor.clone().tls(tls.clone());
-        reloader.add(listen.to_string(), move || tls.reload());
+/// What a port has, in words.
+fn hosted(acceptor: &Acceptor) -> String {
+    let sessions = counted(acceptor.sessions.len(), "session");
+    let templates = &acceptor.wildcards;
+    if templates.is_empty() {
+        return sessions;
     }
-    Ok(())
+    let most: usize = templates.iter().map(|template| template.max_sessions).sum();
+    let templates = counted(templates.len(), "template");
+    format!("{sessions}, {templates} for up to {most} more")
+}
+
+fn counted(count: usize, what: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {what}{plural}")
 }
 
 /// The sessions by where they are listened for, with their dictionaries.
 fn ports(
     sessions: Vec<SessionSettings>,
     echo: bool,
-    dictionaries: &mut Dictionaries,
+    rights: &mut Rights,
     reloader: &mut Reloader,
 ) -> Result<BTreeMap<SocketAddr, Acceptor>> {
-    let mut ports = BTreeMap::<SocketAddr, Acceptor>::new();
+    let mut ports = BTreeMap::<SocketAddr, Port>::new();
     for settings in sessions {
         let Some(listen) = settings.listen else {
             continue;
         };
-        let mut config = settings.config;
-        config.mirror_appl_ver_id = echo;
+        let mut config = settings.config.clone();
+        config.mirror_appl_ver_id |= echo;
+        let mut own = Right {
+            credentials: settings.credentials.clone(),
+            dictionaries: None,
+        };
         if let Some(files) = &settings.dictionaries {
             let validator = sessions::validator(files, &config.id)?;
-            dictionaries.insert(config.id.clone(), Arc::clone(&validator));
+            own.dictionaries = Some(Arc::clone(&validator));
             config.validator = Some(validator);
         }
         // An answer has at most the fields of its question and a longer header.
         config.max_send = config.max_message + sessions::HEADER_ROOM;
-        let port = ports.entry(listen);
-        let first = matches!(port, std::collections::btree_map::Entry::Vacant(_));
-        let acceptor = port.or_insert_with(|| Acceptor::new(listen));
-        encrypt(acceptor, first, settings.tls.as_ref(), listen, reloader)?;
-        // A session without a list opens the port for everybody.
-        let AllowList(networks) = &mut acceptor.allow;
-        if settings.allow.is_empty() || (networks.is_empty() && !first) {
-            networks.clear();
-        } else {
-            networks.extend(settings.allow);
-        }
-        acceptor.sessions.push((config, settings.store));
+        let port = match ports.entry(listen) {
+            Entry::Occupied(port) => port.into_mut(),
+            Entry::Vacant(place) => place.insert(Port::new(listen, &settings, reloader)?),
+        };
+        ensure!(
+            port.tls == settings.tls,
+            "all sessions on {listen} need the same certificate files and NeedClientAuth, or none"
+        );
+        port.allow(&settings.allow);
+        port.add(config, settings, own, rights);
     }
-    Ok(ports)
+    let acceptors = ports.into_iter();
+    Ok(acceptors
+        .map(|(listen, port)| (listen, port.acceptor))
+        .collect())
+}
+
+/// An acceptor in the making.
+struct Port {
+    acceptor: Acceptor,
+    tls: Option<TlsFiles>,
+    /// A session without a list opens the port for everybody.
+    for_all: bool,
+}
+
+impl Port {
+    /// Without sessions, encrypted as this one is to be.
+    fn new(listen: SocketAddr, first: &SessionSettings, reloader: &mut Reloader) -> Result<Self> {
+        let mut acceptor = Acceptor::new(listen);
+        if let Some(files) = &first.tls {
+            let identity = Identity {
+                certificates: files.certificate.clone(),
+                key: files.key.clone(),
+            };
+            let tls = TlsServer::new(&identity, files.client_roots.as_deref())?;
+            acceptor = acceptor.tls(tls.clone());
+            reloader.add(listen.to_string(), move || tls.reload());
+        }
+        Ok(Self {
+            acceptor,
+            tls: first.tls.clone(),
+            for_all: false,
+        })
+    }
+
+    fn allow(&mut self, list: &[Network]) {
+        let AllowList(networks) = &mut self.acceptor.allow;
+        self.for_all |= list.is_empty();
+        networks.extend(list);
+        if self.for_all {
+            networks.clear();
+        }
+    }
+
+    /// Adds a session, or a template; its entries for other versions belong to the same.
+    fn add(&mut self, config: Config, settings: SessionSettings, own: Right, rights: &mut Rights) {
+        let (store, names) = (settings.store, settings.client_names);
+        let Some(template) = settings.template else {
+            rights.sessions.insert(config.id.clone(), own);
+            return self.acceptor.sessions.push(AcceptorSession {
+                session: config,
+                store,
+                names,
+            });
+        };
+        let tag = template.line;
+        let version = config.id.version;
+        rights.templates.insert((tag, version), own);
+        let mut known = self.acceptor.wildcards.iter_mut();
+        if let Some(wildcard) = known.find(|wildcard| wildcard.tag == tag) {
+            return wildcard.templates.push(config);
+        }
+        self.acceptor.wildcards.push(Wildcard {
+            pattern: template.pattern,
+            templates: vec![config],
+            store,
+            max_sessions: template.max_sessions,
+            qualified: template.qualified,
+            names,
+            tag,
+        });
+    }
 }

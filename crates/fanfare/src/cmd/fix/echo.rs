@@ -12,32 +12,38 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// The dictionaries of each session, for the groups of its messages.
-pub(super) type Dictionaries = HashMap<SessionId, Arc<DictionaryValidator>>;
+/// What belongs to each session, and to each session that a template makes.
+#[derive(Default)]
+pub(super) struct Rights {
+    pub(super) sessions: HashMap<SessionId, Right>,
+    /// By the tag of the template.
+    pub(super) templates: HashMap<(usize, Version), Right>,
+}
+
+/// What belongs to a session.
+#[derive(Clone)]
+pub(super) struct Right {
+    /// Whom it lets in, if it asks.
+    pub(super) credentials: Option<Credentials>,
+    /// Its dictionaries, for the groups of its messages.
+    pub(super) dictionaries: Option<Arc<DictionaryValidator>>,
+}
 
 /// Answers messages, or prints them.
 pub(super) struct Application {
     echo: bool,
     quiet: bool,
-    dictionaries: Dictionaries,
-    /// Whom the sessions that ask for it let in.
-    credentials: HashMap<SessionId, Credentials>,
+    rights: Rights,
     orders: HashMap<SessionId, Orders>,
 }
 
 impl Application {
-    pub(super) fn new(
-        echo: bool,
-        quiet: bool,
-        dictionaries: Dictionaries,
-        credentials: HashMap<SessionId, Credentials>,
-    ) -> Self {
+    pub(super) fn new(echo: bool, quiet: bool, rights: Rights) -> Self {
         let orders = HashMap::new();
         Self {
             echo,
             quiet,
-            dictionaries,
-            credentials,
+            rights,
             orders,
         }
     }
@@ -72,7 +78,8 @@ impl Application {
 
     fn send_back(&self, peer: &mut Peer<'_>, message: &Message<'_>) -> Result<(), SendError> {
         let built_in;
-        let dictionary = match self.dictionaries.get(peer.id()) {
+        let right = self.rights.sessions.get(peer.id());
+        let dictionary = match right.and_then(|right| right.dictionaries.as_ref()) {
             Some(dictionaries) => {
                 let theirs = peer.session().peer_appl_ver_id();
                 let theirs = theirs.and_then(|id| dict::Version::from_appl_ver_id(&[id.wire()]));
@@ -124,15 +131,30 @@ impl Handler for Application {
 
     fn on_logon_request(&mut self, peer: &mut Peer<'_>, logon: &Message<'_>) -> Verdict {
         let is = |tag, value: &str| logon.get(tag) == Some(value.as_bytes());
-        match self.credentials.get(peer.id()) {
-            Some(wanted)
-                if !is(tags::USERNAME, &wanted.username)
-                    || !is(tags::PASSWORD, &wanted.password) =>
-            {
-                Verdict::Refuse("Username or Password is wrong".to_owned())
+        // Nobody is let in whose session is not known.
+        let right = self.rights.sessions.get(peer.id());
+        let lets_in = right.is_some_and(|right| match &right.credentials {
+            None => true,
+            Some(wanted) => {
+                is(tags::USERNAME, &wanted.username) && is(tags::PASSWORD, &wanted.password)
             }
-            _ => Verdict::Accept,
+        });
+        if lets_in {
+            Verdict::Accept
+        } else {
+            Verdict::Refuse("Username or Password is wrong".to_owned())
         }
+    }
+
+    fn on_made(&mut self, session: &SessionId, tag: usize) {
+        let right = self.rights.templates.get(&(tag, session.version)).cloned();
+        if let Some(right) = right {
+            self.rights.sessions.insert(session.clone(), right);
+        }
+    }
+
+    fn on_given_up(&mut self, session: &SessionId) {
+        self.rights.sessions.remove(session);
     }
 
     fn on_logon(&mut self, peer: &mut Peer<'_>) {

@@ -6,11 +6,10 @@ use fanfare_engine::agent::Crew;
 use fanfare_engine::counters::Counters;
 use fanfare_engine::host::{LogTap, MessageLog};
 use fanfare_engine::idle::Idle;
-use fanfare_engine::settings::{Credentials, DictionaryFiles, SessionSettings, Settings};
+use fanfare_engine::settings::{DictionaryFiles, SessionSettings, Settings};
 use fanfare_engine::stop::Reload;
 use fanfare_fix::dict::DictionaryValidator;
 use fanfare_fix::session::{Role, SessionId};
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -77,17 +76,6 @@ pub(super) fn validator(
     id: &SessionId,
 ) -> Result<Arc<DictionaryValidator>> {
     let read = |path: &Path| std::fs::read_to_string(path);
-    let validator = files
-        .load(&read, &mut |remark| note!("session {id}: {remark}"))
-        .with_context(|| format!("session {id}"))?;
+    let validator = files.load(&read).with_context(|| format!("session {id}"))?;
     Ok(Arc::new(validator))
-}
-
-/// What each session's counterparty has to say to get in.
-pub(super) fn credentials(sessions: &[SessionSettings]) -> HashMap<SessionId, Credentials> {
-    let of = |session: &SessionSettings| {
-        let credentials = session.credentials.clone()?;
-        Some((session.config.id.clone(), credentials))
-    };
-    sessions.iter().filter_map(of).collect()
 }

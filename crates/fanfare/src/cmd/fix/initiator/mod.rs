@@ -67,8 +67,8 @@ TargetCompID, SubIDs and LocationIDs, and without these to the first.
 What is received is printed as `fanfare fix cat` does: application messages, Rejects, and Logouts \
 with a Text. A host that refuses, or a connection that breaks, is followed by the next one of \
 SocketConnectHost, SocketConnectHost1, … after ReconnectInterval. Exit status 1 if not all was \
-sent. SIGHUP opens the message log at its path again and reads the certificate files again, for new \
-connections.
+sent. SIGHUP opens the message log at its path again and reads the certificate files again, for \
+new connections.
 
 Settings of an initiator: BeginString, SenderCompID, TargetCompID, HeartBtInt, SocketConnectHost \
 and -Port (with 1, 2, … behind them to fail over to), ReconnectInterval, Username, Password, \

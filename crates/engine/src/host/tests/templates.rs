@@ -1,0 +1,187 @@
+//! Sessions that are made for their Logons, and ports that keep to their own.
+
+use super::*;
+
+/// A wildcard for counterparties that begin so, with a password if there is one.
+fn wildcard(target: &str, store: StoreKind, max_sessions: usize) -> Wildcard {
+    let mut wildcard = Wildcard::anybody(&config("-", "-"), store, max_sessions);
+    wildcard.pattern.target = IdPattern::parse(target).unwrap();
+    for template in &mut wildcard.templates {
+        template.ask_logon = true;
+    }
+    wildcard
+}
+
+/// An acceptor that lets in who has this password, `None` who has none.
+fn guarded(settings: Acceptor, password: Option<&'static [u8]>) -> (Host<Diary>, SocketAddr) {
+    let (mut host, address) = acceptor(settings);
+    host.handler().password = password;
+    (host, address)
+}
+
+fn in_memory() -> StoreKind {
+    StoreKind::NoResend(1 << 16)
+}
+
+/// Lets an initiator with this CompID try, and log out if it got in.
+fn call(world: &mut World, sell: &mut Host<Diary>, name: &str, address: SocketAddr) -> Host<Diary> {
+    let mut session = config(name, "SELL");
+    session.reset_on_logon = true;
+    let mut buyer = initiating(Initiator::new(session, vec![address]));
+    world.run(&mut [&mut buyer, sell]);
+    buyer
+}
+
+fn leave(world: &mut World, sell: &mut Host<Diary>, mut buyer: Host<Diary>) {
+    log_out(&mut buyer, world.now);
+    world.run(&mut [&mut buyer, sell]);
+}
+
+#[test]
+fn a_logon_finds_the_first_pattern_that_it_fits() {
+    let mut world = World::new();
+    let mut narrow = wildcard("DESK*", in_memory(), 5);
+    narrow.tag = 7;
+    narrow.templates.retain(|t| t.id.version == Version::Fix42);
+    let settings = Acceptor::new(LOOPBACK)
+        .session(config("SELL", "DESK1"))
+        .wildcard(narrow)
+        .wildcard(wildcard("T*", in_memory(), 5));
+    let (mut sell, address) = guarded(settings, None);
+    let mut buyers = Vec::new();
+    for name in ["DESK1", "DESK2", "TRADER", "CLERK"] {
+        buyers.push(call(&mut world, &mut sell, name, address));
+    }
+    let expected = [
+        "DESK1: logged on",
+        "no session FIX.4.4:SELL->DESK2",
+        "TRADER: logged on",
+        "no session FIX.4.4:SELL->CLERK",
+    ];
+    assert_eq!(lines(&mut sell), expected);
+}
+
+#[test]
+fn one_more_takes_the_place_of_who_has_been_away_for_longest() {
+    let mut world = World::new();
+    let settings = Acceptor::new(LOOPBACK).wildcard(wildcard("*", in_memory(), 2));
+    let (mut sell, address) = guarded(settings, None);
+    for name in ["A", "B"] {
+        let buyer = call(&mut world, &mut sell, name, address);
+        leave(&mut world, &mut sell, buyer);
+    }
+    let c = call(&mut world, &mut sell, "C", address);
+    let b = call(&mut world, &mut sell, "B", address);
+    let _d = call(&mut world, &mut sell, "D", address);
+    let said = lines(&mut sell);
+    let told = |what: &str| said.iter().filter(|line| *line == what).count();
+    assert_eq!(told("given up FIX.4.4:SELL->A"), 1, "{said:?}");
+    assert_eq!(told("given up FIX.4.4:SELL->B"), 0, "{said:?}");
+    assert_eq!(told("B: logged on"), 2, "{said:?}");
+    let last = said.last().map(String::as_str);
+    let expected = "there are 2 sessions that were made for their Logons, the limit";
+    assert_eq!(last, Some(expected));
+    assert_eq!(sell.hosted.len(), 2, "places are used again");
+    drop((b, c));
+}
+
+#[test]
+fn strangers_leave_nothing_behind() {
+    let mut world = World::new();
+    let base = Base(std::env::temp_dir().join(format!("fanfare-made-{}", std::process::id())));
+    let options = journal::Options {
+        segment_bytes: 1 << 16,
+        ..journal::Options::default()
+    };
+    let store = StoreKind::Journal(base.0.clone(), options);
+    let settings = Acceptor::new(LOOPBACK).wildcard(wildcard("*", store, 2));
+    let (mut sell, address) = guarded(settings, Some(b"secret"));
+    for name in ["A", "B", "C", "D"] {
+        let buyer = call(&mut world, &mut sell, name, address);
+        drop(buyer);
+        world.wait(3);
+        world.run(&mut [&mut sell]);
+    }
+    let folders = || std::fs::read_dir(&base.0).map_or(0, Iterator::count);
+    assert_eq!(folders(), 0);
+    let said = lines(&mut sell);
+    assert!(
+        said.contains(&"given up FIX.4.4:SELL->D".to_owned()),
+        "{said:?}"
+    );
+    assert!(
+        !said.iter().any(|line| line.contains("logged on")),
+        "{said:?}"
+    );
+    // Who is let in keeps the journal, and the place with it.
+    for name in ["E", "F"] {
+        let mut buyer = with_password_as(name, "secret", address);
+        world.run(&mut [&mut buyer, &mut sell]);
+        leave(&mut world, &mut sell, buyer);
+    }
+    let mut third = with_password_as("G", "secret", address);
+    world.run(&mut [&mut third, &mut sell]);
+    assert_eq!(folders(), 2);
+    let mut again = with_password_as("E", "secret", address);
+    world.run(&mut [&mut again, &mut sell]);
+    let said = lines(&mut sell);
+    assert_eq!(
+        said.iter().filter(|line| *line == "E: logged on").count(),
+        2
+    );
+    assert!(
+        said.iter().any(|line| line.contains("the limit")),
+        "{said:?}"
+    );
+}
+
+fn with_password_as(name: &str, password: &str, address: SocketAddr) -> Host<Diary> {
+    let mut session = config(name, "SELL");
+    session.reset_on_logon = true;
+    session.logon_fields = vec![(554, password.as_bytes().into())];
+    initiating(Initiator::new(session, vec![address]))
+}
+
+#[test]
+fn with_qualifiers_the_same_comp_ids_have_a_session_for_each_connection() {
+    let mut world = World::new();
+    let mut qualified = wildcard("*", in_memory(), 5);
+    qualified.qualified = true;
+    let (mut sell, address) = guarded(Acceptor::new(LOOPBACK).wildcard(qualified), None);
+    let first = call(&mut world, &mut sell, "A", address);
+    let second = call(&mut world, &mut sell, "A", address);
+    leave(&mut world, &mut sell, first);
+    let _third = call(&mut world, &mut sell, "A", address);
+    assert_eq!(sell.hosted.len(), 2, "the place that is free is taken");
+    let ids = sell
+        .hosted
+        .iter()
+        .map(|h| h.session.config().id.to_string());
+    let ids: Vec<_> = ids.collect();
+    assert_eq!(ids, ["FIX.4.4:SELL->A:1", "FIX.4.4:SELL->A:2"]);
+    drop(second);
+}
+
+#[test]
+fn a_session_is_reached_through_its_own_port_alone() {
+    let mut world = World::new();
+    let (mut sell, open) = acceptor(Acceptor::new(LOOPBACK).session(config("SELL", "OPEN")));
+    let guarded = Acceptor::new(LOOPBACK).session(config("SELL", "GUARDED"));
+    let inner = sell.listen(guarded).unwrap();
+    let mut buyers = Vec::new();
+    for (name, address) in [
+        ("GUARDED", open),
+        ("OPEN", inner),
+        ("GUARDED", inner),
+        ("OPEN", open),
+    ] {
+        buyers.push(call(&mut world, &mut sell, name, address));
+    }
+    let expected = [
+        "no session FIX.4.4:SELL->GUARDED",
+        "no session FIX.4.4:SELL->OPEN",
+        "GUARDED: logged on",
+        "OPEN: logged on",
+    ];
+    assert_eq!(lines(&mut sell), expected);
+}

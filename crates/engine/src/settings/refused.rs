@@ -1,0 +1,333 @@
+//! Settings that ask for security, or for a place for messages, that is not to be had here. What
+//! asks for these and is passed over leaves a session that sends passwords in plain text, or
+//! whose messages are kept where nobody looks for them: it does not start.
+
+use super::file::{Entry, Section};
+use super::{SettingsError, SettingsFault, keys};
+use fanfare_fix::session::Role;
+
+/// Refuses the first setting of a session that asks for what there is no substitute for.
+pub(super) fn check(section: &Section<'_>, role: Role) -> Result<(), SettingsError> {
+    let is_off = |key: &str| section.find(key).is_some_and(|entry| is_no(&entry.value));
+    // Who says so once need not take the other settings of TLS away.
+    let plain = is_off("SocketUseSSL") || is_off("SSLEnable");
+    for entry in section.effective() {
+        let Some(instead) = instead(entry, role) else {
+            continue;
+        };
+        let is_detail = !is_yes(&entry.value) && instead.is_tls();
+        if plain && is_detail {
+            continue;
+        }
+        let (line, key) = (entry.line, entry.key.clone());
+        let instead = instead.text(role);
+        let fault = SettingsFault::Refused { key, instead };
+        return Err(SettingsError { line, fault });
+    }
+    Ok(())
+}
+
+/// Whether what this entry asks for is what is done anyhow, so that there is nothing to say.
+pub(super) fn is_met(entry: &Entry) -> bool {
+    let Entry { key, value, .. } = entry;
+    let same = |known: &&str| known.eq_ignore_ascii_case(key);
+    if PROTOCOLS.iter().any(same) {
+        return has_tls_1_2(value);
+    }
+    if key.eq_ignore_ascii_case("EndpointIdentificationAlgorithm") {
+        return value.eq_ignore_ascii_case("HTTPS");
+    }
+    NONE_WHERE_OFF.iter().any(same) && is_no(value)
+}
+
+/// What serves instead of a setting.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Instead {
+    /// Files in PEM form.
+    Pem,
+    /// The switch that there is.
+    Switch,
+    /// Nothing: TLS 1.2 and 1.3 are spoken.
+    Protocols,
+    /// Nothing: the suites are those of the library.
+    Suites,
+    /// A demand on clients' certificates.
+    Clients,
+    /// The name in the server's certificate.
+    Name,
+    /// Nothing that is known.
+    Security,
+    /// Files, or memory.
+    Store,
+}
+
+impl Instead {
+    const fn is_tls(self) -> bool {
+        !matches!(self, Self::Security | Self::Store)
+    }
+
+    const fn text(self, role: Role) -> &'static str {
+        match (self, role) {
+            (Self::Pem, Role::Acceptor) => {
+                "key stores are not read; name PEM files with SERVER_CERTIFICATE_FILE, \
+                 SERVER_CERTIFICATE_KEY_FILE and CERTIFICATION_AUTHORITIES_FILE"
+            }
+            (Self::Pem, Role::Initiator) => {
+                "key stores are not read; name PEM files with CERTIFICATION_AUTHORITIES_FILE, \
+                 CLIENT_CERTIFICATE_FILE and CLIENT_CERTIFICATE_KEY_FILE"
+            }
+            (Self::Switch, Role::Acceptor) => {
+                "SERVER_CERTIFICATE_FILE and SERVER_CERTIFICATE_KEY_FILE switch TLS on, \
+                 SocketUseSSL=N says that plain text is meant"
+            }
+            (Self::Switch, Role::Initiator) => {
+                "CERTIFICATION_AUTHORITIES_FILE switches TLS on, SocketUseSSL=N says that plain \
+                 text is meant"
+            }
+            (Self::Protocols, _) => "TLS 1.2 and 1.3 are spoken, without a choice; leave it out",
+            (Self::Suites, _) => "the cipher suites cannot be chosen; leave it out",
+            (Self::Clients, _) => {
+                "NeedClientAuth=Y with CERTIFICATION_AUTHORITIES_FILE demands certificates of \
+                 clients"
+            }
+            (Self::Name, _) => "SNIHostName is the name in the server's certificate",
+            (Self::Security, _) => {
+                "a setting of security that is not known has no effect; leave it out if that is \
+                 as it should be"
+            }
+            (Self::Store, _) => {
+                "messages are kept in files (FileStorePath) or in memory, and logged in files \
+                 (FileLogPath)"
+            }
+        }
+    }
+}
+
+/// What serves instead of this entry, if it asks for what there is not.
+fn instead(entry: &Entry, role: Role) -> Option<Instead> {
+    if keys::is_known(&entry.key) || is_met(entry) {
+        return None;
+    }
+    let key = entry.key.to_ascii_lowercase();
+    if KINDS_OF_STORES.iter().any(|kind| key.starts_with(kind)) {
+        return Some(Instead::Store);
+    }
+    let named = NAMED
+        .iter()
+        .find(|(known, _)| known.eq_ignore_ascii_case(&key));
+    if let Some((_, instead)) = named {
+        // The name of a server says nothing to an acceptor.
+        let idle = *instead == Instead::Name && role == Role::Acceptor;
+        return (!idle).then_some(*instead);
+    }
+    let asks = MARKS.iter().any(|mark| key.contains(mark)) && !is_no(&entry.value);
+    asks.then_some(Instead::Security)
+}
+
+fn is_yes(value: &str) -> bool {
+    ["Y", "YES", "TRUE", "ON", "1"].contains(&value.to_ascii_uppercase().as_str())
+}
+
+fn is_no(value: &str) -> bool {
+    ["", "N", "NO", "FALSE", "OFF", "0", "NONE"].contains(&value.to_ascii_uppercase().as_str())
+}
+
+/// Whether a list of protocols, as one of the engines has it, contains one that is spoken and
+/// that no stronger one is asked for instead: `TLSv1.2`, `TLSv1_2`, `Tls12`, `all -SSLv2`.
+fn has_tls_1_2(value: &str) -> bool {
+    let value = value.to_ascii_lowercase().replace(['.', '_', 'v'], "");
+    let named = |name: &str| {
+        let mut words = value.split([',', ' ', ';', '|', '+', ':']);
+        words.any(|word| word == name)
+    };
+    ["tls12", "all", "tls10", "tls11", "ssl30"]
+        .into_iter()
+        .any(named)
+}
+
+/// Lists, or the lowest, of the protocols that are spoken.
+const PROTOCOLS: &[&str] = &[
+    "EnabledProtocols",
+    "SocketMinimumTLSVersion",
+    "SSLProtocol",
+    "SSLProtocols",
+    "SSL_PROTOCOL",
+];
+
+/// Switches that are off as long as nobody switches them on.
+const NONE_WHERE_OFF: &[&str] = &[
+    "SSLCheckCertificateRevocation",
+    "SSLEnable",
+    "SSLRequireClientCertificate",
+    "UseSSL",
+];
+
+/// The keys of the engines that have them.
+const NAMED: &[(&str, Instead)] = &[
+    ("CERTIFICATE_REVOCATION_LIST_DIRECTORY", Instead::Security),
+    ("CERTIFICATE_REVOCATION_LIST_FILE", Instead::Security),
+    ("CERTIFICATION_AUTHORITIES_DIRECTORY", Instead::Pem),
+    ("CipherSuites", Instead::Suites),
+    ("EnabledProtocols", Instead::Protocols),
+    ("EndpointIdentificationAlgorithm", Instead::Security),
+    ("KeyManagerFactoryAlgorithm", Instead::Pem),
+    ("KeyStoreType", Instead::Pem),
+    ("SSLCACertificate", Instead::Pem),
+    ("SSLCertificate", Instead::Pem),
+    ("SSLCertificatePassword", Instead::Pem),
+    ("SSLCheckCertificateRevocation", Instead::Security),
+    ("SSLEnable", Instead::Switch),
+    ("SSLProtocol", Instead::Protocols),
+    ("SSLProtocols", Instead::Protocols),
+    ("SSLRequireClientCertificate", Instead::Clients),
+    ("SSLServerName", Instead::Name),
+    ("SSL_CIPHER_SUITE", Instead::Suites),
+    ("SSL_PROTOCOL", Instead::Protocols),
+    ("SocketKeyStore", Instead::Pem),
+    ("SocketKeyStorePassword", Instead::Pem),
+    ("SocketMinimumTLSVersion", Instead::Protocols),
+    ("SocketTrustStore", Instead::Pem),
+    ("SocketTrustStorePassword", Instead::Pem),
+    ("TrustManagerFactoryAlgorithm", Instead::Pem),
+    ("TrustStoreType", Instead::Pem),
+    ("UseSSL", Instead::Switch),
+];
+
+/// What a key that is about security has in its name, in lower case.
+const MARKS: &[&str] = &[
+    "ssl",
+    "tls",
+    "keystore",
+    "truststore",
+    "cert",
+    "cipher",
+    "secur",
+    "encrypt",
+    "auth",
+];
+
+/// What keys of stores and logs in databases begin with, in lower case.
+const KINDS_OF_STORES: &[&str] = &[
+    "database",
+    "jdbc",
+    "mongo",
+    "mysql",
+    "odbc",
+    "postgresql",
+    "redis",
+    "sleepycat",
+    "sqlite",
+    "sqllog",
+    "sqlstore",
+];
+
+#[cfg(test)]
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    let named = NAMED.iter().map(|(key, _)| *key);
+    named.chain(PROTOCOLS.iter().copied())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::Settings;
+
+    const ACCEPTOR: &str = "[DEFAULT]\nConnectionType=acceptor\nSocketAcceptPort=1\n\
+        SenderCompID=A\nTargetCompID=B\n[SESSION]\nBeginString=FIX.4.4\n";
+    const INITIATOR: &str = "[DEFAULT]\nConnectionType=initiator\nSocketConnectPort=1\n\
+        SocketConnectHost=h\nHeartBtInt=30\nSenderCompID=A\nTargetCompID=B\nUsername=u\n\
+        Password=p\n[SESSION]\nBeginString=FIX.4.4\n";
+
+    /// What is said of these lines in both roles; empty if they are taken.
+    fn said(lines: &str) -> [String; 2] {
+        [ACCEPTOR, INITIATOR].map(|base| {
+            let parsed = Settings::parse(&format!("{base}{lines}"));
+            parsed.map_or_else(|error| error.to_string(), |_| String::new())
+        })
+    }
+
+    #[test]
+    fn what_asks_for_tls_in_another_engines_words_is_refused() {
+        for (key, _) in NAMED {
+            for said in said(&format!("{key}=Y\n")) {
+                let is_name = key.eq_ignore_ascii_case("SSLServerName");
+                let expected = format!("{key} is not supported: ");
+                assert!(said.contains(&expected) || is_name, "{key}: {said}");
+            }
+        }
+        let [acceptor, initiator] = said("UseSSL=Y\nSocketKeyStore=keys.jks\n");
+        assert!(acceptor.starts_with("line 8: UseSSL is not"), "{acceptor}");
+        assert!(acceptor.contains("SERVER_CERTIFICATE_FILE"), "{acceptor}");
+        assert!(
+            initiator.contains("CERTIFICATION_AUTHORITIES_FILE"),
+            "{initiator}"
+        );
+    }
+
+    #[test]
+    fn what_sounds_like_security_is_refused_and_its_value_not_shown() {
+        for key in [
+            "SslAnything",
+            "StartTLS",
+            "MyKeyStorePassword",
+            "PinnedCertHash",
+            "EncryptMethod",
+            "AuthToken",
+            "SecurityProvider",
+        ] {
+            for said in said(&format!("{key}=hunter2\n")) {
+                assert!(
+                    said.contains(&format!(": {key} is not supported")),
+                    "{said}"
+                );
+                assert!(!said.contains("hunter2"), "{said}");
+            }
+        }
+        assert_eq!(said("EncryptMethod=0\nSslAnything=N\n"), ["", ""]);
+    }
+
+    #[test]
+    fn plain_text_that_is_asked_for_excuses_the_rest() {
+        let lines = "SocketUseSSL=N\nSocketKeyStore=k\nSocketTrustStorePassword=p\n\
+            CipherSuites=X\n";
+        assert_eq!(said(lines), ["", ""]);
+        let lines = "SSLEnable=N\nSSLCertificate=c.pfx\nSSLProtocols=None\n";
+        assert_eq!(said(lines), ["", ""]);
+        // One that says yes contradicts it.
+        assert!(said("SocketUseSSL=N\nUseSSL=Y\n")[0].contains("UseSSL"));
+    }
+
+    #[test]
+    fn what_is_done_anyhow_is_taken_without_a_word() {
+        let lines = "EnabledProtocols=TLSv1.2,TLSv1.3\nSSL_PROTOCOL=all -SSLv2\nUseSSL=N\n\
+            SocketMinimumTLSVersion=TLS12\nSSLProtocols=Tls12|Tls13\nSSLValidateCertificates=Y\n\
+            EndpointIdentificationAlgorithm=HTTPS\nSSLCheckCertificateRevocation=N\nUseSNI=Y\n";
+        for base in [ACCEPTOR, INITIATOR] {
+            let settings = Settings::parse(&format!("{base}{lines}")).unwrap();
+            assert_eq!(settings.remarks, []);
+        }
+        // Less would be done than this asks for.
+        for said in said("EnabledProtocols=TLSv1.3\n") {
+            assert!(said.contains("TLS 1.2 and 1.3 are spoken"), "{said}");
+        }
+    }
+
+    #[test]
+    fn databases_are_refused() {
+        for key in [
+            "JdbcURL",
+            "JdbcStoreMessagesTableName",
+            "MySQLStoreHost",
+            "PostgreSQLStoreDatabase",
+            "OdbcLogConnectionString",
+            "MongoStoreConnection",
+            "SQLStoreDriver",
+            "SQLLogDataSourceName",
+            "SleepycatDatabaseDir",
+        ] {
+            for said in said(&format!("{key}=x\n")) {
+                assert!(said.contains("files (FileStorePath)"), "{key}: {said}");
+            }
+        }
+    }
+}

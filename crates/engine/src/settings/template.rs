@@ -1,0 +1,73 @@
+//! Sections that are no sessions but templates for those that counterparties log on to.
+
+use super::SettingsError;
+use super::file::Section;
+use crate::host::{IdPattern, Pattern};
+use fanfare_fix::session::Role;
+
+/// Whom an acceptor makes sessions for (AcceptorTemplate, DynamicSession, DynamicSessions).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Template {
+    /// The CompIDs, SubIDs and LocationIDs.
+    pub pattern: Pattern,
+    /// How many sessions there may be (MaxDynamicSessions).
+    pub max_sessions: usize,
+    /// Whether several connections may log on with the same CompIDs (DynamicQualifier).
+    pub qualified: bool,
+    /// The line of its section: the entries of one template, one for each version, have the same.
+    pub line: usize,
+}
+
+/// What is said of a `*` that would be taken at its word.
+pub(super) const NO_TEMPLATE: &str =
+    "`*` stands for any in a template only; AcceptorTemplate=Y makes the section one";
+
+/// Sessions that strangers may have at a time.
+const MOST: u64 = 250;
+
+/// The keys that make a section a template.
+const KEYS: [&str; 2] = ["AcceptorTemplate", "DynamicSession"];
+
+impl Template {
+    /// What the section is a template for, if it is one.
+    pub(super) fn read(section: &Section<'_>, role: Role) -> Result<Option<Self>, SettingsError> {
+        let mut is_template = section.own.is_default;
+        for key in KEYS {
+            let is_on = section.flag(key, false)?;
+            if let Some(entry) = section
+                .find(key)
+                .filter(|_| is_on && role == Role::Initiator)
+            {
+                return Err(entry.wrong("an initiator has no templates, an acceptor has"));
+            }
+            is_template |= is_on;
+        }
+        let qualified = section.flag("DynamicQualifier", false)?;
+        let max_sessions = section.number("MaxDynamicSessions", MOST, 1..=10_000)? as usize;
+        if !is_template {
+            return Ok(None);
+        }
+        let id = |key| match section.find(key) {
+            None => Ok(None),
+            Some(entry) => match IdPattern::parse(&entry.value) {
+                Some(pattern) => Ok(Some(pattern)),
+                None => Err(entry.wrong("a name, its beginning with `*` behind it, or `*`")),
+            },
+        };
+        let any = || IdPattern::Prefix("".into());
+        let pattern = Pattern {
+            sender: id("SenderCompID")?.unwrap_or_else(any),
+            target: id("TargetCompID")?.unwrap_or_else(any),
+            sender_sub: id("SenderSubID")?,
+            sender_location: id("SenderLocationID")?,
+            target_sub: id("TargetSubID")?,
+            target_location: id("TargetLocationID")?,
+        };
+        Ok(Some(Self {
+            pattern,
+            max_sessions,
+            qualified,
+            line: section.own.line,
+        }))
+    }
+}

@@ -1,0 +1,152 @@
+//! Settings that ask for more security than there is, and certificates of somebody else.
+
+use crate::common::{Folder, Running, fails, fanfare};
+use crate::operation::{client, logon, refusal, settings, trade_as};
+use crate::server::{Peer, Server, framed};
+use crate::{certificate, server_files};
+use std::io::ErrorKind;
+use std::net::TcpListener;
+
+/// What would have gone out in plain text, with its password, does not go out.
+#[test]
+fn an_initiator_that_is_to_encrypt_and_cannot_connects_to_nobody() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let folder = Folder::new("plain-text");
+    for lines in [
+        "SSLEnable=Y\n",
+        "UseSSL=Y\nSocketKeyStore=keys.jks\nSocketKeyStorePassword=hunter2\n",
+        "SocketTrustStore=trust.p12\n",
+        "CLIENT_CERTIFICATE_FILE=c.pem\nCLIENT_CERTIFICATE_KEY_FILE=c.key\n",
+        "SocketServerName=exchange.test\n",
+        "StartTLS=Y\n",
+    ] {
+        let text = format!(
+            "[DEFAULT]\nConnectionType=initiator\nSocketConnectHost=127.0.0.1\n\
+             SocketConnectPort={port}\nHeartBtInt=30\nSenderCompID=TW\nTargetCompID=ISLD\n\
+             Username=me\nPassword=hunter2\n[SESSION]\nBeginString=FIX.4.4\n{lines}"
+        );
+        let path = folder.with("settings.cfg", text);
+        let said = fails(&["fix", "initiator", "--config", &path]);
+        assert!(said.contains("settings.cfg: line "), "{said}");
+        assert!(said.contains("CERTIFICATION_AUTHORITIES_FILE") || lines.starts_with("Start"));
+        assert!(
+            !said.contains("hunter2") && said.lines().count() == 1,
+            "{said}"
+        );
+    }
+    listener.set_nonblocking(true).unwrap();
+    let nobody = listener.accept().unwrap_err();
+    assert_eq!(nobody.kind(), ErrorKind::WouldBlock);
+}
+
+#[test]
+fn an_acceptor_that_is_to_have_what_there_is_not_does_not_start() {
+    for (lines, expected) in [
+        (
+            "SSLEnable=Y\n",
+            "line 8: SSLEnable is not supported: SERVER_CERTIFICATE_FILE and",
+        ),
+        ("SocketUseSSL=Y\n", "needs a SERVER_CERTIFICATE_FILE"),
+        (
+            "NeedClientAuth=Y\n",
+            "NeedClientAuth=Y: needs a SERVER_CERTIFICATE_FILE",
+        ),
+        (
+            "SocketKeyStore=k\n",
+            "key stores are not read; name PEM files",
+        ),
+        (
+            "JdbcURL=jdbc:x\n",
+            "messages are kept in files (FileStorePath) or in memory",
+        ),
+        ("MongoStoreConnection=m\n", "messages are kept in files"),
+        (
+            "DataDictionary=absent.xml\n",
+            "DataDictionary=absent.xml: there is no such file",
+        ),
+        (
+            "TargetSubID=*\n",
+            "AcceptorTemplate=Y makes the section one",
+        ),
+    ] {
+        let said = refusal("asked-for", lines, &[]);
+        assert!(said.contains(expected), "{lines}: {said}");
+    }
+}
+
+#[test]
+fn sessions_of_a_port_that_differ_in_their_certificates_do_not_start() {
+    let key = format!(
+        "SERVER_CERTIFICATE_FILE={}\nSERVER_CERTIFICATE_KEY_FILE={}\n",
+        certificate("server.pem"),
+        certificate("server.key")
+    );
+    let strict = format!(
+        "[SESSION]\nBeginString=FIX.4.2\nNeedClientAuth=Y\nCERTIFICATION_AUTHORITIES_FILE={}\n",
+        certificate("root.pem")
+    );
+    let text = settings(&key) + &strict;
+    let path = Folder::new("mixed-demands");
+    let path = path.with("settings.cfg", text);
+    let said = fails(&["fix", "acceptor", "--config", &path]);
+    assert!(
+        said.contains("need the same certificate files and NeedClientAuth"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_certificate_of_another_trader_gets_nothing() {
+    let folder = Folder::new("certificates");
+    let named = server_files().replace("SocketClientCertificateNames=dns:trader.test\n", "");
+    let own = "[SESSION]\nBeginString=FIX.4.4\nTargetCompID=trader.test\n";
+    let text = settings(&named) + own;
+    let path = folder.with("settings.cfg", text);
+    let mut server = Running::start(&mut fanfare(&["fix", "acceptor", "--config", &path]));
+    let line = server.prints("listening on ");
+    let address = line.split([' ', ',']).nth(2).unwrap().parse().unwrap();
+    let of = || client("exchange.test", Some("client"));
+    let (is_in, why) = trade_as("TW", address, of());
+    assert!(
+        !is_in && !why.contains("TLS"),
+        "closed without a word: {why}"
+    );
+    let told = server.tells("certificate");
+    let expected = ": the certificate of cn:Fanfare test client, dns:trader.test is not for \
+        session FIX.4.4:ISLD->TW";
+    assert!(told.ends_with(expected), "{told}");
+    let (is_in, why) = trade_as("trader.test", address, of());
+    assert!(is_in, "{why}");
+}
+
+#[test]
+fn without_an_address_only_this_machine_can_connect() {
+    let folder = Folder::new("loopback");
+    let text = settings("").replace("SocketAcceptAddress=127.0.0.1\n", "");
+    let path = folder.with("settings.cfg", text);
+    let mut server = Running::start(&mut fanfare(&["fix", "acceptor", "--config", &path]));
+    let line = server.prints("listening on ");
+    assert!(line.starts_with("listening on 127.0.0.1:"), "{line}");
+    let told = server.tells("SocketAcceptAddress");
+    let expected = "only this machine can connect: no SocketAcceptAddress is named, with 0.0.0.0 \
+        others can";
+    assert_eq!(told, expected);
+}
+
+#[test]
+fn a_session_behind_tls_is_not_reached_through_a_plain_port() {
+    let guarded = format!(
+        "{}[SESSION]\nBeginString=FIX.4.2\nSocketAcceptAddress=127.0.0.2\n{}",
+        settings(""),
+        server_files()
+    );
+    let server = Server::start("two-ports", &guarded);
+    let mut peer = Peer::connect(server.address);
+    let theirs = "35=A|34=1|49=TW|52=20261121-10:00:00|56=ISLD|98=0|108=30|";
+    peer.send(&framed("FIX.4.2", theirs)).unwrap();
+    assert_eq!(peer.receive(), Ok(None), "closed without a word");
+    let mut peer = Peer::connect(server.address);
+    peer.send(&logon("")).unwrap();
+    assert!(peer.receive().unwrap().unwrap().contains("|35=A|"));
+}

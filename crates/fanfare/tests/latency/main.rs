@@ -12,10 +12,11 @@ mod common;
 use common::gateway::port;
 use common::relay::Relay;
 use common::{Folder, Running, Said, nobody, receive};
+use fanfare_wire::{Precision, UtcTimestamp};
 use std::io::Write;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 fn fanfare(args: &[&str]) -> Command {
     common::fanfare(&[&["latency"], args].concat())
@@ -224,13 +225,94 @@ fn an_interrupted_client_logs_out_and_reports() {
 
 /// A whole message around these fields, `|` for SOH.
 fn framed(fields: &str) -> Vec<u8> {
+    framed_in("FIX.4.2", fields)
+}
+
+fn framed_in(version: &str, fields: &str) -> Vec<u8> {
     let fields = fields.replace('|', "\x01");
-    let mut message = format!("8=FIX.4.2\x019={}\x01{fields}", fields.len()).into_bytes();
+    let mut message = format!("8={version}\x019={}\x01{fields}", fields.len()).into_bytes();
     let sum = message
         .iter()
         .fold(0_u8, |sum, byte| sum.wrapping_add(*byte));
     message.extend_from_slice(format!("10={sum:03}\x01").as_bytes());
     message
+}
+
+/// Answers as libtrading's fix_server does: a Logon without EncryptMethod(98) and HeartBtInt(108),
+/// reports without ClOrdID(11), its own CompIDs whatever it is called, and a clock that stands
+/// still from the Logon on; here it stands an hour back, as it would after an hour.
+fn bare_server(listener: &TcpListener) {
+    let (mut stream, _) = listener.accept().unwrap();
+    let (mut received, mut seq) = (Vec::new(), 0);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let time = |seconds| {
+        let mut room = [0; 32];
+        let time = UtcTimestamp::from_nanos(seconds * 1_000_000_000);
+        let len = time.write(Precision::Millis, &mut room);
+        String::from_utf8_lossy(&room[..len]).into_owned()
+    };
+    let (began, stale) = (
+        time(now.as_secs() as i64),
+        time(now.as_secs() as i64 - 3600),
+    );
+    loop {
+        let mut room = [0; 4096];
+        let count = receive(&mut stream, &mut room).unwrap_or(0);
+        if count == 0 {
+            return;
+        }
+        received.extend_from_slice(&room[..count]);
+        while let Some(end) = received.windows(4).position(|part| part == b"\x0110=") {
+            if received.len() < end + 8 {
+                break;
+            }
+            let message: Vec<u8> = received.drain(..end + 8).collect();
+            let message = String::from_utf8_lossy(&message).replace('\x01', "|");
+            seq += 1;
+            let answer = |kind: &str, time: &str, body: &str| {
+                let header = format!("35={kind}|49=SELLSIDE|56=BUYSIDE|34={seq}|52={time}|");
+                framed_in("FIX.4.4", &format!("{header}{body}"))
+            };
+            let report = "37=OrderID|55=Symbol|17=ExecID|39=2|150=0|151=0.000000|14=100.000000|\
+                          6=100.000000|54=1|";
+            let answer = match message
+                .split("|35=")
+                .nth(1)
+                .unwrap()
+                .split('|')
+                .next()
+                .unwrap()
+            {
+                "A" => answer("A", &began, ""),
+                "D" => answer("8", &stale, report),
+                "5" => answer("5", &stale, ""),
+                _ => continue,
+            };
+            if stream.write_all(&answer).is_err() {
+                return;
+            }
+        }
+    }
+}
+
+#[test]
+fn the_lenient_client_measures_the_server_of_the_article() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port().to_string();
+    let names = ["--sender", "BUYSIDE", "--target", "SELLSIDE"];
+    let server = std::thread::spawn(move || (0..3).for_each(|_| bare_server(&listener)));
+    let strangers = client(&port, &["5"]);
+    assert_eq!(strangers.code, 1);
+    let hint = "--sender BUYSIDE --target SELLSIDE --lenient";
+    assert!(strangers.err.contains(hint), "{}", strangers.err);
+    let strict = client(&port, &[&["5"], &names[..]].concat());
+    assert_eq!(strict.code, 1);
+    let hint = "with --lenient a server is measured whose Logon has no EncryptMethod(98)";
+    assert!(strict.err.contains(hint), "{}", strict.err);
+    let args = [&["200", "--lenient", "--json"], &names[..]].concat();
+    let measured = client(&port, &args).succeeded().json();
+    assert_eq!(measured["figures"]["messages"], 200);
+    server.join().unwrap();
 }
 
 #[test]

@@ -285,6 +285,9 @@ pub struct Config {
     pub mirror_appl_ver_id: bool,
     /// HeartBtInt(108) in seconds that an initiator asks for. An acceptor takes what it is asked.
     pub heart_bt_int: u32,
+    /// Takes a Logon without EncryptMethod(98) and HeartBtInt(108): nothing is encrypted, and the
+    /// interval is `heart_bt_int`. Test servers have such ones; the standard requires both fields.
+    pub bare_logon: bool,
     /// The HeartBtInt(108) that an acceptor agrees to: smallest and largest, both allowed.
     pub heart_bt_int_range: (u32, u32),
     /// How long a connection may last without a complete logon.
@@ -383,6 +386,7 @@ impl Config {
             default_appl_ver_id: ApplVerId::Fix50Sp2,
             mirror_appl_ver_id: false,
             heart_bt_int: 30,
+            bare_logon: false,
             heart_bt_int_range: (0, 86_400),
             logon_timeout: 10 * SECOND,
             logout_timeout: 2 * SECOND,

@@ -187,7 +187,8 @@ impl<S: MessageStore> Session<S> {
         if !self.is_our_comp_id(&header) {
             return Err(LogonFault::CompId);
         }
-        if message.i64(tags::ENCRYPT_METHOD) != Ok(0) {
+        let bare = self.is_bare(message, tags::ENCRYPT_METHOD);
+        if !bare && message.i64(tags::ENCRYPT_METHOD) != Ok(0) {
             return Err(LogonFault::EncryptMethod);
         }
         Ok(PendingLogon {
@@ -208,7 +209,15 @@ impl<S: MessageStore> Session<S> {
         })
     }
 
+    /// Whether a required field of a Logon is absent and may be.
+    fn is_bare(&self, message: &Message<'_>, tag: u32) -> bool {
+        self.config.bare_logon && message.get(tag).is_none()
+    }
+
     fn check_heart_bt_int(&self, message: &Message<'_>) -> Result<u32, LogonFault> {
+        if self.is_bare(message, tags::HEART_BT_INT) {
+            return Ok(self.config.heart_bt_int);
+        }
         let value = message
             .i64(tags::HEART_BT_INT)
             .map_err(|_| LogonFault::HeartBtInt)?;

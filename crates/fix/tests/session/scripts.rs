@@ -212,6 +212,7 @@ impl Runner {
             ("hours", _) => config.schedule = Some(hours(value)),
             ("logon_hours", _) => config.logon_schedule = Some(hours(value)),
             ("ask_logon", _) => config.ask_logon = flag,
+            ("bare_logon", _) => config.bare_logon = flag,
             ("check_comp_id", _) => config.check_comp_id = flag,
             ("check_latency", _) => config.check_latency = flag,
             ("mirror_appl_ver_id", _) => config.mirror_appl_ver_id = flag,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use fanfare_engine::agent::Agent;
 use fanfare_engine::clock::Clock;
 use fanfare_engine::host::{Host, Initiator, StoreKind};
-use fanfare_fix::session::Config;
+use fanfare_fix::session::{Config, LogonFault};
 
 use super::plain::spin;
 use super::trader::{Pace, Trader};
@@ -49,6 +49,8 @@ pub struct ClientReport {
     pub count: u64,
     /// Why there are fewer than that, unless somebody stopped it.
     pub trouble: Option<String>,
+    /// What was wrong with the server's Logon, if that is the trouble.
+    pub logon_fault: Option<LogonFault>,
     pace: Pace,
 }
 
@@ -72,6 +74,7 @@ pub fn measure(
         seconds: trader.seconds(),
         count: options.count,
         trouble,
+        logon_fault: trader.logon_fault(),
         pace: options.pace,
     };
     host.on_close(clock.read());
@@ -216,6 +219,7 @@ mod tests {
             seconds: 0.5,
             count: 1000,
             trouble: None,
+            logon_fault: None,
             pace,
         }
     }

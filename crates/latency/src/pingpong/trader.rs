@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use fanfare_engine::clock::Clock;
 use fanfare_engine::host::{Handler, Peer, Peers, Refusal};
 use fanfare_fix::codec::{msg_types, tags};
-use fanfare_fix::session::{AppMessage, DisconnectReason, SendError, StoreError};
+use fanfare_fix::session::{AppMessage, DisconnectReason, LogonFault, SendError, StoreError};
 
 use super::orders::write_order;
 use crate::histogram::Histogram;
@@ -44,6 +44,8 @@ pub struct Trader {
     span: Option<(u64, u64)>,
     logged_on: bool,
     trouble: Option<String>,
+    /// What the server's Logon lacked.
+    fault: Option<LogonFault>,
 }
 
 impl Trader {
@@ -65,6 +67,7 @@ impl Trader {
             span: None,
             logged_on: false,
             trouble: None,
+            fault: None,
         }
     }
 
@@ -98,6 +101,11 @@ impl Trader {
     /// What went wrong, if something did: the run is over then.
     pub fn trouble(&self) -> Option<&str> {
         self.trouble.as_deref()
+    }
+
+    /// What was wrong with the server's Logon, if that ended the session.
+    pub fn logon_fault(&self) -> Option<LogonFault> {
+        self.fault
     }
 
     /// Round trips in nanoseconds, without those that were skipped.
@@ -205,6 +213,9 @@ impl Handler for Trader {
 
     fn on_disconnect(&mut self, _peer: &mut Peer<'_>, reason: DisconnectReason) {
         self.logged_on = false;
+        if let DisconnectReason::BadLogon(fault) = reason {
+            self.fault = Some(fault);
+        }
         if !self.is_done() || self.allowed == 0 {
             self.trouble.get_or_insert(format!("session: {reason}"));
         }

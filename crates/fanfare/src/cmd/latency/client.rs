@@ -6,7 +6,7 @@ use clap::{Args as ClapArgs, value_parser};
 use fanfare_engine::host::StoreKind;
 use fanfare_engine::stop::Stop;
 use fanfare_engine::{cpu, journal};
-use fanfare_fix::session::{Config, SECOND, SessionId, Version};
+use fanfare_fix::session::{Config, LogonFault, SECOND, SessionId, Version};
 use fanfare_latency::figures::Figures;
 use fanfare_latency::pingpong::{ClientOptions, ClientReport, Pace, measure};
 use std::path::PathBuf;
@@ -59,6 +59,10 @@ pub(crate) struct Args {
     /// TargetCompID.
     #[arg(long, value_name = "COMP_ID", default_value = "SERVER")]
     target: String,
+    /// Measure a server whose Logon has no EncryptMethod(98) and HeartBtInt(108), and whose clock
+    /// stands still: libtrading's fix_server, which has the CompIDs SELLSIDE and BUYSIDE.
+    #[arg(long)]
+    lenient: bool,
     /// How long to wait for the logon, and for any report while one is due, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     #[arg(value_parser = value_parser!(u64).range(1..=3600))]
@@ -125,6 +129,8 @@ fn session(args: &Args) -> Config {
     let mut config = Config::new(SessionId::new(version, &args.sender, &args.target));
     config.reset_on_logon = true;
     config.logon_timeout = args.timeout * SECOND;
+    config.bare_logon = args.lenient;
+    config.check_latency = !args.lenient;
     config
 }
 
@@ -141,6 +147,9 @@ fn finish(args: &Args, report: &ClientReport, mut figures: Figures) -> Result<Ex
     }
     if let Some(why) = &report.trouble {
         note!("fanfare: {why}");
+        if let Some(hint) = report.logon_fault.and_then(hint) {
+            note!("{hint}");
+        }
         return Ok(ExitCode::FAILURE);
     }
     if !report.is_complete() {
@@ -148,4 +157,19 @@ fn finish(args: &Args, report: &ClientReport, mut figures: Figures) -> Result<Ex
         note!("interrupted after {done} of {all} orders");
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What to try when the server's Logon is not what it should be.
+fn hint(fault: LogonFault) -> Option<&'static str> {
+    match fault {
+        LogonFault::EncryptMethod | LogonFault::HeartBtInt | LogonFault::SendingTime => Some(
+            "with --lenient a server is measured whose Logon has no EncryptMethod(98) and \
+             HeartBtInt(108), such as libtrading's fix_server",
+        ),
+        LogonFault::CompId => Some(
+            "the server has other CompIDs: --sender and --target name ours and its own \
+             (libtrading's fix_server: --sender BUYSIDE --target SELLSIDE --lenient)",
+        ),
+        _ => None,
+    }
 }

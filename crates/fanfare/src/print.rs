@@ -40,6 +40,12 @@ pub(crate) fn keep(printed: io::Result<()>) {
     }
 }
 
+/// A number of things, "1 session" or "2 sessions".
+pub(crate) fn counted(n: u64, thing: &str) -> String {
+    let plural = if n == 1 { "" } else { "s" };
+    format!("{n} {thing}{plural}")
+}
+
 /// The exit status of a command that gives `code`, if all that it said could be printed.
 pub(crate) fn printed(code: ExitCode) -> ExitCode {
     match UNPRINTED.get() {

@@ -4,7 +4,7 @@
 use crate::batch::ENVELOPE;
 use crate::bridge::config::Bus;
 use crate::feed::config::Feed;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
@@ -13,8 +13,10 @@ use std::path::PathBuf;
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// Where producers ("exchanges") connect.
+    #[serde(deserialize_with = "producers")]
     pub producers: Side,
     /// Where consumers ("traders") connect.
+    #[serde(deserialize_with = "consumers")]
     pub consumers: Side,
     /// Fan-out workers; each serves its own group of consumer sessions. 1 to 64.
     pub workers: usize,
@@ -51,22 +53,51 @@ pub enum FanOut {
     All,
 }
 
-/// One listening side.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
+/// One listening side. In a file every key has a default.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Side {
     /// Address to listen on; loopback unless told otherwise.
-    #[serde(default = "loopback")]
     pub bind: IpAddr,
     /// Port; 0 lets the kernel pick one, which is then printed.
     pub port: u16,
     /// Sessions that may log on; empty means any pair of CompIDs.
-    #[serde(default)]
     pub sessions: Vec<Pair>,
     /// Most connections at a time, logged on or not.
-    #[serde(default = "max_sessions")]
     pub max_sessions: usize,
 }
+
+/// A [`Side`] in a file: what is absent is as on the side's own port.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SideTable {
+    bind: Option<IpAddr>,
+    port: Option<u16>,
+    sessions: Option<Vec<Pair>>,
+    max_sessions: Option<usize>,
+}
+
+impl SideTable {
+    fn over(self, absent: Side) -> Side {
+        Side {
+            bind: self.bind.unwrap_or(absent.bind),
+            port: self.port.unwrap_or(absent.port),
+            sessions: self.sessions.unwrap_or(absent.sessions),
+            max_sessions: self.max_sessions.unwrap_or(absent.max_sessions),
+        }
+    }
+}
+
+fn producers<'de, D: Deserializer<'de>>(table: D) -> Result<Side, D::Error> {
+    Ok(SideTable::deserialize(table)?.over(Side::on_port(PRODUCERS)))
+}
+
+fn consumers<'de, D: Deserializer<'de>>(table: D) -> Result<Side, D::Error> {
+    Ok(SideTable::deserialize(table)?.over(Side::on_port(CONSUMERS)))
+}
+
+/// The ports of the two sides.
+const PRODUCERS: u16 = 3000;
+const CONSUMERS: u16 = 3001;
 
 /// A counterparty as it names itself in its Logon.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -82,9 +113,12 @@ pub struct Pair {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Threads {
+    /// A thread for each worker and one for the rest where there are several workers, one thread
+    /// for all where there is one.
+    Auto,
     /// All agents on one thread: no hand-over, best with two cores or few consumers.
     Shared,
-    /// A thread for each agent.
+    /// A thread for each worker, and one for the rest.
     Dedicated,
 }
 
@@ -231,10 +265,10 @@ impl Config {
 impl Default for Config {
     fn default() -> Self {
         Self {
-            producers: Side::on_port(3000),
-            consumers: Side::on_port(3001),
+            producers: Side::on_port(PRODUCERS),
+            consumers: Side::on_port(CONSUMERS),
             workers: 1,
-            threads: Threads::Shared,
+            threads: Threads::Auto,
             idle: Idle::Park,
             pin: Vec::new(),
             ring_bytes: 1 << 22,
@@ -359,6 +393,22 @@ mod tests {
             let told = Config::from_toml(text).unwrap_err().to_string();
             assert!(told.contains(key), "{text}: {told}");
         }
+    }
+
+    #[test]
+    fn what_a_table_leaves_out_has_its_default() {
+        let text = "[consumers]\nmax_sessions = 5\n[producers]\nbind = \"127.0.0.2\"\n";
+        let config = Config::from_toml(text).unwrap();
+        let expected = Side {
+            max_sessions: 5,
+            ..Side::on_port(3001)
+        };
+        assert_eq!(config.consumers, expected);
+        assert_eq!(config.producers.address().to_string(), "127.0.0.2:3000");
+        assert_eq!(config.producers.max_sessions, 4096);
+        let wrong = "[consumers]\n\nport = \"x\"\n";
+        let told = Config::from_toml(wrong).unwrap_err().to_string();
+        assert!(told.contains("line 3"), "{told}");
     }
 
     #[test]

@@ -110,6 +110,12 @@ impl Gateway {
         })
     }
 
+    /// How many threads its agents have.
+    #[must_use]
+    pub fn threads(&self) -> usize {
+        self.crew.threads()
+    }
+
     /// Where producers connect.
     #[must_use]
     pub fn producers(&self) -> SocketAddr {
@@ -329,15 +335,17 @@ impl Builder<'_> {
             workers,
             alone,
         } = agents;
-        let threads = match self.config.threads {
-            Threads::Shared => {
-                front.extend(workers);
-                vec![front]
-            }
-            Threads::Dedicated => {
-                let alone = workers.into_iter().map(|worker| vec![worker]);
-                std::iter::once(front).chain(alone).collect()
-            }
+        let is_shared = match self.config.threads {
+            Threads::Auto => workers.len() == 1,
+            Threads::Shared => true,
+            Threads::Dedicated => false,
+        };
+        let threads = if is_shared {
+            front.extend(workers);
+            vec![front]
+        } else {
+            let alone = workers.into_iter().map(|worker| vec![worker]);
+            std::iter::once(front).chain(alone).collect()
         };
         let alone = alone.into_iter().map(|agent| vec![agent]);
         let mut crew = Crew::new(stop);

@@ -44,6 +44,12 @@ impl Crew {
         }
     }
 
+    /// How many threads there are.
+    #[must_use]
+    pub const fn threads(&self) -> usize {
+        self.threads.len()
+    }
+
     /// The flag that stops this crew.
     #[must_use]
     pub const fn stop(&self) -> &Stop {

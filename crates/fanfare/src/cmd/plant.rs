@@ -1,7 +1,7 @@
 //! The gateway as a running service: what `fanout server`, `dds bridge` and `gateway` have in
 //! common.
 
-use crate::print::{note, say};
+use crate::print::{counted, note, say};
 use anyhow::{Context, Result};
 use fanfare_engine::counters::Counters;
 use fanfare_engine::limits::raise_open_files;
@@ -59,6 +59,7 @@ pub(crate) fn run(config: &Config, quiet: bool) -> Result<ExitCode> {
 }
 
 fn announce(config: &Config, gateway: &Gateway) {
+    say!("Running on {}", counted(gateway.threads() as u64, "thread"));
     if let Some(feed) = &config.feed {
         for line in &feed.lines {
             say!("Receiving {line} on {}", feed.interface);

@@ -9,4 +9,5 @@
 mod bad_input;
 #[path = "../common/mod.rs"]
 mod common;
+mod sessions;
 mod whole;

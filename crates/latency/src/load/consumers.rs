@@ -8,7 +8,7 @@ use fanfare_fix::codec::tags::FANOUT_ID;
 use fanfare_fix::session::{Event, SECOND, Version};
 
 use super::LoadError;
-use super::fleet::{Fleet, FleetOptions};
+use super::fleet::{Fleet, FleetOptions, Refused};
 use super::order::{OrderCheck, OrderCounts};
 use crate::figures::Figures;
 
@@ -28,8 +28,10 @@ pub struct ConsumerOptions {
     pub address: SocketAddr,
     /// Sessions.
     pub clients: usize,
-    /// CompIDs are this with a number from 1 behind.
+    /// CompIDs are this with a number behind.
     pub name: String,
+    /// The number of the first.
+    pub first: usize,
     /// TargetCompID(56).
     pub target: String,
     /// BeginString(8).
@@ -49,6 +51,7 @@ impl ConsumerOptions {
             address,
             clients,
             name: "C".to_owned(),
+            first: 1,
             target: "FANFARE".to_owned(),
             version: Version::Fix44,
             progress: 1_000,
@@ -73,6 +76,8 @@ pub struct ConsumerReport {
     pub ended: usize,
     /// Session and reason of the first that ended.
     pub first_ended: Option<(String, String)>,
+    /// Sessions that could not log on.
+    pub refused: usize,
     /// Messages expected that have not come: of `ConsumerOptions::messages`.
     pub short: u64,
     /// Seconds from the first to the last message.
@@ -80,9 +85,10 @@ pub struct ConsumerReport {
 }
 
 impl ConsumerReport {
-    /// Whether nothing was lost, repeated or out of order, and every session lived on.
+    /// Whether nothing was lost, repeated or out of order, and every session was let in and lived
+    /// on.
     pub fn is_clean(&self) -> bool {
-        self.order.is_clean() && self.ended == 0 && self.short == 0
+        self.order.is_clean() && self.ended + self.refused == 0 && self.short == 0
     }
 
     /// Messages a second, from the first to the last; 0 for fewer than two.
@@ -107,6 +113,7 @@ impl ConsumerReport {
         figures.count("unmarked", self.unmarked);
         figures.count("short", self.short);
         figures.count("sessions_ended", self.ended as u64);
+        figures.count("sessions_refused", self.refused as u64);
         figures.set_ok(self.is_clean());
         figures
     }
@@ -128,29 +135,48 @@ struct Tally {
 }
 
 impl Consumers {
-    /// Connects all sessions and logs them on.
+    /// Connects all sessions and logs them on. Those that are [refused](Self::refused) are left
+    /// out.
     ///
     /// # Errors
-    /// [`LoadError`] of the first that fails.
+    /// [`LoadError`] of the first that cannot connect, or if none can log on.
     pub fn connect(options: &ConsumerOptions) -> Result<Self, LoadError> {
         let fleet = FleetOptions {
             address: options.address,
             name: options.name.clone(),
+            first: options.first,
             target: options.target.clone(),
             version: options.version,
             max_send: 4 << 10,
         };
         let fleet = Fleet::connect(&fleet, 0..options.clients)?;
-        let checks = (0..options.clients).map(|_| (0, OrderCheck::new(options.from_start)));
+        let clients = fleet.clients().len();
+        if let (0, Some((session, why))) = (clients, fleet.refused().first.clone()) {
+            return Err(LoadError::Logon { session, why });
+        }
+        let checks = (0..clients).map(|_| (0, OrderCheck::new(options.from_start)));
         let tally = Tally {
             per_client: checks.collect(),
             ..Tally::default()
         };
         Ok(Self {
-            options: options.clone(),
+            options: ConsumerOptions {
+                clients,
+                ..options.clone()
+            },
             fleet,
             tally,
         })
+    }
+
+    /// Sessions that are logged on.
+    pub fn sessions(&self) -> usize {
+        self.fleet.clients().len()
+    }
+
+    /// Sessions that could not log on.
+    pub fn refused(&self) -> &Refused {
+        self.fleet.refused()
     }
 
     /// Receives until told to stop, until the expected number has come, or until all sessions are
@@ -233,6 +259,7 @@ impl Consumers {
             .messages
             .map_or(0, |wanted| wanted.saturating_sub(received));
         ConsumerReport {
+            refused: self.fleet.refused().count,
             received,
             unmarked,
             order,

@@ -1,6 +1,6 @@
 //! Many initiators on one thread.
 
-use std::io::{self, IoSlice};
+use std::io::{self, ErrorKind, IoSlice};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
@@ -21,12 +21,19 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often the sessions' timers (heartbeats, time-outs) are looked at.
 const TIMER_LOOK: u64 = SECOND / 20;
 
+/// What a gateway says by closing, which is all that FIX lets it say.
+const CLOSED_UNANSWERED: &str = "the gateway closed the connection without an answer: a session \
+    with this CompID is logged on (--prefix and --first have others), is not on its list, or there \
+    are as many as it takes";
+
 /// Who connects to whom.
 #[derive(Debug, Clone)]
 pub(super) struct FleetOptions {
     pub(super) address: SocketAddr,
-    /// CompIDs are this with a number from 1 behind.
+    /// CompIDs are this with a number behind.
     pub(super) name: String,
+    /// The number behind the first.
+    pub(super) first: usize,
     /// TargetCompID(56).
     pub(super) target: String,
     pub(super) version: Version,
@@ -42,6 +49,25 @@ pub(super) struct Fleet {
     buffer: Box<[u8]>,
     clock: Clock,
     timer_look_at: u64,
+    refused: Refused,
+}
+
+/// Sessions that could not log on.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Refused {
+    /// How many.
+    pub count: usize,
+    /// CompID of the first of them, and what happened to it.
+    pub first: Option<(String, String)>,
+}
+
+impl Refused {
+    pub(super) fn add(&mut self, other: &Self) {
+        self.count += other.count;
+        if self.first.is_none() {
+            self.first.clone_from(&other.first);
+        }
+    }
 }
 
 /// One session on its connection.
@@ -58,7 +84,8 @@ pub(super) struct Client {
 }
 
 impl Fleet {
-    /// Connects the sessions of these numbers and logs them on.
+    /// Connects the sessions of these numbers and logs them on. Those that the gateway does not
+    /// let in are left out, and counted.
     pub(super) fn connect(
         options: &FleetOptions,
         numbers: impl Iterator<Item = usize>,
@@ -70,6 +97,7 @@ impl Fleet {
             buffer: vec![0; RECEIVE_BUFFER].into_boxed_slice(),
             clock: Clock::new(),
             timer_look_at: 0,
+            refused: Refused::default(),
         };
         for number in numbers {
             let now = fleet.clock.read();
@@ -78,13 +106,44 @@ impl Fleet {
             client.connection.register(&fleet.poller, token)?;
             fleet.clients.push(client);
         }
-        while !fleet.clients.iter().all(|c| c.session.is_logged_on()) {
+        let is_settled = |c: &Client| c.session.is_logged_on() || c.ended.is_some();
+        while !fleet.clients.iter().all(is_settled) {
             fleet.turn(Duration::from_millis(50), &mut |_, _| {})?;
-            if let Some((session, why)) = fleet.first_ended() {
-                return Err(LoadError::Logon { session, why });
-            }
         }
+        fleet.leave_out()?;
         Ok(fleet)
+    }
+
+    /// Leaves out the sessions that are over.
+    fn leave_out(&mut self) -> io::Result<()> {
+        self.refused = Refused {
+            count: self.ended(),
+            first: self.first_ended(),
+        };
+        if self.refused.count == 0 {
+            return Ok(());
+        }
+        self.clients.retain(|client| client.ended.is_none());
+        // A token is a place among the clients.
+        for (index, client) in self.clients.iter_mut().enumerate() {
+            self.poller.remove(&client.connection)?;
+            client
+                .connection
+                .register(&self.poller, Token(index as u64))?;
+        }
+        Ok(())
+    }
+
+    /// The sessions that were not let in.
+    pub(super) fn refused(&self) -> &Refused {
+        &self.refused
+    }
+
+    /// Gives each session its number anew.
+    pub(super) fn renumber(&mut self, mut number: impl FnMut(usize) -> usize) {
+        for client in &mut self.clients {
+            client.number = number(client.number);
+        }
     }
 
     /// Time now; read once a turn.
@@ -182,7 +241,7 @@ impl Fleet {
 
 impl Client {
     fn connect(options: &FleetOptions, number: usize, now: Now) -> Result<Self, LoadError> {
-        let name = format!("{}{}", options.name, number + 1);
+        let name = format!("{}{}", options.name, options.first + number);
         let address = options.address;
         let failed = |error| LoadError::Connect {
             session: name.clone(),
@@ -239,8 +298,8 @@ impl Client {
         match received {
             Ok(Received::Bytes(n)) => return n,
             Ok(Received::Nothing) => {}
-            Ok(Received::Closed) => self.lost(now, "the gateway closed the connection"),
-            Err(error) => self.lost(now, &error.to_string()),
+            Ok(Received::Closed) => self.closed(now),
+            Err(error) => self.broken(now, &error),
         }
         0
     }
@@ -258,7 +317,7 @@ impl Client {
         if self.connection.queued() > 0
             && let Err(error) = self.connection.flush()
         {
-            return self.lost(now, &error.to_string());
+            return self.broken(now, &error);
         }
         loop {
             let bytes = self.session.poll_transmit();
@@ -269,7 +328,7 @@ impl Client {
             match self.connection.send(&[IoSlice::new(bytes)]) {
                 Ok(_) => self.session.transmitted(len),
                 Err(SendError::Overflow(_)) => return,
-                Err(SendError::Io(error)) => return self.lost(now, &error.to_string()),
+                Err(SendError::Io(error)) => return self.broken(now, &error),
             }
         }
     }
@@ -293,6 +352,23 @@ impl Client {
             let _ = poller.remove(&self.connection);
             self.closed = true;
         }
+    }
+
+    /// A gateway that closes before it has read our Logon resets the connection.
+    fn broken(&mut self, now: Now, error: &io::Error) {
+        match error.kind() {
+            ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => self.closed(now),
+            _ => self.lost(now, &error.to_string()),
+        }
+    }
+
+    fn closed(&mut self, now: Now) {
+        let why = if self.session.is_logged_on() {
+            "the gateway closed the connection"
+        } else {
+            CLOSED_UNANSWERED
+        };
+        self.lost(now, why);
     }
 
     fn lost(&mut self, now: Now, why: &str) {

@@ -33,6 +33,7 @@ use std::io;
 use std::net::SocketAddr;
 
 pub use consumers::{ConsumerOptions, ConsumerReport, Consumers};
+pub use fleet::Refused;
 pub use order::{OrderCheck, OrderCounts};
 pub use producers::{ProducerOptions, ProducerReport, Producers};
 pub use template::{Template, TemplateError};
@@ -50,10 +51,10 @@ pub enum LoadError {
         /// Why.
         error: io::Error,
     },
-    /// A session did not log on.
-    #[error("session {session} could not log on: {why}")]
+    /// No session logged on.
+    #[error("no session could log on, {session}: {why}")]
     Logon {
-        /// CompID of the session.
+        /// CompID of the first.
         session: String,
         /// Why.
         why: String,

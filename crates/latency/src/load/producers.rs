@@ -9,7 +9,7 @@ use fanfare_fix::codec::tags::FANOUT_ID;
 use fanfare_fix::session::{Now, SECOND, SendError, StoreError, Version};
 
 use super::LoadError;
-use super::fleet::{Fleet, FleetOptions};
+use super::fleet::{Fleet, FleetOptions, Refused};
 use super::template::Template;
 use crate::figures::Figures;
 use crate::histogram::Histogram;
@@ -38,8 +38,10 @@ pub struct ProducerOptions {
     pub rate: f64,
     /// One of so many messages over all sessions is marked for fan-out; 0 marks none.
     pub fanout: u64,
-    /// CompIDs, and the producer's name in the marks, are this with a number from 1 behind.
+    /// CompIDs, and the producer's name in the marks, are this with a number behind.
     pub name: String,
+    /// The number of the first.
+    pub first: usize,
     /// TargetCompID(56).
     pub target: String,
     /// BeginString(8).
@@ -59,6 +61,7 @@ impl ProducerOptions {
             rate: 100.0,
             fanout: clients as u64,
             name: "P".to_owned(),
+            first: 1,
             target: "FANFARE".to_owned(),
             version: Version::Fix44,
             threads: 1,
@@ -85,8 +88,10 @@ impl ProducerOptions {
 /// What the producers sent.
 #[derive(Debug, Clone)]
 pub struct ProducerReport {
-    /// Messages asked for, all sessions together.
+    /// Messages asked for, of all sessions that were let in together.
     pub wanted: u64,
+    /// Sessions that could not log on.
+    pub refused: usize,
     /// Messages sent.
     pub sent: u64,
     /// Marked ones among them.
@@ -136,8 +141,14 @@ impl ProducerReport {
         figures.add("lag_p50_us", micros(50.0));
         figures.add("lag_p99_us", micros(99.0));
         figures.add("lag_max_us", micros(100.0));
-        figures.set_ok(self.sent == self.wanted);
+        figures.count("sessions_refused", self.refused as u64);
+        figures.set_ok(self.is_whole());
         figures
+    }
+
+    /// Whether everything was sent that was asked for.
+    pub fn is_whole(&self) -> bool {
+        self.sent == self.wanted && self.refused == 0
     }
 }
 
@@ -146,30 +157,53 @@ pub struct Producers {
     options: ProducerOptions,
     template: Template,
     fleets: Vec<Fleet>,
+    refused: Refused,
 }
 
 impl Producers {
-    /// Connects all sessions and logs them on.
+    /// Connects all sessions and logs them on. Those that are [refused](Self::refused) are left
+    /// out, and the others take turns without them.
     ///
     /// # Errors
-    /// [`LoadError`] of the first that fails.
+    /// [`LoadError`] of the first that cannot connect, or if none can log on.
     pub fn connect(options: &ProducerOptions, template: Template) -> Result<Self, LoadError> {
         let fleet = FleetOptions {
             address: options.address,
             name: options.name.clone(),
+            first: options.first,
             target: options.target.clone(),
             version: options.version,
             max_send: template.body().len() + 1_024,
         };
         let threads = options.threads.clamp(1, options.clients.max(1));
-        let fleets = (0..threads)
+        let mut fleets = (0..threads)
             .map(|thread| Fleet::connect(&fleet, (thread..options.clients).step_by(threads)))
-            .collect::<Result<_, _>>()?;
+            .collect::<Result<Vec<_>, _>>()?;
+        let mut refused = Refused::default();
+        fleets.iter().for_each(|fleet| refused.add(fleet.refused()));
+        let clients = close_ranks(&mut fleets);
+        if let (0, Some((session, why))) = (clients, refused.first.clone()) {
+            return Err(LoadError::Logon { session, why });
+        }
         Ok(Self {
-            options: options.clone(),
+            options: ProducerOptions {
+                clients,
+                ..options.clone()
+            },
             template,
             fleets,
+            refused,
         })
+    }
+
+    /// Sessions that are logged on.
+    pub fn sessions(&self) -> usize {
+        self.options.clients
+    }
+
+    /// Sessions that could not log on.
+    pub fn refused(&self) -> &Refused {
+        &self.refused
     }
 
     /// Sends all messages on schedule, or until told to stop, and logs out.
@@ -181,6 +215,7 @@ impl Producers {
             options,
             template,
             mut fleets,
+            refused,
         } = self;
         let start = fleets.first_mut().map_or(0, |fleet| fleet.now().mono) + LEAD;
         let results = thread::scope(|scope| {
@@ -203,6 +238,7 @@ impl Producers {
         }
         Ok(ProducerReport {
             wanted: options.messages * options.clients as u64,
+            refused: refused.count,
             sent: all.sent,
             marked: all.marked,
             wanted_rate: options.rate * options.clients as f64,
@@ -210,6 +246,17 @@ impl Producers {
             lag: all.lag,
         })
     }
+}
+
+/// Numbers the sessions that are left without gaps, in their old order; gives how many there are.
+fn close_ranks(fleets: &mut [Fleet]) -> usize {
+    let clients = fleets.iter().flat_map(Fleet::clients);
+    let mut numbers: Vec<usize> = clients.map(|client| client.number).collect();
+    numbers.sort_unstable();
+    for fleet in fleets {
+        fleet.renumber(|old| numbers.partition_point(|&number| number < old));
+    }
+    numbers.len()
 }
 
 /// What one thread sent.

@@ -8,12 +8,16 @@ use fanfare_latency::load::{ConsumerOptions, ConsumerReport, Consumers};
 use std::io::{BufRead, IsTerminal};
 use std::process::ExitCode;
 
-use super::MOST_SESSIONS;
+use super::{FIRST, MOST_SESSIONS, prefix, tell_logged_on};
 use crate::address::resolve;
 use crate::print::{note, say};
 use crate::range::whole;
 
 /// Options of `fanfare fanout consumers`.
+///
+/// Ends with Ctrl-C, with --messages by itself, and with Enter on a terminal or with
+/// --until-enter. Sessions that the gateway does not let in are told of, and the others go on;
+/// then the exit status is 1.
 #[derive(ClapArgs)]
 pub(crate) struct Args {
     /// The gateway's host: a name or an address.
@@ -27,6 +31,16 @@ pub(crate) struct Args {
     /// The gateway's port for consumers.
     #[arg(long, value_name = "PORT", default_value_t = 3001)]
     port: u16,
+    /// CompIDs are this with a number behind: another one on each host that loads one gateway.
+    #[arg(long, value_name = "NAME", default_value = "C", value_parser = prefix)]
+    prefix: String,
+    /// The number behind the first CompID.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<usize>(1..=FIRST))]
+    first: usize,
+    /// End when Enter comes on stdin, as on a terminal, also where stdin is a pipe or a file; the
+    /// end of stdin is no Enter.
+    #[arg(long)]
+    until_enter: bool,
     /// Stop by itself after so many messages of all sessions together.
     #[arg(long, value_name = "N")]
     messages: Option<u64>,
@@ -46,11 +60,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         progress: args.progress,
         messages: args.messages,
         from_start: args.from_start,
+        name: args.prefix.clone(),
+        first: args.first,
         ..ConsumerOptions::new(resolve(&args.host, args.port)?, args.clients)
     };
     let consumers = Consumers::connect(&options)?;
-    note!("{} sessions logged on", args.clients);
-    if std::io::stdin().is_terminal() {
+    tell_logged_on(consumers.sessions(), consumers.refused());
+    if args.until_enter || std::io::stdin().is_terminal() {
         note!("Press Enter to shutdown");
         stop_on_enter(stop.clone());
     }

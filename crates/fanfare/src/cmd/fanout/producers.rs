@@ -8,12 +8,15 @@ use fanfare_latency::load::{ProducerOptions, ProducerReport, Producers, Template
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use super::MOST_SESSIONS;
+use super::{FIRST, MOST_SESSIONS, prefix, tell_logged_on};
 use crate::address::resolve;
 use crate::print::{note, say};
 use crate::range::{rate, whole};
 
 /// Options of `fanfare fanout producers`.
+///
+/// Sessions that the gateway does not let in are told of, and the others go on; then the exit
+/// status is 1.
 #[derive(ClapArgs)]
 pub(crate) struct Args {
     /// The gateway's host: a name or an address.
@@ -31,6 +34,12 @@ pub(crate) struct Args {
     /// The gateway's port for producers.
     #[arg(long, value_name = "PORT", default_value_t = 3000)]
     port: u16,
+    /// CompIDs are this with a number behind: another one on each host that loads one gateway.
+    #[arg(long, value_name = "NAME", default_value = "P", value_parser = prefix)]
+    prefix: String,
+    /// The number behind the first CompID.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<usize>(1..=FIRST))]
+    first: usize,
     /// A FIX message to send instead of the built-in snapshot; SOH or `|` between fields.
     #[arg(long, value_name = "FILE")]
     template: Option<PathBuf>,
@@ -51,13 +60,15 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         rate: args.rate,
         fanout: args.fanout.unwrap_or(args.clients as u64),
         threads: args.threads,
+        name: args.prefix.clone(),
+        first: args.first,
         ..ProducerOptions::new(resolve(&args.host, args.port)?, args.clients)
     };
     let producers = Producers::connect(&options, template)?;
-    note!("{} sessions logged on", args.clients);
+    tell_logged_on(producers.sessions(), producers.refused());
     let report = producers.run(&stop)?;
     print(args, &report);
-    Ok(if report.sent == report.wanted {
+    Ok(if report.is_whole() {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE

@@ -13,12 +13,20 @@ use crate::cmd::plant;
 #[derive(Debug, ClapArgs)]
 #[group(skip)] // `dds bridge` has these options too
 pub(crate) struct Args {
-    /// Fan-out workers, each with its own group of consumers [default: 1].
+    /// Fan-out workers, each with its own group of consumers; several have a thread each
+    /// [default: 1].
     #[arg(long, value_name = "N")]
     workers: Option<usize>,
-    /// A thread for each worker instead of one for all (pays with more than two cores).
+    /// A thread for each worker and one for the rest, also where there is one worker.
     #[arg(long)]
     dedicated: bool,
+    /// One thread for all workers and the rest, also where there are several (pays with one or
+    /// two cores).
+    #[arg(long, conflicts_with = "dedicated")]
+    shared: bool,
+    /// Most connections at a time on each of the two ports, logged on or not [default: 4096].
+    #[arg(long, value_name = "N")]
+    max_sessions: Option<usize>,
     /// Capture the traffic of both ports into this file (needs the right to capture).
     #[arg(long, value_name = "FILE.pcap")]
     capture: Option<PathBuf>,
@@ -55,6 +63,13 @@ impl Args {
         }
         if self.dedicated {
             config.threads = Threads::Dedicated;
+        }
+        if self.shared {
+            config.threads = Threads::Shared;
+        }
+        if let Some(most) = self.max_sessions {
+            config.producers.max_sessions = most;
+            config.consumers.max_sessions = most;
         }
         if let Some(bind) = self.bind {
             config.producers.bind = bind;

@@ -3,7 +3,7 @@
 use super::echo::{Application, Right, Rights};
 use super::reload::Reloader;
 use super::sessions::{self, NAP};
-use crate::print::{note, say};
+use crate::print::{counted, note, say};
 use anyhow::{Context, Result, ensure};
 use clap::Args as ClapArgs;
 use fanfare_engine::agent::{self, Crew};
@@ -83,19 +83,14 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 
 /// What a port has, in words.
 fn hosted(acceptor: &Acceptor) -> String {
-    let sessions = counted(acceptor.sessions.len(), "session");
+    let sessions = counted(acceptor.sessions.len() as u64, "session");
     let templates = &acceptor.wildcards;
     if templates.is_empty() {
         return sessions;
     }
     let most: usize = templates.iter().map(|template| template.max_sessions).sum();
-    let templates = counted(templates.len(), "template");
+    let templates = counted(templates.len() as u64, "template");
     format!("{sessions}, {templates} for up to {most} more")
-}
-
-fn counted(count: usize, what: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{count} {what}{plural}")
 }
 
 /// The sessions by where they are listened for, with their dictionaries.

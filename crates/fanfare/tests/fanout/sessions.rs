@@ -1,0 +1,160 @@
+//! Several hosts at one gateway, more sessions than it takes, and how many threads it has.
+
+use crate::common::gateway::Gateway;
+use crate::common::{Folder, Running, fanfare, figure, run};
+
+fn server(args: &[&str]) -> Gateway {
+    let ports = ["--producer-port", "0", "--consumer-port", "0"];
+    Gateway::start(&mut fanfare(
+        &[&["fanout", "server"], args, &ports].concat(),
+    ))
+}
+
+fn consumers(port: &str, args: &[&str]) -> Running {
+    let command = ["fanout", "consumers", "127.0.0.1"];
+    Running::start(&mut fanfare(&[&command, args, &["--port", port]].concat()))
+}
+
+/// The line that says how many threads there are, and how many the system has for it beyond one
+/// that does no work of an agent.
+fn threads(args: &[&str]) -> String {
+    let ports = ["--producer-port", "0", "--consumer-port", "0"];
+    let mut server = Running::start(&mut fanfare(
+        &[&["fanout", "server"], args, &ports].concat(),
+    ));
+    let said = server.prints("Running on ");
+    server.prints("Listening for consumers on ");
+    let tasks = format!("/proc/{}/task", server.id());
+    let names = std::fs::read_dir(tasks).unwrap().flatten();
+    let names = names.filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok());
+    let names: Vec<_> = names.map(|name| name.trim().to_owned()).collect();
+    let count = names.iter().filter(|name| name.contains("worker")).count();
+    server.interrupt();
+    server.end().succeeded();
+    format!("{said}, {count} by name")
+}
+
+#[test]
+fn several_workers_have_threads_of_their_own_unless_told_to_share() {
+    assert_eq!(
+        threads(&["--workers", "3"]),
+        "Running on 4 threads, 3 by name"
+    );
+    let shared = threads(&["--workers", "3", "--shared"]);
+    assert!(shared.starts_with("Running on 1 thread,"), "{shared}");
+    assert!(threads(&[]).starts_with("Running on 1 thread,"));
+    assert!(threads(&["--dedicated"]).starts_with("Running on 2 threads,"));
+    let folder = Folder::new("threads");
+    let path = folder.with("shared.toml", "workers = 2\nthreads = \"shared\"\n");
+    assert!(threads(&["--config", &path]).starts_with("Running on 1 thread,"));
+    assert_eq!(
+        run(&["fanout", "server", "--shared", "--dedicated"]).code,
+        2
+    );
+}
+
+#[test]
+fn two_hosts_load_one_gateway_under_other_names() {
+    let mut server = server(&[]);
+    let messages = ["--messages", "20", "--from-start", "--json"];
+    let mut first = consumers(&server.consumers, &[&["2", "0"], &messages[..]].concat());
+    first.tells("2 sessions logged on");
+    // The same names are taken, and that is said; none is left.
+    let taken = consumers(&server.consumers, &["2"]).end();
+    assert_eq!(taken.code, 1);
+    assert!(
+        taken.err.contains(
+            "C1: the gateway closed the connection without an answer: a \
+        session with this CompID is logged on (--prefix and --first have others)"
+        ),
+        "{}",
+        taken.err
+    );
+    server.tells("a session with these CompIDs is live");
+    let other = ["2", "0", "--prefix", "HOST2-"];
+    let mut second = consumers(&server.consumers, &[&other, &messages[..]].concat());
+    second.tells("2 sessions logged on");
+    // One of these is taken, the others go on.
+    let third = ["2", "0", "--first", "2", "--messages", "10", "--json"];
+    let mut third = consumers(&server.consumers, &third);
+    third.tells("1 session logged on");
+    let why = third.tells("1 session not let in, the others go on; first C2: ");
+    assert!(why.contains("is logged on"), "{why}");
+    let sending = ["fanout", "producers", "127.0.0.1", "1", "10", "200", "1"];
+    let of = |prefix| ["--port", &server.producers, "--prefix", prefix];
+    run(&[&sending[..], &of("EAST")].concat()).succeeded();
+    for consumers in [first, second] {
+        let received = consumers.end().succeeded().json();
+        assert_eq!(figure(&received, "received"), 20.0);
+        assert_eq!(figure(&received, "sessions_refused"), 0.0);
+    }
+    let received = third.end();
+    assert_eq!(received.code, 1, "not all that was asked for");
+    assert_eq!(figure(&received.json(), "received"), 10.0);
+    assert_eq!(figure(&received.json(), "sessions_refused"), 1.0);
+    server.stop();
+}
+
+#[test]
+fn a_load_beyond_the_bound_goes_on_with_the_rest() {
+    let server = server(&["--max-sessions", "3"]);
+    let args = ["5", "0", "--messages", "12", "--json"];
+    let mut consumers = consumers(&server.consumers, &args);
+    consumers.tells("3 sessions logged on");
+    consumers.tells("2 sessions not let in, the others go on; first C");
+    let sending = ["fanout", "producers", "127.0.0.1", "4", "10", "200", "4"];
+    let options = ["--threads", "2", "--port", &server.producers, "--json"];
+    let sent = run(&[&sending[..], &options].concat());
+    assert_eq!(sent.code, 1);
+    assert!(sent.err.contains("3 sessions logged on"), "{}", sent.err);
+    assert_eq!(figure(&sent.json(), "sent"), 30.0);
+    let marked = figure(&sent.json(), "marked");
+    assert!((7.0..=8.0).contains(&marked), "one in four of 30: {marked}");
+    let received = consumers.end();
+    assert_eq!(received.code, 1);
+    let received = received.json();
+    assert!(figure(&received, "received") >= 12.0);
+    for name in ["missing", "duplicates", "reordered", "short"] {
+        assert_eq!(figure(&received, name), 0.0, "{name}");
+    }
+    assert_eq!(figure(&received, "sessions_refused"), 2.0);
+    server.stop();
+}
+
+#[test]
+fn enter_ends_consumers_also_from_a_pipe_where_that_is_asked_for() {
+    let server = server(&[]);
+    let start = |args: &[&str]| {
+        let command = ["fanout", "consumers", "127.0.0.1", "1", "0"];
+        let all = [&command, args, &["--port", &server.consumers]].concat();
+        let mut consumers = Running::start(fanfare(&all).stdin(std::process::Stdio::piped()));
+        consumers.tells("1 session logged on");
+        consumers
+    };
+    let mut until = start(&["--until-enter", "--prefix", "U"]);
+    until.tells("Press Enter to shutdown");
+    until.reads("\n");
+    until.end().succeeded();
+    // Without, a line on stdin is none of its business, and the end of stdin never is.
+    let mut plain = start(&["--prefix", "P"]);
+    plain.reads("\n");
+    let mut ended = start(&["--until-enter", "--prefix", "E"]);
+    ended.reads("");
+    ended.tells("Press Enter to shutdown");
+    for running in [plain, ended] {
+        running.interrupt();
+        running.end().succeeded();
+    }
+    server.stop();
+}
+
+#[test]
+fn a_table_with_one_key_has_defaults_for_the_rest() {
+    let folder = Folder::new("one-key");
+    let path = folder.with("one.toml", "[consumers]\nmax_sessions = 2\n");
+    let server = server(&["--config", &path]);
+    let mut consumers = consumers(&server.consumers, &["3", "0", "--messages", "1"]);
+    consumers.tells("2 sessions logged on");
+    server.stop();
+    consumers.end();
+}

@@ -253,7 +253,7 @@ impl Builder<'_> {
         inlet: Inlet,
         plan: Plan<'_>,
     ) -> Result<(FeedSource, Option<TopicsPublisher>), StartError> {
-        let program = Arc::new(feed::templates(&feed.templates)?);
+        let program = Arc::new(feed::templates(feed, plan.notices)?);
         let size = self.config.ring_bytes;
         let (mut ring, mut publisher) = (None, None);
         if let Some(topics) = &feed.publish {

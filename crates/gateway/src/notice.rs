@@ -3,6 +3,7 @@
 
 use fanfare_bus::Status;
 use fanfare_engine::udp::SmallBuffer;
+use fanfare_fast::TemplateError;
 use fanfare_fix::session::{DisconnectReason, FieldTooLong, SessionId};
 use std::fmt;
 use std::net::SocketAddr;
@@ -70,6 +71,15 @@ pub enum Notice {
     },
     /// A line of the feed has less receive buffer than it should have.
     SmallBuffer(SmallBuffer),
+    /// The template file has what the schema does not; it is left out.
+    LeftOutOfTemplates {
+        /// The file.
+        templates: String,
+        /// What, and where.
+        what: TemplateError,
+        /// How many others there are.
+        more: usize,
+    },
 }
 
 /// A way to the bus, which no source waits for.
@@ -157,7 +167,10 @@ impl Notice {
         ];
         match self {
             Self::LoggedOn { .. } | Self::FeedTopics { .. } => false,
-            Self::SmallBuffer(_) | Self::LeftOut { .. } | Self::Unpublished { .. } => true,
+            Self::SmallBuffer(_)
+            | Self::LeftOut { .. }
+            | Self::Unpublished { .. }
+            | Self::LeftOutOfTemplates { .. } => true,
             Self::Ended { end, left_out, .. } => *left_out > 0 || !orderly.contains(end),
             Self::BusClosed { .. } => true,
             Self::Bus { what, .. } => !matches!(
@@ -213,6 +226,16 @@ impl fmt::Display for Notice {
                 let plural = if *count == 1 { "" } else { "s" };
                 write!(f, "{outlet}: {count} message{plural} left out: {why}")
             }
+            Self::LeftOutOfTemplates {
+                templates,
+                what,
+                more: 0,
+            } => write!(f, "{templates}: left out: {what}"),
+            Self::LeftOutOfTemplates {
+                templates,
+                what,
+                more,
+            } => write!(f, "{templates}: left out: {what}, and {more} more"),
             Self::Bus { topic, what } => write!(f, "bus topic {topic}: {what}"),
             Self::BusClosed { why } => write!(f, "{why}; the other topics go on"),
         }

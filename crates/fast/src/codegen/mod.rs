@@ -39,8 +39,13 @@ use names::snake;
 /// # Errors
 /// Those of [`Program::parse`].
 pub fn generate(xml: &str) -> Result<String, TemplateError> {
-    let program = Program::parse(xml)?;
-    let model = Model::new(&program);
+    Ok(generate_from(&Program::parse(xml)?, xml))
+}
+
+/// The module for a program and the template document that it is from, as [`generate`].
+#[must_use]
+pub fn generate_from(program: &Program, xml: &str) -> String {
+    let model = Model::new(program);
     let mut out = String::from("// Made by `fanfare fast codegen`; do not edit.\n\n");
     for item in &model.structs {
         structure(&model, item, &mut out);
@@ -59,7 +64,7 @@ pub fn generate(xml: &str) -> Result<String, TemplateError> {
     rows::write(&model, &mut out);
     out.truncate(out.trim_end().len());
     out.push('\n');
-    Ok(out)
+    out
 }
 
 fn structure(model: &Model<'_>, item: &Struct, out: &mut String) {

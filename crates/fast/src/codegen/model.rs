@@ -1,6 +1,6 @@
 //! The structs of a template set, before they are written.
 
-use super::names::{pascal, snake, unique};
+use super::names::{Taken, pascal, snake};
 use crate::program::{FieldId, FieldKind, Op, Program};
 use crate::template::OperatorKind;
 use crate::value::{IntType, TextType};
@@ -42,7 +42,9 @@ pub(super) struct Model<'p> {
     pub(super) program: &'p Program,
     pub(super) structs: Vec<Struct>,
     pub(super) templates: Vec<usize>,
-    taken: Vec<String>,
+    /// Of the program, which takes time to compute.
+    pub(super) layout: u64,
+    taken: Taken,
 }
 
 impl<'p> Model<'p> {
@@ -51,7 +53,8 @@ impl<'p> Model<'p> {
             program,
             structs: Vec::new(),
             templates: Vec::new(),
-            taken: ["Messages", "Decoded"].map(str::to_owned).to_vec(),
+            layout: program.layout(),
+            taken: Taken::from(["Messages", "Decoded"]),
         };
         for template in program.templates() {
             let id = template
@@ -66,23 +69,23 @@ impl<'p> Model<'p> {
     }
 
     fn define(&mut self, name: String, doc: String, ids: &[FieldId]) -> usize {
-        let name = unique(name, &mut self.taken);
+        let name = self.taken.unique(name);
         let index = self.structs.len();
         self.structs.push(Struct {
             name: name.clone(),
             doc,
             members: Vec::new(),
         });
-        let mut taken = Vec::new();
+        let mut taken = Taken::default();
         let members = ids.iter().map(|id| self.member(*id, &name, &mut taken));
         self.structs[index].members = members.collect();
         index
     }
 
-    fn member(&mut self, id: FieldId, outer: &str, taken: &mut Vec<String>) -> Member {
+    fn member(&mut self, id: FieldId, outer: &str, taken: &mut Taken) -> Member {
         let program = self.program;
         let field = program.field(id);
-        let name = unique(snake(field.name()), taken);
+        let name = taken.unique(snake(field.name()));
         let tag = field
             .id_text()
             .map_or(String::new(), |tag| format!("({tag})"));

@@ -1,5 +1,7 @@
 //! Names of a template document as names of Rust.
 
+use std::collections::HashMap;
+
 const KEYWORDS: [&str; 51] = [
     "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate",
     "do", "dyn", "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl",
@@ -76,16 +78,35 @@ pub(super) fn pascal(name: &str) -> String {
     out
 }
 
-/// `name`, or with the first number behind it that makes it new; it is added to `taken`.
-pub(super) fn unique(name: String, taken: &mut Vec<String>) -> String {
-    let mut found = name.clone();
-    let mut number = 2;
-    while taken.contains(&found) {
-        found = format!("{name}{number}");
-        number += 1;
+/// Names that are taken, each with the number that is tried next behind it.
+#[derive(Debug, Default)]
+pub(super) struct Taken(HashMap<String, u32>);
+
+impl Taken {
+    /// `name`, or with the first number behind it that makes it new; it is taken then.
+    pub(super) fn unique(&mut self, name: String) -> String {
+        let Some(&next) = self.0.get(&name) else {
+            self.0.insert(name.clone(), 2);
+            return name;
+        };
+        let mut number = next;
+        let found = loop {
+            let found = format!("{name}{number}");
+            number += 1;
+            if !self.0.contains_key(&found) {
+                break found;
+            }
+        };
+        self.0.insert(name, number);
+        self.0.insert(found.clone(), 2);
+        found
     }
-    taken.push(found.clone());
-    found
+}
+
+impl<const N: usize> From<[&str; N]> for Taken {
+    fn from(names: [&str; N]) -> Self {
+        Self(names.map(|name| (name.to_owned(), 2)).into())
+    }
 }
 
 #[cfg(test)]
@@ -115,8 +136,8 @@ mod tests {
         assert_eq!(pascal("W-Snapshot"), "WSnapshot");
         assert_eq!(pascal("7up"), "T7up");
         assert_eq!(pascal("option"), "TOption");
-        let mut taken = Vec::new();
-        let names = ["A", "A", "A"].map(|n| unique(n.to_owned(), &mut taken));
-        assert_eq!(names, ["A", "A2", "A3"]);
+        let mut taken = Taken::from(["A3"]);
+        let names = ["A", "A", "A", "A2"].map(|name| taken.unique(name.to_owned()));
+        assert_eq!(names, ["A", "A2", "A4", "A22"]);
     }
 }

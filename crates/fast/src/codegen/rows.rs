@@ -230,7 +230,7 @@ pub(super) fn any_filled(model: &Model<'_>) -> bool {
 
 /// `LAYOUT`, of both traits.
 pub(super) fn layout(model: &Model<'_>, out: &mut String) {
-    let layout = model.program.layout();
+    let layout = model.layout;
     _ = writeln!(out, "\n    const LAYOUT: u64 = {layout:#x};\n");
 }
 

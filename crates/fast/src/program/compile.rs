@@ -16,8 +16,11 @@ use super::{
 use crate::error::{ErrorCode, TemplateError};
 use crate::template::{Block, Instruction, Kind, Name, Position, Template, TemplateSet};
 
-/// Most fields in a program, static references expanded.
+/// Most fields in a program, static references expanded, and most of these references.
 const MAX_FIELDS: usize = 1 << 18;
+
+/// Most bytes of initial values in a program, static references expanded.
+const MAX_TEXTS: usize = 64 << 20;
 
 /// Deepest nesting of groups, sequences and static references.
 const MAX_NESTING: usize = 64;
@@ -50,6 +53,9 @@ struct Compiler<'s> {
     text_slots: HashMap<Slot, u32>,
     /// Templates that are being expanded.
     expanding: Vec<usize>,
+    /// How many references were expanded, and the bytes of the initial values.
+    references: usize,
+    text_bytes: usize,
     bodies: Vec<Body>,
     /// The next new column begins a vector, with so many instructions behind it.
     aligned: Option<usize>,
@@ -92,6 +98,8 @@ impl<'s> Compiler<'s> {
             slots,
             text_slots,
             expanding: Vec::new(),
+            references: 0,
+            text_bytes: 0,
             bodies: Vec::new(),
             aligned: Some(0),
             program,
@@ -177,8 +185,12 @@ impl<'s> Compiler<'s> {
             let body = program.templates[index].body;
             program.templates[index].blocks = slots::blocks(program, body);
         }
-        for body in &self.bodies {
-            let steps = lanes::steps(program, *body);
+        let mut of_template = vec![false; self.bodies.len()];
+        for template in &program.templates {
+            of_template[template.body.number as usize] = true;
+        }
+        for (body, of_template) in self.bodies.iter().zip(of_template) {
+            let steps = lanes::steps(program, *body, of_template);
             program.steps.push(steps);
         }
         Self::find_flat(program);
@@ -249,6 +261,11 @@ impl<'s> Compiler<'s> {
         }
         if context.depth >= MAX_NESTING {
             return Err(s1(at, format!("nested deeper than {MAX_NESTING} levels")));
+        }
+        self.references += 1;
+        if self.references > MAX_FIELDS {
+            let message = format!("more than {MAX_FIELDS} references, expanded");
+            return Err(s1(at, message));
         }
         let template = &self.set.templates[index];
         let inner = Context {

@@ -176,12 +176,9 @@ const fn front(id: u32) -> u32 {
     }
 }
 
-/// The steps of a body; adds its segments to the program. None if lanes are of no use to it.
-pub(super) fn steps(program: &mut Program, body: Body) -> Box<[Step]> {
-    let of_template = program
-        .templates
-        .iter()
-        .any(|template| template.body.number == body.number);
+/// The steps of a body, perhaps that of a template; adds its segments to the program. None if
+/// lanes are of no use to it.
+pub(super) fn steps(program: &mut Program, body: Body, of_template: bool) -> Box<[Step]> {
     let mut finder = Finder {
         program,
         of_template,

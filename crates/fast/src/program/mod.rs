@@ -32,7 +32,7 @@ pub use place::{Place, Reading};
 
 use crate::dictionary::State;
 use crate::error::TemplateError;
-use crate::template::{Name, OperatorKind, TemplateSet};
+use crate::template::{Deviations, Name, OperatorKind, TemplateSet};
 use crate::value::{Decimal, IntType, TextType};
 
 /// The identifier of the Reset message of the session control protocol.
@@ -114,10 +114,21 @@ impl Program {
         Self::compile(&TemplateSet::parse(xml)?)
     }
 
+    /// Parses and compiles a template document as [`Self::parse`], and tells what it has that the
+    /// schema does not instead of refusing it: [`TemplateSet::parse_lenient`].
+    ///
+    /// # Errors
+    /// S1 to S5, with line and column.
+    pub fn parse_lenient(xml: &str) -> Result<(Self, Deviations), TemplateError> {
+        let (set, deviations) = TemplateSet::parse_lenient(xml)?;
+        Ok((Self::compile(&set)?, deviations))
+    }
+
     /// Compiles templates.
     ///
     /// # Errors
-    /// S1 where static references recur or expand beyond all measure.
+    /// S1 where static references recur, or where, expanded, there are more than 262,144 fields or
+    /// references, or more than 64 MiB of initial values.
     pub fn compile(set: &TemplateSet) -> Result<Self, TemplateError> {
         compile::compile(set)
     }

@@ -263,8 +263,9 @@ fn first_lane(emits: &[Emit]) -> Option<u8> {
         .map(|emit| emit.lane)
 }
 
-/// How many fields follow each other, with lanes that do.
+/// How many fields follow each other, with lanes that do; no more than a chunk has.
 fn run(emits: &[Emit]) -> usize {
+    let emits = emits.get(..MAX_FIELDS).unwrap_or(emits);
     let mut next = first_lane(emits).unwrap_or_default();
     let mut follows = |(number, emit): &(usize, &Emit)| {
         let has_gap = emit.lanes() > 0 && emit.lane != next;

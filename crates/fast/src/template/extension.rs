@@ -8,7 +8,8 @@
 use roxmltree::Node;
 
 use super::initial::OperandType;
-use super::xml::{Parsed, Reader, Scope, operator_kind, token};
+use super::limits::MAX_VALUES;
+use super::xml::{Parsed, Reader, Scope, operator_kind};
 use super::{BitGroup, Instruction, Kind, Name, Operator};
 use crate::value::IntType;
 
@@ -92,18 +93,24 @@ impl Reader<'_, '_> {
     /// The type that a `<type>` names.
     fn definition<'n>(&'n self, reference: Node<'n, 'n>, chain: usize) -> Parsed<Node<'n, 'n>> {
         let name = self.name(reference)?;
-        let mut definitions = self.children(self.document.root_element()).filter(|child| {
-            child.tag_name().name() == "define" && self.attribute(*child, "name") == Some(&*name)
-        });
-        let definition = definitions
-            .next()
-            .and_then(|define| self.children(define).next());
-        match definition {
+        match self.definitions.get(&*name).copied().flatten() {
             Some(ty) if ty.tag_name().name() == "type" && chain < MAX_CHAIN => {
                 self.definition(ty, chain + 1)
             }
             Some(ty) if !matches!(ty.tag_name().name(), "type" | "field" | "templateRef") => Ok(ty),
             _ => Err(self.s1(reference, format!("no type is defined as {name}"))),
+        }
+    }
+
+    /// An enum or a set does not have too many elements: they are looked for one by one.
+    pub(super) fn check_values(&self, node: Node<'_, '_>, ty: Node<'_, '_>) -> Parsed<()> {
+        let (element, most) = match ty.tag_name().name() {
+            "set" => ("set", MAX_BITS as usize),
+            _ => ("enum", MAX_VALUES),
+        };
+        match elements(ty).nth(most) {
+            None => Ok(()),
+            Some(_) => Err(self.s1(node, format!("more than {most} elements in this {element}"))),
         }
     }
 
@@ -140,6 +147,7 @@ impl Reader<'_, '_> {
     fn member(&self, node: Node<'_, '_>, outer: &Scope) -> Parsed<(Instruction, u32)> {
         let scope = self.scope(node, outer)?;
         let holders = self.holders(node)?;
+        self.check_values(node, holders.last().copied().unwrap_or(node))?;
         let operators = holders.iter().flat_map(|holder| self.children(*holder));
         let mut operators = operators.filter(|c| operator_kind(c.tag_name().name()).is_some());
         if let Some(operator) = operators.next() {
@@ -165,7 +173,7 @@ impl Reader<'_, '_> {
         };
         let member = Instruction {
             name,
-            id: self.attribute(node, "id").map(token),
+            id: self.id(node)?,
             optional,
             kind: Kind::Int(int, Operator::none()),
             position: self.position(node),

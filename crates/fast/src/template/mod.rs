@@ -3,9 +3,12 @@
 mod encoding;
 mod extension;
 mod initial;
+pub mod limits;
+mod schema;
 mod xml;
 
 pub use encoding::decode;
+pub use schema::Deviations;
 
 use crate::value::{Decimal, IntType, TextType};
 

@@ -5,20 +5,19 @@ mod operator;
 
 pub(super) use operator::operator_kind;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use roxmltree::{Document, Node};
 
 use super::extension;
 use super::initial::OperandType;
+use super::limits::{self, MAX_NAME, MAX_NESTING};
+use super::schema::Deviations;
 use super::{
     Block, Dictionary, Instruction, Kind, Length, Name, Operator, Position, Template, TemplateSet,
 };
 use crate::error::{ErrorCode, TemplateError};
 use crate::value::{IntType, TextType};
-
-/// Deepest nesting of groups and sequences in a document.
-const MAX_NESTING: usize = 32;
 
 /// Namespaces that template documents in the field use for the elements of the specification,
 /// beside no namespace at all and that of the root element.
@@ -33,17 +32,38 @@ impl TemplateSet {
     /// Reads a document with `<templates>` or a single `<template>` as its root.
     ///
     /// # Errors
-    /// S1 to S5 with the place in the document. A document type declaration is refused.
+    /// S1 to S5 with the place in the document. A document type declaration is refused, and so is
+    /// what the schema does not have: attributes, elements, and text; those of other namespaces
+    /// are left out. [`limits`] has how large a document may be.
     pub fn parse(xml: &str) -> Result<Self, TemplateError> {
+        let (set, deviations) = Self::parse_lenient(xml)?;
+        deviations.into_error()?;
+        Ok(set)
+    }
+
+    /// Reads a document as [`Self::parse`], and tells what it has that the schema does not
+    /// instead of refusing it: attributes, text, and elements where no instruction and no
+    /// operator can be. They are left out.
+    ///
+    /// # Errors
+    /// As [`Self::parse`]. An unknown instruction or operator is refused here, too: without it
+    /// messages would be decoded wrongly.
+    pub fn parse_lenient(xml: &str) -> Result<(Self, Deviations), TemplateError> {
         let xml = xml.strip_prefix('\u{feff}').unwrap_or(xml);
+        limits::check(xml)?;
+        let read = |document: &Document<'_>| {
+            let reader = Reader::new(document);
+            let set = reader.document()?;
+            Ok((set, reader.deviations()))
+        };
         match Document::parse(xml) {
-            Ok(document) => Reader::new(&document).document(),
+            Ok(document) => read(&document),
             // Documents in the field leave the declaration of this prefix out. Without it the
             // attribute means the same, and blanks leave all else where it is.
             Err(roxmltree::Error::UnknownNamespace(prefix, _)) if prefix == "scp" => {
                 let xml = xml.replace("scp:reset", "    reset");
                 let document = Document::parse(&xml).map_err(|error| malformed(&error))?;
-                Reader::new(&document).document()
+                read(&document)
             }
             Err(roxmltree::Error::DtdDetected) => Err(definition(xml)),
             Err(error) => Err(malformed(&error)),
@@ -65,14 +85,9 @@ fn malformed(error: &roxmltree::Error) -> TemplateError {
 
 /// A DTD can make much out of little (a billion laughs), and templates need none.
 fn definition(xml: &str) -> TemplateError {
-    let before = xml.split_once("<!DOCTYPE").map_or("", |(before, _)| before);
-    let last = before.rsplit('\n').next().unwrap_or_default();
-    TemplateError {
-        code: ErrorCode::S1,
-        line: before.matches('\n').count() as u32 + 1,
-        column: last.chars().count() as u32 + 1,
-        message: "a document type definition (DTD) is not allowed".to_owned(),
-    }
+    let position = limits::position(xml, xml.find("<!DOCTYPE").unwrap_or_default());
+    let message = "a document type definition (DTD) is not allowed";
+    error_at(ErrorCode::S1, position, message.to_owned())
 }
 
 /// What elements inherit from those around them.
@@ -87,9 +102,16 @@ pub(super) struct Scope {
 pub(super) struct Reader<'d, 'x> {
     pub(super) document: &'d Document<'x>,
     namespace: Option<String>,
-    /// Offset of the first byte of each line: positions without counting from the start again.
+    /// The types that `<define>` names: the first of each name.
+    pub(super) definitions: HashMap<&'d str, Option<Node<'d, 'x>>>,
+    /// Offset of the first byte of each line, and how many characters are before each block of
+    /// bytes: positions without counting from the start again.
     lines: Vec<usize>,
+    blocks: Vec<usize>,
 }
+
+/// Bytes of a block.
+const BLOCK: usize = 1024;
 
 pub(super) type Parsed<T> = Result<T, TemplateError>;
 
@@ -105,11 +127,32 @@ impl<'d, 'x> Reader<'d, 'x> {
         let lines = std::iter::once(0)
             .chain(breaks.map(|(at, _)| at + 1))
             .collect();
-        Self {
+        let blocks = text.as_bytes().chunks(BLOCK).scan(0, |sum, block| {
+            let before = *sum;
+            *sum += characters(block);
+            Some(before)
+        });
+        let mut reader = Self {
             document,
             namespace,
+            definitions: HashMap::new(),
             lines,
+            blocks: blocks.collect(),
+        };
+        reader.definitions = reader.defined();
+        reader
+    }
+
+    fn defined(&self) -> HashMap<&'d str, Option<Node<'d, 'x>>> {
+        let mut all = HashMap::new();
+        let defines = self.children(self.document.root_element());
+        for define in defines.filter(|child| child.tag_name().name() == "define") {
+            if let Some(name) = self.attribute(define, "name") {
+                let ty = self.children(define).next();
+                all.entry(name).or_insert(ty);
+            }
         }
+        all
     }
 
     fn document(&self) -> Parsed<TemplateSet> {
@@ -242,9 +285,11 @@ impl<'d, 'x> Reader<'d, 'x> {
             "templateRef" => return self.template_ref(node, &scope),
             _ => {
                 let int = IntType::from_name(element).or_else(|| extension::int_type(element));
-                let Some(ty) = int else {
+                let Some(int) = int else {
                     return Err(self.s1(node, format!("<{element}> is no instruction")));
                 };
+                self.check_values(node, ty)?;
+                let ty = int;
                 Kind::Int(
                     ty,
                     self.operator(node, OperandType::Int(ty), optional, &scope)?,
@@ -256,7 +301,7 @@ impl<'d, 'x> Reader<'d, 'x> {
                 ns: scope.ns.clone(),
                 local: self.name(node)?,
             },
-            id: self.attribute(node, "id").map(token),
+            id: self.id(node)?,
             optional,
             kind,
             position: self.position(node),
@@ -371,15 +416,15 @@ impl<'d, 'x> Reader<'d, 'x> {
             }),
             None => None,
         };
-        let id = self.attribute(node, "id").map(token);
+        let id = self.id(node)?;
         Ok(Length { name, id, operator })
     }
 
     /// The scope inside `node`.
     pub(super) fn scope(&self, node: Node<'_, '_>, outer: &Scope) -> Parsed<Scope> {
-        let inherit = |attribute: &str, outer: &String| {
-            self.attribute(node, attribute)
-                .map_or_else(|| outer.clone(), str::to_owned)
+        let inherit = |attribute: &str, outer: &String| match self.attribute(node, attribute) {
+            Some(uri) => self.short(node, uri.to_owned()),
+            None => Ok(outer.clone()),
         };
         let dictionary = match self.attribute(node, "dictionary") {
             None => outer.dictionary.clone(),
@@ -388,12 +433,12 @@ impl<'d, 'x> Reader<'d, 'x> {
                 "global" => Dictionary::Global,
                 "template" => Dictionary::Template,
                 "type" => Dictionary::Type,
-                user => Dictionary::User(user.to_owned()),
+                user => Dictionary::User(self.short(node, user.to_owned())?),
             },
         };
         Ok(Scope {
-            ns: inherit("ns", &outer.ns),
-            template_ns: inherit("templateNs", &outer.template_ns),
+            ns: inherit("ns", &outer.ns)?,
+            template_ns: inherit("templateNs", &outer.template_ns)?,
             dictionary,
             depth: outer.depth + 1,
         })
@@ -409,8 +454,22 @@ impl<'d, 'x> Reader<'d, 'x> {
 
     pub(super) fn name(&self, node: Node<'_, '_>) -> Parsed<String> {
         match self.attribute(node, "name").map(token) {
-            Some(name) if !name.is_empty() => Ok(name),
+            Some(name) if !name.is_empty() => self.short(node, name),
             _ => Err(self.s1(node, format!("<{}> has no name", node.tag_name().name()))),
+        }
+    }
+
+    /// The `id` attribute.
+    pub(super) fn id(&self, node: Node<'_, '_>) -> Parsed<Option<String>> {
+        let id = self.attribute(node, "id").map(token);
+        id.map(|id| self.short(node, id)).transpose()
+    }
+
+    /// A name, if it is not longer than names may be.
+    pub(super) fn short(&self, node: Node<'_, '_>, name: String) -> Parsed<String> {
+        match name.len() {
+            ..=MAX_NAME => Ok(name),
+            len => Err(self.s1(node, format!("a name of {len} bytes: {MAX_NAME} at most"))),
         }
     }
 
@@ -433,12 +492,15 @@ impl<'d, 'x> Reader<'d, 'x> {
         })
     }
 
-    pub(super) fn children<'n>(&self, node: Node<'n, 'n>) -> impl Iterator<Item = Node<'n, 'n>> {
+    pub(super) fn children<'n, 'y>(
+        &self,
+        node: Node<'n, 'y>,
+    ) -> impl Iterator<Item = Node<'n, 'y>> {
         node.children()
             .filter(|child| child.is_element() && self.is_ours(child.tag_name().namespace()))
     }
 
-    fn is_ours(&self, namespace: Option<&str>) -> bool {
+    pub(super) fn is_ours(&self, namespace: Option<&str>) -> bool {
         match namespace {
             None | Some("") => true,
             Some(ns) => NAMESPACES.contains(&ns) || self.namespace.as_deref() == Some(ns),
@@ -446,19 +508,39 @@ impl<'d, 'x> Reader<'d, 'x> {
     }
 
     pub(super) fn position(&self, node: Node<'_, '_>) -> Position {
-        let at = node.range().start;
+        self.position_of(node.range().start)
+    }
+
+    fn position_of(&self, at: usize) -> Position {
         let line = self.lines.partition_point(|&start| start <= at);
         let start = self.lines.get(line - 1).copied().unwrap_or_default();
-        let column = self.document.input_text()[start..at].chars().count() + 1;
         Position {
             line: line as u32,
-            column: column as u32,
+            column: (self.characters_before(at) - self.characters_before(start) + 1) as u32,
         }
+    }
+
+    fn characters_before(&self, at: usize) -> usize {
+        let (block, rest) = (at / BLOCK, at % BLOCK);
+        let bytes = self.document.input_text().as_bytes();
+        let rest = bytes.get(at - rest..at).unwrap_or_default();
+        self.blocks
+            .get(block)
+            .map_or(0, |before| before + characters(rest))
     }
 
     pub(super) fn s1(&self, node: Node<'_, '_>, message: impl Into<String>) -> TemplateError {
         error_at(ErrorCode::S1, self.position(node), message.into())
     }
+
+    pub(super) fn s1_at(&self, at: usize, message: String) -> TemplateError {
+        error_at(ErrorCode::S1, self.position_of(at), message)
+    }
+}
+
+/// How many characters begin in bytes of UTF-8.
+fn characters(bytes: &[u8]) -> usize {
+    bytes.iter().filter(|byte| **byte & 0xc0 != 0x80).count()
 }
 
 /// An attribute of type token: white space trimmed, and runs of it made one space.

@@ -88,9 +88,9 @@ impl<F: Feed> TypedDecoder<F> {
     /// A decoder that behaves as told; all previous values are undefined.
     ///
     /// # Errors
-    /// Those of [`Program::parse`], if the document is not valid for this version.
+    /// Those of [`Program::parse_lenient`], if the document is not valid for this version.
     pub fn new(options: Options) -> Result<Self, TemplateError> {
-        let program = Program::parse(F::TEMPLATES)?;
+        let (program, _) = Program::parse_lenient(F::TEMPLATES)?;
         let reads_rows = F::LAYOUT != 0 && F::LAYOUT == program.layout();
         Ok(Self {
             decoder: Decoder::with_options(program, options),
@@ -159,9 +159,9 @@ impl TypedEncoder {
     /// An encoder for the structs of `F` that behaves as told.
     ///
     /// # Errors
-    /// Those of [`Program::parse`], if the document is not valid for this version.
+    /// Those of [`Program::parse_lenient`], if the document is not valid for this version.
     pub fn new<F: Feed>(options: Options) -> Result<Self, TemplateError> {
-        let program = Program::parse(F::TEMPLATES)?;
+        let (program, _) = Program::parse_lenient(F::TEMPLATES)?;
         let layout = program.layout();
         let encoder = Encoder::with_options(program, options);
         Ok(Self {

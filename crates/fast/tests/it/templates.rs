@@ -251,3 +251,164 @@ fn types_of_fast_1_2_are_integers_with_names() {
         ErrorCode::S3
     );
 }
+
+const WITH_EVERYTHING: &str = "<templates xmlns='http://www.fixprotocol.org/ns/fast/td/1.1'
+ xmlns:x='http://other' xmlns:scp='http://www.fixprotocol.org/ns/fast/scp/1.1' ns='n' templateNs='t'
+ dictionary='d' x:mark='1'><x:note any='1'>text <string/></x:note>
+ <template name='T' id='1' scp:reset='yes' dictionary='template' ns='m' templateNs='u'>
+ <typeRef name='M' ns='o'/><uInt32 name='A' ns='p' id='34' presence='optional' x:more='2'>
+ <copy dictionary='type' key='K' ns='q' value='1'/></uInt32>
+ <string name='B' charset='unicode'><length name='L' id='9'/><default value='b'/></string>
+ <decimal name='C'><exponent><constant value='0'/></exponent><mantissa><delta/></mantissa></decimal>
+ <sequence name='S' presence='optional' dictionary='global'><length name='N' id='10'/>
+ <x:hint/><int8 name='D'/></sequence><group name='G' dictionary='e'><templateRef/></group>
+ <timestamp name='E' unit='microsecond' epoch='unix'/><boolean name='F'/></template></templates>";
+
+#[test]
+fn documents_are_held_against_the_schema() {
+    Program::parse(WITH_EVERYTHING).unwrap();
+    let field = |field: &str| {
+        format!("<templates>\n<template name='T' id='1'>{field}</template></templates>")
+    };
+    for (xml, place, message) in [
+        (
+            field("<uInt32 name='A' presense='optional'/>"),
+            (2, 44),
+            "unknown attribute `presense` of <uInt32>",
+        ),
+        (
+            field("<uInt32 name='A' charset='unicode'/>"),
+            (2, 44),
+            "unknown attribute `charset` of <uInt32>",
+        ),
+        (
+            field("<string name='A'><default value='' key='k'/></string>"),
+            (2, 62),
+            "unknown attribute `key` of <default>",
+        ),
+        (
+            field("<string name='A'>\n  mark</string>"),
+            (3, 3),
+            "text \"mark\" in <string>",
+        ),
+        (
+            field("<uInt32 name='A'><copy> 1</copy></uInt32>"),
+            (2, 51),
+            "text \"1\" in <copy>",
+        ),
+        (
+            field("<uInt32 name='A'><copy><note/></copy></uInt32>"),
+            (2, 50),
+            "unknown element <note> in <copy>",
+        ),
+        (
+            field("<typeRef name='A'><uInt32 name='B'/></typeRef>"),
+            (2, 45),
+            "unknown element <uInt32> in <typeRef>",
+        ),
+        (
+            "<templates>é <template name='T' versión='1'/></templates>".to_owned(),
+            (1, 12),
+            "text \"é\" in <templates>",
+        ),
+        (
+            "<templates version='1'><template name='T'/></templates>".to_owned(),
+            (1, 12),
+            "unknown attribute `version` of <templates>",
+        ),
+    ] {
+        let error = Program::parse(&xml).expect_err(&xml);
+        assert_eq!(
+            (error.code, error.line, error.column),
+            (ErrorCode::S1, place.0, place.1),
+            "{xml}"
+        );
+        assert_eq!(error.message, message);
+        let (program, deviations) = Program::parse_lenient(&xml).unwrap();
+        assert_eq!(deviations.first()[0], error);
+        assert_eq!(program.templates()[0].name(), "T");
+    }
+}
+
+#[test]
+fn what_says_what_is_encoded_is_never_left_out() {
+    for field in [
+        "<int31 name='A'/>",
+        "<uInt32 name='A'><copie/></uInt32>",
+        "<uInt32 nam='A'/>",
+    ] {
+        let xml = format!("<template name='T'>{field}</template>");
+        assert!(Program::parse_lenient(&xml).is_err(), "{field}");
+    }
+}
+
+#[test]
+fn deviations_are_counted_beyond_those_that_are_kept() {
+    let fields = "<uInt32 name='A' x='1' y='2'/>".repeat(2000);
+    let xml = format!("<template name='T'>{fields}</template>");
+    let (_, deviations) = Program::parse_lenient(&xml).unwrap();
+    assert_eq!((deviations.count(), deviations.first().len()), (4000, 1000));
+}
+
+#[test]
+fn names_references_and_initial_values_have_limits() {
+    let name = |len| format!("<template name='{}'/>", "n".repeat(len));
+    assert!(Program::parse(&name(255)).is_ok());
+    assert_eq!(error(&name(256)), (ErrorCode::S1, 1, 1));
+    let mut doubling = "<templates><template name='t0'/>".to_owned();
+    for level in 1..60 {
+        let inner = format!("<templateRef name='t{}'/>", level - 1).repeat(2);
+        doubling += &format!("<template name='t{level}'>{inner}</template>");
+    }
+    assert_eq!(error(&(doubling + "</templates>")).0, ErrorCode::S1);
+    let value = "v".repeat(1 << 20);
+    let copies = "<templateRef name='A'/>".repeat(64);
+    let xml = format!(
+        "<templates><template name='A'><string name='S'><constant value='{value}'/></string>\
+         </template><template name='B'>{copies}</template></templates>"
+    );
+    assert_eq!(error(&xml).0, ErrorCode::S1);
+}
+
+/// Held against a smaller document in the same process, so that a slow machine makes no difference.
+#[test]
+fn loading_does_not_grow_with_the_square() {
+    let templates = |count| {
+        let one = |i| {
+            format!(
+                "<template name='T{i}' id='{}'><uInt32 name='A'><copy/></uInt32>\
+                 <uInt32 name='B'><copy/></uInt32><uInt32 name='C'><copy/></uInt32></template>",
+                i + 200
+            )
+        };
+        format!(
+            "<templates>{}</templates>",
+            (0..count).map(one).collect::<String>()
+        )
+    };
+    let fields = |count| {
+        let one = |i| format!("<uInt32 name='A{i}'><constant value='1'/></uInt32>");
+        let lanes = "<uInt32 name='L'><copy/></uInt32>".repeat(4);
+        format!(
+            "<template name='T' id='1'>{lanes}{}</template>",
+            (0..count).map(one).collect::<String>()
+        )
+    };
+    let documents: [&dyn Fn(usize) -> String; 2] = [&templates, &fields];
+    for document in documents {
+        let time = |count: usize| {
+            let xml = document(count);
+            let load = || {
+                let start = std::time::Instant::now();
+                let program = Program::parse(&xml).unwrap();
+                assert!(!fanfare_fast::codegen::generate_from(&program, &xml).is_empty());
+                start.elapsed()
+            };
+            // The best of a few, as the machine does other things, too.
+            (0..3).map(|_| load()).min().unwrap()
+        };
+        let (few, many) = (time(500), time(8_000));
+        // Sixteen times as many: 16 by the line, 256 by the square.
+        assert!(many < few * 100, "{many:?} for {few:?}");
+    }
+}

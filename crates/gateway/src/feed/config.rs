@@ -13,6 +13,10 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 pub struct Feed {
     /// A template file, or `builtin:simple` or `builtin:complex`.
     pub templates: String,
+    /// Take templates with attributes, elements and text that the schema of FAST does not have:
+    /// each is told of and left out.
+    #[serde(default)]
+    pub lenient_templates: bool,
     /// Multicast groups, `ADDRESS:PORT`: one line, or up to four with the same feed.
     pub lines: Vec<SocketAddrV4>,
     /// Address of the interface that receives.

@@ -10,7 +10,7 @@ use crate::bridge::Plan;
 use crate::counts::FeedCounts;
 use crate::hole::{Hole, Holes, Missing};
 use crate::inlet::{Inlet, Put, Stamp};
-use crate::notice::Notice;
+use crate::notice::{Notice, Notices};
 use body::Body;
 use config::Feed;
 use fanfare_bus::Error as BusError;
@@ -109,18 +109,30 @@ impl FeedSource {
 }
 
 /// Reads templates from a file, or those that are built in.
-pub(crate) fn templates(name: &str) -> Result<Program, FeedError> {
+pub(crate) fn templates(feed: &Feed, notices: &Notices) -> Result<Program, FeedError> {
+    let name = &feed.templates;
+    let cannot = |e| FeedError::Templates(name.clone(), e);
     let of_file;
     let text = match fanfare_fast::builtin::find(name) {
         Some(text) => text,
         None => {
-            let read = std::fs::read(name).map_err(|e| FeedError::Read(name.to_owned(), e))?;
-            of_file = fanfare_fast::template::decode(&read)
-                .map_err(|e| FeedError::Templates(name.to_owned(), e))?;
+            let read = std::fs::read(name).map_err(|e| FeedError::Read(name.clone(), e))?;
+            of_file = fanfare_fast::template::decode(&read).map_err(cannot)?;
             &of_file
         }
     };
-    Program::parse(text).map_err(|e| FeedError::Templates(name.to_owned(), e))
+    if !feed.lenient_templates {
+        return Program::parse(text).map_err(cannot);
+    }
+    let (program, deviations) = Program::parse_lenient(text).map_err(cannot)?;
+    if let Some(first) = deviations.first().first() {
+        notices.tell(Notice::LeftOutOfTemplates {
+            templates: name.clone(),
+            what: first.clone(),
+            more: deviations.count() - 1,
+        });
+    }
+    Ok(program)
 }
 
 impl Desk {

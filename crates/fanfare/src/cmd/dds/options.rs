@@ -1,6 +1,6 @@
 //! Options that the commands share: the domain, the feed, its types and topics.
 
-use crate::cmd::fast::options::{TEMPLATES_HELP, load};
+use crate::cmd::fast::options::{TEMPLATES_HELP, TemplateReading, load};
 use anyhow::{Result, bail};
 use clap::ValueEnum;
 use fanfare_bus::distribute::{Carrier, Distribution};
@@ -192,6 +192,8 @@ pub(crate) struct TypeArgs {
     /// IDL module around the types.
     #[arg(long, value_name = "NAME", default_value = "Fanfare")]
     pub(crate) module: String,
+    #[command(flatten)]
+    reading: TemplateReading,
 }
 
 impl TypeArgs {
@@ -289,7 +291,7 @@ impl FeedArgs {
 }
 
 pub(crate) fn mapping(templates: &str, types: &TypeArgs) -> Result<Arc<Mapping>> {
-    let mapping = Mapping::new(load(templates)?, &types.options())?;
+    let mapping = Mapping::new(load(templates, types.reading.reading())?, &types.options())?;
     types.check(&mapping)?;
     Ok(Arc::new(mapping))
 }

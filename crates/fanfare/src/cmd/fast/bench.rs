@@ -58,7 +58,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     check_preamble(args.framing.of_file(), args.framing.preamble)?;
     let stop = Stop::on_interrupt()?;
-    let (program, text) = load_with_text(&args.templates)?;
+    let (program, text) = load_with_text(&args.templates, args.strictness.reading())?;
     let packets = read(args, &stop)?;
     let options = options(args);
     let mut bench = Bench::new(options, args.framing.keep_dictionary, &program, &packets);

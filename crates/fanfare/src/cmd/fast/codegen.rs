@@ -1,7 +1,7 @@
 //! `fanfare fast codegen`: typed Rust structs for a template set.
 
 use super::generate::{cannot_write, create};
-use super::options::{TEMPLATES_HELP, template_text};
+use super::options::{TEMPLATES_HELP, TemplateReading, load_with_text};
 use anyhow::{Context, Result};
 use fanfare_fast::codegen;
 use std::path::{Path, PathBuf};
@@ -15,14 +15,16 @@ use std::process::ExitCode;
 pub(crate) struct Args {
     #[arg(short, long, value_name = "TEMPLATES", help = TEMPLATES_HELP)]
     templates: String,
+    #[command(flatten)]
+    reading: TemplateReading,
     /// File to write, - for stdout.
     #[arg(short, long, value_name = "FILE.rs", default_value = "-")]
     output: PathBuf,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    let xml = template_text(&args.templates).map_err(anyhow::Error::from)?;
-    let code = codegen::generate(&xml).with_context(|| args.templates.clone())?;
+    let (program, xml) = load_with_text(&args.templates, args.reading.reading())?;
+    let code = codegen::generate_from(&program, &xml);
     let mut out = create(&args.output, &[Path::new(&args.templates)])?;
     let written = out.write_all(code.as_bytes()).and_then(|()| out.flush());
     written.with_context(|| cannot_write(&args.output))?;

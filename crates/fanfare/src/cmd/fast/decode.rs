@@ -148,7 +148,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     args.check()?;
     let output = Output::new(args.message_format());
     let mut output = output.with_begin_string(&args.begin_string);
-    let program = match load(&args.templates) {
+    let program = match load(&args.templates, args.strictness.reading()) {
         Ok(program) => program,
         Err(LoadError::Templates { text, error, .. }) if args.format == Some(Format::Json) => {
             output.template_error(&text, &error)?;

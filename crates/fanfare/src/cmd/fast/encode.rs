@@ -89,7 +89,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if args.json || is_standard(&args.output) {
         errors = errors.on_stderr();
     }
-    let program = match load(&args.templates) {
+    let program = match load(&args.templates, args.strictness.reading()) {
         Ok(program) => program,
         Err(LoadError::Templates { text, error, .. }) => {
             errors.template_error(&text, &error)?;

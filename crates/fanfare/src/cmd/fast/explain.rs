@@ -38,7 +38,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     check_preamble(args.framing.of_file(), args.framing.preamble)?;
-    let program = load(&args.templates)?;
+    let program = load(&args.templates, args.strictness.reading())?;
     let mut explaining = Explaining {
         args,
         decoder: Decoder::with_options(program, args.strictness.options()),

@@ -1,7 +1,7 @@
 //! `fanfare fast generate`: the two feeds that everything can be tried with.
 
 use super::lines::is_same_file;
-use super::options::{TEMPLATES_HELP, check_preamble, is_standard, load};
+use super::options::{TEMPLATES_HELP, TemplateReading, check_preamble, is_standard, load};
 use crate::print::{note, say};
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
@@ -28,6 +28,8 @@ pub(crate) struct Args {
         help = format!("{TEMPLATES_HELP}; default: the feed's own")
     )]
     templates: Option<String>,
+    #[command(flatten)]
+    reading: TemplateReading,
     /// File to write, - for stdout.
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
@@ -78,7 +80,10 @@ impl FeedKind {
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     check_preamble(args.header, args.preamble)?;
     let own = format!("builtin:{}", args.feed.name());
-    let program = load(args.templates.as_deref().unwrap_or(&own))?;
+    let program = load(
+        args.templates.as_deref().unwrap_or(&own),
+        args.reading.reading(),
+    )?;
     let mut generator = match args.feed {
         FeedKind::Simple => {
             let size = args.packet_size.unwrap_or(PACKET_SIZE);

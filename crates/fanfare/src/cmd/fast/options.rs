@@ -1,6 +1,8 @@
 //! Options that several commands share, and what they stand for.
 
+use crate::print::note;
 use anyhow::{Context, Result, bail};
+use fanfare_fast::template::limits::MAX_BYTES;
 use fanfare_fast::{Options, Program, TemplateError};
 use fanfare_feed::{Header, Preamble, SequenceField};
 use std::fs;
@@ -14,11 +16,8 @@ use std::sync::Arc;
 pub(crate) const TEMPLATES_HELP: &str =
     "Template file (FAST 1.1 XML), or builtin:simple, or builtin:complex";
 
-/// The longest template file read, bytes: parsing one takes up to 25 times as much memory.
-const TEMPLATES_LIMIT: u64 = 16 << 20;
-
 /// The text of a template file or builtin set.
-pub(crate) fn template_text(templates: &str) -> Result<String, LoadError> {
+fn template_text(templates: &str) -> Result<String, LoadError> {
     if let Some(text) = fanfare_fast::builtin::find(templates) {
         return Ok(text.to_owned());
     }
@@ -36,10 +35,11 @@ fn template_bytes(templates: &str) -> Result<Vec<u8>> {
     }
     let mut bytes = Vec::new();
     let read = fs::File::open(templates)
-        .and_then(|file| file.take(TEMPLATES_LIMIT + 1).read_to_end(&mut bytes));
+        .and_then(|file| file.take(2 * MAX_BYTES as u64 + 3).read_to_end(&mut bytes));
     read.with_context(|| format!("cannot read templates `{templates}`"))?;
-    if bytes.len() as u64 > TEMPLATES_LIMIT {
-        bail!("templates `{templates}` have more than {TEMPLATES_LIMIT} bytes");
+    // In UTF-16, with its mark, a document may take twice as many.
+    if bytes.len() > 2 * MAX_BYTES + 2 {
+        bail!("templates `{templates}` have more than {MAX_BYTES} bytes");
     }
     Ok(bytes)
 }
@@ -64,20 +64,72 @@ impl From<LoadError> for anyhow::Error {
     }
 }
 
-pub(crate) fn load(templates: &str) -> Result<Arc<Program>, LoadError> {
-    load_with_text(templates).map(|(program, _)| program)
+/// Whether templates may have what the schema does not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reading {
+    /// They may not.
+    Strict,
+    /// It is listed, and left out.
+    Lenient,
+}
+
+impl Reading {
+    pub(crate) const fn new(lenient: bool) -> Self {
+        if lenient { Self::Lenient } else { Self::Strict }
+    }
+}
+
+pub(crate) fn load(templates: &str, reading: Reading) -> Result<Arc<Program>, LoadError> {
+    load_with_text(templates, reading).map(|(program, _)| program)
 }
 
 /// The program and the text it comes from, which a pipe gives only once.
-pub(crate) fn load_with_text(templates: &str) -> Result<(Arc<Program>, String), LoadError> {
+pub(crate) fn load_with_text(
+    templates: &str,
+    reading: Reading,
+) -> Result<(Arc<Program>, String), LoadError> {
     let text = template_text(templates)?;
-    match Program::parse(&text) {
+    let read = Program::parse_lenient(&text).and_then(|(program, deviations)| {
+        if reading == Reading::Strict
+            && let Some(first) = deviations.first().first()
+        {
+            let message = format!("{} (--lenient leaves it out)", first.message);
+            return Err(TemplateError {
+                message,
+                ..first.clone()
+            });
+        }
+        for deviation in deviations.first() {
+            note!("{templates}: left out: {deviation}");
+        }
+        let more = deviations.count() - deviations.first().len();
+        if more > 0 {
+            note!("{templates}: left out: {more} more");
+        }
+        Ok(program)
+    });
+    match read {
         Ok(program) => Ok((Arc::new(program), text)),
         Err(error) => Err(LoadError::Templates {
             file: templates.to_owned(),
             text,
             error,
         }),
+    }
+}
+
+/// How templates are read by commands that decode and encode nothing with `--lenient`.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub(crate) struct TemplateReading {
+    /// Take templates with attributes, elements and text that the schema of FAST does not have:
+    /// each is listed and left out.
+    #[arg(long)]
+    lenient: bool,
+}
+
+impl TemplateReading {
+    pub(crate) const fn reading(self) -> Reading {
+        Reading::new(self.lenient)
     }
 }
 
@@ -115,12 +167,18 @@ pub(crate) fn check_preamble(header: Header, preamble: Preamble) -> Result<()> {
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(crate) struct Strictness {
     /// Let pass what exchanges are known to send against the specification: overlong integers,
-    /// presence maps and strings, unused presence bits, broken UTF-8, exponents beyond 63.
+    /// presence maps and strings, unused presence bits, broken UTF-8, exponents beyond 63. Of
+    /// templates: attributes, elements and text that the schema does not have, which are listed
+    /// and left out.
     #[arg(long)]
     pub(crate) lenient: bool,
 }
 
 impl Strictness {
+    pub(crate) const fn reading(self) -> Reading {
+        Reading::new(self.lenient)
+    }
+
     pub(crate) fn options(self) -> Options {
         Options {
             strict: !self.lenient,

@@ -1,6 +1,6 @@
 //! `fanfare fast templates`: what a template file declares, checked.
 
-use super::options::{TEMPLATES_HELP, load};
+use super::options::{TEMPLATES_HELP, TemplateReading, load};
 use crate::print::{note, say};
 use anyhow::Result;
 use fanfare_fast::program::{Field, FieldId, FieldKind, IntOp, Op, Reset, Slot, TemplateProgram};
@@ -19,16 +19,24 @@ pub(crate) struct Args {
     /// Check only: list nothing.
     #[arg(long)]
     check: bool,
+    #[command(flatten)]
+    reading: TemplateReading,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    let program = load(&args.templates)?;
+    let program = load(&args.templates, args.reading.reading())?;
+    let unresolved = unresolved(&program);
     if !args.check {
+        let mut of_templates = unresolved
+            .chunk_by(|a, b| a.template() == b.template())
+            .peekable();
         for template in program.templates() {
-            list(&program, template);
+            let is_own = |fields: &&[&Field]| fields[0].template() == template.index();
+            let own = of_templates.next_if(is_own).unwrap_or_default();
+            list(&program, template, own);
         }
     }
-    let unresolved = unresolved(&program).count();
+    let unresolved = unresolved.len();
     let verdict = match unresolved {
         0 => "no error".to_owned(),
         n => format!("static references to templates that are not there: {n}"),
@@ -43,13 +51,14 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The static references to templates that do not exist: no fields of messages.
-fn unresolved(program: &Program) -> impl Iterator<Item = &Field> {
+/// The static references to templates that do not exist: no fields of messages. They are in the
+/// order of the templates.
+fn unresolved(program: &Program) -> Vec<&Field> {
     let is_unresolved = |field: &&Field| matches!(program.op(field.id()), Op::Unresolved { .. });
-    program.fields().iter().filter(is_unresolved)
+    program.fields().iter().filter(is_unresolved).collect()
 }
 
-fn list(program: &Program, template: &TemplateProgram) {
+fn list(program: &Program, template: &TemplateProgram, unresolved: &[&Field]) {
     let id = template
         .id()
         .map_or("no id".to_owned(), |id| id.to_string());
@@ -66,7 +75,7 @@ fn list(program: &Program, template: &TemplateProgram) {
         template.name()
     );
     fields(program, program.template_fields(template), 1);
-    for field in unresolved(program).filter(|f| f.template() == template.index()) {
+    for field in unresolved {
         let name = field.name();
         say!("  templateRef {name}: no such template, D8 when it is reached");
     }

@@ -1,7 +1,7 @@
 //! Instructions to ops: one each, with its operator, its slot and its presence bit.
 
 use super::slots::Part;
-use super::{Compiler, Context};
+use super::{Compiler, Context, MAX_TEXTS, s1};
 use crate::dictionary::State;
 use crate::error::TemplateError;
 use crate::program::{BitsOp, DecimalOp, FieldId, IntOp, Op, Slot, TextId, TextOp};
@@ -46,7 +46,7 @@ impl<'s> Compiler<'s> {
                 }
             }
             Kind::Text(ty, operator) => {
-                Op::Text(self.text_op(field, *ty, operator, instruction, context))
+                Op::Text(self.text_op(field, *ty, operator, instruction, context)?)
             }
             Kind::Group(block) => Op::Group {
                 field,
@@ -86,7 +86,7 @@ impl<'s> Compiler<'s> {
         operator: &Operator,
         instruction: &Instruction,
         context: Context<'s>,
-    ) -> TextOp {
+    ) -> Result<TextOp, TemplateError> {
         let optional = instruction.optional;
         let mut slot = self.slot(operator, &instruction.name, Part::Whole, context);
         if ty == TextType::Ascii || operator.kind.uses_dictionary() {
@@ -99,12 +99,17 @@ impl<'s> Compiler<'s> {
         }
         let initial = match &operator.initial {
             Some(Initial::Text(text)) => {
+                self.text_bytes += text.len();
+                if self.text_bytes > MAX_TEXTS {
+                    let message = format!("more than {MAX_TEXTS} bytes of initial values");
+                    return Err(s1(instruction.position, message));
+                }
                 self.program.texts.push(text.clone().into_boxed_slice());
                 Some(TextId(self.program.texts.len() as u32 - 1))
             }
             _ => None,
         };
-        TextOp {
+        Ok(TextOp {
             field,
             ty,
             operator: operator.kind,
@@ -112,7 +117,7 @@ impl<'s> Compiler<'s> {
             slot,
             text_slot,
             initial,
-        }
+        })
     }
 
     /// A bit group, its members fields inside it.

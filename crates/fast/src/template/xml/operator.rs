@@ -99,10 +99,13 @@ impl Reader<'_, '_> {
                 return Err(error_at(code, self.position(node), code.text().to_owned()));
             }
         }
-        let key = self.attribute(node, "key").map(|key| Name {
-            ns: scope.ns.clone(),
-            local: token(key),
-        });
+        let key = match self.attribute(node, "key") {
+            None => None,
+            Some(key) => Some(Name {
+                ns: scope.ns.clone(),
+                local: self.short(node, token(key))?,
+            }),
+        };
         Ok(Operator {
             kind,
             dictionary: scope.dictionary,

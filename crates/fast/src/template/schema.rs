@@ -1,0 +1,161 @@
+//! A document held against the schema of the specification (FAST 1.1, appendix 1), with what the
+//! codec takes beyond it: the types of FAST 1.2, integers of 8 and 16 bits, `reset`, and
+//! `presence` of a length. Attributes and elements of other namespaces may be anywhere.
+
+use roxmltree::Node;
+
+use super::extension;
+use super::xml::{Reader, operator_kind};
+use crate::error::TemplateError;
+use crate::value::IntType;
+
+/// How many deviations are kept; the others are counted.
+const KEPT: usize = 1000;
+
+/// What a document has that the schema does not: attributes, elements and text without meaning,
+/// which a lenient reader leaves out.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Deviations {
+    first: Vec<TemplateError>,
+    count: usize,
+}
+
+impl Deviations {
+    /// The first of them, in the order of the document, a thousand at most.
+    #[must_use]
+    pub fn first(&self) -> &[TemplateError] {
+        &self.first
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub const fn count(&self) -> usize {
+        self.count
+    }
+
+    /// The first one, if there is one.
+    pub(super) fn into_error(self) -> Result<(), TemplateError> {
+        self.first.into_iter().next().map_or(Ok(()), Err)
+    }
+}
+
+impl Reader<'_, '_> {
+    /// What the document has beside the schema. It must be one that could be read.
+    pub(super) fn deviations(&self) -> Deviations {
+        let mut deviations = Deviations::default();
+        // Up to where elements are inside a foreign one.
+        let mut foreign = 0;
+        for node in self.document.descendants() {
+            let at = node.range();
+            if at.start < foreign || node.is_root() {
+                continue;
+            }
+            if node.is_element() && !self.is_ours(node.tag_name().namespace()) {
+                foreign = at.end;
+            } else if node.is_element() {
+                self.element(node, &mut deviations);
+            } else if node.is_text() {
+                self.text(node, &mut deviations);
+            }
+        }
+        deviations
+    }
+
+    fn element(&self, node: Node<'_, '_>, deviations: &mut Deviations) {
+        let name = node.tag_name().name();
+        let parent = node.parent_element();
+        if let Some(parent) = parent.filter(|parent| !takes(*parent, node)) {
+            let parent = parent.tag_name().name();
+            let message = format!("unknown element <{name}> in <{parent}>");
+            self.deviates(node.range().start, message, deviations);
+        }
+        for attribute in node.attributes() {
+            let (prefix, local) = (attribute.namespace(), attribute.name());
+            let known = attributes(node, parent)
+                .iter()
+                .any(|known| known.contains(&local));
+            if self.is_ours(prefix) && !known {
+                let message = format!("unknown attribute `{local}` of <{name}>");
+                self.deviates(attribute.range().start, message, deviations);
+            }
+        }
+    }
+
+    fn text(&self, node: Node<'_, '_>, deviations: &mut Deviations) {
+        let text = node.text().unwrap_or_default();
+        let begin = text.trim();
+        if begin.is_empty() {
+            return;
+        }
+        let parent = node.parent_element();
+        let parent = parent.map_or("", |parent| parent.tag_name().name());
+        let shown: String = begin.chars().take(20).collect();
+        let message = format!("text {shown:?} in <{parent}>");
+        // References to characters make the text shorter than what stands there.
+        let range = node.range();
+        let source = self
+            .document
+            .input_text()
+            .get(range.clone())
+            .unwrap_or_default();
+        let blank = source.len() - source.trim_start().len();
+        self.deviates(range.start + blank, message, deviations);
+    }
+
+    fn deviates(&self, at: usize, message: String, deviations: &mut Deviations) {
+        deviations.count += 1;
+        if deviations.first.len() < KEPT {
+            deviations.first.push(self.s1_at(at, message));
+        }
+    }
+}
+
+/// Whether an element may stand in another. Where an instruction or an operator has to be, the
+/// reader has looked already.
+fn takes(parent: Node<'_, '_>, node: Node<'_, '_>) -> bool {
+    let is_operator = |node: Node<'_, '_>| operator_kind(node.tag_name().name()).is_some();
+    match parent.tag_name().name() {
+        "typeRef" | "templateRef" | "element" => false,
+        "define" => !node
+            .prev_siblings()
+            .skip(1)
+            .any(|before| before.is_element()),
+        _ => !is_operator(parent),
+    }
+}
+
+const NAMED: &[&str] = &["name", "ns", "id", "presence"];
+const SCOPES: &[&str] = &["ns", "templateNs", "dictionary"];
+
+/// The attributes that an element may have, without namespace.
+fn attributes<'a>(node: Node<'_, '_>, parent: Option<Node<'_, '_>>) -> [&'a [&'a str]; 2] {
+    let parent = parent.map_or("", |parent| parent.tag_name().name());
+    match node.tag_name().name() {
+        "templates" => [SCOPES, &[]],
+        "template" => [SCOPES, &["name", "id", "reset"]],
+        "typeRef" | "define" => [&["name", "ns"], &[]],
+        "type" => [&["name", "ns", "presence"], &[]],
+        "templateRef" => [&["name", "templateNs"], &[]],
+        "group" | "sequence" => [NAMED, &["dictionary"]],
+        "length" if parent == "sequence" => [NAMED, &[]],
+        "length" => [&["name", "ns", "id"], &[]],
+        "exponent" | "mantissa" => [&[], &[]],
+        "constant" | "default" => [&["value"], &[]],
+        "string" => [NAMED, &["charset"]],
+        "element" => [&["name", "ns", "id", "value"], &[]],
+        "timestamp" | "timeStamp" => [NAMED, &["unit", "epoch"]],
+        name if operator_kind(name).is_some() => [&["dictionary", "key", "ns", "value"], &[]],
+        name if is_integer(name) || name == "field" => [NAMED, &["bits", "size", "length"]],
+        _ => [NAMED, &[]],
+    }
+}
+
+/// Whether an element is an integer that can be in a bit group.
+fn is_integer(name: &str) -> bool {
+    let of_bits = |prefix: &str| {
+        name.strip_prefix(prefix)
+            .is_some_and(|n| n.parse::<u32>().is_ok())
+    };
+    let named = IntType::from_name(name).is_some() || extension::int_type(name).is_some();
+    named || of_bits("uInt") || of_bits("int")
+}

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod background;
 mod children;
 mod cmd;
 mod print;
@@ -29,14 +30,16 @@ fn main() -> ExitCode {
     }
     // A limit of files' sizes that cannot be caught is one that ends the process, as before.
     let _ = fanfare_engine::stop::outlive_file_limit();
-    match cmd::run(&cli.command) {
+    let code = match cmd::run(&cli.command) {
         Ok(code) => print::printed(code),
         Err(e) if print::is_broken_pipe(&e) => ExitCode::SUCCESS,
         Err(e) => {
-            eprintln!("fanfare: {e:#}");
+            print::note!("fanfare: {e:#}");
             ExitCode::FAILURE
         }
-    }
+    };
+    background::end();
+    code
 }
 
 #[cfg(test)]

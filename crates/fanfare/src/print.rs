@@ -1,5 +1,6 @@
 //! Output of the commands: a reader that closed its end of the pipe is no error, a full disk is.
 
+use crate::background::{ERR, OUT, Queue};
 use fanfare_latency::figures::Figures;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -16,9 +17,7 @@ macro_rules! say {
 
 /// A line on stderr: progress and remarks, where stdout belongs to `--json`.
 macro_rules! note {
-    ($($arg:tt)*) => {{
-        let _ = $crate::print::line(std::io::stderr(), format_args!($($arg)*));
-    }};
+    ($($arg:tt)*) => { $crate::print::err(format_args!($($arg)*)) };
 }
 
 pub(crate) use {note, say};
@@ -28,7 +27,52 @@ pub(crate) fn line(mut to: impl Write, text: std::fmt::Arguments<'_>) -> io::Res
 }
 
 pub(crate) fn out(text: std::fmt::Arguments<'_>) {
-    keep(line(io::stdout(), text));
+    if OUT.is_on() {
+        OUT.push(format!("{text}\n").into_bytes());
+    } else {
+        keep(line(io::stdout(), text));
+    }
+}
+
+pub(crate) fn err(text: std::fmt::Arguments<'_>) {
+    if ERR.is_on() {
+        ERR.push(format!("{text}\n").into_bytes());
+    } else {
+        // Whoever does not read what goes wrong cannot be told so.
+        let _ = line(io::stderr(), text);
+    }
+}
+
+/// stdout for more than single lines: what was written goes out when it is flushed, in the
+/// background if lines do.
+#[derive(Default)]
+pub(crate) struct Out(Vec<u8>);
+
+/// Bytes that are kept until the next flush.
+const PIECE: usize = 64 << 10;
+
+impl Write for Out {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.0.len() + bytes.len() > PIECE && !OUT.is_on() {
+            self.flush()?;
+        }
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.0.is_empty() {
+            return Ok(());
+        }
+        if OUT.is_on() {
+            OUT.push(std::mem::take(&mut self.0));
+            return Ok(());
+        }
+        let mut stdout = io::stdout();
+        let written = stdout.write_all(&self.0).and_then(|()| stdout.flush());
+        self.0.clear();
+        written
+    }
 }
 
 /// Keeps in mind that something could not be printed, for [`printed`].
@@ -48,12 +92,28 @@ pub(crate) fn counted(n: u64, thing: &str) -> String {
 
 /// The exit status of a command that gives `code`, if all that it said could be printed.
 pub(crate) fn printed(code: ExitCode) -> ExitCode {
+    end_of(&OUT);
     match UNPRINTED.get() {
         None => code,
         Some(error) => {
             note!("fanfare: cannot write to stdout: {error}");
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Waits for what is still to be written, as long as somebody reads.
+fn end_of(stdout: &Queue) {
+    crate::background::end();
+    if let Some(error) = stdout.take_failure() {
+        keep(Err(error));
+    }
+}
+
+/// What was printed before something went wrong is shown.
+impl Drop for Out {
+    fn drop(&mut self) {
+        let _ = self.flush();
     }
 }
 

@@ -1,6 +1,7 @@
 //! The gateway as a running service: what `fanout server`, `dds bridge` and `gateway` have in
 //! common.
 
+use crate::background;
 use crate::print::{counted, note, say};
 use anyhow::{Context, Result};
 use fanfare_engine::counters::Counters;
@@ -33,6 +34,7 @@ pub(crate) fn run(config: &Config, quiet: bool) -> Result<ExitCode> {
             files.saturating_sub(64)
         );
     }
+    background::begin()?;
     let stop = Stop::on_interrupt().context("cannot catch Ctrl-C")?;
     say!(
         "Launching {} message dispatcher {}",

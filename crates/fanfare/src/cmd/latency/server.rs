@@ -15,6 +15,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use crate::background;
 use crate::print::{note, say};
 
 /// Options of `fanfare latency server`.
@@ -66,6 +67,7 @@ const MOST_SESSIONS: usize = 64;
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let Mode::Session = args.mode;
+    background::begin()?;
     let stop = Stop::on_interrupt().context("cannot catch Ctrl-C")?;
     let listen = SocketAddr::new(args.address, args.port);
     let orders = if args.lenient {

@@ -3,15 +3,16 @@
 use super::filter::Filter;
 use super::json;
 use super::names::Names;
+use crate::print::Out;
 use anyhow::Result;
 use fanfare_fix::codec::Message;
 use fanfare_fix::dict::{DataType, Dictionary, Line, Pretty, Printable, lines};
 use fanfare_fix::text::{Found, Scanner};
 use fanfare_wire::text::SafeJson;
-use std::io::{self, BufWriter, Stdout, Write};
+use std::io::{self, Write};
 
 pub(in crate::cmd::fix) struct Printer {
-    out: BufWriter<Stdout>,
+    out: Out,
     names: Names,
     filter: Filter,
     json: bool,
@@ -33,7 +34,7 @@ impl Printer {
     /// Prints all messages.
     pub(in crate::cmd::fix) fn new(names: Names, json: bool, colour: bool) -> Self {
         Self {
-            out: BufWriter::with_capacity(64 << 10, io::stdout()),
+            out: Out::default(),
             names,
             filter: Filter::default(),
             json,

@@ -92,7 +92,7 @@ impl<H: Handler> Host<H> {
             count += 1;
             let peer = stream.as_ref().map_or(NOBODY, Stream::peer);
             match (stream, refusal) {
-                (_, Some(why)) => self.bench.handler.on_refused(peer, &why),
+                (_, Some(why)) => self.bench.handler.refused(peer, &why),
                 (Some(stream), None) => {
                     self.turn_oldest_away(port);
                     self.greet(port, stream, now);
@@ -131,10 +131,7 @@ impl<H: Handler> Host<H> {
         let transport = match begun {
             Ok(transport) => transport,
             Err(error) => {
-                return self
-                    .bench
-                    .handler
-                    .on_refused(peer, &Refusal::Transport(error));
+                return self.bench.handler.refused(peer, &Refusal::Transport(error));
             }
         };
         let deadline = now.mono.saturating_add(self.logon_timeout(port));
@@ -217,9 +214,7 @@ impl<H: Handler> Host<H> {
     /// Closes a connection without a session.
     pub(super) fn refuse(&mut self, token: Token, why: &Refusal) {
         if let Some(greeting) = self.take_greeting(token) {
-            self.bench
-                .handler
-                .on_refused(greeting.transport.peer(), why);
+            self.bench.handler.refused(greeting.transport.peer(), why);
         }
     }
 

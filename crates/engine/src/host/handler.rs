@@ -1,6 +1,7 @@
 //! The application's side of a host.
 
 use super::link::Hosted;
+use super::log::LogTrouble;
 use super::names::CertificateNames;
 use super::store::Store;
 use fanfare_fix::codec::{FieldWriter, Message};
@@ -13,6 +14,9 @@ use std::fmt;
 use std::net::SocketAddr;
 
 /// The application. All calls come on the host's thread, one at a time; none may wait.
+///
+/// A call that panics ends the session that it was for, with a Logout, and no other:
+/// see [`on_panic`](Self::on_panic). The handler is used again as the panic has left it.
 pub trait Handler: Send {
     /// An application message, in order, each number once. It counts as received when this
     /// returns.
@@ -55,6 +59,19 @@ pub trait Handler: Send {
     /// A connection was turned away, or could not be made.
     fn on_refused(&mut self, address: SocketAddr, why: &Refusal) {
         let _ = (address, why);
+    }
+
+    /// A call of this handler panicked, with this message: a bug. `session` is whom it was for, of
+    /// [`on_turn`](Self::on_turn) the one that it took last; that one is logged out, and
+    /// `on_disconnect` follows. What it was told last does not count as received.
+    fn on_panic(&mut self, session: Option<&SessionId>, message: &str) {
+        let _ = (session, message);
+    }
+
+    /// Something is wrong with the message log (see [`Host::log_to`](super::Host::log_to)), or no
+    /// longer. Called within a millisecond or so.
+    fn on_log(&mut self, trouble: &LogTrouble) {
+        let _ = trouble;
     }
 
     /// Called once each duty cycle, to send what did not come from a message. Gives an amount
@@ -214,6 +231,8 @@ impl Peer<'_> {
 pub struct Peers<'a> {
     pub(super) now: Now,
     pub(super) hosted: &'a mut [Hosted],
+    /// Taken last.
+    pub(super) last: Option<SessionKey>,
 }
 
 impl Peers<'_> {
@@ -235,6 +254,7 @@ impl Peers<'_> {
         let now = self.now;
         let hosted = self.hosted.get_mut(key.0)?;
         hosted.touched = true;
+        self.last = Some(key);
         Some(Peer {
             key,
             now,
@@ -244,11 +264,12 @@ impl Peers<'_> {
 
     /// The sessions that are logged on.
     pub fn logged_on(&mut self) -> impl Iterator<Item = Peer<'_>> {
-        let now = self.now;
+        let (now, last) = (self.now, &mut self.last);
         let all = self.hosted.iter_mut().enumerate();
         all.filter(|(_, hosted)| hosted.session.is_logged_on())
             .map(move |(i, hosted)| {
                 hosted.touched = true;
+                *last = Some(SessionKey(i));
                 Peer {
                     key: SessionKey(i),
                     now,

@@ -1,18 +1,26 @@
 //! One session with its connection.
 
 use super::handler::{Handler, Peer, Refusal, SessionKey, Verdict};
-use super::log::{Direction, LogTap};
+use super::log::{Direction, GRAIN, LogTap};
+use super::received::Kept;
 use super::seats::Seat;
 use super::store::Store;
 use super::transport::{Encrypt, Transport};
 use crate::poll::{Interest, Poller, Token};
 use crate::tcp::{Connector, Inbox, Received};
-use fanfare_fix::session::{Event, MessageStore, Now, Scratch, Session};
+use fanfare_fix::session::{
+    DisconnectReason, Event, MessageStore, Now, Scratch, Session, SessionId,
+};
+use std::any::Any;
 use std::io;
+use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// A session, and its connection if it has one.
 pub(super) struct Hosted {
     pub(super) session: Session<Store>,
+    /// Keeps what it receives, if that is asked for.
+    pub(super) received: Option<Kept>,
     pub(super) link: Option<Link>,
     /// Makes connections, for an initiator.
     pub(super) connector: Option<Connector>,
@@ -39,12 +47,52 @@ pub(super) struct Link {
 
 /// What the threads' sessions share.
 pub(super) struct Workbench<H> {
-    pub(super) handler: H,
+    pub(super) handler: Guarded<H>,
     pub(super) scratch: Scratch,
     pub(super) buffer: Box<[u8]>,
     /// So many bytes at the front of the buffer were messages, of whichever session.
     pub(super) heard: usize,
     pub(super) log: Option<LogTap>,
+}
+
+/// The application, whose panics end here.
+pub(super) struct Guarded<H> {
+    pub(super) handler: H,
+    pub(super) panics: u64,
+}
+
+impl<H: Handler> Guarded<H> {
+    /// Calls the application; `None` if it panicked, which it has been told then. It is used again
+    /// as the panic left it, as [`Handler`] says.
+    #[inline]
+    pub(super) fn call<T>(
+        &mut self,
+        session: Option<&SessionId>,
+        call: impl FnOnce(&mut H) -> T,
+    ) -> Option<T> {
+        match catch_unwind(AssertUnwindSafe(|| call(&mut self.handler))) {
+            Ok(value) => Some(value),
+            Err(panic) => {
+                self.panicked(session, &*panic);
+                None
+            }
+        }
+    }
+
+    #[cold]
+    pub(super) fn panicked(&mut self, session: Option<&SessionId>, panic: &(dyn Any + Send)) {
+        self.panics += 1;
+        let text = panic.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+        let text = text.unwrap_or("no message");
+        let told = || self.handler.on_panic(session, text);
+        // One that panics over a panic is not told of that as well.
+        let _ = catch_unwind(AssertUnwindSafe(told));
+    }
+
+    pub(super) fn refused(&mut self, address: SocketAddr, why: &Refusal) {
+        self.call(None, |handler| handler.on_refused(address, why));
+    }
 }
 
 /// Whether a connection goes on.
@@ -92,6 +140,7 @@ impl Hosted {
         let encrypt = Encrypt::default();
         Self {
             session,
+            received: None,
             link: None,
             connector,
             encrypt,
@@ -118,12 +167,23 @@ impl Hosted {
             heard,
             log,
         } = bench;
+        let most = most(log);
+        if most == 0 {
+            return (0, Life::GoesOn);
+        }
         let transport = &mut link.transport;
-        match link.inbox.fill(buffer, |room| transport.receive(room)) {
+        let read = |room: &mut [u8]| {
+            let most = most.min(room.len());
+            transport.receive(room.get_mut(..most).unwrap_or_default())
+        };
+        match link.inbox.fill(buffer, read) {
             Ok((Received::Bytes(count), bytes)) => {
                 let fresh = bytes.get(bytes.len() - count..).unwrap_or(&[]);
                 note(log, now, key, Direction::In, fresh);
-                let done = pump(&mut self.session, key, now, handler, scratch, bytes);
+                let Self {
+                    session, received, ..
+                } = self;
+                let done = pump(session, received, key, now, handler, scratch, bytes);
                 link.inbox.keep(bytes.get(done..).unwrap_or(&[]));
                 *heard = done;
                 (count, self.settle(key, now, bench))
@@ -139,7 +199,7 @@ impl Hosted {
             Err(error) => {
                 // TLS that fails is worth telling; a reset is told by the session.
                 if error.kind() == io::ErrorKind::InvalidData {
-                    handler.on_refused(link.transport.peer(), &Refusal::Transport(error));
+                    handler.refused(link.transport.peer(), &Refusal::Transport(error));
                 }
                 (1, Life::Broken)
             }
@@ -161,7 +221,10 @@ impl Hosted {
             ..
         } = bench;
         note(log, now, key, Direction::In, bytes);
-        let done = pump(&mut self.session, key, now, handler, scratch, bytes);
+        let Self {
+            session, received, ..
+        } = self;
+        let done = pump(session, received, key, now, handler, scratch, bytes);
         if let Some(link) = &mut self.link {
             link.inbox.keep(bytes.get(done..).unwrap_or(&[]));
         }
@@ -210,9 +273,12 @@ impl Hosted {
         Life::GoesOn
     }
 
-    fn tell_all<H: Handler>(&mut self, key: SessionKey, now: Now, handler: &mut H) {
+    fn tell_all<H: Handler>(&mut self, key: SessionKey, now: Now, handler: &mut Guarded<H>) {
         while let Some(event) = self.session.poll_event() {
-            tell(&mut self.session, key, now, handler, &event);
+            let Self {
+                session, received, ..
+            } = self;
+            tell(session, received, key, now, handler, &event);
         }
     }
 
@@ -227,6 +293,11 @@ impl Hosted {
             if waiting.is_empty() {
                 break;
             }
+            let most = most(log);
+            if most == 0 {
+                return Ok(false);
+            }
+            let waiting = waiting.get(..most).unwrap_or(waiting);
             let taken = link.transport.send(waiting)?;
             if taken == 0 {
                 return Ok(false);
@@ -246,14 +317,21 @@ impl Hosted {
     }
 
     /// Asks to be told about room exactly while something waits for it, and about bytes if the
-    /// host wants to be (`reads`).
+    /// host wants to be (`reads`), but about nothing while it waits for the message log (`held`).
     #[inline]
-    pub(super) fn update_interest(&mut self, poller: &Poller, reads: bool) -> io::Result<()> {
+    pub(super) fn update_interest(
+        &mut self,
+        poller: &Poller,
+        reads: bool,
+        held: bool,
+    ) -> io::Result<()> {
         let Some(link) = &mut self.link else {
             return Ok(());
         };
         let unsent = !self.session.store().unsent().is_empty();
-        let wanted = if unsent || link.transport.wants_write() {
+        let wanted = if held {
+            None
+        } else if unsent || link.transport.wants_write() {
             Some(Interest::ReadWrite)
         } else {
             reads.then_some(Interest::Read)
@@ -270,12 +348,24 @@ impl Hosted {
         &mut self,
         key: SessionKey,
         now: Now,
-        handler: &mut H,
+        handler: &mut Guarded<H>,
     ) -> Option<Link> {
         let link = self.link.take();
         self.session.disconnected(now);
         self.tell_all(key, now, handler);
         link
+    }
+}
+
+/// How many bytes may be read or sent at once, by what the message log takes.
+#[inline]
+fn most(log: &mut Option<LogTap>) -> usize {
+    match log {
+        None => usize::MAX,
+        Some(log) => match log.takes() {
+            true => GRAIN,
+            false => 0,
+        },
     }
 }
 
@@ -289,9 +379,10 @@ fn note(log: &mut Option<LogTap>, now: Now, key: SessionKey, way: Direction, byt
 /// Feeds bytes to a session and its events to the handler; gives how many bytes are done with.
 fn pump<H: Handler>(
     session: &mut Session<Store>,
+    received: &mut Option<Kept>,
     key: SessionKey,
     now: Now,
-    handler: &mut H,
+    handler: &mut Guarded<H>,
     scratch: &mut Scratch,
     bytes: &[u8],
 ) -> usize {
@@ -300,7 +391,7 @@ fn pump<H: Handler>(
         let step = session.handle_bytes(now, scratch, bytes.get(done..).unwrap_or(&[]));
         let idle = step.is_idle();
         if let Some(event) = step.event {
-            tell(session, key, now, handler, &event);
+            tell(session, received, key, now, handler, &event);
         }
         done += step.consumed;
         // Not when the bytes are used up: messages that waited behind a gap may be due.
@@ -310,7 +401,33 @@ fn pump<H: Handler>(
     }
 }
 
+/// What a counterparty reads whose message the application could not deal with.
+pub(super) const INTERNAL_ERROR: &str = "internal error";
+
 fn tell<H: Handler>(
+    session: &mut Session<Store>,
+    received: &mut Option<Kept>,
+    key: SessionKey,
+    now: Now,
+    handler: &mut Guarded<H>,
+    event: &Event<'_>,
+) {
+    if let (Event::App(message), Some(received)) = (event, received)
+        && let Err(error) = received.keep(session.store().created(), message)
+    {
+        return session.abandon(now, INTERNAL_ERROR, DisconnectReason::Store(error));
+    }
+    let told = catch_unwind(AssertUnwindSafe(|| {
+        dispatch(session, key, now, &mut handler.handler, event);
+    }));
+    if let Err(panic) = told {
+        handler.panicked(Some(&session.config().id), &*panic);
+        let reason = DisconnectReason::ApplicationPanicked;
+        session.abandon(now, INTERNAL_ERROR, reason);
+    }
+}
+
+fn dispatch<H: Handler>(
     session: &mut Session<Store>,
     key: SessionKey,
     now: Now,

@@ -2,8 +2,14 @@
 //!
 //! The host's thread copies what passes its sockets into a ring, which costs tens of
 //! nanoseconds; a [`MessageLog`] on another thread finds the messages in it, masks passwords and
-//! writes one line each. If that thread falls behind, stretches are left out of the log and
-//! counted: the log never holds up a session.
+//! writes one line each.
+//!
+//! A log is complete, unless it is asked to be [lossy](LogOptions::lossy): while the ring has no
+//! room the host reads from no socket, and sends nothing. It waits for as long as the log gets on,
+//! and for [`LogOptions::patience`] where it does not: sessions are not given up for a disk that
+//! hangs, or for a thread that has ended. A disk that takes nothing (full, for example) holds
+//! nobody up. Whatever is left out is counted, stands in the log as a line, and is told at once:
+//! see [`Handler::on_log`](super::Handler::on_log).
 
 use crate::agent::{Agent, AgentError};
 use crate::counters::{Counter, Counters};
@@ -14,9 +20,108 @@ use fanfare_fix::session::{Now, SessionId};
 use fanfare_wire::text::Escaped;
 use fanfare_wire::{Precision, UtcTimestamp};
 use std::collections::HashMap;
+use std::fmt;
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// How a message log is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogOptions {
+    /// At this size the file is renamed to `path.1`, in place of the one before, and begun again.
+    pub max_bytes: u64,
+    /// Bytes between the host and the log, at least 1 MiB.
+    pub ring_bytes: usize,
+    /// Without room in the ring, bytes are left out, and no session is held up.
+    pub lossy: bool,
+    /// How long a log that does not get on holds up the sessions.
+    pub patience: Duration,
+}
+
+impl Default for LogOptions {
+    /// 1 GiB, 4 MiB between the threads, complete, 5 s.
+    fn default() -> Self {
+        Self {
+            max_bytes: 1 << 30,
+            ring_bytes: 4 << 20,
+            lossy: false,
+            patience: Duration::from_secs(5),
+        }
+    }
+}
+
+/// Something is wrong with the message log, or no longer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LogTrouble {
+    /// From here on bytes of this session are left out, these first.
+    LeftOut {
+        /// The session.
+        session: SessionId,
+        /// How many bytes, of one direction.
+        bytes: usize,
+        /// Why.
+        why: NoRoom,
+    },
+    /// Everything goes into the log again.
+    Complete {
+        /// The bytes left out before, of both directions.
+        bytes: u64,
+        /// Of so many sessions.
+        sessions: usize,
+    },
+    /// The file cannot be written. What it does not take is left out; no session is held up.
+    Disk(String),
+    /// The file can be written again.
+    DiskAgain {
+        /// Bytes of lines left out before.
+        bytes: u64,
+    },
+}
+
+/// Why there was no room for bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoRoom {
+    /// More came than the log writes, and it is lossy.
+    Burst,
+    /// The log has not got on for as long as it is waited for.
+    Stuck,
+    /// The log's thread has ended.
+    Ended,
+}
+
+impl fmt::Display for LogTrouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::LeftOut {
+                session,
+                bytes,
+                why,
+            } => {
+                let why = match why {
+                    NoRoom::Burst => "more comes than it writes",
+                    NoRoom::Stuck => "it does not get on",
+                    NoRoom::Ended => "its thread has ended",
+                };
+                write!(f, "message log: {bytes} bytes of {session} left out: {why}")
+            }
+            Self::Complete { bytes, sessions } => write!(
+                f,
+                "message log: complete again; {bytes} bytes of {sessions} session(s) were left out"
+            ),
+            Self::Disk(error) => write!(
+                f,
+                "message log: {error}; the sessions go on, what it does not take is left out"
+            ),
+            Self::DiskAgain { bytes } => write!(
+                f,
+                "message log: can be written again; {bytes} bytes of it were left out"
+            ),
+        }
+    }
+}
 
 /// The two directions of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,9 +133,39 @@ pub(super) enum Direction {
 /// The end that a host writes to: see [`Host::log_to`](super::Host::log_to).
 pub struct LogTap {
     ring: Producer,
+    lossy: bool,
+    /// Nanoseconds.
+    patience: u64,
+    /// Since when there has been no room.
+    full_since: Option<u64>,
+    /// Why bytes are left out where there is no room; `None`: they are waited for.
+    leaves_out: Option<NoRoom>,
     /// Bytes left out since the last record.
     left_out: u64,
+    /// Of those sessions, since the log was complete, and how many bytes.
+    losers: Vec<usize>,
+    losses: u64,
+    /// Told next: the session, its bytes.
+    untold: Vec<(usize, usize)>,
+    /// Told next: complete again.
+    complete: Option<(u64, usize)>,
     lost: Counter,
+    health: Arc<Health>,
+    seen: u32,
+}
+
+/// What the log's thread tells the host.
+#[derive(Default)]
+struct Health {
+    changes: AtomicU32,
+    last: Mutex<Option<LogTrouble>>,
+}
+
+impl Health {
+    fn tell(&self, trouble: LogTrouble) {
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(trouble);
+        self.changes.fetch_add(1, Ordering::Release);
+    }
 }
 
 /// The thread's end, an [`Agent`] for another thread.
@@ -51,39 +186,74 @@ const STRETCH: usize = 16 << 10;
 const TURN: usize = 256;
 /// Longest message that is put together; longer ones are logged as bytes.
 const MAX_MESSAGE: usize = 1 << 20;
+/// Most bytes that a host reads or sends at once while it logs.
+pub(super) const GRAIN: usize = 64 << 10;
+/// Room for a grain with the headers of its records, wherever the ring's end is.
+const GRAIN_ROOM: usize = GRAIN + (GRAIN / STRETCH + 1) * 64;
+/// A host begins a turn only with so much room: what it reads before it knows whose it is goes
+/// into the log, too.
+const TURN_ROOM: usize = 4 * GRAIN_ROOM;
+/// Lines are written in pieces of this size.
+const PIECE: usize = 64 << 10;
+/// What waits for a disk that takes nothing.
+const MAX_WAITING: usize = 1 << 20;
 
 impl MessageLog {
-    /// A log at `path`, appended to; at `max_bytes` it is renamed to `path.1`, in place of the
-    /// one before, and begun again. The ring holds what has not been written yet: 4 MiB.
+    /// A log at `path`, appended to.
     ///
     /// Counts lines, bytes left out and errors of the disk in `counters`.
     ///
     /// # Errors
     /// The file cannot be opened.
-    pub fn open(path: &Path, max_bytes: u64, counters: &Counters) -> io::Result<(LogTap, Self)> {
-        let (producer, ring) = spsc(4 << 20);
+    pub fn open(
+        path: &Path,
+        options: LogOptions,
+        counters: &Counters,
+    ) -> io::Result<(LogTap, Self)> {
+        let (producer, ring) = spsc(options.ring_bytes.max(1 << 20));
         let lost = counters.add("log_lost_bytes", "bytes left out of the message log");
+        let health = Arc::new(Health::default());
         let lines = Lines {
             out: open(path)?,
             written: std::fs::metadata(path)?.len(),
             path: path.to_owned(),
-            max_bytes,
+            max_bytes: options.max_bytes,
+            waiting: Vec::with_capacity(2 * PIECE),
+            failing: false,
+            left_out: 0,
             names: HashMap::new(),
             partial: HashMap::new(),
             finder: FrameFinder::new(MAX_MESSAGE),
             count: counters.add("log_messages", "messages written to the message log"),
             errors: counters.add("log_errors", "failed writes to the message log"),
+            lost: counters.add(
+                "log_unwritten_bytes",
+                "bytes of lines that the disk did not take",
+            ),
+            health: Arc::clone(&health),
         };
+        let tap = LogTap {
+            ring: producer,
+            lossy: options.lossy,
+            patience: u64::try_from(options.patience.as_nanos()).unwrap_or(u64::MAX),
+            full_since: None,
+            leaves_out: options.lossy.then_some(NoRoom::Burst),
+            left_out: 0,
+            losers: Vec::new(),
+            losses: 0,
+            untold: Vec::new(),
+            complete: None,
+            lost,
+            health,
+            seen: 0,
+        };
+        let reload = Reload::new();
         Ok((
-            LogTap {
-                ring: producer,
-                left_out: 0,
-                lost,
-            },
+            tap,
             Self {
                 ring,
                 lines,
-                reload: Reload::new(),
+                reload,
             },
         ))
     }
@@ -104,19 +274,72 @@ impl LogTap {
         let _ = self.ring.push(NAME | session as u32, name.as_bytes());
     }
 
+    /// Whether the host is to wait before it begins a turn.
+    #[inline]
+    pub(super) fn holds(&mut self, now: Now) -> bool {
+        if self.ring.has_room_for(TURN_ROOM) {
+            self.full_since = None;
+            if self.left_out == 0 && self.losses == 0 {
+                return false;
+            }
+            self.catch_up();
+            return false;
+        }
+        self.is_waited_for(now)
+    }
+
+    /// Whether a [`GRAIN`] may be read or sent now.
+    #[inline]
+    pub(super) fn takes(&mut self) -> bool {
+        self.leaves_out.is_some() || self.ring.has_room_for(GRAIN_ROOM)
+    }
+
+    #[cold]
+    fn is_waited_for(&mut self, now: Now) -> bool {
+        if self.leaves_out.is_some() {
+            return false;
+        }
+        let since = *self.full_since.get_or_insert(now.mono);
+        if now.mono.saturating_sub(since) < self.patience {
+            return true;
+        }
+        self.leaves_out = Some(NoRoom::Stuck);
+        false
+    }
+
+    /// There is room again.
+    #[cold]
+    fn catch_up(&mut self) {
+        if !self.put_gap() || self.leaves_out == Some(NoRoom::Ended) {
+            return;
+        }
+        self.complete = Some((self.losses, self.losers.len()));
+        self.losses = 0;
+        self.losers.clear();
+        if !self.lossy {
+            self.leaves_out = None;
+        }
+    }
+
+    /// Says in the log what is left out of it; true if nothing is left to be said.
+    fn put_gap(&mut self) -> bool {
+        if self.left_out > 0
+            && self
+                .ring
+                .push(LEFT_OUT, &self.left_out.to_le_bytes())
+                .is_ok()
+        {
+            self.left_out = 0;
+        }
+        self.left_out == 0
+    }
+
     pub(super) fn bytes(&mut self, now: Now, session: usize, direction: Direction, bytes: &[u8]) {
         let kind = (session as u32) << 1 & (LEFT_OUT - 1) | direction as u32;
         for part in bytes.chunks(STRETCH) {
-            if self.left_out > 0
-                && self
-                    .ring
-                    .push(LEFT_OUT, &self.left_out.to_le_bytes())
-                    .is_ok()
-            {
-                self.left_out = 0;
-            }
             let time = now.utc.nanos().to_le_bytes();
-            let fits = self.left_out == 0
+            let fits = self.leaves_out != Some(NoRoom::Ended)
+                && self.put_gap()
                 && self
                     .ring
                     .write(kind, TIME + part.len(), |room| {
@@ -127,10 +350,69 @@ impl LogTap {
                     })
                     .is_ok();
             if !fits {
-                self.left_out += part.len() as u64;
-                self.lost.increment(part.len() as u64);
+                self.leave_out(session, part.len());
             }
         }
+    }
+
+    #[cold]
+    fn leave_out(&mut self, session: usize, bytes: usize) {
+        self.left_out += bytes as u64;
+        self.losses += bytes as u64;
+        self.lost.increment(bytes as u64);
+        if !self.losers.contains(&session) {
+            self.losers.push(session);
+            self.untold.push((session, bytes));
+        }
+    }
+
+    /// Looks whether the log's thread is still there, now and then.
+    pub(super) fn look(&mut self) {
+        if self.ring.is_abandoned() {
+            self.leaves_out = Some(NoRoom::Ended);
+        }
+    }
+
+    /// What there is to tell; `name` has the sessions' identities.
+    #[inline]
+    pub(super) fn trouble<'a>(
+        &mut self,
+        name: impl Fn(usize) -> Option<&'a SessionId>,
+    ) -> Option<LogTrouble> {
+        if self.untold.is_empty()
+            && self.complete.is_none()
+            && self.health.changes.load(Ordering::Acquire) == self.seen
+        {
+            return None;
+        }
+        self.next_trouble(name)
+    }
+
+    #[cold]
+    fn next_trouble<'a>(
+        &mut self,
+        name: impl Fn(usize) -> Option<&'a SessionId>,
+    ) -> Option<LogTrouble> {
+        while let Some((session, bytes)) = self.untold.pop() {
+            if let Some(session) = name(session).cloned() {
+                let why = self.leaves_out.unwrap_or(NoRoom::Burst);
+                return Some(LogTrouble::LeftOut {
+                    session,
+                    bytes,
+                    why,
+                });
+            }
+        }
+        if let Some((bytes, sessions)) = self.complete.take() {
+            return Some(LogTrouble::Complete { bytes, sessions });
+        }
+        let changes = self.health.changes.load(Ordering::Acquire);
+        if self.seen == changes {
+            return None;
+        }
+        self.seen = changes;
+        let last = &self.health.last;
+        last.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
@@ -149,7 +431,7 @@ impl Agent for MessageLog {
             lines.reopen();
         }
         let work = ring.read(TURN, |record| lines.take(record));
-        if work == 0 {
+        if work == 0 || lines.failing {
             lines.flush();
         }
         Ok(work)
@@ -158,21 +440,40 @@ impl Agent for MessageLog {
     /// Writes what is still in the ring.
     fn on_close(&mut self, now: Now) {
         while matches!(self.do_work(now), Ok(1..)) {}
+        // What a disk has not taken by now it does not get.
+        let unwritten = self.lines.waiting.len() as u64;
+        self.lines.lost.increment(unwritten);
+    }
+}
+
+#[cfg(test)]
+impl MessageLog {
+    /// Writes to this file instead, or to its own again.
+    pub(super) fn fill_disk(&mut self, full: Option<File>) {
+        self.lines.out = full.unwrap_or_else(|| open(&self.lines.path).unwrap());
     }
 }
 
 /// Puts messages together and writes them.
 struct Lines {
-    out: BufWriter<File>,
+    out: File,
     path: PathBuf,
     written: u64,
     max_bytes: u64,
+    /// Whole lines, and perhaps the end of one, that are not written yet.
+    waiting: Vec<u8>,
+    /// The disk did not take them the last time.
+    failing: bool,
+    /// Bytes of lines that it was too late for.
+    left_out: u64,
     names: HashMap<u32, String>,
     /// Bytes of messages that are not complete, by session and direction.
     partial: HashMap<u32, Vec<u8>>,
     finder: FrameFinder,
     count: Counter,
     errors: Counter,
+    lost: Counter,
+    health: Arc<Health>,
 }
 
 impl Lines {
@@ -243,22 +544,31 @@ impl Lines {
     }
 
     fn write(&mut self, line: &[u8]) {
-        if self.written > 0 && self.written + line.len() as u64 > self.max_bytes {
+        let len = self.waiting.len() + line.len();
+        if self.written > 0 && self.written + len as u64 > self.max_bytes {
             self.begin_again();
         }
-        match self.out.write_all(line) {
-            Ok(()) => self.written += line.len() as u64,
-            Err(_) => self.errors.increment(1),
+        if len > MAX_WAITING && self.failing {
+            self.left_out += line.len() as u64;
+            self.lost.increment(line.len() as u64);
+            return;
+        }
+        self.waiting.extend_from_slice(line);
+        if self.waiting.len() >= PIECE && !self.failing {
+            self.flush();
         }
     }
 
     fn begin_again(&mut self) {
         self.flush();
+        if self.failing {
+            return;
+        }
         let mut older = self.path.clone().into_os_string();
         older.push(".1");
         match std::fs::rename(&self.path, older).and_then(|()| open(&self.path)) {
             Ok(out) => (self.out, self.written) = (out, 0),
-            Err(_) => self.errors.increment(1),
+            Err(error) => self.fail(&error),
         }
     }
 
@@ -267,21 +577,55 @@ impl Lines {
         let len = |path| std::fs::metadata(path).map(|file| file.len());
         match open(&self.path).and_then(|out| Ok((out, len(&self.path)?))) {
             Ok((out, written)) => (self.out, self.written) = (out, written),
-            Err(_) => self.errors.increment(1),
+            Err(error) => self.fail(&error),
         }
     }
 
+    /// Offers what waits to the disk; it takes what it has room for.
     fn flush(&mut self) {
-        if self.out.flush().is_err() {
-            self.errors.increment(1);
+        let mut taken = 0;
+        let outcome = loop {
+            let rest = self.waiting.get(taken..).unwrap_or_default();
+            if rest.is_empty() {
+                break Ok(());
+            }
+            match self.out.write(rest) {
+                Ok(0) => break Err(io::ErrorKind::WriteZero.into()),
+                Ok(count) => taken += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => break Err(error),
+            }
+        };
+        self.written += taken as u64;
+        self.waiting.drain(..taken);
+        match outcome {
+            Ok(()) if self.failing => self.recovered(),
+            Ok(()) => {}
+            Err(error) => self.fail(&error),
         }
+    }
+
+    fn fail(&mut self, error: &io::Error) {
+        self.errors.increment(1);
+        if !std::mem::replace(&mut self.failing, true) {
+            let path = self.path.display();
+            self.health
+                .tell(LogTrouble::Disk(format!("{path}: {error}")));
+        }
+    }
+
+    fn recovered(&mut self) {
+        self.failing = false;
+        let bytes = std::mem::take(&mut self.left_out);
+        if bytes > 0 {
+            self.write(format!("-- {bytes} bytes were left out: the disk took none\n").as_bytes());
+        }
+        self.health.tell(LogTrouble::DiskAgain { bytes });
     }
 }
 
-fn open(path: &Path) -> io::Result<BufWriter<File>> {
-    Ok(BufWriter::new(
-        File::options().append(true).create(true).open(path)?,
-    ))
+fn open(path: &Path) -> io::Result<File> {
+    File::options().append(true).create(true).open(path)
 }
 
 /// Fields whose values are secrets: Password(554), NewPassword(925), EncryptedPassword(1402),
@@ -324,7 +668,12 @@ mod tests {
         let name = format!("fanfare-log-{}", std::process::id());
         let path = std::env::temp_dir().join(name);
         let counters = Counters::new();
-        let (mut tap, mut log) = MessageLog::open(&path, 1 << 20, &counters).unwrap();
+        let lossy = LogOptions {
+            lossy: true,
+            max_bytes: 1 << 20,
+            ..LogOptions::default()
+        };
+        let (mut tap, mut log) = MessageLog::open(&path, lossy, &counters).unwrap();
         let now = Now {
             mono: 0,
             utc: UtcTimestamp::from_nanos(0),

@@ -34,6 +34,7 @@ mod link;
 mod log;
 mod names;
 mod reactor;
+mod received;
 mod seats;
 mod settings;
 mod store;
@@ -43,7 +44,7 @@ mod tests;
 mod transport;
 
 pub use handler::{Handler, Peer, Peers, Refusal, SessionKey, Verdict};
-pub use log::{LogTap, MessageLog};
+pub use log::{LogOptions, LogTap, LogTrouble, MessageLog, NoRoom};
 pub use names::{CertificateNames, ClientName, ClientNameError, ClientNames, NameKind};
 pub use reactor::{Host, HostError};
 pub use settings::{

@@ -4,8 +4,9 @@ mod agent;
 
 use super::greeting::{Greeting, Port};
 use super::handler::{Handler, Peers, Refusal, SessionKey};
-use super::link::{Hosted, Life, Link, Workbench};
+use super::link::{Guarded, Hosted, INTERNAL_ERROR, Life, Link, Workbench};
 use super::log::LogTap;
+use super::received::Kept;
 use super::settings::Initiator;
 use super::transport::Transport;
 use crate::clock::Clock;
@@ -13,9 +14,13 @@ use crate::journal::OpenError;
 use crate::poll::{Interest, Poller, Token};
 use crate::slots::Slots;
 use crate::tcp::{Attempt, Backoff, BindError, Connector, Received};
-use fanfare_fix::session::{Config, Now, SECOND, Scratch, Session, SessionId};
+use fanfare_fix::session::{
+    Config, DisconnectReason, MessageStore, Now, SECOND, Scratch, Session, SessionId,
+};
+use std::any::Any;
 use std::collections::HashMap;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 use thiserror::Error;
 
@@ -41,6 +46,10 @@ pub struct Host<H> {
     busy: bool,
     /// The thread sleeps in the kernel at times: all connections have to wake it.
     sleeps: bool,
+    /// It waits for the message log.
+    held: bool,
+    /// When the handler has its own turn again, after a panic in it.
+    next_application: u64,
     closing: bool,
 }
 
@@ -104,7 +113,7 @@ impl<H: Handler> Host<H> {
     /// No descriptor is left.
     pub fn new(handler: H) -> io::Result<Self> {
         let bench = Workbench {
-            handler,
+            handler: Guarded { handler, panics: 0 },
             scratch: Scratch::new(0),
             buffer: Box::default(),
             heard: 0,
@@ -124,6 +133,8 @@ impl<H: Handler> Host<H> {
             turn: 0,
             busy: false,
             sleeps: false,
+            held: false,
+            next_application: 0,
             closing: false,
         })
     }
@@ -142,12 +153,15 @@ impl<H: Handler> Host<H> {
             connect_timeout,
             encrypt,
         } = initiator;
-        let store = store.open(&session.id, now.utc)?;
+        let (id, kind) = (session.id.clone(), store);
+        let store = kind.open(&id, now.utc)?;
+        let received = Kept::open(&kind, &id, store.created())?;
         let seed = now.mono ^ (self.hosted.len() as u64) << 32 ^ u64::from(std::process::id());
         let backoff = Backoff::new(backoff.0, backoff.1, seed);
         let connector = Connector::new(hosts, backoff, connect_timeout);
         let mut hosted = Hosted::new(Session::initiator(session, store), Some(connector));
         hosted.encrypt = encrypt;
+        hosted.received = received;
         self.add(hosted)
     }
 
@@ -162,7 +176,13 @@ impl<H: Handler> Host<H> {
 
     /// The application.
     pub fn handler(&mut self) -> &mut H {
-        &mut self.bench.handler
+        &mut self.bench.handler.handler
+    }
+
+    /// How often a call of the handler has panicked.
+    #[must_use]
+    pub const fn panics(&self) -> u64 {
+        self.bench.handler.panics
     }
 
     pub(super) fn add(&mut self, hosted: Hosted) -> Result<SessionKey, HostError> {
@@ -247,7 +267,11 @@ impl<H: Handler> Host<H> {
         let Some(hosted) = self.hosted.get_mut(key.0) else {
             return;
         };
-        if life == Life::GoesOn && hosted.update_interest(&self.poller, reads).is_ok() {
+        if life == Life::GoesOn
+            && hosted
+                .update_interest(&self.poller, reads, self.held)
+                .is_ok()
+        {
             return;
         }
         let link = hosted.part(key, now, &mut self.bench.handler);
@@ -377,14 +401,71 @@ impl<H: Handler> Host<H> {
 
     /// The handler's own turn.
     fn application(&mut self, now: Now) -> usize {
-        let work = self.bench.handler.on_turn(&mut Peers {
+        if now.mono < self.next_application {
+            return 0;
+        }
+        let mut peers = Peers {
             now,
             hosted: &mut self.hosted,
-        });
+            last: None,
+        };
+        let turn = AssertUnwindSafe(|| self.bench.handler.handler.on_turn(&mut peers));
+        let work = match catch_unwind(turn) {
+            Ok(work) => work,
+            Err(panic) => {
+                let last = peers.last;
+                self.application_panicked(last, now, &*panic)
+            }
+        };
         if work > 0 {
             self.flush_touched(now);
         }
         work
+    }
+
+    /// The session that the handler took last is over; its own turn comes later than usual, as it
+    /// may well panic again.
+    #[cold]
+    fn application_panicked(
+        &mut self,
+        last: Option<SessionKey>,
+        now: Now,
+        panic: &(dyn Any + Send),
+    ) -> usize {
+        self.next_application = now.mono + SECOND;
+        let hosted = last.and_then(|key| self.hosted.get_mut(key.0));
+        let session = hosted.map(|hosted| &mut hosted.session);
+        let id = session.as_ref().map(|session| &session.config().id);
+        self.bench.handler.panicked(id, panic);
+        if let Some(session) = session {
+            session.abandon(now, INTERNAL_ERROR, DisconnectReason::ApplicationPanicked);
+        }
+        1
+    }
+
+    /// Whether the host waits for the message log to have room.
+    pub(super) fn is_held(&mut self, now: Now) -> bool {
+        let log = self.bench.log.as_mut();
+        let held = log.is_some_and(|log| log.holds(now));
+        if held != self.held {
+            self.held = held;
+            self.watch_as_needed(now);
+        }
+        held
+    }
+
+    /// Tells the handler what is wrong with the message log.
+    fn tell_of_log(&mut self) {
+        let Workbench { handler, log, .. } = &mut self.bench;
+        let Some(log) = log else {
+            return;
+        };
+        log.look();
+        let hosted = &self.hosted;
+        let name = |session: usize| Some(&hosted.get(session)?.session.config().id);
+        while let Some(trouble) = log.trouble(name) {
+            handler.call(None, |handler| handler.on_log(&trouble));
+        }
     }
 
     /// Writes what the application has put into sessions outside their own turns.
@@ -398,6 +479,7 @@ impl<H: Handler> Host<H> {
 
     fn timers(&mut self, now: Now) -> usize {
         self.next_scan = now.mono + SCAN;
+        self.tell_of_log();
         let mut work = 0;
         for index in 0..self.hosted.len() {
             let key = SessionKey(index);
@@ -443,16 +525,12 @@ impl<H: Handler> Host<H> {
                     Ok(transport) => self.attach(key, transport, now, &[]),
                     Err(error) => {
                         connector.lost(now.mono);
-                        self.bench
-                            .handler
-                            .on_refused(peer, &Refusal::Transport(error));
+                        self.bench.handler.refused(peer, &Refusal::Transport(error));
                     }
                 }
             }
             Attempt::Failed { to, error, .. } => {
-                self.bench
-                    .handler
-                    .on_refused(to, &Refusal::Transport(error));
+                self.bench.handler.refused(to, &Refusal::Transport(error));
             }
         }
         1

@@ -4,11 +4,14 @@ use super::handler::{Handler, Refusal, SessionKey};
 use super::link::Hosted;
 use super::names::{CertificateNames, ClientNames};
 use super::reactor::{Host, HostError, Slot};
+use super::received::Kept;
 use super::settings::StoreKind;
 use super::store::Store;
 use crate::journal::folder_for;
 use crate::poll::Token;
-use fanfare_fix::session::{Config, NoResendStore, Now, Session, SessionId, SubIds, Version};
+use fanfare_fix::session::{
+    Config, MessageStore, NoResendStore, Now, Session, SessionId, SubIds, Version,
+};
 use std::path::PathBuf;
 
 /// Where an acceptor's session is logged on to, and by whom.
@@ -57,8 +60,11 @@ impl<H: Handler> Host<H> {
         seat: Seat,
         place: Option<SessionKey>,
     ) -> Result<SessionKey, HostError> {
-        let store = store.open(&config.id, self.clock.read().utc)?;
+        let (id, kind) = (config.id.clone(), store);
+        let store = kind.open(&id, self.clock.read().utc)?;
+        let received = Kept::open(kind, &id, store.created())?;
         let mut hosted = Hosted::new(Session::acceptor(config, store), None);
+        hosted.received = received;
         hosted.seat = Some(seat);
         self.add_at(hosted, place)
     }
@@ -146,7 +152,9 @@ impl<H: Handler> Host<H> {
         let (store, tag, names) = (wildcard.store.clone(), wildcard.tag, wildcard.names.clone());
         let place = self.place(port, index)?;
         let fresh = match &store {
-            StoreKind::Journal(base, _) => Some(folder_for(base, &config.id.store_name())),
+            StoreKind::Journal(base, _) | StoreKind::BothWays(base, _) => {
+                Some(folder_for(base, &config.id.store_name()))
+            }
             _ => None,
         };
         let made = Made {
@@ -160,7 +168,8 @@ impl<H: Handler> Host<H> {
         let id = config.id.clone();
         let key = self.accept_session(config, &store, Seat { port, names, made }, place);
         let key = key.map_err(|error| Refusal::Store(error.to_string()))?;
-        self.bench.handler.on_made(&id, tag);
+        let handler = &mut self.bench.handler;
+        handler.call(Some(&id), |handler| handler.on_made(&id, tag));
         Ok(Some(key))
     }
 
@@ -208,7 +217,7 @@ impl<H: Handler> Host<H> {
             return Ok(vacant.map(|(key, _)| key));
         }
         let too_many = Refusal::TooManySessions(settings.max_sessions);
-        if matches!(settings.store, StoreKind::Journal(..)) {
+        if settings.store.is_journal() {
             return Err(too_many);
         }
         let idle = own().filter(|(_, hosted, _)| hosted.link.is_none());
@@ -253,6 +262,7 @@ impl<H: Handler> Host<H> {
         let nothing = Store::NoResend(NoResendStore::new(0));
         // The store is closed before its folder is removed.
         hosted.session = Session::acceptor(nobody, nothing);
+        hosted.received = None;
         if let Some(made) = hosted.seat.as_mut().and_then(|seat| seat.made.as_mut()) {
             made.vacant = true;
             if let Some(folder) = made.fresh.take().filter(|_| !made.welcomed) {
@@ -261,7 +271,8 @@ impl<H: Handler> Host<H> {
             }
         }
         self.keys.remove(&id);
-        self.bench.handler.on_given_up(&id);
+        let handler = &mut self.bench.handler;
+        handler.call(Some(&id), |handler| handler.on_given_up(&id));
     }
 }
 

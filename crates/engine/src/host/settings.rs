@@ -29,6 +29,10 @@ pub enum StoreKind {
     Memory(Limits),
     /// A [`Journal`] in a folder of its own, named after the session, under this one.
     Journal(PathBuf, journal::Options),
+    /// The same, and a second one for the application messages that are received, in the folder
+    /// `received` within it. Each is there before the application sees it. The first journal has
+    /// what was sent.
+    BothWays(PathBuf, journal::Options),
 }
 
 impl Default for StoreKind {
@@ -42,11 +46,16 @@ impl Default for StoreKind {
 }
 
 impl StoreKind {
+    /// Whether it is in files.
+    pub(super) const fn is_journal(&self) -> bool {
+        matches!(self, Self::Journal(..) | Self::BothWays(..))
+    }
+
     pub(super) fn open(&self, id: &SessionId, now: UtcTimestamp) -> Result<Store, OpenError> {
         Ok(match self {
             Self::NoResend(limit) => Store::NoResend(NoResendStore::new(*limit)),
             Self::Memory(limits) => Store::Memory(MemoryStore::new(*limits)),
-            Self::Journal(base, options) => {
+            Self::Journal(base, options) | Self::BothWays(base, options) => {
                 let identity = id.store_name();
                 let folder = folder_for(base, &identity);
                 Store::Journal(Journal::open(&folder, &identity, *options, now)?.0)

@@ -143,7 +143,7 @@ impl Wildcard {
         let mut templates = self.templates.iter();
         let template = templates.find(|config| config.id.version == id.version)?;
         let sub = self.pattern.fit(id, logon)?;
-        if matches!(self.store, StoreKind::Journal(..)) && is_ambiguous(id, &sub) {
+        if self.store.is_journal() && is_ambiguous(id, &sub) {
             return None;
         }
         let header_fields = header_fields(template, &sub);

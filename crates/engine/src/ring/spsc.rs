@@ -38,6 +38,14 @@ impl Producer {
         self.0.write(kind, len, fill)
     }
 
+    /// Whether messages of `size` bytes in all, headers (16 bytes each, padded to 16) included,
+    /// fit one after the other, wherever the end of the ring is.
+    #[must_use]
+    #[inline]
+    pub fn has_room_for(&mut self, size: usize) -> bool {
+        self.0.has_room_for(size as u64)
+    }
+
     /// True if the consumer is gone: what is written from now on is never read.
     #[must_use]
     pub fn is_abandoned(&self) -> bool {

@@ -54,6 +54,8 @@ pub struct SessionSettings {
     pub store: StoreKind,
     /// The folder of the message log.
     pub log: Option<PathBuf>,
+    /// Whether the message log may leave out what it has no room for.
+    pub lossy_log: bool,
 }
 
 /// Who somebody says to be, and the proof.
@@ -122,8 +124,9 @@ impl SessionSettings {
                 Role::Initiator => hosts(section)?,
             },
             reconnect: Duration::from_secs(section.number("ReconnectInterval", 30, 1..=86_400)?),
-            store: store(section, template.is_some())?,
+            store: received(section, store(section, template.is_some())?)?,
             log: section.text("FileLogPath").map(PathBuf::from),
+            lossy_log: section.flag("FileLogLossy", false)?,
             template,
         })
     }
@@ -443,6 +446,20 @@ fn hosts(section: &Section<'_>) -> Result<Vec<(String, u16)>, SettingsError> {
         }
     }
     Ok(hosts)
+}
+
+/// The store, with what is received in it if that is asked for.
+fn received(section: &Section<'_>, store: StoreKind) -> Result<StoreKind, SettingsError> {
+    match section.find("KeepReceived") {
+        Some(entry) if section.flag("KeepReceived", false)? => {
+            match store {
+                StoreKind::Journal(folder, options) => Ok(StoreKind::BothWays(folder, options)),
+                _ => Err(entry
+                    .wrong("N: only with FileStorePath and PersistMessages=Y there is a store")),
+            }
+        }
+        _ => Ok(store),
+    }
 }
 
 /// Strangers may have many sessions: each keeps less in memory.

@@ -592,6 +592,19 @@ fn rules_that_counterparties_need_otherwise() {
 }
 
 #[test]
+fn what_is_received_is_kept_only_in_a_store() {
+    let kept = |text: &str| session("FIX.4.4", text).store;
+    let both = kept("FileStorePath=s\nKeepReceived=Y\n");
+    assert!(matches!(both, StoreKind::BothWays(..)), "{both:?}");
+    let sent = kept("FileStorePath=s\nKeepReceived=N\n");
+    assert!(matches!(sent, StoreKind::Journal(..)), "{sent:?}");
+    let told = fault("BeginString=FIX.4.4\nKeepReceived=Y\n");
+    assert!(told.contains("only with FileStorePath"), "{told}");
+    assert!(session("FIX.4.4", "FileLogLossy=Y\n").lossy_log);
+    assert!(!session("FIX.4.4", "").lossy_log);
+}
+
+#[test]
 fn fields_of_the_logon() {
     let text = "LogonTag1=58=second\nLogonTag=553=me\n";
     let fields = session("FIX.4.4", text).config.logon_fields;

@@ -8,6 +8,7 @@ mod common;
 mod initiator;
 mod initiators;
 mod operation;
+mod records;
 mod security;
 mod server;
 mod templates;

@@ -47,6 +47,16 @@ impl Peer {
         Self::of(stream)
     }
 
+    /// One to an address at which perhaps nobody listens yet.
+    pub(crate) fn try_connect(address: SocketAddr) -> Option<Self> {
+        TcpStream::connect(address).ok().map(Self::of)
+    }
+
+    /// Another hand on the same connection, which has received nothing yet.
+    pub(crate) fn clone(&self) -> Self {
+        Self::of(self.stream.try_clone().unwrap())
+    }
+
     /// The other end of a connection.
     pub(crate) fn of(stream: TcpStream) -> Self {
         stream.set_nodelay(true).unwrap();

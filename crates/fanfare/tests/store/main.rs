@@ -170,6 +170,37 @@ fn messages_come_out_as_text_and_as_json() {
 }
 
 #[test]
+fn both_directions_are_shown_where_both_are_kept() {
+    let base = Base::with("both", 2);
+    let received = base.folder().join("received");
+    let (mut journal, _) = Journal::open(&received, IDENTITY, Options::default(), now()).unwrap();
+    journal.set_next_sender(5).unwrap();
+    put(&mut journal, "8=FIX.4.4\x0135=8\x0134=5\x01", Kind::App);
+    journal.close().unwrap();
+    let text = base.run(&["export"]).out;
+    assert_eq!(
+        text,
+        "out 8=FIX.4.4|35=A|34=1|\n\
+         out 8=FIX.4.4|35=D|34=2|58=a \"quoted\" text|\n\
+         in  8=FIX.4.4|35=8|34=5|\n"
+    );
+    let lines = base.run(&["export", "--json"]).json_lines();
+    let of = |line: &serde_json::Value| (line["direction"].clone(), line["seq"].clone());
+    assert_eq!(
+        lines.iter().map(of).collect::<Vec<_>>(),
+        [
+            ("out".into(), 1.into()),
+            ("out".into(), 2.into()),
+            ("in".into(), 5.into()),
+        ]
+    );
+    let list = base.run(&["list", "--json"]).json_lines();
+    assert_eq!(list[1]["session"], format!("{IDENTITY} received"));
+    assert_eq!(list[1]["messages"], 1);
+    assert_eq!(base.run(&["verify"]).code, 0);
+}
+
+#[test]
 fn what_could_steer_a_terminal_is_only_exported_raw() {
     let base = Base::new("steer");
     let text = "8=FIX.4.4\x0135=B\x0134=1\x0158=a\x1b[2J\nforged \u{9b}\u{202e}\\\x01";

@@ -161,6 +161,8 @@ pub enum DisconnectReason {
     Store(StoreError),
     /// Our application closed the session without a logout.
     Closed,
+    /// Our application panicked with an event of this session in its hands.
+    ApplicationPanicked,
 }
 
 impl fmt::Display for DisconnectReason {
@@ -198,6 +200,7 @@ impl fmt::Display for DisconnectReason {
             Self::TransmitFull => f.write_str("the counterparty does not read"),
             Self::Store(error) => write!(f, "store: {error}"),
             Self::Closed => f.write_str("closed by the application"),
+            Self::ApplicationPanicked => f.write_str("the application panicked"),
         }
     }
 }

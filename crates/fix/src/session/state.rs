@@ -235,6 +235,18 @@ impl<S: MessageStore> Session<S> {
         }
     }
 
+    /// The application could not deal with the last event: the message that it brought does not
+    /// count as received, and comes again after the next logon. Logs out with `text` and ends the
+    /// session for `reason`, at once.
+    pub fn abandon(&mut self, now: Now, text: &str, reason: DisconnectReason) {
+        self.unsettled = false;
+        match self.state {
+            State::LoggedOn | State::LoggingOut => self.final_logout(now, text.as_bytes(), reason),
+            State::AwaitingDecision => self.refuse_logon(now, text),
+            _ => self.end(now, reason),
+        }
+    }
+
     /// The next event that came without bytes. After each call of `handle_timeout`, `connected`,
     /// `disconnected` or `logout` take events until there are none.
     pub fn poll_event(&mut self) -> Option<Event<'static>> {

@@ -1,6 +1,6 @@
 //! The host's duty cycle, its sleep and its end.
 
-use super::{DIRECT, FAREWELL, Host};
+use super::{DIRECT, FAREWELL, Host, SCAN};
 use crate::agent::{Agent, AgentError};
 use crate::host::handler::{Handler, SessionKey};
 use crate::host::link::Hosted;
@@ -15,6 +15,11 @@ impl<H: Handler> Agent for Host<H> {
 
     fn do_work(&mut self, now: Now) -> Result<usize, AgentError> {
         self.turn = self.turn.wrapping_add(1);
+        if self.bench.log.is_some() && self.is_held(now) {
+            // Nobody is behind with what is not read; and the log is looked at again soon.
+            self.next_scan = now.mono + SCAN;
+            return Ok(0);
+        }
         let directly = self.live.len() <= DIRECT;
         let mut work = match directly {
             true => self.receive_directly(now),
@@ -55,6 +60,8 @@ impl<H: Handler> Agent for Host<H> {
         let deadline = now.mono.saturating_add(longest).saturating_add(FAREWELL);
         while !self.is_quiet() {
             let now = self.clock.read();
+            // The log holds up the end, too, but not for ever.
+            self.is_held(now);
             let asked = self.poll(now);
             self.timers(now);
             if asked.is_err() || now.mono >= deadline {
@@ -79,6 +86,9 @@ impl<H: Handler> Agent for Host<H> {
     }
 
     fn next_timer(&self) -> Option<u64> {
+        if self.held {
+            return Some(self.next_scan);
+        }
         let of_session = |hosted: &Hosted| match &hosted.connector {
             // A connection that is being made is looked at again and again.
             Some(_) if hosted.link.is_none() => Some(self.next_scan),
@@ -88,7 +98,7 @@ impl<H: Handler> Agent for Host<H> {
         let slots = self.slots.iter().filter_map(|(_, slot)| slot.deadline());
         sessions
             .chain(slots)
-            .chain(self.bench.handler.next_turn())
+            .chain(self.bench.handler.handler.next_turn())
             .min()
     }
 }

@@ -1,5 +1,8 @@
 //! Hosts that talk to each other over loopback sockets, under virtual time.
 
+mod logs;
+mod panics;
+mod received;
 mod sub_ids;
 mod templates;
 #[cfg(feature = "tls")]
@@ -28,6 +31,9 @@ struct Diary {
     lines: Vec<String>,
     answers: bool,
     password: Option<&'static [u8]>,
+    /// Panics over an order with this ClOrdID, and in its own turn.
+    bomb: Option<&'static str>,
+    bomb_in_turn: bool,
 }
 
 impl Diary {
@@ -51,6 +57,7 @@ impl Handler for Diary {
         let id = String::from_utf8_lossy(message.message.get(11).unwrap_or(b"?")).into_owned();
         let dup = if message.poss_dup { " again" } else { "" };
         let kind = char::from(message.message.msg_type()[0]);
+        assert!(self.bomb != Some(&*id), "over {id}");
         self.note(peer, &format!("{kind} {id}{dup}"));
         if self.answers {
             peer.send(b"8", |body| {
@@ -81,6 +88,23 @@ impl Handler for Diary {
 
     fn on_refused(&mut self, _: SocketAddr, why: &Refusal) {
         self.lines.push(why.to_string());
+    }
+
+    fn on_panic(&mut self, session: Option<&SessionId>, message: &str) {
+        let session = session.map_or("nobody", |id| &id.target);
+        self.lines.push(format!("{session}: panic {message}"));
+    }
+
+    fn on_log(&mut self, trouble: &LogTrouble) {
+        self.lines.push(trouble.to_string());
+    }
+
+    fn on_turn(&mut self, peers: &mut Peers<'_>) -> usize {
+        if std::mem::take(&mut self.bomb_in_turn) {
+            peers.get(SessionKey(0));
+            panic!("in its turn");
+        }
+        0
     }
 }
 
@@ -187,6 +211,7 @@ fn handler_peers(host: &mut Host<Diary>, now: Now) -> Peers<'_> {
     Peers {
         now,
         hosted: &mut host.hosted,
+        last: None,
     }
 }
 
@@ -459,7 +484,7 @@ fn a_wrong_password_is_refused_by_name() {
 fn the_message_log_has_every_message_and_no_password() {
     let path = std::env::temp_dir().join(format!("fanfare-messages-{}", std::process::id()));
     let counters = crate::counters::Counters::new();
-    let (tap, mut log) = MessageLog::open(&path, 1 << 20, &counters).unwrap();
+    let (tap, mut log) = MessageLog::open(&path, LogOptions::default(), &counters).unwrap();
     let mut world = World::new();
     let (mut sell, address) = seller(&["BUY"]);
     sell.log_to(tap);

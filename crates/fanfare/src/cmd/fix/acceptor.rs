@@ -3,10 +3,12 @@
 use super::echo::{Application, Right, Rights};
 use super::reload::Reloader;
 use super::sessions::{self, NAP};
+use crate::background;
 use crate::print::{counted, note, say};
 use anyhow::{Context, Result, ensure};
 use clap::Args as ClapArgs;
 use fanfare_engine::agent::{self, Crew};
+use fanfare_engine::counters::Counters;
 use fanfare_engine::host::{Acceptor, AcceptorSession, AllowList, Host, Network, Wildcard};
 use fanfare_engine::idle::Idle;
 use fanfare_engine::settings::{SessionSettings, TlsFiles};
@@ -42,14 +44,21 @@ pub(crate) struct Args {
     /// definitions and e-mails come back, anything else is rejected.
     #[arg(long)]
     echo: bool,
+    /// Hold no session up for the message log (FileLogPath): what it has no room for is left out,
+    /// counted and told. Without, whatever passes the sockets is in it.
+    #[arg(long)]
+    lossy_log: bool,
     /// Do not tell on stderr who comes and goes, and why.
     #[arg(long)]
     quiet: bool,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    background::begin()?;
     let sessions = sessions::read(&args.config, Role::Acceptor)?;
     let log = sessions::log_folder(&sessions);
+    let lossy = args.lossy_log || sessions.iter().any(|session| session.lossy_log);
+    let counters = Counters::new();
     let on_loopback = sessions.iter().any(|session| !session.names_address);
     let mut rights = Rights::default();
     let stop = Stop::on_interrupt().context("cannot catch Ctrl-C")?;
@@ -60,7 +69,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let mut host = Host::new(application)?;
     let mut crew = Crew::new(Stop::new());
     if let Some(folder) = log {
-        host.log_to(sessions::message_log(&folder, &reload, &mut crew)?);
+        host.log_to(sessions::message_log(
+            &folder, lossy, &reload, &counters, &mut crew,
+        )?);
     }
     crew.spawn(reloader, Idle::Sleep(NAP), None)?;
     for acceptor in ports.into_values() {
@@ -77,6 +88,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let ended = agent::run(&mut host, Idle::Wait(NAP), &stop);
     crew.stop().raise();
     crew.join()?;
+    sessions::tell_losses(&counters);
     ended.map_err(anyhow::Error::from_boxed)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,7 +1,7 @@
 //! The application behind `fanfare fix acceptor`: what a conformance test server answers.
 
 use crate::print::{note, say};
-use fanfare_engine::host::{Handler, Peer, Refusal, Verdict};
+use fanfare_engine::host::{Handler, LogTrouble, Peer, Refusal, Verdict};
 use fanfare_engine::settings::Credentials;
 use fanfare_fix::codec::{FieldSet, GroupSpec, Message, msg_types, tags};
 use fanfare_fix::dict::{self, Dictionary, DictionaryValidator, Printable};
@@ -176,6 +176,10 @@ impl Handler for Application {
         {
             note!("{}: skipped bytes that are no message: {why}", peer.id());
         }
+    }
+
+    fn on_log(&mut self, trouble: &LogTrouble) {
+        note!("{trouble}");
     }
 
     fn on_refused(&mut self, address: SocketAddr, why: &Refusal) {

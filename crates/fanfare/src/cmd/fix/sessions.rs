@@ -4,7 +4,7 @@ use crate::print::note;
 use anyhow::{Context, Result, ensure};
 use fanfare_engine::agent::Crew;
 use fanfare_engine::counters::Counters;
-use fanfare_engine::host::{LogTap, MessageLog};
+use fanfare_engine::host::{LogOptions, LogTap, MessageLog};
 use fanfare_engine::idle::Idle;
 use fanfare_engine::settings::{DictionaryFiles, SessionSettings, Settings};
 use fanfare_engine::stop::Reload;
@@ -18,8 +18,6 @@ use std::time::Duration;
 pub(super) const NAP: Duration = Duration::from_millis(20);
 /// Room in front of a body that is as long as a message may be.
 pub(super) const HEADER_ROOM: usize = 4 << 10;
-/// A message log is begun anew at this size.
-const LOG_BYTES: u64 = 1 << 30;
 
 /// The sessions of this role in a settings file; what has no effect is named.
 pub(super) fn read(path: &Path, role: Role) -> Result<Vec<SessionSettings>> {
@@ -60,12 +58,32 @@ pub(super) fn log_folder(sessions: &[SessionSettings]) -> Option<PathBuf> {
     Some(folder)
 }
 
+/// What the log of messages lacks at the end; nothing, usually.
+pub(super) fn tell_losses(counters: &Counters) {
+    let lost = counters.snapshot().into_iter().filter(|reading| {
+        matches!(&*reading.label, "log_lost_bytes" | "log_unwritten_bytes") && reading.value > 0
+    });
+    for reading in lost {
+        note!("{} {}", reading.value, reading.description);
+    }
+}
+
 /// A message log in this folder, written by a thread of the crew.
-pub(super) fn message_log(folder: &Path, reload: &Reload, crew: &mut Crew) -> Result<LogTap> {
+pub(super) fn message_log(
+    folder: &Path,
+    lossy: bool,
+    reload: &Reload,
+    counters: &Counters,
+    crew: &mut Crew,
+) -> Result<LogTap> {
+    let options = LogOptions {
+        lossy,
+        ..LogOptions::default()
+    };
     let cannot = || format!("cannot write a message log in {}", folder.display());
     std::fs::create_dir_all(folder).with_context(cannot)?;
     let path = folder.join("messages.log");
-    let (tap, log) = MessageLog::open(&path, LOG_BYTES, &Counters::new()).with_context(cannot)?;
+    let (tap, log) = MessageLog::open(&path, options, counters).with_context(cannot)?;
     crew.spawn(log.reopen_on(reload.clone()), Idle::Sleep(NAP), None)?;
     Ok(tap)
 }

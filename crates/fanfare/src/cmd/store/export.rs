@@ -16,7 +16,9 @@ pub(crate) struct Args {
     #[arg(value_name = "DIR", required = true)]
     folders: Vec<PathBuf>,
     /// How the messages are written, one on a line. In JSON a byte is the character of that
-    /// number, so that nothing is lost: {"seq": N, "kind": "app" or "admin", "message": …}.
+    /// number, so that nothing is lost: {"seq": N, "kind": "app" or "admin", "message": …}. Where
+    /// a store has what was received, too (KeepReceived=Y), that follows what was sent; each line
+    /// begins with `out` or `in`, each object with "direction".
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
     /// The same as --format json.
@@ -52,14 +54,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         let store = Store::open(path)?;
         for found in store.snapshot.records() {
             match found {
-                Found::Good(record) if args.wants(&record) => match format {
-                    Format::Text => record.write_text(&mut out)?,
-                    Format::Json => record.write_json(&mut out)?,
-                    Format::Raw => {
-                        out.write_all(record.bytes)?;
-                        out.write_all(b"\n")?;
-                    }
-                },
+                Found::Good(record) if args.wants(&record) => {
+                    write(&record, format, store.direction(), &mut out)?;
+                }
                 _ => {}
             }
         }
@@ -73,6 +70,34 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     }
     out.flush()?;
     Ok(code)
+}
+
+/// One line; a store of both directions says of each message which way it went.
+fn write(
+    record: &Record<'_>,
+    format: Format,
+    direction: Option<&str>,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    match (format, direction) {
+        (Format::Text, direction) => {
+            if let Some(direction) = direction {
+                write!(out, "{direction:3} ")?;
+            }
+            record.write_text(out)
+        }
+        (Format::Json, None) => record.write_json(out),
+        (Format::Json, Some(direction)) => {
+            let mut object = Vec::new();
+            record.write_json(&mut object)?;
+            write!(out, "{{\"direction\":\"{direction}\",")?;
+            out.write_all(object.get(1..).unwrap_or_default())
+        }
+        (Format::Raw, _) => {
+            out.write_all(record.bytes)?;
+            out.write_all(b"\n")
+        }
+    }
 }
 
 impl Args {

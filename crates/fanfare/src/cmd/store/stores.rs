@@ -6,20 +6,21 @@ use fanfare_fix::dict::Printable;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
-/// The stores that folders name: each is a store itself, or holds stores. What a repair has put
-/// aside is only taken when it is named itself.
+/// The stores that folders name: each is a store itself, or holds stores. Behind a store comes the
+/// one of what its session has received, if there is one. What a repair has put aside is only
+/// taken when it is named itself.
 pub(super) fn stores(folders: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for folder in folders {
         if is_store(folder)? {
-            found.push(folder.clone());
+            push_both(folder, &mut found)?;
             continue;
         }
         let before = found.len();
         for entry in read(folder)? {
             let is_aside = entry.to_string_lossy().contains(".damaged-");
             if entry.is_dir() && !is_aside && is_store(&entry)? {
-                found.push(entry);
+                push_both(&entry, &mut found)?;
             }
         }
         if found.len() == before {
@@ -28,6 +29,18 @@ pub(super) fn stores(folders: &[PathBuf]) -> Result<Vec<PathBuf>> {
     }
     Ok(found)
 }
+
+fn push_both(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
+    found.push(folder.to_owned());
+    let received = folder.join(RECEIVED);
+    if received.is_dir() && is_store(&received)? {
+        found.push(received);
+    }
+    Ok(())
+}
+
+/// The folder of what a session has received, in that of its store.
+const RECEIVED: &str = "received";
 
 fn is_store(folder: &Path) -> Result<bool> {
     let is_segment = |path: &PathBuf| path.extension().is_some_and(|e| e == "journal");
@@ -65,10 +78,29 @@ impl Store {
 
     /// The session, or the folder if no file can be read.
     pub(super) fn name(&self) -> String {
-        self.segments.last().map_or_else(
+        let name = self.segments.last().map_or_else(
             || self.path.display().to_string(),
             |last| Printable(last.identity.as_bytes()).to_string(),
-        )
+        );
+        if self.is_received() {
+            name + " received"
+        } else {
+            name
+        }
+    }
+
+    /// Which way its messages went, where the session has a store for each.
+    pub(super) fn direction(&self) -> Option<&'static str> {
+        match self.is_received() {
+            true => Some("in"),
+            false if self.path.join(RECEIVED).is_dir() => Some("out"),
+            false => None,
+        }
+    }
+
+    /// Whether it holds what the session received, and not what it sent.
+    fn is_received(&self) -> bool {
+        self.path.ends_with(RECEIVED)
     }
 
     /// The messages that count: not taken back, no copies.

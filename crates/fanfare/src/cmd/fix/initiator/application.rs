@@ -4,7 +4,7 @@ use super::super::cat::Printer;
 use super::outgoing::Outgoing;
 use crate::print::note;
 use anyhow::{Result, anyhow};
-use fanfare_engine::host::{Handler, Peer, Peers, Refusal, SessionKey};
+use fanfare_engine::host::{Handler, LogTrouble, Peer, Peers, Refusal, SessionKey};
 use fanfare_engine::stop::Stop;
 use fanfare_fix::codec::Message;
 use fanfare_fix::session::{
@@ -308,6 +308,10 @@ impl Handler for Application {
             }
             _ => {}
         }
+    }
+
+    fn on_log(&mut self, trouble: &LogTrouble) {
+        note!("{trouble}");
     }
 
     fn on_refused(&mut self, address: SocketAddr, why: &Refusal) {

@@ -6,11 +6,13 @@ mod outgoing;
 use super::cat::{Colour, Names, Printer};
 use super::reload::Reloader;
 use super::sessions::{self, NAP};
+use crate::background;
 use crate::print::note;
 use anyhow::{Context, Result, ensure};
 use application::{Application, Patience};
 use clap::Args as ClapArgs;
 use fanfare_engine::agent::{self, Crew};
+use fanfare_engine::counters::Counters;
 use fanfare_engine::host::{Host, Initiator};
 use fanfare_engine::idle::Idle;
 use fanfare_engine::settings::{ClientTlsFiles, SessionSettings};
@@ -50,6 +52,10 @@ pub(crate) struct Args {
     /// Colours: auto is on a terminal, unless NO_COLOR is set.
     #[arg(long, value_enum, default_value_t = Colour::Auto, value_name = "WHEN")]
     color: Colour,
+    /// Hold no session up for the message log (FileLogPath): what it has no room for is left out,
+    /// counted and told. Without, whatever passes the sockets is in it.
+    #[arg(long)]
+    lossy_log: bool,
     /// Tell on stderr only what goes wrong for good.
     #[arg(long)]
     quiet: bool,
@@ -80,8 +86,11 @@ certificate, if it is not the host's). What is not supported is named, not ignor
 docs/settings.md has all keys.";
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    background::begin()?;
     let sessions = sessions::read(&args.config, Role::Initiator)?;
     let log = sessions::log_folder(&sessions);
+    let lossy = args.lossy_log || sessions.iter().any(|session| session.lossy_log);
+    let counters = Counters::new();
     let stop = Stop::on_interrupt().context("cannot catch Ctrl-C")?;
     let reload = Reload::on_hangup().context("cannot catch SIGHUP")?;
     let mut reloader = Reloader::new(reload.clone());
@@ -103,7 +112,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let mut host = Host::new(application)?;
     let mut crew = Crew::new(Stop::new());
     if let Some(folder) = log {
-        host.log_to(sessions::message_log(&folder, &reload, &mut crew)?);
+        host.log_to(sessions::message_log(
+            &folder, lossy, &reload, &counters, &mut crew,
+        )?);
     }
     crew.spawn(reloader, Idle::Sleep(NAP), None)?;
     for initiator in initiators {
@@ -114,6 +125,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let ended = agent::run(&mut host, Idle::Wait(NAP), &stop);
     crew.stop().raise();
     crew.join()?;
+    sessions::tell_losses(&counters);
     ended.map_err(anyhow::Error::from_boxed)?;
     host.handler().finish()?;
     Ok(ExitCode::SUCCESS)

@@ -1,0 +1,63 @@
+//! What a session receives, kept.
+
+use super::settings::StoreKind;
+use crate::journal::{Journal, OpenError, folder_for};
+use fanfare_fix::session::{AppMessage, Entry, Kind, MessageStore, SessionId, StoreError};
+use fanfare_wire::UtcTimestamp;
+
+/// The application messages of a counterparty under their numbers, in a journal of their own: the
+/// folder [`Kept::FOLDER`] in that of the session's. A message is there before the application
+/// sees it, so that a kill of the process loses none that it saw; one that comes again is kept
+/// once. When the session's numbers begin again at 1, so does this journal.
+pub(super) struct Kept(Journal);
+
+impl Kept {
+    /// The folder's name.
+    pub(super) const FOLDER: &str = "received";
+
+    /// Opens it, if what is received is to be kept. `created` is that of the session's store.
+    pub(super) fn open(
+        kind: &StoreKind,
+        id: &SessionId,
+        created: UtcTimestamp,
+    ) -> Result<Option<Self>, OpenError> {
+        let StoreKind::BothWays(base, options) = kind else {
+            return Ok(None);
+        };
+        let identity = id.store_name();
+        let folder = folder_for(base, &identity).join(Self::FOLDER);
+        let (journal, _) = Journal::open(&folder, &identity, *options, created)?;
+        Ok(Some(Self(journal)))
+    }
+
+    /// Keeps a message. `created` is that of the session's store.
+    ///
+    /// # Errors
+    /// The message is not kept, and must not be shown to anybody.
+    #[inline]
+    pub(super) fn keep(
+        &mut self,
+        created: UtcTimestamp,
+        message: &AppMessage<'_>,
+    ) -> Result<(), StoreError> {
+        let Self(journal) = self;
+        if journal.created() != created {
+            journal.reset(created)?;
+        }
+        if message.seq < journal.next_sender() {
+            return Ok(());
+        }
+        // Numbers in between were gap fills, or the session's own messages.
+        journal.set_next_sender(message.seq)?;
+        let bytes = message.message.bytes();
+        let room = journal.reserve(bytes.len())?;
+        let place = room.get_mut(..bytes.len()).ok_or(StoreError::TooLong)?;
+        place.copy_from_slice(bytes);
+        let entry = Entry::New {
+            kind: Kind::App,
+            transmit: false,
+        };
+        journal.commit(0..bytes.len(), entry)?;
+        journal.sync()
+    }
+}

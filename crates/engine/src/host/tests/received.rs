@@ -1,0 +1,101 @@
+//! What is received, kept.
+
+use super::*;
+use crate::journal::{Found, Snapshot, folder_for};
+
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+impl Folder {
+    fn new(test: &str) -> Self {
+        let name = format!("fanfare-received-{test}-{}", std::process::id());
+        Self(std::env::temp_dir().join(name))
+    }
+
+    /// A seller that keeps what it receives.
+    fn seller(&self) -> (Host<Diary>, SocketAddr) {
+        let options = journal::Options {
+            segment_bytes: 64 << 10,
+            ..journal::Options::default()
+        };
+        let store = StoreKind::BothWays(self.0.clone(), options);
+        acceptor(Acceptor::new(LOOPBACK).session_with(config("SELL", "BUY"), store))
+    }
+
+    /// Numbers and ClOrdIDs of what is kept.
+    fn kept(&self) -> Vec<String> {
+        let folder = folder_for(&self.0, "FIX.4.4:SELL->BUY").join("received");
+        let snapshot = Snapshot::take(&folder).unwrap();
+        let records = snapshot.records().filter_map(|found| match found {
+            Found::Good(record) if !record.bytes.is_empty() => {
+                let text = String::from_utf8_lossy(record.bytes).into_owned();
+                let id = text.split("\x0111=").nth(1).unwrap();
+                let id = id.split('\x01').next().unwrap();
+                Some(format!("{} {id}", record.seq))
+            }
+            Found::Good(_) => None,
+            other => panic!("{other:?}"),
+        });
+        records.collect()
+    }
+}
+
+#[test]
+fn messages_are_kept_under_their_numbers_before_the_application_sees_them() {
+    let folder = Folder::new("kept");
+    let (mut sell, address) = folder.seller();
+    let mut world = World::new();
+    let mut buy = initiator("BUY", &[address]);
+    world.run(&mut [&mut buy, &mut sell]);
+    order(&mut buy, world.now, "one");
+    world.run(&mut [&mut buy, &mut sell]);
+    // A heartbeat, which has a number too.
+    world.wait(31);
+    world.run(&mut [&mut buy, &mut sell]);
+    sell.handler().bomb = Some("two");
+    order(&mut buy, world.now, "two");
+    world.run(&mut [&mut buy, &mut sell]);
+    assert_eq!(sell.panics(), 1);
+    let kept = folder.kept();
+    assert_eq!(kept[0], "2 one");
+    assert!(kept.len() == 2 && kept[1].ends_with(" two"), "{kept:?}");
+    // It comes again, and is there once.
+    sell.handler().bomb = None;
+    world.wait(5);
+    world.run(&mut [&mut buy, &mut sell]);
+    assert!(lines(&mut sell).contains(&"BUY: D two again".to_owned()));
+    assert_eq!(folder.kept(), kept);
+    // Another process goes on where this one was.
+    drop(sell);
+    let (mut sell, _) = folder.seller();
+    assert_eq!(folder.kept(), kept);
+    let now = world.now;
+    sell.on_close(now);
+}
+
+#[test]
+fn what_is_kept_begins_again_with_the_numbers() {
+    let folder = Folder::new("reset");
+    let (mut sell, address) = folder.seller();
+    let mut world = World::new();
+    let resetting = || {
+        let mut session = config("BUY", "SELL");
+        session.reset_on_logon = true;
+        initiating(Initiator::new(session, vec![address]))
+    };
+    for id in ["first", "second"] {
+        let mut buy = resetting();
+        world.run(&mut [&mut buy, &mut sell]);
+        order(&mut buy, world.now, id);
+        world.run(&mut [&mut buy, &mut sell]);
+        assert_eq!(folder.kept(), [format!("2 {id}")]);
+        log_out(&mut buy, world.now);
+        world.run(&mut [&mut buy, &mut sell]);
+        world.wait(5);
+    }
+}

@@ -124,6 +124,8 @@ pub(crate) struct SubscribeCounts {
     pub(crate) received: Counter,
     pub(crate) own: Counter,
     pub(crate) before: Counter,
+    pub(crate) other: Counter,
+    pub(crate) behind: Counter,
     pub(crate) missing: Counter,
     pub(crate) bad: Counter,
     pub(crate) closed: Counter,
@@ -136,9 +138,17 @@ impl SubscribeCounts {
             received: add("taken", "messages taken from the bus for the consumers"),
             own: add(
                 "own",
-                "samples of this gateway's own that came back, dropped",
+                "samples of this gateway's own, or of the feed that it receives itself, dropped",
             ),
             before: add("seen_before", "samples that had come before, dropped"),
+            other: add(
+                "from_another",
+                "messages of a feed that another gateway had brought, dropped",
+            ),
+            behind: add(
+                "behind",
+                "messages of a gateway too far behind the others of its feed, dropped",
+            ),
             missing: add(
                 "missing",
                 "messages that other gateways numbered and that did not come",

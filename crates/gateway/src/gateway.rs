@@ -220,7 +220,8 @@ impl Builder<'_> {
         let greeter = Greeter::new(consumers, desks, self.notices.clone());
         let mut front: Vec<Box<dyn Agent>> = vec![Box::new(ingress), Box::new(greeter)];
         let domains = Domains::open(bus)?;
-        let plan = self.plan();
+        let channel = config.feed.as_ref().map(Feed::channel);
+        let plan = self.plan(channel.as_deref());
         if let (Some(end), Some(domain)) = (&bus.subscribe, &domains.subscribe) {
             let inlet = self.inlet(&mut rings, bus.relay)?;
             let waker = Waker::detached()?;
@@ -307,9 +308,10 @@ impl Builder<'_> {
         Ok(Inlet::new(ring, bus, rings.wakers.clone()))
     }
 
-    fn plan(&self) -> Plan<'_> {
+    fn plan<'a>(&'a self, channel: Option<&'a str>) -> Plan<'a> {
         Plan {
             origin: bridge::new_origin(),
+            channel,
             message_bytes: self.config.limits.message_bytes,
             counters: self.counters,
             notices: &self.notices,

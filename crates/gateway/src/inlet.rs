@@ -1,6 +1,7 @@
 //! Where a source's messages enter the gateway: the writing end of its ring to the workers, and of
 //! its ring to the bus.
 
+use crate::bridge::channels::Identity;
 use crate::bridge::entry::{self, Entry};
 use crate::hole::{self, Hole};
 use crate::record;
@@ -28,6 +29,8 @@ pub(crate) struct Stamp<'a> {
     pub(crate) number: u64,
     /// `Symbol(55)`, the key on the bus.
     pub(crate) symbol: &'a [u8],
+    /// What it is in its feed, if it is of one.
+    pub(crate) identity: Identity<'a>,
 }
 
 /// What became of a message.

@@ -151,11 +151,14 @@ fn report(config: &Config, counters: &Counters) {
     }
     if config.bus.subscribe.is_some() {
         say!(
-            "bus: {} taken, {} missing, {} own, {} seen before, {} malformed",
+            "bus: {} taken, {} missing, {} own, {} seen before, {} brought by another, {} behind, \
+             {} malformed",
             count("taken"),
             count("missing"),
             count("own"),
             count("seen_before"),
+            count("from_another"),
+            count("behind"),
             count("malformed")
         );
     }

@@ -28,6 +28,11 @@ impl Gateway {
         self.running.tells(what);
     }
 
+    /// As if its machine had gone.
+    pub(crate) fn kill(mut self) {
+        self.running.kill();
+    }
+
     /// Ctrl-C; what it says at the end, which is a good one.
     pub(crate) fn stop(self) -> Said {
         self.running.interrupt();

@@ -141,6 +141,46 @@ fn a_feed_on_lossy_lines_reaches_fix_consumers_and_dds_subscribers() {
     }
 }
 
+/// Of two gateways with the same line one is killed; whoever subscribes to both gets each message
+/// once, and none is missing.
+#[test]
+fn a_gateway_that_is_killed_beside_another_costs_no_message() {
+    let file = feed("complex", 3_000);
+    let wanted = decoded(&file)
+        .iter()
+        .filter(|m| m.contains("35=X|"))
+        .count();
+    let ([group, _], domain) = (groups(), domain(30));
+    let folder = Folder::new("killed");
+    let text = format!(
+        "[producers]\nport = 0\n[consumers]\nport = 0\n[feed]\ntemplates = \"builtin:complex\"\n\
+         lines = [\"{group}\"]\n[bus.publish]\ndomain = {domain}\nmsg_types = [\"X\"]\n\
+         wait_ms = 10000\n"
+    );
+    let config = folder.with("gateway.toml", text);
+    let [mut first, mut second] =
+        [(); 2].map(|()| Gateway::start(&mut fanfare(&["gateway", &config])));
+    let mut bridge = fanfare(&["dds", "bridge", "--no-publish", "--msg-types", "X"]);
+    bridge.args(["--producer-port", "0", "--consumer-port", "0"]);
+    let mut third = Gateway::start(bridge.args(["--domain", &domain]));
+    for gateway in [&mut first, &mut second] {
+        gateway.tells("bus topic Fix_X: matched with 1 (+1)");
+    }
+    third.tells("bus topic Fix_X: matched with 2 (+1)");
+    let mut consumer = Consumer::log_on(&third.consumers);
+    let (address, port) = group.split_once(':').unwrap();
+    let send = ["fast", "multicast", "-a", address, "-p", port, "-s", "500"];
+    let sender = Running::start(fanfare(&send).arg("-f").arg(&file));
+    (0..500).for_each(|_| assert!(consumer.receive().contains("|35=X|")));
+    first.kill();
+    (500..wanted).for_each(|_| assert!(consumer.receive().contains("|35=X|")));
+    sender.end().succeeded();
+    second.stop();
+    let told = third.stop().out;
+    let line = format!("bus: {wanted} taken, 0 missing, 0 own, 0 seen before");
+    assert!(told.contains(&line), "{told}");
+}
+
 #[test]
 fn a_configuration_with_a_mistake_is_refused_with_the_line() {
     let folder = Folder::new("mistake");

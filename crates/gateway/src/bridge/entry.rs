@@ -1,12 +1,17 @@
 //! A message as it stands in the ring to the bus: as in the other ring, with its stamps in front.
 //!
-//! Layout: ingress time (8), origin (8), number (8), all little endian; length of Symbol (1), of
-//! MsgType (1), byte sum of the fields (1), Symbol, MsgType, fields.
+//! Layout: ingress time (8), origin (8), number (8), epoch (8), number in the feed (8), index (4),
+//! all little endian; length of Symbol (1), of MsgType (1), of the channel (1), byte sum of the
+//! fields (1), Symbol, MsgType, channel, fields.
 
+use crate::bridge::channels::Identity;
 use crate::inlet::Stamp;
 use fanfare_fix::codec::SharedBody;
 
-const PREFIX: usize = 27;
+const PREFIX: usize = 48;
+
+/// The longest name of a channel that there is.
+pub(crate) const MAX_CHANNEL: usize = 96;
 
 /// The longest key; longer ones are cut.
 pub(crate) const MAX_SYMBOL: usize = 255;
@@ -23,23 +28,34 @@ fn key<'a>(entry: &Entry<'a>) -> &'a [u8] {
     symbol.get(..MAX_SYMBOL).unwrap_or(symbol)
 }
 
+fn channel<'a>(entry: &Entry<'a>) -> &'a [u8] {
+    let channel = entry.stamp.identity.channel;
+    channel.get(..MAX_CHANNEL).unwrap_or(channel)
+}
+
 /// Length of an entry's record.
 pub(crate) fn len(entry: &Entry<'_>) -> usize {
-    PREFIX + key(entry).len() + entry.body.msg_type().len() + entry.body.fields().len()
+    let names = key(entry).len() + channel(entry).len() + entry.body.msg_type().len();
+    PREFIX + names + entry.body.fields().len()
 }
 
 /// Writes it into `room`, which has exactly `len(entry)` bytes.
 pub(crate) fn write(entry: &Entry<'_>, room: &mut [u8]) {
     let (stamp, body, symbol) = (&entry.stamp, &entry.body, key(entry));
     let (symbol_len, type_len) = (symbol.len() as u8, body.msg_type().len() as u8);
+    let (identity, channel) = (&stamp.identity, channel(entry));
     let mut rest = room;
-    let parts: [&[u8]; 7] = [
+    let parts: [&[u8]; 11] = [
         &stamp.ingress_nanos.to_le_bytes(),
         &stamp.origin.to_le_bytes(),
         &stamp.number.to_le_bytes(),
-        &[symbol_len, type_len, body.sum()],
+        &identity.epoch.to_le_bytes(),
+        &identity.number.to_le_bytes(),
+        &identity.index.to_le_bytes(),
+        &[symbol_len, type_len, channel.len() as u8, body.sum()],
         symbol,
         body.msg_type(),
+        channel,
         body.fields(),
     ];
     for part in parts {
@@ -56,15 +72,25 @@ pub(crate) fn read(record: &[u8]) -> Option<Entry<'_>> {
     let (ingress, rest) = record.split_first_chunk()?;
     let (origin, rest) = rest.split_first_chunk()?;
     let (number, rest) = rest.split_first_chunk()?;
-    let (&[symbol_len, type_len, sum], rest) = rest.split_first_chunk()?;
+    let (epoch, rest) = rest.split_first_chunk()?;
+    let (in_feed, rest) = rest.split_first_chunk()?;
+    let (index, rest) = rest.split_first_chunk()?;
+    let (&[symbol_len, type_len, channel_len, sum], rest) = rest.split_first_chunk()?;
     let (symbol, rest) = rest.split_at_checked(symbol_len.into())?;
-    let (msg_type, fields) = rest.split_at_checked(type_len.into())?;
+    let (msg_type, rest) = rest.split_at_checked(type_len.into())?;
+    let (channel, fields) = rest.split_at_checked(channel_len.into())?;
     Some(Entry {
         stamp: Stamp {
             ingress_nanos: i64::from_le_bytes(*ingress),
             origin: u64::from_le_bytes(*origin),
             number: u64::from_le_bytes(*number),
             symbol,
+            identity: Identity {
+                channel,
+                epoch: u64::from_le_bytes(*epoch),
+                number: u64::from_le_bytes(*in_feed),
+                index: u32::from_le_bytes(*index),
+            },
         },
         body: SharedBody::with_sum(msg_type, fields, sum).ok()?,
     })
@@ -83,6 +109,12 @@ mod tests {
                     origin: u64::MAX,
                     number: 7,
                     symbol,
+                    identity: Identity {
+                        channel: b"moex",
+                        epoch: u64::MAX,
+                        number: 9,
+                        index: 3,
+                    },
                 },
                 body: SharedBody::new(b"AE", b"55=EURUSD\x0158=text\x01").unwrap(),
             };
@@ -98,6 +130,7 @@ mod tests {
                 ),
                 (-5, u64::MAX, 7)
             );
+            assert_eq!(back.stamp.identity, entry.stamp.identity);
             assert_eq!(back.body.msg_type(), b"AE");
             assert_eq!(back.body.fields(), entry.body.fields());
             assert_eq!(back.body.sum(), entry.body.sum());
@@ -106,7 +139,7 @@ mod tests {
 
     #[test]
     fn anything_else_is_no_record() {
-        for short in [&b""[..], &[0; 26], &[1; 27]] {
+        for short in [&b""[..], &[0; 47], &[1; 48]] {
             assert!(read(short).is_none());
         }
     }

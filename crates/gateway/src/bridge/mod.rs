@@ -5,10 +5,14 @@
 //! drawn at its start) and a number that counts up in each topic. A gateway that subscribes gives
 //! the body to its consumers as if it had come from a session of its own.
 //!
+//! A message of a feed also has an identity of the feed's own, which is the same whichever gateway
+//! publishes it: of several that receive the same feed, the first that brings it wins.
+//!
 //! No message goes round: what came from the bus is not published, unless `relay` says so, and
 //! then it keeps its origin and number, by which every gateway drops what is its own and what it
 //! has seen before. The same numbers tell what is missing.
 
+pub(crate) mod channels;
 pub(crate) mod config;
 pub(crate) mod entry;
 mod origins;
@@ -28,6 +32,8 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 pub(crate) struct Plan<'a> {
     /// This gateway's name on the bus.
     pub(crate) origin: u64,
+    /// The feed that this gateway receives itself.
+    pub(crate) channel: Option<&'a str>,
     /// The longest message.
     pub(crate) message_bytes: usize,
     pub(crate) counters: &'a Counters,

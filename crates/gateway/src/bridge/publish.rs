@@ -1,6 +1,7 @@
 //! The gateway's messages to the bus.
 
 use crate::bridge::Plan;
+use crate::bridge::channels;
 use crate::bridge::config::BusEnd;
 use crate::bridge::entry::{self, Entry, MAX_SYMBOL};
 use crate::bridge::patience::{Omissions, Patience, Written};
@@ -163,7 +164,12 @@ impl Outlets {
         } else {
             (entry.stamp.origin, entry.stamp.number)
         };
-        let Ok(bytes) = sample::write(entry, origin, number, &mut self.buffer) else {
+        let mut entry = *entry;
+        let identity = &mut entry.stamp.identity;
+        if identity.is_some() && identity.epoch == 0 {
+            identity.epoch = channels::epoch(entry.body.msg_type(), entry.body.fields());
+        }
+        let Ok(bytes) = sample::write(&entry, origin, number, &mut self.buffer) else {
             self.counts.unsent.increment(1);
             return Ok(());
         };

@@ -1,6 +1,7 @@
 //! FIX messages as samples: one topic for each MsgType(35), keyed by Symbol(55).
 
-use crate::bridge::entry::Entry;
+use crate::bridge::channels::Identity;
+use crate::bridge::entry::{Entry, MAX_CHANNEL};
 use fanfare_bus::cdr::{CdrBuffer, CdrError, CdrReader};
 use fanfare_bus::types::{Kind, StructType};
 use fanfare_fix::codec::{Decoder, FrameFinder, SharedBody, tags};
@@ -8,7 +9,7 @@ use fanfare_wire::FieldIndex;
 use std::ops::Range;
 
 /// What a sample takes besides Symbol, MsgType and body, at most.
-pub(crate) const OVERHEAD: usize = 128;
+pub(crate) const OVERHEAD: usize = 192 + MAX_CHANNEL;
 
 /// Header and trailer around a body that is checked, at most.
 const ENVELOPE: usize = 64;
@@ -22,6 +23,10 @@ pub(crate) fn sample_type() -> StructType {
         .member("Number", Kind::UInt64)
         .member("IngressTime", Kind::Int64)
         .member("Body", Kind::Sequence(Box::new(Kind::Byte), None))
+        .member("Channel", Kind::String(None))
+        .member("Epoch", Kind::UInt64)
+        .member("FeedNumber", Kind::UInt64)
+        .member("FeedIndex", Kind::UInt32)
 }
 
 /// The topic of a MsgType(35).
@@ -43,6 +48,11 @@ pub(crate) fn write<'b>(
     buffer.u64(number);
     buffer.i64(entry.stamp.ingress_nanos);
     buffer.octets(entry.body.fields());
+    let identity = entry.stamp.identity;
+    buffer.string(identity.channel);
+    buffer.u64(identity.epoch);
+    buffer.u64(identity.number);
+    buffer.u32(identity.index);
     buffer.finish()
 }
 
@@ -55,6 +65,7 @@ pub(crate) struct Parts<'a> {
     pub(crate) number: u64,
     pub(crate) ingress_nanos: i64,
     pub(crate) body: &'a [u8],
+    pub(crate) identity: Identity<'a>,
 }
 
 /// Reads a sample.
@@ -67,6 +78,12 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Parts<'_>, CdrError> {
         number: cdr.u64()?,
         ingress_nanos: cdr.i64()?,
         body: cdr.octets()?,
+        identity: Identity {
+            channel: cdr.string()?,
+            epoch: cdr.u64()?,
+            number: cdr.u64()?,
+            index: cdr.u32()?,
+        },
     })
 }
 
@@ -156,6 +173,12 @@ mod tests {
                 origin: 0,
                 number: 0,
                 symbol: b"EURUSD",
+                identity: Identity {
+                    channel: b"moex",
+                    epoch: 3,
+                    number: 4,
+                    index: 5,
+                },
             },
             body: SharedBody::new(b"W", b"55=EURUSD\x01268=0\x01").unwrap(),
         };
@@ -167,6 +190,7 @@ mod tests {
         assert_eq!((parts.origin, parts.number), (7, 9));
         assert_eq!(parts.ingress_nanos, 1_700_000_000_123_456_789);
         assert_eq!(parts.body, entry.body.fields());
+        assert_eq!(parts.identity, entry.stamp.identity);
         for end in 0..bytes.len() - 4 {
             assert!(read(&bytes[..end]).is_err());
         }

@@ -1,6 +1,7 @@
 //! Messages of other gateways from the bus.
 
 use crate::bridge::Plan;
+use crate::bridge::channels::{self, Channels, Turn};
 use crate::bridge::config::{BusEnd, READER_SAMPLES};
 use crate::bridge::origins::{Origins, Seen};
 use crate::bridge::sample::{self, Inspector};
@@ -36,10 +37,29 @@ struct Source {
     /// The reader may still have samples.
     hungry: bool,
     samples: Samples,
-    /// What of `samples` is left, the last first: origin, number, place.
-    left: Vec<(u64, u64, usize)>,
-    origins: Origins,
+    /// What of `samples` is left, the last first.
+    left: Vec<Waiting>,
+    known: Known,
     msg_type: Vec<u8>,
+}
+
+/// What has come on one topic.
+#[derive(Default)]
+struct Known {
+    origins: Origins,
+    channels: Channels,
+}
+
+/// A sample that waits for its turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Waiting {
+    origin: u64,
+    number: u64,
+    /// Which sample it is.
+    place: usize,
+    /// A hash of its channel, its number and index there; 0 if it is of no feed.
+    channel: u64,
+    in_feed: (u64, u32),
 }
 
 /// What it takes to deal with a sample.
@@ -47,6 +67,8 @@ struct Desk {
     inlet: Inlet,
     inspector: Inspector,
     origin: u64,
+    /// The feed that this gateway receives itself.
+    channel: Option<Vec<u8>>,
     counts: SubscribeCounts,
     notices: Notices,
 }
@@ -82,7 +104,10 @@ impl BusSubscriber {
                 reader: Some(reader),
                 called,
                 hungry: false,
-                origins: Origins::new(),
+                known: Known {
+                    origins: Origins::new(),
+                    channels: Channels::default(),
+                },
                 msg_type: msg_type.clone().into_bytes(),
             });
         }
@@ -93,6 +118,7 @@ impl BusSubscriber {
                 inlet,
                 inspector: Inspector::new(plan.message_bytes),
                 origin: plan.origin,
+                channel: plan.channel.map(|name| name.as_bytes().to_vec()),
                 counts: SubscribeCounts::new(plan.counters),
                 notices: plan.notices.clone(),
             },
@@ -111,10 +137,10 @@ impl Source {
             self.put_in_order(&desk.counts);
         }
         let mut done = usize::from(self.hungry);
-        while let Some(&(_, _, place)) = self.left.last() {
+        while let Some(&Waiting { place, .. }) = self.left.last() {
             let sample = self.samples.get(place);
             let taken = sample
-                .is_none_or(|sample| desk.take(sample.bytes(), &self.msg_type, &mut self.origins));
+                .is_none_or(|sample| desk.take(sample.bytes(), &self.msg_type, &mut self.known));
             done += 1;
             if !taken {
                 // No room: this sample is the first of the next turn, which comes at once.
@@ -149,7 +175,8 @@ impl Source {
     }
 
     /// The reader gives samples by instance; all that it had were taken, so their numbers give the
-    /// order in which their gateway had them.
+    /// order in which their gateway had them. What several gateways have of one feed is put in the
+    /// feed's order.
     fn put_in_order(&mut self, counts: &SubscribeCounts) {
         let Self { samples, left, .. } = self;
         for (place, sample) in samples.iter().enumerate() {
@@ -157,17 +184,43 @@ impl Source {
                 continue;
             }
             match sample::read(sample.bytes()) {
-                Ok(parts) => left.push((parts.origin, parts.number, place)),
+                Ok(parts) => left.push(Waiting {
+                    origin: parts.origin,
+                    number: parts.number,
+                    place,
+                    channel: match parts.identity.is_some() {
+                        true => channels::hash_of(parts.identity.channel),
+                        false => 0,
+                    },
+                    in_feed: (parts.identity.number, parts.identity.index),
+                }),
                 Err(_) => counts.bad.increment(1),
             }
         }
-        left.sort_unstable_by(|a, b| b.cmp(a));
+        left.sort_unstable_by_key(|w| (w.origin, w.number));
+        if is_one_feed(left) {
+            left.sort_unstable_by_key(|w| (w.in_feed, w.origin));
+        }
+        left.reverse();
     }
+}
+
+/// Whether samples, sorted by gateway, are those of one feed from several gateways, whose numbers
+/// do not begin again among them: then they have an order in common.
+fn is_one_feed(waiting: &[Waiting]) -> bool {
+    let [first, .., last] = waiting else {
+        return false;
+    };
+    let goes_on = |pair: &[Waiting]| match pair {
+        [a, b] => a.channel == b.channel && (a.origin != b.origin || a.in_feed < b.in_feed),
+        _ => true,
+    };
+    first.channel != 0 && first.origin != last.origin && waiting.windows(2).all(goes_on)
 }
 
 impl Desk {
     /// Deals with one sample; `false` if the workers have no room for it now.
-    fn take(&mut self, bytes: &[u8], msg_type: &[u8], origins: &mut Origins) -> bool {
+    fn take(&mut self, bytes: &[u8], msg_type: &[u8], known: &mut Known) -> bool {
         let counts = &self.counts;
         let parts = sample::read(bytes).ok().filter(|p| p.msg_type == msg_type);
         let body = parts.and_then(|p| Some((p, SharedBody::new(p.msg_type, p.body).ok()?)));
@@ -175,10 +228,13 @@ impl Desk {
             counts.bad.increment(1);
             return true;
         };
-        if parts.origin == self.origin || parts.origin == 0 {
+        let identity = &parts.identity;
+        let is_ours = self.channel.as_deref() == Some(identity.channel);
+        if parts.origin == self.origin || parts.origin == 0 || is_ours {
             counts.own.increment(1);
             return true;
         }
+        let Known { origins, channels } = known;
         let Seen::New { missing } = origins.look(parts.origin, parts.number) else {
             counts.before.increment(1);
             return true;
@@ -187,18 +243,35 @@ impl Desk {
             counts.bad.increment(1);
             return true;
         }
+        let turn = match identity.is_some() {
+            true => channels.look(identity, parts.origin),
+            false => Turn::New,
+        };
         let stamp = Stamp {
             ingress_nanos: parts.ingress_nanos,
             origin: parts.origin,
             number: parts.number,
             symbol: parts.symbol,
+            identity: *identity,
         };
-        match self.inlet.put(&body, stamp) {
-            Put::Full => return false,
-            Put::Done => counts.received.increment(1),
-            Put::TooLong => counts.bad.increment(1),
+        let put = match turn {
+            Turn::New => self.inlet.put(&body, stamp),
+            Turn::Before | Turn::Behind => Put::Done,
+        };
+        match (put, turn) {
+            (Put::Full, _) => return false,
+            (Put::TooLong, _) => counts.bad.increment(1),
+            (Put::Done, Turn::New) => counts.received.increment(1),
+            (Put::Done, Turn::Before) => counts.other.increment(1),
+            (Put::Done, Turn::Behind) => counts.behind.increment(1),
         }
-        counts.missing.increment(missing);
+        if identity.is_some() {
+            channels.note(identity, parts.origin);
+        }
+        // What one gateway of several did not send, another may have brought.
+        if !channels.has_several(identity.channel) {
+            counts.missing.increment(missing);
+        }
         origins.note(parts.origin, parts.number);
         true
     }

@@ -1,5 +1,6 @@
 //! The `[feed]` part of the configuration.
 
+use crate::bridge::entry::MAX_CHANNEL;
 use crate::bridge::side::{BusQos, BusTransport, Participant, bus_side, check};
 use crate::config::{ConfigError, range};
 use fanfare_bus::distribute::Distribution;
@@ -25,6 +26,11 @@ pub struct Feed {
     /// How long a packet that is missing on all lines is waited for, in milliseconds.
     #[serde(default = "gap_timeout")]
     pub gap_timeout_ms: u64,
+    /// Name of the feed on the bus: gateways that receive the same feed have the same, and a
+    /// subscriber takes each message from the first that brings it. Default: the groups of the
+    /// lines, lowest first, with `+` between.
+    #[serde(default)]
+    pub channel: Option<String>,
     /// MsgType(35) of messages whose template has none.
     #[serde(default = "msg_type")]
     pub msg_type: String,
@@ -67,6 +73,17 @@ fn msg_type() -> String {
 }
 
 impl Feed {
+    /// The name of the feed on the bus.
+    #[must_use]
+    pub fn channel(&self) -> String {
+        self.channel.clone().unwrap_or_else(|| {
+            let mut lines = self.lines.clone();
+            lines.sort_unstable();
+            let lines: Vec<String> = lines.iter().map(ToString::to_string).collect();
+            lines.join("+")
+        })
+    }
+
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         let lines = self.lines.len();
         range(
@@ -97,6 +114,14 @@ impl Feed {
             t,
             plain && (1..=8).contains(&t.len()) && t.starts_with('U'),
             "must be U and up to 7 letters and digits: a type of one's own",
+        )?;
+        let channel = self.channel();
+        let plain = channel.bytes().all(|b| b.is_ascii_graphic());
+        range(
+            "feed.channel",
+            &channel,
+            plain && (1..=MAX_CHANNEL).contains(&channel.len()),
+            "must be 1 to 96 characters of ASCII without blanks",
         )?;
         let Some(topics) = &self.publish else {
             return Ok(());
@@ -154,6 +179,17 @@ mod tests {
     }
 
     #[test]
+    fn a_feed_is_named_by_its_lines_in_any_order() {
+        let channel = |rest: &str| {
+            let text = format!("[feed]\ntemplates = \"builtin:complex\"\n{rest}");
+            Config::from_toml(&text).unwrap().feed.unwrap().channel()
+        };
+        let a = "lines = [\"224.1.2.134:13014\", \"224.1.2.133:13014\"]";
+        assert_eq!(channel(a), "224.1.2.133:13014+224.1.2.134:13014");
+        assert_eq!(channel(&format!("{a}\nchannel = \"moex\"")), "moex");
+    }
+
+    #[test]
     fn what_cannot_be_is_refused_with_its_name_or_line() {
         let feed = |rest: &str| format!("[feed]\ntemplates = \"builtin:simple\"\n{rest}");
         let line = "lines = [\"224.1.2.133:13014\"]\n";
@@ -165,6 +201,7 @@ mod tests {
             (feed(&format!("{line}gap_timeout_ms = 0")), "gap_timeout_ms"),
             (feed(&format!("{line}msg_type = \"W\"")), "feed.msg_type"),
             (feed(&format!("{line}template = 1")), "line 4"),
+            (feed(&format!("{line}channel = \"a b\"")), "feed.channel"),
             (
                 feed(&format!("{line}[feed.publish]\ndomain = 999")),
                 "feed.publish.domain",

@@ -4,9 +4,11 @@
 mod body;
 pub(crate) mod config;
 pub mod lines;
+mod numbers;
 pub(crate) mod publish;
 
 use crate::bridge::Plan;
+use crate::bridge::channels::Identity;
 use crate::counts::FeedCounts;
 use crate::hole::{Hole, Holes, Missing};
 use crate::inlet::{Inlet, Put, Stamp};
@@ -21,6 +23,7 @@ use fanfare_feed::Gap;
 use fanfare_fix::codec::SharedBody;
 use fanfare_fix::session::Now;
 use lines::{Lines, LinesConfig, Packets};
+use numbers::Numbers;
 use publish::PacketRing;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -63,6 +66,8 @@ struct Desk {
     message: Message,
     body: Body,
     msg_type: Vec<u8>,
+    channel: Vec<u8>,
+    numbers: Numbers,
     inlet: Inlet,
     /// What is missing in front of the next message.
     holes: Holes,
@@ -93,6 +98,8 @@ impl FeedSource {
         Ok(Self {
             lines,
             desk: Desk {
+                channel: feed.channel().into_bytes(),
+                numbers: Numbers::new(&program),
                 decoder: Decoder::new(program),
                 message: Message::new(),
                 body: Body::default(),
@@ -143,15 +150,22 @@ impl Desk {
             self.miss(Missing::Undecodable, 0);
             return None;
         };
+        // Nobody asks but the bus.
+        let mut number = None;
+        if self.inlet.wants_symbol()
+            && let Some(view) = self.message.view(self.decoder.program())
+        {
+            number = self.numbers.of(&view);
+        }
         if deliver {
             self.counts.messages.increment(1);
-            self.fan_out();
+            self.fan_out(number);
         }
         Some(len)
     }
 
-    /// The message as FIX, to the workers and to the bus.
-    fn fan_out(&mut self) {
+    /// The message as FIX, to the workers and to the bus; with its number and index in the feed.
+    fn fan_out(&mut self, number: Option<(u64, u32)>) {
         let Some(view) = self.message.view(self.decoder.program()) else {
             return;
         };
@@ -165,9 +179,17 @@ impl Desk {
             self.counts.no_fix.increment(1);
             return self.miss(Missing::NotFix, 1);
         };
+        let identity = number.map(|(number, index)| Identity {
+            channel: &self.channel,
+            number,
+            index,
+            // Made where it is published: not on the way to the consumers.
+            epoch: 0,
+        });
         let stamp = Stamp {
             ingress_nanos: self.utc_nanos,
             symbol: self.body.key(),
+            identity: identity.unwrap_or_default(),
             ..Stamp::default()
         };
         if !self.holes.is_empty() || self.inlet.put(&body, stamp) != Put::Done {
@@ -195,6 +217,7 @@ impl Packets for Desk {
 
     fn packet(&mut self, bytes: &[u8], skip: u32) -> Result<bool, AgentError> {
         self.decoder.reset();
+        self.numbers.begin();
         let (mut rest, mut messages) = (bytes, 0u32);
         while !rest.is_empty() {
             let Some(len) = self.message(rest, messages >= skip) else {

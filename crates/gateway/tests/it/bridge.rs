@@ -175,6 +175,10 @@ fn sample_type() -> StructType {
         .member("Number", Kind::UInt64)
         .member("IngressTime", Kind::Int64)
         .member("Body", Kind::Sequence(Box::new(Kind::Byte), None))
+        .member("Channel", Kind::String(None))
+        .member("Epoch", Kind::UInt64)
+        .member("FeedNumber", Kind::UInt64)
+        .member("FeedIndex", Kind::UInt32)
 }
 
 /// A participant that is no gateway and writes what it likes. It has found the gateway: what it
@@ -210,6 +214,10 @@ fn write_of(writer: &Writer, symbol: &str, number: u64, msg_type: &str, body: &s
     buffer.u64(number);
     buffer.i64(0);
     buffer.octets(body.replace('|', "\x01").as_bytes());
+    buffer.string(b"");
+    buffer.u64(0);
+    buffer.u64(0);
+    buffer.u32(0);
     writer.write(buffer.finish().unwrap()).unwrap();
 }
 
@@ -342,7 +350,11 @@ fn a_subscriber_that_stops_reading_does_not_hold_the_consumers_up() {
 #[test]
 fn a_subscriber_that_stops_reading_does_not_hold_the_stop_up() {
     let id = domain();
-    let gateway = start(|c| c.bus.publish = Some(end(id)));
+    let gateway = start(|c| {
+        // For more messages than a writer sends ahead of a subscriber.
+        c.ring_bytes = 1 << 24;
+        c.bus.publish = Some(end(id));
+    });
     let domain = Domain::open(&DomainConfig::new(id)).unwrap();
     let qos = Qos::reliable().resource_limits(Some(4), None, None);
     let topic = domain.topic("Fix_W", &sample_type(), &qos).unwrap();

@@ -11,6 +11,7 @@ mod client;
 mod fanout;
 mod feed;
 mod hostile;
+mod redundant;
 mod slow;
 
 use fanfare_engine::stop::Stop;

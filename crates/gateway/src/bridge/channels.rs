@@ -1,0 +1,453 @@
+//! Which messages of a feed have come, of several gateways that publish the same one.
+//!
+//! A message is known by its channel, epoch, number and index ([`Identity`]); the first gateway
+//! that brings it wins, whichever that is, and another fills the holes of the first. See ADR 0076.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// Channels of a topic that are remembered; the one longest silent is forgotten.
+const MOST_CHANNELS: usize = 8;
+
+/// Gateways of a channel that are told apart; the one longest silent is forgotten.
+const MOST_GATEWAYS: usize = 8;
+
+/// Messages of a channel that are remembered: at least so many, and at most twice as many.
+const WINDOW: usize = 57_344;
+
+/// What a message of a feed is, whichever gateway publishes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Identity<'a> {
+    /// The configured name of the feed; empty for a message that came from no feed.
+    pub(crate) channel: &'a [u8],
+    /// Tells messages of one number apart when numbers begin again; 0 where it is not made yet.
+    pub(crate) epoch: u64,
+    /// The feed's own number.
+    pub(crate) number: u64,
+    /// Which of several messages with this number.
+    pub(crate) index: u32,
+}
+
+impl Identity<'_> {
+    /// Whether the message is of a feed with numbers.
+    pub(crate) fn is_some(&self) -> bool {
+        !self.channel.is_empty()
+    }
+
+    fn key(&self) -> u64 {
+        let index = u64::from(self.index);
+        mix(mix(mix(0, self.epoch), self.number), index)
+    }
+}
+
+/// The epoch of a message with this content: the same at every gateway, whenever it was started
+/// and whatever it lost; never 0.
+pub(crate) fn epoch(msg_type: &[u8], fields: &[u8]) -> u64 {
+    let mut hash = mix(0, msg_type.len() as u64);
+    for part in [msg_type, fields] {
+        let (words, rest) = part.as_chunks::<8>();
+        for word in words {
+            hash = mix(hash, u64::from_le_bytes(*word));
+        }
+        let mut last = [0; 8];
+        for (place, byte) in last.iter_mut().zip(rest) {
+            *place = *byte;
+        }
+        hash = mix(hash, u64::from_le_bytes(last) ^ (part.len() as u64) << 56);
+    }
+    hash.max(1)
+}
+
+/// A name as a number.
+pub(crate) fn hash_of(name: &[u8]) -> u64 {
+    epoch(b"", name)
+}
+
+/// Folds a word into a hash: both halves of a wide product, so that each bit reaches each.
+fn mix(hash: u64, word: u64) -> u64 {
+    let product = u128::from(hash ^ word ^ 0x9e37_79b9_7f4a_7c15)
+        * u128::from(0xd6e8_feb8_6659_fd93_u64 ^ hash.rotate_left(32));
+    (product as u64) ^ (product >> 64) as u64
+}
+
+/// Keys are hashes already.
+#[derive(Debug, Default)]
+struct AsItIs(u64);
+
+impl Hasher for AsItIs {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = mix(self.0, u64::from(*byte));
+        }
+    }
+
+    fn write_u64(&mut self, key: u64) {
+        self.0 = key;
+    }
+}
+
+/// How often each gateway has brought a message.
+type Counts = [u8; MOST_GATEWAYS];
+type Seen = HashMap<u64, Counts, BuildHasherDefault<AsItIs>>;
+
+/// The channels of one topic.
+#[derive(Debug, Default)]
+pub(crate) struct Channels {
+    known: Vec<Channel>,
+    clock: u64,
+}
+
+#[derive(Debug)]
+struct Channel {
+    name: Vec<u8>,
+    heard: u64,
+    gateways: [Gateway; MOST_GATEWAYS],
+    /// What came lately, and before that.
+    young: Seen,
+    old: Seen,
+    /// How often `young` became `old`.
+    generation: u64,
+    /// The newest number.
+    head: u64,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Gateway {
+    /// 0: a free place.
+    origin: u64,
+    heard: u64,
+    /// The generation in which it last brought something that the others had, or that was new.
+    place: u64,
+    /// Its last number.
+    last: u64,
+}
+
+/// What is to be done with a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// No gateway has brought it as often.
+    New,
+    /// Another gateway has brought it.
+    Before,
+    /// Its gateway is behind by more than is remembered: it may have come.
+    Behind,
+}
+
+impl Channels {
+    /// Looks at a message without taking note of it.
+    pub(crate) fn look(&self, identity: &Identity<'_>, origin: u64) -> Turn {
+        let channel = self.known.iter().find(|c| c.name == identity.channel);
+        channel.map_or(Turn::New, |channel| channel.look(identity, origin))
+    }
+
+    /// Whether more than one gateway publishes the channel: what one leaves out another may bring.
+    pub(crate) fn has_several(&self, name: &[u8]) -> bool {
+        let channel = self.known.iter().find(|c| c.name == name);
+        channel.is_some_and(|c| c.gateways.iter().filter(|g| g.origin != 0).count() > 1)
+    }
+
+    /// Takes note of a message. Allocates for a new channel, and for that alone.
+    pub(crate) fn note(&mut self, identity: &Identity<'_>, origin: u64) {
+        let turn = self.look(identity, origin);
+        self.clock += 1;
+        let place = self.place(identity.channel);
+        if let Some(channel) = self.known.get_mut(place) {
+            channel.heard = self.clock;
+            channel.note(identity, (origin, self.clock), turn);
+        }
+    }
+
+    fn place(&mut self, name: &[u8]) -> usize {
+        if let Some(place) = self.known.iter().position(|c| c.name == name) {
+            return place;
+        }
+        if self.known.len() < MOST_CHANNELS {
+            self.known.push(Channel::new(name));
+            return self.known.len() - 1;
+        }
+        let all = self.known.iter_mut().enumerate();
+        let Some((place, oldest)) = all.min_by_key(|(_, c)| c.heard) else {
+            return 0;
+        };
+        oldest.forget(name);
+        place
+    }
+}
+
+impl Channel {
+    fn new(name: &[u8]) -> Self {
+        let seen = || Seen::with_capacity_and_hasher(WINDOW, BuildHasherDefault::default());
+        Self {
+            name: name.to_vec(),
+            heard: 0,
+            gateways: [Gateway::default(); MOST_GATEWAYS],
+            young: seen(),
+            old: seen(),
+            generation: 0,
+            head: 0,
+        }
+    }
+
+    /// Becomes another channel, in the same memory.
+    fn forget(&mut self, name: &[u8]) {
+        self.young.clear();
+        self.old.clear();
+        self.gateways = Default::default();
+        (self.generation, self.head) = (0, 0);
+        name.clone_into(&mut self.name);
+    }
+
+    fn counts(&self, key: u64) -> Option<Counts> {
+        let young = self.young.get(&key);
+        young.or_else(|| self.old.get(&key)).copied()
+    }
+
+    fn look(&self, identity: &Identity<'_>, origin: u64) -> Turn {
+        let slot = self.gateways.iter().position(|g| g.origin == origin);
+        if let Some(counts) = self.counts(identity.key()) {
+            let own = slot.and_then(|slot| counts.get(slot)).copied();
+            let most = counts.into_iter().max().unwrap_or(0);
+            let is_new = own.unwrap_or(0) == most || own == Some(u8::MAX);
+            return if is_new { Turn::New } else { Turn::Before };
+        }
+        let gateway = slot.and_then(|slot| self.gateways.get(slot));
+        // Who goes back in its own numbers begins again, and who is in front of all is not behind.
+        let is_behind = gateway.is_some_and(|g| {
+            let (number, lost) = (identity.number, g.place + 1 < self.generation);
+            lost && g.last < number && number <= self.head
+        });
+        if is_behind { Turn::Behind } else { Turn::New }
+    }
+
+    fn note(&mut self, identity: &Identity<'_>, (origin, heard): (u64, u64), turn: Turn) {
+        let slot = self.slot(origin);
+        if let Some(gateway) = self.gateways.get_mut(slot) {
+            if turn == Turn::New && (identity.number > self.head || identity.number <= gateway.last)
+            {
+                self.head = identity.number;
+            }
+            (gateway.origin, gateway.heard) = (origin, heard);
+            gateway.last = identity.number;
+            if turn != Turn::Behind {
+                gateway.place = self.generation;
+            }
+        }
+        if turn == Turn::Behind {
+            return;
+        }
+        let key = identity.key();
+        let mut counts = self.counts(key).unwrap_or_default();
+        match counts.get_mut(slot) {
+            Some(count) if *count < u8::MAX => *count += 1,
+            _ => counts = std::array::from_fn(|place| u8::from(place == slot)),
+        }
+        if self.young.len() >= WINDOW && !self.young.contains_key(&key) {
+            std::mem::swap(&mut self.young, &mut self.old);
+            self.young.clear();
+            self.generation += 1;
+        }
+        self.young.insert(key, counts);
+    }
+
+    /// The gateway's place; a new one gets that of the one longest silent.
+    fn slot(&mut self, origin: u64) -> usize {
+        let all = &self.gateways;
+        if let Some(slot) = all.iter().position(|g| g.origin == origin) {
+            return slot;
+        }
+        let oldest = all.iter().enumerate().min_by_key(|(_, g)| g.heard);
+        let slot = oldest.map_or(0, |(slot, _)| slot);
+        if all.get(slot).is_some_and(|g| g.origin != 0) {
+            let of_slot = |counts: &mut Counts| counts.get_mut(slot).map_or((), |c| *c = 0);
+            self.young.values_mut().for_each(of_slot);
+            self.old.values_mut().for_each(of_slot);
+        }
+        if let Some(gateway) = self.gateways.get_mut(slot) {
+            *gateway = Gateway {
+                origin,
+                place: self.generation,
+                ..Gateway::default()
+            };
+        }
+        slot
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn of(number: u64, epoch: u64) -> Identity<'static> {
+        Identity {
+            channel: b"feed",
+            epoch,
+            number,
+            index: 0,
+        }
+    }
+
+    fn take(channels: &mut Channels, identity: Identity<'_>, origin: u64) -> Turn {
+        let turn = channels.look(&identity, origin);
+        channels.note(&identity, origin);
+        turn
+    }
+
+    #[test]
+    fn the_first_wins_and_the_second_fills() {
+        let mut channels = Channels::default();
+        let mut take = |number, origin| take(&mut channels, of(number, number), origin);
+        assert_eq!(take(1, 7), Turn::New);
+        assert_eq!(take(1, 8), Turn::Before);
+        assert_eq!(take(3, 7), Turn::New);
+        assert_eq!(take(2, 8), Turn::New, "the first had lost it");
+        assert_eq!(take(3, 8), Turn::Before);
+        assert_eq!(take(4, 8), Turn::New);
+        assert_eq!(take(4, 7), Turn::Before);
+    }
+
+    #[test]
+    fn a_number_that_comes_again_with_other_content_is_another_message() {
+        let mut channels = Channels::default();
+        let mut take = |number, epoch, origin| take(&mut channels, of(number, epoch), origin);
+        for run in 1..=5 {
+            for number in 1..=13 {
+                let epoch = run * 100 + number;
+                assert_eq!(take(number, epoch, 7), Turn::New);
+                // The second is a cycle behind, and has lost a number.
+                if run > 1 && number != 5 {
+                    assert_eq!(take(number, epoch - 100, 8), Turn::Before);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn one_gateway_may_say_the_same_twice() {
+        let mut channels = Channels::default();
+        let mut take = |origin| take(&mut channels, of(1, 1), origin);
+        assert_eq!([take(7), take(7)], [Turn::New; 2]);
+        assert_eq!([take(8), take(8)], [Turn::Before; 2]);
+        assert_eq!([take(8), take(7)], [Turn::New, Turn::Before]);
+        (0..1_000).for_each(|_| assert_eq!(take(7), Turn::New));
+    }
+
+    #[test]
+    fn channels_and_indices_are_told_apart() {
+        let mut channels = Channels::default();
+        for (index, channel) in [(0, &b"a"[..]), (1, b"a"), (0, b"b")] {
+            let identity = Identity {
+                channel,
+                index,
+                ..of(1, 1)
+            };
+            assert_eq!(take(&mut channels, identity, 7), Turn::New);
+            assert_eq!(take(&mut channels, identity, 8), Turn::Before);
+        }
+        assert!(channels.has_several(b"a") && !channels.has_several(b"c"));
+    }
+
+    #[test]
+    fn who_is_behind_by_more_than_is_remembered_brings_nothing_old() {
+        let mut channels = Channels::default();
+        let mut take = |number, origin| take(&mut channels, of(number, number), origin);
+        assert_eq!([take(1, 7), take(1, 8)], [Turn::New, Turn::Before]);
+        let far = 3 * WINDOW as u64;
+        for number in 2..=far {
+            assert_eq!(take(number, 7), Turn::New);
+        }
+        assert_eq!(take(2, 8), Turn::Behind);
+        assert_eq!(take(far - 1, 8), Turn::Before, "it has caught up");
+        assert_eq!(take(far, 8), Turn::Before);
+        assert_eq!(take(far + 1, 8), Turn::New);
+        for number in far + 2..=2 * far {
+            assert_eq!(take(number, 7), Turn::New);
+        }
+        assert_eq!(take(1, 8), Turn::New, "its numbers begin again");
+        assert_eq!(take(2, 8), Turn::New);
+        assert_eq!(take(2 * far + 9, 8), Turn::New);
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded() {
+        let mut channels = Channels::default();
+        for n in 0..100_u64 {
+            let name = n.to_string();
+            let channel = name.as_bytes();
+            for origin in 1..100 {
+                take(
+                    &mut channels,
+                    Identity {
+                        channel,
+                        ..of(n, n)
+                    },
+                    origin,
+                );
+            }
+        }
+        assert_eq!(channels.known.len(), MOST_CHANNELS);
+        let one = &mut channels.known[0];
+        let capacity = one.young.capacity();
+        for n in 0..5 * WINDOW as u64 {
+            one.note(&of(n, 1_000 + n), (3, n), Turn::New);
+        }
+        assert_eq!(
+            (one.young.capacity(), one.old.capacity()),
+            (capacity, capacity)
+        );
+    }
+
+    #[test]
+    fn an_epoch_is_of_the_whole_content() {
+        let all = [
+            epoch(b"X", b"1=2\x01"),
+            epoch(b"W", b"1=2\x01"),
+            epoch(b"X", b"1=3\x01"),
+            epoch(b"X", b"1=2\x01\0"),
+            epoch(b"X", b"12345678"),
+            epoch(b"X", b"12345678\0"),
+            epoch(b"X1", b"=2\x01"),
+        ];
+        for (i, one) in all.iter().enumerate() {
+            assert!(!all[..i].contains(one), "{i}");
+        }
+    }
+
+    proptest! {
+        /// Whatever either loses, and however far one is in front: what comes out is what either
+        /// had, each once.
+        #[test]
+        fn two_that_lose_are_one_that_loses_what_both_lost(
+            lost in prop::collection::vec((any::<bool>(), any::<bool>()), 1..200),
+            turns in prop::collection::vec(any::<bool>(), 400),
+            cycle in 1_u64..50,
+        ) {
+            let of_gateway = |which: usize| {
+                let all = (0..).zip(&lost);
+                let has = move |lost: &(bool, bool)| !if which == 0 { lost.0 } else { lost.1 };
+                all.filter(move |(_, l)| has(l)).map(|(n, _)| n).collect::<Vec<u64>>()
+            };
+            let streams = [of_gateway(0), of_gateway(1)];
+            let (mut at, mut channels) = ([0, 0], Channels::default());
+            let mut came = Vec::new();
+            let rest = [false, true].map(|second| std::iter::repeat_n(second, lost.len()));
+            for second in turns.into_iter().chain(rest.into_iter().flatten()) {
+                let which = usize::from(second);
+                let Some(&n) = streams[which].get(at[which]) else { continue };
+                at[which] += 1;
+                if take(&mut channels, of(n % cycle, n), 7 + which as u64) == Turn::New {
+                    came.push(n);
+                }
+            }
+            came.sort_unstable();
+            let mut wanted: Vec<u64> = streams.concat();
+            wanted.sort_unstable();
+            wanted.dedup();
+            prop_assert_eq!(came, wanted);
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Several gateways with the same feed, and one that subscribes to them.
+
+use crate::client::{Client, value};
+use crate::feed::group;
+use crate::{eventually, start, stop};
+use fanfare_engine::udp::{Sender, SenderConfig};
+use fanfare_gateway::{BusEnd, Config, Gateway};
+use fanfare_peers::domain;
+use std::net::SocketAddrV4;
+use std::path::PathBuf;
+
+/// Messages with a number and a name, in a file of this process.
+fn templates() -> PathBuf {
+    let file = std::env::temp_dir().join(format!("redundant-{}.xml", std::process::id()));
+    let text = "<template name=\"T\" id=\"1\">\
+                <string name=\"MsgType\" id=\"35\"><constant value=\"X\"/></string>\
+                <uInt32 name=\"MsgSeqNum\" id=\"34\"/><string name=\"MDReqID\" id=\"262\"/>\
+                </template>";
+    std::fs::write(&file, text).unwrap();
+    file
+}
+
+/// A message of the template, with a number below 128.
+fn message(number: u8, name: &str) -> Vec<u8> {
+    let mut bytes = vec![0xc0, 0x81, 0x80 | number];
+    bytes.extend_from_slice(name.as_bytes());
+    *bytes.last_mut().unwrap() |= 0x80;
+    bytes
+}
+
+fn end(id: u32) -> BusEnd {
+    BusEnd {
+        domain: id,
+        wait_ms: 10_000,
+        msg_types: vec!["X".to_owned()],
+        ..BusEnd::default()
+    }
+}
+
+/// With the feed of this name on this line.
+fn receiving(config: &mut Config, line: SocketAddrV4, channel: &str) {
+    let templates = templates();
+    let text = format!(
+        "[feed]\ntemplates = \"{}\"\nlines = [\"{line}\"]\nchannel = \"{channel}\"\n",
+        templates.display()
+    );
+    config.feed = Config::from_toml(&text).unwrap().feed;
+}
+
+/// Two gateways that publish what they receive, and the senders of their lines.
+struct Pair {
+    gateways: [Gateway; 2],
+    senders: [Sender; 2],
+    subscriber: Gateway,
+    consumer: Client,
+}
+
+impl Pair {
+    fn start(last: u8, channels: [&str; 2]) -> Self {
+        let id = domain();
+        let lines = [group(last), group(last + 1)];
+        let gateways = [0, 1].map(|i| {
+            start(|c| {
+                receiving(c, lines[i], channels[i]);
+                c.bus.publish = Some(end(id));
+            })
+        });
+        let subscriber = start(|c| c.bus.subscribe = Some(end(id)));
+        eventually("the match", || {
+            let readers = |g: &Gateway| g.count("bus_readers") == 1;
+            gateways.iter().all(readers) && subscriber.count("bus_writers") == 2
+        });
+        let consumer = Client::log_on(subscriber.consumers(), "C");
+        let senders = lines.map(|line| Sender::open(&SenderConfig::new(line)).unwrap());
+        Self {
+            gateways,
+            senders,
+            subscriber,
+            consumer,
+        }
+    }
+
+    /// The next messages, sorted.
+    fn receive(&mut self, count: usize) -> Vec<String> {
+        let next = |_| {
+            let message = self.consumer.receive().unwrap();
+            value(&message, 262).unwrap().to_owned()
+        };
+        let mut all: Vec<String> = (0..count).map(next).collect();
+        all.sort();
+        all
+    }
+
+    /// What was sent to each has been published and looked at, and nothing came but what was
+    /// received: `taken` messages, and `doubled` that another had brought.
+    fn stop(mut self, taken: u64, doubled: u64) {
+        for (name, wanted) in [("taken", taken), ("from_another", doubled)] {
+            eventually(name, || self.subscriber.count(name) == wanted);
+        }
+        for name in ["missing", "seen_before", "behind", "own", "malformed"] {
+            assert_eq!(self.subscriber.count(name), 0, "{name}");
+        }
+        // Nothing is left in front of this one.
+        let name = "ZZZZ";
+        self.senders[1].send(&message(127, name)).unwrap();
+        assert_eq!(self.receive(1), [name]);
+        self.gateways.into_iter().for_each(stop);
+        stop(self.subscriber);
+    }
+}
+
+fn name(number: u8) -> String {
+    format!("M{number:03}")
+}
+
+#[test]
+fn fifty_messages_of_two_gateways_are_fifty() {
+    let mut pair = Pair::start(11, ["one", "one"]);
+    for number in 1..=50 {
+        for sender in &pair.senders {
+            sender.send(&message(number, &name(number))).unwrap();
+        }
+    }
+    let wanted: Vec<String> = (1..=50).map(name).collect();
+    assert_eq!(pair.receive(50), wanted);
+    pair.stop(50, 50);
+}
+
+/// One in twenty is lost on each line, never the same.
+#[test]
+fn what_one_loses_the_other_brings() {
+    let mut pair = Pair::start(21, ["one", "one"]);
+    let lost = |line: u32, number: u8| (u32::from(number) * 37 + line * 11).is_multiple_of(20);
+    let (mut wanted, mut sent) = (Vec::new(), 0);
+    for number in 1..=120 {
+        for (line, sender) in (0..).zip(&pair.senders) {
+            if !lost(line, number) {
+                sender.send(&message(number, &name(number))).unwrap();
+                sent += 1;
+            }
+        }
+        if !(lost(0, number) && lost(1, number)) {
+            wanted.push(name(number));
+        }
+    }
+    assert_eq!((wanted.len(), sent), (120, 228));
+    assert_eq!(pair.receive(120), wanted);
+    pair.stop(120, 108);
+}
+
+#[test]
+fn numbers_that_begin_again_are_new_messages() {
+    let mut pair = Pair::start(31, ["one", "one"]);
+    let mut wanted = Vec::new();
+    for cycle in 0..4 {
+        for number in 1..=13 {
+            let name = format!("C{cycle}M{number:02}");
+            for (line, sender) in (0..).zip(&pair.senders) {
+                // Each loses the begin of a cycle.
+                if (cycle, number) != (line + 1, 1) {
+                    sender.send(&message(number, &name)).unwrap();
+                }
+            }
+            wanted.push(name);
+        }
+    }
+    assert_eq!(pair.receive(52), wanted);
+    pair.stop(52, 50);
+}
+
+#[test]
+fn two_feeds_are_two() {
+    let mut pair = Pair::start(41, ["one", "two"]);
+    for sender in &pair.senders {
+        sender.send(&message(1, "SAME")).unwrap();
+    }
+    assert_eq!(pair.receive(2), ["SAME", "SAME"]);
+    pair.stop(2, 0);
+}
+
+/// What a gateway receives itself it does not take from another: its consumers get it once.
+#[test]
+fn a_gateway_with_lines_of_its_own_takes_none_of_them_from_the_bus() {
+    let (id, line) = (domain(), group(51));
+    let both = [0, 1].map(|_| {
+        start(|c| {
+            receiving(c, line, "one");
+            c.bus.publish = Some(end(id));
+            c.bus.subscribe = Some(end(id));
+        })
+    });
+    eventually("the match", || {
+        let met = |g: &Gateway| g.count("bus_readers") == 1 && g.count("bus_writers") == 1;
+        both.iter().all(met)
+    });
+    let mut consumers = both.each_ref().map(|g| Client::log_on(g.consumers(), "C"));
+    let sender = Sender::open(&SenderConfig::new(line)).unwrap();
+    for number in 1..=20 {
+        sender.send(&message(number, &name(number))).unwrap();
+    }
+    for gateway in &both {
+        eventually("the other's", || gateway.count("own") == 20);
+        assert_eq!(gateway.count("taken"), 0);
+    }
+    sender.send(&message(21, &name(21))).unwrap();
+    for consumer in &mut consumers {
+        for number in 1..=21 {
+            let message = consumer.receive().unwrap();
+            assert_eq!(value(&message, 262), Some(name(number).as_str()));
+        }
+    }
+    both.into_iter().for_each(stop);
+}

@@ -256,7 +256,11 @@ fn a_sequence_reset_ends_a_cycle() {
         let said = run(&[&decode[..], more].concat()).succeeded();
         assert_eq!(said.out.lines().count(), 50, "{more:?}");
         assert!(!said.err.contains("sequence reset:"), "{}", said.err);
-        assert!(said.err.contains("0 missing, 10 resets"), "{}", said.err);
+        assert!(
+            said.err.contains("0 sequence numbers missing, 10 resets"),
+            "{}",
+            said.err
+        );
     }
 }
 

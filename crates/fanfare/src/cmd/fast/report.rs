@@ -101,7 +101,7 @@ impl Report<'_> {
         };
         let stats = arbiter.stats();
         note!(
-            "{} gaps, {} missing, {} resets, {} dropped by the kernel",
+            "{} gaps, {} sequence numbers missing, {} resets, {} datagrams dropped by the kernel",
             stats.gaps,
             stats.missing,
             stats.resets,
@@ -111,8 +111,8 @@ impl Report<'_> {
             let s = arbiter.line(line);
             if packets > 0 {
                 note!(
-                    "line {line}: {packets} packets, {} first, {} duplicate, {} late, \
-                     {} refused, {} lost, behind the other by {:.1} us (mean), {:.1} us (max)",
+                    "line {line}: {packets} packets: {} first, {} duplicate, {} late, {} refused; \
+                     {} sequence numbers lost; behind the other by {:.1} us (mean), {:.1} us (max)",
                     s.first,
                     s.duplicate,
                     s.late,

@@ -34,7 +34,8 @@ const SETTLED: Duration = Duration::from_millis(250);
 ///
 /// Waits for a subscriber, publishes, writes the Done token, waits for the echoes that are still
 /// out, and prints the statistics: times in microseconds for decoding, for decoding and
-/// converting each message, and for the round trip of each sample to the subscriber and back.
+/// converting each message, and for the round trip of each sample to the subscriber and back; in
+/// front of it how long decoding and publishing took, and how long it was until the last echo.
 #[derive(Debug, clap::Args)]
 #[command(group(clap::ArgGroup::new("source").required(true).args(["file", "multicast"])))]
 pub(crate) struct Args {
@@ -57,9 +58,9 @@ pub(crate) struct Args {
     domain: DomainArgs,
     #[command(flatten)]
     shm: ShmArgs,
-    /// With echo: samples that may be under way at once, so that the latency is that of a bus
-    /// that is not flooded; 0: no limit [default: 1 from a file, 64 from multicast, with --qos
-    /// best-effort 0]
+    /// With echo: samples that may be under way at once; the rest of a packet waits for their
+    /// echoes, so that the latency is that of a bus and not of a queue. 0: no limit, and the
+    /// latency has that queue in it [default: 1, from multicast with --qos best-effort 0]
     #[arg(long, value_name = "SAMPLES")]
     in_flight: Option<u64>,
     /// Seconds to wait for a subscriber; 0: publish whether there is one or not.
@@ -108,8 +109,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let mut run = Run::new(args, &mapping, publisher, stop.clone());
     let losses = run.read(args)?;
     let complete = run.finish()?;
-    let elapsed = run.elapsed(echoes.last());
-    report(args, &run, &echoes, elapsed, (losses, complete));
+    let times = run.times(echoes.last());
+    report(args, &run, &echoes, times, (losses, complete));
     Ok(if complete {
         ExitCode::SUCCESS
     } else {

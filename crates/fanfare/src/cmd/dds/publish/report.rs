@@ -1,7 +1,7 @@
 //! What is said at the end.
 
 use super::echoes::Echoes;
-use super::run::Run;
+use super::run::{Run, Times};
 use super::{Args, nanos};
 use crate::cmd::dds::input::Losses;
 use crate::cmd::dds::statistics::{self, Series};
@@ -16,49 +16,19 @@ pub(super) fn report(
     args: &Args,
     run: &Run,
     echoes: &Echoes,
-    elapsed: Duration,
+    times: Times,
     (losses, complete): (Losses, bool),
 ) {
     let round_trips = echoes.merged();
     let mut all = Series::default();
     round_trips.values().for_each(|s| all.merge(s));
-    let mut converted = Series::default();
-    run.convert.values().for_each(|s| converted.merge(s));
-    let written = run.publisher.as_ref().map_or(0, Publisher::written);
-    let elapsed_us = nanos(elapsed) as f64 / 1e3;
     if args.json {
-        let mut figures = Figures::new("dds publish");
-        figures.count("messages", run.messages);
-        figures.count("samples", written);
-        figures.count("echoes", all.count());
-        let refused = run.publisher.as_ref().map_or(0, Publisher::refused);
-        figures.count("refused", refused);
-        let departures = run.publisher.as_ref().map(Publisher::departures);
-        let departures = departures.unwrap_or_default();
-        figures.count(
-            "readers_lost",
-            departures.gone.max(departures.silent).into(),
-        );
-        figures.count("missing", losses.missing);
-        figures.count("kernel_drops", losses.kernel_drops);
-        figures.count("bad_packets", run.bad_packets);
-        figures.add("elapsed_us", elapsed_us);
-        figures.add("decode_ns", run.decode.mean());
-        figures.add("convert_ns", converted.mean());
-        figures.percentiles("roundtrip_", |percent| all.percentile(percent));
-        figures.add("latency_mean_us", all.mean() / 2e3);
-        figures.add("latency_p50_us", all.percentile(50.0) / 2e3);
+        let mut figures = figures(run, &all, &times, losses);
         figures.set_ok(complete);
         say!("{}", figures.to_json());
         return;
     }
-    say!("Elapsed time from first start time to last end time: {elapsed_us:.0} us");
-    say!(
-        "{} messages, {written} samples, {} missing, {} dropped by the kernel",
-        run.messages,
-        losses.missing,
-        losses.kernel_drops
-    );
+    say_totals(run, &times, losses);
     if run.bad_packets > 0 {
         say!("{} packets not readable to their end", run.bad_packets);
     }
@@ -74,6 +44,83 @@ pub(super) fn report(
     statistics::print(&rows);
     if all.count() > 0 {
         let (mean, median) = (all.mean() / 2e3, all.percentile(50.0) / 2e3);
-        say!("latency = round trip / 2: mean {mean:.3} us, p50 {median:.3} us");
+        say!(
+            "latency = round trip / 2, {}: mean {mean:.3} us, p50 {median:.3} us",
+            window(run.in_flight)
+        );
+    }
+}
+
+/// The figures of a run whose round trips are `all`.
+fn figures(run: &Run, all: &Series, times: &Times, losses: Losses) -> Figures {
+    let mut converted = Series::default();
+    run.convert.values().for_each(|s| converted.merge(s));
+    let publisher = run.publisher.as_ref();
+    let mut figures = Figures::new("dds publish");
+    figures.count("messages", run.messages);
+    figures.count("samples", publisher.map_or(0, Publisher::written));
+    figures.count("echoes", all.count());
+    figures.count("refused", publisher.map_or(0, Publisher::refused));
+    let lost = run.departures.gone.max(run.departures.silent);
+    figures.count("readers_lost", lost.into());
+    figures.count("missing", losses.missing);
+    figures.count("kernel_drops", losses.kernel_drops);
+    figures.count("bad_packets", run.bad_packets);
+    figures.count("in_flight", run.in_flight);
+    figures.add("published_us", micros(times.published));
+    figures.add("waited_us", micros(times.waited));
+    figures.add("elapsed_us", micros(times.elapsed));
+    figures.add("decode_ns", run.decode.mean());
+    figures.add("convert_ns", converted.mean());
+    figures.percentiles("roundtrip_", |percent| all.percentile(percent));
+    figures.add("latency_mean_us", all.mean() / 2e3);
+    figures.add("latency_p50_us", all.percentile(50.0) / 2e3);
+    figures
+}
+
+/// The lines in front of the table.
+fn say_totals(run: &Run, times: &Times, losses: Losses) {
+    let (messages, published) = (run.messages, micros(times.published));
+    match run.in_flight {
+        _ if run.publisher.is_none() => say!("{messages} messages decoded in {published:.0} us"),
+        0 => say!("{messages} messages decoded and published in {published:.0} us"),
+        _ => say!(
+            "{messages} messages decoded and published in {published:.0} us, of it {:.0} us \
+             waiting for echoes",
+            micros(times.waited)
+        ),
+    }
+    let elapsed = micros(times.elapsed);
+    say!("Elapsed time from first start time to last end time: {elapsed:.0} us");
+    let written = run.publisher.as_ref().map_or(0, Publisher::written);
+    say!(
+        "{messages} messages, {written} samples; {} messages missing, {} datagrams dropped by the \
+         kernel",
+        losses.missing,
+        losses.kernel_drops
+    );
+}
+
+fn micros(time: Duration) -> f64 {
+    nanos(time) as f64 / 1e3
+}
+
+/// What the latency is one of.
+fn window(in_flight: u64) -> String {
+    match in_flight {
+        0 => "any number of samples under way at once, time in queues included".to_owned(),
+        1 => "one sample under way at a time".to_owned(),
+        n => format!("up to {n} samples under way at once, time in queues included"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::window;
+
+    #[test]
+    fn a_latency_says_how_many_samples_were_under_way() {
+        assert_eq!(window(1), "one sample under way at a time");
+        assert!(window(0).contains("queues") && window(64).starts_with("up to 64 samples"));
     }
 }

@@ -16,10 +16,6 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Samples under way at once when they come as fast as a feed sends them: fewer are slower, more
-/// are no faster, and wait in buffers until those overflow.
-const FROM_MULTICAST: u64 = 64;
-
 pub(super) struct Run {
     decoder: Decoder,
     /// Decodes a second time into nothing, to tell decoding from converting.
@@ -31,12 +27,15 @@ pub(super) struct Run {
     stop: Stop,
     last_template: Option<u32>,
     echo: bool,
-    in_flight: u64,
+    /// Samples that may be under way at once; 0: no limit.
+    pub(super) in_flight: u64,
     echo_lost: u64,
+    /// How long samples waited for the echoes of others.
+    waited: Duration,
     patience: Duration,
     watch: Watch,
-    /// Of subscribers, before the Done token.
-    departures: Departures,
+    /// Of subscribers, before the Done token: who goes after it goes in order.
+    pub(super) departures: Departures,
     pub(super) decode: Series,
     pub(super) convert: BTreeMap<u32, Series>,
     pub(super) messages: u64,
@@ -68,12 +67,12 @@ impl Run {
             in_flight: match args.in_flight {
                 _ if args.feed.no_echo => 0,
                 Some(samples) => samples,
-                None if args.file.is_some() => 1,
                 // What is lost is not waited for.
-                None if args.feed.is_best_effort() => 0,
-                None => FROM_MULTICAST,
+                None if args.file.is_none() && args.feed.is_best_effort() => 0,
+                None => 1,
             },
             echo_lost: 0,
+            waited: Duration::ZERO,
             patience: Duration::from_secs(args.patience),
             watch: Watch::new("readers"),
             departures: Departures::default(),
@@ -103,9 +102,13 @@ impl Run {
         input::multicast(&source, &program, &stop, self)
     }
 
-    /// From the first packet on, until the last echo if there are any.
-    pub(super) fn elapsed(&self, last_echo: Option<Instant>) -> Duration {
-        span(self.first, self.last, last_echo)
+    /// How long it took from the first packet on.
+    pub(super) fn times(&self, last_echo: Option<Instant>) -> Times {
+        Times {
+            published: span(self.first, self.last, None),
+            waited: self.waited,
+            elapsed: span(self.first, self.last, last_echo),
+        }
     }
 
     /// Decodes one message, and measures that; its length.
@@ -182,11 +185,12 @@ impl Run {
             return Ok(());
         };
         let (lost, stop, watch) = (&mut self.echo_lost, &self.stop, &mut self.watch);
+        let waited = &mut self.waited;
         let patience = self.patience;
         let mut result = Ok(());
         self.converter.samples(|sample| {
             if result.is_ok() {
-                wait_for_room(publisher, in_flight, lost, stop);
+                *waited += wait_for_room(publisher, in_flight, lost, stop);
                 result = patiently(publisher, &sample, patience, stop, watch);
             }
         })?;
@@ -200,7 +204,6 @@ impl Run {
         let Some(publisher) = &mut self.publisher else {
             return Ok(true);
         };
-        // Who goes after the token goes in order.
         self.departures = publisher.departures();
         self.watch.tell(self.departures);
         note!("Writing Done token");
@@ -240,6 +243,17 @@ impl Run {
         }
         Ok(complete && publisher.echoed() >= publisher.written())
     }
+}
+
+/// How long it took from the first packet on.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Times {
+    /// Until the last sample was written.
+    pub(super) published: Duration,
+    /// How long of that samples waited for echoes.
+    pub(super) waited: Duration,
+    /// Until the last echo, if there were any.
+    pub(super) elapsed: Duration,
 }
 
 /// From the first packet to the end of writing, or to the last echo: not to the end of waiting for
@@ -286,18 +300,20 @@ fn patiently(
 }
 
 /// Waits while too many samples are under way. An echo that does not come within a second is
-/// given up.
-fn wait_for_room(publisher: &Publisher, in_flight: u64, lost: &mut u64, stop: &Stop) {
-    if in_flight == 0 {
-        return;
+/// given up. How long it waited.
+fn wait_for_room(publisher: &Publisher, in_flight: u64, lost: &mut u64, stop: &Stop) -> Duration {
+    let under_way = || publisher.written() - publisher.echoed();
+    if in_flight == 0 || under_way() < in_flight + *lost {
+        return Duration::ZERO;
     }
     let begin = Instant::now();
-    while publisher.written() - publisher.echoed() >= in_flight + *lost && !stop.is_raised() {
+    while under_way() >= in_flight + *lost && !stop.is_raised() {
         thread::park_timeout(Duration::from_millis(100));
         if begin.elapsed() > Duration::from_secs(1) {
-            *lost = publisher.written() - publisher.echoed();
+            *lost = under_way();
         }
     }
+    begin.elapsed()
 }
 
 impl Packets for Run {

@@ -8,7 +8,9 @@ use super::templates::Wildcard;
 use super::transport::Transport;
 use crate::poll::{Interest, Token};
 use crate::tcp::{Accepted, Inbox, Listener, Received, Stream};
+use fanfare_fix::codec::{Frame, FrameFinder};
 use fanfare_fix::session::{MAX_HEADER_FIELD, Now, Peek, SECOND, SessionId, SubIds, peek_logon};
+use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 
 /// A listening socket with its rules.
@@ -16,7 +18,42 @@ pub(super) struct Port {
     pub(super) listener: Listener,
     pub(super) settings: Acceptor,
     /// Connections that have not logged on yet.
-    greetings: usize,
+    lobby: Lobby,
+}
+
+/// The connections of a port that have not logged on yet, by age.
+#[derive(Default)]
+struct Lobby {
+    waiting: Queue,
+    by_address: HashMap<IpAddr, Queue>,
+}
+
+/// Some of them, oldest first. Those that have left stand in it until there are as many of them as
+/// of the others.
+#[derive(Default)]
+struct Queue {
+    order: VecDeque<Token>,
+    live: usize,
+}
+
+impl Queue {
+    fn push(&mut self, token: Token, is_live: impl Fn(Token) -> bool) {
+        if self.order.len() > 2 * self.live + 16 {
+            self.order.retain(|&token| is_live(token));
+        }
+        self.order.push_back(token);
+        self.live += 1;
+    }
+
+    fn oldest(&mut self, is_live: impl Fn(Token) -> bool) -> Option<Token> {
+        while let Some(&token) = self.order.front() {
+            if is_live(token) {
+                return Some(token);
+            }
+            self.order.pop_front();
+        }
+        None
+    }
 }
 
 /// A connection without a session.
@@ -24,7 +61,23 @@ pub(super) struct Greeting {
     pub(super) port: usize,
     pub(super) transport: Transport,
     inbox: Inbox,
+    /// The first message has so many bytes, as far as it is known: before they are there it is not
+    /// looked at again.
+    need: usize,
+    /// Its place in the count of its address.
+    address: IpAddr,
     pub(super) deadline: u64,
+}
+
+impl Greeting {
+    /// What a look at it may cost, in [`STEPS`]: a step of a handshake computes for up to a
+    /// millisecond.
+    pub(super) fn steps(&self) -> usize {
+        match self.transport.is_encrypted() {
+            true => STEPS,
+            false => 1,
+        }
+    }
 }
 
 /// What the bytes of a greeting came to.
@@ -35,7 +88,11 @@ enum Heard {
 }
 
 /// Most connections taken from one port in one duty cycle.
-const ACCEPTS: usize = 64;
+const ACCEPTS: usize = 8;
+/// Most looks at connections without a session in one duty cycle: those with one go first.
+pub(super) const STEPS: usize = 8;
+/// Most bytes read at once from a connection without a session.
+const READ: usize = 32 << 10;
 
 impl<H: Handler> Host<H> {
     /// Listens, and hosts the acceptor's sessions. Gives the address, with the port that the
@@ -65,14 +122,14 @@ impl<H: Handler> Host<H> {
         self.ports.push(Port {
             listener,
             settings,
-            greetings: 0,
+            lobby: Lobby::default(),
         });
         Ok(address)
     }
 
     /// Takes the callers that wait at a port.
     pub(super) fn accept(&mut self, port: usize, now: Now) -> usize {
-        let mut count = 0;
+        let (mut count, mut timeout) = (0, None);
         while count < ACCEPTS {
             let Some(Port {
                 listener, settings, ..
@@ -94,8 +151,9 @@ impl<H: Handler> Host<H> {
             match (stream, refusal) {
                 (_, Some(why)) => self.bench.handler.refused(peer, &why),
                 (Some(stream), None) => {
-                    self.turn_oldest_away(port);
-                    self.greet(port, stream, now);
+                    self.turn_oldest_away(port, peer.ip());
+                    let timeout = *timeout.get_or_insert_with(|| self.logon_timeout(port));
+                    self.greet(port, stream, now.mono.saturating_add(timeout));
                 }
                 (None, None) => {}
             }
@@ -104,22 +162,32 @@ impl<H: Handler> Host<H> {
     }
 
     /// Whoever has been silent for longest makes room: callers that say nothing, however many,
-    /// do not keep one out who logs on.
-    fn turn_oldest_away(&mut self, port: usize) {
-        let is_full = |port: &Port| port.greetings >= port.settings.max_greetings;
-        if !self.ports.get(port).is_some_and(is_full) {
+    /// do not keep one out who logs on; and those of one address make it among themselves.
+    fn turn_oldest_away(&mut self, port: usize, address: IpAddr) {
+        let slots = &self.slots;
+        let is_live = |token| matches!(slots.get(token), Some(Slot::Greeting(_)));
+        let Some(Port {
+            settings, lobby, ..
+        }) = self.ports.get_mut(port)
+        else {
             return;
-        }
-        let greetings = self.slots.iter().filter_map(|(token, slot)| match slot {
-            Slot::Greeting(greeting) if greeting.port == port => Some((greeting.deadline, token)),
-            _ => None,
-        });
-        if let Some((_, token)) = greetings.min_by_key(|(deadline, _)| *deadline) {
-            self.refuse(token, &Refusal::TooManyGreetings);
+        };
+        let of_address = lobby.by_address.get_mut(&address);
+        let most = settings.max_greetings_per_address.max(1);
+        let crowd = of_address.filter(|queue| queue.live >= most);
+        let (oldest, why) = if let Some(queue) = crowd {
+            (queue.oldest(is_live), Refusal::TooManyFromAddress)
+        } else if lobby.waiting.live >= settings.max_greetings {
+            (lobby.waiting.oldest(is_live), Refusal::TooManyGreetings)
+        } else {
+            return;
+        };
+        if let Some(token) = oldest {
+            self.refuse(token, &why);
         }
     }
 
-    fn greet(&mut self, port: usize, stream: Stream, now: Now) {
+    fn greet(&mut self, port: usize, stream: Stream, deadline: u64) {
         let Some(settings) = self.ports.get(port).map(|port| &port.settings) else {
             return;
         };
@@ -134,16 +202,22 @@ impl<H: Handler> Host<H> {
                 return self.bench.handler.refused(peer, &Refusal::Transport(error));
             }
         };
-        let deadline = now.mono.saturating_add(self.logon_timeout(port));
+        let address = peer.ip();
         let greeting = Greeting {
             port,
             transport,
             inbox: Inbox::new(),
+            need: 0,
+            address,
             deadline,
         };
         self.slots.insert(Slot::Greeting(greeting));
-        if let Some(port) = self.ports.get_mut(port) {
-            port.greetings += 1;
+        let slots = &self.slots;
+        let is_live = |token| matches!(slots.get(token), Some(Slot::Greeting(_)));
+        if let Some(Port { lobby, .. }) = self.ports.get_mut(port) {
+            lobby.waiting.push(token, is_live);
+            let of_address = lobby.by_address.entry(address).or_default();
+            of_address.push(token, is_live);
         }
     }
 
@@ -182,18 +256,34 @@ impl<H: Handler> Host<H> {
         };
         let limit = self.header_field_limit.unwrap_or(MAX_HEADER_FIELD);
         let transport = &mut greeting.transport;
-        let filled = greeting
-            .inbox
-            .fill(&mut self.bench.buffer, |room| transport.receive(room));
+        let read = |room: &mut [u8]| {
+            let most = READ.min(room.len());
+            transport.receive(room.get_mut(..most).unwrap_or_default())
+        };
+        let filled = greeting.inbox.fill(&mut self.bench.buffer, read);
         let bytes = match filled {
             Ok((Received::Bytes(_), bytes)) => bytes,
             Ok((Received::Nothing, _)) => return Heard::Nothing,
             Ok((Received::Closed, _)) => return Heard::Refused(Refusal::NotLogon),
             Err(error) => return Heard::Refused(Refusal::Transport(error)),
         };
+        if bytes.len() < greeting.need {
+            greeting.inbox.keep(bytes);
+            return Heard::Nothing;
+        }
+        let port = self.ports.get(greeting.port);
+        let longest = port.map_or(0, |port| port.settings.max_logon);
         match peek_logon(self.bench.scratch.decoder(), bytes, limit) {
             Peek::Logon(logon) => Heard::Logon(logon.session_id(), logon.sub_ids(), bytes.to_vec()),
             Peek::Partial => {
+                let need = match FrameFinder::default().find(bytes) {
+                    Frame::Partial { need, .. } => need.unwrap_or(0),
+                    _ => 0,
+                };
+                if need.max(bytes.len()) > longest {
+                    return Heard::Refused(Refusal::LongLogon(longest));
+                }
+                greeting.need = need;
                 greeting.inbox.keep(bytes);
                 Heard::Nothing
             }
@@ -222,8 +312,14 @@ impl<H: Handler> Host<H> {
         let Some(Slot::Greeting(greeting)) = self.slots.remove(token) else {
             return None;
         };
-        if let Some(port) = self.ports.get_mut(greeting.port) {
-            port.greetings -= 1;
+        if let Some(Port { lobby, .. }) = self.ports.get_mut(greeting.port) {
+            lobby.waiting.live -= 1;
+            if let Some(of_address) = lobby.by_address.get_mut(&greeting.address) {
+                of_address.live -= 1;
+                if of_address.live == 0 {
+                    lobby.by_address.remove(&greeting.address);
+                }
+            }
         }
         Some(greeting)
     }

@@ -104,12 +104,16 @@ pub enum Refusal {
     NotAllowed,
     /// As many connections as allowed have not logged on yet.
     TooManyGreetings,
+    /// As many connections of this address as allowed have not logged on yet.
+    TooManyFromAddress,
     /// The process has no descriptor left.
     NoDescriptors,
     /// No Logon within the time for it.
     Silent,
     /// The first message was no Logon, or no message.
     NotLogon,
+    /// The first message is not complete, or not to be, within so many bytes.
+    LongLogon(usize),
     /// The Logon has a CompID, SubID or LocationID that is longer than it may be.
     TooLong(FieldTooLong),
     /// No such session here.
@@ -136,8 +140,12 @@ impl fmt::Display for Refusal {
         match self {
             Self::NotAllowed => f.write_str("address not on the allow list"),
             Self::TooManyGreetings => f.write_str("too many connections without a logon"),
+            Self::TooManyFromAddress => {
+                f.write_str("too many connections of this address without a logon")
+            }
             Self::NoDescriptors => f.write_str("no descriptors left"),
             Self::Silent => f.write_str("no Logon in time"),
+            Self::LongLogon(most) => write!(f, "first message is longer than {most} bytes"),
             Self::NotLogon => f.write_str("first message is not a Logon"),
             Self::TooLong(field) => field.fmt(f),
             Self::UnknownSession(id) => write!(f, "no session {id}"),

@@ -2,7 +2,7 @@
 
 mod agent;
 
-use super::greeting::{Greeting, Port};
+use super::greeting::{Greeting, Port, STEPS};
 use super::handler::{Handler, Peers, Refusal, SessionKey};
 use super::link::{Guarded, Hosted, INTERNAL_ERROR, Life, Link, Workbench};
 use super::log::LogTap;
@@ -348,14 +348,19 @@ impl<H: Handler> Host<H> {
 
     fn poll(&mut self, now: Now) -> io::Result<usize> {
         let count = self.poller.poll(Some(Duration::ZERO))?;
-        let mut work = 0;
+        let (mut work, mut steps) = (0, 0);
         for index in 0..count {
             let Some(event) = self.poller.event(index) else {
                 break;
             };
             work += match self.slots.get(event.token) {
                 Some(&Slot::Port(port)) => self.accept(port, now),
-                Some(Slot::Greeting(_)) => self.hear(event.token, now),
+                // What is not looked at now reports itself again, behind those that have not.
+                Some(Slot::Greeting(_)) if steps >= STEPS => 1,
+                Some(Slot::Greeting(greeting)) => {
+                    steps += greeting.steps();
+                    self.hear(event.token, now)
+                }
                 Some(&Slot::Link(key)) => {
                     let written = if event.is_writable() {
                         self.write(key, now)

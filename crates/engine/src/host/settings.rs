@@ -134,6 +134,11 @@ pub struct Acceptor {
     /// How many connections may be without a logon at one time, at least one. One more takes the
     /// place of the one that has been silent for longest.
     pub max_greetings: usize,
+    /// How many of these may be of one address, at least one. One more takes the place of the
+    /// oldest of that address.
+    pub max_greetings_per_address: usize,
+    /// The longest Logon in bytes; a connection that begins with more than this is closed.
+    pub max_logon: usize,
     pub(super) encrypt: Encrypt,
 }
 
@@ -149,7 +154,8 @@ pub struct AcceptorSession {
 }
 
 impl Acceptor {
-    /// No sessions yet, everybody may connect, up to 1,000 without a logon.
+    /// No sessions yet, everybody may connect, up to 1,000 without a logon, of them 500 of one
+    /// address, with Logons of up to 8 KiB.
     #[must_use]
     pub const fn new(listen: SocketAddr) -> Self {
         let allow = AllowList(Vec::new());
@@ -159,6 +165,8 @@ impl Acceptor {
             wildcards: Vec::new(),
             allow,
             max_greetings: 1000,
+            max_greetings_per_address: 500,
+            max_logon: 8 << 10,
             encrypt: Encrypt::No,
         }
     }

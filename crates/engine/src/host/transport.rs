@@ -51,6 +51,11 @@ impl Transport {
         }
     }
 
+    /// Whether there is TLS, whose handshake takes time.
+    pub(super) const fn is_encrypted(&self) -> bool {
+        !matches!(self, Self::Plain(_))
+    }
+
     /// See [`Stream::receive`].
     pub(super) fn receive(&mut self, buffer: &mut [u8]) -> io::Result<Received> {
         match self {

@@ -65,6 +65,7 @@ impl Acceptors {
             };
             let mut acceptor = Acceptor::new(SocketAddr::new(options.address, port));
             acceptor.max_greetings = options.sessions.max(acceptor.max_greetings);
+            acceptor.max_greetings_per_address = acceptor.max_greetings;
             for index in indices {
                 // It sends nothing but the session's own messages.
                 let store = StoreKind::NoResend(64 << 10);

@@ -1,5 +1,6 @@
 //! Hosts that talk to each other over loopback sockets, under virtual time.
 
+mod greetings;
 mod logs;
 mod panics;
 mod received;
@@ -379,10 +380,10 @@ fn a_stranger_with_a_long_name_leaves_nothing_behind() {
     let settings =
         Acceptor::new(LOOPBACK).anybody(config("-", "-"), StoreKind::NoResend(1 << 16), 2);
     let (mut sell, address) = acceptor(settings);
-    let long = "P".repeat(60_000);
+    let long = "P".repeat(6000);
     let mut buyer = initiator(&long, &[address]);
     world.run(&mut [&mut buyer, &mut sell]);
-    let why = "SenderCompID(49) has 60000 bytes, more than 64";
+    let why = "SenderCompID(49) has 6000 bytes, more than 64";
     assert_eq!(lines(&mut sell)[..1], [why]);
     assert!(sell.hosted.is_empty());
     // Whom the settings name may be called so.

@@ -244,9 +244,24 @@ fn server_name(name: &str) -> Result<ServerName<'static>, TlsError> {
 impl Identity {
     fn load(&self) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), TlsError> {
         let key = PrivateKeyDer::from_pem_file(&self.key);
-        let key = key.map_err(|error| pem_error(&self.key, "private key", &error))?;
+        let key = key.map_err(|error| match is_encrypted(&self.key) {
+            true => file(&self.key, &ENCRYPTED),
+            false => pem_error(&self.key, "private key", &error),
+        })?;
         Ok((certificates(&self.certificates)?, key))
     }
+}
+
+const ENCRYPTED: &str = "holds an encrypted private key, and there is no way to give a password: \
+                         decrypt it (`openssl pkey -in FILE -out NEW`), readable by the owner only";
+
+/// Whether a key is there, but behind a password: in PKCS #8, or as OpenSSL had it before.
+fn is_encrypted(key: &Path) -> bool {
+    let text = std::fs::read_to_string(key).unwrap_or_default();
+    let mut lines = text.lines().map(str::trim);
+    lines.any(|line| {
+        line == "-----BEGIN ENCRYPTED PRIVATE KEY-----" || line == "Proc-Type: 4,ENCRYPTED"
+    })
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {

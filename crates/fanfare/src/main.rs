@@ -21,6 +21,9 @@ use std::process::ExitCode;
 struct Cli {
     #[command(subcommand)]
     command: cmd::Command,
+    /// Print help, as -h does.
+    #[arg(short = '?', global = true, action = clap::ArgAction::HelpShort, hide = true)]
+    help_too: Option<bool>,
 }
 
 fn main() -> ExitCode {
@@ -45,10 +48,42 @@ fn main() -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::Cli;
-    use clap::CommandFactory;
+    use clap::{CommandFactory, Parser};
 
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    /// Every command that there is, by the words that lead to it.
+    fn commands(of: &clap::Command, words: &[String], all: &mut Vec<Vec<String>>) {
+        for command in of.get_subcommands().filter(|c| c.get_name() != "help") {
+            let words = [words, &[command.get_name().to_owned()]].concat();
+            commands(command, &words, all);
+            all.push(words);
+        }
+    }
+
+    #[test]
+    fn a_question_mark_is_help_for_every_command() {
+        let mut all = vec![vec!["fanfare".to_owned()]];
+        commands(&Cli::command(), &["fanfare".to_owned()], &mut all);
+        assert!(all.len() > 40, "{}", all.len());
+        for mut words in all {
+            let help = |words: &[String]| {
+                let asked = Cli::try_parse_from(words).err().unwrap();
+                assert_eq!(
+                    asked.kind(),
+                    clap::error::ErrorKind::DisplayHelp,
+                    "{words:?}"
+                );
+                asked.to_string()
+            };
+            words.push("-?".to_owned());
+            let told = help(&words);
+            words.pop();
+            words.push("-h".to_owned());
+            assert_eq!(told, help(&words), "{words:?}");
+        }
     }
 }

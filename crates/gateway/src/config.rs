@@ -4,6 +4,8 @@
 use crate::batch::ENVELOPE;
 use crate::bridge::config::Bus;
 use crate::feed::config::Feed;
+use crate::feed::{self, FeedError};
+use fanfare_fix::session::MAX_HEADER_FIELD;
 use serde::{Deserialize, Deserializer};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -140,6 +142,22 @@ pub struct Limits {
     pub message_bytes: usize,
     /// Seconds a connection may say nothing before its Logon.
     pub logon_timeout_s: u64,
+    /// Longest Logon at the front of a connection, with what comes in the same read, in bytes;
+    /// never more than `message_bytes`.
+    pub logon_bytes: usize,
+    /// Longest CompID, SubID or LocationID in a header, in bytes; at most 96, as two such CompIDs
+    /// fit into the header that is made once for each session.
+    pub header_field_bytes: usize,
+    /// Connections of one port that may wait without having logged on: one more, and the oldest
+    /// of them is closed. Fewer where the process may open few descriptors: an eighth of them.
+    pub not_logged_on: usize,
+    /// As `not_logged_on`, from one address (of IPv6: from one /64).
+    pub not_logged_on_per_address: usize,
+    /// Sessions of one side that have ended and whose MsgSeqNum(34) are remembered: beyond it, the
+    /// one that ended first is forgotten, and begins at 1 when it comes back.
+    pub remembered_sessions: usize,
+    /// As `remembered_sessions`, in bytes.
+    pub remembered_bytes: usize,
     /// Heartbeat interval in seconds that a Logon may ask for at most.
     pub heartbeat_max_s: u64,
 }
@@ -220,6 +238,7 @@ impl Config {
             (256..=ring / 8).contains(&longest),
             "must be at least 256 and at most an eighth of ring_bytes",
         )?;
+        self.limits.check()?;
         let wait = self.limits.logon_timeout_s;
         range(
             "limits.logon_timeout_s",
@@ -259,6 +278,48 @@ impl Config {
         range("consumers.port", port, !clash, "is the producers' port too")?;
         self.feed.as_ref().map_or(Ok(()), Feed::check)?;
         self.bus.check()
+    }
+}
+
+impl Config {
+    /// The keys in which another configuration differs and that a running gateway does not change.
+    pub(crate) fn fixed_keys_changed(&self, other: &Self) -> Vec<&'static str> {
+        let address = |side: &Side| side.address();
+        let keys = [
+            (
+                "producers.port",
+                address(&self.producers) == address(&other.producers),
+            ),
+            (
+                "consumers.port",
+                address(&self.consumers) == address(&other.consumers),
+            ),
+            ("workers", self.workers == other.workers),
+            ("threads", self.threads == other.threads),
+            ("idle", self.idle == other.idle),
+            ("pin", self.pin == other.pin),
+            ("ring_bytes", self.ring_bytes == other.ring_bytes),
+            (
+                "limits.message_bytes",
+                self.limits.message_bytes == other.limits.message_bytes,
+            ),
+            ("slow_consumer", self.slow_consumer == other.slow_consumer),
+            ("fan_out", self.fan_out == other.fan_out),
+            ("bus", self.bus == other.bus),
+            ("feed", self.feed == other.feed),
+            ("capture", self.capture == other.capture),
+        ];
+        let changed = keys.into_iter().filter(|(_, is_same)| !is_same);
+        changed.map(|(key, _)| key).collect()
+    }
+
+    /// Looks whether the files that the configuration names are there and hold what they should:
+    /// the templates of the feed. Opens no socket.
+    ///
+    /// # Errors
+    /// The first file that is not, and what is wrong with it.
+    pub fn check_files(&self) -> Result<(), FeedError> {
+        self.feed.as_ref().map_or(Ok(()), feed::check)
     }
 }
 
@@ -308,11 +369,51 @@ impl Side {
     }
 }
 
+impl Limits {
+    /// Checks those of connections that have not logged on, and of sessions that have ended.
+    fn check(&self) -> Result<(), ConfigError> {
+        let within = |key: &str, value: usize, least: usize, most: usize, rule| {
+            let key = format!("limits.{key}");
+            range(&key, value, (least..=most).contains(&value), rule)
+        };
+        let connections = "must be 1 to 100000";
+        within(
+            "logon_bytes",
+            self.logon_bytes,
+            256,
+            1 << 20,
+            "must be 256 to 1048576",
+        )?;
+        let field = self.header_field_bytes;
+        within("header_field_bytes", field, 1, 96, "must be 1 to 96")?;
+        within("not_logged_on", self.not_logged_on, 1, 100_000, connections)?;
+        let one = self.not_logged_on_per_address;
+        within("not_logged_on_per_address", one, 1, 100_000, connections)?;
+        let sessions = self.remembered_sessions;
+        within(
+            "remembered_sessions",
+            sessions,
+            1,
+            1 << 20,
+            "must be 1 to 1048576",
+        )?;
+        let bytes = self.remembered_bytes;
+        let rule = "must be 65536 to 1073741824";
+        within("remembered_bytes", bytes, 1 << 16, 1 << 30, rule)
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self {
             message_bytes: 1 << 16,
             logon_timeout_s: 10,
+            logon_bytes: 8192,
+            header_field_bytes: MAX_HEADER_FIELD,
+            not_logged_on: 1024,
+            not_logged_on_per_address: 256,
+            remembered_sessions: 16_384,
+            remembered_bytes: 16 << 20,
             heartbeat_max_s: 3600,
         }
     }
@@ -384,6 +485,21 @@ mod tests {
             ("ring_bytes = 1000", "ring_bytes"),
             ("[limits]\nmessage_bytes = 1", "limits.message_bytes"),
             ("[limits]\nlogon_timeout_s = 0", "limits.logon_timeout_s"),
+            ("[limits]\nlogon_bytes = 1", "limits.logon_bytes"),
+            (
+                "[limits]\nheader_field_bytes = 97",
+                "limits.header_field_bytes",
+            ),
+            ("[limits]\nnot_logged_on = 0", "limits.not_logged_on"),
+            (
+                "[limits]\nnot_logged_on_per_address = 0",
+                "limits.not_logged_on_per_address",
+            ),
+            (
+                "[limits]\nremembered_sessions = 0",
+                "limits.remembered_sessions",
+            ),
+            ("[limits]\nremembered_bytes = 1", "limits.remembered_bytes"),
             (
                 "[slow_consumer]\nqueue_bytes = 5",
                 "slow_consumer.queue_bytes",
@@ -409,6 +525,16 @@ mod tests {
         let wrong = "[consumers]\n\nport = \"x\"\n";
         let told = Config::from_toml(wrong).unwrap_err().to_string();
         assert!(told.contains("line 3"), "{told}");
+    }
+
+    #[test]
+    fn what_a_reload_does_not_change_is_named() {
+        let old = Config::default();
+        assert!(old.fixed_keys_changed(&old).is_empty());
+        let text = "workers = 2\n[limits]\nlogon_timeout_s = 3\n[producers]\nport = 3000\n\
+                    sessions = [{ sender = \"A\", target = \"B\" }]\n[consumers]\nport = 4\n";
+        let new = Config::from_toml(text).unwrap();
+        assert_eq!(old.fixed_keys_changed(&new), ["consumers.port", "workers"]);
     }
 
     #[test]

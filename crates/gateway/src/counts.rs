@@ -4,15 +4,34 @@ use crate::notice::{Notice, Notices};
 use fanfare_bus::Status;
 use fanfare_engine::counters::{Counter, Counters};
 
-/// What every agent with connections counts.
+/// What each port counts.
+pub(crate) struct LobbyCounts {
+    /// Connections turned away before they had a session.
+    pub(crate) refused: Counter,
+    /// Connections at this moment that have not logged on.
+    pub(crate) waiting: Counter,
+}
+
+impl LobbyCounts {
+    pub(crate) fn new(counters: &Counters, side: &str) -> Self {
+        let add = |name: &str, what: &str| counters.add(format!("{side}_{name}"), what);
+        Self {
+            refused: add(
+                "refused",
+                "connections turned away before they had a session",
+            ),
+            waiting: add("waiting", "connections now that have not logged on"),
+        }
+    }
+}
+
+/// What every agent with sessions counts.
 pub(crate) struct PeerCounts {
     /// Sessions that reached logged on.
     pub(crate) logons: Counter,
-    /// Connections turned away before they had a session.
-    pub(crate) refused: Counter,
     /// Sessions that ended.
     pub(crate) ended: Counter,
-    /// Connections at this moment, logged on or not.
+    /// Connections with a session at this moment.
     pub(crate) connections: Counter,
 }
 
@@ -21,12 +40,8 @@ impl PeerCounts {
         let add = |name: &str, what: &str| counters.add(format!("{agent}_{name}"), what);
         Self {
             logons: add("logons", "sessions that logged on"),
-            refused: add(
-                "refused",
-                "connections turned away before they had a session",
-            ),
             ended: add("ended", "sessions that ended"),
-            connections: add("connections", "connections now, logged on or not"),
+            connections: add("connections", "connections with a session now"),
         }
     }
 }

@@ -5,15 +5,18 @@ use crate::bridge::publish::BusPublisher;
 use crate::bridge::subscribe::BusSubscriber;
 use crate::bridge::{self, Plan};
 use crate::config::{Config, ConfigError, FanOut, Idle, Side, Threads};
-use crate::counts::{IngressCounts, PeerCounts, WorkerCounts};
+use crate::counts::{IngressCounts, LobbyCounts, PeerCounts, WorkerCounts};
 use crate::feed::config::Feed;
 use crate::feed::publish::{PacketRing, TopicsPublisher};
 use crate::feed::{self, FeedError, FeedSource};
 use crate::greeter::{self, Desk, Greeter};
 use crate::ingress::Ingress;
 use crate::inlet::Inlet;
-use crate::notice::{self, Notice, Notices};
-use crate::peers::{Peers, SideRules};
+use crate::lobby::Lobby;
+use crate::notice::{self, Notice, NoticeReceiver, Notices};
+use crate::peers::Peers;
+use crate::rules::{RuleBook, SideRules};
+use crate::seats::{SPARE, Seats};
 use crate::worker::Worker;
 use fanfare_bus::Domain;
 use fanfare_engine::agent::{Agent, Composite, Crew, CrewError};
@@ -26,7 +29,6 @@ use fanfare_engine::tcp::{BindError, Listener};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 /// The longest sleep of a thread with nothing to do; timers are looked at after it.
@@ -41,7 +43,9 @@ pub struct Gateway {
     producers: SocketAddr,
     consumers: SocketAddr,
     counters: Counters,
-    notices: Receiver<Notice>,
+    notices: Option<NoticeReceiver>,
+    rules: [RuleBook; 2],
+    config: Config,
 }
 
 /// Why a gateway could not start.
@@ -88,11 +92,14 @@ impl Gateway {
         config.check()?;
         let counters = Counters::new();
         let (notices, received) = notice::channel();
+        let rules = [&config.producers, &config.consumers]
+            .map(|side| RuleBook::new(SideRules::new(config, side)));
         let builder = Builder {
             config,
             counters: &counters,
             notices,
             stop: &stop,
+            rules: &rules,
         };
         let producers = Listener::bind(config.producers.address())?;
         let consumers = Listener::bind(config.consumers.address())?;
@@ -106,7 +113,9 @@ impl Gateway {
             producers,
             consumers,
             counters,
-            notices: received,
+            notices: Some(received),
+            rules,
+            config: config.clone(),
         })
     }
 
@@ -140,9 +149,31 @@ impl Gateway {
         total(&self.counters, name)
     }
 
-    /// What happened since the last look: sessions that came and went.
+    /// What happened since the last look: sessions that came and went. Nothing once
+    /// [`take_notices`](Self::take_notices) was called.
     pub fn notices(&self) -> impl Iterator<Item = Notice> + '_ {
-        self.notices.try_iter()
+        self.notices.iter().flat_map(NoticeReceiver::iter)
+    }
+
+    /// The receiving end of the notices, for a thread that tells of them; `None` the second time.
+    pub fn take_notices(&mut self) -> Option<NoticeReceiver> {
+        self.notices.take()
+    }
+
+    /// Takes from a new configuration who may come from now on: `sessions` and `max_sessions` of
+    /// both sides, and `[limits]` but for `message_bytes`. Sessions that are there stay. Returns
+    /// the keys in which the new one differs from that of the start and that only a new start
+    /// changes.
+    ///
+    /// # Errors
+    /// A value is out of its range; nothing is changed then.
+    pub fn reload(&self, config: &Config) -> Result<Vec<&'static str>, ConfigError> {
+        config.check()?;
+        let sides = [&config.producers, &config.consumers];
+        for (rules, side) in self.rules.iter().zip(sides) {
+            rules.reload(config, side);
+        }
+        Ok(self.config.fixed_keys_changed(config))
     }
 
     /// The flag that stops it.
@@ -175,6 +206,7 @@ struct Builder<'a> {
     counters: &'a Counters,
     notices: Notices,
     stop: &'a Stop,
+    rules: &'a [RuleBook; 2],
 }
 
 /// The agents, in the order of the threads they would have.
@@ -213,11 +245,16 @@ impl Builder<'_> {
             rings.wakers.push(publisher_waker.clone());
         }
         let inlet = self.inlet(&mut rings, bus.publish.is_some())?;
-        let peers = self.peers(SideRules::new(config, &config.producers), "ingress")?;
+        let sides = [&config.producers, &config.consumers];
+        let [of_producers, of_consumers] = Seats::of_process(sides.map(|side| side.max_sessions));
+        let [producer_rules, consumer_rules] = self.rules;
+        let lobby = self.lobby("producers", producers, producer_rules, of_producers)?;
+        let peers = self.peers("ingress")?;
         let counts = IngressCounts::new(self.counters);
         let all = config.fan_out == FanOut::All;
-        let ingress = Ingress::new(producers, peers, inlet, counts, all);
-        let greeter = Greeter::new(consumers, desks, self.notices.clone());
+        let ingress = Ingress::new(lobby, peers, inlet, counts, all);
+        let lobby = self.lobby("consumers", consumers, consumer_rules, of_consumers)?;
+        let greeter = Greeter::new(lobby, desks);
         let mut front: Vec<Box<dyn Agent>> = vec![Box::new(ingress), Box::new(greeter)];
         let domains = Domains::open(bus)?;
         let channel = config.feed.as_ref().map(Feed::channel);
@@ -272,12 +309,11 @@ impl Builder<'_> {
     /// The workers, each with a reading end of every source's ring, and the ways to them.
     fn workers(&self, rings: &mut Rings) -> Result<(Workers, Vec<Desk>), StartError> {
         let config = self.config;
-        let rules = SideRules::new(config, &config.consumers);
         let mut workers = Workers::new();
         let mut desks = Vec::new();
         for i in 0..config.workers {
             let name = format!("worker{i}");
-            let peers = self.peers(rules.clone(), &name)?;
+            let peers = self.peers(&name)?;
             let waker = Waker::new(peers.poller(), WAKER)?;
             rings.wakers.push(waker.clone());
             let (desk, door) = greeter::way(waker);
@@ -319,12 +355,20 @@ impl Builder<'_> {
         }
     }
 
-    fn peers(&self, rules: SideRules, agent: &str) -> io::Result<Peers> {
-        Peers::new(
-            rules,
-            PeerCounts::new(self.counters, agent),
-            self.notices.clone(),
-        )
+    fn peers(&self, agent: &str) -> io::Result<Peers> {
+        let counts = PeerCounts::new(self.counters, agent);
+        Peers::new(self.config, counts, self.notices.clone())
+    }
+
+    fn lobby(
+        &self,
+        side: &str,
+        listener: Listener,
+        rules: &RuleBook,
+        seats: Seats,
+    ) -> io::Result<Lobby> {
+        let counts = LobbyCounts::new(self.counters, side);
+        Lobby::new(listener, rules.open(), seats, counts, self.notices.clone())
     }
 
     fn crew(&self, agents: Agents, stop: Stop) -> io::Result<Crew> {
@@ -388,5 +432,5 @@ impl Domains {
 /// Room in the process for the sockets of both sides, asked for before they come.
 #[must_use]
 pub fn descriptors_wanted(producers: &Side, consumers: &Side) -> u64 {
-    (producers.max_sessions + consumers.max_sessions + 64) as u64
+    (producers.max_sessions + consumers.max_sessions) as u64 + 2 * SPARE
 }

@@ -1,32 +1,30 @@
-//! The consumers' listener: hands each new connection to the worker with the fewest.
+//! The consumers' port: hands each new session to the worker with the fewest.
 
-use crate::notice::{Notice, Notices, PeerEnd, Refusal};
+use crate::lobby::{Lobby, Newcomer};
 use fanfare_engine::agent::{Agent, AgentError};
 use fanfare_engine::poll::Waker;
-use fanfare_engine::tcp::{Accepted, Listener, Stream};
 use fanfare_fix::session::Now;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-/// Accepts consumers' connections.
+/// Hands consumers that log on to the workers.
 pub(crate) struct Greeter {
-    listener: PacedListener,
+    lobby: Lobby,
     desks: Vec<Desk>,
-    notices: Notices,
 }
 
 /// The way to one worker.
 pub(crate) struct Desk {
-    streams: Sender<Stream>,
+    newcomers: Sender<Newcomer>,
     load: Arc<AtomicUsize>,
     waker: Waker,
 }
 
 /// A worker's end of it.
 pub(crate) struct Door {
-    streams: Receiver<Stream>,
+    newcomers: Receiver<Newcomer>,
     load: Arc<AtomicUsize>,
     pub(crate) waker: Waker,
 }
@@ -36,60 +34,24 @@ pub(crate) fn way(waker: Waker) -> (Desk, Door) {
     let (sender, receiver) = channel();
     let load = Arc::new(AtomicUsize::new(0));
     let desk = Desk {
-        streams: sender,
+        newcomers: sender,
         load: Arc::clone(&load),
         waker: waker.clone(),
     };
     (
         desk,
         Door {
-            streams: receiver,
+            newcomers: receiver,
             load,
             waker,
         },
     )
 }
 
-/// How long a busy thread leaves new connections waiting, in nanoseconds: looking is a system
-/// call, and messages come first.
-const PACE: u64 = 1_000_000;
-
-/// A listener that is looked at once a millisecond, and after each sleep.
-pub(crate) struct PacedListener {
-    pub(crate) inner: Listener,
-    next_look: u64,
-}
-
-impl PacedListener {
-    pub(crate) fn new(inner: Listener) -> Self {
-        Self {
-            inner,
-            next_look: 0,
-        }
-    }
-
-    /// The next new connection, if it is time to look and there is one.
-    pub(crate) fn accept(&mut self, now: Now) -> std::io::Result<Accepted> {
-        if now.mono < self.next_look {
-            return Ok(Accepted::Nobody);
-        }
-        let accepted = self.inner.accept()?;
-        if matches!(accepted, Accepted::Nobody) {
-            self.next_look = now.mono + PACE;
-        }
-        Ok(accepted)
-    }
-
-    /// The thread has slept, perhaps until somebody came.
-    pub(crate) fn look_now(&mut self) {
-        self.next_look = 0;
-    }
-}
-
 impl Door {
-    /// The next new connection. Its number is bounded: the greeter takes one a turn.
-    pub(crate) fn next(&self) -> Option<Stream> {
-        self.streams.try_recv().ok()
+    /// The next new session. Those that wait are bounded: each has a seat of the port's.
+    pub(crate) fn next(&self) -> Option<Newcomer> {
+        self.newcomers.try_recv().ok()
     }
 
     /// Tells the greeter how many connections there are.
@@ -99,25 +61,20 @@ impl Door {
 }
 
 impl Greeter {
-    pub(crate) fn new(listener: Listener, desks: Vec<Desk>, notices: Notices) -> Self {
-        Self {
-            listener: PacedListener::new(listener),
-            desks,
-            notices,
-        }
+    pub(crate) const fn new(lobby: Lobby, desks: Vec<Desk>) -> Self {
+        Self { lobby, desks }
     }
+}
 
-    /// The worker with the fewest connections gets it; it counts them itself from then on.
-    fn hand_over(&self, stream: Stream) {
-        let fewest = self
-            .desks
-            .iter()
-            .min_by_key(|desk| desk.load.load(Ordering::Relaxed));
-        let Some(desk) = fewest else { return };
-        desk.load.fetch_add(1, Ordering::Relaxed);
-        if desk.streams.send(stream).is_ok() {
-            desk.waker.wake();
-        }
+/// The worker with the fewest sessions gets it; it counts them itself from then on.
+fn hand_over(desks: &[Desk], newcomer: Newcomer) {
+    let fewest = desks
+        .iter()
+        .min_by_key(|desk| desk.load.load(Ordering::Relaxed));
+    let Some(desk) = fewest else { return };
+    desk.load.fetch_add(1, Ordering::Relaxed);
+    if desk.newcomers.send(newcomer).is_ok() {
+        desk.waker.wake();
     }
 }
 
@@ -127,28 +84,17 @@ impl Agent for Greeter {
     }
 
     fn do_work(&mut self, now: Now) -> Result<usize, AgentError> {
-        match self.listener.accept(now)? {
-            Accepted::Stream(stream) => self.hand_over(stream),
-            Accepted::Refused => {
-                let peer = self.listener.inner.address()?;
-                let end = PeerEnd::Refused(Refusal::NoDescriptor);
-                self.notices.tell(Notice::Ended {
-                    session: None,
-                    peer,
-                    end,
-                    left_out: 0,
-                });
-            }
-            Accepted::Nobody => return Ok(0),
-        }
-        Ok(1)
+        let desks = &self.desks;
+        Ok(self
+            .lobby
+            .turn(now, |newcomer| hand_over(desks, newcomer))?)
     }
 
     fn wait_for<'a>(&'a self, descriptors: &mut Vec<BorrowedFd<'a>>) {
-        descriptors.push(self.listener.inner.as_fd());
+        descriptors.push(self.lobby.descriptor());
     }
 
     fn after_sleep(&mut self) {
-        self.listener.look_now();
+        self.lobby.look_now();
     }
 }

@@ -2,20 +2,18 @@
 
 use crate::FANOUT_ID;
 use crate::counts::IngressCounts;
-use crate::greeter::PacedListener;
 use crate::inlet::{Inlet, Put, Stamp};
-use crate::notice::Refusal;
+use crate::lobby::Lobby;
 use crate::peers::{Peers, Sink};
 use crate::record;
 use fanfare_engine::agent::{Agent, AgentError};
-use fanfare_engine::tcp::{Accepted, Listener};
 use fanfare_fix::codec::tags;
 use fanfare_fix::session::{AppMessage, Now};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 
 /// Owns the producers' sessions and the writing end of their ring.
 pub(crate) struct Ingress {
-    listener: PacedListener,
+    lobby: Lobby,
     peers: Peers,
     route: Route,
 }
@@ -31,14 +29,14 @@ struct Route {
 
 impl Ingress {
     pub(crate) fn new(
-        listener: Listener,
+        lobby: Lobby,
         peers: Peers,
         inlet: Inlet,
         counts: IngressCounts,
         all: bool,
     ) -> Self {
         Self {
-            listener: PacedListener::new(listener),
+            lobby,
             peers,
             route: Route {
                 inlet,
@@ -49,16 +47,17 @@ impl Ingress {
         }
     }
 
-    fn accept(&mut self, now: Now) -> std::io::Result<usize> {
-        match self.listener.accept(now)? {
-            Accepted::Stream(stream) => self.peers.admit(now, stream),
-            Accepted::Refused => {
-                let address = self.listener.inner.address()?;
-                self.peers.refused(address, Refusal::NoDescriptor);
-            }
-            Accepted::Nobody => return Ok(0),
+    /// Lets producers in that log on. What comes right behind a Logon needs room in the ring.
+    fn welcome(&mut self, now: Now) -> std::io::Result<usize> {
+        let Self {
+            lobby,
+            peers,
+            route,
+        } = self;
+        if !route.has_room(lobby.longest_read()) {
+            return Ok(0);
         }
-        Ok(1)
+        lobby.turn(now, |newcomer| peers.seat(now, newcomer, route))
     }
 }
 
@@ -70,8 +69,9 @@ impl Agent for Ingress {
     fn do_work(&mut self, now: Now) -> Result<usize, AgentError> {
         self.route.utc_nanos = now.utc.nanos();
         let read = self.peers.turn(now, &mut self.route)?;
+        let welcomed = self.welcome(now)?;
         self.route.inlet.wake();
-        Ok(read + self.accept(now)?)
+        Ok(read + welcomed)
     }
 
     fn on_close(&mut self, now: Now) {
@@ -79,11 +79,11 @@ impl Agent for Ingress {
     }
 
     fn wait_for<'a>(&'a self, descriptors: &mut Vec<BorrowedFd<'a>>) {
-        descriptors.extend([self.peers.descriptor(), self.listener.inner.as_fd()]);
+        descriptors.extend([self.peers.descriptor(), self.lobby.descriptor()]);
     }
 
     fn after_sleep(&mut self) {
-        self.listener.look_now();
+        self.lobby.look_now();
     }
 }
 

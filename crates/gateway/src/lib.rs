@@ -25,17 +25,21 @@ mod batch;
 mod bridge;
 mod config;
 mod counts;
+mod digest;
 mod feed;
 mod gateway;
 mod greeter;
 mod hole;
 mod ingress;
 mod inlet;
+mod lobby;
 mod notice;
 mod peer;
 mod peers;
 mod record;
 mod registry;
+mod rules;
+mod seats;
 mod worker;
 
 pub use bridge::config::{Bus, BusEnd};
@@ -43,11 +47,12 @@ pub use bridge::side::{BusQos, BusTransport};
 pub use config::{
     Config, ConfigError, FanOut, Idle, Limits, Pair, Side, SlowConsumer, SlowPolicy, Threads,
 };
+pub use digest::Digest;
 pub use feed::config::{Feed, FeedTopics};
 pub use feed::{FeedError, lines};
 pub use gateway::{Gateway, StartError, descriptors_wanted, total};
 pub use hole::Missing;
-pub use notice::{Notice, Outlet, PeerEnd, Refusal, Why};
+pub use notice::{Notice, NoticeReceiver, Outlet, PeerEnd, Refusal, Why};
 
 /// The mark of a message for all consumers. Its value is unique in a run, so that a capture can
 /// pair what came in with what went out.

@@ -7,10 +7,13 @@ use fanfare_fast::TemplateError;
 use fanfare_fix::session::{DisconnectReason, FieldTooLong, SessionId};
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::time::Duration;
 
-/// Most notices that wait to be taken; more are dropped, so that nobody who does not listen can
-/// hold a hot thread up.
+/// Most notices that wait to be taken; more are left out and counted, so that nobody who does not
+/// listen can hold a hot thread up.
 const CAPACITY: usize = 4096;
 
 /// Something an operator wants to know. Displayed as one line.
@@ -42,6 +45,11 @@ pub enum Notice {
         peer: SocketAddr,
         /// How many since this was last told of the session.
         count: u64,
+    },
+    /// The system does not let a port take connections; it tries again.
+    CannotAccept {
+        /// What the operating system said.
+        error: String,
     },
     /// Something happened to a topic of the bus.
     Bus {
@@ -123,6 +131,9 @@ pub enum PeerEnd {
 pub enum Refusal {
     /// As many connections as the side takes exist.
     TooMany,
+    /// It had not logged on, and made room for one that came later: as many connections as may
+    /// had not.
+    MadeRoom,
     /// It said nothing, or no whole Logon, in time.
     LogonTimeout,
     /// Its first bytes are no message, or longer than a message may be.
@@ -135,24 +146,61 @@ pub enum Refusal {
     UnknownSession,
     /// A session with these CompIDs is live.
     AlreadyLoggedOn,
-    /// The process has no descriptor left.
+    /// The process has no descriptor left for this port.
     NoDescriptor,
 }
 
 /// The sending end, one for each agent.
 #[derive(Clone)]
-pub(crate) struct Notices(SyncSender<Notice>);
+pub(crate) struct Notices {
+    sender: SyncSender<Notice>,
+    left_out: Arc<AtomicU64>,
+}
+
+/// The receiving end of a gateway's notices: for one thread, which may be slow.
+pub struct NoticeReceiver {
+    receiver: Receiver<Notice>,
+    left_out: Arc<AtomicU64>,
+}
 
 /// A bounded channel of notices.
-pub(crate) fn channel() -> (Notices, Receiver<Notice>) {
+pub(crate) fn channel() -> (Notices, NoticeReceiver) {
     let (sender, receiver) = sync_channel(CAPACITY);
-    (Notices(sender), receiver)
+    let left_out = Arc::new(AtomicU64::new(0));
+    let received = NoticeReceiver {
+        receiver,
+        left_out: Arc::clone(&left_out),
+    };
+    (Notices { sender, left_out }, received)
 }
 
 impl Notices {
+    /// Never waits.
     pub(crate) fn tell(&self, notice: Notice) {
-        // Nobody listens, or not fast enough: the counters still tell.
-        let _ = self.0.try_send(notice);
+        // Where nobody listens any more, nothing is left out.
+        if let Err(TrySendError::Full(_)) = self.sender.try_send(notice) {
+            self.left_out.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl NoticeReceiver {
+    /// The next notice; waits for it at most so long. `None` if none came, and at once when the
+    /// gateway has ended and all have been taken.
+    #[must_use]
+    pub fn next(&self, wait: Duration) -> Option<Notice> {
+        self.receiver.recv_timeout(wait).ok()
+    }
+
+    /// All that have come.
+    pub fn iter(&self) -> impl Iterator<Item = Notice> + '_ {
+        self.receiver.try_iter()
+    }
+
+    /// How many were left out since the last call, because as many waited as may: 4,096.
+    #[must_use]
+    pub fn left_out(&self) -> u64 {
+        self.left_out.swap(0, Ordering::Relaxed)
     }
 }
 
@@ -171,6 +219,7 @@ impl Notice {
             | Self::LeftOut { .. }
             | Self::Unpublished { .. }
             | Self::LeftOutOfTemplates { .. } => true,
+            Self::CannotAccept { .. } => true,
             Self::Ended { end, left_out, .. } => *left_out > 0 || !orderly.contains(end),
             Self::BusClosed { .. } => true,
             Self::Bus { what, .. } => !matches!(
@@ -215,6 +264,7 @@ impl fmt::Display for Notice {
                     "{count} {messages} left out for {session} from {peer}, whose queue is full"
                 )
             }
+            Self::CannotAccept { error } => write!(f, "cannot accept connections: {error}"),
             Self::FeedTopics { matched: true } => {
                 f.write_str("every topic of the feed has a subscriber")
             }
@@ -279,6 +329,7 @@ impl fmt::Display for Refusal {
         f.write_str(match self {
             Self::TooLong(field) => return field.fmt(f),
             Self::TooMany => "too many connections",
+            Self::MadeRoom => "had not logged on, and made room for another",
             Self::LogonTimeout => "no Logon in time",
             Self::Garbled => "first bytes are no FIX message",
             Self::NoLogon => "first message is no acceptable Logon",

@@ -1,25 +1,21 @@
-//! One connection: first in the lobby, until its Logon says who it is, then with a session.
+//! A connection with its session.
 
 use crate::hole::{Hole, Holes, Missing, NEWS};
 use crate::notice::{Notice, PeerEnd};
 use crate::registry::{Claim, Numbers};
+use crate::seats::Seat;
 use fanfare_engine::tcp::{Connection, SendError};
 use fanfare_fix::session::{MessageStore, NoResendStore, Now, SECOND, Session};
 use std::io::IoSlice;
 use std::net::SocketAddr;
 
-/// A connection and how far it has come.
+/// A connection with its session.
 pub(crate) struct Peer {
     pub(crate) connection: Connection,
-    pub(crate) stage: Stage,
-}
-
-/// How far a connection has come.
-pub(crate) enum Stage {
-    /// Its Logon has not come yet; at this monotonic time it is turned away.
-    Lobby { deadline: u64 },
-    /// It has a session. Boxed: the lobby is to stay small.
-    Live(Box<Live>),
+    /// Boxed: it is long, and those of the others are walked over.
+    pub(crate) live: Box<Live>,
+    /// Given back when the connection has ended.
+    pub(crate) _seat: Seat,
 }
 
 /// A session on a connection.

@@ -1,16 +1,17 @@
-//! The connections of one agent: accepted, logged on, kept alive, ended with a reason.
+//! The sessions of one agent: logged on, kept alive, ended with a reason.
 
+use crate::Config;
 use crate::counts::PeerCounts;
+use crate::lobby::Newcomer;
 use crate::notice::{Notice, Notices, PeerEnd, Refusal};
-use crate::peer::{Live, Peer, Stage};
-use crate::registry::{Claim, Registry};
-use crate::{Config, Side};
+use crate::peer::{Live, Peer};
+use crate::registry::Claim;
+use crate::rules::SideRules;
 use fanfare_engine::poll::{self, Poller, Token};
 use fanfare_engine::slots::Slots;
-use fanfare_engine::tcp::{Connection, Received, Stream};
+use fanfare_engine::tcp::{Connection, Received};
 use fanfare_fix::session::{
-    self, AppMessage, Event, MessageStore, NoResendStore, Now, Peek, SECOND, Scratch, Session,
-    SessionId, Step, peek_logon,
+    self, AppMessage, Event, MessageStore, NoResendStore, Now, SECOND, Scratch, Session, Step,
 };
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -24,38 +25,6 @@ const TICK: u64 = SECOND / 10;
 
 /// How long a shutdown waits for the answers to its Logouts.
 const FAREWELL: Duration = Duration::from_millis(500);
-
-/// What the peers of one side have in common.
-#[derive(Clone)]
-pub(crate) struct SideRules {
-    side: Side,
-    registry: Registry,
-    template: session::Config,
-    queue_bytes: usize,
-    message_bytes: usize,
-    logon_timeout: u64,
-}
-
-impl SideRules {
-    pub(crate) fn new(config: &Config, side: &Side) -> Self {
-        let nobody = SessionId::new(session::Version::Fix44, "", "");
-        let logon_timeout = config.limits.logon_timeout_s * SECOND;
-        let template = session::Config {
-            logon_timeout,
-            heart_bt_int_range: (0, u32::try_from(config.limits.heartbeat_max_s).unwrap_or(0)),
-            max_message: config.limits.message_bytes,
-            ..session::Config::new(nobody)
-        };
-        Self {
-            side: side.clone(),
-            registry: Registry::default(),
-            template,
-            queue_bytes: config.slow_consumer.queue_bytes,
-            message_bytes: config.limits.message_bytes,
-            logon_timeout,
-        }
-    }
-}
 
 /// Where application messages go.
 pub(crate) trait Sink {
@@ -80,7 +49,7 @@ impl Sink for Discard {
 
 /// The connections of one agent.
 pub(crate) struct Peers {
-    rules: SideRules,
+    queue_bytes: usize,
     poller: Poller,
     slots: Slots<Peer>,
     counts: PeerCounts,
@@ -94,55 +63,74 @@ pub(crate) struct Peers {
 }
 
 impl Peers {
-    pub(crate) fn new(rules: SideRules, counts: PeerCounts, notices: Notices) -> io::Result<Self> {
+    pub(crate) fn new(config: &Config, counts: PeerCounts, notices: Notices) -> io::Result<Self> {
+        let message_bytes = config.limits.message_bytes;
         Ok(Self {
+            queue_bytes: config.slow_consumer.queue_bytes,
             poller: Poller::new(EVENTS)?,
             slots: Slots::new(),
             counts,
             notices,
             // One whole message may be kept, and a read must still have room.
-            buffer: vec![0; 2 * rules.message_bytes].into_boxed_slice(),
-            scratch: Scratch::new(rules.message_bytes),
+            buffer: vec![0; 2 * message_bytes].into_boxed_slice(),
+            scratch: Scratch::new(message_bytes),
             next_tick: 0,
             ending: Vec::new(),
-            rules,
         })
     }
 
-    /// Takes a new connection into the lobby, or turns it away.
-    pub(crate) fn admit(&mut self, now: Now, stream: Stream) {
-        let peer = stream.peer();
-        if self.slots.len() >= self.rules.side.max_sessions {
-            return self.refused(peer, Refusal::TooMany);
-        }
-        let mut connection = Connection::new(stream, self.rules.queue_bytes);
-        if let Err(e) = connection.register(&self.poller, self.slots.next_token()) {
-            self.counts.refused.increment(1);
-            let end = PeerEnd::Broken(e.to_string());
-            return self.notices.tell(Notice::Ended {
-                session: None,
-                peer,
-                end,
-                left_out: 0,
-            });
-        }
-        let deadline = now.mono.saturating_add(self.rules.logon_timeout);
-        self.slots.insert(Peer {
+    /// Takes a connection whose Logon has come.
+    pub(crate) fn seat(&mut self, now: Now, newcomer: Newcomer, sink: &mut impl Sink) {
+        let Newcomer {
+            stream,
+            bytes,
+            claim,
+            rules,
+            seat,
+        } = newcomer;
+        let mut connection = Connection::new(stream, self.queue_bytes);
+        let registered = connection.register(&self.poller, self.slots.next_token());
+        let token = self.slots.insert(Peer {
             connection,
-            stage: Stage::Lobby { deadline },
+            live: Box::new(open(now, &rules, claim)),
+            _seat: seat,
         });
         self.counts.connections.set(self.slots.len() as u64);
+        let begun = registered.map_err(broken);
+        if let Err(end) = begun.and_then(|()| self.begin(now, token, &bytes, sink)) {
+            self.end(now, token, end);
+        }
     }
 
-    pub(crate) fn refused(&self, peer: std::net::SocketAddr, why: Refusal) {
-        self.counts.refused.increment(1);
-        let end = PeerEnd::Refused(why);
-        self.notices.tell(Notice::Ended {
-            session: None,
-            peer,
-            end,
-            left_out: 0,
+    /// Gives a session what came before it was one.
+    fn begin(
+        &mut self,
+        now: Now,
+        token: Token,
+        bytes: &[u8],
+        sink: &mut impl Sink,
+    ) -> Result<(), PeerEnd> {
+        let Some(Peer {
+            connection, live, ..
+        }) = self.slots.get_mut(token)
+        else {
+            return Ok(());
+        };
+        let desk = Desk {
+            now,
+            scratch: &mut self.scratch,
+            counts: &self.counts,
+            notices: &self.notices,
+        };
+        let mut outcome = Ok(());
+        connection.resume(bytes, |connection, bytes| {
+            let (done, result) = desk.understand(connection, live, bytes, sink);
+            outcome = result;
+            done
         });
+        outcome?;
+        live.transmit(now, connection)?;
+        update_interest(&self.poller, token, connection)
     }
 
     /// One turn: reads each connection that is ready once, writes what can be written, and looks
@@ -171,14 +159,14 @@ impl Peers {
         mut each: impl FnMut(&mut Live, &mut Connection) -> Result<(), PeerEnd>,
     ) {
         for (token, peer) in self.slots.iter_mut() {
-            let Stage::Live(live) = &mut peer.stage else {
-                continue;
-            };
+            let Peer {
+                connection, live, ..
+            } = peer;
             if !live.session.is_logged_on() {
                 continue;
             }
-            let done = each(live, &mut peer.connection)
-                .and_then(|()| update_interest(&self.poller, token, &mut peer.connection));
+            let done = each(live, connection)
+                .and_then(|()| update_interest(&self.poller, token, connection));
             if let Err(end) = done {
                 self.ending.push((token, end));
             }
@@ -231,55 +219,48 @@ impl Peers {
         let Some(peer) = self.slots.get_mut(event.token) else {
             return Ok(());
         };
-        let Peer { connection, stage } = peer;
+        let Peer {
+            connection, live, ..
+        } = peer;
         if event.is_writable() {
             connection.flush().map_err(broken)?;
         }
         if event.is_readable() && sink.has_room(self.buffer.len()) {
             let desk = Desk {
                 now,
-                rules: &self.rules,
                 scratch: &mut self.scratch,
                 counts: &self.counts,
                 notices: &self.notices,
             };
             let mut outcome = Ok(());
             let received = connection.receive(&mut self.buffer, |connection, bytes| {
-                let (done, result) = desk.understand(connection, stage, bytes, sink);
+                let (done, result) = desk.understand(connection, live, bytes, sink);
                 outcome = result;
                 done
             });
             outcome?;
             match received {
-                Ok(Received::Closed) => return Err(closed(now, stage)),
+                Ok(Received::Closed) => return Err(closed(now, live)),
                 Ok(_) => {}
                 Err(e) if e.kind() == io::ErrorKind::InvalidData => return Err(GARBLED),
                 Err(e) => return Err(broken(e)),
             }
         }
-        if let Stage::Live(live) = stage {
-            live.transmit(now, connection)?;
-            live.tell_holes(now, connection, self.rules.queue_bytes)?;
-        }
+        live.transmit(now, connection)?;
+        live.tell_holes(now, connection, self.queue_bytes)?;
         update_interest(&self.poller, event.token, connection)
     }
 
     /// Timers of all connections.
     fn tick(&mut self, now: Now) {
         for (token, peer) in self.slots.iter_mut() {
-            let Peer { connection, stage } = peer;
-            let done = match stage {
-                Stage::Lobby { deadline } if now.mono >= *deadline => {
-                    Err(PeerEnd::Refused(Refusal::LogonTimeout))
-                }
-                Stage::Lobby { .. } => Ok(()),
-                Stage::Live(live) => {
-                    let notice = live.report(now, connection.stream().peer());
-                    notice.into_iter().for_each(|n| self.notices.tell(n));
-                    look_after(now, live, connection)
-                        .and_then(|()| update_interest(&self.poller, token, connection))
-                }
-            };
+            let Peer {
+                connection, live, ..
+            } = peer;
+            let notice = live.report(now, connection.stream().peer());
+            notice.into_iter().for_each(|n| self.notices.tell(n));
+            let done = look_after(now, live, connection)
+                .and_then(|()| update_interest(&self.poller, token, connection));
             if let Err(end) = done {
                 self.ending.push((token, end));
             }
@@ -296,29 +277,25 @@ impl Peers {
     /// Frees the session before the socket closes: whoever sees the close may log on again.
     #[cold]
     fn end(&mut self, now: Now, token: Token, end: PeerEnd) {
-        let Some(Peer { connection, stage }) = self.slots.remove(token) else {
+        let Some(Peer {
+            connection,
+            mut live,
+            ..
+        }) = self.slots.remove(token)
+        else {
             return;
         };
-        let peer = connection.stream().peer();
-        let (session, left_out) = match stage {
-            Stage::Lobby { .. } => {
-                self.counts.refused.increment(1);
-                (None, 0)
-            }
-            Stage::Live(mut live) => {
-                live.session.disconnected(now);
-                live.keep_numbers();
-                self.counts.ended.increment(1);
-                (Some(live.claim.id().clone()), live.left_out)
-            }
-        };
+        live.session.disconnected(now);
+        live.keep_numbers();
+        self.counts.ended.increment(1);
         self.counts.connections.set(self.slots.len() as u64);
         self.notices.tell(Notice::Ended {
-            session,
-            peer,
+            session: Some(live.claim.id().clone()),
+            peer: connection.stream().peer(),
             end,
-            left_out,
+            left_out: live.left_out,
         });
+        drop(live);
         let _ = connection.stream().finish();
     }
 }
@@ -326,7 +303,6 @@ impl Peers {
 /// What it takes to understand the bytes of one connection.
 struct Desk<'a> {
     now: Now,
-    rules: &'a SideRules,
     scratch: &'a mut Scratch,
     counts: &'a PeerCounts,
     notices: &'a Notices,
@@ -335,22 +311,12 @@ struct Desk<'a> {
 impl Desk<'_> {
     /// Gives how many bytes are done with, and whether the connection goes on.
     fn understand(
-        mut self,
+        self,
         connection: &mut Connection,
-        stage: &mut Stage,
+        live: &mut Live,
         bytes: &[u8],
         sink: &mut impl Sink,
     ) -> (usize, Result<(), PeerEnd>) {
-        if let Stage::Lobby { .. } = stage {
-            match self.welcome(bytes) {
-                Ok(Some(live)) => *stage = Stage::Live(live),
-                Ok(None) => return (0, Ok(())),
-                Err(refusal) => return (0, Err(PeerEnd::Refused(refusal))),
-            }
-        }
-        let Stage::Live(live) = stage else {
-            return (0, Ok(()));
-        };
         let mut at = 0;
         loop {
             let rest = bytes.get(at..).unwrap_or(&[]);
@@ -377,53 +343,26 @@ impl Desk<'_> {
             }
         }
     }
-
-    /// Finds out who a Logon is from; `None` while it is not complete.
-    fn welcome(&mut self, bytes: &[u8]) -> Result<Option<Box<Live>>, Refusal> {
-        // A session skips noise in front of a message; a stranger has no claim to that.
-        if !bytes.starts_with(MESSAGE_START) && !MESSAGE_START.starts_with(bytes) {
-            return Err(Refusal::Garbled);
-        }
-        let limit = self.rules.template.max_header_field;
-        let logon = match peek_logon(self.scratch.decoder(), bytes, limit) {
-            Peek::Logon(logon) => logon,
-            Peek::TooLong(field) => return Err(Refusal::TooLong(field)),
-            Peek::Partial if bytes.len() < self.rules.message_bytes => return Ok(None),
-            Peek::Partial | Peek::Garbled(_) => return Err(Refusal::Garbled),
-            Peek::NotLogon => return Err(Refusal::NoLogon),
-        };
-        if !self.rules.side.admits(logon.sender, logon.target) {
-            return Err(Refusal::UnknownSession);
-        }
-        let id = logon.session_id();
-        let claim = self
-            .rules
-            .registry
-            .claim(id)
-            .ok_or(Refusal::AlreadyLoggedOn)?;
-        Ok(Some(Box::new(self.open(claim))))
-    }
-
-    fn open(&self, claim: Claim) -> Live {
-        let id = claim.id().clone();
-        let config = session::Config {
-            precision: id.version.precision(),
-            id,
-            ..self.rules.template.clone()
-        };
-        let mut store = NoResendStore::default();
-        // This store keeps numbers in memory; setting them cannot fail.
-        let _ = store.set_next_sender(claim.numbers.sender);
-        let _ = store.set_next_target(claim.numbers.target);
-        let mut session = Session::acceptor(config, store);
-        session.connected(self.now);
-        Live::new(session, claim)
-    }
 }
 
-/// How every message begins.
-const MESSAGE_START: &[u8] = b"8=FIX";
+/// The session of a claim, with the numbers that it goes on with.
+fn open(now: Now, rules: &SideRules, claim: Claim) -> Live {
+    let id = claim.id().clone();
+    let config = session::Config {
+        precision: id.version.precision(),
+        id,
+        ..rules.template.clone()
+    };
+    let mut store = NoResendStore::default();
+    // This store keeps numbers in memory; setting them cannot fail.
+    let _ = store.set_next_sender(claim.numbers.sender);
+    let _ = store.set_next_target(claim.numbers.target);
+    let mut session = Session::acceptor(config, store);
+    session.connected(now);
+    Live::new(session, claim)
+}
 
+/// A message that can never be complete.
 const GARBLED: PeerEnd = PeerEnd::Refused(Refusal::Garbled);
 
 /// Timers of one session, and what they made it say.
@@ -449,11 +388,8 @@ fn update_interest(
     connection.update_interest(poller, token).map_err(broken)
 }
 
-/// The peer closed: the session knows why, if there is one.
-fn closed(now: Now, stage: &mut Stage) -> PeerEnd {
-    let Stage::Live(live) = stage else {
-        return PeerEnd::Left;
-    };
+/// The peer closed: the session knows why.
+fn closed(now: Now, live: &mut Live) -> PeerEnd {
     live.session.disconnected(now);
     while let Some(event) = live.session.poll_event() {
         if let Event::Disconnect(reason) = event {

@@ -2,26 +2,32 @@
 //! logs on or ends, never per message.
 
 use fanfare_fix::session::SessionId;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Sessions that are not live but whose numbers are remembered; the side forgets the oldest.
-const REMEMBERED: usize = 16_384;
+/// What a session costs besides its CompIDs, in bytes, about.
+const OVERHEAD: usize = 256;
 
 /// The sessions of one side, shared by its agents.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct Registry(Arc<Mutex<Sessions>>);
 
-#[derive(Default)]
 struct Sessions {
-    known: HashMap<SessionId, Known>,
-    /// Counts the releases, to find the one that is longest ago.
+    known: HashMap<Arc<SessionId>, Known>,
+    /// Those that are not live, in the order in which they ended.
+    idle: BTreeMap<u64, Arc<SessionId>>,
+    /// Counts the releases.
     releases: u64,
+    /// Sessions that are not live but whose numbers are remembered: at most so many, and so many
+    /// bytes. At either bound the one that ended first is forgotten.
+    most: usize,
+    most_bytes: usize,
+    idle_bytes: usize,
 }
 
 struct Known {
-    live: bool,
-    released: u64,
+    /// When it ended, as a number of releases; `None` while it is live.
+    released: Option<u64>,
     numbers: Numbers,
 }
 
@@ -36,37 +42,53 @@ pub(crate) struct Numbers {
 /// last kept.
 pub(crate) struct Claim {
     registry: Registry,
-    id: SessionId,
+    id: Arc<SessionId>,
     /// Where the session goes on.
     pub(crate) numbers: Numbers,
 }
 
 impl Registry {
+    /// Remembers the numbers of up to `most` sessions that are not live, in up to `most_bytes`.
+    pub(crate) fn new(most: usize, most_bytes: usize) -> Self {
+        Self(Arc::new(Mutex::new(Sessions {
+            known: HashMap::new(),
+            idle: BTreeMap::new(),
+            releases: 0,
+            most,
+            most_bytes,
+            idle_bytes: 0,
+        })))
+    }
+
     /// Claims a session; `None` if it is live.
     pub(crate) fn claim(&self, id: SessionId) -> Option<Claim> {
         let mut sessions = self.lock();
-        if sessions.known.len() >= REMEMBERED && !sessions.known.contains_key(&id) {
-            sessions.forget_oldest();
-        }
-        let fresh = Known {
-            live: false,
-            released: 0,
-            numbers: Numbers {
-                sender: 1,
-                target: 1,
-            },
+        let sessions = &mut *sessions;
+        let (id, numbers) = match sessions.known.get_key_value(&id) {
+            Some((id, known)) => {
+                let released = known.released?;
+                sessions.idle.remove(&released);
+                sessions.idle_bytes -= size(id);
+                (Arc::clone(id), known.numbers)
+            }
+            None => (Arc::new(id), FRESH),
         };
-        let known = sessions.known.entry(id.clone()).or_insert(fresh);
-        if known.live {
-            return None;
-        }
-        known.live = true;
-        let numbers = known.numbers;
+        let live = Known {
+            released: None,
+            numbers,
+        };
+        sessions.known.insert(Arc::clone(&id), live);
         Some(Claim {
             registry: self.clone(),
             id,
             numbers,
         })
+    }
+
+    /// Changes how much is remembered, from the next session that ends on.
+    pub(crate) fn set_most(&self, most: usize, most_bytes: usize) {
+        let mut sessions = self.lock();
+        (sessions.most, sessions.most_bytes) = (most, most_bytes);
     }
 
     fn lock(&self) -> MutexGuard<'_, Sessions> {
@@ -75,15 +97,38 @@ impl Registry {
 }
 
 impl Sessions {
-    fn forget_oldest(&mut self) {
-        let idle = self.known.iter().filter(|(_, known)| !known.live);
-        let oldest = idle
-            .min_by_key(|(_, known)| known.released)
-            .map(|(id, _)| id.clone());
-        if let Some(id) = oldest {
-            self.known.remove(&id);
+    fn release(&mut self, id: &Arc<SessionId>, numbers: Numbers) {
+        if numbers == FRESH {
+            // There is nothing to remember.
+            self.known.remove(id);
+            return;
+        }
+        self.releases += 1;
+        let known = Known {
+            released: Some(self.releases),
+            numbers,
+        };
+        self.known.insert(Arc::clone(id), known);
+        self.idle.insert(self.releases, Arc::clone(id));
+        self.idle_bytes += size(id);
+        while self.idle.len() > self.most || self.idle_bytes > self.most_bytes {
+            let Some((_, oldest)) = self.idle.pop_first() else {
+                return;
+            };
+            self.idle_bytes -= size(&oldest);
+            self.known.remove(&oldest);
         }
     }
+}
+
+/// The numbers of a session that nobody knows.
+const FRESH: Numbers = Numbers {
+    sender: 1,
+    target: 1,
+};
+
+fn size(id: &SessionId) -> usize {
+    id.sender.len() + id.target.len() + OVERHEAD
 }
 
 impl Claim {
@@ -95,16 +140,7 @@ impl Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        let mut sessions = self.registry.lock();
-        sessions.releases += 1;
-        let released = sessions.releases;
-        if let Some(known) = sessions.known.get_mut(&self.id) {
-            *known = Known {
-                live: false,
-                released,
-                numbers: self.numbers,
-            };
-        }
+        self.registry.lock().release(&self.id, self.numbers);
     }
 }
 
@@ -119,7 +155,7 @@ mod tests {
 
     #[test]
     fn a_live_session_cannot_be_claimed_twice_and_goes_on_with_its_numbers() {
-        let registry = Registry::default();
+        let registry = Registry::new(10, 10_000);
         let mut first = registry.claim(id("A")).unwrap();
         assert!(registry.claim(id("A")).is_none());
         assert!(registry.claim(id("B")).is_some());
@@ -137,23 +173,43 @@ mod tests {
         );
     }
 
+    fn end_with(registry: &Registry, target: &str, sender: u64) {
+        registry.claim(id(target)).unwrap().numbers.sender = sender;
+    }
+
+    fn known(registry: &Registry, target: &str) -> bool {
+        registry.claim(id(target)).unwrap().numbers != FRESH
+    }
+
     #[test]
     fn what_is_remembered_is_bounded_and_the_oldest_goes() {
-        let registry = Registry::default();
-        for i in 0..REMEMBERED {
-            registry.claim(id(&i.to_string())).unwrap().numbers.sender = 9;
+        let registry = Registry::new(100, usize::MAX);
+        let _live = registry.claim(id("live")).unwrap();
+        for i in 0..101 {
+            end_with(&registry, &i.to_string(), 9);
         }
-        drop(registry.claim(id("one more")));
-        assert_eq!(registry.lock().known.len(), REMEMBERED);
-        assert_eq!(
-            registry.claim(id("0")).unwrap().numbers.sender,
-            1,
-            "forgotten"
-        );
-        assert_eq!(
-            registry.claim(id("500")).unwrap().numbers.sender,
-            9,
-            "remembered"
-        );
+        assert_eq!(registry.lock().known.len(), 101);
+        assert!(!known(&registry, "0") && known(&registry, "1"));
+        assert!(registry.claim(id("live")).is_none());
+    }
+
+    #[test]
+    fn bytes_are_bounded_too() {
+        let registry = Registry::new(usize::MAX, 100_000);
+        for i in 0..1000 {
+            end_with(&registry, &format!("{i}{}", "x".repeat(1000)), 9);
+        }
+        let sessions = registry.lock();
+        assert!(sessions.idle_bytes <= 100_000 && sessions.idle.len() > 50);
+        assert_eq!(sessions.known.len(), sessions.idle.len());
+        let sizes = sessions.idle.values().map(|id| size(id));
+        assert_eq!(sizes.sum::<usize>(), sessions.idle_bytes);
+    }
+
+    #[test]
+    fn who_has_not_logged_on_is_not_remembered() {
+        let registry = Registry::new(10, 10_000);
+        drop(registry.claim(id("A")));
+        assert!(registry.lock().known.is_empty());
     }
 }

@@ -87,10 +87,10 @@ impl Worker {
     }
 
     fn welcome(&mut self, now: Now) -> usize {
-        let Some(stream) = self.door.next() else {
+        let Some(newcomer) = self.door.next() else {
             return 0;
         };
-        self.peers.admit(now, stream);
+        self.peers.seat(now, newcomer, &mut Discard);
         1
     }
 }

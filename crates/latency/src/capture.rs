@@ -51,6 +51,15 @@ pub struct CaptureStats {
     pub dropped: u64,
 }
 
+/// What became of a capture's file at [`Capture::reopen`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reopened {
+    /// The file still had its name: the capture goes on in it.
+    Same,
+    /// It had been renamed or deleted: a new one of the name was begun.
+    New,
+}
+
 /// Why nothing is captured, or no more.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
@@ -99,6 +108,14 @@ impl Capture {
     /// Always [`CaptureError::NotBuilt`].
     pub fn start(_options: CaptureOptions) -> Result<Self, CaptureError> {
         Err(CaptureError::NotBuilt)
+    }
+
+    /// Never called, since there is no such capture.
+    ///
+    /// # Errors
+    /// None.
+    pub fn reopen(&self) -> Result<Reopened, CaptureError> {
+        match self.0 {}
     }
 
     /// Never called, since there is no such capture.

@@ -1,6 +1,6 @@
 //! `fanfare gateway`: the plant as a service, from one file.
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -14,7 +14,7 @@ pub(crate) struct Args {
     /// Print only what is trouble.
     #[arg(long, short)]
     quiet: bool,
-    /// Check the configuration and end.
+    /// Check the configuration and the files that it names, and end.
     #[arg(long)]
     check: bool,
 }
@@ -22,7 +22,9 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let config = plant::read(&args.config)?;
     if args.check {
+        let place = || args.config.display().to_string();
+        config.check_files().with_context(place)?;
         return Ok(ExitCode::SUCCESS);
     }
-    plant::run(&config, args.quiet)
+    plant::run(&config, args.quiet, &|| plant::read(&args.config))
 }

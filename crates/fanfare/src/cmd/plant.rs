@@ -6,14 +6,14 @@ use crate::print::{counted, note, say};
 use anyhow::{Context, Result};
 use fanfare_engine::counters::Counters;
 use fanfare_engine::limits::raise_open_files;
-use fanfare_engine::stop::Stop;
-use fanfare_gateway::{Config, Gateway, descriptors_wanted, total};
-use fanfare_latency::capture::{Capture, CaptureOptions};
+use fanfare_engine::stop::{Reload, Stop};
+use fanfare_gateway::{Config, Digest, Gateway, NoticeReceiver, descriptors_wanted, total};
+use fanfare_latency::capture::{Capture, CaptureOptions, Reopened};
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// How often the sessions that came and went are printed.
+/// How often it is looked whether the gateway is to end, and what is to be summed up.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Reads a configuration file.
@@ -23,35 +23,43 @@ pub(crate) fn read(path: &Path) -> Result<Config> {
     Config::from_toml(&text).with_context(|| path.display().to_string())
 }
 
+/// Where a configuration came from, to read it again.
+pub(crate) type Reread<'a> = &'a dyn Fn() -> Result<Config>;
+
 /// Runs the gateway until Ctrl-C, then prints what it did. With `quiet`, only sessions that end in
-/// another way than by a Logout are told.
-pub(crate) fn run(config: &Config, quiet: bool) -> Result<ExitCode> {
+/// another way than by a Logout are told. SIGHUP reloads, see [`reload`].
+pub(crate) fn run(config: &Config, quiet: bool, reread: Reread<'_>) -> Result<ExitCode> {
+    background::begin()?;
     let wanted = descriptors_wanted(&config.producers, &config.consumers);
     let files = raise_open_files(wanted).context("cannot read the limit of open files")?;
     if files < wanted {
-        note!(
-            "the system allows {files} open files: about {} sessions",
-            files.saturating_sub(64)
-        );
+        let sessions = counted(files.saturating_sub(128), "session");
+        note!("the system allows {files} open files: about {sessions}");
     }
-    background::begin()?;
     let stop = Stop::on_interrupt().context("cannot catch Ctrl-C")?;
+    let mut hangup = Reload::on_hangup().context("cannot catch SIGHUP")?;
     say!(
-        "Launching {} message dispatcher {}",
-        config.workers,
-        plural(config.workers, "worker")
+        "Launching {}",
+        counted(config.workers as u64, "message dispatcher worker")
     );
-    let gateway = Gateway::start(config, stop.clone())?;
+    let mut gateway = Gateway::start(config, stop.clone())?;
+    let notices = gateway
+        .take_notices()
+        .context("a new gateway has notices")?;
+    let mut log = Log::new(notices, quiet);
     announce(config, &gateway);
     let capture = start_capture(config, &gateway);
     while !stop.is_raised() {
-        print_notices(quiet, &gateway);
+        log.look();
         std::thread::sleep(LOOK);
+        if hangup.is_due() {
+            note!("{}", reload(&gateway, capture.as_ref(), reread));
+        }
     }
-    print_notices(quiet, &gateway);
     // What is under way is counted before it is told of.
     let counters = gateway.counters().clone();
     let ended = gateway.join();
+    log.end();
     report(config, &counters);
     ended?;
     if let Some(capture) = capture {
@@ -109,19 +117,76 @@ fn start_capture(config: &Config, gateway: &Gateway) -> Option<Capture> {
     }
 }
 
+/// Takes what can be taken of the configuration as it is now, and has the capture go on in a new
+/// file if the old one was renamed. Says in one line what came of it.
+fn reload(gateway: &Gateway, capture: Option<&Capture>, reread: Reread<'_>) -> String {
+    let config = reread().and_then(|config| Ok(gateway.reload(&config)?));
+    let mut line = match config {
+        Ok(fixed) if fixed.is_empty() => "reloaded who may log on, and limits".to_owned(),
+        Ok(fixed) => format!(
+            "reloaded who may log on, and limits; only a new start changes {}",
+            fixed.join(", ")
+        ),
+        Err(error) => format!("not reloaded, everything stays as it was: {error:#}"),
+    };
+    line += &match capture.map(Capture::reopen) {
+        None => String::new(),
+        Some(Ok(Reopened::Same)) => "; the capture goes on in its file".to_owned(),
+        Some(Ok(Reopened::New)) => "; the capture goes on in a new file".to_owned(),
+        Some(Err(error)) => format!("; {error}"),
+    };
+    line
+}
+
 fn stop_capture(capture: Capture) -> Result<()> {
     let stats = capture.stop()?;
-    say!("{} packets captured", stats.captured);
-    say!("{} packets received by filter", stats.received);
-    say!("{} packets dropped by kernel", stats.dropped);
+    say!("{} captured", counted(stats.captured, "packet"));
+    say!("{} received by filter", counted(stats.received, "packet"));
+    say!("{} dropped by kernel", counted(stats.dropped, "packet"));
     Ok(())
 }
 
-fn print_notices(quiet: bool, gateway: &Gateway) {
-    for notice in gateway.notices() {
-        if !quiet || notice.is_trouble() {
-            note!("{notice}");
+/// What happens, as lines on stderr. They are written in the background: whoever does not read them
+/// holds nobody up.
+struct Log {
+    notices: NoticeReceiver,
+    digest: Digest,
+    begun: Instant,
+    /// Only trouble is printed.
+    quiet: bool,
+}
+
+impl Log {
+    fn new(notices: NoticeReceiver, quiet: bool) -> Self {
+        Self {
+            notices,
+            digest: Digest::new(),
+            begun: Instant::now(),
+            quiet,
         }
+    }
+
+    /// Prints what has happened.
+    fn look(&mut self) {
+        let (now, quiet) = (self.begun.elapsed(), self.quiet);
+        let left_out = self.notices.left_out();
+        if left_out > 0 {
+            let notices = counted(left_out, "notice");
+            note!("{notices} left out: more came than could be taken");
+        }
+        for notice in self.notices.iter() {
+            if !quiet || notice.is_trouble() {
+                self.digest.take(now, notice, &mut |line| note!("{line}"));
+            }
+        }
+        self.digest.look(now, &mut |line| note!("{line}"));
+    }
+
+    /// The gateway has ended: nothing more will happen.
+    fn end(mut self) {
+        self.look();
+        let now = self.begun.elapsed();
+        self.digest.end(now, &mut |line| note!("{line}"));
     }
 }
 
@@ -129,10 +194,15 @@ fn report(config: &Config, counters: &Counters) {
     let count = |name: &str| total(counters, name);
     let (received, marked) = (count("received"), count("marked"));
     let (deliveries, dropped) = (count("deliveries"), count("dropped"));
-    say!("{received} messages received, {marked} marked: {deliveries} deliveries");
+    let received = counted(received, "message");
+    let deliveries = match deliveries {
+        1 => "1 delivery".to_owned(),
+        n => format!("{n} deliveries"),
+    };
+    say!("{received} received, {marked} marked: {deliveries}");
     say!(
-        "{dropped} dropped, {} slow consumers disconnected",
-        count("slow_consumers")
+        "{dropped} dropped, {} disconnected",
+        counted(count("slow_consumers"), "slow consumer")
     );
     if let Some(feed) = &config.feed {
         report_feed(counters, feed.publish.is_some());
@@ -187,13 +257,5 @@ fn report_feed(counters: &Counters, topics: bool) {
             count("samples_left"),
             count("messages_overwritten")
         );
-    }
-}
-
-fn plural(n: usize, word: &str) -> String {
-    if n == 1 {
-        word.to_owned()
-    } else {
-        format!("{word}s")
     }
 }

@@ -9,5 +9,6 @@
 mod bad_input;
 #[path = "../common/mod.rs"]
 mod common;
+mod operation;
 mod sessions;
 mod whole;

@@ -247,7 +247,7 @@ mod tests {
             omissions.add(Why::Unacknowledged, 1);
         }
         let told = |what: &str| {
-            let all: Vec<_> = received.try_iter().map(|n| n.to_string()).collect();
+            let all: Vec<_> = received.iter().map(|n| n.to_string()).collect();
             assert_eq!(
                 all,
                 what.split(';')

@@ -6,8 +6,10 @@ use crate::bridge::config::{BusEnd, READER_SAMPLES};
 use crate::bridge::origins::{Origins, Seen};
 use crate::bridge::sample::{self, Inspector};
 use crate::counts::{SubscribeCounts, TopicCounts};
+use crate::hole::{Hole, Missing};
 use crate::inlet::{Inlet, Put, Stamp};
 use crate::notice::{Notice, Notices};
+use crate::record;
 use fanfare_bus::{Domain, Error, Reader, Samples};
 use fanfare_engine::agent::{Agent, AgentError};
 use fanfare_engine::poll::Waker;
@@ -69,9 +71,14 @@ struct Desk {
     origin: u64,
     /// The feed that this gateway receives itself.
     channel: Option<Vec<u8>>,
+    /// The time of this turn, nanoseconds since 1970.
+    utc_nanos: i64,
     counts: SubscribeCounts,
     notices: Notices,
 }
+
+/// What the record of a hole takes in the ring, with the headers of two records.
+const HOLE_ROOM: usize = 128;
 
 impl BusSubscriber {
     /// Opens the topics.
@@ -119,6 +126,7 @@ impl BusSubscriber {
                 inspector: Inspector::new(plan.message_bytes),
                 origin: plan.origin,
                 channel: plan.channel.map(|name| name.as_bytes().to_vec()),
+                utc_nanos: 0,
                 counts: SubscribeCounts::new(plan.counters),
                 notices: plan.notices.clone(),
             },
@@ -247,6 +255,15 @@ impl Desk {
             true => channels.look(identity, parts.origin),
             false => Turn::New,
         };
+        // What one gateway of several with the same feed lacks, another may bring.
+        if missing > 0 && !channels.has_several(identity.channel) {
+            // Both find room, or the sample is looked at again.
+            if !self.inlet.has_room(record::len(&body) + HOLE_ROOM) {
+                return false;
+            }
+            let hole = Hole::new(Missing::BusGap, missing, self.utc_nanos);
+            let _ = self.inlet.put_hole(&hole);
+        }
         let stamp = Stamp {
             ingress_nanos: parts.ingress_nanos,
             origin: parts.origin,
@@ -282,7 +299,8 @@ impl Agent for BusSubscriber {
         "bus-subscriber"
     }
 
-    fn do_work(&mut self, _now: Now) -> Result<usize, AgentError> {
+    fn do_work(&mut self, now: Now) -> Result<usize, AgentError> {
+        self.desk.utc_nanos = now.utc.nanos();
         let mut work = 0;
         for source in &mut self.sources {
             work += source.turn(&mut self.desk)?;

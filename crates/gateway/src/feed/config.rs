@@ -100,6 +100,15 @@ impl Feed {
                 "must be a multicast group with a port",
             )?;
         }
+        for (i, group) in self.lines.iter().enumerate() {
+            let before = self.lines.get(..i).unwrap_or(&[]);
+            range(
+                "feed.lines",
+                group,
+                !before.contains(group),
+                "is there twice: lines are different groups or ports with the same packets",
+            )?;
+        }
         let wait = self.gap_timeout_ms;
         range(
             "feed.gap_timeout_ms",
@@ -197,6 +206,10 @@ mod tests {
             (feed(""), "lines"),
             (feed("lines = []"), "feed.lines"),
             (feed("lines = [\"10.0.0.1:13014\"]"), "multicast group"),
+            (
+                feed("lines = [\"224.1.2.133:1\", \"224.1.2.4:1\", \"224.1.2.133:1\"]"),
+                "`feed.lines` = 224.1.2.133:1: is there twice",
+            ),
             (feed("lines = [\"224.1.2.133\"]"), "line 3"),
             (feed(&format!("{line}gap_timeout_ms = 0")), "gap_timeout_ms"),
             (feed(&format!("{line}msg_type = \"W\"")), "feed.msg_type"),

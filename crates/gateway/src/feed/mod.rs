@@ -12,11 +12,11 @@ use crate::bridge::channels::Identity;
 use crate::counts::FeedCounts;
 use crate::hole::{Hole, Holes, Missing};
 use crate::inlet::{Inlet, Put, Stamp};
-use crate::notice::{Notice, Notices};
+use crate::notice::{self, Notice, Notices};
 use body::Body;
 use config::Feed;
 use fanfare_bus::Error as BusError;
-use fanfare_bus::fast::MappingError;
+use fanfare_bus::fast::{Mapping, MappingError};
 use fanfare_engine::agent::{Agent, AgentError};
 use fanfare_fast::{Decoder, Message, Program, TemplateError};
 use fanfare_feed::Gap;
@@ -113,6 +113,17 @@ impl FeedSource {
             room: ring_bytes / PART,
         })
     }
+}
+
+/// Looks whether the files that a feed names are there and can be used.
+pub(crate) fn check(feed: &Feed) -> Result<(), FeedError> {
+    // What a lenient reading leaves out is told at the start.
+    let (notices, _) = notice::channel();
+    let program = Arc::new(templates(feed, &notices)?);
+    if let Some(topics) = &feed.publish {
+        Mapping::new(program, &topics.types())?;
+    }
+    Ok(())
 }
 
 /// Reads templates from a file, or those that are built in.

@@ -245,11 +245,16 @@ fn what_is_no_message_is_dropped_and_counted() {
     write(&writer, 10, "W", "55=AGAIN|");
     write(&writer, 9, "W", "55=BEFORE|");
     write(&writer, 13, "W", "55=LATER|");
-    for (number, symbol) in [(2, "GOOD"), (3, "LATER")] {
+    let mut next = |number: u64| {
         let message = consumer.receive().unwrap();
-        assert_eq!(value(&message, 55), Some(symbol), "{message}");
         assert_eq!(value(&message, 34), Some(number.to_string().as_str()));
-    }
+        message
+    };
+    assert_eq!(value(&next(2), 55), Some("GOOD"));
+    let told = next(3);
+    let text = value(&told, 58).unwrap();
+    assert!(text.starts_with("missing=bus-gap count=2 from="), "{told}");
+    assert_eq!(value(&next(4), 55), Some("LATER"));
     for (name, wanted) in [
         ("malformed", 6),
         ("seen_before", 2),

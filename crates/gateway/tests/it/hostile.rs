@@ -205,6 +205,134 @@ fn a_thousand_connections_that_say_nothing_are_closed_in_time_and_harm_nobody() 
     stop(gateway);
 }
 
+/// Somebody who keeps the port full of connections that say nothing, more than it takes.
+fn flood(to: std::net::SocketAddr, count: usize) -> Vec<Client> {
+    (0..count).map(|_| Client::connect(to, "S")).collect()
+}
+
+#[test]
+fn silent_connections_however_many_keep_nobody_out_of_either_port() {
+    fanfare_engine::limits::raise_open_files(8192).unwrap();
+    let gateway = start(|config| {
+        config.producers.max_sessions = 60;
+        config.consumers.max_sessions = 60;
+        config.limits.not_logged_on = 40;
+        config.limits.not_logged_on_per_address = 30;
+        config.limits.logon_timeout_s = 3600;
+    });
+    let mut silent = flood(gateway.consumers(), 300);
+    silent.extend(flood(gateway.producers(), 300));
+    let mut good = Bystanders::join(&gateway);
+    good.assert_served();
+    refused(&gateway, Refusal::MadeRoom);
+    eventually("those turned away", || gateway.count("refused") >= 540);
+    // 30 from one address at each port, one of which made room for the bystander.
+    assert_eq!(gateway.count("waiting"), 58);
+    // Who has logged on is never turned away for those who have not.
+    silent.extend(flood(gateway.consumers(), 300));
+    good.assert_served();
+    stop(gateway);
+}
+
+#[test]
+fn a_port_full_of_silent_connections_gives_their_places_to_sessions() {
+    fanfare_engine::limits::raise_open_files(8192).unwrap();
+    let gateway = start(|config| {
+        config.consumers.max_sessions = 20;
+        config.limits.logon_timeout_s = 3600;
+    });
+    let mut good = Bystanders::join(&gateway);
+    let _silent = flood(gateway.consumers(), 50);
+    eventually("a full port", || gateway.count("waiting") == 19);
+    let sessions: Vec<Client> = (0..19)
+        .map(|i| Client::log_on(gateway.consumers(), &format!("C{i}")))
+        .collect();
+    assert_eq!(gateway.count("waiting"), 0);
+    Client::connect(gateway.consumers(), "C99").assert_closed_silently();
+    refused(&gateway, Refusal::TooMany);
+    good.assert_served();
+    assert_eq!(sessions.len(), 19);
+    stop(gateway);
+}
+
+#[test]
+fn a_reload_changes_who_may_log_on_and_ends_no_session() {
+    let gateway = start(|_| {});
+    let mut good = Bystanders::join(&gateway);
+    let mut config = fanfare_gateway::Config::default();
+    config.consumers.sessions = vec![fanfare_gateway::Pair {
+        sender: "NEW".to_owned(),
+        target: "PLANT".to_owned(),
+    }];
+    config.workers = 2;
+    let fixed = gateway.reload(&config).unwrap();
+    assert!(fixed.contains(&"workers"), "{fixed:?}");
+    eventually("the new rules", || {
+        let mut stranger = Client::connect(gateway.consumers(), "OLD");
+        stranger.send("A", "98=0|108=0|141=Y|");
+        stranger.receive().is_none()
+    });
+    refused(&gateway, Refusal::UnknownSession);
+    Client::log_on(gateway.consumers(), "NEW");
+    good.assert_served();
+    config.workers = 0;
+    assert!(gateway.reload(&config).is_err());
+    stop(gateway);
+}
+
+#[test]
+fn what_strangers_leave_behind_is_bounded() {
+    let gateway = start(|config| config.limits.remembered_sessions = 5);
+    let mut good = Bystanders::join(&gateway);
+    for i in 0..20 {
+        Client::log_on(gateway.consumers(), &format!("S{i}"));
+    }
+    eventually("their ends", || gateway.count("ended") == 20);
+    // The last goes on with its numbers, the first begins again.
+    let mut last = Client::connect(gateway.consumers(), "S19");
+    last.send_numbered(2, "A", "98=0|108=0|");
+    assert_eq!(value(&last.receive().unwrap(), 34), Some("2"));
+    let mut first = Client::connect(gateway.consumers(), "S0");
+    first.send("A", "98=0|108=0|");
+    assert_eq!(value(&first.receive().unwrap(), 34), Some("1"));
+    good.assert_served();
+    stop(gateway);
+}
+
+#[test]
+fn a_logon_that_is_too_long_ends_the_connection_before_it_is_whole() {
+    let gateway = start(|config| config.limits.logon_bytes = 1000);
+    let mut good = Bystanders::join(&gateway);
+    let mut long = Client::connect(gateway.consumers(), "LONG");
+    let logon = message(
+        "LONG",
+        1,
+        "A",
+        &format!("98=0|108=0|58={}|", "x".repeat(3000)),
+    );
+    long.send_raw(&logon[..1500]);
+    long.assert_closed_silently();
+    refused(&gateway, Refusal::Garbled);
+    good.assert_served();
+    stop(gateway);
+}
+
+#[test]
+fn what_comes_with_the_logon_in_one_packet_is_received() {
+    let gateway = start(|_| {});
+    let mut good = Bystanders::join(&gateway);
+    let mut producer = Client::connect(gateway.producers(), "Q");
+    let mut bytes = message("Q", 1, "A", "98=0|108=0|141=Y|");
+    bytes.extend(message("Q", 2, "W", "20001=Q-1|55=A|"));
+    let cut = message("Q", 3, "W", "20001=Q-2|55=A|");
+    bytes.extend(&cut[..20]);
+    producer.send_raw(&bytes);
+    assert_eq!(value(&good.consumer.receive().unwrap(), 20001), Some("Q-1"));
+    producer.send_raw(&cut[20..]);
+    assert_eq!(value(&good.consumer.receive().unwrap(), 20001), Some("Q-2"));
+    stop(gateway);
+}
+
 #[test]
 fn more_connections_than_allowed_are_turned_away() {
     let gateway = start(|config| config.consumers.max_sessions = 2);

@@ -3,15 +3,17 @@
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::MetadataExt;
 use std::panic::resume_unwind;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pcap::{Active, BreakLoop, Error, Precision};
 
-use super::{CaptureError, CaptureOptions, CaptureStats};
+use super::{CaptureError, CaptureOptions, CaptureStats, Reopened};
 use crate::pcap::{LinkType, Writer};
 
 /// As tcpdump: more than any packet, segments that offloads have not cut up included.
@@ -20,6 +22,8 @@ const SNAP_LEN: u32 = 262_144;
 /// the capture on machines where it shares a core with what is measured.
 const COLLECT: Duration = Duration::from_millis(20);
 const FILE_BUFFER: usize = 1 << 20;
+/// What was captured is in the file after this time at the latest, however the process ends.
+const FLUSH: Duration = Duration::from_secs(1);
 
 /// A capture that writes packets to a file until it is stopped.
 ///
@@ -29,6 +33,27 @@ const FILE_BUFFER: usize = 1 << 20;
 pub struct Capture {
     thread: Option<JoinHandle<Result<CaptureStats, CaptureError>>>,
     stop: Stopper,
+    file: PathBuf,
+    wishes: Arc<Wishes>,
+    ticker: Option<JoinHandle<()>>,
+}
+
+/// What the capture's thread is asked for, and what it answers.
+#[derive(Debug, Default)]
+struct Wishes {
+    /// Whether there are packets that may not be in the file yet.
+    unflushed: AtomicBool,
+    /// Whether the wait for packets was broken off to look here.
+    woken: AtomicBool,
+    reopen: AtomicBool,
+    reopened: Mutex<Option<Result<Reopened, CaptureError>>>,
+}
+
+impl Wishes {
+    fn wake(&self, waker: &BreakLoop) {
+        self.woken.store(true, Ordering::Release);
+        waker.breakloop();
+    }
 }
 
 /// Ends the capture's wait for packets; the flag tells it from a failure of libpcap.
@@ -54,19 +79,32 @@ impl Capture {
             file: options.file.clone(),
             error,
         };
-        let file = File::create(&options.file).map_err(unwritable)?;
-        let output = BufWriter::with_capacity(FILE_BUFFER, file);
         let link = LinkType(u16::try_from(handle.get_datalink().0).unwrap_or(u16::MAX));
-        let writer = Writer::new(output, link, SNAP_LEN).map_err(unwritable)?;
+        let output = Output::create(&options.file, link).map_err(unwritable)?;
+        let file = options.file.clone();
+        let wishes = Arc::<Wishes>::default();
+        let (seen, asked) = (Arc::clone(&wishes), Arc::clone(&wishes));
         let wanted = Arc::new(AtomicBool::new(false));
         let stop = Stopper {
             break_loop: handle.breakloop_handle(),
             wanted: wanted.clone(),
         };
-        let device = options.device.clone();
+        let (device, over) = (options.device.clone(), Arc::clone(&wanted));
+        let waker = handle.breakloop_handle();
+        let unstarted = {
+            let device = device.clone();
+            move |error: io::Error| CaptureError::Library {
+                device,
+                text: error.to_string(),
+            }
+        };
+        let ticker = thread::Builder::new()
+            .name("capture-ticker".to_owned())
+            .spawn(move || tick(&waker, &asked, &over))
+            .map_err(unstarted)?;
         let thread = thread::Builder::new()
             .name("capture".to_owned())
-            .spawn(move || work(handle, writer, &options, &wanted))
+            .spawn(move || work(handle, output, &options, &wanted, &seen))
             .map_err(|error| CaptureError::Library {
                 device,
                 text: error.to_string(),
@@ -74,6 +112,36 @@ impl Capture {
         Ok(Self {
             thread: Some(thread),
             stop,
+            file,
+            wishes,
+            ticker: Some(ticker),
+        })
+    }
+
+    /// Begins a new file if the one that is written no longer has its name, having been renamed or
+    /// deleted; else what was captured so far is written out, and the capture goes on in the same
+    /// file. No packet is lost between the two files.
+    ///
+    /// # Errors
+    /// The new file cannot be created, and the capture goes on in the old one; or the capture has
+    /// ended.
+    pub fn reopen(&self) -> Result<Reopened, CaptureError> {
+        self.wishes.reopen.store(true, Ordering::Release);
+        for _ in 0..REOPEN_LOOKS {
+            // Again and again: it may be on its way into the wait for packets.
+            self.wishes.wake(&self.stop.break_loop);
+            let done = self.wishes.reopened.lock();
+            if let Some(done) = done.unwrap_or_else(PoisonError::into_inner).take() {
+                return done;
+            }
+            if self.thread.as_ref().is_none_or(JoinHandle::is_finished) {
+                break;
+            }
+            thread::sleep(COLLECT);
+        }
+        Err(CaptureError::File {
+            file: self.file.clone(),
+            error: io::Error::other("the capture has ended, or the disk does not answer"),
         })
     }
 
@@ -91,6 +159,11 @@ impl Capture {
         thread::sleep(COLLECT * 3);
         self.stop.wanted.store(true, Ordering::Release);
         self.stop.break_loop.breakloop();
+        if let Some(ticker) = self.ticker.take() {
+            ticker.thread().unpark();
+            // It does nothing that could panic.
+            let _ = ticker.join();
+        }
         Some(thread.join().unwrap_or_else(|panic| resume_unwind(panic)))
     }
 }
@@ -146,42 +219,62 @@ fn refused(options: &CaptureOptions, error: &Error) -> CaptureError {
     CaptureError::Library { device, text }
 }
 
+/// How often an answer of the capture's thread is looked for: for two seconds.
+const REOPEN_LOOKS: u32 = 100;
+
+/// Wakes the capture's thread now and then while there is something to write out: without traffic
+/// the library waits for the next packet, however long.
+fn tick(waker: &BreakLoop, wishes: &Wishes, over: &AtomicBool) {
+    while !over.load(Ordering::Acquire) {
+        thread::park_timeout(FLUSH);
+        if wishes.unflushed.load(Ordering::Acquire) {
+            wishes.wake(waker);
+        }
+    }
+}
+
 fn work(
     mut handle: pcap::Capture<Active>,
-    mut writer: Writer<BufWriter<File>>,
+    mut output: Output,
     options: &CaptureOptions,
     stop: &AtomicBool,
+    wishes: &Wishes,
 ) -> Result<CaptureStats, CaptureError> {
     let broken = |error: Error| CaptureError::Library {
         device: options.device.clone(),
         text: error.to_string(),
     };
-    let mut written = Written::default();
-    while !written.is_broken() {
-        match handle.dispatch(None, |packet| written.packet(&mut writer, &packet)) {
+    let unwritable = |error| CaptureError::File {
+        file: options.file.clone(),
+        error,
+    };
+    while !output.is_broken() {
+        match handle.dispatch(None, |packet| output.packet(&packet)) {
             _ if stop.load(Ordering::Acquire) => break,
             Ok(_) | Err(Error::TimeoutExpired) => {}
+            // To be woken is an error to the library. Any other comes again.
+            Err(_) if wishes.woken.swap(false, Ordering::AcqRel) => {}
             Err(error) => return Err(broken(error)),
+        }
+        output.flush_now_and_then();
+        wishes.unflushed.store(output.unflushed, Ordering::Release);
+        if wishes.reopen.swap(false, Ordering::Acquire) {
+            let done = output.reopen(&options.file).map_err(unwritable);
+            let place = wishes.reopened.lock();
+            *place.unwrap_or_else(PoisonError::into_inner) = Some(done);
         }
     }
     let mut handle = handle.setnonblock().map_err(broken)?;
     // Once, an error may be the call to stop, if the loop above ended without having seen it.
     let mut errors = 0;
-    while !written.is_broken() && errors < 2 {
-        match handle.dispatch(None, |packet| written.packet(&mut writer, &packet)) {
+    while !output.is_broken() && errors < 2 {
+        match handle.dispatch(None, |packet| output.packet(&packet)) {
             Ok(0) => break,
             Ok(_) => {}
             Err(_) => errors += 1,
         }
     }
-    let captured = written.packets;
-    written
-        .result
-        .and_then(|()| writer.into_inner().flush())
-        .map_err(|error| CaptureError::File {
-            file: options.file.clone(),
-            error,
-        })?;
+    let captured = output.finish().map_err(unwritable)?;
     let stats = handle.stats().map_err(broken)?;
     Ok(CaptureStats {
         captured,
@@ -190,23 +283,29 @@ fn work(
     })
 }
 
-/// Packets written so far, and whether writing still works.
-struct Written {
+/// The file, packets written so far, and whether writing still works.
+struct Output {
+    writer: Writer<BufWriter<File>>,
+    link: LinkType,
     packets: u64,
+    unflushed: bool,
+    flushed: Instant,
     result: io::Result<()>,
 }
 
-impl Default for Written {
-    fn default() -> Self {
-        Self {
+impl Output {
+    fn create(path: &Path, link: LinkType) -> io::Result<Self> {
+        Ok(Self {
+            writer: begin(path, link)?,
+            link,
             packets: 0,
+            unflushed: true,
+            flushed: Instant::now(),
             result: Ok(()),
-        }
+        })
     }
-}
 
-impl Written {
-    fn packet(&mut self, writer: &mut Writer<BufWriter<File>>, packet: &pcap::Packet<'_>) {
+    fn packet(&mut self, packet: &pcap::Packet<'_>) {
         if self.is_broken() {
             return;
         }
@@ -214,13 +313,53 @@ impl Written {
         // With nanosecond precision the field of microseconds holds nanoseconds.
         let nanos = stamp.tv_sec * 1_000_000_000 + stamp.tv_usec;
         let time = u64::try_from(nanos).unwrap_or(0);
-        self.result = writer.packet(time, packet.data, packet.header.len);
+        self.result = self.writer.packet(time, packet.data, packet.header.len);
         self.packets += u64::from(self.result.is_ok());
+        self.unflushed = true;
+    }
+
+    /// Called after each batch of packets, and when none came for a while.
+    fn flush_now_and_then(&mut self) {
+        if self.unflushed && !self.is_broken() && self.flushed.elapsed() >= FLUSH / 2 {
+            self.flush();
+        }
+    }
+
+    fn flush(&mut self) {
+        self.result = self.writer.flush();
+        self.unflushed = false;
+        self.flushed = Instant::now();
+    }
+
+    fn reopen(&mut self, path: &Path) -> io::Result<Reopened> {
+        self.flush();
+        let now = self.writer.output().get_ref().metadata()?;
+        let of_name = std::fs::metadata(path).ok();
+        if of_name.is_some_and(|there| (there.dev(), there.ino()) == (now.dev(), now.ino())) {
+            return Ok(Reopened::Same);
+        }
+        self.writer = begin(path, self.link)?;
+        self.flush();
+        Ok(Reopened::New)
+    }
+
+    fn finish(self) -> io::Result<u64> {
+        self.result?;
+        self.writer.into_inner().flush()?;
+        Ok(self.packets)
     }
 
     fn is_broken(&self) -> bool {
         self.result.is_err()
     }
+}
+
+/// A new file with its header.
+fn begin(path: &Path, link: LinkType) -> io::Result<Writer<BufWriter<File>>> {
+    let file = BufWriter::with_capacity(FILE_BUFFER, File::create(path)?);
+    let mut writer = Writer::new(file, link, SNAP_LEN)?;
+    writer.flush()?;
+    Ok(writer)
 }
 
 #[cfg(test)]
@@ -296,6 +435,56 @@ mod tests {
         assert_eq!(found, sent);
         assert_eq!((stats.captured, stats.dropped), (packets, 0));
         assert!(stats.received >= stats.captured, "{stats:?}");
+    }
+
+    fn packets(file: &Path) -> usize {
+        let mut reader = Reader::new(File::open(file).unwrap()).unwrap();
+        let mut count = 0;
+        // A file that is being written ends in the middle of a packet, perhaps.
+        while let Ok(Some(_)) = reader.next_packet() {
+            count += 1;
+        }
+        count
+    }
+
+    fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+        let until = Instant::now() + Duration::from_secs(60);
+        while !holds() {
+            assert!(Instant::now() < until, "{what} did not happen");
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// The name of the file is a symbol for where the packets go: whoever renames the file has the
+    /// first part whole, and the rest in a new one.
+    #[test]
+    fn a_running_capture_can_be_read_and_goes_on_in_a_new_file() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let name = format!("fanfare-reopen-{}-{port}.pcap", std::process::id());
+        let file = std::env::temp_dir().join(name);
+        // Where capturing is not allowed there is nothing to look at.
+        let Ok(capture) = Capture::start(CaptureOptions::new(&file, &[port])) else {
+            return;
+        };
+        talk(&listener, 10);
+        eventually("packets in the file", || packets(&file) > 20);
+        assert_eq!(capture.reopen().unwrap(), Reopened::Same);
+        let moved = file.with_extension("old");
+        std::fs::rename(&file, &moved).unwrap();
+        talk(&listener, 10);
+        assert_eq!(capture.reopen().unwrap(), Reopened::New);
+        talk(&listener, 10);
+        let stats = capture.stop().unwrap();
+        let (old, new) = (packets(&moved), packets(&file));
+        assert!(old > 20 && new > 20, "{old} {new}");
+        assert_eq!(
+            stats.captured,
+            (old + new) as u64,
+            "nothing lost in between"
+        );
+        std::fs::remove_file(&file).unwrap();
+        std::fs::remove_file(&moved).unwrap();
     }
 
     #[test]

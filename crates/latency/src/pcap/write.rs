@@ -45,6 +45,19 @@ impl<W: Write> Writer<W> {
         self.output.write_all(data)
     }
 
+    /// Hands everything that has been written on to the file.
+    ///
+    /// # Errors
+    /// When writing fails.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.output.flush()
+    }
+
+    /// What is written to.
+    pub fn output(&self) -> &W {
+        &self.output
+    }
+
     /// Gives back what is written to.
     pub fn into_inner(self) -> W {
         self.output

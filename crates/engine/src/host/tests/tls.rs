@@ -189,6 +189,26 @@ fn files_that_do_not_do_are_named() {
     );
 }
 
+#[test]
+fn an_encrypted_key_is_called_encrypted() {
+    let old = "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\
+               DEK-Info: AES-128-CBC,00000000000000000000000000000000\n\nAAAA\n\
+               -----END RSA PRIVATE KEY-----\n";
+    let new = "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n";
+    for (name, text) in [("old", old), ("new", new)] {
+        let name = format!("fanfare-{name}-{}.key", std::process::id());
+        let key = std::env::temp_dir().join(name);
+        std::fs::write(&key, text).unwrap();
+        let identity = Identity {
+            certificates: file("server.pem"),
+            key: key.clone(),
+        };
+        let error = TlsServer::new(&identity, None).unwrap_err().to_string();
+        assert!(error.contains("holds an encrypted private key"), "{error}");
+        std::fs::remove_file(&key).unwrap();
+    }
+}
+
 /// Ctrl-C within the handshake, and then the server's flight.
 #[test]
 fn a_wrong_certificate_may_come_after_the_end() {

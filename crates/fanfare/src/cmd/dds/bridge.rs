@@ -4,7 +4,7 @@ use super::options::{DomainArgs, InstancesArg, QosArg, TransportArg};
 use crate::cmd::{fanout, plant};
 use anyhow::{Result, bail};
 use clap::{Args as _, FromArgMatches as _};
-use fanfare_gateway::{Bus, BusEnd, BusQos, BusTransport, FanOut};
+use fanfare_gateway::{Bus, BusEnd, BusQos, BusTransport, Config, FanOut};
 use std::process::ExitCode;
 
 /// FIX over the bus: publish what FIX producers send, and fan out to FIX consumers what other
@@ -58,6 +58,11 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let config = configuration(args)?;
+    plant::run(&config, args.server.quiet, &|| configuration(args))
+}
+
+fn configuration(args: &Args) -> Result<Config> {
     let mut config = args.server.configuration()?;
     let bus = args.bus()?;
     if config.bus == Bus::default() {
@@ -68,7 +73,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if args.all {
         config.fan_out = FanOut::All;
     }
-    plant::run(&config, args.server.quiet)
+    Ok(config)
 }
 
 impl Args {

@@ -4,7 +4,7 @@ use super::departures::Watch;
 use super::expected::{Expected, Verdict};
 use super::options::{self, DomainArgs, FeedArgs, Role, ShmArgs};
 use super::printer::{self, Printing};
-use crate::print::{note, say};
+use crate::print::{counted, note, say};
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use fanfare_bus::Error;
@@ -228,7 +228,8 @@ fn report(
             note!("{overtaken} were overwritten before they were read: this side is too slow");
         }
         if closed > 0 {
-            note!("{closed} topics were closed: writers had more keys than --instances");
+            let topics = counted(closed as u64, "topic");
+            note!("{topics} closed: writers had more keys than --instances");
         }
         if subscriber.echo_failed() > 0 {
             note!("{} echoes could not be sent", subscriber.echo_failed());

@@ -84,7 +84,11 @@ fn tell(text: &mut String, latency: &Value, throughput: &Value) -> Result<()> {
     )?;
     for n in SESSIONS {
         let rate = figure(throughput, &format!("sessions_{n}_per_s"))?;
-        writeln!(text, "{n} sessions, every order kept: {rate:.0} orders/s")?;
+        let plural = if n == "1" { "" } else { "s" };
+        writeln!(
+            text,
+            "{n} session{plural}, every order kept: {rate:.0} orders/s"
+        )?;
     }
     writeln!(text, "{} orders lost", figure(throughput, "lost")?)?;
     Ok(())

@@ -48,7 +48,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    plant::run(&args.configuration()?, args.quiet)
+    let config = args.configuration()?;
+    plant::run(&config, args.quiet, &|| args.configuration())
 }
 
 impl Args {

@@ -1,7 +1,7 @@
 //! `fanfare fast templates`: what a template file declares, checked.
 
 use super::options::{TEMPLATES_HELP, TemplateReading, load};
-use crate::print::{note, say};
+use crate::print::{counted, note, say};
 use anyhow::Result;
 use fanfare_fast::program::{Field, FieldId, FieldKind, IntOp, Op, Reset, Slot, TemplateProgram};
 use fanfare_fast::template::OperatorKind;
@@ -42,11 +42,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         n => format!("static references to templates that are not there: {n}"),
     };
     note!(
-        "{}: {} templates, {} fields, {} previous values, {verdict}",
+        "{}: {}, {}, {}, {verdict}",
         args.templates,
-        program.templates().len(),
-        program.fields().len() - unresolved,
-        program.previous_values()
+        counted(program.templates().len() as u64, "template"),
+        counted((program.fields().len() - unresolved) as u64, "field"),
+        counted(program.previous_values() as u64, "previous value")
     );
     Ok(ExitCode::SUCCESS)
 }

@@ -1,7 +1,7 @@
 //! `fanfare store repair`: a torn end cut off, or a new store of all that is whole.
 
 use super::stores::{Store, fault, stores};
-use crate::print::{note, say};
+use crate::print::{counted, note, say};
 use anyhow::Result;
 use clap::Args as ClapArgs;
 use fanfare_engine::journal::{OpenError, Outcome, RepairError, holder, repair};
@@ -109,8 +109,9 @@ fn tell(name: &str, outcome: &Outcome, dry_run: bool) {
         } => {
             say!("{name}: {would}written anew: {kept} records kept, {lost} lost");
             if *unreadable > 0 {
+                let files = counted(*unreadable as u64, "file");
                 say!(
-                    "  {unreadable} files cannot be read: compare the numbers with the \
+                    "  {files} cannot be read: compare the numbers with the \
                      counterparty before the next logon"
                 );
             }

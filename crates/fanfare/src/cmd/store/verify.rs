@@ -1,7 +1,7 @@
 //! `fanfare store verify`: every CRC, and the order of the files.
 
 use super::stores::{Store, fault, stores};
-use crate::print::say;
+use crate::print::{counted, say};
 use anyhow::Result;
 use clap::Args as ClapArgs;
 use fanfare_engine::journal::{Damage, Defect, holder};
@@ -65,17 +65,13 @@ fn records(store: &Store) -> u64 {
 
 fn tell(store: &Store, damages: &[Damage]) {
     let (name, records, files) = (store.name(), records(store), store.segments.len());
-    let files = if files == 1 {
-        "1 file".to_owned()
-    } else {
-        format!("{files} files")
-    };
+    let (records, files) = (counted(records, "record"), counted(files as u64, "file"));
     if damages.is_empty() {
-        return say!("{name}: {records} records in {files}, all in order");
+        return say!("{name}: {records} in {files}, all in order");
     }
     say!(
-        "{name}: {records} records in {files}, {} faults:",
-        damages.len()
+        "{name}: {records} in {files}, {}:",
+        counted(damages.len() as u64, "fault")
     );
     for damage in damages.iter().take(MOST) {
         say!("  {damage}");

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use super::options::{Load, Store, sessions};
 use super::pair::{self, Outcome};
-use crate::print::{note, say};
+use crate::print::{counted, note, say};
 use crate::range::whole;
 use crate::scratch::Scratch;
 
@@ -80,13 +80,16 @@ fn measure(
             }
             let base = scratch.file(&index.to_string());
             let outcome = pair::run(sessions, &args.load, &args.store, orders, &base, stop)
-                .with_context(|| format!("run {run} with {sessions} sessions"))?;
+                .with_context(|| {
+                    format!("run {run} with {}", counted(sessions as u64, "session"))
+                })?;
             let Some(outcome) = outcome else {
                 return Ok(false);
             };
             if talks {
                 note!(
-                    "run {run}: {sessions} sessions, {:.0} messages/s",
+                    "run {run}: {}, {:.0} messages/s",
+                    counted(sessions as u64, "session"),
                     outcome.rate
                 );
             }

@@ -1,0 +1,106 @@
+//! What consumers are told of a feed that lacks something.
+
+use crate::client::{Client, value};
+use crate::{eventually, start, stop};
+use fanfare_engine::udp::{Sender, SenderConfig};
+use fanfare_gateway::{Config, Feed, Gateway};
+use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
+
+const TEMPLATE: &str = "<template name=\"T\" id=\"1\"><uInt32 name=\"MsgSeqNum\" id=\"34\"/>\
+                        <uInt32 name=\"RptSeq\" id=\"83\"/></template>";
+
+/// A message: template 1, the number, and a value that is the number, too.
+fn message(number: u8) -> [u8; 4] {
+    [0xc0, 0x81, 0x80 | number, 0x80 | number]
+}
+
+/// A gateway with a feed of so many lines, and who sends on each.
+fn feed(last: u8, lines: usize) -> (Gateway, Vec<Sender>) {
+    let groups: Vec<SocketAddrV4> = (0..lines)
+        .map(|line| {
+            let port = UdpSocket::bind("127.0.0.1:0").unwrap();
+            let port = port.local_addr().unwrap().port();
+            SocketAddrV4::new(Ipv4Addr::new(239, 255, 82, last + line as u8), port)
+        })
+        .collect();
+    let name = format!("fanfare-holes-{}-{last}.xml", std::process::id());
+    let templates = std::env::temp_dir().join(name);
+    std::fs::write(&templates, TEMPLATE).unwrap();
+    let gateway = start(|config: &mut Config| {
+        config.feed = Some(Feed {
+            templates: templates.to_string_lossy().into_owned(),
+            lines: groups.clone(),
+            interface: Ipv4Addr::LOCALHOST,
+            gap_timeout_ms: 100,
+            msg_type: "U".to_owned(),
+            publish: None,
+            lenient_templates: false,
+            channel: None,
+        });
+    });
+    std::fs::remove_file(&templates).unwrap();
+    let senders = groups
+        .iter()
+        .map(|group| Sender::open(&SenderConfig::new(*group)).unwrap());
+    (gateway, senders.collect())
+}
+
+fn receive(consumer: &mut Client, number: u64) -> String {
+    let message = consumer.receive().unwrap();
+    let wanted = number.to_string();
+    assert_eq!(value(&message, 34), Some(wanted.as_str()), "{message}");
+    message
+}
+
+#[test]
+fn a_gap_on_all_lines_is_told_to_all_consumers_in_its_place() {
+    let (gateway, mut lines) = feed(1, 2);
+    let mut consumers: Vec<Client> = (0..3)
+        .map(|i| Client::log_on(gateway.consumers(), &format!("C{i}")))
+        .collect();
+    for line in &mut lines {
+        for number in [1, 2, 5, 6] {
+            line.send_batch(&[&message(number)]).unwrap();
+        }
+    }
+    for consumer in &mut consumers {
+        for number in [1, 2] {
+            let got = receive(consumer, number + 1);
+            assert_eq!(value(&got, 83), Some(number.to_string().as_str()), "{got}");
+        }
+        let told = receive(consumer, 4);
+        assert_eq!((value(&told, 35), value(&told, 33)), (Some("B"), Some("1")));
+        let text = value(&told, 58).unwrap();
+        let wanted = "missing=feed-gap count=2 first=3 last=4 from=";
+        assert!(text.starts_with(wanted), "{told}");
+        for number in [5, 6] {
+            let got = receive(consumer, number);
+            assert_eq!(value(&got, 83), Some(number.to_string().as_str()), "{got}");
+        }
+    }
+    assert_eq!(gateway.count("gaps"), 2);
+    stop(gateway);
+}
+
+#[test]
+fn the_rest_of_a_packet_that_cannot_be_decoded_is_told() {
+    let (gateway, mut lines) = feed(11, 1);
+    let mut consumer = Client::log_on(gateway.consumers(), "C");
+    let mut bad = message(2).to_vec();
+    // A template that there is not.
+    bad.extend([0xc0, 0x85, 0x80]);
+    for packet in [&message(1)[..], &bad, &message(4)] {
+        lines[0].send_batch(&[packet]).unwrap();
+    }
+    assert_eq!(value(&receive(&mut consumer, 2), 83), Some("1"));
+    assert_eq!(value(&receive(&mut consumer, 3), 83), Some("2"));
+    let told = receive(&mut consumer, 4);
+    let text = value(&told, 58).unwrap();
+    assert!(
+        text.starts_with("missing=undecodable count=unknown from="),
+        "{told}"
+    );
+    assert_eq!(value(&receive(&mut consumer, 5), 83), Some("4"));
+    eventually("the count", || gateway.count("undecodable") == 1);
+    stop(gateway);
+}

@@ -67,7 +67,7 @@ fn journal_turns() {
         journal
             .commit(
                 3..len,
-                Entry::New {
+                Entry {
                     kind: Kind::App,
                     transmit: true,
                 },

@@ -12,6 +12,7 @@ use fanfare_fix::session::{
     DisconnectReason, Event, MessageStore, Now, Scratch, Session, SessionId,
 };
 use std::any::Any;
+use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -30,6 +31,8 @@ pub(super) struct Hosted {
     pub(super) seat: Option<Seat>,
     /// The handler may have written something that is not flushed yet.
     pub(super) touched: bool,
+    /// It is among those whose resend goes on, see [`Workbench::resending`].
+    pub(super) resending: bool,
     /// The next message has to be rehearsed (again): something was written since, or the thread
     /// has done other things.
     pub(super) unprepared: bool,
@@ -53,6 +56,9 @@ pub(super) struct Workbench<H> {
     /// So many bytes at the front of the buffer were messages, of whichever session.
     pub(super) heard: usize,
     pub(super) log: Option<LogTap>,
+    /// Sessions that are amid a resend, and whose counterparties have taken the last part of it. Of
+    /// one of them the next part is written each turn, so that the others do not wait for it.
+    pub(super) resending: VecDeque<SessionKey>,
 }
 
 /// The application, whose panics end here.
@@ -105,9 +111,6 @@ pub(super) enum Life {
     Broken,
 }
 
-/// How many parts of a resend are written before other sessions have their turn.
-const RESEND_PARTS: usize = 8;
-
 impl Link {
     pub(super) fn new(transport: Transport, token: Token, watched: Option<Interest>) -> Self {
         Self {
@@ -146,6 +149,7 @@ impl Hosted {
             encrypt,
             seat: None,
             touched: false,
+            resending: false,
             unprepared: true,
         }
     }
@@ -166,6 +170,7 @@ impl Hosted {
             buffer,
             heard,
             log,
+            ..
         } = bench;
         let most = most(log);
         if most == 0 {
@@ -245,8 +250,8 @@ impl Hosted {
         Life::GoesOn
     }
 
-    /// Tells the handler what there is to tell, and writes what there is to write, until both
-    /// are done.
+    /// Tells the handler what there is to tell, and writes what there is to write. A resend goes
+    /// on in a later turn.
     pub(super) fn settle<H: Handler>(
         &mut self,
         key: SessionKey,
@@ -254,21 +259,18 @@ impl Hosted {
         bench: &mut Workbench<H>,
     ) -> Life {
         self.touched = false;
-        for _ in 0..RESEND_PARTS {
+        self.tell_all(key, now, &mut bench.handler);
+        if self.flush(key, now, &mut bench.log).is_err() {
+            return Life::Broken;
+        }
+        if !self.session.is_connected() && self.link.is_some() {
+            // The flush may have ended it: a store that fails.
             self.tell_all(key, now, &mut bench.handler);
-            let Ok(all) = self.flush(key, now, &mut bench.log) else {
-                return Life::Broken;
-            };
-            if !self.session.is_connected() && self.link.is_some() {
-                // The flush may have ended it: a store that fails.
-                self.tell_all(key, now, &mut bench.handler);
-                return Life::Ended;
-            }
-            // A resend goes on as soon as its last part is written.
-            if !all || !self.session.is_due_at_once() {
-                break;
-            }
-            self.session.handle_timeout(now);
+            return Life::Ended;
+        }
+        if self.session.is_due_at_once() && !self.resending {
+            self.resending = true;
+            bench.resending.push_back(key);
         }
         Life::GoesOn
     }
@@ -282,11 +284,11 @@ impl Hosted {
         }
     }
 
-    /// Offers everything to the kernel; true if it took it all.
-    fn flush(&mut self, key: SessionKey, now: Now, log: &mut Option<LogTap>) -> io::Result<bool> {
+    /// Offers everything to the kernel.
+    fn flush(&mut self, key: SessionKey, now: Now, log: &mut Option<LogTap>) -> io::Result<()> {
         self.session.sync(now);
         let Some(link) = &mut self.link else {
-            return Ok(true);
+            return Ok(());
         };
         loop {
             let waiting = self.session.poll_transmit();
@@ -295,12 +297,12 @@ impl Hosted {
             }
             let most = most(log);
             if most == 0 {
-                return Ok(false);
+                return Ok(());
             }
             let waiting = waiting.get(..most).unwrap_or(waiting);
             let taken = link.transport.send(waiting)?;
             if taken == 0 {
-                return Ok(false);
+                return Ok(());
             }
             note(
                 log,
@@ -312,8 +314,7 @@ impl Hosted {
             self.session.transmitted(taken);
             self.unprepared = true;
         }
-        link.transport.flush()?;
-        Ok(true)
+        link.transport.flush()
     }
 
     /// Asks to be told about room exactly while something waits for it, and about bytes if the

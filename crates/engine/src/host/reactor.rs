@@ -18,7 +18,7 @@ use fanfare_fix::session::{
     Config, DisconnectReason, MessageStore, Now, SECOND, Scratch, Session, SessionId,
 };
 use std::any::Any;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
@@ -118,6 +118,7 @@ impl<H: Handler> Host<H> {
             buffer: Box::default(),
             heard: 0,
             log: None,
+            resending: VecDeque::new(),
         };
         Ok(Self {
             bench,
@@ -482,6 +483,20 @@ impl<H: Handler> Host<H> {
         }
     }
 
+    /// Writes the next part of one of the resends under way.
+    fn resend(&mut self, now: Now) -> usize {
+        let Some(key) = self.bench.resending.pop_front() else {
+            return 0;
+        };
+        if let Some(hosted) = self.hosted.get_mut(key.0) {
+            hosted.resending = false;
+            hosted.unprepared = true;
+            let life = hosted.on_time(key, now, &mut self.bench);
+            self.after(key, now, life);
+        }
+        1
+    }
+
     fn timers(&mut self, now: Now) -> usize {
         self.next_scan = now.mono + SCAN;
         self.tell_of_log();
@@ -499,6 +514,10 @@ impl<H: Handler> Host<H> {
                 && hosted.session.is_logged_on()
             {
                 connector.settled();
+            }
+            if hosted.resending {
+                // Its timers have their turn with the resend.
+                continue;
             }
             // This, too, drives code and data of the session out of the caches.
             hosted.unprepared = true;

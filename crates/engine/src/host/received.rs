@@ -53,7 +53,7 @@ impl Kept {
         let room = journal.reserve(bytes.len())?;
         let place = room.get_mut(..bytes.len()).ok_or(StoreError::TooLong)?;
         place.copy_from_slice(bytes);
-        let entry = Entry::New {
+        let entry = Entry {
             kind: Kind::App,
             transmit: false,
         };

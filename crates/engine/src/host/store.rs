@@ -1,7 +1,9 @@
 //! The stores that a host can give a session.
 
 use crate::journal::Journal;
-use fanfare_fix::session::{Entry, MemoryStore, MessageStore, NoResendStore, StoreError, Stored};
+use fanfare_fix::session::{
+    Again, Entry, MemoryStore, MessageStore, NoResendStore, Search, StoreError,
+};
 use fanfare_wire::UtcTimestamp;
 use std::ops::Range;
 
@@ -70,8 +72,12 @@ impl MessageStore for Store {
         each!(self, store => store.keeps())
     }
 
-    fn first_from(&self, seq: u64) -> Option<Stored<'_>> {
-        each!(self, store => store.first_from(seq))
+    fn search_from(&self, seq: u64) -> Search<'_> {
+        each!(self, store => store.search_from(seq))
+    }
+
+    fn transmit_again(&mut self, again: &Again<'_>) -> Result<(), StoreError> {
+        each!(self, store => store.transmit_again(again))
     }
 
     fn retain_from(&mut self, seq: Option<u64>) {
@@ -88,6 +94,10 @@ impl MessageStore for Store {
 
     fn unsent(&self) -> &[u8] {
         each!(self, store => store.unsent())
+    }
+
+    fn unsent_len(&self) -> usize {
+        each!(self, store => store.unsent_len())
     }
 
     fn sent(&mut self, n: usize) {

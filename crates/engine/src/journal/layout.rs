@@ -138,7 +138,8 @@ pub enum EntryKind {
     Admin,
     /// A message of the session itself that waited behind a resend.
     AdminHeld,
-    /// A message sent again, or a gap fill: uses no number.
+    /// A message sent again, or a gap fill: uses no number. Versions up to 0.1 of 2026-11 wrote
+    /// them; they are read and passed over.
     Copy,
     /// No message: the numbers up to this one count as used.
     Skip,

@@ -29,7 +29,7 @@
 //! let now = UtcTimestamp::from_nanos(1_770_000_000_000_000_000);
 //! let (mut journal, _) = Journal::open(&folder, identity, Options::default(), now)?;
 //! journal.reserve(100)?[..5].copy_from_slice(b"8=FIX");
-//! journal.commit(0..5, Entry::New { kind: Kind::App, transmit: true })?;
+//! journal.commit(0..5, Entry { kind: Kind::App, transmit: true })?;
 //! drop(journal); // or kill -9
 //!
 //! let (journal, _) = Journal::open(&folder, identity, Options::default(), now)?;
@@ -62,7 +62,7 @@ pub use layout::EntryKind;
 pub use open::{Recovery, folder_for};
 pub use repair::{Outcome, RepairError, repair};
 
-use fanfare_fix::session::StoreError;
+use fanfare_fix::session::{SideBuffer, StoreError};
 use fanfare_wire::UtcTimestamp;
 use layout::Header;
 use open::Lock;
@@ -165,6 +165,8 @@ pub struct Journal {
     current: Box<Segment>,
     next_target: u64,
     transmit: Transmit,
+    /// What is transmitted and in no segment.
+    side: SideBuffer,
     retain_from: Option<u64>,
     /// Messages committed since the last sync.
     unsynced: u32,

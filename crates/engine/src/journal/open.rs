@@ -6,6 +6,7 @@ use super::prepare::{Helper, Recipe};
 use super::segment::{Blank, Segment};
 use super::transmit::Transmit;
 use super::{Journal, Options, layout};
+use fanfare_fix::session::SideBuffer;
 use fanfare_wire::UtcTimestamp;
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -87,6 +88,7 @@ impl Journal {
             current,
             next_target,
             transmit: Transmit::new(),
+            side: SideBuffer::new(),
             retain_from: None,
             unsynced: 0,
             dirty: true,

@@ -7,6 +7,7 @@ use super::layout::{
     SYNCED_CELL, TARGET_CELL, chain, durability_code, durability_of, read_cell, u32_at, write_cell,
 };
 use crate::sys::map::{self, Mapping};
+use fanfare_fix::session::{Kind, Search, Stored};
 use fanfare_wire::UtcTimestamp;
 use std::fs::{File, OpenOptions};
 use std::hint::black_box;
@@ -96,6 +97,9 @@ impl Blank {
         let _ = std::fs::remove_file(&self.0.path);
     }
 }
+
+/// How many entries one search looks at: a run of messages that are not kept can be long.
+const LOOK_AT: u32 = 32;
 
 /// The length of the message that is rehearsed.
 const USUAL_MESSAGE: u32 = 160;
@@ -369,9 +373,57 @@ impl Segment {
         self.map.bytes().get(start..)?.get(range)
     }
 
+    /// The number below which messages are to be looked for here.
+    pub(super) fn end(&self) -> u64 {
+        self.next_sender.min(self.visible_below)
+    }
+
+    /// Looks for the kept message with the lowest number that is not below `seq`, at no more than
+    /// [`LOOK_AT`] entries beyond the first.
+    pub(super) fn search(&self, seq: u64) -> Search<'_> {
+        let mut index = self.find(seq);
+        let mut from = seq;
+        for _ in 0..LOOK_AT {
+            let entry = self.entry(index).filter(|entry| entry.seq < self.end());
+            let Some(entry) = entry else {
+                return Search::Nothing;
+            };
+            if entry.kind.is_kept() {
+                return self.stored(&entry);
+            }
+            // Of a number only the first entry can be a kept message: copies follow theirs.
+            from = entry.seq + 1;
+            index += 1;
+            if self.entry(index).is_some_and(|next| next.seq < from) {
+                index = self.find_behind(index, from);
+            }
+        }
+        Search::NoneBelow(from)
+    }
+
+    fn stored(&self, entry: &Entry) -> Search<'_> {
+        let kind = match entry.kind {
+            EntryKind::App => Kind::App,
+            _ => Kind::Admin,
+        };
+        match self.data(entry.range()) {
+            Some(bytes) => Search::Kept(Stored {
+                seq: entry.seq,
+                kind,
+                bytes,
+            }),
+            None => Search::NoneBelow(entry.seq + 1),
+        }
+    }
+
     /// Index of the first entry whose number is not below `seq`.
     pub(super) fn find(&self, seq: u64) -> u32 {
-        let (mut low, mut high) = (0, self.count);
+        self.find_behind(0, seq)
+    }
+
+    /// The same, where it is known that it does not stand before index `low`.
+    fn find_behind(&self, mut low: u32, seq: u64) -> u32 {
+        let mut high = self.count;
         while low < high {
             let middle = low + (high - low) / 2;
             match self.entry(middle) {

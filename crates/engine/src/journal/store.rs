@@ -2,9 +2,11 @@
 
 use super::layout::EntryKind;
 use super::segment::Segment;
+use super::transmit::SIDE;
 use super::{Durability, Journal};
-use fanfare_fix::session::{Entry, Kind, MessageStore, StoreError, Stored};
+use fanfare_fix::session::{Again, Entry, Kind, MessageStore, Search, StoreError};
 use fanfare_wire::UtcTimestamp;
+use std::collections::VecDeque;
 use std::ops::Range;
 
 impl MessageStore for Journal {
@@ -66,23 +68,13 @@ impl MessageStore for Journal {
             return Err(StoreError::TooLong);
         }
         let next = self.current.next_sender;
-        let (kind, seq, transmit) = match entry {
-            Entry::New {
-                kind: Kind::App,
-                transmit,
-            } => (EntryKind::App, next, transmit),
-            Entry::New {
-                kind: Kind::Admin,
-                transmit: true,
-            } => (EntryKind::Admin, next, true),
-            Entry::New {
-                kind: Kind::Admin,
-                transmit: false,
-            } => (EntryKind::AdminHeld, next, false),
-            Entry::Copy => (EntryKind::Copy, next.saturating_sub(1), true),
+        let kind = match (entry.kind, entry.transmit) {
+            (Kind::App, _) => EntryKind::App,
+            (Kind::Admin, true) => EntryKind::Admin,
+            (Kind::Admin, false) => EntryKind::AdminHeld,
         };
-        let place = self.append(range, kind, seq)?;
-        if transmit {
+        let place = self.append(range, kind, next)?;
+        if entry.transmit {
             let held = self.options.durability == Durability::Every;
             self.transmit.push(self.current.header.number, place, held);
         }
@@ -104,25 +96,46 @@ impl MessageStore for Journal {
         Ok(())
     }
 
-    fn first_from(&self, seq: u64) -> Option<Stored<'_>> {
-        let segments = self.sealed.iter().chain([&self.current]);
-        segments
-            .filter(|segment| segment.next_sender > seq)
-            .find_map(|segment| {
-                let entries = (segment.find(seq)..segment.count).map_while(|i| segment.entry(i));
-                let mut visible = entries.take_while(|entry| entry.seq < segment.visible_below);
-                let entry = visible.find(|entry| entry.kind.is_kept())?;
-                let kind = if entry.kind == EntryKind::App {
-                    Kind::App
-                } else {
-                    Kind::Admin
-                };
-                Some(Stored {
-                    seq: entry.seq,
-                    kind,
-                    bytes: segment.data(entry.range())?,
-                })
-            })
+    fn search_from(&self, seq: u64) -> Search<'_> {
+        let at = self.sealed.partition_point(|segment| segment.end() <= seq);
+        let (segment, is_last) = match self.sealed.get(at) {
+            Some(sealed) => (sealed, false),
+            None => (&self.current, true),
+        };
+        match segment.search(seq) {
+            Search::Nothing if !is_last => Search::NoneBelow(segment.end()),
+            found => found,
+        }
+    }
+
+    /// Nothing is written to a file. What is not on the disk yet goes when it is, and what follows
+    /// it, too.
+    fn transmit_again(&mut self, again: &Again<'_>) -> Result<(), StoreError> {
+        self.usable()?;
+        if self.transmit.is_empty() {
+            self.side.clear();
+        }
+        let is_full = self.transmit.len() + again.len() > self.options.max_unsent;
+        if is_full || !self.side.has_room(again.side_len()) {
+            return Err(StoreError::Full);
+        }
+        let Some((seq, range)) = again.kept.clone() else {
+            self.push_side(again.head);
+            self.push_side(again.tail);
+            return Ok(());
+        };
+        let (segment, kept) = self.locate(seq, range).ok_or(StoreError::NotKept)?;
+        let number = segment.header.number;
+        self.push_side(again.head);
+        if again.is_copied() {
+            let bytes = data_of(&self.sealed, &self.current, number, kept);
+            let copy = self.side.push(bytes.unwrap_or_default());
+            self.push_again(SIDE, copy);
+        } else {
+            self.push_again(number, kept);
+        }
+        self.push_side(again.tail);
+        Ok(())
     }
 
     fn retain_from(&mut self, seq: Option<u64>) {
@@ -147,14 +160,15 @@ impl MessageStore for Journal {
             return &[];
         };
         let range = stretch.range.start as usize..stretch.range.end as usize;
-        let is_it = |segment: &&Segment| segment.header.number == stretch.segment;
         // Mostly it is the current one; those before would have to be fetched to be asked.
-        let current = Some(&*self.current).filter(is_it);
-        let mut sealed = self.sealed.iter().map(|segment| &**segment);
-        current
-            .or_else(|| sealed.find(is_it))
-            .and_then(|segment| segment.data(range))
-            .unwrap_or(&[])
+        if stretch.segment == self.current.header.number {
+            return self.current.data(range).unwrap_or(&[]);
+        }
+        self.unsent_elsewhere(stretch.segment, range)
+    }
+
+    fn unsent_len(&self) -> usize {
+        self.transmit.len()
     }
 
     fn sent(&mut self, n: usize) {
@@ -167,6 +181,37 @@ impl MessageStore for Journal {
 }
 
 impl Journal {
+    /// Bytes that wait in a full segment or in the side buffer.
+    #[cold]
+    fn unsent_elsewhere(&self, segment: u64, range: Range<usize>) -> &[u8] {
+        match segment {
+            SIDE => self.side.get(range),
+            _ => data_of(&self.sealed, &self.current, segment, range).unwrap_or(&[]),
+        }
+    }
+
+    /// Where these bytes of the kept message `seq` stand: its segment, and the place in it.
+    fn locate(&self, seq: u64, range: Range<usize>) -> Option<(&Segment, Range<usize>)> {
+        let at = self.sealed.partition_point(|segment| segment.end() <= seq);
+        let segment = self.sealed.get(at).unwrap_or(&self.current);
+        let entry = segment.entry(segment.find(seq))?;
+        let is_it = entry.seq == seq && entry.kind.is_kept() && range.end <= entry.len as usize;
+        let start = entry.offset as usize;
+        is_it.then_some((segment, start + range.start..start + range.end))
+    }
+
+    fn push_side(&mut self, bytes: &[u8]) {
+        let place = self.side.push(bytes);
+        self.push_again(SIDE, place);
+    }
+
+    /// Nothing overtakes what has to be on the disk first.
+    fn push_again(&mut self, segment: u64, place: Range<usize>) {
+        let held = self.options.durability == Durability::Every && self.dirty;
+        let place = place.start as u32..place.end as u32;
+        self.transmit.push(segment, place, held);
+    }
+
     /// The one way into the table of entries. Gives where the message stands.
     pub(super) fn append(
         &mut self,
@@ -187,4 +232,18 @@ impl Journal {
         }
         Ok(place)
     }
+}
+
+/// Bytes of the segment with this number.
+fn data_of<'a>(
+    sealed: &'a VecDeque<Box<Segment>>,
+    current: &'a Segment,
+    number: u64,
+    range: Range<usize>,
+) -> Option<&'a [u8]> {
+    if number == current.header.number {
+        return current.data(range);
+    }
+    let at = sealed.binary_search_by_key(&number, |segment| segment.header.number);
+    sealed.get(at.ok()?)?.data(range)
 }

@@ -12,7 +12,10 @@ pub(super) struct Transmit {
     len: usize,
 }
 
-/// Bytes of one segment.
+/// In the place of a segment's number: the bytes stand in the journal's side buffer.
+pub(super) const SIDE: u64 = u64::MAX;
+
+/// Bytes of one segment, or of the side buffer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Stretch {
     pub(super) segment: u64,
@@ -54,6 +57,11 @@ impl Transmit {
         for stretch in self.held.drain(..) {
             join(&mut self.ready, stretch);
         }
+    }
+
+    /// Whether nothing waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.ready.is_empty() && self.held.is_empty()
     }
 
     pub(super) fn front(&self) -> Option<&Stretch> {

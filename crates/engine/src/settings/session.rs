@@ -9,8 +9,8 @@ use crate::host::{ClientNames, Network, StoreKind};
 use crate::journal::{self, Durability};
 use fanfare_fix::codec::tags;
 use fanfare_fix::session::{
-    ApplVerId, Config, ExtraField, Limits, OverRate, Rate, ReceiveLimit, Role, SECOND, SendLimit,
-    SessionId, SubIds, Version,
+    AnswerLimit, ApplVerId, Config, ExtraField, Limits, OverRate, Rate, ReceiveLimit, Role, SECOND,
+    SendLimit, SessionId, SubIds, Version,
 };
 use fanfare_wire::Precision;
 use fanfare_wire::fields::parse_tag;
@@ -194,6 +194,9 @@ fn config(
     config.check_comp_id = section.flag("CheckCompID", true)?;
     config.check_latency = section.flag("CheckLatency", true)?;
     config.max_header_field = section.number("MaxHeaderFieldLength", 64, 1..=4_096)? as usize;
+    config.max_test_req_id = section.number("MaxTestReqIDLength", 256, 1..=65_536)? as usize;
+    config.repeated_resend_limit = section.number("RepeatedResendLimit", 30, 0..=1 << 31)? as u32;
+    config.answer_limit = answer_limit(section)?;
     config.max_latency = section.number("MaxLatency", 120, 0..=86_400 * 365)? * SECOND;
     config.reset_on_logon = section.flag("ResetOnLogon", false)?;
     config.reset_on_logout = section.flag("ResetOnLogout", false)?;
@@ -277,6 +280,16 @@ fn receive_limit(section: &Section<'_>) -> Result<Option<ReceiveLimit>, Settings
     };
     let rate = rate(section, "ReceiveRateMessages", "ReceiveRateInterval")?;
     Ok(rate.map(|rate| ReceiveLimit { rate, action }))
+}
+
+/// 0 of one of them is no limit at all.
+fn answer_limit(section: &Section<'_>) -> Result<Option<AnswerLimit>, SettingsError> {
+    let AnswerLimit { messages, bytes } = AnswerLimit::DEFAULT;
+    let most = 0..=u64::from(u32::MAX);
+    let messages = section.number("AnswerRateMessages", messages.into(), most.clone())? as u32;
+    let bytes = section.number("AnswerRateBytes", bytes.into(), most)? as u32;
+    let limit = AnswerLimit { messages, bytes };
+    Ok((messages > 0 && bytes > 0).then_some(limit))
 }
 
 /// Whether this is a template for sessions of every version.

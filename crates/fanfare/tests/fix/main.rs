@@ -9,6 +9,7 @@ mod initiator;
 mod initiators;
 mod operation;
 mod records;
+mod resends;
 mod security;
 mod server;
 mod templates;

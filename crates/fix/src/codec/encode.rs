@@ -6,7 +6,7 @@ use super::writer::FieldWriter;
 use core::fmt;
 use core::ops::{Deref, DerefMut, Range};
 use fanfare_wire::fields::SOH;
-use fanfare_wire::int;
+use fanfare_wire::{byte_sum, int};
 
 /// Writes one message into a caller's buffer.
 ///
@@ -178,6 +178,26 @@ impl<'b> Encoder<'b> {
             None => Ok(start..writer.at),
             Some(fault) => Err(fault),
         }
+    }
+
+    /// Finishes a message of which the fields `rest`, the last before CheckSum(10), stand
+    /// elsewhere: returns where what was written stands in the buffer, and the trailer that
+    /// belongs behind `rest`.
+    ///
+    /// # Errors
+    /// As for [`finish`](Self::finish).
+    pub(crate) fn finish_around(
+        mut self,
+        rest: &[u8],
+    ) -> Result<(Range<usize>, [u8; TRAILER]), EncodeError> {
+        let writer = &mut self.writer;
+        if let Some(fault) = writer.fault {
+            return Err(fault);
+        }
+        let body_length = writer.at - self.prefix - LENGTH_PLACE.len() + rest.len();
+        let start = writer.put_length(self.prefix, body_length)?;
+        let sum = writer.sum_from(start).wrapping_add(byte_sum(rest));
+        Ok((start..writer.at, trailer(sum)))
     }
 }
 

@@ -1,5 +1,6 @@
 //! The session's own messages, received: everything but the Logon.
 
+use super::config::SECOND;
 use super::event::{DisconnectReason, Event};
 use super::header::{self, Header};
 use super::inbound::SeqCheck;
@@ -77,13 +78,7 @@ impl<S: MessageStore> Session<S> {
             msg_types::LOGOUT => return self.peer_logout(now, message, header.seq),
             msg_types::RESEND_REQUEST => self.resend_request(now, &message, header.seq),
             msg_types::SEQUENCE_RESET => self.sequence_reset(now, &message),
-            msg_types::TEST_REQUEST => {
-                // Its answer counts it as processed.
-                self.consume(now);
-                if self.is_connected() {
-                    self.send_heartbeat(now, message.get(tags::TEST_REQ_ID));
-                }
-            }
+            msg_types::TEST_REQUEST => self.answer_test(now, &message),
             msg_types::REJECT => {
                 self.unsettled = true;
                 return Some(Event::RejectReceived(message));
@@ -91,6 +86,19 @@ impl<S: MessageStore> Session<S> {
             _ => self.consume_if_connected(now),
         }
         None
+    }
+
+    fn answer_test(&mut self, now: Now, message: &Message<'_>) {
+        let id = message.get(tags::TEST_REQ_ID);
+        if id.is_some_and(|id| id.len() > self.config.max_test_req_id) {
+            let tag = Some(tags::TEST_REQ_ID.into());
+            return self.send_reject(now, message, RejectReason::ValueIncorrect, tag);
+        }
+        // Its answer counts it as processed.
+        self.consume(now);
+        if self.is_connected() {
+            self.send_heartbeat(now, id);
+        }
     }
 
     fn consume_if_connected(&mut self, now: Now) {
@@ -152,7 +160,7 @@ impl<S: MessageStore> Session<S> {
             let tag = Some(tags::END_SEQ_NO.into());
             return self.send_reject(now, message, RejectReason::ValueIncorrect, tag);
         }
-        if self.is_repeated_too_often(begin) {
+        if self.is_repeated_too_often(now, begin) {
             let reason = DisconnectReason::TooManyResendRequests;
             return self.final_logout(now, b"Too many ResendRequests", reason);
         }
@@ -164,13 +172,35 @@ impl<S: MessageStore> Session<S> {
         }
     }
 
-    fn is_repeated_too_often(&mut self, begin: u64) -> bool {
-        self.repeated = match self.repeated {
-            (last, count) if last == begin => (begin, count.saturating_add(1)),
-            _ => (begin, 1),
-        };
+    fn is_repeated_too_often(&mut self, now: Now, begin: u64) -> bool {
         let limit = self.config.repeated_resend_limit;
-        limit > 0 && self.repeated.1 > limit
+        self.repeated.note(now.mono, begin);
+        limit > 0 && self.repeated.count > limit
+    }
+}
+
+/// The resend that was asked for last, and how often in a row.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Repeated {
+    begin: u64,
+    count: u32,
+    /// When the last request that counts came.
+    at: u64,
+}
+
+/// Requests that come sooner may have crossed the answer.
+const ANSWER_TIME: u64 = SECOND;
+/// After so long it is another matter.
+const FORGOTTEN: u64 = 60 * SECOND;
+
+impl Repeated {
+    fn note(&mut self, now: u64, begin: u64) {
+        let since = now.saturating_sub(self.at);
+        if self.begin != begin || since > FORGOTTEN {
+            (self.begin, self.count, self.at) = (begin, 1, now);
+        } else if since >= ANSWER_TIME {
+            (self.count, self.at) = (self.count.saturating_add(1), now);
+        }
     }
 }
 

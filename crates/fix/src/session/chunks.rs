@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use super::store::StoreError;
+use super::store::{Again, SideBuffer, StoreError};
 
 /// Bytes in the order of their writing. Positions count from the first byte ever written. Some
 /// stretches wait for transmission, others are only kept.
@@ -14,8 +14,10 @@ use super::store::StoreError;
 pub(super) struct Chunks {
     /// Oldest first; the last one is written to.
     chunks: VecDeque<Chunk>,
-    /// Stretches that wait for transmission, in order, each in one chunk.
+    /// Stretches that wait for transmission, in order, each in one chunk, or in `side` from
+    /// [`SIDE`] on.
     pending: VecDeque<(u64, u64)>,
+    side: SideBuffer,
     /// Position behind the last byte written.
     end: u64,
     /// Bytes of all chunks.
@@ -39,6 +41,7 @@ impl Chunks {
         Self {
             chunks: VecDeque::new(),
             pending: VecDeque::new(),
+            side: SideBuffer::new(),
             end: 0,
             allocated: 0,
             limit,
@@ -47,7 +50,7 @@ impl Chunks {
 
     /// Bytes allocated.
     pub(super) fn capacity(&self) -> usize {
-        self.allocated
+        self.allocated + self.side.capacity()
     }
 
     /// Position behind the last byte written.
@@ -62,7 +65,14 @@ impl Chunks {
 
     /// Whether anything below `end` waits for transmission.
     pub(super) fn waits_below(&self, end: u64) -> bool {
-        self.pending.front().is_some_and(|stretch| stretch.0 < end)
+        self.waits_from() < end
+    }
+
+    /// The lowest position that waits for transmission. What is transmitted again stands in front
+    /// of what was written before it.
+    fn waits_from(&self) -> u64 {
+        let starts = self.pending.iter().map(|stretch| stretch.0);
+        starts.fold(self.end, u64::min)
     }
 
     /// Whether `len` bytes have room behind `end`.
@@ -81,8 +91,7 @@ impl Chunks {
         if len > self.limit {
             return Err(StoreError::TooLong);
         }
-        let waits_from = self.pending.front().map_or(self.end, |stretch| stretch.0);
-        let needed_from = waits_from.min(keep_from);
+        let needed_from = self.waits_from().min(keep_from);
         let last = self.chunks.back().map_or(0, |last| last.bytes.len());
         let wanted = (2 * last.max(len)).clamp(Self::SMALLEST, Self::LARGEST.max(len));
         while let Some(bytes) = self.give_up_oldest(needed_from) {
@@ -146,31 +155,73 @@ impl Chunks {
         }
     }
 
+    /// What the store was asked for; `place` is where the kept bytes stand.
+    pub(super) fn transmit_again(
+        &mut self,
+        again: &Again<'_>,
+        place: Range<u64>,
+    ) -> Result<(), StoreError> {
+        if self.pending.is_empty() {
+            self.side.clear();
+        }
+        if !self.side.has_room(again.side_len()) || self.unsent_len() + again.len() > self.limit {
+            return Err(StoreError::Full);
+        }
+        self.push_side(again.head);
+        if again.is_copied() {
+            let len = (place.end - place.start) as usize;
+            let chunk = find(&self.chunks, place.start);
+            let bytes = chunk.map_or(&[][..], |chunk| chunk.bytes_at(place.start, len));
+            let copy = self.side.push(bytes);
+            self.push_pending(SIDE + copy.start as u64, SIDE + copy.end as u64);
+        } else {
+            self.push_pending(place.start, place.end);
+        }
+        self.push_side(again.tail);
+        Ok(())
+    }
+
+    fn push_side(&mut self, bytes: &[u8]) {
+        let place = self.side.push(bytes);
+        self.push_pending(SIDE + place.start as u64, SIDE + place.end as u64);
+    }
+
+    fn push_pending(&mut self, start: u64, end: u64) {
+        let is_first_of_chunk = || self.chunks.iter().any(|chunk| chunk.base == start);
+        match self.pending.back_mut() {
+            _ if start == end => {}
+            Some(last) if last.1 == start && (start >= SIDE || !is_first_of_chunk()) => {
+                last.1 = end;
+            }
+            _ => self.pending.push_back((start, end)),
+        }
+    }
+
     /// `len` bytes that were written together.
     #[inline]
     pub(super) fn bytes(&self, start: u64, len: usize) -> &[u8] {
         let chunk = match self.chunks.back() {
             Some(last) if last.base <= start => Some(last),
-            _ => self.find(start),
+            _ => find(&self.chunks, start),
         };
-        let bytes = chunk.and_then(|chunk| {
-            let at = (start - chunk.base) as usize;
-            chunk.bytes.get(at..at + len)
-        });
-        bytes.unwrap_or_default()
-    }
-
-    fn find(&self, start: u64) -> Option<&Chunk> {
-        let behind = self.chunks.partition_point(|chunk| chunk.base <= start);
-        self.chunks.get(behind.checked_sub(1)?)
+        chunk.map_or(&[], |chunk| chunk.bytes_at(start, len))
     }
 
     #[inline]
     pub(super) fn unsent(&self) -> &[u8] {
         match self.pending.front() {
-            Some(&(start, end)) => self.bytes(start, (end - start) as usize),
+            Some(&(start, end)) if start < SIDE => self.bytes(start, (end - start) as usize),
+            Some(&(start, end)) => self
+                .side
+                .get((start - SIDE) as usize..(end - SIDE) as usize),
             None => &[],
         }
+    }
+
+    /// Bytes of all stretches that wait.
+    pub(super) fn unsent_len(&self) -> usize {
+        let lens = self.pending.iter().map(|stretch| stretch.1 - stretch.0);
+        lens.sum::<u64>() as usize
     }
 
     #[inline]
@@ -188,6 +239,23 @@ impl Chunks {
         self.pending.clear();
     }
 }
+
+impl Chunk {
+    #[inline]
+    fn bytes_at(&self, start: u64, len: usize) -> &[u8] {
+        let at = (start - self.base) as usize;
+        self.bytes.get(at..at + len).unwrap_or_default()
+    }
+}
+
+/// The chunk that holds position `start`.
+fn find(chunks: &VecDeque<Chunk>, start: u64) -> Option<&Chunk> {
+    let behind = chunks.partition_point(|chunk| chunk.base <= start);
+    chunks.get(behind.checked_sub(1)?)
+}
+
+/// Positions from here on are in the side buffer: nobody ever writes so many bytes.
+const SIDE: u64 = 1 << 63;
 
 /// So many bytes whose pages are there: the kernel looks for them now, all at once, and not for
 /// each one while a message is waiting. 256 KiB take about 0.1 ms.

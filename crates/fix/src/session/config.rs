@@ -348,7 +348,9 @@ pub struct Config {
     /// transmitted.
     pub resend_chunk: Limits,
     /// How often in a row a counterparty may ask for a resend from the same number before it is
-    /// disconnected; 0 is no limit.
+    /// logged out, as it makes no progress; 0 is no limit. Of the requests within one second only
+    /// one counts, as the answer may still be on its way, and those before a pause of more than a
+    /// minute are forgotten.
     pub repeated_resend_limit: u32,
 
     /// Take application messages also while not logged on: they get their numbers, are kept, and
@@ -368,6 +370,11 @@ pub struct Config {
     pub send_limit: Option<SendLimit>,
     /// How many messages may come in a stretch of time; `None` is no limit.
     pub receive_limit: Option<ReceiveLimit>,
+    /// Longest TestReqID(112) that is sent back, in bytes; a TestRequest(1) with a longer one is
+    /// rejected.
+    pub max_test_req_id: usize,
+    /// How much a counterparty may make the session write by itself; `None` is no limit.
+    pub answer_limit: Option<AnswerLimit>,
     /// When the session is open; `None` is always.
     pub schedule: Option<Arc<Schedule>>,
     /// When Logons are welcome within the session's hours; `None` is always. Outside it the
@@ -413,16 +420,18 @@ impl Config {
                 bytes: 4 << 20,
             },
             resend_chunk: Limits {
-                messages: 256,
-                bytes: 64 << 10,
+                messages: 16,
+                bytes: 8 << 10,
             },
-            repeated_resend_limit: 0,
+            repeated_resend_limit: 30,
             queue_offline: false,
             max_message: 64 << 10,
             max_header_field: MAX_HEADER_FIELD,
             max_send: 16 << 10,
             send_limit: None,
             receive_limit: None,
+            max_test_req_id: 256,
+            answer_limit: Some(AnswerLimit::DEFAULT),
             schedule: None,
             logon_schedule: None,
         }
@@ -489,6 +498,39 @@ pub struct ReceiveLimit {
     pub rate: Rate,
     /// What happens to a message that is one too many.
     pub action: OverRate,
+}
+
+/// A limit on what the session writes by itself, most of it in answer to what it receives:
+/// Heartbeats, Rejects, Logons, ResendRequests. They are kept as all messages are, so that who
+/// provokes them fills the store. Beyond it the session ends, with a Logout(5) that says why.
+///
+/// A resend is not written to the store and does not count, nor does what the application sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AnswerLimit {
+    /// Most messages a second, in the long run; 0 counts as 1.
+    pub messages: u32,
+    /// Most bytes a second, in the long run; 0 counts as 1.
+    pub bytes: u32,
+}
+
+impl AnswerLimit {
+    /// 10,000 messages and 1 MiB a second.
+    pub const DEFAULT: Self = Self {
+        messages: 10_000,
+        bytes: 1 << 20,
+    };
+    /// So many seconds' worth may be written at once.
+    pub const BURST: u64 = 10;
+}
+
+impl fmt::Display for AnswerLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { messages, bytes } = self;
+        write!(
+            f,
+            "more than {messages} answers or {bytes} bytes of them a second"
+        )
+    }
 }
 
 /// See [`ReceiveLimit`].

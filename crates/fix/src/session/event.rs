@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::config::Rate;
+use super::config::{AnswerLimit, Rate};
 use super::ids::FieldTooLong;
 use super::store::StoreError;
 use super::validate::RejectReason;
@@ -153,6 +153,8 @@ pub enum DisconnectReason {
     TooManyResendRequests,
     /// The counterparty sent faster than this (`Config::receive_limit`).
     ReceiveRate(Rate),
+    /// The counterparty made the session write more than this (`Config::answer_limit`).
+    AnswerRate(AnswerLimit),
     /// The session's hours are over, or have not begun.
     OutsideSchedule,
     /// A message of our own session layer found no room: the counterparty does not read.
@@ -196,6 +198,7 @@ impl fmt::Display for DisconnectReason {
             Self::ResendTimeout => f.write_str("missing messages did not come"),
             Self::TooManyResendRequests => f.write_str("the same resend asked for too often"),
             Self::ReceiveRate(rate) => rate.fmt(f),
+            Self::AnswerRate(limit) => limit.fmt(f),
             Self::OutsideSchedule => f.write_str("outside the session's hours"),
             Self::TransmitFull => f.write_str("the counterparty does not read"),
             Self::Store(error) => write!(f, "store: {error}"),

@@ -8,7 +8,7 @@ use fanfare_wire::UtcTimestamp;
 
 use super::chunks::Chunks;
 use super::config::Limits;
-use super::store::{Entry, Kind, MessageStore, StoreError, Stored};
+use super::store::{Again, Entry, Kind, MessageStore, Search, StoreError, Stored};
 
 /// Keeps the newest messages in memory, within limits. When there is no room the oldest go: a
 /// resend of those is answered with a gap fill. Allocates only while it grows to its limits, a
@@ -32,7 +32,8 @@ struct Slot {
 
 impl MemoryStore {
     /// A store that keeps up to `limits.messages` messages in up to `limits.bytes` bytes, those
-    /// that wait for transmission included; of the latter up to 6 % stay empty.
+    /// that wait for transmission included; of the latter up to 6 % stay empty. What is
+    /// transmitted again has a [`SideBuffer`](super::SideBuffer) more.
     pub fn new(limits: Limits) -> Self {
         Self {
             numbers: Numbers::default(),
@@ -169,18 +170,13 @@ impl MessageStore for MemoryStore {
     }
 
     fn commit(&mut self, range: Range<usize>, entry: Entry) -> Result<(), StoreError> {
-        let start = self.outbox.end();
-        let len = range.len() as u64;
-        match entry {
-            Entry::New { kind, transmit } => {
-                if kind == Kind::App || !transmit {
-                    self.keep(start..start + len, kind)?;
-                }
-                self.outbox.append(range, transmit);
-                self.numbers.sender += 1;
-            }
-            Entry::Copy => self.outbox.append(range, true),
+        let Entry { kind, transmit } = entry;
+        if kind == Kind::App || !transmit {
+            let start = self.outbox.end();
+            self.keep(start..start + range.len() as u64, kind)?;
         }
+        self.outbox.append(range, transmit);
+        self.numbers.sender += 1;
         Ok(())
     }
 
@@ -199,16 +195,31 @@ impl MessageStore for MemoryStore {
         Ok(())
     }
 
-    fn first_from(&self, seq: u64) -> Option<Stored<'_>> {
-        let slot = self
-            .index
-            .get(self.index.partition_point(|slot| slot.seq < seq))?;
+    fn search_from(&self, seq: u64) -> Search<'_> {
+        let at = self.index.partition_point(|slot| slot.seq < seq);
+        let Some(slot) = self.index.get(at) else {
+            return Search::Nothing;
+        };
         let bytes = self.outbox.bytes(slot.start, slot.len as usize);
-        Some(Stored {
+        Search::Kept(Stored {
             seq: slot.seq,
             kind: slot.kind,
             bytes,
         })
+    }
+
+    fn transmit_again(&mut self, again: &Again<'_>) -> Result<(), StoreError> {
+        let place = match &again.kept {
+            None => 0..0,
+            Some((seq, range)) => {
+                let at = self.index.partition_point(|slot| slot.seq < *seq);
+                let slot = self.index.get(at).filter(|slot| slot.seq == *seq);
+                let slot = slot.filter(|slot| range.end <= slot.len as usize);
+                let start = slot.ok_or(StoreError::NotKept)?.start;
+                start + range.start as u64..start + range.end as u64
+            }
+        };
+        self.outbox.transmit_again(again, place)
     }
 
     fn retain_from(&mut self, seq: Option<u64>) {
@@ -232,6 +243,10 @@ impl MessageStore for MemoryStore {
 
     fn unsent(&self) -> &[u8] {
         self.outbox.unsent()
+    }
+
+    fn unsent_len(&self) -> usize {
+        self.outbox.unsent_len()
     }
 
     fn sent(&mut self, n: usize) {
@@ -312,17 +327,8 @@ impl MessageStore for NoResendStore {
     fn commit(&mut self, range: Range<usize>, entry: Entry) -> Result<(), StoreError> {
         // What must wait behind a resend cannot be kept here; a resend from this store is one gap
         // fill, so nothing ever has to wait.
-        let transmit = !matches!(
-            entry,
-            Entry::New {
-                transmit: false,
-                ..
-            }
-        );
-        self.outbox.append(range, transmit);
-        if entry != Entry::Copy {
-            self.numbers.sender += 1;
-        }
+        self.outbox.append(range, entry.transmit);
+        self.numbers.sender += 1;
         Ok(())
     }
 
@@ -335,14 +341,25 @@ impl MessageStore for NoResendStore {
         false
     }
 
-    fn first_from(&self, _seq: u64) -> Option<Stored<'_>> {
-        None
+    fn search_from(&self, _seq: u64) -> Search<'_> {
+        Search::Nothing
+    }
+
+    fn transmit_again(&mut self, again: &Again<'_>) -> Result<(), StoreError> {
+        match again.kept {
+            None => self.outbox.transmit_again(again, 0..0),
+            Some(_) => Err(StoreError::NotKept),
+        }
     }
 
     fn retain_from(&mut self, _seq: Option<u64>) {}
 
     fn unsent(&self) -> &[u8] {
         self.outbox.unsent()
+    }
+
+    fn unsent_len(&self) -> usize {
+        self.outbox.unsent_len()
     }
 
     fn sent(&mut self, n: usize) {
@@ -382,15 +399,24 @@ mod tests {
         store.commit(8..8 + text.len(), entry)
     }
 
-    const APP: Entry = Entry::New {
+    fn again(
+        store: &mut impl MessageStore,
+        head: &[u8],
+        kept: Option<(u64, Range<usize>)>,
+    ) -> Result<(), StoreError> {
+        let tail = b"";
+        store.transmit_again(&Again { head, kept, tail })
+    }
+
+    const APP: Entry = Entry {
         kind: Kind::App,
         transmit: true,
     };
-    const ADMIN: Entry = Entry::New {
+    const ADMIN: Entry = Entry {
         kind: Kind::Admin,
         transmit: true,
     };
-    const LATER: Entry = Entry::New {
+    const LATER: Entry = Entry {
         kind: Kind::Admin,
         transmit: false,
     };
@@ -413,13 +439,11 @@ mod tests {
     #[test]
     fn what_waits_is_kept_but_not_transmitted() {
         let mut store = MemoryStore::default();
-        put(&mut store, b"resent", Entry::Copy).unwrap();
+        again(&mut store, b"resent", None).unwrap();
         put(&mut store, b"later", LATER).unwrap();
-        put(&mut store, b"resent too", Entry::Copy).unwrap();
-        assert_eq!(store.unsent(), b"resent");
-        store.sent(6);
-        assert_eq!(store.unsent(), b"resent too");
-        store.sent(10);
+        again(&mut store, b"resent too", None).unwrap();
+        assert_eq!(store.unsent(), b"resentresent too");
+        store.sent(16);
         assert_eq!(store.unsent(), b"");
         let found = store.first_from(1).unwrap();
         assert_eq!(

@@ -74,8 +74,8 @@ mod timers;
 mod validate;
 
 pub use config::{
-    ApplVerId, Config, ExtraField, Limits, MAX_HEADER_FIELD, OverRate, Rate, ReceiveLimit, SECOND,
-    SendLimit, SessionId, SubIds, Version,
+    AnswerLimit, ApplVerId, Config, ExtraField, Limits, MAX_HEADER_FIELD, OverRate, Rate,
+    ReceiveLimit, SECOND, SendLimit, SessionId, SubIds, Version,
 };
 pub use event::{AppMessage, DisconnectReason, Event, LogonFault, SendError};
 pub use ids::FieldTooLong;
@@ -87,5 +87,5 @@ pub use peek::{Peek, peek_logon};
 pub use route::ReverseRoute;
 pub use schedule::{FixedOffset, Schedule, ScheduleError, TimeOfDay, Weekday, Window, Zone};
 pub use state::{Role, Session, State};
-pub use store::{Entry, Kind, MessageStore, StoreError, Stored};
+pub use store::{Again, Entry, Kind, MessageStore, Search, SideBuffer, StoreError, Stored};
 pub use validate::{BusinessReason, Context, Fault, RejectReason, Validator};

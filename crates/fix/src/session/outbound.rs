@@ -223,9 +223,10 @@ impl<S: MessageStore> Session<S> {
         let mut encoder = self.begin(now, msg_type, extra, room)?;
         body(&mut encoder);
         let range = finish(encoder)?;
+        let len = range.len();
         // While a resend is under way, everything new waits behind it.
         let transmit = self.replay.is_none() && self.is_connected();
-        let entry = Entry::New { kind, transmit };
+        let entry = Entry { kind, transmit };
         self.store.commit(range, entry).map_err(SendError::Store)?;
         if let Some(replay) = &mut self.replay
             && kind == Kind::App
@@ -233,6 +234,7 @@ impl<S: MessageStore> Session<S> {
             replay.waiting += 1;
         }
         self.timers.last_sent = now.mono;
+        self.written = len;
         Ok(seq)
     }
 
@@ -306,7 +308,8 @@ impl<S: MessageStore> Session<S> {
                 self.end(now, DisconnectReason::TransmitFull);
             }
             Err(SendError::Store(error)) => self.end_of_store(now, error),
-            _ => {}
+            Ok(_) => self.count_answer(now),
+            Err(_) => {}
         }
     }
 

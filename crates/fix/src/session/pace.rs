@@ -1,10 +1,10 @@
 //! Limits on how many messages a session sends and takes in a stretch of time.
 
-use super::config::{OverRate, Rate};
+use super::config::{AnswerLimit, OverRate, Rate, SECOND};
 use super::event::{DisconnectReason, Event, SendError};
 use super::now::Now;
 use super::resend::Replay;
-use super::state::Session;
+use super::state::{Session, State};
 use super::store::MessageStore;
 use super::validate::{BusinessReason, RejectReason};
 use crate::codec::{Message, tags};
@@ -57,7 +57,43 @@ impl Window {
     }
 }
 
+/// How much the session has written by itself: when that would be over at the rates allowed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Answers {
+    messages: u64,
+    bytes: u64,
+}
+
+impl Answers {
+    /// Counts one more; true if that was too much.
+    fn is_too_much(&mut self, now: u64, len: usize, limit: AnswerLimit) -> bool {
+        let over = |until: u64, amount: u64, rate: u32| {
+            let takes = amount.saturating_mul(SECOND) / u64::from(rate.max(1));
+            until.max(now).saturating_add(takes)
+        };
+        self.messages = over(self.messages, 1, limit.messages);
+        self.bytes = over(self.bytes, len as u64, limit.bytes);
+        let burst = now.saturating_add(AnswerLimit::BURST * SECOND);
+        self.messages.max(self.bytes) > burst
+    }
+}
+
 impl<S: MessageStore> Session<S> {
+    /// Counts the message that the session has just written by itself. One too many is the last
+    /// but the Logout.
+    pub(super) fn count_answer(&mut self, now: Now) {
+        let Some(limit) = self.config.answer_limit else {
+            return;
+        };
+        let is_too_much = self.answers.is_too_much(now.mono, self.written, limit);
+        if is_too_much && self.state == State::LoggedOn {
+            let reason = DisconnectReason::AnswerRate(limit);
+            // The Logout itself counts, and changes nothing any more.
+            self.state = State::LoggingOut;
+            self.final_logout(now, reason.to_string().as_bytes(), reason);
+        }
+    }
+
     /// Whether one more application message may be sent: at once, or behind those that wait. With
     /// the first that has to wait, everything that follows waits behind it.
     #[inline]

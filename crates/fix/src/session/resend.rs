@@ -1,12 +1,15 @@
 //! Answering a ResendRequest: in bounded parts, on one ordered path with everything new.
 
+use std::ops::Range;
+
 use fanfare_wire::fields::{SOH, parse_tag};
 
+use super::config::Limits;
 use super::event::{DisconnectReason, Event, SendError};
 use super::head::{Head, OutField};
 use super::now::Now;
 use super::state::Session;
-use super::store::{Entry, Kind, MessageStore, StoreError};
+use super::store::{Again, Kind, MessageStore, Search, StoreError};
 use super::timers::NEVER;
 use crate::codec::{Encoder, msg_types, tags};
 
@@ -22,8 +25,8 @@ pub(super) struct Replay {
     live_from: u64,
     /// First number of a gap fill that is not yet written.
     fill_from: Option<u64>,
-    /// The message to be sent again, out of the store.
-    message: Vec<u8>,
+    /// Where headers and gap fills are encoded.
+    head: Vec<u8>,
     /// Application messages sent again, and numbers filled.
     messages: u64,
     filled: u64,
@@ -41,7 +44,7 @@ impl Replay {
             end: next - 1,
             live_from: next,
             fill_from: None,
-            message: Vec::new(),
+            head: Vec::new(),
             messages: 0,
             filled: 0,
             asked: false,
@@ -52,6 +55,12 @@ impl Replay {
     /// Whether nothing was asked for and nothing waits.
     pub(super) fn is_empty(&self) -> bool {
         !self.asked && self.waiting == 0
+    }
+
+    /// Goes on at `next`: the numbers up to there are filled.
+    fn skip_to(&mut self, next: u64) {
+        self.fill_from.get_or_insert(self.cursor);
+        self.cursor = next;
     }
 
     /// Whether all that was asked for has been sent.
@@ -69,6 +78,12 @@ enum Progress {
     /// Everything sent, what came meanwhile included.
     Done,
 }
+
+/// How much of what is new and waited is written at once: it goes as it is, which costs little.
+const LIVE_CHUNK: Limits = Limits {
+    messages: 256,
+    bytes: 64 << 10,
+};
 
 /// What the header of a gap fill and of a resent message needs more than the original.
 const RESEND_ROOM: usize = 512;
@@ -93,7 +108,7 @@ impl<S: MessageStore> Session<S> {
         self.store.retain_from(Some(begin.min(replay.live_from)));
         self.replay = Some(replay);
         // Who asks again and again and does not read gets no more than this.
-        if self.store.unsent().len() < self.config.resend_chunk.bytes {
+        if self.store.unsent_len() < self.config.resend_chunk.bytes {
             self.replay_chunk(now);
         }
     }
@@ -109,7 +124,7 @@ impl<S: MessageStore> Session<S> {
     #[inline]
     pub(super) fn replay_due_at(&self) -> u64 {
         match &self.replay {
-            Some(replay) if self.is_connected() && self.store.unsent().is_empty() => {
+            Some(replay) if self.is_connected() && self.store.unsent_len() == 0 => {
                 if replay.is_live() && replay.waiting > 0 {
                     self.paced_until()
                 } else {
@@ -122,11 +137,19 @@ impl<S: MessageStore> Session<S> {
 
     /// Writes the next part of a resend.
     pub(super) fn replay_chunk(&mut self, now: Now) {
-        let limits = self.config.resend_chunk;
-        for _ in 0..limits.messages.max(1) {
-            if !self.is_connected() {
+        let mut steps = 0;
+        loop {
+            let is_live = self.replay.as_ref().is_some_and(|replay| replay.is_live());
+            let limits = match is_live {
+                true => LIVE_CHUNK,
+                false => self.config.resend_chunk,
+            };
+            let is_enough =
+                steps >= limits.messages.max(1) || self.store.unsent_len() >= limits.bytes;
+            if !self.is_connected() || (is_enough && steps > 0) {
                 return;
             }
+            steps += 1;
             // Out of the session while it works, so that both can be written to.
             let Some(mut replay) = self.replay.take() else {
                 return;
@@ -144,9 +167,6 @@ impl<S: MessageStore> Session<S> {
                     return self.replay_failed(now, &error);
                 }
             }
-            if self.store.unsent().len() >= limits.bytes {
-                return;
-            }
         }
     }
 
@@ -160,15 +180,10 @@ impl<S: MessageStore> Session<S> {
         }
     }
 
-    /// No room is no fault while there are bytes to be transmitted, which make room. Otherwise
-    /// what was sent before is given up for what is new; if even that does not fit, it is over.
+    /// No room is no fault while there are bytes to be transmitted, which make room.
     fn replay_failed(&mut self, now: Now, error: &SendError) {
-        let Some(replay) = &self.replay else { return };
         let reason = match *error {
-            SendError::Store(StoreError::Full) if !self.store.unsent().is_empty() => return,
-            SendError::Store(StoreError::Full) if replay.cursor < replay.live_from => {
-                return self.store.retain_from(Some(replay.live_from));
-            }
+            SendError::Store(StoreError::Full) if self.store.unsent_len() > 0 => return,
             SendError::Store(StoreError::Full) => DisconnectReason::TransmitFull,
             SendError::Store(error) => DisconnectReason::Store(error),
             _ => DisconnectReason::Store(StoreError::TooLong),
@@ -182,28 +197,23 @@ impl<S: MessageStore> Session<S> {
             self.fill_up_to(now, replay, replay.end + 1)?;
             return self.replay_live(now, replay);
         }
-        match self.store.first_from(replay.cursor) {
-            Some(stored) if stored.seq <= replay.end && stored.kind == Kind::App => {
+        self.fixed.set_time(now.utc, self.config.precision);
+        match self.store.search_from(replay.cursor) {
+            Search::Kept(stored) if stored.seq <= replay.end && stored.kind == Kind::App => {
                 let seq = stored.seq;
-                replay.message.clear();
-                replay.message.extend_from_slice(stored.bytes);
                 if seq > replay.cursor {
                     replay.fill_from.get_or_insert(replay.cursor);
                     replay.cursor = seq;
                 }
-                self.fill_up_to(now, replay, seq)?;
-                self.resend(now, seq, &replay.message)?;
-                replay.messages += 1;
-                replay.cursor = seq + 1;
+                if replay.fill_from.is_some() {
+                    self.fill_up_to(now, replay, seq)?;
+                } else {
+                    self.resend(now, replay)?;
+                }
             }
-            Some(stored) if stored.seq <= replay.end => {
-                replay.fill_from.get_or_insert(replay.cursor);
-                replay.cursor = stored.seq + 1;
-            }
-            _ => {
-                replay.fill_from.get_or_insert(replay.cursor);
-                replay.cursor = replay.end + 1;
-            }
+            Search::Kept(stored) if stored.seq <= replay.end => replay.skip_to(stored.seq + 1),
+            Search::NoneBelow(next) => replay.skip_to(next.min(replay.end + 1)),
+            Search::Kept(_) | Search::Nothing => replay.skip_to(replay.end + 1),
         }
         self.store
             .retain_from(Some(replay.cursor.min(replay.live_from)));
@@ -212,28 +222,22 @@ impl<S: MessageStore> Session<S> {
 
     /// What is new since the resend began, as it is.
     fn replay_live(&mut self, now: Now, replay: &mut Replay) -> Result<Progress, SendError> {
-        let seq = replay.cursor.max(replay.live_from);
-        self.store.retain_from(Some(seq));
-        let Some(stored) = self.store.first_from(seq) else {
-            return Ok(Progress::Done);
+        let from = replay.cursor.max(replay.live_from);
+        self.store.retain_from(Some(from));
+        let stored = match self.store.search_from(from) {
+            Search::Kept(stored) => stored,
+            Search::NoneBelow(next) => {
+                replay.cursor = next;
+                return Ok(Progress::More);
+            }
+            Search::Nothing => return Ok(Progress::Done),
         };
-        replay.cursor = stored.seq;
-        let is_app = stored.kind == Kind::App;
+        let (seq, is_app, len) = (stored.seq, stored.kind == Kind::App, stored.bytes.len());
+        replay.cursor = seq;
         if is_app && self.paced_until() > now.mono {
             return Ok(Progress::Paced);
         }
-        replay.message.clear();
-        replay.message.extend_from_slice(stored.bytes);
-        let len = replay.message.len();
-        let place = self.store.reserve(len).map_err(SendError::Store)?;
-        let room = place
-            .get_mut(..len)
-            .ok_or(SendError::Store(StoreError::TooLong))?;
-        room.copy_from_slice(&replay.message);
-        self.store
-            .commit(0..len, Entry::Copy)
-            .map_err(SendError::Store)?;
-        self.timers.last_sent = now.mono;
+        self.transmit_again(now, b"", Some((seq, 0..len)), b"")?;
         if is_app {
             replay.waiting = replay.waiting.saturating_sub(1);
             if let Some(window) = &mut self.send_window {
@@ -251,47 +255,68 @@ impl<S: MessageStore> Session<S> {
         let Some(seq) = replay.fill_from else {
             return Ok(());
         };
+        self.fixed.set_time(now.utc, self.config.precision);
         let gap_fill = Copied {
             seq,
             msg_type: msg_types::SEQUENCE_RESET,
             orig_time: None,
             others: &[],
-            room: RESEND_ROOM,
         };
-        self.write_copy(now, &gap_fill, |encoder| {
-            encoder
-                .u64(tags::NEW_SEQ_NO, next)
-                .char(tags::GAP_FILL_FLAG, b'Y');
-        })?;
+        let mut encoder = self.begin_copy(&mut replay.head, &gap_fill);
+        encoder
+            .u64(tags::NEW_SEQ_NO, next)
+            .char(tags::GAP_FILL_FLAG, b'Y');
+        let range = encoder.finish().map_err(SendError::Encode)?;
+        let message = replay.head.get(range).unwrap_or_default();
+        self.transmit_again(now, message, None, b"")?;
         replay.fill_from = None;
         replay.filled += next - seq;
         Ok(())
     }
 
-    /// Sends a kept message again: PossDupFlag(43), its old SendingTime(52) as
-    /// OrigSendingTime(122), a new SendingTime.
-    fn resend(&mut self, now: Now, seq: u64, message: &[u8]) -> Result<(), SendError> {
-        let parts = Parts::of(message);
+    /// Sends the kept message at the cursor again: PossDupFlag(43), its old SendingTime(52) as
+    /// OrigSendingTime(122), a new SendingTime. Its body stays where it is.
+    fn resend(&mut self, now: Now, replay: &mut Replay) -> Result<(), SendError> {
+        let Search::Kept(stored) = self.store.search_from(replay.cursor) else {
+            return Err(SendError::Store(StoreError::NotKept));
+        };
+        let parts = Parts::of(stored.bytes);
         let resent = Copied {
-            seq,
+            seq: stored.seq,
             msg_type: parts.msg_type,
             orig_time: Some(parts.sending_time),
             others: &parts.others,
-            room: message.len() + RESEND_ROOM,
         };
-        self.write_copy(now, &resent, |encoder| {
-            encoder.raw(parts.body);
-        })
+        let encoder = self.begin_copy(&mut replay.head, &resent);
+        let (head, trailer) = encoder
+            .finish_around(parts.body)
+            .map_err(SendError::Encode)?;
+        let kept = (stored.seq, parts.body_at..parts.body_at + parts.body.len());
+        let head = replay.head.get(head).unwrap_or_default();
+        self.transmit_again(now, head, Some(kept), &trailer)?;
+        replay.messages += 1;
+        replay.cursor += 1;
+        Ok(())
     }
 
-    /// Encodes a message that was sent before, or a gap fill in its place.
-    fn write_copy(
+    fn transmit_again(
         &mut self,
         now: Now,
-        copied: &Copied<'_>,
-        body: impl FnOnce(&mut Encoder<'_>),
+        head: &[u8],
+        kept: Option<(u64, Range<usize>)>,
+        tail: &[u8],
     ) -> Result<(), SendError> {
-        self.fixed.set_time(now.utc, self.config.precision);
+        let again = Again { head, kept, tail };
+        self.store
+            .transmit_again(&again)
+            .map_err(SendError::Store)?;
+        self.timers.last_sent = now.mono;
+        Ok(())
+    }
+
+    /// Begins a message that was sent before, or a gap fill in its place, in `room`. The time is
+    /// set.
+    fn begin_copy<'r>(&self, room: &'r mut Vec<u8>, copied: &Copied<'_>) -> Encoder<'r> {
         let last_processed = self.store.next_target() - 1;
         let head = Head {
             seq: copied.seq,
@@ -299,18 +324,15 @@ impl<S: MessageStore> Session<S> {
             last_processed: self.config.last_processed.then_some(last_processed),
             extra: copied.others,
         };
-        let room = copied.room + self.header_room();
-        let place = self.store.reserve(room).map_err(SendError::Store)?;
+        let others = copied.others.iter().map(|field| field.1.len() + 12);
+        let len = RESEND_ROOM + self.header_room() + others.sum::<usize>();
+        if room.len() < len {
+            room.resize(len, 0);
+        }
         let begin_string = self.config.id.version.begin_string().as_bytes();
-        let mut encoder = Encoder::new(place, begin_string, copied.msg_type);
+        let mut encoder = Encoder::new(room, begin_string, copied.msg_type);
         head.write(&self.fixed, &self.config, &mut encoder);
-        body(&mut encoder);
-        let range = encoder.finish().map_err(SendError::Encode)?;
-        self.store
-            .commit(range, Entry::Copy)
-            .map_err(SendError::Store)?;
-        self.timers.last_sent = now.mono;
-        Ok(())
+        encoder
     }
 }
 
@@ -321,7 +343,6 @@ struct Copied<'a> {
     /// OrigSendingTime(122); a gap fill has none before its own.
     orig_time: Option<&'a [u8]>,
     others: &'a [OutField<'a>],
-    room: usize,
 }
 
 /// One of our own messages, taken apart for a resend.
@@ -330,8 +351,9 @@ struct Parts<'a> {
     sending_time: &'a [u8],
     /// Header fields that neither the session nor the resend writes itself.
     others: Vec<OutField<'a>>,
-    /// All fields behind the header, up to the trailer.
+    /// All fields behind the header, up to the trailer, and where they begin.
     body: &'a [u8],
+    body_at: usize,
 }
 
 impl<'a> Parts<'a> {
@@ -344,6 +366,7 @@ impl<'a> Parts<'a> {
             sending_time: b"",
             others: Vec::new(),
             body: b"",
+            body_at: 0,
         };
         while let Some((tag, value, behind)) = split_field(rest) {
             match tag {
@@ -364,6 +387,7 @@ impl<'a> Parts<'a> {
         }
         parts.others.sort_by_key(|field| field.0);
         parts.body = rest;
+        parts.body_at = end - rest.len();
         parts
     }
 }
@@ -378,3 +402,6 @@ fn split_field(bytes: &[u8]) -> Option<(u32, &[u8], &[u8])> {
         bytes.get(end + 1..)?,
     ))
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use fanfare_wire::UtcTimestamp;
 
+use super::admin::Repeated;
 use super::config::{ApplVerId, Config, SECOND};
 use super::event::{DisconnectReason, Event};
 use super::gap::Gap;
@@ -11,7 +12,7 @@ use super::head::Fixed;
 use super::header::LastHeader;
 use super::logon::PendingLogon;
 use super::now::Now;
-use super::pace::Window;
+use super::pace::{Answers, Window};
 use super::resend::Replay;
 use super::store::{MessageStore, StoreError};
 use super::timers::{NEVER, Timers};
@@ -73,8 +74,10 @@ pub struct Session<S> {
     pub(super) last_header: LastHeader,
     /// See `Config::header_field_limit`.
     pub(super) header_field_limit: usize,
-    /// The last BeginSeqNo(7) asked for, and how often in a row.
-    pub(super) repeated: (u64, u32),
+    pub(super) repeated: Repeated,
+    /// Length of the message written last.
+    pub(super) written: usize,
+    pub(super) answers: Answers,
     /// The newest messages sent and received, where their rate is limited.
     pub(super) send_window: Option<Window>,
     pub(super) receive_window: Option<Window>,
@@ -121,7 +124,9 @@ impl<S: MessageStore> Session<S> {
             replay: None,
             last_header: LastHeader::NONE,
             header_field_limit,
-            repeated: (0, 0),
+            repeated: Repeated::default(),
+            written: 0,
+            answers: Answers::default(),
         }
     }
 
@@ -429,7 +434,7 @@ impl<S: MessageStore> Session<S> {
         self.pending_logon = None;
         self.peer_appl_ver = None;
         self.gap = None;
-        self.repeated = (0, 0);
+        self.repeated = Repeated::default();
         self.drop_replay();
         let reset = self.config.reset_on_disconnect || (was_logout && self.config.reset_on_logout);
         let reset = if reset {

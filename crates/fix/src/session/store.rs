@@ -11,6 +11,9 @@ use fanfare_wire::UtcTimestamp;
 /// and its bytes are transmitted from there, so that keeping a message costs no copy. Everything
 /// that leaves a session passes through one store in one order.
 ///
+/// A resend changes nothing in the store, however often it is asked for: see
+/// [`transmit_again`](Self::transmit_again).
+///
 /// Every number stands for the *next* message: a fresh store has 1 and 1.
 pub trait MessageStore {
     /// Number of the next message we send.
@@ -60,8 +63,35 @@ pub trait MessageStore {
         true
     }
 
-    /// The kept message with the lowest number that is not below `seq`.
-    fn first_from(&self, seq: u64) -> Option<Stored<'_>>;
+    /// Looks for the kept message with the lowest number that is not below `seq`.
+    ///
+    /// One call takes time in proportion to the logarithm of what the store holds, whatever that
+    /// is: where many numbers without a kept message follow each other, it says how far it has
+    /// come.
+    fn search_from(&self, seq: u64) -> Search<'_>;
+
+    /// The kept message with the lowest number that is not below `seq`. Takes longer the more
+    /// numbers without a kept message stand in between.
+    fn first_from(&self, seq: u64) -> Option<Stored<'_>> {
+        let mut from = seq;
+        loop {
+            match self.search_from(from) {
+                Search::Kept(stored) => return Some(stored),
+                Search::NoneBelow(next) => from = next,
+                Search::Nothing => return None,
+            }
+        }
+    }
+
+    /// Transmits a kept message again, with another header and trailer, or something in the place
+    /// of messages that are not kept. Nothing of it is kept and no number used: the message goes
+    /// from where it lies, and what is new stands in a [`SideBuffer`] until it is transmitted.
+    ///
+    /// # Errors
+    /// `Full` if too much waits for transmission: it goes when that has been transmitted.
+    /// `NotKept` if there is no such message. Nothing is transmitted then.
+    fn transmit_again(&mut self, again: &Again<'_>) -> Result<(), StoreError>;
+
     /// From now on messages from this number on must not be given up to make room (`None`: all
     /// may). Set while a resend is under way.
     fn retain_from(&mut self, seq: Option<u64>);
@@ -81,24 +111,113 @@ pub trait MessageStore {
 
     /// The next bytes to transmit, in order; empty when there are none.
     fn unsent(&self) -> &[u8];
+    /// How many bytes wait for transmission, in all pieces, those for which `sync` is still to be
+    /// called included.
+    fn unsent_len(&self) -> usize;
     /// The first `n` bytes of `unsent` were transmitted.
     fn sent(&mut self, n: usize);
     /// The connection is gone: nothing of `unsent` will be transmitted.
     fn drop_unsent(&mut self);
 }
 
-/// What a committed message is.
+/// A new message: it takes the number `next_sender`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Entry {
-    /// A new message: it takes the number `next_sender`.
-    New {
-        /// Administrative or application message.
-        kind: Kind,
-        /// Transmitted now, or only kept (it is behind a resend that is still under way).
-        transmit: bool,
-    },
-    /// A resent message or gap fill: transmitted, not kept, no number used.
-    Copy,
+pub struct Entry {
+    /// Administrative or application message.
+    pub kind: Kind,
+    /// Transmitted now, or only kept (it is behind a resend that is still under way).
+    pub transmit: bool,
+}
+
+/// What is transmitted without being kept, see [`MessageStore::transmit_again`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Again<'a> {
+    /// What comes first: the new header of a message, or a whole gap fill.
+    pub head: &'a [u8],
+    /// Then these bytes of the kept message with this number.
+    pub kept: Option<(u64, Range<usize>)>,
+    /// Then this: the new trailer.
+    pub tail: &'a [u8],
+}
+
+impl Again<'_> {
+    /// Bytes of all parts.
+    pub fn len(&self) -> usize {
+        self.head.len() + self.kept_len() + self.tail.len()
+    }
+
+    /// Whether there is nothing to transmit.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether the bytes of the kept message are better copied between their new header and
+    /// trailer than transmitted as a piece of their own, which takes a system call more. A message
+    /// that goes as it is stands in one piece with its neighbours.
+    pub fn is_copied(&self) -> bool {
+        self.kept_len() <= COPIED && !(self.head.is_empty() && self.tail.is_empty())
+    }
+
+    /// Bytes that go into a [`SideBuffer`].
+    pub fn side_len(&self) -> usize {
+        match self.is_copied() {
+            true => self.len(),
+            false => self.head.len() + self.tail.len(),
+        }
+    }
+
+    fn kept_len(&self) -> usize {
+        self.kept.as_ref().map_or(0, |(_, range)| range.len())
+    }
+}
+
+/// Up to so many bytes of a message are copied.
+const COPIED: usize = 4096;
+
+/// Bytes that wait for transmission beside a store, and are forgotten afterwards.
+///
+/// Takes up to [`LIMIT`](Self::LIMIT) bytes, or one longer piece. Allocates with the first resend.
+#[derive(Debug, Default)]
+pub struct SideBuffer {
+    bytes: Vec<u8>,
+}
+
+impl SideBuffer {
+    /// Bytes that it takes.
+    pub const LIMIT: usize = 64 << 10;
+
+    /// One that holds nothing.
+    pub const fn new() -> Self {
+        Self { bytes: Vec::new() }
+    }
+
+    /// Nothing of it waits any more.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.bytes.shrink_to(Self::LIMIT);
+    }
+
+    /// Whether so many bytes have room.
+    pub fn has_room(&self, len: usize) -> bool {
+        self.bytes.is_empty() || self.bytes.len() + len <= Self::LIMIT
+    }
+
+    /// Appends bytes and returns where they stand.
+    pub fn push(&mut self, bytes: &[u8]) -> Range<usize> {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(bytes);
+        start..self.bytes.len()
+    }
+
+    /// What stands at `range`; empty if nothing does.
+    pub fn get(&self, range: Range<usize>) -> &[u8] {
+        self.bytes.get(range).unwrap_or_default()
+    }
+
+    /// Bytes of memory allocated.
+    pub fn capacity(&self) -> usize {
+        self.bytes.capacity()
+    }
 }
 
 /// The two kinds of messages: the first is never resent.
@@ -121,6 +240,18 @@ pub struct Stored<'a> {
     pub bytes: &'a [u8],
 }
 
+/// What [`MessageStore::search_from`] came upon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Search<'a> {
+    /// The kept message with the lowest number from there on.
+    Kept(Stored<'a>),
+    /// From there on, and below this number, which is higher, no message is kept: look again from
+    /// here.
+    NoneBelow(u64),
+    /// No message from there on is kept.
+    Nothing,
+}
+
 /// Why a store could not do its work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoreError {
@@ -134,6 +265,8 @@ pub enum StoreError {
     Io(i32),
     /// The store was closed or is read-only.
     ReadOnly,
+    /// The message that is to be transmitted again is not kept.
+    NotKept,
 }
 
 impl fmt::Display for StoreError {
@@ -144,6 +277,7 @@ impl fmt::Display for StoreError {
             Self::DiskFull => f.write_str("disk full"),
             Self::Io(code) => write!(f, "input/output error {code}"),
             Self::ReadOnly => f.write_str("the store is closed or read-only"),
+            Self::NotKept => f.write_str("the message is not kept"),
         }
     }
 }
@@ -192,8 +326,12 @@ impl<S: MessageStore + ?Sized> MessageStore for Box<S> {
         (**self).keeps()
     }
 
-    fn first_from(&self, seq: u64) -> Option<Stored<'_>> {
-        (**self).first_from(seq)
+    fn search_from(&self, seq: u64) -> Search<'_> {
+        (**self).search_from(seq)
+    }
+
+    fn transmit_again(&mut self, again: &Again<'_>) -> Result<(), StoreError> {
+        (**self).transmit_again(again)
     }
 
     fn retain_from(&mut self, seq: Option<u64>) {
@@ -210,6 +348,10 @@ impl<S: MessageStore + ?Sized> MessageStore for Box<S> {
 
     fn unsent(&self) -> &[u8] {
         (**self).unsent()
+    }
+
+    fn unsent_len(&self) -> usize {
+        (**self).unsent_len()
     }
 
     fn sent(&mut self, n: usize) {

@@ -225,6 +225,7 @@ impl Runner {
             ("reset_on_logon", _) => config.reset_on_logon = flag,
             ("reset_on_logout", _) => config.reset_on_logout = flag,
             ("reset_on_disconnect", _) => config.reset_on_disconnect = flag,
+            ("max_test_req_id", Ok(n)) => config.max_test_req_id = n as usize,
             ("max_header_field", Ok(n)) => config.max_header_field = n as usize,
             ("max_latency", Ok(n)) => config.max_latency = n * SECOND,
             ("repeated_resend_limit", Ok(n)) => config.repeated_resend_limit = n as u32,

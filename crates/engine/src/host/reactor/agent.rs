@@ -25,6 +25,7 @@ impl<H: Handler> Agent for Host<H> {
             true => self.receive_directly(now),
             false => self.poll(now)?,
         };
+        work += self.resend(now);
         work += self.application(now);
         let scans = self.scans(now, work);
         if directly && (scans || self.asks(work)) {
@@ -64,10 +65,14 @@ impl<H: Handler> Agent for Host<H> {
             self.is_held(now);
             let asked = self.poll(now);
             self.timers(now);
+            let resent = self.resend(now);
             if asked.is_err() || now.mono >= deadline {
                 break;
             }
-            if matches!(asked, Ok(0)) && self.poller.poll(Some(Duration::from_millis(1))).is_err() {
+            if matches!(asked, Ok(0))
+                && resent == 0
+                && self.poller.poll(Some(Duration::from_millis(1))).is_err()
+            {
                 break;
             }
         }

@@ -9,14 +9,14 @@ fn mixed() -> Folder {
     let mut journal = folder.open(small());
     put(&mut journal, b"8=FIX\x0135=A\x01", ADMIN).unwrap();
     put(&mut journal, b"8=FIX\x0158=\"\\\xe9\x01", APP).unwrap();
-    put(&mut journal, b"again", Entry::Copy).unwrap();
+    old_copy(&mut journal, b"again");
     journal.set_next_sender(10).unwrap();
     put(&mut journal, b"taken back", APP).unwrap();
     journal.set_next_sender(10).unwrap();
     put(
         &mut journal,
         b"ten",
-        Entry::New {
+        Entry {
             kind: Kind::Admin,
             transmit: false,
         },

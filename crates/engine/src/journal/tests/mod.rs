@@ -5,19 +5,20 @@ mod kills;
 mod limits;
 mod model;
 mod prepare;
+mod resend;
 
 use super::segment::Segment;
 use super::*;
-use fanfare_fix::session::{Entry, Kind, MessageStore};
+use fanfare_fix::session::{Again, Entry, Kind, MessageStore};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 const IDENTITY: &str = "FIX.4.4:A->B";
 const NOW: UtcTimestamp = UtcTimestamp::from_nanos(1_770_000_000_000_000_000);
-const APP: Entry = Entry::New {
+const APP: Entry = Entry {
     kind: Kind::App,
     transmit: true,
 };
-const ADMIN: Entry = Entry::New {
+const ADMIN: Entry = Entry {
     kind: Kind::Admin,
     transmit: true,
 };
@@ -67,6 +68,15 @@ fn put(journal: &mut Journal, text: &[u8], entry: Entry) -> Result<(), StoreErro
     let end = front + text.len();
     journal.reserve(end)?[front..end].copy_from_slice(text);
     journal.commit(front..end, entry)
+}
+
+/// Writes what versions before wrote for a message that was sent again.
+fn old_copy(journal: &mut Journal, text: &[u8]) {
+    journal.reserve(text.len()).unwrap()[..text.len()].copy_from_slice(text);
+    let last = journal.next_sender() - 1;
+    journal
+        .append(0..text.len(), EntryKind::Copy, last)
+        .unwrap();
 }
 
 /// A message that follows from its number.

@@ -6,12 +6,32 @@ use std::collections::BTreeMap;
 
 #[derive(Debug, Clone)]
 enum Op {
-    Put { len: usize, entry: Entry },
-    Record { len: usize },
-    NextSender { up: bool, by: u64 },
-    NextTarget { seq: u64 },
+    Put {
+        len: usize,
+        entry: Entry,
+    },
+    Record {
+        len: usize,
+    },
+    /// A message of those kept, without so many bytes at its ends, which are these letters then.
+    Again {
+        nth: usize,
+        cut: usize,
+    },
+    OldCopy {
+        len: usize,
+    },
+    NextSender {
+        up: bool,
+        by: u64,
+    },
+    NextTarget {
+        seq: u64,
+    },
     Reset,
-    Send { count: usize },
+    Send {
+        count: usize,
+    },
     DropUnsent,
     Prepare,
     Reopen,
@@ -21,13 +41,14 @@ fn op() -> impl Strategy<Value = Op> {
     let entry = prop_oneof![
         4 => Just(APP),
         2 => Just(ADMIN),
-        1 => Just(Entry::New { kind: Kind::Admin, transmit: false }),
-        1 => Just(Entry::New { kind: Kind::App, transmit: false }),
-        1 => Just(Entry::Copy),
+        1 => Just(Entry { kind: Kind::Admin, transmit: false }),
+        1 => Just(Entry { kind: Kind::App, transmit: false }),
     ];
     prop_oneof![
         20 => (0..9000usize, entry).prop_map(|(len, entry)| Op::Put { len, entry }),
         3 => (0..9000usize).prop_map(|len| Op::Record { len }),
+        4 => (any::<usize>(), 0..60usize).prop_map(|(nth, cut)| Op::Again { nth, cut }),
+        2 => (0..300usize).prop_map(|len| Op::OldCopy { len }),
         2 => (any::<bool>(), 0..9u64).prop_map(|(up, by)| Op::NextSender { up, by }),
         3 => (1..u64::MAX).prop_map(|seq| Op::NextTarget { seq }),
         1 => Just(Op::Reset),
@@ -49,19 +70,46 @@ struct Oracle {
 
 impl Oracle {
     fn put(&mut self, text: &[u8], entry: Entry) {
-        let transmit = match entry {
-            Entry::New { kind, transmit } => {
-                if kind == Kind::App || !transmit {
-                    self.kept.insert(self.sender, (kind, text.to_vec()));
-                }
-                self.sender += 1;
-                transmit
-            }
-            Entry::Copy => true,
-        };
+        let Entry { kind, transmit } = entry;
+        if kind == Kind::App || !transmit {
+            self.kept.insert(self.sender, (kind, text.to_vec()));
+        }
+        self.sender += 1;
         if transmit {
             self.unsent.extend_from_slice(text);
         }
+    }
+
+    /// Transmits a kept message again, whose place the journal has to find.
+    fn again(&mut self, journal: &mut Journal, nth: usize, cut: usize) {
+        let Some(nth) = nth.checked_rem(self.kept.len()) else {
+            let again = Again {
+                head: b"",
+                kept: Some((self.sender, 0..0)),
+                tail: b"",
+            };
+            let refused = journal.transmit_again(&again);
+            return assert_eq!(refused, Err(StoreError::NotKept));
+        };
+        let (seq, (_, text)) = self.kept.iter().nth(nth).unwrap();
+        let cut = cut.min(text.len() / 2);
+        let ends = vec![b'e'; cut];
+        let again = Again {
+            head: &ends,
+            kept: Some((*seq, cut..text.len() - cut)),
+            tail: &ends,
+        };
+        let before = (journal.current.count, journal.current.data_end);
+        match journal.transmit_again(&again) {
+            Ok(()) => {
+                let message = [&ends, &text[cut..text.len() - cut], &ends].concat();
+                self.unsent.extend_from_slice(&message);
+            }
+            Err(StoreError::Full) => assert!(self.unsent.len() > 32 << 10, "there is room"),
+            Err(other) => panic!("{other}"),
+        }
+        let after = (journal.current.count, journal.current.data_end);
+        assert_eq!(before, after, "nothing is written");
     }
 
     fn compare(&self, journal: &Journal) {
@@ -70,6 +118,7 @@ impl Oracle {
         assert_eq!(journal.created(), self.created);
         assert!(self.unsent.starts_with(journal.unsent()));
         assert_eq!(journal.unsent().is_empty(), self.unsent.is_empty());
+        assert_eq!(journal.unsent_len(), self.unsent.len());
         let expected: Vec<_> = self
             .kept
             .iter()
@@ -105,12 +154,14 @@ fn step(journal: &mut Journal, oracle: &mut Oracle, op: &Op, n: u64) {
                 .unwrap();
             oracle.put(
                 &text,
-                Entry::New {
+                Entry {
                     kind: Kind::App,
                     transmit: false,
                 },
             );
         }
+        Op::Again { nth, cut } => oracle.again(journal, nth, cut),
+        Op::OldCopy { len } => old_copy(journal, &body(n, len)),
         Op::NextSender { up, by } => {
             let seq = if up {
                 oracle.sender + by

@@ -30,7 +30,7 @@ pub(crate) struct Args {
     /// Last MsgSeqNum(34).
     #[arg(long, value_name = "N", default_value_t = u64::MAX, hide_default_value = true)]
     to: u64,
-    /// Also what was sent again (resends, gap fills) and what a lower number took back.
+    /// Also what a lower number took back, and what versions that kept resends sent again.
     #[arg(long)]
     all: bool,
 }

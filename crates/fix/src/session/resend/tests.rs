@@ -1,0 +1,248 @@
+//! What is sent again, against messages encoded anew, field by field.
+
+use super::super::config::{Config, SessionId, Version};
+use super::super::inbound::Scratch;
+use super::super::memory::MemoryStore;
+use super::super::outbound::ADMIN_ROOM;
+use super::*;
+use crate::codec::{Decoder, Message, Next};
+use fanfare_wire::UtcTimestamp;
+use proptest::prelude::*;
+
+fn now(millis: u64) -> Now {
+    let utc = 1_795_168_800_000 + millis as i64;
+    Now {
+        mono: millis * 1_000_000,
+        utc: UtcTimestamp::from_nanos(utc * 1_000_000),
+    }
+}
+
+/// What the counterparty says.
+fn incoming(version: Version, now: Now, fields: &str) -> Vec<u8> {
+    let mut time = [0; 32];
+    let len = now.utc.write(version.precision(), &mut time);
+    let time = String::from_utf8_lossy(&time[..len]).into_owned();
+    let (msg_type, rest) = fields.split_once('|').unwrap();
+    let fields = format!("{msg_type}|49=PEER|52={time}|56=US|{rest}|").replace('|', "\x01");
+    framed(version.begin_string().as_bytes(), fields.as_bytes())
+}
+
+fn framed(begin_string: &[u8], fields: &[u8]) -> Vec<u8> {
+    let length = fields.len().to_string();
+    let front: [&[u8]; 5] = [b"8=", begin_string, b"\x019=", length.as_bytes(), b"\x01"];
+    let mut message = [&front.concat(), fields].concat();
+    let sum = message
+        .iter()
+        .fold(0, |sum: u8, byte| sum.wrapping_add(*byte));
+    message.extend_from_slice(format!("10={sum:03}\x01").as_bytes());
+    message
+}
+
+/// A logged-on acceptor.
+fn session(version: Version, change: impl Fn(&mut Config)) -> Session<MemoryStore> {
+    let mut config = Config::new(SessionId::new(version, "US", "PEER"));
+    config.heart_bt_int_range = (0, 86_400);
+    change(&mut config);
+    let mut session = Session::acceptor(config, MemoryStore::default());
+    session.connected(now(0));
+    let logon = "35=A|34=1|98=0|108=0|1137=9";
+    hear(&mut session, now(0), &incoming(version, now(0), logon));
+    assert!(session.is_logged_on());
+    drain(&mut session, now(0));
+    session
+}
+
+fn hear(session: &mut Session<MemoryStore>, now: Now, mut bytes: &[u8]) {
+    let mut scratch = Scratch::default();
+    loop {
+        let step = session.handle_bytes(now, &mut scratch, bytes);
+        if step.is_idle() {
+            return;
+        }
+        bytes = &bytes[step.consumed..];
+    }
+}
+
+/// Everything that is to be transmitted, and what follows it.
+fn drain(session: &mut Session<MemoryStore>, now: Now) -> Vec<u8> {
+    let mut all = Vec::new();
+    loop {
+        while !session.poll_transmit().is_empty() {
+            let len = session.poll_transmit().len().min(1500);
+            all.extend_from_slice(&session.poll_transmit()[..len]);
+            session.transmitted(len);
+        }
+        if !session.is_due_at_once() {
+            return all;
+        }
+        session.handle_timeout(now);
+    }
+}
+
+fn messages(mut bytes: &[u8]) -> Vec<Vec<u8>> {
+    let mut decoder = Decoder::new();
+    let mut all = Vec::new();
+    while !bytes.is_empty() {
+        let Next::Message { end, .. } = decoder.next(bytes) else {
+            panic!("{}", String::from_utf8_lossy(bytes).replace('\x01', "|"));
+        };
+        all.push(bytes[..end].to_vec());
+        bytes = &bytes[end..];
+    }
+    all
+}
+
+/// The slow, obvious way: take it apart, put the header together in ascending order, and frame it.
+fn sent_again(original: &[u8], sending_time: &[u8], processed: Option<u64>) -> Vec<u8> {
+    let mut decoder = Decoder::new();
+    let original: Message<'_> = decoder.decode(original).unwrap();
+    let (mut head, mut body) = (Vec::new(), Vec::new());
+    let mut in_body = false;
+    for (position, &tag) in original.tags().iter().enumerate().skip(3) {
+        let value = original.value(position).unwrap().to_vec();
+        in_body |= !tags::is_header(tag);
+        match tag {
+            tags::CHECK_SUM => {}
+            _ if in_body => body.push((tag, value)),
+            tags::SENDING_TIME => head.push((tags::ORIG_SENDING_TIME, value)),
+            tags::LAST_MSG_SEQ_NUM_PROCESSED => {}
+            _ => head.push((tag, value)),
+        }
+    }
+    head.push((tags::POSS_DUP_FLAG, b"Y".to_vec()));
+    head.push((tags::SENDING_TIME, sending_time.to_vec()));
+    if let Some(processed) = processed {
+        let text = processed.to_string().into_bytes();
+        head.push((tags::LAST_MSG_SEQ_NUM_PROCESSED, text));
+    }
+    head.sort_by_key(|field| field.0);
+    head.insert(0, (tags::MSG_TYPE, original.msg_type().to_vec()));
+    let mut fields = Vec::new();
+    for (tag, value) in head.into_iter().chain(body) {
+        fields.extend_from_slice(format!("{tag}=").as_bytes());
+        fields.extend_from_slice(&value);
+        fields.push(SOH);
+    }
+    framed(original.begin_string(), &fields)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn what_is_sent_again_is_what_encoding_it_anew_gives(
+        lens in prop::collection::vec(
+            prop_oneof![9 => 0..300_usize, 1 => 3_900..12_000_usize],
+            1..60,
+        ),
+        version in prop::sample::select(Version::ALL.to_vec()),
+        flags in any::<u8>(),
+        later in 0..100_000_u64,
+        asked in (1..60_u64, 0..60_u64),
+    ) {
+        let last_processed = flags & 1 != 0;
+        let mut session = session(version, |config| {
+            config.last_processed = last_processed;
+            if flags & 2 != 0 {
+                config.header_fields = vec![(50, b"DESK"[..].into()), (129, b"T"[..].into())];
+            }
+        });
+        let mut originals = std::collections::BTreeMap::new();
+        for (at, len) in lens.into_iter().enumerate() {
+            let text = "x".repeat(len);
+            let at_time = now(at as u64 * 7);
+            let extra: &[(u32, &[u8])] = match at % 3 {
+                0 => &[(97, b"Y"), (115, b"CLIENT")],
+                _ => &[],
+            };
+            let seq = session.send_with(at_time, b"D", extra, |body| {
+                body.u64(11, at as u64);
+                if len > 0 {
+                    body.str(58, &text);
+                }
+            });
+            let bytes = drain(&mut session, at_time);
+            prop_assert_eq!(messages(&bytes).len(), 1);
+            originals.insert(seq.unwrap(), bytes);
+        }
+        let last = session.store.next_sender() - 1;
+        let (begin, end) = (asked.0.min(last), asked.1);
+        let end = if end == 0 || end > last || end < begin { last } else { end };
+        let at_time = now(later);
+        let before = (session.store.len(), session.store.next_sender());
+        let request = format!("35=2|34=2|7={begin}|16={end}");
+        hear(&mut session, at_time, &incoming(version, at_time, &request));
+        let again = messages(&drain(&mut session, at_time));
+        prop_assert_eq!(before, (session.store.len(), session.store.next_sender()));
+        let mut time = [0; 32];
+        let len = at_time.utc.write(version.precision(), &mut time);
+        // The first part goes before the request counts as processed, the others behind it.
+        let processed = |message: &Vec<u8>| {
+            let mut decoder = Decoder::new();
+            let message = decoder.decode(message).unwrap();
+            message.opt_u64(tags::LAST_MSG_SEQ_NUM_PROCESSED).unwrap()
+        };
+        // The Logon has number 1, and a gap fill in its place.
+        let fills = usize::from(begin == 1);
+        let expected: Vec<_> = originals
+            .range(begin..=end)
+            .zip(again.iter().skip(fills))
+            .map(|((_, original), again)| sent_again(original, &time[..len], processed(again)))
+            .collect();
+        prop_assert_eq!(again.len() - fills, originals.range(begin..=end).count());
+        prop_assert_eq!(&again[fills..], &expected[..]);
+        for message in &again {
+            let expected: &[_] = if last_processed { &[Some(1), Some(2)] } else { &[None] };
+            prop_assert!(expected.contains(&processed(message)));
+        }
+        for fill in &again[..fills] {
+            prop_assert!(fill.windows(6).any(|field| field == b"\x0136=2\x01"));
+        }
+    }
+}
+
+#[test]
+fn ten_thousand_requests_leave_the_store_as_it_was() {
+    let mut session = session(Version::Fix44, |config| config.repeated_resend_limit = 0);
+    for at in 0..500_u64 {
+        let sent = session.send(now(at), b"D", |body| {
+            body.u64(11, at).str(58, "what was ordered");
+        });
+        sent.unwrap();
+        drain(&mut session, now(at));
+    }
+    let before = (session.store.len(), session.store.capacity());
+    let (mut first, mut bound) = (Vec::new(), 0);
+    for request in 0..10_000_u64 {
+        let at_time = now(1_000 + request);
+        let text = format!("35=2|34={}|7=1|16=0", request + 2);
+        hear(
+            &mut session,
+            at_time,
+            &incoming(Version::Fix44, at_time, &text),
+        );
+        // Only now and then somebody reads.
+        if request % 100 != 0 {
+            bound = bound.max(session.store.unsent_len());
+            continue;
+        }
+        let bytes = drain(&mut session, at_time);
+        let again = messages(&bytes);
+        let whole = &again[again.len() - 501..];
+        let bodies = |message: &Vec<u8>| {
+            let mut decoder = Decoder::new();
+            decoder.decode(message).unwrap().body().to_vec()
+        };
+        let last: Vec<_> = whole.iter().skip(1).map(bodies).collect();
+        match first.is_empty() {
+            true => first = last,
+            false => assert_eq!(first, last),
+        }
+    }
+    assert_eq!(first.len(), 500);
+    let (len, capacity) = before;
+    assert_eq!(session.store.len(), len);
+    let side = super::super::store::SideBuffer::LIMIT;
+    assert!(session.store.capacity() <= capacity + 2 * side);
+    let chunk = session.config.resend_chunk.bytes;
+    assert!(bound <= 2 * chunk + ADMIN_ROOM, "{bound}");
+}

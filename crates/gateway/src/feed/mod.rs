@@ -1,5 +1,5 @@
 //! A FAST feed: multicast lines arbitrated, decoded once, as FIX messages to the consumers and to
-//! the bus, and as samples of their own types to DDS topics.
+//! the bus; and its packets to a thread that publishes them as samples of their own types.
 
 mod body;
 pub(crate) mod config;

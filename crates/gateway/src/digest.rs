@@ -131,7 +131,11 @@ impl Digest {
 fn cut(mut line: String) -> String {
     if line.len() > LONGEST {
         let len = line.len();
-        line.truncate(line.floor_char_boundary(LONGEST));
+        let mut end = LONGEST;
+        while !line.is_char_boundary(end) {
+            end -= 1;
+        }
+        line.truncate(end);
         let _ = write!(line, "… ({len} bytes)");
     }
     line

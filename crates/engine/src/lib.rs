@@ -32,6 +32,7 @@ pub mod limits;
 pub mod outbound;
 pub mod pad;
 pub mod poll;
+mod private;
 pub mod ring;
 pub mod settings;
 pub mod slots;

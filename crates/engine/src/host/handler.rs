@@ -4,6 +4,7 @@ use super::link::Hosted;
 use super::log::LogTrouble;
 use super::names::CertificateNames;
 use super::store::Store;
+use crate::journal::Recovery;
 use fanfare_fix::codec::{FieldWriter, Message};
 use fanfare_fix::session::{
     AppMessage, DisconnectReason, Event, FieldTooLong, MessageStore, Now, SendError, Session,
@@ -27,6 +28,13 @@ pub trait Handler: Send {
     fn on_logon_request(&mut self, peer: &mut Peer<'_>, logon: &Message<'_>) -> Verdict {
         let _ = (peer, logon);
         Verdict::Accept
+    }
+
+    /// The journal of a session was opened and was not in order: the end that a kill left was cut
+    /// off, files were open to others, or records are lost and that was accepted. Called when the
+    /// session is hosted, before anything else is; the text of `recovery` is for the operator.
+    fn on_recovery(&mut self, id: &SessionId, recovery: &Recovery) {
+        let _ = (id, recovery);
     }
 
     /// Both Logons are exchanged: messages may be sent.

@@ -13,9 +13,10 @@
 
 use crate::agent::{Agent, AgentError};
 use crate::counters::{Counter, Counters};
+use crate::private;
 use crate::ring::{Consumer, Producer, Record, spsc};
 use crate::stop::Reload;
-use fanfare_fix::codec::{Frame, FrameFinder};
+use fanfare_fix::codec::{Frame, FrameFinder, secrets};
 use fanfare_fix::session::{Now, SessionId};
 use fanfare_wire::text::Escaped;
 use fanfare_wire::{Precision, UtcTimestamp};
@@ -624,28 +625,29 @@ impl Lines {
     }
 }
 
+/// A log is its owner's; one of an earlier version becomes so.
 fn open(path: &Path) -> io::Result<File> {
-    File::options().append(true).create(true).open(path)
+    if path.exists() {
+        private::close_to_others(path)?;
+    }
+    let mut options = private::file_options();
+    options.append(true).create(true).open(path)
 }
 
-/// Fields whose values are secrets: Password(554), NewPassword(925), EncryptedPassword(1402),
-/// EncryptedNewPassword(1404).
-const SECRETS: [&[u8]; 4] = [b"554", b"925", b"1402", b"1404"];
-
-/// Writes a message with `|` for SOH, what is no text [`Escaped`], and `***` for secrets;
-/// RawData(96) of a Logon counts as one.
+/// Writes a message with `|` for SOH, what is no text [`Escaped`], and `***` for [secrets].
 fn masked(message: &[u8], out: &mut Vec<u8>) {
-    let is_logon = message.windows(6).any(|bytes| bytes == b"\x0135=A\x01");
-    for field in message.split_inclusive(|&byte| byte == 1) {
-        let tag = field.split(|&byte| byte == b'=').next().unwrap_or_default();
-        if SECRETS.contains(&tag) || (is_logon && tag == b"96") {
-            out.extend_from_slice(tag);
-            out.extend_from_slice(b"=***|");
-            continue;
-        }
-        // Writing to a Vec cannot fail.
-        let _ = write!(out, "{}", Escaped::fields(field));
+    let mut at = 0;
+    for secret in secrets(message) {
+        escaped(message.get(at..secret.start).unwrap_or_default(), out);
+        out.extend_from_slice(b"***");
+        at = secret.end;
     }
+    escaped(message.get(at..).unwrap_or_default(), out);
+}
+
+fn escaped(fields: &[u8], out: &mut Vec<u8>) {
+    // Writing to a Vec cannot fail.
+    let _ = write!(out, "{}", Escaped::fields(fields));
 }
 
 #[cfg(test)]

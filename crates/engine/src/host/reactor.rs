@@ -7,16 +7,18 @@ use super::handler::{Handler, Peers, Refusal, SessionKey};
 use super::link::{Guarded, Hosted, INTERNAL_ERROR, Life, Link, Workbench};
 use super::log::LogTap;
 use super::received::Kept;
-use super::settings::Initiator;
+use super::settings::{Initiator, StoreKind};
+use super::store::Store;
 use super::transport::Transport;
 use crate::clock::Clock;
-use crate::journal::OpenError;
+use crate::journal::{OpenError, Recovery};
 use crate::poll::{Interest, Poller, Token};
 use crate::slots::Slots;
 use crate::tcp::{Attempt, Backoff, BindError, Connector, Received};
 use fanfare_fix::session::{
     Config, DisconnectReason, MessageStore, Now, SECOND, Scratch, Session, SessionId,
 };
+use fanfare_wire::UtcTimestamp;
 use std::any::Any;
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -155,8 +157,8 @@ impl<H: Handler> Host<H> {
             encrypt,
         } = initiator;
         let (id, kind) = (session.id.clone(), store);
-        let store = kind.open(&id, now.utc)?;
-        let received = Kept::open(&kind, &id, store.created())?;
+        let store = self.open_store(&kind, &id, now)?;
+        let received = self.open_received(&kind, &id, store.created())?;
         let seed = now.mono ^ (self.hosted.len() as u64) << 32 ^ u64::from(std::process::id());
         let backoff = Backoff::new(backoff.0, backoff.1, seed);
         let connector = Connector::new(hosts, backoff, connect_timeout);
@@ -164,6 +166,40 @@ impl<H: Handler> Host<H> {
         hosted.encrypt = encrypt;
         hosted.received = received;
         self.add(hosted)
+    }
+
+    /// Opens a session's store; the handler is told what was not in order.
+    pub(super) fn open_store(
+        &mut self,
+        kind: &StoreKind,
+        id: &SessionId,
+        now: Now,
+    ) -> Result<Store, OpenError> {
+        let (store, recovery) = kind.open(id, now.utc)?;
+        self.tell_recovery(id, &recovery);
+        Ok(store)
+    }
+
+    /// Opens the place for what a session receives, if there is one; the handler is told as for its
+    /// store.
+    pub(super) fn open_received(
+        &mut self,
+        kind: &StoreKind,
+        id: &SessionId,
+        created: UtcTimestamp,
+    ) -> Result<Option<Kept>, OpenError> {
+        let Some((kept, recovery)) = Kept::open(kind, id, created)? else {
+            return Ok(None);
+        };
+        self.tell_recovery(id, &recovery);
+        Ok(Some(kept))
+    }
+
+    fn tell_recovery(&mut self, id: &SessionId, recovery: &Recovery) {
+        if !recovery.is_unremarkable() {
+            let guarded = &mut self.bench.handler;
+            guarded.call(Some(id), |handler| handler.on_recovery(id, recovery));
+        }
     }
 
     /// Copies all messages from now on to a log that another thread writes: the other end is a

@@ -1,7 +1,7 @@
 //! What a session receives, kept.
 
 use super::settings::StoreKind;
-use crate::journal::{Journal, OpenError, folder_for};
+use crate::journal::{Journal, OpenError, Recovery, folder_for};
 use fanfare_fix::session::{AppMessage, Entry, Kind, MessageStore, SessionId, StoreError};
 use fanfare_wire::UtcTimestamp;
 
@@ -20,14 +20,14 @@ impl Kept {
         kind: &StoreKind,
         id: &SessionId,
         created: UtcTimestamp,
-    ) -> Result<Option<Self>, OpenError> {
+    ) -> Result<Option<(Self, Recovery)>, OpenError> {
         let StoreKind::BothWays(base, options) = kind else {
             return Ok(None);
         };
         let identity = id.store_name();
         let folder = folder_for(base, &identity).join(Self::FOLDER);
-        let (journal, _) = Journal::open(&folder, &identity, *options, created)?;
-        Ok(Some(Self(journal)))
+        let (journal, recovery) = Journal::open(&folder, &identity, *options, created)?;
+        Ok(Some((Self(journal), recovery)))
     }
 
     /// Keeps a message. `created` is that of the session's store.

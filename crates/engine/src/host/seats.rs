@@ -4,7 +4,6 @@ use super::handler::{Handler, Refusal, SessionKey};
 use super::link::Hosted;
 use super::names::{CertificateNames, ClientNames};
 use super::reactor::{Host, HostError, Slot};
-use super::received::Kept;
 use super::settings::StoreKind;
 use super::store::Store;
 use crate::journal::folder_for;
@@ -60,9 +59,9 @@ impl<H: Handler> Host<H> {
         seat: Seat,
         place: Option<SessionKey>,
     ) -> Result<SessionKey, HostError> {
-        let (id, kind) = (config.id.clone(), store);
-        let store = kind.open(&id, self.clock.read().utc)?;
-        let received = Kept::open(kind, &id, store.created())?;
+        let (id, kind, now) = (config.id.clone(), store, self.clock.read());
+        let store = self.open_store(kind, &id, now)?;
+        let received = self.open_received(kind, &id, store.created())?;
         let mut hosted = Hosted::new(Session::acceptor(config, store), None);
         hosted.received = received;
         hosted.seat = Some(seat);

@@ -8,11 +8,11 @@ use super::transport::Encrypt;
 use super::{Handler, HostError};
 use crate::agent::{AgentError, run};
 use crate::idle::Idle;
-use crate::journal::{self, Journal, OpenError, folder_for};
+use crate::journal::{self, Journal, OpenError, Recovery, folder_for};
 use crate::stop::Stop;
 #[cfg(feature = "tls")]
 use crate::tls::{TlsClient, TlsServer};
-use fanfare_fix::session::{Config, Limits, MemoryStore, NoResendStore, SessionId};
+use fanfare_fix::session::{Config, MemoryLimits, MemoryStore, NoResendStore, SessionId};
 use fanfare_wire::UtcTimestamp;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ pub enum StoreKind {
     /// Numbers only, and only in memory; up to so many bytes wait for transmission.
     NoResend(usize),
     /// The newest messages, only in memory.
-    Memory(Limits),
+    Memory(MemoryLimits),
     /// A [`Journal`] in a folder of its own, named after the session, under this one.
     Journal(PathBuf, journal::Options),
     /// The same, and a second one for the application messages that are received, in the folder
@@ -38,10 +38,7 @@ pub enum StoreKind {
 impl Default for StoreKind {
     /// In memory, up to 65,536 messages and 16 MiB.
     fn default() -> Self {
-        Self::Memory(Limits {
-            messages: 1 << 16,
-            bytes: 16 << 20,
-        })
+        Self::Memory(MemoryLimits::default())
     }
 }
 
@@ -51,16 +48,31 @@ impl StoreKind {
         matches!(self, Self::Journal(..) | Self::BothWays(..))
     }
 
-    pub(super) fn open(&self, id: &SessionId, now: UtcTimestamp) -> Result<Store, OpenError> {
-        Ok(match self {
+    /// Opens a journal that has lost records, too: see
+    /// [`accept_loss`](journal::Options::accept_loss). Other stores do not outlive the process.
+    pub const fn accept_loss(&mut self) {
+        if let Self::Journal(_, options) | Self::BothWays(_, options) = self {
+            options.accept_loss = true;
+        }
+    }
+
+    /// The store, and what was found when it was opened.
+    pub(super) fn open(
+        &self,
+        id: &SessionId,
+        now: UtcTimestamp,
+    ) -> Result<(Store, Recovery), OpenError> {
+        let store = match self {
             Self::NoResend(limit) => Store::NoResend(NoResendStore::new(*limit)),
             Self::Memory(limits) => Store::Memory(MemoryStore::new(*limits)),
             Self::Journal(base, options) | Self::BothWays(base, options) => {
                 let identity = id.store_name();
                 let folder = folder_for(base, &identity);
-                Store::Journal(Journal::open(&folder, &identity, *options, now)?.0)
+                let (journal, recovery) = Journal::open(&folder, &identity, *options, now)?;
+                return Ok((Store::Journal(journal), recovery));
             }
-        })
+        };
+        Ok((store, Recovery::default()))
     }
 }
 

@@ -64,6 +64,14 @@ impl MessageStore for Store {
         each!(self, store => store.commit(range, entry))
     }
 
+    fn reserve_secret(&mut self, len: usize) -> Result<&mut [u8], StoreError> {
+        each!(self, store => store.reserve_secret(len))
+    }
+
+    fn commit_secret(&mut self, range: Range<usize>) -> Result<(), StoreError> {
+        each!(self, store => store.commit_secret(range))
+    }
+
     fn record(&mut self, parts: &[&[u8]]) -> Result<(), StoreError> {
         each!(self, store => store.record(parts))
     }

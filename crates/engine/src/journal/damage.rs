@@ -3,6 +3,60 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+/// Records that are gone, and not by a kill of the process: that leaves all of them but the one
+/// that was being written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Loss {
+    /// The file that they stood in.
+    pub path: PathBuf,
+    /// The first one, counted from 0 in its file.
+    pub record: u32,
+    /// MsgSeqNum(34) of the first one, or the next that a message would have had.
+    pub from: u64,
+    /// How many they are.
+    pub lost: Lost,
+    /// What became of the file.
+    pub what: String,
+}
+
+/// How much is lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lost {
+    /// So many records: the table of entries says so.
+    Records(u64),
+    /// All there was from there on, at least so many records: the table is gone too.
+    AllBehind(u64),
+}
+
+impl Lost {
+    /// The records that are known to be lost.
+    #[must_use]
+    pub const fn at_least(self) -> u64 {
+        match self {
+            Self::Records(count) | Self::AllBehind(count) => count,
+        }
+    }
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { path, from, .. } = self;
+        write!(f, "journal file {} {}: ", path.display(), self.what)?;
+        match self.lost {
+            Lost::Records(0) => f.write_str("no record is lost"),
+            Lost::Records(1) => write!(f, "1 record is lost, MsgSeqNum {from}"),
+            Lost::Records(n) => write!(f, "{n} records are lost, from MsgSeqNum {from} on"),
+            Lost::AllBehind(0) => {
+                write!(f, "whatever there was from MsgSeqNum {from} on is lost")
+            }
+            Lost::AllBehind(n) => write!(
+                f,
+                "all records from MsgSeqNum {from} on are lost, at least {n}"
+            ),
+        }
+    }
+}
+
 /// One thing that is not in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
@@ -31,6 +85,13 @@ pub enum Defect {
     OtherSession(String),
     /// The number expected next from the counterparty is unreadable.
     NextTarget,
+    /// The file has so many bytes less than it was made with.
+    CutShort {
+        /// How many.
+        bytes: u64,
+    },
+    /// The file behind this one is missing, or is nothing any more; its number.
+    NextMissing(u64),
     /// The CRC does not match, and there are good records behind.
     Crc,
     /// So many records at the very end are not whole: torn by a kill, or damaged. The next
@@ -83,6 +144,10 @@ impl fmt::Display for Defect {
             Self::Unreadable(why) => f.write_str(why),
             Self::FileMissing(number) => write!(f, "file {number} in front of it is missing"),
             Self::OtherSession(found) => write!(f, "it belongs to another session, {found}"),
+            Self::CutShort { bytes } => {
+                write!(f, "it was cut short: {bytes} bytes at its end are missing")
+            }
+            Self::NextMissing(number) => write!(f, "file {number} behind it is missing"),
             Self::NextTarget => f.write_str("the number expected next is unreadable"),
             Self::Crc => f.write_str("its CRC does not match"),
             Self::Tail { records: 1 } => {

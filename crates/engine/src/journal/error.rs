@@ -1,5 +1,6 @@
 //! Why a journal cannot be opened.
 
+use super::damage::Loss;
 use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -35,15 +36,23 @@ pub enum OpenError {
         /// The session that wanted it.
         wanted: String,
     },
-    /// Damage that is not the torn end that a kill leaves. A repair saves what is whole.
-    #[error("journal file {} is damaged at record {record}: {what}", path.display())]
-    Corrupt {
+    /// Records are lost, and a kill of the process cannot have done that. A repair saves what is
+    /// whole; with [`Options::accept_loss`](super::Options::accept_loss) that is done at once.
+    #[error("{}", lost(.0))]
+    Lost(Loss),
+    /// A file that is no segment.
+    #[error("journal file {} is damaged: its header is unreadable", path.display())]
+    Unreadable {
         /// The file.
         path: PathBuf,
-        /// Number of the record in the file, from 0.
-        record: u32,
-        /// What is wrong.
-        what: &'static str,
+    },
+    /// The damaged journal cannot be repaired, although its loss is accepted.
+    #[error("journal {}: {why}", path.display())]
+    Beyond {
+        /// The folder.
+        path: PathBuf,
+        /// What the repair says.
+        why: String,
     },
     /// Written by a newer version of this program.
     #[error("journal file {} has version {version}, this program reads 1", path.display())]
@@ -64,6 +73,15 @@ pub enum OpenError {
         /// The system's error.
         error: io::Error,
     },
+}
+
+fn lost(loss: &Loss) -> String {
+    let folder = loss.path.parent().unwrap_or(&loss.path).display();
+    format!(
+        "{loss}. A kill of the process does not do this. Compare the numbers with the \
+         counterparty; then `fanfare store repair {folder}` saves what is whole, or --accept-loss \
+         does so and starts"
+    )
 }
 
 impl OpenError {

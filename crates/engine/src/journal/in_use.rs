@@ -1,5 +1,7 @@
 //! Who has a journal open, found without touching its lock.
 
+use std::fs::{self, File};
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -9,9 +11,39 @@ use std::path::Path;
 /// [`Journal::open`](super::Journal::open) know for certain.
 #[must_use]
 pub fn holder(folder: &Path) -> Option<u32> {
-    let lock = std::fs::metadata(folder.join("lock")).ok()?;
-    let locks = std::fs::read_to_string("/proc/locks").ok()?;
+    let lock = fs::metadata(folder.join("lock")).ok()?;
+    let locks = fs::read_to_string("/proc/locks").ok()?;
     find(&locks, lock.dev(), lock.ino())
+}
+
+/// Whether the lock is held by a process of another user, who has no business here: the lock file
+/// was open to everybody once, and whoever had it open then can still lock it. A process of which
+/// the system does not tell whose it is counts as one of ours.
+pub(super) fn is_held_by_stranger(folder: &Path) -> bool {
+    let Ok(owner) = fs::metadata(folder).map(|folder| folder.uid()) else {
+        return false;
+    };
+    let of = |pid: u32| fs::metadata(format!("/proc/{pid}")).ok();
+    let user = holder(folder).and_then(of).map(|process| process.uid());
+    // Root may run a session in anybody's folder.
+    user.is_some_and(|user| user != owner && user != 0)
+}
+
+/// Puts a new lock file in the place of one that a stranger holds, locked; `None` if somebody else
+/// is doing so, or has done so. The folder is locked meanwhile: it is closed to others by now.
+pub(super) fn replace(folder: &Path) -> io::Result<Option<File>> {
+    let guard = File::open(folder)?;
+    if guard.try_lock().is_err() || !is_held_by_stranger(folder) {
+        return Ok(None);
+    }
+    let (new, path) = (folder.join("lock.new"), folder.join("lock"));
+    let mut options = crate::private::file_options();
+    let lock = options.write(true).create(true).truncate(true).open(&new)?;
+    if lock.try_lock().is_err() {
+        return Ok(None);
+    }
+    fs::rename(&new, &path)?;
+    Ok(Some(lock))
 }
 
 /// Lines are `1: FLOCK  ADVISORY  WRITE PID MAJOR:MINOR:INODE 0 EOF`, the numbers of the device in

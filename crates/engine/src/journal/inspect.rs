@@ -6,6 +6,7 @@ use super::error::OpenError;
 use super::layout::{ENTRY_LEN, EntryKind, HEADER_LEN};
 use super::open::{bad_header, hide_taken_back, segment_files};
 use super::segment::Segment;
+use fanfare_fix::codec::mask_secrets;
 use fanfare_wire::UtcTimestamp;
 use fanfare_wire::text::Escaped;
 use std::collections::VecDeque;
@@ -81,13 +82,16 @@ impl Snapshot {
     /// [`unreadable`](Self::unreadable).
     pub fn take(folder: &Path) -> Result<Self, OpenError> {
         let (mut segments, mut unreadable) = (VecDeque::new(), Vec::new());
-        for (_, path) in segment_files(folder)? {
+        let files = segment_files(folder)?;
+        let is_alone = files.len() == 1;
+        for (_, path) in files {
             match Segment::open(&path, false) {
                 Ok(Ok(mut segment)) => {
                     segment.scan();
                     segments.push_back(Box::new(segment));
                 }
-                Ok(Err(bad)) if !matches!(Segment::is_blank(&path), Ok(true)) => {
+                // One without a header was made in advance, if there is one in front of it.
+                Ok(Err(bad)) if is_alone || !matches!(Segment::is_blank(&path), Ok(true)) => {
                     unreadable.push((path.clone(), bad_header(&path, bad)));
                 }
                 Ok(Err(_)) => {}
@@ -152,6 +156,29 @@ impl Snapshot {
             })
     }
 
+    /// The number behind all that the newest file has, or had as far as can be told.
+    pub(super) fn claimed_next(&self) -> u64 {
+        self.segments.back().map_or(1, |last| last.claimed_next())
+    }
+
+    /// Files of which a part of the table is gone.
+    pub(super) fn cut_tables(&self) -> usize {
+        let cut = self
+            .segments
+            .iter()
+            .filter(|segment| segment.has_cut_table());
+        cut.count()
+    }
+
+    /// The size that the largest file was made with.
+    pub(super) fn largest(&self) -> u64 {
+        let sizes = self
+            .segments
+            .iter()
+            .map(|segment| segment.header.file_len());
+        sizes.max().unwrap_or(0)
+    }
+
     /// Everything that is not in order, oldest file first: records by their CRC, files by their
     /// place in the order. The last record of a journal in use may be caught half-written: look
     /// again.
@@ -169,6 +196,10 @@ impl Snapshot {
             before = Some(segment);
             let next = self.segments.get(place + 1).map(Box::as_ref);
             damage_of(segment, next, &mut damages);
+        }
+        if let Some(last) = before.filter(|last| last.is_continued() == Some(true)) {
+            let defect = Defect::NextMissing(last.header.number + 1);
+            damages.push(Damage::of_file(&last.path, defect));
         }
         damages
     }
@@ -207,6 +238,10 @@ fn damage_of(segment: &Segment, next: Option<&Segment>, damages: &mut Vec<Damage
     if segment.target().is_none() {
         damages.push(Damage::of_file(&segment.path, Defect::NextTarget));
     }
+    if let Some(len) = segment.cut_to() {
+        let bytes = segment.header.file_len() - len;
+        damages.push(Damage::of_file(&segment.path, Defect::CutShort { bytes }));
+    }
     let bad: Vec<u32> = (segment.count..used)
         .filter(|&index| !segment.judge(index).1)
         .collect();
@@ -240,12 +275,22 @@ impl EntryKind {
 }
 
 impl Record<'_> {
-    /// Writes the message on one line, with `|` for SOH and what is no text [`Escaped`].
+    /// The message as it may be shown: its secrets are masked. That of a Logon never had them here,
+    /// unless an earlier version wrote it; an application message has to be kept as it was sent.
+    #[must_use]
+    pub fn shown(&self) -> Vec<u8> {
+        let mut message = self.bytes.to_vec();
+        mask_secrets(&mut message);
+        message
+    }
+
+    /// Writes the message on one line, with `|` for SOH and what is no text [`Escaped`]; its
+    /// secrets are masked.
     ///
     /// # Errors
     /// Those of `out`.
     pub fn write_text(&self, out: &mut impl Write) -> io::Result<()> {
-        writeln!(out, "{}", Escaped::fields(self.bytes))
+        writeln!(out, "{}", Escaped::fields(&self.shown()))
     }
 
     /// Writes one JSON object on one line: `seq`, `kind`, `message`. A byte is the character of
@@ -256,7 +301,7 @@ impl Record<'_> {
     pub fn write_json(&self, out: &mut impl Write) -> io::Result<()> {
         let (seq, kind) = (self.seq, self.kind.name());
         write!(out, "{{\"seq\":{seq},\"kind\":\"{kind}\",\"message\":\"")?;
-        for &byte in self.bytes {
+        for &byte in &self.shown() {
             match byte {
                 b'"' | b'\\' => out.write_all(&[b'\\', byte])?,
                 0x20..0x7f => out.write_all(&[byte])?,

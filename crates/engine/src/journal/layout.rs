@@ -17,6 +17,7 @@
 //! | 2176 | cell: how many entries are known to be on the disk |
 //! | 2304 | cell: the boot of the machine in which the segment was last written |
 //! | 2432 | cell: the durability with which it was last written, see `durability_code` |
+//! | 2560 | cell: 1 once the segment behind this one has begun, 0 until then |
 //!
 //! | offset | entry |
 //! |---|---|
@@ -41,6 +42,7 @@ pub(super) const TARGET_CELL: usize = 2048;
 pub(super) const SYNCED_CELL: usize = 2176;
 pub(super) const BOOT_CELL: usize = 2304;
 pub(super) const DURABILITY_CELL: usize = 2432;
+pub(super) const CONTINUED_CELL: usize = 2560;
 
 const MAGIC: &[u8; 8] = b"FANFJRNL";
 const CHECKED: Range<usize> = 16..1024;

@@ -6,17 +6,24 @@
 //! most the one that was being written is cut off at the next opening. What survives a crash of
 //! the machine is chosen by [`Durability`].
 //!
-//! One folder holds the journal of one session, in segments of a fixed size that are allocated
-//! and prefaulted whole. When one is full the next is begun, which a helper thread has made in
-//! advance: one for all journals of the process. If it is late the sending thread makes the
-//! segment itself or waits for it, rather than refuse the message, and [`Journal::stalls`] counts
-//! that. Beyond [`Options::max_segments`] the oldest is given up, and a resend of its messages
-//! becomes a gap fill. A full disk shows as [`StoreError::DiskFull`] before anything is written; a
-//! little room is held back for the Logout after it.
+//! One folder holds the journal of one session, in segments that are allocated and prefaulted
+//! whole. The first one is small, and each one behind it has double the size, up to
+//! [`Options::segment_bytes`]: a session that says little costs little. When a quarter of one is
+//! used, the next is made, by a helper thread: one for all journals of the process. If it is late
+//! the sending thread makes the segment itself or waits for it, rather than refuse the message, and
+//! [`Journal::stalls`] counts that. When there are more bytes than [`Options::max_segments`] full
+//! segments have, the oldest segment is given up, and a resend of its messages becomes a gap fill.
+//! A full disk shows as [`StoreError::DiskFull`] before anything is written; a little room is held
+//! back for the Logout after it.
 //!
-//! An open journal has two segments in memory that it may write to, the current one and the next,
-//! and maps those before for reading (the page cache keeps what of them it has room for); it holds
-//! three descriptors, whatever it keeps.
+//! An open journal has one or two segments in memory that it may write to, the current one and the
+//! next, and maps those before for reading (the page cache keeps what of them it has room for); it
+//! holds three descriptors, whatever it keeps.
+//!
+//! Folders are made with mode 0700 and files with 0600, and those that are found more open are
+//! closed: see [`Recovery`]. A file that is cut short from outside while it is in use ends the
+//! session with [`StoreError::Broken`], and not the process; it is found at the next opening, which
+//! says what is lost, and from which number.
 //!
 //! ```
 //! use fanfare_engine::journal::{Journal, Options, folder_for};
@@ -54,7 +61,7 @@ mod store;
 mod tests;
 mod transmit;
 
-pub use damage::{Damage, Defect};
+pub use damage::{Damage, Defect, Loss, Lost};
 pub use error::OpenError;
 pub use in_use::holder;
 pub use inspect::{Found, Record, SegmentInfo, Snapshot};
@@ -62,6 +69,7 @@ pub use layout::EntryKind;
 pub use open::{Recovery, folder_for};
 pub use repair::{Outcome, RepairError, repair};
 
+use crate::sys::cut;
 use fanfare_fix::session::{SideBuffer, StoreError};
 use fanfare_wire::UtcTimestamp;
 use layout::Header;
@@ -71,6 +79,7 @@ use segment::Segment;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use transmit::Transmit;
 
@@ -94,35 +103,61 @@ pub enum Durability {
 /// Sizes and limits of a journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// Size of a segment file, 64 KiB to 1 GiB; a fifth of it is for the table of entries. No
-    /// message can be longer than the rest.
+    /// Size of the first segment file, 32 KiB to `segment_bytes`. Each one that is begun because
+    /// the one before is full has double its size, up to `segment_bytes`. A journal for which both
+    /// are the same also has its next segment from the start.
+    pub first_segment_bytes: u32,
+    /// Size of a full-grown segment file, 64 KiB to 1 GiB; a fifth of it is for the table of
+    /// entries. No message can be longer than the rest.
     pub segment_bytes: u32,
-    /// How many segments are kept, at least 2; the oldest is given up for the newest. On the disk
-    /// there is one more, made in advance.
+    /// How many segments of `segment_bytes` are kept, at least 2, or as many bytes in smaller
+    /// ones; the oldest is given up for the newest. On the disk there may be one more, made in
+    /// advance.
     pub max_segments: u32,
     /// How many bytes may wait for transmission before [`StoreError::Full`].
     pub max_unsent: usize,
     /// When the disk has it.
     pub durability: Durability,
+    /// Open a journal that has lost records, too: what is whole of it is saved as by
+    /// [`repair`](repair()), and the damaged one stays beside it. Without, it is not opened.
+    pub accept_loss: bool,
 }
 
 impl Default for Options {
-    /// 4 MiB a segment, 256 segments (1 GiB), 16 MiB unsent, no waiting for the disk.
+    /// 32 KiB for the first segment, up to 4 MiB for those behind it; 256 segments (1 GiB), 16 MiB
+    /// unsent, no waiting for the disk; what is lost is not accepted.
     fn default() -> Self {
         let durability = Durability::None;
         Self {
+            first_segment_bytes: 32 << 10,
             segment_bytes: 4 << 20,
             max_segments: 256,
             max_unsent: 16 << 20,
             durability,
+            accept_loss: false,
         }
     }
 }
 
 impl Options {
+    /// With a first segment of the full size, and the next one made from the start: for a session
+    /// that is known to be busy, at the price of two full segments on the disk and in memory.
+    #[must_use]
+    pub const fn full_from_the_start(self) -> Self {
+        Self {
+            first_segment_bytes: self.segment_bytes,
+            ..self
+        }
+    }
+
     fn check(&self) -> Result<(), OpenError> {
         if !(64 << 10..=1 << 30).contains(&self.segment_bytes) {
             return Err(OpenError::Options("a segment has 64 KiB to 1 GiB"));
+        }
+        if !(32 << 10..=self.segment_bytes).contains(&self.first_segment_bytes) {
+            return Err(OpenError::Options(
+                "a first segment has 32 KiB to the size of the others",
+            ));
         }
         if self.max_segments < 2 {
             return Err(OpenError::Options("a journal needs at least 2 segments"));
@@ -130,12 +165,17 @@ impl Options {
         Ok(())
     }
 
-    /// Room for entries, and for messages in bytes.
-    const fn division(&self) -> (u32, u32) {
-        let table = self.segment_bytes / 5 / 4096 * 4096;
-        let messages = self.segment_bytes - table - layout::HEADER_LEN as u32;
-        (table / layout::ENTRY_LEN as u32, messages)
+    /// Whether segments have their full size from the first one on.
+    const fn starts_full(&self) -> bool {
+        self.first_segment_bytes == self.segment_bytes
     }
+}
+
+/// Room for entries, and for messages in bytes, in a segment of this size.
+const fn division(segment_bytes: u32) -> (u32, u32) {
+    let table = segment_bytes / 5 / 4096 * 4096;
+    let messages = segment_bytes - table - layout::HEADER_LEN as u32;
+    (table / layout::ENTRY_LEN as u32, messages)
 }
 
 /// Room at the end of a segment that only opens when the disk is full: for the messages with
@@ -157,8 +197,10 @@ pub struct Journal {
     /// Segments that were not ready when they were needed.
     stalls: u64,
     options: Options,
-    /// Room for entries and for messages in a segment.
-    division: (u32, u32),
+    /// Where a message is encoded that may turn out too long for the current segment.
+    aside: Vec<u8>,
+    /// The message that is reserved stands there.
+    is_aside: bool,
     /// Full segments, oldest first.
     #[allow(clippy::vec_box, reason = "what is moved on the hot path is a pointer")]
     sealed: VecDeque<Box<Segment>>,
@@ -176,6 +218,8 @@ pub struct Journal {
     disk_full: bool,
     /// A write to the disk failed: nothing can be promised any more.
     failed: Option<StoreError>,
+    /// Faults of all maps of the process when ours were looked at last.
+    faults: usize,
     /// Given up last, when the helper is done with the folder.
     _lock: Lock,
 }
@@ -216,8 +260,24 @@ impl Journal {
         Ok(())
     }
 
-    fn usable(&self) -> Result<(), StoreError> {
+    #[inline]
+    fn usable(&mut self) -> Result<(), StoreError> {
+        if cut::faults() != self.faults {
+            self.look_for_faults();
+        }
         self.failed.map_or(Ok(()), Err)
+    }
+
+    /// A map of the process has lost a page.
+    #[cold]
+    fn look_for_faults(&mut self) {
+        self.faults = cut::faults();
+        let is_broken = self.current.is_broken() || self.sealed.iter().any(|s| s.is_broken());
+        if is_broken && self.failed.is_none() {
+            self.failed = Some(StoreError::Broken);
+            // It is not to be transmitted: nobody knows what stands there.
+            self.transmit.clear();
+        }
     }
 
     fn fail(&mut self, error: &io::Error) -> StoreError {
@@ -226,19 +286,60 @@ impl Journal {
         failure
     }
 
-    /// Makes sure that the current segment has room for `len` bytes and an entry.
-    fn make_room(&mut self, len: usize) -> Result<(), StoreError> {
+    /// Whether the store takes a message of `len` bytes at all, now.
+    fn takes(&mut self, len: usize) -> Result<(), StoreError> {
         self.usable()?;
-        if len > self.division.1 as usize - EMERGENCY_BYTES {
+        let longest = division(self.options.segment_bytes).1 as usize - EMERGENCY_BYTES;
+        if len > longest {
             return Err(StoreError::TooLong);
         }
         if self.transmit.len() + len > self.options.max_unsent {
             return Err(StoreError::Full);
         }
+        Ok(())
+    }
+
+    /// Makes sure that the current segment has room for `len` bytes and an entry.
+    fn make_room(&mut self, len: usize) -> Result<(), StoreError> {
+        self.takes(len)?;
         if self.fits(len) {
             return Ok(());
         }
-        self.rotate(self.current.next_sender, self.current.header.created)
+        self.rotate(
+            self.current.next_sender,
+            self.current.header.created,
+            Some(len),
+        )
+    }
+
+    /// Whether a good part of the current segment would be left empty if a message of `len` bytes
+    /// were not to fit. Its real length is only known when it is encoded, and mostly far below:
+    /// until then it stands elsewhere.
+    fn wastes(&self, len: usize) -> bool {
+        let free = self.current.room().saturating_sub(EMERGENCY_BYTES);
+        free < len && free > self.current.header.data_len as usize / 16
+    }
+
+    /// Room for a message of `len` bytes beside the segment.
+    #[cold]
+    fn room_aside(&mut self, len: usize) -> &mut [u8] {
+        self.is_aside = true;
+        if self.aside.len() < len {
+            self.aside = vec![0; len];
+        }
+        self.aside.get_mut(..len).unwrap_or(&mut [])
+    }
+
+    /// Brings the message at `range` of the room aside into the segment; gives where it stands in
+    /// the room there.
+    #[cold]
+    fn bring_in(&mut self, range: Range<usize>) -> Result<Range<usize>, StoreError> {
+        self.is_aside = false;
+        self.make_room(range.len())?;
+        let message = self.aside.get(range).ok_or(StoreError::TooLong)?;
+        let room = self.current.room_mut().get_mut(..message.len());
+        room.ok_or(StoreError::TooLong)?.copy_from_slice(message);
+        Ok(0..message.len())
     }
 
     fn fits(&self, len: usize) -> bool {
@@ -250,11 +351,17 @@ impl Journal {
         self.current.room() >= len + bytes && self.current.entries_left() > entries
     }
 
-    /// Begins the next segment. On an error nothing has changed.
+    /// Begins the next segment, because a message of this length has no room in this one, or
+    /// because the numbers begin anew (`None`). On an error nothing has changed.
     #[cold]
-    fn rotate(&mut self, first_sender: u64, created: UtcTimestamp) -> Result<(), StoreError> {
+    fn rotate(
+        &mut self,
+        first_sender: u64,
+        created: UtcTimestamp,
+        message: Option<usize>,
+    ) -> Result<(), StoreError> {
         self.give_up_oldest()?;
-        let blank = match self.next_blank() {
+        let blank = match self.next_blank(message) {
             Ok(blank) => blank,
             Err(error) => {
                 let failure = store_error(&error);
@@ -265,12 +372,13 @@ impl Journal {
         if self.options.durability != Durability::None {
             self.sync_now()?;
         }
-        let mut next = blank.activate(self.next_header(first_sender, created), self.next_target);
+        let header = self.next_header(blank.len(), first_sender, created);
+        let mut next = blank.activate(header, self.next_target);
         next.set_durability(self.options.durability);
         let mut full = std::mem::replace(&mut self.current, next);
         full.seal();
         self.sealed.push_back(full);
-        self.ask_at = (self.division.0 / 4, self.division.1 / 4);
+        self.ask_at = self.when_to_ask();
         self.disk_full = false;
         self.dirty = true;
         if self.options.durability != Durability::None {
@@ -280,15 +388,40 @@ impl Journal {
         Ok(())
     }
 
-    /// The segment that was made in advance. If it is not there, or could not be made then, it is
-    /// made now: the error is that of this moment.
-    fn next_blank(&mut self) -> io::Result<segment::Blank> {
+    /// The segment that was made in advance. If it is not there, is too small for this message, or
+    /// could not be made then, it is made now: the error is that of this moment.
+    fn next_blank(&mut self, message: Option<usize>) -> io::Result<segment::Blank> {
         let (made, ready) = self.helper.as_ref().map_or((None, false), Helper::take);
-        self.stalls += u64::from(!ready);
-        match made {
-            Some(Ok(blank)) => Ok(blank),
-            _ => self.recipe.blank(self.current.header.number + 1),
+        let needed = message.unwrap_or(0) + EMERGENCY_BYTES;
+        let fits = |len: u32| division(len).1 as usize >= needed;
+        if let Some(Ok(blank)) = made {
+            if fits(blank.len()) {
+                self.stalls += u64::from(!ready);
+                return Ok(blank);
+            }
+            blank.discard();
         }
+        self.stalls += u64::from(message.is_some());
+        let mut len = match message {
+            Some(_) => self.next_len(),
+            None => self.current.len().min(self.options.segment_bytes),
+        };
+        while len < self.options.segment_bytes && !fits(len) {
+            len = len.saturating_mul(2).min(self.options.segment_bytes);
+        }
+        self.recipe.blank(self.current.header.number + 1, len)
+    }
+
+    /// The size of the segment behind the current one, when that is full.
+    fn next_len(&self) -> u32 {
+        let double = self.current.len().saturating_mul(2);
+        double.min(self.options.segment_bytes)
+    }
+
+    /// How much of the current segment, entries and bytes, is used when the next is asked for.
+    fn when_to_ask(&self) -> (u32, u32) {
+        let header = &self.current.header;
+        (header.entries / 4, header.data_len / 4)
     }
 
     /// Has the next segment made, once for each.
@@ -296,13 +429,13 @@ impl Journal {
     fn ask_for_next(&mut self) {
         self.ask_at = (u32::MAX, u32::MAX);
         if let Some(helper) = &self.helper {
-            helper.ask(self.current.header.number + 1);
+            helper.ask(self.current.header.number + 1, self.next_len());
         }
     }
 
     /// The header of the next segment; its identity is in the file made for it.
-    const fn next_header(&self, first_sender: u64, created: UtcTimestamp) -> Header {
-        let (entries, data_len) = self.division;
+    const fn next_header(&self, len: u32, first_sender: u64, created: UtcTimestamp) -> Header {
+        let (entries, data_len) = division(len);
         Header {
             number: self.current.header.number + 1,
             created,
@@ -315,9 +448,13 @@ impl Journal {
         }
     }
 
-    /// Drops the oldest segment if the limit is reached.
+    /// Drops the oldest segments until there is room for a full-grown one within the limit.
     fn give_up_oldest(&mut self) -> Result<(), StoreError> {
-        while self.sealed.len() + 2 > self.options.max_segments as usize {
+        let segment = u64::from(self.options.segment_bytes);
+        let most = segment * u64::from(self.options.max_segments);
+        let all = self.sealed.iter().chain([&self.current]);
+        let mut kept: u64 = all.map(|segment| u64::from(segment.len())).sum();
+        while kept + segment > most {
             let Some(oldest) = self.sealed.front() else {
                 break;
             };
@@ -330,6 +467,7 @@ impl Journal {
             let Some(oldest) = self.sealed.pop_front() else {
                 return Ok(());
             };
+            kept -= u64::from(oldest.len());
             match &mut self.helper {
                 Some(helper) => helper.give_up(oldest),
                 None => remove(&oldest.path)?,
@@ -359,7 +497,7 @@ impl Journal {
 impl Drop for Journal {
     fn drop(&mut self) {
         if self.dirty && self.options.durability != Durability::None {
-            // Nobody is left to hear of an error; `close` tells it.
+            // Nobody is left to hear of an error; `close` returns it.
             let _ = self.sync_now();
         }
     }

@@ -1,32 +1,93 @@
 //! Opening a journal, and what a kill left behind.
 
+use super::damage::{Loss, Lost};
 use super::error::OpenError;
 use super::layout::{BadHeader, Header};
 use super::prepare::{Helper, Recipe};
+use super::repair::{Outcome, RepairError, repair, set_aside};
 use super::segment::{Blank, Segment};
 use super::transmit::Transmit;
-use super::{Journal, Options, layout};
+use super::{Durability, Journal, Options, division, in_use, layout};
+use crate::private;
+use crate::sys::cut;
 use fanfare_fix::session::SideBuffer;
 use fanfare_wire::UtcTimestamp;
 use std::collections::VecDeque;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 
 /// Places for full segments that are made at the opening.
 const MOST_PLACES: u32 = 1024;
 
-/// What was found when a journal was opened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// What was found when a journal was opened. [`Display`](fmt::Display) says what is worth a user's
+/// attention, which mostly is [nothing](Self::is_unremarkable).
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Recovery {
     /// Records that are there: messages of all kinds and skips.
     pub records: u64,
-    /// Records at the end that were not whole and have been cut off. A kill of the process
-    /// leaves at most one; a crash of the machine as many as were not on the disk.
+    /// Records at the end that were not whole and have been cut off: at most the one that a kill
+    /// of the process left half-written; with [`Durability::Every`] also those that a crash of the
+    /// machine kept from the disk, none of which was transmitted.
     pub cut: u64,
-    /// Records that had been on the disk and are gone: not the work of a kill. The file was cut
-    /// short or damaged from outside.
-    pub lost: u64,
+    /// Bytes behind the last record that somebody had cut off the file: it has its length again.
+    pub stretched: u64,
+    /// What is lost, if that was accepted.
+    pub loss: Option<Loss>,
+    /// Where the damaged journal is now.
+    pub backup: Option<PathBuf>,
+    /// Others had rights on the folder or a file in it, and have none any more.
+    pub closed: bool,
+    /// MsgSeqNum(34) of the next message.
+    pub next_sender: u64,
+}
+
+impl Recovery {
+    /// Whether there is nothing to tell.
+    #[must_use]
+    pub const fn is_unremarkable(&self) -> bool {
+        let Self {
+            cut,
+            stretched,
+            loss,
+            backup,
+            closed,
+            ..
+        } = self;
+        *cut == 0 && *stretched == 0 && loss.is_none() && backup.is_none() && !*closed
+    }
+}
+
+impl fmt::Display for Recovery {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut parts = Vec::new();
+        match self.cut {
+            0 => {}
+            1 => parts.push("1 record that was being written was cut off".to_owned()),
+            n => parts.push(format!(
+                "{n} records that were never transmitted were cut off"
+            )),
+        }
+        if self.stretched > 0 {
+            parts.push(format!(
+                "{} bytes behind the last record had been cut off, nothing is lost",
+                self.stretched
+            ));
+        }
+        if let Some(loss) = &self.loss {
+            parts.push(format!("{loss}, as was accepted"));
+        }
+        if let Some(backup) = &self.backup {
+            parts.push(format!("the damaged journal is now {}", backup.display()));
+        }
+        if self.cut > 0 || self.loss.is_some() || self.backup.is_some() {
+            parts.push(format!("the next MsgSeqNum is {}", self.next_sender));
+        }
+        if self.closed {
+            parts.push("its files were open to others and are not any more".to_owned());
+        }
+        f.write_str(&parts.join("; "))
+    }
 }
 
 impl Journal {
@@ -34,7 +95,8 @@ impl Journal {
     /// what a kill left half-written. `now` becomes the time of creation of a new journal.
     ///
     /// # Errors
-    /// See [`OpenError`]. Nothing is changed then, but for files that were never in use.
+    /// See [`OpenError`]. Nothing is changed then, but for files that were never in use and the
+    /// rights of others. With [`Options::accept_loss`] there is no [`OpenError::Lost`].
     pub fn open(
         folder: &Path,
         identity: &str,
@@ -47,32 +109,52 @@ impl Journal {
                 "the identity of the session is too long",
             ));
         }
+        match Self::open_whole(folder, identity, options, now) {
+            Err(OpenError::Lost(loss)) if options.accept_loss => {
+                let backup = save(folder)?;
+                let (journal, mut recovery) = Self::open_whole(folder, identity, options, now)?;
+                recovery.loss = Some(loss);
+                recovery.backup = backup;
+                Ok((journal, recovery))
+            }
+            opened => opened,
+        }
+    }
+
+    fn open_whole(
+        folder: &Path,
+        identity: &str,
+        options: Options,
+        now: UtcTimestamp,
+    ) -> Result<(Self, Recovery), OpenError> {
         let recipe = Recipe {
             folder: folder.to_owned(),
             identity: identity.to_owned(),
-            len: u64::from(options.segment_bytes),
             make: Blank::create,
         };
-        let lock = lock(folder)?;
+        let (lock, closed) = lock(folder)?;
+        let mut recovery = Recovery {
+            closed,
+            ..Recovery::default()
+        };
         let mut segments = load(folder, identity)?;
-        let mut recovery = Recovery::default();
         check_all(&mut segments, &mut recovery)?;
         forget_before_reset(&mut segments)?;
         hide_taken_back(&mut segments);
         let mut current = match segments.pop_back() {
             Some(mut current) => {
-                current.resume()?;
+                current.resume(options.starts_full())?;
                 current
             }
             None => first_segment(&recipe, &options, now)?,
         };
         current.set_durability(options.durability);
-        let next_target = current.target().ok_or_else(|| OpenError::Corrupt {
-            path: current.path.clone(),
-            record: 0,
-            what: "the number expected next is unreadable",
-        })?;
-        segments.iter_mut().for_each(|segment| segment.seal());
+        let next_target = current.target().ok_or_else(|| lost_target(&current))?;
+        for full in &mut segments {
+            full.seal();
+            full.release();
+        }
+        recovery.next_sender = current.next_sender;
         // Beyond that it grows, by and by.
         segments.reserve(options.max_segments.min(MOST_PLACES) as usize);
         let mut journal = Self {
@@ -82,8 +164,9 @@ impl Journal {
             recipe,
             ask_at: (0, 0),
             stalls: 0,
-            division: options.division(),
             options,
+            aside: Vec::new(),
+            is_aside: false,
             sealed: segments,
             current,
             next_target,
@@ -94,9 +177,37 @@ impl Journal {
             dirty: true,
             disk_full: false,
             failed: None,
+            faults: cut::faults(),
         };
-        journal.ask_for_next();
+        journal.ask_at = journal.when_to_ask();
+        if options.starts_full() {
+            journal.ask_for_next();
+        }
         Ok((journal, recovery))
+    }
+}
+
+fn lost_target(segment: &Segment) -> OpenError {
+    OpenError::Lost(Loss {
+        path: segment.path.clone(),
+        record: 0,
+        from: segment.next_sender,
+        lost: Lost::Records(0),
+        what: "does not say any more which number it expects next".to_owned(),
+    })
+}
+
+/// Saves what is whole of a journal of which the rest is lost; returns where the damaged one is.
+fn save(folder: &Path) -> Result<Option<PathBuf>, OpenError> {
+    match repair(folder, false) {
+        Ok(Outcome::Rebuilt { backup, .. }) => Ok(backup),
+        Ok(Outcome::Sound | Outcome::Cut { .. }) => Ok(None),
+        Err(RepairError::Nothing(_)) => set_aside(folder).map(Some),
+        Err(RepairError::Open(error)) => Err(error),
+        Err(error) => Err(OpenError::Beyond {
+            path: folder.to_owned(),
+            why: error.to_string(),
+        }),
     }
 }
 
@@ -151,17 +262,40 @@ impl Drop for Lock {
     }
 }
 
-pub(super) fn lock(folder: &Path) -> Result<Lock, OpenError> {
+/// Locks a folder, which is made if it is not there. Also returns whether others had rights on it,
+/// or on a file in it: they have none any more.
+pub(super) fn lock(folder: &Path) -> Result<(Lock, bool), OpenError> {
     let io_error = |source| OpenError::io(folder, source);
-    std::fs::create_dir_all(folder).map_err(io_error)?;
-    let mut options = File::options();
-    options.write(true).create(true).truncate(false);
-    let lock = options.open(folder.join("lock")).map_err(io_error)?;
-    match lock.try_lock() {
-        Ok(()) => Ok(Lock(lock)),
-        Err(TryLockError::WouldBlock) => Err(OpenError::InUse {
+    private::create_folder(folder).map_err(io_error)?;
+    let mut closed = private::close_to_others(folder).map_err(io_error)?;
+    let path = folder.join("lock");
+    for (_, file) in segment_files(folder)? {
+        closed |= private::close_to_others(&file).map_err(io_error)?;
+    }
+    if path.exists() {
+        closed |= private::close_to_others(&path).map_err(io_error)?;
+    }
+    let mut lock = lock_file(&path)?;
+    if lock.is_none() && in_use::is_held_by_stranger(folder) {
+        lock = in_use::replace(folder).map_err(io_error)?;
+    }
+    match lock {
+        Some(lock) => Ok((Lock(lock), closed)),
+        None => Err(OpenError::InUse {
             path: folder.to_owned(),
         }),
+    }
+}
+
+/// The lock file, locked; `None` if somebody else has locked it.
+pub(super) fn lock_file(path: &Path) -> Result<Option<File>, OpenError> {
+    let io_error = |source| OpenError::io(path, source);
+    let mut options = private::file_options();
+    options.write(true).create(true).truncate(false);
+    let lock = options.open(path).map_err(io_error)?;
+    match lock.try_lock() {
+        Ok(()) => Ok(Some(lock)),
+        Err(TryLockError::WouldBlock) => Ok(None),
         Err(TryLockError::Error(source)) => Err(io_error(source)),
     }
 }
@@ -171,19 +305,18 @@ pub(super) fn lock(folder: &Path) -> Result<Lock, OpenError> {
 fn load(folder: &Path, identity: &str) -> Result<VecDeque<Box<Segment>>, OpenError> {
     let files = segment_files(folder)?;
     let mut segments: VecDeque<Box<Segment>> = VecDeque::with_capacity(files.len() + 1);
-    for (i, (number, path)) in files.iter().enumerate() {
+    let mut unreadable: Vec<(&Path, BadHeader)> = Vec::new();
+    for (number, path) in &files {
         let segment = match Segment::open(path, true)? {
             Ok(segment) => segment,
             Err(bad) => {
-                let last = i + 1 == files.len();
-                let blank = last && Segment::is_blank(path).map_err(|e| OpenError::io(path, e))?;
-                if !blank || bad != BadHeader::Invalid {
-                    return Err(bad_header(path, bad));
-                }
-                std::fs::remove_file(path).map_err(|source| OpenError::io(path, source))?;
+                unreadable.push((path, bad));
                 continue;
             }
         };
+        if let Some((path, bad)) = unreadable.first() {
+            return Err(lost_file(path, *bad, segments.back_mut()));
+        }
         let header = &segment.header;
         if header.identity != identity {
             let (found, wanted) = (header.identity.clone(), identity.to_owned());
@@ -197,16 +330,72 @@ fn load(folder: &Path, identity: &str) -> Result<VecDeque<Box<Segment>>, OpenErr
             .back()
             .is_none_or(|last| last.header.number + 1 == *number);
         if header.number != *number || !follows {
-            return Err(corrupt(path, 0, "the segment before it is missing"));
+            let missing = segment_path(folder, number.saturating_sub(1));
+            return Err(lost(&missing, "is missing", segments.back_mut()));
         }
         segments.push_back(Box::new(segment));
     }
+    check_end(folder, segments.back_mut(), &unreadable)?;
     Ok(segments)
+}
+
+/// What stands behind the last segment that can be read: nothing, a file that was made in advance
+/// and never used, which is removed, or what is left of one that was used.
+fn check_end(
+    folder: &Path,
+    last: Option<&mut Box<Segment>>,
+    unreadable: &[(&Path, BadHeader)],
+) -> Result<(), OpenError> {
+    let number = last.as_ref().map_or(1, |last| last.header.number + 1);
+    let was_used = match &last {
+        // A first file gets its name when it is in use.
+        None => !unreadable.is_empty(),
+        Some(last) => last.is_continued() == Some(true),
+    };
+    if was_used {
+        return Err(match unreadable.first() {
+            Some((path, bad)) => lost_file(path, *bad, last),
+            None => lost(&segment_path(folder, number), "is missing", last),
+        });
+    }
+    for (path, bad) in unreadable {
+        let io_error = |source| OpenError::io(path, source);
+        if *bad != BadHeader::Invalid || !Segment::is_blank(path).map_err(io_error)? {
+            return Err(lost_file(path, *bad, last));
+        }
+        std::fs::remove_file(path).map_err(io_error)?;
+    }
+    Ok(())
+}
+
+/// A file in use that cannot be understood any more, behind the segment `before`.
+fn lost_file(path: &Path, bad: BadHeader, before: Option<&mut Box<Segment>>) -> OpenError {
+    match bad {
+        BadHeader::Version(_) => bad_header(path, bad),
+        BadHeader::Invalid => lost(path, "is damaged: its header is unreadable", before),
+    }
+}
+
+/// All that a file had is gone; `before` is the segment in front of it.
+fn lost(path: &Path, what: &str, before: Option<&mut Box<Segment>>) -> OpenError {
+    let from = before.map_or(1, |before| {
+        before.scan();
+        before.claimed_next()
+    });
+    OpenError::Lost(Loss {
+        path: path.to_owned(),
+        record: 0,
+        from,
+        lost: Lost::AllBehind(0),
+        what: what.to_owned(),
+    })
 }
 
 pub(super) fn bad_header(path: &Path, bad: BadHeader) -> OpenError {
     match bad {
-        BadHeader::Invalid => corrupt(path, 0, "its header is unreadable"),
+        BadHeader::Invalid => OpenError::Unreadable {
+            path: path.to_owned(),
+        },
         BadHeader::Version(version) => OpenError::Version {
             path: path.to_owned(),
             version,
@@ -214,8 +403,9 @@ pub(super) fn bad_header(path: &Path, bad: BadHeader) -> OpenError {
     }
 }
 
-/// Checks the entries of all segments. Only the end of the last one is cut. What a crash of the
-/// machine kept from the disk is given up; any other hole is damage.
+/// Checks the entries of all segments. What a kill can have left is mended: at most one entry at
+/// the very end that is not whole. So is a file that was cut short behind its last record, and what
+/// was never transmitted. Anything else is a loss.
 fn check_all(
     segments: &mut VecDeque<Box<Segment>>,
     recovery: &mut Recovery,
@@ -225,24 +415,63 @@ fn check_all(
         .skip(1)
         .map(|s| s.header.previous_count)
         .collect();
+    // First all are looked at, so that nothing is changed if one of them has lost something.
+    let mut gone_at_end = 0;
     for (i, segment) in segments.iter_mut().enumerate() {
-        let scan = segment.scan();
-        let sealed = claimed.get(i);
-        let expected = sealed.copied().unwrap_or(scan.used).max(scan.used);
-        let gone = u64::from(expected - scan.valid);
-        let lost = segment.synced().saturating_sub(u64::from(scan.valid));
-        let hole = scan.more_behind || (sealed.is_some() && gone > 0);
-        if hole && (lost > 0 || !segment.machine_went_down()) {
-            return Err(corrupt(&segment.path, scan.valid, "its CRC does not match"));
-        }
-        recovery.records += u64::from(scan.valid);
-        recovery.cut += gone;
-        recovery.lost += lost;
-        if gone > 0 && sealed.is_none() {
-            segment.cut_tail();
-        }
+        let gone = check(segment, claimed.get(i).copied())?;
+        recovery.records += u64::from(segment.count);
+        gone_at_end = gone;
+    }
+    for segment in segments.iter_mut() {
+        let cut_to = segment.cut_to();
+        recovery.stretched += cut_to.map_or(0, |len| segment.header.file_len() - len);
+        segment
+            .stretch()
+            .map_err(|source| OpenError::io(&segment.path, source))?;
+    }
+    if let Some(last) = segments.back_mut().filter(|_| gone_at_end > 0) {
+        recovery.cut = u64::from(gone_at_end);
+        last.cut_tail();
     }
     Ok(())
+}
+
+/// Checks one segment; `claimed` is the number of its entries, if a segment behind it says so.
+/// Returns how many entries at its end are to be cut off.
+fn check(segment: &mut Segment, claimed: Option<u32>) -> Result<u32, OpenError> {
+    let scan = segment.scan();
+    let synced = u32::try_from(segment.synced()).unwrap_or(u32::MAX);
+    let expected = claimed.unwrap_or(0).max(scan.used).max(synced);
+    let gone = expected.saturating_sub(scan.valid);
+    let cut_table = segment.has_cut_table() && claimed.is_none();
+    let never_sent = segment.machine_went_down()
+        && segment.durability() == Some(Durability::Every)
+        && synced <= scan.valid;
+    let by_kill =
+        gone <= 1 && !scan.more_behind && synced <= scan.valid && segment.cut_to().is_none();
+    if !cut_table && (gone == 0 || (claimed.is_none() && (by_kill || never_sent))) {
+        return Ok(gone);
+    }
+    let what = match segment.cut_to() {
+        Some(len) => format!(
+            "was cut short to {len} of {} bytes",
+            segment.header.file_len()
+        ),
+        None => format!(
+            "is damaged at record {}: its CRC does not match",
+            scan.valid
+        ),
+    };
+    Err(OpenError::Lost(Loss {
+        path: segment.path.clone(),
+        record: scan.valid,
+        from: segment.next_sender,
+        lost: match gone.into() {
+            gone if cut_table => Lost::AllBehind(gone),
+            gone => Lost::Records(gone),
+        },
+        what,
+    }))
 }
 
 /// Removes the segments before the last reset: a kill came before that was done.
@@ -266,15 +495,19 @@ pub(super) fn hide_taken_back(segments: &mut VecDeque<Box<Segment>>) {
     }
 }
 
+/// The first segment, under its name only when it is in use: so a file with that name that is
+/// nothing was something.
 fn first_segment(
     recipe: &Recipe,
     options: &Options,
     now: UtcTimestamp,
 ) -> Result<Box<Segment>, OpenError> {
-    let blank = recipe
-        .blank(1)
-        .map_err(|source| OpenError::io(&segment_path(&recipe.folder, 1), source))?;
-    let (entries, data_len) = options.division();
+    let path = segment_path(&recipe.folder, 1);
+    let io_error = |source| OpenError::io(&path, source);
+    let making = path.with_extension("making");
+    let len = options.first_segment_bytes;
+    let blank = (recipe.make)(&making, u64::from(len), &recipe.identity).map_err(io_error)?;
+    let (entries, data_len) = division(len);
     let header = Header {
         number: 1,
         created: now,
@@ -285,13 +518,8 @@ fn first_segment(
         previous_crc: 0,
         identity: String::new(),
     };
-    Ok(blank.activate(header, 1))
-}
-
-fn corrupt(path: &Path, record: u32, what: &'static str) -> OpenError {
-    OpenError::Corrupt {
-        path: path.to_owned(),
-        record,
-        what,
-    }
+    let mut segment = blank.activate(header, 1);
+    std::fs::rename(&making, &path).map_err(io_error)?;
+    segment.path = path;
+    Ok(segment)
 }

@@ -9,7 +9,7 @@ use super::open::segment_path;
 use super::segment::{Blank, Segment};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{self, Thread};
@@ -20,15 +20,14 @@ use std::time::Duration;
 pub(super) struct Recipe {
     pub(super) folder: PathBuf,
     pub(super) identity: String,
-    pub(super) len: u64,
     /// How a file is made; tests put a full disk here.
     pub(super) make: fn(&Path, u64, &str) -> io::Result<Blank>,
 }
 
 impl Recipe {
-    pub(super) fn blank(&self, number: u64) -> io::Result<Blank> {
+    pub(super) fn blank(&self, number: u64, len: u32) -> io::Result<Blank> {
         let path = segment_path(&self.folder, number);
-        (self.make)(&path, self.len, &self.identity)
+        (self.make)(&path, u64::from(len), &self.identity)
     }
 }
 
@@ -47,6 +46,8 @@ struct Shared {
     state: AtomicU8,
     /// Number of the segment that is asked for.
     number: AtomicU64,
+    /// Its size.
+    len: AtomicU32,
     /// Segments that the helper has removed.
     removed: AtomicU64,
 }
@@ -74,6 +75,7 @@ impl Helper {
         let shared = Arc::new(Shared {
             state: AtomicU8::new(IDLE),
             number: AtomicU64::new(0),
+            len: AtomicU32::new(0),
             removed: AtomicU64::new(0),
         });
         let (to_journal, made) = sync_channel(1);
@@ -94,9 +96,10 @@ impl Helper {
         })
     }
 
-    /// Asks for the segment with this number. Not before the last one asked for was taken.
-    pub(super) fn ask(&self, number: u64) {
+    /// Asks for the segment with this number and size. Not before the last one asked for was taken.
+    pub(super) fn ask(&self, number: u64, len: u32) {
         self.shared.number.store(number, Ordering::Relaxed);
+        self.shared.len.store(len, Ordering::Relaxed);
         self.shared.state.store(ASKED, Ordering::Release);
         self.thread.unpark();
     }
@@ -172,8 +175,9 @@ impl Client {
         if begun.is_ok() {
             *worked = true;
             let number = self.shared.number.load(Ordering::Relaxed);
+            let len = self.shared.len.load(Ordering::Relaxed);
             // There is room for the one that was asked for.
-            let _ = self.made.try_send(self.recipe.blank(number));
+            let _ = self.made.try_send(self.recipe.blank(number, len));
             state.store(READY, Ordering::Release);
         }
         while let Ok(segment) = self.old.try_recv() {

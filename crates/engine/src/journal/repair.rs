@@ -7,8 +7,11 @@ use super::layout::EntryKind;
 use super::open::bad_header;
 use super::segment::Segment;
 use super::{Durability, Journal, Options};
+use crate::private;
+use crate::sys::map;
 use fanfare_fix::session::{MessageStore, StoreError};
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
@@ -17,7 +20,7 @@ use thiserror::Error;
 pub enum Outcome {
     /// There is nothing to do.
     Sound,
-    /// The records at the end that are not whole were cut off.
+    /// The record at the end that is not whole was cut off.
     Cut {
         /// Where they began: the first of them.
         from: Damage,
@@ -30,9 +33,12 @@ pub enum Outcome {
         kept: u64,
         /// Records that were damaged: a resend of them becomes a gap fill.
         lost: u64,
-        /// Files that could not be understood at all; their records are lost, and if it was the
-        /// newest, the numbers are older than they were: compare them with the counterparty.
+        /// Files that are missing, or are nothing any more, or of which the table of entries is
+        /// gone: nobody knows how many records they had, and if it was the newest, the numbers are
+        /// older than they were. Compare them with the counterparty.
         unreadable: usize,
+        /// MsgSeqNum(34) of the next message.
+        next_sender: u64,
         /// Where the damaged journal is now; `None` if nothing was done.
         backup: Option<PathBuf>,
     },
@@ -68,14 +74,26 @@ pub fn repair(folder: &Path, dry_run: bool) -> Result<Outcome, RepairError> {
     let Some(first) = damages.first() else {
         return Ok(Outcome::Sound);
     };
-    if let (Defect::Tail { records }, 1) = (&first.defect, damages.len()) {
+    // More than one record is not torn by a kill: they were transmitted, and keep their numbers.
+    if let (Defect::Tail { records: 1 }, 1) = (&first.defect, damages.len()) {
         if !dry_run {
             cut(&last.path)?;
         }
-        let (from, records) = (first.clone(), *records);
-        return Ok(Outcome::Cut { from, records });
+        let from = first.clone();
+        return Ok(Outcome::Cut { from, records: 1 });
     }
     rebuild(folder, &snapshot, &last, dry_run)
+}
+
+/// Gives a journal of which nothing can be read another name, and returns that.
+pub(super) fn set_aside(folder: &Path) -> Result<PathBuf, OpenError> {
+    let _lock = super::open::lock(folder)?;
+    let backup = beside(folder, "damaged");
+    let io_error = |source| OpenError::io(folder, source);
+    fs::rename(folder, &backup).map_err(io_error)?;
+    private::create_folder(folder).map_err(io_error)?;
+    carry_over(&backup, folder).map_err(io_error)?;
+    Ok(backup)
 }
 
 /// Cuts the end off in place.
@@ -93,7 +111,7 @@ fn rebuild(
     last: &SegmentInfo,
     dry_run: bool,
 ) -> Result<Outcome, RepairError> {
-    let unreadable = snapshot.unreadable().len();
+    let mut unreadable = snapshot.unreadable().len();
     let (mut kept, mut lost) = (0, 0);
     for found in snapshot.records() {
         match found {
@@ -102,22 +120,28 @@ fn rebuild(
         }
     }
     for damage in snapshot.damages() {
-        if let Defect::Missing { records } = damage.defect {
-            lost += u64::from(records);
+        match damage.defect {
+            Defect::Missing { records } => lost += u64::from(records),
+            Defect::FileMissing(_) => unreadable += 1,
+            // One that is there, and is nothing, counts already.
+            Defect::NextMissing(_) if snapshot.unreadable().len() == 0 => unreadable += 1,
+            _ => {}
         }
     }
+    unreadable += snapshot.cut_tables();
+    let next_sender = last.next_sender.max(snapshot.claimed_next());
     if dry_run {
         return Ok(Outcome::Rebuilt {
             kept,
             lost,
             unreadable,
+            next_sender,
             backup: None,
         });
     }
     let copy = beside(folder, "repaired");
     let io_error = |source| OpenError::io(folder, source);
-    let size = fs::metadata(&last.path).map_err(io_error)?.len();
-    let segment_bytes = u32::try_from(size)
+    let segment_bytes = u32::try_from(snapshot.largest())
         .unwrap_or(u32::MAX)
         .clamp(64 << 10, 1 << 30);
     let options = Options {
@@ -127,21 +151,41 @@ fn rebuild(
         ..Options::default()
     };
     let (mut journal, _) = Journal::open(&copy, &last.identity, options, last.created)?;
-    let filled = fill(&mut journal, snapshot, last.next_target);
+    let filled = fill(&mut journal, snapshot, next_sender, last.next_target);
     if let Err(error) = filled.and_then(|()| journal.close()) {
         // The copy is worth nothing; the error is what counts.
         let _ = fs::remove_dir_all(&copy);
         return Err(RepairError::Store(error));
     }
     let backup = beside(folder, "damaged");
-    fs::rename(folder, &backup).map_err(io_error)?;
-    fs::rename(&copy, folder).map_err(io_error)?;
+    // At no moment there is no journal: a session that starts then would begin at 1.
+    if map::exchange(folder, &copy).is_ok() {
+        fs::rename(&copy, &backup).map_err(io_error)?;
+    } else {
+        // A file system that cannot.
+        fs::rename(folder, &backup).map_err(io_error)?;
+        fs::rename(&copy, folder).map_err(io_error)?;
+    }
+    carry_over(&backup, folder).map_err(io_error)?;
     Ok(Outcome::Rebuilt {
         kept,
         lost,
         unreadable,
+        next_sender,
         backup: Some(backup),
     })
+}
+
+/// Brings along what is no part of a journal and lies in its folder: another journal, of what was
+/// received.
+fn carry_over(from: &Path, to: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            fs::rename(entry.path(), to.join(entry.file_name()))?;
+        }
+    }
+    Ok(())
 }
 
 /// Whether a repair takes this record over: what was sent again does not count.
@@ -150,7 +194,12 @@ fn counts(record: &Record<'_>) -> bool {
 }
 
 /// Takes over the good records that count.
-fn fill(journal: &mut Journal, snapshot: &Snapshot, target: Option<u64>) -> Result<(), StoreError> {
+fn fill(
+    journal: &mut Journal,
+    snapshot: &Snapshot,
+    next_sender: u64,
+    target: Option<u64>,
+) -> Result<(), StoreError> {
     for found in snapshot.records() {
         let record = match found {
             Found::Good(record) if counts(&record) => record,
@@ -169,11 +218,7 @@ fn fill(journal: &mut Journal, snapshot: &Snapshot, target: Option<u64>) -> Resu
             .copy_from_slice(record.bytes);
         journal.append(0..len, record.kind, record.seq)?;
     }
-    let next = snapshot
-        .segments()
-        .last()
-        .map_or(1, |last| last.next_sender);
-    journal.set_next_sender(next.max(journal.next_sender()))?;
+    journal.set_next_sender(next_sender.max(journal.next_sender()))?;
     journal.set_next_target(target.unwrap_or(1))
 }
 

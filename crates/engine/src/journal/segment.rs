@@ -3,9 +3,11 @@
 use super::Durability;
 use super::error::OpenError;
 use super::layout::{
-    BOOT_CELL, BadHeader, DURABILITY_CELL, ENTRY_LEN, Entry, EntryKind, HEADER_LEN, Header,
-    SYNCED_CELL, TARGET_CELL, chain, durability_code, durability_of, read_cell, u32_at, write_cell,
+    BOOT_CELL, BadHeader, CONTINUED_CELL, DURABILITY_CELL, ENTRY_LEN, Entry, EntryKind, HEADER_LEN,
+    Header, SYNCED_CELL, TARGET_CELL, chain, durability_code, durability_of, read_cell, u32_at,
+    write_cell,
 };
+use crate::private;
 use crate::sys::map::{self, Mapping};
 use fanfare_fix::session::{Kind, Search, Stored};
 use fanfare_wire::UtcTimestamp;
@@ -14,6 +16,7 @@ use std::hint::black_box;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::sync::atomic::{Ordering, compiler_fence};
 
 /// A file on the disk with all its room, mapped and prefaulted, but without a header: not part
@@ -23,17 +26,14 @@ pub(super) struct Blank(Box<Segment>);
 impl Blank {
     /// Makes the file. Nothing is left behind if that fails.
     pub(super) fn create(path: &Path, len: u64, identity: &str) -> io::Result<Self> {
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .open(path)?;
+        let mut options = private::file_options();
+        options.read(true).write(true).create(true).truncate(true);
+        let file = options.open(path)?;
         let make = || {
             map::allocate(&file, len)?;
             map::zero(&file, len)?;
             let mut map = Mapping::new(&file, len as usize, true)?;
-            map.prefault()?;
+            map.prefault(0..len as usize)?;
             Ok(map)
         };
         match make() {
@@ -71,7 +71,14 @@ impl Blank {
             header_crc: 0,
             target_generation: 1,
             synced_generation: 1,
+            prefaulted: u32::MAX,
+            len: None,
         }))
+    }
+
+    /// The size of the file.
+    pub(super) const fn len(&self) -> u32 {
+        self.0.len()
     }
 
     /// Makes it a segment of the journal, with the counterparty's next number. Of `header` the
@@ -85,6 +92,7 @@ impl Blank {
         let page = map.bytes_mut();
         write_cell(page, TARGET_CELL, 1, target);
         write_cell(page, SYNCED_CELL, 1, 0);
+        write_cell(page, CONTINUED_CELL, 1, 0);
         compiler_fence(Ordering::Release);
         let crc = header.write(page.get_mut(..HEADER_LEN).unwrap_or(&mut []));
         (segment.crc, segment.header_crc) = (crc, crc);
@@ -124,7 +132,14 @@ pub(super) struct Segment {
     pub(super) visible_below: u64,
     target_generation: u32,
     synced_generation: u32,
+    /// Bytes of messages, from the start, whose pages are in memory.
+    prefaulted: u32,
+    /// The size of the file, if that is less than it was made with. Then this is a copy.
+    len: Option<u64>,
 }
+
+/// Bytes that are prefaulted in one step ahead of the messages, in a segment that was opened again.
+const STEP: u32 = 64 << 10;
 
 /// What the check of a segment's entries found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -138,9 +153,9 @@ pub(super) struct Scan {
 }
 
 impl Segment {
-    /// Maps an existing file and reads its header, but trusts none of its entries yet. A file
-    /// that was cut short is brought back to its length, with zeros, if `writable`; otherwise
-    /// this works on a copy, because the file may be in use.
+    /// Maps an existing file and reads its header, but trusts none of its entries yet. A file that
+    /// was cut short is only copied, and so is every one if not `writable`, because the file may be
+    /// in use.
     pub(super) fn open(path: &Path, writable: bool) -> Result<Result<Self, BadHeader>, OpenError> {
         let io_error = |source| OpenError::io(path, source);
         let file = OpenOptions::new()
@@ -149,7 +164,7 @@ impl Segment {
             .open(path)
             .map_err(io_error)?;
         let len = file.metadata().map_err(io_error)?.len();
-        if len < (HEADER_LEN + ENTRY_LEN) as u64 {
+        if len < HEADER_LEN as u64 {
             return Ok(Err(BadHeader::Invalid));
         }
         let page = Mapping::copy(&file, HEADER_LEN).map_err(io_error)?;
@@ -157,13 +172,11 @@ impl Segment {
             Ok(read) => read,
             Err(bad) => return Ok(Err(bad)),
         };
-        let map = if writable {
-            if len < header.file_len() {
-                map::allocate(&file, header.file_len()).map_err(io_error)?;
-            }
-            Mapping::new(&file, header.file_len() as usize, true)
+        let whole = header.file_len();
+        let map = if writable && len >= whole {
+            Mapping::new(&file, whole as usize, true)
         } else {
-            Mapping::copy(&file, len.min(header.file_len()) as usize)
+            Mapping::copy(&file, len.min(whole) as usize)
         };
         let map = map.map_err(io_error)?;
         let generation =
@@ -180,8 +193,66 @@ impl Segment {
             header_crc: crc,
             next_sender: header.first_sender,
             visible_below: u64::MAX,
+            prefaulted: 0,
+            len: (len < whole).then_some(len),
             header,
         }))
+    }
+
+    /// How many bytes the file has, if that is less than it was made with.
+    pub(super) const fn cut_to(&self) -> Option<u64> {
+        self.len
+    }
+
+    /// Whether a part of the table of entries is gone, so that it does not say how many there were.
+    pub(super) fn has_cut_table(&self) -> bool {
+        self.len
+            .is_some_and(|len| len < self.header.data_start() as u64)
+    }
+
+    /// Gives a file that was cut short its length again, with zeros, and maps it.
+    pub(super) fn stretch(&mut self) -> io::Result<()> {
+        if self.len.take().is_none() {
+            return Ok(());
+        }
+        let whole = self.header.file_len();
+        let file = self.file.as_ref().ok_or(io::ErrorKind::NotFound)?;
+        map::allocate(file, whole)?;
+        self.map = Mapping::new(file, whole as usize, true)?;
+        Ok(())
+    }
+
+    /// The number behind those that the entries behind the valid ones claim: they are in their
+    /// places one behind the other, and only their messages are gone. If they are not, the number
+    /// behind the valid ones.
+    pub(super) fn claimed_next(&self) -> u64 {
+        let (mut next, mut end, mut index) = (self.next_sender, self.data_end, self.count);
+        while let Some((entry, _)) = self.entry_bytes(index).and_then(Entry::decode) {
+            let follows = match entry.kind {
+                EntryKind::Copy => entry.seq + 1 == next,
+                EntryKind::Skip => entry.seq >= next && entry.len == 0,
+                _ => entry.seq == next,
+            };
+            let Some(behind) = entry.offset.checked_add(entry.len) else {
+                break;
+            };
+            if !follows || entry.offset != end || behind > self.header.data_len {
+                break;
+            }
+            (next, end, index) = (entry.seq.saturating_add(1), behind, index + 1);
+        }
+        next
+    }
+
+    /// The size of the file.
+    pub(super) const fn len(&self) -> u32 {
+        self.map.len() as u32
+    }
+
+    /// Whether the file was cut short since it was mapped, or cannot be read any more, as far as
+    /// somebody came across it.
+    pub(super) fn is_broken(&self) -> bool {
+        self.map.is_broken()
     }
 
     /// Whether a file without a valid header was never a segment: nothing, or a header that a
@@ -472,11 +543,23 @@ impl Segment {
         read_cell(self.map.bytes(), BOOT_CELL).is_none_or(|(_, then)| then != boot() || then == 0)
     }
 
-    /// Makes it ready to be written to.
-    pub(super) fn resume(&mut self) -> Result<(), OpenError> {
-        self.map
-            .prefault()
-            .map_err(|source| OpenError::io(&self.path, source))?;
+    /// Makes it ready to be written to, all of it or the next [`STEP`].
+    pub(super) fn resume(&mut self, whole: bool) -> Result<(), OpenError> {
+        let io_error = |source| OpenError::io(&self.path, source);
+        let start = self.header.data_start();
+        if whole {
+            self.map.prefault(0..self.map.len()).map_err(io_error)?;
+            self.prefaulted = u32::MAX;
+        } else {
+            // Checking the entries has brought all of it into memory.
+            self.map.release();
+            self.map.prefault(0..HEADER_LEN).map_err(io_error)?;
+            let entry = HEADER_LEN + self.count as usize * ENTRY_LEN;
+            let table = entry..(entry + HEADER_LEN).min(start);
+            self.map.prefault(table).map_err(io_error)?;
+            self.prefaulted = self.data_end;
+            self.prefault_ahead();
+        }
         let generation = read_cell(self.map.bytes(), BOOT_CELL).map_or(0, |(last, _)| last);
         write_cell(
             self.map.bytes_mut(),
@@ -487,9 +570,46 @@ impl Segment {
         Ok(())
     }
 
-    /// It is full: it will only be read from now on, and its descriptor is given back.
+    /// Brings the next step of the room for messages into memory, with the entries for it, if
+    /// messages come near. Where that fails, each page comes when it is written to.
+    pub(super) fn prefault_ahead(&mut self) {
+        if self.data_end.saturating_add(STEP) <= self.prefaulted {
+            return;
+        }
+        let start = self.header.data_start();
+        let begun = self.prefaulted.max(self.data_end);
+        let from = start + begun as usize;
+        let _ = self.map.prefault(from..from + STEP as usize);
+        let entry = HEADER_LEN + self.count as usize * ENTRY_LEN;
+        let _ = self
+            .map
+            .prefault(entry..(entry + 2 * HEADER_LEN).min(start));
+        self.prefaulted = begun.saturating_add(STEP);
+    }
+
+    /// The next one has begun: it will only be read from now on, and its descriptor is given back.
     pub(super) fn seal(&mut self) {
         self.file = None;
+        let page = self.map.bytes_mut();
+        if let Some((generation, 0)) = read_cell(page, CONTINUED_CELL) {
+            write_cell(page, CONTINUED_CELL, generation.wrapping_add(1), 1);
+        }
+    }
+
+    /// Whether the next segment has begun; `None` for one made by a version that did not note it.
+    pub(super) fn is_continued(&self) -> Option<bool> {
+        read_cell(self.map.bytes(), CONTINUED_CELL).map(|(_, continued)| continued != 0)
+    }
+
+    /// Bytes of it that are in this process' memory.
+    #[cfg(test)]
+    pub(super) fn resident(&self) -> usize {
+        self.map.resident()
+    }
+
+    /// Gives the memory back that checking its entries took.
+    pub(super) fn release(&mut self) {
+        self.map.release();
     }
 
     /// Brings everything to the disk, and notes how much that was (which the next sync brings
@@ -512,7 +632,10 @@ impl Segment {
 
 /// A number for this boot of the machine; 0 if it does not tell.
 fn boot() -> u64 {
-    let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    let digits = id.bytes().filter_map(|byte| char::from(byte).to_digit(16));
-    digits.fold(0, |sum: u64, digit| sum.rotate_left(4) ^ u64::from(digit))
+    static BOOT: OnceLock<u64> = OnceLock::new();
+    *BOOT.get_or_init(|| {
+        let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+        let digits = id.bytes().filter_map(|byte| char::from(byte).to_digit(16));
+        digits.fold(0, |sum: u64, digit| sum.rotate_left(4) ^ u64::from(digit))
+    })
 }

@@ -2,8 +2,9 @@
 
 use super::layout::EntryKind;
 use super::segment::Segment;
-use super::transmit::SIDE;
+use super::transmit::{SECRET, SIDE, Stretch};
 use super::{Durability, Journal};
+use fanfare_fix::codec::mask_secrets;
 use fanfare_fix::session::{Again, Entry, Kind, MessageStore, Search, StoreError};
 use fanfare_wire::UtcTimestamp;
 use std::collections::VecDeque;
@@ -26,7 +27,7 @@ impl MessageStore for Journal {
             self.make_room(0)?;
             self.append(0..0, EntryKind::Skip, seq - 1)?;
         } else if seq < self.current.next_sender {
-            self.rotate(seq, self.current.header.created)?;
+            self.rotate(seq, self.current.header.created, None)?;
             for segment in &mut self.sealed {
                 segment.visible_below = segment.visible_below.min(seq);
             }
@@ -49,7 +50,7 @@ impl MessageStore for Journal {
     fn reset(&mut self, created: UtcTimestamp) -> Result<(), StoreError> {
         self.usable()?;
         let target = std::mem::replace(&mut self.next_target, 1);
-        if let Err(error) = self.rotate(1, created) {
+        if let Err(error) = self.rotate(1, created, None) {
             self.next_target = target;
             return Err(error);
         }
@@ -58,12 +59,24 @@ impl MessageStore for Journal {
     }
 
     fn reserve(&mut self, len: usize) -> Result<&mut [u8], StoreError> {
-        self.make_room(len)?;
+        self.takes(len)?;
+        if !self.fits(len) {
+            if self.wastes(len) {
+                return Ok(self.room_aside(len));
+            }
+            self.make_room(len)?;
+        }
+        self.is_aside = false;
         Ok(self.current.room_mut())
     }
 
     fn commit(&mut self, range: Range<usize>, entry: Entry) -> Result<(), StoreError> {
         self.usable()?;
+        let range = if self.is_aside {
+            self.bring_in(range)?
+        } else {
+            range
+        };
         if range.end > self.current.room() {
             return Err(StoreError::TooLong);
         }
@@ -79,6 +92,25 @@ impl MessageStore for Journal {
             self.transmit.push(self.current.header.number, place, held);
         }
         Ok(())
+    }
+
+    /// Beside the segment, whose pages are the file's.
+    fn reserve_secret(&mut self, len: usize) -> Result<&mut [u8], StoreError> {
+        self.takes(len)?;
+        Ok(self.room_aside(len))
+    }
+
+    /// The segment has it as it is kept, and never had it otherwise.
+    fn commit_secret(&mut self, range: Range<usize>) -> Result<(), StoreError> {
+        self.usable()?;
+        let mut aside = std::mem::take(&mut self.aside);
+        let kept = aside
+            .get(range.clone())
+            .ok_or(StoreError::TooLong)
+            .and_then(|message| self.keep_masked(message));
+        aside.fill(0);
+        self.aside = aside;
+        kept
     }
 
     fn record(&mut self, parts: &[&[u8]]) -> Result<(), StoreError> {
@@ -145,6 +177,7 @@ impl MessageStore for Journal {
     /// Only under [`Durability::Every`] there is something to do. An error leaves the journal
     /// unusable: what it holds is not certain.
     fn sync(&mut self) -> Result<(), StoreError> {
+        self.usable()?;
         match self.options.durability {
             Durability::Every if self.dirty => self.sync_now(),
             _ => Ok(()),
@@ -152,6 +185,7 @@ impl MessageStore for Journal {
     }
 
     fn prepare(&mut self) {
+        self.current.prefault_ahead();
         self.current.rehearse();
     }
 
@@ -164,7 +198,7 @@ impl MessageStore for Journal {
         if stretch.segment == self.current.header.number {
             return self.current.data(range).unwrap_or(&[]);
         }
-        self.unsent_elsewhere(stretch.segment, range)
+        self.unsent_elsewhere(stretch, range)
     }
 
     fn unsent_len(&self) -> usize {
@@ -183,10 +217,11 @@ impl MessageStore for Journal {
 impl Journal {
     /// Bytes that wait in a full segment or in the side buffer.
     #[cold]
-    fn unsent_elsewhere(&self, segment: u64, range: Range<usize>) -> &[u8] {
-        match segment {
+    fn unsent_elsewhere(&self, stretch: &Stretch, range: Range<usize>) -> &[u8] {
+        match stretch.segment {
+            SECRET => self.transmit.secret(stretch),
             SIDE => self.side.get(range),
-            _ => data_of(&self.sealed, &self.current, segment, range).unwrap_or(&[]),
+            number => data_of(&self.sealed, &self.current, number, range).unwrap_or(&[]),
         }
     }
 
@@ -212,6 +247,21 @@ impl Journal {
         self.transmit.push(segment, place, held);
     }
 
+    /// Keeps a message of the session without its secrets, and transmits it with them.
+    fn keep_masked(&mut self, message: &[u8]) -> Result<(), StoreError> {
+        let len = message.len();
+        self.is_aside = false;
+        self.make_room(len)?;
+        let mut masked = message.to_vec();
+        mask_secrets(&mut masked);
+        let room = self.current.room_mut().get_mut(..len);
+        room.ok_or(StoreError::TooLong)?.copy_from_slice(&masked);
+        self.append(0..len, EntryKind::Admin, self.current.next_sender)?;
+        let held = self.options.durability == Durability::Every;
+        self.transmit.push_secret(message, held);
+        Ok(())
+    }
+
     /// The one way into the table of entries. Gives where the message stands.
     pub(super) fn append(
         &mut self,
@@ -225,6 +275,8 @@ impl Journal {
         }
         self.dirty = true;
         self.unsynced += 1;
+        // What stands in a page that is lost is not to be transmitted.
+        self.usable()?;
         if let Durability::EveryN(n) = self.options.durability
             && self.unsynced >= n
         {

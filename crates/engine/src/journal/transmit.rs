@@ -3,8 +3,13 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
+/// In the place of a segment's number: the stretch is one of [`Transmit::secrets`].
+pub(super) const SECRET: u64 = u64::MAX - 1;
+
 /// Stretches of messages, in order. Neighbours become one stretch, so there is usually one.
 pub(super) struct Transmit {
+    /// Messages that no segment may have as they are transmitted, while one of them waits.
+    secrets: Vec<u8>,
     /// May be transmitted.
     ready: VecDeque<Stretch>,
     /// May be transmitted once it is on the disk.
@@ -25,6 +30,7 @@ pub(super) struct Stretch {
 impl Transmit {
     pub(super) fn new() -> Self {
         Self {
+            secrets: Vec::new(),
             ready: VecDeque::with_capacity(16),
             held: VecDeque::with_capacity(16),
             len: 0,
@@ -50,6 +56,28 @@ impl Transmit {
             &mut self.ready
         };
         join(queue, Stretch { segment, range });
+    }
+
+    /// Adds a message that no segment has as it stands here. There is one a logon.
+    pub(super) fn push_secret(&mut self, message: &[u8], held: bool) {
+        let start = self.secrets.len() as u32;
+        self.secrets.extend_from_slice(message);
+        self.push(SECRET, start..self.secrets.len() as u32, held);
+    }
+
+    /// The bytes of a stretch that is [`SECRET`].
+    pub(super) fn secret(&self, stretch: &Stretch) -> &[u8] {
+        let range = stretch.range.start as usize..stretch.range.end as usize;
+        self.secrets.get(range).unwrap_or(&[])
+    }
+
+    /// Forgets secrets when none of them waits.
+    fn forget_secrets(&mut self) {
+        let mut all = self.ready.iter().chain(&self.held);
+        if !self.secrets.is_empty() && !all.any(|stretch| stretch.segment == SECRET) {
+            self.secrets.fill(0);
+            self.secrets.clear();
+        }
     }
 
     /// What was held may go.
@@ -80,12 +108,14 @@ impl Transmit {
             }
             self.ready.pop_front();
         }
+        self.forget_secrets();
     }
 
     pub(super) fn clear(&mut self) {
         self.ready.clear();
         self.held.clear();
         self.len = 0;
+        self.forget_secrets();
     }
 
     /// Whether bytes of this segment, or of one before, still wait.

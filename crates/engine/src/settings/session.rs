@@ -9,8 +9,8 @@ use crate::host::{ClientNames, Network, StoreKind};
 use crate::journal::{self, Durability};
 use fanfare_fix::codec::tags;
 use fanfare_fix::session::{
-    AnswerLimit, ApplVerId, Config, ExtraField, Limits, OverRate, Rate, ReceiveLimit, Role, SECOND,
-    SendLimit, SessionId, SubIds, Version,
+    AnswerLimit, ApplVerId, Config, ExtraField, MemoryLimits, OverRate, Rate, ReceiveLimit, Role,
+    SECOND, SendLimit, SessionId, SubIds, Version,
 };
 use fanfare_wire::Precision;
 use fanfare_wire::fields::parse_tag;
@@ -481,20 +481,58 @@ fn store(section: &Section<'_>, template: bool) -> Result<StoreKind, SettingsErr
         return Ok(StoreKind::NoResend(16 << 20));
     }
     Ok(match section.text("FileStorePath") {
-        Some(folder) => {
-            let mut options = journal::Options::default();
-            if section.flag("FileStoreSync", false)? {
-                options.durability = Durability::Every;
-            }
-            StoreKind::Journal(folder.into(), options)
-        }
-        None if template => StoreKind::Memory(Limits {
+        Some(folder) => StoreKind::Journal(folder.into(), journal_options(section)?),
+        None => StoreKind::Memory(memory_limits(section, template)?),
+    })
+}
+
+/// Sizes of a journal's files, in bytes, and how many full-grown ones are kept.
+fn journal_options(section: &Section<'_>) -> Result<journal::Options, SettingsError> {
+    let default = journal::Options::default();
+    let largest = 64 << 10..=1 << 30;
+    let full = section.number(
+        "FileStoreSegmentSize",
+        default.segment_bytes.into(),
+        largest,
+    )?;
+    let first = u64::from(default.first_segment_bytes).min(full);
+    let first = section.number("FileStoreFirstSegmentSize", first, 32 << 10..=full)?;
+    let most = section.number(
+        "FileStoreSegments",
+        default.max_segments.into(),
+        2..=1 << 20,
+    )?;
+    let durability = if section.flag("FileStoreSync", false)? {
+        Durability::Every
+    } else {
+        Durability::None
+    };
+    Ok(journal::Options {
+        first_segment_bytes: first as u32,
+        segment_bytes: full as u32,
+        max_segments: most as u32,
+        durability,
+        ..default
+    })
+}
+
+/// What of the messages is kept in memory, and how much of that memory is there from the start.
+/// Sessions of a template are many.
+fn memory_limits(section: &Section<'_>, template: bool) -> Result<MemoryLimits, SettingsError> {
+    let default = match (MemoryLimits::default(), template) {
+        (default, false) => default,
+        (default, true) => MemoryLimits {
             messages: 1 << 14,
             bytes: 4 << 20,
-        }),
-        None => StoreKind::Memory(Limits {
-            messages: 1 << 16,
-            bytes: 16 << 20,
-        }),
+            ..default
+        },
+    };
+    let messages = section.number("MemoryStoreMessages", default.messages as u64, 1..=1 << 28)?;
+    let bytes = section.number("MemoryStoreSize", default.bytes as u64, 64 << 10..=1 << 36)?;
+    let ready = section.number("MemoryStoreReadySize", default.ready as u64, 0..=bytes)?;
+    Ok(MemoryLimits {
+        messages: messages as usize,
+        bytes: bytes as usize,
+        ready: ready as usize,
     })
 }

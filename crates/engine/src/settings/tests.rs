@@ -1,6 +1,7 @@
 use super::*;
 use crate::host::{ClientNames, IdPattern, StoreKind};
 use crate::journal::Durability;
+use crate::journal::Options;
 use fanfare_fix::dict;
 use fanfare_fix::session::{ApplVerId, OverRate, Role, SECOND, Version};
 use fanfare_wire::{Precision, UtcTimestamp};
@@ -602,6 +603,36 @@ fn what_is_received_is_kept_only_in_a_store() {
     assert!(told.contains("only with FileStorePath"), "{told}");
     assert!(session("FIX.4.4", "FileLogLossy=Y\n").lossy_log);
     assert!(!session("FIX.4.4", "").lossy_log);
+}
+
+#[test]
+fn sizes_of_the_store() {
+    let options = |text: &str| match session("FIX.4.4", &format!("FileStorePath=s\n{text}")).store {
+        StoreKind::Journal(_, options) => options,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(options(""), Options::default());
+    let set = options(
+        "FileStoreFirstSegmentSize=65536\nFileStoreSegmentSize=1048576\nFileStoreSegments=9\n",
+    );
+    let sizes = (set.first_segment_bytes, set.segment_bytes, set.max_segments);
+    assert_eq!(sizes, (64 << 10, 1 << 20, 9));
+    let memory = "MemoryStoreMessages=9\nMemoryStoreSize=65536\nMemoryStoreReadySize=65536\n";
+    let StoreKind::Memory(limits) = session("FIX.4.4", memory).store else {
+        panic!("not in memory");
+    };
+    assert_eq!(
+        (limits.messages, limits.bytes, limits.ready),
+        (9, 65_536, 65_536)
+    );
+    for (wrong, range) in [
+        ("FileStoreSegmentSize=65535", "65536 to 1073741824"),
+        ("FileStoreFirstSegmentSize=4194305", "32768 to 4194304"),
+        ("FileStoreSegments=1", "2 to 1048576"),
+    ] {
+        let told = fault(&format!("BeginString=FIX.4.4\nFileStorePath=s\n{wrong}\n"));
+        assert!(told.ends_with(range), "{told}");
+    }
 }
 
 #[test]

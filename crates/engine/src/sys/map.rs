@@ -1,20 +1,30 @@
 //! Files as memory.
 
 use super::check;
+use super::cut::Watch;
+use std::ffi::CString;
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::ptr::NonNull;
+
+/// The smallest size of a page; larger ones are multiples of it.
+const PAGE: usize = 4096;
 
 /// A file mapped shared: what is written here is in the file at once, also if the process is
 /// killed the next moment.
 ///
-/// The file must not be made shorter while it is mapped: touching a page beyond its end raises
-/// SIGBUS. The journal locks its folder for that reason.
+/// If the file is made shorter while it is mapped, its lost pages read as zeros, what is written to
+/// them is lost, and [`is_broken`](Self::is_broken) says so once one of them was touched.
 pub(crate) struct Mapping {
     start: NonNull<u8>,
     len: usize,
     writable: bool,
+    /// Of a map of a file; given up before the map is.
+    watch: Option<Watch>,
 }
 
 // SAFETY: the mapping is plain memory; `&Mapping` only reads, `&mut Mapping` is exclusive.
@@ -31,7 +41,9 @@ impl Mapping {
                 "file shorter than its map",
             ));
         }
-        Self::map(len, writable, libc::MAP_SHARED, file.as_raw_fd())
+        let mut map = Self::map(len, writable, libc::MAP_SHARED, file.as_raw_fd())?;
+        map.watch = Some(Watch::new(map.start.as_ptr() as usize, len)?);
+        Ok(map)
     }
 
     /// A private copy of the first `len` bytes of a file that another process may be writing.
@@ -59,7 +71,18 @@ impl Mapping {
             start,
             len,
             writable,
+            watch: None,
         })
+    }
+
+    /// Whether a page of the file was not there any more when it was touched.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.watch.as_ref().is_some_and(Watch::is_broken)
+    }
+
+    /// How many bytes are mapped.
+    pub(crate) const fn len(&self) -> usize {
+        self.len
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
@@ -74,20 +97,24 @@ impl Mapping {
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), len) }
     }
 
-    /// Makes all pages present and writable now, so that no write waits for one later.
-    pub(crate) fn prefault(&mut self) -> io::Result<()> {
-        // SAFETY: the range is our own mapping; the advice changes no byte.
+    /// Makes the pages of `range` present and writable now, so that no write waits for one later.
+    /// What of the range lies outside of the map is left out.
+    pub(crate) fn prefault(&mut self, range: Range<usize>) -> io::Result<()> {
+        let (from, to) = (range.start / PAGE * PAGE, range.end.min(self.len));
+        if from >= to {
+            return Ok(());
+        }
+        // SAFETY: the range lies in our own mapping, at the start of a page; the advice changes no
+        // byte.
         let advised = unsafe {
-            libc::madvise(
-                self.start.as_ptr().cast(),
-                self.len,
-                libc::MADV_POPULATE_WRITE,
-            )
+            let start = self.start.as_ptr().add(from).cast();
+            libc::madvise(start, to - from, libc::MADV_POPULATE_WRITE)
         };
         match check(advised) {
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
                 // A kernel before 5.14: write each page's first byte back to it.
-                for byte in self.bytes_mut().iter_mut().step_by(4096) {
+                let pages = self.bytes_mut().get_mut(from..to).unwrap_or(&mut []);
+                for byte in pages.iter_mut().step_by(PAGE) {
                     *byte = std::hint::black_box(*byte);
                 }
                 Ok(())
@@ -95,10 +122,33 @@ impl Mapping {
             outcome => outcome.map(|_| ()),
         }
     }
+
+    /// Bytes that are mapped into this process, as `/proc` says.
+    #[cfg(test)]
+    pub(crate) fn resident(&self) -> usize {
+        let maps = std::fs::read_to_string("/proc/self/smaps").unwrap_or_default();
+        let start = format!("{:x}-", self.start.as_ptr() as usize);
+        let mut lines = maps.lines().skip_while(|line| !line.starts_with(&start));
+        let rss = lines.find_map(|line| line.strip_prefix("Rss:"));
+        let digits = rss.and_then(|rss| rss.split_whitespace().next()?.parse().ok());
+        digits.map_or(usize::MAX, |kib: usize| kib << 10)
+    }
+
+    /// Gives the memory of all pages back; they come from the file when they are touched again.
+    pub(crate) fn release(&mut self) {
+        if self.watch.is_none() {
+            return;
+        }
+        // SAFETY: the range is our own map of a file, shared: what was written is the file's, and
+        // comes back from there. Advice that is not taken changes nothing.
+        unsafe { libc::madvise(self.start.as_ptr().cast(), self.len, libc::MADV_DONTNEED) };
+    }
 }
 
 impl Drop for Mapping {
     fn drop(&mut self) {
+        // What is mapped here next is another's.
+        self.watch = None;
         // SAFETY: this is the range that mmap gave, and no borrow of it outlives `self`.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
     }
@@ -131,5 +181,16 @@ fn write_zeros(file: &File, mut at: u64, len: u64) -> io::Result<()> {
         file.write_all_at(zeros.get(..count).unwrap_or(&zeros), at)?;
         at += count as u64;
     }
+    Ok(())
+}
+
+/// Lets two files or folders of one file system change names, at one moment.
+pub(crate) fn exchange(one: &Path, other: &Path) -> io::Result<()> {
+    let name = |path: &Path| CString::new(path.as_os_str().as_bytes());
+    let (one, other) = (name(one)?, name(other)?);
+    let (here, flags) = (libc::AT_FDCWD, libc::RENAME_EXCHANGE);
+    // SAFETY: both are strings that end with 0 and outlive the call; the result is checked.
+    let code = unsafe { libc::renameat2(here, one.as_ptr(), here, other.as_ptr(), flags) };
+    check(code)?;
     Ok(())
 }

@@ -2,6 +2,7 @@
 //! memory that two threads see. Each function here has a safe signature and keeps its own
 //! promises; nothing outside `sys` needs to know how.
 
+pub(crate) mod cut;
 pub(crate) mod epoll;
 pub(crate) mod gated;
 pub(crate) mod map;

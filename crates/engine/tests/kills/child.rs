@@ -37,6 +37,7 @@ pub(crate) fn options(durability: Durability) -> Options {
         max_segments: 1 << 16,
         max_unsent: 32 << 10,
         durability,
+        ..Options::default()
     }
 }
 

@@ -12,6 +12,7 @@ mod records;
 mod resends;
 mod security;
 mod server;
+mod stores;
 mod templates;
 
 /// One of the certificates and keys that the tests of TLS have.

@@ -20,7 +20,9 @@ pub(super) struct Chunks {
     side: SideBuffer,
     /// Position behind the last byte written.
     end: u64,
-    /// Bytes of all chunks.
+    /// Chunks for later, made at the start.
+    spare: Vec<Box<[u8]>>,
+    /// Bytes of all chunks, without the spare ones.
     allocated: usize,
     limit: usize,
 }
@@ -38,11 +40,18 @@ impl Chunks {
     const LARGEST: usize = 256 << 10;
 
     pub(super) fn new(limit: usize) -> Self {
+        Self::with_ready(limit, 0)
+    }
+
+    /// As `new`, with so many bytes of the limit in memory already.
+    pub(super) fn with_ready(limit: usize, ready: usize) -> Self {
+        let whole = ready.div_ceil(Self::LARGEST).min(limit / Self::LARGEST);
         Self {
             chunks: VecDeque::new(),
             pending: VecDeque::new(),
             side: SideBuffer::new(),
             end: 0,
+            spare: (0..whole).map(|_| touched(Self::LARGEST)).collect(),
             allocated: 0,
             limit,
         }
@@ -50,7 +59,8 @@ impl Chunks {
 
     /// Bytes allocated.
     pub(super) fn capacity(&self) -> usize {
-        self.allocated + self.side.capacity()
+        let spare: usize = self.spare.iter().map(|chunk| chunk.len()).sum();
+        self.allocated + spare + self.side.capacity()
     }
 
     /// Position behind the last byte written.
@@ -104,10 +114,21 @@ impl Chunks {
             }
             self.allocated -= bytes.len();
         }
-        let wanted = wanted.min(self.limit - self.allocated);
+        let free = self.limit - self.allocated;
+        if len <= Self::LARGEST
+            && free >= Self::LARGEST
+            && let Some(spare) = self.spare.pop()
+        {
+            self.allocated += spare.len();
+            self.push(spare);
+            return Ok(());
+        }
+        let wanted = wanted.min(free);
         if wanted < len {
             return Err(StoreError::Full);
         }
+        // What is spare counts too, as long as it is there.
+        while self.capacity() + wanted > self.limit && self.spare.pop().is_some() {}
         self.allocated += wanted;
         self.push(touched(wanted));
         Ok(())

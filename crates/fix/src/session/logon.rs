@@ -10,7 +10,7 @@ use super::state::{Role, Session, State};
 use super::store::MessageStore;
 use super::timers::NEVER;
 use super::validate::{Fault, RejectReason};
-use crate::codec::{Message, msg_types, tags};
+use crate::codec::{FieldWriter, Message, msg_types, tags};
 
 /// What remains of a Logon that passed its checks until the session is logged on.
 #[derive(Clone, Copy, Debug)]
@@ -90,7 +90,7 @@ impl<S: MessageStore> Session<S> {
         let version = self.config.id.version;
         let appl_ver = self.appl_ver();
         let with_next_expected = self.config.next_expected;
-        self.send_admin(now, msg_types::LOGON, variable, |body| {
+        let body = |body: &mut FieldWriter<'_>| {
             let mut others = Others {
                 config: &fields,
                 extra: &[],
@@ -112,7 +112,13 @@ impl<S: MessageStore> Session<S> {
                 body.char(tags::DEFAULT_APPL_VER_ID, appl_ver.wire());
             }
             others.below(u32::MAX, body);
-        });
+        };
+        // Only fields of the configuration can be secrets.
+        if fields.is_empty() {
+            self.send_admin(now, msg_types::LOGON, variable, body);
+        } else {
+            self.send_secret(now, msg_types::LOGON, variable, body);
+        }
         self.config.logon_fields = fields;
     }
 

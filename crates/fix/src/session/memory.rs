@@ -18,8 +18,45 @@ pub struct MemoryStore {
     numbers: Numbers,
     outbox: Chunks,
     index: VecDeque<Slot>,
-    limits: Limits,
+    /// So many places of the index are in memory.
+    touched: usize,
+    limits: MemoryLimits,
     retain_from: Option<u64>,
+}
+
+/// What a [`MemoryStore`] keeps; all hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryLimits {
+    /// Most messages.
+    pub messages: usize,
+    /// Most bytes, those that wait for transmission included; up to 6 % of them stay empty.
+    pub bytes: usize,
+    /// Of those, bytes that are in memory from the start, with the places of as large a share of
+    /// the messages. What is beyond comes as it is needed: a session that says little stays small.
+    pub ready: usize,
+}
+
+impl Default for MemoryLimits {
+    /// 65,536 messages and 16 MiB, nothing ready from the start.
+    fn default() -> Self {
+        Self {
+            messages: 1 << 16,
+            bytes: 16 << 20,
+            ready: 0,
+        }
+    }
+}
+
+impl From<Limits> for MemoryLimits {
+    /// Nothing ready from the start.
+    fn from(Limits { messages, bytes }: Limits) -> Self {
+        let ready = 0;
+        Self {
+            messages,
+            bytes,
+            ready,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -31,17 +68,39 @@ struct Slot {
 }
 
 impl MemoryStore {
-    /// A store that keeps up to `limits.messages` messages in up to `limits.bytes` bytes, those
-    /// that wait for transmission included; of the latter up to 6 % stay empty. What is
-    /// transmitted again has a [`SideBuffer`](super::SideBuffer) more.
-    pub fn new(limits: Limits) -> Self {
-        Self {
+    /// A store with these limits. Allocates what is to be ready, and makes it so. What
+    /// is transmitted again has a [`SideBuffer`](super::SideBuffer) more.
+    pub fn new(limits: impl Into<MemoryLimits>) -> Self {
+        let limits = limits.into();
+        let ready = limits.ready.min(limits.bytes);
+        let mut store = Self {
             numbers: Numbers::default(),
-            outbox: Chunks::new(limits.bytes),
+            outbox: Chunks::with_ready(limits.bytes, ready),
             index: VecDeque::new(),
+            touched: 0,
             limits,
             retain_from: None,
+        };
+        let share = limits.messages as u128 * ready as u128 / limits.bytes.max(1) as u128;
+        store.touch(share as usize);
+        store
+    }
+
+    /// Has so many more places of the index in memory.
+    fn touch(&mut self, count: usize) {
+        let none = Slot {
+            seq: 0,
+            start: 0,
+            len: 0,
+            kind: Kind::Admin,
+        };
+        let len = self.index.len();
+        self.index.reserve(count);
+        for _ in 0..count {
+            self.index.push_back(black_box(none));
         }
+        self.index.truncate(len);
+        self.touched = len + count;
     }
 
     /// How many messages are kept.
@@ -122,10 +181,7 @@ impl MemoryStore {
 impl Default for MemoryStore {
     /// Up to 16 MiB and 65,536 messages.
     fn default() -> Self {
-        Self::new(Limits {
-            messages: 1 << 16,
-            bytes: 16 << 20,
-        })
+        Self::new(MemoryLimits::default())
     }
 }
 
@@ -226,18 +282,15 @@ impl MessageStore for MemoryStore {
         self.retain_from = seq;
     }
 
-    /// Grows the index if it has to, and touches the place of the next entry: that of a new page
-    /// would otherwise be found for it by the kernel while a message is waiting.
+    /// Grows the index if it has to, and touches the places of the next entries: those of a new
+    /// page would otherwise be found for them by the kernel while a message is waiting. As many at
+    /// once as there are already, up to [`STEP`]: each page by itself would disturb every hundredth
+    /// message.
     fn prepare(&mut self) {
-        let none = Slot {
-            seq: 0,
-            start: 0,
-            len: 0,
-            kind: Kind::Admin,
-        };
-        if self.index.len() < self.limits.messages {
-            self.index.push_back(black_box(none));
-            self.index.pop_back();
+        let len = self.index.len();
+        if len >= self.touched && len < self.limits.messages {
+            let step = len.clamp(FIRST_STEP, STEP);
+            self.touch(step.min(self.limits.messages - len));
         }
     }
 
@@ -257,6 +310,10 @@ impl MessageStore for MemoryStore {
         self.outbox.drop_unsent();
     }
 }
+
+/// Places of the index that are touched at once, at first and at most: 2 and 64 KiB.
+const FIRST_STEP: usize = 64;
+const STEP: usize = 2048;
 
 /// Keeps the numbers only: a resend is answered with one gap fill. Holds no more than the bytes
 /// that wait for transmission, so that a thousand idle sessions cost little.
@@ -477,6 +534,33 @@ mod tests {
         put(&mut store, b"again", APP).unwrap();
         assert_eq!(store.unsent(), b"again");
         assert_eq!(put(&mut store, &[0; 600], APP), Err(StoreError::TooLong));
+    }
+
+    #[test]
+    fn what_is_ready_from_the_start_is_used_and_stays_within_the_limits() {
+        let limits = MemoryLimits {
+            messages: 1000,
+            bytes: 1 << 20,
+            ready: 600 << 10,
+        };
+        let mut store = MemoryStore::new(limits);
+        let ready = store.capacity();
+        assert!((600 << 10..1 << 20).contains(&ready), "{ready}");
+        for i in 0..3000_u64 {
+            put(&mut store, &[i as u8; 170], APP).unwrap();
+            store.prepare();
+            store.sent(170);
+            if i == 1500 {
+                assert_eq!(store.capacity(), ready, "nothing new was needed");
+            }
+        }
+        for _ in 0..100 {
+            put(&mut store, &[1; 60_000], APP).unwrap();
+            store.sent(60_000);
+            assert!(store.outbox.capacity() <= 1 << 20);
+        }
+        assert_eq!(store.first_from(0).unwrap().bytes, [1; 60_000]);
+        assert_eq!(MemoryStore::default().capacity(), 0);
     }
 
     #[test]

@@ -80,7 +80,7 @@ pub use config::{
 pub use event::{AppMessage, DisconnectReason, Event, LogonFault, SendError};
 pub use ids::FieldTooLong;
 pub use inbound::{Scratch, Step};
-pub use memory::{MemoryStore, NoResendStore};
+pub use memory::{MemoryLimits, MemoryStore, NoResendStore};
 pub use now::Now;
 pub use outbound::SharedSlot;
 pub use peek::{Peek, peek_logon};

@@ -302,6 +302,45 @@ impl<S: MessageStore> Session<S> {
         self.check_admin(now, result);
     }
 
+    /// The same for one with secrets in it, which the store must not keep. Never while a resend is
+    /// under way.
+    pub(super) fn send_secret(
+        &mut self,
+        now: Now,
+        msg_type: &[u8],
+        variable: usize,
+        body: impl FnOnce(&mut FieldWriter<'_>),
+    ) {
+        let room = ADMIN_ROOM + self.header_room() + variable;
+        let result = self.write_secret(now, msg_type, room, body);
+        self.check_admin(now, result);
+    }
+
+    fn write_secret(
+        &mut self,
+        now: Now,
+        msg_type: &[u8],
+        room: usize,
+        body: impl FnOnce(&mut FieldWriter<'_>),
+    ) -> Result<u64, SendError> {
+        self.fixed.set_time(now.utc, self.config.precision);
+        let seq = self.store.next_sender();
+        let Self {
+            store,
+            fixed,
+            config,
+            ..
+        } = self;
+        let head = head_of(store, config, &[]);
+        let place = store.reserve_secret(room).map_err(SendError::Store)?;
+        let mut encoder = begin_in(place, fixed, config, msg_type, &head);
+        body(&mut encoder);
+        let range = finish(encoder)?;
+        store.commit_secret(range).map_err(SendError::Store)?;
+        self.timers.last_sent = now.mono;
+        Ok(seq)
+    }
+
     pub(super) fn check_admin(&mut self, now: Now, result: Result<u64, SendError>) {
         match result {
             Err(SendError::Store(StoreError::Full) | SendError::Encode(_)) => {
@@ -370,17 +409,32 @@ fn begin_anew<'s, S: MessageStore>(
     extra: &[OutField<'_>],
     room: usize,
 ) -> Result<Encoder<'s>, SendError> {
-    let head = Head {
+    let head = head_of(store, config, extra);
+    let place = store.reserve(room).map_err(SendError::Store)?;
+    Ok(begin_in(place, fixed, config, msg_type, &head))
+}
+
+/// The header of a message with the next number.
+fn head_of<'a, S: MessageStore>(store: &S, config: &Config, extra: &'a [OutField<'a>]) -> Head<'a> {
+    Head {
         seq: store.next_sender(),
         orig_time: None,
         last_processed: config.last_processed.then(|| store.next_target() - 1),
         extra,
-    };
-    let place = store.reserve(room).map_err(SendError::Store)?;
+    }
+}
+
+fn begin_in<'s>(
+    place: &'s mut [u8],
+    fixed: &Fixed,
+    config: &Config,
+    msg_type: &[u8],
+    head: &Head<'_>,
+) -> Encoder<'s> {
     let begin_string = config.id.version.begin_string().as_bytes();
     let mut encoder = Encoder::new(place, begin_string, msg_type);
     head.write(fixed, config, &mut encoder);
-    Ok(encoder)
+    encoder
 }
 
 /// Not inlined, as [`Session::rehearse`] is about this very code.

@@ -51,6 +51,25 @@ pub trait MessageStore {
     /// # Errors
     /// The store's own; then the message is neither kept nor transmitted, and no number is used.
     fn commit(&mut self, range: Range<usize>, entry: Entry) -> Result<(), StoreError>;
+    /// As `reserve`, for a message of the session itself that has secrets in it: what is written to
+    /// this place is never on a medium that outlives the process, not even if the process is killed
+    /// the next moment. [`commit_secret`](Self::commit_secret) follows.
+    ///
+    /// # Errors
+    /// As for `reserve`.
+    fn reserve_secret(&mut self, len: usize) -> Result<&mut [u8], StoreError> {
+        self.reserve(len)
+    }
+    /// The message that now stands at `range` of the place that `reserve_secret` gave is complete.
+    /// It is transmitted as it stands and takes the number `next_sender`; a store on a medium keeps
+    /// it with its secrets masked.
+    ///
+    /// # Errors
+    /// As for `commit`.
+    fn commit_secret(&mut self, range: Range<usize>) -> Result<(), StoreError> {
+        let (kind, transmit) = (Kind::Admin, true);
+        self.commit(range, Entry { kind, transmit })
+    }
     /// Keeps an application message that the caller transmits itself (the fan-out path), given in
     /// pieces, under the next number, which it uses up.
     ///
@@ -263,6 +282,8 @@ pub enum StoreError {
     DiskFull,
     /// The medium failed; the operating system's error number.
     Io(i32),
+    /// A file of the store was cut short, or could not be read any more, while it was in use.
+    Broken,
     /// The store was closed or is read-only.
     ReadOnly,
     /// The message that is to be transmitted again is not kept.
@@ -276,6 +297,7 @@ impl fmt::Display for StoreError {
             Self::TooLong => f.write_str("message larger than the store"),
             Self::DiskFull => f.write_str("disk full"),
             Self::Io(code) => write!(f, "input/output error {code}"),
+            Self::Broken => f.write_str("a file was cut short or became unreadable while in use"),
             Self::ReadOnly => f.write_str("the store is closed or read-only"),
             Self::NotKept => f.write_str("the message is not kept"),
         }
@@ -316,6 +338,14 @@ impl<S: MessageStore + ?Sized> MessageStore for Box<S> {
 
     fn commit(&mut self, range: Range<usize>, entry: Entry) -> Result<(), StoreError> {
         (**self).commit(range, entry)
+    }
+
+    fn reserve_secret(&mut self, len: usize) -> Result<&mut [u8], StoreError> {
+        (**self).reserve_secret(len)
+    }
+
+    fn commit_secret(&mut self, range: Range<usize>) -> Result<(), StoreError> {
+        (**self).commit_secret(range)
     }
 
     fn record(&mut self, parts: &[&[u8]]) -> Result<(), StoreError> {

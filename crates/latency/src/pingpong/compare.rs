@@ -21,7 +21,7 @@ use fanfare_engine::agent::Agent;
 use fanfare_engine::clock::Clock;
 use fanfare_engine::host::{Acceptor, Host, Initiator, StoreKind};
 use fanfare_engine::{cpu, journal};
-use fanfare_fix::session::{Config, SessionId, Version};
+use fanfare_fix::session::{Config, MemoryLimits, SessionId, Version};
 
 use super::PingPongError;
 use super::orders::{COMP_IDS, Exchange, samples};
@@ -154,9 +154,9 @@ pub fn compare(
             max_segments: 8,
             ..journal::Options::default()
         };
-        StoreKind::Journal(options.folder.join(name), kept)
+        StoreKind::Journal(options.folder.join(name), kept.full_from_the_start())
     };
-    let (session, session_there) = pair(StoreKind::default(), StoreKind::default())?;
+    let (session, session_there) = pair(in_memory(), in_memory())?;
     let (stored, stored_there) = pair(journal("client"), journal("server"))?;
     let mut here = Here {
         raw,
@@ -181,6 +181,14 @@ pub fn compare(
         answered?;
         measured
     })
+}
+
+/// The store of a session that sends at once, and much: nothing of it is still to be found by the
+/// kernel when a message is to be kept.
+fn in_memory() -> StoreKind {
+    let limits = MemoryLimits::default();
+    let ready = limits.bytes;
+    StoreKind::Memory(MemoryLimits { ready, ..limits })
 }
 
 /// Two hosts with a session each, not connected yet.

@@ -289,7 +289,7 @@ fn a_missing_segment_is_noticed() {
     std::fs::remove_file(&files[1]).unwrap();
     assert!(matches!(
         refusal(&folder.0, IDENTITY, small()),
-        OpenError::Corrupt { .. }
+        OpenError::Lost(_)
     ));
 }
 

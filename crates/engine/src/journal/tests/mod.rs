@@ -1,11 +1,14 @@
 //! The journal against an oracle, against kills, and at its limits.
 
+mod growth;
 mod inspect;
 mod kills;
 mod limits;
+mod losses;
 mod model;
 mod prepare;
 mod resend;
+mod secrets;
 
 use super::segment::Segment;
 use super::*;
@@ -23,9 +26,10 @@ const ADMIN: Entry = Entry {
     transmit: true,
 };
 
-/// The smallest segments, so that tests reach their ends.
+/// The smallest segments, of one size, so that tests reach their ends.
 fn small() -> Options {
     Options {
+        first_segment_bytes: 64 << 10,
         segment_bytes: 64 << 10,
         max_unsent: 1 << 30,
         ..Options::default()

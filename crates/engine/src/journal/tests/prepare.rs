@@ -73,13 +73,12 @@ fn a_late_helper_is_not_waited_for_unless_it_is_at_work_on_it() {
     let recipe = Recipe {
         folder: slow.0.clone(),
         identity: IDENTITY.to_owned(),
-        len: 64 << 10,
         make: gated,
     };
     let helper = Helper::new(recipe).unwrap();
     let mut journal = folder.open(small());
     wait_until(|| !journal.awaits_segment());
-    helper.ask(1);
+    helper.ask(1, 64 << 10);
     wait_until(|| BEGUN.load(Ordering::Acquire));
     // It is busy elsewhere: this journal has one segment in advance, and makes the next itself.
     let mut seq = 1;

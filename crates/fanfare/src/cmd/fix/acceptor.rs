@@ -48,6 +48,10 @@ pub(crate) struct Args {
     /// counted and told. Without, whatever passes the sockets is in it.
     #[arg(long)]
     lossy_log: bool,
+    /// Start a session whose store has lost messages, too: what is whole is saved, and the damaged
+    /// store stays beside it. Without, such a session does not start, and it is said what is lost.
+    #[arg(long)]
+    accept_loss: bool,
     /// Do not tell on stderr who comes and goes, and why.
     #[arg(long)]
     quiet: bool,
@@ -55,7 +59,10 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     background::begin()?;
-    let sessions = sessions::read(&args.config, Role::Acceptor)?;
+    let mut sessions = sessions::read(&args.config, Role::Acceptor)?;
+    if args.accept_loss {
+        sessions::accept_loss(&mut sessions);
+    }
     let log = sessions::log_folder(&sessions);
     let lossy = args.lossy_log || sessions.iter().any(|session| session.lossy_log);
     let counters = Counters::new();

@@ -2,6 +2,7 @@
 
 use crate::print::{note, say};
 use fanfare_engine::host::{Handler, LogTrouble, Peer, Refusal, Verdict};
+use fanfare_engine::journal::Recovery;
 use fanfare_engine::settings::Credentials;
 use fanfare_fix::codec::{FieldSet, GroupSpec, Message, msg_types, tags};
 use fanfare_fix::dict::{self, Dictionary, DictionaryValidator, Printable};
@@ -155,6 +156,10 @@ impl Handler for Application {
 
     fn on_given_up(&mut self, session: &SessionId) {
         self.rights.sessions.remove(session);
+    }
+
+    fn on_recovery(&mut self, id: &SessionId, recovery: &Recovery) {
+        note!("{id}: {recovery}");
     }
 
     fn on_logon(&mut self, peer: &mut Peer<'_>) {

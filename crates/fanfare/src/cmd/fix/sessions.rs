@@ -6,10 +6,13 @@ use fanfare_engine::agent::Crew;
 use fanfare_engine::counters::Counters;
 use fanfare_engine::host::{LogOptions, LogTap, MessageLog};
 use fanfare_engine::idle::Idle;
+use fanfare_engine::limits::raise_open_files;
 use fanfare_engine::settings::{DictionaryFiles, SessionSettings, Settings};
 use fanfare_engine::stop::Reload;
 use fanfare_fix::dict::DictionaryValidator;
 use fanfare_fix::session::{Role, SessionId};
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +21,10 @@ use std::time::Duration;
 pub(super) const NAP: Duration = Duration::from_millis(20);
 /// Room in front of a body that is as long as a message may be.
 pub(super) const HEADER_ROOM: usize = 4 << 10;
+/// Descriptors of a session: its socket, and of its journal the lock, a file, and the next one.
+const DESCRIPTORS: u64 = 4;
+/// Those of the process, and of connections that have not logged on.
+const SPARE_DESCRIPTORS: u64 = 1_100;
 
 /// The sessions of this role in a settings file; what has no effect is named.
 pub(super) fn read(path: &Path, role: Role) -> Result<Vec<SessionSettings>> {
@@ -44,7 +51,16 @@ pub(super) fn read(path: &Path, role: Role) -> Result<Vec<SessionSettings>> {
         !sessions.is_empty(),
         "{name} has no session with ConnectionType={kind}"
     );
+    // Where that cannot be had, the first that is missing says so.
+    let _ = raise_open_files(sessions.len() as u64 * DESCRIPTORS + SPARE_DESCRIPTORS);
     Ok(sessions)
+}
+
+/// Sessions whose stores have lost messages start all the same.
+pub(super) fn accept_loss(sessions: &mut [SessionSettings]) {
+    for session in sessions {
+        session.store.accept_loss();
+    }
 }
 
 /// The first folder that a session names: there is one log for all.
@@ -81,7 +97,9 @@ pub(super) fn message_log(
         ..LogOptions::default()
     };
     let cannot = || format!("cannot write a message log in {}", folder.display());
-    std::fs::create_dir_all(folder).with_context(cannot)?;
+    let mut builder = DirBuilder::new();
+    let made = builder.recursive(true).mode(0o700).create(folder);
+    made.with_context(cannot)?;
     let path = folder.join("messages.log");
     let (tap, log) = MessageLog::open(&path, options, counters).with_context(cannot)?;
     crew.spawn(log.reopen_on(reload.clone()), Idle::Sleep(NAP), None)?;

@@ -3,9 +3,9 @@
 use anyhow::{Context, Result};
 use clap::builder::PossibleValue;
 use clap::{Args as ClapArgs, value_parser};
+use fanfare_engine::cpu;
 use fanfare_engine::host::StoreKind;
 use fanfare_engine::stop::Stop;
-use fanfare_engine::{cpu, journal};
 use fanfare_fix::session::{Config, LogonFault, SECOND, SessionId, Version};
 use fanfare_latency::figures::Figures;
 use fanfare_latency::pingpong::{ClientOptions, ClientReport, Pace, measure};
@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use super::options;
 use crate::address::resolve;
 use crate::print::{note, say};
 use crate::range::rate;
@@ -47,6 +48,9 @@ pub(crate) struct Args {
     /// Keep every message in a journal under this folder.
     #[arg(long, value_name = "DIR")]
     store: Option<PathBuf>,
+    /// Begin also with a journal that has lost messages: the damaged one stays beside it.
+    #[arg(long, requires = "store")]
+    accept_loss: bool,
     /// Write the percentile curve as a chart.
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
@@ -106,7 +110,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         address: resolve(&args.host, args.port)?,
         session: session(args),
         store: match &args.store {
-            Some(folder) => StoreKind::Journal(folder.clone(), journal::Options::default()),
+            Some(folder) => StoreKind::Journal(folder.clone(), options(args.accept_loss)),
             None => StoreKind::default(),
         },
         pace,

@@ -5,6 +5,7 @@ mod server;
 
 use anyhow::Result;
 use clap::Subcommand;
+use fanfare_engine::journal::Options;
 use std::process::ExitCode;
 
 /// Round trips of orders: a server that answers each, a client that measures.
@@ -14,6 +15,15 @@ pub(crate) enum Command {
     Client(client::Args),
     /// Answers each NewOrderSingle with an ExecutionReport.
     Server(server::Args),
+}
+
+/// Of the journal of a session that sends at once, and much.
+fn options(accept_loss: bool) -> Options {
+    let options = Options {
+        accept_loss,
+        ..Options::default()
+    };
+    options.full_from_the_start()
 }
 
 pub(crate) fn run(command: &Command) -> Result<ExitCode> {

@@ -7,7 +7,7 @@ use fanfare_engine::agent::{self, Agent};
 use fanfare_engine::cpu;
 use fanfare_engine::host::{Acceptor, Handler, Host, Peer, Refusal, StoreKind};
 use fanfare_engine::idle::Idle;
-use fanfare_engine::journal;
+use fanfare_engine::journal::Recovery;
 use fanfare_engine::stop::Stop;
 use fanfare_fix::session::{AppMessage, Config, DisconnectReason, SessionId, Version};
 use fanfare_latency::pingpong::{Exchange, LenientServer};
@@ -15,6 +15,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use super::options;
 use crate::background;
 use crate::print::{note, say};
 
@@ -43,6 +44,9 @@ pub(crate) struct Args {
     /// Keep every message in journals under this folder.
     #[arg(long, value_name = "DIR")]
     store: Option<PathBuf>,
+    /// Begin also with a journal that has lost messages: the damaged one stays beside it.
+    #[arg(long, requires = "store")]
+    accept_loss: bool,
 }
 
 /// What a server can be.
@@ -89,7 +93,7 @@ fn acceptor(args: &Args, listen: SocketAddr) -> Acceptor {
     let mut template = Config::new(SessionId::new(Version::Fix44, "SERVER", "CLIENT"));
     template.reset_on_disconnect = true;
     let store = match &args.store {
-        Some(folder) => StoreKind::Journal(folder.clone(), journal::Options::default()),
+        Some(folder) => StoreKind::Journal(folder.clone(), options(args.accept_loss)),
         None => StoreKind::default(),
     };
     Acceptor::new(listen).anybody(template, store, MOST_SESSIONS)
@@ -117,6 +121,10 @@ struct Desk {
 impl Handler for Desk {
     fn on_message(&mut self, peer: &mut Peer<'_>, message: &AppMessage<'_>) {
         self.exchange.on_message(peer, message);
+    }
+
+    fn on_recovery(&mut self, id: &SessionId, recovery: &Recovery) {
+        note!("{id}: {recovery}");
     }
 
     fn on_logon(&mut self, peer: &mut Peer<'_>) {

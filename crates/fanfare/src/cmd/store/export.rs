@@ -15,7 +15,7 @@ pub(crate) struct Args {
     /// Stores, or folders of stores.
     #[arg(value_name = "DIR", required = true)]
     folders: Vec<PathBuf>,
-    /// How the messages are written, one on a line. In JSON a byte is the character of that
+    /// How the messages are written, one on a line, with * for passwords. In JSON a byte is the character of that
     /// number, so that nothing is lost: {"seq": N, "kind": "app" or "admin", "message": …}. Where
     /// a store has what was received, too (KeepReceived=Y), that follows what was sent; each line
     /// begins with `out` or `in`, each object with "direction".
@@ -94,7 +94,7 @@ fn write(
             out.write_all(object.get(1..).unwrap_or_default())
         }
         (Format::Raw, _) => {
-            out.write_all(record.bytes)?;
+            out.write_all(&record.shown())?;
             out.write_all(b"\n")
         }
     }

@@ -21,16 +21,17 @@ pub(crate) struct Args {
     dry_run: bool,
     /// One JSON object on one line for each store: {"session", "path", "dry_run", "outcome"};
     /// outcome is in_order, cut (with "records_cut", and "first", a fault as `verify` tells it),
-    /// rebuilt (with "records_kept", "records_lost", "files_unreadable", "backup") or failed (with
-    /// "error").
+    /// rebuilt (with "records_kept", "records_lost", "files_unreadable", "next_sender", "backup")
+    /// or failed (with "error").
     #[arg(long)]
     json: bool,
 }
 
 const HELP: &str = "\
-Records at the end that are not whole are cut off in place. With other damage all records that are \
-in order go to a new store, which takes the place of the damaged one; that stays beside it with \
-.damaged-N behind its name. A store in use is left alone.";
+A record at the end that is not whole is cut off in place: a kill of the process may have left it. \
+With other damage all records that are in order go to a new store, which takes the place of the \
+damaged one; that stays beside it with .damaged-N behind its name. Numbers that were used stay \
+used, as far as the store still says so. A store in use is left alone.";
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let mut code = ExitCode::SUCCESS;
@@ -66,12 +67,14 @@ fn object(name: &str, path: &Path, outcome: &Result<Outcome, String>, dry_run: b
             kept,
             lost,
             unreadable,
+            next_sender,
             backup,
         }) => json!({
             "outcome": "rebuilt",
             "records_kept": kept,
             "records_lost": lost,
             "files_unreadable": unreadable,
+            "next_sender": next_sender,
             "backup": backup.as_ref().map(|path| path.to_string_lossy()),
         }),
         Err(why) => json!({ "outcome": "failed", "error": why }),
@@ -105,14 +108,16 @@ fn tell(name: &str, outcome: &Outcome, dry_run: bool) {
             kept,
             lost,
             unreadable,
+            next_sender,
             backup,
         } => {
             say!("{name}: {would}written anew: {kept} records kept, {lost} lost");
+            say!("  the next MsgSeqNum is {next_sender}");
             if *unreadable > 0 {
                 let files = counted(*unreadable as u64, "file");
                 say!(
-                    "  {files} cannot be read: compare the numbers with the \
-                     counterparty before the next logon"
+                    "  {files} gone or cut short, and nobody knows what was in there: compare the \
+                     numbers with the counterparty before the next logon"
                 );
             }
             if let Some(backup) = backup {

@@ -48,7 +48,10 @@ fn look(path: PathBuf) -> Result<(Store, Vec<Damage>)> {
     for _ in 1..LOOKS {
         let store = Store::open(path.clone())?;
         let damages = store.snapshot.damages();
-        let only_end = |damage: &Damage| matches!(damage.defect, Defect::Tail { .. });
+        let only_end = |damage: &Damage| {
+            // Also a file that began between two looks.
+            matches!(damage.defect, Defect::Tail { .. } | Defect::NextMissing(_))
+        };
         if !damages.iter().any(only_end) || holder(&path).is_none() {
             return Ok((store, damages));
         }

@@ -72,6 +72,9 @@ pub(crate) struct Store {
     /// Segments that a journal keeps; the oldest is given up for the newest.
     #[arg(long, value_name = "N", default_value_t = 256)]
     max_segments: u32,
+    /// Begin also with journals that have lost messages: the damaged ones stay beside them.
+    #[arg(long)]
+    accept_loss: bool,
 }
 
 impl Store {
@@ -86,8 +89,10 @@ impl Store {
             segment_bytes: self.segment(sessions),
             max_segments: self.max_segments,
             durability: self.durability,
+            accept_loss: self.accept_loss,
             ..Options::default()
         };
+        let options = options.full_from_the_start();
         if self.is_none() {
             StoreKind::NoResend(options.max_unsent)
         } else {
@@ -132,6 +137,9 @@ impl Store {
         let segment = self.segment.map(|bytes| bytes.to_string());
         if let Some(segment) = &segment {
             args.extend(["--segment", segment]);
+        }
+        if self.accept_loss {
+            args.push("--accept-loss");
         }
         args.into_iter().map(str::to_owned).collect()
     }
@@ -189,6 +197,7 @@ mod tests {
             durability: Durability::None,
             segment: None,
             max_segments: 256,
+            accept_loss: false,
         };
         let sizes = [1, 200, 256, 257, 1_000, 10_000].map(|sessions| store.segment(sessions) >> 10);
         assert_eq!(sizes, [4096, 4096, 4096, 2048, 1024, 64]);

@@ -5,6 +5,7 @@ use super::outgoing::Outgoing;
 use crate::print::note;
 use anyhow::{Result, anyhow};
 use fanfare_engine::host::{Handler, LogTrouble, Peer, Peers, Refusal, SessionKey};
+use fanfare_engine::journal::Recovery;
 use fanfare_engine::stop::Stop;
 use fanfare_fix::codec::Message;
 use fanfare_fix::session::{
@@ -281,6 +282,10 @@ impl Handler for Application {
         self.counts.received += 1;
         self.busy_at = Some(peer.now().mono);
         self.print(&message.message);
+    }
+
+    fn on_recovery(&mut self, id: &SessionId, recovery: &Recovery) {
+        note!("{id}: {recovery}");
     }
 
     fn on_logon(&mut self, peer: &mut Peer<'_>) {

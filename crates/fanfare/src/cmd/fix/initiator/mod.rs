@@ -56,6 +56,10 @@ pub(crate) struct Args {
     /// counted and told. Without, whatever passes the sockets is in it.
     #[arg(long)]
     lossy_log: bool,
+    /// Start a session whose store has lost messages, too: what is whole is saved, and the damaged
+    /// store stays beside it. Without, such a session does not start, and it is said what is lost.
+    #[arg(long)]
+    accept_loss: bool,
     /// Tell on stderr only what goes wrong for good.
     #[arg(long)]
     quiet: bool,
@@ -87,7 +91,10 @@ docs/settings.md has all keys.";
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     background::begin()?;
-    let sessions = sessions::read(&args.config, Role::Initiator)?;
+    let mut sessions = sessions::read(&args.config, Role::Initiator)?;
+    if args.accept_loss {
+        sessions::accept_loss(&mut sessions);
+    }
     let log = sessions::log_folder(&sessions);
     let lossy = args.lossy_log || sessions.iter().any(|session| session.lossy_log);
     let counters = Counters::new();

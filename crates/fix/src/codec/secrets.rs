@@ -1,0 +1,215 @@
+//! Where a message has its secrets.
+//!
+//! A password belongs into the Logon that is transmitted, and nowhere else: not into a store, a
+//! log or on a screen. This is the one list of what counts as a secret. In any message these are
+//! Password(554), NewPassword(925), EncryptedPassword(1402) and EncryptedNewPassword(1404). In a
+//! Logon(A) it is every field that is not known to be harmless, as counterparties ask for their
+//! secrets under numbers of their own; RawData(96) and SecureData(91) are among them.
+
+use super::tags;
+use std::ops::Range;
+
+/// The values of a message's secrets, in order. Costs one look at each byte; allocates nothing.
+///
+/// ```
+/// let logon = b"8=FIX.4.4\x0135=A\x0149=ME\x01553=me\x01554=open sesame\x0110=000\x01";
+/// let found: Vec<_> = fanfare_fix::codec::secrets(logon).collect();
+/// assert_eq!(&logon[found[0].clone()], b"open sesame");
+/// assert_eq!(found.len(), 1);
+/// ```
+pub fn secrets(message: &[u8]) -> impl Iterator<Item = Range<usize>> {
+    let mut scan = Scan::new(message);
+    std::iter::from_fn(move || scan.next(message))
+}
+
+/// Overwrites the values of all secrets with `*`. The length stays, and so BodyLength(9) is right;
+/// CheckSum(10) at the end is renewed, if there is one.
+pub fn mask_secrets(message: &mut [u8]) {
+    let mut scan = Scan::new(message);
+    let mut found = false;
+    while let Some(value) = scan.next(message) {
+        if let Some(value) = message.get_mut(value) {
+            value.fill(b'*');
+        }
+        found = true;
+    }
+    if found {
+        renew_check_sum(message);
+    }
+}
+
+/// Whether the value of this field is a secret.
+pub const fn is_secret(tag: u32, is_logon: bool) -> bool {
+    match tag {
+        554 | 925 | 1402 | 1404 => true,
+        tag => is_logon && !is_harmless_in_logon(tag),
+    }
+}
+
+/// What the standard has in a Logon, without the secrets and the data fields.
+const fn is_harmless_in_logon(tag: u32) -> bool {
+    match tag {
+        90 | 91 | 212 | 213 => false,
+        // EncryptMethod, RawDataLength, HeartBtInt, ResetSeqNumFlag, Text
+        98 | 95 | 108 | 141 | 58 => true,
+        // RefMsgType, MaxMessageSize, NoMsgTypes, MsgDirection, TestMessageIndicator, Username
+        372 | 383..=385 | 464 | 553 => true,
+        // NextExpectedMsgSeqNum, RefApplVerID to DefaultApplVerID and extension packs
+        789 | 1130 | 1131 | 1137 | 1406..=1410 => true,
+        // EncryptedPasswordMethod, EncryptedPasswordLen, EncryptedNewPasswordLen
+        1400 | 1401 | 1403 => true,
+        tag => tags::is_header(tag) || tags::is_trailer(tag) && tag == tags::CHECK_SUM,
+    }
+}
+
+/// The data field that follows a length field, of those that can be secrets: there may be
+/// separators in it.
+const fn announces(tag: u32) -> Option<u32> {
+    match tag {
+        90 => Some(91),
+        95 => Some(96),
+        1401 => Some(1402),
+        1403 => Some(1404),
+        _ => None,
+    }
+}
+
+struct Scan {
+    at: usize,
+    is_logon: bool,
+    /// A data field that comes next, and the length it has.
+    announced: Option<(u32, usize)>,
+}
+
+impl Scan {
+    fn new(message: &[u8]) -> Self {
+        let is_logon = message.windows(6).any(|bytes| bytes == b"\x0135=A\x01");
+        Self {
+            at: 0,
+            is_logon,
+            announced: None,
+        }
+    }
+
+    /// The value of the next secret.
+    fn next(&mut self, message: &[u8]) -> Option<Range<usize>> {
+        loop {
+            let rest = message.get(self.at..).filter(|rest| !rest.is_empty())?;
+            let separator = rest
+                .iter()
+                .position(|&byte| byte == 1)
+                .unwrap_or(rest.len());
+            let field = rest.get(..separator).unwrap_or(rest);
+            let Some(equals) = field.iter().position(|&byte| byte == b'=') else {
+                self.at += separator + 1;
+                continue;
+            };
+            let tag = number(field.get(..equals).unwrap_or(field));
+            let start = self.at + equals + 1;
+            let mut end = self.at + separator;
+            if let Some((data, len)) = self.announced.take()
+                && tag == data
+                && message.get(start.saturating_add(len)) == Some(&1)
+            {
+                end = start + len;
+            }
+            let value = message.get(start..end).unwrap_or_default();
+            self.announced = announces(tag).map(|data| (data, number(value) as usize));
+            self.at = end + 1;
+            if is_secret(tag, self.is_logon) {
+                return Some(start..end);
+            }
+        }
+    }
+}
+
+/// The number that digits say; one that is not a number is none that a tag has.
+fn number(digits: &[u8]) -> u32 {
+    if digits.is_empty() || digits.len() > 9 {
+        return u32::MAX;
+    }
+    digits.iter().fold(0, |sum, &digit| match (sum, digit) {
+        (u32::MAX, _) => u32::MAX,
+        (sum, b'0'..=b'9') => sum * 10 + u32::from(digit - b'0'),
+        _ => u32::MAX,
+    })
+}
+
+fn renew_check_sum(message: &mut [u8]) {
+    let Some((body, trailer)) = message.split_last_chunk_mut::<7>() else {
+        return;
+    };
+    if !trailer.starts_with(b"10=") || trailer[6] != 1 {
+        return;
+    }
+    let sum = body.iter().fold(0_u8, |sum, &byte| sum.wrapping_add(byte));
+    let digits = [sum / 100, sum / 10 % 10, sum % 10].map(|digit| b'0' + digit);
+    trailer[3..6].copy_from_slice(&digits);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codec::Decoder;
+
+    fn masked(text: &str) -> String {
+        let mut message = text.replace('|', "\x01").into_bytes();
+        mask_secrets(&mut message);
+        String::from_utf8(message).unwrap().replace('\x01', "|")
+    }
+
+    #[test]
+    fn a_logon_shows_only_what_is_known_to_be_harmless() {
+        let logon = "8=FIX.4.4|9=99|35=A|34=1|49=A|52=20260202-02:40:00|56=B|98=0|95=5|96=a|b|c|\
+                     108=30|141=Y|553=me|554=pw|925=new|1402=x|5555=token|58=hello|89=s|";
+        let shown = "8=FIX.4.4|9=99|35=A|34=1|49=A|52=20260202-02:40:00|56=B|98=0|95=5|96=*****|\
+                     108=30|141=Y|553=me|554=**|925=***|1402=*|5555=*****|58=hello|89=*|";
+        assert_eq!(masked(logon), shown);
+    }
+
+    #[test]
+    fn other_messages_lose_their_passwords_and_nothing_else() {
+        let request = "8=FIX.4.4|35=BE|553=me|554=old|925=new|96=data|5555=token|";
+        let shown = "8=FIX.4.4|35=BE|553=me|554=***|925=***|96=data|5555=token|";
+        assert_eq!(masked(request), shown);
+        assert_eq!(masked("35=D|11=1|58=554=x|"), "35=D|11=1|58=554=x|");
+    }
+
+    #[test]
+    fn a_wrong_length_hides_too_much_rather_than_too_little() {
+        let shown = masked("8=F|35=A|95=900|96=se|cret|554=pw|");
+        assert_eq!(shown, "8=F|35=A|95=900|96=**|cret|554=**|");
+        assert_eq!(
+            masked("8=F|35=A|96=a|7777=b|1=c|"),
+            "8=F|35=A|96=*|7777=*|1=*|"
+        );
+    }
+
+    #[test]
+    fn what_is_masked_is_still_a_message() {
+        let body = "35=A\x0149=A\x0156=B\x0134=1\x0152=20260202-02:40:00\x01554=pw\x01";
+        let mut text = format!("8=FIX.4.4\x019={}\x01{body}", body.len());
+        let sum = text.bytes().fold(0, u8::wrapping_add);
+        text += &format!("10={sum:03}\x01");
+        let mut message = text.into_bytes();
+        mask_secrets(&mut message);
+        let mut decoder = Decoder::new();
+        let decoded = decoder.decode(&message).unwrap();
+        assert_eq!(decoded.get(554), Some(&b"**"[..]));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn anything_can_be_looked_at(bytes in proptest::collection::vec(
+            proptest::prop_oneof![
+                proptest::strategy::Just(1_u8), proptest::strategy::Just(b'='),
+                b'0'..=b'9', proptest::prelude::any::<u8>()
+            ], 0..200)) {
+            let mut message = bytes.clone();
+            mask_secrets(&mut message);
+            assert_eq!(message.len(), bytes.len());
+            let again: Vec<_> = secrets(&message).collect();
+            assert_eq!(again, secrets(&bytes).collect::<Vec<_>>());
+        }
+    }
+}

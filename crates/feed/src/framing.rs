@@ -308,6 +308,17 @@ impl Deframer {
         Ok(matches!(split, Split::Packet(_)))
     }
 
+    /// What is there of the next packet's body, if its header is; for the end of the stream, where
+    /// the last packet is cut.
+    pub fn cut_packet(&self) -> Option<Packet<'_>> {
+        let bytes = self.buffer.get(self.start..self.end).unwrap_or_default();
+        let (header, _) = self.header.read(bytes).ok().flatten()?;
+        Some(Packet {
+            offset: self.base + (self.start + header) as u64,
+            bytes: bytes.get(header..)?,
+        })
+    }
+
     /// The end of the stream.
     ///
     /// # Errors

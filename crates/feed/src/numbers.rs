@@ -62,8 +62,9 @@ impl fmt::Display for SequenceField {
     }
 }
 
-/// NewSeqNo(36) of SequenceReset messages.
-fn new_numbers(program: &Program) -> Vec<FieldId> {
+/// NewSeqNo(36) of SequenceReset messages: what comes next, for
+/// [`Arbiter::announce`](crate::Arbiter::announce).
+pub fn new_numbers(program: &Program) -> Vec<FieldId> {
     matching(program, |f| f.tag() == Some(36) || f.name() == "NewSeqNo")
 }
 

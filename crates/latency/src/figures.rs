@@ -64,6 +64,11 @@ impl Figures {
         self.figures.insert(name.to_owned(), Value::from(value));
     }
 
+    /// Adds whole numbers, in their order.
+    pub fn list(&mut self, name: &str, values: Vec<u64>) {
+        self.figures.insert(name.to_owned(), Value::from(values));
+    }
+
     /// Adds all figures of `other`, each with `prefix` in front of its name.
     pub fn absorb(&mut self, prefix: &str, other: &Self) {
         for (name, value) in &other.figures {

@@ -310,6 +310,42 @@ fn recordings_of_two_lines_are_arbitrated() {
 }
 
 #[test]
+fn fix_tags_of_no_template_are_told_once_and_counted() {
+    let folder = Folder::new("fix-tags");
+    let xml = "<template name='T' id='1'><string name='MsgType' id='35'><constant value='D'/>\
+               </string><uInt32 name='A' id='34'/></template>";
+    let templates = folder.with("t.xml", xml);
+    let line = "8=FIX.4.4|9=5|35=D|34=7|5001=x|10=000|\n".replace('|', "\u{1}");
+    let known = "35=D|34=8|\n".replace('|', "\u{1}");
+    let lines = folder.with("lines.fix", format!("{known}{line}{line}"));
+    let out = folder.file("out.dat");
+    let args = [
+        "encode", "-t", &templates, "-f", &lines, "-o", &out, "--format", "fix",
+    ];
+    let said = run(&args).succeeded();
+    let told = "line 2: no template has tag 5001";
+    assert_eq!(said.err.matches(told).count(), 1, "{}", said.err);
+    assert_eq!(
+        said.err.matches("no template has").count(),
+        1,
+        "{}",
+        said.err
+    );
+    assert!(
+        said.err.contains("2 fields of no template left out"),
+        "{}",
+        said.err
+    );
+    let f = run(&[&args[..], &["--json"]].concat())
+        .succeeded()
+        .figures();
+    assert_eq!(
+        (&f["messages"], &f["unknown_fields"]),
+        (&3.into(), &2.into())
+    );
+}
+
+#[test]
 fn ctrl_c_ends_the_wait_for_more_of_a_pipe() {
     for framing in [
         &["--header", "u32le"][..],

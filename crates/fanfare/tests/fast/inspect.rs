@@ -72,6 +72,59 @@ fn explain_ends_at_the_error() {
 }
 
 #[test]
+fn explain_of_a_cut_packet_goes_as_far_as_the_bytes() {
+    let folder = Folder::new("explain-cut");
+    let templates = folder.with(
+        "templates.xml",
+        "<template name='T' id='7'><uInt32 name='A'/><uInt32 name='B'/></template>",
+    );
+    // Five of seven bytes are there: the second message's B is not.
+    let file = folder.with("packet.dat", [7, 0xc0, 0x87, 0x81, 0x82, 0x80, 0x83]);
+    let explain = ["explain", "-t", &templates, "-f", &file, "--header", "u8"];
+    let said = run(&explain);
+    assert_eq!(said.code, 1);
+    for text in [
+        "A uInt32 none = 1",
+        "B uInt32 none = 2",
+        "message 2 at byte 5",
+        "A uInt32 none = 3",
+        "EOF at byte 7 in template T, field B",
+        "EOF packet is cut: 7 of at least 8 bytes",
+    ] {
+        assert!(said.out.contains(text), "{text} in:\n{}", said.out);
+    }
+    let said = run(&[&explain[..], &["--message", "1"]].concat()).succeeded();
+    assert!(said.out.contains("B uInt32 none = 2"), "{}", said.out);
+}
+
+#[test]
+fn what_the_schema_does_not_have_is_an_error_or_listed() {
+    let folder = Folder::new("schema");
+    let xml = "<template name='T' id='1'>\n <uInt32 name='A' presense='optional'/></template>";
+    let templates = folder.with("t.xml", xml);
+    let file = folder.with("packet.dat", [3, 0xc0, 0x81, 0x82]);
+    let framed = ["-f", &file, "--header", "u8"];
+    let told = "S1 at 2:19: unknown attribute `presense` of <uInt32>";
+    for command in ["templates", "decode", "explain", "bench", "codegen"] {
+        let mut args = vec![command];
+        args.extend((command != "templates").then_some("-t"));
+        args.push(&templates);
+        if ["decode", "explain", "bench"].contains(&command) {
+            args.extend(framed);
+        }
+        args.extend((command == "bench").then_some("--passes=1"));
+        let said = run(&args);
+        assert_eq!(said.code, 1, "{command}");
+        assert!(said.err.contains(told), "{command}: {}", said.err);
+        assert!(said.err.contains("--lenient"), "{command}: {}", said.err);
+        args.push("--lenient");
+        let said = run(&args).succeeded();
+        let listed = format!("left out: {told}");
+        assert!(said.err.contains(&listed), "{command}: {}", said.err);
+    }
+}
+
+#[test]
 fn bench_measures_and_checks() {
     let folder = Folder::new("bench");
     for feed in ["simple", "complex"] {

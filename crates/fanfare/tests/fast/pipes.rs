@@ -46,6 +46,50 @@ fn a_stream_without_packets_is_shown_as_it_comes() {
 }
 
 #[test]
+fn a_stream_without_packets_has_its_numbers_checked_as_it_comes() {
+    let folder = Folder::new("numbered-stream");
+    let xml = "<template name='T' id='1'><uInt32 name='MsgSeqNum' id='34'><increment/></uInt32>\
+               </template>";
+    let templates = folder.with("t.xml", xml);
+    // More than a packet can have, without 500, 501 and 70,000.
+    let numbers = (1..=100_000).filter(|number| ![500, 501, 70_000].contains(number));
+    let line =
+        |number| format!("{{\"template\": \"T\", \"fields\": {{\"MsgSeqNum\": {number}}}}}\n");
+    let lines = folder.with("lines.jsonl", numbers.map(line).collect::<String>());
+    let file = folder.file("stream.dat");
+    let encode = ["encode", "-t", &templates, "-f", &lines, "-o", &file];
+    run(&[&encode[..], &["--header", "none"]].concat()).succeeded();
+    let decode = [
+        "decode",
+        "-t",
+        &templates,
+        "--header",
+        "none",
+        "--sequence",
+        "34",
+        "-f",
+    ];
+    let said = run(&[&decode[..], &[&*file]].concat()).succeeded();
+    assert_eq!(said.out.lines().count(), 99_997);
+    assert!(said.out.ends_with("T MsgSeqNum=100000\n"));
+    for text in [
+        "gap: 500 to 501 missing (2)",
+        "gap: 70000 to 70000 missing (1)",
+        "3 missing",
+    ] {
+        assert!(said.err.contains(text), "{text} in {}", said.err);
+    }
+    let mut running = piped(&[&decode[..], &["-"]].concat());
+    let mut pipe = running.stdin();
+    let bytes = folder.read("stream.dat");
+    pipe.write_all(&bytes[..3]).unwrap();
+    running.prints("MsgSeqNum=1");
+    pipe.write_all(&bytes[3..5]).unwrap();
+    drop(pipe);
+    assert_eq!(running.end().code, 0);
+}
+
+#[test]
 fn packets_whose_numbers_are_checked_are_shown_as_they_come() {
     let folder = Folder::new("numbered");
     let file = folder.file("feed.dat");

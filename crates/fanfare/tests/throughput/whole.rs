@@ -20,6 +20,8 @@ fn a_run_prints_the_table_the_figures_and_the_chart() {
         "1000",
         "--runs",
         "2",
+        "--at-least",
+        "0",
         "--segment",
         "128K",
         "--threads",
@@ -49,6 +51,38 @@ fn a_run_prints_the_table_the_figures_and_the_chart() {
 }
 
 #[test]
+fn runs_are_repeated_until_so_much_was_measured() {
+    let args = [
+        "throughput",
+        "run",
+        "--sessions",
+        "1,2",
+        "--messages",
+        "2000",
+    ];
+    let more = [
+        "--runs",
+        "1",
+        "--at-least",
+        "0.05",
+        "--store",
+        "none",
+        "--json",
+    ];
+    let figures = run(&[&args[..], &more].concat()).succeeded().json();
+    for sessions in [1, 2] {
+        let name = |what| format!("sessions_{sessions}_{what}");
+        let runs = figure(&figures, &name("runs"));
+        let measured = figure(&figures, &name("measured_s"));
+        assert!(measured >= 0.05 || runs == 1000.0, "{measured} s in {runs}");
+        let list = |what| figures["figures"][name(what)].as_array().unwrap().clone();
+        let (t1, t2) = (list("t1_ns"), list("t2_ns"));
+        assert_eq!((t1.len(), t2.len()), (runs as usize, runs as usize));
+        assert!(t1.iter().zip(&t2).all(|(t1, t2)| t1.as_u64() < t2.as_u64()));
+    }
+}
+
+#[test]
 fn without_persistence_nothing_is_kept() {
     let args = [
         "throughput",
@@ -59,6 +93,8 @@ fn without_persistence_nothing_is_kept() {
         "500",
         "--runs",
         "1",
+        "--at-least",
+        "0",
         "--store",
         "none",
     ];

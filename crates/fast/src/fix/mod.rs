@@ -9,5 +9,5 @@
 mod read;
 mod write;
 
-pub use read::{FixError, read_fields, read_message, split_fields, templates_of};
+pub use read::{FixError, KnownTags, read_fields, read_message, split_fields, templates_of};
 pub use write::{SohError, write_body, write_message};

@@ -1,5 +1,6 @@
 //! FIX to FAST.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::ops::Range;
 
@@ -71,6 +72,26 @@ pub fn split_fields(bytes: &[u8]) -> Result<Vec<(u32, &[u8])>, FixError> {
     Ok(fields)
 }
 
+/// The tags that fields of templates have.
+#[derive(Debug, Clone, Default)]
+pub struct KnownTags(HashSet<u32>);
+
+impl KnownTags {
+    /// The tags of all templates of a program.
+    #[must_use]
+    pub fn new(program: &Program) -> Self {
+        Self(program.fields().iter().filter_map(Field::tag).collect())
+    }
+
+    /// The tags of a message that no template has, each time that they are there:
+    /// [`read_message`] leaves them out. BeginString(8), BodyLength(9) and CheckSum(10) frame a
+    /// message, and are not meant.
+    pub fn unknown<'f>(&'f self, fields: &'f [(u32, &[u8])]) -> impl Iterator<Item = u32> + 'f {
+        let tags = fields.iter().map(|(tag, _)| *tag);
+        tags.filter(|tag| !FRAME.contains(tag) && !self.0.contains(tag))
+    }
+}
+
 /// The templates for messages of a MsgType(35): those that have it as a constant.
 pub fn templates_of<'p>(
     program: &'p Program,
@@ -95,7 +116,8 @@ pub fn templates_of<'p>(
 /// Makes `message` the message of these fields, of the template that has their MsgType(35) as a
 /// constant: of several the one that has all the fields, else the first that takes them. If no
 /// template has it, or there is none, of the only template that has just these fields. 8, 9 and
-/// 10 around the fields do not count.
+/// 10 around the fields do not count. Tags that the template does not have are left out;
+/// [`KnownTags`] tells those that no template has.
 ///
 /// # Errors
 /// A [`FixError`]; `message` must then not be used.

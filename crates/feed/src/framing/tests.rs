@@ -100,6 +100,9 @@ fn a_cut_last_packet_names_its_offset() {
         let need = if cut < 11 { 4 } else { 14 };
         let have = cut - 7;
         assert_eq!(error.kind, FrameErrorKind::Truncated { need, have });
+        let there = deframer.cut_packet().map(|p| (p.offset, p.bytes));
+        let expected = (cut >= 11).then(|| (11, &bytes[11..cut]));
+        assert_eq!(there, expected);
     }
 }
 

@@ -114,6 +114,7 @@ impl Report {
             out_port,
             skip,
         } = self.options;
+        let all_skipped = self.all_skipped();
         let mut warn = |text: String| self.warnings.push(text);
         if self.incoming.messages == 0 {
             warn(format!(
@@ -137,12 +138,17 @@ impl Report {
                 "{n} marked messages have no delivery in the capture"
             ));
         }
-        if self.latency.is_empty() && self.skipped > 0 {
-            let n = self.skipped;
+        if let Some(n) = all_skipped {
             warn(format!(
                 "no latency: all {n} deliveries are within the first {skip} that are skipped"
             ));
         }
+    }
+
+    /// How many deliveries there were, if all of them were skipped: nothing was measured then.
+    #[must_use]
+    pub fn all_skipped(&self) -> Option<u64> {
+        (self.latency.is_empty() && self.skipped > 0).then_some(self.skipped)
     }
 
     /// The figures of `fanfare fanout report`. Latencies are left out when none was measured.

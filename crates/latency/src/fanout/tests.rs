@@ -235,6 +235,7 @@ fn the_page_needs_nothing_from_elsewhere_and_survives_no_data() {
     }
     let empty = report(&run(2, 1, |_| US), 1_000);
     assert!(empty.warnings[0].contains("all 2 deliveries are within the first 1000"));
+    assert_eq!(empty.all_skipped(), Some(2));
     assert!(empty.to_html("x").matches("no data").count() >= 2);
 }
 

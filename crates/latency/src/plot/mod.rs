@@ -14,6 +14,7 @@ mod percentile;
 mod svg;
 #[cfg(test)]
 mod tests;
+mod theme;
 mod time;
 
 pub use axis::{Unit, in_unit, thousands, three_digits};
@@ -25,14 +26,16 @@ pub use time::{Band, Line, TimeChart};
 /// The CSS that gives the charts their colours, light and dark, once a page.
 pub const THEME: &str = include_str!("theme.css");
 
-/// A chart as a file of its own: with namespace and theme inside.
+/// A chart as a file of its own: with namespace and theme inside, and without CSS variables, which
+/// programs that convert SVG do not know (librsvg, CairoSVG).
 pub fn standalone(svg: &str) -> String {
     let open = "<svg xmlns=\"http://www.w3.org/2000/svg\"";
     let body = svg.replacen("<svg", open, 1);
     match body.split_once('>') {
-        Some((head, rest)) => {
-            format!("{head}><style>{THEME} svg {{ background: var(--paper) }}</style>{rest}\n")
-        }
+        Some((head, rest)) => format!("{head}><style>{}</style>{PAPER}{rest}\n", theme::literal()),
         None => body,
     }
 }
+
+/// What is behind all of a chart that is a file of its own.
+const PAPER: &str = "<rect class=\"paper\" width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>";

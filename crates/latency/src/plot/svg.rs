@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use super::theme::class as class_of;
+
 /// How a text lies around its point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Anchor {
@@ -20,15 +22,15 @@ impl Svg {
         let title = escape(title);
         let text = format!(
             "<svg class=\"chart\" viewBox=\"0 0 {width} {height}\" role=\"img\" \
-             aria-label=\"{title}\">"
+             font-family=\"system-ui, sans-serif\" font-size=\"12\" aria-label=\"{title}\">"
         );
         Self { text }
     }
 
     pub(super) fn line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
-        let ((x1, y1), (x2, y2)) = (round(from), round(to));
+        let (class, (x1, y1), (x2, y2)) = (class_of(class, false), round(from), round(to));
         self.push(format_args!(
-            "<line class=\"{class}\" x1=\"{x1}\" y1=\"{y1}\" x2=\"{x2}\" y2=\"{y2}\"/>"
+            "<line {class} x1=\"{x1}\" y1=\"{y1}\" x2=\"{x2}\" y2=\"{y2}\"/>"
         ));
     }
 
@@ -48,46 +50,46 @@ impl Svg {
             let _ = write!(data, "{}{x} {y}", if data.is_empty() { "M" } else { "L" });
         }
         if !data.is_empty() {
+            let class = class_of(class, false);
             let close = if closed { "Z" } else { "" };
-            self.push(format_args!(
-                "<path class=\"{class}\" d=\"{data}{close}\"/>"
-            ));
+            self.push(format_args!("<path {class} d=\"{data}{close}\"/>"));
         }
     }
 
     /// A rectangle with a text that shows when pointed at.
     pub(super) fn bar(&mut self, class: &str, at: (f64, f64), size: (f64, f64), title: &str) {
         let ((x, y), (w, h), title) = (round(at), round(size), escape(title));
+        let class = class_of(class, false);
         self.push(format_args!(
-            "<rect class=\"{class}\" x=\"{x}\" y=\"{y}\" width=\"{w}\" height=\"{h}\">\
+            "<rect {class} x=\"{x}\" y=\"{y}\" width=\"{w}\" height=\"{h}\">\
              <title>{title}</title></rect>"
         ));
     }
 
     pub(super) fn frame(&mut self, at: (f64, f64), size: (f64, f64)) {
-        let ((x, y), (w, h)) = (round(at), round(size));
+        let (class, (x, y), (w, h)) = (class_of("frame", false), round(at), round(size));
         self.push(format_args!(
-            "<rect class=\"frame\" x=\"{x}\" y=\"{y}\" width=\"{w}\" height=\"{h}\"/>"
+            "<rect {class} x=\"{x}\" y=\"{y}\" width=\"{w}\" height=\"{h}\"/>"
         ));
     }
 
     pub(super) fn dot(&mut self, class: &str, at: (f64, f64), title: &str) {
-        let ((x, y), title) = (round(at), escape(title));
+        let (class, (x, y), title) = (class_of(class, false), round(at), escape(title));
         self.push(format_args!(
-            "<circle class=\"{class}\" cx=\"{x}\" cy=\"{y}\" r=\"3.5\">\
+            "<circle {class} cx=\"{x}\" cy=\"{y}\" r=\"3.5\">\
              <title>{title}</title></circle>"
         ));
     }
 
     pub(super) fn text(&mut self, class: &str, at: (f64, f64), anchor: Anchor, text: &str) {
-        let ((x, y), text) = (round(at), escape(text));
+        let (class, (x, y), text) = (class_of(class, true), round(at), escape(text));
         let anchor = match anchor {
             Anchor::Start => "start",
             Anchor::Middle => "middle",
             Anchor::End => "end",
         };
         self.push(format_args!(
-            "<text class=\"{class}\" x=\"{x}\" y=\"{y}\" text-anchor=\"{anchor}\">{text}</text>"
+            "<text {class} x=\"{x}\" y=\"{y}\" text-anchor=\"{anchor}\">{text}</text>"
         ));
     }
 

@@ -12,6 +12,9 @@ pub struct Row {
     pub sessions: usize,
     /// Messages a second of each run.
     pub rates: Vec<f64>,
+    /// t1 and t2 of each run: when the first and the last order had been received, monotonic
+    /// nanoseconds.
+    pub spans: Vec<(u64, u64)>,
 }
 
 /// Throughput by number of sessions.
@@ -37,6 +40,13 @@ impl Row {
     pub fn mean(&self) -> f64 {
         self.rates.iter().sum::<f64>() / self.rates.len() as f64
     }
+
+    /// How long all runs took from t1 to t2, seconds.
+    #[must_use]
+    pub fn measured(&self) -> f64 {
+        let spans = self.spans.iter().map(|(t1, t2)| t2.saturating_sub(*t1));
+        spans.sum::<u64>() as f64 / 1e9
+    }
 }
 
 impl Summary {
@@ -52,7 +62,14 @@ impl Summary {
     /// Adds all figures under the names that they have in JSON.
     pub fn add_to(&self, figures: &mut Figures) {
         for row in &self.rows {
-            figures.add(&format!("sessions_{}_per_s", row.sessions), row.mean());
+            let name = |what: &str| format!("sessions_{}_{what}", row.sessions);
+            figures.add(&name("per_s"), row.mean());
+            figures.count(&name("runs"), row.rates.len() as u64);
+            figures.add(&name("measured_s"), row.measured());
+            let spans = row.spans.iter();
+            let (t1, t2): (Vec<u64>, Vec<u64>) = spans.copied().unzip();
+            figures.list(&name("t1_ns"), t1);
+            figures.list(&name("t2_ns"), t2);
         }
         figures.add("ratio_last_to_first", self.ratio());
         figures.count("lost", self.lost);

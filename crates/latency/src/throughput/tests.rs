@@ -155,6 +155,7 @@ fn the_summary_has_the_sources_rows_and_the_agreed_figures() {
     let row = |sessions, rates: &[f64]| Row {
         sessions,
         rates: rates.to_vec(),
+        spans: vec![(5, 500_000_005); rates.len()],
     };
     let summary = Summary {
         rows: vec![row(1, &[1e6, 3e6]), row(200, &[1.5e6]), row(500, &[])],
@@ -170,5 +171,12 @@ fn the_summary_has_the_sources_rows_and_the_agreed_figures() {
     summary.add_to(&mut figures);
     assert_eq!(figures.value("sessions_1_per_s"), Some(2e6));
     assert_eq!(figures.value("lost"), Some(0.0));
+    assert_eq!(figures.value("sessions_1_measured_s"), Some(1.0));
+    assert_eq!(figures.value("sessions_1_runs"), Some(2.0));
+    assert!(
+        figures
+            .to_json()
+            .contains("\"sessions_200_t2_ns\":[500000005]")
+    );
     assert!(summary.chart().contains("sessions"));
 }

@@ -1,6 +1,6 @@
 //! `fanfare fanout report`: latency and rates from a capture of the fan-out's traffic.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args as ClapArgs;
 use fanfare_latency::fanout::{Options, Report, analyse};
 use std::fs::File;
@@ -44,6 +44,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         .warnings
         .iter()
         .for_each(|warning| note!("warning: {warning}"));
+    if let Some(all) = report.all_skipped() {
+        let (capture, skip) = (args.capture.display(), args.skip);
+        bail!("nothing to measure: {capture} has {all} deliveries, SKIP leaves out {skip}");
+    }
     if let Some(path) = &args.html {
         write_page(&report, &args.capture, path)?;
         note!("page written to {}", path.display());

@@ -16,6 +16,7 @@ use anyhow::{Context, Result, bail};
 use fanfare_engine::stop::Stop;
 use fanfare_fast::{Decoder, Program};
 use fanfare_feed::{FrameErrorKind, Header, SequenceField};
+use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -160,6 +161,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let outcome = match (&args.pcap, &args.file[..]) {
         (Some(capture), _) => capture::run(args, capture, sink)?,
         (_, [file]) if !is_sequenced(args) => one_file(args, file, sink)?,
+        (_, [file]) if args.framing.of_file() == Header::None => numbered(args, file, sink)?,
         (_, [file]) => two_files::run(args, &[file], sink)?,
         (_, files @ [_, _]) => {
             let files: Vec<&Path> = files.iter().map(PathBuf::as_path).collect();
@@ -259,23 +261,65 @@ fn one_file(args: &Args, file: &Path, mut sink: Sink) -> Result<Outcome> {
     Ok(Outcome::Plain(Box::new(sink)))
 }
 
+/// A continuous run of messages whose sequence is checked.
+fn numbered(args: &Args, file: &Path, sink: Sink) -> Result<Outcome> {
+    let stop = Stop::on_interrupt()?;
+    let mut feed = Feed::new(args, sink, 1, 0)?;
+    let name = || format!("cannot read `{}`", file.display());
+    stream(&stop, file, &mut feed).with_context(name)?;
+    feed.finish()?;
+    Ok(Outcome::Arbitrated(Box::new(feed)))
+}
+
+/// What takes the messages of a continuous stream.
+trait Taker {
+    fn sink(&mut self) -> &mut Sink;
+
+    /// Takes one message at the front.
+    fn take(&mut self, bytes: &[u8], offset: u64, whole: bool) -> io::Result<Next>;
+}
+
+impl Taker for Sink {
+    fn sink(&mut self) -> &mut Sink {
+        self
+    }
+
+    fn take(&mut self, bytes: &[u8], offset: u64, whole: bool) -> io::Result<Next> {
+        self.next(bytes, offset, whole)
+    }
+}
+
+impl Taker for Feed {
+    fn sink(&mut self) -> &mut Sink {
+        Self::sink(self)
+    }
+
+    fn take(&mut self, bytes: &[u8], offset: u64, whole: bool) -> io::Result<Next> {
+        let next = Self::sink(self).take(bytes, offset, whole)?;
+        if let Next::Message(_) = next {
+            self.in_hand()?;
+        }
+        Ok(next)
+    }
+}
+
 /// A continuous run of messages that keeps its dictionaries; an error ends it.
-fn stream(stop: &Stop, file: &Path, sink: &mut Sink) -> Result<()> {
+fn stream(stop: &Stop, file: &Path, taker: &mut impl Taker) -> Result<()> {
     let mut input = ByteFile::open(file, stop)?;
-    sink.counts.packets = 1;
-    sink.counts.line_packets[0] = 1;
-    while !stop.is_raised() && !sink.is_full() {
+    taker.sink().counts.packets = 1;
+    taker.sink().counts.line_packets[0] = 1;
+    while !stop.is_raised() && !taker.sink().is_full() {
         let (offset, bytes, is_whole) = input.ready()?;
         let next = match (bytes, is_whole) {
             ([], true) => break,
             ([], false) => Next::Partial,
-            _ => sink.next(bytes, offset, is_whole)?,
+            _ => taker.take(bytes, offset, is_whole)?,
         };
         match next {
             Next::Message(len) => input.consume(len),
             Next::Error => break,
             Next::Partial => {
-                sink.output().flush()?;
+                taker.sink().output().flush()?;
                 if !input.read_more()? {
                     break;
                 }

@@ -8,14 +8,18 @@ use crate::print::{note, say};
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use fanfare_engine::stop::Stop;
-use fanfare_fast::fix::{self, FixError};
+use fanfare_fast::fix::{self, FixError, KnownTags};
 use fanfare_fast::{CodecError, Encoder, ErrorCode, Message, Program, json};
 use fanfare_feed::{Header, Preamble};
 use fanfare_latency::figures::Figures;
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+
+/// Most tags that are told of.
+const TOLD: usize = 100;
 
 /// Encode lines of JSON or FIX messages, as `decode --format` writes them, into FAST.
 ///
@@ -76,7 +80,8 @@ enum LineFormat {
     /// JSON objects.
     Json,
     /// FIX messages (SOH between the fields); the template is one that has their MsgType(35) as a
-    /// constant, else the only one that has just their fields. Other tags are ignored.
+    /// constant, else the only one that has just their fields. Tags that the template does not have
+    /// are left out; those that no template has are told of and counted.
     Fix,
 }
 
@@ -139,6 +144,8 @@ struct Counts {
     packets: u64,
     bytes: u64,
     errors: u64,
+    /// Fields of FIX whose tag no template has.
+    unknown: u64,
 }
 
 impl Counts {
@@ -149,9 +156,17 @@ impl Counts {
                 packets,
                 bytes,
                 errors,
+                unknown,
                 ..
             } = self;
-            note!("{messages} messages in {packets} packets, {bytes} bytes, {errors} errors");
+            let left_out = match unknown {
+                0 => String::new(),
+                1 => ", 1 field of no template left out".to_owned(),
+                n => format!(", {n} fields of no template left out"),
+            };
+            note!(
+                "{messages} messages in {packets} packets, {bytes} bytes, {errors} errors{left_out}"
+            );
             return;
         }
         let mut figures = Figures::new("fast encode");
@@ -159,6 +174,7 @@ impl Counts {
         figures.count("messages", self.messages);
         figures.count("packets", self.packets);
         figures.count("bytes", self.bytes);
+        figures.count("unknown_fields", self.unknown);
         figures.count("errors", self.errors);
         let line = figures.to_json();
         if is_standard(&args.output) {
@@ -178,11 +194,20 @@ struct Encoding<'a> {
     framed: Vec<u8>,
     out: Box<dyn Write>,
     counts: Counts,
+    known: KnownTags,
+    /// Tags of no template that were told of.
+    told: BTreeSet<u32>,
 }
 
 impl<'a> Encoding<'a> {
     fn new(args: &'a Args, program: Arc<Program>) -> Result<Self> {
+        let known = match args.format {
+            LineFormat::Fix => KnownTags::new(&program),
+            LineFormat::Json => KnownTags::default(),
+        };
         Ok(Self {
+            known,
+            told: BTreeSet::new(),
             args,
             encoder: Encoder::with_options(program, args.strictness.options()),
             message: Message::new(),
@@ -202,7 +227,10 @@ impl<'a> Encoding<'a> {
         let program = self.encoder.program();
         let read = match self.args.format {
             LineFormat::Json => read_json(program, line, &mut self.message),
-            LineFormat::Fix => read_fix(program, line, &mut self.message),
+            LineFormat::Fix => {
+                let read = read_fix(program, line, &mut self.message);
+                read.map(|fields| self.tell_unknown(&fields))
+            }
         };
         if let Err((error, text)) = read {
             return self.error(&error, text.as_deref(), errors);
@@ -221,6 +249,17 @@ impl<'a> Encoding<'a> {
             self.end_packet()?;
         }
         Ok(true)
+    }
+
+    /// Counts the fields whose tag no template has, and tells of each tag once.
+    fn tell_unknown(&mut self, fields: &[(u32, &[u8])]) {
+        for tag in self.known.unknown(fields) {
+            self.counts.unknown += 1;
+            if self.told.len() < TOLD && self.told.insert(tag) {
+                let line = self.counts.lines;
+                note!("line {line}: no template has tag {tag}: such fields are left out");
+            }
+        }
     }
 
     /// Encodes the message in hand: into the packet, or into the next one if it would become too
@@ -303,14 +342,21 @@ fn read_json(program: &Program, line: &[u8], message: &mut Message) -> Result<()
     json::read_line(program, line, message).map_err(|error| (error.error, Some(error.message)))
 }
 
-fn read_fix(program: &Program, line: &[u8], message: &mut Message) -> Result<(), LineError> {
+/// The fields of a FIX message, as which it is read.
+fn read_fix<'l>(
+    program: &Program,
+    line: &'l [u8],
+    message: &mut Message,
+) -> Result<Vec<(u32, &'l [u8])>, LineError> {
     // As logs show it; taken as it stands all of it would be one field.
     if !line.contains(&1) && line.contains(&b'|') {
         let text = "fields end with SOH (0x01), not with |".to_owned();
         return Err((CodecError::new(ErrorCode::Input, 0), Some(text)));
     }
-    let read =
-        fix::split_fields(line).and_then(|fields| fix::read_message(program, &fields, message));
+    let read = fix::split_fields(line).and_then(|fields| {
+        fix::read_message(program, &fields, message)?;
+        Ok(fields)
+    });
     read.map_err(|error| match error {
         FixError::Value(error) => (error, None),
         FixError::NoTemplate => (CodecError::new(ErrorCode::D9, 0), Some(error.to_string())),

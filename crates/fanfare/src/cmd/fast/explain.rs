@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use fanfare_engine::stop::Stop;
 use fanfare_fast::program::{Field, TemplateProgram};
 use fanfare_fast::{CodecError, Decimal, Decoder, Ignore, Previous, Step, Visitor};
-use fanfare_feed::Header;
+use fanfare_feed::{FrameErrorKind, Header, Packet};
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -122,26 +122,37 @@ impl Explaining<'_> {
                     return Err(error).context(name);
                 }
                 Err(PacketError::Frame(error)) => {
+                    let is_cut = matches!(error.kind, FrameErrorKind::Truncated { .. });
+                    // As far as the bytes reach.
+                    let there = file.cut().filter(|there| is_cut && !there.bytes.is_empty());
+                    let explained = there.map(|there| self.packet(number, there));
+                    if let Some(Ok(Some(End::Wanted))) = explained {
+                        return Ok(End::Wanted);
+                    }
                     say!("{} {error}", frame_code(error.kind));
                     return Ok(End::Error);
                 }
             };
-            let preamble = self.args.framing.preamble;
-            let (sequence, body) = preamble.split(packet.bytes)?;
-            if self.args.message.is_none() {
-                let sequence = sequence.map_or(String::new(), |s| format!(", sequence {s}"));
-                let (at, len) = (packet.offset, packet.bytes.len());
-                say!("packet {number} at byte {at}, {len} bytes{sequence}");
-            }
-            if !self.args.framing.keep_dictionary {
-                self.decoder.reset();
-            }
-            let start = packet.offset + preamble.len() as u64;
-            if let Some(end) = self.messages(body, start) {
+            if let Some(end) = self.packet(number, packet)? {
                 return Ok(end);
             }
         }
         Ok(End::File)
+    }
+
+    /// Explains a packet, or what is there of it.
+    fn packet(&mut self, number: u64, packet: Packet<'_>) -> Result<Option<End>> {
+        let preamble = self.args.framing.preamble;
+        let (sequence, body) = preamble.split(packet.bytes)?;
+        if self.args.message.is_none() {
+            let sequence = sequence.map_or(String::new(), |s| format!(", sequence {s}"));
+            let (at, len) = (packet.offset, packet.bytes.len());
+            say!("packet {number} at byte {at}, {len} bytes{sequence}");
+        }
+        if !self.args.framing.keep_dictionary {
+            self.decoder.reset();
+        }
+        Ok(self.messages(body, packet.offset + preamble.len() as u64))
     }
 
     fn messages(&mut self, body: &[u8], start: u64) -> Option<End> {

@@ -2,12 +2,13 @@
 
 use super::decode::{Args, decoder};
 use super::options::Sequence;
+use super::output::Output;
 use super::sink::{Flow, Sink, Skip};
 use anyhow::{Result, bail};
 use fanfare_fast::program::FieldId;
 use fanfare_feed::{
     Arbiter, ArbiterConfig, Event, Line, MessageNumbers, PacketNumbers, Preamble, SequenceField,
-    Start, Unit, Verdict,
+    Start, Unit, Verdict, new_numbers,
 };
 use std::io;
 
@@ -16,6 +17,8 @@ pub(crate) struct Feed {
     preamble: Preamble,
     numbers: Option<MessageNumbers>,
     fields: Vec<FieldId>,
+    /// The fields that say which number comes next.
+    new_numbers: Vec<FieldId>,
     /// Reads what packets with a preamble say of the numbers behind them.
     announcements: Option<MessageNumbers>,
     /// What was said last.
@@ -77,6 +80,7 @@ impl Feed {
             None => MessageNumbers::announcements(decoder(args, sink.program())),
         };
         Ok(Self {
+            new_numbers: new_numbers(sink.program()),
             announcements,
             announced: None,
             preamble,
@@ -122,6 +126,35 @@ impl Feed {
         match &mut self.numbers {
             Some(numbers) => numbers.cut(stream).0,
             None => stream,
+        }
+    }
+
+    /// Takes a message of a continuous stream, which the sink has in hand. A hole before it is
+    /// told at once: nothing else can bring what is missing. One that came before is left out.
+    pub(crate) fn in_hand(&mut self) -> io::Result<()> {
+        let Some(sequence) = self.sink.number(&self.fields) else {
+            return self.sink.deliver();
+        };
+        let unit = Unit {
+            sequence,
+            count: 1,
+            bytes: &[],
+        };
+        let verdict = self.arbiter.receive(0, Line::A, unit);
+        if let Some(next) = self.sink.number(&self.new_numbers)
+            && self.arbiter.announce(next)
+        {
+            self.announced = Some(next);
+        }
+        if verdict == Verdict::Held {
+            self.arbiter.flush();
+        }
+        while let Some(event) = self.arbiter.poll_event() {
+            remark(&event, self.announced, self.sink.output());
+        }
+        match verdict {
+            Verdict::Duplicate | Verdict::Late { .. } | Verdict::Refused(_) => Ok(()),
+            Verdict::Deliver { .. } | Verdict::Held | Verdict::Suspect => self.sink.deliver(),
         }
     }
 
@@ -199,21 +232,26 @@ impl Feed {
                         return Ok(Flow::Stop);
                     }
                 }
-                Event::Gap(gap) => {
-                    let (first, last, count) = (gap.first, gap.last(), gap.count);
-                    let text = format_args!("gap: {first} to {last} missing ({count})");
-                    self.sink.output().remark(text);
-                }
-                Event::Reset { next, .. } if self.announced == Some(next) => {}
-                Event::Reset { expected, next } => {
-                    let last = expected.wrapping_sub(1);
-                    let text = format_args!("sequence reset: {next} after {last}");
-                    self.sink.output().remark(text);
-                }
-                Event::Recover(_) => {}
+                other => remark(&other, self.announced, self.sink.output()),
             }
         }
         Ok(Flow::Continue)
+    }
+}
+
+/// Tells of what is missing, and of numbers that begin again without having been announced.
+fn remark(event: &Event<'_>, announced: Option<u32>, output: &mut Output) {
+    match *event {
+        Event::Gap(gap) => {
+            let (first, last, count) = (gap.first, gap.last(), gap.count);
+            output.remark(format_args!("gap: {first} to {last} missing ({count})"));
+        }
+        Event::Reset { next, .. } if announced == Some(next) => {}
+        Event::Reset { expected, next } => {
+            let last = expected.wrapping_sub(1);
+            output.remark(format_args!("sequence reset: {next} after {last}"));
+        }
+        Event::Unit(_) | Event::Recover(_) => {}
     }
 }
 

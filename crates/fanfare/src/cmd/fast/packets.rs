@@ -79,6 +79,11 @@ impl PacketFile {
         }
     }
 
+    /// What is there of the last packet, where it is cut.
+    pub(crate) fn cut(&self) -> Option<Packet<'_>> {
+        self.deframer.cut_packet()
+    }
+
     fn fill(&mut self) -> Result<(), PacketError> {
         match self.input.read(self.deframer.space()) {
             Ok(n) => {

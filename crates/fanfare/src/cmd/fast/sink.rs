@@ -127,7 +127,35 @@ impl Sink {
     /// Decodes one message at the front of a continuous stream. Where it is not `whole`, more
     /// bytes may come behind those.
     pub(crate) fn next(&mut self, bytes: &[u8], offset: u64, whole: bool) -> io::Result<Next> {
-        let empty = self.is_unseen();
+        let next = self.read(bytes, offset, whole, self.is_unseen())?;
+        if let Next::Message(_) = next {
+            self.deliver()?;
+        }
+        Ok(next)
+    }
+
+    /// Decodes one message as [`next`](Self::next), and keeps it in hand for
+    /// [`number`](Self::number) and [`deliver`](Self::deliver).
+    pub(crate) fn take(&mut self, bytes: &[u8], offset: u64, whole: bool) -> io::Result<Next> {
+        let clock = self.options.timed.then(Instant::now);
+        let next = self.read(bytes, offset, whole, false);
+        if let Some(start) = clock {
+            self.decoding += start.elapsed();
+        }
+        next
+    }
+
+    /// The number of the message in hand in the first of these fields that it has.
+    pub(crate) fn number(&self, fields: &[FieldId]) -> Option<u32> {
+        let view = self.message.view(self.decoder.program())?;
+        let mut all = view.fields();
+        let (_, value) = all.find(|(field, _)| fields.contains(&field.id()))?;
+        // Wider and negative numbers wrap like 32-bit ones: only distances matter.
+        let signed = || value.as_i64().map(|number| number as u32);
+        value.as_u64().map(|number| number as u32).or_else(signed)
+    }
+
+    fn read(&mut self, bytes: &[u8], offset: u64, whole: bool, empty: bool) -> io::Result<Next> {
         let decoded = match (whole, empty) {
             (true, _) => self.decode(bytes, empty).map(Some),
             (false, true) => self.decoder.decode_partial(bytes, &mut self.empty),
@@ -136,7 +164,6 @@ impl Sink {
         match decoded {
             Ok(Some(len)) => {
                 self.counts.bytes += len as u64;
-                self.deliver()?;
                 Ok(Next::Message(len))
             }
             Ok(None) => Ok(Next::Partial),
@@ -226,7 +253,8 @@ impl Sink {
         Ok(len)
     }
 
-    fn deliver(&mut self) -> io::Result<()> {
+    /// Writes the message in hand.
+    pub(crate) fn deliver(&mut self) -> io::Result<()> {
         self.counts.messages += 1;
         if self.is_unseen() {
             return Ok(());

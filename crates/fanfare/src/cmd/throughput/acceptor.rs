@@ -55,6 +55,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     figures.count("lost", tally.lost);
     figures.count("wrong", tally.wrong);
     figures.add("rate_per_s", tally.rate());
+    if let Some((t1, t2)) = tally.span {
+        figures.count("t1_ns", t1);
+        figures.count("t2_ns", t2);
+    }
     figures.set_ok(tally.is_clean());
     Ok(figures_out(&figures, args.load.json))
 }

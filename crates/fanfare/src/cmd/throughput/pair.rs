@@ -14,6 +14,9 @@ use crate::children::Fanfare;
 /// What came of it.
 pub(super) struct Outcome {
     pub(super) rate: f64,
+    /// Monotonic nanoseconds when the acceptor had the first and the last order.
+    pub(super) t1: u64,
+    pub(super) t2: u64,
     pub(super) lost: u64,
     pub(super) wrong: u64,
     /// Orders found in the journals afterwards.
@@ -104,6 +107,8 @@ fn exchange(
     let figure = |name: &str| received["figures"][name].as_f64().unwrap_or(f64::NAN);
     Ok(Some(Outcome {
         rate: figure("rate_per_s"),
+        t1: figure("t1_ns") as u64,
+        t2: figure("t2_ns") as u64,
         lost: figure("lost") as u64,
         wrong: figure("wrong") as u64,
         persisted: None,

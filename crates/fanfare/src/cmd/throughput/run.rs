@@ -30,6 +30,10 @@ pub(crate) struct Args {
     /// Runs of each; the table has their mean. They take turns.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = whole::<u64>(1..=1000))]
     runs: u64,
+    /// Each number of sessions is measured for so many seconds at least, in further runs,
+    /// up to 1000 in all; 0: --runs and no more.
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = seconds)]
+    at_least: f64,
     #[command(flatten)]
     load: Load,
     #[command(flatten)]
@@ -51,7 +55,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     }?;
     let rows = args.sessions.iter().map(|&sessions| Row {
         sessions,
-        rates: Vec::new(),
+        ..Row::default()
     });
     let mut summary = Summary {
         rows: rows.collect(),
@@ -64,6 +68,20 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     outcome.map(|_| code)
 }
 
+/// Most runs of a number of sessions, if `--runs` does not ask for more.
+const MOST_RUNS: u64 = 1000;
+
+/// Seconds, 0 or more.
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds: f64 = text
+        .parse()
+        .map_err(|_| "no number of seconds".to_owned())?;
+    match (0.0..=3600.0).contains(&seconds) {
+        true => Ok(seconds),
+        false => Err("must be 0 to 3600".to_owned()),
+    }
+}
+
 /// All runs; false if it was interrupted. What was measured before is in `summary` in any case.
 fn measure(
     args: &Args,
@@ -73,10 +91,17 @@ fn measure(
     summary: &mut Summary,
 ) -> Result<bool> {
     let talks = std::io::stderr().is_terminal();
-    for run in 1..=args.runs {
+    for run in 1..=args.runs.max(MOST_RUNS) {
+        let wants = |row: &Row| run <= args.runs || row.measured() < args.at_least;
+        if !summary.rows.iter().any(wants) {
+            break;
+        }
         for (index, &sessions) in args.sessions.iter().enumerate() {
             if stop.is_raised() {
                 return Ok(false);
+            }
+            if !summary.rows.get(index).is_some_and(wants) {
+                continue;
             }
             let base = scratch.file(&index.to_string());
             let outcome = pair::run(sessions, &args.load, &args.store, orders, &base, stop)
@@ -102,6 +127,7 @@ fn measure(
 fn add(summary: &mut Summary, index: usize, outcome: &Outcome) {
     if let Some(row) = summary.rows.get_mut(index) {
         row.rates.push(outcome.rate);
+        row.spans.push((outcome.t1, outcome.t2));
         summary.runs += 1;
         summary.sessions += row.sessions as u64;
     }

@@ -4,10 +4,11 @@
 //! left out. Decimals are exact.
 //!
 //! This crate does not use the FIX engine: it writes and reads plain fields, which any engine
-//! frames. [`write_body`] gives the fields, [`write_message`] a whole message.
+//! frames. [`write_body`] gives the fields, [`write_message`] a whole message, [`write_value`] the
+//! text of a value.
 
 mod read;
 mod write;
 
 pub use read::{FixError, KnownTags, read_fields, read_message, split_fields, templates_of};
-pub use write::{SohError, write_body, write_message};
+pub use write::{SohError, write_body, write_message, write_value};

@@ -97,46 +97,59 @@ fn fields(level: Fields<'_>, top: bool, out: &mut Vec<u8>) -> Result<(), SohErro
 }
 
 fn scalar(tag: u32, value: Value<'_>, out: &mut Vec<u8>) -> Result<(), SohError> {
+    let start = out.len();
+    begin(tag, out);
+    if !write_value(value, out) {
+        out.truncate(start);
+        return match value.as_bytes() {
+            Some(_) => Err(SohError { tag }),
+            None => Ok(()),
+        };
+    }
+    out.push(SOH);
+    Ok(())
+}
+
+/// Appends the text of a field's value: digits, or the bytes of a string. False, with nothing
+/// appended, if the value is absent, has fields of its own, or holds the separator of FIX fields.
+/// Does not allocate if `out` has room.
+pub fn write_value(value: Value<'_>, out: &mut Vec<u8>) -> bool {
     match value {
-        Value::Unsigned(value, _) => number(tag, value, out),
+        Value::Unsigned(value, _) => digits(value, out),
         Value::Signed(value, _) => {
             let mut digits = [0; 24];
             let len = int::write_i64(value, &mut digits);
-            begin(tag, out);
             out.extend_from_slice(&digits[..len]);
-            out.push(SOH);
         }
         Value::Decimal(value) => {
             let mut digits = [0; Decimal::MAX_LEN];
             let len = value.write(&mut digits);
-            begin(tag, out);
             out.extend_from_slice(&digits[..len]);
-            out.push(SOH);
         }
         Value::Ascii(text) | Value::Unicode(text) | Value::Bytes(text) => {
             if text.contains(&SOH) {
-                return Err(SohError { tag });
+                return false;
             }
-            begin(tag, out);
             out.extend_from_slice(text);
-            out.push(SOH);
         }
-        _ => {}
+        _ => return false,
     }
-    Ok(())
+    true
+}
+
+fn digits(value: u64, out: &mut Vec<u8>) {
+    let mut digits = [0; 20];
+    let len = int::write_u64(value, &mut digits);
+    out.extend_from_slice(&digits[..len]);
 }
 
 fn number(tag: u32, value: u64, out: &mut Vec<u8>) {
-    let mut digits = [0; 20];
-    let len = int::write_u64(value, &mut digits);
     begin(tag, out);
-    out.extend_from_slice(&digits[..len]);
+    digits(value, out);
     out.push(SOH);
 }
 
 fn begin(tag: u32, out: &mut Vec<u8>) {
-    let mut digits = [0; 20];
-    let len = int::write_u64(tag.into(), &mut digits);
-    out.extend_from_slice(&digits[..len]);
+    digits(tag.into(), out);
     out.push(b'=');
 }

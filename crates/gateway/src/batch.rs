@@ -22,15 +22,18 @@ pub(crate) const ENVELOPE: usize = 384;
 /// Up to 16 messages, with everything that sending them takes. Allocates at the start only.
 pub(crate) struct Batch {
     arena: Vec<u8>,
-    records: Vec<Range<usize>>,
-    /// What is missing in front of a record, or behind the last.
-    holes: Vec<(usize, Hole)>,
+    records: Vec<Record>,
+    /// What is missing in front of a record, or behind the last, and in which versions.
+    holes: Vec<(usize, u32, Hole)>,
     /// Whether the only message is in the frame. A body of the feed may be too long for it.
     framed: bool,
     frame: SharedFrame,
     parts: Vec<SharedParts>,
     times: Times,
 }
+
+/// A message in the batch: the versions that it is for, and where it stands.
+type Record = (u32, Range<usize>);
 
 /// What became of a batch at one consumer.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -62,16 +65,17 @@ impl Batch {
         self.holes.clear();
         self.times = Times::at(now);
         ring.read(MAX_MESSAGES, |message| {
-            if message.kind == hole::HOLE {
-                let hole = Hole::read(message.bytes).map(|hole| (self.records.len(), hole));
+            if message.kind & hole::HOLE != 0 {
+                let (place, versions) = (self.records.len(), message.kind & !hole::HOLE);
+                let hole = Hole::read(message.bytes).map(|hole| (place, versions, hole));
                 return self.holes.extend(hole);
             }
             let start = self.arena.len();
             self.arena.extend_from_slice(message.bytes);
-            self.records.push(start..self.arena.len());
+            self.records.push((message.kind, start..self.arena.len()));
         });
         let only = match self.records.as_slice() {
-            [only] => self.arena.get(only.clone()).and_then(record::read),
+            [(_, only)] => self.arena.get(only.clone()).and_then(record::read),
             _ => None,
         };
         self.framed = only.is_some_and(|body| self.frame.load(&body).is_ok());
@@ -92,14 +96,17 @@ impl Batch {
             return self.deliver_with_holes(now, live, connection, limit);
         }
         let time = self.times.with(live.session.config().precision);
-        let total = self.records.len();
-        let sent = if self.framed && connection.queued() == 0 {
+        let total = self.wanted(live, 0..self.records.len());
+        let sent = if total == 0 {
+            0
+        } else if self.framed && connection.queued() == 0 {
             match live.session.send_shared(now, &mut self.frame, &time) {
                 Ok(message) => send(connection, &[IoSlice::new(message)]).map(|()| 1)?,
                 Err(_) => 0,
             }
         } else {
-            self.deliver_range(now, live, connection, limit, 0..total, &time)?
+            let all = 0..self.records.len();
+            self.deliver_range(now, live, connection, limit, all, &time)?
         };
         live.offered += sent as u64;
         match total - sent {
@@ -109,6 +116,14 @@ impl Batch {
                 Ok(Delivered { sent, unsent })
             }
         }
+    }
+
+    /// How many messages of a range are of this session's version.
+    fn wanted(&self, live: &Live, range: Range<usize>) -> usize {
+        let records = self.records.get(range).unwrap_or_default().iter();
+        records
+            .filter(|(versions, _)| live.takes(*versions))
+            .count()
     }
 
     /// Each hole in its place. What cannot be told now is kept with the session.
@@ -121,26 +136,26 @@ impl Batch {
         limit: usize,
     ) -> Result<Delivered, PeerEnd> {
         let time = self.times.with(live.session.config().precision);
-        let total = self.records.len();
-        let mut sent = 0;
+        let (mut sent, mut unsent) = (0, 0);
         let mut at = 0;
         for next in 0..=self.holes.len() {
             live.tell_holes(now, connection, limit)?;
             let hole = self.holes.get(next).copied();
-            let end = hole.map_or(total, |(place, _)| place);
+            let end = hole.map_or(self.records.len(), |(place, ..)| place);
+            let wanted = self.wanted(live, at..end);
             let count = match live.has_holes() {
                 true => 0,
                 false => self.deliver_range(now, live, connection, limit, at..end, &time)?,
             };
             sent += count;
             live.offered += count as u64;
-            live.leave_out(now, (end - at - count) as u64);
+            unsent += wanted - count;
+            live.leave_out(now, (wanted - count) as u64);
             at = end;
-            if let Some((_, hole)) = hole {
+            if let Some((.., hole)) = hole.filter(|(_, versions, _)| live.takes(*versions)) {
                 live.miss(&hole);
             }
         }
-        let unsent = total - sent;
         Ok(Delivered { sent, unsent })
     }
 
@@ -154,18 +169,20 @@ impl Batch {
         mut range: Range<usize>,
         time: &SendingTime,
     ) -> Result<usize, PeerEnd> {
-        let first = range.start;
+        let mut sent = 0;
         while !range.is_empty() {
-            let count = self.deliver_some(now, live, connection, limit, range.clone(), time)?;
+            let (count, next) =
+                self.deliver_some(now, live, connection, limit, range.clone(), time)?;
             if count == 0 {
                 break;
             }
-            range.start += count;
+            (sent, range.start) = (sent + count, next);
         }
-        Ok(range.start - first)
+        Ok(sent)
     }
 
-    /// One gathering write of as many messages of a range as the queue surely takes.
+    /// One gathering write of as many messages of a range as the queue surely takes: how many, and
+    /// the place behind the last.
     fn deliver_some(
         &mut self,
         now: Now,
@@ -174,7 +191,7 @@ impl Batch {
         limit: usize,
         range: Range<usize>,
         time: &SendingTime,
-    ) -> Result<usize, PeerEnd> {
+    ) -> Result<(usize, usize), PeerEnd> {
         let Self {
             arena,
             records,
@@ -183,9 +200,16 @@ impl Batch {
         } = self;
         let mut room = limit.saturating_sub(connection.queued());
         let mut slices = [IoSlice::new(&[]); 3 * MAX_MESSAGES];
-        let mut count = 0;
-        let waiting = records.get(range).unwrap_or(&[]);
-        for ((range, parts), slot) in waiting.iter().zip(parts).zip(slices.chunks_exact_mut(3)) {
+        let (mut count, mut next) = (0, range.start);
+        let mut places = parts.iter_mut().zip(slices.chunks_exact_mut(3));
+        let waiting = records.get(range.clone()).unwrap_or(&[]);
+        for (at, (versions, range)) in range.zip(waiting) {
+            if !live.takes(*versions) {
+                continue;
+            }
+            let Some((parts, slot)) = places.next() else {
+                break;
+            };
             let Some(body) = arena.get(range.clone()).and_then(record::read) else {
                 break;
             };
@@ -199,12 +223,12 @@ impl Batch {
                 IoSlice::new(body.fields()),
                 IoSlice::new(parts.trailer()),
             ]);
-            count += 1;
+            (count, next) = (count + 1, at + 1);
         }
         if count > 0 {
             send(connection, slices.get(..3 * count).unwrap_or(&[]))?;
         }
-        Ok(count)
+        Ok((count, next))
     }
 }
 

@@ -1,5 +1,6 @@
 //! The gateway's counters, by agent. Each has one writer; anybody may read them.
 
+use crate::feed::Tally;
 use crate::notice::{Notice, Notices};
 use fanfare_bus::Status;
 use fanfare_engine::counters::{Counter, Counters};
@@ -33,6 +34,8 @@ pub(crate) struct PeerCounts {
     pub(crate) ended: Counter,
     /// Connections with a session at this moment.
     pub(crate) connections: Counter,
+    /// Messages of ours that peers rejected: Reject(3) and BusinessMessageReject(j).
+    pub(crate) rejects: Counter,
 }
 
 impl PeerCounts {
@@ -42,6 +45,7 @@ impl PeerCounts {
             logons: add("logons", "sessions that logged on"),
             ended: add("ended", "sessions that ended"),
             connections: add("connections", "connections with a session now"),
+            rejects: add("rejects", "messages that peers rejected (3 and j)"),
         }
     }
 }
@@ -183,8 +187,6 @@ pub(crate) struct FeedCounts {
     pub(crate) messages: Counter,
     pub(crate) missing: Counter,
     pub(crate) bad_packets: Counter,
-    pub(crate) no_fix: Counter,
-    pub(crate) no_room: Counter,
     pub(crate) kernel_drops: Counter,
     pub(crate) unread: Counter,
 }
@@ -197,11 +199,6 @@ impl FeedCounts {
             messages: add("decoded", "messages decoded, each once"),
             missing: add("gaps", "sequence numbers that were on no line"),
             bad_packets: add("undecodable", "packets whose rest could not be decoded"),
-            no_fix: add("no_fix", "messages that cannot be written as FIX"),
-            no_room: add(
-                "no_room",
-                "messages left out because the workers were behind",
-            ),
             kernel_drops: add("kernel_drops", "datagrams that the kernel dropped"),
             unread: add(
                 "unread",
@@ -243,6 +240,69 @@ impl TopicsCounts {
                 "samples_of_more_keys",
                 "samples of a key more than the topic may have",
             ),
+        }
+    }
+}
+
+/// What the way of a feed's messages to FIX sessions counts.
+pub(crate) struct FanCounts {
+    pub(crate) heartbeats: Counter,
+    pub(crate) sequence_resets: Counter,
+    pub(crate) logons: Counter,
+    pub(crate) logouts: Counter,
+    pub(crate) others: Counter,
+    pub(crate) empty: Counter,
+    pub(crate) done: Counter,
+    pub(crate) unfit: Counter,
+    pub(crate) no_fix: Counter,
+    pub(crate) no_room: Counter,
+    fields: Counter,
+    values: Counter,
+    entries: Counter,
+}
+
+impl FanCounts {
+    pub(crate) fn new(counters: &Counters) -> Self {
+        let add = |name: &str, what: &str| counters.add(name.to_owned(), what);
+        Self {
+            heartbeats: add("exchange_heartbeat", "Heartbeats of the exchange"),
+            sequence_resets: add("exchange_reset", "SequenceResets of the exchange"),
+            logons: add("exchange_logon", "Logons of the exchange"),
+            logouts: add("exchange_logout", "Logouts of the exchange"),
+            others: add("exchange_other", "other session messages of the exchange"),
+            empty: add(
+                "fast_resets",
+                "messages without a field of FIX, as FAST's Reset",
+            ),
+            done: add("feed_done", "messages that say that the feed is over"),
+            unfit: add(
+                "unfit",
+                "messages that cannot be valid in a version, once for each version",
+            ),
+            no_fix: add("no_fix", "messages too long for FIX"),
+            no_room: add(
+                "no_room",
+                "messages left out because the workers were behind",
+            ),
+            fields: add("fields_left_out", "fields that a version has no place for"),
+            values: add("values_left_out", "values that their fields cannot have"),
+            entries: add(
+                "entries_left_out",
+                "entries of groups that lack what a version asks for",
+            ),
+        }
+    }
+
+    /// Adds what a message did not take along.
+    pub(crate) fn add(&self, tally: Tally) {
+        for (counter, count) in [
+            (&self.fields, tally.fields),
+            (&self.values, tally.values),
+            (&self.entries, tally.entries),
+        ] {
+            if count > 0 {
+                counter.increment(count);
+            }
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::config::{Config, ConfigError, FanOut, Idle, Side, Threads};
 use crate::counts::{IngressCounts, LobbyCounts, PeerCounts, WorkerCounts};
 use crate::feed::config::Feed;
 use crate::feed::publish::{PacketRing, TopicsPublisher};
-use crate::feed::{self, FeedError, FeedSource};
+use crate::feed::{self, FeedError, FeedSource, Outlets};
 use crate::greeter::{self, Desk, Greeter};
 use crate::ingress::Ingress;
 use crate::inlet::Inlet;
@@ -17,6 +17,7 @@ use crate::notice::{self, Notice, NoticeReceiver, Notices};
 use crate::peers::Peers;
 use crate::rules::{RuleBook, SideRules};
 use crate::seats::{SPARE, Seats};
+use crate::versions::Versions;
 use crate::worker::Worker;
 use fanfare_bus::Domain;
 use fanfare_engine::agent::{Agent, Composite, Crew, CrewError};
@@ -228,6 +229,8 @@ struct Rings {
     wakers: Vec<Waker>,
     /// Reading ends of the rings to the bus.
     to_bus: Vec<BroadcastReader>,
+    /// Of the consumers.
+    versions: Versions,
 }
 
 impl Builder<'_> {
@@ -249,7 +252,7 @@ impl Builder<'_> {
         let [of_producers, of_consumers] = Seats::of_process(sides.map(|side| side.max_sessions));
         let [producer_rules, consumer_rules] = self.rules;
         let lobby = self.lobby("producers", producers, producer_rules, of_producers)?;
-        let peers = self.peers("ingress")?;
+        let peers = self.peers("ingress", Versions::default())?;
         let counts = IngressCounts::new(self.counters);
         let all = config.fan_out == FanOut::All;
         let ingress = Ingress::new(lobby, peers, inlet, counts, all);
@@ -269,7 +272,7 @@ impl Builder<'_> {
         let mut alone: Vec<Box<dyn Agent>> = Vec::new();
         if let Some(feed) = &config.feed {
             let inlet = self.inlet(&mut rings, bus.publish.is_some())?;
-            let (source, publisher) = self.feed(feed, inlet, plan)?;
+            let (source, publisher) = self.feed(feed, inlet, &rings.versions, plan)?;
             front.push(Box::new(source));
             alone.extend(publisher.map(|agent| Box::new(agent) as Box<dyn Agent>));
         }
@@ -289,6 +292,7 @@ impl Builder<'_> {
         &self,
         feed: &Feed,
         inlet: Inlet,
+        versions: &Versions,
         plan: Plan<'_>,
     ) -> Result<(FeedSource, Option<TopicsPublisher>), StartError> {
         let program = Arc::new(feed::templates(feed, plan.notices)?);
@@ -302,7 +306,13 @@ impl Builder<'_> {
             )?);
             ring = Some(writer);
         }
-        let source = FeedSource::open(feed, program, (inlet, ring), size, plan)?;
+        let outlets = Outlets {
+            inlet,
+            versions: versions.clone(),
+            to_topics: ring,
+            ring_bytes: size,
+        };
+        let source = FeedSource::open(feed, program, outlets, plan)?;
         Ok((source, publisher))
     }
 
@@ -313,7 +323,7 @@ impl Builder<'_> {
         let mut desks = Vec::new();
         for i in 0..config.workers {
             let name = format!("worker{i}");
-            let peers = self.peers(&name)?;
+            let peers = self.peers(&name, rings.versions.clone())?;
             let waker = Waker::new(peers.poller(), WAKER)?;
             rings.wakers.push(waker.clone());
             let (desk, door) = greeter::way(waker);
@@ -355,9 +365,9 @@ impl Builder<'_> {
         }
     }
 
-    fn peers(&self, agent: &str) -> io::Result<Peers> {
+    fn peers(&self, agent: &str, versions: Versions) -> io::Result<Peers> {
         let counts = PeerCounts::new(self.counters, agent);
-        Peers::new(self.config, counts, self.notices.clone())
+        Peers::new(self.config, counts, self.notices.clone(), versions)
     }
 
     fn lobby(

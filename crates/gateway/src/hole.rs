@@ -12,8 +12,9 @@ pub(crate) const NEWS: &[u8] = b"B";
 /// `Headline(148)` of it.
 const HEADLINE: &str = "Messages missing";
 
-/// Kind of the ring's records that are holes; messages have 0.
-pub(crate) const HOLE: u32 = 1;
+/// Bit in the kind of the ring's records that are holes. The others are the versions of the
+/// sessions that a message or a hole is for, as in [`crate::versions`].
+pub(crate) const HOLE: u32 = 1 << 31;
 
 /// Length of such a record.
 pub(crate) const RECORD: usize = 41;

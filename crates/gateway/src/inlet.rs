@@ -5,6 +5,7 @@ use crate::bridge::channels::Identity;
 use crate::bridge::entry::{self, Entry};
 use crate::hole::{self, Hole};
 use crate::record;
+use crate::versions;
 use fanfare_engine::poll::Waker;
 use fanfare_engine::ring::{Broadcast, WriteError};
 use fanfare_fix::codec::SharedBody;
@@ -63,36 +64,56 @@ impl Inlet {
         self.bus.is_some()
     }
 
-    /// Gives a message to all workers, and to the bus if it goes there. Does not allocate.
+    /// Gives a message to all workers, for sessions of whatever version, and to the bus if it goes
+    /// there. Does not allocate.
     pub(crate) fn put(&mut self, body: &SharedBody<'_>, stamp: Stamp<'_>) -> Put {
+        let put = self.put_for(versions::ALL, body);
+        if put == Put::Done {
+            self.put_to_bus(body, stamp);
+        }
+        put
+    }
+
+    /// Gives a message to all workers, for sessions of these versions. Does not allocate.
+    pub(crate) fn put_for(&mut self, versions: u32, body: &SharedBody<'_>) -> Put {
         let len = record::len(body);
-        match self.ring.write(0, len, |room| record::write(body, room)) {
-            Ok(_) => {}
+        let written = self
+            .ring
+            .write(versions, len, |room| record::write(body, room));
+        match written {
+            Ok(_) => self.wrote = true,
             Err(WriteError::Full) => return Put::Full,
             Err(_) => return Put::TooLong,
         }
-        self.wrote = true;
+        Put::Done
+    }
+
+    /// Gives a message to the bus if any goes there. Does not allocate.
+    pub(crate) fn put_to_bus(&mut self, body: &SharedBody<'_>, stamp: Stamp<'_>) {
         if let Some(bus) = &mut self.bus {
             let entry = Entry { stamp, body: *body };
             // As long as the ring to the workers: what fits there fits here, but for the few bytes
             // more of a message half as long as the ring, which the configuration excludes.
             let _ = bus.write(0, entry::len(&entry), |room| entry::write(&entry, room));
+            self.wrote = true;
         }
-        Put::Done
     }
 
     /// Tells the consumers of all workers what is missing behind the last message. Does not
     /// allocate.
     pub(crate) fn put_hole(&mut self, hole: &Hole) -> Put {
-        match self
-            .ring
-            .write(hole::HOLE, hole::RECORD, |room| hole.write(room))
-        {
-            Ok(_) => {}
+        self.put_hole_for(versions::ALL, hole)
+    }
+
+    /// As `put_hole`, those of these versions.
+    pub(crate) fn put_hole_for(&mut self, versions: u32, hole: &Hole) -> Put {
+        let kind = hole::HOLE | versions;
+        let written = self.ring.write(kind, hole::RECORD, |room| hole.write(room));
+        match written {
+            Ok(_) => self.wrote = true,
             Err(WriteError::Full) => return Put::Full,
             Err(_) => return Put::TooLong,
         }
-        self.wrote = true;
         Put::Done
     }
 

@@ -40,6 +40,7 @@ mod record;
 mod registry;
 mod rules;
 mod seats;
+mod versions;
 mod worker;
 
 pub use bridge::config::{Bus, BusEnd};
@@ -49,10 +50,11 @@ pub use config::{
 };
 pub use digest::Digest;
 pub use feed::config::{Feed, FeedTopics};
+pub use feed::told::{ExchangeState, FeedNotice};
 pub use feed::{FeedError, lines};
 pub use gateway::{Gateway, StartError, descriptors_wanted, total};
 pub use hole::Missing;
-pub use notice::{Notice, NoticeReceiver, Outlet, PeerEnd, Refusal, Why};
+pub use notice::{Notice, NoticeReceiver, Outlet, PeerEnd, Refusal, Rejection, Why};
 
 /// The mark of a message for all consumers. Its value is unique in a run, so that a capture can
 /// pair what came in with what went out.

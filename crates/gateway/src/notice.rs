@@ -1,10 +1,13 @@
 //! What the gateway tells whoever runs it: sessions that come and go, with typed reasons, and what
 //! happens on the bus.
 
+use crate::feed::told::FeedNotice;
 use fanfare_bus::Status;
 use fanfare_engine::udp::SmallBuffer;
 use fanfare_fast::TemplateError;
+use fanfare_fix::codec::{Message, tags};
 use fanfare_fix::session::{DisconnectReason, FieldTooLong, SessionId};
+use fanfare_wire::text::Escaped;
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -88,6 +91,109 @@ pub enum Notice {
         /// How many others there are.
         more: usize,
     },
+    /// Something about the feed's messages.
+    Feed(FeedNotice),
+    /// A peer rejected a message of ours.
+    Rejected {
+        /// The session, seen from our side.
+        session: SessionId,
+        /// What it said.
+        reject: Rejection,
+        /// How many more were not told since the last one.
+        untold: u64,
+    },
+}
+
+/// What a Reject(3) or a BusinessMessageReject(j) says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rejection {
+    /// MsgSeqNum(34) of the message rejected: RefSeqNum(45).
+    pub number: Option<u64>,
+    /// Its MsgType(35): RefMsgType(372). What is not printable is escaped, here and below.
+    pub msg_type: String,
+    /// The field at fault: RefTagID(371).
+    pub tag: String,
+    /// SessionRejectReason(373) or BusinessRejectReason(380).
+    pub reason: String,
+    /// Text(58).
+    pub text: String,
+}
+
+impl Rejection {
+    /// Of the message that rejects.
+    pub(crate) fn of(message: &Message<'_>) -> Self {
+        let text = |tag: u32| {
+            let value = message.get(tag).unwrap_or_default();
+            Escaped::fields(value.get(..MOST_TEXT).unwrap_or(value)).to_string()
+        };
+        let business = text(tags::BUSINESS_REJECT_REASON);
+        Self {
+            number: message.u64(tags::REF_SEQ_NUM).ok(),
+            msg_type: text(tags::REF_MSG_TYPE),
+            tag: text(tags::REF_TAG_ID),
+            reason: match business.is_empty() {
+                true => text(tags::SESSION_REJECT_REASON),
+                false => business,
+            },
+            text: text(tags::TEXT),
+        }
+    }
+}
+
+impl fmt::Display for Rejection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("rejected message")?;
+        if let Some(number) = self.number {
+            write!(f, " {number}")?;
+        }
+        for (before, what) in [
+            (" of MsgType(35) ", &self.msg_type),
+            (", field ", &self.tag),
+            (", reason ", &self.reason),
+            (": ", &self.text),
+        ] {
+            if !what.is_empty() {
+                write!(f, "{before}{what}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The longest text of a peer that is told, in bytes.
+const MOST_TEXT: usize = 256;
+
+/// Lets a few notices of a kind through in a while, and counts the others.
+#[derive(Debug, Default)]
+pub(crate) struct Limit {
+    /// When the while began, nanoseconds since 1970, and how many came through in it.
+    begun: i64,
+    passed: u32,
+    untold: u64,
+}
+
+impl Limit {
+    /// How many come through in a while, and how long that is in nanoseconds.
+    const MOST: u32 = 10;
+    const WHILE: i64 = 10_000_000_000;
+
+    /// Whether one more comes through now.
+    pub(crate) fn lets(&mut self, utc_nanos: i64) -> bool {
+        if utc_nanos.wrapping_sub(self.begun).unsigned_abs() >= Self::WHILE as u64 {
+            (self.begun, self.passed) = (utc_nanos, 0);
+        }
+        let lets = self.passed < Self::MOST;
+        match lets {
+            true => self.passed += 1,
+            false => self.untold += 1,
+        }
+        lets
+    }
+
+    /// How many did not since the last look.
+    pub(crate) fn untold(&mut self) -> u64 {
+        std::mem::take(&mut self.untold)
+    }
 }
 
 /// A way to the bus, which no source waits for.
@@ -218,8 +324,10 @@ impl Notice {
             Self::SmallBuffer(_)
             | Self::LeftOut { .. }
             | Self::Unpublished { .. }
-            | Self::LeftOutOfTemplates { .. } => true,
-            Self::CannotAccept { .. } => true,
+            | Self::LeftOutOfTemplates { .. }
+            | Self::CannotAccept { .. }
+            | Self::Rejected { .. } => true,
+            Self::Feed(notice) => notice.is_trouble(),
             Self::Ended { end, left_out, .. } => *left_out > 0 || !orderly.contains(end),
             Self::BusClosed { .. } => true,
             Self::Bus { what, .. } => !matches!(
@@ -286,6 +394,15 @@ impl fmt::Display for Notice {
                 what,
                 more,
             } => write!(f, "{templates}: left out: {what}, and {more} more"),
+            Self::Feed(notice) => write!(f, "{notice}"),
+            Self::Rejected {
+                session,
+                reject,
+                untold,
+            } => match untold {
+                0 => write!(f, "{session} {reject}"),
+                more => write!(f, "{session} {reject} (and {more} more before)"),
+            },
             Self::Bus { topic, what } => write!(f, "bus topic {topic}: {what}"),
             Self::BusClosed { why } => write!(f, "{why}; the other topics go on"),
         }

@@ -4,6 +4,7 @@ use crate::hole::{Hole, Holes, Missing, NEWS};
 use crate::notice::{Notice, PeerEnd};
 use crate::registry::{Claim, Numbers};
 use crate::seats::Seat;
+use crate::versions::{self, Versions};
 use fanfare_engine::tcp::{Connection, SendError};
 use fanfare_fix::session::{MessageStore, NoResendStore, Now, SECOND, Session};
 use std::io::IoSlice;
@@ -22,6 +23,8 @@ pub(crate) struct Peer {
 pub(crate) struct Live {
     pub(crate) session: Session<NoResendStore>,
     pub(crate) claim: Claim,
+    /// The place among [`versions::VERSIONS`] of what it sends, once it is logged on.
+    pub(crate) version: Option<usize>,
     /// Messages for this session since it logged on: those delivered, and those left out.
     pub(crate) offered: u64,
     /// Those left out because it did not read.
@@ -45,12 +48,28 @@ impl Live {
         Self {
             session,
             claim,
+            version: None,
             offered: 0,
             left_out: 0,
             holes: None,
             unreported: 0,
             next_report: 0,
         }
+    }
+
+    /// The session is logged on: what it sends is of this version from now on.
+    pub(crate) fn begins(&mut self, versions: &Versions) {
+        if self.version.is_none() {
+            let version = self.claim.id().version;
+            let place = versions::of_session(version, self.session.peer_appl_ver_id());
+            versions.logged_on(place);
+            self.version = Some(place);
+        }
+    }
+
+    /// Whether a message for these versions is for this session.
+    pub(crate) fn takes(&self, versions: u32) -> bool {
+        versions == versions::ALL || self.version.is_some_and(|v| versions >> v & 1 == 1)
     }
 
     /// Whether messages are missing in front of the next one, and it has not been told.

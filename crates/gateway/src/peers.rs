@@ -3,15 +3,18 @@
 use crate::Config;
 use crate::counts::PeerCounts;
 use crate::lobby::Newcomer;
-use crate::notice::{Notice, Notices, PeerEnd, Refusal};
+use crate::notice::{Limit, Notice, Notices, PeerEnd, Refusal, Rejection};
 use crate::peer::{Live, Peer};
 use crate::registry::Claim;
 use crate::rules::SideRules;
+use crate::versions::Versions;
 use fanfare_engine::poll::{self, Poller, Token};
 use fanfare_engine::slots::Slots;
 use fanfare_engine::tcp::{Connection, Received};
+use fanfare_fix::codec::{Message, msg_types};
 use fanfare_fix::session::{
-    self, AppMessage, Event, MessageStore, NoResendStore, Now, SECOND, Scratch, Session, Step,
+    self, AppMessage, Event, MessageStore, NoResendStore, Now, SECOND, Scratch, Session, SessionId,
+    Step,
 };
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -60,10 +63,19 @@ pub(crate) struct Peers {
     next_tick: u64,
     /// Connections to end after the walk over all of them.
     ending: Vec<(Token, PeerEnd)>,
+    rejects: Limit,
+    /// Of the sessions that are logged on.
+    versions: Versions,
 }
 
 impl Peers {
-    pub(crate) fn new(config: &Config, counts: PeerCounts, notices: Notices) -> io::Result<Self> {
+    /// `versions` counts those of the sessions.
+    pub(crate) fn new(
+        config: &Config,
+        counts: PeerCounts,
+        notices: Notices,
+        versions: Versions,
+    ) -> io::Result<Self> {
         let message_bytes = config.limits.message_bytes;
         Ok(Self {
             queue_bytes: config.slow_consumer.queue_bytes,
@@ -76,6 +88,8 @@ impl Peers {
             scratch: Scratch::new(message_bytes),
             next_tick: 0,
             ending: Vec::new(),
+            rejects: Limit::default(),
+            versions,
         })
     }
 
@@ -121,6 +135,8 @@ impl Peers {
             scratch: &mut self.scratch,
             counts: &self.counts,
             notices: &self.notices,
+            rejects: &mut self.rejects,
+            versions: &self.versions,
         };
         let mut outcome = Ok(());
         connection.resume(bytes, |connection, bytes| {
@@ -231,6 +247,8 @@ impl Peers {
                 scratch: &mut self.scratch,
                 counts: &self.counts,
                 notices: &self.notices,
+                rejects: &mut self.rejects,
+                versions: &self.versions,
             };
             let mut outcome = Ok(());
             let received = connection.receive(&mut self.buffer, |connection, bytes| {
@@ -287,6 +305,9 @@ impl Peers {
         };
         live.session.disconnected(now);
         live.keep_numbers();
+        if let Some(version) = live.version {
+            self.versions.ended(version);
+        }
         self.counts.ended.increment(1);
         self.counts.connections.set(self.slots.len() as u64);
         self.notices.tell(Notice::Ended {
@@ -306,6 +327,8 @@ struct Desk<'a> {
     scratch: &'a mut Scratch,
     counts: &'a PeerCounts,
     notices: &'a Notices,
+    rejects: &'a mut Limit,
+    versions: &'a Versions,
 }
 
 impl Desk<'_> {
@@ -317,6 +340,12 @@ impl Desk<'_> {
         bytes: &[u8],
         sink: &mut impl Sink,
     ) -> (usize, Result<(), PeerEnd>) {
+        let mut rejects = Rejects {
+            now: self.now,
+            limit: self.rejects,
+            counts: self.counts,
+            notices: self.notices,
+        };
         let mut at = 0;
         loop {
             let rest = bytes.get(at..).unwrap_or(&[]);
@@ -327,9 +356,18 @@ impl Desk<'_> {
             let Step { consumed, event } = step;
             at += consumed;
             match event {
-                Some(Event::App(message)) => sink.take(&message),
+                Some(Event::App(message)) => {
+                    if message.message.msg_type() == msg_types::BUSINESS_MESSAGE_REJECT {
+                        rejects.tell(live.claim.id(), &message.message);
+                    }
+                    sink.take(&message);
+                }
+                Some(Event::RejectReceived(message)) => {
+                    rejects.tell(live.claim.id(), &message);
+                }
                 Some(Event::LoggedOn { .. }) => {
                     self.counts.logons.increment(1);
+                    live.begins(self.versions);
                     let session = live.claim.id().clone();
                     let peer = connection.stream().peer();
                     self.notices.tell(Notice::LoggedOn { session, peer });
@@ -341,6 +379,29 @@ impl Desk<'_> {
                 }
                 _ => {}
             }
+        }
+    }
+}
+
+/// What it takes to tell that peers reject messages of ours.
+struct Rejects<'a> {
+    now: Now,
+    limit: &'a mut Limit,
+    counts: &'a PeerCounts,
+    notices: &'a Notices,
+}
+
+impl Rejects<'_> {
+    /// Counts one, and tells it if there were not many of late.
+    #[cold]
+    fn tell(&mut self, session: &SessionId, message: &Message<'_>) {
+        self.counts.rejects.increment(1);
+        if self.limit.lets(self.now.utc.nanos()) {
+            self.notices.tell(Notice::Rejected {
+                session: session.clone(),
+                reject: Rejection::of(message),
+                untold: self.limit.untold(),
+            });
         }
     }
 }

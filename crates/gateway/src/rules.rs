@@ -31,6 +31,8 @@ impl SideRules {
             heart_bt_int_range: (0, u32::try_from(limits.heartbeat_max_s).unwrap_or(0)),
             max_message: limits.message_bytes,
             max_header_field: limits.header_field_bytes,
+            // A consumer over FIXT.1.1 gets messages of the version that it names.
+            mirror_appl_ver_id: true,
             ..session::Config::new(nobody)
         };
         Self {

@@ -8,10 +8,13 @@
 
 use fanfare_counting::{exempt_this_thread, totals};
 use fanfare_engine::stop::Stop;
+use fanfare_engine::udp::{Sender, SenderConfig};
+use fanfare_fast::Program;
+use fanfare_fast::generate::{ComplexOptions, Generator};
 use fanfare_fix::codec::{Frame, FrameFinder};
 use fanfare_gateway::{BusEnd, Config, Gateway};
 use std::io::{ErrorKind, Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
 fn start(change: impl FnOnce(&mut Config)) -> Gateway {
@@ -25,12 +28,16 @@ fn start(change: impl FnOnce(&mut Config)) -> Gateway {
 
 /// A whole message; `|` becomes SOH.
 fn message(sender: &str, seq: u64, msg_type: &str, body: &str) -> Vec<u8> {
+    message_in("FIX.4.4", sender, seq, msg_type, body)
+}
+
+fn message_in(version: &str, sender: &str, seq: u64, msg_type: &str, body: &str) -> Vec<u8> {
     let time = fanfare_engine::clock::Clock::new().read().utc;
     let mut text = [0; 27];
     let len = time.write(fanfare_wire::Precision::Millis, &mut text);
     let time = String::from_utf8_lossy(&text[..len]).into_owned();
     let inner = format!("35={msg_type}|49={sender}|56=PLANT|34={seq}|52={time}|{body}");
-    let mut whole = format!("8=FIX.4.4|9={}|{inner}", inner.len()).replace('|', "\x01");
+    let mut whole = format!("8={version}|9={}|{inner}", inner.len()).replace('|', "\x01");
     let sum = whole.bytes().fold(0u8, u8::wrapping_add);
     whole.push_str(&format!("10={sum:03}\x01"));
     whole.into_bytes()
@@ -41,10 +48,14 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Without heartbeats: on a slow machine they would be counted with the messages.
 fn log_on(to: std::net::SocketAddr, name: &str) -> TcpStream {
+    log_on_in(to, name, "FIX.4.4")
+}
+
+fn log_on_in(to: std::net::SocketAddr, name: &str, version: &str) -> TcpStream {
     let mut stream = TcpStream::connect(to).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream
-        .write_all(&message(name, 1, "A", "98=0|108=0|141=Y|"))
+        .write_all(&message_in(version, name, 1, "A", "98=0|108=0|141=Y|"))
         .unwrap();
     drain(&mut stream, 1);
     stream
@@ -143,6 +154,45 @@ fn over_the_bus() {
     }
 }
 
+/// A feed that is written for consumers of two versions.
+fn over_a_feed() {
+    let port = UdpSocket::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
+    let group = format!("239.255.84.1:{port}");
+    let text = format!("[feed]\ntemplates = \"builtin:complex\"\nlines = [\"{group}\"]\n");
+    let feed = Config::from_toml(&text).unwrap().feed;
+    let gateway = start(|config| config.feed = feed);
+    let mut consumers: Vec<TcpStream> = ["FIX.4.4", "FIX.4.2", "FIX.4.2"]
+        .iter()
+        .enumerate()
+        .map(|(i, version)| log_on_in(gateway.consumers(), &format!("C{i}"), version))
+        .collect();
+    let sender = Sender::open(&SenderConfig::new(group.parse().unwrap())).unwrap();
+    let mut send = |messages: u64| {
+        let options = ComplexOptions::default();
+        let mut feed = Generator::complex(Program::complex(), messages, None, options);
+        for i in 0..messages {
+            let packet = feed.next_packet().unwrap().unwrap();
+            sender.send(packet).unwrap();
+            if i % 16 == 15 {
+                consumers
+                    .iter_mut()
+                    .for_each(|consumer| drain(consumer, 16));
+            }
+        }
+    };
+    send(1_600);
+    let before = totals().allocations;
+    send(1_600);
+    let made = totals().allocations - before;
+    assert_eq!(made, 0, "allocations on the way from FAST to FIX");
+    gateway.stop().raise();
+    gateway.join().unwrap();
+}
+
 /// One test, because the counters are of the whole process.
 #[test]
 fn no_allocation_after_warm_up_and_little_memory_for_an_idle_session() {
@@ -178,4 +228,5 @@ fn no_allocation_after_warm_up_and_little_memory_for_an_idle_session() {
     gateway.join().unwrap();
     drop((idle, consumers, producer, other));
     over_the_bus();
+    over_a_feed();
 }

@@ -201,8 +201,9 @@ fn report(config: &Config, counters: &Counters) {
     };
     say!("{received} received, {marked} marked: {deliveries}");
     say!(
-        "{dropped} dropped, {} disconnected",
-        counted(count("slow_consumers"), "slow consumer")
+        "{dropped} dropped, {} disconnected, {} rejected by receivers",
+        counted(count("slow_consumers"), "slow consumer"),
+        counted(count("rejects"), "message")
     );
     if let Some(feed) = &config.feed {
         report_feed(counters, feed.publish.is_some());
@@ -246,6 +247,25 @@ fn report_feed(counters: &Counters, topics: bool) {
         count("no_fix") + count("no_room"),
         count("kernel_drops"),
         count("unread")
+    );
+    say!(
+        "feed: of the exchange's session {} Heartbeats, {} SequenceResets, {} Logons, {} Logouts, \
+         {} others; {} empty messages, {} ends",
+        count("exchange_heartbeat"),
+        count("exchange_reset"),
+        count("exchange_logon"),
+        count("exchange_logout"),
+        count("exchange_other"),
+        count("fast_resets"),
+        count("feed_done")
+    );
+    say!(
+        "feed: {} messages unfit for a version; left out for a version: {} fields, {} values, {} \
+         entries",
+        count("unfit"),
+        count("fields_left_out"),
+        count("values_left_out"),
+        count("entries_left_out")
     );
     if topics {
         say!(

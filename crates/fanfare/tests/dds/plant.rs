@@ -72,13 +72,23 @@ impl Consumer {
     }
 }
 
-/// MsgType(35), and the fields that are not of header or trailer.
+/// MsgType(35), and the fields that FIX.4.4 has as the template has them.
 fn content(message: &str) -> String {
-    let header = ["8=", "9=", "49=", "56=", "34=", "52=", "1128=", "10="];
+    let kept = [
+        "35=", "268=", "279=", "48=", "22=", "270=", "146=", "55=", "131=",
+    ];
     let fields = message.split_inclusive('|');
     fields
-        .filter(|field| !header.iter().any(|tag| field.starts_with(tag)))
+        .filter(|field| kept.iter().any(|tag| field.starts_with(tag)))
         .collect()
+}
+
+/// The fields in front of the entries may stand in any order, and those in an entry do in that of
+/// the dictionary.
+fn sorted(content: String) -> Vec<String> {
+    let mut fields: Vec<String> = content.split_inclusive('|').map(str::to_owned).collect();
+    fields.sort();
+    fields
 }
 
 /// What `fast decode` makes of the same file.
@@ -93,14 +103,24 @@ fn decoded(file: &Path) -> Vec<String> {
         "-f",
     ];
     let text = done(fanfare(&decode).arg(file)).out.replace('\x01', "|");
-    text.lines().map(content).collect()
+    let messages = text.lines().filter(|line| !line.contains("|35=99|"));
+    // FIX.4.4 asks for the identifier that the feed does not have: the number of the message.
+    let identified = |line: &str| match line.split_once("|146=") {
+        Some((front, behind)) if !front.contains("|131=") => {
+            let number = front.split_once("|34=").unwrap().1;
+            let number = number.split('|').next().unwrap();
+            format!("{front}|131={number}|146={behind}")
+        }
+        _ => line.to_owned(),
+    };
+    messages.map(|line| content(&identified(line))).collect()
 }
 
 #[test]
 fn a_feed_on_lossy_lines_reaches_fix_consumers_and_dds_subscribers() {
     let file = feed("complex", 400);
     let expected = decoded(&file);
-    assert_eq!(expected.len(), 401);
+    assert_eq!(expected.len(), 400);
     let (groups, domain) = (groups(), domain(27));
     let folder = Folder::new("plant");
     let config = configuration(&folder, &domain, &groups);
@@ -124,7 +144,8 @@ fn a_feed_on_lossy_lines_reaches_fix_consumers_and_dds_subscribers() {
     done(send.arg("-f").arg(&file));
     for wanted in expected {
         let message = consumer.receive();
-        assert_eq!(content(&message), wanted);
+        let [got, wanted] = [content(&message), wanted].map(sorted);
+        assert_eq!(got, wanted);
     }
     let received = subscriber.end().succeeded().json();
     assert_eq!(figure(&received, "samples"), 560.0, "{received}");
@@ -132,6 +153,9 @@ fn a_feed_on_lossy_lines_reaches_fix_consumers_and_dds_subscribers() {
     let told = gateway.stop().out;
     for line in [
         "feed: 401 messages",
+        "1 ends",
+        "0 messages unfit",
+        "0 messages rejected",
         "feed: 560 samples published, 0 unsent",
         "0 messages missing",
         "0 unread at the stop",

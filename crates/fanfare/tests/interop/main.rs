@@ -11,6 +11,7 @@
 mod common;
 mod differential;
 mod engines;
+mod feed;
 mod ours;
 mod scenario;
 mod simplefix;

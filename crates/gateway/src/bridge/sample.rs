@@ -4,7 +4,7 @@ use crate::bridge::channels::Identity;
 use crate::bridge::entry::{Entry, MAX_CHANNEL};
 use fanfare_bus::cdr::{CdrBuffer, CdrError, CdrReader};
 use fanfare_bus::types::{Kind, StructType};
-use fanfare_fix::codec::{Decoder, FrameFinder, SharedBody, tags};
+use fanfare_fix::codec::{Decoder, FrameFinder, SharedBody, msg_types, tags};
 use fanfare_wire::FieldIndex;
 use std::ops::Range;
 
@@ -87,9 +87,9 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Parts<'_>, CdrError> {
     })
 }
 
-/// Looks whether a body from the bus can go to FIX sessions: whole fields, none of the header or
-/// trailer, so that it cannot end its message early or begin another. Anyone in the domain may have
-/// written it.
+/// Looks whether a body from the bus can go to FIX sessions: of an application message, whole
+/// fields, none of the header or trailer, so that it cannot end its message early or begin another,
+/// nor end or reset a session. Anyone in the domain may have written it.
 pub(crate) struct Inspector {
     decoder: Decoder,
     frame: Vec<u8>,
@@ -110,7 +110,9 @@ impl Inspector {
     /// Whether it is a body.
     pub(crate) fn passes(&mut self, body: &SharedBody<'_>) -> bool {
         let len = body.fields().len();
-        if !(1..=self.longest).contains(&len) || body.msg_type().contains(&1) {
+        let msg_type = body.msg_type();
+        let is_session = msg_types::is_session(msg_type);
+        if !(1..=self.longest).contains(&len) || msg_type.contains(&1) || is_session {
             return false;
         }
         let range = self.compose(body);
@@ -207,6 +209,14 @@ mod tests {
         assert!(passes("W", "55=EURUSD|268=1|269=0|270=1.5|"));
         assert!(passes("B", "95=3|96=a|b|"), "a data field may hold SOH");
         assert!(passes("U1", "20001=P-1|55=A|"));
+    }
+
+    #[test]
+    fn messages_of_the_session_do_not() {
+        for msg_type in ["0", "1", "2", "3", "4", "5", "A"] {
+            assert!(!passes(msg_type, "36=5000|"), "{msg_type}");
+        }
+        assert!(passes("AE", "571=1|") && passes("6", "23=1|") && passes("j", "45=1|"));
     }
 
     #[test]

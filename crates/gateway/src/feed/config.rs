@@ -3,10 +3,16 @@
 use crate::bridge::entry::MAX_CHANNEL;
 use crate::bridge::side::{BusQos, BusTransport, Participant, bus_side, check};
 use crate::config::{ConfigError, range};
+use crate::feed::fix::USER_TAGS;
+use crate::versions::VERSIONS;
 use fanfare_bus::distribute::Distribution;
 use fanfare_bus::fast::TypeOptions;
+use fanfare_fix::codec::tags;
+use fanfare_fix::dict::Version;
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddrV4};
+use std::path::PathBuf;
 
 /// A FAST feed on multicast lines. Its messages go to the consumers as FIX messages.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -31,9 +37,24 @@ pub struct Feed {
     /// lines, lowest first, with `+` between.
     #[serde(default)]
     pub channel: Option<String>,
-    /// MsgType(35) of messages whose template has none.
+    /// MsgType(35) of messages whose template has none. They go only to versions whose dictionary
+    /// has this type, and with `user_tags`.
     #[serde(default = "msg_type")]
     pub msg_type: String,
+    /// Added to the tags of fields that have no place in a version, and user-defined fields go out
+    /// too; without it both are left out. 5000 to 95000.
+    #[serde(default)]
+    pub user_tags: Option<u32>,
+    /// Fields that go out under another tag, by the feed's own.
+    #[serde(default)]
+    pub tags: BTreeMap<String, u32>,
+    /// Dictionaries in place of the built-in ones, as QuickFIX XML or FIX Orchestra XML: files, by
+    /// version, such as `"FIX.4.4"`.
+    #[serde(default)]
+    pub dictionaries: BTreeMap<String, PathBuf>,
+    /// The version in which messages go over the bus.
+    #[serde(default = "bus_version")]
+    pub bus_version: String,
     /// Where decoded messages are published, as samples of types made from the templates.
     #[serde(default)]
     pub publish: Option<FeedTopics>,
@@ -70,6 +91,15 @@ const fn gap_timeout() -> u64 {
 
 fn msg_type() -> String {
     "U".to_owned()
+}
+
+fn bus_version() -> String {
+    Version::Fix44.name().to_owned()
+}
+
+/// The place of an application version of this name.
+fn version(name: &str) -> Option<usize> {
+    VERSIONS.iter().position(|known| known.name() == name)
 }
 
 impl Feed {
@@ -132,6 +162,7 @@ impl Feed {
             plain && (1..=MAX_CHANNEL).contains(&channel.len()),
             "must be 1 to 96 characters of ASCII without blanks",
         )?;
+        self.check_fix()?;
         let Some(topics) = &self.publish else {
             return Ok(());
         };
@@ -148,6 +179,47 @@ impl Feed {
             (1..=100_000).contains(&many),
             "must be 1 to 100000",
         )
+    }
+}
+
+impl Feed {
+    fn check_fix(&self) -> Result<(), ConfigError> {
+        if let Some(first) = self.user_tags {
+            range(
+                "feed.user_tags",
+                first,
+                (USER_TAGS..=95_000).contains(&first),
+                "must be 5000 to 95000",
+            )?;
+        }
+        for (from, to) in &self.tags {
+            let is_tag = from.parse::<u32>().is_ok_and(|tag| tag > 0);
+            range("feed.tags", from, is_tag, "must be the tag of a field")?;
+            let is_field = *to > 0 && !tags::is_header(*to) && !tags::is_trailer(*to);
+            let rule = "must be a tag that is not of header or trailer";
+            range("feed.tags", to, is_field, rule)?;
+        }
+        let names = self
+            .dictionaries
+            .keys()
+            .map(|name| ("feed.dictionaries", name));
+        for (key, name) in names.chain([("feed.bus_version", &self.bus_version)]) {
+            let rule = "must be FIX.4.0 to FIX.4.4, FIX.5.0, FIX.5.0SP1 or FIX.5.0SP2";
+            range(key, name, version(name).is_some(), rule)?;
+        }
+        Ok(())
+    }
+
+    /// The feed's tags that go out under others, once they have been checked.
+    pub(crate) fn mapped_tags(&self) -> Vec<(u32, u32)> {
+        let tags = self.tags.iter();
+        tags.filter_map(|(from, to)| Some((from.parse().ok()?, *to)))
+            .collect()
+    }
+
+    /// The place of the version in which messages go over the bus.
+    pub(crate) fn bus_place(&self) -> usize {
+        version(&self.bus_version).unwrap_or_default()
     }
 }
 
@@ -213,6 +285,17 @@ mod tests {
             (feed("lines = [\"224.1.2.133\"]"), "line 3"),
             (feed(&format!("{line}gap_timeout_ms = 0")), "gap_timeout_ms"),
             (feed(&format!("{line}msg_type = \"W\"")), "feed.msg_type"),
+            (feed(&format!("{line}user_tags = 1")), "feed.user_tags"),
+            (
+                feed(&format!("{line}bus_version = \"FIXT.1.1\"")),
+                "feed.bus_version",
+            ),
+            (feed(&format!("{line}[feed.tags]\n369 = 52")), "feed.tags"),
+            (feed(&format!("{line}[feed.tags]\nx = 5000")), "feed.tags"),
+            (
+                feed(&format!("{line}[feed.dictionaries]\n\"FIX.9\" = \"a.xml\"")),
+                "feed.dictionaries",
+            ),
             (feed(&format!("{line}template = 1")), "line 4"),
             (feed(&format!("{line}channel = \"a b\"")), "feed.channel"),
             (

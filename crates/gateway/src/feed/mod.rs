@@ -1,36 +1,41 @@
 //! A FAST feed: multicast lines arbitrated, decoded once, as FIX messages to the consumers and to
 //! the bus; and its packets to a thread that publishes them as samples of their own types.
 
-mod body;
 pub(crate) mod config;
+mod fan;
+pub(crate) mod fix;
 pub mod lines;
 mod numbers;
 pub(crate) mod publish;
+pub(crate) mod told;
 
 use crate::bridge::Plan;
 use crate::bridge::channels::Identity;
 use crate::counts::FeedCounts;
-use crate::hole::{Hole, Holes, Missing};
-use crate::inlet::{Inlet, Put, Stamp};
+use crate::hole::{Hole, Missing};
+use crate::inlet::{Inlet, Stamp};
 use crate::notice::{self, Notice, Notices};
-use body::Body;
+use crate::versions::Versions;
 use config::Feed;
+use fan::Fan;
 use fanfare_bus::Error as BusError;
 use fanfare_bus::fast::{Mapping, MappingError};
 use fanfare_engine::agent::{Agent, AgentError};
 use fanfare_fast::{Decoder, Message, Program, TemplateError};
 use fanfare_feed::Gap;
-use fanfare_fix::codec::SharedBody;
+use fanfare_fix::dict::{Dictionary, LoadError};
 use fanfare_fix::session::Now;
+pub(crate) use fix::Tally;
 use lines::{Lines, LinesConfig, Packets};
 use numbers::Numbers;
 use publish::PacketRing;
+use std::collections::HashMap;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Room that a turn wants in the ring, as a part of it.
-const PART: usize = 4;
+/// The ring has so many parts: a turn wants room for two, or three for several versions.
+const PARTS: usize = 8;
 
 /// Why a feed could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +46,12 @@ pub enum FeedError {
     /// It holds no templates that can be used.
     #[error("templates `{0}`")]
     Templates(String, #[source] TemplateError),
+    /// A dictionary could not be read.
+    #[error("cannot read dictionary `{0}`")]
+    ReadDictionary(String, #[source] std::io::Error),
+    /// It is none.
+    #[error("dictionary `{0}`")]
+    Dictionary(String, #[source] LoadError),
     /// A template has no type on the bus.
     #[error(transparent)]
     Mapping(#[from] MappingError),
@@ -56,21 +67,30 @@ pub enum FeedError {
 pub(crate) struct FeedSource {
     lines: Lines,
     desk: Desk,
-    /// Bytes of the ring that must be free before a turn.
-    room: usize,
+    /// A part of the ring, in bytes.
+    part: usize,
+}
+
+/// Where a feed's messages go.
+pub(crate) struct Outlets {
+    /// The consumers, and the bus.
+    pub(crate) inlet: Inlet,
+    /// The consumers' versions.
+    pub(crate) versions: Versions,
+    /// Topics: packets as they are.
+    pub(crate) to_topics: Option<PacketRing>,
+    /// Of the ring to the workers.
+    pub(crate) ring_bytes: usize,
 }
 
 /// What becomes of a packet.
 struct Desk {
     decoder: Decoder,
     message: Message,
-    body: Body,
-    msg_type: Vec<u8>,
+    fan: Fan,
     channel: Vec<u8>,
     numbers: Numbers,
     inlet: Inlet,
-    /// What is missing in front of the next message.
-    holes: Holes,
     /// To whom packets go besides, as they are.
     to_topics: Option<PacketRing>,
     utc_nanos: i64,
@@ -78,14 +98,14 @@ struct Desk {
 }
 
 impl FeedSource {
-    /// Joins the lines; messages go to `inlet`, packets to `to_topics`.
+    /// Reads the dictionaries, and joins the lines.
     pub(crate) fn open(
         feed: &Feed,
         program: Arc<Program>,
-        (inlet, to_topics): (Inlet, Option<PacketRing>),
-        ring_bytes: usize,
+        outlets: Outlets,
         plan: Plan<'_>,
     ) -> Result<Self, FeedError> {
+        let fan = Fan::new(feed, &program, dictionaries(feed)?, outlets.versions, plan);
         let lines = LinesConfig {
             groups: feed.lines.clone(),
             interface: feed.interface,
@@ -102,15 +122,13 @@ impl FeedSource {
                 numbers: Numbers::new(&program),
                 decoder: Decoder::new(program),
                 message: Message::new(),
-                body: Body::default(),
-                msg_type: feed.msg_type.clone().into_bytes(),
-                inlet,
-                holes: Holes::default(),
-                to_topics,
+                fan,
+                inlet: outlets.inlet,
+                to_topics: outlets.to_topics,
                 utc_nanos: 0,
                 counts: FeedCounts::new(plan.counters),
             },
-            room: ring_bytes / PART,
+            part: outlets.ring_bytes / PARTS,
         })
     }
 }
@@ -153,6 +171,19 @@ pub(crate) fn templates(feed: &Feed, notices: &Notices) -> Result<Program, FeedE
     Ok(program)
 }
 
+/// The dictionaries of the configuration, by version.
+fn dictionaries(feed: &Feed) -> Result<HashMap<&str, Arc<Dictionary>>, FeedError> {
+    let mut read = HashMap::new();
+    for (version, file) in &feed.dictionaries {
+        let name = file.display().to_string();
+        let text = std::fs::read_to_string(file)
+            .map_err(|e| FeedError::ReadDictionary(name.clone(), e))?;
+        let dictionary = Dictionary::from_xml(&text).map_err(|e| FeedError::Dictionary(name, e))?;
+        read.insert(version.as_str(), Arc::new(dictionary));
+    }
+    Ok(read)
+}
+
 impl Desk {
     /// Decodes one message, gives it to everybody unless it was delivered before; its length.
     fn message(&mut self, bytes: &[u8], deliver: bool) -> Option<usize> {
@@ -175,20 +206,10 @@ impl Desk {
         Some(len)
     }
 
-    /// The message as FIX, to the workers and to the bus; with its number and index in the feed.
+    /// The message to the workers and to the bus; with its number and index in the feed.
     fn fan_out(&mut self, number: Option<(u64, u32)>) {
         let Some(view) = self.message.view(self.decoder.program()) else {
             return;
-        };
-        if self.body.load(view).is_err() {
-            self.counts.no_fix.increment(1);
-            return self.miss(Missing::NotFix, 1);
-        }
-        self.tell_holes();
-        let msg_type = self.body.msg_type().unwrap_or(&self.msg_type);
-        let Ok(body) = SharedBody::new(msg_type, self.body.fields()) else {
-            self.counts.no_fix.increment(1);
-            return self.miss(Missing::NotFix, 1);
         };
         let identity = number.map(|(number, index)| Identity {
             channel: &self.channel,
@@ -199,27 +220,15 @@ impl Desk {
         });
         let stamp = Stamp {
             ingress_nanos: self.utc_nanos,
-            symbol: self.body.key(),
             identity: identity.unwrap_or_default(),
             ..Stamp::default()
         };
-        if !self.holes.is_empty() || self.inlet.put(&body, stamp) != Put::Done {
-            self.counts.no_room.increment(1);
-            self.miss(Missing::WorkersBehind, 1);
-        }
+        self.fan.message(view, &mut self.inlet, stamp);
     }
 
     /// So many messages are missing behind the last one, or a number that is not known (0).
     fn miss(&mut self, why: Missing, count: u64) {
-        self.holes.add(&Hole::new(why, count, self.utc_nanos));
-    }
-
-    /// Tells the consumers what is missing, as far as the ring has room.
-    fn tell_holes(&mut self) {
-        if !self.holes.is_empty() {
-            let inlet = &mut self.inlet;
-            self.holes.drain(|hole| inlet.put_hole(hole) == Put::Done);
-        }
+        self.fan.miss(&Hole::new(why, count, self.utc_nanos));
     }
 }
 
@@ -245,7 +254,7 @@ impl Packets for Desk {
 
     fn gap(&mut self, gap: Gap) {
         self.counts.missing.increment(gap.count.into());
-        self.holes.add(&Hole {
+        self.fan.miss(&Hole {
             first: gap.first.into(),
             last: gap.last().into(),
             ..Hole::new(Missing::FeedGap, gap.count.into(), self.utc_nanos)
@@ -260,13 +269,16 @@ impl Agent for FeedSource {
 
     fn do_work(&mut self, now: Now) -> Result<usize, AgentError> {
         // While the workers are behind, the kernel holds the datagrams, and counts what it drops.
-        if !self.desk.inlet.has_room(self.room) {
+        // A body for each version takes its own room. More than half is never sure to be there.
+        let parts = if self.desk.fan.look() > 1 { 3 } else { 2 };
+        if !self.desk.inlet.has_room(self.part * parts) {
             return Ok(0);
         }
         self.desk.utc_nanos = now.utc.nanos();
         let turn = self.lines.turn(now.mono, &mut self.desk)?;
         self.desk.counts.datagrams.increment(turn.datagrams as u64);
-        self.desk.tell_holes();
+        let Desk { fan, inlet, .. } = &mut self.desk;
+        fan.tell_holes(inlet);
         self.desk.inlet.wake();
         if let Some(topics) = &mut self.desk.to_topics {
             topics.wake();

@@ -11,6 +11,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) struct Client {
     pub(crate) stream: TcpStream,
     name: String,
+    /// BeginString(8).
+    version: &'static str,
     seq: u64,
     bytes: Vec<u8>,
 }
@@ -24,6 +26,7 @@ impl Client {
         Self {
             stream,
             name: name.to_owned(),
+            version: "FIX.4.4",
             seq: 1,
             bytes: Vec::new(),
         }
@@ -31,8 +34,14 @@ impl Client {
 
     /// Connects and logs on. Without heartbeats: on a slow machine one would come in between.
     pub(crate) fn log_on(to: SocketAddr, name: &str) -> Self {
+        Self::log_on_in(to, name, "FIX.4.4", "")
+    }
+
+    /// As `log_on`, in this version and with more in the Logon.
+    pub(crate) fn log_on_in(to: SocketAddr, name: &str, version: &'static str, more: &str) -> Self {
         let mut client = Self::connect(to, name);
-        client.send("A", "98=0|108=0|141=Y|");
+        client.version = version;
+        client.send("A", &format!("98=0|108=0|141=Y|{more}"));
         let answer = client.receive().expect("an answer to the Logon");
         assert!(answer.contains("|35=A|"), "{answer}");
         client
@@ -45,7 +54,8 @@ impl Client {
     }
 
     pub(crate) fn send_numbered(&mut self, seq: u64, msg_type: &str, body: &str) {
-        let bytes = message(&self.name, seq, msg_type, body);
+        let inner = inner(&self.name, seq, msg_type, body);
+        let bytes = frame_in(self.version, &inner);
         self.stream.write_all(&bytes).unwrap();
     }
 
@@ -84,17 +94,24 @@ impl Client {
 
 /// A whole message with right BodyLength(9) and CheckSum(10).
 pub(crate) fn message(sender: &str, seq: u64, msg_type: &str, body: &str) -> Vec<u8> {
+    frame(&inner(sender, seq, msg_type, body))
+}
+
+fn inner(sender: &str, seq: u64, msg_type: &str, body: &str) -> String {
     let time = fanfare_engine::clock::Clock::new().read().utc;
     let mut text = [0; 27];
     let len = time.write(fanfare_wire::Precision::Millis, &mut text);
     let time = String::from_utf8_lossy(&text[..len]).into_owned();
-    let inner = format!("35={msg_type}|49={sender}|56=PLANT|34={seq}|52={time}|{body}");
-    frame(&inner)
+    format!("35={msg_type}|49={sender}|56=PLANT|34={seq}|52={time}|{body}")
 }
 
 /// `inner` between header and trailer; `|` becomes SOH.
 pub(crate) fn frame(inner: &str) -> Vec<u8> {
-    let mut text = format!("8=FIX.4.4|9={}|{inner}", inner.len())
+    frame_in("FIX.4.4", inner)
+}
+
+fn frame_in(version: &str, inner: &str) -> Vec<u8> {
+    let mut text = format!("8={version}|9={}|{inner}", inner.len())
         .replace('|', "\x01")
         .into_bytes();
     let sum = text.iter().fold(0u8, |sum, &b| sum.wrapping_add(b));

@@ -36,6 +36,10 @@ fn feed(last: u8, lines: usize) -> (Gateway, Vec<Sender>) {
             publish: None,
             lenient_templates: false,
             channel: None,
+            user_tags: Some(30_000),
+            tags: Default::default(),
+            dictionaries: Default::default(),
+            bus_version: "FIX.4.4".to_owned(),
         });
     });
     std::fs::remove_file(&templates).unwrap();
@@ -66,7 +70,11 @@ fn a_gap_on_all_lines_is_told_to_all_consumers_in_its_place() {
     for consumer in &mut consumers {
         for number in [1, 2] {
             let got = receive(consumer, number + 1);
-            assert_eq!(value(&got, 83), Some(number.to_string().as_str()), "{got}");
+            assert_eq!(
+                value(&got, 30083),
+                Some(number.to_string().as_str()),
+                "{got}"
+            );
         }
         let told = receive(consumer, 4);
         assert_eq!((value(&told, 35), value(&told, 33)), (Some("B"), Some("1")));
@@ -75,7 +83,11 @@ fn a_gap_on_all_lines_is_told_to_all_consumers_in_its_place() {
         assert!(text.starts_with(wanted), "{told}");
         for number in [5, 6] {
             let got = receive(consumer, number);
-            assert_eq!(value(&got, 83), Some(number.to_string().as_str()), "{got}");
+            assert_eq!(
+                value(&got, 30083),
+                Some(number.to_string().as_str()),
+                "{got}"
+            );
         }
     }
     assert_eq!(gateway.count("gaps"), 2);
@@ -92,15 +104,15 @@ fn the_rest_of_a_packet_that_cannot_be_decoded_is_told() {
     for packet in [&message(1)[..], &bad, &message(4)] {
         lines[0].send_batch(&[packet]).unwrap();
     }
-    assert_eq!(value(&receive(&mut consumer, 2), 83), Some("1"));
-    assert_eq!(value(&receive(&mut consumer, 3), 83), Some("2"));
+    assert_eq!(value(&receive(&mut consumer, 2), 30083), Some("1"));
+    assert_eq!(value(&receive(&mut consumer, 3), 30083), Some("2"));
     let told = receive(&mut consumer, 4);
     let text = value(&told, 58).unwrap();
     assert!(
         text.starts_with("missing=undecodable count=unknown from="),
         "{told}"
     );
-    assert_eq!(value(&receive(&mut consumer, 5), 83), Some("4"));
+    assert_eq!(value(&receive(&mut consumer, 5), 30083), Some("4"));
     eventually("the count", || gateway.count("undecodable") == 1);
     stop(gateway);
 }

@@ -14,6 +14,7 @@ mod holes;
 mod hostile;
 mod redundant;
 mod slow;
+mod versions;
 
 use fanfare_engine::stop::Stop;
 use fanfare_gateway::{Config, Gateway, Notice};

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 fn templates() -> PathBuf {
     let file = std::env::temp_dir().join(format!("redundant-{}.xml", std::process::id()));
     let text = "<template name=\"T\" id=\"1\">\
-                <string name=\"MsgType\" id=\"35\"><constant value=\"X\"/></string>\
+                <string name=\"MsgType\" id=\"35\"><constant value=\"Y\"/></string>\
                 <uInt32 name=\"MsgSeqNum\" id=\"34\"/><string name=\"MDReqID\" id=\"262\"/>\
                 </template>";
     std::fs::write(&file, text).unwrap();
@@ -32,7 +32,7 @@ fn end(id: u32) -> BusEnd {
     BusEnd {
         domain: id,
         wait_ms: 10_000,
-        msg_types: vec!["X".to_owned()],
+        msg_types: vec!["Y".to_owned()],
         ..BusEnd::default()
     }
 }

@@ -1,0 +1,256 @@
+//! What becomes of a decoded message at the FIX side: the consumers', the bus', or the channel's.
+
+use super::config::Feed;
+use super::fix::{Fix, Kind, Made, find};
+use super::told::{ExchangeState, FeedNotice};
+use crate::bridge::Plan;
+use crate::counts::FanCounts;
+use crate::hole::{Hole, Holes, Missing};
+use crate::inlet::{Inlet, Put, Stamp};
+use crate::notice::{Limit, Notice, Notices};
+use crate::versions::{COUNT, Versions};
+use fanfare_fast::fix::write_value;
+use fanfare_fast::{Fields, MessageView, Program, Value};
+use fanfare_fix::codec::{SharedBody, tags};
+use fanfare_fix::dict::{Dictionary, Version};
+use fanfare_wire::text::Escaped;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Gives messages to the consumers and to the bus.
+pub(crate) struct Fan {
+    fix: Fix,
+    versions: Versions,
+    /// Those in use in this turn.
+    in_use: u32,
+    bus: usize,
+    /// The longest body.
+    longest: usize,
+    /// The bodies of the message at hand, each with the versions that it is for.
+    bodies: Vec<(u32, Range<usize>)>,
+    bytes: Vec<u8>,
+    /// The versions in which it cannot be valid though its template can.
+    lacking: u32,
+    /// What is missing in front of the next message.
+    holes: Holes,
+    msg_type: Vec<u8>,
+    key: Vec<u8>,
+    exchange: Option<ExchangeState>,
+    limit: Limit,
+    counts: FanCounts,
+    notices: Notices,
+}
+
+/// What a body takes in the ring besides itself, at most: its record, and what is told of a hole.
+const IN_RING: usize = 128;
+
+/// Fields that make a key, the better one first: Symbol and SecurityID.
+const KEYS: [u32; 2] = [tags::SYMBOL, 48];
+
+/// What a template of some exchanges has where there is no Symbol.
+const NO_SYMBOL: &[u8] = b"[N/A]";
+
+impl Fan {
+    /// `dictionaries` are those in place of the built-in ones, by version.
+    pub(crate) fn new(
+        feed: &Feed,
+        program: &Arc<Program>,
+        dictionaries: HashMap<&str, Arc<Dictionary>>,
+        versions: Versions,
+        plan: Plan<'_>,
+    ) -> Self {
+        let dictionary = |version: Version| match dictionaries.get(version.name()) {
+            Some(own) => Arc::clone(own),
+            None => Dictionary::built_in(version),
+        };
+        Self {
+            fix: Fix::new(feed, program, dictionary),
+            versions,
+            in_use: 0,
+            bus: feed.bus_place(),
+            longest: plan.message_bytes,
+            bodies: Vec::with_capacity(COUNT),
+            bytes: Vec::new(),
+            lacking: 0,
+            holes: Holes::default(),
+            msg_type: Vec::new(),
+            key: Vec::new(),
+            exchange: None,
+            limit: Limit::default(),
+            counts: FanCounts::new(plan.counters),
+            notices: plan.notices.clone(),
+        }
+    }
+
+    /// Looks which versions are in use; how many they are.
+    pub(crate) fn look(&mut self) -> usize {
+        self.in_use = self.versions.in_use();
+        self.in_use.count_ones() as usize
+    }
+
+    /// Deals with one message. The stamp is without the symbol.
+    pub(crate) fn message(
+        &mut self,
+        message: MessageView<'_>,
+        inlet: &mut Inlet,
+        stamp: Stamp<'_>,
+    ) {
+        let utc_nanos = stamp.ingress_nanos;
+        match self.fix.kind(message) {
+            Kind::Data => self.data(message, inlet, stamp),
+            Kind::Session(msg_type) => self.session(message, msg_type, utc_nanos),
+            Kind::Empty => self.counts.empty.increment(1),
+            Kind::Done => self.state(ExchangeState::Done, utc_nanos),
+        }
+    }
+
+    /// Messages are missing behind the last one.
+    pub(crate) fn miss(&mut self, hole: &Hole) {
+        self.holes.add(hole);
+    }
+
+    /// Tells the consumers what is missing, as far as the ring has room.
+    pub(crate) fn tell_holes(&mut self, inlet: &mut Inlet) {
+        if !self.holes.is_empty() {
+            self.holes.drain(|hole| inlet.put_hole(hole) == Put::Done);
+        }
+    }
+
+    fn data(&mut self, message: MessageView<'_>, inlet: &mut Inlet, stamp: Stamp<'_>) {
+        let bus = u32::from(inlet.wants_symbol()) << self.bus;
+        self.convert(message, self.in_use | bus);
+        self.tell_holes(inlet);
+        // Each version gets it, or none.
+        let room = self
+            .bodies
+            .iter()
+            .map(|(_, body)| body.len() + IN_RING)
+            .sum();
+        if !self.holes.is_empty() || !inlet.has_room(room) {
+            self.counts.no_room.increment(1);
+            return self.miss(&Hole::new(Missing::WorkersBehind, 1, stamp.ingress_nanos));
+        }
+        for (versions, range) in &self.bodies {
+            let fields = self.bytes.get(range.clone()).unwrap_or_default();
+            let Ok(body) = SharedBody::new(&self.msg_type, fields) else {
+                self.lacking |= versions;
+                continue;
+            };
+            let local = versions & self.in_use;
+            if local != 0 && inlet.put_for(local, &body) != Put::Done {
+                self.lacking |= local;
+            }
+            if versions & bus != 0 {
+                key(message, &mut self.key);
+                let stamp = Stamp {
+                    symbol: &self.key,
+                    ..stamp
+                };
+                inlet.put_to_bus(&body, stamp);
+            }
+        }
+        let lacking = self.lacking & self.in_use;
+        if lacking != 0 {
+            self.counts.no_fix.increment(1);
+            inlet.put_hole_for(lacking, &Hole::new(Missing::NotFix, 1, stamp.ingress_nanos));
+        }
+    }
+
+    /// Writes the message once for each version; those that come out equal are one.
+    fn convert(&mut self, message: MessageView<'_>, versions: u32) {
+        self.bodies.clear();
+        self.bytes.clear();
+        self.lacking = 0;
+        for version in (0..COUNT).filter(|version| versions >> version & 1 == 1) {
+            let (msg_type, body) = match self.fix.convert(version, message, &self.notices) {
+                Made::Body(msg_type, body) if body.len() <= self.longest => (msg_type, body),
+                Made::Body(..) | Made::Lacking => {
+                    self.lacking |= 1 << version;
+                    continue;
+                }
+                Made::Never => {
+                    self.counts.unfit.increment(1);
+                    continue;
+                }
+            };
+            self.msg_type.clear();
+            self.msg_type.extend_from_slice(msg_type);
+            let Self { bytes, bodies, .. } = self;
+            let mut known = bodies.iter_mut();
+            match known.find(|(_, range)| bytes.get(range.clone()) == Some(body)) {
+                Some((versions, _)) => *versions |= 1 << version,
+                None => {
+                    let start = bytes.len();
+                    bytes.extend_from_slice(body);
+                    bodies.push((1 << version, start..bytes.len()));
+                }
+            }
+            self.counts.add(self.fix.tally());
+        }
+    }
+
+    /// A message of the exchange's own session, which is not the consumers'.
+    fn session(&mut self, message: MessageView<'_>, msg_type: u8, utc_nanos: i64) {
+        match msg_type {
+            b'0' => self.counts.heartbeats.increment(1),
+            b'4' => self.counts.sequence_resets.increment(1),
+            b'5' => {
+                self.counts.logouts.increment(1);
+                if !matches!(self.exchange, Some(ExchangeState::LoggedOut(_))) {
+                    let text = find(message.fields(), 58);
+                    let text = text
+                        .as_ref()
+                        .and_then(|text| text.as_bytes())
+                        .unwrap_or_default();
+                    let text = Escaped::fields(text.get(..256).unwrap_or(text)).to_string();
+                    self.state(ExchangeState::LoggedOut(text), utc_nanos);
+                }
+            }
+            b'A' => {
+                self.counts.logons.increment(1);
+                self.state(ExchangeState::LoggedOn, utc_nanos);
+            }
+            _ => self.counts.others.increment(1),
+        }
+    }
+
+    /// Tells a change of the exchange's session.
+    fn state(&mut self, state: ExchangeState, utc_nanos: i64) {
+        if state == ExchangeState::Done {
+            self.counts.done.increment(1);
+        }
+        if self.exchange.as_ref() == Some(&state) {
+            return;
+        }
+        if self.limit.lets(utc_nanos) {
+            let state = FeedNotice::Exchange(state.clone());
+            self.notices.tell(Notice::Feed(state));
+        }
+        self.exchange = Some(state);
+    }
+}
+
+/// The key of a message: Symbol(55), or SecurityID(48), the first of each, or nothing.
+fn key(message: MessageView<'_>, key: &mut Vec<u8>) {
+    key.clear();
+    for tag in KEYS {
+        if let Some(value) = first(message.fields(), tag)
+            && value.as_bytes() != Some(NO_SYMBOL)
+            && write_value(value, key)
+            && !key.is_empty()
+        {
+            return;
+        }
+    }
+}
+
+/// The first value of a tag, wherever it stands.
+fn first(fields: Fields<'_>, tag: u32) -> Option<Value<'_>> {
+    fields.into_iter().find_map(|(field, value)| match value {
+        Value::Group(inside) | Value::Template(_, inside) => first(inside, tag),
+        Value::Sequence(mut entries) => entries.find_map(|entry| first(entry, tag)),
+        Value::Absent => None,
+        _ => Some(value).filter(|_| field.tag() == Some(tag)),
+    })
+}

@@ -1,0 +1,272 @@
+//! The fields of a message by its plan: one walk over the message, into memory that is kept.
+
+use super::plan::{Block, From, Order, Plan, Slot, Step, Target};
+use super::value::Conv;
+use fanfare_fast::{Entries, Fields, MessageView, Value};
+use fanfare_fix::dict::Dictionary;
+use fanfare_wire::int;
+use std::ops::Range;
+
+const SOH: u8 = 1;
+
+/// Writes bodies.
+#[derive(Debug, Default)]
+pub(super) struct Converter {
+    out: Vec<u8>,
+    /// Of the levels that are open, where the text of each slot stands; empty: nowhere.
+    spans: Vec<Range<usize>>,
+    handed: Vec<u8>,
+    hands: Vec<Range<usize>>,
+    pub(super) tally: Tally,
+    /// Tag and text of the first value that did not fit.
+    pub(super) sample: Option<(u32, Vec<u8>)>,
+}
+
+/// What of a message was left out.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    /// Fields that have no place in the version.
+    pub(crate) fields: u64,
+    /// Values that their field cannot have.
+    pub(crate) values: u64,
+    /// Entries of groups that lacked something.
+    pub(crate) entries: u64,
+}
+
+/// The plan and the dictionary of a message.
+#[derive(Clone, Copy)]
+struct Way<'a> {
+    plan: &'a Plan,
+    dictionary: &'a Dictionary,
+}
+
+impl Converter {
+    /// Writes the fields of a message between header and trailer. `body`, `tally` and `sample` are
+    /// then those of this message. Does not allocate once it has seen messages as long, unless a
+    /// value does not fit for the first time.
+    ///
+    /// # Errors
+    /// The tag of a required field that the message lacks, or 0 if it has no field at all.
+    pub(super) fn convert(
+        &mut self,
+        plan: &Plan,
+        dictionary: &Dictionary,
+        message: MessageView<'_>,
+    ) -> Result<(), u32> {
+        self.out.clear();
+        self.spans.clear();
+        self.handed.clear();
+        self.hands.clear();
+        self.hands.resize(plan.hands, 0..0);
+        self.tally = Tally::default();
+        self.sample = None;
+        self.block(Way { plan, dictionary }, 0, message.fields())?;
+        match self.out.is_empty() {
+            true => Err(0),
+            false => Ok(()),
+        }
+    }
+
+    /// The fields.
+    pub(super) fn body(&self) -> &[u8] {
+        &self.out
+    }
+
+    /// One level; nothing of it is left if it lacks a required field.
+    fn block(&mut self, way: Way<'_>, block: usize, fields: Fields<'_>) -> Result<(), u32> {
+        let Some(block) = way.plan.blocks.get(block) else {
+            return Err(0);
+        };
+        let (start, base) = (self.out.len(), self.spans.len());
+        self.spans.resize(base + block.slots.len(), 0..0);
+        self.walk(way, block, base, fields);
+        let complete = self.complete(way, block, base);
+        match (complete, block.order) {
+            // What was filled in stands at the end.
+            (Ok(_), Order::Other) | (Ok(true), Order::Same) => self.put_in_order(start, base),
+            (Ok(_), _) => {}
+            (Err(_), _) => self.out.truncate(start),
+        }
+        self.spans.truncate(base);
+        complete.map(|_| ())
+    }
+
+    fn walk(&mut self, way: Way<'_>, block: &Block, base: usize, fields: Fields<'_>) {
+        for (field, value) in fields {
+            match value {
+                Value::Absent => {}
+                Value::Group(inside) | Value::Template(_, inside) => {
+                    self.walk(way, block, base, inside);
+                }
+                _ => {
+                    if let Some(step) = way.plan.step(field.id()) {
+                        self.step(way, block, base, step, value);
+                    }
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn step(&mut self, way: Way<'_>, block: &Block, base: usize, step: &Step, value: Value<'_>) {
+        for hand in &step.hands {
+            let start = self.handed.len();
+            hand.conv
+                .write(way.dictionary, hand.tag, value, &mut self.handed);
+            if let Some(place) = self.hands.get_mut(hand.place) {
+                *place = start..self.handed.len();
+            }
+        }
+        let start = self.out.len();
+        let place = match &step.target {
+            Target::Nothing => return,
+            Target::Leave => return self.tally.fields += 1,
+            Target::Value { slot, tag, conv } => {
+                let written = block
+                    .slots
+                    .get(*slot)
+                    .map(|s| self.value(way, s, conv, value));
+                if written != Some(true) {
+                    self.out.truncate(start);
+                    return self.left(way, *tag, value);
+                }
+                slot
+            }
+            Target::Group {
+                slot,
+                block: inside,
+            } => {
+                let (Some(counted), Value::Sequence(entries)) = (block.slots.get(*slot), value)
+                else {
+                    return;
+                };
+                self.group(way, counted, *inside, entries);
+                slot
+            }
+        };
+        match self.spans.get_mut(base + place) {
+            // Two fields of the template have this place.
+            Some(span) if span.start < span.end => {
+                self.out.truncate(start);
+                self.tally.fields += 1;
+            }
+            Some(span) => *span = start..self.out.len(),
+            None => {}
+        }
+    }
+
+    /// The entries of a group with their count in front.
+    fn group(&mut self, way: Way<'_>, slot: &Slot, inside: usize, entries: Entries<'_>) {
+        let (start, of_feed) = (self.out.len(), entries.len());
+        let mut count = 0;
+        for entry in entries {
+            match self.block(way, inside, entry) {
+                Ok(()) => count += 1,
+                Err(_) => self.tally.entries += 1,
+            }
+        }
+        // Where the version asks for the count, the feed's 0 is told too; a group of which no entry
+        // is left is not the same.
+        if count > 0 || slot.required && of_feed == 0 {
+            let entries = self.out.len();
+            self.out.extend_from_slice(&slot.text);
+            number(count, SOH, &mut self.out);
+            let len = self.out.len() - entries;
+            if let Some(group) = self.out.get_mut(start..) {
+                group.rotate_right(len);
+            }
+        }
+    }
+
+    /// `tag=value` with the separator, and the length of data in front.
+    #[inline]
+    fn value(&mut self, way: Way<'_>, slot: &Slot, conv: &Conv, value: Value<'_>) -> bool {
+        if let Conv::Data(length) = conv {
+            number(*length, b'=', &mut self.out);
+            let len = value.as_bytes().map_or(0, <[u8]>::len);
+            number(len as u32, SOH, &mut self.out);
+        }
+        self.out.extend_from_slice(&slot.text);
+        let written = conv.write(way.dictionary, slot.tag, value, &mut self.out);
+        self.out.push(SOH);
+        written
+    }
+
+    #[cold]
+    fn left(&mut self, way: Way<'_>, tag: u32, value: Value<'_>) {
+        self.tally.values += 1;
+        let [told, _] = &way.plan.told;
+        if self.sample.is_none() && !told.get() {
+            let mut text = Vec::new();
+            match value.as_bytes() {
+                Some(bytes) => text.extend_from_slice(bytes.get(..64).unwrap_or(bytes)),
+                None => {
+                    fanfare_fast::fix::write_value(value, &mut text);
+                }
+            }
+            self.sample = Some((tag, text));
+        }
+    }
+
+    /// Fills what is empty and can be filled; whether anything was. The tag of a required field
+    /// that is not there.
+    fn complete(&mut self, way: Way<'_>, block: &Block, base: usize) -> Result<bool, u32> {
+        let mut filled = false;
+        for (at, slot) in block.slots.iter().enumerate() {
+            let is_there = |spans: &[Range<usize>], at: usize| {
+                spans
+                    .get(base + at)
+                    .is_some_and(|span| span.start < span.end)
+            };
+            if is_there(&self.spans, at) {
+                continue;
+            }
+            let text = match &slot.from {
+                From::Nowhere => None,
+                From::Text(text, None) => Some(*text),
+                From::Text(text, Some(beside)) => {
+                    let other = block.slots.iter().position(|slot| slot.tag == *beside);
+                    other.filter(|at| is_there(&self.spans, *at)).map(|_| *text)
+                }
+                From::Handed(place) => {
+                    let span = self.hands.get(*place).cloned();
+                    self.handed
+                        .get(span.unwrap_or_default())
+                        .filter(|t| !t.is_empty())
+                }
+            };
+            let Some(text) = text.filter(|text| way.dictionary.fits(slot.tag, text)) else {
+                if slot.required {
+                    return Err(slot.tag);
+                }
+                continue;
+            };
+            let start = self.out.len();
+            self.out.extend_from_slice(&slot.text);
+            self.out.extend_from_slice(text);
+            self.out.push(SOH);
+            if let Some(span) = self.spans.get_mut(base + at) {
+                *span = start..self.out.len();
+            }
+            filled = true;
+        }
+        Ok(filled)
+    }
+
+    /// Puts what stands behind `start` into the order of the slots.
+    fn put_in_order(&mut self, start: usize, base: usize) {
+        let end = self.out.len();
+        for span in self.spans.get(base..).unwrap_or_default() {
+            self.out.extend_from_within(span.clone());
+        }
+        self.out.copy_within(end.., start);
+        self.out.truncate(end);
+    }
+}
+
+fn number(value: u32, behind: u8, out: &mut Vec<u8>) {
+    let mut digits = [0; 20];
+    let len = int::write_u64(value.into(), &mut digits);
+    out.extend_from_slice(digits.get(..len).unwrap_or_default());
+    out.push(behind);
+}

@@ -1,0 +1,430 @@
+//! The messages of a feed as FIX messages that are valid in each version of FIX, by the dictionary
+//! of that version: types, times, groups; what a version has no place for is left out or moved.
+
+mod convert;
+mod plan;
+mod rules;
+mod value;
+
+use crate::feed::config::Feed;
+use crate::feed::told::FeedNotice;
+use crate::notice::{Notice, Notices};
+use crate::versions::{COUNT, VERSIONS};
+use convert::Converter;
+pub(crate) use convert::Tally;
+use fanfare_fast::program::{FieldId, FieldKind, Op, Reset, TemplateProgram};
+use fanfare_fast::template::OperatorKind;
+use fanfare_fast::{Fields, MessageView, Program, Value};
+use fanfare_fix::codec::{msg_types, tags};
+use fanfare_fix::dict::{Dictionary, Version};
+use fanfare_wire::text::Escaped;
+use plan::{Plan, Refs, Unfit};
+use rules::Rules;
+use std::sync::Arc;
+
+/// The first tag that users may define.
+pub(crate) use rules::USER_TAGS;
+
+/// Most pairs of a template and a MsgType(35) of the message's own whose plans are kept.
+const MOST_TYPED: usize = 1_024;
+
+/// The longest MsgType(35) of a message that is fanned out.
+const MOST_TYPE: usize = 8;
+
+/// What a message is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// The consumers.
+    Data,
+    /// The session of the exchange: MsgType(35) 0 to 5, or A.
+    Session(u8),
+    /// Nobody: it has no field that FIX has, as FAST's Reset.
+    Empty,
+    /// It says that the feed is over.
+    Done,
+}
+
+/// What a message is in a version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Made<'a> {
+    /// MsgType(35), and the fields between header and trailer.
+    Body(&'a [u8], &'a [u8]),
+    /// Nothing: it lacks what the version asks for, though others of its template may not.
+    Lacking,
+    /// Nothing, and nor is any other of its template.
+    Never,
+}
+
+/// Makes FIX of a feed's messages.
+pub(crate) struct Fix {
+    program: Arc<Program>,
+    templates: Box<[Template]>,
+    versions: Box<[PerVersion]>,
+    /// MsgType(35) of messages whose template has none.
+    default_type: Box<[u8]>,
+    /// Of the message at hand, where it is not its template's.
+    own_type: Vec<u8>,
+    converter: Converter,
+}
+
+/// What is known of a template beforehand.
+struct Template {
+    kind: Kind,
+    msg_type: TypeOf,
+    /// It has dynamic references: what it consists of only the message tells.
+    is_dynamic: bool,
+}
+
+/// Where the MsgType(35) of a template's messages is.
+enum TypeOf {
+    Constant(Box<[u8]>),
+    Message,
+    Configuration,
+}
+
+/// A version.
+struct PerVersion {
+    rules: Rules,
+    plans: Plans,
+}
+
+/// The plans of the templates that have been met.
+#[derive(Default)]
+struct Plans {
+    by_template: Box<[Option<Planned>]>,
+    typed: Vec<(u32, Box<[u8]>, Planned)>,
+    /// Of templates with dynamic references, which have a plan for each message: those told of.
+    told: Vec<u32>,
+}
+
+type Planned = Result<Box<Plan>, Unfit>;
+
+/// The template that ends a feed, as in [`fanfare_bus::distribute::Distribution`].
+const DONE: &str = "Done";
+
+impl Fix {
+    /// For the templates of a feed. `dictionary` gives that of a version.
+    pub(crate) fn new(
+        feed: &Feed,
+        program: &Arc<Program>,
+        mut dictionary: impl FnMut(Version) -> Arc<Dictionary>,
+    ) -> Self {
+        let templates = program.templates();
+        let versions = VERSIONS.map(|version| PerVersion {
+            rules: Rules::new(version, dictionary(version), feed),
+            plans: Plans::default(),
+        });
+        Self {
+            templates: templates
+                .iter()
+                .map(|t| Template::new(program, t))
+                .collect(),
+            program: Arc::clone(program),
+            versions: versions.into(),
+            default_type: feed.msg_type.as_bytes().into(),
+            own_type: Vec::with_capacity(MOST_TYPE),
+            converter: Converter::default(),
+        }
+    }
+
+    /// What a message is for.
+    pub(crate) fn kind(&self, message: MessageView<'_>) -> Kind {
+        let Some(template) = self.templates.get(message.template().index() as usize) else {
+            return Kind::Empty;
+        };
+        match (&template.msg_type, template.kind) {
+            (TypeOf::Message, Kind::Data) => {
+                let value = find(message.fields(), tags::MSG_TYPE);
+                match value.and_then(|value| value.as_bytes()) {
+                    Some(&[byte]) if msg_types::is_session(&[byte]) => Kind::Session(byte),
+                    _ => Kind::Data,
+                }
+            }
+            (_, kind) => kind,
+        }
+    }
+
+    /// A message in a version. That it has no valid form there is told the first time. What was
+    /// left out of it is in [`Fix::tally`].
+    pub(crate) fn convert(
+        &mut self,
+        version: usize,
+        message: MessageView<'_>,
+        notices: &Notices,
+    ) -> Made<'_> {
+        self.converter.tally = Tally::default();
+        self.made(version, message, notices).unwrap_or(Made::Never)
+    }
+
+    fn made(
+        &mut self,
+        version: usize,
+        message: MessageView<'_>,
+        notices: &Notices,
+    ) -> Option<Made<'_>> {
+        let index = message.template().index();
+        let template = self.templates.get(index as usize)?;
+        let msg_type = match &template.msg_type {
+            TypeOf::Constant(constant) => constant,
+            TypeOf::Configuration => &self.default_type,
+            TypeOf::Message => {
+                self.own_type.clear();
+                let value = find(message.fields(), tags::MSG_TYPE)?;
+                fanfare_fast::fix::write_value(value, &mut self.own_type);
+                &self.own_type[..]
+            }
+        };
+        let PerVersion { rules, plans } = self.versions.get_mut(version)?;
+        let met = Met {
+            program: &self.program,
+            message,
+            msg_type,
+            rules,
+        };
+        let is_own = matches!(template.msg_type, TypeOf::Message);
+        let mut made = None;
+        let planned = match (template.is_dynamic, is_own) {
+            (true, _) => made.insert(plans.of_message(met, notices)),
+            (false, true) => plans.typed(met, notices)?,
+            (false, false) => plans.plan(met, notices)?,
+        };
+        let plan = planned.as_ref().ok()?;
+        let lacks = self
+            .converter
+            .convert(plan, &rules.dictionary, message)
+            .err();
+        rules.tell(
+            plan,
+            message,
+            self.converter.sample.as_ref(),
+            lacks,
+            notices,
+        );
+        Some(match lacks {
+            Some(_) => Made::Lacking,
+            None => Made::Body(msg_type, self.converter.body()),
+        })
+    }
+
+    /// What was left out of the last message.
+    pub(crate) fn tally(&self) -> Tally {
+        self.converter.tally
+    }
+}
+
+/// A message that wants a plan.
+#[derive(Clone, Copy)]
+struct Met<'a> {
+    program: &'a Program,
+    message: MessageView<'a>,
+    msg_type: &'a [u8],
+    rules: &'a Rules,
+}
+
+impl Plans {
+    /// The plan of a template, made when it is met first.
+    fn plan(&mut self, met: Met<'_>, notices: &Notices) -> Option<&Planned> {
+        if self.by_template.is_empty() {
+            self.by_template = met.program.templates().iter().map(|_| None).collect();
+        }
+        let index = met.message.template().index() as usize;
+        let place = self.by_template.get_mut(index)?;
+        Some(place.get_or_insert_with(|| met.plan(&Refs::new(), Some(notices))))
+    }
+
+    /// As `plan`, of a template whose messages have types of their own.
+    fn typed(&mut self, met: Met<'_>, notices: &Notices) -> Option<&Planned> {
+        let index = met.message.template().index();
+        let is_it =
+            |(of, known, _): &(u32, Box<[u8]>, Planned)| *of == index && known[..] == *met.msg_type;
+        let at = match self.typed.iter().position(is_it) {
+            Some(at) => at,
+            None if self.typed.len() >= MOST_TYPED => return None,
+            None => {
+                let planned = met.plan(&Refs::new(), Some(notices));
+                self.typed.push((index, met.msg_type.into(), planned));
+                self.typed.len() - 1
+            }
+        };
+        self.typed.get(at).map(|(_, _, planned)| planned)
+    }
+
+    /// The plan of one message, which is as its dynamic references have it.
+    fn of_message(&mut self, met: Met<'_>, notices: &Notices) -> Planned {
+        let mut refs = Refs::new();
+        plan::refs(met.message.fields(), &mut refs);
+        let index = met.message.template().index();
+        let is_told = self.told.contains(&index);
+        if !is_told {
+            self.told.push(index);
+        }
+        let planned = met.plan(&refs, Some(notices).filter(|_| !is_told));
+        if let Ok(plan) = &planned {
+            plan.told.iter().for_each(|told| told.set(is_told));
+        }
+        planned
+    }
+}
+
+impl Met<'_> {
+    /// A plan, and what it leaves out told.
+    fn plan(&self, refs: &Refs, notices: Option<&Notices>) -> Planned {
+        let template = self.message.template();
+        let planned = Plan::new(self.program, template, self.msg_type, refs, self.rules);
+        let (version, name) = (self.rules.version.name(), template.name().to_owned());
+        let notice = match &planned {
+            Ok(plan) if plan.left.is_empty() && plan.moved.is_empty() => None,
+            Ok(plan) => Some(FeedNotice::Fields {
+                version,
+                template: name,
+                left: plan.left.clone(),
+                moved: plan.moved.clone(),
+            }),
+            Err(unfit) => Some(FeedNotice::Unfit {
+                version,
+                template: name,
+                why: self.rules.why(unfit, self.msg_type),
+            }),
+        };
+        if let (Some(notice), Some(notices)) = (notice, notices) {
+            notices.tell(Notice::Feed(notice));
+        }
+        planned.map(Box::new)
+    }
+}
+
+impl Rules {
+    fn why(&self, unfit: &Unfit, msg_type: &[u8]) -> String {
+        let msg_type = Escaped::fields(msg_type);
+        match unfit {
+            Unfit::Type => format!("the version has no message of MsgType(35) {msg_type}"),
+            Unfit::Required(tag) => format!("the feed has no {}", self.name(*tag)),
+            Unfit::Twice => "one template stands in several places of the message".to_owned(),
+        }
+    }
+
+    fn name(&self, tag: u32) -> String {
+        let name = self.dictionary.field_name(tag).unwrap_or("field");
+        format!("{name}({tag})")
+    }
+
+    /// Tells the first value of a template that did not fit, and the first message.
+    fn tell(
+        &self,
+        plan: &Plan,
+        message: MessageView<'_>,
+        sample: Option<&(u32, Vec<u8>)>,
+        lacks: Option<u32>,
+        notices: &Notices,
+    ) {
+        let [value_told, message_told] = &plan.told;
+        let (version, template) = (self.version.name(), || message.template().name().to_owned());
+        if let Some((tag, value)) = sample
+            && !value_told.replace(true)
+        {
+            notices.tell(Notice::Feed(FeedNotice::Value {
+                version,
+                template: template(),
+                field: self.name(*tag),
+                value: Escaped::fields(value).to_string(),
+            }));
+        }
+        if let Some(tag) = lacks
+            && !message_told.replace(true)
+        {
+            let why = match tag {
+                0 => "no field of it is FIX's".to_owned(),
+                _ => format!("it has no {}", self.name(tag)),
+            };
+            notices.tell(Notice::Feed(FeedNotice::Lacking {
+                version,
+                template: template(),
+                why,
+            }));
+        }
+    }
+}
+
+impl Template {
+    fn new(program: &Program, template: &TemplateProgram) -> Self {
+        let fields = program.template_fields(template);
+        let mut look = Look::default();
+        look.fields(program, fields, true);
+        let msg_type = match (look.constant, look.has_type) {
+            (Some(constant), _) => TypeOf::Constant(constant),
+            (None, true) => TypeOf::Message,
+            (None, false) => TypeOf::Configuration,
+        };
+        let kind = match &msg_type {
+            TypeOf::Constant(t) if msg_types::is_session(t) => {
+                Kind::Session(t.first().copied().unwrap_or_default())
+            }
+            _ if template.name() == DONE => Kind::Done,
+            _ if template.reset() == Reset::All => Kind::Empty,
+            _ if !look.tells && !look.is_dynamic => Kind::Empty,
+            _ => Kind::Data,
+        };
+        Self {
+            kind,
+            // What it refers to may have the type too.
+            msg_type: match msg_type {
+                TypeOf::Configuration if look.is_dynamic => TypeOf::Message,
+                other => other,
+            },
+            is_dynamic: look.is_dynamic,
+        }
+    }
+}
+
+/// What a template's fields say.
+#[derive(Default)]
+struct Look {
+    constant: Option<Box<[u8]>>,
+    has_type: bool,
+    is_dynamic: bool,
+    /// It has a field that is not of header or trailer.
+    tells: bool,
+}
+
+impl Look {
+    fn fields(&mut self, program: &Program, fields: &[FieldId], top: bool) {
+        for &id in fields {
+            let field = program.field(id);
+            self.is_dynamic |= field.kind() == FieldKind::TemplateRef;
+            match field.tag() {
+                Some(tags::MSG_TYPE) if top => {
+                    self.has_type = true;
+                    self.constant = constant(program, id);
+                }
+                Some(tag) => self.tells |= !tags::is_header(tag) && !tags::is_trailer(tag),
+                None => {}
+            }
+            let is_group = field.kind() == FieldKind::Group;
+            self.fields(program, program.children(id), top && is_group);
+        }
+    }
+}
+
+/// The text that a field has in every message.
+fn constant(program: &Program, id: FieldId) -> Option<Box<[u8]>> {
+    match program.op(id) {
+        Op::Text(op) if op.operator == OperatorKind::Constant && !op.optional => {
+            Some(program.text(op.initial?).into())
+        }
+        _ => None,
+    }
+}
+
+/// The first value of a tag outside sequences.
+pub(crate) fn find(fields: Fields<'_>, tag: u32) -> Option<Value<'_>> {
+    fields.into_iter().find_map(|(field, value)| match value {
+        Value::Group(inside) | Value::Template(_, inside) => find(inside, tag),
+        Value::Absent => None,
+        _ => Some(value).filter(|_| field.tag() == Some(tag)),
+    })
+}
+
+const _: () = assert!(COUNT == VERSIONS.len());
+
+#[cfg(test)]
+mod tests;

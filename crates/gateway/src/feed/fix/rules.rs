@@ -1,0 +1,116 @@
+//! What holds for all templates in one version, and the places that fields of a feed get where
+//! the version has other ones for them.
+
+use crate::feed::config::Feed;
+use fanfare_fix::codec::tags;
+use fanfare_fix::dict::{Dictionary, Version};
+use fanfare_wire::Precision;
+use std::sync::Arc;
+
+/// The first tag of the user-defined range.
+pub(crate) const USER_TAGS: u32 = 5_000;
+
+/// A version, and what its consumers agreed to.
+#[derive(Debug)]
+pub(super) struct Rules {
+    pub(super) version: Version,
+    pub(super) dictionary: Arc<Dictionary>,
+    /// The most digits that a time has.
+    pub(super) precision: Precision,
+    /// Added to the tags of fields that have no place; without, they are left out.
+    pub(super) user_tags: Option<u32>,
+    /// The feed's tags that go out under others.
+    tags: Arc<[(u32, u32)]>,
+}
+
+/// What fills a required field that the feed does not have.
+pub(super) enum Filler {
+    /// This text, if the other field is beside it.
+    Text(&'static [u8], Option<u32>),
+    /// The value of another field of the message.
+    Field(u32),
+}
+
+impl Rules {
+    pub(super) fn new(version: Version, dictionary: Arc<Dictionary>, feed: &Feed) -> Self {
+        Self {
+            version,
+            dictionary,
+            precision: precision(version),
+            user_tags: feed.user_tags,
+            tags: feed.mapped_tags().into(),
+        }
+    }
+
+    /// The tag that the configuration gives to the feed's field of this tag.
+    pub(super) fn mapped(&self, tag: u32) -> Option<u32> {
+        let found = self.tags.iter().find(|(from, _)| *from == tag);
+        found.map(|(_, to)| *to)
+    }
+
+    /// The tag in the user-defined range of a field that has no place in the version.
+    pub(super) fn user_tag(&self, tag: u32) -> Option<u32> {
+        let first = self.user_tags?;
+        match tag {
+            // Which message it was on its line is worth keeping; for whom it was is not.
+            tags::TARGET_COMP_ID | tags::APPL_VER_ID => None,
+            1..USER_TAGS => tag.checked_add(first),
+            _ => Some(tag),
+        }
+    }
+}
+
+/// Times have seconds up to FIX.4.1, milliseconds up to FIX.5.0SP1, and then what there is.
+pub(super) fn precision(version: Version) -> Precision {
+    match version {
+        Version::Fix40 | Version::Fix41 => Precision::Seconds,
+        Version::Fix50Sp2 => Precision::Nanos,
+        _ => Precision::Millis,
+    }
+}
+
+/// Header fields that each consumer's session writes itself: that they are not passed on is no
+/// loss worth telling.
+pub(super) const fn is_own(tag: u32) -> bool {
+    matches!(
+        tag,
+        tags::BEGIN_STRING
+            | tags::BODY_LENGTH
+            | tags::CHECK_SUM
+            | tags::MSG_TYPE
+            | tags::MSG_SEQ_NUM
+            | tags::SENDER_COMP_ID
+            | tags::SENDING_TIME
+            | tags::TARGET_COMP_ID
+            | tags::APPL_VER_ID
+    )
+}
+
+/// Another field with the same meaning, for versions that have no place for the feed's own:
+/// MsgSeqNum(34) of the feed is ApplSeqNum(1181), LastMsgSeqNumProcessed(369) of the feed is
+/// ApplLastSeqNum(1350), MDPriceLevel(1023) is MDEntryPositionNo(290).
+pub(super) const fn other_tag(tag: u32, is_body: bool) -> Option<u32> {
+    match (tag, is_body) {
+        (tags::MSG_SEQ_NUM, true) => Some(1181),
+        (tags::LAST_MSG_SEQ_NUM_PROCESSED, true) => Some(1350),
+        (1023, _) => Some(290),
+        _ => None,
+    }
+}
+
+/// What fills a required field that the feed does not have: see docs/gateway.md.
+pub(super) const fn filler(tag: u32) -> Option<Filler> {
+    Some(match tag {
+        // Symbol: the standard's own text for "there is none", beside SecurityID.
+        55 => Filler::Text(b"[N/A]", Some(48)),
+        // QuoteReqID, MDReqID, SecurityReqID, SecurityResponseID: a number of its own.
+        131 | 262 | 320 | 322 => Filler::Field(tags::MSG_SEQ_NUM),
+        // SecurityResponseType: a list of securities.
+        323 => Filler::Text(b"4", None),
+        // TotalNumSecurities: TotNumReports.
+        393 => Filler::Field(911),
+        // TransactTime: SendingTime of the feed.
+        60 => Filler::Field(tags::SENDING_TIME),
+        _ => return None,
+    })
+}

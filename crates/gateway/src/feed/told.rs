@@ -1,0 +1,132 @@
+//! What a feed's operator is told.
+
+use std::fmt;
+
+/// Something about a feed that whoever runs the gateway wants to know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FeedNotice {
+    /// Fields of a template that have no place in a version, when its first message comes.
+    Fields {
+        /// The version of the sessions concerned.
+        version: &'static str,
+        /// The template.
+        template: String,
+        /// The fields that are left out; may be empty.
+        left: String,
+        /// The fields that go out under other tags; may be empty.
+        moved: String,
+    },
+    /// No message of a template can be valid in a version.
+    Unfit {
+        /// The version of the sessions concerned.
+        version: &'static str,
+        /// The template.
+        template: String,
+        /// What is in the way.
+        why: String,
+    },
+    /// A message lacks what its version asks for: the first of its template.
+    Lacking {
+        /// The version of the sessions concerned.
+        version: &'static str,
+        /// The template.
+        template: String,
+        /// What it lacks.
+        why: String,
+    },
+    /// A value that its field cannot have: the first of its template.
+    Value {
+        /// The version of the sessions concerned.
+        version: &'static str,
+        /// The template.
+        template: String,
+        /// The field.
+        field: String,
+        /// The value, what is not printable escaped.
+        value: String,
+    },
+    /// The exchange's session on the feed has changed.
+    Exchange(ExchangeState),
+}
+
+/// The exchange's session, as its messages on the feed tell of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ExchangeState {
+    /// It has logged on.
+    LoggedOn,
+    /// It has logged out, with this text, escaped; may be empty.
+    LoggedOut(String),
+    /// It has said that the feed is over.
+    Done,
+}
+
+impl fmt::Display for FeedNotice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fields {
+                version,
+                template,
+                left,
+                moved,
+            } => {
+                write!(f, "feed: of template {template}, {version} sessions")?;
+                let separator = if left.is_empty() { "" } else { ", and" };
+                if !left.is_empty() {
+                    write!(f, " do not get {left}")?;
+                }
+                match moved.is_empty() {
+                    true => Ok(()),
+                    false => write!(f, "{separator} get {moved}"),
+                }
+            }
+            Self::Unfit {
+                version,
+                template,
+                why,
+            } => write!(
+                f,
+                "feed: {version} sessions do not get messages of template {template}: {why}"
+            ),
+            Self::Lacking {
+                version,
+                template,
+                why,
+            } => write!(
+                f,
+                "feed: {version} sessions did not get a message of template {template}: {why}; \
+                 more of this template are only counted"
+            ),
+            Self::Value {
+                version,
+                template,
+                field,
+                value,
+            } => write!(
+                f,
+                "feed: {version} sessions did not get {field} of a message of template \
+                 {template}: it cannot be \"{value}\"; more of this template are only counted"
+            ),
+            Self::Exchange(state) => match state {
+                ExchangeState::LoggedOn => f.write_str("feed: the exchange has logged on"),
+                ExchangeState::LoggedOut(text) if text.is_empty() => {
+                    f.write_str("feed: the exchange has logged out")
+                }
+                ExchangeState::LoggedOut(text) => {
+                    write!(f, "feed: the exchange has logged out: {text}")
+                }
+                ExchangeState::Done => f.write_str("feed: the exchange says that the feed is over"),
+            },
+        }
+    }
+}
+
+impl FeedNotice {
+    /// Whether it tells of anything but a Logon or the end of the feed.
+    #[must_use]
+    pub fn is_trouble(&self) -> bool {
+        !matches!(
+            self,
+            Self::Exchange(ExchangeState::LoggedOn | ExchangeState::Done)
+        )
+    }
+}

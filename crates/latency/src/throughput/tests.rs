@@ -176,6 +176,7 @@ fn the_summary_has_the_sources_rows_and_the_agreed_figures() {
     assert!(
         figures
             .to_json()
+            .to_string()
             .contains("\"sessions_200_t2_ns\":[500000005]")
     );
     assert!(summary.chart().contains("sessions"));

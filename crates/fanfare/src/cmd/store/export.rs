@@ -15,10 +15,10 @@ pub(crate) struct Args {
     /// Stores, or folders of stores.
     #[arg(value_name = "DIR", required = true)]
     folders: Vec<PathBuf>,
-    /// How the messages are written, one on a line, with * for passwords. In JSON a byte is the character of that
-    /// number, so that nothing is lost: {"seq": N, "kind": "app" or "admin", "message": …}. Where
-    /// a store has what was received, too (KeepReceived=Y), that follows what was sent; each line
-    /// begins with `out` or `in`, each object with "direction".
+    /// How the messages are written, one on a line, with * for passwords. In JSON a byte is the
+    /// character of that number, so that nothing is lost: {"seq": N, "kind": "app" or "admin",
+    /// "message": …}. Where a store has what was received, too (KeepReceived=Y), that follows what
+    /// was sent; each line begins with `out` or `in`, each object with "direction".
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
     /// The same as --format json.

@@ -2,13 +2,15 @@
 
 use super::settings::StoreKind;
 use crate::journal::{Journal, OpenError, Recovery, folder_for};
+use fanfare_fix::codec::mask_secrets;
 use fanfare_fix::session::{AppMessage, Entry, Kind, MessageStore, SessionId, StoreError};
 use fanfare_wire::UtcTimestamp;
 
 /// The application messages of a counterparty under their numbers, in a journal of their own: the
 /// folder [`Kept::FOLDER`] in that of the session's. A message is there before the application
 /// sees it, so that a kill of the process loses none that it saw; one that comes again is kept
-/// once. When the session's numbers begin again at 1, so does this journal.
+/// once. Secrets (a UserRequest has some) are masked. When the session's numbers begin again at 1,
+/// so does this journal.
 pub(super) struct Kept(Journal);
 
 impl Kept {
@@ -53,6 +55,7 @@ impl Kept {
         let room = journal.reserve(bytes.len())?;
         let place = room.get_mut(..bytes.len()).ok_or(StoreError::TooLong)?;
         place.copy_from_slice(bytes);
+        mask_secrets(place);
         let entry = Entry {
             kind: Kind::App,
             transmit: false,

@@ -79,6 +79,29 @@ fn messages_are_kept_under_their_numbers_before_the_application_sees_them() {
 }
 
 #[test]
+fn passwords_are_not_kept() {
+    let folder = Folder::new("secrets");
+    let (mut sell, address) = folder.seller();
+    let mut world = World::new();
+    let mut buy = initiator("BUY", &[address]);
+    world.run(&mut [&mut buy, &mut sell]);
+    let now = world.now;
+    let mut peers = handler_peers(&mut buy, now);
+    let sent = peers.get(SessionKey(0)).unwrap().send(b"BE", |body| {
+        body.str(11, "u").str(553, "me").str(554, "open sesame");
+    });
+    assert_eq!(sent, Ok(2));
+    buy.flush_touched(now);
+    world.run(&mut [&mut buy, &mut sell]);
+    assert_eq!(folder.kept(), ["2 u"]);
+    let path = folder_for(&folder.0, "FIX.4.4:SELL->BUY").join("received");
+    for file in std::fs::read_dir(path).unwrap() {
+        let bytes = std::fs::read(file.unwrap().path()).unwrap();
+        assert!(!bytes.windows(11).any(|part| part == b"open sesame"));
+    }
+}
+
+#[test]
 fn what_is_kept_begins_again_with_the_numbers() {
     let folder = Folder::new("reset");
     let (mut sell, address) = folder.seller();

@@ -38,7 +38,7 @@ impl Counting {
     }
 
     fn receive(&mut self) -> String {
-        self.peer.receive().unwrap().expect("a message")
+        self.peer.receive().unwrap().unwrap()
     }
 }
 

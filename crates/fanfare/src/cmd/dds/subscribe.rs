@@ -228,7 +228,7 @@ fn report(
             note!("{overtaken} were overwritten before they were read: this side is too slow");
         }
         if closed > 0 {
-            let topics = counted(closed as u64, "topic");
+            let topics = counted(closed, "topic");
             note!("{topics} closed: writers had more keys than --instances");
         }
         if subscriber.echo_failed() > 0 {

@@ -31,11 +31,17 @@ pub const THEME: &str = include_str!("theme.css");
 pub fn standalone(svg: &str) -> String {
     let open = "<svg xmlns=\"http://www.w3.org/2000/svg\"";
     let body = svg.replacen("<svg", open, 1);
-    match body.split_once('>') {
-        Some((head, rest)) => format!("{head}><style>{}</style>{PAPER}{rest}\n", theme::literal()),
-        None => body,
-    }
+    let Some((head, rest)) = body.split_once('>') else {
+        return body;
+    };
+    // What is behind all of it, as large as the view box.
+    let size = head
+        .split_once("viewBox=\"0 0 ")
+        .and_then(|(_, size)| size.split_once('"'));
+    let (width, height) = size
+        .and_then(|(size, _)| size.split_once(' '))
+        .unwrap_or_default();
+    let paper = format!("class=\"paper\" width=\"{width}\" height=\"{height}\" fill=\"#ffffff\"");
+    let theme = theme::literal();
+    format!("{head}><style>{theme}</style><rect {paper}/>{rest}\n")
 }
-
-/// What is behind all of a chart that is a file of its own.
-const PAPER: &str = "<rect class=\"paper\" width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>";

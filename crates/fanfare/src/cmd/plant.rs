@@ -249,15 +249,14 @@ fn report_feed(counters: &Counters, topics: bool) {
         count("unread")
     );
     say!(
-        "feed: of the exchange's session {} Heartbeats, {} SequenceResets, {} Logons, {} Logouts, \
-         {} others; {} empty messages, {} ends",
-        count("exchange_heartbeat"),
-        count("exchange_reset"),
-        count("exchange_logon"),
-        count("exchange_logout"),
-        count("exchange_other"),
-        count("fast_resets"),
-        count("feed_done")
+        "feed: of the exchange's session {}, {}, {}, {}, {}; {}, {}",
+        counted(count("exchange_heartbeat"), "Heartbeat"),
+        counted(count("exchange_reset"), "SequenceReset"),
+        counted(count("exchange_logon"), "Logon"),
+        counted(count("exchange_logout"), "Logout"),
+        counted(count("exchange_other"), "other"),
+        counted(count("fast_resets"), "empty message"),
+        counted(count("feed_done"), "end")
     );
     say!(
         "feed: {} messages unfit for a version; left out for a version: {} fields, {} values, {} \

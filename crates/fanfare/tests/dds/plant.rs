@@ -153,7 +153,7 @@ fn a_feed_on_lossy_lines_reaches_fix_consumers_and_dds_subscribers() {
     let told = gateway.stop().out;
     for line in [
         "feed: 401 messages",
-        "1 ends",
+        "1 end",
         "0 messages unfit",
         "0 messages rejected",
         "feed: 560 samples published, 0 unsent",

@@ -39,11 +39,16 @@ fn quickfix_takes_every_message_of_a_recorded_feed() {
             rest = &rest[packet.len()..];
         }
     }
-    let told = take_all(templates.to_str().unwrap(), &packets);
-    // Eight entries say "empty book", a type that came with FIX.5.0.
+    let Some(told) = take_all(templates.to_str().unwrap(), &packets) else {
+        return;
+    };
+    // Eight messages have one entry each, and that says "empty book", a type that came with
+    // FIX.5.0: the other two get a News(B) in its place.
     for line in [
         "733 SequenceResets",
         "17415 empty messages",
+        "50030 deliveries",
+        "8 messages left out",
         "0 messages unfit",
         "16 values, 16 entries",
     ] {
@@ -66,18 +71,19 @@ fn quickfix_takes_every_message_of_a_generated_feed() {
     }
     // The last says that the feed is over.
     packets.last_mut().unwrap().1 = false;
-    let told = take_all("builtin:complex", &packets);
+    let Some(told) = take_all("builtin:complex", &packets) else {
+        return;
+    };
     assert!(
-        told.contains("0 messages unfit") && told.contains("1 ends"),
+        told.contains("0 messages unfit") && told.contains("1 end"),
         "{told}"
     );
 }
 
-/// Sends packets to a gateway with consumers of three versions; what that says at the end.
-fn take_all(templates: &str, packets: &[Packet]) -> String {
-    let Some(engines) = Engines::find() else {
-        return String::new();
-    };
+/// Sends packets to a gateway with consumers of three versions; what that says at the end. `None`
+/// if there is no QuickFIX.
+fn take_all(templates: &str, packets: &[Packet]) -> Option<String> {
+    let engines = Engines::find()?;
     let folder = Folder::new("interop-gateway");
     let [group, _] = groups();
     let config = format!(
@@ -132,5 +138,5 @@ fn take_all(templates: &str, packets: &[Packet]) -> String {
     }
     let told = gateway.stop().out;
     assert!(told.contains("0 messages rejected"), "{told}");
-    told
+    Some(told)
 }

@@ -167,6 +167,7 @@ impl Fan {
                 Made::Body(msg_type, body) if body.len() <= self.longest => (msg_type, body),
                 Made::Body(..) | Made::Lacking => {
                     self.lacking |= 1 << version;
+                    self.counts.add(self.fix.tally());
                     continue;
                 }
                 Made::Never => {

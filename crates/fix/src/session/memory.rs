@@ -544,14 +544,14 @@ mod tests {
             ready: 600 << 10,
         };
         let mut store = MemoryStore::new(limits);
-        let ready = store.capacity();
+        let ready = store.outbox.capacity();
         assert!((600 << 10..1 << 20).contains(&ready), "{ready}");
         for i in 0..3000_u64 {
             put(&mut store, &[i as u8; 170], APP).unwrap();
             store.prepare();
             store.sent(170);
             if i == 1500 {
-                assert_eq!(store.capacity(), ready, "nothing new was needed");
+                assert_eq!(store.outbox.capacity(), ready, "nothing new was needed");
             }
         }
         for _ in 0..100 {

@@ -75,7 +75,7 @@ fn a_stream_without_packets_has_its_numbers_checked_as_it_comes() {
     for text in [
         "gap: 500 to 501 missing (2)",
         "gap: 70000 to 70000 missing (1)",
-        "3 missing",
+        "3 sequence numbers missing",
     ] {
         assert!(said.err.contains(text), "{text} in {}", said.err);
     }

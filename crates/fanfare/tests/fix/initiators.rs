@@ -86,7 +86,7 @@ fn within_its_hours_elsewhere_it_trades() {
     let text = settings(&[server.address], &lines) + "[SESSION]\nBeginString=FIX.4.4\n";
     let child = start_with("hours-open", &text, &ANSWERED);
     let (_, said) = answered(child, ORDER, 1);
-    assert!(said.contains("1 messages sent, 1 received"), "{said}");
+    assert!(said.contains("1 message sent, 1 received"), "{said}");
 }
 
 /// The counterparty of one run: MsgSeqNum(34) of the Logon, and whether it resets. Our own numbers

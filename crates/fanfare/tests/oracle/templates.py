@@ -77,6 +77,7 @@ class Templates:
             elements = [root]
         for element in elements:
             self.add(template(element, top))
+        conform(root)
 
     def add(self, one):
         if one.key in self.by_key or (one.id is not None and one.id in self.by_id):
@@ -133,6 +134,18 @@ def local(element):
     templates are in namespaces of their own, so only the generator's own one is foreign."""
     namespace, _, name = element.tag.rpartition("}")
     return None if namespace == "{urn:q" else name
+
+
+def conform(element):
+    """What the schema (appendix 1) has not: text, and contexts of operators without a state."""
+    inside = [element.text, *(child.tail for child in element)]
+    if any(text and text.strip() for text in inside):
+        raise TemplateError("S1", "text")
+    if local(element) in ("constant", "default"):
+        if any(name in element.attrib for name in ("dictionary", "key", "ns")):
+            raise TemplateError("S1", "a dictionary of an operator without previous values")
+    for child in children(element):
+        conform(child)
 
 
 def children(element):

@@ -1,7 +1,7 @@
 //! What a run of decode came to: figures as JSON, or a few lines of text.
 
 use super::output::Format;
-use crate::print::{note, say};
+use crate::print::{counted, note, say};
 use fanfare_feed::{Arbiter, Line};
 use fanfare_latency::figures::Figures;
 use std::time::Duration;
@@ -87,11 +87,11 @@ impl Report<'_> {
     fn text(&self) {
         let c = &self.counts;
         note!(
-            "{} messages in {} packets ({} bytes), {} errors",
-            c.messages,
-            c.packets,
+            "{} in {} ({} bytes), {}",
+            counted(c.messages, "message"),
+            counted(c.packets, "packet"),
             c.bytes,
-            c.errors
+            counted(c.errors, "error")
         );
         if let Some(nanos) = self.nanos_per_message() {
             note!("decode: {nanos:.1} ns a message");
@@ -101,11 +101,11 @@ impl Report<'_> {
         };
         let stats = arbiter.stats();
         note!(
-            "{} gaps, {} sequence numbers missing, {} resets, {} datagrams dropped by the kernel",
-            stats.gaps,
-            stats.missing,
-            stats.resets,
-            c.kernel_drops
+            "{}, {} missing, {}, {} dropped by the kernel",
+            counted(stats.gaps, "gap"),
+            counted(stats.missing, "sequence number"),
+            counted(stats.resets, "reset"),
+            counted(c.kernel_drops, "datagram")
         );
         for (line, packets) in [(Line::A, c.line_packets[0]), (Line::B, c.line_packets[1])] {
             let s = arbiter.line(line);

@@ -2,7 +2,7 @@
 
 use super::super::cat::Printer;
 use super::outgoing::Outgoing;
-use crate::print::note;
+use crate::print::{counted, note};
 use anyhow::{Result, anyhow};
 use fanfare_engine::host::{Handler, LogTrouble, Peer, Peers, Refusal, SessionKey};
 use fanfare_engine::journal::Recovery;
@@ -117,7 +117,7 @@ impl Application {
             note!("not sent, as the session makes its own: {left_out} of the session's messages");
         }
         if !self.quiet {
-            note!("{sent} messages sent, {received} received");
+            note!("{} sent, {received} received", counted(sent, "message"));
         }
         self.take_next();
         if let Some(failure) = self.failure.take() {

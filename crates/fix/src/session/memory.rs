@@ -284,7 +284,7 @@ impl MessageStore for MemoryStore {
 
     /// Grows the index if it has to, and touches the places of the next entries: those of a new
     /// page would otherwise be found for them by the kernel while a message is waiting. As many at
-    /// once as there are already, up to [`STEP`]: each page by itself would disturb every hundredth
+    /// once as there are already, up to 64 KiB: each page by itself would disturb every hundredth
     /// message.
     fn prepare(&mut self) {
         let len = self.index.len();

@@ -477,7 +477,8 @@ mod tests {
         talk(&listener, 10);
         let stats = capture.stop().unwrap();
         let (old, new) = (packets(&moved), packets(&file));
-        assert!(old >= 20 && new >= 10, "{old} {new}");
+        // What the kernel was still collecting belongs to the new file.
+        assert!(old >= 10 && new >= 10, "{old} {new}");
         assert_eq!(
             stats.captured,
             (old + new) as u64,

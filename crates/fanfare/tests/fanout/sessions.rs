@@ -2,6 +2,7 @@
 
 use crate::common::gateway::Gateway;
 use crate::common::{Folder, Running, fanfare, figure, run};
+use std::time::{Duration, Instant};
 
 fn server(args: &[&str]) -> Gateway {
     let ports = ["--producer-port", "0", "--consumer-port", "0"];
@@ -15,38 +16,43 @@ fn consumers(port: &str, args: &[&str]) -> Running {
     Running::start(&mut fanfare(&[&command, args, &["--port", port]].concat()))
 }
 
-/// The line that says how many threads there are, and how many the system has for it beyond one
-/// that does no work of an agent.
-fn threads(args: &[&str]) -> String {
+/// The line that says how many threads there are; the system must show as many workers' by name.
+fn threads(args: &[&str], workers: usize) -> String {
     let ports = ["--producer-port", "0", "--consumer-port", "0"];
     let mut server = Running::start(&mut fanfare(
         &[&["fanout", "server"], args, &ports].concat(),
     ));
     let said = server.prints("Running on ");
     server.prints("Listening for consumers on ");
-    let tasks = format!("/proc/{}/task", server.id());
-    let names = std::fs::read_dir(tasks).unwrap().flatten();
-    let names = names.filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok());
-    let names: Vec<_> = names.map(|name| name.trim().to_owned()).collect();
-    let count = names.iter().filter(|name| name.contains("worker")).count();
+    // A thread gives itself its name once it runs.
+    let until = Instant::now() + Duration::from_secs(60);
+    while named(server.id()) < workers {
+        assert!(Instant::now() < until, "{workers} threads of workers");
+        std::thread::sleep(Duration::from_millis(10));
+    }
     server.interrupt();
     server.end().succeeded();
-    format!("{said}, {count} by name")
+    said
+}
+
+/// How many threads of a process have the name of a worker.
+fn named(process: u32) -> usize {
+    let tasks = std::fs::read_dir(format!("/proc/{process}/task")).unwrap();
+    let names = tasks.flatten().map(|task| task.path().join("comm"));
+    let names = names.filter_map(|name| std::fs::read_to_string(name).ok());
+    names.filter(|name| name.contains("worker")).count()
 }
 
 #[test]
 fn several_workers_have_threads_of_their_own_unless_told_to_share() {
-    assert_eq!(
-        threads(&["--workers", "3"]),
-        "Running on 4 threads, 3 by name"
-    );
-    let shared = threads(&["--workers", "3", "--shared"]);
-    assert!(shared.starts_with("Running on 1 thread,"), "{shared}");
-    assert!(threads(&[]).starts_with("Running on 1 thread,"));
-    assert!(threads(&["--dedicated"]).starts_with("Running on 2 threads,"));
+    assert_eq!(threads(&["--workers", "3"], 3), "Running on 4 threads");
+    let shared = threads(&["--workers", "3", "--shared"], 0);
+    assert_eq!(shared, "Running on 1 thread");
+    assert_eq!(threads(&[], 0), "Running on 1 thread");
+    assert_eq!(threads(&["--dedicated"], 0), "Running on 2 threads");
     let folder = Folder::new("threads");
     let path = folder.with("shared.toml", "workers = 2\nthreads = \"shared\"\n");
-    assert!(threads(&["--config", &path]).starts_with("Running on 1 thread,"));
+    assert_eq!(threads(&["--config", &path], 0), "Running on 1 thread");
     assert_eq!(
         run(&["fanout", "server", "--shared", "--dedicated"]).code,
         2

@@ -120,7 +120,7 @@ pub enum Refusal {
     Silent,
     /// The first message was no Logon, or no message.
     NotLogon,
-    /// The first message is not complete, or not to be, within so many bytes.
+    /// The first message is longer than this many bytes.
     LongLogon(usize),
     /// The Logon has a CompID, SubID or LocationID that is longer than it may be.
     TooLong(FieldTooLong),

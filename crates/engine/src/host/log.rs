@@ -70,7 +70,7 @@ pub enum LogTrouble {
     Complete {
         /// The bytes left out before, of both directions.
         bytes: u64,
-        /// Of so many sessions.
+        /// The number of sessions concerned.
         sessions: usize,
     },
     /// The file cannot be written. What it does not take is left out; no session is held up.
@@ -155,7 +155,7 @@ pub struct LogTap {
     seen: u32,
 }
 
-/// What the log's thread tells the host.
+/// The state that the log's thread shares with the host.
 #[derive(Default)]
 struct Health {
     changes: AtomicU32,
@@ -322,7 +322,7 @@ impl LogTap {
         }
     }
 
-    /// Says in the log what is left out of it; true if nothing is left to be said.
+    /// Writes the number of bytes left out to the log; returns whether nothing remains to be told.
     fn put_gap(&mut self) -> bool {
         if self.left_out > 0
             && self

@@ -17,7 +17,7 @@ impl Kept {
     /// The folder's name.
     pub(super) const FOLDER: &str = "received";
 
-    /// Opens it, if what is received is to be kept. `created` is that of the session's store.
+    /// Opens the journal if received messages are kept; `created` is the session store's time.
     pub(super) fn open(
         kind: &StoreKind,
         id: &SessionId,
@@ -32,7 +32,7 @@ impl Kept {
         Ok(Some((Self(journal), recovery)))
     }
 
-    /// Keeps a message. `created` is that of the session's store.
+    /// Appends a message; `created` is the creation time of the session's store.
     ///
     /// # Errors
     /// The message is not kept, and must not be shown to anybody.

@@ -143,10 +143,6 @@ const OTHERS_OF_N: &[(&str, &str)] = &[
     ("gapfill", COUNTS_EARLY),
     ("no-repeat-requests", COUNTS_EARLY),
     ("real-time-during-resend", COUNTS_EARLY),
-    (
-        "FIX42TestRequest",
-        "72 s of silence, more than the test waits for",
-    ),
     ("2c_NextExpectedMsgSeqNumTooLow", SETS_NUMBERS),
     ("ResetSeqNumFlagAndNextExpectedMsgSeqNum", SETS_NUMBERS),
     ("2b_NextExpectedMsgSeqNumTooHigh", SETS_NUMBERS),

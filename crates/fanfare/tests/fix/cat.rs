@@ -296,3 +296,42 @@ fn no_value_and_no_name_steers_the_terminal() {
     assert!(plain.out.contains(r"x\u{9b}y(20001) = 1"), "{}", plain.out);
     assert_eq!(json.json_lines()[0]["fields"]["Text"], text);
 }
+
+#[test]
+fn secrets_are_masked_unless_they_are_asked_for() {
+    let header = "35=A|49=A|56=B|34=1|52=20261121-10:00:00|98=0|108=30|";
+    let secrets = "95=8|96=raw|data|553=me|554=open|925=sesame|1402=crypt|1404=again|5555=token|";
+    let logon = framed("FIX.4.4", &format!("{header}{secrets}"));
+    // Its sum is wrong, and it has no end.
+    let cut = "8=FIX.4.4|9=99|35=BE|49=A|56=B|34=2|923=r|924=1|553=me|554=un|925=told";
+    let log = format!("10:00 {logon}\n10:01 {cut}\n");
+    let hidden = [
+        "raw", "data", "open", "sesame", "crypt", "again", "token", "un", "told",
+    ];
+    for args in [&[][..], &["--json"]] {
+        let masked = cat(args, log.as_bytes()).succeeded().out;
+        for secret in hidden {
+            let found = masked.split(|c: char| !c.is_ascii_alphanumeric());
+            assert!(
+                !found.into_iter().any(|word| word == secret),
+                "{secret}: {masked}"
+            );
+        }
+        assert!(
+            masked.contains("me") && masked.contains("******"),
+            "{masked}"
+        );
+        assert!(!masked.contains("it should be"), "{masked}");
+        let shown = cat(&[args, &["--show-secrets"]].concat(), log.as_bytes());
+        let shown = shown.succeeded().out;
+        for secret in hidden {
+            assert!(shown.contains(secret), "{secret}: {shown}");
+        }
+    }
+    let masked = cat(&["--json", "--grep", "Password=open"], log.as_bytes());
+    let fields = &masked.json_lines()[0]["fields"];
+    assert_eq!(
+        (&fields["Password"], &fields["RawData"]),
+        (&"****".into(), &"********".into())
+    );
+}

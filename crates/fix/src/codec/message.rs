@@ -1,7 +1,7 @@
 //! The zero-copy view of one message.
 
 use super::group::{Group, GroupSpec};
-use super::tags;
+use super::{mask_secrets, secrets, tags};
 use core::fmt;
 use core::ops::Deref;
 use fanfare_wire::{Decimal, FieldIndex, UtcTimestamp, int};
@@ -87,6 +87,26 @@ impl<'a> Message<'a> {
     #[inline]
     pub(crate) fn front<const N: usize>(&self) -> Option<[&'a [u32; N]; 3]> {
         self.fields.index.front()
+    }
+
+    /// The message with `*` for its secrets, as [`mask_secrets`] puts them: itself if it has none,
+    /// else a copy in `room`. Allocates if `room` is too small for that.
+    pub fn masked<'r>(&self, room: &'r mut Vec<u8>) -> Message<'r>
+    where
+        'a: 'r,
+    {
+        if secrets(self.bytes()).next().is_none() {
+            return *self;
+        }
+        room.clear();
+        room.extend_from_slice(self.bytes());
+        mask_secrets(room);
+        Message {
+            fields: FieldSet {
+                bytes: room,
+                ..self.fields
+            },
+        }
     }
 
     /// BeginString(8).

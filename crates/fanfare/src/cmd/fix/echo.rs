@@ -123,7 +123,8 @@ fn table_of(peer: &mut Peer<'_>, message: &Message<'_>) -> dict::Version {
 impl Handler for Application {
     fn on_message(&mut self, peer: &mut Peer<'_>, message: &AppMessage<'_>) {
         if !self.echo {
-            return say!("{}", Printable(message.message.bytes()));
+            let mut room = Vec::new();
+            return say!("{}", Printable(message.message.masked(&mut room).bytes()));
         }
         if let Err(error) = self.answer(peer, message) {
             note!("{}: no answer to {}: {error}", peer.id(), message.seq);

@@ -43,6 +43,11 @@ pub(crate) struct Args {
     /// version of each message. May be given more than once.
     #[arg(long, value_name = "FILE")]
     dictionary: Vec<PathBuf>,
+    /// Print passwords, for which there are `*` of the same number otherwise: Password(554),
+    /// NewPassword(925), EncryptedPassword(1402), EncryptedNewPassword(1404), and of a Logon every
+    /// field that is not known to be harmless, such as RawData(96).
+    #[arg(long)]
+    show_secrets: bool,
     /// Colours: auto is on a terminal, unless NO_COLOR is set.
     #[arg(long, value_enum, default_value_t = Colour::Auto, value_name = "WHEN")]
     color: Colour,
@@ -85,7 +90,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         }
     };
     let stop = Stop::on_interrupt().context("cannot catch Ctrl-C")?;
-    let mut printer = Printer::new(names, args.json, args.color.is_on()).only(filter);
+    let printer = Printer::new(names, args.json, args.color.is_on()).only(filter);
+    let mut printer = printer.showing_secrets(args.show_secrets);
     let mut input = Input::open(&args.file, stop.clone())?;
     let name = input.name().to_owned();
     let skipped = match input.kind().with_context(|| name.clone())? {

@@ -17,6 +17,9 @@ pub(in crate::cmd::fix) struct Printer {
     filter: Filter,
     json: bool,
     colour: bool,
+    shows_secrets: bool,
+    /// Where a message with secrets is masked.
+    masked: Vec<u8>,
     counts: Counts,
 }
 
@@ -31,7 +34,7 @@ pub(super) struct Counts {
 }
 
 impl Printer {
-    /// Prints all messages.
+    /// Prints all messages, with `*` for passwords.
     pub(in crate::cmd::fix) fn new(names: Names, json: bool, colour: bool) -> Self {
         Self {
             out: Out::default(),
@@ -39,6 +42,8 @@ impl Printer {
             filter: Filter::default(),
             json,
             colour,
+            shows_secrets: false,
+            masked: Vec::new(),
             counts: Counts::default(),
         }
     }
@@ -46,6 +51,12 @@ impl Printer {
     /// Prints only messages that this takes.
     pub(super) fn only(mut self, filter: Filter) -> Self {
         self.filter = filter;
+        self
+    }
+
+    /// Prints passwords, too, if `wanted`.
+    pub(super) fn showing_secrets(mut self, wanted: bool) -> Self {
+        self.shows_secrets = wanted;
         self
     }
 
@@ -83,19 +94,37 @@ impl Printer {
         if !self.filter.takes(&found.message) {
             return Ok(());
         }
-        let lines = lines(&dictionary, &found.message);
+        let mut room = std::mem::take(&mut self.masked);
+        let shown = Found {
+            message: match self.shows_secrets {
+                true => found.message,
+                false => found.message.masked(&mut room),
+            },
+            ..*found
+        };
+        let printed = self.print(&shown, prefix, &dictionary);
+        self.masked = room;
+        Ok(printed?)
+    }
+
+    fn print(
+        &mut self,
+        found: &Found<'_>,
+        prefix: Option<&str>,
+        dictionary: &Dictionary,
+    ) -> io::Result<()> {
+        let lines = lines(dictionary, &found.message);
         let mut faults: Vec<String> = found.flaws.iter().map(ToString::to_string).collect();
-        faults.extend(wrong_counts(&lines, &dictionary));
+        faults.extend(wrong_counts(&lines, dictionary));
         self.counts.shown += 1;
         self.counts.faulty += u64::from(!faults.is_empty());
         let prefix = prefix.map_or_else(|| Printable(found.prefix).to_string(), str::to_owned);
         if self.json {
-            let object = json::object(found, &prefix, &dictionary, &lines, &faults);
-            writeln!(self.out, "{}", SafeJson(object))?;
+            let object = json::object(found, &prefix, dictionary, &lines, &faults);
+            writeln!(self.out, "{}", SafeJson(object))
         } else {
-            self.pretty(found, &prefix, &dictionary, &faults)?;
+            self.pretty(found, &prefix, dictionary, &faults)
         }
-        Ok(())
     }
 
     fn pretty(

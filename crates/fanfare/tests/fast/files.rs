@@ -309,6 +309,127 @@ fn recordings_of_two_lines_are_arbitrated() {
     }
 }
 
+/// Templates whose second message means nothing without the first, and what a stream of messages
+/// with these numbers is; 0 is one without a number.
+fn continuous(folder: &Folder, name: &str, numbers: impl Iterator<Item = u32>) -> [String; 2] {
+    let xml = "<templates><template name='T' id='1'><uInt32 name='MsgSeqNum' id='34'><increment/>\
+               </uInt32><string name='S'><copy/></string></template>\
+               <template name='Beat' id='2'/></templates>";
+    let line = |number| match number {
+        0 => "{\"template\": \"Beat\", \"fields\": {}}\n".to_owned(),
+        n => {
+            let s = n / 100;
+            format!("{{\"template\":\"T\",\"fields\":{{\"MsgSeqNum\":{n},\"S\":\"s{s}\"}}}}\n")
+        }
+    };
+    let templates = folder.with("t.xml", xml);
+    let lines = folder.with("lines.jsonl", numbers.map(line).collect::<String>());
+    let file = folder.file(name);
+    let args = ["encode", "-t", &templates, "-f", &lines, "-o", &file];
+    run(&[&args[..], &["--header", "none"]].concat()).succeeded();
+    [templates, file]
+}
+
+#[test]
+fn continuous_streams_of_two_lines_are_arbitrated() {
+    let folder = Folder::new("two-streams");
+    // A message without a number is at the begin, and behind 300 and 400. Only the last number is
+    // more than 65,536 beyond the one before.
+    let all = || {
+        [0].into_iter()
+            .chain((1..=100_000).chain([200_000, 200_001]))
+    };
+    let with_beats = |lost: &'static [u32]| {
+        let kept = all().filter(|number| !lost.contains(number));
+        kept.flat_map(|number| {
+            [number, 0]
+                .into_iter()
+                .take(if number % 300 == 299 { 2 } else { 1 })
+        })
+    };
+    let [_, a] = continuous(
+        &folder,
+        "a.dat",
+        with_beats(&[500, 501, 599, 70_000, 100_000]),
+    );
+    let [t, b] = continuous(
+        &folder,
+        "b.dat",
+        with_beats(&[1, 501, 502, 80_000, 99_999, 100_000]),
+    );
+    // A Reset in front changes nothing, and is shown once.
+    let reset = |file: &str| {
+        let bytes = [&[0xc0, 0xf8][..], &folder.read(file)].concat();
+        folder.with(file, bytes)
+    };
+    let decode = ["decode", "-t", &t, "--header", "none", "-f", &a, "-f", &b];
+    for with_reset in [false, true] {
+        if with_reset {
+            reset("a.dat");
+            reset("b.dat");
+        }
+        let said = run(&decode).succeeded();
+        let mut numbers = said.out.lines().filter_map(|line| {
+            let (number, s) = line.strip_prefix("T MsgSeqNum=")?.split_once(" S=\"s")?;
+            let number: u32 = number.parse().unwrap();
+            assert_eq!(s, format!("{}\"", number / 100), "{line}");
+            Some(number)
+        });
+        let missing = [501, 100_000];
+        let wanted = all().filter(|number| *number > 0 && !missing.contains(number));
+        assert!(numbers.by_ref().eq(wanted));
+        let beats = said.out.lines().filter(|line| line.starts_with("Beat"));
+        assert_eq!(beats.count(), 1 + 100_000 / 300);
+        assert_eq!(said.out.matches("Reset").count(), usize::from(with_reset));
+        for text in [
+            "gap: 501 to 501 missing (1)",
+            "gap: 100000 to 199999 missing (100000)",
+        ] {
+            assert!(said.err.contains(text), "{text} in {}", said.err);
+        }
+    }
+    let ten = run(&[&decode[..], &["-n", "10", "--json", "--format", "text"]].concat()).succeeded();
+    assert_eq!(ten.out.lines().count(), 10);
+}
+
+#[test]
+fn a_continuous_stream_that_breaks_leaves_the_other_line() {
+    let folder = Folder::new("broken-stream");
+    let [_, a] = continuous(&folder, "a.dat", 1..=1000);
+    let [t, b] = continuous(&folder, "b.dat", (1..=2000).filter(|number| *number != 50));
+    // Template 9 does not exist.
+    let broken = [&folder.read("a.dat")[..500], &[0xc0, 0x89]].concat();
+    folder.with("a.dat", broken);
+    let decode = ["decode", "-t", &t, "--header", "none", "-f", &a, "-f", &b];
+    let said = run(&decode);
+    assert_eq!(said.code, 1);
+    assert!(
+        said.err.contains("a.dat` is read no further"),
+        "{}",
+        said.err
+    );
+    assert!(said.out.lines().count() < 1000);
+    let said = run(&[&decode[..], &["--keep-going"]].concat());
+    assert_eq!((said.code, said.out.lines().count()), (1, 2000));
+}
+
+#[test]
+fn a_packet_with_too_many_messages_is_told() {
+    let folder = Folder::new("long-packet");
+    let [t, file] = continuous(&folder, "a.dat", 1..=70_000);
+    let bytes = folder.read("a.dat");
+    let reset = [0xc0, 0xf8];
+    // Two short packets, and one that is none.
+    let first = [&reset[..], &bytes[..8]].concat();
+    folder.with("a.dat", [&first[..], &reset, &bytes].concat());
+    let decode = [
+        "decode", "-t", &t, "--header", "none", "-f", &file, "-f", &file,
+    ];
+    let said = run(&decode).succeeded();
+    let told = "line A, byte 10: left out: no sequence number, or more than 65,536";
+    assert!(said.err.contains(told), "{}", said.err);
+}
+
 #[test]
 fn fix_tags_of_no_template_are_told_once_and_counted() {
     let folder = Folder::new("fix-tags");

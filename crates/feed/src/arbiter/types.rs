@@ -1,6 +1,7 @@
 //! What goes into an [`Arbiter`](super::Arbiter) and what comes out of it.
 
 use crate::line::Line;
+use std::fmt;
 
 /// Limits and time-outs. Times are nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,6 +108,17 @@ pub enum Refusal {
     Full,
     /// It is numbered as before the last reset, beyond what was delivered then.
     Stale,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Count => "no sequence number, or more than 65,536",
+            Self::TooLong => "longer than packets may be",
+            Self::Full => "too many packets wait",
+            Self::Stale => "numbered as before the last reset",
+        })
+    }
 }
 
 /// What [`Arbiter::poll_event`](super::Arbiter::poll_event) gives.

@@ -27,6 +27,9 @@ use std::sync::Arc;
 /// With two --multicast (or two -f) the lines are arbitrated: what either has comes out once, in
 /// order, and what neither has in time is counted as a gap. Sequence numbers come from --preamble
 /// or from a field of the messages. A message of the template `Done` ends a multicast feed.
+///
+/// Two files with --header none are datagrams where a Reset begins each of them, and continuous
+/// streams otherwise: each is decoded with dictionaries of its own, and an error ends it.
 #[derive(Debug, clap::Args)]
 #[command(group(clap::ArgGroup::new("source").required(true).multiple(true)
     .args(["file", "multicast", "pcap"])))]

@@ -3,8 +3,9 @@
 use super::decode::{Args, decoder};
 use super::options::Sequence;
 use super::output::Output;
-use super::sink::{Flow, Sink, Skip};
+use super::sink::{Flow, Sink, Skip, number};
 use anyhow::{Result, bail};
+use fanfare_fast::Message;
 use fanfare_fast::program::FieldId;
 use fanfare_feed::{
     Arbiter, ArbiterConfig, Event, Line, MessageNumbers, PacketNumbers, Preamble, SequenceField,
@@ -132,30 +133,71 @@ impl Feed {
     /// Takes a message of a continuous stream, which the sink has in hand. A hole before it is
     /// told at once: nothing else can bring what is missing. One that came before is left out.
     pub(crate) fn in_hand(&mut self) -> io::Result<()> {
-        let Some(sequence) = self.sink.number(&self.fields) else {
+        let numbers = self.numbers_of(None);
+        let Some(sequence) = numbers.first else {
             return self.sink.deliver();
         };
+        let verdict = self.turn(Line::A, numbers, &[], |sink, number| {
+            match number == sequence {
+                true => sink.deliver(),
+                // It was delivered when it was doubtful.
+                false => Ok(()),
+            }
+        })?;
+        match verdict {
+            Verdict::Suspect => self.sink.deliver(),
+            _ => Ok(()),
+        }
+    }
+
+    /// The numbers of a message of a continuous stream; without one, of that in the sink's hand.
+    pub(crate) fn numbers_of(&self, message: Option<&Message>) -> PacketNumbers {
+        let number = |fields: &[FieldId]| match message {
+            Some(message) => number(message, self.sink.program(), fields),
+            None => self.sink.number(fields),
+        };
+        PacketNumbers {
+            first: number(&self.fields),
+            count: 1,
+            next: number(&self.new_numbers),
+            ..PacketNumbers::default()
+        }
+    }
+
+    /// Takes a message of a continuous stream that has a number and comes before all that other
+    /// lines will bring: a hole before it is told at once. `deliver` gets the numbers of the
+    /// messages that are in turn: this one, or one that was doubtful before.
+    pub(crate) fn turn(
+        &mut self,
+        line: Line,
+        numbers: PacketNumbers,
+        bytes: &[u8],
+        mut deliver: impl FnMut(&mut Sink, u32) -> io::Result<()>,
+    ) -> io::Result<Verdict> {
+        let sequence = numbers.first.unwrap_or_default();
         let unit = Unit {
             sequence,
             count: 1,
-            bytes: &[],
+            bytes,
         };
-        let verdict = self.arbiter.receive(0, Line::A, unit);
-        if let Some(next) = self.sink.number(&self.new_numbers)
+        let verdict = self.arbiter.receive(0, line, unit);
+        if let Some(next) = numbers.next
             && self.arbiter.announce(next)
         {
             self.announced = Some(next);
         }
-        if verdict == Verdict::Held {
-            self.arbiter.flush();
+        match verdict {
+            Verdict::Deliver { .. } => deliver(&mut self.sink, sequence)?,
+            Verdict::Held => self.arbiter.flush(),
+            _ => {}
         }
         while let Some(event) = self.arbiter.poll_event() {
-            remark(&event, self.announced, self.sink.output());
+            match event {
+                Event::Unit(unit) => deliver(&mut self.sink, unit.sequence)?,
+                other => remark(&other, self.announced, self.sink.output()),
+            }
         }
-        match verdict {
-            Verdict::Duplicate | Verdict::Late { .. } | Verdict::Refused(_) => Ok(()),
-            Verdict::Deliver { .. } | Verdict::Held | Verdict::Suspect => self.sink.deliver(),
-        }
+        Ok(verdict)
     }
 
     /// Takes a packet.
@@ -179,6 +221,10 @@ impl Feed {
             && self.arbiter.announce(next)
         {
             self.announced = Some(next);
+        }
+        if let Verdict::Refused(why) = verdict {
+            let text = format_args!("line {line}, byte {}: left out: {why}", received.offset);
+            self.sink.output().remark(text);
         }
         if let Verdict::Deliver { skip } = verdict {
             let body = self

@@ -17,6 +17,7 @@ pub(crate) mod packets;
 mod pipe;
 mod report;
 mod sink;
+mod streams;
 mod structs;
 mod templates;
 mod two_files;

@@ -152,7 +152,13 @@ impl ByteFile {
         self.waits && !self.is_whole()
     }
 
-    fn bytes(&self) -> (u64, &[u8]) {
+    /// Whether Ctrl-C came while more was waited for.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.interrupted
+    }
+
+    /// What is there, as [`window`](Self::window) has it, without waiting.
+    pub(crate) fn bytes(&self) -> (u64, &[u8]) {
         let window = self.buffer.get(self.start..self.end);
         (self.offset, window.unwrap_or_default())
     }

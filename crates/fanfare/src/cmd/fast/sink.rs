@@ -145,14 +145,33 @@ impl Sink {
         next
     }
 
+    /// Decodes one message of a continuous stream that has a decoder of its own.
+    pub(crate) fn take_with(
+        &mut self,
+        decoder: &mut Decoder,
+        message: &mut Message,
+        (bytes, offset): (&[u8], u64),
+    ) -> io::Result<Next> {
+        let clock = self.options.timed.then(Instant::now);
+        let decoded = decoder.decode(bytes, message);
+        if let Some(start) = clock {
+            self.decoding += start.elapsed();
+        }
+        match decoded {
+            Ok(len) => {
+                self.counts.bytes += len as u64;
+                Ok(Next::Message(len))
+            }
+            Err(error) => {
+                self.codec_error(&error, offset)?;
+                Ok(Next::Error)
+            }
+        }
+    }
+
     /// The number of the message in hand in the first of these fields that it has.
     pub(crate) fn number(&self, fields: &[FieldId]) -> Option<u32> {
-        let view = self.message.view(self.decoder.program())?;
-        let mut all = view.fields();
-        let (_, value) = all.find(|(field, _)| fields.contains(&field.id()))?;
-        // Wider and negative numbers wrap like 32-bit ones: only distances matter.
-        let signed = || value.as_i64().map(|number| number as u32);
-        value.as_u64().map(|number| number as u32).or_else(signed)
+        number(&self.message, self.decoder.program(), fields)
     }
 
     fn read(&mut self, bytes: &[u8], offset: u64, whole: bool, empty: bool) -> io::Result<Next> {
@@ -196,7 +215,7 @@ impl Sink {
         Ok(self.after_error())
     }
 
-    fn after_error(&self) -> Flow {
+    pub(crate) fn after_error(&self) -> Flow {
         if self.options.keep_going {
             Flow::Continue
         } else {
@@ -255,14 +274,32 @@ impl Sink {
 
     /// Writes the message in hand.
     pub(crate) fn deliver(&mut self) -> io::Result<()> {
+        let message = std::mem::take(&mut self.message);
+        let delivered = self.deliver_other(&message);
+        self.message = message;
+        delivered
+    }
+
+    /// Writes a message that another decoder of the same program has in hand.
+    pub(crate) fn deliver_other(&mut self, message: &Message) -> io::Result<()> {
         self.counts.messages += 1;
         if self.is_unseen() {
             return Ok(());
         }
-        let written = self.output.message(&self.message, self.decoder.program())?;
+        let written = self.output.message(message, self.decoder.program())?;
         self.counts.errors += u64::from(!written);
         Ok(())
     }
+}
+
+/// A message's number in the first of these fields that it has.
+pub(crate) fn number(message: &Message, program: &Program, fields: &[FieldId]) -> Option<u32> {
+    let view = message.view(program)?;
+    let mut all = view.fields();
+    let (_, value) = all.find(|(field, _)| fields.contains(&field.id()))?;
+    // Wider and negative numbers wrap like 32-bit ones: only distances matter.
+    let signed = || value.as_i64().map(|number| number as u32);
+    value.as_u64().map(|number| number as u32).or_else(signed)
 }
 
 /// The visitor that keeps nothing but whether the feed is over.

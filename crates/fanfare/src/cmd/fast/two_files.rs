@@ -4,9 +4,10 @@ use super::decode::{Args, Outcome};
 use super::feed::{Feed, Received};
 use super::packets::{ByteFile, PacketError, PacketFile, frame_code};
 use super::sink::{Flow, Sink};
+use super::streams;
 use anyhow::{Context, Result};
 use fanfare_engine::stop::Stop;
-use fanfare_feed::{FrameErrorKind, Header, Line};
+use fanfare_feed::{FrameErrorKind, Header, Line, PacketNumbers};
 use std::path::Path;
 
 /// Plays the files as lines. A recording has no time, so the line that stands lower in the
@@ -15,51 +16,119 @@ pub(crate) fn run(args: &Args, files: &[&Path], sink: Sink) -> Result<Outcome> {
     let stop = Stop::on_interrupt()?;
     let header = args.framing.of_file();
     let mut feed = Feed::new(args, sink, files.len(), 0)?;
+    let sources = match header {
+        Header::None => {
+            let mut streams = Vec::new();
+            let mut of_packets = true;
+            for file in files {
+                let mut stream = ByteFile::open(file, &stop)?;
+                let name = file.display().to_string();
+                let window = stream.window();
+                let (_, bytes) = window.with_context(|| format!("cannot read `{name}`"))?;
+                of_packets &= streams::is_of_packets(args, &mut feed, bytes);
+                streams.push((stream, name));
+            }
+            if !of_packets {
+                return streams::run(args, streams, feed, &stop);
+            }
+            let packets = streams.into_iter();
+            packets
+                .map(|(file, name)| (Source::Stream(file), name))
+                .collect()
+        }
+        _ => {
+            let open = |file: &&Path| {
+                let packets = PacketFile::open(file, header, &stop)?;
+                Ok((Source::Packets(packets), file.display().to_string()))
+            };
+            files.iter().map(open).collect::<Result<Vec<_>>>()?
+        }
+    };
     let mut lines = Vec::new();
-    for file in files {
-        let mut line = Recording::open(file, header, &stop)?;
-        line.advance(&mut feed)?;
+    let mut flow = Flow::Continue;
+    for (source, name) in sources {
+        let mut line = Recording::new(source, name);
+        if flow == Flow::Continue {
+            flow = line.advance(&mut feed)?;
+        }
         lines.push(line);
     }
-    while !stop.is_raised() {
-        let Some(index) = lowest(&lines) else {
+    while flow == Flow::Continue && !stop.is_raised() {
+        let places = lines.iter().map(Recording::in_hand);
+        let Some(index) = lowest(places) else {
             break;
         };
         let (Some(recording), Some(line)) = (lines.get_mut(index), Line::new(index)) else {
             break;
         };
-        let flow = feed.receive(Received {
+        flow = feed.receive(Received {
             line,
             now: 0,
             stamp: 0,
             offset: recording.offset,
             bytes: &recording.packet,
         })?;
-        if flow == Flow::Stop || recording.advance(&mut feed)? == Flow::Stop {
-            break;
+        if flow == Flow::Continue {
+            flow = recording.advance(&mut feed)?;
         }
     }
     feed.finish()?;
     Ok(Outcome::Arbitrated(Box::new(feed)))
 }
 
-/// The line whose packet in hand comes first; one without a number goes at once.
-fn lowest(lines: &[Recording]) -> Option<usize> {
-    let mut best: Option<usize> = None;
-    for (i, line) in lines
-        .iter()
-        .enumerate()
-        .filter(|(_, l)| !l.packet.is_empty())
-    {
-        let before = match best.and_then(|b| lines.get(b)) {
-            Some(other) => line.is_before(other),
-            None => true,
+/// The line whose packet or message in hand comes first; one without a number goes at once.
+pub(super) fn lowest<'p>(lines: impl Iterator<Item = Option<&'p Place>>) -> Option<usize> {
+    let mut best: Option<(usize, &Place)> = None;
+    for (index, place) in lines.enumerate() {
+        let Some(place) = place else {
+            continue;
         };
-        if before {
-            best = Some(i);
+        if best.is_none_or(|(_, other)| place.is_before(other)) {
+            best = Some((index, place));
         }
     }
-    best
+    best.map(|(index, _)| index)
+}
+
+/// Where a line stands in the sequence.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Place {
+    sequence: Option<u32>,
+    /// Sequences that are over, as far as this line tells.
+    run: u32,
+    /// Where the one in hand begins, once that was announced.
+    begin: Option<u32>,
+    /// What the packet in hand says of the number behind it.
+    announced: Option<u32>,
+}
+
+impl Place {
+    fn is_before(&self, other: &Self) -> bool {
+        match (self.sequence, other.sequence) {
+            (Some(_), Some(_)) if self.run != other.run => self.run < other.run,
+            (Some(mine), Some(theirs)) => (mine.wrapping_sub(theirs) as i32) < 0,
+            (mine, _) => mine.is_none(),
+        }
+    }
+
+    /// Goes on to the packet with these numbers. A sequence is over where the line says so, or
+    /// where it goes back to nearer the begin than to where it was: that packet was lost then.
+    pub(super) fn go_on(&mut self, numbers: PacketNumbers) {
+        let before = self.sequence;
+        self.sequence = numbers.first;
+        if let Some(next) = self.announced.take() {
+            self.run += 1;
+            self.begin = Some(next);
+        } else if let (Some(before), Some(now), Some(begin)) = (before, numbers.first, self.begin)
+            && let back = before.wrapping_sub(now)
+            && (back as i32) > 0
+            && now.wrapping_sub(begin) < back
+        {
+            self.run += 1;
+        }
+        let goes_on = numbers.first.map(|first| first.wrapping_add(numbers.count));
+        self.announced = numbers.next.filter(|next| goes_on != Some(*next));
+    }
 }
 
 struct Recording {
@@ -68,13 +137,7 @@ struct Recording {
     /// The packet in hand; empty at the end.
     packet: Vec<u8>,
     offset: u64,
-    sequence: Option<u32>,
-    /// Sequences that are over, as far as this line tells.
-    run: u32,
-    /// Where the one in hand begins, once that was announced.
-    begin: Option<u32>,
-    /// What the packet in hand says of the number behind it.
-    announced: Option<u32>,
+    place: Place,
 }
 
 enum Source {
@@ -94,49 +157,19 @@ impl Source {
 }
 
 impl Recording {
-    fn open(file: &Path, header: Header, stop: &Stop) -> Result<Self> {
-        let source = match header {
-            Header::None => Source::Stream(ByteFile::open(file, stop)?),
-            _ => Source::Packets(PacketFile::open(file, header, stop)?),
-        };
-        Ok(Self {
+    fn new(source: Source, name: String) -> Self {
+        Self {
             source,
-            name: file.display().to_string(),
+            name,
             packet: Vec::new(),
             offset: 0,
-            sequence: None,
-            run: 0,
-            begin: None,
-            announced: None,
-        })
-    }
-
-    fn is_before(&self, other: &Self) -> bool {
-        match (self.sequence, other.sequence) {
-            (Some(_), Some(_)) if self.run != other.run => self.run < other.run,
-            (Some(mine), Some(theirs)) => (mine.wrapping_sub(theirs) as i32) < 0,
-            (mine, _) => mine.is_none(),
+            place: Place::default(),
         }
     }
 
-    /// Reads the numbers of the packet in hand. A sequence is over where the line says so, or
-    /// where it goes back to nearer the begin than to where it was: that packet was lost then.
-    fn read_numbers(&mut self, feed: &mut Feed) {
-        let numbers = feed.number(&self.packet);
-        let before = self.sequence;
-        self.sequence = numbers.first;
-        if let Some(next) = self.announced.take() {
-            self.run += 1;
-            self.begin = Some(next);
-        } else if let (Some(before), Some(now), Some(begin)) = (before, numbers.first, self.begin)
-            && let back = before.wrapping_sub(now)
-            && (back as i32) > 0
-            && now.wrapping_sub(begin) < back
-        {
-            self.run += 1;
-        }
-        let goes_on = numbers.first.map(|first| first.wrapping_add(numbers.count));
-        self.announced = numbers.next.filter(|next| goes_on != Some(*next));
+    /// Where the packet in hand stands, if there is one.
+    fn in_hand(&self) -> Option<&Place> {
+        (!self.packet.is_empty()).then_some(&self.place)
     }
 
     /// Takes the next packet in hand.
@@ -174,7 +207,7 @@ impl Recording {
                 break;
             },
         }
-        self.read_numbers(feed);
+        self.place.go_on(feed.number(&self.packet));
         Ok(Flow::Continue)
     }
 }

@@ -1,0 +1,169 @@
+//! The recordings of two lines as continuous streams: no packets, and dictionaries that are kept
+//! from message to message.
+
+use super::decode::{Args, Outcome, decoder};
+use super::feed::Feed;
+use super::packets::ByteFile;
+use super::sink::{Flow, Next};
+use super::two_files::{Place, lowest};
+use anyhow::{Context, Result};
+use fanfare_engine::stop::Stop;
+use fanfare_fast::program::RESET_ID;
+use fanfare_fast::{Decoder, Message};
+use fanfare_feed::{Line, PacketNumbers, Verdict};
+use std::io;
+
+/// The longest datagram, bytes.
+const DATAGRAM: usize = 65_507;
+
+/// Whether a stream consists of datagrams: each begins with a Reset, so that the next Reset is not
+/// far from the first.
+pub(super) fn is_of_packets(args: &Args, feed: &mut Feed, stream: &[u8]) -> bool {
+    let mut decoder = decoder(args, feed.sink().program());
+    let mut message = Message::new();
+    let first = decoder.decode(stream, &mut message);
+    let view = message.view(decoder.program());
+    let is_reset = view.is_some_and(|view| view.template().id() == Some(RESET_ID));
+    let packet = feed.cut(stream).len();
+    first.is_ok() && is_reset && packet < stream.len() && packet <= DATAGRAM
+}
+
+/// Plays the files as lines, each with a decoder of its own; the message that stands lower in the
+/// sequence goes first.
+pub(super) fn run(
+    args: &Args,
+    files: Vec<(ByteFile, String)>,
+    mut feed: Feed,
+    stop: &Stop,
+) -> Result<Outcome> {
+    let mut streams = Vec::new();
+    let mut flow = Flow::Continue;
+    for (index, (file, name)) in files.into_iter().enumerate() {
+        let counts = &mut feed.sink().counts;
+        counts.packets += 1;
+        if let Some(packets) = counts.line_packets.get_mut(index) {
+            *packets = 1;
+        }
+        let decoder = decoder(args, feed.sink().program());
+        let mut stream = Stream::new(file, name, decoder);
+        if flow == Flow::Continue {
+            flow = stream.advance(&mut feed)?;
+        }
+        streams.push(stream);
+    }
+    // A number that is doubtful until another message confirms it, and its message.
+    let mut doubtful = None;
+    // Before the first number all is delivered that one line has.
+    let mut leader = None;
+    while flow == Flow::Continue && !stop.is_raised() && !feed.sink().is_full() {
+        let places = streams.iter().map(Stream::in_hand);
+        let Some(index) = lowest(places) else {
+            break;
+        };
+        let (Some(stream), Some(line)) = (streams.get_mut(index), Line::new(index)) else {
+            break;
+        };
+        let is_leader = *leader.get_or_insert(index) == index;
+        stream.deliver(&mut feed, line, is_leader, &mut doubtful)?;
+        flow = stream.advance(&mut feed)?;
+    }
+    feed.finish()?;
+    Ok(Outcome::Arbitrated(Box::new(feed)))
+}
+
+/// One of the files.
+struct Stream {
+    file: ByteFile,
+    name: String,
+    decoder: Decoder,
+    /// The message in hand, its bytes and its numbers; no bytes at the end.
+    message: Message,
+    bytes: Vec<u8>,
+    numbers: PacketNumbers,
+    place: Place,
+    /// Whether the last message with a number was delivered, if there was one: so are those
+    /// without a number behind it.
+    was_delivered: Option<bool>,
+}
+
+impl Stream {
+    fn new(file: ByteFile, name: String, decoder: Decoder) -> Self {
+        Self {
+            file,
+            name,
+            decoder,
+            message: Message::new(),
+            bytes: Vec::new(),
+            numbers: PacketNumbers::default(),
+            place: Place::default(),
+            was_delivered: None,
+        }
+    }
+
+    /// Where the message in hand stands, if there is one.
+    fn in_hand(&self) -> Option<&Place> {
+        (!self.bytes.is_empty()).then_some(&self.place)
+    }
+
+    /// Delivers the message in hand if it is new.
+    fn deliver(
+        &mut self,
+        feed: &mut Feed,
+        line: Line,
+        is_leader: bool,
+        doubtful: &mut Option<(u32, Message)>,
+    ) -> io::Result<()> {
+        let Some(sequence) = self.numbers.first else {
+            return match self.was_delivered.unwrap_or(is_leader) {
+                true => feed.sink().deliver_other(&self.message),
+                false => Ok(()),
+            };
+        };
+        let mut was_delivered = false;
+        let message = &self.message;
+        let verdict = feed.turn(line, self.numbers, &self.bytes, |sink, number| {
+            if number == sequence {
+                was_delivered = true;
+                return sink.deliver_other(message);
+            }
+            match doubtful.take_if(|(kept, _)| *kept == number) {
+                Some((_, kept)) => sink.deliver_other(&kept),
+                None => Ok(()),
+            }
+        })?;
+        if verdict == Verdict::Suspect {
+            *doubtful = Some((sequence, self.message.clone()));
+        }
+        self.was_delivered = Some(was_delivered);
+        Ok(())
+    }
+
+    /// Takes the next message in hand. What cannot be decoded ends the file: all behind it depends
+    /// on it.
+    fn advance(&mut self, feed: &mut Feed) -> Result<Flow> {
+        self.bytes.clear();
+        let cannot = || format!("cannot read `{}`", self.name);
+        if self.file.must_wait() {
+            feed.sink().output().flush()?;
+        }
+        self.file.window().with_context(cannot)?;
+        let is_interrupted = self.file.is_interrupted();
+        let (offset, bytes) = self.file.bytes();
+        if bytes.is_empty() || is_interrupted {
+            return Ok(Flow::Continue);
+        }
+        let sink = feed.sink();
+        let next = sink.take_with(&mut self.decoder, &mut self.message, (bytes, offset))?;
+        let Next::Message(len) = next else {
+            let text = format_args!("`{}` is read no further", self.name);
+            sink.output().remark(text);
+            return Ok(sink.after_error());
+        };
+        self.bytes
+            .extend_from_slice(bytes.get(..len).unwrap_or_default());
+        self.file.consume(len);
+        self.numbers = feed.numbers_of(Some(&self.message));
+        self.place.go_on(self.numbers);
+        Ok(Flow::Continue)
+    }
+}

@@ -7,7 +7,7 @@ use super::header;
 use super::ids;
 use super::now::Now;
 use super::state::{Role, Session, State};
-use super::store::MessageStore;
+use super::store::{Kind, MessageStore};
 use super::timers::NEVER;
 use super::validate::{Fault, RejectReason};
 use crate::codec::{FieldWriter, Message, msg_types, tags};
@@ -113,12 +113,14 @@ impl<S: MessageStore> Session<S> {
             }
             others.below(u32::MAX, body);
         };
+        let room = self.admin_room(variable);
         // Only fields of the configuration can be secrets.
-        if fields.is_empty() {
-            self.send_admin(now, msg_types::LOGON, variable, body);
+        let result = if fields.is_empty() {
+            self.write(now, msg_types::LOGON, Kind::Admin, &[], room, body)
         } else {
-            self.send_secret(now, msg_types::LOGON, variable, body);
-        }
+            self.write_secret(now, msg_types::LOGON, room, body)
+        };
+        self.check_admin(now, result);
         self.config.logon_fields = fields;
     }
 

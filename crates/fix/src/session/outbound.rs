@@ -187,7 +187,7 @@ impl<S: MessageStore> Session<S> {
         if self.state != State::LoggedOn {
             return Err(SendError::NotLoggedOn);
         }
-        let room = ADMIN_ROOM + test_req_id.len();
+        let room = self.admin_room(test_req_id.len());
         self.write(
             now,
             msg_types::TEST_REQUEST,
@@ -233,9 +233,15 @@ impl<S: MessageStore> Session<S> {
         {
             replay.waiting += 1;
         }
+        self.has_written(now, len);
+        Ok(seq)
+    }
+
+    /// Notes that a message of `len` bytes was written.
+    #[inline]
+    fn has_written(&mut self, now: Now, len: usize) {
         self.timers.last_sent = now.mono;
         self.written = len;
-        Ok(seq)
     }
 
     /// Begins a message with the next number, in the place where the store will have it.
@@ -297,48 +303,38 @@ impl<S: MessageStore> Session<S> {
         variable: usize,
         body: impl FnOnce(&mut FieldWriter<'_>),
     ) {
-        let room = ADMIN_ROOM + self.header_room() + variable;
+        let room = self.admin_room(variable);
         let result = self.write(now, msg_type, Kind::Admin, &[], room, body);
         self.check_admin(now, result);
     }
 
-    /// The same for one with secrets in it, which the store must not keep. Never while a resend is
-    /// under way.
-    pub(super) fn send_secret(
-        &mut self,
-        now: Now,
-        msg_type: &[u8],
-        variable: usize,
-        body: impl FnOnce(&mut FieldWriter<'_>),
-    ) {
-        let room = ADMIN_ROOM + self.header_room() + variable;
-        let result = self.write_secret(now, msg_type, room, body);
-        self.check_admin(now, result);
+    /// Room for a message of the session whose body has up to `variable` bytes.
+    pub(super) fn admin_room(&self, variable: usize) -> usize {
+        ADMIN_ROOM + self.header_room() + variable
     }
 
-    fn write_secret(
+    /// As `write`, for a message of the session that holds secrets: the store masks them in what
+    /// it keeps. Must not be called while a resend is under way, as the message would overtake it.
+    pub(super) fn write_secret(
         &mut self,
         now: Now,
         msg_type: &[u8],
         room: usize,
         body: impl FnOnce(&mut FieldWriter<'_>),
     ) -> Result<u64, SendError> {
-        self.fixed.set_time(now.utc, self.config.precision);
-        let seq = self.store.next_sender();
-        let Self {
-            store,
-            fixed,
-            config,
-            ..
-        } = self;
-        let head = head_of(store, config, &[]);
-        let place = store.reserve_secret(room).map_err(SendError::Store)?;
-        let mut encoder = begin_in(place, fixed, config, msg_type, &head);
+        let (config, precision) = (&self.config, self.config.precision);
+        self.fixed.set_time(now.utc, precision);
+        let head = head_of(&self.store, config, &[]);
+        let place = self.store.reserve_secret(room);
+        let place = place.map_err(SendError::Store)?;
+        let mut encoder = begin_in(place, &self.fixed, config, msg_type, &head);
         body(&mut encoder);
         let range = finish(encoder)?;
-        store.commit_secret(range).map_err(SendError::Store)?;
-        self.timers.last_sent = now.mono;
-        Ok(seq)
+        let len = range.len();
+        let committed = self.store.commit_secret(range);
+        committed.map_err(SendError::Store)?;
+        self.has_written(now, len);
+        Ok(head.seq)
     }
 
     pub(super) fn check_admin(&mut self, now: Now, result: Result<u64, SendError>) {

@@ -3,7 +3,6 @@
 use super::config::Version;
 use super::event::{Event, SendError};
 use super::now::Now;
-use super::outbound::ADMIN_ROOM;
 use super::route::ReverseRoute;
 use super::state::{Session, State};
 use super::store::{Kind, MessageStore};
@@ -118,7 +117,7 @@ impl<S: MessageStore> Session<S> {
         let msg_type = message.msg_type();
         let msg_type = msg_type.get(..limit).unwrap_or(msg_type);
         let route = ReverseRoute::of(message, version).up_to(limit);
-        let room = ADMIN_ROOM + self.header_room() + text.len() + msg_type.len() + route.room();
+        let room = self.admin_room(text.len() + msg_type.len() + route.room());
         self.write(
             now,
             msg_types::REJECT,
@@ -164,7 +163,7 @@ impl<S: MessageStore> Session<S> {
         let msg_type = message.msg_type();
         let msg_type = msg_type.get(..limit).unwrap_or(msg_type);
         let route = ReverseRoute::of(message, version).up_to(limit);
-        let room = ADMIN_ROOM + self.header_room() + text.len() + msg_type.len() + route.room();
+        let room = self.admin_room(text.len() + msg_type.len() + route.room());
         let kind = msg_types::BUSINESS_MESSAGE_REJECT;
         self.write(now, kind, Kind::App, route.fields(), room, |body| {
             body.u64(tags::REF_SEQ_NUM, ref_seq_num(message));

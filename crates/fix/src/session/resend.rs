@@ -92,6 +92,7 @@ impl<S: MessageStore> Session<S> {
     /// Sends `begin..=end` again. A resend that is already under way goes on from there.
     pub(super) fn start_replay(&mut self, now: Now, begin: u64, end: u64) {
         let next = self.store.next_sender();
+        let is_running = self.replay.is_some();
         let mut replay = match self.replay.take() {
             Some(mut running) => {
                 // What was new and has been transmitted by now is new no more.
@@ -107,8 +108,9 @@ impl<S: MessageStore> Session<S> {
         replay.fill_from = None;
         self.store.retain_from(Some(begin.min(replay.live_from)));
         self.replay = Some(replay);
-        // Who asks again and again and does not read gets no more than this.
-        if self.store.unsent_len() < self.config.resend_chunk.bytes {
+        // The next part of a resend that is under way comes in its turn: one read can bring
+        // thousands of requests, and other sessions of the thread wait for the end of it.
+        if !is_running && self.store.unsent_len() < self.config.resend_chunk.bytes {
             self.replay_chunk(now);
         }
     }

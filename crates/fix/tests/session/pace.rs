@@ -53,6 +53,12 @@ fn receiving(version: Version, action: OverRate) -> Config {
 impl<S: MessageStore> One<S> {
     /// Logged on; the Logon of the counterparty counts as received.
     fn new(config: Config, store: S) -> Self {
+        let mut one = Self::connected(config, store);
+        one.check_logon();
+        one
+    }
+
+    fn connected(config: Config, store: S) -> Self {
         let version = config.id.version;
         let utc = UtcTimestamp::from_nanos(1_795_168_800 * SECOND as i64);
         let now = Now { mono: SECOND, utc };
@@ -63,12 +69,16 @@ impl<S: MessageStore> One<S> {
             next: 1,
             version,
         };
-        one.log_on();
+        one.session.connected(now);
         one
     }
 
     fn log_on(&mut self) {
         self.session.connected(self.now);
+        self.check_logon();
+    }
+
+    fn check_logon(&mut self) {
         self.receive("A", "98=0|108=600|");
         assert!(self.session.is_logged_on());
         let written = self.written();
@@ -431,6 +441,22 @@ fn who_makes_the_session_say_too_much_is_logged_out() {
     }
     // As fast as a program measures round trips.
     assert_eq!(flood("1", "112=TEST|", 8, 15).1, None);
+}
+
+#[test]
+fn a_logon_with_secrets_counts_with_its_length() {
+    for (secret, is_too_much) in [(100, false), (3_000, true)] {
+        let mut config = config(Version::Fix44);
+        let secret = "s".repeat(secret);
+        config.logon_fields = vec![(tags::PASSWORD, secret.as_bytes().into())];
+        config.answer_limit = Some(AnswerLimit {
+            messages: 100,
+            bytes: 100,
+        });
+        let mut one = One::connected(config, MemoryStore::default());
+        one.receive("A", "98=0|108=600|");
+        assert_eq!(one.session.is_logged_on(), !is_too_much);
+    }
 }
 
 #[test]

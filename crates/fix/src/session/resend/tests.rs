@@ -201,6 +201,35 @@ proptest! {
 }
 
 #[test]
+fn requests_of_one_read_write_one_part_together() {
+    let mut session = session(Version::Fix44, |config| config.repeated_resend_limit = 0);
+    for at in 0..500_u64 {
+        let sent = session.send(now(at), b"D", |body| {
+            body.u64(11, at);
+        });
+        sent.unwrap();
+        drain(&mut session, now(at));
+    }
+    let request = |number: u64| {
+        let begin = 2 + number % 100;
+        let text = format!("35=2|34={}|7={begin}|16=0", number + 2);
+        incoming(Version::Fix44, now(1_000), &text)
+    };
+    hear(&mut session, now(1_000), &request(0));
+    let part = session.store.unsent_len();
+    assert!(part > 0 && part < session.config.resend_chunk.bytes / 2);
+    let read: Vec<u8> = (1..1_000).flat_map(request).collect();
+    hear(&mut session, now(1_000), &read);
+    assert_eq!(session.store.unsent_len(), part);
+    // The last request is answered whole.
+    let again = messages(&drain(&mut session, now(1_000)));
+    let mut decoder = Decoder::new();
+    let last = decoder.decode(again.last().unwrap()).unwrap();
+    assert_eq!(last.get(34), Some(&b"501"[..]));
+    assert!(again.len() >= 500 - 99);
+}
+
+#[test]
 fn ten_thousand_requests_leave_the_store_as_it_was() {
     let mut session = session(Version::Fix44, |config| config.repeated_resend_limit = 0);
     for at in 0..500_u64 {

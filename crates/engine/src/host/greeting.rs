@@ -274,6 +274,9 @@ impl<H: Handler> Host<H> {
         let port = self.ports.get(greeting.port);
         let longest = port.map_or(0, |port| port.settings.max_logon);
         match peek_logon(self.bench.scratch.decoder(), bytes, limit) {
+            Peek::Logon(logon) if logon.message.bytes().len() > longest => {
+                Heard::Refused(Refusal::LongLogon(longest))
+            }
             Peek::Logon(logon) => Heard::Logon(logon.session_id(), logon.sub_ids(), bytes.to_vec()),
             Peek::Partial => {
                 let need = match FrameFinder::default().find(bytes) {

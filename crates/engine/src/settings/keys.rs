@@ -41,8 +41,8 @@ fn is_supported(key: &str) -> bool {
     is_numbered || is_other || SUPPORTED.iter().any(same) || is_app_dictionary(key)
 }
 
-/// What this session cannot use: a qualifier, as no message has one, so that nobody who logs on
-/// could say which session is meant; and what only templates have.
+/// Settings that have no effect on this session: SessionQualifier in an acceptor, as no Logon has
+/// one, the limits of a port in an initiator, and those of templates in any other session.
 pub(super) fn unused(section: &Section<'_>, session: &SessionSettings) -> Vec<Remark> {
     let remark = |key, only| {
         let entry = section.find(key)?;
@@ -56,6 +56,12 @@ pub(super) fn unused(section: &Section<'_>, session: &SessionSettings) -> Vec<Re
     let mut remarks = Vec::new();
     if session.role == Role::Acceptor {
         remarks.extend(remark("SessionQualifier", "in an initiator"));
+    }
+    for key in OF_PORTS {
+        // In the default it may be for others.
+        if session.role == Role::Initiator && section.own.has(key) {
+            remarks.extend(remark(key, "in an acceptor"));
+        }
     }
     for key in ["DynamicQualifier", "MaxDynamicSessions"] {
         // In the default it may be for others.
@@ -98,6 +104,13 @@ const OTHER_NAMES: &[(&str, &str)] = &[
     ("SNIHostName", "SocketServerName"),
     ("SocketAcceptAddress", "SocketAcceptHost"),
     ("ValidateUserDefinedFields", "CheckUserDefinedFields"),
+];
+
+/// What an acceptor's port has, and an initiator has not.
+const OF_PORTS: [&str; 3] = [
+    "MaxConnectionsNotLoggedOn",
+    "MaxConnectionsNotLoggedOnPerAddress",
+    "MaxLogonLength",
 ];
 
 const SUPPORTED: &[&str] = &[
@@ -144,9 +157,12 @@ const SUPPORTED: &[&str] = &[
     "LogoutDay",
     "LogoutTime",
     "LogoutTimeout",
+    "MaxConnectionsNotLoggedOn",
+    "MaxConnectionsNotLoggedOnPerAddress",
     "MaxDynamicSessions",
     "MaxHeaderFieldLength",
     "MaxLatency",
+    "MaxLogonLength",
     "MaxTestReqIDLength",
     "MemoryStoreMessages",
     "MemoryStoreReadySize",

@@ -40,7 +40,7 @@ mod tests;
 mod tls;
 
 pub use dictionaries::{DictionaryError, DictionaryFile, DictionaryFiles};
-pub use session::{Credentials, SessionSettings};
+pub use session::{Credentials, PortLimits, SessionSettings};
 pub use template::Template;
 pub use tls::{ClientTlsFiles, TlsFiles};
 

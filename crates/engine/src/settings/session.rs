@@ -5,7 +5,7 @@ use super::file::Section;
 use super::template::{NO_TEMPLATE, Template};
 use super::tls::{ClientTlsFiles, TlsFiles, client_names, client_tls, tls};
 use super::{SettingsError, hours, refused};
-use crate::host::{ClientNames, Network, StoreKind};
+use crate::host::{Acceptor, ClientNames, Network, StoreKind};
 use crate::journal::{self, Durability};
 use fanfare_fix::codec::tags;
 use fanfare_fix::session::{
@@ -30,6 +30,8 @@ pub struct SessionSettings {
     pub listen: Option<SocketAddr>,
     /// Whether the file names the address.
     pub names_address: bool,
+    /// What an acceptor's port allows before a logon.
+    pub port_limits: PortLimits,
     /// Whom an acceptor makes sessions for, if this is no session but a template for them. One of
     /// `BeginString=*` has an entry for each version.
     pub template: Option<Template>,
@@ -56,6 +58,34 @@ pub struct SessionSettings {
     pub log: Option<PathBuf>,
     /// Whether the message log may leave out what it has no room for.
     pub lossy_log: bool,
+}
+
+/// What the port of an acceptor allows connections that have not logged on. All sessions of a port
+/// need the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PortLimits {
+    /// See [`Acceptor::max_greetings`].
+    pub connections: usize,
+    /// See [`Acceptor::max_greetings_per_address`].
+    pub connections_per_address: usize,
+    /// See [`Acceptor::max_logon`].
+    pub logon_bytes: usize,
+}
+
+impl PortLimits {
+    fn read(section: &Section<'_>) -> Result<Self, SettingsError> {
+        let default = Acceptor::new(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0));
+        let all = default.max_greetings as u64;
+        let all = section.number("MaxConnectionsNotLoggedOn", all, 1..=100_000)?;
+        let one = all.min(default.max_greetings_per_address as u64);
+        let one = section.number("MaxConnectionsNotLoggedOnPerAddress", one, 1..=all)?;
+        let logon = section.number("MaxLogonLength", default.max_logon as u64, 256..=65_536)?;
+        Ok(Self {
+            connections: all as usize,
+            connections_per_address: one as usize,
+            logon_bytes: logon as usize,
+        })
+    }
 }
 
 /// Who somebody says to be, and the proof.
@@ -115,6 +145,7 @@ impl SessionSettings {
             role,
             listen: acceptor.then(|| listen(section)).transpose()?,
             names_address: section.find("SocketAcceptAddress").is_some(),
+            port_limits: PortLimits::read(section)?,
             client_names: client_names(section, tls.as_ref())?,
             tls,
             client_tls: client_tls.flatten(),

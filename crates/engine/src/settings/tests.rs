@@ -636,6 +636,38 @@ fn sizes_of_the_store() {
 }
 
 #[test]
+fn limits_of_a_port_before_a_logon() {
+    let limits = |text: &str| session("FIX.4.4", text).port_limits;
+    let of = |connections, connections_per_address, logon_bytes| PortLimits {
+        connections,
+        connections_per_address,
+        logon_bytes,
+    };
+    assert_eq!(limits(""), of(1_000, 500, 8_192));
+    assert_eq!(limits("MaxConnectionsNotLoggedOn=7\n"), of(7, 7, 8_192));
+    let all = "MaxConnectionsNotLoggedOn=5000\nMaxConnectionsNotLoggedOnPerAddress=3\n\
+        MaxLogonLength=256\n";
+    assert_eq!(limits(all), of(5_000, 3, 256));
+    for (wrong, range) in [
+        ("MaxLogonLength=255", "256 to 65536"),
+        ("MaxLogonLength=65537", "256 to 65536"),
+        ("MaxConnectionsNotLoggedOn=0", "1 to 100000"),
+        ("MaxConnectionsNotLoggedOn=100001", "1 to 100000"),
+        ("MaxConnectionsNotLoggedOnPerAddress=1001", "1 to 1000"),
+        ("MaxConnectionsNotLoggedOnPerAddress=0", "1 to 1000"),
+    ] {
+        let said = fault(&format!("BeginString=FIX.4.4\n{wrong}\n"));
+        assert!(said.ends_with(&format!("{wrong}: {range}")), "{said}");
+    }
+    let initiator = "BeginString=FIX.4.4\nConnectionType=initiator\nHeartBtInt=20\n\
+        SocketConnectHost=one\nSocketConnectPort=1\nMaxLogonLength=300\n";
+    let text = format!("{ACCEPTOR}[SESSION]\n{initiator}");
+    let remarks = Settings::parse(&text).unwrap().remarks;
+    let expected = "line 12: MaxLogonLength=300 is not supported, only in an acceptor";
+    assert_eq!(remarks[0].to_string(), expected);
+}
+
+#[test]
 fn fields_of_the_logon() {
     let text = "LogonTag1=58=second\nLogonTag=553=me\n";
     let fields = session("FIX.4.4", text).config.logon_fields;

@@ -150,3 +150,48 @@ fn a_session_behind_tls_is_not_reached_through_a_plain_port() {
     peer.send(&logon("")).unwrap();
     assert!(peer.receive().unwrap().unwrap().contains("|35=A|"));
 }
+
+#[test]
+fn a_port_bounds_what_comes_before_a_logon() {
+    let lines = "MaxLogonLength=300\nMaxConnectionsNotLoggedOn=3\n\
+        MaxConnectionsNotLoggedOnPerAddress=2\n";
+    let mut server = Server::with("before-logon", &settings(lines), &[]);
+    let long = format!("58={}|", "x".repeat(300));
+    let mut stranger = Peer::connect(server.address);
+    stranger.send(&logon(&long)).unwrap();
+    server
+        .running
+        .tells("first message is longer than 300 bytes");
+    assert_eq!(stranger.receive(), Ok(None));
+    let mut silent: Vec<_> = (0..3).map(|_| Peer::connect(server.address)).collect();
+    server
+        .running
+        .tells("too many connections of this address without a logon");
+    assert_eq!(silent[0].receive(), Ok(None));
+    let mut peer = Peer::connect(server.address);
+    peer.send(&logon("")).unwrap();
+    assert!(peer.receive().unwrap().unwrap().contains("|35=A|"));
+}
+
+#[test]
+fn limits_of_a_port_are_refused_out_of_range_and_where_they_differ() {
+    for (lines, expected) in [
+        ("MaxLogonLength=255\n", "MaxLogonLength=255: 256 to 65536"),
+        (
+            "MaxConnectionsNotLoggedOn=0\n",
+            "MaxConnectionsNotLoggedOn=0: 1 to 100000",
+        ),
+        (
+            "MaxConnectionsNotLoggedOn=5\nMaxConnectionsNotLoggedOnPerAddress=6\n",
+            "MaxConnectionsNotLoggedOnPerAddress=6: 1 to 5",
+        ),
+    ] {
+        let said = refusal("port-limits", lines, &[]);
+        assert!(said.contains(expected), "{lines}: {said}");
+    }
+    let folder = Folder::new("other-limits");
+    let text = settings("") + "[SESSION]\nBeginString=FIX.4.2\nMaxLogonLength=300\n";
+    let path = folder.with("settings.cfg", text);
+    let said = fails(&["fix", "acceptor", "--config", &path]);
+    assert!(said.contains("need the same MaxLogonLength"), "{said}");
+}

@@ -2,6 +2,12 @@
 
 use super::*;
 
+fn framed(body: &str) -> String {
+    let text = format!("8=FIX.4.4\x019={}\x01{body}", body.len());
+    let sum = text.bytes().fold(0, u8::wrapping_add);
+    format!("{text}10={sum:03}\x01")
+}
+
 #[test]
 fn a_logon_may_come_byte_by_byte_but_is_not_longer_than_it_may_be() {
     let mut world = World::new();
@@ -9,16 +15,17 @@ fn a_logon_may_come_byte_by_byte_but_is_not_longer_than_it_may_be() {
     let mut caller = TcpStream::connect(address).unwrap();
     caller.set_nodelay(true).unwrap();
     let body = "35=A\x0134=1\x0149=BUY\x0152=20260202-02:40:00\x0156=SELL\x0198=0\x01108=30\x01";
-    let text = format!("8=FIX.4.4\x019={}\x01{body}", body.len());
-    let sum = text.bytes().fold(0, u8::wrapping_add);
-    for byte in format!("{text}10={sum:03}\x01").bytes() {
+    for byte in framed(body).bytes() {
         caller.write_all(&[byte]).unwrap();
         world.run(&mut [&mut sell]);
     }
     assert_eq!(lines(&mut sell), ["BUY: logged on"]);
+    let long = "p".repeat(8192);
     for front in [
         "8=FIX.4.4\x019=60000\x0135=A\x01".to_owned(),
         "x".repeat(8193),
+        // A whole one, in one read.
+        framed(&format!("{body}554={long}\x01")),
     ] {
         let mut caller = TcpStream::connect(address).unwrap();
         caller.write_all(front.as_bytes()).unwrap();

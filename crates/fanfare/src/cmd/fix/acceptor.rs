@@ -11,7 +11,7 @@ use fanfare_engine::agent::{self, Crew};
 use fanfare_engine::counters::Counters;
 use fanfare_engine::host::{Acceptor, AcceptorSession, AllowList, Host, Network, Wildcard};
 use fanfare_engine::idle::Idle;
-use fanfare_engine::settings::{SessionSettings, TlsFiles};
+use fanfare_engine::settings::{PortLimits, SessionSettings, TlsFiles};
 use fanfare_engine::stop::{Reload, Stop};
 use fanfare_engine::tls::{Identity, TlsServer};
 use fanfare_fix::session::{Config, Role};
@@ -145,6 +145,11 @@ fn ports(
             port.tls == settings.tls,
             "all sessions on {listen} need the same certificate files and NeedClientAuth, or none"
         );
+        ensure!(
+            port.limits == settings.port_limits,
+            "all sessions on {listen} need the same MaxLogonLength, MaxConnectionsNotLoggedOn and \
+             MaxConnectionsNotLoggedOnPerAddress: set them in [DEFAULT]"
+        );
         port.allow(&settings.allow);
         port.add(config, settings, own, rights);
     }
@@ -158,6 +163,7 @@ fn ports(
 struct Port {
     acceptor: Acceptor,
     tls: Option<TlsFiles>,
+    limits: PortLimits,
     /// A session without a list opens the port for everybody.
     for_all: bool,
 }
@@ -165,7 +171,11 @@ struct Port {
 impl Port {
     /// Without sessions, encrypted as this one is to be.
     fn new(listen: SocketAddr, first: &SessionSettings, reloader: &mut Reloader) -> Result<Self> {
+        let limits = first.port_limits;
         let mut acceptor = Acceptor::new(listen);
+        acceptor.max_greetings = limits.connections;
+        acceptor.max_greetings_per_address = limits.connections_per_address;
+        acceptor.max_logon = limits.logon_bytes;
         if let Some(files) = &first.tls {
             let identity = Identity {
                 certificates: files.certificate.clone(),
@@ -178,6 +188,7 @@ impl Port {
         Ok(Self {
             acceptor,
             tls: first.tls.clone(),
+            limits,
             for_all: false,
         })
     }

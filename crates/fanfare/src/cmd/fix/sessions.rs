@@ -11,7 +11,9 @@ use fanfare_engine::settings::{DictionaryFiles, SessionSettings, Settings};
 use fanfare_engine::stop::Reload;
 use fanfare_fix::dict::DictionaryValidator;
 use fanfare_fix::session::{Role, SessionId};
+use std::collections::BTreeMap;
 use std::fs::DirBuilder;
+use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,8 +25,8 @@ pub(super) const NAP: Duration = Duration::from_millis(20);
 pub(super) const HEADER_ROOM: usize = 4 << 10;
 /// Descriptors of a session: its socket, and of its journal the lock, a file, and the next one.
 const DESCRIPTORS: u64 = 4;
-/// Those of the process, and of connections that have not logged on.
-const SPARE_DESCRIPTORS: u64 = 1_100;
+/// Those of the process itself.
+const SPARE_DESCRIPTORS: u64 = 100;
 
 /// The sessions of this role in a settings file; what has no effect is named.
 pub(super) fn read(path: &Path, role: Role) -> Result<Vec<SessionSettings>> {
@@ -52,8 +54,17 @@ pub(super) fn read(path: &Path, role: Role) -> Result<Vec<SessionSettings>> {
         "{name} has no session with ConnectionType={kind}"
     );
     // Where that cannot be had, the first that is missing says so.
-    let _ = raise_open_files(sessions.len() as u64 * DESCRIPTORS + SPARE_DESCRIPTORS);
+    let _ = raise_open_files(descriptors(&sessions));
     Ok(sessions)
+}
+
+/// Descriptors that are needed when all sessions have a connection, and each port as many more as
+/// it may have.
+fn descriptors(sessions: &[SessionSettings]) -> u64 {
+    let of = |session: &SessionSettings| Some((session.listen?, session.port_limits.connections));
+    let ports: BTreeMap<SocketAddr, usize> = sessions.iter().filter_map(of).collect();
+    let not_logged_on: usize = ports.values().sum();
+    sessions.len() as u64 * DESCRIPTORS + not_logged_on as u64 + SPARE_DESCRIPTORS
 }
 
 /// Sessions whose stores have lost messages start all the same.

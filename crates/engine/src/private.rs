@@ -8,7 +8,7 @@ use std::path::Path;
 /// What others may do with a file or folder.
 const OTHERS: u32 = 0o077;
 
-/// Makes a folder, and those it lies in, with mode 0700. One that is there stays as it is.
+/// Makes a folder, and those above it, with mode 0700. Existing folders do not change.
 pub(crate) fn create_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
@@ -20,8 +20,8 @@ pub(crate) fn file_options() -> OpenOptions {
     options
 }
 
-/// Takes the rights of others away from a file or folder that is there; true if they had any.
-/// Where that cannot be done (another owner, a file system without rights), they keep them.
+/// Takes the rights on a file or folder away from others; returns whether they had any. If that
+/// cannot be done (another owner, a file system without rights), they keep them.
 pub(crate) fn close_to_others(path: &Path) -> io::Result<bool> {
     let mode = fs::metadata(path)?.permissions().mode();
     if mode & OTHERS == 0 {

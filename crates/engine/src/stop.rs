@@ -1,4 +1,4 @@
-//! Wishes of those who run the process, as seen by all threads: to stop, and to reload.
+//! Requests to the process, as seen by all threads: to stop, and to reload.
 
 use crate::sys::process;
 use std::io;
@@ -54,9 +54,9 @@ impl Stop {
     }
 }
 
-/// The wish that what is read from files be read again, and that logs be opened again at their
-/// paths. A clone is the same wish with its own memory: each part of a program that reloads
-/// something has one, and asks it now and then.
+/// A request to read files again, and to open logs again at their paths. Clones share the requests,
+/// and each notes by itself which ones it has seen: each part of a program that reloads something
+/// has a clone and polls it.
 ///
 /// ```
 /// use fanfare_engine::stop::Reload;
@@ -74,15 +74,15 @@ pub struct Reload {
 }
 
 impl Reload {
-    /// One that only [`request`](Self::request) makes due.
+    /// Creates one that only [`request`](Self::request) makes due.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// One that SIGHUP makes due, too. From the first call on no signal ends the process by itself
-    /// but SIGINT and SIGTERM, SIGKILL, and those that mean a fault in the program: a service
-    /// outlives its terminal, SIGUSR1, and a timer of somebody else. Catch the first two with
+    /// Creates one that SIGHUP makes due, too. From the first call on, no signal ends the process
+    /// by default except SIGINT, SIGTERM, SIGKILL, and those for faults of the program: a service
+    /// outlives its terminal, and a stray SIGUSR1 or timer. Catch the first two with
     /// [`Stop::on_interrupt`].
     ///
     /// # Errors
@@ -102,7 +102,7 @@ impl Reload {
         self.requests.fetch_add(1, Ordering::Release);
     }
 
-    /// True if somebody has asked since the last call; several times count once. Costs two loads.
+    /// Whether there was a request since the last call; several count once. Costs two loads.
     #[must_use]
     pub fn is_due(&mut self) -> bool {
         let mut asked = self.requests.load(Ordering::Acquire);
@@ -113,8 +113,8 @@ impl Reload {
     }
 }
 
-/// Has a write beyond the limit of a file's size (`ulimit -f`) fail with an error, as a full disk
-/// does, from now on; by default SIGXFSZ ends the process without a word.
+/// Makes writes beyond the limit of a file's size (`ulimit -f`) fail with an error, as on a full
+/// disk. By default SIGXFSZ ends the process.
 ///
 /// # Errors
 /// The handler cannot be installed.

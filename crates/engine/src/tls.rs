@@ -21,8 +21,8 @@ use thiserror::Error;
 /// is under way.
 const BUFFER: usize = 256 << 10;
 
-/// How an initiator does TLS: whom it trusts, who it expects, and who it is. Clones have the same
-/// certificates, also when these are read again.
+/// TLS of an initiator: the roots that it trusts, the name that it expects, and its own
+/// certificate. Clones share the certificates, also when these are read again.
 #[derive(Debug, Clone)]
 pub struct TlsClient {
     certificates: Arc<Certificates<ClientConfig>>,
@@ -31,14 +31,14 @@ pub struct TlsClient {
     others: Vec<(SocketAddr, ServerName<'static>)>,
 }
 
-/// How an acceptor does TLS: who it is, and whom it lets in. Clones have the same certificates,
-/// also when these are read again.
+/// TLS of an acceptor: its certificate, and the roots of its clients' certificates. Clones share
+/// the certificates, also when these are read again.
 #[derive(Debug, Clone)]
 pub struct TlsServer {
     certificates: Arc<Certificates<ServerConfig>>,
 }
 
-/// What was read from files, and where these are.
+/// What was read from files, and their paths.
 #[derive(Debug)]
 struct Certificates<C> {
     identity: Option<Identity>,
@@ -255,7 +255,7 @@ impl Identity {
 const ENCRYPTED: &str = "holds an encrypted private key, and there is no way to give a password: \
                          decrypt it (`openssl pkey -in FILE -out NEW`), readable by the owner only";
 
-/// Whether a key is there, but behind a password: in PKCS #8, or as OpenSSL had it before.
+/// Whether a file holds an encrypted key, as PKCS #8 or in OpenSSL's older format.
 fn is_encrypted(key: &Path) -> bool {
     let text = std::fs::read_to_string(key).unwrap_or_default();
     let mut lines = text.lines().map(str::trim);
@@ -309,8 +309,8 @@ impl TlsStream {
         Self { stream, connection }
     }
 
-    /// The names of the certificate that the peer has shown, `None` if it showed none: a client
-    /// that none is demanded of, or one whose handshake is not over.
+    /// The names of the peer's certificate. `None` if the peer has sent none: none is required of
+    /// it, or the handshake is not over.
     ///
     /// # Errors
     /// The certificate cannot be read.

@@ -11,7 +11,7 @@ fn faults() -> u64 {
     behind.split(' ').nth(7).unwrap().parse().unwrap()
 }
 
-/// Of so many messages, each in a turn of its own, those in whose turn there was a page fault.
+/// Writes `rounds` messages. Returns for how many of them there was a page fault.
 fn disturbed(store: &mut MemoryStore, rounds: u64) -> u64 {
     faults();
     let mut disturbed = 0;

@@ -1,9 +1,9 @@
-//! Text that came from outside, made safe to show.
+//! Text of a peer, made safe to show.
 //!
 //! A value in a message may hold anything: an escape sequence that moves the cursor of a terminal,
-//! a line end that forges a line of a log, a mark that turns the direction of writing. Whatever
-//! prints text of a peer prints it through [`Escaped`], [`JsonString`] or [`SafeJson`]; there is no
-//! second list of what is dangerous.
+//! a line end that forges a line of a log, a mark that turns the direction of writing. Text of a
+//! peer is printed through [`Escaped`], [`JsonString`] or [`SafeJson`] alone; no other module has a
+//! list of unsafe characters.
 
 use core::fmt::{self, Display, Write};
 
@@ -102,8 +102,8 @@ impl Display for JsonString<'_> {
     }
 }
 
-/// JSON that something else has written, with the [unsafe characters](is_unsafe) in its strings
-/// escaped: the same to a parser. Spaces and line ends between its parts stay.
+/// JSON of another writer, with the [unsafe characters](is_unsafe) in its strings escaped: the same
+/// to a parser. Spaces and line ends between its parts stay.
 #[derive(Debug, Clone, Copy)]
 pub struct SafeJson<T>(
     /// Displayed as JSON.
@@ -126,7 +126,7 @@ impl Write for Filter<'_, '_> {
     }
 }
 
-/// Writes plain characters as they are, and has the others written one by one.
+/// Writes plain characters unchanged, and passes each of the others to `other`.
 fn in_runs<W: Write>(
     to: &mut W,
     text: &str,
@@ -155,7 +155,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What [`Escaped`] shows, read back: the slow way.
+    /// Reads back what [`Escaped`] shows, the slow way.
     fn unescaped(text: &str) -> Vec<u8> {
         let mut bytes = Vec::new();
         let mut rest = text;
@@ -188,7 +188,7 @@ mod tests {
         bytes
     }
 
-    /// Text with more of what is dangerous than chance would bring.
+    /// Text with more unsafe characters than chance would bring.
     fn nasty() -> impl Strategy<Value = String> {
         let few = "[\\\\\"n\u{1}\u{1b}\n\r\t\u{7f}\u{80}\u{9b}\u{9f}\u{a0}\u{61c}\u{200b}\u{200e}\
                    \u{2027}\u{2028}\u{2029}\u{202e}\u{2066}\u{2069}\u{feff}\u{e0041}é€𝄞|]{0,20}";

@@ -1,4 +1,4 @@
-//! Listening, and connections of which it is not yet known whose they are.
+//! Listening, and connections that have no session yet.
 
 use super::handler::{Handler, Refusal, SessionKey};
 use super::reactor::{Host, HostError, Slot};
@@ -28,8 +28,8 @@ struct Lobby {
     by_address: HashMap<IpAddr, Queue>,
 }
 
-/// Some of them, oldest first. Those that have left stand in it until there are as many of them as
-/// of the others.
+/// Connections in the order of their arrival. The tokens of closed ones stay in `order` until they
+/// outnumber the others.
 #[derive(Default)]
 struct Queue {
     order: VecDeque<Token>,
@@ -61,17 +61,17 @@ pub(super) struct Greeting {
     pub(super) port: usize,
     pub(super) transport: Transport,
     inbox: Inbox,
-    /// The first message has so many bytes, as far as it is known: before they are there it is not
-    /// looked at again.
+    /// The length of the first message, or 0 while it is not known. Nothing is parsed before that
+    /// many bytes have arrived.
     need: usize,
-    /// Its place in the count of its address.
+    /// The address under which it is counted.
     address: IpAddr,
     pub(super) deadline: u64,
 }
 
 impl Greeting {
-    /// What a look at it may cost, in [`STEPS`]: a step of a handshake computes for up to a
-    /// millisecond.
+    /// What one read from it takes of the budget of [`STEPS`]: a step of a TLS handshake computes
+    /// for up to a millisecond.
     pub(super) fn steps(&self) -> usize {
         match self.transport.is_encrypted() {
             true => STEPS,
@@ -80,22 +80,23 @@ impl Greeting {
     }
 }
 
-/// What the bytes of a greeting came to.
+/// The outcome of a read from a connection without a session.
 enum Heard {
     Nothing,
     Logon(SessionId, SubIds, Vec<u8>),
     Refused(Refusal),
 }
 
-/// Most connections taken from one port in one duty cycle.
+/// Most connections accepted from one port in one duty cycle.
 const ACCEPTS: usize = 8;
-/// Most looks at connections without a session in one duty cycle: those with one go first.
+/// Budget of one duty cycle for reads from connections without a session, so that sessions do not
+/// wait for them.
 pub(super) const STEPS: usize = 8;
 /// Most bytes read at once from a connection without a session.
 const READ: usize = 32 << 10;
 
 impl<H: Handler> Host<H> {
-    /// Listens, and hosts the acceptor's sessions. Gives the address, with the port that the
+    /// Listens, and hosts the acceptor's sessions. Returns the address, with the port that the
     /// system chose.
     ///
     /// # Errors
@@ -127,7 +128,7 @@ impl<H: Handler> Host<H> {
         Ok(address)
     }
 
-    /// Takes the callers that wait at a port.
+    /// Accepts connections that wait at a port.
     pub(super) fn accept(&mut self, port: usize, now: Now) -> usize {
         let (mut count, mut timeout) = (0, None);
         while count < ACCEPTS {
@@ -161,8 +162,9 @@ impl<H: Handler> Host<H> {
         count
     }
 
-    /// Whoever has been silent for longest makes room: callers that say nothing, however many,
-    /// do not keep one out who logs on; and those of one address make it among themselves.
+    /// Closes the oldest connection without a session, if the port or `address` has as many as it
+    /// may have. Silent connections, however many, keep nobody out who logs on, and those of one
+    /// address close no others.
     fn turn_oldest_away(&mut self, port: usize, address: IpAddr) {
         let slots = &self.slots;
         let is_live = |token| matches!(slots.get(token), Some(Slot::Greeting(_)));
@@ -221,8 +223,8 @@ impl<H: Handler> Host<H> {
         }
     }
 
-    /// A connection without a session may last as long as the longest logon timeout of those
-    /// that it could turn out to be.
+    /// How long a connection may be without a session: the longest logon timeout of the sessions
+    /// and templates of the port.
     fn logon_timeout(&self, port: usize) -> u64 {
         let wildcards = self.ports.get(port).map(|port| &port.settings.wildcards);
         let wildcards = wildcards.into_iter().flatten();
@@ -295,7 +297,7 @@ impl<H: Handler> Host<H> {
         }
     }
 
-    /// The connection becomes the session's.
+    /// Hands the connection over to its session.
     fn seat(&mut self, token: Token, key: SessionKey, now: Now, bytes: &[u8]) {
         let Some(greeting) = self.take_greeting(token) else {
             return;
@@ -328,5 +330,5 @@ impl<H: Handler> Host<H> {
     }
 }
 
-/// The address of a caller that was gone before it could be asked.
+/// The address that is reported for a connection that could not be accepted.
 const NOBODY: SocketAddr = SocketAddr::new(IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED), 0);

@@ -16,8 +16,8 @@ use std::net::SocketAddr;
 
 /// The application. All calls come on the host's thread, one at a time; none may wait.
 ///
-/// A call that panics ends the session that it was for, with a Logout, and no other:
-/// see [`on_panic`](Self::on_panic). The handler is used again as the panic has left it.
+/// A call that panics ends its session, with a Logout, and no other session: see
+/// [`on_panic`](Self::on_panic). The handler is used again in the state that the panic left.
 pub trait Handler: Send {
     /// An application message, in order, each number once. It counts as received when this
     /// returns.
@@ -30,9 +30,10 @@ pub trait Handler: Send {
         Verdict::Accept
     }
 
-    /// The journal of a session was opened and was not in order: the end that a kill left was cut
-    /// off, files were open to others, or records are lost and that was accepted. Called when the
-    /// session is hosted, before anything else is; the text of `recovery` is for the operator.
+    /// The journal of a session was opened and was not in order: an incomplete last record was cut
+    /// off, other users had access to its files, or records are lost and the loss was accepted.
+    /// Called when the session is hosted, before all other calls for it. The text of `recovery` is
+    /// for the operator.
     fn on_recovery(&mut self, id: &SessionId, recovery: &Recovery) {
         let _ = (id, recovery);
     }
@@ -58,8 +59,8 @@ pub trait Handler: Send {
         let _ = (session, tag);
     }
 
-    /// A session that was made for a Logon is given up: nobody was let in, or another one takes
-    /// its place. Its [`SessionKey`] is free for the next.
+    /// A session that was made for a Logon is removed: its Logon was refused, or another session
+    /// takes its place. Its [`SessionKey`] is used again.
     fn on_given_up(&mut self, session: &SessionId) {
         let _ = session;
     }
@@ -69,21 +70,21 @@ pub trait Handler: Send {
         let _ = (address, why);
     }
 
-    /// A call of this handler panicked, with this message: a bug. `session` is whom it was for, of
-    /// [`on_turn`](Self::on_turn) the one that it took last; that one is logged out, and
-    /// `on_disconnect` follows. What it was told last does not count as received.
+    /// A call of this handler panicked with `message`. `session` is the session of the call, and
+    /// for [`on_turn`](Self::on_turn) the one that the call took last. It is logged out, and
+    /// `on_disconnect` follows. The message that the call was for does not count as received.
     fn on_panic(&mut self, session: Option<&SessionId>, message: &str) {
         let _ = (session, message);
     }
 
-    /// Something is wrong with the message log (see [`Host::log_to`](super::Host::log_to)), or no
-    /// longer. Called within a millisecond or so.
+    /// The state of the message log has changed (see [`Host::log_to`](super::Host::log_to)). Called
+    /// within about a millisecond.
     fn on_log(&mut self, trouble: &LogTrouble) {
         let _ = trouble;
     }
 
-    /// Called once each duty cycle, to send what did not come from a message. Gives an amount
-    /// of work: 0 if there was none.
+    /// Called once each duty cycle, to send what does not answer a message. Returns an amount of
+    /// work, 0 if there was none.
     fn on_turn(&mut self, peers: &mut Peers<'_>) -> usize {
         let _ = peers;
         0
@@ -128,13 +129,13 @@ pub enum Refusal {
     UnknownSession(SessionId),
     /// The session has a connection already; that one goes on.
     AlreadyConnected(SessionId),
-    /// As many sessions as may be made for strangers are there.
+    /// There are as many sessions made for Logons as there may be.
     TooManySessions(usize),
-    /// The client's certificate is for somebody else.
+    /// The client's certificate is not for this session.
     Certificate {
         /// The session that the Logon asks for.
         session: SessionId,
-        /// Whom the certificate is for.
+        /// The names in the certificate.
         names: CertificateNames,
     },
     /// The session's store cannot be opened.
@@ -159,16 +160,13 @@ impl fmt::Display for Refusal {
             Self::UnknownSession(id) => write!(f, "no session {id}"),
             Self::AlreadyConnected(id) => write!(f, "session {id} has a connection"),
             Self::TooManySessions(most) => {
-                write!(
-                    f,
-                    "there are {most} sessions that were made for their Logons, the limit"
-                )
+                write!(f, "the limit of {most} sessions made for Logons is reached")
             }
             Self::Certificate { session, names } => {
                 write!(f, "the certificate of {names} is not for session {session}")
             }
             Self::Store(why) => write!(f, "{}", Escaped::text(why)),
-            // TLS has words of the peer's certificate in it.
+            // An error of TLS may quote the peer's certificate.
             Self::Transport(error) => write!(f, "{}", Escaped::text(&error.to_string())),
         }
     }
@@ -247,7 +245,7 @@ impl Peer<'_> {
 pub struct Peers<'a> {
     pub(super) now: Now,
     pub(super) hosted: &'a mut [Hosted],
-    /// Taken last.
+    /// The session that was taken last.
     pub(super) last: Option<SessionKey>,
 }
 

@@ -20,18 +20,18 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// A session, and its connection if it has one.
 pub(super) struct Hosted {
     pub(super) session: Session<Store>,
-    /// Keeps what it receives, if that is asked for.
+    /// The journal of received messages, if they are kept.
     pub(super) received: Option<Kept>,
     pub(super) link: Option<Link>,
     /// Makes connections, for an initiator.
     pub(super) connector: Option<Connector>,
     /// How they are encrypted.
     pub(super) encrypt: Encrypt,
-    /// Where it is logged on to, for an acceptor's.
+    /// The port of an acceptor's session, and who may log on.
     pub(super) seat: Option<Seat>,
     /// The handler may have written something that is not flushed yet.
     pub(super) touched: bool,
-    /// It is among those whose resend goes on, see [`Workbench::resending`].
+    /// Whether it is in [`Workbench::resending`].
     pub(super) resending: bool,
     /// The next message has to be rehearsed (again): something was written since, or the thread
     /// has done other things.
@@ -56,20 +56,20 @@ pub(super) struct Workbench<H> {
     /// So many bytes at the front of the buffer were messages, of whichever session.
     pub(super) heard: usize,
     pub(super) log: Option<LogTap>,
-    /// Sessions that are amid a resend, and whose counterparties have taken the last part of it. Of
-    /// one of them the next part is written each turn, so that the others do not wait for it.
+    /// Sessions whose next part of a resend is due. Each turn writes the part of one, so that other
+    /// sessions do not wait for a whole resend.
     pub(super) resending: VecDeque<SessionKey>,
 }
 
-/// The application, whose panics end here.
+/// The application. Its panics are caught here.
 pub(super) struct Guarded<H> {
     pub(super) handler: H,
     pub(super) panics: u64,
 }
 
 impl<H: Handler> Guarded<H> {
-    /// Calls the application; `None` if it panicked, which it has been told then. It is used again
-    /// as the panic left it, as [`Handler`] says.
+    /// Calls the application. Returns `None` if it panicked, after `on_panic`. The application is
+    /// used again, as [`Handler`] documents.
     #[inline]
     pub(super) fn call<T>(
         &mut self,
@@ -92,7 +92,7 @@ impl<H: Handler> Guarded<H> {
         let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
         let text = text.unwrap_or("no message");
         let told = || self.handler.on_panic(session, text);
-        // One that panics over a panic is not told of that as well.
+        // A panic of `on_panic` is not reported again.
         let _ = catch_unwind(AssertUnwindSafe(told));
     }
 
@@ -154,7 +154,8 @@ impl Hosted {
         }
     }
 
-    /// One read, everything it brought, and what is to be answered. Gives the number of bytes.
+    /// Reads once, handles all messages of the read, and writes the answers. Returns the number of
+    /// bytes.
     pub(super) fn receive<H: Handler>(
         &mut self,
         key: SessionKey,
@@ -202,7 +203,7 @@ impl Hosted {
             }
             Ok((Received::Closed, _)) => (1, Life::Broken),
             Err(error) => {
-                // TLS that fails is worth telling; a reset is told by the session.
+                // A failure of TLS is reported here, a reset by the session.
                 if error.kind() == io::ErrorKind::InvalidData {
                     handler.refused(link.transport.peer(), &Refusal::Transport(error));
                 }
@@ -250,8 +251,8 @@ impl Hosted {
         Life::GoesOn
     }
 
-    /// Tells the handler what there is to tell, and writes what there is to write. A resend goes
-    /// on in a later turn.
+    /// Passes events to the handler, and writes what waits for transmission. A resend goes on in a
+    /// later turn.
     pub(super) fn settle<H: Handler>(
         &mut self,
         key: SessionKey,
@@ -317,8 +318,8 @@ impl Hosted {
         link.transport.flush()
     }
 
-    /// Asks to be told about room exactly while something waits for it, and about bytes if the
-    /// host wants to be (`reads`), but about nothing while it waits for the message log (`held`).
+    /// Watches for room to send exactly while bytes wait for it, and for bytes to read if `reads`;
+    /// watches nothing while the host waits for the message log (`held`).
     #[inline]
     pub(super) fn update_interest(
         &mut self,
@@ -358,7 +359,7 @@ impl Hosted {
     }
 }
 
-/// How many bytes may be read or sent at once, by what the message log takes.
+/// Most bytes that may be read or sent at once, so that the message log has room for them.
 #[inline]
 fn most(log: &mut Option<LogTap>) -> usize {
     match log {
@@ -402,7 +403,7 @@ fn pump<H: Handler>(
     }
 }
 
-/// What a counterparty reads whose message the application could not deal with.
+/// Text(58) of the Logout after the application failed to handle a message.
 pub(super) const INTERNAL_ERROR: &str = "internal error";
 
 fn tell<H: Handler>(

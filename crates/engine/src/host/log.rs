@@ -4,12 +4,12 @@
 //! nanoseconds; a [`MessageLog`] on another thread finds the messages in it, masks passwords and
 //! writes one line each.
 //!
-//! A log is complete, unless it is asked to be [lossy](LogOptions::lossy): while the ring has no
-//! room the host reads from no socket, and sends nothing. It waits for as long as the log gets on,
-//! and for [`LogOptions::patience`] where it does not: sessions are not given up for a disk that
-//! hangs, or for a thread that has ended. A disk that takes nothing (full, for example) holds
-//! nobody up. Whatever is left out is counted, stands in the log as a line, and is told at once:
-//! see [`Handler::on_log`](super::Handler::on_log).
+//! A log is complete unless it is [lossy](LogOptions::lossy): while the ring has no room, the host
+//! reads from no socket and sends nothing. The host waits as long as the log makes progress, and
+//! for [`LogOptions::patience`] if it makes none: a disk that hangs, or a thread that has ended,
+//! does not end the sessions. A disk that refuses writes, as a full one does, holds up no session.
+//! Bytes that are left out are counted, have a line in the log, and are reported at once by
+//! [`Handler::on_log`](super::Handler::on_log).
 
 use crate::agent::{Agent, AgentError};
 use crate::counters::{Counter, Counters};
@@ -32,13 +32,14 @@ use std::time::Duration;
 /// How a message log is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogOptions {
-    /// At this size the file is renamed to `path.1`, in place of the one before, and begun again.
+    /// At this size in bytes the file is renamed to `path.1`, in place of the one before, and a new
+    /// one is begun.
     pub max_bytes: u64,
     /// Bytes between the host and the log, at least 1 MiB.
     pub ring_bytes: usize,
-    /// Without room in the ring, bytes are left out, and no session is held up.
+    /// Whether bytes are left out while the ring has no room, instead of holding up the sessions.
     pub lossy: bool,
-    /// How long a log that does not get on holds up the sessions.
+    /// How long a log that makes no progress holds up the sessions.
     pub patience: Duration,
 }
 
@@ -54,26 +55,26 @@ impl Default for LogOptions {
     }
 }
 
-/// Something is wrong with the message log, or no longer.
+/// A change in the state of the message log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LogTrouble {
-    /// From here on bytes of this session are left out, these first.
+    /// Bytes of this session are left out from here on.
     LeftOut {
         /// The session.
         session: SessionId,
-        /// How many bytes, of one direction.
+        /// The number of the first of them, of one direction.
         bytes: usize,
         /// Why.
         why: NoRoom,
     },
-    /// Everything goes into the log again.
+    /// The log is complete again.
     Complete {
         /// The bytes left out before, of both directions.
         bytes: u64,
         /// The number of sessions concerned.
         sessions: usize,
     },
-    /// The file cannot be written. What it does not take is left out; no session is held up.
+    /// The file cannot be written. Lines that it does not take are left out; no session is held up.
     Disk(String),
     /// The file can be written again.
     DiskAgain {
@@ -85,9 +86,9 @@ pub enum LogTrouble {
 /// Why there was no room for bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoRoom {
-    /// More came than the log writes, and it is lossy.
+    /// More bytes came than the log could write, and it is lossy.
     Burst,
-    /// The log has not got on for as long as it is waited for.
+    /// The log has made no progress for [`LogOptions::patience`].
     Stuck,
     /// The log's thread has ended.
     Ended,
@@ -102,19 +103,24 @@ impl fmt::Display for LogTrouble {
                 why,
             } => {
                 let why = match why {
-                    NoRoom::Burst => "more comes than it writes",
-                    NoRoom::Stuck => "it does not get on",
+                    NoRoom::Burst => "it cannot keep up",
+                    NoRoom::Stuck => "it makes no progress",
                     NoRoom::Ended => "its thread has ended",
                 };
                 write!(f, "message log: {bytes} bytes of {session} left out: {why}")
             }
             Self::Complete { bytes, sessions } => write!(
                 f,
-                "message log: complete again; {bytes} bytes of {sessions} session(s) were left out"
+                "message log: complete again; {bytes} bytes were left out, of {sessions} {}",
+                if *sessions == 1 {
+                    "session"
+                } else {
+                    "sessions"
+                }
             ),
             Self::Disk(error) => write!(
                 f,
-                "message log: {error}; the sessions go on, what it does not take is left out"
+                "message log: {error}; the sessions go on, and what cannot be written is left out"
             ),
             Self::DiskAgain { bytes } => write!(
                 f,
@@ -139,16 +145,17 @@ pub struct LogTap {
     patience: u64,
     /// Since when there has been no room.
     full_since: Option<u64>,
-    /// Why bytes are left out where there is no room; `None`: they are waited for.
+    /// Why bytes are left out while there is no room; `None` if the host waits for room.
     leaves_out: Option<NoRoom>,
     /// Bytes left out since the last record.
     left_out: u64,
-    /// Of those sessions, since the log was complete, and how many bytes.
+    /// The sessions of which bytes were left out since the log was complete, and the number of
+    /// bytes.
     losers: Vec<usize>,
     losses: u64,
-    /// Told next: the session, its bytes.
+    /// Losses to report: the session, and its bytes.
     untold: Vec<(usize, usize)>,
-    /// Told next: complete again.
+    /// The end of losses to report: the bytes, and the number of sessions.
     complete: Option<(u64, usize)>,
     lost: Counter,
     health: Arc<Health>,
@@ -191,12 +198,12 @@ const MAX_MESSAGE: usize = 1 << 20;
 pub(super) const GRAIN: usize = 64 << 10;
 /// Room for a grain with the headers of its records, wherever the ring's end is.
 const GRAIN_ROOM: usize = GRAIN + (GRAIN / STRETCH + 1) * 64;
-/// A host begins a turn only with so much room: what it reads before it knows whose it is goes
-/// into the log, too.
+/// The room with which a host begins a turn. Bytes that are read before their session is known are
+/// logged, too.
 const TURN_ROOM: usize = 4 * GRAIN_ROOM;
 /// Lines are written in pieces of this size.
 const PIECE: usize = 64 << 10;
-/// What waits for a disk that takes nothing.
+/// Most bytes of lines that wait while the disk refuses writes.
 const MAX_WAITING: usize = 1 << 20;
 
 impl MessageLog {
@@ -259,8 +266,8 @@ impl MessageLog {
         ))
     }
 
-    /// Opens the file at its path again whenever this is due, so that somebody else (`logrotate`)
-    /// can have renamed it. Where that fails the log goes on in the file that it has.
+    /// Opens the file at its path again whenever `reload` is due, so that `logrotate` can rename
+    /// it. If that fails, the log goes on in the open file.
     #[must_use]
     pub fn reopen_on(mut self, reload: Reload) -> Self {
         self.reload = reload;
@@ -275,7 +282,7 @@ impl LogTap {
         let _ = self.ring.push(NAME | session as u32, name.as_bytes());
     }
 
-    /// Whether the host is to wait before it begins a turn.
+    /// Whether the host has to wait before it begins a turn.
     #[inline]
     pub(super) fn holds(&mut self, now: Now) -> bool {
         if self.ring.has_room_for(TURN_ROOM) {
@@ -322,7 +329,8 @@ impl LogTap {
         }
     }
 
-    /// Writes the number of bytes left out to the log; returns whether nothing remains to be told.
+    /// Writes the number of bytes left out to the log. Returns whether it is written, or there is
+    /// none.
     fn put_gap(&mut self) -> bool {
         if self.left_out > 0
             && self
@@ -367,14 +375,14 @@ impl LogTap {
         }
     }
 
-    /// Looks whether the log's thread is still there, now and then.
+    /// Checks whether the log's thread still runs. Called now and then.
     pub(super) fn look(&mut self) {
         if self.ring.is_abandoned() {
             self.leaves_out = Some(NoRoom::Ended);
         }
     }
 
-    /// What there is to tell; `name` has the sessions' identities.
+    /// The next change to report; `name` returns the identity of a session.
     #[inline]
     pub(super) fn trouble<'a>(
         &mut self,
@@ -441,7 +449,7 @@ impl Agent for MessageLog {
     /// Writes what is still in the ring.
     fn on_close(&mut self, now: Now) {
         while matches!(self.do_work(now), Ok(1..)) {}
-        // What a disk has not taken by now it does not get.
+        // What the disk has refused until now is lost.
         let unwritten = self.lines.waiting.len() as u64;
         self.lines.lost.increment(unwritten);
     }
@@ -463,9 +471,9 @@ struct Lines {
     max_bytes: u64,
     /// Whole lines, and perhaps the end of one, that are not written yet.
     waiting: Vec<u8>,
-    /// The disk did not take them the last time.
+    /// The last write failed.
     failing: bool,
-    /// Bytes of lines that it was too late for.
+    /// Bytes of lines that were left out while writes failed.
     left_out: u64,
     names: HashMap<u32, String>,
     /// Bytes of messages that are not complete, by session and direction.
@@ -582,7 +590,7 @@ impl Lines {
         }
     }
 
-    /// Offers what waits to the disk; it takes what it has room for.
+    /// Writes what waits, as far as the disk accepts it.
     fn flush(&mut self) {
         let mut taken = 0;
         let outcome = loop {
@@ -619,13 +627,15 @@ impl Lines {
         self.failing = false;
         let bytes = std::mem::take(&mut self.left_out);
         if bytes > 0 {
-            self.write(format!("-- {bytes} bytes were left out: the disk took none\n").as_bytes());
+            self.write(
+                format!("-- {bytes} bytes were left out: the disk refused them\n").as_bytes(),
+            );
         }
         self.health.tell(LogTrouble::DiskAgain { bytes });
     }
 }
 
-/// A log is its owner's; one of an earlier version becomes so.
+/// Opens a log for its owner alone. Others lose their rights on one of an earlier version.
 fn open(path: &Path) -> io::Result<File> {
     if path.exists() {
         private::close_to_others(path)?;
@@ -634,7 +644,7 @@ fn open(path: &Path) -> io::Result<File> {
     options.append(true).create(true).open(path)
 }
 
-/// Writes a message with `|` for SOH, what is no text [`Escaped`], and `***` for [secrets].
+/// Writes a message with `|` for SOH, unsafe characters [`Escaped`], and `***` for [secrets].
 fn masked(message: &[u8], out: &mut Vec<u8>) {
     let mut at = 0;
     for secret in secrets(message) {

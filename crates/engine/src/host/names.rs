@@ -1,4 +1,4 @@
-//! Who a client's certificate is for.
+//! The names in a client's certificate, and the sessions that they admit to.
 
 use fanfare_fix::session::SessionId;
 use fanfare_wire::text::Escaped;
@@ -6,15 +6,15 @@ use std::fmt;
 use std::str::FromStr;
 use thiserror::Error;
 
-/// Which certificates let a counterparty have its session, where certificates are demanded.
+/// Which certificates admit a counterparty to its session, where certificates are required.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum ClientNames {
-    /// One that has the counterparty's CompID, SenderCompID(49) of its Logon, as a name.
+    /// Those with the counterparty's CompID, SenderCompID(49) of its Logon, as a name.
     #[default]
     CompId,
-    /// One that has any of these names.
+    /// Those with any of these names.
     Listed(Vec<ClientName>),
-    /// Any that leads to a root that is trusted.
+    /// All that a trusted root vouches for.
     Any,
 }
 
@@ -81,7 +81,7 @@ impl FromStr for ClientName {
 }
 
 impl fmt::Display for ClientName {
-    /// With control characters and the like escaped: names come from certificates.
+    /// Unsafe characters are escaped, as names come from certificates.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(kind) = self.kind {
             write!(f, "{}:", kind.prefix())?;
@@ -94,7 +94,7 @@ impl fmt::Display for ClientName {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CertificateNames(pub Vec<ClientName>);
 
-/// So many names are shown.
+/// Most names that are shown.
 const SHOWN: usize = 8;
 
 impl fmt::Display for CertificateNames {
@@ -115,7 +115,7 @@ impl fmt::Display for CertificateNames {
 }
 
 impl ClientNames {
-    /// Whether a certificate with these names may have this session.
+    /// Whether a certificate with these names admits to this session.
     #[must_use]
     pub fn admit(&self, id: &SessionId, certificate: &CertificateNames) -> bool {
         let CertificateNames(names) = certificate;

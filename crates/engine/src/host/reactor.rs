@@ -37,7 +37,7 @@ pub struct Host<H> {
     pub(super) hosted: Vec<Hosted>,
     pub(super) keys: HashMap<SessionId, SessionKey>,
     pub(super) ports: Vec<Port>,
-    /// How long the names in the header of a Logon may be; `None` while nothing is hosted.
+    /// The limit of IDs in the header of a Logon; `None` while nothing is hosted.
     pub(super) header_field_limit: Option<usize>,
     /// Sessions that have a connection.
     live: Vec<SessionKey>,
@@ -48,9 +48,9 @@ pub struct Host<H> {
     busy: bool,
     /// The thread sleeps in the kernel at times: all connections have to wake it.
     sleeps: bool,
-    /// It waits for the message log.
+    /// The host waits for the message log.
     held: bool,
-    /// When the handler has its own turn again, after a panic in it.
+    /// When `on_turn` is called again after a panic in it.
     next_application: u64,
     closing: bool,
 }
@@ -168,7 +168,7 @@ impl<H: Handler> Host<H> {
         self.add(hosted)
     }
 
-    /// Opens a session's store; the handler is told what was not in order.
+    /// Opens a session's store, and reports to the handler what was not in order.
     pub(super) fn open_store(
         &mut self,
         kind: &StoreKind,
@@ -180,8 +180,8 @@ impl<H: Handler> Host<H> {
         Ok(store)
     }
 
-    /// Opens the place for what a session receives, if there is one; the handler is told as for its
-    /// store.
+    /// Opens the journal of received messages, if the session keeps them, and reports to the
+    /// handler what was not in order.
     pub(super) fn open_received(
         &mut self,
         kind: &StoreKind,
@@ -216,7 +216,7 @@ impl<H: Handler> Host<H> {
         &mut self.bench.handler.handler
     }
 
-    /// How often a call of the handler has panicked.
+    /// The number of calls of the handler that panicked.
     #[must_use]
     pub const fn panics(&self) -> u64 {
         self.bench.handler.panics
@@ -250,8 +250,8 @@ impl<H: Handler> Host<H> {
         Ok(key)
     }
 
-    /// Makes the shared buffers large enough for the longest message of any session, and notes
-    /// the longest names that one may be called by.
+    /// Makes the shared buffers large enough for the longest message of any session, and the limit
+    /// of IDs for the longest ID.
     pub(super) fn make_room(&mut self, config: &Config) {
         let limit = config.header_field_limit();
         self.header_field_limit = self.header_field_limit.max(Some(limit));
@@ -392,7 +392,7 @@ impl<H: Handler> Host<H> {
             };
             work += match self.slots.get(event.token) {
                 Some(&Slot::Port(port)) => self.accept(port, now),
-                // What is not looked at now reports itself again, behind those that have not.
+                // The poller reports it again, behind those that it has not reported.
                 Some(Slot::Greeting(_)) if steps >= STEPS => 1,
                 Some(Slot::Greeting(greeting)) => {
                     steps += greeting.steps();
@@ -465,8 +465,8 @@ impl<H: Handler> Host<H> {
         work
     }
 
-    /// The session that the handler took last is over; its own turn comes later than usual, as it
-    /// may well panic again.
+    /// Ends the session that the handler took last, and delays the next `on_turn`, as it may well
+    /// panic again.
     #[cold]
     fn application_panicked(
         &mut self,
@@ -496,7 +496,7 @@ impl<H: Handler> Host<H> {
         held
     }
 
-    /// Tells the handler what is wrong with the message log.
+    /// Reports changes of the message log to the handler.
     fn tell_of_log(&mut self) {
         let Workbench { handler, log, .. } = &mut self.bench;
         let Some(log) = log else {
@@ -552,7 +552,7 @@ impl<H: Handler> Host<H> {
                 connector.settled();
             }
             if hosted.resending {
-                // Its timers have their turn with the resend.
+                // Its timers are checked with the resend.
                 continue;
             }
             // This, too, drives code and data of the session out of the caches.

@@ -1,4 +1,4 @@
-//! What a session receives, kept.
+//! The journal of received messages.
 
 use super::settings::StoreKind;
 use crate::journal::{Journal, OpenError, Recovery, folder_for};
@@ -6,11 +6,11 @@ use fanfare_fix::codec::mask_secrets;
 use fanfare_fix::session::{AppMessage, Entry, Kind, MessageStore, SessionId, StoreError};
 use fanfare_wire::UtcTimestamp;
 
-/// The application messages of a counterparty under their numbers, in a journal of their own: the
-/// folder [`Kept::FOLDER`] in that of the session's. A message is there before the application
-/// sees it, so that a kill of the process loses none that it saw; one that comes again is kept
-/// once. Secrets (a UserRequest has some) are masked. When the session's numbers begin again at 1,
-/// so does this journal.
+/// The application messages of a counterparty, under their MsgSeqNum(34), in a journal of their
+/// own: the folder [`Kept::FOLDER`] within that of the session. A message is stored before the
+/// application sees it, so that a kill of the process loses none that the application saw. A
+/// message that is received again is stored once. Secrets, such as those of a UserRequest(BE), are
+/// masked. A reset of the session's numbers empties this journal.
 pub(super) struct Kept(Journal);
 
 impl Kept {

@@ -1,4 +1,4 @@
-//! Which session a Logon is for, and sessions that are made for it.
+//! The session of a Logon, found or made.
 
 use super::handler::{Handler, Refusal, SessionKey};
 use super::link::Hosted;
@@ -13,31 +13,31 @@ use fanfare_fix::session::{
 };
 use std::path::PathBuf;
 
-/// Where an acceptor's session is logged on to, and by whom.
+/// The port of an acceptor's session, and who may log on.
 pub(super) struct Seat {
     pub(super) port: usize,
-    /// Which certificates of clients are for it.
+    /// Which certificates admit a client.
     pub(super) names: ClientNames,
-    /// How it came about, if it was made for a Logon.
+    /// Set if it was made for a Logon.
     pub(super) made: Option<Made>,
 }
 
 /// A session that was made for a Logon.
 pub(super) struct Made {
-    /// The wildcard, by its place among those of its port.
+    /// The index of the wildcard among those of its port.
     wildcard: usize,
-    /// The folder of its journal, which was not there before.
+    /// The folder of its journal, if that was created for it.
     fresh: Option<PathBuf>,
-    /// It has been logged on.
+    /// Whether it has been logged on.
     welcomed: bool,
     /// When its last connection ended.
     parted: u64,
-    /// It has been given up: its place is free.
+    /// Whether it was removed, and its place is free.
     vacant: bool,
 }
 
 impl Hosted {
-    /// Whether it is logged on to at this port.
+    /// Whether it belongs to this port.
     pub(super) fn is_at(&self, port: usize) -> bool {
         self.seat.as_ref().is_some_and(|seat| seat.port == port)
     }
@@ -68,7 +68,7 @@ impl<H: Handler> Host<H> {
         self.add_at(hosted, place)
     }
 
-    /// The session that the Logon is for, made if it may be.
+    /// Returns the session of a Logon. Makes it if a wildcard of the port permits that.
     pub(super) fn session_for(
         &mut self,
         token: Token,
@@ -101,8 +101,8 @@ impl<H: Handler> Host<H> {
         Ok(key)
     }
 
-    /// The session of this port with these CompIDs that names most of what the Logon does, and
-    /// nothing else.
+    /// The session of this port with these CompIDs whose SubIDs and LocationIDs the Logon names. Of
+    /// several, the one with most of them.
     fn named(&self, port: usize, id: &SessionId, sub: &SubIds) -> Option<SessionKey> {
         let at_port = |key: &SessionKey| self.hosted.get(key.0).is_some_and(|h| h.is_at(port));
         if sub.is_empty() {
@@ -114,7 +114,7 @@ impl<H: Handler> Host<H> {
             let named = match &known.sub {
                 _ if !hosted.is_at(port) || hosted.is_vacant() || !is_same(known, id) => None,
                 None => Some(0),
-                // Only sessions that were made have one here, and no Logon says which.
+                // Only sessions that were made have a qualifier here, and a Logon names none.
                 Some(own) if !own.qualifier.is_empty() => None,
                 Some(own) => own.found_in(sub),
             };
@@ -124,7 +124,7 @@ impl<H: Handler> Host<H> {
         best.map(|(_, key)| key)
     }
 
-    /// Makes a session for a Logon, if a wildcard of the port is for it.
+    /// Makes a session for a Logon that fits a wildcard of the port.
     fn make(
         &mut self,
         port: usize,
@@ -172,8 +172,8 @@ impl<H: Handler> Host<H> {
         Ok(Some(key))
     }
 
-    /// One of the sessions with this identity and a qualifier that has no connection, or the
-    /// identity with a qualifier that is not taken.
+    /// A session with this identity and any qualifier that has no connection. If there is none, the
+    /// identity with a new qualifier.
     fn qualify(&self, port: usize, id: SessionId) -> Qualified {
         let sub = id.sub.as_deref().cloned().unwrap_or_default();
         for number in 1_u64.. {
@@ -194,8 +194,9 @@ impl<H: Handler> Host<H> {
         Qualified::New(id)
     }
 
-    /// A place for one session more of a wildcard: that of one that was given up, of the one that
-    /// has been without a connection for longest if there may be no more, or (`None`) a new one.
+    /// A place for another session of a wildcard, `None` for a new one. The place of a removed
+    /// session is used again. If there may be no more, the session that has been without a
+    /// connection for longest is removed.
     fn place(&mut self, port: usize, wildcard: usize) -> Result<Option<SessionKey>, Refusal> {
         let Some(settings) = self
             .ports
@@ -226,7 +227,7 @@ impl<H: Handler> Host<H> {
         Ok(Some(key))
     }
 
-    /// A session that was made for a Logon, and has just had one or not.
+    /// Notes whether a session that was made for a Logon has logged on.
     pub(super) fn welcome(&mut self, key: SessionKey) {
         let Some(hosted) = self.hosted.get_mut(key.0) else {
             return;
@@ -238,8 +239,8 @@ impl<H: Handler> Host<H> {
         }
     }
 
-    /// The connection of a session has ended. One that was made and never logged on is not kept:
-    /// strangers leave nothing behind.
+    /// Notes that the connection of a session has ended. Removes a session that was made and never
+    /// logged on, so that strangers leave nothing behind.
     pub(super) fn leave(&mut self, key: SessionKey, now: Now) {
         let hosted = self.hosted.get_mut(key.0);
         let seat = hosted.and_then(|hosted| hosted.seat.as_mut());
@@ -265,7 +266,7 @@ impl<H: Handler> Host<H> {
         if let Some(made) = hosted.seat.as_mut().and_then(|seat| seat.made.as_mut()) {
             made.vacant = true;
             if let Some(folder) = made.fresh.take().filter(|_| !made.welcomed) {
-                // What cannot be removed is an empty store more.
+                // If that fails, an empty store is left behind.
                 let _ = std::fs::remove_dir_all(folder);
             }
         }
@@ -275,7 +276,7 @@ impl<H: Handler> Host<H> {
     }
 }
 
-/// What a Logon finds where several may have its CompIDs.
+/// The result of [`Host::qualify`].
 enum Qualified {
     Free(SessionKey),
     New(SessionId),
@@ -285,7 +286,7 @@ fn is_same(a: &SessionId, b: &SessionId) -> bool {
     (a.version, &a.sender, &a.target) == (b.version, &b.sender, &b.target)
 }
 
-/// Whether the certificate lets its owner have this session; without one nothing is demanded.
+/// Checks that the certificate admits to the session. Without one, only a list of names refuses.
 fn admit(
     names: &ClientNames,
     id: &SessionId,

@@ -29,9 +29,8 @@ pub enum StoreKind {
     Memory(MemoryLimits),
     /// A [`Journal`] in a folder of its own, named after the session, under this one.
     Journal(PathBuf, journal::Options),
-    /// The same, and a second one for the application messages that are received, in the folder
-    /// `received` within it. Each is there before the application sees it. The first journal has
-    /// what was sent.
+    /// The same, and a second journal for received application messages, in the folder `received`
+    /// within it. Each is stored before the application sees it.
     BothWays(PathBuf, journal::Options),
 }
 
@@ -43,20 +42,20 @@ impl Default for StoreKind {
 }
 
 impl StoreKind {
-    /// Whether it is in files.
+    /// Whether messages are kept in files.
     pub(super) const fn is_journal(&self) -> bool {
         matches!(self, Self::Journal(..) | Self::BothWays(..))
     }
 
-    /// Opens a journal that has lost records, too: see
-    /// [`accept_loss`](journal::Options::accept_loss). Other stores do not outlive the process.
+    /// Permits to open a journal that has lost records: see
+    /// [`accept_loss`](journal::Options::accept_loss). Has no effect on other stores.
     pub const fn accept_loss(&mut self) {
         if let Self::Journal(_, options) | Self::BothWays(_, options) = self {
             options.accept_loss = true;
         }
     }
 
-    /// The store, and what was found when it was opened.
+    /// Opens the store. Also returns what was found.
     pub(super) fn open(
         &self,
         id: &SessionId,
@@ -132,42 +131,42 @@ impl Initiator {
     }
 }
 
-/// Sessions that are connected to, any number on one port.
+/// A port, and its sessions.
 #[derive(Debug, Clone)]
 pub struct Acceptor {
     /// Where to listen; port 0 lets the system choose.
     pub listen: SocketAddr,
     /// The sessions.
     pub sessions: Vec<AcceptorSession>,
-    /// What to do with a Logon that fits none of them: the first whose pattern it fits.
+    /// Templates for Logons that are for none of the sessions. The first that a Logon fits is used.
     pub wildcards: Vec<Wildcard>,
     /// Who may connect.
     pub allow: AllowList,
-    /// How many connections may be without a logon at one time, at least one. One more takes the
-    /// place of the one that has been silent for longest.
+    /// Most connections that have not logged on, at least one. One more takes the place of the
+    /// oldest.
     pub max_greetings: usize,
-    /// How many of these may be of one address, at least one. One more takes the place of the
-    /// oldest of that address.
+    /// Most of these from one address, at least one. One more takes the place of the oldest of that
+    /// address.
     pub max_greetings_per_address: usize,
-    /// The longest Logon in bytes; a connection that begins with more than this is closed.
+    /// Longest Logon in bytes. A connection whose first message is longer is closed.
     pub max_logon: usize,
     pub(super) encrypt: Encrypt,
 }
 
-/// A session that is connected to.
+/// A session of an acceptor.
 #[derive(Debug, Clone)]
 pub struct AcceptorSession {
     /// The session.
     pub session: Config,
     /// Where it keeps its messages.
     pub store: StoreKind,
-    /// Which certificates of clients are for it, where the port demands them.
+    /// Which certificates admit a client, where the port requires them.
     pub names: ClientNames,
 }
 
 impl Acceptor {
-    /// No sessions yet, everybody may connect, up to 1,000 without a logon, of them 500 of one
-    /// address, with Logons of up to 8 KiB.
+    /// A port without sessions, for every address. Up to 1,000 connections, 500 of them from one
+    /// address, may be without a logon, and Logons have up to 8 KiB.
     #[must_use]
     pub const fn new(listen: SocketAddr) -> Self {
         let allow = AllowList(Vec::new());
@@ -189,7 +188,8 @@ impl Acceptor {
         self.session_with(session, StoreKind::default())
     }
 
-    /// Adds a session, for clients whose certificate has their CompID, where one is demanded.
+    /// Adds a session. Where certificates are required, the client's has to have its CompID as a
+    /// name.
     #[must_use]
     pub fn session_with(mut self, session: Config, store: StoreKind) -> Self {
         self.sessions.push(AcceptorSession {
@@ -207,8 +207,8 @@ impl Acceptor {
         self.wildcard(Wildcard::anybody(&template, store, max_sessions))
     }
 
-    /// Makes sessions for Logons that are for none of the listed ones, nor fit a wildcard that
-    /// was added before.
+    /// Makes sessions for Logons that fit neither a listed session nor a wildcard that was added
+    /// before.
     #[must_use]
     pub fn wildcard(mut self, wildcard: Wildcard) -> Self {
         self.wildcards.push(wildcard);

@@ -5,16 +5,16 @@ use super::settings::StoreKind;
 use fanfare_fix::codec::tags;
 use fanfare_fix::session::{Config, ExtraField, SessionId, SubIds, Version};
 
-/// How sessions are made for counterparties that are not listed: whoever logs on with CompIDs
-/// that fit the pattern, in one of the versions, gets a session of its own.
+/// A template for the sessions of counterparties that are not listed. A Logon in one of the
+/// versions whose CompIDs fit the pattern gets a session of its own.
 ///
-/// There are at most `max_sessions` at a time. One more takes the place of the one that has been
-/// without a connection for longest, if its store keeps nothing beyond it; a session with a
-/// journal keeps its place. A session that never logged on is given up with its connection, and
-/// its journal is removed if there was none before.
+/// There are at most `max_sessions` at a time. One more takes the place of the session that has
+/// been without a connection for longest. Sessions with journals keep their places, and one more is
+/// refused. A session that never logged on is removed with its connection, and so is its journal if
+/// it was created for it.
 #[derive(Debug, Clone)]
 pub struct Wildcard {
-    /// The CompIDs that it is for.
+    /// The IDs that a Logon has to have.
     pub pattern: Pattern,
     /// The configuration of a session, but for its identity: one for each version that may log
     /// on.
@@ -26,14 +26,14 @@ pub struct Wildcard {
     /// Whether several connections may log on with the same CompIDs: each gets a session of its
     /// own, told apart by a qualifier that no message has.
     pub qualified: bool,
-    /// Which certificates of clients are for a session.
+    /// Which certificates admit a client to its session.
     pub names: ClientNames,
-    /// What the application knows it by; see [`Handler::on_made`](super::Handler::on_made).
+    /// Identifies it to the application; see [`Handler::on_made`](super::Handler::on_made).
     pub tag: usize,
 }
 
-/// The CompIDs, SubIDs and LocationIDs of a Logon that a [`Wildcard`] is for, seen from our side.
-/// One of the last four that is `None` does not matter, and the session does not have it.
+/// The CompIDs, SubIDs and LocationIDs of a Logon that a [`Wildcard`] is for, seen from our side. A
+/// SubID or LocationID that is `None` is ignored, and no part of the session's identity.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern {
     /// Our CompID: TargetCompID(56) of the Logon.
@@ -97,7 +97,7 @@ impl Pattern {
         }
     }
 
-    /// What of the IDs of a Logon tells its session apart, if all of them fit.
+    /// The SubIDs and LocationIDs of the session for a Logon, if all its IDs fit.
     fn fit(&self, id: &SessionId, logon: &SubIds) -> Option<SubIds> {
         if !self.sender.fits(&id.sender) || !self.target.fits(&id.target) {
             return None;
@@ -137,8 +137,8 @@ impl Wildcard {
         }
     }
 
-    /// The configuration of the session for a Logon with these IDs, without a qualifier; `None`
-    /// if it is for others.
+    /// The configuration of the session for a Logon with these IDs, without a qualifier; `None` if
+    /// the Logon does not fit.
     pub(super) fn config(&self, id: &SessionId, logon: &SubIds) -> Option<Config> {
         let mut templates = self.templates.iter();
         let template = templates.find(|config| config.id.version == id.version)?;
@@ -161,8 +161,8 @@ impl Wildcard {
     }
 }
 
-/// Whether the store of this session could be that of another one: a stranger who calls himself
-/// `DESK/1` is not to have what was sent to `DESK` with the SubID `1`.
+/// Whether the store of this session could be that of another one. The CompID `DESK/1` must not
+/// lead to what was sent to `DESK` with the SubID `1`.
 fn is_ambiguous(id: &SessionId, sub: &SubIds) -> bool {
     let comp_ids = [&id.sender, &id.target];
     let others = [

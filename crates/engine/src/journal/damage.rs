@@ -3,28 +3,28 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Records that are gone, and not by a kill of the process: that leaves all of them but the one
-/// that was being written.
+/// Records that are lost. A kill of the process does not cause this: it affects at most the record
+/// that is being written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Loss {
-    /// The file that they stood in.
+    /// The file that held them.
     pub path: PathBuf,
-    /// The first one, counted from 0 in its file.
+    /// The index of the first one in its file, from 0.
     pub record: u32,
     /// MsgSeqNum(34) of the first one, or the next that a message would have had.
     pub from: u64,
-    /// How many they are.
+    /// Their number.
     pub lost: Lost,
-    /// What became of the file.
+    /// What happened to the file.
     pub what: String,
 }
 
 /// How much is lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lost {
-    /// So many records: the table of entries says so.
+    /// This many records, according to the table of entries.
     Records(u64),
-    /// All there was from there on, at least so many records: the table is gone too.
+    /// All records from there on, at least this many: a part of the table is lost, too.
     AllBehind(u64),
 }
 
@@ -85,7 +85,7 @@ pub enum Defect {
     OtherSession(String),
     /// The number expected next from the counterparty is unreadable.
     NextTarget,
-    /// The file has so many bytes less than it was made with.
+    /// The file is shorter than it was made.
     CutShort {
         /// How many.
         bytes: u64,

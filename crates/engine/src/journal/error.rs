@@ -36,8 +36,9 @@ pub enum OpenError {
         /// The session that wanted it.
         wanted: String,
     },
-    /// Records are lost, and a kill of the process cannot have done that. A repair saves what is
-    /// whole; with [`Options::accept_loss`](super::Options::accept_loss) that is done at once.
+    /// Records are lost, which a kill of the process does not cause. A repair saves the intact
+    /// ones; with [`Options::accept_loss`](super::Options::accept_loss) opening repairs the
+    /// journal.
     #[error("{}", lost(.0))]
     Lost(Loss),
     /// A file that is no segment.
@@ -51,7 +52,7 @@ pub enum OpenError {
     Beyond {
         /// The folder.
         path: PathBuf,
-        /// What the repair says.
+        /// Why the repair failed.
         why: String,
     },
     /// Written by a newer version of this program.

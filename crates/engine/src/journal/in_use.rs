@@ -16,9 +16,9 @@ pub fn holder(folder: &Path) -> Option<u32> {
     find(&locks, lock.dev(), lock.ino())
 }
 
-/// Whether the lock is held by a process of another user, who has no business here: the lock file
-/// was open to everybody once, and whoever had it open then can still lock it. A process of which
-/// the system does not tell whose it is counts as one of ours.
+/// Whether a process of another user holds the lock. Earlier versions made the lock file readable
+/// by everybody, and a process that has it open can still lock it. A process whose user is not
+/// known does not count.
 pub(super) fn is_held_by_stranger(folder: &Path) -> bool {
     let Ok(owner) = fs::metadata(folder).map(|folder| folder.uid()) else {
         return false;
@@ -29,8 +29,9 @@ pub(super) fn is_held_by_stranger(folder: &Path) -> bool {
     user.is_some_and(|user| user != owner && user != 0)
 }
 
-/// Puts a new lock file in the place of one that a stranger holds, locked; `None` if somebody else
-/// is doing so, or has done so. The folder is locked meanwhile: it is closed to others by now.
+/// Replaces a lock file that a process of another user holds by a new one, and returns that,
+/// locked. Returns `None` if another process does so, or has done so. The folder, which is closed
+/// to other users by now, is locked meanwhile.
 pub(super) fn replace(folder: &Path) -> io::Result<Option<File>> {
     let guard = File::open(folder)?;
     if guard.try_lock().is_err() || !is_held_by_stranger(folder) {

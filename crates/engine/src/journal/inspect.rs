@@ -156,12 +156,12 @@ impl Snapshot {
             })
     }
 
-    /// The number behind all that the newest file has, or had as far as can be told.
+    /// The number behind all records that the newest file has, or had according to its table.
     pub(super) fn claimed_next(&self) -> u64 {
         self.segments.back().map_or(1, |last| last.claimed_next())
     }
 
-    /// Files of which a part of the table is gone.
+    /// The number of files that lost a part of their table.
     pub(super) fn cut_tables(&self) -> usize {
         let cut = self
             .segments
@@ -170,7 +170,7 @@ impl Snapshot {
         cut.count()
     }
 
-    /// The size that the largest file was made with.
+    /// The size with which the largest file was made.
     pub(super) fn largest(&self) -> u64 {
         let sizes = self
             .segments
@@ -275,8 +275,8 @@ impl EntryKind {
 }
 
 impl Record<'_> {
-    /// The message as it may be shown: its secrets are masked. That of a Logon never had them here,
-    /// unless an earlier version wrote it; an application message has to be kept as it was sent.
+    /// The message with its secrets masked. A Logon is stored without them, but not by earlier
+    /// versions; an application message is stored as it was sent.
     #[must_use]
     pub fn shown(&self) -> Vec<u8> {
         let mut message = self.bytes.to_vec();
@@ -284,8 +284,8 @@ impl Record<'_> {
         message
     }
 
-    /// Writes the message on one line, with `|` for SOH and what is no text [`Escaped`]; its
-    /// secrets are masked.
+    /// Writes the message on one line, with `|` for SOH, unsafe characters [`Escaped`], and its
+    /// secrets masked.
     ///
     /// # Errors
     /// Those of `out`.

@@ -103,9 +103,9 @@ pub enum Durability {
 /// Sizes and limits of a journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// Size of the first segment file, 32 KiB to `segment_bytes`. Each one that is begun because
-    /// the one before is full has double its size, up to `segment_bytes`. A journal for which both
-    /// are the same also has its next segment from the start.
+    /// Size of the first segment file in bytes, 32 KiB to `segment_bytes`. Each segment has double
+    /// the size of the full one before it, up to `segment_bytes`. If the two sizes are the same,
+    /// the next segment is made from the start, too.
     pub first_segment_bytes: u32,
     /// Size of a full-grown segment file, 64 KiB to 1 GiB; a fifth of it is for the table of
     /// entries. No message can be longer than the rest.
@@ -118,8 +118,8 @@ pub struct Options {
     pub max_unsent: usize,
     /// When the disk has it.
     pub durability: Durability,
-    /// Open a journal that has lost records, too: what is whole of it is saved as by
-    /// [`repair`](repair()), and the damaged one stays beside it. Without, it is not opened.
+    /// Whether a journal that has lost records is opened: its intact records are saved as by
+    /// [`repair`](repair()), and the damaged journal stays beside it. Otherwise opening fails.
     pub accept_loss: bool,
 }
 
@@ -199,7 +199,7 @@ pub struct Journal {
     options: Options,
     /// Where a message is encoded that may turn out too long for the current segment.
     aside: Vec<u8>,
-    /// The message that is reserved stands there.
+    /// Whether the reserved message is there.
     is_aside: bool,
     /// Full segments, oldest first.
     #[allow(clippy::vec_box, reason = "what is moved on the hot path is a pointer")]
@@ -207,7 +207,7 @@ pub struct Journal {
     current: Box<Segment>,
     next_target: u64,
     transmit: Transmit,
-    /// What is transmitted and in no segment.
+    /// Bytes that wait for transmission and are in no segment.
     side: SideBuffer,
     retain_from: Option<u64>,
     /// Messages committed since the last sync.
@@ -218,7 +218,7 @@ pub struct Journal {
     disk_full: bool,
     /// A write to the disk failed: nothing can be promised any more.
     failed: Option<StoreError>,
-    /// Faults of all maps of the process when ours were looked at last.
+    /// The number of faults in the process when the maps of this journal were last checked.
     faults: usize,
     /// Given up last, when the helper is done with the folder.
     _lock: Lock,
@@ -268,14 +268,14 @@ impl Journal {
         self.failed.map_or(Ok(()), Err)
     }
 
-    /// A map of the process has lost a page.
+    /// Checks the maps of this journal, as some map of the process has lost a page.
     #[cold]
     fn look_for_faults(&mut self) {
         self.faults = cut::faults();
         let is_broken = self.current.is_broken() || self.sealed.iter().any(|s| s.is_broken());
         if is_broken && self.failed.is_none() {
             self.failed = Some(StoreError::Broken);
-            // It is not to be transmitted: nobody knows what stands there.
+            // Its contents are not known, so nothing of it is transmitted.
             self.transmit.clear();
         }
     }
@@ -286,7 +286,7 @@ impl Journal {
         failure
     }
 
-    /// Whether the store takes a message of `len` bytes at all, now.
+    /// Checks that the store can take a message of `len` bytes now.
     fn takes(&mut self, len: usize) -> Result<(), StoreError> {
         self.usable()?;
         let longest = division(self.options.segment_bytes).1 as usize - EMERGENCY_BYTES;
@@ -312,9 +312,8 @@ impl Journal {
         )
     }
 
-    /// Whether a good part of the current segment would be left empty if a message of `len` bytes
-    /// were not to fit. Its real length is only known when it is encoded, and mostly far below:
-    /// until then it stands elsewhere.
+    /// Whether a new segment for a message of up to `len` bytes would leave much of the current one
+    /// empty. Most messages turn out far shorter, so this one is encoded elsewhere first.
     fn wastes(&self, len: usize) -> bool {
         let free = self.current.room().saturating_sub(EMERGENCY_BYTES);
         free < len && free > self.current.header.data_len as usize / 16
@@ -330,8 +329,8 @@ impl Journal {
         self.aside.get_mut(..len).unwrap_or(&mut [])
     }
 
-    /// Brings the message at `range` of the room aside into the segment; gives where it stands in
-    /// the room there.
+    /// Copies the message at `range` of `aside` into the segment. Returns its range in the room of
+    /// the segment.
     #[cold]
     fn bring_in(&mut self, range: Range<usize>) -> Result<Range<usize>, StoreError> {
         self.is_aside = false;

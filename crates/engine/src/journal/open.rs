@@ -20,8 +20,8 @@ use std::path::{Path, PathBuf};
 /// Places for full segments that are made at the opening.
 const MOST_PLACES: u32 = 1024;
 
-/// What was found when a journal was opened. [`Display`](fmt::Display) says what is worth a user's
-/// attention, which mostly is [nothing](Self::is_unremarkable).
+/// What was found when a journal was opened. [`Display`](fmt::Display) writes what a user should
+/// know, which mostly is [nothing](Self::is_unremarkable).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Recovery {
     /// Records that are there: messages of all kinds and skips.
@@ -30,20 +30,21 @@ pub struct Recovery {
     /// of the process left half-written; with [`Durability::Every`] also those that a crash of the
     /// machine kept from the disk, none of which was transmitted.
     pub cut: u64,
-    /// Bytes behind the last record that somebody had cut off the file: it has its length again.
+    /// Bytes behind the last record that were missing at the end of a file, which has its length
+    /// again.
     pub stretched: u64,
     /// What is lost, if that was accepted.
     pub loss: Option<Loss>,
     /// Where the damaged journal is now.
     pub backup: Option<PathBuf>,
-    /// Others had rights on the folder or a file in it, and have none any more.
+    /// Other users had rights on the folder or a file in it, which were taken away.
     pub closed: bool,
     /// MsgSeqNum(34) of the next message.
     pub next_sender: u64,
 }
 
 impl Recovery {
-    /// Whether there is nothing to tell.
+    /// Whether there is nothing to report.
     #[must_use]
     pub const fn is_unremarkable(&self) -> bool {
         let Self {
@@ -197,7 +198,7 @@ fn lost_target(segment: &Segment) -> OpenError {
     })
 }
 
-/// Saves what is whole of a journal of which the rest is lost; returns where the damaged one is.
+/// Saves the intact records of a damaged journal. Returns where the damaged one is.
 fn save(folder: &Path) -> Result<Option<PathBuf>, OpenError> {
     match repair(folder, false) {
         Ok(Outcome::Rebuilt { backup, .. }) => Ok(backup),
@@ -262,8 +263,8 @@ impl Drop for Lock {
     }
 }
 
-/// Locks a folder, which is made if it is not there. Also returns whether others had rights on it,
-/// or on a file in it: they have none any more.
+/// Makes a folder if there is none, and locks it. Also returns whether other users had rights on
+/// it, or on a file in it, which were taken away.
 pub(super) fn lock(folder: &Path) -> Result<(Lock, bool), OpenError> {
     let io_error = |source| OpenError::io(folder, source);
     private::create_folder(folder).map_err(io_error)?;
@@ -339,8 +340,8 @@ fn load(folder: &Path, identity: &str) -> Result<VecDeque<Box<Segment>>, OpenErr
     Ok(segments)
 }
 
-/// What stands behind the last segment that can be read: nothing, a file that was made in advance
-/// and never used, which is removed, or what is left of one that was used.
+/// Checks what follows the last readable segment. A file that was made in advance and never used is
+/// removed. The remains of one that was used are a loss.
 fn check_end(
     folder: &Path,
     last: Option<&mut Box<Segment>>,
@@ -368,7 +369,7 @@ fn check_end(
     Ok(())
 }
 
-/// A file in use that cannot be understood any more, behind the segment `before`.
+/// The error for an unreadable file that was in use, behind the segment `before`.
 fn lost_file(path: &Path, bad: BadHeader, before: Option<&mut Box<Segment>>) -> OpenError {
     match bad {
         BadHeader::Version(_) => bad_header(path, bad),
@@ -376,7 +377,7 @@ fn lost_file(path: &Path, bad: BadHeader, before: Option<&mut Box<Segment>>) -> 
     }
 }
 
-/// All that a file had is gone; `before` is the segment in front of it.
+/// The error for a file all of whose records are lost; `before` is the segment in front of it.
 fn lost(path: &Path, what: &str, before: Option<&mut Box<Segment>>) -> OpenError {
     let from = before.map_or(1, |before| {
         before.scan();
@@ -403,9 +404,9 @@ pub(super) fn bad_header(path: &Path, bad: BadHeader) -> OpenError {
     }
 }
 
-/// Checks the entries of all segments. What a kill can have left is mended: at most one entry at
-/// the very end that is not whole. So is a file that was cut short behind its last record, and what
-/// was never transmitted. Anything else is a loss.
+/// Checks the entries of all segments. Mends what a kill can leave: at most one incomplete entry,
+/// at the very end. Also mends a file that was cut short behind its last record, and cuts off
+/// incomplete entries that were never transmitted. Anything else is a loss.
 fn check_all(
     segments: &mut VecDeque<Box<Segment>>,
     recovery: &mut Recovery,
@@ -495,8 +496,8 @@ pub(super) fn hide_taken_back(segments: &mut VecDeque<Box<Segment>>) {
     }
 }
 
-/// The first segment, under its name only when it is in use: so a file with that name that is
-/// nothing was something.
+/// Makes the first segment. It has its name only when it is complete, so that an unreadable file of
+/// that name is a loss.
 fn first_segment(
     recipe: &Recipe,
     options: &Options,

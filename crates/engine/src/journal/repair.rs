@@ -33,9 +33,9 @@ pub enum Outcome {
         kept: u64,
         /// Records that were damaged: a resend of them becomes a gap fill.
         lost: u64,
-        /// Files that are missing, or are nothing any more, or of which the table of entries is
-        /// gone: nobody knows how many records they had, and if it was the newest, the numbers are
-        /// older than they were. Compare them with the counterparty.
+        /// Files that are missing or unreadable, or have lost their table of entries. The number of
+        /// their records is not known. If one of them was the newest, the numbers are lower than
+        /// they were: compare them with the counterparty.
         unreadable: usize,
         /// MsgSeqNum(34) of the next message.
         next_sender: u64,
@@ -74,7 +74,7 @@ pub fn repair(folder: &Path, dry_run: bool) -> Result<Outcome, RepairError> {
     let Some(first) = damages.first() else {
         return Ok(Outcome::Sound);
     };
-    // More than one record is not torn by a kill: they were transmitted, and keep their numbers.
+    // A kill tears at most one record. More were transmitted, and keep their numbers.
     if let (Defect::Tail { records: 1 }, 1) = (&first.defect, damages.len()) {
         if !dry_run {
             cut(&last.path)?;
@@ -85,7 +85,7 @@ pub fn repair(folder: &Path, dry_run: bool) -> Result<Outcome, RepairError> {
     rebuild(folder, &snapshot, &last, dry_run)
 }
 
-/// Gives a journal of which nothing can be read another name, and returns that.
+/// Renames an unreadable journal, and returns its new name.
 pub(super) fn set_aside(folder: &Path) -> Result<PathBuf, OpenError> {
     let _lock = super::open::lock(folder)?;
     let backup = beside(folder, "damaged");
@@ -123,7 +123,7 @@ fn rebuild(
         match damage.defect {
             Defect::Missing { records } => lost += u64::from(records),
             Defect::FileMissing(_) => unreadable += 1,
-            // One that is there, and is nothing, counts already.
+            // One that exists and is unreadable is counted already.
             Defect::NextMissing(_) if snapshot.unreadable().len() == 0 => unreadable += 1,
             _ => {}
         }
@@ -158,11 +158,11 @@ fn rebuild(
         return Err(RepairError::Store(error));
     }
     let backup = beside(folder, "damaged");
-    // At no moment there is no journal: a session that starts then would begin at 1.
+    // The two are exchanged at once: a session that found no journal would begin at 1.
     if map::exchange(folder, &copy).is_ok() {
         fs::rename(&copy, &backup).map_err(io_error)?;
     } else {
-        // A file system that cannot.
+        // The file system cannot exchange them.
         fs::rename(folder, &backup).map_err(io_error)?;
         fs::rename(&copy, folder).map_err(io_error)?;
     }
@@ -176,8 +176,7 @@ fn rebuild(
     })
 }
 
-/// Brings along what is no part of a journal and lies in its folder: another journal, of what was
-/// received.
+/// Moves the folders within that of a journal, such as the journal of received messages.
 fn carry_over(from: &Path, to: &Path) -> io::Result<()> {
     for entry in fs::read_dir(from)? {
         let entry = entry?;

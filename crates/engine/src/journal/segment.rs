@@ -106,7 +106,7 @@ impl Blank {
     }
 }
 
-/// How many entries one search looks at: a run of messages that are not kept can be long.
+/// Most entries that one search reads, as a run of messages that are not kept can be long.
 const LOOK_AT: u32 = 32;
 
 /// The length of the message that is rehearsed.
@@ -134,7 +134,7 @@ pub(super) struct Segment {
     synced_generation: u32,
     /// Bytes of messages, from the start, whose pages are in memory.
     prefaulted: u32,
-    /// The size of the file, if that is less than it was made with. Then this is a copy.
+    /// The size of the file, if it was cut short. The map is a copy then.
     len: Option<u64>,
 }
 
@@ -154,8 +154,8 @@ pub(super) struct Scan {
 
 impl Segment {
     /// Maps an existing file and reads its header, but trusts none of its entries yet. A file that
-    /// was cut short is only copied, and so is every one if not `writable`, because the file may be
-    /// in use.
+    /// was cut short is copied into memory, and so is every file unless `writable`, because it may
+    /// be in use.
     pub(super) fn open(path: &Path, writable: bool) -> Result<Result<Self, BadHeader>, OpenError> {
         let io_error = |source| OpenError::io(path, source);
         let file = OpenOptions::new()
@@ -199,12 +199,12 @@ impl Segment {
         }))
     }
 
-    /// How many bytes the file has, if that is less than it was made with.
+    /// The size of the file, if it was cut short.
     pub(super) const fn cut_to(&self) -> Option<u64> {
         self.len
     }
 
-    /// Whether a part of the table of entries is gone, so that it does not say how many there were.
+    /// Whether a part of the table of entries is lost, and with it the number of entries.
     pub(super) fn has_cut_table(&self) -> bool {
         self.len
             .is_some_and(|len| len < self.header.data_start() as u64)
@@ -222,9 +222,8 @@ impl Segment {
         Ok(())
     }
 
-    /// The number behind those that the entries behind the valid ones claim: they are in their
-    /// places one behind the other, and only their messages are gone. If they are not, the number
-    /// behind the valid ones.
+    /// The next number according to the entries behind the valid ones, as far as these follow each
+    /// other: their messages are lost, but their numbers were used.
     pub(super) fn claimed_next(&self) -> u64 {
         let (mut next, mut end, mut index) = (self.next_sender, self.data_end, self.count);
         while let Some((entry, _)) = self.entry_bytes(index).and_then(Entry::decode) {
@@ -249,8 +248,8 @@ impl Segment {
         self.map.len() as u32
     }
 
-    /// Whether the file was cut short since it was mapped, or cannot be read any more, as far as
-    /// somebody came across it.
+    /// Whether an access has shown that the file was cut short since it was mapped, or cannot be
+    /// read any more.
     pub(super) fn is_broken(&self) -> bool {
         self.map.is_broken()
     }
@@ -444,13 +443,13 @@ impl Segment {
         self.map.bytes().get(start..)?.get(range)
     }
 
-    /// The number below which messages are to be looked for here.
+    /// The number above those of all messages in this segment.
     pub(super) fn end(&self) -> u64 {
         self.next_sender.min(self.visible_below)
     }
 
-    /// Looks for the kept message with the lowest number that is not below `seq`, at no more than
-    /// [`LOOK_AT`] entries beyond the first.
+    /// Looks for the kept message with the lowest number that is not below `seq`, and reads at most
+    /// [`LOOK_AT`] entries.
     pub(super) fn search(&self, seq: u64) -> Search<'_> {
         let mut index = self.find(seq);
         let mut from = seq;
@@ -492,7 +491,7 @@ impl Segment {
         self.find_behind(0, seq)
     }
 
-    /// The same, where it is known that it does not stand before index `low`.
+    /// The same for an entry that is not before index `low`.
     fn find_behind(&self, mut low: u32, seq: u64) -> u32 {
         let mut high = self.count;
         while low < high {
@@ -570,8 +569,8 @@ impl Segment {
         Ok(())
     }
 
-    /// Brings the next step of the room for messages into memory, with the entries for it, if
-    /// messages come near. Where that fails, each page comes when it is written to.
+    /// Brings the next [`STEP`] of the room for messages into memory, with the entries for it, when
+    /// the messages come near. If that fails, each page is mapped when it is written to.
     pub(super) fn prefault_ahead(&mut self) {
         if self.data_end.saturating_add(STEP) <= self.prefaulted {
             return;
@@ -587,7 +586,8 @@ impl Segment {
         self.prefaulted = begun.saturating_add(STEP);
     }
 
-    /// The next one has begun: it will only be read from now on, and its descriptor is given back.
+    /// Closes the segment, as the next one has begun: it is only read from now on, and its
+    /// descriptor is released.
     pub(super) fn seal(&mut self) {
         self.file = None;
         let page = self.map.bytes_mut();
@@ -607,7 +607,7 @@ impl Segment {
         self.map.resident()
     }
 
-    /// Gives the memory back that checking its entries took.
+    /// Releases the memory that checking its entries took.
     pub(super) fn release(&mut self) {
         self.map.release();
     }
@@ -630,7 +630,7 @@ impl Segment {
     }
 }
 
-/// A number for this boot of the machine; 0 if it does not tell.
+/// A number for this boot of the machine; 0 if it is not known.
 fn boot() -> u64 {
     static BOOT: OnceLock<u64> = OnceLock::new();
     *BOOT.get_or_init(|| {

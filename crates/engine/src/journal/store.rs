@@ -94,13 +94,13 @@ impl MessageStore for Journal {
         Ok(())
     }
 
-    /// Beside the segment, whose pages are the file's.
+    /// Reserves room outside of the segment, whose pages are those of the file.
     fn reserve_secret(&mut self, len: usize) -> Result<&mut [u8], StoreError> {
         self.takes(len)?;
         Ok(self.room_aside(len))
     }
 
-    /// The segment has it as it is kept, and never had it otherwise.
+    /// Writes only the masked message to the segment.
     fn commit_secret(&mut self, range: Range<usize>) -> Result<(), StoreError> {
         self.usable()?;
         let mut aside = std::mem::take(&mut self.aside);
@@ -140,8 +140,8 @@ impl MessageStore for Journal {
         }
     }
 
-    /// Nothing is written to a file. What is not on the disk yet goes when it is, and what follows
-    /// it, too.
+    /// Writes nothing to a file. Waits behind messages that are not yet on the disk, if they have
+    /// to be.
     fn transmit_again(&mut self, again: &Again<'_>) -> Result<(), StoreError> {
         self.usable()?;
         if self.transmit.is_empty() {
@@ -262,7 +262,7 @@ impl Journal {
         Ok(())
     }
 
-    /// The one way into the table of entries. Gives where the message stands.
+    /// Appends an entry for the message at `range` of the room. Returns where the message is.
     pub(super) fn append(
         &mut self,
         range: Range<usize>,

@@ -3,12 +3,12 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// In the place of a segment's number: the stretch is one of [`Transmit::secrets`].
+/// The segment number of a stretch of [`Transmit::secrets`].
 pub(super) const SECRET: u64 = u64::MAX - 1;
 
 /// Stretches of messages, in order. Neighbours become one stretch, so there is usually one.
 pub(super) struct Transmit {
-    /// Messages that no segment may have as they are transmitted, while one of them waits.
+    /// Messages with secrets, which are not in a segment, until all of them are transmitted.
     secrets: Vec<u8>,
     /// May be transmitted.
     ready: VecDeque<Stretch>,
@@ -17,7 +17,7 @@ pub(super) struct Transmit {
     len: usize,
 }
 
-/// In the place of a segment's number: the bytes stand in the journal's side buffer.
+/// The segment number of a stretch of the journal's side buffer.
 pub(super) const SIDE: u64 = u64::MAX;
 
 /// Bytes of one segment, or of the side buffer.
@@ -58,7 +58,7 @@ impl Transmit {
         join(queue, Stretch { segment, range });
     }
 
-    /// Adds a message that no segment has as it stands here. There is one a logon.
+    /// Adds a message that is in no segment, as it holds secrets. There is one for each logon.
     pub(super) fn push_secret(&mut self, message: &[u8], held: bool) {
         let start = self.secrets.len() as u32;
         self.secrets.extend_from_slice(message);
@@ -71,7 +71,7 @@ impl Transmit {
         self.secrets.get(range).unwrap_or(&[])
     }
 
-    /// Forgets secrets when none of them waits.
+    /// Overwrites and discards secrets when none of them waits.
     fn forget_secrets(&mut self) {
         let mut all = self.ready.iter().chain(&self.held);
         if !self.secrets.is_empty() && !all.any(|stretch| stretch.segment == SECRET) {

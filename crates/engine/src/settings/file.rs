@@ -16,7 +16,7 @@ pub(super) struct File {
 pub(super) struct Entries {
     /// The line of its head.
     pub(super) line: usize,
-    /// It stands for `[DEFAULT]` itself, where that is a template.
+    /// Whether it is `[DEFAULT]` itself, as a template.
     pub(super) is_default: bool,
     pub(super) entries: Vec<Entry>,
 }

@@ -28,7 +28,7 @@ pub(super) fn remark(entry: &Entry) -> Option<Remark> {
     })
 }
 
-/// Whether this key is one of those that have an effect, or may have one value only.
+/// Whether this key has an effect, or is accepted with one value only.
 pub(super) fn is_known(key: &str) -> bool {
     let same = |(known, _): &(&str, &str)| known.eq_ignore_ascii_case(key);
     is_supported(key) || ONLY.iter().any(same)

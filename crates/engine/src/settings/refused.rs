@@ -1,15 +1,15 @@
-//! Settings that ask for security, or for a place for messages, that is not to be had here. What
-//! asks for these and is passed over leaves a session that sends passwords in plain text, or
-//! whose messages are kept where nobody looks for them: it does not start.
+//! Settings that ask for security, or for a store, that is not supported. Without them a session
+//! would send passwords in plain text, or keep its messages where nobody looks for them, so it does
+//! not start.
 
 use super::file::{Entry, Section};
 use super::{SettingsError, SettingsFault, keys};
 use fanfare_fix::session::Role;
 
-/// Refuses the first setting of a session that asks for what there is no substitute for.
+/// Checks that no setting of a session asks for security or a store that is not supported.
 pub(super) fn check(section: &Section<'_>, role: Role) -> Result<(), SettingsError> {
     let is_off = |key: &str| section.find(key).is_some_and(|entry| is_no(&entry.value));
-    // Who says so once need not take the other settings of TLS away.
+    // One such setting suffices; the other settings of TLS may stay.
     let plain = is_off("SocketUseSSL") || is_off("SSLEnable");
     for entry in section.effective() {
         let Some(instead) = instead(entry, role) else {
@@ -27,7 +27,7 @@ pub(super) fn check(section: &Section<'_>, role: Role) -> Result<(), SettingsErr
     Ok(())
 }
 
-/// Whether what this entry asks for is what is done anyhow, so that there is nothing to say.
+/// Whether what this entry asks for is always done, so that there is nothing to remark.
 pub(super) fn is_met(entry: &Entry) -> bool {
     let Entry { key, value, .. } = entry;
     let same = |known: &&str| known.eq_ignore_ascii_case(key);
@@ -103,7 +103,7 @@ impl Instead {
     }
 }
 
-/// What serves instead of this entry, if it asks for what there is not.
+/// What serves instead of this entry, if it is not supported.
 fn instead(entry: &Entry, role: Role) -> Option<Instead> {
     if keys::is_known(&entry.key) || is_met(entry) {
         return None;
@@ -116,7 +116,7 @@ fn instead(entry: &Entry, role: Role) -> Option<Instead> {
         .iter()
         .find(|(known, _)| known.eq_ignore_ascii_case(&key));
     if let Some((_, instead)) = named {
-        // The name of a server says nothing to an acceptor.
+        // An acceptor has no use for the name of a server.
         let idle = *instead == Instead::Name && role == Role::Acceptor;
         return (!idle).then_some(*instead);
     }
@@ -132,8 +132,8 @@ fn is_no(value: &str) -> bool {
     ["", "N", "NO", "FALSE", "OFF", "0", "NONE"].contains(&value.to_ascii_uppercase().as_str())
 }
 
-/// Whether a list of protocols, as one of the engines has it, contains one that is spoken and
-/// that no stronger one is asked for instead: `TLSv1.2`, `TLSv1_2`, `Tls12`, `all -SSLv2`.
+/// Whether a list of protocols in the notation of any engine permits TLS 1.2: `TLSv1.2`, `TLSv1_2`,
+/// `Tls12`, `all -SSLv2`.
 fn has_tls_1_2(value: &str) -> bool {
     let value = value.to_ascii_lowercase().replace(['.', '_', 'v'], "");
     let named = |name: &str| {
@@ -145,7 +145,7 @@ fn has_tls_1_2(value: &str) -> bool {
         .any(named)
 }
 
-/// Lists, or the lowest, of the protocols that are spoken.
+/// Keys with a list of protocols, or the lowest of them.
 const PROTOCOLS: &[&str] = &[
     "EnabledProtocols",
     "SocketMinimumTLSVersion",
@@ -154,7 +154,7 @@ const PROTOCOLS: &[&str] = &[
     "SSL_PROTOCOL",
 ];
 
-/// Switches that are off as long as nobody switches them on.
+/// Switches that are off by default.
 const NONE_WHERE_OFF: &[&str] = &[
     "SSLCheckCertificateRevocation",
     "SSLEnable",
@@ -162,7 +162,7 @@ const NONE_WHERE_OFF: &[&str] = &[
     "UseSSL",
 ];
 
-/// The keys of the engines that have them.
+/// Keys of other engines.
 const NAMED: &[(&str, Instead)] = &[
     ("CERTIFICATE_REVOCATION_LIST_DIRECTORY", Instead::Security),
     ("CERTIFICATE_REVOCATION_LIST_FILE", Instead::Security),
@@ -193,7 +193,7 @@ const NAMED: &[(&str, Instead)] = &[
     ("UseSSL", Instead::Switch),
 ];
 
-/// What a key that is about security has in its name, in lower case.
+/// Parts of the names of keys about security, in lower case.
 const MARKS: &[&str] = &[
     "ssl",
     "tls",
@@ -206,7 +206,7 @@ const MARKS: &[&str] = &[
     "auth",
 ];
 
-/// What keys of stores and logs in databases begin with, in lower case.
+/// Beginnings of the keys of stores and logs in databases, in lower case.
 const KINDS_OF_STORES: &[&str] = &[
     "database",
     "jdbc",
@@ -238,7 +238,7 @@ mod tests {
         SocketConnectHost=h\nHeartBtInt=30\nSenderCompID=A\nTargetCompID=B\nUsername=u\n\
         Password=p\n[SESSION]\nBeginString=FIX.4.4\n";
 
-    /// What is said of these lines in both roles; empty if they are taken.
+    /// The errors for these lines in both roles; empty if they are accepted.
     fn said(lines: &str) -> [String; 2] {
         [ACCEPTOR, INITIATOR].map(|base| {
             let parsed = Settings::parse(&format!("{base}{lines}"));

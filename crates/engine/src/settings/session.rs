@@ -32,12 +32,12 @@ pub struct SessionSettings {
     pub names_address: bool,
     /// What an acceptor's port allows before a logon.
     pub port_limits: PortLimits,
-    /// Whom an acceptor makes sessions for, if this is no session but a template for them. One of
+    /// Set if this is a template for sessions that an acceptor makes. A template with
     /// `BeginString=*` has an entry for each version.
     pub template: Option<Template>,
     /// How an acceptor encrypts; `None` is plain text.
     pub tls: Option<TlsFiles>,
-    /// Which certificates of clients are for it, where `tls` demands them.
+    /// Which certificates admit a client, where `tls` requires them.
     pub client_names: ClientNames,
     /// How an initiator encrypts; `None` is plain text.
     pub client_tls: Option<ClientTlsFiles>,
@@ -56,7 +56,7 @@ pub struct SessionSettings {
     pub store: StoreKind,
     /// The folder of the message log.
     pub log: Option<PathBuf>,
-    /// Whether the message log may leave out what it has no room for.
+    /// Whether the message log leaves out bytes for which it has no room.
     pub lossy_log: bool,
 }
 
@@ -88,7 +88,7 @@ impl PortLimits {
     }
 }
 
-/// Who somebody says to be, and the proof.
+/// The name of a user, and the password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credentials {
     /// Username(553).
@@ -178,8 +178,8 @@ pub(super) fn role(section: &Section<'_>) -> Result<Role, SettingsError> {
     }
 }
 
-/// The sub and location IDs that our messages name; those that a template has a pattern for are
-/// those of the Logon.
+/// The SubIDs and LocationIDs of our messages. Where a template has a pattern, those of the Logon
+/// are used.
 fn header_fields(section: &Section<'_>, template: bool) -> Result<Vec<ExtraField>, SettingsError> {
     let keys = [
         ("SenderSubID", tags::SENDER_SUB_ID),
@@ -231,7 +231,7 @@ fn config(
     config.max_latency = section.number("MaxLatency", 120, 0..=86_400 * 365)? * SECOND;
     config.reset_on_logon = section.flag("ResetOnLogon", false)?;
     config.reset_on_logout = section.flag("ResetOnLogout", false)?;
-    // Which of them a connection finds is chance: each begins anew.
+    // A connection finds any of them, so each begins anew.
     let qualified = template.is_some_and(|template| template.qualified);
     config.reset_on_disconnect = section.flag("ResetOnDisconnect", qualified)? || qualified;
     config.next_expected = section.flag("EnableNextExpectedMsgSeqNum", false)?;
@@ -313,7 +313,7 @@ fn receive_limit(section: &Section<'_>) -> Result<Option<ReceiveLimit>, Settings
     Ok(rate.map(|rate| ReceiveLimit { rate, action }))
 }
 
-/// 0 of one of them is no limit at all.
+/// Reads the limit of answers. A value of 0 for either means no limit.
 fn answer_limit(section: &Section<'_>) -> Result<Option<AnswerLimit>, SettingsError> {
     let AnswerLimit { messages, bytes } = AnswerLimit::DEFAULT;
     let most = 0..=u64::from(u32::MAX);
@@ -492,7 +492,7 @@ fn hosts(section: &Section<'_>) -> Result<Vec<(String, u16)>, SettingsError> {
     Ok(hosts)
 }
 
-/// The store, with what is received in it if that is asked for.
+/// Adds the journal of received messages to the store, if they are to be kept.
 fn received(section: &Section<'_>, store: StoreKind) -> Result<StoreKind, SettingsError> {
     match section.find("KeepReceived") {
         Some(entry) if section.flag("KeepReceived", false)? => {
@@ -506,7 +506,7 @@ fn received(section: &Section<'_>, store: StoreKind) -> Result<StoreKind, Settin
     }
 }
 
-/// Strangers may have many sessions: each keeps less in memory.
+/// Sessions of a template may be many: each keeps less in memory.
 fn store(section: &Section<'_>, template: bool) -> Result<StoreKind, SettingsError> {
     if !section.flag("PersistMessages", true)? {
         return Ok(StoreKind::NoResend(16 << 20));
@@ -547,8 +547,7 @@ fn journal_options(section: &Section<'_>) -> Result<journal::Options, SettingsEr
     })
 }
 
-/// What of the messages is kept in memory, and how much of that memory is there from the start.
-/// Sessions of a template are many.
+/// Limits of what is kept in memory, and how much of it is allocated from the start.
 fn memory_limits(section: &Section<'_>, template: bool) -> Result<MemoryLimits, SettingsError> {
     let default = match (MemoryLimits::default(), template) {
         (default, false) => default,

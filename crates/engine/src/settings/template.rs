@@ -1,11 +1,11 @@
-//! Sections that are no sessions but templates for those that counterparties log on to.
+//! Sections that are templates for sessions, not sessions.
 
 use super::SettingsError;
 use super::file::Section;
 use crate::host::{IdPattern, Pattern};
 use fanfare_fix::session::Role;
 
-/// Whom an acceptor makes sessions for (AcceptorTemplate, DynamicSession, DynamicSessions).
+/// For whom an acceptor makes sessions (AcceptorTemplate, DynamicSession, DynamicSessions).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template {
     /// The CompIDs, SubIDs and LocationIDs.
@@ -18,7 +18,7 @@ pub struct Template {
     pub line: usize,
 }
 
-/// What is said of a `*` that would be taken at its word.
+/// The error for a `*` outside of a template.
 pub(super) const NO_TEMPLATE: &str =
     "`*` stands for any in a template only; AcceptorTemplate=Y makes the section one";
 
@@ -29,7 +29,7 @@ const MOST: u64 = 250;
 const KEYS: [&str; 2] = ["AcceptorTemplate", "DynamicSession"];
 
 impl Template {
-    /// What the section is a template for, if it is one.
+    /// Reads the section as a template; `None` if it is a session.
     pub(super) fn read(section: &Section<'_>, role: Role) -> Result<Option<Self>, SettingsError> {
         let mut is_template = section.own.is_default;
         for key in KEYS {

@@ -72,7 +72,7 @@ fn need(section: &Section<'_>, key: Key) -> Result<PathBuf, SettingsError> {
     Ok(entry.value.clone().into())
 }
 
-/// Of an acceptor. Never plain text where somebody asks for the contrary.
+/// The TLS files of an acceptor. A setting that asks for TLS is never ignored.
 pub(super) fn tls(section: &Section<'_>) -> Result<Option<TlsFiles>, SettingsError> {
     let Some(certificate) = find(section, CERTIFICATE) else {
         return match asked_of_acceptor(section)? {
@@ -107,7 +107,7 @@ fn level<'a>(section: &Section<'a>) -> Option<&'a Entry> {
     level.or_else(|| section.find("CertificateVerifyLevel"))
 }
 
-/// The setting of an acceptor without a certificate that asks for TLS all the same.
+/// The setting that asks for TLS in an acceptor without a certificate.
 fn asked_of_acceptor<'a>(section: &Section<'a>) -> Result<Option<&'a Entry>, SettingsError> {
     let switch = section.find("SocketUseSSL");
     if let Some(entry) = switch {
@@ -122,8 +122,8 @@ fn asked_of_acceptor<'a>(section: &Section<'a>) -> Result<Option<&'a Entry>, Set
     Ok(demand.or_else(files))
 }
 
-/// Of an initiator: with SocketUseSSL, or with anything that only TLS has. SocketUseSSL=N is plain
-/// text all the same.
+/// The TLS files of an initiator, if SocketUseSSL=Y or a setting of TLS asks for it. SocketUseSSL=N
+/// means plain text in any case.
 pub(super) fn client_tls(section: &Section<'_>) -> Result<Option<ClientTlsFiles>, SettingsError> {
     let files = [ROOTS, OWN_CERTIFICATE, OWN_KEY].into_iter();
     let is_asked = files.into_iter().any(|key| find(section, key).is_some())
@@ -145,9 +145,9 @@ pub(super) fn client_tls(section: &Section<'_>) -> Result<Option<ClientTlsFiles>
     }))
 }
 
-/// Which certificates of clients are for this session, where certificates are demanded: that of
-/// its counterparty's CompID, unless `SocketClientCertificateNames` has others or
-/// `SocketCheckClientName=N` takes any.
+/// Which certificates admit a client to this session, where certificates are required: those with
+/// its CompID as a name, unless `SocketClientCertificateNames` lists other names or
+/// `SocketCheckClientName=N` admits all.
 pub(super) fn client_names(
     section: &Section<'_>,
     tls: Option<&TlsFiles>,

@@ -1,10 +1,10 @@
 //! Files that are cut short while they are mapped.
 //!
 //! Touching a page of a map behind the end of its file, or one that the disk cannot read, raises
-//! SIGBUS, which ends the process. Here a handler puts a page of zeros in the place of that one,
-//! and notes it: the thread goes on, and whoever owns the map learns at the next
-//! [`Watch::is_broken`] that its bytes mean nothing any more. Faults in any other memory go to the
-//! handler that stood before.
+//! SIGBUS, which ends the process. The handler of this module replaces the page by zeros and notes
+//! that. The thread goes on, and the owner of the map learns from [`Watch::is_broken`] that its
+//! bytes are not valid any more. Faults in any other memory go to the handler that was installed
+//! before.
 
 use super::check;
 use std::io;
@@ -15,7 +15,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 /// One map that is watched. Slots are never freed, but used again: there are as many as there were
 /// maps at one time.
 struct Slot {
-    /// 0 while nobody has it.
+    /// 0 while the slot is free.
     start: AtomicUsize,
     len: AtomicUsize,
     broken: AtomicBool,
@@ -34,11 +34,11 @@ static SLOTS: AtomicPtr<Slot> = AtomicPtr::new(ptr::null_mut());
 static FREE: Mutex<Vec<&'static Slot>> = Mutex::new(Vec::new());
 /// Pages replaced so far.
 static FAULTS: AtomicUsize = AtomicUsize::new(0);
-/// The handler that stood before ours.
+/// The handler that was installed before ours.
 static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
 
-/// How many pages of watched maps were lost so far, in the whole process: as long as this does not
-/// change, no map needs to be asked whether it is broken.
+/// The number of pages of watched maps that were lost so far, in the whole process. No map has to
+/// be checked as long as this does not change.
 #[inline]
 pub(crate) fn faults() -> usize {
     FAULTS.load(Ordering::Relaxed)

@@ -75,7 +75,7 @@ impl Mapping {
         })
     }
 
-    /// Whether a page of the file was not there any more when it was touched.
+    /// Whether a page was missing in the file when it was touched.
     pub(crate) fn is_broken(&self) -> bool {
         self.watch.as_ref().is_some_and(Watch::is_broken)
     }
@@ -134,7 +134,7 @@ impl Mapping {
         digits.map_or(usize::MAX, |kib: usize| kib << 10)
     }
 
-    /// Gives the memory of all pages back; they come from the file when they are touched again.
+    /// Releases the memory of all pages; they are read from the file when they are touched again.
     pub(crate) fn release(&mut self) {
         if self.watch.is_none() {
             return;
@@ -147,7 +147,7 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // What is mapped here next is another's.
+        // The watch must not outlive the map: the address is used again.
         self.watch = None;
         // SAFETY: this is the range that mmap gave, and no borrow of it outlives `self`.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
@@ -184,7 +184,7 @@ fn write_zeros(file: &File, mut at: u64, len: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Lets two files or folders of one file system change names, at one moment.
+/// Exchanges the names of two files or folders of one file system, atomically.
 pub(crate) fn exchange(one: &Path, other: &Path) -> io::Result<()> {
     let name = |path: &Path| CString::new(path.as_os_str().as_bytes());
     let (one, other) = (name(one)?, name(other)?);

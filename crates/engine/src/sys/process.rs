@@ -31,8 +31,8 @@ pub(crate) fn catch_hangups() -> io::Result<()> {
     handle(libc::SIGHUP, on_hangup, libc::SA_RESTART)
 }
 
-/// Those that end a process unless it does something about them and mean no fault in it; all of
-/// the real-time signals that the C library has left do as well.
+/// Signals that end a process by default and indicate no fault in it. So do all real-time signals
+/// that the C library leaves.
 const HARMLESS: [libc::c_int; 11] = [
     libc::SIGQUIT,
     libc::SIGUSR1,
@@ -47,8 +47,8 @@ const HARMLESS: [libc::c_int; 11] = [
     libc::SIGXCPU,
 ];
 
-/// Has no signal end the process but those that mean a fault in it, SIGKILL, and those that are
-/// caught for that.
+/// Keeps signals from ending the process, except those for faults, SIGKILL, and those that are
+/// caught to end it.
 pub(crate) fn outlive_signals() -> io::Result<()> {
     let real_time = libc::SIGRTMIN()..=libc::SIGRTMAX();
     HARMLESS
@@ -57,7 +57,7 @@ pub(crate) fn outlive_signals() -> io::Result<()> {
         .try_for_each(|signal| handle(signal, on_harmless, libc::SA_RESTART))
 }
 
-/// Has a write beyond the limit of a file's size fail (EFBIG), not end the process.
+/// Makes a write beyond the limit of a file's size fail with EFBIG, instead of ending the process.
 pub(crate) fn outlive_file_limit() -> io::Result<()> {
     handle(libc::SIGXFSZ, on_harmless, libc::SA_RESTART)
 }

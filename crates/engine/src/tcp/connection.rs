@@ -122,8 +122,8 @@ impl Connection {
         received
     }
 
-    /// Lets `understand` have bytes that came on the stream before this connection had it, as
-    /// [`receive`](Self::receive) does, and keeps those that it is not done with.
+    /// Passes `understand` bytes that were read from the stream before this connection had it, as
+    /// [`receive`](Self::receive) does, and keeps those that it does not consume.
     pub fn resume(&mut self, bytes: &[u8], understand: impl FnOnce(&mut Self, &[u8]) -> usize) {
         let done = understand(self, bytes);
         self.inbox.keep(bytes.get(done..).unwrap_or(&[]));

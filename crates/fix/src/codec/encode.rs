@@ -180,9 +180,8 @@ impl<'b> Encoder<'b> {
         }
     }
 
-    /// Finishes a message of which the fields `rest`, the last before CheckSum(10), stand
-    /// elsewhere: returns where what was written stands in the buffer, and the trailer that
-    /// belongs behind `rest`.
+    /// Finishes a message whose last fields before CheckSum(10), `rest`, are not in the buffer.
+    /// Returns the range of the front part in the buffer, and the trailer that follows `rest`.
     ///
     /// # Errors
     /// As for [`finish`](Self::finish).

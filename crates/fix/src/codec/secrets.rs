@@ -1,15 +1,16 @@
-//! Where a message has its secrets.
+//! The secrets of a message.
 //!
-//! A password belongs into the Logon that is transmitted, and nowhere else: not into a store, a
-//! log or on a screen. This is the one list of what counts as a secret. In any message these are
-//! Password(554), NewPassword(925), EncryptedPassword(1402) and EncryptedNewPassword(1404). In a
-//! Logon(A) it is every field that is not known to be harmless, as counterparties ask for their
-//! secrets under numbers of their own; RawData(96) and SecureData(91) are among them.
+//! A password is transmitted, and neither stored, logged nor shown. This module has the only list
+//! of secret fields. In any message they are Password(554), NewPassword(925),
+//! EncryptedPassword(1402) and EncryptedNewPassword(1404). In a Logon(A) every field is secret that
+//! is not known to be harmless, as counterparties define fields of their own for credentials;
+//! RawData(96) and SecureData(91) are among them.
 
 use super::tags;
 use std::ops::Range;
 
-/// The values of a message's secrets, in order. Costs one look at each byte; allocates nothing.
+/// The ranges of the values of a message's secrets, in order. Takes time linear in the length of
+/// the message; does not allocate.
 ///
 /// ```
 /// let logon = b"8=FIX.4.4\x0135=A\x0149=ME\x01553=me\x01554=open sesame\x0110=000\x01";
@@ -22,8 +23,8 @@ pub fn secrets(message: &[u8]) -> impl Iterator<Item = Range<usize>> {
     std::iter::from_fn(move || scan.next(message))
 }
 
-/// Overwrites the values of all secrets with `*`. The length stays, and so BodyLength(9) is right;
-/// CheckSum(10) at the end is renewed, if there is one.
+/// Overwrites the values of all secrets with `*`. The length of the message, and with it
+/// BodyLength(9), does not change; CheckSum(10) is computed anew if the message ends with one.
 pub fn mask_secrets(message: &mut [u8]) {
     let mut scan = Scan::new(message);
     let mut found = false;
@@ -46,7 +47,7 @@ pub const fn is_secret(tag: u32, is_logon: bool) -> bool {
     }
 }
 
-/// What the standard has in a Logon, without the secrets and the data fields.
+/// The fields that the standard defines for a Logon, without secrets and data fields.
 const fn is_harmless_in_logon(tag: u32) -> bool {
     match tag {
         90 | 91 | 212 | 213 => false,
@@ -62,8 +63,8 @@ const fn is_harmless_in_logon(tag: u32) -> bool {
     }
 }
 
-/// The data field that follows a length field, of those that can be secrets: there may be
-/// separators in it.
+/// The data field whose length the field with this tag has, if that can be a secret. Data may
+/// contain separators.
 const fn announces(tag: u32) -> Option<u32> {
     match tag {
         90 => Some(91),
@@ -77,7 +78,7 @@ const fn announces(tag: u32) -> Option<u32> {
 struct Scan {
     at: usize,
     is_logon: bool,
-    /// A data field that comes next, and the length it has.
+    /// The data field that comes next, and its length.
     announced: Option<(u32, usize)>,
 }
 
@@ -101,7 +102,12 @@ impl Scan {
                 .unwrap_or(rest.len());
             let field = rest.get(..separator).unwrap_or(rest);
             let Some(equals) = field.iter().position(|&byte| byte == b'=') else {
+                let start = self.at;
                 self.at += separator + 1;
+                // The rest of a data field whose length is wrong.
+                if self.is_logon && separator > 0 {
+                    return Some(start..start + separator);
+                }
                 continue;
             };
             let tag = number(field.get(..equals).unwrap_or(field));
@@ -123,7 +129,7 @@ impl Scan {
     }
 }
 
-/// The number that digits say; one that is not a number is none that a tag has.
+/// Parses a tag or a length. Returns `u32::MAX`, which no field has, for anything else.
 fn number(digits: &[u8]) -> u32 {
     if digits.is_empty() || digits.len() > 9 {
         return u32::MAX;
@@ -178,7 +184,7 @@ mod tests {
     #[test]
     fn a_wrong_length_hides_too_much_rather_than_too_little() {
         let shown = masked("8=F|35=A|95=900|96=se|cret|554=pw|");
-        assert_eq!(shown, "8=F|35=A|95=900|96=**|cret|554=**|");
+        assert_eq!(shown, "8=F|35=A|95=900|96=**|****|554=**|");
         assert_eq!(
             masked("8=F|35=A|96=a|7777=b|1=c|"),
             "8=F|35=A|96=*|7777=*|1=*|"

@@ -1,4 +1,5 @@
-//! What may stand at one level of a message, for programs that write messages by a dictionary.
+//! The fields that one level of a message may have, for programs that write messages by a
+//! dictionary.
 
 use super::compile::{Block, GroupRules, Membership, Section};
 use super::dictionary::Dictionary;
@@ -38,10 +39,9 @@ impl Dictionary {
         })
     }
 
-    /// Whether `value` has the format of the field's type and, where the field has a list of
-    /// values, is in it: what validation asks of a field that belongs to its message. A field
-    /// that the dictionary does not know takes any value. An empty value never fits. Does not
-    /// allocate.
+    /// Whether validation accepts `value` in a field that belongs to its message: it has the format
+    /// of the field's type and, if the field has a list of values, is in it. A field that the
+    /// dictionary does not know takes any value. An empty value never fits. Does not allocate.
     pub fn fits(&self, tag: u32, value: &[u8]) -> bool {
         let rule = self.rule(tag);
         if value.is_empty() || rule.id != 0 && !rule.kind.accepts(value) {
@@ -56,16 +56,15 @@ impl Dictionary {
         }
     }
 
-    /// Whether `fits` has to look at a field's list of values.
+    /// Whether the dictionary has a list of values for the field.
     pub fn has_listed_values(&self, tag: u32) -> bool {
         self.rule(tag).values != 0
     }
 }
 
 impl<'a> Layout<'a> {
-    /// Where the field stands among those of its level: in an entry, from the delimiter, which has
-    /// 0, upwards; the fields of a body have any order, and all 0. `None` if the field does not
-    /// belong to the level.
+    /// The place of a field in the order of its level. The delimiter of an entry has 0. The fields
+    /// of a body have no order, and all have 0. `None` if the field does not belong to the level.
     pub fn position(&self, tag: u32) -> Option<usize> {
         match self.level {
             Level::Body(block) => {
@@ -84,8 +83,8 @@ impl<'a> Layout<'a> {
         self.position(tag).is_some()
     }
 
-    /// The fields that have to be there, in the order of the level. The first of an entry, its
-    /// delimiter, is one of them in any case.
+    /// The required fields, in the order of the level. The delimiter of an entry is always one of
+    /// them.
     pub fn required(&self) -> impl Iterator<Item = u32> + use<'a> {
         let (body, entry) = match self.level {
             Level::Body(block) => (&block.required_tags[..], None),

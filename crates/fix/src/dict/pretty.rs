@@ -157,8 +157,8 @@ impl fmt::Display for Pretty<'_> {
     }
 }
 
-/// A message, or a part of one, as text: `|` for SOH, and what could steer a terminal escaped as
-/// [`Escaped`] does.
+/// A message, or a part of one, as text: `|` for SOH, and unsafe characters escaped as by
+/// [`Escaped`].
 #[derive(Debug, Clone, Copy)]
 pub struct Printable<'a>(
     /// The bytes.

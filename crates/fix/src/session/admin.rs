@@ -179,18 +179,19 @@ impl<S: MessageStore> Session<S> {
     }
 }
 
-/// The resend that was asked for last, and how often in a row.
+/// The BeginSeqNo(7) of the last ResendRequest(2), and how many in a row had it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Repeated {
     begin: u64,
     count: u32,
-    /// When the last request that counts came.
+    /// When the last request that counts was received.
     at: u64,
 }
 
-/// Requests that come sooner may have crossed the answer.
+/// A request within this time of the last one may have been sent before the answer arrived. It does
+/// not count.
 const ANSWER_TIME: u64 = SECOND;
-/// After so long it is another matter.
+/// A request after this time begins a new count.
 const FORGOTTEN: u64 = 60 * SECOND;
 
 impl Repeated {

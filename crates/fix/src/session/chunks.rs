@@ -14,13 +14,13 @@ use super::store::{Again, SideBuffer, StoreError};
 pub(super) struct Chunks {
     /// Oldest first; the last one is written to.
     chunks: VecDeque<Chunk>,
-    /// Stretches that wait for transmission, in order, each in one chunk, or in `side` from
-    /// [`SIDE`] on.
+    /// Stretches that wait for transmission, in order, each in one chunk or, at positions from
+    /// [`SIDE`] on, in `side`.
     pending: VecDeque<(u64, u64)>,
     side: SideBuffer,
     /// Position behind the last byte written.
     end: u64,
-    /// Chunks for later, made at the start.
+    /// Chunks that were allocated at the start and are not in use yet.
     spare: Vec<Box<[u8]>>,
     /// Bytes of all chunks, without the spare ones.
     allocated: usize,
@@ -43,7 +43,7 @@ impl Chunks {
         Self::with_ready(limit, 0)
     }
 
-    /// As `new`, with so many bytes of the limit in memory already.
+    /// As `new`, with `ready` bytes of the limit in memory from the start.
     pub(super) fn with_ready(limit: usize, ready: usize) -> Self {
         let whole = ready.div_ceil(Self::LARGEST).min(limit / Self::LARGEST);
         Self {
@@ -78,8 +78,8 @@ impl Chunks {
         self.waits_from() < end
     }
 
-    /// The lowest position that waits for transmission. What is transmitted again stands in front
-    /// of what was written before it.
+    /// The lowest position that waits for transmission. A resend adds stretches with lower
+    /// positions than those in front of them.
     fn waits_from(&self) -> u64 {
         let starts = self.pending.iter().map(|stretch| stretch.0);
         starts.fold(self.end, u64::min)
@@ -127,7 +127,7 @@ impl Chunks {
         if wanted < len {
             return Err(StoreError::Full);
         }
-        // What is spare counts too, as long as it is there.
+        // Spare chunks count towards the limit.
         while self.capacity() + wanted > self.limit && self.spare.pop().is_some() {}
         self.allocated += wanted;
         self.push(touched(wanted));
@@ -176,7 +176,7 @@ impl Chunks {
         }
     }
 
-    /// What the store was asked for; `place` is where the kept bytes stand.
+    /// As `MessageStore::transmit_again`; `place` has the kept bytes.
     pub(super) fn transmit_again(
         &mut self,
         again: &Again<'_>,
@@ -275,11 +275,11 @@ fn find(chunks: &VecDeque<Chunk>, start: u64) -> Option<&Chunk> {
     chunks.get(behind.checked_sub(1)?)
 }
 
-/// Positions from here on are in the side buffer: nobody ever writes so many bytes.
+/// Positions from here on are in the side buffer. No store ever holds as many bytes.
 const SIDE: u64 = 1 << 63;
 
-/// So many bytes whose pages are there: the kernel looks for them now, all at once, and not for
-/// each one while a message is waiting. 256 KiB take about 0.1 ms.
+/// Allocates `len` bytes and touches their pages, so that no message waits for the kernel to map
+/// one. 256 KiB take about 0.1 ms.
 fn touched(len: usize) -> Box<[u8]> {
     let mut bytes = vec![0; len].into_boxed_slice();
     for page in bytes.chunks_mut(PAGE) {

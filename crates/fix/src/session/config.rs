@@ -219,7 +219,7 @@ impl SessionId {
         Self { sub, ..self }
     }
 
-    /// The name that the session's store has: as it is displayed, but with nothing escaped.
+    /// The name of the session's store: the displayed form, with nothing escaped.
     pub fn store_name(&self) -> String {
         let mut name = String::new();
         // Writing to a String cannot fail.
@@ -229,14 +229,13 @@ impl SessionId {
 }
 
 impl fmt::Display for SessionId {
-    /// `VERSION:SENDER->TARGET`, for people: counterparties choose their IDs, which are
-    /// [`Escaped`] therefore.
+    /// `VERSION:SENDER->TARGET`. Counterparties choose their IDs, so these are [`Escaped`].
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_id(f, self, |f, id| write!(f, "{}", Escaped::text(id)))
     }
 }
 
-/// `show` writes what the parties have chosen.
+/// Writes an identity; `show` writes its IDs.
 fn write_id<W: fmt::Write>(
     to: &mut W,
     id: &SessionId,
@@ -244,7 +243,7 @@ fn write_id<W: fmt::Write>(
 ) -> fmt::Result {
     let no_ids = SubIds::default();
     let sub = id.sub.as_deref().unwrap_or(&no_ids);
-    // `/SUB/LOCATION`, so far as they are named.
+    // `/SUB/LOCATION`, if they are named.
     let ids = |to: &mut W, sub: &str, location: &str| {
         if !sub.is_empty() || !location.is_empty() {
             to.write_str("/")?;
@@ -285,8 +284,8 @@ pub struct Config {
     pub mirror_appl_ver_id: bool,
     /// HeartBtInt(108) in seconds that an initiator asks for. An acceptor takes what it is asked.
     pub heart_bt_int: u32,
-    /// Takes a Logon without EncryptMethod(98) and HeartBtInt(108): nothing is encrypted, and the
-    /// interval is `heart_bt_int`. Test servers have such ones; the standard requires both fields.
+    /// Accepts a Logon without EncryptMethod(98) and HeartBtInt(108), as some test servers send:
+    /// nothing is encrypted, and the interval is `heart_bt_int`. The standard requires both fields.
     pub bare_logon: bool,
     /// The HeartBtInt(108) that an acceptor agrees to: smallest and largest, both allowed.
     pub heart_bt_int_range: (u32, u32),
@@ -347,10 +346,10 @@ pub struct Config {
     /// How much of a resend is written at once; the next part follows when that has been
     /// transmitted.
     pub resend_chunk: Limits,
-    /// How often in a row a counterparty may ask for a resend from the same number before it is
-    /// logged out, as it makes no progress; 0 is no limit. Of the requests within one second only
-    /// one counts, as the answer may still be on its way, and those before a pause of more than a
-    /// minute are forgotten.
+    /// How many ResendRequests(2) in a row may have the same BeginSeqNo(7); 0 is no limit. One more
+    /// logs the counterparty out, as it makes no progress. Of the requests within a second only one
+    /// counts, as the answer may still be on its way. A pause of more than a minute begins a new
+    /// count.
     pub repeated_resend_limit: u32,
 
     /// Take application messages also while not logged on: they get their numbers, are kept, and
@@ -359,9 +358,9 @@ pub struct Config {
     pub queue_offline: bool,
     /// Largest message we take, in bytes.
     pub max_message: usize,
-    /// Longest CompID, SubID or LocationID that we take in a header, in bytes; our own may be
-    /// longer. A Logon with a longer one ends the connection without an answer, any other message
-    /// is rejected.
+    /// Longest CompID, SubID or LocationID that is accepted in a header, in bytes; those of the
+    /// session itself may be longer. A Logon with a longer one ends the connection without an
+    /// answer, any other message is rejected.
     pub max_header_field: usize,
     /// Largest message we send, in bytes: the room that is reserved in the store.
     pub max_send: usize,
@@ -373,7 +372,7 @@ pub struct Config {
     /// Longest TestReqID(112) that is sent back, in bytes; a TestRequest(1) with a longer one is
     /// rejected.
     pub max_test_req_id: usize,
-    /// How much a counterparty may make the session write by itself; `None` is no limit.
+    /// Limit on what the session writes by itself; `None` is no limit.
     pub answer_limit: Option<AnswerLimit>,
     /// When the session is open; `None` is always.
     pub schedule: Option<Arc<Schedule>>,
@@ -437,8 +436,8 @@ impl Config {
         }
     }
 
-    /// What [`peek_logon`](super::peek_logon) may take of a Logon for this session: its own
-    /// identity may be longer than `max_header_field`.
+    /// The limit for [`peek_logon`](super::peek_logon) with a Logon of this session:
+    /// `max_header_field`, or the length of the session's own longest ID if that is more.
     pub fn header_field_limit(&self) -> usize {
         let sub_ids = self.id.sub.iter().flat_map(|sub| sub.ids());
         let ids = [&*self.id.sender, &*self.id.target]
@@ -500,11 +499,11 @@ pub struct ReceiveLimit {
     pub action: OverRate,
 }
 
-/// A limit on what the session writes by itself, most of it in answer to what it receives:
-/// Heartbeats, Rejects, Logons, ResendRequests. They are kept as all messages are, so that who
-/// provokes them fills the store. Beyond it the session ends, with a Logout(5) that says why.
+/// A limit on what the session writes by itself, mostly in answer to what it receives: Heartbeats,
+/// Rejects, Logons, ResendRequests. The store keeps these messages, so that a counterparty could
+/// fill it with them. Beyond the limit the session ends, with a Logout(5) that states the limit.
 ///
-/// A resend is not written to the store and does not count, nor does what the application sends.
+/// Resends, which the store does not keep, and messages of the application do not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AnswerLimit {
     /// Most messages a second, in the long run; 0 counts as 1.
@@ -519,7 +518,7 @@ impl AnswerLimit {
         messages: 10_000,
         bytes: 1 << 20,
     };
-    /// So many seconds' worth may be written at once.
+    /// The allowance of this many seconds may be written at once.
     pub const BURST: u64 = 10;
 }
 

@@ -163,7 +163,7 @@ pub enum DisconnectReason {
     Store(StoreError),
     /// Our application closed the session without a logout.
     Closed,
-    /// Our application panicked with an event of this session in its hands.
+    /// Our application panicked while it handled an event of this session.
     ApplicationPanicked,
 }
 

@@ -32,7 +32,7 @@ struct Found<'a> {
     poss_dup: Option<&'a [u8]>,
     poss_resend: Option<&'a [u8]>,
     orig_sending_time: Option<&'a [u8]>,
-    /// The first SubID, LocationID or CompID of somebody else that is too long.
+    /// The first SubID, LocationID or third party's CompID that is too long.
     too_long: Option<u32>,
 }
 

@@ -1,18 +1,17 @@
-//! How long the names in a header may be.
+//! The length of the IDs in a header.
 
 use std::fmt;
 
 use crate::codec::{Message, tags};
 
-/// A CompID, SubID or LocationID that is longer than it may be. Of the value itself nothing is
-/// kept.
+/// A CompID, SubID or LocationID that is too long. Its value is not kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FieldTooLong {
     /// The tag of the field.
     pub tag: u32,
     /// Its length in bytes.
     pub len: usize,
-    /// The longest that is taken.
+    /// The longest that is accepted.
     pub limit: usize,
 }
 
@@ -32,10 +31,10 @@ impl fmt::Display for FieldTooLong {
     }
 }
 
-/// Finds the first name in the header of `message` that is longer than `limit`.
+/// Checks that no ID in the header of `message` is longer than `limit`.
 ///
 /// # Errors
-/// There is one.
+/// The first ID that is.
 pub(super) fn check(message: &Message<'_>, limit: usize) -> Result<(), FieldTooLong> {
     for (position, &tag) in message.tags().iter().enumerate() {
         let len = message.value(position).map_or(0, <[u8]>::len);
@@ -46,7 +45,7 @@ pub(super) fn check(message: &Message<'_>, limit: usize) -> Result<(), FieldTooL
     Ok(())
 }
 
-/// Whether this field of the header names somebody, or a part or a place of somebody.
+/// Whether a field of the header is a CompID, SubID or LocationID.
 pub(super) const fn is_id(tag: u32) -> bool {
     matches!(
         tag,

@@ -217,7 +217,7 @@ impl<S: MessageStore> Session<S> {
         })
     }
 
-    /// Whether a required field of a Logon is absent and may be.
+    /// Whether a required field of a Logon is absent and the configuration permits that.
     fn is_bare(&self, message: &Message<'_>, tag: u32) -> bool {
         self.config.bare_logon && message.get(tag).is_none()
     }

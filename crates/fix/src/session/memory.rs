@@ -18,21 +18,21 @@ pub struct MemoryStore {
     numbers: Numbers,
     outbox: Chunks,
     index: VecDeque<Slot>,
-    /// So many places of the index are in memory.
+    /// Places of the index that have been touched, from its start.
     touched: usize,
     limits: MemoryLimits,
     retain_from: Option<u64>,
 }
 
-/// What a [`MemoryStore`] keeps; all hold.
+/// The limits of a [`MemoryStore`]; all of them hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryLimits {
     /// Most messages.
     pub messages: usize,
     /// Most bytes, those that wait for transmission included; up to 6 % of them stay empty.
     pub bytes: usize,
-    /// Of those, bytes that are in memory from the start, with the places of as large a share of
-    /// the messages. What is beyond comes as it is needed: a session that says little stays small.
+    /// Bytes of these that are in memory from the start, with the index of the same share of the
+    /// messages. The rest is allocated as it is needed, so that a quiet session stays small.
     pub ready: usize,
 }
 
@@ -68,8 +68,8 @@ struct Slot {
 }
 
 impl MemoryStore {
-    /// A store with these limits. Allocates what is to be ready, and makes it so. What
-    /// is transmitted again has a [`SideBuffer`](super::SideBuffer) more.
+    /// A store with these limits. Allocates and touches the memory that is to be ready. A resend
+    /// needs a [`SideBuffer`](super::SideBuffer) beyond them.
     pub fn new(limits: impl Into<MemoryLimits>) -> Self {
         let limits = limits.into();
         let ready = limits.ready.min(limits.bytes);
@@ -86,7 +86,7 @@ impl MemoryStore {
         store
     }
 
-    /// Has so many more places of the index in memory.
+    /// Brings `count` more places of the index into memory.
     fn touch(&mut self, count: usize) {
         let none = Slot {
             seq: 0,
@@ -282,10 +282,9 @@ impl MessageStore for MemoryStore {
         self.retain_from = seq;
     }
 
-    /// Grows the index if it has to, and touches the places of the next entries: those of a new
-    /// page would otherwise be found for them by the kernel while a message is waiting. As many at
-    /// once as there are already, up to 64 KiB: each page by itself would disturb every hundredth
-    /// message.
+    /// Grows the index if necessary, and touches the places of the next entries, so that no message
+    /// waits for the kernel to map a page. The index doubles, by up to 64 KiB at once: page by
+    /// page, every hundredth message would be disturbed.
     fn prepare(&mut self) {
         let len = self.index.len();
         if len >= self.touched && len < self.limits.messages {

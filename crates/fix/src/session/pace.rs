@@ -57,7 +57,8 @@ impl Window {
     }
 }
 
-/// How much the session has written by itself: when that would be over at the rates allowed.
+/// What the session has written by itself: the times, for messages and for bytes, until which that
+/// takes at the allowed rates.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Answers {
     messages: u64,
@@ -65,7 +66,7 @@ pub(super) struct Answers {
 }
 
 impl Answers {
-    /// Counts one more; true if that was too much.
+    /// Counts one more message; returns whether it exceeds the limit.
     fn is_too_much(&mut self, now: u64, len: usize, limit: AnswerLimit) -> bool {
         let over = |until: u64, amount: u64, rate: u32| {
             let takes = amount.saturating_mul(SECOND) / u64::from(rate.max(1));
@@ -79,8 +80,8 @@ impl Answers {
 }
 
 impl<S: MessageStore> Session<S> {
-    /// Counts the message that the session has just written by itself. One too many is the last
-    /// but the Logout.
+    /// Counts the message that the session has just written by itself. Beyond the limit a Logout
+    /// follows, and the session ends.
     pub(super) fn count_answer(&mut self, now: Now) {
         let Some(limit) = self.config.answer_limit else {
             return;
@@ -88,7 +89,7 @@ impl<S: MessageStore> Session<S> {
         let is_too_much = self.answers.is_too_much(now.mono, self.written, limit);
         if is_too_much && self.state == State::LoggedOn {
             let reason = DisconnectReason::AnswerRate(limit);
-            // The Logout itself counts, and changes nothing any more.
+            // The Logout counts too, without further effect.
             self.state = State::LoggingOut;
             self.final_logout(now, reason.to_string().as_bytes(), reason);
         }

@@ -13,7 +13,7 @@ pub enum Peek<'a> {
     Partial,
     /// Something else, or a Logon without what it takes to find a session: close.
     NotLogon,
-    /// A Logon with a CompID, SubID or LocationID that is longer than it may be: close.
+    /// A Logon with a CompID, SubID or LocationID that is too long: close.
     TooLong(FieldTooLong),
     /// No message: close.
     Garbled(DecodeError),
@@ -51,8 +51,8 @@ impl LogonPeek<'_> {
     }
 }
 
-/// Looks at the first message of a connection; consumes nothing. Names in its header may have
-/// up to `limit` bytes, see [`Config::header_field_limit`](super::Config::header_field_limit).
+/// Looks at the first message of a connection; consumes nothing. IDs in its header may have up to
+/// `limit` bytes, see [`Config::header_field_limit`](super::Config::header_field_limit).
 pub fn peek_logon<'a>(decoder: &'a mut Decoder, bytes: &'a [u8], limit: usize) -> Peek<'a> {
     match decoder.next(bytes) {
         Next::Message { message, .. } => logon(message, limit),

@@ -57,7 +57,7 @@ impl Replay {
         !self.asked && self.waiting == 0
     }
 
-    /// Goes on at `next`: the numbers up to there are filled.
+    /// Moves the cursor to `next`; a gap fill will cover the numbers in between.
     fn skip_to(&mut self, next: u64) {
         self.fill_from.get_or_insert(self.cursor);
         self.cursor = next;
@@ -79,7 +79,7 @@ enum Progress {
     Done,
 }
 
-/// How much of what is new and waited is written at once: it goes as it is, which costs little.
+/// Limits of a part that has only new messages, which are transmitted unchanged at little cost.
 const LIVE_CHUNK: Limits = Limits {
     messages: 256,
     bytes: 64 << 10,
@@ -182,7 +182,7 @@ impl<S: MessageStore> Session<S> {
         }
     }
 
-    /// No room is no fault while there are bytes to be transmitted, which make room.
+    /// A full store is no failure while bytes wait: their transmission makes room.
     fn replay_failed(&mut self, now: Now, error: &SendError) {
         let reason = match *error {
             SendError::Store(StoreError::Full) if self.store.unsent_len() > 0 => return,
@@ -277,7 +277,7 @@ impl<S: MessageStore> Session<S> {
     }
 
     /// Sends the kept message at the cursor again: PossDupFlag(43), its old SendingTime(52) as
-    /// OrigSendingTime(122), a new SendingTime. Its body stays where it is.
+    /// OrigSendingTime(122), a new SendingTime. The store transmits the body from where it is kept.
     fn resend(&mut self, now: Now, replay: &mut Replay) -> Result<(), SendError> {
         let Search::Kept(stored) = self.store.search_from(replay.cursor) else {
             return Err(SendError::Store(StoreError::NotKept));
@@ -316,8 +316,8 @@ impl<S: MessageStore> Session<S> {
         Ok(())
     }
 
-    /// Begins a message that was sent before, or a gap fill in its place, in `room`. The time is
-    /// set.
+    /// Begins a message that was sent before, or a gap fill in its place, in `room`. The caller has
+    /// set the time.
     fn begin_copy<'r>(&self, room: &'r mut Vec<u8>, copied: &Copied<'_>) -> Encoder<'r> {
         let last_processed = self.store.next_target() - 1;
         let head = Head {

@@ -240,9 +240,9 @@ impl<S: MessageStore> Session<S> {
         }
     }
 
-    /// The application could not deal with the last event: the message that it brought does not
-    /// count as received, and comes again after the next logon. Logs out with `text` and ends the
-    /// session for `reason`, at once.
+    /// Ends the session at once for `reason`, with `text` in the Logout(5), because the application
+    /// failed to handle the last event. The message of that event does not count as received, and
+    /// comes again after the next logon.
     pub fn abandon(&mut self, now: Now, text: &str, reason: DisconnectReason) {
         self.unsettled = false;
         match self.state {

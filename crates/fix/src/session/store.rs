@@ -11,8 +11,7 @@ use fanfare_wire::UtcTimestamp;
 /// and its bytes are transmitted from there, so that keeping a message costs no copy. Everything
 /// that leaves a session passes through one store in one order.
 ///
-/// A resend changes nothing in the store, however often it is asked for: see
-/// [`transmit_again`](Self::transmit_again).
+/// A resend changes nothing in the store: see [`transmit_again`](Self::transmit_again).
 ///
 /// Every number stands for the *next* message: a fresh store has 1 and 1.
 pub trait MessageStore {
@@ -51,18 +50,18 @@ pub trait MessageStore {
     /// # Errors
     /// The store's own; then the message is neither kept nor transmitted, and no number is used.
     fn commit(&mut self, range: Range<usize>, entry: Entry) -> Result<(), StoreError>;
-    /// As `reserve`, for a message of the session itself that has secrets in it: what is written to
-    /// this place is never on a medium that outlives the process, not even if the process is killed
-    /// the next moment. [`commit_secret`](Self::commit_secret) follows.
+    /// As `reserve`, for a message of the session itself that holds secrets. What is written to
+    /// this place is never on a medium that outlives the process, even if the process is killed.
+    /// [`commit_secret`](Self::commit_secret) follows.
     ///
     /// # Errors
     /// As for `reserve`.
     fn reserve_secret(&mut self, len: usize) -> Result<&mut [u8], StoreError> {
         self.reserve(len)
     }
-    /// The message that now stands at `range` of the place that `reserve_secret` gave is complete.
-    /// It is transmitted as it stands and takes the number `next_sender`; a store on a medium keeps
-    /// it with its secrets masked.
+    /// Completes the message at `range` of the place that `reserve_secret` returned. It takes the
+    /// number `next_sender` and is transmitted unchanged; a store on a medium keeps it with its
+    /// secrets masked.
     ///
     /// # Errors
     /// As for `commit`.
@@ -84,13 +83,12 @@ pub trait MessageStore {
 
     /// Looks for the kept message with the lowest number that is not below `seq`.
     ///
-    /// One call takes time in proportion to the logarithm of what the store holds, whatever that
-    /// is: where many numbers without a kept message follow each other, it says how far it has
-    /// come.
+    /// One call takes time logarithmic in what the store holds. Among many numbers without a kept
+    /// message the search stops early, and returns how far it came.
     fn search_from(&self, seq: u64) -> Search<'_>;
 
-    /// The kept message with the lowest number that is not below `seq`. Takes longer the more
-    /// numbers without a kept message stand in between.
+    /// The kept message with the lowest number that is not below `seq`. Takes time linear in the
+    /// count of numbers before it without a kept message.
     fn first_from(&self, seq: u64) -> Option<Stored<'_>> {
         let mut from = seq;
         loop {
@@ -102,13 +100,13 @@ pub trait MessageStore {
         }
     }
 
-    /// Transmits a kept message again, with another header and trailer, or something in the place
-    /// of messages that are not kept. Nothing of it is kept and no number used: the message goes
-    /// from where it lies, and what is new stands in a [`SideBuffer`] until it is transmitted.
+    /// Transmits a kept message again with another header and trailer, or a message in place of
+    /// some that are not kept. Keeps nothing and uses no number: the body is transmitted from where
+    /// it is kept, and the new parts wait in a [`SideBuffer`].
     ///
     /// # Errors
-    /// `Full` if too much waits for transmission: it goes when that has been transmitted.
-    /// `NotKept` if there is no such message. Nothing is transmitted then.
+    /// `Full` if too much waits for transmission; try again when less does. `NotKept` if there is
+    /// no such message. Nothing is transmitted in either case.
     fn transmit_again(&mut self, again: &Again<'_>) -> Result<(), StoreError>;
 
     /// From now on messages from this number on must not be given up to make room (`None`: all
@@ -130,8 +128,7 @@ pub trait MessageStore {
 
     /// The next bytes to transmit, in order; empty when there are none.
     fn unsent(&self) -> &[u8];
-    /// How many bytes wait for transmission, in all pieces, those for which `sync` is still to be
-    /// called included.
+    /// Number of bytes that wait for transmission, including those that wait for `sync`.
     fn unsent_len(&self) -> usize;
     /// The first `n` bytes of `unsent` were transmitted.
     fn sent(&mut self, n: usize);
@@ -144,18 +141,18 @@ pub trait MessageStore {
 pub struct Entry {
     /// Administrative or application message.
     pub kind: Kind,
-    /// Transmitted now, or only kept (it is behind a resend that is still under way).
+    /// Whether it is transmitted now. If not, it is only kept, behind a resend that is under way.
     pub transmit: bool,
 }
 
 /// What is transmitted without being kept, see [`MessageStore::transmit_again`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Again<'a> {
-    /// What comes first: the new header of a message, or a whole gap fill.
+    /// The new header of a message, or a whole gap fill.
     pub head: &'a [u8],
-    /// Then these bytes of the kept message with this number.
+    /// The number of a kept message, and the range of its bytes that follow.
     pub kept: Option<(u64, Range<usize>)>,
-    /// Then this: the new trailer.
+    /// The new trailer.
     pub tail: &'a [u8],
 }
 
@@ -170,9 +167,9 @@ impl Again<'_> {
         self.len() == 0
     }
 
-    /// Whether the bytes of the kept message are better copied between their new header and
-    /// trailer than transmitted as a piece of their own, which takes a system call more. A message
-    /// that goes as it is stands in one piece with its neighbours.
+    /// Whether the bytes of the kept message are to be copied between header and trailer: as a
+    /// piece of their own they would cost one more system call. A message that is transmitted
+    /// unchanged is in one piece with its neighbours.
     pub fn is_copied(&self) -> bool {
         self.kept_len() <= COPIED && !(self.head.is_empty() && self.tail.is_empty())
     }
@@ -190,10 +187,10 @@ impl Again<'_> {
     }
 }
 
-/// Up to so many bytes of a message are copied.
+/// Most bytes of a message that are copied.
 const COPIED: usize = 4096;
 
-/// Bytes that wait for transmission beside a store, and are forgotten afterwards.
+/// Bytes that wait for transmission beside a store, and are discarded afterwards.
 ///
 /// Takes up to [`LIMIT`](Self::LIMIT) bytes, or one longer piece. Allocates with the first resend.
 #[derive(Debug, Default)]
@@ -202,21 +199,21 @@ pub struct SideBuffer {
 }
 
 impl SideBuffer {
-    /// Bytes that it takes.
+    /// Capacity in bytes.
     pub const LIMIT: usize = 64 << 10;
 
-    /// One that holds nothing.
+    /// An empty buffer.
     pub const fn new() -> Self {
         Self { bytes: Vec::new() }
     }
 
-    /// Nothing of it waits any more.
+    /// Discards everything.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.bytes.shrink_to(Self::LIMIT);
     }
 
-    /// Whether so many bytes have room.
+    /// Whether `len` more bytes fit.
     pub fn has_room(&self, len: usize) -> bool {
         self.bytes.is_empty() || self.bytes.len() + len <= Self::LIMIT
     }
@@ -259,13 +256,13 @@ pub struct Stored<'a> {
     pub bytes: &'a [u8],
 }
 
-/// What [`MessageStore::search_from`] came upon.
+/// The result of [`MessageStore::search_from`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Search<'a> {
     /// The kept message with the lowest number from there on.
     Kept(Stored<'a>),
-    /// From there on, and below this number, which is higher, no message is kept: look again from
-    /// here.
+    /// No message from `seq` on and below this number is kept. This number is higher than `seq`;
+    /// search on from it.
     NoneBelow(u64),
     /// No message from there on is kept.
     Nothing,

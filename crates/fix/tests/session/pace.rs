@@ -400,8 +400,8 @@ fn what_was_asked_for_again_does_not_count() {
     assert!(!one.session.is_connected());
 }
 
-/// What a counterparty makes the session keep by `fields` of `msg_type`, so often in a millisecond,
-/// until that ends; at most for so many seconds.
+/// Sends `each` messages a millisecond until the session ends, for at most `seconds`. Returns the
+/// bytes that the session wrote, and when and why it ended.
 fn flood(msg_type: &str, fields: &str, each: u64, seconds: u64) -> (usize, Option<(u64, String)>) {
     let mut one = One::new(config(Version::Fix44), MemoryStore::default());
     let mut written = 0;

@@ -16,7 +16,7 @@ impl<H: Handler> Agent for Host<H> {
     fn do_work(&mut self, now: Now) -> Result<usize, AgentError> {
         self.turn = self.turn.wrapping_add(1);
         if self.bench.log.is_some() && self.is_held(now) {
-            // Nobody is behind with what is not read; and the log is looked at again soon.
+            // No timeout is checked while nothing is read. The log is checked again soon.
             self.next_scan = now.mono + SCAN;
             return Ok(0);
         }
@@ -61,7 +61,7 @@ impl<H: Handler> Agent for Host<H> {
         let deadline = now.mono.saturating_add(longest).saturating_add(FAREWELL);
         while !self.is_quiet() {
             let now = self.clock.read();
-            // The log holds up the end, too, but not for ever.
+            // The log may delay the end, but not beyond the deadline.
             self.is_held(now);
             let asked = self.poll(now);
             self.timers(now);

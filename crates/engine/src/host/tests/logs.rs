@@ -120,7 +120,7 @@ fn a_log_that_does_not_get_on_is_waited_for_only_so_long() {
     let told = logged.told();
     assert_eq!(told.len(), 1, "{told:?}");
     assert!(
-        told[0].contains(" bytes of FIX.4.4:SELL->BUY left out: it does not get on"),
+        told[0].contains(" bytes of FIX.4.4:SELL->BUY left out: it makes no progress"),
         "{told:?}"
     );
     while logged
@@ -147,10 +147,7 @@ fn a_lossy_log_holds_nobody_up_and_says_what_it_lacks() {
     logged.burst();
     assert_eq!(logged.run(), logged.sent);
     let told = logged.told();
-    assert!(
-        told[0].ends_with("left out: more comes than it writes"),
-        "{told:?}"
-    );
+    assert!(told[0].ends_with("left out: it cannot keep up"), "{told:?}");
     assert_eq!(told.len(), 1);
     let sent = logged.sent;
     let (orders, _, _) = logged.written();
@@ -207,7 +204,7 @@ fn a_full_disk_holds_nobody_up_and_is_told() {
     let (orders, _, others) = logged.written();
     assert!(orders > 0 && orders < sent);
     assert!(
-        others[0].ends_with(" bytes were left out: the disk took none"),
+        others[0].ends_with(" bytes were left out: the disk refused them"),
         "{others:?}"
     );
 }

@@ -369,7 +369,7 @@ fn anybody_is_let_in_up_to_the_limit() {
         [
             "P: logged on",
             "Q: logged on",
-            "there are 2 sessions that were made for their Logons, the limit"
+            "the limit of 2 sessions made for Logons is reached"
         ]
     );
 }

@@ -79,7 +79,7 @@ fn one_more_takes_the_place_of_who_has_been_away_for_longest() {
     assert_eq!(told("given up FIX.4.4:SELL->B"), 0, "{said:?}");
     assert_eq!(told("B: logged on"), 2, "{said:?}");
     let last = said.last().map(String::as_str);
-    let expected = "there are 2 sessions that were made for their Logons, the limit";
+    let expected = "the limit of 2 sessions made for Logons is reached";
     assert_eq!(last, Some(expected));
     assert_eq!(sell.hosted.len(), 2, "places are used again");
     drop((b, c));

@@ -28,7 +28,7 @@ fn client(name: &str, own: Option<&str>) -> TlsClient {
     TlsClient::new(&file("root.pem"), name, own.as_ref()).unwrap()
 }
 
-/// Lets the two talk; gives what each of them noted.
+/// Lets the two talk. Returns what each of them noted.
 fn meet(server: TlsServer, client: Option<TlsClient>) -> (Vec<String>, Vec<String>) {
     meet_as("BUY", &ClientNames::Any, server, client)
 }

@@ -1,7 +1,6 @@
 //! Segments that grow, and messages on their way into them.
 
 use super::*;
-use std::time::{Duration, Instant};
 
 /// A small first segment, and larger ones behind it.
 fn growing() -> Options {
@@ -9,14 +8,6 @@ fn growing() -> Options {
         first_segment_bytes: 32 << 10,
         segment_bytes: 256 << 10,
         ..small()
-    }
-}
-
-fn wait_for_helper(journal: &Journal) {
-    let until = Instant::now() + Duration::from_secs(60);
-    while journal.awaits_segment() {
-        assert!(Instant::now() < until, "the helper does not come");
-        std::thread::yield_now();
     }
 }
 
@@ -37,7 +28,7 @@ fn a_session_that_says_little_has_one_small_file() {
         journal.reserve(68 << 10).unwrap();
         journal.prepare();
     }
-    wait_for_helper(&journal);
+    wait_until(|| !journal.awaits_segment());
     assert_eq!(sizes(&folder), [32]);
     journal.reset(UtcTimestamp::from_nanos(7)).unwrap();
     assert_eq!(sizes(&folder), [32], "a reset is no reason to grow");
@@ -50,7 +41,7 @@ fn segments_double_up_to_their_full_size_and_are_ready_in_time() {
     let mut journal = folder.open(growing());
     let mut seq = 1;
     while journal.sealed.len() < 5 {
-        wait_for_helper(&journal);
+        wait_until(|| !journal.awaits_segment());
         put(&mut journal, &message(seq), APP).unwrap();
         seq += 1;
     }
@@ -93,18 +84,11 @@ fn room_for_the_longest_message_wastes_no_segment() {
 #[test]
 fn small_segments_count_by_their_bytes() {
     let folder = Folder::new();
-    let options = Options {
-        max_segments: 2,
-        ..growing()
-    };
-    let mut journal = folder.open(options);
     let mut most = 0;
-    for seq in 1..=6_000 {
-        put(&mut journal, &message(seq), APP).unwrap();
-        journal.drop_unsent();
+    let journal = written(&folder, two_of(growing()), 6_000, |journal| {
         let files = journal.sealed.iter().map(|s| s.len()).sum::<u32>() + journal.current.len();
         most = most.max(files);
-    }
+    });
     assert_eq!(most, 512 << 10);
     assert_eq!(journal.sealed.len(), 1);
 }

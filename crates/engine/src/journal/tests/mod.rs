@@ -14,6 +14,7 @@ use super::segment::Segment;
 use super::*;
 use fanfare_fix::session::{Again, Entry, Kind, MessageStore};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 const IDENTITY: &str = "FIX.4.4:A->B";
 const NOW: UtcTimestamp = UtcTimestamp::from_nanos(1_770_000_000_000_000_000);
@@ -74,7 +75,40 @@ fn put(journal: &mut Journal, text: &[u8], entry: Entry) -> Result<(), StoreErro
     journal.commit(front..end, entry)
 }
 
-/// Writes what versions before wrote for a message that was sent again.
+/// These options with a limit of two segments.
+fn two_of(options: Options) -> Options {
+    Options {
+        max_segments: 2,
+        ..options
+    }
+}
+
+/// A journal with this many messages, none of which waits; calls `look` after each of them.
+fn written(
+    folder: &Folder,
+    options: Options,
+    messages: u64,
+    mut look: impl FnMut(&Journal),
+) -> Journal {
+    let mut journal = folder.open(options);
+    for seq in 1..=messages {
+        put(&mut journal, &message(seq), APP).unwrap();
+        journal.drop_unsent();
+        look(&journal);
+    }
+    journal
+}
+
+/// Waits for another thread, for a minute at most.
+fn wait_until(mut there: impl FnMut() -> bool) {
+    let until = Instant::now() + Duration::from_secs(60);
+    while !there() {
+        assert!(Instant::now() < until, "the helper does not come");
+        std::thread::yield_now();
+    }
+}
+
+/// Writes what earlier versions wrote for a message that was sent again.
 fn old_copy(journal: &mut Journal, text: &[u8]) {
     journal.reserve(text.len()).unwrap()[..text.len()].copy_from_slice(text);
     let last = journal.next_sender() - 1;

@@ -13,7 +13,7 @@ enum Op {
     Record {
         len: usize,
     },
-    /// A message of those kept, without so many bytes at its ends, which are these letters then.
+    /// Sends a kept message again, with `cut` bytes at either end replaced.
     Again {
         nth: usize,
         cut: usize,

@@ -5,16 +5,6 @@ use super::*;
 use segment::Blank;
 use std::sync::atomic::AtomicBool;
 use std::thread;
-use std::time::{Duration, Instant};
-
-/// Waits for another thread, not for ever.
-fn wait_until(mut there: impl FnMut() -> bool) {
-    let until = Instant::now() + Duration::from_secs(30);
-    while !there() {
-        assert!(Instant::now() < until, "the helper does not come");
-        thread::yield_now();
-    }
-}
 
 #[test]
 fn segments_are_ready_when_they_are_needed() {
@@ -41,15 +31,8 @@ fn segments_are_ready_when_they_are_needed() {
 #[test]
 fn what_is_given_up_is_gone_in_order_and_at_the_end() {
     let folder = Folder::new();
-    let options = Options {
-        max_segments: 2,
-        ..small()
-    };
-    let mut journal = folder.open(options);
-    for seq in 1..3_000 {
-        put(&mut journal, &message(seq), APP).unwrap();
-        journal.drop_unsent();
-    }
+    let options = two_of(small());
+    let journal = written(&folder, options, 3_000, |_| ());
     let first = journal.first_from(0).unwrap().seq;
     drop(journal);
     assert_eq!(open::segment_files(&folder.0).unwrap().len(), 2);

@@ -1,4 +1,4 @@
-//! What is sent again, against messages encoded anew, field by field.
+//! Resent messages, compared with messages that are encoded anew field by field.
 
 use super::super::config::{Config, SessionId, Version};
 use super::super::inbound::Scratch;
@@ -17,7 +17,7 @@ fn now(millis: u64) -> Now {
     }
 }
 
-/// What the counterparty says.
+/// A message of the counterparty.
 fn incoming(version: Version, now: Now, fields: &str) -> Vec<u8> {
     let mut time = [0; 32];
     let len = now.utc.write(version.precision(), &mut time);
@@ -249,7 +249,7 @@ fn ten_thousand_requests_leave_the_store_as_it_was() {
             at_time,
             &incoming(Version::Fix44, at_time, &text),
         );
-        // Only now and then somebody reads.
+        // The counterparty reads only now and then.
         if request % 100 != 0 {
             bound = bound.max(session.store.unsent_len());
             continue;

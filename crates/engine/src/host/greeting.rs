@@ -243,7 +243,7 @@ impl<H: Handler> Host<H> {
                 1
             }
             Heard::Logon(id, sub, bytes) => {
-                match self.session_for(token, &id, &sub) {
+                match self.session_for(token, &id, &sub, now, &bytes) {
                     Ok(key) => self.seat(token, key, now, &bytes),
                     Err(why) => self.refuse(token, &why),
                 }

@@ -53,6 +53,14 @@ pub trait Handler: Send {
         let _ = (peer, event);
     }
 
+    /// A Logon fits the [`Wildcard`](super::Wildcard) with this tag, and `session` would be made
+    /// for it. Nothing has been made or opened yet. If this refuses, nothing is: the counterparty
+    /// gets a Logout, which is in no store. Otherwise `on_made` follows.
+    fn on_stranger(&mut self, session: &SessionId, tag: usize, logon: &Message<'_>) -> Verdict {
+        let _ = (session, tag, logon);
+        Verdict::Accept
+    }
+
     /// A session was made for a Logon, by the [`Wildcard`](super::Wildcard) with this tag.
     /// `on_logon_request` and `on_logon` follow, or `on_disconnect`.
     fn on_made(&mut self, session: &SessionId, tag: usize) {
@@ -131,6 +139,8 @@ pub enum Refusal {
     AlreadyConnected(SessionId),
     /// There are as many sessions made for Logons as there may be.
     TooManySessions(usize),
+    /// The application refused to make this session, for this reason.
+    Stranger(SessionId, String),
     /// The client's certificate is not for this session.
     Certificate {
         /// The session that the Logon asks for.
@@ -162,6 +172,7 @@ impl fmt::Display for Refusal {
             Self::TooManySessions(most) => {
                 write!(f, "the limit of {most} sessions made for Logons is reached")
             }
+            Self::Stranger(id, why) => write!(f, "no session {id}: {}", Escaped::text(why)),
             Self::Certificate { session, names } => {
                 write!(f, "the certificate of {names} is not for session {session}")
             }

@@ -1,15 +1,17 @@
 //! The session of a Logon, found or made.
 
-use super::handler::{Handler, Refusal, SessionKey};
-use super::link::Hosted;
+use super::greeting::Greeting;
+use super::handler::{Handler, Refusal, SessionKey, Verdict};
+use super::link::{Hosted, INTERNAL_ERROR, Workbench};
 use super::names::{CertificateNames, ClientNames};
 use super::reactor::{Host, HostError, Slot};
 use super::settings::StoreKind;
 use super::store::Store;
 use crate::journal::folder_for;
 use crate::poll::Token;
+use fanfare_fix::codec::Next;
 use fanfare_fix::session::{
-    Config, MessageStore, NoResendStore, Now, Session, SessionId, SubIds, Version,
+    Config, MessageStore, NoResendStore, Now, Scratch, Session, SessionId, SubIds, Version,
 };
 use std::path::PathBuf;
 
@@ -74,6 +76,8 @@ impl<H: Handler> Host<H> {
         token: Token,
         id: &SessionId,
         sub: &SubIds,
+        now: Now,
+        logon: &[u8],
     ) -> Result<SessionKey, Refusal> {
         let unknown = || Refusal::UnknownSession(id.clone().with_sub_ids(sub.clone()));
         let Some(Slot::Greeting(greeting)) = self.slots.get(token) else {
@@ -83,9 +87,10 @@ impl<H: Handler> Host<H> {
         let certificate = greeting.transport.peer_names();
         let certificate = certificate.map_err(Refusal::Transport)?;
         let Some(key) = self.named(port, id, sub) else {
-            return self
-                .make(port, id, sub, certificate.as_ref())?
-                .ok_or_else(unknown);
+            let fitting = self.fitting(port, id, sub);
+            let (index, config) = fitting.ok_or_else(unknown)?;
+            self.check_stranger(token, index, &config, certificate.as_ref(), now, logon)?;
+            return self.make(port, index, config);
         };
         let hosted = self.hosted.get(key.0).ok_or_else(unknown)?;
         if let Some(seat) = &hosted.seat {
@@ -124,27 +129,63 @@ impl<H: Handler> Host<H> {
         best.map(|(_, key)| key)
     }
 
-    /// Makes a session for a Logon that fits a wildcard of the port.
+    /// The wildcard of the port that a Logon fits, by its index, and the configuration of the
+    /// session.
+    fn fitting(&self, port: usize, id: &SessionId, sub: &SubIds) -> Option<(usize, Config)> {
+        let mut wildcards = self.ports.get(port)?.settings.wildcards.iter().enumerate();
+        wildcards.find_map(|(index, wildcard)| Some((index, wildcard.config(id, sub)?)))
+    }
+
+    /// Checks that a session may be made for a Logon, before anything is: by the certificate, and
+    /// by the application.
+    fn check_stranger(
+        &mut self,
+        token: Token,
+        wildcard: usize,
+        config: &Config,
+        certificate: Option<&CertificateNames>,
+        now: Now,
+        logon: &[u8],
+    ) -> Result<(), Refusal> {
+        let Some(Slot::Greeting(greeting)) = self.slots.get_mut(token) else {
+            return Ok(());
+        };
+        let settings = self.ports.get(greeting.port).map(|port| &port.settings);
+        let Some(wildcard) = settings.and_then(|own| own.wildcards.get(wildcard)) else {
+            return Ok(());
+        };
+        admit(&wildcard.names, &config.id, certificate)?;
+        let Workbench {
+            handler, scratch, ..
+        } = &mut self.bench;
+        let Next::Message { message, .. } = scratch.decoder().next(logon) else {
+            return Ok(());
+        };
+        let (id, tag) = (&config.id, wildcard.tag);
+        let verdict = handler.call(Some(id), |handler| handler.on_stranger(id, tag, &message));
+        let text = match verdict {
+            Some(Verdict::Accept) => return Ok(()),
+            Some(Verdict::Refuse(text)) => text,
+            None => INTERNAL_ERROR.to_owned(),
+        };
+        greeting.turn_away(config, now, logon, &text);
+        Err(Refusal::Stranger(id.clone(), text))
+    }
+
+    /// Makes a session by a wildcard of the port.
     fn make(
         &mut self,
         port: usize,
-        id: &SessionId,
-        sub: &SubIds,
-        certificate: Option<&CertificateNames>,
-    ) -> Result<Option<SessionKey>, Refusal> {
+        index: usize,
+        mut config: Config,
+    ) -> Result<SessionKey, Refusal> {
         let settings = self.ports.get(port).map(|port| &port.settings);
-        let mut wildcards = settings
-            .iter()
-            .flat_map(|own| own.wildcards.iter().enumerate());
-        let fitting = wildcards
-            .find_map(|(index, wildcard)| Some((index, wildcard, wildcard.config(id, sub)?)));
-        let Some((index, wildcard, mut config)) = fitting else {
-            return Ok(None);
+        let Some(wildcard) = settings.and_then(|own| own.wildcards.get(index)) else {
+            return Err(Refusal::UnknownSession(config.id));
         };
-        admit(&wildcard.names, &config.id, certificate)?;
         if wildcard.qualified {
             match self.qualify(port, config.id) {
-                Qualified::Free(key) => return Ok(Some(key)),
+                Qualified::Free(key) => return Ok(key),
                 Qualified::New(id) => config.id = id,
             }
         }
@@ -169,7 +210,7 @@ impl<H: Handler> Host<H> {
         let key = key.map_err(|error| Refusal::Store(error.to_string()))?;
         let handler = &mut self.bench.handler;
         handler.call(Some(&id), |handler| handler.on_made(&id, tag));
-        Ok(Some(key))
+        Ok(key)
     }
 
     /// A session with this identity and any qualifier that has no connection. If there is none, the
@@ -275,6 +316,30 @@ impl<H: Handler> Host<H> {
         handler.call(Some(&id), |handler| handler.on_given_up(&id));
     }
 }
+
+impl Greeting {
+    /// Answers a Logon for which no session is made with a Logout, as far as the connection takes
+    /// it at once.
+    fn turn_away(&mut self, config: &Config, now: Now, logon: &[u8], text: &str) {
+        let config = Config {
+            ask_logon: true,
+            ..config.clone()
+        };
+        let mut session = Session::acceptor(config, NoResendStore::new(LOGOUT_ROOM));
+        session.connected(now);
+        let mut scratch = Scratch::new(logon.len());
+        session.handle_bytes(now, &mut scratch, logon);
+        session.refuse_logon(now, text);
+        let transport = &mut self.transport;
+        // The connection is closed in any case.
+        let sent = transport.send(session.poll_transmit());
+        let _ = sent.and_then(|_| transport.flush());
+        let _ = transport.finish();
+    }
+}
+
+/// Bytes for a Logout without a session.
+const LOGOUT_ROOM: usize = 4 << 10;
 
 /// The result of [`Host::qualify`].
 enum Qualified {

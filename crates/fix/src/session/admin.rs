@@ -48,7 +48,9 @@ impl<S: MessageStore> Session<S> {
     /// Sends a Logout, in front of whatever was to be sent again, and ends the session.
     pub(super) fn final_logout(&mut self, now: Now, text: &[u8], reason: DisconnectReason) {
         self.drop_replay();
-        self.send_logout(now, text);
+        if !self.is_stranger() || self.may_turn_away(now) {
+            self.send_logout(now, text);
+        }
         self.end(now, reason);
     }
 

@@ -36,8 +36,9 @@ impl<S: MessageStore> Session<S> {
         }
     }
 
-    /// The application refuses it: the counterparty gets a Logout with `text`. Nothing happens if
-    /// none waits.
+    /// The application refuses it: the counterparty gets a Logout with `text`. Beyond one a second,
+    /// and ten at once, the connection is closed without a Logout, which would use up a number and
+    /// fill the store. Nothing happens if no Logon waits.
     pub fn refuse_logon(&mut self, now: Now, text: &str) {
         if self.state == State::AwaitingDecision {
             self.final_logout(now, text.as_bytes(), DisconnectReason::LogonRefused);

@@ -4,7 +4,7 @@ use super::config::{AnswerLimit, OverRate, Rate, SECOND};
 use super::event::{DisconnectReason, Event, SendError};
 use super::now::Now;
 use super::resend::Replay;
-use super::state::{Session, State};
+use super::state::{Role, Session, State};
 use super::store::MessageStore;
 use super::validate::{BusinessReason, RejectReason};
 use crate::codec::{Message, tags};
@@ -79,7 +79,31 @@ impl Answers {
     }
 }
 
+/// Logouts to counterparties that have not logged on: one a second, and ten at once. Each uses up
+/// a number of the session and has a place in its store, and nobody has shown a password yet.
+const TURNED_AWAY: AnswerLimit = AnswerLimit {
+    messages: 1,
+    bytes: u32::MAX,
+};
+
 impl<S: MessageStore> Session<S> {
+    /// Whether the counterparty is connected and has not logged on.
+    pub(super) fn is_stranger(&self) -> bool {
+        let is_early = matches!(self.state, State::AwaitingLogon | State::AwaitingDecision);
+        is_early && self.role == Role::Acceptor
+    }
+
+    /// Whether a counterparty that has not logged on gets a Logout, and counts it if so. Otherwise
+    /// the connection is closed without one.
+    pub(super) fn may_turn_away(&mut self, now: Now) -> bool {
+        let mut turned_away = self.turned_away;
+        if turned_away.is_too_much(now.mono, 0, TURNED_AWAY) {
+            return false;
+        }
+        self.turned_away = turned_away;
+        true
+    }
+
     /// Counts the message that the session has just written by itself. Beyond the limit a Logout
     /// follows, and the session ends.
     pub(super) fn count_answer(&mut self, now: Now) {

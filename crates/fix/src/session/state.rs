@@ -78,6 +78,8 @@ pub struct Session<S> {
     /// Length of the message written last.
     pub(super) written: usize,
     pub(super) answers: Answers,
+    /// Logouts to counterparties that had not logged on.
+    pub(super) turned_away: Answers,
     /// The newest messages sent and received, where their rate is limited.
     pub(super) send_window: Option<Window>,
     pub(super) receive_window: Option<Window>,
@@ -127,6 +129,7 @@ impl<S: MessageStore> Session<S> {
             repeated: Repeated::default(),
             written: 0,
             answers: Answers::default(),
+            turned_away: Answers::default(),
         }
     }
 

@@ -460,6 +460,32 @@ fn a_logon_with_secrets_counts_with_its_length() {
 }
 
 #[test]
+fn strangers_get_few_logouts() {
+    let mut asking = config(Version::Fix44);
+    asking.ask_logon = true;
+    let mut one = One::connected(asking, MemoryStore::default());
+    let mut turn_away = |wait: u64| {
+        one.wait(wait);
+        one.next = 1;
+        one.session.connected(one.now);
+        one.receive("A", "98=0|108=600|554=guess|");
+        one.session.refuse_logon(one.now, "no");
+        assert!(!one.session.is_connected());
+        let said = one.written();
+        one.session.disconnected(one.now);
+        assert!(
+            said.iter().all(|message| message.contains("|58=no|")),
+            "{said:?}"
+        );
+        (said.len(), one.session.store().next_sender())
+    };
+    let said: usize = (0..1_000).map(|_| turn_away(0).0).sum();
+    assert_eq!(said, 10);
+    assert_eq!(turn_away(0), (0, 11), "no number is used");
+    assert_eq!(turn_away(3 * SECOND), (1, 12));
+}
+
+#[test]
 fn what_was_said_is_forgotten_in_time_and_not_by_a_new_connection() {
     let mut limited = config(Version::Fix44);
     limited.answer_limit = Some(AnswerLimit {

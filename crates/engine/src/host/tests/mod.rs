@@ -35,6 +35,8 @@ struct Diary {
     /// Panics over an order with this ClOrdID, and in its own turn.
     bomb: Option<&'static str>,
     bomb_in_turn: bool,
+    /// Looks at the password before a session is made.
+    asks_strangers: bool,
 }
 
 impl Diary {
@@ -81,6 +83,13 @@ impl Handler for Diary {
 
     fn on_disconnect(&mut self, peer: &mut Peer<'_>, reason: DisconnectReason) {
         self.note(peer, &reason.to_string());
+    }
+
+    fn on_stranger(&mut self, _: &SessionId, _: usize, logon: &Message<'_>) -> Verdict {
+        match self.asks_strangers && logon.get(554) != self.password {
+            true => Verdict::Refuse("a stranger".to_owned()),
+            false => Verdict::Accept,
+        }
     }
 
     fn on_given_up(&mut self, session: &SessionId) {

@@ -135,6 +135,58 @@ fn strangers_leave_nothing_behind() {
     );
 }
 
+/// All files under a folder, with their contents.
+fn files(folder: &std::path::Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir(folder).into_iter().flatten() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => all.extend(files(&path)),
+            false => all.push((path.clone(), std::fs::read(&path).unwrap())),
+        }
+    }
+    all.sort();
+    all
+}
+
+#[test]
+fn a_stranger_who_is_refused_touches_no_store() {
+    let mut world = World::new();
+    let base = Base(std::env::temp_dir().join(format!("fanfare-asked-{}", std::process::id())));
+    let store = StoreKind::BothWays(base.0.clone(), journal::Options::default());
+    let listen = || {
+        let settings = Acceptor::new(LOOPBACK).wildcard(wildcard("*", store.clone(), 2));
+        let (mut sell, address) = guarded(settings, Some(b"secret"));
+        sell.handler().asks_strangers = true;
+        (sell, address)
+    };
+    let (mut sell, address) = listen();
+    let mut trader = with_password_as("TRADER", "secret", address);
+    world.run(&mut [&mut trader, &mut sell]);
+    leave(&mut world, &mut sell, trader);
+    assert!(lines(&mut sell).contains(&"TRADER: logged on".to_owned()));
+    drop(sell);
+    let before = files(&base.0);
+    assert!(!before.is_empty());
+    // Another process: the trader's session has to be made again.
+    let (mut sell, address) = listen();
+    for name in ["TRADER", "OTHER", "TRADER"] {
+        let mut stranger = with_password_as(name, "guess", address);
+        world.run(&mut [&mut stranger, &mut sell]);
+        let said = lines(&mut stranger).join(" ");
+        assert!(said.contains("refused our Logon"), "{said}");
+        drop(stranger);
+        world.run(&mut [&mut sell]);
+    }
+    let said = lines(&mut sell);
+    assert_eq!(said[0], "no session FIX.4.4:SELL->TRADER: a stranger");
+    assert!(sell.hosted.is_empty());
+    assert!(files(&base.0) == before, "no file has changed");
+    let mut trader = with_password_as("TRADER", "secret", address);
+    world.run(&mut [&mut trader, &mut sell]);
+    assert_eq!(lines(&mut sell), ["TRADER: logged on"]);
+}
+
 fn with_password_as(name: &str, password: &str, address: SocketAddr) -> Host<Diary> {
     let mut session = config(name, "SELL");
     session.reset_on_logon = true;

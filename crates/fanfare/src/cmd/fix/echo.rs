@@ -120,6 +120,22 @@ fn table_of(peer: &mut Peer<'_>, message: &Message<'_>) -> dict::Version {
     }
 }
 
+/// Whether a Logon has the Username and Password of its session. Nobody is let in whose session
+/// is not known.
+fn verdict(right: Option<&Right>, logon: &Message<'_>) -> Verdict {
+    let is = |tag, value: &str| logon.get(tag) == Some(value.as_bytes());
+    let lets_in = right.is_some_and(|right| match &right.credentials {
+        None => true,
+        Some(wanted) => {
+            is(tags::USERNAME, &wanted.username) && is(tags::PASSWORD, &wanted.password)
+        }
+    });
+    match lets_in {
+        true => Verdict::Accept,
+        false => Verdict::Refuse("Username or Password is wrong".to_owned()),
+    }
+}
+
 impl Handler for Application {
     fn on_message(&mut self, peer: &mut Peer<'_>, message: &AppMessage<'_>) {
         if !self.echo {
@@ -132,20 +148,11 @@ impl Handler for Application {
     }
 
     fn on_logon_request(&mut self, peer: &mut Peer<'_>, logon: &Message<'_>) -> Verdict {
-        let is = |tag, value: &str| logon.get(tag) == Some(value.as_bytes());
-        // Nobody is let in whose session is not known.
-        let right = self.rights.sessions.get(peer.id());
-        let lets_in = right.is_some_and(|right| match &right.credentials {
-            None => true,
-            Some(wanted) => {
-                is(tags::USERNAME, &wanted.username) && is(tags::PASSWORD, &wanted.password)
-            }
-        });
-        if lets_in {
-            Verdict::Accept
-        } else {
-            Verdict::Refuse("Username or Password is wrong".to_owned())
-        }
+        verdict(self.rights.sessions.get(peer.id()), logon)
+    }
+
+    fn on_stranger(&mut self, session: &SessionId, tag: usize, logon: &Message<'_>) -> Verdict {
+        verdict(self.rights.templates.get(&(tag, session.version)), logon)
     }
 
     fn on_made(&mut self, session: &SessionId, tag: usize) {

@@ -55,17 +55,12 @@ pub(crate) struct Peers {
     queue_bytes: usize,
     poller: Poller,
     slots: Slots<Peer>,
-    counts: PeerCounts,
-    notices: Notices,
+    desk: Desk,
     /// Shared by all connections: each keeps only the bytes of a message that is not complete.
     buffer: Box<[u8]>,
-    scratch: Scratch,
     next_tick: u64,
     /// Connections to end after the walk over all of them.
     ending: Vec<(Token, PeerEnd)>,
-    rejects: Limit,
-    /// Of the sessions that are logged on.
-    versions: Versions,
 }
 
 impl Peers {
@@ -81,15 +76,17 @@ impl Peers {
             queue_bytes: config.slow_consumer.queue_bytes,
             poller: Poller::new(EVENTS)?,
             slots: Slots::new(),
-            counts,
-            notices,
+            desk: Desk {
+                scratch: Scratch::new(message_bytes),
+                counts,
+                notices,
+                rejects: Limit::default(),
+                versions,
+            },
             // One whole message may be kept, and a read must still have room.
             buffer: vec![0; 2 * message_bytes].into_boxed_slice(),
-            scratch: Scratch::new(message_bytes),
             next_tick: 0,
             ending: Vec::new(),
-            rejects: Limit::default(),
-            versions,
         })
     }
 
@@ -109,7 +106,7 @@ impl Peers {
             live: Box::new(open(now, &rules, claim)),
             _seat: seat,
         });
-        self.counts.connections.set(self.slots.len() as u64);
+        self.desk.counts.connections.set(self.slots.len() as u64);
         let begun = registered.map_err(broken);
         if let Err(end) = begun.and_then(|()| self.begin(now, token, &bytes, sink)) {
             self.end(now, token, end);
@@ -130,17 +127,9 @@ impl Peers {
         else {
             return Ok(());
         };
-        let desk = Desk {
-            now,
-            scratch: &mut self.scratch,
-            counts: &self.counts,
-            notices: &self.notices,
-            rejects: &mut self.rejects,
-            versions: &self.versions,
-        };
         let mut outcome = Ok(());
         connection.resume(bytes, |connection, bytes| {
-            let (done, result) = desk.understand(connection, live, bytes, sink);
+            let (done, result) = self.desk.understand(now, connection, live, bytes, sink);
             outcome = result;
             done
         });
@@ -242,17 +231,10 @@ impl Peers {
             connection.flush().map_err(broken)?;
         }
         if event.is_readable() && sink.has_room(self.buffer.len()) {
-            let desk = Desk {
-                now,
-                scratch: &mut self.scratch,
-                counts: &self.counts,
-                notices: &self.notices,
-                rejects: &mut self.rejects,
-                versions: &self.versions,
-            };
+            let desk = &mut self.desk;
             let mut outcome = Ok(());
             let received = connection.receive(&mut self.buffer, |connection, bytes| {
-                let (done, result) = desk.understand(connection, live, bytes, sink);
+                let (done, result) = desk.understand(now, connection, live, bytes, sink);
                 outcome = result;
                 done
             });
@@ -276,7 +258,7 @@ impl Peers {
                 connection, live, ..
             } = peer;
             let notice = live.report(now, connection.stream().peer());
-            notice.into_iter().for_each(|n| self.notices.tell(n));
+            notice.into_iter().for_each(|n| self.desk.notices.tell(n));
             let done = look_after(now, live, connection)
                 .and_then(|()| update_interest(&self.poller, token, connection));
             if let Err(end) = done {
@@ -306,11 +288,11 @@ impl Peers {
         live.session.disconnected(now);
         live.keep_numbers();
         if let Some(version) = live.version {
-            self.versions.ended(version);
+            self.desk.versions.ended(version);
         }
-        self.counts.ended.increment(1);
-        self.counts.connections.set(self.slots.len() as u64);
-        self.notices.tell(Notice::Ended {
+        self.desk.counts.ended.increment(1);
+        self.desk.counts.connections.set(self.slots.len() as u64);
+        self.desk.notices.tell(Notice::Ended {
             session: Some(live.claim.id().clone()),
             peer: connection.stream().peer(),
             end,
@@ -321,35 +303,43 @@ impl Peers {
     }
 }
 
-/// What it takes to understand the bytes of one connection.
-struct Desk<'a> {
-    now: Now,
-    scratch: &'a mut Scratch,
-    counts: &'a PeerCounts,
-    notices: &'a Notices,
-    rejects: &'a mut Limit,
-    versions: &'a Versions,
+/// What it takes to understand the bytes of the connections.
+struct Desk {
+    scratch: Scratch,
+    counts: PeerCounts,
+    notices: Notices,
+    rejects: Limit,
+    /// Of the sessions that are logged on.
+    versions: Versions,
 }
 
-impl Desk<'_> {
-    /// Gives how many bytes are done with, and whether the connection goes on.
+impl Desk {
+    /// Returns how many bytes are done with, and whether the connection goes on.
     fn understand(
-        self,
+        &mut self,
+        now: Now,
         connection: &mut Connection,
         live: &mut Live,
         bytes: &[u8],
         sink: &mut impl Sink,
     ) -> (usize, Result<(), PeerEnd>) {
+        let Self {
+            scratch,
+            counts,
+            notices,
+            rejects,
+            versions,
+        } = self;
         let mut rejects = Rejects {
-            now: self.now,
-            limit: self.rejects,
-            counts: self.counts,
-            notices: self.notices,
+            now,
+            limit: rejects,
+            counts,
+            notices,
         };
         let mut at = 0;
         loop {
             let rest = bytes.get(at..).unwrap_or(&[]);
-            let step = live.session.handle_bytes(self.now, self.scratch, rest);
+            let step = live.session.handle_bytes(now, scratch, rest);
             if step.is_idle() {
                 return (at, Ok(()));
             }
@@ -366,15 +356,15 @@ impl Desk<'_> {
                     rejects.tell(live.claim.id(), &message);
                 }
                 Some(Event::LoggedOn { .. }) => {
-                    self.counts.logons.increment(1);
-                    live.begins(self.versions);
+                    counts.logons.increment(1);
+                    live.begins(versions);
                     let session = live.claim.id().clone();
                     let peer = connection.stream().peer();
-                    self.notices.tell(Notice::LoggedOn { session, peer });
+                    notices.tell(Notice::LoggedOn { session, peer });
                 }
                 Some(Event::Disconnect(reason)) => {
                     // What the session still has to say goes out first, if it can.
-                    let _ = live.transmit(self.now, connection);
+                    let _ = live.transmit(now, connection);
                     return (at, Err(PeerEnd::Session(reason)));
                 }
                 _ => {}

@@ -4,8 +4,10 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use fanfare_engine::stop::Stop;
+use fanfare_fix::codec::Message;
 use fanfare_fix::codec::tags::FANOUT_ID;
 use fanfare_fix::session::{Event, SECOND, Version};
+use fanfare_wire::int;
 
 use super::LoadError;
 use super::fleet::{Fleet, FleetOptions, Refused};
@@ -20,6 +22,8 @@ const PAUSE: Duration = Duration::from_millis(10);
 const HEAVY: usize = 8 << 10;
 /// After the last expected message: the time in which one too many would come.
 const GRACE: u64 = SECOND / 5;
+/// `Text(58)`.
+const TEXT: u32 = 58;
 
 /// Who connects, and what is expected.
 #[derive(Debug, Clone)]
@@ -64,10 +68,15 @@ impl ConsumerOptions {
 /// What the consumers received.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConsumerReport {
-    /// Application messages of all sessions.
+    /// Application messages of all sessions, without the News(B) by which the gateway says what is
+    /// missing.
     pub received: u64,
     /// Those without a mark.
     pub unmarked: u64,
+    /// Messages that the gateway said are missing, of all sessions.
+    pub told_missing: u64,
+    /// News(B) that say that messages are missing, and not how many.
+    pub told_unknown: u64,
     /// What the check of the marks found, all sessions together.
     pub order: OrderCounts,
     /// Fewest and most messages that a session received: equal unless something was lost.
@@ -88,7 +97,8 @@ impl ConsumerReport {
     /// Whether nothing was lost, repeated or out of order, and every session was let in and lived
     /// on.
     pub fn is_clean(&self) -> bool {
-        self.order.is_clean() && self.ended + self.refused == 0 && self.short == 0
+        let told = self.told_missing + self.told_unknown;
+        self.order.is_clean() && self.ended + self.refused == 0 && self.short + told == 0
     }
 
     /// Messages a second, from the first to the last; 0 for fewer than two.
@@ -107,6 +117,8 @@ impl ConsumerReport {
         figures.count("received", self.received);
         figures.add("rate_per_s", self.rate());
         figures.count("missing", self.order.missing);
+        figures.count("told_missing", self.told_missing);
+        figures.count("told_unknown", self.told_unknown);
         figures.count("reordered", self.order.reordered);
         figures.count("duplicates", self.order.duplicates);
         figures.count("unreadable_marks", self.order.unreadable);
@@ -131,6 +143,8 @@ pub struct Consumers {
 struct Tally {
     received: u64,
     unmarked: u64,
+    told_missing: u64,
+    told_unknown: u64,
     per_client: Vec<(u64, OrderCheck)>,
 }
 
@@ -246,6 +260,8 @@ impl Consumers {
         let Tally {
             received,
             unmarked,
+            told_missing,
+            told_unknown,
             per_client,
         } = self.tally;
         let mut order = OrderCounts::default();
@@ -262,6 +278,8 @@ impl Consumers {
             refused: self.fleet.refused().count,
             received,
             unmarked,
+            told_missing,
+            told_unknown,
             order,
             per_session,
             ended,
@@ -274,15 +292,71 @@ impl Consumers {
 
 impl Tally {
     fn event(&mut self, index: usize, event: &Event<'_>) {
-        let Event::App(app) = event else { return };
-        self.received += 1;
+        if let Event::App(app) = event {
+            self.message(index, &app.message);
+        }
+    }
+
+    fn message(&mut self, index: usize, message: &Message<'_>) {
+        match missing(message) {
+            Some(Some(count)) => return self.told_missing += count,
+            Some(None) => return self.told_unknown += 1,
+            None => self.received += 1,
+        }
         let Some((count, check)) = self.per_client.get_mut(index) else {
             return;
         };
         *count += 1;
-        match app.message.get(FANOUT_ID) {
+        match message.get(FANOUT_ID) {
             Some(mark) => check.mark(mark),
             None => self.unmarked += 1,
         }
+    }
+}
+
+/// How many messages a News(B) of the gateway says are missing, or `Some(None)` if it does not say
+/// how many; `None` for any other message.
+fn missing(message: &Message<'_>) -> Option<Option<u64>> {
+    if message.msg_type() != b"B" {
+        return None;
+    }
+    let mut words = message.get(TEXT)?.split(|byte| *byte == b' ');
+    words.next()?.strip_prefix(b"missing=")?;
+    let count = words.find_map(|word| word.strip_prefix(b"count="));
+    Some(count.and_then(int::parse_u64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fanfare_fix::codec::Decoder;
+
+    fn tally(messages: &[&str]) -> Tally {
+        let mut tally = Tally {
+            per_client: vec![(0, OrderCheck::new(true))],
+            ..Tally::default()
+        };
+        for message in messages {
+            let mut bytes = format!("8=FIX.4.4|9={}|{message}", message.len()).replace('|', "\x01");
+            let sum = bytes.bytes().fold(0, u8::wrapping_add);
+            bytes.push_str(&format!("10={sum:03}\x01"));
+            let mut decoder = Decoder::new();
+            tally.message(0, &decoder.decode(bytes.as_bytes()).unwrap());
+        }
+        tally
+    }
+
+    #[test]
+    fn what_the_gateway_says_is_missing_is_no_message_without_a_mark() {
+        let tally = tally(&[
+            "35=W|20001=P1-1|",
+            "35=B|148=Messages missing|33=1|58=missing=slow-consumer count=50 first=2 last=51|",
+            "35=B|33=1|58=missing=undecodable count=unknown from=20261122-10:00:00.000000|",
+            "35=B|33=1|58=missing=feed-gap count=7 first=1 last=7|",
+            "35=B|148=Rates|33=1|58=unchanged|",
+            "35=W|55=A|",
+        ]);
+        assert_eq!((tally.told_missing, tally.told_unknown), (57, 1));
+        assert_eq!((tally.received, tally.unmarked), (3, 2));
     }
 }

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use super::{FIRST, MOST_SESSIONS, prefix, tell_logged_on};
 use crate::address::resolve;
-use crate::print::{note, say};
+use crate::print::{counted, note, say};
 use crate::range::whole;
 
 /// Options of `fanfare fanout consumers`.
@@ -103,10 +103,8 @@ fn stop_on_enter(stop: Stop) {
 
 fn print(args: &Args, report: &ConsumerReport) {
     if let Some((session, why)) = &report.first_ended {
-        note!(
-            "{} sessions ended early, first {session}: {why}",
-            report.ended
-        );
+        let sessions = counted(report.ended as u64, "session");
+        note!("{sessions} ended early, first {session}: {why}");
     }
     if args.json {
         return say!("{}", report.figures().to_json());
@@ -124,6 +122,19 @@ fn print(args: &Args, report: &ConsumerReport) {
         order.reordered,
         order.duplicates
     );
+    if report.unmarked > 0 {
+        say!("{} without a mark", report.unmarked);
+    }
+    if report.told_missing > 0 {
+        say!(
+            "{} messages missing, as the gateway said by News(B)",
+            report.told_missing
+        );
+    }
+    if report.told_unknown > 0 {
+        let places = counted(report.told_unknown, "place");
+        say!("messages missing in {places}, as the gateway said: how many is not known");
+    }
     if report.short > 0 {
         say!("{} messages that were expected have not come", report.short);
     }

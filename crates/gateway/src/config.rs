@@ -313,11 +313,10 @@ impl Config {
         changed.map(|(key, _)| key).collect()
     }
 
-    /// Looks whether the files that the configuration names are there and hold what they should:
-    /// the templates of the feed. Opens no socket.
+    /// Reads the templates and dictionaries that the configuration names. Opens no socket.
     ///
     /// # Errors
-    /// The first file that is not, and what is wrong with it.
+    /// The first file that is missing or cannot be used, and what is wrong with it.
     pub fn check_files(&self) -> Result<(), FeedError> {
         self.feed.as_ref().map_or(Ok(()), feed::check)
     }

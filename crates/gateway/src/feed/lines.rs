@@ -80,6 +80,7 @@ impl Lines {
     /// A group cannot be joined on this interface; its text says which. Several lines whose
     /// templates have no sequence number cannot be arbitrated.
     pub fn open(config: &LinesConfig, program: &Arc<Program>) -> io::Result<Self> {
+        check(config.groups.len(), program)?;
         let poller = Poller::new(config.groups.len())?;
         let mut receivers = Vec::new();
         for (i, group) in config.groups.iter().enumerate() {
@@ -101,10 +102,6 @@ impl Lines {
         let decoder = Decoder::new(Arc::clone(program));
         let several = receivers.len() > 1;
         let numbers = MessageNumbers::new(decoder, &SequenceField::Auto).filter(|_| several);
-        if several && numbers.is_none() {
-            let text = "several lines need sequence numbers, and no template has a field for them";
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
-        }
         Ok(Self {
             numbers,
             receivers,
@@ -237,6 +234,18 @@ impl Lines {
         let drops = self.receivers.iter().map(Receiver::kernel_drops);
         drops.filter_map(Result::ok).sum()
     }
+}
+
+/// Whether so many lines can be arbitrated.
+///
+/// # Errors
+/// There are several, and no template has a sequence number.
+pub(crate) fn check(lines: usize, program: &Program) -> io::Result<()> {
+    if lines < 2 || !SequenceField::Auto.find(program).is_empty() {
+        return Ok(());
+    }
+    let text = "several lines need sequence numbers, and no template has a field for them";
+    Err(io::Error::new(io::ErrorKind::InvalidInput, text))
 }
 
 struct Desk<'a> {

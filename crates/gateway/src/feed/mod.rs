@@ -16,11 +16,12 @@ use crate::hole::{Hole, Missing};
 use crate::inlet::{Inlet, Stamp};
 use crate::notice::{self, Notice, Notices};
 use crate::versions::Versions;
-use config::Feed;
+use config::{Feed, FeedTopics};
 use fan::Fan;
 use fanfare_bus::Error as BusError;
-use fanfare_bus::fast::{Mapping, MappingError};
+use fanfare_bus::fast::{Mapping, MappingError, TemplateType};
 use fanfare_engine::agent::{Agent, AgentError};
+use fanfare_fast::template::limits::MAX_BYTES;
 use fanfare_fast::{Decoder, Message, Program, TemplateError};
 use fanfare_feed::Gap;
 use fanfare_fix::dict::{Dictionary, LoadError};
@@ -30,9 +31,18 @@ use lines::{Lines, LinesConfig, Packets};
 use numbers::Numbers;
 use publish::PacketRing;
 use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Read};
 use std::os::fd::BorrowedFd;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// The longest template file, in bytes: of UTF-16, as long as a document may be.
+const MOST_TEMPLATES: u64 = 2 * MAX_BYTES as u64 + 2;
+
+/// The longest dictionary, in bytes.
+const MOST_DICTIONARY: u64 = 64 << 20;
 
 /// The ring has so many parts: a turn wants room for two, or three for several versions.
 const PARTS: usize = 8;
@@ -42,22 +52,28 @@ const PARTS: usize = 8;
 pub enum FeedError {
     /// The template file could not be read.
     #[error("cannot read templates `{0}`")]
-    Read(String, #[source] std::io::Error),
+    Read(String, #[source] io::Error),
+    /// No templates of this name are built in.
+    #[error("there is no `{0}`: there are builtin:simple and builtin:complex")]
+    NoBuiltin(String),
     /// It holds no templates that can be used.
     #[error("templates `{0}`")]
     Templates(String, #[source] TemplateError),
     /// A dictionary could not be read.
     #[error("cannot read dictionary `{0}`")]
-    ReadDictionary(String, #[source] std::io::Error),
+    ReadDictionary(String, #[source] io::Error),
     /// It is none.
     #[error("dictionary `{0}`")]
     Dictionary(String, #[source] LoadError),
+    /// The topics are to be keyed, and no template has the field.
+    #[error("`feed.publish.keyed`: no template has a field {0:?} (`feed.publish.key`)")]
+    Key(String),
     /// A template has no type on the bus.
     #[error(transparent)]
     Mapping(#[from] MappingError),
     /// A line could not be received.
     #[error(transparent)]
-    Line(#[from] std::io::Error),
+    Line(#[from] io::Error),
     /// The bus could not be joined.
     #[error(transparent)]
     Bus(#[from] BusError),
@@ -133,15 +149,36 @@ impl FeedSource {
     }
 }
 
-/// Looks whether the files that a feed names are there and can be used.
+/// Reads the templates and dictionaries that a feed names, and makes the types of its topics.
 pub(crate) fn check(feed: &Feed) -> Result<(), FeedError> {
     // What a lenient reading leaves out is told at the start.
     let (notices, _) = notice::channel();
     let program = Arc::new(templates(feed, &notices)?);
+    lines::check(feed.lines.len(), &program)?;
+    dictionaries(feed)?;
     if let Some(topics) = &feed.publish {
-        Mapping::new(program, &topics.types())?;
+        mapping(topics, program)?;
     }
     Ok(())
+}
+
+/// The types of the templates' topics.
+fn mapping(topics: &FeedTopics, program: Arc<Program>) -> Result<Mapping, FeedError> {
+    let mapping = Mapping::new(program, &topics.types())?;
+    match topics.keyed && !mapping.types().any(TemplateType::is_keyed) {
+        true => Err(FeedError::Key(topics.key.clone())),
+        false => Ok(mapping),
+    }
+}
+
+/// The content of a file of at most `most` bytes.
+fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 > most {
+        true => Err(io::Error::other(format!("it has more than {most} bytes"))),
+        false => Ok(bytes),
+    }
 }
 
 /// Reads templates from a file, or those that are built in.
@@ -151,9 +188,11 @@ pub(crate) fn templates(feed: &Feed, notices: &Notices) -> Result<Program, FeedE
     let of_file;
     let text = match fanfare_fast::builtin::find(name) {
         Some(text) => text,
+        None if name.starts_with("builtin:") => return Err(FeedError::NoBuiltin(name.clone())),
         None => {
-            let read = std::fs::read(name).map_err(|e| FeedError::Read(name.clone(), e))?;
-            of_file = fanfare_fast::template::decode(&read).map_err(cannot)?;
+            let bytes = read(Path::new(name), MOST_TEMPLATES);
+            let bytes = bytes.map_err(|e| FeedError::Read(name.clone(), e))?;
+            of_file = fanfare_fast::template::decode(&bytes).map_err(cannot)?;
             &of_file
         }
     };
@@ -173,15 +212,16 @@ pub(crate) fn templates(feed: &Feed, notices: &Notices) -> Result<Program, FeedE
 
 /// The dictionaries of the configuration, by version.
 fn dictionaries(feed: &Feed) -> Result<HashMap<&str, Arc<Dictionary>>, FeedError> {
-    let mut read = HashMap::new();
+    let mut all = HashMap::new();
     for (version, file) in &feed.dictionaries {
         let name = file.display().to_string();
-        let text = std::fs::read_to_string(file)
+        let text = read(file, MOST_DICTIONARY)
+            .and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other))
             .map_err(|e| FeedError::ReadDictionary(name.clone(), e))?;
         let dictionary = Dictionary::from_xml(&text).map_err(|e| FeedError::Dictionary(name, e))?;
-        read.insert(version.as_str(), Arc::new(dictionary));
+        all.insert(version.as_str(), Arc::new(dictionary));
     }
-    Ok(read)
+    Ok(all)
 }
 
 impl Desk {

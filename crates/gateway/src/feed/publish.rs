@@ -12,7 +12,7 @@ use crate::counts::TopicsCounts;
 use crate::notice::{Notice, Notices, Outlet, Why};
 use fanfare_bus::Error as BusError;
 use fanfare_bus::distribute::Publisher;
-use fanfare_bus::fast::{Converted, Converter, Mapping};
+use fanfare_bus::fast::{Converted, Converter};
 use fanfare_engine::agent::{Agent, AgentError};
 use fanfare_engine::poll::Waker;
 use fanfare_engine::ring::{Broadcast, BroadcastReader, Policy};
@@ -148,7 +148,7 @@ impl TopicsPublisher {
         waker: Waker,
         plan: Plan<'_>,
     ) -> Result<Self, FeedError> {
-        let mapping = Arc::new(Mapping::new(Arc::clone(program), &topics.types())?);
+        let mapping = Arc::new(super::mapping(topics, Arc::clone(program))?);
         let distribution = topics.distribution();
         let domain = topics.participant().open()?;
         // Without echo nobody asks for round trips.

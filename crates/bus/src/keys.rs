@@ -81,9 +81,9 @@ impl<H: Hasher> Visitor for Sum<H> {
     }
 }
 
-/// What is kept is a hash already.
+/// A hasher for keys that are hashes already: the hash of a `u64` is the number itself.
 #[derive(Debug, Default)]
-struct AsItIs(u64);
+pub struct AsItIs(u64);
 
 impl Hasher for AsItIs {
     fn finish(&self) -> u64 {

@@ -61,6 +61,7 @@ pub use entity::{
     WriterBuilder,
 };
 pub use error::{Error, Overflow, ReturnCode};
+pub use keys::AsItIs;
 pub use qos::{
     Durability, History, INSTANCES, LONGEST_KEY, Liveliness, Ownership, Qos, Reliability,
 };

@@ -43,6 +43,7 @@ mod seats;
 mod versions;
 mod worker;
 
+pub use bridge::channels::{Channels, Identity, Turn, epoch};
 pub use bridge::config::{Bus, BusEnd};
 pub use bridge::side::{BusQos, BusTransport};
 pub use config::{

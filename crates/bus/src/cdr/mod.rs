@@ -18,7 +18,7 @@ pub use print::{print_json, to_json};
 pub use read::CdrReader;
 pub use typed::CdrType;
 pub(crate) use walk::walk_key;
-pub use walk::{Value, Visitor, check, walk};
+pub use walk::{Value, Visitor, check, integer_member, walk};
 pub use write::{CdrBuffer, Count};
 
 /// Bytes of the header in front of each sample.

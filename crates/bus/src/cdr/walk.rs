@@ -104,6 +104,42 @@ pub(crate) fn walk_key(
     Ok(())
 }
 
+/// The integer that the member at `place` of `t` has in `sample`; a signed one by its bits. Reads
+/// nothing behind it, and does not allocate. `None` if the member is no integer or is absent, if
+/// the bytes in front of it contradict the type, and for types that are mutable.
+pub fn integer_member(t: &StructType, sample: &[u8], place: usize) -> Option<u64> {
+    let mut r = CdrReader::new(sample).ok()?;
+    match t.extensibility {
+        Extensibility::Mutable => return None,
+        Extensibility::Appendable if r.is_version_2() => _ = r.u32().ok()?,
+        _ => {}
+    }
+    let (visitor, depth) = (&mut Nothing, 0);
+    let mut others = Walk { visitor, depth };
+    for member in t.members.get(..place)? {
+        others.member(member, &mut r).ok()?;
+    }
+    let mut found = Integer(None);
+    let visitor = &mut found;
+    let member = t.members.get(place)?;
+    member.kind.primitive_size()?;
+    Walk { visitor, depth }.member(member, &mut r).ok()?;
+    found.0
+}
+
+/// Keeps the integer that it is told.
+struct Integer(Option<u64>);
+
+impl Visitor for Integer {
+    fn value(&mut self, value: Value<'_>) {
+        self.0 = match value {
+            Value::UInt(value) => Some(value),
+            Value::Int(value) => Some(value.cast_unsigned()),
+            _ => None,
+        };
+    }
+}
+
 /// A walk under way, so many lists and structures deep.
 struct Walk<'v, V> {
     visitor: &'v mut V,
@@ -424,6 +460,30 @@ fn min_size(kind: &Kind, depth: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_integer_is_found_behind_other_members() {
+        let entry = StructType::new("E").member("x", Kind::Int8);
+        let t = StructType::new("M")
+            .member("name", Kind::String(None))
+            .member("number", Kind::UInt32)
+            .member("signed", Kind::Int16)
+            .member("entries", Kind::sequence_of(entry));
+        let mut sample = vec![
+            0, 1, 0, 0, 2, 0, 0, 0, b'a', 0, 0, 0, 7, 0, 0, 0, 0xff, 0xff,
+        ];
+        assert_eq!(
+            integer_member(&t, &sample, 1),
+            Some(7),
+            "nothing behind it is read"
+        );
+        assert_eq!(integer_member(&t, &sample, 2), Some(u64::MAX));
+        sample.extend([0, 0, 1, 0, 0, 0, 5]);
+        for place in [0, 3, 4] {
+            assert_eq!(integer_member(&t, &sample, place), None);
+        }
+        assert_eq!(integer_member(&t, &sample[..12], 1), None);
+    }
 
     /// Of a type that another participant made up: more elements than can be counted.
     #[test]

@@ -13,7 +13,7 @@ mod over_shm;
 mod publisher;
 mod subscriber;
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 pub use publisher::{Publisher, RoundTrips};
@@ -134,10 +134,13 @@ fn done_qos() -> Qos {
 /// Who was there and no longer is, over DDS.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Departures {
-    /// Writers and readers of the other side that are gone, for whatever reason.
+    /// The subscribers' readers, or the publishers' writers, that are gone, those of tokens
+    /// included and those of echoes not: closed by their program, or stopped, killed or cut off
+    /// for longer than their lease. Cyclone DDS does not say which.
     pub gone: u32,
-    /// Writers that fell silent for longer than their lease: of a process that was stopped, cut
-    /// off or killed, or that no longer says that they live. Some may have come back.
+    /// Writers, those of echoes included, that were no longer alive: silent for longer than their
+    /// lease, or about to be gone, as Cyclone DDS takes a writer that goes for silent first. Some
+    /// may have come back.
     pub silent: u32,
     /// Those of them that are silent now.
     pub silent_now: u32,
@@ -152,17 +155,33 @@ struct Matches {
     gone: AtomicU32,
     silent: AtomicU32,
     silent_now: AtomicU32,
+    several: AtomicBool,
 }
 
 impl Matches {
-    /// A listener for one more entity.
+    /// A listener for one more entity of samples or tokens.
     fn listener(self: &Arc<Self>) -> impl FnMut(Status) + Send + 'static + use<> {
+        self.listens(true)
+    }
+
+    /// A listener for one more entity of echoes. Who goes is counted by the samples' entities.
+    fn echo_listener(self: &Arc<Self>) -> impl FnMut(Status) + Send + 'static + use<> {
+        self.listens(false)
+    }
+
+    fn listens(self: &Arc<Self>, counts_gone: bool) -> impl FnMut(Status) + Send + 'static + use<> {
         let all = Arc::clone(self);
         let mut silent = 0;
         move |status| match status {
             Status::Matched {
                 current, change, ..
-            } => all.matched(current, change),
+            } => {
+                all.matched(current, change);
+                if counts_gone && change < 0 {
+                    let gone = change.unsigned_abs();
+                    all.gone.fetch_add(gone, Ordering::Release);
+                }
+            }
             Status::IncompatibleQos { policy, .. } => {
                 if let Ok(mut last) = all.policy.lock() {
                     *last = Some(policy);
@@ -186,10 +205,14 @@ impl Matches {
             (0, -1) => _ = self.matched.fetch_sub(1, Ordering::Release),
             _ => {}
         }
-        if change < 0 {
-            self.gone
-                .fetch_add(change.unsigned_abs(), Ordering::Release);
+        if current > 1 {
+            self.several.store(true, Ordering::Release);
         }
+    }
+
+    /// Whether an entity has had several matches at a time.
+    fn several(&self) -> bool {
+        self.several.load(Ordering::Acquire)
     }
 
     fn count(&self) -> u32 {

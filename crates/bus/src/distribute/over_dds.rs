@@ -54,7 +54,7 @@ impl Outlets {
                     let reader = topic
                         .reader(&qos)
                         .on_sample(move |s: Sample<'_>| on_echo(s.info.source_nanos));
-                    reader.on_status(matches.listener()).open()
+                    reader.on_status(matches.echo_listener()).open()
                 })?);
             }
         }
@@ -155,7 +155,8 @@ impl Inlets {
                     echoes += 1;
                     let qos = distribution.echo_qos();
                     let topic = domain.topic(&echo_name(name), &template.sample, &qos)?;
-                    echo = Some(topic.writer(&qos).on_status(matches.listener()).open()?);
+                    let writer = topic.writer(&qos).on_status(matches.echo_listener());
+                    echo = Some(writer.open()?);
                 }
                 let handler = Handler {
                     topic: name.to_owned(),
@@ -189,6 +190,10 @@ impl Inlets {
 
     pub(super) fn has_any(&self) -> bool {
         self.matches.count() > 0
+    }
+
+    pub(super) fn has_several(&self) -> bool {
+        self.matches.several()
     }
 
     pub(super) fn incompatible(&self) -> u32 {

@@ -93,8 +93,8 @@ impl Publisher {
         }
     }
 
-    /// Which of the subscribers' readers are gone, and which of their echoes' writers were silent:
-    /// a reader itself says nothing of whether it lives. Over DDS only.
+    /// How many of the subscribers' readers are gone, and of their echoes' writers were silent: a
+    /// reader itself has no liveliness. Over DDS only.
     pub fn departures(&self) -> Departures {
         match &self.way {
             Way::Dds(outlets) => outlets.departures(),

@@ -35,8 +35,9 @@ enum Way {
 pub(super) struct Counts {
     pub(super) received: AtomicU64,
     pub(super) echo_failed: AtomicU64,
-    /// What the tokens announced, and how many came.
+    /// What the tokens announced in all, the most that one of them did, and how many came.
     announced: AtomicU64,
+    most: AtomicU64,
     tokens: AtomicU64,
 }
 
@@ -45,6 +46,7 @@ impl Counts {
     pub(super) fn token(&self, sample: &Sample<'_>) {
         if let Ok(token) = sample.value::<DoneToken>() {
             self.announced.fetch_add(token.samples, Ordering::Release);
+            self.most.fetch_max(token.samples, Ordering::Release);
             self.tokens.fetch_add(1, Ordering::Release);
         }
     }
@@ -99,6 +101,14 @@ impl Subscriber {
         }
     }
 
+    /// Whether any topic has had several publishers at a time. Over DDS only.
+    pub fn has_several(&self) -> bool {
+        match &self.way {
+            Way::Dds(inlets) => inlets.has_several(),
+            Way::Shm(_) => false,
+        }
+    }
+
     /// How often another side's policies (over shared memory: types) did not fit.
     pub fn incompatible(&self) -> u32 {
         match &self.way {
@@ -115,7 +125,7 @@ impl Subscriber {
         }
     }
 
-    /// Which of the publishers' writers are gone or were silent. Over DDS only.
+    /// How many of the publishers' writers are gone or were silent. Over DDS only.
     pub fn departures(&self) -> Departures {
         match &self.way {
             Way::Dds(inlets) => inlets.departures(),
@@ -145,6 +155,11 @@ impl Subscriber {
     pub fn announced(&self) -> (u64, u64) {
         let tokens = self.counts.tokens.load(Ordering::Acquire);
         (tokens, self.counts.announced.load(Ordering::Acquire))
+    }
+
+    /// The most samples that one publisher says it wrote.
+    pub fn announced_most(&self) -> u64 {
+        self.counts.most.load(Ordering::Acquire)
     }
 
     /// What is wrong with which topics: closed, because there are too many keys

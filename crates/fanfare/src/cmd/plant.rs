@@ -38,11 +38,11 @@ pub(crate) fn run(config: &Config, quiet: bool, reread: Reread<'_>) -> Result<Ex
     }
     let stop = Stop::on_interrupt().context("cannot catch Ctrl-C")?;
     let mut hangup = Reload::on_hangup().context("cannot catch SIGHUP")?;
+    let mut gateway = Gateway::start(config, stop.clone())?;
     say!(
         "Launching {}",
         counted(config.workers as u64, "message dispatcher worker")
     );
-    let mut gateway = Gateway::start(config, stop.clone())?;
     let notices = gateway
         .take_notices()
         .context("a new gateway has notices")?;

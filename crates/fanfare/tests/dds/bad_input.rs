@@ -32,6 +32,10 @@ fn what_cannot_work_is_said_in_one_sentence() {
             &["idl", "-t", "builtin:complex", "--split", "Nope"],
             "an integer \"Nope\"",
         ),
+        (
+            &["publish", "simple", "--multicast", "10.0.0.1:13014"],
+            "10.0.0.1 is no multicast group",
+        ),
     ] {
         let text = fails(&[&["dds"], args].concat());
         assert!(text.contains(why) && text.lines().count() == 1, "{text}");
@@ -45,6 +49,14 @@ fn what_cannot_work_is_said_in_one_sentence() {
             &["dds", "publish", "simple", "-f", "x", of_multicast, "1"],
             2,
         );
+    }
+    let no_window = ["--in-flight", "1", "--no-echo"];
+    told(
+        &[&["dds", "publish", "simple", "-f", "x"], &no_window[..]].concat(),
+        2,
+    );
+    for of_several in [&["--publishers", "0"][..], &["--once", "--check", "x"]] {
+        told(&[&["dds", "subscribe", "simple"], of_several].concat(), 2);
     }
 }
 

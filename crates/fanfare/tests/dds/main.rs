@@ -105,7 +105,7 @@ fn simple_messages_reach_the_subscriber_field_by_field() {
         "{figures}"
     );
     // The subscriber went when it had everything.
-    assert!(figures.contains("\"readers_lost\":0"), "{figures}");
+    assert!(figures.contains("\"readers_left\":0"), "{figures}");
     assert_eq!(samples.lines().count(), 400);
     let decode = ["fast", "decode", "-t", "builtin:simple", "--format", "json"];
     let decoded = done(fanfare(&decode).arg("-f").arg(feed("simple", 400))).out;

@@ -205,6 +205,85 @@ fn a_gateway_that_is_killed_beside_another_costs_no_message() {
     assert!(told.contains(&line), "{told}");
 }
 
+/// Gateways whose lines are each one of these groups, and which publish samples of the feed's own
+/// types; each has every topic's subscriber.
+fn publishing(folder: &Folder, domain: &str, groups: [&str; 2]) -> [Gateway; 2] {
+    groups.map(|group| {
+        let text = format!(
+            "[producers]\nport = 0\n[consumers]\nport = 0\n[feed]\n\
+             templates = \"builtin:complex\"\nlines = [\"{group}\"]\n\
+             [feed.publish]\ndomain = {domain}\nkeyed = true\nwait_ms = 10000\n"
+        );
+        let config = folder.with("gateway.toml", text);
+        let mut gateway = Gateway::start(&mut fanfare(&["gateway", &config]));
+        gateway.tells("every topic of the feed has a subscriber");
+        gateway
+    })
+}
+
+/// A subscriber to what they publish.
+fn subscribing(domain: &str, options: &[&str]) -> Running {
+    let subscribe = ["dds", "subscribe", "complex", "--keyed", "--no-echo"];
+    let mut subscribe = fanfare(&subscribe);
+    subscribe.args(["--json", "--domain", domain]).args(options);
+    let mut subscriber = Running::start(&mut subscribe);
+    subscriber.tells("Finished subscribing");
+    subscriber
+}
+
+/// The first gateway's line loses packets, the second's none.
+#[test]
+fn samples_of_two_gateways_come_once_and_the_second_fills_the_gaps_of_the_first() {
+    let (groups, domain) = (groups(), domain(31));
+    let folder = Folder::new("once");
+    let once = subscribing(&domain, &["--once"]);
+    let each = subscribing(&domain, &["--publishers", "2"]);
+    let gateways = publishing(&folder, &domain, [&groups[0], &groups[1]]);
+    let (address, port) = groups[0].split_once(':').unwrap();
+    let send = ["fast", "multicast", "-a", address, "-p", port, "-s", "200"];
+    let mut send = fanfare(&[&send[..], &["--second", &groups[1]]].concat());
+    done(
+        send.args(["--loss-a", "0.05", "-f"])
+            .arg(feed("complex", 400)),
+    );
+    let received = once.end().succeeded().json();
+    assert_eq!(figure(&received, "samples"), 560.0, "{received}");
+    assert_eq!(figure(&received, "lost"), 0.0, "{received}");
+    let dropped = figure(&received, "from_another");
+    // The packets are lost by a seed: some are, and some are not.
+    assert!(dropped > 400.0 && dropped < 560.0, "{received}");
+    each.interrupt();
+    let received = each.end().json();
+    assert_eq!(figure(&received, "samples"), 560.0 + dropped, "{received}");
+    let _ = gateways.map(Gateway::stop);
+}
+
+#[test]
+fn a_gateway_that_is_killed_beside_another_costs_no_sample() {
+    let ([group, _], domain) = (groups(), domain(32));
+    let folder = Folder::new("once-killed");
+    let mut once = subscribing(&domain, &["--once", "--format", "json"]);
+    let [first, second] = publishing(&folder, &domain, [&group, &group]);
+    let (address, port) = group.split_once(':').unwrap();
+    let send = ["fast", "multicast", "-a", address, "-p", port, "-s", "5000"];
+    let sender = Running::start(fanfare(&send).arg("-f").arg(feed("complex", 400)));
+    once.prints("\"topic\"");
+    sender.signal("STOP");
+    first.kill();
+    sender.signal("CONT");
+    sender.end().succeeded();
+    let said = once.end().succeeded();
+    let figures = said.err.lines().last().unwrap();
+    let received = serde_json::from_str(figures).unwrap();
+    assert_eq!(figure(&received, "samples"), 560.0, "{received}");
+    assert_eq!(figure(&received, "lost"), 0.0, "{received}");
+    // One was waited for.
+    assert_eq!(said.out.lines().count(), 559);
+    let dropped = figure(&received, "from_another");
+    assert!(dropped > 0.0 && dropped < 560.0, "{received}");
+    second.stop();
+}
+
 #[test]
 fn a_configuration_with_a_mistake_is_refused_with_the_line() {
     let folder = Folder::new("mistake");
@@ -218,6 +297,76 @@ fn a_configuration_with_a_mistake_is_refused_with_the_line() {
     assert!(told.contains("gateway.toml"), "{told}");
     let told = fails(&["gateway", "/nosuch.toml"]);
     assert!(told.contains("cannot read /nosuch.toml"), "{told}");
+}
+
+/// A feed in the folder: with this in `[feed]` besides its line.
+fn with_feed(folder: &Folder, rest: &str) -> String {
+    let text = format!(
+        "[producers]\nport = 0\n[consumers]\nport = 0\n[feed]\nlines = [\"{}\"]\n{rest}\n",
+        groups()[0]
+    );
+    folder.with("feed.toml", text)
+}
+
+#[test]
+fn a_check_reads_the_files_that_a_feed_names() {
+    let folder = Folder::new("files");
+    let config = with_feed(&folder, "templates = \"/nosuch.xml\"");
+    let told = fails(&["gateway", "--check", &config]);
+    assert!(
+        told.contains("cannot read templates `/nosuch.xml`: No such file"),
+        "{told}"
+    );
+    let wrong = [
+        ("templates = \"/dev/zero\"", "more than 33554434 bytes"),
+        (
+            "templates = \"builtin:no\"",
+            "there is no `builtin:no`: there are",
+        ),
+        (
+            "templates = \"builtin:complex\"\n[feed.publish]\nkeyed = true\nkey = \"No\"\n\
+             split = \"none\"",
+            "no template has a field \"No\"",
+        ),
+    ];
+    for (rest, why) in wrong {
+        let told = fails(&["gateway", "--check", &with_feed(&folder, rest)]);
+        assert!(told.contains(why), "{told}");
+    }
+    let rest = "templates = \"builtin:complex\"\ndictionaries = { \"FIX.4.4\" = \"/no.xml\" }";
+    let told = fails(&["gateway", "--check", &with_feed(&folder, rest)]);
+    assert!(
+        told.contains("cannot read dictionary `/no.xml`: No such file"),
+        "{told}"
+    );
+    let other = folder.with("other.xml", "<templates/>");
+    let rest = rest.replace("/no.xml", &other);
+    let told = fails(&["gateway", "--check", &with_feed(&folder, &rest)]);
+    assert!(
+        told.contains("dictionary `") && told.contains("other.xml"),
+        "{told}"
+    );
+}
+
+#[test]
+fn templates_that_the_schema_does_not_have_are_taken_where_the_file_says_so() {
+    let folder = Folder::new("lenient");
+    let templates = folder.with(
+        "templates.xml",
+        "<templates>\n<template name=\"T\" id=\"1\" dictoinary=\"x\">\n\
+         <uInt32 name=\"MsgSeqNum\" id=\"34\"/></template></templates>",
+    );
+    let strict = format!("templates = \"{templates}\"");
+    let told = fails(&["gateway", "--check", &with_feed(&folder, &strict)]);
+    assert!(
+        told.contains("2:27") && told.contains("dictoinary"),
+        "{told}"
+    );
+    let lenient = with_feed(&folder, &format!("{strict}\nlenient_templates = true"));
+    done(&mut fanfare(&["gateway", "--check", &lenient]));
+    let mut gateway = Gateway::start(&mut fanfare(&["gateway", &lenient]));
+    gateway.tells("templates.xml: left out: ");
+    gateway.stop();
 }
 
 #[test]

@@ -1,10 +1,11 @@
-//! Which messages of a feed have come, of several gateways that publish the same one.
+//! Which messages of a feed have come, where several gateways publish the same feed.
 //!
-//! A message is known by its channel, epoch, number and index ([`Identity`]); the first gateway
-//! that brings it wins, whichever that is, and another fills the holes of the first. See ADR 0076.
+//! A message is known by its channel, epoch, number and index ([`Identity`]). It is taken from the
+//! first gateway that brings it, so that each gateway fills the gaps of the others. See ADR 0076.
 
+use fanfare_bus::AsItIs;
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::BuildHasherDefault;
 
 /// Channels of a topic that are remembered; the one longest silent is forgotten.
 const MOST_CHANNELS: usize = 8;
@@ -12,20 +13,20 @@ const MOST_CHANNELS: usize = 8;
 /// Gateways of a channel that are told apart; the one longest silent is forgotten.
 const MOST_GATEWAYS: usize = 8;
 
-/// Messages of a channel that are remembered: at least so many, and at most twice as many.
+/// Messages of a channel that a gateway remembers: at least this many, and at most twice as many.
 const WINDOW: usize = 57_344;
 
-/// What a message of a feed is, whichever gateway publishes it.
+/// What a message of a feed is, whichever publisher sends it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Identity<'a> {
-    /// The configured name of the feed; empty for a message that came from no feed.
-    pub(crate) channel: &'a [u8],
-    /// Tells messages of one number apart when numbers begin again; 0 where it is not made yet.
-    pub(crate) epoch: u64,
+pub struct Identity<'a> {
+    /// The name of the feed; empty for a message that came from no feed.
+    pub channel: &'a [u8],
+    /// Tells messages of one number apart when numbers begin again; 0 until it is computed.
+    pub epoch: u64,
     /// The feed's own number.
-    pub(crate) number: u64,
-    /// Which of several messages with this number.
-    pub(crate) index: u32,
+    pub number: u64,
+    /// Which of several messages with this number, from 0.
+    pub index: u32,
 }
 
 impl Identity<'_> {
@@ -40,9 +41,10 @@ impl Identity<'_> {
     }
 }
 
-/// The epoch of a message with this content: the same at every gateway, whenever it was started
-/// and whatever it lost; never 0.
-pub(crate) fn epoch(msg_type: &[u8], fields: &[u8]) -> u64 {
+/// The epoch of a message with this content: the same at every publisher, whenever it was started
+/// and whatever it lost; never 0. Does not allocate.
+#[must_use]
+pub fn epoch(msg_type: &[u8], fields: &[u8]) -> u64 {
     let mut hash = mix(0, msg_type.len() as u64);
     for part in [msg_type, fields] {
         let (words, rest) = part.as_chunks::<8>();
@@ -58,7 +60,7 @@ pub(crate) fn epoch(msg_type: &[u8], fields: &[u8]) -> u64 {
     hash.max(1)
 }
 
-/// A name as a number.
+/// The hash of a name.
 pub(crate) fn hash_of(name: &[u8]) -> u64 {
     epoch(b"", name)
 }
@@ -70,35 +72,35 @@ fn mix(hash: u64, word: u64) -> u64 {
     (product as u64) ^ (product >> 64) as u64
 }
 
-/// Keys are hashes already.
-#[derive(Debug, Default)]
-struct AsItIs(u64);
-
-impl Hasher for AsItIs {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = mix(self.0, u64::from(*byte));
-        }
-    }
-
-    fn write_u64(&mut self, key: u64) {
-        self.0 = key;
-    }
-}
-
 /// How often each gateway has brought a message.
 type Counts = [u8; MOST_GATEWAYS];
 type Seen = HashMap<u64, Counts, BuildHasherDefault<AsItIs>>;
 
-/// The channels of one topic.
-#[derive(Debug, Default)]
-pub(crate) struct Channels {
+/// Which messages have come on one topic, of up to eight channels and from up to eight publishers
+/// of each. A message is taken from the first publisher that brings it.
+///
+/// ```
+/// use fanfare_gateway::{Channels, Identity, Turn, epoch};
+///
+/// let mut channels = Channels::of_window(1024);
+/// let message = Identity {
+///     channel: b"feed",
+///     epoch: epoch(b"X", b"268=0\x01"),
+///     number: 7,
+///     index: 0,
+/// };
+/// let (first, second) = (1, 2);
+/// assert_eq!(channels.take(&message, first), Turn::New);
+/// assert_eq!(channels.take(&message, second), Turn::Before);
+/// ```
+#[derive(Debug)]
+pub struct Channels {
     known: Vec<Channel>,
     clock: u64,
+    /// Messages of a channel that are remembered at least.
+    window: usize,
+    /// Messages for which a new channel has memory at once.
+    reserved: usize,
 }
 
 #[derive(Debug)]
@@ -113,6 +115,8 @@ struct Channel {
     generation: u64,
     /// The newest number.
     head: u64,
+    /// As in [`Channels`].
+    window: usize,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -128,16 +132,51 @@ struct Gateway {
 
 /// What is to be done with a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Turn {
-    /// No gateway has brought it as often.
+pub enum Turn {
+    /// Take it: no publisher has brought it as often.
     New,
-    /// Another gateway has brought it.
+    /// Drop it: another publisher has brought it.
     Before,
-    /// Its gateway is behind by more than is remembered: it may have come.
+    /// Drop it: its publisher is behind the others by more than is remembered, so it may have come.
     Behind,
 }
 
+impl Default for Channels {
+    /// Remembers 57,344 messages of each channel; a new channel gets the memory for them at once.
+    fn default() -> Self {
+        Self {
+            reserved: WINDOW,
+            ..Self::of_window(WINDOW)
+        }
+    }
+}
+
 impl Channels {
+    /// Remembers at least `window` messages of each channel, and at most twice as many. The memory
+    /// grows as they come.
+    #[must_use]
+    pub const fn of_window(window: usize) -> Self {
+        Self {
+            known: Vec::new(),
+            clock: 0,
+            window,
+            reserved: 0,
+        }
+    }
+
+    /// Decides on a message and remembers it. `origin` is a number that stands for its publisher,
+    /// not 0.
+    pub fn take(&mut self, identity: &Identity<'_>, origin: u64) -> Turn {
+        let turn = self.look(identity, origin);
+        self.clock += 1;
+        let place = self.place(identity.channel);
+        if let Some(channel) = self.known.get_mut(place) {
+            channel.heard = self.clock;
+            channel.note(identity, (origin, self.clock), turn);
+        }
+        turn
+    }
+
     /// Looks at a message without taking note of it.
     pub(crate) fn look(&self, identity: &Identity<'_>, origin: u64) -> Turn {
         let channel = self.known.iter().find(|c| c.name == identity.channel);
@@ -150,23 +189,13 @@ impl Channels {
         channel.is_some_and(|c| c.gateways.iter().filter(|g| g.origin != 0).count() > 1)
     }
 
-    /// Takes note of a message. Allocates for a new channel, and for that alone.
-    pub(crate) fn note(&mut self, identity: &Identity<'_>, origin: u64) {
-        let turn = self.look(identity, origin);
-        self.clock += 1;
-        let place = self.place(identity.channel);
-        if let Some(channel) = self.known.get_mut(place) {
-            channel.heard = self.clock;
-            channel.note(identity, (origin, self.clock), turn);
-        }
-    }
-
     fn place(&mut self, name: &[u8]) -> usize {
         if let Some(place) = self.known.iter().position(|c| c.name == name) {
             return place;
         }
         if self.known.len() < MOST_CHANNELS {
-            self.known.push(Channel::new(name));
+            let channel = Channel::new(name, self.window, self.reserved);
+            self.known.push(channel);
             return self.known.len() - 1;
         }
         let all = self.known.iter_mut().enumerate();
@@ -179,8 +208,8 @@ impl Channels {
 }
 
 impl Channel {
-    fn new(name: &[u8]) -> Self {
-        let seen = || Seen::with_capacity_and_hasher(WINDOW, BuildHasherDefault::default());
+    fn new(name: &[u8], window: usize, reserved: usize) -> Self {
+        let seen = || Seen::with_capacity_and_hasher(reserved, BuildHasherDefault::default());
         Self {
             name: name.to_vec(),
             heard: 0,
@@ -189,6 +218,7 @@ impl Channel {
             old: seen(),
             generation: 0,
             head: 0,
+            window,
         }
     }
 
@@ -245,7 +275,7 @@ impl Channel {
             Some(count) if *count < u8::MAX => *count += 1,
             _ => counts = std::array::from_fn(|place| u8::from(place == slot)),
         }
-        if self.young.len() >= WINDOW && !self.young.contains_key(&key) {
+        if self.young.len() >= self.window && !self.young.contains_key(&key) {
             std::mem::swap(&mut self.young, &mut self.old);
             self.young.clear();
             self.generation += 1;
@@ -292,8 +322,9 @@ mod tests {
     }
 
     fn take(channels: &mut Channels, identity: Identity<'_>, origin: u64) -> Turn {
-        let turn = channels.look(&identity, origin);
-        channels.note(&identity, origin);
+        let looked = channels.look(&identity, origin);
+        let turn = channels.take(&identity, origin);
+        assert_eq!(looked, turn);
         turn
     }
 

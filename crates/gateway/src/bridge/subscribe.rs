@@ -283,7 +283,7 @@ impl Desk {
             (Put::Done, Turn::Behind) => counts.behind.increment(1),
         }
         if identity.is_some() {
-            channels.note(identity, parts.origin);
+            channels.take(identity, parts.origin);
         }
         // What one gateway of several did not send, another may have brought.
         if !channels.has_several(identity.channel) {

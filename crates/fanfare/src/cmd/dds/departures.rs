@@ -1,16 +1,18 @@
-//! Telling who of the other side fell silent, came back, or went.
+//! Notes on the other side's writers and readers that fall silent, come back, or go.
 
 use crate::print::note;
 use fanfare_bus::distribute::Departures;
 use std::time::{Duration, Instant};
 
-/// Ends of one process go one after the other: what is told of is what no longer changes.
+/// The writers and readers of one process go one after the other: a note waits until nothing has
+/// changed for this long.
 const SETTLED: Duration = Duration::from_millis(100);
 
-/// Looks now and then, and tells what changed.
+/// Compares the departures with those noted before, and notes what changed.
 pub(crate) struct Watch {
-    /// What the other side's ends are called.
+    /// `writers` or `readers`.
     ends: &'static str,
+    lost: u32,
     told: Departures,
     seen: Departures,
     since: Instant,
@@ -20,13 +22,14 @@ impl Watch {
     pub(crate) fn new(ends: &'static str) -> Self {
         Self {
             ends,
+            lost: 0,
             told: Departures::default(),
             seen: Departures::default(),
             since: Instant::now(),
         }
     }
 
-    /// Tells of changes that have settled.
+    /// Notes changes that have settled.
     pub(crate) fn look(&mut self, now: Departures) {
         if now == self.told {
             return;
@@ -40,8 +43,14 @@ impl Watch {
         }
     }
 
-    /// Tells of all changes.
+    /// How many fell silent and were not gone at once.
+    pub(crate) fn lost(&self, now: Departures) -> u32 {
+        self.lost + lost(self.told, now)
+    }
+
+    /// Notes all changes.
     pub(crate) fn tell(&mut self, now: Departures) {
+        self.lost += lost(self.told, now);
         for line in lines(self.ends, self.told, now) {
             note!("fanfare: {line}");
         }
@@ -49,14 +58,22 @@ impl Watch {
     }
 }
 
+/// Writers that are closed, or whose participant is gone, are silent for a moment before they go:
+/// those are not lost.
+fn lost(told: Departures, now: Departures) -> u32 {
+    let silent = now.silent.saturating_sub(told.silent);
+    silent.saturating_sub(now.gone.saturating_sub(told.gone))
+}
+
 fn lines(ends: &str, told: Departures, now: Departures) -> Vec<String> {
     let mut lines = Vec::new();
     let silent = now.silent.saturating_sub(told.silent);
     let gone = now.gone.saturating_sub(told.gone);
-    if silent > 0 {
-        lines.push(format!("{silent} {ends} lost by liveliness"));
+    let lost = lost(told, now);
+    if lost > 0 {
+        lines.push(format!("{lost} {ends} lost by liveliness"));
     }
-    if gone > silent {
+    if gone > 0 {
         lines.push(format!("{gone} {ends} gone: closed, stopped or cut off"));
     }
     // Silent ones that go are not counted as silent any more.
@@ -92,6 +109,10 @@ mod tests {
             said([0; 3], [4, 0, 0]),
             "4 writers gone: closed, stopped or cut off"
         );
-        assert_eq!(said([0; 3], [4, 4, 0]), "4 writers lost by liveliness");
+        // Who closes its writers, too, lets them fall silent first.
+        for silent in 0..=5 {
+            let told = said([0; 3], [5, silent, 0]);
+            assert_eq!(told, "5 writers gone: closed, stopped or cut off");
+        }
     }
 }

@@ -7,6 +7,7 @@ mod expected;
 mod idl;
 mod input;
 mod ls;
+mod once;
 mod options;
 mod outlet;
 mod ping;

@@ -2,6 +2,7 @@
 
 use super::departures::Watch;
 use super::expected::{Expected, Verdict};
+use super::once::Once;
 use super::options::{self, DomainArgs, FeedArgs, Role, ShmArgs};
 use super::printer::{self, Printing};
 use crate::print::{counted, note, say};
@@ -22,6 +23,10 @@ use std::time::{Duration, Instant};
 /// After the Done token, silence of this length means that what is missing will not come.
 const LAST_WAIT: Duration = Duration::from_secs(5);
 
+/// With --once: after the Done token, silence of this length means that no other publisher fills a
+/// gap.
+const FILL_WAIT: Duration = Duration::from_secs(1);
+
 /// Subscribe to a feed that `fanfare dds publish` publishes, and send each sample back.
 ///
 /// Ends when as many samples are here as the Done token says were written.
@@ -34,8 +39,15 @@ pub(crate) struct Args {
     #[command(flatten)]
     shm: ShmArgs,
     /// Publishers whose Done tokens to wait for.
-    #[arg(long, value_name = "COUNT", default_value_t = 1)]
+    #[arg(long, value_name = "COUNT", default_value_t = 1,
+          value_parser = clap::value_parser!(u64).range(1..))]
     publishers: u64,
+    /// The publishers have the same feed, as gateways with the same lines do: take each sample
+    /// from the first that brings it, so that none comes twice and each publisher fills the gaps
+    /// of the others. A sample is known by its topic, its MsgSeqNum or SequenceNumber, and all its
+    /// bytes; at least 14,336 of each topic are remembered.
+    #[arg(long, conflicts_with = "check")]
+    once: bool,
     /// End after so many seconds without a sample; default: wait for the Done token or Ctrl-C.
     #[arg(long, value_name = "SECONDS")]
     idle: Option<u64>,
@@ -80,7 +92,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         )),
         None => None,
     };
-    let compare = expected.clone();
+    let once = match args.once {
+        true => Some(Arc::new(Once::new(&mapping, &distribution).context(
+            "--once knows samples by their sequence numbers, and no template has a field for them",
+        )?)),
+        false => None,
+    };
+    let (compare, filter) = (expected.clone(), once.clone());
     let times = Arc::new(Mutex::new(None));
     let stamps = Arc::clone(&times);
     let on_sample = move |received: Received<'_>| {
@@ -88,6 +106,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         if let Ok(mut times) = stamps.lock() {
             let (first, _) = times.unwrap_or((now, now));
             *times = Some((first, now));
+        }
+        if filter.as_ref().is_some_and(|once| !once.takes(&received)) {
+            return;
         }
         if let Some(expected) = &compare {
             let sample = &received.sample;
@@ -99,11 +120,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     };
     let subscriber = Subscriber::open(carrier, &mapping, &distribution, on_sample)?;
     note!("Finished subscribing; waiting for samples");
-    let closed = wait(args, &subscriber, &stop)?;
+    let end = wait(args, &subscriber, once.as_deref(), &stop)?;
     let span = times.lock().ok().and_then(|t| *t);
     let elapsed = span.map_or(Duration::ZERO, |(first, last)| last - first);
     let verdict = expected.map(|e| e.verdict());
-    let status = report(args, &subscriber, elapsed, verdict, closed, &stop);
+    let dropped = once.map_or(0, |once| once.dropped());
+    let outcome = Outcome::new(args, &subscriber, elapsed, verdict, (end, dropped));
+    let status = report(args, &subscriber, &outcome, &stop);
     // With it the last printer goes.
     drop(subscriber);
     let left_out = printing.map_or(Ok(0), Printing::finish)?;
@@ -114,10 +137,19 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(status)
 }
 
-/// Waits for the Done token and the last sample, for idleness, or for Ctrl-C; how many topics were
-/// closed on the way.
-fn wait(args: &Args, subscriber: &Subscriber, stop: &Stop) -> Result<u64> {
+/// What happened until the end.
+#[derive(Debug, Clone, Copy)]
+struct End {
+    /// Topics that were closed.
+    closed: u64,
+    /// Writers that fell silent.
+    lost: u32,
+}
+
+/// Waits for the Done token and the last sample, for idleness, or for Ctrl-C.
+fn wait(args: &Args, subscriber: &Subscriber, once: Option<&Once>, stop: &Stop) -> Result<End> {
     let mut closed = BTreeSet::new();
+    let mut is_hinted = once.is_some() || args.publishers > 1;
     let mut changed = (0, Instant::now());
     let (mut warned, mut company) = (false, false);
     let mut watch = Watch::new("writers");
@@ -129,8 +161,22 @@ fn wait(args: &Args, subscriber: &Subscriber, stop: &Stop) -> Result<u64> {
         let (tokens, announced) = subscriber.announced();
         let done = tokens >= args.publishers;
         let silence = changed.1.elapsed();
-        if done && (received >= announced || silence > LAST_WAIT) {
+        let is_complete = match once {
+            None => received >= announced,
+            Some(once) => {
+                let taken = received.saturating_sub(once.dropped());
+                taken >= subscriber.announced_most() && silence > FILL_WAIT
+            }
+        };
+        if done && (is_complete || silence > LAST_WAIT) {
             break;
+        }
+        if !is_hinted && subscriber.has_several() {
+            is_hinted = true;
+            note!(
+                "fanfare: several publishers are there, and the samples of each are taken; if they \
+                 publish the same feed, --once takes each sample once"
+            );
         }
         look_for_failures(subscriber, &mut closed)?;
         if subscriber.is_closed() {
@@ -163,10 +209,16 @@ fn wait(args: &Args, subscriber: &Subscriber, stop: &Stop) -> Result<u64> {
         bail!("interrupted before the first sample");
     }
     look_for_failures(subscriber, &mut closed)?;
-    Ok(closed.len() as u64)
+    Ok(End {
+        closed: closed.len() as u64,
+        lost: watch.lost(subscriber.departures()),
+    })
 }
 
-/// Tells of topics that were closed; a listener of ours that panicked is an error.
+/// Notes topics that were closed.
+///
+/// # Errors
+/// A listener of ours panicked.
 fn look_for_failures(subscriber: &Subscriber, closed: &mut BTreeSet<String>) -> Result<()> {
     for failure in subscriber.failures() {
         let Error::ReaderClosed { topic, .. } = &failure else {
@@ -179,47 +231,78 @@ fn look_for_failures(subscriber: &Subscriber, closed: &mut BTreeSet<String>) -> 
     Ok(())
 }
 
-fn report(
-    args: &Args,
-    subscriber: &Subscriber,
+/// What a run received.
+struct Outcome {
     elapsed: Duration,
     verdict: Option<Verdict>,
-    closed: u64,
-    stop: &Stop,
-) -> ExitCode {
-    let received = subscriber.received();
-    let (tokens, announced) = subscriber.announced();
-    let lost = announced.saturating_sub(received);
-    let right = verdict.is_none_or(|v| v.wrong == 0);
-    let complete = lost == 0 && closed == 0 && subscriber.echo_failed() == 0 && right;
-    if args.json {
+    end: End,
+    /// Samples taken, and those of other publishers that were not.
+    samples: u64,
+    dropped: u64,
+    /// Samples that the tokens announced, and those of them that were not received.
+    announced: u64,
+    lost: u64,
+}
+
+impl Outcome {
+    fn new(
+        args: &Args,
+        subscriber: &Subscriber,
+        elapsed: Duration,
+        verdict: Option<Verdict>,
+        (end, dropped): (End, u64),
+    ) -> Self {
+        let samples = subscriber.received().saturating_sub(dropped);
+        let announced = match args.once {
+            true => subscriber.announced_most(),
+            false => subscriber.announced().1,
+        };
+        Self {
+            elapsed,
+            verdict,
+            end,
+            samples,
+            dropped,
+            announced,
+            lost: announced.saturating_sub(samples),
+        }
+    }
+
+    fn is_complete(&self, subscriber: &Subscriber) -> bool {
+        let is_right = self.verdict.is_none_or(|v| v.wrong == 0);
+        self.lost == 0 && self.end.closed == 0 && subscriber.echo_failed() == 0 && is_right
+    }
+
+    fn figures(&self, args: &Args, subscriber: &Subscriber) -> Figures {
         let mut figures = Figures::new("dds subscribe");
-        figures.count("samples", received);
-        figures.count("lost", lost);
+        figures.count("samples", self.samples);
+        figures.count("lost", self.lost);
+        if args.once {
+            figures.count("from_another", self.dropped);
+        }
         figures.count("overtaken", subscriber.overtaken());
         figures.count("echo_failed", subscriber.echo_failed());
-        figures.count("topics_closed", closed);
-        figures.count("writers_lost", subscriber.departures().silent.into());
-        if let Some(Verdict {
-            equal,
-            wrong,
-            missing,
-        }) = verdict
-        {
-            figures.count("equal", equal);
-            figures.count("wrong", wrong);
-            figures.count("not_received", missing);
+        figures.count("topics_closed", self.end.closed);
+        figures.count("writers_lost", self.end.lost.into());
+        figures.count("writers_left", subscriber.departures().gone.into());
+        if let Some(verdict) = self.verdict {
+            figures.count("equal", verdict.equal);
+            figures.count("wrong", verdict.wrong);
+            figures.count("not_received", verdict.missing);
         }
-        figures.add("elapsed_us", elapsed.as_nanos() as f64 / 1e3);
-        figures.set_ok(complete && (tokens >= args.publishers || stop.is_raised()));
-        match args.format {
-            Some(_) => note!("{}", figures.to_json()),
-            None => say!("{}", figures.to_json()),
+        figures.add("elapsed_us", self.elapsed.as_nanos() as f64 / 1e3);
+        figures
+    }
+
+    fn note(&self, args: &Args, subscriber: &Subscriber) {
+        let (samples, us) = (self.samples, self.elapsed.as_micros());
+        let (lost, announced) = (self.lost, self.announced);
+        note!("{samples} samples in {us} us, {lost} of {announced} announced are missing");
+        if args.once {
+            let dropped = self.dropped;
+            note!("{dropped} samples dropped that another publisher had brought");
         }
-    } else {
-        let us = elapsed.as_micros();
-        note!("{received} samples in {us} us, {lost} of {announced} announced are missing");
-        if let Some(v) = verdict {
+        if let Some(v) = self.verdict {
             let (equal, wrong, missing) = (v.equal, v.wrong, v.missing);
             note!("{equal} as in the file, {wrong} not, {missing} of the file not received");
         }
@@ -227,15 +310,30 @@ fn report(
             let overtaken = subscriber.overtaken();
             note!("{overtaken} were overwritten before they were read: this side is too slow");
         }
-        if closed > 0 {
-            let topics = counted(closed, "topic");
+        if self.end.closed > 0 {
+            let topics = counted(self.end.closed, "topic");
             note!("{topics} closed: writers had more keys than --instances");
         }
         if subscriber.echo_failed() > 0 {
             note!("{} echoes could not be sent", subscriber.echo_failed());
         }
     }
-    if complete {
+}
+
+fn report(args: &Args, subscriber: &Subscriber, outcome: &Outcome, stop: &Stop) -> ExitCode {
+    let is_complete = outcome.is_complete(subscriber);
+    if args.json {
+        let (tokens, _) = subscriber.announced();
+        let mut figures = outcome.figures(args, subscriber);
+        figures.set_ok(is_complete && (tokens >= args.publishers || stop.is_raised()));
+        match args.format {
+            Some(_) => note!("{}", figures.to_json()),
+            None => say!("{}", figures.to_json()),
+        }
+    } else {
+        outcome.note(args, subscriber);
+    }
+    if is_complete {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE

@@ -61,7 +61,7 @@ pub(crate) struct Args {
     /// With echo: samples that may be under way at once; the rest of a packet waits for their
     /// echoes, so that the latency is that of a bus and not of a queue. 0: no limit, and the
     /// latency has that queue in it [default: 1, from multicast with --qos best-effort 0]
-    #[arg(long, value_name = "SAMPLES")]
+    #[arg(long, value_name = "SAMPLES", conflicts_with = "no_echo")]
     in_flight: Option<u64>,
     /// Seconds to wait for a subscriber; 0: publish whether there is one or not.
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
@@ -90,6 +90,9 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if args.multicast.len() > 2 {
         bail!("a feed has two lines at most");
+    }
+    if let Some(line) = args.multicast.iter().find(|line| !line.ip().is_multicast()) {
+        bail!("--multicast {line}: {} is no multicast group", line.ip());
     }
     let mapping = args.feed.mapping()?;
     // Before anybody is waited for.

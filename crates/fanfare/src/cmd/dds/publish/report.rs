@@ -61,8 +61,8 @@ fn figures(run: &Run, all: &Series, times: &Times, losses: Losses) -> Figures {
     figures.count("samples", publisher.map_or(0, Publisher::written));
     figures.count("echoes", all.count());
     figures.count("refused", publisher.map_or(0, Publisher::refused));
-    let lost = run.departures.gone.max(run.departures.silent);
-    figures.count("readers_lost", lost.into());
+    // Before the token. DDS does not say whether a reader was closed or its process died.
+    figures.count("readers_left", run.departures.gone.into());
     figures.count("missing", losses.missing);
     figures.count("kernel_drops", losses.kernel_drops);
     figures.count("bad_packets", run.bad_packets);

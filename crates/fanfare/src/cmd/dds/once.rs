@@ -1,0 +1,78 @@
+//! The same feed from several publishers: each sample is taken from the first that brings it.
+
+use fanfare_bus::cdr::integer_member;
+use fanfare_bus::distribute::{Distribution, Received};
+use fanfare_bus::fast::Mapping;
+use fanfare_fast::program::FieldId;
+use fanfare_feed::SequenceField;
+use fanfare_gateway::{Channels, Identity, Turn, epoch};
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Samples of a topic that are remembered at least.
+const WINDOW: usize = 14_336;
+
+/// Knows which samples have come. A sample is known by its topic, its sequence number and all its
+/// bytes.
+pub(crate) struct Once {
+    topics: HashMap<String, Mutex<Channels>>,
+    /// By the index of the template: which member of its samples is the sequence number.
+    numbers: Vec<Option<usize>>,
+    dropped: AtomicU64,
+}
+
+impl Once {
+    /// For the topics of a feed. `None` if no template has a sequence number: samples of such a
+    /// feed cannot be told apart.
+    pub(crate) fn new(mapping: &Mapping, distribution: &Distribution) -> Option<Self> {
+        let program = mapping.program();
+        let wanted = SequenceField::Auto.find(program);
+        let number = |index| {
+            let template = mapping.by_index(index)?;
+            let fields = program.template_fields(program.templates().get(index as usize)?);
+            // In front of the fields' members may stand the mask and the key.
+            let front = template.sample.members.len().checked_sub(fields.len())?;
+            let is_wanted = |field: &FieldId| wanted.contains(field);
+            Some(front + fields.iter().position(is_wanted)?)
+        };
+        let topics = mapping.types().flat_map(|t| distribution.topics(t));
+        let numbers: Vec<_> = (0..).take(program.templates().len()).map(number).collect();
+        numbers.iter().any(Option::is_some).then(|| Self {
+            topics: topics
+                .map(|topic| (topic, Mutex::new(Channels::of_window(WINDOW))))
+                .collect(),
+            numbers,
+            dropped: AtomicU64::new(0),
+        })
+    }
+
+    /// Whether a sample is to be taken; one that another publisher has brought is counted. A sample
+    /// without a sequence number is always taken.
+    pub(crate) fn takes(&self, received: &Received<'_>) -> bool {
+        let (template, bytes) = (received.template, received.sample.bytes());
+        let place = self.numbers.get(template.index as usize).copied().flatten();
+        let number = place.and_then(|place| integer_member(&template.sample, bytes, place));
+        let channels = self.topics.get(received.topic).map(Mutex::lock);
+        let (Some(number), Some(Ok(mut channels))) = (number, channels) else {
+            return true;
+        };
+        let identity = Identity {
+            // One feed is all that there is.
+            channel: b"feed",
+            epoch: epoch(b"", bytes),
+            number,
+            index: 0,
+        };
+        let is_new = channels.take(&identity, received.sample.info.writer) == Turn::New;
+        if !is_new {
+            self.dropped.fetch_add(1, Ordering::Release);
+        }
+        is_new
+    }
+
+    /// Samples that were not taken.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Acquire)
+    }
+}

@@ -700,6 +700,8 @@ mod tests {
         log.on_close(now);
         let text = std::fs::read_to_string(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
+        // It was begun again.
+        let _ = std::fs::remove_file(path.with_extension("1"));
         let expected = format!(
             "-- {lost} bytes were left out\n\
              19700101-00:00:00.000000000 session 3 out 8=FIX.4.4|9=5|35=0|10=163|\n"

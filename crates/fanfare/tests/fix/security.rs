@@ -174,6 +174,29 @@ fn a_port_bounds_what_comes_before_a_logon() {
 }
 
 #[test]
+fn a_crowd_that_does_not_log_on_has_few_lines() {
+    let server = Server::with("crowd", &settings(""), &[]);
+    for _ in 0..120 {
+        let mut stranger = Peer::connect(server.address);
+        stranger.send(&framed("FIX.4.4", "35=0|49=TW|")).unwrap();
+        assert_eq!(stranger.receive(), Ok(None));
+    }
+    server.running.interrupt();
+    let said = server.running.end().succeeded().err;
+    let lines = said.lines().filter(|line| line.starts_with("127.0.0.1:"));
+    let more = said.lines().filter_map(|line| {
+        let (count, last) = line
+            .strip_prefix("and ")?
+            .split_once(" more without a logon, ")?;
+        assert!(last.starts_with("the last: 127.0.0.1:"), "{line}");
+        count.parse::<usize>().ok()
+    });
+    let (lines, more): (usize, usize) = (lines.count(), more.sum());
+    assert_eq!(lines + more, 120, "{said}");
+    assert!(more > 0, "{said}");
+}
+
+#[test]
 fn limits_of_a_port_are_refused_out_of_range_and_where_they_differ() {
     for (lines, expected) in [
         ("MaxLogonLength=255\n", "MaxLogonLength=255: 256 to 65536"),

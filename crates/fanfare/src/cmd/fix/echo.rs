@@ -1,7 +1,8 @@
 //! The application behind `fanfare fix acceptor`: what a conformance test server answers.
 
+use super::refusals::Refusals;
 use crate::print::{note, say};
-use fanfare_engine::host::{Handler, LogTrouble, Peer, Refusal, Verdict};
+use fanfare_engine::host::{Handler, LogTrouble, Peer, Peers, Refusal, Verdict};
 use fanfare_engine::journal::Recovery;
 use fanfare_engine::settings::Credentials;
 use fanfare_fix::codec::{FieldSet, GroupSpec, Message, msg_types, tags};
@@ -12,6 +13,7 @@ use fanfare_fix::session::{
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// What belongs to each session, and to each session that a template makes.
 #[derive(Default)]
@@ -36,6 +38,7 @@ pub(super) struct Application {
     quiet: bool,
     rights: Rights,
     orders: HashMap<SessionId, Orders>,
+    refusals: Refusals,
 }
 
 impl Application {
@@ -46,6 +49,15 @@ impl Application {
             quiet,
             rights,
             orders,
+            refusals: Refusals::default(),
+        }
+    }
+
+    /// Reports a connection that did not log on.
+    fn refused(&mut self, line: String) {
+        if !self.quiet {
+            let now = Instant::now();
+            self.refusals.take(now, line, &mut |line| note!("{line}"));
         }
     }
 
@@ -178,8 +190,13 @@ impl Handler for Application {
 
     fn on_disconnect(&mut self, peer: &mut Peer<'_>, reason: DisconnectReason) {
         self.orders.remove(peer.id());
-        if !self.quiet {
-            note!("{}: {reason}", peer.id());
+        let line = format!("{}: {reason}", peer.id());
+        match reason {
+            DisconnectReason::LogonRefused
+            | DisconnectReason::BadLogon(_)
+            | DisconnectReason::FirstMessageNotLogon => self.refused(line),
+            _ if self.quiet => {}
+            _ => note!("{line}"),
         }
     }
 
@@ -196,9 +213,21 @@ impl Handler for Application {
     }
 
     fn on_refused(&mut self, address: SocketAddr, why: &Refusal) {
-        if !self.quiet {
-            note!("{address}: {why}");
+        self.refused(format!("{address}: {why}"));
+    }
+
+    fn on_turn(&mut self, _: &mut Peers<'_>) -> usize {
+        if self.refusals.has_more() {
+            let now = Instant::now();
+            self.refusals.look(now, &mut |line| note!("{line}"));
         }
+        0
+    }
+}
+
+impl Drop for Application {
+    fn drop(&mut self) {
+        self.refusals.end(&mut |line| note!("{line}"));
     }
 }
 

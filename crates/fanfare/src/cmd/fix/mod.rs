@@ -4,6 +4,7 @@ mod acceptor;
 mod cat;
 mod echo;
 mod initiator;
+mod refusals;
 mod reload;
 mod sessions;
 

@@ -496,7 +496,7 @@ impl Journal {
 impl Drop for Journal {
     fn drop(&mut self) {
         if self.dirty && self.options.durability != Durability::None {
-            // Nobody is left to hear of an error; `close` returns it.
+            // An error cannot be returned here; `close` returns it.
             let _ = self.sync_now();
         }
     }

@@ -288,7 +288,7 @@ pub(super) fn lock(folder: &Path) -> Result<(Lock, bool), OpenError> {
     }
 }
 
-/// The lock file, locked; `None` if somebody else has locked it.
+/// Opens the lock file and locks it; `None` if it is locked already.
 pub(super) fn lock_file(path: &Path) -> Result<Option<File>, OpenError> {
     let io_error = |source| OpenError::io(path, source);
     let mut options = private::file_options();

@@ -210,7 +210,7 @@ impl Segment {
             .is_some_and(|len| len < self.header.data_start() as u64)
     }
 
-    /// Gives a file that was cut short its length again, with zeros, and maps it.
+    /// Extends a file that was cut short to its length, with zeros, and maps it.
     pub(super) fn stretch(&mut self) -> io::Result<()> {
         if self.len.take().is_none() {
             return Ok(());

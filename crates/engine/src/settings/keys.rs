@@ -58,13 +58,13 @@ pub(super) fn unused(section: &Section<'_>, session: &SessionSettings) -> Vec<Re
         remarks.extend(remark("SessionQualifier", "in an initiator"));
     }
     for key in OF_PORTS {
-        // In the default it may be for others.
+        // In [DEFAULT] it may be for other sessions.
         if session.role == Role::Initiator && section.own.has(key) {
             remarks.extend(remark(key, "in an acceptor"));
         }
     }
     for key in ["DynamicQualifier", "MaxDynamicSessions"] {
-        // In the default it may be for others.
+        // In [DEFAULT] it may be for other sessions.
         let is_own = section.own.has(key);
         if session.template.is_none() && is_own {
             remarks.extend(remark(key, "with AcceptorTemplate=Y"));

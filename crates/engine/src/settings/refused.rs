@@ -1,6 +1,6 @@
-//! Settings that ask for security, or for a store, that is not supported. Without them a session
-//! would send passwords in plain text, or keep its messages where nobody looks for them, so it does
-//! not start.
+//! Settings that ask for security, or for a store, that is not supported. A session that ignored
+//! them would send passwords in plain text, or keep its messages in another place, so it does not
+//! start.
 
 use super::file::{Entry, Section};
 use super::{SettingsError, SettingsFault, keys};

@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn framed(body: &str) -> String {
+pub(super) fn framed(body: &str) -> String {
     let text = format!("8=FIX.4.4\x019={}\x01{body}", body.len());
     let sum = text.bytes().fold(0, u8::wrapping_add);
     format!("{text}10={sum:03}\x01")

@@ -3,7 +3,7 @@
 use super::*;
 use crate::counters::Counters;
 
-/// A pair whose seller keeps a log that nobody writes yet, with the least room, and its file.
+/// A pair whose seller has a log with the smallest ring, the writer of that log, and its file.
 struct Logged {
     world: World,
     buy: Host<Diary>,

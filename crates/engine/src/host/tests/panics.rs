@@ -1,5 +1,6 @@
 //! Handlers that panic.
 
+use super::greetings::framed;
 use super::*;
 
 /// A seller with buyers A and B, logged on.
@@ -62,5 +63,24 @@ fn a_panic_in_the_handlers_own_turn_ends_the_session_that_it_took() {
     order(&mut b, world.now, "on");
     world.run(&mut [&mut a, &mut b, &mut sell]);
     assert_eq!(lines(&mut sell).last().unwrap(), "B: D on");
+    assert_eq!(sell.panics(), 1);
+}
+
+#[test]
+fn the_counterparty_gets_a_logout_with_a_reason() {
+    let mut world = World::new();
+    let (mut sell, address) = seller(&["A"]);
+    sell.handler().bomb = Some("bomb");
+    let mut caller = TcpStream::connect(address).unwrap();
+    let names = "49=A\x0152=20260202-02:40:00\x0156=SELL\x01";
+    let logon = format!("35=A\x0134=1\x01{names}98=0\x01108=30\x01");
+    let order = format!("35=D\x0134=2\x01{names}11=bomb\x01");
+    for body in [logon, order] {
+        caller.write_all(framed(&body).as_bytes()).unwrap();
+        world.run(&mut [&mut sell]);
+    }
+    let said = String::from_utf8(rest(caller)).unwrap();
+    assert!(said.contains("\x0135=5\x01"), "{said}");
+    assert!(said.contains("\x0158=internal error\x01"), "{said}");
     assert_eq!(sell.panics(), 1);
 }

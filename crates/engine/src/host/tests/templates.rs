@@ -12,7 +12,7 @@ fn wildcard(target: &str, store: StoreKind, max_sessions: usize) -> Wildcard {
     wildcard
 }
 
-/// An acceptor that lets in who has this password, `None` who has none.
+/// An acceptor that requires this password, `None` for a Logon without one.
 fn guarded(settings: Acceptor, password: Option<&'static [u8]>) -> (Host<Diary>, SocketAddr) {
     let (mut host, address) = acceptor(settings);
     host.handler().password = password;

@@ -120,7 +120,8 @@ fn a_certificate_is_for_the_comp_id_that_it_names() {
             "{said:?}"
         );
     }
-    // Where none is demanded none is shown: a list cannot be kept to, so nobody is let in.
+    // A client shows no certificate where none is required, so a session with a list of names
+    // refuses all.
     assert_eq!(
         meet("BUY", &ClientNames::CompId, false)[0],
         "BUY: logged on"

@@ -1,5 +1,5 @@
-//! Files that were cut short, emptied or removed from outside: told, and opened only if that is
-//! accepted.
+//! Files that were cut short, emptied or removed from outside: the loss is reported, and the
+//! journal opened only if it is accepted.
 
 use super::super::layout::{ENTRY_LEN, HEADER_LEN, Header};
 use super::*;

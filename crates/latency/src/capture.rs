@@ -51,7 +51,7 @@ pub struct CaptureStats {
     pub dropped: u64,
 }
 
-/// What became of a capture's file at [`Capture::reopen`].
+/// What [`Capture::reopen`] did with the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reopened {
     /// The file still had its name: the capture goes on in it.

@@ -42,7 +42,7 @@ pub fn generate(xml: &str) -> Result<String, TemplateError> {
     Ok(generate_from(&Program::parse(xml)?, xml))
 }
 
-/// The module for a program and the template document that it is from, as [`generate`].
+/// The module for a program, as [`generate`] returns it; `xml` is the document of the program.
 #[must_use]
 pub fn generate_from(program: &Program, xml: &str) -> String {
     let model = Model::new(program);

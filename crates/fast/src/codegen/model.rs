@@ -42,7 +42,7 @@ pub(super) struct Model<'p> {
     pub(super) program: &'p Program,
     pub(super) structs: Vec<Struct>,
     pub(super) templates: Vec<usize>,
-    /// Of the program, which takes time to compute.
+    /// The program's layout, kept because it takes time to compute.
     pub(super) layout: u64,
     taken: Taken,
 }

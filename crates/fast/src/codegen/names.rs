@@ -78,12 +78,12 @@ pub(super) fn pascal(name: &str) -> String {
     out
 }
 
-/// Names that are taken, each with the number that is tried next behind it.
+/// Names that are taken, each with the next number to try behind it.
 #[derive(Debug, Default)]
 pub(super) struct Taken(HashMap<String, u32>);
 
 impl Taken {
-    /// `name`, or with the first number behind it that makes it new; it is taken then.
+    /// Takes `name`, or `name` with the first number behind it that makes it new, and returns it.
     pub(super) fn unique(&mut self, name: String) -> String {
         let Some(&next) = self.0.get(&name) else {
             self.0.insert(name.clone(), 2);

@@ -83,9 +83,9 @@ impl KnownTags {
         Self(program.fields().iter().filter_map(Field::tag).collect())
     }
 
-    /// The tags of a message that no template has, each time that they are there:
-    /// [`read_message`] leaves them out. BeginString(8), BodyLength(9) and CheckSum(10) frame a
-    /// message, and are not meant.
+    /// The tags of a message that no template has, as often as they occur. [`read_message`] leaves
+    /// such fields out. BeginString(8), BodyLength(9) and CheckSum(10), which frame a message, are
+    /// not among them.
     pub fn unknown<'f>(&'f self, fields: &'f [(u32, &[u8])]) -> impl Iterator<Item = u32> + 'f {
         let tags = fields.iter().map(|(tag, _)| *tag);
         tags.filter(|tag| !FRAME.contains(tag) && !self.0.contains(tag))

@@ -16,7 +16,7 @@ use super::{
 use crate::error::{ErrorCode, TemplateError};
 use crate::template::{Block, Instruction, Kind, Name, Position, Template, TemplateSet};
 
-/// Most fields in a program, static references expanded, and most of these references.
+/// Most fields in a program, and most static references, these expanded.
 const MAX_FIELDS: usize = 1 << 18;
 
 /// Most bytes of initial values in a program, static references expanded.
@@ -53,7 +53,7 @@ struct Compiler<'s> {
     text_slots: HashMap<Slot, u32>,
     /// Templates that are being expanded.
     expanding: Vec<usize>,
-    /// How many references were expanded, and the bytes of the initial values.
+    /// References expanded so far, and bytes of initial values.
     references: usize,
     text_bytes: usize,
     bodies: Vec<Body>,

@@ -176,8 +176,8 @@ const fn front(id: u32) -> u32 {
     }
 }
 
-/// The steps of a body, perhaps that of a template; adds its segments to the program. None if
-/// lanes are of no use to it.
+/// The steps of a body; adds its segments to the program. Empty if lanes are of no use to it.
+/// `of_template` says whether it is the body of a template.
 pub(super) fn steps(program: &mut Program, body: Body, of_template: bool) -> Box<[Step]> {
     let mut finder = Finder {
         program,

@@ -114,8 +114,8 @@ impl Program {
         Self::compile(&TemplateSet::parse(xml)?)
     }
 
-    /// Parses and compiles a template document as [`Self::parse`], and tells what it has that the
-    /// schema does not instead of refusing it: [`TemplateSet::parse_lenient`].
+    /// Parses and compiles a template document as [`Self::parse`], but leaves out what the schema
+    /// does not have, and returns a list of it: see [`TemplateSet::parse_lenient`].
     ///
     /// # Errors
     /// S1 to S5, with line and column.

@@ -263,7 +263,7 @@ fn first_lane(emits: &[Emit]) -> Option<u8> {
         .map(|emit| emit.lane)
 }
 
-/// How many fields follow each other, with lanes that do; no more than a chunk has.
+/// The number of fields that follow each other in lanes that do, at most those of a chunk.
 fn run(emits: &[Emit]) -> usize {
     let emits = emits.get(..MAX_FIELDS).unwrap_or(emits);
     let mut next = first_lane(emits).unwrap_or_default();

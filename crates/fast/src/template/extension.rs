@@ -102,7 +102,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// An enum or a set does not have too many elements: they are looked for one by one.
+    /// Returns S1 if an enum or a set has too many elements, which are searched one by one.
     pub(super) fn check_values(&self, node: Node<'_, '_>, ty: Node<'_, '_>) -> Parsed<()> {
         let (element, most) = match ty.tag_name().name() {
             "set" => ("set", MAX_BITS as usize),

@@ -1,5 +1,5 @@
-//! How large a document may be, looked at before it is parsed: parsing takes time that grows with
-//! the square of what a single element has.
+//! How large a document may be. The limits are checked before it is parsed: the time to parse grows
+//! with the square of the attributes of an element, and of the namespaces.
 
 use std::collections::HashSet;
 
@@ -27,7 +27,8 @@ pub const MAX_NESTING: usize = 32;
 /// Most elements in an enum; a set has 64 at most.
 pub const MAX_VALUES: usize = 4096;
 
-/// An S1 where a document exceeds a limit. What is malformed otherwise is let pass.
+/// Returns S1, with the place, if a document exceeds a limit. A malformed document passes: the
+/// parser reports it.
 pub(super) fn check(xml: &str) -> Result<(), TemplateError> {
     if xml.len() > MAX_BYTES {
         let position = Position { line: 1, column: 1 };
@@ -65,14 +66,14 @@ impl<'x> Scan<'x> {
         self.xml.get(self.at..).unwrap_or_default()
     }
 
-    /// Goes behind `end`, which is at least so many bytes from here.
+    /// Skips to behind the next `end` that begins `from` bytes or more from here.
     fn skip(&mut self, from: usize, end: &str) {
         let rest = self.rest();
         let found = rest.get(from..).and_then(|rest| rest.find(end));
         self.at += found.map_or(rest.len(), |found| from + found + end.len());
     }
 
-    /// Goes behind a tag.
+    /// Skips to behind a tag, and checks it.
     fn tag(&mut self) -> Result<(), TemplateError> {
         let begin = self.at;
         if !self.rest().starts_with("</") {
@@ -118,7 +119,7 @@ impl<'x> Scan<'x> {
     }
 }
 
-/// Line and column of a byte.
+/// The line and column of the byte at this offset.
 pub(super) fn position(xml: &str, at: usize) -> Position {
     let before = xml.get(..at).unwrap_or_default();
     let line = before.rsplit('\n').next().unwrap_or_default();

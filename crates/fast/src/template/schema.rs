@@ -12,8 +12,8 @@ use crate::value::IntType;
 /// How many deviations are kept; the others are counted.
 const KEPT: usize = 1000;
 
-/// What a document has that the schema does not: attributes, elements and text without meaning,
-/// which a lenient reader leaves out.
+/// Attributes, elements and text of a document that the schema does not have. A lenient reader
+/// leaves them out.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Deviations {
     first: Vec<TemplateError>,
@@ -21,7 +21,7 @@ pub struct Deviations {
 }
 
 impl Deviations {
-    /// The first of them, in the order of the document, a thousand at most.
+    /// The first thousand of them, in the order of the document.
     #[must_use]
     pub fn first(&self) -> &[TemplateError] {
         &self.first
@@ -33,17 +33,17 @@ impl Deviations {
         self.count
     }
 
-    /// The first one, if there is one.
+    /// The first one as an error, if there is one.
     pub(super) fn into_error(self) -> Result<(), TemplateError> {
         self.first.into_iter().next().map_or(Ok(()), Err)
     }
 }
 
 impl Reader<'_, '_> {
-    /// What the document has beside the schema. It must be one that could be read.
+    /// The deviations of a document that has been read without an error.
     pub(super) fn deviations(&self) -> Deviations {
         let mut deviations = Deviations::default();
-        // Up to where elements are inside a foreign one.
+        // Where the last element of another namespace ends: what is inside it is not looked at.
         let mut foreign = 0;
         for node in self.document.descendants() {
             let at = node.range();
@@ -91,7 +91,7 @@ impl Reader<'_, '_> {
         let parent = parent.map_or("", |parent| parent.tag_name().name());
         let shown: String = begin.chars().take(20).collect();
         let message = format!("text {shown:?} in <{parent}>");
-        // References to characters make the text shorter than what stands there.
+        // The source may be longer than the text, which has character references resolved.
         let range = node.range();
         let source = self
             .document
@@ -110,8 +110,8 @@ impl Reader<'_, '_> {
     }
 }
 
-/// Whether an element may stand in another. Where an instruction or an operator has to be, the
-/// reader has looked already.
+/// Whether an element may stand in another. The reader has already checked instructions and
+/// operators where these have to be.
 fn takes(parent: Node<'_, '_>, node: Node<'_, '_>) -> bool {
     let is_operator = |node: Node<'_, '_>| operator_kind(node.tag_name().name()).is_some();
     match parent.tag_name().name() {

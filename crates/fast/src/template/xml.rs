@@ -32,21 +32,21 @@ impl TemplateSet {
     /// Reads a document with `<templates>` or a single `<template>` as its root.
     ///
     /// # Errors
-    /// S1 to S5 with the place in the document. A document type declaration is refused, and so is
-    /// what the schema does not have: attributes, elements, and text; those of other namespaces
-    /// are left out. [`limits`] has how large a document may be.
+    /// S1 to S5 with the place in the document. S1 is also a document type declaration, a document
+    /// beyond [`limits`], and an attribute, an element or text that the schema does not have.
+    /// Elements and attributes of other namespaces are left out.
     pub fn parse(xml: &str) -> Result<Self, TemplateError> {
         let (set, deviations) = Self::parse_lenient(xml)?;
         deviations.into_error()?;
         Ok(set)
     }
 
-    /// Reads a document as [`Self::parse`], and tells what it has that the schema does not
-    /// instead of refusing it: attributes, text, and elements where no instruction and no
-    /// operator can be. They are left out.
+    /// Reads a document as [`Self::parse`], but leaves out what the schema does not have, and
+    /// returns a list of it: attributes, text, and elements where no instruction and no operator
+    /// can be.
     ///
     /// # Errors
-    /// As [`Self::parse`]. An unknown instruction or operator is refused here, too: without it
+    /// Those of [`Self::parse`], an unknown instruction or operator among them: without it
     /// messages would be decoded wrongly.
     pub fn parse_lenient(xml: &str) -> Result<(Self, Deviations), TemplateError> {
         let xml = xml.strip_prefix('\u{feff}').unwrap_or(xml);
@@ -102,10 +102,10 @@ pub(super) struct Scope {
 pub(super) struct Reader<'d, 'x> {
     pub(super) document: &'d Document<'x>,
     namespace: Option<String>,
-    /// The types that `<define>` names: the first of each name.
+    /// The types that `<define>` elements name; of several with one name the first.
     pub(super) definitions: HashMap<&'d str, Option<Node<'d, 'x>>>,
-    /// Offset of the first byte of each line, and how many characters are before each block of
-    /// bytes: positions without counting from the start again.
+    /// The offset of each line's first byte, and the number of characters before each block of
+    /// bytes, so that a position needs no counting from the start.
     lines: Vec<usize>,
     blocks: Vec<usize>,
 }
@@ -465,7 +465,7 @@ impl<'d, 'x> Reader<'d, 'x> {
         id.map(|id| self.short(node, id)).transpose()
     }
 
-    /// A name, if it is not longer than names may be.
+    /// The name, or S1 if it is longer than names may be.
     pub(super) fn short(&self, node: Node<'_, '_>, name: String) -> Parsed<String> {
         match name.len() {
             ..=MAX_NAME => Ok(name),
@@ -538,7 +538,7 @@ impl<'d, 'x> Reader<'d, 'x> {
     }
 }
 
-/// How many characters begin in bytes of UTF-8.
+/// The number of characters that begin in bytes of UTF-8.
 fn characters(bytes: &[u8]) -> usize {
     bytes.iter().filter(|byte| **byte & 0xc0 != 0x80).count()
 }

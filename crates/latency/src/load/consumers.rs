@@ -32,7 +32,7 @@ pub struct ConsumerOptions {
     pub address: SocketAddr,
     /// Sessions.
     pub clients: usize,
-    /// CompIDs are this with a number behind.
+    /// CompIDs are this and a number.
     pub name: String,
     /// The number of the first.
     pub first: usize,

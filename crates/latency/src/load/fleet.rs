@@ -21,7 +21,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often the sessions' timers (heartbeats, time-outs) are looked at.
 const TIMER_LOOK: u64 = SECOND / 20;
 
-/// What a gateway says by closing, which is all that FIX lets it say.
+/// Why a gateway closes without an answer, which is the only refusal that FIX lets it give.
 const CLOSED_UNANSWERED: &str = "the gateway closed the connection without an answer: a session \
     with this CompID is logged on (--prefix and --first have others), is not on its list, or there \
     are as many as it takes";
@@ -30,9 +30,9 @@ const CLOSED_UNANSWERED: &str = "the gateway closed the connection without an an
 #[derive(Debug, Clone)]
 pub(super) struct FleetOptions {
     pub(super) address: SocketAddr,
-    /// CompIDs are this with a number behind.
+    /// CompIDs are this and a number.
     pub(super) name: String,
-    /// The number behind the first.
+    /// The number in the first.
     pub(super) first: usize,
     /// TargetCompID(56).
     pub(super) target: String,
@@ -124,7 +124,7 @@ impl Fleet {
             return Ok(());
         }
         self.clients.retain(|client| client.ended.is_none());
-        // A token is a place among the clients.
+        // A token is the index of a client.
         for (index, client) in self.clients.iter_mut().enumerate() {
             self.poller.remove(&client.connection)?;
             client

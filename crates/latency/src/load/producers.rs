@@ -36,9 +36,9 @@ pub struct ProducerOptions {
     pub messages: u64,
     /// Messages a second of each session; infinity for as fast as the gateway takes them.
     pub rate: f64,
-    /// One of so many messages over all sessions is marked for fan-out; 0 marks none.
+    /// One in this number of messages, over all sessions, is marked for fan-out; 0 marks none.
     pub fanout: u64,
-    /// CompIDs, and the producer's name in the marks, are this with a number behind.
+    /// CompIDs, and the producer's name in the marks, are this and a number.
     pub name: String,
     /// The number of the first.
     pub first: usize,
@@ -88,7 +88,7 @@ impl ProducerOptions {
 /// What the producers sent.
 #[derive(Debug, Clone)]
 pub struct ProducerReport {
-    /// Messages asked for, of all sessions that were let in together.
+    /// Messages that the sessions that logged on were to send, all together.
     pub wanted: u64,
     /// Sessions that could not log on.
     pub refused: usize,
@@ -248,7 +248,7 @@ impl Producers {
     }
 }
 
-/// Numbers the sessions that are left without gaps, in their old order; gives how many there are.
+/// Numbers the remaining sessions without gaps, in their old order. Returns their number.
 fn close_ranks(fleets: &mut [Fleet]) -> usize {
     let clients = fleets.iter().flat_map(Fleet::clients);
     let mut numbers: Vec<usize> = clients.map(|client| client.number).collect();

@@ -45,7 +45,7 @@ impl<W: Write> Writer<W> {
         self.output.write_all(data)
     }
 
-    /// Hands everything that has been written on to the file.
+    /// Flushes the output.
     ///
     /// # Errors
     /// When writing fails.

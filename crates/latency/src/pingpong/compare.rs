@@ -183,8 +183,8 @@ pub fn compare(
     })
 }
 
-/// The store of a session that sends at once, and much: nothing of it is still to be found by the
-/// kernel when a message is to be kept.
+/// A store whose memory is there from the start: the kernel finds no pages while messages are
+/// measured.
 fn in_memory() -> StoreKind {
     let limits = MemoryLimits::default();
     let ready = limits.bytes;

@@ -26,15 +26,15 @@ pub use time::{Band, Line, TimeChart};
 /// The CSS that gives the charts their colours, light and dark, once a page.
 pub const THEME: &str = include_str!("theme.css");
 
-/// A chart as a file of its own: with namespace and theme inside, and without CSS variables, which
-/// programs that convert SVG do not know (librsvg, CairoSVG).
+/// A chart as a file of its own, with namespace and theme inside. It has no CSS variables, which
+/// librsvg and CairoSVG do not support.
 pub fn standalone(svg: &str) -> String {
     let open = "<svg xmlns=\"http://www.w3.org/2000/svg\"";
     let body = svg.replacen("<svg", open, 1);
     let Some((head, rest)) = body.split_once('>') else {
         return body;
     };
-    // What is behind all of it, as large as the view box.
+    // The background, as large as the view box.
     let size = head
         .split_once("viewBox=\"0 0 ")
         .and_then(|(_, size)| size.split_once('"'));

@@ -2,8 +2,8 @@
 
 use super::THEME;
 
-/// What the elements of a class look like in light colours. CSS comes before these attributes
-/// where it is understood.
+/// The presentation attributes of each class, in light colours. CSS overrides them where it is
+/// supported.
 const ATTRIBUTES: [(&str, &[(&str, &str)]); 18] = [
     ("label", &[("fill", "#1c2330")]),
     ("strong", &[("fill", "#1c2330"), ("font-weight", "600")]),
@@ -39,7 +39,7 @@ const ATTRIBUTES: [(&str, &[(&str, &str)]); 18] = [
     ("f4", &[("fill", "#6a7180")]),
 ];
 
-/// The class attribute with these classes, and what they look like.
+/// The class attribute, and the presentation attributes of these classes.
 pub(super) fn class(classes: &str, is_text: bool) -> String {
     let mut attributes: Vec<(&str, &str)> = Vec::new();
     if is_text {
@@ -60,7 +60,8 @@ pub(super) fn class(classes: &str, is_text: bool) -> String {
     format!("class=\"{classes}\"{}", looks.collect::<String>())
 }
 
-/// The theme with its colours in place: the light ones, and the dark ones for who wants them.
+/// The theme as CSS without variables, with the light colours, and the dark ones where they are
+/// preferred.
 pub(super) fn literal() -> String {
     let mut blocks = THEME.split(":root {").skip(1);
     let colours = |block: Option<&str>| -> Vec<(String, String)> {

@@ -1,9 +1,10 @@
-//! Lines that a thread of their own writes: whoever serves sessions never waits for a terminal, a
-//! pipe or a file that nobody reads.
+//! stdout and stderr written by a thread each, so that the threads that serve sessions never wait
+//! for a terminal, a pipe or a file that nobody reads.
 //!
-//! Up to [`MOST`] bytes wait for each stream. Beyond that lines are left out and counted; the
-//! count stands where they would, as soon as the stream is read again.
+//! At most [`MOST`] bytes wait for each stream. Further lines are left out; a line with their
+//! number takes their place when the stream is read again.
 
+use crate::print::counted;
 use fanfare_wire::text::Escaped;
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -19,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub(crate) struct Queue {
     started: OnceLock<()>,
     state: Mutex<State>,
-    /// There is something to write, or something was written.
+    /// Notified when something is to be written, or has been written.
     changed: Condvar,
 }
 
@@ -31,6 +32,9 @@ struct State {
     /// Pieces written so far.
     written: u64,
     is_writing: bool,
+    /// The thread has ended: the stream cannot be written any more.
+    is_over: bool,
+    /// Why, until somebody takes it.
     failure: Option<io::Error>,
 }
 
@@ -38,8 +42,8 @@ struct State {
 pub(crate) static OUT: Queue = Queue::new();
 pub(crate) static ERR: Queue = Queue::new();
 
-/// From now on the lines of this process are written in the background, a panic's as well, which
-/// is one line then. Call it before threads begin to serve.
+/// Writes all further lines of this process in the background. The message of a panic becomes one
+/// line. Must be called before threads begin to serve.
 pub(crate) fn begin() -> io::Result<()> {
     OUT.start("stdout", io::stdout())?;
     ERR.start("stderr", io::stderr())?;
@@ -50,7 +54,7 @@ pub(crate) fn begin() -> io::Result<()> {
     Ok(())
 }
 
-/// Waits until everything is written, for as long as the streams take something.
+/// Waits until everything is written, or a stream has taken nothing for a second.
 pub(crate) fn end() {
     OUT.drain();
     ERR.drain();
@@ -66,13 +70,14 @@ impl Queue {
                 left_out: 0,
                 written: 0,
                 is_writing: false,
+                is_over: false,
                 failure: None,
             }),
             changed: Condvar::new(),
         }
     }
 
-    /// Whether lines go this way.
+    /// Whether the lines of this stream are written in the background.
     pub(crate) fn is_on(&self) -> bool {
         self.started.get().is_some()
     }
@@ -89,10 +94,10 @@ impl Queue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hands on whole lines; never waits for the stream.
+    /// Queues whole lines for the thread. Never waits for the stream.
     pub(crate) fn push(&self, lines: Vec<u8>) {
         let mut state = self.lock();
-        if state.failure.is_some() {
+        if state.is_over {
             return;
         }
         if state.bytes + weight(&lines) > MOST {
@@ -126,12 +131,12 @@ impl Queue {
             state.bytes -= weight(&lines);
             state.written += 1;
             if let Err(error) = outcome {
-                state.failure = Some(error);
+                (state.is_over, state.failure) = (true, Some(error));
                 state.waiting.clear();
                 state.left_out = 0;
             }
             self.changed.notify_all();
-            if state.failure.is_some() {
+            if state.is_over {
                 return;
             }
         }
@@ -150,7 +155,7 @@ impl Queue {
             let before = state.written;
             let waited = self.changed.wait_timeout(state, rest);
             (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
-            if state.failure.is_some() {
+            if state.is_over {
                 return;
             }
             if state.written != before {
@@ -159,13 +164,13 @@ impl Queue {
         }
     }
 
-    /// Why nothing can be written any more, once.
+    /// Returns once why nothing can be written any more.
     pub(crate) fn take_failure(&self) -> Option<io::Error> {
         self.lock().failure.take()
     }
 }
 
-/// What lines cost while they wait.
+/// The memory that lines take while they wait, bytes.
 fn weight(lines: &[u8]) -> usize {
     lines.len() + 64
 }
@@ -176,12 +181,12 @@ impl State {
         self.waiting.push_back(lines);
     }
 
-    /// The line that stands for those left out.
+    /// Queues a line in the place of those left out.
     fn put_gap(&mut self) {
         let count = std::mem::take(&mut self.left_out);
         if count > 0 {
-            let what = if count == 1 { "line" } else { "lines" };
-            let line = format!("fanfare: {count} {what} left out here: nobody read\n");
+            let lines = counted(count, "line");
+            let line = format!("fanfare: {lines} left out here: this stream was not read\n");
             self.put(line.into_bytes());
         }
     }
@@ -214,6 +219,28 @@ mod tests {
     }
 
     #[test]
+    fn a_stream_that_cannot_be_written_collects_nothing() {
+        struct Full;
+        impl Write for Full {
+            fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+                Err(io::Error::other("full"))
+            }
+
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let queue: &'static Queue = Box::leak(Box::new(Queue::new()));
+        queue.start("test", Full).unwrap();
+        queue.push(b"lost\n".to_vec());
+        queue.drain();
+        assert_eq!(queue.take_failure().unwrap().to_string(), "full");
+        queue.push(b"lost, too\n".to_vec());
+        assert!(queue.lock().waiting.is_empty());
+        assert!(queue.take_failure().is_none());
+    }
+
+    #[test]
     fn what_nobody_reads_is_counted_in_its_place() {
         let gate = Arc::new((Mutex::new((false, Vec::new())), Condvar::new()));
         let queue: &'static Queue = Box::leak(Box::new(Queue::new()));
@@ -230,7 +257,9 @@ mod tests {
         let shown = text.lines().filter(|line| line.starts_with('x')).count();
         let left_out = pushed - shown;
         assert!(left_out > 0 && shown >= MOST / weight(&line));
-        let end = format!("x\nfanfare: {left_out} lines left out here: nobody read\nlater\n");
+        let end = format!(
+            "x\nfanfare: {left_out} lines left out here: this stream was not read\nlater\n"
+        );
         assert!(text.ends_with(&end), "{}", &text[text.len() - 200..]);
     }
 }

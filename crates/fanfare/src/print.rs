@@ -38,17 +38,17 @@ pub(crate) fn err(text: std::fmt::Arguments<'_>) {
     if ERR.is_on() {
         ERR.push(format!("{text}\n").into_bytes());
     } else {
-        // Whoever does not read what goes wrong cannot be told so.
+        // An error of stderr cannot be reported anywhere.
         let _ = line(io::stderr(), text);
     }
 }
 
-/// stdout for more than single lines: what was written goes out when it is flushed, in the
-/// background if lines do.
+/// Buffered stdout. A flush writes what has been buffered, in the background if lines are
+/// written there.
 #[derive(Default)]
 pub(crate) struct Out(Vec<u8>);
 
-/// Bytes that are kept until the next flush.
+/// Bytes that are buffered before they are written without a flush.
 const PIECE: usize = 64 << 10;
 
 impl Write for Out {
@@ -84,7 +84,7 @@ pub(crate) fn keep(printed: io::Result<()>) {
     }
 }
 
-/// A number of things, "1 session" or "2 sessions".
+/// A number of things: "1 session", "2 sessions".
 pub(crate) fn counted(n: u64, thing: &str) -> String {
     let plural = if n == 1 { "" } else { "s" };
     format!("{n} {thing}{plural}")
@@ -102,7 +102,7 @@ pub(crate) fn printed(code: ExitCode) -> ExitCode {
     }
 }
 
-/// Waits for what is still to be written, as long as somebody reads.
+/// Waits until everything is written, and keeps the error if it could not be.
 fn end_of(stdout: &Queue) {
     crate::background::end();
     if let Some(error) = stdout.take_failure() {
@@ -110,7 +110,7 @@ fn end_of(stdout: &Queue) {
     }
 }
 
-/// What was printed before something went wrong is shown.
+/// Writes what was printed before an error.
 impl Drop for Out {
     fn drop(&mut self) {
         let _ = self.flush();

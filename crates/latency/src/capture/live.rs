@@ -22,7 +22,7 @@ const SNAP_LEN: u32 = 262_144;
 /// the capture on machines where it shares a core with what is measured.
 const COLLECT: Duration = Duration::from_millis(20);
 const FILE_BUFFER: usize = 1 << 20;
-/// What was captured is in the file after this time at the latest, however the process ends.
+/// The longest time until a captured packet is in the file, however the process ends.
 const FLUSH: Duration = Duration::from_secs(1);
 
 /// A capture that writes packets to a file until it is stopped.
@@ -38,12 +38,12 @@ pub struct Capture {
     ticker: Option<JoinHandle<()>>,
 }
 
-/// What the capture's thread is asked for, and what it answers.
+/// Requests to the capture's thread, and its answers.
 #[derive(Debug, Default)]
 struct Wishes {
     /// Whether there are packets that may not be in the file yet.
     unflushed: AtomicBool,
-    /// Whether the wait for packets was broken off to look here.
+    /// Whether the wait for packets was interrupted because of a request.
     woken: AtomicBool,
     reopen: AtomicBool,
     reopened: Mutex<Option<Result<Reopened, CaptureError>>>,
@@ -118,17 +118,19 @@ impl Capture {
         })
     }
 
-    /// Begins a new file if the one that is written no longer has its name, having been renamed or
-    /// deleted; else what was captured so far is written out, and the capture goes on in the same
-    /// file. No packet is lost between the two files.
+    /// Begins a new file if the current one has been renamed or deleted. Otherwise writes out what
+    /// has been captured, and goes on in the same file. No packet is lost between the two files.
     ///
     /// # Errors
     /// The new file cannot be created, and the capture goes on in the old one; or the capture has
     /// ended.
     pub fn reopen(&self) -> Result<Reopened, CaptureError> {
+        // An answer to a call that did not wait long enough for it.
+        let late = self.wishes.reopened.lock();
+        *late.unwrap_or_else(PoisonError::into_inner) = None;
         self.wishes.reopen.store(true, Ordering::Release);
         for _ in 0..REOPEN_LOOKS {
-            // Again and again: it may be on its way into the wait for packets.
+            // Repeated, as the thread may be about to wait for packets.
             self.wishes.wake(&self.stop.break_loop);
             let done = self.wishes.reopened.lock();
             if let Some(done) = done.unwrap_or_else(PoisonError::into_inner).take() {
@@ -219,11 +221,11 @@ fn refused(options: &CaptureOptions, error: &Error) -> CaptureError {
     CaptureError::Library { device, text }
 }
 
-/// How often an answer of the capture's thread is looked for: for two seconds.
+/// How often [`Capture::reopen`] looks for the answer: for two seconds.
 const REOPEN_LOOKS: u32 = 100;
 
-/// Wakes the capture's thread now and then while there is something to write out: without traffic
-/// the library waits for the next packet, however long.
+/// Wakes the capture's thread every [`FLUSH`] while packets wait to be written: without traffic the
+/// library waits for the next packet without end.
 fn tick(waker: &BreakLoop, wishes: &Wishes, over: &AtomicBool) {
     while !over.load(Ordering::Acquire) {
         thread::park_timeout(FLUSH);
@@ -252,13 +254,13 @@ fn work(
         match handle.dispatch(None, |packet| output.packet(&packet)) {
             _ if stop.load(Ordering::Acquire) => break,
             Ok(_) | Err(Error::TimeoutExpired) => {}
-            // To be woken is an error to the library. Any other comes again.
+            // The library reports a wake-up as an error. Any other error comes again.
             Err(_) if wishes.woken.swap(false, Ordering::AcqRel) => {}
             Err(error) => return Err(broken(error)),
         }
         output.flush_now_and_then();
         wishes.unflushed.store(output.unflushed, Ordering::Release);
-        if wishes.reopen.swap(false, Ordering::Acquire) {
+        if !output.is_broken() && wishes.reopen.swap(false, Ordering::Acquire) {
             let done = output.reopen(&options.file).map_err(unwritable);
             let place = wishes.reopened.lock();
             *place.unwrap_or_else(PoisonError::into_inner) = Some(done);

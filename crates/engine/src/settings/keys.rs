@@ -2,6 +2,7 @@
 
 use super::file::{Entry, Section};
 use super::{Remark, SessionSettings, refused};
+use crate::host::StoreKind;
 use fanfare_fix::dict::Version;
 use fanfare_fix::session::Role;
 
@@ -41,8 +42,21 @@ fn is_supported(key: &str) -> bool {
     is_numbered || is_other || SUPPORTED.iter().any(same) || is_app_dictionary(key)
 }
 
+/// The sizes of a journal, and of a store in memory.
+const FILE_SIZES: [&str; 3] = [
+    "FileStoreFirstSegmentSize",
+    "FileStoreSegmentSize",
+    "FileStoreSegments",
+];
+const MEMORY_SIZES: [&str; 3] = [
+    "MemoryStoreMessages",
+    "MemoryStoreReadySize",
+    "MemoryStoreSize",
+];
+
 /// Settings that have no effect on this session: SessionQualifier in an acceptor, as no Logon has
-/// one, the limits of a port in an initiator, and those of templates in any other session.
+/// one, the limits of a port in an initiator, those of templates in any other session, and
+/// the sizes of a kind of store that it does not have.
 pub(super) fn unused(section: &Section<'_>, session: &SessionSettings) -> Vec<Remark> {
     let remark = |key, only| {
         let entry = section.find(key)?;
@@ -54,6 +68,18 @@ pub(super) fn unused(section: &Section<'_>, session: &SessionSettings) -> Vec<Re
         })
     };
     let mut remarks = Vec::new();
+    let sizes: &[_] = match &session.store {
+        StoreKind::Journal(..) | StoreKind::BothWays(..) => &MEMORY_SIZES,
+        StoreKind::Memory(_) => &FILE_SIZES,
+        _ => &[],
+    };
+    for key in sizes.iter().filter(|key| section.own.has(key)) {
+        let only = match &session.store {
+            StoreKind::Memory(_) => "with FileStorePath",
+            _ => "without FileStorePath",
+        };
+        remarks.extend(remark(key, only));
+    }
     if session.role == Role::Acceptor {
         remarks.extend(remark("SessionQualifier", "in an initiator"));
     }

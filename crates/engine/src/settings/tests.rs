@@ -633,6 +633,21 @@ fn sizes_of_the_store() {
         let told = fault(&format!("BeginString=FIX.4.4\nFileStorePath=s\n{wrong}\n"));
         assert!(told.ends_with(range), "{told}");
     }
+    for (lines, expected) in [
+        (
+            "FileStoreSegments=0\n",
+            "line 8: FileStoreSegments=0 is not supported, only with FileStorePath",
+        ),
+        (
+            "FileStorePath=s\nMemoryStoreSize=1\n",
+            "line 9: MemoryStoreSize=1 is not supported, only without FileStorePath",
+        ),
+    ] {
+        let text = format!("{ACCEPTOR}[SESSION]\nBeginString=FIX.4.4\n{lines}");
+        let remarks = Settings::parse(&text).unwrap().remarks;
+        let remarks: Vec<_> = remarks.iter().map(ToString::to_string).collect();
+        assert_eq!(remarks, [expected]);
+    }
 }
 
 #[test]

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// How often it is looked whether the gateway is to end, and what is to be summed up.
+/// The interval in which signals and notices are looked at.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Reads a configuration file.
@@ -23,11 +23,11 @@ pub(crate) fn read(path: &Path) -> Result<Config> {
     Config::from_toml(&text).with_context(|| path.display().to_string())
 }
 
-/// Where a configuration came from, to read it again.
+/// Reads the configuration again from where it came from.
 pub(crate) type Reread<'a> = &'a dyn Fn() -> Result<Config>;
 
-/// Runs the gateway until Ctrl-C, then prints what it did. With `quiet`, only sessions that end in
-/// another way than by a Logout are told. SIGHUP reloads, see [`reload`].
+/// Runs the gateway until Ctrl-C, then prints what it did. With `quiet`, of the sessions only those
+/// that end without a Logout are printed. SIGHUP reloads, see [`reload`].
 pub(crate) fn run(config: &Config, quiet: bool, reread: Reread<'_>) -> Result<ExitCode> {
     background::begin()?;
     let wanted = descriptors_wanted(&config.producers, &config.consumers);
@@ -117,8 +117,8 @@ fn start_capture(config: &Config, gateway: &Gateway) -> Option<Capture> {
     }
 }
 
-/// Takes what can be taken of the configuration as it is now, and has the capture go on in a new
-/// file if the old one was renamed. Says in one line what came of it.
+/// Applies what can be changed while the gateway runs, and begins a new capture file if the old one
+/// was renamed. Returns one line that says what was done.
 fn reload(gateway: &Gateway, capture: Option<&Capture>, reread: Reread<'_>) -> String {
     let config = reread().and_then(|config| Ok(gateway.reload(&config)?));
     let mut line = match config {
@@ -146,8 +146,8 @@ fn stop_capture(capture: Capture) -> Result<()> {
     Ok(())
 }
 
-/// What happens, as lines on stderr. They are written in the background: whoever does not read them
-/// holds nobody up.
+/// Notices as lines on stderr. They are written in the background, so that a stderr that is not
+/// read makes nobody wait.
 struct Log {
     notices: NoticeReceiver,
     digest: Digest,

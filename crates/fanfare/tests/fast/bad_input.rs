@@ -398,6 +398,21 @@ fn nonsense_gets_one_sentence() {
         ("decode -t builtin:simple -f FILE --sequence Odd", 1, "Odd"),
         ("decode -t builtin:simple -f FILE -n 0", 2, "'0'"),
         (
+            "decode -t builtin:simple -f FILE --begin-string FIX=4",
+            2,
+            "printable ASCII",
+        ),
+        (
+            "decode -t builtin:simple -f FILE --begin-string=",
+            2,
+            "empty",
+        ),
+        (
+            "encode -t builtin:simple -f FILE -o x --packet-size 0",
+            2,
+            "'0'",
+        ),
+        (
             "explain -t builtin:simple -f FILE --header none --preamble cme",
             1,
             packets,

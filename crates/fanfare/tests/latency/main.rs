@@ -133,6 +133,8 @@ fn wrong_usage_is_2_and_what_cannot_be_is_1() {
         &["5", "--timeout", "0"],
         &["5", "--rate", "0"],
         &["5", "--rate", "NaN"],
+        &["5", "--sender", ""],
+        &["5", "--target", "A\x01B"],
     ] {
         assert_eq!(client("7070", args).code, 2, "{args:?}");
     }
@@ -307,7 +309,7 @@ fn the_lenient_client_measures_the_server_of_the_article() {
     assert!(strangers.err.contains(hint), "{}", strangers.err);
     let strict = client(&port, &[&["5"], &names[..]].concat());
     assert_eq!(strict.code, 1);
-    let hint = "with --lenient a server is measured whose Logon has no EncryptMethod(98)";
+    let hint = "--lenient measures a server whose Logon has no EncryptMethod(98)";
     assert!(strict.err.contains(hint), "{}", strict.err);
     let args = [&["200", "--lenient", "--json"], &names[..]].concat();
     let measured = client(&port, &args).succeeded().json();

@@ -8,6 +8,8 @@ fn numbers_out_of_range_are_wrong_usage() {
         &["throughput", "run", "--sessions", "0"][..],
         &["throughput", "run", "--sessions", "1,many"],
         &["throughput", "run", "--runs", "0"],
+        &["throughput", "run", "--at-least", "NaN"],
+        &["throughput", "run", "--max-segments", "1"],
         &["throughput", "acceptor", "--sessions", "0"],
         &["throughput", "acceptor", "--threads", "19"],
         &["throughput", "initiator", "127.0.0.1", "--messages", "0"],

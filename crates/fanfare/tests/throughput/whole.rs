@@ -6,33 +6,44 @@ use crate::start_acceptor;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+/// `throughput run` of this many sessions and messages.
+fn of_run<'a>(sessions: &'a str, messages: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    let args = [
+        "throughput",
+        "run",
+        "--sessions",
+        sessions,
+        "--messages",
+        messages,
+    ];
+    [&args[..], more].concat()
+}
+
 #[test]
 fn a_run_prints_the_table_the_figures_and_the_chart() {
     let (folder, store) = (Folder::new("run"), Folder::new("run-store"));
     let (svg, orders) = (folder.file("chart.svg"), folder.file("orders.txt"));
     run(&["throughput", "orders", "300", "-o", &orders]).succeeded();
-    let args = [
-        "throughput",
-        "run",
-        "--sessions",
+    let args = of_run(
         "1,6",
-        "--messages",
         "1000",
-        "--runs",
-        "2",
-        "--at-least",
-        "0",
-        "--segment",
-        "128K",
-        "--threads",
-        "2",
-        "--orders",
-        &orders,
-        "--store",
-        store.path().to_str().unwrap(),
-        "--svg",
-        &svg,
-    ];
+        &[
+            "--runs",
+            "2",
+            "--at-least",
+            "0",
+            "--segment",
+            "128K",
+            "--threads",
+            "2",
+            "--orders",
+            &orders,
+            "--store",
+            store.path().to_str().unwrap(),
+            "--svg",
+            &svg,
+        ],
+    );
     let output = run(&[&args[..], &["--json"]].concat());
     let figures = output.succeeded().json();
     assert_eq!(figures["command"], "throughput run");
@@ -52,14 +63,6 @@ fn a_run_prints_the_table_the_figures_and_the_chart() {
 
 #[test]
 fn runs_are_repeated_until_so_much_was_measured() {
-    let args = [
-        "throughput",
-        "run",
-        "--sessions",
-        "1,2",
-        "--messages",
-        "2000",
-    ];
     let more = [
         "--runs",
         "1",
@@ -69,7 +72,7 @@ fn runs_are_repeated_until_so_much_was_measured() {
         "none",
         "--json",
     ];
-    let figures = run(&[&args[..], &more].concat()).succeeded().json();
+    let figures = run(&of_run("1,2", "2000", &more)).succeeded().json();
     for sessions in [1, 2] {
         let name = |what| format!("sessions_{sessions}_{what}");
         let runs = figure(&figures, &name("runs"));
@@ -84,20 +87,11 @@ fn runs_are_repeated_until_so_much_was_measured() {
 
 #[test]
 fn without_persistence_nothing_is_kept() {
-    let args = [
-        "throughput",
-        "run",
-        "--sessions",
+    let args = of_run(
         "3",
-        "--messages",
         "500",
-        "--runs",
-        "1",
-        "--at-least",
-        "0",
-        "--store",
-        "none",
-    ];
+        &["--runs", "1", "--at-least", "0", "--store", "none"],
+    );
     let text = run(&args).succeeded().out;
     assert!(
         text.contains("Mean Messages / second") && text.contains("nothing was kept"),
@@ -215,17 +209,7 @@ fn when_the_acceptor_is_killed_the_initiator_tells_how_far_it_was() {
 
 #[test]
 fn an_interrupted_run_reports_what_it_has_and_leaves_no_process() {
-    let args = [
-        "throughput",
-        "run",
-        "--sessions",
-        "1,2",
-        "--messages",
-        "50000000",
-        "--store",
-        "none",
-        "--json",
-    ];
+    let args = of_run("1,2", "50000000", &["--store", "none", "--json"]);
     let run = Running::start(&mut fanfare(&args));
     std::thread::sleep(Duration::from_millis(500));
     let began = Instant::now();

@@ -16,8 +16,8 @@ use crate::range::whole;
 /// Options of `fanfare fanout consumers`.
 ///
 /// Ends with Ctrl-C, with --messages by itself, and with Enter on a terminal or with
-/// --until-enter. Sessions that the gateway does not let in are told of, and the others go on;
-/// then the exit status is 1.
+/// --until-enter. A session that the gateway does not let in is named on stderr, and the others go
+/// on; the exit status is 1 then.
 #[derive(ClapArgs)]
 pub(crate) struct Args {
     /// The gateway's host: a name or an address.
@@ -31,14 +31,13 @@ pub(crate) struct Args {
     /// The gateway's port for consumers.
     #[arg(long, value_name = "PORT", default_value_t = 3001)]
     port: u16,
-    /// CompIDs are this with a number behind: another one on each host that loads one gateway.
+    /// CompIDs are this and a number. Hosts that load the same gateway need different ones.
     #[arg(long, value_name = "NAME", default_value = "C", value_parser = prefix)]
     prefix: String,
-    /// The number behind the first CompID.
+    /// The number in the first CompID.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<usize>(1..=FIRST))]
     first: usize,
-    /// End when Enter comes on stdin, as on a terminal, also where stdin is a pipe or a file; the
-    /// end of stdin is no Enter.
+    /// End with a line on stdin even if that is no terminal. The end of stdin is no line.
     #[arg(long)]
     until_enter: bool,
     /// Stop by itself after so many messages of all sessions together.
@@ -111,16 +110,16 @@ fn print(args: &Args, report: &ConsumerReport) {
     }
     let order = report.order;
     say!(
-        "{} messages received, {:.0} a second",
-        report.received,
+        "{} received, {:.0} a second",
+        counted(report.received, "message"),
         report.rate()
     );
     say!(
-        "{} in order, {} missing, {} reordered, {} duplicates",
+        "{} in order, {} missing, {} reordered, {}",
         order.in_order,
         order.missing,
         order.reordered,
-        order.duplicates
+        counted(order.duplicates, "duplicate")
     );
     if report.unmarked > 0 {
         say!("{} without a mark", report.unmarked);

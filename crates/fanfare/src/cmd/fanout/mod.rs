@@ -16,13 +16,13 @@ use std::process::ExitCode;
 /// More sessions than that have no free port on one address.
 const MOST_SESSIONS: u64 = 28_000;
 
-/// Largest number behind a CompID.
+/// Largest number in the first CompID.
 const FIRST: u64 = 1_000_000_000;
 /// Longest prefix of CompIDs, in bytes: with its number a CompID has at most 64, as a header
 /// field may.
 const LONGEST_PREFIX: usize = 40;
 
-/// A beginning of CompIDs.
+/// Parses the beginning of CompIDs.
 fn prefix(text: &str) -> Result<String, String> {
     let is_plain = |c: char| c.is_ascii_graphic();
     if text.is_empty() || text.len() > LONGEST_PREFIX || !text.chars().all(is_plain) {
@@ -33,7 +33,7 @@ fn prefix(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// How many sessions there are, and why there are no more.
+/// Prints the number of sessions, and why there are no more.
 fn tell_logged_on(sessions: usize, refused: &Refused) {
     note!("{} logged on", counted(sessions as u64, "session"));
     if let Some((session, why)) = &refused.first {

@@ -10,13 +10,13 @@ use std::process::ExitCode;
 
 use super::{FIRST, MOST_SESSIONS, prefix, tell_logged_on};
 use crate::address::resolve;
-use crate::print::{note, say};
+use crate::print::{counted, note, say};
 use crate::range::{rate, whole};
 
 /// Options of `fanfare fanout producers`.
 ///
-/// Sessions that the gateway does not let in are told of, and the others go on; then the exit
-/// status is 1.
+/// A session that the gateway does not let in is named on stderr, and the others go on; the exit
+/// status is 1 then.
 #[derive(ClapArgs)]
 pub(crate) struct Args {
     /// The gateway's host: a name or an address.
@@ -34,10 +34,10 @@ pub(crate) struct Args {
     /// The gateway's port for producers.
     #[arg(long, value_name = "PORT", default_value_t = 3000)]
     port: u16,
-    /// CompIDs are this with a number behind: another one on each host that loads one gateway.
+    /// CompIDs are this and a number. Hosts that load the same gateway need different ones.
     #[arg(long, value_name = "NAME", default_value = "P", value_parser = prefix)]
     prefix: String,
-    /// The number behind the first CompID.
+    /// The number in the first CompID.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<usize>(1..=FIRST))]
     first: usize,
     /// A FIX message to send instead of the built-in snapshot; SOH or `|` between fields.
@@ -90,9 +90,9 @@ fn print(args: &Args, report: &ProducerReport) {
     if args.json {
         return say!("{}", report.figures().to_json());
     }
-    let (sent, marked) = (report.sent, report.marked);
+    let (sent, marked) = (counted(report.sent, "message"), report.marked);
     say!(
-        "{sent} messages sent, {marked} of them marked, {:.0} a second",
+        "{sent} sent, {marked} of them marked, {:.0} a second",
         report.rate()
     );
 }

@@ -8,14 +8,15 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crate::cmd::plant;
+use crate::range::whole;
 
 /// Options of `fanfare fanout server`.
 #[derive(Debug, ClapArgs)]
 #[group(skip)] // `dds bridge` has these options too
 pub(crate) struct Args {
-    /// Fan-out workers, each with its own group of consumers; several have a thread each
+    /// Fan-out workers, 1 to 64, each with its own group of consumers; several have a thread each
     /// [default: 1].
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<usize>(1..=64))]
     workers: Option<usize>,
     /// A thread for each worker and one for the rest, also where there is one worker.
     #[arg(long)]
@@ -24,8 +25,9 @@ pub(crate) struct Args {
     /// two cores).
     #[arg(long, conflicts_with = "dedicated")]
     shared: bool,
-    /// Most connections at a time on each of the two ports, logged on or not [default: 4096].
-    #[arg(long, value_name = "N")]
+    /// Most connections at a time on each of the two ports, logged on or not, 1 to 100000
+    /// [default: 4096].
+    #[arg(long, value_name = "N", value_parser = whole::<usize>(1..=100_000))]
     max_sessions: Option<usize>,
     /// Capture the traffic of both ports into this file (needs the right to capture).
     #[arg(long, value_name = "FILE.pcap")]
@@ -85,6 +87,7 @@ impl Args {
         if let Some(file) = &self.capture {
             config.capture = Some(file.clone());
         }
+        config.check()?;
         Ok(config)
     }
 }

@@ -57,7 +57,9 @@ pub(crate) struct Args {
     #[arg(long, value_enum)]
     pub(crate) format: Option<Format>,
     /// What the messages of --format fix begin with.
-    #[arg(long, value_name = "VERSION", default_value = "FIX.4.4")]
+    #[arg(
+        long, value_name = "VERSION", default_value = "FIX.4.4", value_parser = begin_string
+    )]
     pub(crate) begin_string: String,
     /// Decode and throw away, measuring the time a message takes.
     #[arg(long)]
@@ -100,6 +102,16 @@ pub(crate) struct Arbitration {
     /// milliseconds; 0: never. What a SequenceReset announces needs no silence.
     #[arg(long, value_name = "MS", default_value_t = 1000)]
     pub(crate) restart_after: u64,
+}
+
+/// What may stand in BeginString(8).
+fn begin_string(text: &str) -> Result<String, String> {
+    let is_plain = |c: char| c.is_ascii_graphic() && !matches!(c, '=' | '|');
+    match text {
+        "" => Err("it is empty".to_owned()),
+        text if text.chars().all(is_plain) => Ok(text.to_owned()),
+        _ => Err("printable ASCII characters only, no spaces, `=` or `|`".to_owned()),
+    }
 }
 
 /// How to receive.

@@ -4,7 +4,8 @@ use super::generate::{cannot_write, create};
 use super::lines::{LINE_LIMIT, Line, LineFile};
 use super::options::{LoadError, Strictness, TEMPLATES_HELP, check_preamble, is_standard, load};
 use super::output::{Format, Output};
-use crate::print::{note, say};
+use crate::print::{counted, note, say};
+use crate::range::whole;
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use fanfare_engine::stop::Stop;
@@ -18,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// Most tags that are told of.
+/// Most tags that are named.
 const TOLD: usize = 100;
 
 /// Encode lines of JSON or FIX messages, as `decode --format` writes them, into FAST.
@@ -58,6 +59,7 @@ pub(crate) struct Args {
         short = 'p',
         long,
         value_name = "BYTES",
+        value_parser = whole::<usize>(1..=1 << 30),
         conflicts_with = "keep_dictionary"
     )]
     packet_size: Option<usize>,
@@ -81,7 +83,7 @@ enum LineFormat {
     Json,
     /// FIX messages (SOH between the fields); the template is one that has their MsgType(35) as a
     /// constant, else the only one that has just their fields. Tags that the template does not have
-    /// are left out; those that no template has are told of and counted.
+    /// are left out; those that no template has are named on stderr, and their fields counted.
     Fix,
 }
 
@@ -159,13 +161,16 @@ impl Counts {
                 unknown,
                 ..
             } = self;
-            let left_out = match unknown {
+            let left_out = match *unknown {
                 0 => String::new(),
-                1 => ", 1 field of no template left out".to_owned(),
-                n => format!(", {n} fields of no template left out"),
+                n => format!(", {} of no template left out", counted(n, "field")),
             };
             note!(
-                "{messages} messages in {packets} packets, {bytes} bytes, {errors} errors{left_out}"
+                "{} in {}, {}, {}{left_out}",
+                counted(*messages, "message"),
+                counted(*packets, "packet"),
+                counted(*bytes, "byte"),
+                counted(*errors, "error")
             );
             return;
         }
@@ -195,7 +200,7 @@ struct Encoding<'a> {
     out: Box<dyn Write>,
     counts: Counts,
     known: KnownTags,
-    /// Tags of no template that were told of.
+    /// Tags of no template that have been named.
     told: BTreeSet<u32>,
 }
 
@@ -251,7 +256,7 @@ impl<'a> Encoding<'a> {
         Ok(true)
     }
 
-    /// Counts the fields whose tag no template has, and tells of each tag once.
+    /// Counts the fields whose tag no template has, and names each tag once on stderr.
     fn tell_unknown(&mut self, fields: &[(u32, &[u8])]) {
         for tag in self.known.unknown(fields) {
             self.counts.unknown += 1;

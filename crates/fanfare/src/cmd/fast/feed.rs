@@ -285,7 +285,7 @@ impl Feed {
     }
 }
 
-/// Tells of what is missing, and of numbers that begin again without having been announced.
+/// Writes a line for a gap, and for numbers that begin again without having been announced.
 fn remark(event: &Event<'_>, announced: Option<u32>, output: &mut Output) {
     match *event {
         Event::Gap(gap) => {

@@ -2,7 +2,7 @@
 
 use super::lines::is_same_file;
 use super::options::{TEMPLATES_HELP, TemplateReading, check_preamble, is_standard, load};
-use crate::print::{note, say};
+use crate::print::{counted, note, say};
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use fanfare_engine::stop::Stop;
@@ -128,7 +128,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 
 fn report(args: &Args, messages: u64, packets: u32, bytes: usize) {
     if !args.json {
-        note!("{messages} messages in {packets} packets, {bytes} bytes");
+        note!(
+            "{} in {}, {bytes} bytes",
+            counted(messages, "message"),
+            counted(packets.into(), "packet")
+        );
         return;
     }
     let mut figures = Figures::new("fast generate");

@@ -3,7 +3,7 @@
 use super::decode::{Args, Outcome};
 use super::feed::{Feed, Received};
 use super::sink::{Flow, Sink};
-use crate::print::note;
+use crate::print::{counted, note};
 use anyhow::{Context, Result};
 use fanfare_engine::clock::Clock;
 use fanfare_engine::poll::{Interest, Poller, Token};
@@ -222,7 +222,8 @@ impl Progress {
             self.next = now + SECOND;
             let counts = feed.sink().counts;
             if counts.packets > 0 {
-                note!("{} messages in {} packets", counts.messages, counts.packets);
+                let messages = counted(counts.messages, "message");
+                note!("{messages} in {}", counted(counts.packets, "packet"));
             }
         }
     }

@@ -64,12 +64,12 @@ impl From<LoadError> for anyhow::Error {
     }
 }
 
-/// Whether templates may have what the schema does not.
+/// What happens to parts of a template document that the schema does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reading {
-    /// They may not.
+    /// The document is refused.
     Strict,
-    /// It is listed, and left out.
+    /// They are listed and left out.
     Lenient,
 }
 
@@ -118,11 +118,11 @@ pub(crate) fn load_with_text(
     }
 }
 
-/// How templates are read by commands that decode and encode nothing with `--lenient`.
+/// `--lenient` of the commands that decode and encode nothing.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(crate) struct TemplateReading {
-    /// Take templates with attributes, elements and text that the schema of FAST does not have:
-    /// each is listed and left out.
+    /// List and leave out attributes, elements and text of templates that the schema of FAST does
+    /// not have.
     #[arg(long)]
     lenient: bool,
 }
@@ -166,10 +166,9 @@ pub(crate) fn check_preamble(header: Header, preamble: Preamble) -> Result<()> {
 /// How strict the codec is.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(crate) struct Strictness {
-    /// Let pass what exchanges are known to send against the specification: overlong integers,
-    /// presence maps and strings, unused presence bits, broken UTF-8, exponents beyond 63. Of
-    /// templates: attributes, elements and text that the schema does not have, which are listed
-    /// and left out.
+    /// Accept what exchanges are known to send against the specification: overlong integers,
+    /// presence maps and strings, unused presence bits, broken UTF-8, exponents beyond 63. List and
+    /// leave out attributes, elements and text of templates that the schema does not have.
     #[arg(long)]
     pub(crate) lenient: bool,
 }

@@ -51,8 +51,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The static references to templates that do not exist: no fields of messages. They are in the
-/// order of the templates.
+/// The static references to templates that do not exist, in the order of the templates. They are
+/// no fields of messages.
 fn unresolved(program: &Program) -> Vec<&Field> {
     let is_unresolved = |field: &&Field| matches!(program.op(field.id()), Op::Unresolved { .. });
     program.fields().iter().filter(is_unresolved).collect()

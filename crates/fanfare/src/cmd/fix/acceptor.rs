@@ -44,12 +44,13 @@ pub(crate) struct Args {
     /// definitions and e-mails come back, anything else is rejected.
     #[arg(long)]
     echo: bool,
-    /// Hold no session up for the message log (FileLogPath): what it has no room for is left out,
-    /// counted and told. Without, whatever passes the sockets is in it.
+    /// Never make a session wait for the message log (FileLogPath): what it has no room for is left
+    /// out and counted, and stderr says so. Without this option the log is complete.
     #[arg(long)]
     lossy_log: bool,
-    /// Start a session whose store has lost messages, too: what is whole is saved, and the damaged
-    /// store stays beside it. Without, such a session does not start, and it is said what is lost.
+    /// Start a session even if its store has lost messages: what is whole is saved, and the damaged
+    /// store stays beside it. Without this option such a session does not start, and stderr says
+    /// what is lost.
     #[arg(long)]
     accept_loss: bool,
     /// Do not tell on stderr who comes and goes, and why.
@@ -100,7 +101,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What a port has, in words.
+/// The number of sessions and templates of a port, in words.
 fn hosted(acceptor: &Acceptor) -> String {
     let sessions = counted(acceptor.sessions.len() as u64, "session");
     let templates = &acceptor.wildcards;
@@ -169,7 +170,7 @@ struct Port {
 }
 
 impl Port {
-    /// Without sessions, encrypted as this one is to be.
+    /// A port without sessions yet, encrypted as its first session asks.
     fn new(listen: SocketAddr, first: &SessionSettings, reloader: &mut Reloader) -> Result<Self> {
         let limits = first.port_limits;
         let mut acceptor = Acceptor::new(listen);

@@ -26,7 +26,7 @@ pub(super) struct Rights {
 /// What belongs to a session.
 #[derive(Clone)]
 pub(super) struct Right {
-    /// Whom it lets in, if it asks.
+    /// The credentials that it demands, if any.
     pub(super) credentials: Option<Credentials>,
     /// Its dictionaries, for the groups of its messages.
     pub(super) dictionaries: Option<Arc<DictionaryValidator>>,

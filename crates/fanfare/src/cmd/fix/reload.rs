@@ -12,7 +12,7 @@ pub(super) struct Reloader {
     certificates: Vec<Certificates>,
 }
 
-/// What they are for, and how they are read again.
+/// What certificates are for, and how they are read again.
 type Certificates = (String, Box<dyn Fn() -> Result<(), TlsError> + Send>);
 
 impl Reloader {

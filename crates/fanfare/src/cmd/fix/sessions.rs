@@ -53,7 +53,7 @@ pub(super) fn read(path: &Path, role: Role) -> Result<Vec<SessionSettings>> {
         !sessions.is_empty(),
         "{name} has no session with ConnectionType={kind}"
     );
-    // Where that cannot be had, the first that is missing says so.
+    // If that fails, opening the first descriptor too many reports it.
     let _ = raise_open_files(descriptors(&sessions));
     Ok(sessions)
 }
@@ -85,7 +85,7 @@ pub(super) fn log_folder(sessions: &[SessionSettings]) -> Option<PathBuf> {
     Some(folder)
 }
 
-/// What the log of messages lacks at the end; nothing, usually.
+/// Prints what the message log lacks, if it lacks anything.
 pub(super) fn tell_losses(counters: &Counters) {
     let lost = counters.snapshot().into_iter().filter(|reading| {
         matches!(&*reading.label, "log_lost_bytes" | "log_unwritten_bytes") && reading.value > 0

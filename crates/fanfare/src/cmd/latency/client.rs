@@ -48,7 +48,8 @@ pub(crate) struct Args {
     /// Keep every message in a journal under this folder.
     #[arg(long, value_name = "DIR")]
     store: Option<PathBuf>,
-    /// Begin also with a journal that has lost messages: the damaged one stays beside it.
+    /// Start even if the journal has lost messages: what is whole is saved, and the damaged journal
+    /// stays beside it.
     #[arg(long, requires = "store")]
     accept_loss: bool,
     /// Write the percentile curve as a chart.
@@ -58,10 +59,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "VERSION", default_value = "FIX.4.4")]
     begin_string: BeginString,
     /// SenderCompID.
-    #[arg(long, value_name = "COMP_ID", default_value = "CLIENT")]
+    #[arg(long, value_name = "COMP_ID", default_value = "CLIENT", value_parser = comp_id)]
     sender: String,
     /// TargetCompID.
-    #[arg(long, value_name = "COMP_ID", default_value = "SERVER")]
+    #[arg(long, value_name = "COMP_ID", default_value = "SERVER", value_parser = comp_id)]
     target: String,
     /// Measure a server whose Logon has no EncryptMethod(98) and HeartBtInt(108), and whose clock
     /// stands still: libtrading's fix_server, which has the CompIDs SELLSIDE and BUYSIDE.
@@ -163,11 +164,20 @@ fn finish(args: &Args, report: &ClientReport, mut figures: Figures) -> Result<Ex
     Ok(ExitCode::SUCCESS)
 }
 
+/// A CompID.
+fn comp_id(text: &str) -> Result<String, String> {
+    let is_plain = |c: char| c == ' ' || c.is_ascii_graphic();
+    match text.len() {
+        1..=64 if text.chars().all(is_plain) => Ok(text.to_owned()),
+        _ => Err("1 to 64 printable ASCII characters".to_owned()),
+    }
+}
+
 /// What to try when the server's Logon is not what it should be.
 fn hint(fault: LogonFault) -> Option<&'static str> {
     match fault {
         LogonFault::EncryptMethod | LogonFault::HeartBtInt | LogonFault::SendingTime => Some(
-            "with --lenient a server is measured whose Logon has no EncryptMethod(98) and \
+            "--lenient measures a server whose Logon has no EncryptMethod(98) and \
              HeartBtInt(108), such as libtrading's fix_server",
         ),
         LogonFault::CompId => Some(

@@ -17,7 +17,7 @@ pub(crate) enum Command {
     Server(server::Args),
 }
 
-/// Of the journal of a session that sends at once, and much.
+/// Options of a journal that is measured: its segments have their full size from the start.
 fn options(accept_loss: bool) -> Options {
     let options = Options {
         accept_loss,

@@ -44,7 +44,8 @@ pub(crate) struct Args {
     /// Keep every message in journals under this folder.
     #[arg(long, value_name = "DIR")]
     store: Option<PathBuf>,
-    /// Begin also with a journal that has lost messages: the damaged one stays beside it.
+    /// Start even if the journal has lost messages: what is whole is saved, and the damaged journal
+    /// stays beside it.
     #[arg(long, requires = "store")]
     accept_loss: bool,
 }

@@ -30,7 +30,7 @@ pub(crate) struct Args {
     /// Last MsgSeqNum(34).
     #[arg(long, value_name = "N", default_value_t = u64::MAX, hide_default_value = true)]
     to: u64,
-    /// Also what a lower number took back, and what versions that kept resends sent again.
+    /// Also messages that a lower number took back, and resends, which earlier versions kept.
     #[arg(long)]
     all: bool,
 }

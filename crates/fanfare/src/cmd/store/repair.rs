@@ -111,13 +111,16 @@ fn tell(name: &str, outcome: &Outcome, dry_run: bool) {
             next_sender,
             backup,
         } => {
-            say!("{name}: {would}written anew: {kept} records kept, {lost} lost");
+            say!(
+                "{name}: {would}written anew: {} kept, {lost} lost",
+                counted(*kept, "record")
+            );
             say!("  the next MsgSeqNum is {next_sender}");
             if *unreadable > 0 {
                 let files = counted(*unreadable as u64, "file");
                 say!(
-                    "  {files} gone or cut short, and nobody knows what was in there: compare the \
-                     numbers with the counterparty before the next logon"
+                    "  {files} gone or cut short, with unknown contents: compare the numbers with \
+                     the counterparty's before the next logon"
                 );
             }
             if let Some(backup) = backup {

@@ -49,7 +49,7 @@ fn look(path: PathBuf) -> Result<(Store, Vec<Damage>)> {
         let store = Store::open(path.clone())?;
         let damages = store.snapshot.damages();
         let only_end = |damage: &Damage| {
-            // Also a file that began between two looks.
+            // The second is a file that was begun between two looks.
             matches!(damage.defect, Defect::Tail { .. } | Defect::NextMissing(_))
         };
         if !damages.iter().any(only_end) || holder(&path).is_none() {

@@ -69,10 +69,11 @@ pub(crate) struct Store {
     /// the next [default: 4M up to 256 sessions, then less, so that all together have 2G].
     #[arg(long, value_name = "BYTES", value_parser = segment)]
     segment: Option<u32>,
-    /// Segments that a journal keeps; the oldest is given up for the newest.
-    #[arg(long, value_name = "N", default_value_t = 256)]
+    /// Segments that a journal keeps, 2 or more; the oldest is given up for the newest.
+    #[arg(long, value_name = "N", default_value_t = 256, value_parser = whole::<u32>(2..=1 << 20))]
     max_segments: u32,
-    /// Begin also with journals that have lost messages: the damaged ones stay beside them.
+    /// Start even if a journal has lost messages: what is whole is saved, and the damaged journal
+    /// stays beside it.
     #[arg(long)]
     accept_loss: bool,
 }

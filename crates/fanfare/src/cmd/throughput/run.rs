@@ -28,10 +28,10 @@ pub(crate) struct Args {
     )]
     sessions: Vec<usize>,
     /// Runs of each; the table has their mean. They take turns.
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = whole::<u64>(1..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = whole::<u64>(1..=MOST_RUNS))]
     runs: u64,
-    /// Each number of sessions is measured for so many seconds at least, in further runs,
-    /// up to 1000 in all; 0: --runs and no more.
+    /// Measure each number of sessions for at least this long, in further runs, up to 1000 in all;
+    /// 0: --runs and no more.
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = seconds)]
     at_least: f64,
     #[command(flatten)]
@@ -68,10 +68,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     outcome.map(|_| code)
 }
 
-/// Most runs of a number of sessions, if `--runs` does not ask for more.
+/// Most runs of a number of sessions.
 const MOST_RUNS: u64 = 1000;
 
-/// Seconds, 0 or more.
+/// Parses seconds from 0 to an hour.
 fn seconds(text: &str) -> Result<f64, String> {
     let seconds: f64 = text
         .parse()
@@ -91,7 +91,7 @@ fn measure(
     summary: &mut Summary,
 ) -> Result<bool> {
     let talks = std::io::stderr().is_terminal();
-    for run in 1..=args.runs.max(MOST_RUNS) {
+    for run in 1..=MOST_RUNS {
         let wants = |row: &Row| run <= args.runs || row.measured() < args.at_least;
         if !summary.rows.iter().any(wants) {
             break;

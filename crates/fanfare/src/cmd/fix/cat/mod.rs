@@ -11,7 +11,7 @@ pub(super) use input::Input;
 pub(super) use names::Names;
 pub(super) use printer::Printer;
 
-use crate::print::note;
+use crate::print::{counted, note};
 use anyhow::{Context, Result, bail};
 use clap::{Args as ClapArgs, ValueEnum};
 use fanfare_engine::stop::Stop;
@@ -106,12 +106,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let is_odd = skipped.bytes > 0 || counts.faulty > 0 || counts.shown < counts.messages;
     if is_odd || stop.is_raised() {
         note!(
-            "{} messages, {} shown, {} with faults; {} other bytes on {} lines skipped",
-            counts.messages,
+            "{}, {} shown, {} with faults; {} other bytes on {} skipped",
+            counted(counts.messages, "message"),
             counts.shown,
             counts.faulty,
             skipped.bytes,
-            skipped.lines
+            counted(skipped.lines, "line")
         );
     }
     Ok(ExitCode::SUCCESS)

@@ -52,12 +52,13 @@ pub(crate) struct Args {
     /// Colours: auto is on a terminal, unless NO_COLOR is set.
     #[arg(long, value_enum, default_value_t = Colour::Auto, value_name = "WHEN")]
     color: Colour,
-    /// Hold no session up for the message log (FileLogPath): what it has no room for is left out,
-    /// counted and told. Without, whatever passes the sockets is in it.
+    /// Never make a session wait for the message log (FileLogPath): what it has no room for is left
+    /// out and counted, and stderr says so. Without this option the log is complete.
     #[arg(long)]
     lossy_log: bool,
-    /// Start a session whose store has lost messages, too: what is whole is saved, and the damaged
-    /// store stays beside it. Without, such a session does not start, and it is said what is lost.
+    /// Start a session even if its store has lost messages: what is whole is saved, and the damaged
+    /// store stays beside it. Without this option such a session does not start, and stderr says
+    /// what is lost.
     #[arg(long)]
     accept_loss: bool,
     /// Tell on stderr only what goes wrong for good.

@@ -58,7 +58,7 @@ impl Batch {
         }
     }
 
-    /// Takes what the ring has, up to a batch; gives the number of messages and holes.
+    /// Takes what the ring has, up to a batch. Returns the number of messages and holes.
     pub(crate) fn fill(&mut self, ring: &mut BroadcastReader, now: Now) -> usize {
         self.arena.clear();
         self.records.clear();
@@ -159,7 +159,7 @@ impl Batch {
         Ok(Delivered { sent, unsent })
     }
 
-    /// As many messages of a range as there is room for; gives their number.
+    /// Sends as many messages of a range as there is room for. Returns their number.
     fn deliver_range(
         &mut self,
         now: Now,
@@ -181,8 +181,8 @@ impl Batch {
         Ok(sent)
     }
 
-    /// One gathering write of as many messages of a range as the queue surely takes: how many, and
-    /// the place behind the last.
+    /// Sends as many messages of a range as the queue surely takes, in one gathering write. Returns
+    /// their number, and the place behind the last.
     fn deliver_some(
         &mut self,
         now: Now,

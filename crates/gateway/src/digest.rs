@@ -1,19 +1,18 @@
-//! Notices as lines: a bounded number of them, of bounded length, and what is left out is summed
-//! up. A crowd that comes, or somebody who calls again and again, does not fill a disk with what
-//! is said about it.
+//! Notices as lines: a bounded number of bounded lines, and a sum of those left out. Peers that
+//! connect again and again do not fill a disk with lines.
 
 use crate::notice::Notice;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-/// Lines of one kind are counted over so long.
+/// The time over which lines of one kind are counted.
 const WINDOW: Duration = Duration::from_secs(10);
 
 /// The longest line, in bytes.
 const LONGEST: usize = 512;
 
-/// Notices of one kind are told up to a number in ten seconds. Of more, the number and the last
-/// are told when the ten seconds are over.
+/// Prints at most a fixed number of notices of one kind in ten seconds. When they are over, one
+/// more line has the number of the others and the last of them.
 ///
 /// ```
 /// use fanfare_gateway::{Digest, Notice, PeerEnd, Refusal};
@@ -42,7 +41,7 @@ const LONGEST: usize = 512;
 #[derive(Debug, Default)]
 pub struct Digest([Window; KINDS.len()]);
 
-/// What was told of one kind.
+/// The notices of one kind in ten seconds.
 #[derive(Debug, Default)]
 struct Window {
     begun: Option<Duration>,
@@ -51,7 +50,7 @@ struct Window {
     last: Option<Notice>,
 }
 
-/// Kinds of notices: what they are called, and how many are told.
+/// Kinds of notices: the name, and the most lines in ten seconds.
 const KINDS: [(&str, u32); 5] = [
     ("refusals", 20),
     ("Logons", 100),
@@ -71,14 +70,14 @@ fn kind(notice: &Notice) -> usize {
 }
 
 impl Digest {
-    /// Nothing told.
+    /// A digest without notices.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Gives the line of a notice to `tell`, unless many of its kind came before. `now` is a
-    /// time that only goes forwards.
+    /// Calls `tell` with the line of a notice, or counts it if its kind has had its lines. `now` is
+    /// monotonic.
     pub fn take(&mut self, now: Duration, notice: Notice, tell: &mut dyn FnMut(&str)) {
         self.look(now, tell);
         let kind = kind(&notice);
@@ -95,13 +94,13 @@ impl Digest {
         }
     }
 
-    /// Sums up what was left out and is ten seconds old.
+    /// Calls `tell` with the sum of each kind whose ten seconds are over.
     pub fn look(&mut self, now: Duration, tell: &mut dyn FnMut(&str)) {
         let is_over = |begun: Duration| now.saturating_sub(begun) >= WINDOW;
         self.sum_up(now, is_over, tell);
     }
 
-    /// Sums up everything that was left out: nothing more will come.
+    /// Calls `tell` with the sums of all kinds, at the end.
     pub fn end(&mut self, now: Duration, tell: &mut dyn FnMut(&str)) {
         self.sum_up(now, |_| true, tell);
     }

@@ -156,15 +156,15 @@ impl Gateway {
         self.notices.iter().flat_map(NoticeReceiver::iter)
     }
 
-    /// The receiving end of the notices, for a thread that tells of them; `None` the second time.
+    /// The receiving end of the notices, for a thread that prints them; `None` the second time.
     pub fn take_notices(&mut self) -> Option<NoticeReceiver> {
         self.notices.take()
     }
 
-    /// Takes from a new configuration who may come from now on: `sessions` and `max_sessions` of
-    /// both sides, and `[limits]` but for `message_bytes`. Sessions that are there stay. Returns
-    /// the keys in which the new one differs from that of the start and that only a new start
-    /// changes.
+    /// Takes `sessions` and `max_sessions` of both sides, and `[limits]` without `message_bytes`,
+    /// from a new configuration. They hold for connections from then on; sessions that are logged
+    /// on stay. Returns the keys that differ from the configuration of the start and take effect
+    /// only with a new start.
     ///
     /// # Errors
     /// A value is out of its range; nothing is changed then.
@@ -287,7 +287,7 @@ impl Builder<'_> {
         })
     }
 
-    /// The feed, and who publishes its messages on topics of their own.
+    /// The feed, and the agent that publishes its messages on topics of their own.
     fn feed(
         &self,
         feed: &Feed,

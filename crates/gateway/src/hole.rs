@@ -1,12 +1,11 @@
-//! What a consumer does not get, and how it is told: a News(B) stands in the place of what is
-//! missing.
+//! Messages that a consumer does not get: a News(B) stands in the place of what is missing.
 
 use fanfare_fix::codec::FieldWriter;
 use fanfare_fix::session::Version;
 use fanfare_wire::{Precision, UtcTimestamp};
 use std::fmt::{self, Write as _};
 
-/// MsgType(35) of the message that tells of a hole.
+/// MsgType(35) of the message that stands for a hole.
 pub(crate) const NEWS: &[u8] = b"B";
 
 /// `Headline(148)` of it.
@@ -147,7 +146,7 @@ impl Hole {
             writer.str(HEADLINE_TAG, HEADLINE);
         }
         let mut text = Line::default();
-        // A line that were too long would be cut; it is not.
+        // The longest line fits: see the tests.
         let _ = self.line(&mut text);
         writer.u64(LINES_OF_TEXT, 1);
         writer.field(TEXT, text.bytes());
@@ -208,8 +207,8 @@ impl Holes {
         self.0.iter().flatten().count()
     }
 
-    /// Gives each hole to `tell`, those that began earlier first, and forgets it if that is true;
-    /// the first that is not ends it.
+    /// Calls `tell` with each hole, in the order in which they began, and removes it if that
+    /// returns `true`; the first `false` ends the walk.
     pub(crate) fn drain(&mut self, mut tell: impl FnMut(&Hole) -> bool) {
         loop {
             let open = self.0.iter_mut().filter(|place| place.is_some());

@@ -59,13 +59,13 @@ impl Inlet {
         self.ring.has_room(bytes)
     }
 
-    /// Whether anybody asks for the key.
+    /// Whether the key is needed: only the bus has one.
     pub(crate) fn wants_symbol(&self) -> bool {
         self.bus.is_some()
     }
 
-    /// Gives a message to all workers, for sessions of whatever version, and to the bus if it goes
-    /// there. Does not allocate.
+    /// Writes a message for sessions of all versions to the ring of the workers, and to that of the
+    /// bus if there is one. Does not allocate.
     pub(crate) fn put(&mut self, body: &SharedBody<'_>, stamp: Stamp<'_>) -> Put {
         let put = self.put_for(versions::ALL, body);
         if put == Put::Done {
@@ -74,7 +74,8 @@ impl Inlet {
         put
     }
 
-    /// Gives a message to all workers, for sessions of these versions. Does not allocate.
+    /// Writes a message for sessions of these versions to the ring of the workers. Does not
+    /// allocate.
     pub(crate) fn put_for(&mut self, versions: u32, body: &SharedBody<'_>) -> Put {
         let len = record::len(body);
         let written = self
@@ -88,7 +89,7 @@ impl Inlet {
         Put::Done
     }
 
-    /// Gives a message to the bus if any goes there. Does not allocate.
+    /// Writes a message to the ring of the bus, if there is one. Does not allocate.
     pub(crate) fn put_to_bus(&mut self, body: &SharedBody<'_>, stamp: Stamp<'_>) {
         if let Some(bus) = &mut self.bus {
             let entry = Entry { stamp, body: *body };
@@ -99,7 +100,7 @@ impl Inlet {
         }
     }
 
-    /// Tells the consumers of all workers what is missing behind the last message. Does not
+    /// Writes what is missing behind the last message to the ring of the workers. Does not
     /// allocate.
     pub(crate) fn put_hole(&mut self, hole: &Hole) -> Put {
         self.put_hole_for(versions::ALL, hole)
@@ -117,7 +118,7 @@ impl Inlet {
         Put::Done
     }
 
-    /// Wakes who reads, once for all messages of a turn.
+    /// Wakes the reading threads, once for all messages of a turn.
     pub(crate) fn wake(&mut self) {
         if std::mem::take(&mut self.wrote) {
             self.wakers.iter().for_each(Waker::wake);

@@ -1,7 +1,7 @@
-//! A listening port and its connections of which it is not yet known whose they are.
+//! A listening port and its connections that have not logged on.
 //!
-//! They have a place of their own in front of the sessions: whatever comes in here costs those who
-//! have logged on neither their places nor their descriptors, and of a turn no more than a share.
+//! They wait in front of the sessions: they take neither places nor descriptors from sessions that
+//! are logged on, and only a bounded share of a turn.
 
 use crate::counts::LobbyCounts;
 use crate::notice::{Notice, Notices, PeerEnd, Refusal};
@@ -107,8 +107,8 @@ impl Lobby {
         })
     }
 
-    /// One turn: takes a few callers, hears who has said something, and gives those whose Logon is
-    /// whole to `seat`. Returns how much there was to do.
+    /// One turn: accepts a few connections, reads those that are readable, and calls `seat` with
+    /// each whose Logon is whole. Returns the number of events.
     pub(crate) fn turn(&mut self, now: Now, mut seat: impl FnMut(Newcomer)) -> io::Result<usize> {
         if now.mono < self.next_look {
             return Ok(0);
@@ -134,12 +134,12 @@ impl Lobby {
         Ok(ready)
     }
 
-    /// What the newcomers of a turn bring at most, in bytes.
+    /// The most bytes that the newcomers of a turn bring.
     pub(crate) fn longest_read(&self) -> usize {
         EVENTS * self.buffer.len()
     }
 
-    /// The thread has slept, perhaps until somebody came.
+    /// Makes the next turn look at the port: the thread may have slept until a connection came.
     pub(crate) fn look_now(&mut self) {
         self.next_look = 0;
     }
@@ -163,7 +163,7 @@ impl Lobby {
         }
     }
 
-    /// An error that is not the caller's: without a rest it would come again at once, for ever.
+    /// Pauses the listener after an error that is not the peer's and would come again at once.
     fn rest(&mut self, now: Now, error: &io::Error) {
         self.turn_oldest_away(None);
         let _ = self.poller.remove(&self.listener);
@@ -172,8 +172,8 @@ impl Lobby {
         self.notices.tell(Notice::CannotAccept { error });
     }
 
-    /// Takes a caller in. Whoever has been silent for longest makes room: callers that say
-    /// nothing, however many, do not keep one out who logs on.
+    /// Admits a connection. The one that has been silent for longest makes room, so that silent
+    /// connections, however many, do not keep out one that logs on.
     fn admit(&mut self, now: Now, stream: Stream) {
         let peer = stream.peer();
         let network = network(peer);
@@ -317,7 +317,7 @@ impl Lobby {
     }
 }
 
-/// Finds out who a Logon is from; `None` while it is not complete.
+/// Claims the session of a Logon; `None` while the Logon is not complete.
 fn claim(decoder: &mut Decoder, rules: &SideRules, bytes: &[u8]) -> Result<Option<Claim>, Refusal> {
     // A session skips noise in front of a message; a stranger has no claim to that.
     if !bytes.starts_with(MESSAGE_START) && !MESSAGE_START.starts_with(bytes) {

@@ -1,5 +1,5 @@
-//! What the gateway tells whoever runs it: sessions that come and go, with typed reasons, and what
-//! happens on the bus.
+//! Notices for the operator of the gateway: sessions that come and go, with typed reasons, and
+//! events of the bus.
 
 use crate::feed::told::FeedNotice;
 use fanfare_bus::Status;
@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::Duration;
 
-/// Most notices that wait to be taken; more are left out and counted, so that nobody who does not
-/// listen can hold a hot thread up.
+/// The most notices that wait to be taken. Further ones are left out and counted, so that a slow
+/// reader never holds up a hot thread.
 const CAPACITY: usize = 4096;
 
 /// Something an operator wants to know. Displayed as one line.
@@ -46,7 +46,7 @@ pub enum Notice {
         session: SessionId,
         /// Where the consumer is.
         peer: SocketAddr,
-        /// How many since this was last told of the session.
+        /// How many since the last such notice of the session.
         count: u64,
     },
     /// The system does not let a port take connections; it tries again.
@@ -163,7 +163,7 @@ impl fmt::Display for Rejection {
 /// The longest text of a peer that is told, in bytes.
 const MOST_TEXT: usize = 256;
 
-/// Lets a few notices of a kind through in a while, and counts the others.
+/// Limits the notices of one kind in a period, and counts the others.
 #[derive(Debug, Default)]
 pub(crate) struct Limit {
     /// When the while began, nanoseconds since 1970, and how many came through in it.
@@ -237,8 +237,8 @@ pub enum PeerEnd {
 pub enum Refusal {
     /// As many connections as the side takes exist.
     TooMany,
-    /// It had not logged on, and made room for one that came later: as many connections as may
-    /// had not.
+    /// It had not logged on, and made room for a later connection: the number of connections that
+    /// have not logged on is limited.
     MadeRoom,
     /// It said nothing, or no whole Logon, in time.
     LogonTimeout,
@@ -283,7 +283,7 @@ pub(crate) fn channel() -> (Notices, NoticeReceiver) {
 impl Notices {
     /// Never waits.
     pub(crate) fn tell(&self, notice: Notice) {
-        // Where nobody listens any more, nothing is left out.
+        // Without a receiver nothing is left out.
         if let Err(TrySendError::Full(_)) = self.sender.try_send(notice) {
             self.left_out.fetch_add(1, Ordering::Relaxed);
         }
@@ -291,7 +291,7 @@ impl Notices {
 }
 
 impl NoticeReceiver {
-    /// The next notice; waits for it at most so long. `None` if none came, and at once when the
+    /// The next notice; waits for it at most for `wait`. `None` if none came, and at once when the
     /// gateway has ended and all have been taken.
     #[must_use]
     pub fn next(&self, wait: Duration) -> Option<Notice> {
@@ -303,7 +303,7 @@ impl NoticeReceiver {
         self.receiver.try_iter()
     }
 
-    /// How many were left out since the last call, because as many waited as may: 4,096.
+    /// How many notices were left out since the last call, because 4,096 waited.
     #[must_use]
     pub fn left_out(&self) -> u64 {
         self.left_out.swap(0, Ordering::Relaxed)
@@ -311,8 +311,8 @@ impl NoticeReceiver {
 }
 
 impl Notice {
-    /// Whether it tells of anything but a Logon, an orderly Logout, or an end on the bus that came
-    /// or went.
+    /// Whether it is anything but a Logon, an orderly Logout, or a reader or writer on the bus that
+    /// came or went.
     #[must_use]
     pub fn is_trouble(&self) -> bool {
         let orderly = [

@@ -31,8 +31,7 @@ pub(crate) struct Live {
     pub(crate) left_out: u64,
     /// What is missing in front of the next message, and it has not been told yet.
     holes: Option<Box<Holes>>,
-    /// Of those left out, how many whoever runs the gateway has not been told of, and when that
-    /// may be done next.
+    /// How many of those left out have had no notice, and when the next one may be sent.
     unreported: u64,
     next_report: u64,
 }
@@ -77,7 +76,7 @@ impl Live {
         self.holes.is_some()
     }
 
-    /// Notes that so many messages found no room.
+    /// Notes that `count` messages found no room.
     #[cold]
     pub(crate) fn leave_out(&mut self, now: Now, count: u64) {
         if count == 0 {
@@ -99,9 +98,9 @@ impl Live {
         self.holes.get_or_insert_default().add(hole);
     }
 
-    /// Tells the consumer what is missing, if there is room: of a queue of `limit` bytes at least
-    /// half, once messages have been left out. Otherwise one that is always a little too slow
-    /// would be told of each message that it does not get.
+    /// Sends a News(B) for what is missing, if there is room. Once messages have been left out,
+    /// half of the queue of `limit` bytes must be free: otherwise a consumer that is always a
+    /// little too slow would get a News(B) for each message that it does not get.
     pub(crate) fn tell_holes(
         &mut self,
         now: Now,
@@ -128,7 +127,7 @@ impl Live {
         self.transmit(now, connection)
     }
 
-    /// What to tell whoever runs the gateway about messages left out, if it is time.
+    /// The notice of messages left out, if one is due.
     pub(crate) fn report(&mut self, now: Now, peer: SocketAddr) -> Option<Notice> {
         if self.unreported == 0 || now.mono < self.next_report {
             return None;

@@ -113,7 +113,7 @@ impl Peers {
         }
     }
 
-    /// Gives a session what came before it was one.
+    /// Hands a new session the bytes that came with its Logon.
     fn begin(
         &mut self,
         now: Now,
@@ -138,8 +138,8 @@ impl Peers {
         update_interest(&self.poller, token, connection)
     }
 
-    /// One turn: reads each connection that is ready once, writes what can be written, and looks
-    /// after the timers when it is time. Gives the number of connections that were ready.
+    /// One turn: reads each connection that is ready once, writes what can be written, and handles
+    /// timers that are due. Returns the number of connections that were ready.
     pub(crate) fn turn(&mut self, now: Now, sink: &mut impl Sink) -> io::Result<usize> {
         let ready = self.poller.poll(Some(Duration::ZERO))?;
         for i in 0..ready {
@@ -157,7 +157,7 @@ impl Peers {
         Ok(ready)
     }
 
-    /// Calls `each` for every logged-on session; one that gives an end is ended.
+    /// Calls `each` for every logged-on session. An `Err` ends the session.
     pub(crate) fn for_each_live(
         &mut self,
         now: Now,
@@ -373,7 +373,7 @@ impl Desk {
     }
 }
 
-/// What it takes to tell that peers reject messages of ours.
+/// Notices of messages of ours that peers reject.
 struct Rejects<'a> {
     now: Now,
     limit: &'a mut Limit,
@@ -382,7 +382,7 @@ struct Rejects<'a> {
 }
 
 impl Rejects<'_> {
-    /// Counts one, and tells it if there were not many of late.
+    /// Counts a rejection, and sends a notice within the limit.
     #[cold]
     fn tell(&mut self, session: &SessionId, message: &Message<'_>) {
         self.counts.rejects.increment(1);

@@ -18,8 +18,8 @@ struct Sessions {
     idle: BTreeMap<u64, Arc<SessionId>>,
     /// Counts the releases.
     releases: u64,
-    /// Sessions that are not live but whose numbers are remembered: at most so many, and so many
-    /// bytes. At either bound the one that ended first is forgotten.
+    /// The most sessions that are not live and whose numbers are remembered, and the most bytes of
+    /// them. At either bound the session that ended first is forgotten.
     most: usize,
     most_bytes: usize,
     idle_bytes: usize,
@@ -121,7 +121,7 @@ impl Sessions {
     }
 }
 
-/// The numbers of a session that nobody knows.
+/// The numbers of a new session.
 const FRESH: Numbers = Numbers {
     sender: 1,
     target: 1,

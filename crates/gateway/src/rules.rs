@@ -48,7 +48,7 @@ impl SideRules {
         }
     }
 
-    /// What a new configuration says of who may come; the rest stays as it is.
+    /// Takes the limits and sessions of a new configuration; the rest stays as it is.
     fn reloaded(&self, config: &Config, side: &Side) -> Self {
         let new = Self::new(config, side);
         let limits = &config.limits;
@@ -106,7 +106,7 @@ impl RuleBook {
         }
     }
 
-    /// New rules for who comes from now on.
+    /// New rules for connections from now on.
     pub(crate) fn reload(&self, config: &Config, side: &Side) {
         let mut rules = self.0.rules.lock().unwrap_or_else(PoisonError::into_inner);
         *rules = Arc::new(rules.reloaded(config, side));

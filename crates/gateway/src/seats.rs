@@ -42,7 +42,7 @@ pub(crate) enum Full {
 }
 
 impl Seats {
-    /// For two ports with at most so many connections each, from what the process may still open.
+    /// For two ports with at most `most` connections each, by what the process may still open.
     pub(crate) fn of_process(most: [usize; 2]) -> [Self; 2] {
         // Never lowers the limit, so this reads it.
         let limit = raise_open_files(0).unwrap_or(u64::MAX);
@@ -68,7 +68,7 @@ impl Seats {
         }
     }
 
-    /// At most so many of `wanted` connections may be such that have not logged on.
+    /// How many connections may wait without having logged on: at most `wanted`.
     pub(crate) fn waiting(&self, wanted: usize) -> usize {
         wanted.min(self.all / WAITING_PART).max(1)
     }

@@ -47,7 +47,7 @@ impl Worker {
         }
     }
 
-    /// Sends one batch of a ring to all consumers; gives the number of messages.
+    /// Sends one batch of a ring to all consumers. Returns the number of messages.
     fn fan_out(&mut self, now: Now, ring: usize) -> usize {
         let Some(ring) = self.rings.get_mut(ring) else {
             return 0;

@@ -131,7 +131,7 @@ fn done_qos() -> Qos {
     Qos::last_value()
 }
 
-/// Who was there and no longer is, over DDS.
+/// Readers and writers of the other side that are no longer there, over DDS.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Departures {
     /// The subscribers' readers, or the publishers' writers, that are gone, those of tokens
@@ -146,7 +146,7 @@ pub struct Departures {
     pub silent_now: u32,
 }
 
-/// How many of several entities have a match, and who came and went.
+/// How many of several entities have a match, and how many of their matches are gone.
 #[derive(Debug, Default)]
 struct Matches {
     matched: AtomicU32,
@@ -164,7 +164,7 @@ impl Matches {
         self.listens(true)
     }
 
-    /// A listener for one more entity of echoes. Who goes is counted by the samples' entities.
+    /// A listener for one more entity of echoes. Departures are counted by the samples' entities.
     fn echo_listener(self: &Arc<Self>) -> impl FnMut(Status) + Send + 'static + use<> {
         self.listens(false)
     }

@@ -60,6 +60,30 @@ fn what_cannot_work_is_said_in_one_sentence() {
     }
 }
 
+/// Whoever ends a command that waits is told what it waited for.
+#[test]
+fn a_command_that_is_interrupted_before_it_began_says_so() {
+    let file = feed("simple", 400).into_os_string();
+    let publish = ["publish", "simple", "-f", file.to_str().unwrap()];
+    let waits = [
+        (&publish[..], "waiting for a subscriber", "a subscriber"),
+        (
+            &["subscribe", "simple"],
+            "Finished subscribing",
+            "the first sample",
+        ),
+    ];
+    for (args, waiting, before) in waits {
+        let mut command = fanfare(&[&["dds"], args].concat());
+        let mut running = Running::start(command.args(["--domain", &domain(17)]));
+        running.tells(waiting);
+        running.interrupt();
+        let said = running.end();
+        let why = format!("interrupted before {before}");
+        assert!(said.code == 1 && said.err.contains(&why), "{}", said.err);
+    }
+}
+
 #[test]
 fn a_packet_that_is_no_message_does_not_end_a_live_publisher() {
     let [group, _] = groups();

@@ -6,8 +6,8 @@ use super::Arbiter;
 use super::jump::extend;
 use crate::line::Line;
 
-/// For each number that had the same bytes in two runs there must be so many that had others. A
-/// few have the same because a unit was taken for one of another run.
+/// Runs are told apart by bytes if more than this many numbers had other bytes in two runs for each
+/// that had the same. A few have the same because a unit was taken for one of another run.
 const APART: u64 = 64;
 
 /// What has been seen of the bytes of a feed that announces its runs.

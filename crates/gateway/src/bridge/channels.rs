@@ -7,10 +7,10 @@ use fanfare_bus::AsItIs;
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
-/// Channels of a topic that are remembered; the one longest silent is forgotten.
+/// The most channels of a topic that are remembered. One more replaces the one longest silent.
 const MOST_CHANNELS: usize = 8;
 
-/// Gateways of a channel that are told apart; the one longest silent is forgotten.
+/// The most gateways of a channel that are told apart. One more replaces the one longest silent.
 const MOST_GATEWAYS: usize = 8;
 
 /// Messages of a channel that a gateway remembers: at least this many, and at most twice as many.
@@ -108,7 +108,7 @@ struct Channel {
     name: Vec<u8>,
     heard: u64,
     gateways: [Gateway; MOST_GATEWAYS],
-    /// What came lately, and before that.
+    /// What came last, and what came before `young` was begun.
     young: Seen,
     old: Seen,
     /// How often `young` became `old`.
@@ -177,7 +177,7 @@ impl Channels {
         turn
     }
 
-    /// Looks at a message without taking note of it.
+    /// Decides on a message without remembering it.
     pub(crate) fn look(&self, identity: &Identity<'_>, origin: u64) -> Turn {
         let channel = self.known.iter().find(|c| c.name == identity.channel);
         channel.map_or(Turn::New, |channel| channel.look(identity, origin))
@@ -245,7 +245,7 @@ impl Channel {
             return if is_new { Turn::New } else { Turn::Before };
         }
         let gateway = slot.and_then(|slot| self.gateways.get(slot));
-        // Who goes back in its own numbers begins again, and who is in front of all is not behind.
+        // A gateway whose numbers go back has begun again. One in front of all is not behind.
         let is_behind = gateway.is_some_and(|g| {
             let (number, lost) = (identity.number, g.place + 1 < self.generation);
             lost && g.last < number && number <= self.head

@@ -38,7 +38,7 @@ pub(crate) struct Plan<'a> {
     pub(crate) message_bytes: usize,
     pub(crate) counters: &'a Counters,
     pub(crate) notices: &'a Notices,
-    /// What ends the gateway: whoever waits looks at it.
+    /// Ends the gateway; every wait ends soon after it is raised.
     pub(crate) stop: &'a Stop,
 }
 

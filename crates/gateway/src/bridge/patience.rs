@@ -5,13 +5,13 @@ use fanfare_bus::{Error, ReturnCode};
 use fanfare_engine::stop::Stop;
 use std::time::{Duration, Instant};
 
-/// How long one call of a writer waits at most: so soon a raised stop is seen.
+/// The longest wait of one call of a writer, and the longest time until it sees a raised stop.
 pub(crate) const SLICE: Duration = Duration::from_millis(50);
 
 /// How long a stop waits for subscribers.
 const FAREWELL: Duration = Duration::from_millis(400);
 
-/// How often an outlet that leaves messages out says so, after the first time.
+/// The time between two notices of messages left out by one outlet.
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// Lets writes wait for a subscriber that does not acknowledge: in slices, up to the configured
@@ -20,9 +20,9 @@ pub(crate) struct Patience {
     /// Slices that a write waits.
     slices: u32,
     stop: Stop,
-    /// Until when samples still go out, once the stop was seen.
+    /// When the last samples go out, once the stop was seen.
     until: Option<Instant>,
-    /// Writers whose subscribers made a write wait in vain since then.
+    /// Writers that have waited in vain for their subscribers since the stop.
     hanging: Vec<u64>,
 }
 
@@ -37,8 +37,7 @@ pub(crate) enum Written<T> {
 }
 
 impl Patience {
-    /// `wait_ms` is what a write waits for while the gateway runs; each call of a writer waits
-    /// for [`slice`].
+    /// A write waits for at most `wait_ms` while the gateway runs, in calls of [`slice`] each.
     pub(crate) fn new(wait_ms: u64, stop: Stop) -> Self {
         let slices = Duration::from_millis(wait_ms)
             .as_nanos()
@@ -54,7 +53,7 @@ impl Patience {
     /// Writes by way of `attempt`; `id` is the writer's.
     ///
     /// # Errors
-    /// Those of the writer, but for a subscriber that does not acknowledge.
+    /// Those of the writer. A subscriber that does not acknowledge is no error.
     pub(crate) fn write<T>(
         &mut self,
         id: u64,
@@ -74,7 +73,8 @@ impl Patience {
         Ok(Written::InVain)
     }
 
-    /// After the stop: no writer waits in vain a second time, and all together not for long.
+    /// Writes after the stop: no writer waits in vain twice, and all of them together no longer
+    /// than [`FAREWELL`].
     fn part<T>(
         &mut self,
         id: u64,
@@ -94,7 +94,7 @@ impl Patience {
         }
     }
 
-    /// What is left for acknowledgements after the stop; nothing if a subscriber hangs.
+    /// The time left for acknowledgements after the stop; zero if a subscriber hangs.
     pub(crate) fn left(&mut self) -> Duration {
         let until = *self.until.get_or_insert_with(|| Instant::now() + FAREWELL);
         match self.hanging.is_empty() {
@@ -104,7 +104,7 @@ impl Patience {
     }
 }
 
-/// What one call of a writer waits for.
+/// The longest wait of one call of a writer.
 pub(crate) fn slice(wait_ms: u64) -> Duration {
     SLICE.min(Duration::from_millis(wait_ms))
 }
@@ -119,11 +119,11 @@ fn in_vain(error: &Error) -> bool {
     )
 }
 
-/// Tells of messages that an outlet left out: of the first at once, of more once a second.
+/// Notices of the messages that an outlet left out: the first at once, then sums once a second.
 pub(crate) struct Omissions {
     outlet: Outlet,
     notices: Notices,
-    /// Not told of yet, by reason.
+    /// Messages without a notice, by reason.
     untold: [u64; 2],
     told: Option<Instant>,
 }
@@ -138,7 +138,7 @@ impl Omissions {
         }
     }
 
-    /// Takes note of messages that were left out.
+    /// Counts messages that were left out.
     pub(crate) fn add(&mut self, why: Why, count: u64) {
         if let Some(untold) = self.untold.get_mut(why as usize) {
             *untold += count;
@@ -146,7 +146,7 @@ impl Omissions {
         self.look();
     }
 
-    /// Tells what is not told of yet, if it is time.
+    /// Sends the notices that are due.
     pub(crate) fn look(&mut self) {
         if self.untold == [0; 2] || self.told.is_some_and(|told| told.elapsed() < AGAIN) {
             return;

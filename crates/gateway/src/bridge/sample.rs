@@ -87,9 +87,10 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Parts<'_>, CdrError> {
     })
 }
 
-/// Looks whether a body from the bus can go to FIX sessions: of an application message, whole
-/// fields, none of the header or trailer, so that it cannot end its message early or begin another,
-/// nor end or reset a session. Anyone in the domain may have written it.
+/// Checks that a body from the bus can go to FIX sessions. It must be of an application message and
+/// consist of whole fields, none of them of the header or trailer: then it cannot end its message
+/// early, begin another, or end or reset a session. Any participant of the domain may have written
+/// it.
 pub(crate) struct Inspector {
     decoder: Decoder,
     frame: Vec<u8>,

@@ -41,8 +41,9 @@ pub(crate) struct Participant<'a> {
 }
 
 impl BusQos {
-    /// The policies, with so many keys; where they are reliable, a call of a writer waits a slice
-    /// of that long for a subscriber, and [`Patience`](super::patience::Patience) calls again.
+    /// The policies of a topic with up to `instances` keys. Where they are reliable, a call of a
+    /// writer waits a slice of `wait_ms` for a subscriber, and
+    /// [`Patience`](super::patience::Patience) calls again.
     pub(crate) fn policies(self, wait_ms: u64, instances: u32) -> Qos {
         let reliable = Reliability::Reliable(slice(wait_ms));
         let qos = match self {

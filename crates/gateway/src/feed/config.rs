@@ -20,8 +20,8 @@ use std::path::PathBuf;
 pub struct Feed {
     /// A template file, or `builtin:simple` or `builtin:complex`.
     pub templates: String,
-    /// Take templates with attributes, elements and text that the schema of FAST does not have:
-    /// each is told of and left out.
+    /// Takes templates with attributes, elements and text that the schema of FAST does not have,
+    /// and leaves those out; a notice has the first of them and the number of the others.
     #[serde(default)]
     pub lenient_templates: bool,
     /// Multicast groups, `ADDRESS:PORT`: one line, or up to four with the same feed.

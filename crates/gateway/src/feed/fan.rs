@@ -18,7 +18,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Gives messages to the consumers and to the bus.
+/// Writes messages for the consumers and for the bus.
 pub(crate) struct Fan {
     fix: Fix,
     versions: Versions,
@@ -42,7 +42,7 @@ pub(crate) struct Fan {
     notices: Notices,
 }
 
-/// What a body takes in the ring besides itself, at most: its record, and what is told of a hole.
+/// The most bytes that a body takes in the ring besides itself: its record, and that of a hole.
 const IN_RING: usize = 128;
 
 /// Fields that make a key, the better one first: Symbol and SecurityID.
@@ -83,7 +83,7 @@ impl Fan {
         }
     }
 
-    /// Looks which versions are in use; how many they are.
+    /// Reads which versions are in use. Returns their number.
     pub(crate) fn look(&mut self) -> usize {
         self.in_use = self.versions.in_use();
         self.in_use.count_ones() as usize
@@ -110,7 +110,7 @@ impl Fan {
         self.holes.add(hole);
     }
 
-    /// Tells the consumers what is missing, as far as the ring has room.
+    /// Writes the records of what is missing, until the ring is full.
     pub(crate) fn tell_holes(&mut self, inlet: &mut Inlet) {
         if !self.holes.is_empty() {
             self.holes.drain(|hole| inlet.put_hole(hole) == Put::Done);

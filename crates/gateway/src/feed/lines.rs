@@ -208,8 +208,8 @@ impl Lines {
         self.arbiter.stats().missing
     }
 
-    /// Takes what still waits with the kernel and counts it: what nobody will read. To be called
-    /// at the end; a line that goes on faster than it can be counted is left after 1,048,576.
+    /// Takes and counts the datagrams that still wait with the kernel, up to 1,048,576 of a line.
+    /// To be called at the end: they are lost.
     ///
     /// # Errors
     /// The socket's.
@@ -236,7 +236,7 @@ impl Lines {
     }
 }
 
-/// Whether so many lines can be arbitrated.
+/// Checks that a number of lines can be arbitrated.
 ///
 /// # Errors
 /// There are several, and no template has a sequence number.

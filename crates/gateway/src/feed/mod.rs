@@ -44,7 +44,7 @@ const MOST_TEMPLATES: u64 = 2 * MAX_BYTES as u64 + 2;
 /// The longest dictionary, in bytes.
 const MOST_DICTIONARY: u64 = 64 << 20;
 
-/// The ring has so many parts: a turn wants room for two, or three for several versions.
+/// The parts of the ring. A turn needs room for two of them, with several versions for three.
 const PARTS: usize = 8;
 
 /// Why a feed could not be opened.
@@ -79,7 +79,7 @@ pub enum FeedError {
     Bus(#[from] BusError),
 }
 
-/// Receives a feed and gives its messages to everybody.
+/// Receives a feed and writes its messages to all outlets.
 pub(crate) struct FeedSource {
     lines: Lines,
     desk: Desk,
@@ -107,7 +107,7 @@ struct Desk {
     channel: Vec<u8>,
     numbers: Numbers,
     inlet: Inlet,
-    /// To whom packets go besides, as they are.
+    /// Takes the packets as they are, for the topics.
     to_topics: Option<PacketRing>,
     utc_nanos: i64,
     counts: FeedCounts,
@@ -225,14 +225,15 @@ fn dictionaries(feed: &Feed) -> Result<HashMap<&str, Arc<Dictionary>>, FeedError
 }
 
 impl Desk {
-    /// Decodes one message, gives it to everybody unless it was delivered before; its length.
+    /// Decodes one message, and writes it to the outlets unless it was delivered before. Returns
+    /// its length.
     fn message(&mut self, bytes: &[u8], deliver: bool) -> Option<usize> {
         let Ok(len) = self.decoder.decode(bytes, &mut self.message) else {
             self.counts.bad_packets.increment(1);
             self.miss(Missing::Undecodable, 0);
             return None;
         };
-        // Nobody asks but the bus.
+        // Only the bus needs it.
         let mut number = None;
         if self.inlet.wants_symbol()
             && let Some(view) = self.message.view(self.decoder.program())
@@ -266,7 +267,7 @@ impl Desk {
         self.fan.message(view, &mut self.inlet, stamp);
     }
 
-    /// So many messages are missing behind the last one, or a number that is not known (0).
+    /// Notes that `count` messages are missing behind the last one; 0 if their number is not known.
     fn miss(&mut self, why: Missing, count: u64) {
         self.fan.miss(&Hole::new(why, count, self.utc_nanos));
     }

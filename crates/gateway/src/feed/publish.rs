@@ -1,8 +1,8 @@
 //! The feed's decoded messages to DDS topics of their own types, on a thread of its own.
 //!
-//! The feed's thread copies each packet into a ring that overwrites what was not read; this one
-//! decodes it a second time, straight into samples, and writes those. So whatever a subscriber
-//! does, nobody else waits for it.
+//! The feed's thread copies each packet into a ring that overwrites what was not read. This thread
+//! decodes it a second time, straight into samples, and writes those: no other thread ever waits
+//! for a subscriber.
 
 use super::FeedError;
 use super::config::FeedTopics;
@@ -41,7 +41,7 @@ pub(crate) struct PacketRing {
 }
 
 impl PacketRing {
-    /// A ring of so many bytes, and its other end.
+    /// A ring of at least `bytes` bytes, and its reading end.
     pub(crate) fn new(bytes: usize, waker: Waker) -> Option<(Self, BroadcastReader)> {
         let mut ring = Broadcast::new(bytes.max(LEAST), 1, Policy::Lap);
         let reader = ring.subscribe()?;
@@ -70,7 +70,7 @@ impl PacketRing {
         self.wrote = true;
     }
 
-    /// Wakes who reads, once for all packets of a turn.
+    /// Wakes the reading thread, once for all packets of a turn.
     pub(crate) fn wake(&mut self) {
         if std::mem::take(&mut self.wrote) {
             self.waker.wake();
@@ -151,7 +151,7 @@ impl TopicsPublisher {
         let mapping = Arc::new(super::mapping(topics, Arc::clone(program))?);
         let distribution = topics.distribution();
         let domain = topics.participant().open()?;
-        // Without echo nobody asks for round trips.
+        // Without echo there are no round trips.
         let publisher = Publisher::open(&domain, &mapping, &distribution, |_| Box::new(|_| {}))?;
         Ok(Self {
             ring,
@@ -223,7 +223,7 @@ impl Topics {
     /// Writes the samples of the message just decoded.
     fn publish(&mut self) -> Result<(), BusError> {
         if self.last.is_some() && self.converter.template() == self.last {
-            // The token tells subscribers; nobody is waited for.
+            // The token is written, and no subscriber is waited for.
             return self.publisher.finish(Duration::ZERO).map(|_| ());
         }
         let Self {
@@ -273,7 +273,7 @@ impl Agent for TopicsPublisher {
         Ok(self.turn()?)
     }
 
-    /// What came before the stop still goes out, as far as subscribers take it in time.
+    /// Writes what came before the stop, while subscribers take it in time.
     fn on_close(&mut self, _now: Now) {
         while matches!(self.turn(), Ok(1..)) {}
         let Topics {
@@ -281,7 +281,7 @@ impl Agent for TopicsPublisher {
             patience,
             ..
         } = &mut self.topics;
-        // Whoever does not acknowledge in time loses what it has not.
+        // A subscriber that does not acknowledge in time loses what it has not received.
         let _ = publisher.wait_for_acks(patience.left());
     }
 

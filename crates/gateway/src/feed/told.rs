@@ -1,8 +1,8 @@
-//! What a feed's operator is told.
+//! Notices about a feed.
 
 use std::fmt;
 
-/// Something about a feed that whoever runs the gateway wants to know.
+/// A notice about a feed for the operator of the gateway.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FeedNotice {
     /// Fields of a template that have no place in a version, when its first message comes.
@@ -49,7 +49,7 @@ pub enum FeedNotice {
     Exchange(ExchangeState),
 }
 
-/// The exchange's session, as its messages on the feed tell of it.
+/// The state of the exchange's session, by its messages on the feed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ExchangeState {
     /// It has logged on.
@@ -121,7 +121,7 @@ impl fmt::Display for FeedNotice {
 }
 
 impl FeedNotice {
-    /// Whether it tells of anything but a Logon or the end of the feed.
+    /// Whether it is anything but a Logon or the end of the feed.
     #[must_use]
     pub fn is_trouble(&self) -> bool {
         !matches!(

@@ -205,7 +205,7 @@ fn a_thousand_connections_that_say_nothing_are_closed_in_time_and_harm_nobody() 
     stop(gateway);
 }
 
-/// Somebody who keeps the port full of connections that say nothing, more than it takes.
+/// A peer that keeps the port full of silent connections, more than it takes.
 fn flood(to: std::net::SocketAddr, count: usize) -> Vec<Client> {
     (0..count).map(|_| Client::connect(to, "S")).collect()
 }
@@ -228,7 +228,7 @@ fn silent_connections_however_many_keep_nobody_out_of_either_port() {
     eventually("those turned away", || gateway.count("refused") >= 540);
     // 30 from one address at each port, one of which made room for the bystander.
     assert_eq!(gateway.count("waiting"), 58);
-    // Who has logged on is never turned away for those who have not.
+    // A session that is logged on is never ended for connections that are not.
     silent.extend(flood(gateway.consumers(), 300));
     good.assert_served();
     stop(gateway);

@@ -7,10 +7,17 @@ use fanfare_engine::udp::{Sender, SenderConfig};
 use fanfare_gateway::{BusEnd, Config, Gateway};
 use fanfare_peers::domain;
 use std::net::SocketAddrV4;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
-/// Messages with a number and a name, in a file of this process.
-fn templates() -> PathBuf {
+/// Messages with a number and a name, in a file of this process. It is written once: other tests
+/// read it meanwhile.
+fn templates() -> &'static Path {
+    static FILE: OnceLock<PathBuf> = OnceLock::new();
+    FILE.get_or_init(write_templates)
+}
+
+fn write_templates() -> PathBuf {
     let file = std::env::temp_dir().join(format!("redundant-{}.xml", std::process::id()));
     let text = "<template name=\"T\" id=\"1\">\
                 <string name=\"MsgType\" id=\"35\"><constant value=\"Y\"/></string>\

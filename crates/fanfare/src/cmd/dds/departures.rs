@@ -109,7 +109,7 @@ mod tests {
             said([0; 3], [4, 0, 0]),
             "4 writers gone: closed, stopped or cut off"
         );
-        // Who closes its writers, too, lets them fall silent first.
+        // Writers that are closed fall silent first.
         for silent in 0..=5 {
             let told = said([0; 3], [5, silent, 0]);
             assert_eq!(told, "5 writers gone: closed, stopped or cut off");

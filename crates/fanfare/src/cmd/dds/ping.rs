@@ -181,9 +181,7 @@ pub(crate) fn ping(args: &PingArgs) -> Result<ExitCode> {
     let stop = Stop::on_interrupt()?;
     let domain = args.domain.open(Role::Publisher)?;
     let mut run = Run::open(args, &domain)?;
-    if !run.wait_for_pong(args, &stop)? {
-        return Ok(ExitCode::SUCCESS);
-    }
+    run.wait_for_pong(args, &stop)?;
     let total = args.warm_up.saturating_add(args.count);
     for sequence in 0..total {
         if stop.is_raised() {
@@ -255,12 +253,12 @@ impl Run {
         })
     }
 
-    /// Whether both directions have a pong; `false` after Ctrl-C.
-    fn wait_for_pong(&self, args: &PingArgs, stop: &Stop) -> Result<bool> {
+    /// Waits until both directions have a pong.
+    fn wait_for_pong(&self, args: &PingArgs, stop: &Stop) -> Result<()> {
         let end = Instant::now() + Duration::from_secs_f64(args.wait);
         while !self.matches.iter().all(|m| m.any()) {
             if stop.is_raised() {
-                return Ok(false);
+                bail!("interrupted before a pong was there");
             }
             if Instant::now() >= end {
                 let id = args.domain.domain;
@@ -271,7 +269,7 @@ impl Run {
             }
             thread::sleep(Duration::from_millis(2));
         }
-        Ok(true)
+        Ok(())
     }
 
     /// One sample there and back.

@@ -38,7 +38,7 @@ pub(crate) enum Kind {
     Data,
     /// The session of the exchange: MsgType(35) 0 to 5, or A.
     Session(u8),
-    /// Nobody: it has no field that FIX has, as FAST's Reset.
+    /// No session: it has no field that FIX has, as FAST's Reset.
     Empty,
     /// It says that the feed is over.
     Done,
@@ -93,7 +93,7 @@ struct PerVersion {
 struct Plans {
     by_template: Box<[Option<Planned>]>,
     typed: Vec<(u32, Box<[u8]>, Planned)>,
-    /// Of templates with dynamic references, which have a plan for each message: those told of.
+    /// Templates with dynamic references, whose messages each have a plan, that have had a notice.
     told: Vec<u32>,
 }
 

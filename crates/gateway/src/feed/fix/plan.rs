@@ -142,7 +142,7 @@ impl Plan {
     ) -> Result<Self, Unfit> {
         let scope = match rules.dictionary.body(msg_type) {
             Some(layout) => Scope::Standard(layout),
-            // A type of one's own, for consumers that agreed to fields of one's own.
+            // A user-defined type, for consumers that agreed to user-defined fields.
             None if rules.user_tags.is_some() && msg_type.starts_with(b"U") => Scope::Free,
             None => return Err(Unfit::Type),
         };
@@ -346,7 +346,7 @@ impl<'a> Compiler<'a> {
         Ok(())
     }
 
-    /// Gives each draft its slot.
+    /// Makes the slots of the drafts.
     fn finish(
         &mut self,
         mut drafts: Vec<Draft>,

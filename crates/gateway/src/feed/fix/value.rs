@@ -271,7 +271,7 @@ impl Clock {
         Text::of(&[hour, b":", minute, b":", second, behind.bytes()])
     }
 
-    /// Digits behind the seconds, of an integer with so many.
+    /// Digits behind the seconds of an integer of `len` digits.
     fn fraction_of(&self, len: usize) -> usize {
         let least = len.saturating_sub(6).next_multiple_of(3);
         self.fraction.set(self.fraction.get().max(least));

@@ -104,10 +104,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let publisher = if args.empty {
         None
     } else {
-        let Some(publisher) = open(args, &mapping, &stop, &echoes)? else {
-            return Ok(ExitCode::FAILURE);
-        };
-        Some(publisher)
+        Some(open(args, &mapping, &stop, &echoes)?)
     };
     let mut run = Run::new(args, &mapping, publisher, stop.clone());
     let losses = run.read(args)?;
@@ -121,13 +118,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     })
 }
 
-/// Opens the topics and waits until all of them have a subscriber; `None` after Ctrl-C.
-fn open(
-    args: &Args,
-    mapping: &Mapping,
-    stop: &Stop,
-    echoes: &Arc<Echoes>,
-) -> Result<Option<Publisher>> {
+/// Opens the topics and waits until all of them have a subscriber.
+///
+/// # Errors
+/// The carrier's; no subscriber in time; Ctrl-C.
+fn open(args: &Args, mapping: &Mapping, stop: &Stop, echoes: &Arc<Echoes>) -> Result<Publisher> {
     let carrier = args
         .feed
         .carrier(&args.domain, Role::Publisher, &args.shm)?;
@@ -136,13 +131,13 @@ fn open(
         echoes.recorder(&t.name)
     })?;
     if args.wait == 0 {
-        return Ok(Some(publisher));
+        return Ok(publisher);
     }
     note!("waiting for a subscriber");
     let end = Instant::now() + Duration::from_secs(args.wait);
     while !publisher.is_matched() {
         if stop.is_raised() {
-            return Ok(None);
+            bail!("interrupted before a subscriber was there");
         }
         if Instant::now() >= end {
             match publisher.incompatible() {
@@ -158,7 +153,7 @@ fn open(
     if args.feed.is_best_effort() || distribution.echo {
         thread::sleep(SETTLED);
     }
-    Ok(Some(publisher))
+    Ok(publisher)
 }
 
 fn nanos(d: Duration) -> u64 {

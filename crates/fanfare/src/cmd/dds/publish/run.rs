@@ -34,7 +34,7 @@ pub(super) struct Run {
     waited: Duration,
     patience: Duration,
     watch: Watch,
-    /// Of subscribers, before the Done token: who goes after it goes in order.
+    /// Of subscribers, before the Done token: departures after it are in order.
     pub(super) departures: Departures,
     pub(super) decode: Series,
     pub(super) convert: BTreeMap<u32, Series>,

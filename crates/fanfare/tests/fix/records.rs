@@ -3,8 +3,7 @@
 use crate::common::{Folder, fanfare, run};
 use crate::operation::{logon, settings};
 use crate::server::{Peer, Server, framed};
-use std::io::Read;
-use std::process::Stdio;
+use std::io::Write;
 
 fn order(seq: usize, text: &str) -> String {
     let header = format!("35=D|34={seq}|49=TW|52=20261121-10:00:00|56=ISLD|");
@@ -103,7 +102,13 @@ fn stderr_and_stdout_that_nobody_reads_hold_no_session_up() {
     let text = settings("").replace("Port=0", &format!("Port={port}"));
     let path = folder.with("settings.cfg", text);
     let mut command = fanfare(&["fix", "acceptor", "--config", &path]);
-    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    // A pipe that is full: one thread fills it, and stays in the write until the reader is gone.
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    let stderr = writer.try_clone().unwrap();
+    std::thread::spawn(move || while writer.write_all(&[b'x'; 4096]).is_ok() {});
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    let mut child = command.stderr(stderr).spawn().unwrap();
+    drop(command);
     let address = format!("127.0.0.1:{port}").parse().unwrap();
     let mut peer = loop {
         if let Some(peer) = Peer::try_connect(address) {
@@ -113,8 +118,8 @@ fn stderr_and_stdout_that_nobody_reads_hold_no_session_up() {
     };
     peer.send(&logon("")).unwrap();
     assert!(peer.receive().unwrap().unwrap().contains("|35=A|"));
-    // Far more than the pipes hold, on both streams.
-    for _ in 0..3000 {
+    // Lines for stderr, and far more than a pipe holds for stdout.
+    for _ in 0..50 {
         let mut stranger = Peer::connect(address);
         stranger.send(&framed("FIX.4.4", "35=0|34=1|")).unwrap();
         assert!(!matches!(stranger.receive(), Ok(Some(_))));
@@ -135,13 +140,6 @@ fn stderr_and_stdout_that_nobody_reads_hold_no_session_up() {
     assert!(peer.receive().unwrap().unwrap().contains("|35=5|"));
     drop(peer);
     let status = child.wait().unwrap();
-    let mut said = String::new();
-    child
-        .stderr
-        .take()
-        .unwrap()
-        .read_to_string(&mut said)
-        .unwrap();
-    assert!(status.code().is_some(), "{status}: {said}");
-    assert!(said.lines().count() > 100 && said.contains("not a Logon"));
+    assert!(status.success(), "{status}");
+    drop(reader);
 }

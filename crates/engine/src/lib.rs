@@ -8,6 +8,7 @@
 //! | [`tcp`], [`outbound`] | listener, stream, connector with back-off, bounded outbound queue |
 //! | `tls` | rustls around a stream (feature `tls`, on by default) |
 //! | [`udp`] | datagrams and multicast in batches, kernel stamps and drops |
+//! | [`feed`] | the lines of a FAST feed: sockets, arbitration, decoded messages |
 //! | [`host`] | FIX initiators and acceptors with their sockets, in ten lines |
 //! | [`journal`] | the message store in mapped files, which is also the send buffer |
 //! | [`ring`] | messages from thread to thread: broadcast by policy, and one to one |
@@ -25,6 +26,7 @@ pub mod agent;
 pub mod clock;
 pub mod counters;
 pub mod cpu;
+pub mod feed;
 pub mod host;
 pub mod idle;
 pub mod journal;

@@ -26,6 +26,8 @@ pub struct ReceiverConfig {
     pub address: SocketAddrV4,
     /// The interface that joins the group.
     pub interface: Ipv4Addr,
+    /// The only sender to the group that is heard (source-specific multicast); `None` hears all.
+    pub source: Option<Ipv4Addr>,
     /// Receive buffer to ask the kernel for, bytes.
     pub buffer: usize,
     /// Datagrams in one system call.
@@ -41,6 +43,7 @@ impl ReceiverConfig {
         Self {
             address,
             interface: Ipv4Addr::LOCALHOST,
+            source: None,
             buffer: 8 << 20,
             batch: 64,
             datagram: 2048,
@@ -84,8 +87,11 @@ impl Receiver {
     /// on that interface.
     pub fn open(config: &ReceiverConfig) -> io::Result<Self> {
         let socket = udp::bind(config.address)?;
-        if config.address.ip().is_multicast() {
-            socket.join_multicast_v4(config.address.ip(), &config.interface)?;
+        let group = *config.address.ip();
+        match config.source {
+            _ if !group.is_multicast() => {}
+            Some(source) => udp::join_source(socket.as_fd(), group, config.interface, source)?,
+            None => socket.join_multicast_v4(&group, &config.interface)?,
         }
         let wanted = config.buffer;
         let granted = udp::enlarge_receive_buffer(socket.as_fd(), wanted)?;
@@ -126,6 +132,7 @@ impl Receiver {
             bytes,
             received: arrived.stamp.map(UtcTimestamp::from_nanos),
             truncated: arrived.truncated,
+            from: arrived.from,
         }
     }
 
@@ -154,6 +161,8 @@ pub struct Datagram<'a> {
     pub received: Option<UtcTimestamp>,
     /// It was longer than [`ReceiverConfig::datagram`]; the rest is gone.
     pub truncated: bool,
+    /// The sender, if the kernel says who it is.
+    pub from: Option<SocketAddrV4>,
 }
 
 /// How to send.

@@ -3,6 +3,21 @@
 use crate::line::Line;
 use std::collections::VecDeque;
 
+/// Which unit waits: no other one has had the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ticket {
+    slot: usize,
+    number: u64,
+}
+
+impl Ticket {
+    /// The place in which the unit waits, below the number of units that may wait at once, and
+    /// three more. Units that wait at the same time have different ones.
+    pub const fn slot(self) -> usize {
+        self.slot
+    }
+}
+
 /// A unit that waits.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Held {
@@ -13,7 +28,7 @@ pub(crate) struct Held {
     /// When it was received, by its line's stamp.
     pub(crate) stamp: u64,
     pub(crate) line: Line,
-    slot: usize,
+    pub(crate) ticket: Ticket,
     len: usize,
 }
 
@@ -24,6 +39,8 @@ pub(crate) struct HoldBack {
     queue: VecDeque<Held>,
     slots: Vec<Vec<u8>>,
     free: Vec<usize>,
+    /// Units kept so far.
+    tickets: u64,
 }
 
 impl HoldBack {
@@ -32,6 +49,7 @@ impl HoldBack {
             queue: VecDeque::with_capacity(units),
             slots: (0..units).map(|_| Vec::with_capacity(unit_bytes)).collect(),
             free: (0..units).rev().collect(),
+            tickets: 0,
         }
     }
 
@@ -71,16 +89,19 @@ impl HoldBack {
         false
     }
 
-    /// Keeps a copy of the unit; false if all slots are taken.
+    /// Keeps a copy of the unit; `None` if all slots are taken.
     pub(crate) fn insert(
         &mut self,
         (start, end): (u64, u64),
         (since, stamp): (u64, u64),
         line: Line,
         bytes: &[u8],
-    ) -> bool {
-        let Some(slot) = self.free.pop() else {
-            return false;
+    ) -> Option<Ticket> {
+        let slot = self.free.pop()?;
+        self.tickets += 1;
+        let ticket = Ticket {
+            slot,
+            number: self.tickets,
         };
         let buffer = &mut self.slots[slot];
         buffer.clear();
@@ -92,11 +113,11 @@ impl HoldBack {
             since,
             stamp,
             line,
-            slot,
+            ticket,
             len: bytes.len(),
         };
         self.queue.insert(at, held);
-        true
+        Some(ticket)
     }
 
     /// Takes the lowest unit out; its bytes stay until [`release`](Self::release).
@@ -106,12 +127,12 @@ impl HoldBack {
 
     /// The bytes of a unit that was popped and not released.
     pub(crate) fn bytes(&self, held: &Held) -> &[u8] {
-        &self.slots[held.slot][..held.len]
+        &self.slots[held.ticket.slot][..held.len]
     }
 
     /// Gives the slot of a popped unit back.
     pub(crate) fn release(&mut self, held: &Held) {
-        self.free.push(held.slot);
+        self.free.push(held.ticket.slot);
     }
 }
 
@@ -122,7 +143,8 @@ mod tests {
     fn with(ranges: &[(u64, u64)]) -> HoldBack {
         let mut hold = HoldBack::new(8, 16);
         for (i, range) in ranges.iter().enumerate() {
-            assert!(hold.insert(*range, (i as u64, 0), Line::A, &[i as u8]));
+            let kept = hold.insert(*range, (i as u64, 0), Line::A, &[i as u8]);
+            assert!(kept.is_some());
         }
         hold
     }
@@ -148,7 +170,7 @@ mod tests {
     #[test]
     fn a_full_hold_back_refuses() {
         let mut hold = HoldBack::new(1, 4);
-        assert!(hold.insert((1, 2), (0, 0), Line::A, b"x"));
-        assert!(!hold.insert((2, 3), (0, 0), Line::A, b"y"));
+        assert!(hold.insert((1, 2), (0, 0), Line::A, b"x").is_some());
+        assert!(hold.insert((2, 3), (0, 0), Line::A, b"y").is_none());
     }
 }

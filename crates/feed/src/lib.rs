@@ -25,6 +25,7 @@
 #![forbid(unsafe_code)]
 
 pub mod arbiter;
+pub mod channel;
 pub mod framing;
 mod hold;
 pub mod line;

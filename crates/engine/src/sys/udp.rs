@@ -87,6 +87,36 @@ pub(crate) fn set_multicast_interface(fd: BorrowedFd<'_>, interface: Ipv4Addr) -
     Ok(())
 }
 
+/// Joins a group for what this source sends to it, on the interface with this address.
+pub(crate) fn join_source(
+    fd: BorrowedFd<'_>,
+    group: Ipv4Addr,
+    interface: Ipv4Addr,
+    source: Ipv4Addr,
+) -> io::Result<()> {
+    let raw = |address: Ipv4Addr| libc::in_addr {
+        s_addr: u32::from_ne_bytes(address.octets()),
+    };
+    let request = libc::ip_mreq_source {
+        imr_multiaddr: raw(group),
+        imr_interface: raw(interface),
+        imr_sourceaddr: raw(source),
+    };
+    // Without this the socket also receives what others on this host have joined.
+    set_int(fd, libc::IPPROTO_IP, libc::IP_MULTICAST_ALL, 0)?;
+    // SAFETY: the kernel reads an ip_mreq_source that lives over the call.
+    check(unsafe {
+        libc::setsockopt(
+            fd.as_raw_fd(),
+            libc::IPPROTO_IP,
+            libc::IP_ADD_SOURCE_MEMBERSHIP,
+            (&raw const request).cast(),
+            size_of::<libc::ip_mreq_source>() as libc::socklen_t,
+        )
+    })?;
+    Ok(())
+}
+
 fn set_int(
     fd: BorrowedFd<'_>,
     level: libc::c_int,
@@ -124,6 +154,8 @@ pub(crate) struct Arrived {
     pub(crate) truncated: bool,
     /// UTC in nanoseconds, as the kernel stamped it.
     pub(crate) stamp: Option<i64>,
+    /// The sender; nobody where the kernel does not say.
+    pub(crate) from: Option<SocketAddrV4>,
 }
 
 /// Memory for one recvmmsg, allocated once.
@@ -132,11 +164,12 @@ pub(crate) struct Inbox {
     slot: usize,
     parts: Box<[libc::iovec]>,
     controls: Box<[[u64; CONTROL / 8]]>,
+    names: Box<[libc::sockaddr_in]>,
     headers: Box<[libc::mmsghdr]>,
     arrived: Box<[Arrived]>,
 }
 
-// SAFETY: the raw pointers in `parts` and `headers` point into the boxes of the same value and
+// SAFETY: the raw pointers in `parts` and `headers` point into the boxes of the same value, and
 // are written anew before each use; nothing else sees them.
 unsafe impl Send for Inbox {}
 
@@ -152,6 +185,7 @@ impl Inbox {
             slot,
             parts: vec![part; count].into_boxed_slice(),
             controls: vec![[0; CONTROL / 8]; count].into_boxed_slice(),
+            names: vec![raw_address(NOBODY); count].into_boxed_slice(),
             headers: vec![header; count].into_boxed_slice(),
             arrived: vec![Arrived::default(); count].into_boxed_slice(),
         }
@@ -161,7 +195,10 @@ impl Inbox {
     pub(crate) fn receive(&mut self, fd: BorrowedFd<'_>) -> io::Result<usize> {
         let slots = self.bytes.chunks_exact_mut(self.slot);
         let places = self.parts.iter_mut().zip(slots).zip(&mut self.controls);
-        for (header, ((part, slot), control)) in self.headers.iter_mut().zip(places) {
+        let places = places.zip(&mut self.names);
+        for (header, (((part, slot), control), name)) in self.headers.iter_mut().zip(places) {
+            header.msg_hdr.msg_name = (&raw mut *name).cast();
+            header.msg_hdr.msg_namelen = size_of::<libc::sockaddr_in>() as libc::socklen_t;
             part.iov_base = slot.as_mut_ptr().cast();
             part.iov_len = slot.len();
             header.msg_hdr.msg_iov = part;
@@ -170,8 +207,8 @@ impl Inbox {
             header.msg_hdr.msg_controllen = CONTROL as _;
             header.msg_hdr.msg_flags = 0;
         }
-        // SAFETY: each header has just been pointed at one part and one control buffer of this
-        // value, which nothing else touches during the call.
+        // SAFETY: each header has just been pointed at one part, one control buffer and one
+        // name of this value, which nothing else touches during the call.
         let outcome = check(unsafe {
             libc::recvmmsg(
                 fd.as_raw_fd(),
@@ -187,11 +224,13 @@ impl Inbox {
             Err(e) if e.kind() == io::ErrorKind::Interrupted => 0,
             Err(e) => return Err(e),
         };
-        for (header, arrived) in self.headers.iter().zip(&mut self.arrived).take(count) {
+        let named = self.headers.iter().zip(&self.names);
+        for ((header, name), arrived) in named.zip(&mut self.arrived).take(count) {
             *arrived = Arrived {
                 len: (header.msg_len as usize).min(self.slot),
                 truncated: header.msg_hdr.msg_flags & libc::MSG_TRUNC != 0,
                 stamp: stamp(&header.msg_hdr),
+                from: sender(&header.msg_hdr, name),
             };
         }
         Ok(count)
@@ -204,6 +243,16 @@ impl Inbox {
         let bytes = self.bytes.get(from..from.saturating_add(arrived.len));
         (arrived, bytes.unwrap_or_default())
     }
+}
+
+/// Before a sender is known.
+const NOBODY: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0);
+
+/// The sender that the kernel has written to `name`.
+fn sender(header: &libc::msghdr, name: &libc::sockaddr_in) -> Option<SocketAddrV4> {
+    let is_there = header.msg_namelen as usize == size_of::<libc::sockaddr_in>();
+    let address = Ipv4Addr::from(name.sin_addr.s_addr.to_ne_bytes());
+    is_there.then(|| SocketAddrV4::new(address, u16::from_be(name.sin_port)))
 }
 
 /// The kernel's receive stamp among the control messages.

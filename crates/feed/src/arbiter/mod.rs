@@ -30,7 +30,7 @@ pub use types::{ArbiterConfig, ArbiterStats, Delivery, Event, Gap, Refusal, Star
 use self::bytes::{Evidence, digest};
 use self::jump::{Doubt, Suspect, extend};
 use self::runs::{Ended, MAX_ENDED};
-use crate::hold::{Held, HoldBack};
+use crate::hold::{Held, HoldBack, Ticket};
 use crate::line::{Line, LineStats, REORDER, Track};
 use crate::missing::Missing;
 use std::collections::VecDeque;
@@ -54,6 +54,8 @@ pub struct Arbiter {
     hold: HoldBack,
     /// The unit whose bytes the last event lent out.
     lent: Option<Held>,
+    /// That of the unit received last, if it waits.
+    ticket: Option<Ticket>,
     missing: Missing,
     tracks: [Track; Line::MAX],
     lines: [LineStats; Line::MAX],
@@ -135,6 +137,7 @@ impl Arbiter {
             // One over the limit, one that confirms a suspect, one lent out.
             hold: HoldBack::new(hold_back + 3, config.unit_bytes),
             lent: None,
+            ticket: None,
             missing: Missing::new(config.missing_ranges),
             tracks: Default::default(),
             lines: Default::default(),
@@ -181,7 +184,7 @@ impl Arbiter {
     ) -> Verdict {
         self.now = self.now.max(now);
         self.stamp = received;
-        self.placed = None;
+        (self.placed, self.ticket) = (None, None);
         self.hear(self.now);
         self.lines[line.index()].received += 1;
         if unit.count == 0 || unit.count > MAX_COUNT {
@@ -333,6 +336,11 @@ impl Arbiter {
         self.stats
     }
 
+    /// The ticket of the unit received last, if it is [`Verdict::Held`].
+    pub const fn ticket(&self) -> Option<Ticket> {
+        self.ticket
+    }
+
     /// Units that wait now.
     pub fn held(&self) -> usize {
         self.hold.len()
@@ -360,6 +368,7 @@ impl Arbiter {
     }
 
     fn arbitrate(&mut self, line: Line, (start, end): (u64, u64), bytes: &[u8]) -> Verdict {
+        self.ticket = None;
         self.enter_run(line, start);
         let track = &mut self.tracks[line.index()];
         track.record(start, end, &mut self.lines[line.index()].lost);
@@ -388,7 +397,8 @@ impl Arbiter {
             return self.duplicate(line, start);
         }
         let times = (self.now, self.stamp);
-        if !self.hold.insert((start, end), times, line, bytes) {
+        self.ticket = self.hold.insert((start, end), times, line, bytes);
+        if self.ticket.is_none() {
             return self.refuse(line, Refusal::Full);
         }
         self.note_arrival(line, start);
@@ -527,6 +537,7 @@ impl Arbiter {
             count: (held.end - held.start) as u32,
             skip,
             received: held.stamp,
+            ticket: held.ticket,
             bytes: self.hold.bytes(held),
         })
     }

@@ -1,5 +1,6 @@
 //! What goes into an [`Arbiter`](super::Arbiter) and what comes out of it.
 
+use crate::hold::Ticket;
 use crate::line::Line;
 use std::fmt;
 
@@ -153,6 +154,9 @@ pub struct Delivery<'a> {
     pub skip: u32,
     /// When it was received, ns, by its line's stamp.
     pub received: u64,
+    /// What [`Arbiter::ticket`](super::Arbiter::ticket) was when it was received, if that call was
+    /// about this unit alone.
+    pub ticket: Ticket,
     /// Its bytes, until the next call.
     pub bytes: &'a [u8],
 }

@@ -1,0 +1,493 @@
+//! A feed from multicast: the sockets of its lines, and the messages that come out of them.
+//!
+//! ```no_run
+//! use fanfare_engine::clock::Clock;
+//! use fanfare_engine::feed::{LineConfig, Receiver, ReceiverConfig};
+//! use fanfare_fast::{Decoder, Program};
+//! use fanfare_feed::channel::Event;
+//! use std::ops::ControlFlow;
+//! use std::time::Duration;
+//!
+//! let program = Program::parse(&std::fs::read_to_string("templates.xml")?)?;
+//! let lines = ["224.1.2.133:13014", "224.1.2.134:13014"];
+//! let lines = lines.map(|group| group.parse().map(LineConfig::new));
+//! let lines = lines.into_iter().collect::<Result<_, _>>()?;
+//! let mut receiver = Receiver::open(ReceiverConfig::new(lines), Decoder::new(program))?;
+//! let mut clock = Clock::new();
+//! loop {
+//!     receiver.turn(clock.read().mono, |event| {
+//!         match event {
+//!             Event::Message(message) => {
+//!                 let (program, number) = (message.program, message.number);
+//!                 if let Some(view) = message.record.view(program) {
+//!                     println!("{number:?} {}", view.template().name());
+//!                 }
+//!             }
+//!             Event::Gap(gap) => println!("{} to {} are missing", gap.first, gap.last()),
+//!             _ => {}
+//!         }
+//!         Ok::<_, std::io::Error>(ControlFlow::Continue(()))
+//!     })?;
+//!     receiver.wait(Duration::from_millis(100))?;
+//! }
+//! # #[allow(unreachable_code)]
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use crate::poll::{Interest, Poller, Token};
+use crate::udp::{self, SmallBuffer};
+use fanfare_fast::Decoder;
+use fanfare_feed::channel::{Channel, ChannelConfig, ChannelError, Datagram, Event, Events};
+use fanfare_feed::{Line, Pace};
+use std::io;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::ops::ControlFlow;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+use thiserror::Error;
+
+/// Datagrams taken from a line in one turn.
+const BATCH: usize = 64;
+/// The longest datagram there is.
+const DATAGRAM: usize = 65_536;
+/// Datagrams of one line that are counted at the end.
+const MOST_UNREAD: u64 = 1 << 20;
+
+/// Where a line comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LineConfig {
+    /// The multicast group and port; or an address of ours, for unicast.
+    pub address: SocketAddrV4,
+    /// The address of the interface that joins the group.
+    pub interface: Ipv4Addr,
+    /// The only sender that is heard (source-specific multicast); `None` hears all.
+    pub source: Option<Ipv4Addr>,
+}
+
+impl LineConfig {
+    /// A group on loopback, from any sender.
+    #[must_use]
+    pub const fn new(address: SocketAddrV4) -> Self {
+        Self {
+            address,
+            interface: Ipv4Addr::LOCALHOST,
+            source: None,
+        }
+    }
+}
+
+/// What to receive.
+#[derive(Debug, Clone)]
+pub struct ReceiverConfig {
+    /// The lines, which all carry the same feed.
+    pub lines: Vec<LineConfig>,
+    /// The receive buffer that the kernel is asked for on each line, bytes.
+    pub buffer: usize,
+    /// How the feed is framed, numbered and arbitrated; the number of lines is that of `lines`.
+    pub channel: ChannelConfig,
+}
+
+impl ReceiverConfig {
+    /// These lines, with 32 MiB of receive buffer each, framed as [`ChannelConfig::new`] says.
+    #[must_use]
+    pub fn new(lines: Vec<LineConfig>) -> Self {
+        Self {
+            channel: ChannelConfig::new(lines.len()),
+            lines,
+            buffer: 32 << 20,
+        }
+    }
+}
+
+/// Why a feed cannot be received.
+#[derive(Debug, Error)]
+pub enum OpenError {
+    /// A line's socket.
+    #[error("cannot receive {} on {}: {source}", .line.address, .line.interface)]
+    Line {
+        /// The line.
+        line: LineConfig,
+        /// Why.
+        source: io::Error,
+    },
+    /// The lines cannot be arbitrated.
+    #[error(transparent)]
+    Channel(#[from] ChannelError),
+    /// No descriptor is left.
+    #[error(transparent)]
+    Poller(#[from] io::Error),
+}
+
+/// What a turn did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Turn {
+    /// Datagrams received.
+    pub datagrams: usize,
+    /// Whether the caller of the turn wants more.
+    pub flow: ControlFlow<()>,
+}
+
+/// The lines of one feed: sockets, their arbitration and decoding.
+///
+/// A missing packet is waited for by a time that goes on slowly while datagrams wait in the sockets
+/// ([`Pace`]): what this end was too slow to take is not missing. Datagrams carry the kernel's time
+/// of arrival. After the first turns nothing is allocated, as for a [`Channel`].
+pub struct Receiver {
+    sockets: Vec<udp::Receiver>,
+    lines: Vec<LineConfig>,
+    poller: Poller,
+    channel: Channel,
+    pace: Pace,
+    last: u64,
+    datagrams: u64,
+    strangers: u64,
+}
+
+impl Receiver {
+    /// Joins the groups.
+    ///
+    /// # Errors
+    /// A group cannot be joined on its interface, or the lines cannot be arbitrated.
+    pub fn open(config: ReceiverConfig, decoder: Decoder) -> Result<Self, OpenError> {
+        let ReceiverConfig {
+            lines,
+            buffer,
+            mut channel,
+        } = config;
+        channel.lines = lines.len();
+        let gap_timeout = channel.arbiter.gap_timeout;
+        let channel = Channel::new(decoder, channel)?;
+        let poller = Poller::new(lines.len())?;
+        let mut sockets = Vec::with_capacity(lines.len());
+        for (index, line) in lines.iter().enumerate() {
+            let config = udp::ReceiverConfig {
+                interface: line.interface,
+                source: line.source,
+                buffer,
+                batch: BATCH,
+                datagram: DATAGRAM,
+                ..udp::ReceiverConfig::new(line.address)
+            };
+            let error = |source| OpenError::Line {
+                line: *line,
+                source,
+            };
+            let socket = udp::Receiver::open(&config).map_err(error)?;
+            poller.add(&socket, Token(index as u64), Interest::Read)?;
+            sockets.push(socket);
+        }
+        Ok(Self {
+            sockets,
+            lines,
+            poller,
+            channel,
+            pace: Pace::new(gap_timeout),
+            last: 0,
+            datagrams: 0,
+            strangers: 0,
+        })
+    }
+
+    /// Takes what has come, at most 64 datagrams from each line, without waiting. `now` is
+    /// monotonic, in nanoseconds; the clock of [`Datagram::now`] is another one. After
+    /// [`ControlFlow::Break`], or an error, what else was there is lost.
+    ///
+    /// # Errors
+    /// A socket's, or those of `take`.
+    pub fn turn<E: From<io::Error>>(
+        &mut self,
+        now: u64,
+        mut take: impl FnMut(Event<'_>) -> Result<ControlFlow<()>, E>,
+    ) -> Result<Turn, E> {
+        let time = self.pace.time(now);
+        let (mut datagrams, mut is_behind) = (0, false);
+        for (index, (socket, line)) in self.sockets.iter_mut().zip(&self.lines).enumerate() {
+            let count = socket.receive()?;
+            datagrams += count;
+            is_behind |= count >= BATCH;
+            for i in 0..count {
+                let datagram = socket.datagram(i);
+                let from = datagram.from.map(|from| *from.ip());
+                if line.source.is_some() && line.source != from {
+                    self.strangers += 1;
+                    continue;
+                }
+                let received = datagram.received.map_or(now, |t| t.nanos().unsigned_abs());
+                let events = self.channel.receive(Datagram {
+                    line: Line::new(index).unwrap_or(Line::A),
+                    now: time,
+                    received,
+                    offset: 0,
+                    bytes: datagram.bytes,
+                });
+                if drain(events, &mut take)?.is_break() {
+                    return Ok(self.end_of_turn(now, datagrams, ControlFlow::Break(())));
+                }
+            }
+        }
+        self.pace.took(datagrams, is_behind);
+        let flow = drain(self.channel.handle_timeout(time), &mut take)?;
+        Ok(self.end_of_turn(now, datagrams, flow))
+    }
+
+    fn end_of_turn(&mut self, now: u64, datagrams: usize, flow: ControlFlow<()>) -> Turn {
+        if datagrams > 0 || self.last == 0 {
+            self.last = now;
+        }
+        self.datagrams += datagrams as u64;
+        Turn { datagrams, flow }
+    }
+
+    /// The end: takes everything that waits for its turn.
+    ///
+    /// # Errors
+    /// Those of `take`.
+    pub fn finish<E>(
+        &mut self,
+        mut take: impl FnMut(Event<'_>) -> Result<ControlFlow<()>, E>,
+    ) -> Result<ControlFlow<()>, E> {
+        drain(self.channel.finish(), &mut take)
+    }
+
+    /// Waits for a datagram.
+    ///
+    /// # Errors
+    /// As [`Poller::poll`].
+    pub fn wait(&mut self, timeout: Duration) -> io::Result<()> {
+        self.poller.poll(Some(timeout)).map(|_| ())
+    }
+
+    /// Readable when a datagram has come.
+    #[must_use]
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.poller.as_fd()
+    }
+
+    /// When there is something to do without a datagram, monotonic, in nanoseconds.
+    #[must_use]
+    pub fn next_timer(&self) -> Option<u64> {
+        self.channel.poll_timeout().map(|time| self.pace.real(time))
+    }
+
+    /// When the last datagram came, monotonic, in nanoseconds; before the first, the first turn.
+    #[must_use]
+    pub const fn last(&self) -> u64 {
+        self.last
+    }
+
+    /// Datagrams received, those of strangers included.
+    #[must_use]
+    pub const fn datagrams(&self) -> u64 {
+        self.datagrams
+    }
+
+    /// Datagrams of senders that are not [`LineConfig::source`], which are dropped.
+    #[must_use]
+    pub const fn strangers(&self) -> u64 {
+        self.strangers
+    }
+
+    /// The arbitration and decoding.
+    #[must_use]
+    pub const fn channel(&self) -> &Channel {
+        &self.channel
+    }
+
+    /// How much smaller than asked for the receive buffer of a line is, if one is.
+    #[must_use]
+    pub fn small_buffer(&self) -> Option<SmallBuffer> {
+        self.sockets.iter().find_map(udp::Receiver::small_buffer)
+    }
+
+    /// Takes what still waits with the kernel and counts it: nobody will read it. For the end; a
+    /// line that goes on faster than it can be counted is left after 1,048,576.
+    ///
+    /// # Errors
+    /// The socket's.
+    pub fn unread(&mut self) -> io::Result<u64> {
+        let mut unread = 0;
+        for socket in &mut self.sockets {
+            let mut of_line = 0;
+            loop {
+                let count = socket.receive()?;
+                of_line += count as u64;
+                if count == 0 || of_line >= MOST_UNREAD {
+                    break;
+                }
+            }
+            unread += of_line;
+        }
+        Ok(unread)
+    }
+
+    /// Datagrams that the kernel dropped because they were not taken in time.
+    #[must_use]
+    pub fn kernel_drops(&self) -> u64 {
+        let drops = self.sockets.iter().map(udp::Receiver::kernel_drops);
+        drops.filter_map(Result::ok).sum()
+    }
+}
+
+fn drain<E>(
+    mut events: Events<'_, '_>,
+    take: &mut impl FnMut(Event<'_>) -> Result<ControlFlow<()>, E>,
+) -> Result<ControlFlow<()>, E> {
+    while let Some(event) = events.next() {
+        if take(event)?.is_break() {
+            return Ok(ControlFlow::Break(()));
+        }
+    }
+    Ok(ControlFlow::Continue(()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::udp::{Sender, SenderConfig};
+    use fanfare_fast::Program;
+    use std::net::UdpSocket;
+
+    #[derive(Default)]
+    struct Taken {
+        numbers: Vec<u64>,
+        missing: u64,
+    }
+
+    impl Taken {
+        fn turn(&mut self, receiver: &mut Receiver, now: u64) -> Turn {
+            let taken = receiver.turn(now, |event| {
+                match event {
+                    Event::Message(message) => self.numbers.extend(message.number),
+                    Event::Gap(gap) => self.missing += u64::from(gap.count),
+                    other => panic!("{other:?}"),
+                }
+                Ok::<_, io::Error>(ControlFlow::Continue(()))
+            });
+            taken.unwrap()
+        }
+    }
+
+    fn groups(last: u8) -> [SocketAddrV4; 2] {
+        [last, last + 1].map(|last| {
+            let port = UdpSocket::bind("127.0.0.1:0").unwrap();
+            let port = port.local_addr().unwrap().port();
+            SocketAddrV4::new(Ipv4Addr::new(239, 255, 82, last), port)
+        })
+    }
+
+    fn open(lines: Vec<LineConfig>) -> Receiver {
+        let program =
+            "<template name=\"T\" id=\"1\"><uInt32 name=\"MsgSeqNum\" id=\"34\"/></template>";
+        let decoder = Decoder::new(Program::parse(program).unwrap());
+        let mut config = ReceiverConfig::new(lines);
+        config.channel.arbiter.gap_timeout = 100 * MS;
+        config.channel.arbiter.start = fanfare_feed::Start::First { wait: 100 * MS };
+        Receiver::open(config, decoder).unwrap()
+    }
+
+    fn lines(last: u8) -> (Receiver, [Sender; 2]) {
+        let groups = groups(last);
+        let senders = groups.map(|group| Sender::open(&SenderConfig::new(group)).unwrap());
+        (open(groups.map(LineConfig::new).to_vec()), senders)
+    }
+
+    /// Template 1, MsgSeqNum(34).
+    fn message(sequence: u8) -> [u8; 3] {
+        [0xc0, 0x81, 0x80 | sequence]
+    }
+
+    const MS: u64 = 1_000_000;
+
+    #[test]
+    fn what_waits_in_a_socket_is_not_missing() {
+        let (mut receiver, [mut a, mut b]) = lines(1);
+        let mut taken = Taken::default();
+        for n in [1, 2] {
+            a.send_batch(&[&message(n)]).unwrap();
+        }
+        // The first packet waits for earlier ones.
+        for now in [1_000, 1_100, 1_200] {
+            taken.turn(&mut receiver, now * MS);
+        }
+        assert_eq!(taken.numbers, [1, 2]);
+        // A has lost 3. Taking 4 takes us half a second, and B has it in its socket.
+        a.send_batch(&[&message(4)]).unwrap();
+        taken.turn(&mut receiver, 1_201 * MS);
+        for n in [1, 2, 3] {
+            b.send_batch(&[&message(n)]).unwrap();
+        }
+        taken.turn(&mut receiver, 1_701 * MS);
+        assert_eq!((taken.numbers, taken.missing), (vec![1, 2, 3, 4], 0));
+    }
+
+    #[test]
+    fn what_nobody_read_is_counted_at_the_end() {
+        let (mut receiver, [mut a, mut b]) = lines(21);
+        a.send_batch(&[&message(1)]).unwrap();
+        Taken::default().turn(&mut receiver, 1_000 * MS);
+        assert_eq!(receiver.unread().unwrap(), 0);
+        for n in [2, 3, 4] {
+            a.send_batch(&[&message(n)]).unwrap();
+        }
+        b.send_batch(&[&message(2)]).unwrap();
+        assert_eq!(receiver.unread().unwrap(), 4);
+        assert_eq!(receiver.unread().unwrap(), 0);
+    }
+
+    #[test]
+    fn what_does_not_come_is_missing_after_its_time() {
+        let (mut receiver, [mut a, _]) = lines(11);
+        let mut taken = Taken::default();
+        for n in [1, 2, 4] {
+            a.send_batch(&[&message(n)]).unwrap();
+        }
+        taken.turn(&mut receiver, 1_000 * MS);
+        let mut now = 1_000 * MS;
+        while taken.missing == 0 {
+            let timer = receiver.next_timer().unwrap();
+            assert!(timer > now && timer <= 1_300 * MS, "{timer}");
+            now = timer;
+            taken.turn(&mut receiver, now);
+        }
+        assert_eq!((taken.numbers, taken.missing), (vec![1, 2, 4], 1));
+    }
+
+    #[test]
+    fn only_the_source_of_a_line_is_heard() {
+        let [group, other] = groups(31);
+        let ours = LineConfig {
+            source: Some(Ipv4Addr::LOCALHOST),
+            ..LineConfig::new(group)
+        };
+        let foreign = LineConfig {
+            source: Some(Ipv4Addr::new(127, 0, 0, 2)),
+            ..LineConfig::new(other)
+        };
+        // Another program that hears everybody must not open the group for ours.
+        let _everybody = open(vec![LineConfig::new(other)]);
+        let (mut heard, mut deaf) = (open(vec![ours]), open(vec![foreign]));
+        for group in [group, other] {
+            let sender = Sender::open(&SenderConfig::new(group)).unwrap();
+            sender.send(&message(1)).unwrap();
+        }
+        let (mut taken, mut nothing) = (Taken::default(), Taken::default());
+        for now in [1_000, 1_100, 1_200, 1_300] {
+            taken.turn(&mut heard, now * MS);
+            nothing.turn(&mut deaf, now * MS);
+        }
+        assert_eq!((taken.numbers, nothing.numbers), (vec![1], vec![]));
+    }
+
+    #[test]
+    fn a_line_on_an_interface_that_is_not_ours_is_an_error_with_its_name() {
+        let [group, _] = groups(41);
+        let line = LineConfig {
+            interface: Ipv4Addr::new(192, 0, 2, 1),
+            ..LineConfig::new(group)
+        };
+        let program = Program::parse("<template name=\"T\" id=\"1\"/>").unwrap();
+        let error = Receiver::open(ReceiverConfig::new(vec![line]), Decoder::new(program));
+        let text = error.err().unwrap().to_string();
+        assert!(text.contains(&format!("{group} on 192.0.2.1")), "{text}");
+    }
+}

@@ -1,0 +1,189 @@
+//! What a channel is told, and what it says.
+
+use crate::arbiter::{ArbiterConfig, Gap};
+use crate::framing::{FrameErrorKind, Header};
+use crate::line::Line;
+use crate::numbers::SequenceField;
+use crate::preamble::{Preamble, TooShort};
+use fanfare_fast::{CodecError, Program, Record};
+use std::fmt;
+
+/// How the lines of a feed look.
+#[derive(Debug, Clone)]
+pub struct ChannelConfig {
+    /// How many lines there are, 1 to [`Line::MAX`].
+    pub lines: usize,
+    /// The length headers of the packets within a datagram; without, a datagram is a packet.
+    pub header: Header,
+    /// What stands in front of a packet's messages. One with a number numbers the packets; without,
+    /// the messages are numbered by themselves.
+    pub preamble: Preamble,
+    /// The field with the sequence number of a message. Without one, and without a preamble,
+    /// packets pass as they come.
+    pub sequence: Option<SequenceField>,
+    /// Previous values of operators outlive the packet, each line's its own. Every packet of a line
+    /// must come then, once and in order.
+    pub keep_dictionary: bool,
+    /// When a packet without a number has its turn.
+    pub unnumbered: Unnumbered,
+    /// The arbitration.
+    pub arbiter: ArbiterConfig,
+}
+
+impl ChannelConfig {
+    /// Datagrams that are packets, with a sequence number found in the templates; one dictionary a
+    /// packet; packets without a number at once.
+    pub fn new(lines: usize) -> Self {
+        Self {
+            lines,
+            header: Header::None,
+            preamble: Preamble::None,
+            sequence: Some(SequenceField::Auto),
+            keep_dictionary: false,
+            unnumbered: Unnumbered::AtOnce,
+            arbiter: ArbiterConfig::default(),
+        }
+    }
+}
+
+/// When a packet without a number has its turn, in a feed that has numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Unnumbered {
+    /// At once, from each line.
+    #[default]
+    AtOnce,
+    /// Once, when all lines have been silent for the time of a gap, and behind what waits: it says
+    /// that the feed is over. At most 16 wait; what comes beyond is dropped and counted.
+    AtTheEnd,
+}
+
+/// Why a channel cannot be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ChannelError {
+    /// No template has an integer field of this name or tag at its top level.
+    NoField(SequenceField),
+    /// Several lines can only be arbitrated by numbers, and there are none.
+    NoNumbers,
+    /// More lines than [`Line::MAX`], or none.
+    Lines(usize),
+}
+
+impl fmt::Display for ChannelError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoField(field) => write!(
+                f,
+                "no template has an integer field `{field}` to take sequence numbers from"
+            ),
+            Self::NoNumbers => f.write_str(
+                "several lines need sequence numbers: a preamble, or a field of the templates",
+            ),
+            Self::Lines(lines) => write!(f, "{lines} lines: a feed has 1 to {}", Line::MAX),
+        }
+    }
+}
+
+impl std::error::Error for ChannelError {}
+
+/// A datagram as it came.
+#[derive(Debug, Clone, Copy)]
+pub struct Datagram<'a> {
+    /// The line that brought it.
+    pub line: Line,
+    /// When it was read, ns, on the clock of the arbitration; never back.
+    pub now: u64,
+    /// When it arrived, ns, by any clock that all lines share.
+    pub received: u64,
+    /// Where it stands in its file; 0 for one from a socket.
+    pub offset: u64,
+    /// Its bytes.
+    pub bytes: &'a [u8],
+}
+
+/// What comes out of a [`Channel`](super::Channel).
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// A message, in turn.
+    Message(Delivered<'a>),
+    /// A packet that cannot be decoded: what is left of it is left out.
+    Bad(BadPacket),
+    /// Nothing brought these numbers in time; the feed goes on behind them.
+    Gap(Gap),
+    /// These numbers are missing, and may still be brought until the recovery time-out.
+    Recover(Gap),
+    /// The numbers begin again.
+    Reset {
+        /// The number that would have come next.
+        expected: u32,
+        /// The number that comes next.
+        next: u32,
+        /// The feed has said so, in a SequenceReset.
+        announced: bool,
+    },
+}
+
+/// A message, in turn.
+#[derive(Debug)]
+pub struct Delivered<'a> {
+    /// The message.
+    pub record: &'a mut Record,
+    /// The program that it was decoded with.
+    pub program: &'a Program,
+    /// Its number: its own, or that of its packet's preamble. `None` if it has none.
+    pub number: Option<u64>,
+    /// Which of the messages of its packet with this number it is, from 0.
+    pub index: u32,
+    /// The line that brought it.
+    pub line: Line,
+    /// When it arrived, as in [`Datagram::received`].
+    pub received: u64,
+}
+
+/// A packet that cannot be decoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BadPacket {
+    /// The line that brought it.
+    pub line: Line,
+    /// Where its first message stands, as in [`Datagram::offset`]; 0 for a packet that waited.
+    pub offset: u64,
+    /// What is wrong.
+    pub fault: Fault,
+}
+
+/// What is wrong with a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// A message; the offset in it counts from [`BadPacket::offset`].
+    Codec(CodecError),
+    /// The length header.
+    Frame(FrameErrorKind),
+    /// The preamble.
+    Preamble(TooShort),
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Codec(error) => error.fmt(f),
+            Self::Frame(kind) => kind.fmt(f),
+            Self::Preamble(short) => short.fmt(f),
+        }
+    }
+}
+
+/// What a channel did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ChannelStats {
+    /// Packets received, of each line.
+    pub packets: [u64; Line::MAX],
+    /// Packets that were decoded, be it in part.
+    pub decoded: u64,
+    /// Packets that waited and were decoded a second time: more waited than are kept decoded.
+    pub decoded_again: u64,
+    /// Packets delivered, be it in part.
+    pub delivered: u64,
+    /// Packets delivered that could not be decoded to their end.
+    pub bad: u64,
+    /// Packets without a number that were left out because too many waited.
+    pub unnumbered_dropped: u64,
+}

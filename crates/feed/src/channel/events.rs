@@ -1,0 +1,286 @@
+//! What a call has brought, taken one by one.
+
+use super::Channel;
+use super::config::{BadPacket, Datagram, Delivered, Event, Fault};
+use super::packet::Packet;
+use crate::arbiter::{self, Gap};
+use crate::framing::{FrameErrorKind, Header, Split};
+use crate::line::Line;
+
+/// The packet that is being delivered.
+#[derive(Debug)]
+pub(super) struct Hand {
+    pub(super) packet: Packet,
+    /// What waits without a number is due.
+    pub(super) is_end: bool,
+    is_delivering: bool,
+    /// The message whose turn it is.
+    at: usize,
+    /// Sequence numbers to leave out.
+    skip: u32,
+    line: Line,
+    received: u64,
+    /// Where its first message stands.
+    offset: u64,
+}
+
+impl Default for Hand {
+    fn default() -> Self {
+        Self {
+            packet: Packet::new(),
+            is_end: false,
+            is_delivering: false,
+            at: 0,
+            skip: 0,
+            line: Line::A,
+            received: 0,
+            offset: 0,
+        }
+    }
+}
+
+impl Hand {
+    pub(super) const fn begin(&mut self, line: Line, received: u64, offset: u64, skip: u32) {
+        self.is_delivering = true;
+        self.at = 0;
+        self.skip = skip;
+        self.line = line;
+        self.received = received;
+        self.offset = offset;
+    }
+
+    /// Forgets what was not taken.
+    pub(super) const fn drop_rest(&mut self) {
+        self.is_delivering = false;
+    }
+
+    /// The index of the next message that was not delivered before. A message without a number goes
+    /// with those around it.
+    fn next(&mut self) -> Option<usize> {
+        while self.at < self.packet.len() {
+            let index = self.at;
+            self.at += 1;
+            if self.skip > 0 {
+                let first = self.packet.numbers().first.unwrap_or_default();
+                let number = self.packet.number(index);
+                if number.is_none_or(|number| number.wrapping_sub(first) < self.skip) {
+                    continue;
+                }
+                self.skip = 0;
+            }
+            return Some(index);
+        }
+        None
+    }
+}
+
+/// What a call of a [`Channel`] has brought. Taken to its end with [`next`](Self::next).
+#[derive(Debug)]
+#[must_use = "what is not taken is lost"]
+pub struct Events<'c, 'b> {
+    channel: &'c mut Channel,
+    datagram: Option<Datagram<'b>>,
+}
+
+/// One thing to say.
+enum Step {
+    Message(usize),
+    Bad(BadPacket),
+    Gap(Gap),
+    Recover(Gap),
+    Reset { expected: u32, next: u32 },
+}
+
+impl<'c, 'b> Events<'c, 'b> {
+    /// Of a datagram whose packets are still to be taken.
+    pub(super) const fn of(channel: &'c mut Channel, datagram: Datagram<'b>) -> Self {
+        let datagram = Some(datagram);
+        Self { channel, datagram }
+    }
+
+    /// Of what is there.
+    pub(super) const fn behind(channel: &'c mut Channel) -> Self {
+        let datagram = None;
+        Self { channel, datagram }
+    }
+
+    /// The next event; `None` if all are taken.
+    #[allow(clippy::should_implement_trait, reason = "it lends the message")]
+    #[inline]
+    pub fn next(&mut self) -> Option<Event<'_>> {
+        let step = self.step()?;
+        let channel = &mut *self.channel;
+        Some(match step {
+            Step::Bad(bad) => Event::Bad(bad),
+            Step::Gap(gap) => Event::Gap(gap),
+            Step::Recover(gap) => Event::Recover(gap),
+            Step::Reset { expected, next } => Event::Reset {
+                expected,
+                next,
+                announced: channel.announced == Some(next),
+            },
+            Step::Message(index) => {
+                let Channel { hand, readers, .. } = channel;
+                let Hand { line, received, .. } = *hand;
+                let message = hand.packet.message(index)?;
+                Event::Message(Delivered {
+                    record: &mut message.record,
+                    program: readers.first()?.program(),
+                    number: message.number,
+                    index: message.index,
+                    line,
+                    received,
+                })
+            }
+        })
+    }
+
+    fn step(&mut self) -> Option<Step> {
+        loop {
+            if self.channel.hand.is_delivering {
+                if let Some(index) = self.channel.hand.next() {
+                    return Some(Step::Message(index));
+                }
+                self.channel.hand.is_delivering = false;
+                if let Some(bad) = self.channel.fault() {
+                    return Some(Step::Bad(bad));
+                }
+            }
+            if let Some(step) = self.channel.arbitrated() {
+                return Some(step);
+            }
+            if self.channel.hand.is_delivering {
+                continue;
+            }
+            if let Some(datagram) = self.next_packet() {
+                match datagram {
+                    Ok(datagram) => match self.channel.number(datagram) {
+                        Ok(()) => self.channel.take_in(datagram),
+                        Err(bad) => {
+                            self.channel.stats.packets[bad.line.index()] += 1;
+                            return Some(Step::Bad(bad));
+                        }
+                    },
+                    Err(bad) => return Some(Step::Bad(bad)),
+                }
+            } else if !self.channel.take_unnumbered() {
+                return None;
+            }
+        }
+    }
+
+    /// Cuts the next packet off the datagram.
+    fn next_packet(&mut self) -> Option<Result<Datagram<'b>, BadPacket>> {
+        let datagram = self.datagram.take()?;
+        let header = self.channel.config.header;
+        if header == Header::None {
+            return Some(Ok(datagram));
+        }
+        if datagram.bytes.is_empty() {
+            return None;
+        }
+        let limit = self.channel.config.arbiter.max_unit_bytes;
+        let body = match header.split(datagram.bytes, limit) {
+            Ok(Split::Packet(body)) => body,
+            Ok(Split::Partial { need }) => {
+                let have = datagram.bytes.len();
+                return Some(Err(bad(
+                    &datagram,
+                    FrameErrorKind::Truncated { need, have },
+                )));
+            }
+            Err(kind) => return Some(Err(bad(&datagram, kind))),
+        };
+        let rest = datagram.bytes.get(body.end..).unwrap_or_default();
+        self.datagram = Some(Datagram {
+            offset: datagram.offset + body.end as u64,
+            bytes: rest,
+            ..datagram
+        });
+        Some(Ok(Datagram {
+            offset: datagram.offset + body.start as u64,
+            bytes: datagram.bytes.get(body).unwrap_or_default(),
+            ..datagram
+        }))
+    }
+}
+
+const fn bad(datagram: &Datagram<'_>, kind: FrameErrorKind) -> BadPacket {
+    BadPacket {
+        line: datagram.line,
+        offset: datagram.offset,
+        fault: Fault::Frame(kind),
+    }
+}
+
+impl Channel {
+    /// Why the packet in hand ended early.
+    fn fault(&mut self) -> Option<BadPacket> {
+        let error = self.hand.packet.take_error()?;
+        self.stats.bad += 1;
+        Some(BadPacket {
+            line: self.hand.line,
+            offset: self.hand.offset,
+            fault: Fault::Codec(error),
+        })
+    }
+
+    /// What the arbiter says; a packet whose turn it is becomes that in hand.
+    fn arbitrated(&mut self) -> Option<Step> {
+        let start = self.config.preamble.len();
+        let Self {
+            arbiter,
+            kept,
+            hand,
+            readers,
+            stats,
+            suspect,
+            config,
+            ..
+        } = self;
+        match arbiter.poll_event()? {
+            arbiter::Event::Gap(gap) => Some(Step::Gap(gap)),
+            arbiter::Event::Recover(gap) => Some(Step::Recover(gap)),
+            arbiter::Event::Reset { expected, next } => Some(Step::Reset { expected, next }),
+            arbiter::Event::Unit(unit) => {
+                let is_kept = kept.take(unit.ticket, &mut hand.packet);
+                if !is_kept && config.keep_dictionary {
+                    // It was doubted, and what it builds on is gone: it cannot be decoded again.
+                    std::mem::swap(suspect, &mut hand.packet);
+                } else if !is_kept {
+                    let body = unit.bytes.get(start..).unwrap_or_default();
+                    let index = unit.line.index().min(readers.len() - 1);
+                    readers[index].read(body, super::Extent::Whole, &mut hand.packet);
+                    let number = (start > 0).then_some(unit.sequence);
+                    hand.packet.number_by(number);
+                    stats.decoded += 1;
+                    stats.decoded_again += u64::from(start == 0);
+                }
+                hand.begin(unit.line, unit.received, 0, unit.skip);
+                stats.delivered += 1;
+                None
+            }
+        }
+    }
+
+    /// Takes the next packet without a number in hand, if the lines are at their end.
+    fn take_unnumbered(&mut self) -> bool {
+        if !std::mem::take(&mut self.hand.is_end) {
+            return false;
+        }
+        let Some((line, received, bytes)) = self.unnumbered.pop_front() else {
+            return false;
+        };
+        self.hand.is_end = true;
+        let datagram = Datagram {
+            line,
+            now: self.heard,
+            received,
+            offset: 0,
+            bytes: &bytes,
+        };
+        self.hand.packet.clear(super::PacketNumbers::default());
+        self.deliver(datagram, 0);
+        true
+    }
+}

@@ -1,0 +1,365 @@
+//! A channel: the lines of one feed in, its decoded messages out, each once and in order.
+//!
+//! A packet is decoded once. Its sequence numbers are read from the messages that were decoded, the
+//! [arbiter](crate::arbiter) says whether it is in turn, and the same messages are delivered then,
+//! or kept until it is. A packet that another line has brought already is told by its bytes, and is
+//! not decoded.
+//!
+//! Everything that a call brings is taken with [`Events::next`], until there is no more; what is not
+//! taken is lost. [`Channel::poll_timeout`] says when to call [`Channel::handle_timeout`].
+//!
+//! ```
+//! use fanfare_fast::{Decoder, Program};
+//! use fanfare_feed::channel::{Channel, ChannelConfig, Datagram, Event};
+//! use fanfare_feed::Line;
+//!
+//! let program = Program::parse(
+//!     r#"<template name="Tick" id="1"><uInt32 name="MsgSeqNum" id="34"/></template>"#,
+//! )?;
+//! let mut channel = Channel::new(Decoder::new(program), ChannelConfig::new(2))?;
+//! let mut numbers = Vec::new();
+//! // Line A brings 7 and 9, line B brings 8 and 9.
+//! for (line, number) in [(Line::A, 7), (Line::A, 9), (Line::B, 8), (Line::B, 9)] {
+//!     let bytes = &[0xc0, 0x81, 0x80 | number];
+//!     let datagram = Datagram { line, now: 0, received: 0, offset: 0, bytes };
+//!     let mut events = channel.receive(datagram);
+//!     while let Some(event) = events.next() {
+//!         if let Event::Message(message) = event {
+//!             numbers.extend(message.number);
+//!         }
+//!     }
+//! }
+//! assert_eq!(numbers, [7, 8, 9]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod config;
+mod events;
+mod kept;
+mod packet;
+mod recent;
+#[cfg(test)]
+mod tests;
+
+pub use config::{
+    BadPacket, ChannelConfig, ChannelError, ChannelStats, Datagram, Delivered, Event, Fault,
+    Unnumbered,
+};
+pub use events::Events;
+pub use packet::{Extent, Packet, PacketNumbers};
+
+use crate::arbiter::{Arbiter, Verdict};
+use crate::line::Line;
+use crate::numbers::{SequenceField, new_numbers};
+use events::Hand;
+use fanfare_fast::{Decoder, Program};
+use kept::Kept;
+use packet::PacketReader;
+use recent::Recent;
+use std::collections::VecDeque;
+
+/// Packets without a number that wait.
+const MOST_UNNUMBERED: usize = 16;
+
+/// The lines of one feed, arbitrated and decoded. See the module's text.
+///
+/// It allocates when it is made; later only for what is longer, or waits in greater number, than
+/// anything before.
+#[derive(Debug)]
+pub struct Channel {
+    config: ChannelConfig,
+    /// One, or one for each line where each has its own dictionary.
+    readers: Vec<PacketReader>,
+    /// Whether messages have numbers.
+    is_numbered: bool,
+    /// Whether messages say which number comes next.
+    announces: bool,
+    arbiter: Arbiter,
+    recent: Option<Recent>,
+    kept: Kept,
+    /// The packet that the arbiter doubts.
+    suspect: Packet,
+    hand: Hand,
+    unnumbered: VecDeque<(Line, u64, Vec<u8>)>,
+    /// When a line was heard last.
+    heard: u64,
+    /// What was announced last.
+    announced: Option<u32>,
+    stats: ChannelStats,
+}
+
+impl Channel {
+    /// A channel that has received nothing, for the templates of `decoder`.
+    ///
+    /// # Errors
+    /// The templates have no such sequence number, or the lines cannot be told apart without one.
+    pub fn new(mut decoder: Decoder, config: ChannelConfig) -> Result<Self, ChannelError> {
+        if config.lines == 0 || config.lines > Line::MAX {
+            return Err(ChannelError::Lines(config.lines));
+        }
+        decoder.reset();
+        let program = decoder.program();
+        let has_preamble = !config.preamble.is_empty();
+        let field = config.sequence.as_ref().filter(|_| !has_preamble);
+        let numbers = field.map(|field| field.find(program)).unwrap_or_default();
+        if let Some(field) = field
+            && numbers.is_empty()
+            && *field != SequenceField::Auto
+        {
+            return Err(ChannelError::NoField(field.clone()));
+        }
+        let is_numbered = !numbers.is_empty();
+        if config.lines > 1 && !has_preamble && !is_numbered {
+            return Err(ChannelError::NoNumbers);
+        }
+        let announces = !new_numbers(program).is_empty();
+        let readers = if config.keep_dictionary {
+            config.lines
+        } else {
+            1
+        };
+        let reader = || PacketReader::new(decoder.clone(), &numbers, config.keep_dictionary);
+        Ok(Self {
+            readers: std::iter::repeat_with(reader).take(readers).collect(),
+            is_numbered,
+            announces,
+            arbiter: Arbiter::new(config.arbiter),
+            recent: (config.lines > 1 && !config.keep_dictionary).then(Recent::new),
+            kept: Kept::default(),
+            suspect: Packet::new(),
+            hand: Hand::default(),
+            unnumbered: VecDeque::new(),
+            heard: 0,
+            announced: None,
+            stats: ChannelStats::default(),
+            config,
+        })
+    }
+
+    /// Takes a datagram.
+    pub fn receive<'b>(&mut self, datagram: Datagram<'b>) -> Events<'_, 'b> {
+        self.heard = datagram.now;
+        Events::of(self, datagram)
+    }
+
+    /// Decodes a packet at the front of `datagram`, without a length header, for
+    /// [`arbitrate`](Self::arbitrate); returns its length. An error ends the packet; what stands
+    /// before it holds.
+    pub fn decode(
+        &mut self,
+        datagram: Datagram<'_>,
+        extent: Extent,
+        packet: &mut Packet,
+    ) -> Result<usize, BadPacket> {
+        let split = self.config.preamble.split(datagram.bytes);
+        let (number, body) = split.map_err(|short| BadPacket {
+            line: datagram.line,
+            offset: datagram.offset,
+            fault: Fault::Preamble(short),
+        })?;
+        let len = self.reader(datagram.line).read(body, extent, packet);
+        self.stats.decoded += 1;
+        packet.number_by(number);
+        Ok(self.config.preamble.len() + len)
+    }
+
+    /// Takes a packet that was decoded, of which `datagram` has the bytes. Afterwards `packet` has
+    /// others, or none.
+    pub fn arbitrate<'b>(&mut self, datagram: Datagram<'b>, packet: &mut Packet) -> Events<'_, 'b> {
+        self.heard = datagram.now;
+        self.hand.drop_rest();
+        std::mem::swap(&mut self.hand.packet, packet);
+        self.take_in(datagram);
+        Events::behind(self)
+    }
+
+    /// Says that it is `now`, on the clock of the arbitration: what has been missing for too long
+    /// is given up.
+    pub fn handle_timeout(&mut self, now: u64) -> Events<'_, 'static> {
+        self.arbiter.handle_timeout(now);
+        if !self.unnumbered.is_empty() && now >= self.end_of_silence() {
+            self.end();
+        }
+        Events::behind(self)
+    }
+
+    /// The end of all lines: everything that waits comes out.
+    pub fn finish(&mut self) -> Events<'_, 'static> {
+        self.end();
+        Events::behind(self)
+    }
+
+    /// When to call [`handle_timeout`](Self::handle_timeout), ns; valid once [`Events::next`] has
+    /// returned `None`.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<u64> {
+        let silence = (!self.unnumbered.is_empty()).then(|| self.end_of_silence());
+        let gap = self.arbiter.poll_timeout();
+        [silence, gap].into_iter().flatten().min()
+    }
+
+    /// The arbitration: what each line did, and what is missing.
+    #[must_use]
+    pub const fn arbiter(&self) -> &Arbiter {
+        &self.arbiter
+    }
+
+    /// What was done so far.
+    #[must_use]
+    pub const fn stats(&self) -> ChannelStats {
+        self.stats
+    }
+
+    /// The program that messages are decoded with.
+    ///
+    /// # Panics
+    /// Never: there is at least one line.
+    #[must_use]
+    pub fn program(&self) -> &Program {
+        self.readers[0].program()
+    }
+
+    fn reader(&mut self, line: Line) -> &mut PacketReader {
+        let index = line.index().min(self.readers.len() - 1);
+        &mut self.readers[index]
+    }
+
+    fn end_of_silence(&self) -> u64 {
+        self.heard.saturating_add(self.config.arbiter.gap_timeout)
+    }
+
+    /// Whatever waits is due.
+    fn end(&mut self) {
+        self.arbiter.flush();
+        self.hand.is_end = true;
+    }
+
+    /// Reads the numbers of a packet that begins with its preamble into the hand.
+    fn number(&mut self, datagram: Datagram<'_>) -> Result<(), BadPacket> {
+        let split = self.config.preamble.split(datagram.bytes);
+        let (number, body) = split.map_err(|short| BadPacket {
+            line: datagram.line,
+            offset: datagram.offset,
+            fault: Fault::Preamble(short),
+        })?;
+        let numbers = match &self.recent {
+            Some(recent) => recent.find(body),
+            None => None,
+        };
+        let by_preamble = number.is_some() && !self.announces && !self.config.keep_dictionary;
+        if let Some(numbers) = numbers {
+            self.hand.packet.clear(numbers);
+        } else if by_preamble || !(self.is_numbered || self.announces) {
+            self.hand.packet.clear(PacketNumbers::default());
+        } else {
+            self.read(datagram.line, body);
+            if let Some(recent) = &mut self.recent {
+                recent.keep(body, self.hand.packet.numbers());
+            }
+        }
+        self.hand.packet.number_by(number);
+        Ok(())
+    }
+
+    /// Decodes the messages of a packet into the hand.
+    fn read(&mut self, line: Line, body: &[u8]) {
+        let index = line.index().min(self.readers.len() - 1);
+        let Self { readers, hand, .. } = self;
+        readers[index].read(body, Extent::Whole, &mut hand.packet);
+        self.stats.decoded += 1;
+    }
+
+    /// Gives the packet in hand its place: it is delivered now, waits, or is dropped.
+    fn take_in(&mut self, datagram: Datagram<'_>) {
+        let Datagram {
+            line,
+            now,
+            received,
+            bytes,
+            ..
+        } = datagram;
+        self.stats.packets[line.index()] += 1;
+        let numbers = self.hand.packet.numbers();
+        let Some(sequence) = numbers.first else {
+            return self.without_number(datagram);
+        };
+        let unit = crate::arbiter::Unit {
+            sequence,
+            count: numbers.count,
+            bytes,
+        };
+        let verdict = self.arbiter.receive_stamped(now, received, line, unit);
+        if let Some(next) = numbers.next
+            && self.arbiter.announce(next)
+        {
+            self.announced = Some(next);
+        }
+        match verdict {
+            Verdict::Deliver { skip } => self.deliver(datagram, skip),
+            // Nothing can bring what is missing in one stream whose messages build on each other.
+            Verdict::Suspect if self.is_continuous() => self.deliver(datagram, 0),
+            Verdict::Held | Verdict::Suspect => self.keep(),
+            Verdict::Duplicate | Verdict::Late { .. } | Verdict::Refused(_) => {}
+        }
+    }
+
+    /// Whether there is one line, and its messages build on each other.
+    const fn is_continuous(&self) -> bool {
+        self.config.keep_dictionary && self.config.lines == 1
+    }
+
+    /// Keeps the packet in hand until its turn.
+    fn keep(&mut self) {
+        if self.is_continuous() {
+            self.arbiter.flush();
+        }
+        if !self.hand.packet.is_decoded() {
+            return;
+        }
+        let limit = !self.config.keep_dictionary;
+        match self.arbiter.ticket() {
+            Some(ticket) => self.kept.put(ticket, &mut self.hand.packet, limit),
+            None => std::mem::swap(&mut self.suspect, &mut self.hand.packet),
+        }
+    }
+
+    /// The packet in hand is in turn.
+    fn deliver(&mut self, datagram: Datagram<'_>, skip: u32) {
+        let start = self.config.preamble.len();
+        if !self.hand.packet.is_decoded() {
+            let first = self.hand.packet.numbers().first;
+            let body = datagram.bytes.get(start..).unwrap_or_default();
+            self.read(datagram.line, body);
+            self.hand.packet.number_by(first.filter(|_| start > 0));
+        }
+        let offset = datagram.offset + start as u64;
+        self.hand
+            .begin(datagram.line, datagram.received, offset, skip);
+        self.stats.delivered += 1;
+    }
+
+    fn without_number(&mut self, datagram: Datagram<'_>) {
+        let is_numbered = self.is_numbered || !self.config.preamble.is_empty();
+        if !is_numbered || self.config.unnumbered == Unnumbered::AtOnce {
+            return self.deliver(datagram, 0);
+        }
+        let is_known = self
+            .unnumbered
+            .iter()
+            .any(|(_, _, known)| known == datagram.bytes);
+        if is_known {
+            return;
+        }
+        if self.unnumbered.len() >= MOST_UNNUMBERED {
+            self.stats.unnumbered_dropped += 1;
+            return;
+        }
+        let Datagram {
+            line,
+            received,
+            bytes,
+            ..
+        } = datagram;
+        self.unnumbered.push_back((line, received, bytes.to_vec()));
+    }
+}

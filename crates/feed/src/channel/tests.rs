@@ -1,0 +1,465 @@
+use super::*;
+use crate::arbiter::{self, ArbiterConfig, Start, Unit};
+use crate::framing::Header;
+use crate::preamble::Preamble;
+use fanfare_fast::{Message, Program};
+use proptest::prelude::*;
+use std::sync::Arc;
+
+const TEMPLATES: &str = r#"<templates>
+    <template name="MDReset" id="120"/>
+    <template name="Quote" id="1">
+        <uInt32 name="MsgSeqNum" id="34"><increment/></uInt32>
+        <uInt32 name="Price" id="44"><copy/></uInt32>
+    </template>
+    <template name="News" id="2">
+        <uInt32 name="MsgSeqNum" id="34"/><string name="Headline" id="148"/>
+    </template>
+    <template name="SequenceReset" id="4">
+        <uInt32 name="MsgSeqNum" id="34"/><uInt32 name="NewSeqNo" id="36"/>
+    </template>
+    <template name="Done" id="99"><uInt32 name="Type" id="35"><constant value="99"/></uInt32>
+    </template>
+</templates>"#;
+
+fn program() -> Arc<Program> {
+    Arc::new(Program::parse(TEMPLATES).unwrap())
+}
+
+fn channel(config: ChannelConfig) -> Channel {
+    Channel::new(Decoder::new(program()), config).unwrap()
+}
+
+/// A stop-bit number.
+fn number(n: u32) -> Vec<u8> {
+    let groups = (32 - n.leading_zeros()).div_ceil(7).max(1);
+    let group = |i| (n >> (7 * i)) as u8 & 0x7f | if i == 0 { 0x80 } else { 0 };
+    (0..groups).rev().map(group).collect()
+}
+
+/// A Quote with its number and price, and `more` that follow by increment and copy.
+fn quotes(first: u32, price: u32, more: usize) -> Vec<u8> {
+    let mut packet = [&[0xf0, 0x81][..], &number(first), &number(price)].concat();
+    packet.extend([0x80].repeat(more));
+    packet
+}
+
+fn news(n: u32, text: &str) -> Vec<u8> {
+    let (last, front) = text.as_bytes().split_last().unwrap();
+    [&[0xc0, 0x82][..], &number(n), front, &[last | 0x80]].concat()
+}
+
+fn sequence_reset(n: u32, next: u32) -> Vec<u8> {
+    [&[0xc0, 0x84][..], &number(n), &number(next)].concat()
+}
+
+const DONE: &[u8] = &[0xc0, 0xe3];
+const RESET: &[u8] = &[0xc0, 0xf8];
+
+fn datagram(line: Line, now: u64, bytes: &[u8]) -> Datagram<'_> {
+    Datagram {
+        line,
+        now,
+        received: now,
+        offset: 0,
+        bytes,
+    }
+}
+
+/// What events say, one text each.
+fn told(mut events: Events<'_, '_>) -> Vec<String> {
+    let mut told = Vec::new();
+    while let Some(event) = events.next() {
+        told.push(match event {
+            Event::Message(m) => {
+                let (number, index) = (m.number, m.index);
+                let view = m.record.view(m.program).unwrap();
+                let price = view.tag(44).and_then(|v| v.as_u64());
+                let text = view.tag(148).and_then(|v| v.as_str()).unwrap_or_default();
+                let name = view.template().name();
+                match (number, price) {
+                    (Some(n), Some(price)) => format!("{name} {n}.{index} {price}"),
+                    (Some(n), None) => format!("{name} {n}.{index} {text}"),
+                    (None, _) => name.to_owned(),
+                }
+            }
+            Event::Bad(bad) => format!("bad {} at {}", bad.fault, bad.offset),
+            Event::Gap(gap) => format!("gap {}-{}", gap.first, gap.last()),
+            Event::Recover(gap) => format!("recover {}-{}", gap.first, gap.last()),
+            Event::Reset {
+                next, announced, ..
+            } => format!("reset {next} {announced}"),
+        });
+    }
+    told
+}
+
+#[test]
+fn two_lines_are_one_stream_and_each_packet_is_decoded_once() {
+    let mut channel = channel(ChannelConfig::new(2));
+    let mut all = Vec::new();
+    let packets = [quotes(1, 50, 2), quotes(4, 51, 0), quotes(5, 52, 1)];
+    // A has lost the second one; B comes behind.
+    for (line, i) in [
+        (Line::A, 0),
+        (Line::A, 2),
+        (Line::B, 0),
+        (Line::B, 1),
+        (Line::B, 2),
+    ] {
+        all.extend(told(channel.receive(datagram(line, 0, &packets[i]))));
+    }
+    let expected = [
+        "Quote 1.0 50",
+        "Quote 2.0 50",
+        "Quote 3.0 50",
+        "Quote 4.0 51",
+        "Quote 5.0 52",
+        "Quote 6.0 52",
+    ];
+    assert_eq!(all, expected);
+    let stats = channel.stats();
+    assert_eq!((stats.packets, stats.decoded), ([2, 3, 0, 0], 3));
+    assert_eq!((stats.delivered, stats.decoded_again), (3, 0));
+    assert_eq!(channel.arbiter().line(Line::A).lost, 1);
+}
+
+#[test]
+fn what_was_delivered_before_is_left_out_by_its_numbers() {
+    let mut channel = channel(ChannelConfig::new(1));
+    told(channel.receive(datagram(Line::A, 0, &quotes(1, 50, 1))));
+    // The packet begins with a message without a number, and overlaps.
+    let packet = [RESET, &quotes(2, 60, 1)].concat();
+    let all = told(channel.receive(datagram(Line::A, 0, &packet)));
+    assert_eq!(all, ["Quote 3.0 60"]);
+}
+
+#[test]
+fn a_preamble_numbers_packets_which_are_decoded_when_their_turn_comes() {
+    let mut config = ChannelConfig::new(2);
+    config.preamble = Preamble::Cme;
+    let xml = r#"<template name="Quote" id="1"><uInt32 name="Price" id="44"/></template>"#;
+    let decoder = Decoder::new(Program::parse(xml).unwrap());
+    let mut channel = Channel::new(decoder, config).unwrap();
+    let packet = |sequence: u32| {
+        let mut packet = Vec::new();
+        Preamble::Cme.write(sequence, &mut packet);
+        for price in [7, 8] {
+            packet.extend([0xc0, 0x81, 0x80 | price]);
+        }
+        packet
+    };
+    let mut all = Vec::new();
+    for (line, sequence) in [
+        (Line::A, 1),
+        (Line::A, 3),
+        (Line::B, 1),
+        (Line::B, 2),
+        (Line::B, 3),
+    ] {
+        all.extend(told(channel.receive(datagram(line, 0, &packet(sequence)))));
+    }
+    let expected = ["1.0 7", "1.1 8", "2.0 7", "2.1 8", "3.0 7", "3.1 8"];
+    assert_eq!(all, expected.map(|text| format!("Quote {text}")));
+    assert_eq!(
+        (channel.stats().decoded, channel.stats().decoded_again),
+        (3, 0)
+    );
+    let short = told(channel.receive(datagram(Line::A, 0, &[1, 2])));
+    assert_eq!(short.len(), 1);
+    assert!(short[0].starts_with("bad "), "{short:?}");
+}
+
+#[test]
+fn packets_with_length_headers_share_a_datagram() {
+    let mut config = ChannelConfig::new(1);
+    config.header = Header::U16Be;
+    let mut channel = channel(config);
+    let mut bytes = Vec::new();
+    for packet in [quotes(1, 50, 0), quotes(2, 51, 0)] {
+        Header::U16Be.write(packet.len(), &mut bytes).unwrap();
+        bytes.extend(packet);
+    }
+    bytes.extend([0, 9, 1]);
+    let all = told(channel.receive(datagram(Line::A, 0, &bytes)));
+    assert_eq!(&all[..2], ["Quote 1.0 50", "Quote 2.0 51"]);
+    assert!(
+        all[2].starts_with("bad ") && all[2].ends_with(" at 12"),
+        "{all:?}"
+    );
+    assert_eq!(all.len(), 3);
+}
+
+#[test]
+fn a_gap_is_given_up_after_its_time() {
+    let mut channel = channel(ChannelConfig::new(2));
+    let mut all = told(channel.receive(datagram(Line::A, 0, &quotes(1, 50, 0))));
+    all.extend(told(channel.receive(datagram(
+        Line::A,
+        5,
+        &quotes(4, 51, 0),
+    ))));
+    let time = channel.poll_timeout().unwrap();
+    assert_eq!(time, 5 + ArbiterConfig::default().gap_timeout);
+    all.extend(told(channel.handle_timeout(time - 1)));
+    assert_eq!(all, ["Quote 1.0 50"]);
+    all.extend(told(channel.handle_timeout(time)));
+    assert_eq!(&all[1..], ["gap 2-3", "Quote 4.0 51"]);
+    assert_eq!(channel.poll_timeout(), None);
+}
+
+#[test]
+fn a_sequence_reset_begins_a_run() {
+    let mut channel = channel(ChannelConfig::new(1));
+    let mut all = Vec::new();
+    for packet in [quotes(9, 50, 0), sequence_reset(10, 1), quotes(1, 51, 0)] {
+        all.extend(told(channel.receive(datagram(Line::A, 0, &packet))));
+    }
+    assert_eq!(
+        all,
+        [
+            "Quote 9.0 50",
+            "SequenceReset 10.0 ",
+            "reset 1 true",
+            "Quote 1.0 51"
+        ]
+    );
+}
+
+#[test]
+fn packets_without_a_number_wait_for_the_end_where_that_is_wanted() {
+    let mut config = ChannelConfig::new(2);
+    config.unnumbered = Unnumbered::AtTheEnd;
+    let mut channel = channel(config);
+    let mut all = told(channel.receive(datagram(Line::A, 0, &quotes(1, 50, 0))));
+    all.extend(told(channel.receive(datagram(Line::A, 10, DONE))));
+    all.extend(told(channel.receive(datagram(Line::B, 20, DONE))));
+    all.extend(told(channel.receive(datagram(
+        Line::B,
+        30,
+        &quotes(2, 51, 0),
+    ))));
+    assert_eq!(all, ["Quote 1.0 50", "Quote 2.0 51"]);
+    let time = channel.poll_timeout().unwrap();
+    assert_eq!(told(channel.handle_timeout(time)), ["Done"]);
+    assert_eq!(channel.poll_timeout(), None);
+    // Else they go at once, from each line.
+    let mut at_once = self::channel(ChannelConfig::new(2));
+    for line in [Line::A, Line::B] {
+        assert_eq!(told(at_once.receive(datagram(line, 0, DONE))), ["Done"]);
+    }
+}
+
+#[test]
+fn a_bad_packet_is_told_once_and_its_front_is_delivered() {
+    let mut channel = channel(ChannelConfig::new(2));
+    let mut cut = quotes(1, 50, 1);
+    cut.extend([0xc0, 0xff]);
+    let mut all = told(channel.receive(datagram(Line::A, 0, &cut)));
+    all.extend(told(channel.receive(datagram(Line::B, 0, &cut))));
+    assert_eq!(all.len(), 3, "{all:?}");
+    assert!(all[2].starts_with("bad "));
+    assert_eq!(channel.stats().bad, 1);
+}
+
+#[test]
+fn lines_that_build_on_each_message_are_arbitrated_too() {
+    let mut config = ChannelConfig::new(2);
+    config.keep_dictionary = true;
+    let mut channel = channel(config);
+    let mut all = Vec::new();
+    // Each message is a packet; only the first of a line has its values.
+    let stream = quotes(1, 50, 5);
+    let messages = [&stream[..4], &stream[4..5], &stream[5..6], &stream[6..7]];
+    let mut packet = Packet::new();
+    // A runs ahead; nothing of B is new until it is further.
+    for (line, i) in [
+        (Line::A, 0),
+        (Line::A, 1),
+        (Line::B, 0),
+        (Line::B, 1),
+        (Line::B, 2),
+    ] {
+        let of = datagram(line, 0, messages[i]);
+        let len = channel.decode(of, Extent::OneMessage, &mut packet).unwrap();
+        assert_eq!(len, messages[i].len());
+        all.extend(told(channel.arbitrate(of, &mut packet)));
+    }
+    assert_eq!(all, ["Quote 1.0 50", "Quote 2.0 50", "Quote 3.0 50"]);
+}
+
+#[test]
+fn a_recording_is_cut_at_each_reset() {
+    let mut channel = channel(ChannelConfig::new(1));
+    let stream = [
+        RESET,
+        &quotes(1, 50, 2),
+        RESET,
+        RESET,
+        &quotes(4, 51, 0),
+        RESET,
+    ]
+    .concat();
+    let (mut rest, mut lengths, mut packet) = (&stream[..], Vec::new(), Packet::new());
+    let mut all = Vec::new();
+    while !rest.is_empty() {
+        let of = datagram(Line::A, 0, rest);
+        let len = channel.decode(of, Extent::UpToReset, &mut packet).unwrap();
+        lengths.push(len);
+        all.extend(told(
+            channel.arbitrate(datagram(Line::A, 0, &rest[..len]), &mut packet),
+        ));
+        rest = &rest[len..];
+    }
+    assert_eq!(lengths, [8, 8, 2]);
+    assert_eq!(all.iter().filter(|text| *text == "MDReset").count(), 4);
+    assert_eq!(
+        all.iter().filter(|text| text.starts_with("Quote")).count(),
+        4
+    );
+}
+
+#[test]
+fn what_cannot_be_arbitrated_is_refused() {
+    let new = |config| Channel::new(Decoder::new(program()), config).err();
+    let mut config = ChannelConfig::new(2);
+    config.sequence = None;
+    assert_eq!(new(config.clone()), Some(ChannelError::NoNumbers));
+    config.lines = 1;
+    assert_eq!(new(config.clone()), None);
+    let field = SequenceField::Name("Nonsense".to_owned());
+    config.sequence = Some(field.clone());
+    assert_eq!(new(config), Some(ChannelError::NoField(field)));
+    for lines in [0, 5] {
+        assert_eq!(
+            new(ChannelConfig::new(lines)),
+            Some(ChannelError::Lines(lines))
+        );
+    }
+}
+
+/// The slow way: numbers are read by a decoder of its own, packets wait as bytes, and are decoded
+/// when they are delivered.
+struct Slow {
+    decoder: Decoder,
+    arbiter: Arbiter,
+}
+
+impl Slow {
+    fn messages(&mut self, bytes: &[u8]) -> Vec<(u32, u64)> {
+        self.decoder.reset();
+        let (mut at, mut all) = (0, Vec::new());
+        let mut message = Message::new();
+        while at < bytes.len() {
+            at += self.decoder.decode(&bytes[at..], &mut message).unwrap();
+            let view = message.view(self.decoder.program()).unwrap();
+            let number = view.tag(34).and_then(|v| v.as_u64()).unwrap();
+            let price = view.tag(44).and_then(|v| v.as_u64()).unwrap_or_default();
+            all.push((number as u32, price));
+        }
+        all
+    }
+
+    fn receive(&mut self, line: Line, now: u64, bytes: &[u8], out: &mut Vec<String>) {
+        let messages = self.messages(bytes);
+        let (first, last) = (messages[0].0, messages[messages.len() - 1].0);
+        let unit = Unit {
+            sequence: first,
+            count: last - first + 1,
+            bytes,
+        };
+        if let Verdict::Deliver { skip } = self.arbiter.receive(now, line, unit) {
+            tell(&messages, skip, out);
+        }
+        self.drain(out);
+    }
+
+    fn drain(&mut self, out: &mut Vec<String>) {
+        loop {
+            let (bytes, skip) = match self.arbiter.poll_event() {
+                None => return,
+                Some(arbiter::Event::Unit(unit)) => (unit.bytes.to_vec(), unit.skip),
+                Some(arbiter::Event::Gap(gap)) => {
+                    out.push(format!("gap {}-{}", gap.first, gap.last()));
+                    continue;
+                }
+                Some(arbiter::Event::Reset { next, .. }) => {
+                    out.push(format!("reset {next} false"));
+                    continue;
+                }
+                Some(arbiter::Event::Recover(_)) => continue,
+            };
+            let messages = self.messages(&bytes);
+            tell(&messages, skip, out);
+        }
+    }
+}
+
+fn tell(messages: &[(u32, u64)], skip: u32, out: &mut Vec<String>) {
+    let kept = messages.iter().filter(|(n, _)| n - messages[0].0 >= skip);
+    out.extend(kept.map(|(n, price)| match price {
+        0 => format!("News {n}.0 text"),
+        price => format!("Quote {n}.0 {price}"),
+    }));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    /// Packets of one to four messages on two lines with losses, doubles and delays, with a number
+    /// in between that is far away.
+    #[test]
+    fn the_channel_delivers_what_the_slow_way_does(
+        sizes in prop::collection::vec(1_usize..5, 1..60),
+        lost in prop::collection::vec(0_u8..8, 240),
+        delay in 0_usize..12,
+        odd in prop::option::of((0_usize..60, 1_u32..3_000_000)),
+    ) {
+        let mut packets = Vec::new();
+        let mut next = 100;
+        for (i, size) in sizes.iter().enumerate() {
+            packets.push(match i % 5 {
+                4 => news(next, "text"),
+                _ => quotes(next, 50 + i as u32, size - 1),
+            });
+            next += if i % 5 == 4 { 1 } else { *size as u32 };
+        }
+        let arbitration = ArbiterConfig {
+            gap_timeout: 20,
+            start: Start::First { wait: 3 },
+            hold_back: 8,
+            ..ArbiterConfig::default()
+        };
+        let mut config = ChannelConfig::new(2);
+        config.arbiter = arbitration;
+        let mut channel = channel(config);
+        let mut slow = Slow { decoder: Decoder::new(program()), arbiter: Arbiter::new(arbitration) };
+        let (mut fast, mut obvious) = (Vec::new(), Vec::new());
+        for step in 0..packets.len() + delay {
+            let now = step as u64;
+            for (line, at) in [(Line::A, Some(step)), (Line::B, step.checked_sub(delay))] {
+                let Some(packet) = at.and_then(|at| packets.get(at)) else {
+                    continue;
+                };
+                let mut chance = lost[(2 * step + line.index()) % lost.len()];
+                let stray = odd.filter(|(i, _)| *i == step).map(|(_, n)| quotes(n, 7, 0));
+                if let Some(stray) = &stray {
+                    fast.extend(told(channel.receive(datagram(line, now, stray))));
+                    slow.receive(line, now, stray, &mut obvious);
+                }
+                while chance > 0 {
+                    fast.extend(told(channel.receive(datagram(line, now, packet))));
+                    slow.receive(line, now, packet, &mut obvious);
+                    chance = if chance == 7 { 1 } else { 0 };
+                }
+            }
+            slow.arbiter.handle_timeout(now);
+            slow.drain(&mut obvious);
+            fast.extend(told(channel.handle_timeout(now)));
+        }
+        slow.arbiter.flush();
+        slow.drain(&mut obvious);
+        fast.extend(told(channel.finish()));
+        prop_assert_eq!(fast, obvious);
+    }
+}

@@ -203,6 +203,48 @@ impl<'m> MessageView<'m> {
     }
 }
 
+impl MessageView<'_> {
+    /// Tells a visitor of the message, as a [`Decoder`](crate::Decoder) does that decodes it.
+    pub fn visit<V: Visitor>(&self, visitor: &mut V) {
+        visitor.begin_message(self.template());
+        visit(self.fields(), visitor);
+        visitor.end_message(self.template());
+    }
+}
+
+fn visit<V: Visitor>(fields: Fields<'_>, visitor: &mut V) {
+    for (field, value) in fields {
+        match value {
+            Value::Absent => visitor.absent(field),
+            Value::Unsigned(value, _) => visitor.unsigned(field, value),
+            Value::Signed(value, _) => visitor.signed(field, value),
+            Value::Decimal(value) => visitor.decimal(field, value),
+            Value::Ascii(text) => visitor.ascii(field, text),
+            Value::Unicode(text) => visitor.unicode(field, text),
+            Value::Bytes(bytes) => visitor.bytes(field, bytes),
+            Value::Group(inside) => {
+                visitor.begin_group(field);
+                visit(inside, visitor);
+                visitor.end_group(field);
+            }
+            Value::Sequence(entries) => {
+                visitor.begin_sequence(field, entries.len() as u32);
+                for (entry, index) in entries.zip(0..) {
+                    visitor.begin_entry(field, index);
+                    visit(entry, visitor);
+                    visitor.end_entry(field);
+                }
+                visitor.end_sequence(field);
+            }
+            Value::Template(template, inside) => {
+                visitor.begin_template(field, template);
+                visit(inside, visitor);
+                visitor.end_template(field);
+            }
+        }
+    }
+}
+
 /// Fields of one level, in the order of the template; an iterator.
 #[derive(Debug, Clone, Copy)]
 pub struct Fields<'m> {

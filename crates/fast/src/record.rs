@@ -175,6 +175,21 @@ impl Record {
         self.message.view(program)
     }
 
+    /// Tells a visitor of the message, as a [`Decoder`](crate::Decoder) does that decodes it; of an
+    /// empty record nothing. The program must be that of the decoder.
+    pub fn visit<V: Visitor>(&self, program: &Program, visitor: &mut V) {
+        if let Some(rows) = self.rows() {
+            rows.write(program, visitor);
+            visitor.end_message(&program.templates()[self.template as usize]);
+        } else if let Some(view) = self
+            .message
+            .view(program)
+            .filter(|_| self.form != Form::Empty)
+        {
+            view.visit(visitor);
+        }
+    }
+
     fn make_message(&mut self, program: &Program) {
         let mut message = std::mem::take(&mut self.message);
         if let Some(rows) = self.all_rows() {

@@ -38,8 +38,9 @@ pub struct Config {
     pub fan_out: FanOut,
     /// Messages over the bus, to and from other gateways.
     pub bus: Bus,
-    /// A FAST feed whose messages are fanned out too.
-    pub feed: Option<Feed>,
+    /// FAST feeds whose messages are fanned out too.
+    #[serde(rename = "feed", deserialize_with = "feed::config::one_or_many")]
+    pub feeds: Vec<Feed>,
     /// Where whoever runs the gateway captures the traffic of its ports; the gateway itself does
     /// not.
     pub capture: Option<PathBuf>,
@@ -276,7 +277,17 @@ impl Config {
         let clash = same && self.producers.port != 0;
         let port = self.producers.port;
         range("consumers.port", port, !clash, "is the producers' port too")?;
-        self.feed.as_ref().map_or(Ok(()), Feed::check)?;
+        for (i, feed) in self.feeds.iter().enumerate() {
+            feed.check()?;
+            let mut before = self.feeds.iter().take(i);
+            let channel = feed.channel();
+            range(
+                "feed.channel",
+                &channel,
+                before.all(|other| other.channel() != channel),
+                "is another feed's too",
+            )?;
+        }
         self.bus.check()
     }
 }
@@ -306,7 +317,7 @@ impl Config {
             ("slow_consumer", self.slow_consumer == other.slow_consumer),
             ("fan_out", self.fan_out == other.fan_out),
             ("bus", self.bus == other.bus),
-            ("feed", self.feed == other.feed),
+            ("feed", self.feeds == other.feeds),
             ("capture", self.capture == other.capture),
         ];
         let changed = keys.into_iter().filter(|(_, is_same)| !is_same);
@@ -318,7 +329,7 @@ impl Config {
     /// # Errors
     /// The first file that is missing or cannot be used, and what is wrong with it.
     pub fn check_files(&self) -> Result<(), FeedError> {
-        self.feed.as_ref().map_or(Ok(()), feed::check)
+        self.feeds.iter().try_for_each(feed::check)
     }
 }
 
@@ -336,7 +347,7 @@ impl Default for Config {
             slow_consumer: SlowConsumer::default(),
             fan_out: FanOut::Marked,
             bus: Bus::default(),
-            feed: None,
+            feeds: Vec::new(),
             capture: None,
         }
     }

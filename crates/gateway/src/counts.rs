@@ -187,6 +187,8 @@ pub(crate) struct FeedCounts {
     pub(crate) messages: Counter,
     pub(crate) missing: Counter,
     pub(crate) bad_packets: Counter,
+    pub(crate) restarts: Counter,
+    pub(crate) strangers: Counter,
     pub(crate) kernel_drops: Counter,
     pub(crate) unread: Counter,
 }
@@ -199,6 +201,11 @@ impl FeedCounts {
             messages: add("decoded", "messages decoded, each once"),
             missing: add("gaps", "sequence numbers that were on no line"),
             bad_packets: add("undecodable", "packets whose rest could not be decoded"),
+            restarts: add("restarts", "times that the numbers of a feed began again"),
+            strangers: add(
+                "strangers",
+                "datagrams of senders that are not a line's source",
+            ),
             kernel_drops: add("kernel_drops", "datagrams that the kernel dropped"),
             unread: add(
                 "unread",

@@ -7,7 +7,7 @@ use crate::bridge::{self, Plan};
 use crate::config::{Config, ConfigError, FanOut, Idle, Side, Threads};
 use crate::counts::{IngressCounts, LobbyCounts, PeerCounts, WorkerCounts};
 use crate::feed::config::Feed;
-use crate::feed::publish::{PacketRing, TopicsPublisher};
+use crate::feed::publish::{SampleRing, TopicsPublisher};
 use crate::feed::{self, FeedError, FeedSource, Outlets};
 use crate::greeter::{self, Desk, Greeter};
 use crate::ingress::Ingress;
@@ -240,7 +240,7 @@ impl Builder<'_> {
         let ring = || Broadcast::new(config.ring_bytes, config.workers, Policy::Gate);
         let mut rings = Rings::default();
         rings.sources.push(ring());
-        let sources = usize::from(bus.subscribe.is_some()) + usize::from(config.feed.is_some());
+        let sources = usize::from(bus.subscribe.is_some()) + config.feeds.len();
         rings.sources.extend((0..sources).map(|_| ring()));
         let (workers, desks) = self.workers(&mut rings)?;
         let publisher_waker = Waker::detached()?;
@@ -260,8 +260,8 @@ impl Builder<'_> {
         let greeter = Greeter::new(lobby, desks);
         let mut front: Vec<Box<dyn Agent>> = vec![Box::new(ingress), Box::new(greeter)];
         let domains = Domains::open(bus)?;
-        let channel = config.feed.as_ref().map(Feed::channel);
-        let plan = self.plan(channel.as_deref());
+        let channels: Vec<String> = config.feeds.iter().map(Feed::channel).collect();
+        let plan = self.plan(&channels);
         if let (Some(end), Some(domain)) = (&bus.subscribe, &domains.subscribe) {
             let inlet = self.inlet(&mut rings, bus.relay)?;
             let waker = Waker::detached()?;
@@ -270,7 +270,7 @@ impl Builder<'_> {
             )?));
         }
         let mut alone: Vec<Box<dyn Agent>> = Vec::new();
-        if let Some(feed) = &config.feed {
+        for feed in &config.feeds {
             let inlet = self.inlet(&mut rings, bus.publish.is_some())?;
             let (source, publisher) = self.feed(feed, inlet, &rings.versions, plan)?;
             front.push(Box::new(source));
@@ -300,10 +300,10 @@ impl Builder<'_> {
         let (mut ring, mut publisher) = (None, None);
         if let Some(topics) = &feed.publish {
             let waker = Waker::detached()?;
-            let (writer, reader) = PacketRing::new(size, waker.clone()).ok_or(StartError::Ring)?;
-            publisher = Some(TopicsPublisher::open(
-                topics, &program, reader, waker, plan,
-            )?);
+            let mapping = Arc::new(feed::mapping(topics, Arc::clone(&program))?);
+            let (writer, reader) =
+                SampleRing::new(topics, &mapping, size, waker.clone()).ok_or(StartError::Ring)?;
+            publisher = Some(TopicsPublisher::open(topics, mapping, reader, waker, plan)?);
             ring = Some(writer);
         }
         let outlets = Outlets {
@@ -354,10 +354,10 @@ impl Builder<'_> {
         Ok(Inlet::new(ring, bus, rings.wakers.clone()))
     }
 
-    fn plan<'a>(&'a self, channel: Option<&'a str>) -> Plan<'a> {
+    fn plan<'a>(&'a self, channels: &'a [String]) -> Plan<'a> {
         Plan {
             origin: bridge::new_origin(),
-            channel,
+            channels,
             message_bytes: self.config.limits.message_bytes,
             counters: self.counters,
             notices: &self.notices,

@@ -50,9 +50,9 @@ pub use config::{
     Config, ConfigError, FanOut, Idle, Limits, Pair, Side, SlowConsumer, SlowPolicy, Threads,
 };
 pub use digest::Digest;
-pub use feed::config::{Feed, FeedTopics};
+pub use feed::FeedError;
+pub use feed::config::{Feed, FeedLine, FeedTopics};
 pub use feed::told::{ExchangeState, FeedNotice};
-pub use feed::{FeedError, lines};
 pub use gateway::{Gateway, StartError, descriptors_wanted, total};
 pub use hole::Missing;
 pub use notice::{Notice, NoticeReceiver, Outlet, PeerEnd, Refusal, Rejection, Why};

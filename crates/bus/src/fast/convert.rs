@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fanfare_fast::{CodecError, Decoder, Visitor};
+use fanfare_fast::{CodecError, Decoder, Record, Visitor};
 
 use super::fields::ByField;
 use super::rows::ByRow;
@@ -78,6 +78,27 @@ impl Converter {
             self.by_field.forget();
         }
         decoded
+    }
+
+    /// Gives the samples of a message that somebody else decoded, with the mapping's program, as
+    /// [`samples`](Self::samples) does.
+    ///
+    /// # Errors
+    /// As [`samples`](Self::samples).
+    pub fn samples_of(
+        &mut self,
+        record: &mut Record,
+        mut take: impl FnMut(Converted<'_>),
+    ) -> Result<(), CdrError> {
+        if record.rows().is_none() {
+            record.visit(self.mapping.program(), &mut self.by_field);
+            self.by_row.record.clear();
+            return self.by_field.samples(take);
+        }
+        std::mem::swap(&mut self.by_row.record, record);
+        let made = self.by_row.samples(&self.mapping, &mut take);
+        std::mem::swap(&mut self.by_row.record, record);
+        made.map(|_| ())
     }
 
     /// A visitor that takes the next message field by field, for who decodes for others as well.

@@ -70,9 +70,13 @@ pub(crate) fn run(config: &Config, quiet: bool, reread: Reread<'_>) -> Result<Ex
 
 fn announce(config: &Config, gateway: &Gateway) {
     say!("Running on {}", counted(gateway.threads() as u64, "thread"));
-    if let Some(feed) = &config.feed {
+    for feed in &config.feeds {
         for line in &feed.lines {
-            say!("Receiving {line} on {}", feed.interface);
+            let interface = line.interface.unwrap_or(feed.interface);
+            match line.source {
+                Some(source) => say!("Receiving {} of {source} on {interface}", line.group),
+                None => say!("Receiving {} on {interface}", line.group),
+            }
         }
         if let Some(topics) = &feed.publish {
             say!("Publishing decoded messages in domain {}", topics.domain);
@@ -205,8 +209,9 @@ fn report(config: &Config, counters: &Counters) {
         counted(count("slow_consumers"), "slow consumer"),
         counted(count("rejects"), "message")
     );
-    if let Some(feed) = &config.feed {
-        report_feed(counters, feed.publish.is_some());
+    if !config.feeds.is_empty() {
+        let publishes = config.feeds.iter().any(|feed| feed.publish.is_some());
+        report_feed(counters, publishes);
     }
     if config.bus.publish.is_some() {
         say!(

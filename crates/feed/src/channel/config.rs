@@ -5,6 +5,7 @@ use crate::framing::{FrameErrorKind, Header};
 use crate::line::Line;
 use crate::numbers::SequenceField;
 use crate::preamble::{Preamble, TooShort};
+use fanfare_fast::program::FieldId;
 use fanfare_fast::{CodecError, Program, Record};
 use std::fmt;
 
@@ -24,8 +25,15 @@ pub struct ChannelConfig {
     /// Previous values of operators outlive the packet, each line's its own. Every packet of a line
     /// must come then, once and in order.
     pub keep_dictionary: bool,
+    /// With one line: every packet is delivered when it comes, be its number new or not. What is
+    /// missing is told at once, as no other line can bring it, and what lies far from all before is
+    /// a restart.
+    pub as_it_comes: bool,
     /// When a packet without a number has its turn.
     pub unnumbered: Unnumbered,
+    /// A monotonic clock in nanoseconds, to measure with how long packets take to decode: it is
+    /// read twice a packet. `None` measures nothing.
+    pub stopwatch: Option<fn() -> u64>,
     /// The arbitration.
     pub arbiter: ArbiterConfig,
 }
@@ -40,9 +48,35 @@ impl ChannelConfig {
             preamble: Preamble::None,
             sequence: Some(SequenceField::Auto),
             keep_dictionary: false,
+            as_it_comes: false,
             unnumbered: Unnumbered::AtOnce,
+            stopwatch: None,
             arbiter: ArbiterConfig::default(),
         }
+    }
+
+    /// Checks that lines with these templates can be arbitrated; returns the fields that hold
+    /// sequence numbers.
+    ///
+    /// # Errors
+    /// See [`ChannelError`].
+    pub fn check(&self, program: &Program) -> Result<Vec<FieldId>, ChannelError> {
+        if self.lines == 0 || self.lines > Line::MAX {
+            return Err(ChannelError::Lines(self.lines));
+        }
+        let has_preamble = !self.preamble.is_empty();
+        let field = self.sequence.as_ref().filter(|_| !has_preamble);
+        let numbers = field.map(|field| field.find(program)).unwrap_or_default();
+        if let Some(field) = field
+            && numbers.is_empty()
+            && *field != SequenceField::Auto
+        {
+            return Err(ChannelError::NoField(field.clone()));
+        }
+        if self.lines > 1 && !has_preamble && numbers.is_empty() {
+            return Err(ChannelError::NoNumbers);
+        }
+        Ok(numbers)
     }
 }
 
@@ -137,6 +171,8 @@ pub struct Delivered<'a> {
     pub line: Line,
     /// When it arrived, as in [`Datagram::received`].
     pub received: u64,
+    /// Its share of the time that its packet took to decode, ns; 0 if that is not measured.
+    pub decoding: u64,
 }
 
 /// A packet that cannot be decoded.
@@ -180,6 +216,8 @@ pub struct ChannelStats {
     pub decoded: u64,
     /// Packets that waited and were decoded a second time: more waited than are kept decoded.
     pub decoded_again: u64,
+    /// How long that took, ns; 0 if it is not measured.
+    pub decoding: u64,
     /// Packets delivered, be it in part.
     pub delivered: u64,
     /// Packets delivered that could not be decoded to their end.

@@ -122,6 +122,7 @@ impl<'c, 'b> Events<'c, 'b> {
             Step::Message(index) => {
                 let Channel { hand, readers, .. } = channel;
                 let Hand { line, received, .. } = *hand;
+                let decoding = hand.packet.share();
                 let message = hand.packet.message(index)?;
                 Event::Message(Delivered {
                     record: &mut message.record,
@@ -130,6 +131,7 @@ impl<'c, 'b> Events<'c, 'b> {
                     index: message.index,
                     line,
                     received,
+                    decoding,
                 })
             }
         })
@@ -254,6 +256,7 @@ impl Channel {
                     let number = (start > 0).then_some(unit.sequence);
                     hand.packet.number_by(number);
                     stats.decoded += 1;
+                    stats.decoding += hand.packet.decoding();
                     stats.decoded_again += u64::from(start == 0);
                 }
                 hand.begin(unit.line, unit.received, 0, unit.skip);

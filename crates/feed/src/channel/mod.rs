@@ -50,7 +50,7 @@ pub use packet::{Extent, Packet, PacketNumbers};
 
 use crate::arbiter::{Arbiter, Verdict};
 use crate::line::Line;
-use crate::numbers::{SequenceField, new_numbers};
+use crate::numbers::new_numbers;
 use events::Hand;
 use fanfare_fast::{Decoder, Program};
 use kept::Kept;
@@ -94,31 +94,17 @@ impl Channel {
     /// # Errors
     /// The templates have no such sequence number, or the lines cannot be told apart without one.
     pub fn new(mut decoder: Decoder, config: ChannelConfig) -> Result<Self, ChannelError> {
-        if config.lines == 0 || config.lines > Line::MAX {
-            return Err(ChannelError::Lines(config.lines));
-        }
         decoder.reset();
         let program = decoder.program();
-        let has_preamble = !config.preamble.is_empty();
-        let field = config.sequence.as_ref().filter(|_| !has_preamble);
-        let numbers = field.map(|field| field.find(program)).unwrap_or_default();
-        if let Some(field) = field
-            && numbers.is_empty()
-            && *field != SequenceField::Auto
-        {
-            return Err(ChannelError::NoField(field.clone()));
-        }
+        let numbers = config.check(program)?;
         let is_numbered = !numbers.is_empty();
-        if config.lines > 1 && !has_preamble && !is_numbered {
-            return Err(ChannelError::NoNumbers);
-        }
         let announces = !new_numbers(program).is_empty();
         let readers = if config.keep_dictionary {
             config.lines
         } else {
             1
         };
-        let reader = || PacketReader::new(decoder.clone(), &numbers, config.keep_dictionary);
+        let reader = || PacketReader::new(decoder.clone(), &numbers, &config);
         Ok(Self {
             readers: std::iter::repeat_with(reader).take(readers).collect(),
             is_numbered,
@@ -159,6 +145,7 @@ impl Channel {
         })?;
         let len = self.reader(datagram.line).read(body, extent, packet);
         self.stats.decoded += 1;
+        self.stats.decoding += packet.decoding();
         packet.number_by(number);
         Ok(self.config.preamble.len() + len)
     }
@@ -267,6 +254,7 @@ impl Channel {
         let Self { readers, hand, .. } = self;
         readers[index].read(body, Extent::Whole, &mut hand.packet);
         self.stats.decoded += 1;
+        self.stats.decoding += self.hand.packet.decoding();
     }
 
     /// Gives the packet in hand its place: it is delivered now, waits, or is dropped.
@@ -288,7 +276,20 @@ impl Channel {
             count: numbers.count,
             bytes,
         };
-        let verdict = self.arbiter.receive_stamped(now, received, line, unit);
+        let mut verdict = self.arbiter.receive_stamped(now, received, line, unit);
+        if self.passes() {
+            verdict = match verdict {
+                Verdict::Suspect => {
+                    self.arbiter.reset(sequence);
+                    self.arbiter.receive_stamped(now, received, line, unit)
+                }
+                Verdict::Held => {
+                    self.arbiter.flush();
+                    verdict
+                }
+                _ => Verdict::Deliver { skip: 0 },
+            };
+        }
         if let Some(next) = numbers.next
             && self.arbiter.announce(next)
         {
@@ -306,6 +307,11 @@ impl Channel {
     /// Whether there is one line, and its messages build on each other.
     const fn is_continuous(&self) -> bool {
         self.config.keep_dictionary && self.config.lines == 1
+    }
+
+    /// Whether packets pass, be their numbers new or not.
+    const fn passes(&self) -> bool {
+        self.config.as_it_comes && self.config.lines == 1
     }
 
     /// Keeps the packet in hand until its turn.

@@ -1,5 +1,6 @@
 //! Packets, decoded: their messages and the sequence numbers in them.
 
+use super::config::ChannelConfig;
 use crate::numbers::new_numbers;
 use fanfare_fast::program::{FieldId, FieldKind, RESET_ID, TemplateProgram};
 use fanfare_fast::{Cell, CodecError, Decoder, Fields, Program, Record, Value};
@@ -40,6 +41,8 @@ pub struct Packet {
     numbers: PacketNumbers,
     error: Option<CodecError>,
     is_decoded: bool,
+    /// How long it took to decode, ns.
+    decoding: u64,
 }
 
 /// One message of a packet.
@@ -86,6 +89,18 @@ impl Packet {
         self.error.take()
     }
 
+    /// The share of a message in the time that decoding took, ns.
+    pub(super) const fn share(&self) -> u64 {
+        match self.decoding.checked_div(self.used as u64) {
+            Some(share) => share,
+            None => 0,
+        }
+    }
+
+    pub(super) const fn decoding(&self) -> u64 {
+        self.decoding
+    }
+
     pub(super) const fn is_decoded(&self) -> bool {
         self.is_decoded
     }
@@ -103,6 +118,7 @@ impl Packet {
     pub(super) fn clear(&mut self, numbers: PacketNumbers) {
         self.used = 0;
         self.error = None;
+        self.decoding = 0;
         self.is_decoded = false;
         self.numbers = numbers;
     }
@@ -153,6 +169,7 @@ pub(super) struct PacketReader {
     wanted: Vec<FieldId>,
     /// Previous values outlive the packet.
     keep_dictionary: bool,
+    stopwatch: Option<fn() -> u64>,
 }
 
 /// The fields of a template that number messages.
@@ -168,7 +185,7 @@ struct NumberFields {
 
 impl PacketReader {
     /// `number` are the fields that hold sequence numbers.
-    pub(super) fn new(decoder: Decoder, number: &[FieldId], keep_dictionary: bool) -> Self {
+    pub(super) fn new(decoder: Decoder, number: &[FieldId], config: &ChannelConfig) -> Self {
         let program = decoder.program();
         let next = new_numbers(program);
         let of_template = |template: &TemplateProgram| {
@@ -189,7 +206,8 @@ impl PacketReader {
             decoder,
             fields,
             wanted: number.to_vec(),
-            keep_dictionary,
+            keep_dictionary: config.keep_dictionary,
+            stopwatch: config.stopwatch,
         }
     }
 
@@ -199,6 +217,16 @@ impl PacketReader {
 
     /// Decodes a packet at the front of `bytes`; returns its length.
     pub(super) fn read(&mut self, bytes: &[u8], extent: Extent, packet: &mut Packet) -> usize {
+        let Some(stopwatch) = self.stopwatch else {
+            return self.messages(bytes, extent, packet);
+        };
+        let begin = stopwatch();
+        let len = self.messages(bytes, extent, packet);
+        packet.decoding = stopwatch().saturating_sub(begin);
+        len
+    }
+
+    fn messages(&mut self, bytes: &[u8], extent: Extent, packet: &mut Packet) -> usize {
         if !self.keep_dictionary {
             self.decoder.reset();
         }

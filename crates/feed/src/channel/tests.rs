@@ -320,6 +320,33 @@ fn a_recording_is_cut_at_each_reset() {
 }
 
 #[test]
+fn one_line_may_pass_as_it_comes() {
+    let mut config = ChannelConfig::new(1);
+    config.as_it_comes = true;
+    config.arbiter.gap_timeout = 1_000_000;
+    let mut channel = channel(config);
+    let mut numbers: Vec<u32> = Vec::new();
+    let mut told_gaps = Vec::new();
+    // In turn, a hole, what came before, a double, far ahead, far back, and on from there.
+    for n in [5, 6, 9, 7, 7, 3_000_000, 10, 11, 12, 14] {
+        for text in told(channel.receive(datagram(Line::A, 0, &quotes(n, 50, 0)))) {
+            match text.strip_prefix("Quote ") {
+                Some(rest) => numbers.push(rest.split('.').next().unwrap().parse().unwrap()),
+                None => told_gaps.push(text),
+            }
+        }
+    }
+    assert_eq!(numbers, [5, 6, 9, 7, 7, 3_000_000, 10, 11, 12, 14]);
+    let expected = [
+        "gap 7-8",
+        "reset 3000000 false",
+        "reset 10 false",
+        "gap 13-13",
+    ];
+    assert_eq!(told_gaps, expected);
+}
+
+#[test]
 fn what_cannot_be_arbitrated_is_refused() {
     let new = |config| Channel::new(Decoder::new(program()), config).err();
     let mut config = ChannelConfig::new(2);

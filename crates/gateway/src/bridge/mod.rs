@@ -32,8 +32,8 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 pub(crate) struct Plan<'a> {
     /// This gateway's name on the bus.
     pub(crate) origin: u64,
-    /// The feed that this gateway receives itself.
-    pub(crate) channel: Option<&'a str>,
+    /// The feeds that this gateway receives itself.
+    pub(crate) channels: &'a [String],
     /// The longest message.
     pub(crate) message_bytes: usize,
     pub(crate) counters: &'a Counters,

@@ -69,8 +69,8 @@ struct Desk {
     inlet: Inlet,
     inspector: Inspector,
     origin: u64,
-    /// The feed that this gateway receives itself.
-    channel: Option<Vec<u8>>,
+    /// The feeds that this gateway receives itself.
+    ours: Vec<Vec<u8>>,
     /// The time of this turn, nanoseconds since 1970.
     utc_nanos: i64,
     counts: SubscribeCounts,
@@ -125,7 +125,11 @@ impl BusSubscriber {
                 inlet,
                 inspector: Inspector::new(plan.message_bytes),
                 origin: plan.origin,
-                channel: plan.channel.map(|name| name.as_bytes().to_vec()),
+                ours: plan
+                    .channels
+                    .iter()
+                    .map(|name| name.as_bytes().to_vec())
+                    .collect(),
                 utc_nanos: 0,
                 counts: SubscribeCounts::new(plan.counters),
                 notices: plan.notices.clone(),
@@ -237,7 +241,7 @@ impl Desk {
             return true;
         };
         let identity = &parts.identity;
-        let is_ours = self.channel.as_deref() == Some(identity.channel);
+        let is_ours = self.ours.iter().any(|channel| channel == identity.channel);
         if parts.origin == self.origin || parts.origin == 0 || is_ours {
             counts.own.increment(1);
             return true;

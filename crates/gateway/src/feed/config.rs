@@ -7,12 +7,19 @@ use crate::feed::fix::USER_TAGS;
 use crate::versions::VERSIONS;
 use fanfare_bus::distribute::Distribution;
 use fanfare_bus::fast::TypeOptions;
+use fanfare_engine::feed::{LineConfig, ReceiverConfig};
+use fanfare_feed::channel::Unnumbered;
+use fanfare_feed::{Header, Preamble, SequenceField, Start};
 use fanfare_fix::codec::tags;
 use fanfare_fix::dict::Version;
-use serde::Deserialize;
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{Error, MapAccess, SeqAccess, Unexpected, Visitor};
+use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::PathBuf;
+use std::str::FromStr;
 
 /// A FAST feed on multicast lines. Its messages go to the consumers as FIX messages.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -24,11 +31,29 @@ pub struct Feed {
     /// and leaves those out; a notice has the first of them and the number of the others.
     #[serde(default)]
     pub lenient_templates: bool,
-    /// Multicast groups, `ADDRESS:PORT`: one line, or up to four with the same feed.
-    pub lines: Vec<SocketAddrV4>,
-    /// Address of the interface that receives.
+    /// One line, or up to four with the same feed: multicast groups, `ADDRESS:PORT`, or tables with
+    /// `group`, and `interface` and `source` of that line alone.
+    pub lines: Vec<FeedLine>,
+    /// Address of the interface that receives lines that name none.
     #[serde(default = "loopback")]
     pub interface: Ipv4Addr,
+    /// Length headers of the packets in a datagram: `none`, `u8`, `u16le`, `u16be`, `u32le`,
+    /// `u32be` or `fast`.
+    #[serde(default = "no_header", deserialize_with = "by_name")]
+    pub header: Header,
+    /// What stands in front of the messages of a packet, and numbers it: `none`, `seq32le`,
+    /// `seq32be` or `cme`.
+    #[serde(default, deserialize_with = "by_name")]
+    pub preamble: Preamble,
+    /// The field with a message's sequence number, by name or tag; `auto` is MsgSeqNum(34) or a
+    /// field of that name or named SequenceNumber, where there is one; `none`: packets pass as they
+    /// come. Not used with a preamble.
+    #[serde(default = "auto", deserialize_with = "field_or_none")]
+    pub sequence: Option<SequenceField>,
+    /// How long all lines must be silent before numbers that come again are a restart, in
+    /// milliseconds; 0: never.
+    #[serde(default = "restart_after")]
+    pub restart_after_ms: u64,
     /// How long a packet that is missing on all lines is waited for, in milliseconds.
     #[serde(default = "gap_timeout")]
     pub gap_timeout_ms: u64,
@@ -78,6 +103,114 @@ bus_side! {
     }
 }
 
+/// A line of a feed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FeedLine {
+    /// Multicast group and port.
+    pub group: SocketAddrV4,
+    /// Address of the interface that receives it; the feed's if it is none of its own.
+    pub interface: Option<Ipv4Addr>,
+    /// The only sender that is heard (source-specific multicast); any without.
+    pub source: Option<Ipv4Addr>,
+}
+
+/// A line with more than its group.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LineTable {
+    group: SocketAddrV4,
+    #[serde(default)]
+    interface: Option<Ipv4Addr>,
+    #[serde(default)]
+    source: Option<Ipv4Addr>,
+}
+
+impl<'de> Deserialize<'de> for FeedLine {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(LineVisitor)
+    }
+}
+
+struct LineVisitor;
+
+impl<'de> Visitor<'de> for LineVisitor {
+    type Value = FeedLine;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "a multicast group as \"ADDRESS:PORT\", or a table with group, interface, source",
+        )
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<FeedLine, E> {
+        let group = text
+            .parse()
+            .map_err(|_| E::invalid_value(Unexpected::Str(text), &self))?;
+        Ok(FeedLine {
+            group,
+            interface: None,
+            source: None,
+        })
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<FeedLine, A::Error> {
+        let LineTable {
+            group,
+            interface,
+            source,
+        } = LineTable::deserialize(MapAccessDeserializer::new(map))?;
+        Ok(FeedLine {
+            group,
+            interface,
+            source,
+        })
+    }
+}
+
+/// A value that is written as a name, with the error of its own.
+fn by_name<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: FromStr<Err = String>,
+{
+    String::deserialize(deserializer)?
+        .parse()
+        .map_err(D::Error::custom)
+}
+
+fn field_or_none<'de, D: Deserializer<'de>>(d: D) -> Result<Option<SequenceField>, D::Error> {
+    let text = String::deserialize(d)?;
+    let field = (text != "none").then(|| text.parse());
+    field.transpose().map_err(D::Error::custom)
+}
+
+fn auto() -> Option<SequenceField> {
+    Some(SequenceField::Auto)
+}
+
+/// The feeds of a configuration: one table, or an array of tables.
+pub(crate) fn one_or_many<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<Feed>, D::Error> {
+    struct Feeds;
+
+    impl<'de> Visitor<'de> for Feeds {
+        type Value = Vec<Feed>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a table [feed], or tables [[feed]]")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Vec<Feed>, A::Error> {
+            Ok(vec![Feed::deserialize(MapAccessDeserializer::new(map))?])
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Vec<Feed>, A::Error> {
+            Vec::deserialize(SeqAccessDeserializer::new(seq))
+        }
+    }
+
+    d.deserialize_any(Feeds)
+}
+
 /// Most lines of a feed.
 const MOST_LINES: usize = 4;
 
@@ -87,6 +220,14 @@ fn loopback() -> Ipv4Addr {
 
 const fn gap_timeout() -> u64 {
     100
+}
+
+const fn restart_after() -> u64 {
+    1000
+}
+
+const fn no_header() -> Header {
+    Header::None
 }
 
 fn msg_type() -> String {
@@ -107,11 +248,37 @@ impl Feed {
     #[must_use]
     pub fn channel(&self) -> String {
         self.channel.clone().unwrap_or_else(|| {
-            let mut lines = self.lines.clone();
-            lines.sort_unstable();
-            let lines: Vec<String> = lines.iter().map(ToString::to_string).collect();
-            lines.join("+")
+            let mut groups: Vec<SocketAddrV4> = self.lines.iter().map(|line| line.group).collect();
+            groups.sort_unstable();
+            let groups: Vec<String> = groups.iter().map(ToString::to_string).collect();
+            groups.join("+")
         })
+    }
+
+    /// How it is received.
+    pub(crate) fn receiver(&self) -> ReceiverConfig {
+        const MS: u64 = 1_000_000;
+        let lines = self.lines.iter().map(|line| LineConfig {
+            address: line.group,
+            interface: line.interface.unwrap_or(self.interface),
+            source: line.source,
+        });
+        let mut config = ReceiverConfig::new(lines.collect());
+        let channel = &mut config.channel;
+        channel.header = self.header;
+        channel.preamble = self.preamble;
+        channel.sequence = self.sequence.clone();
+        let several = self.lines.len() > 1;
+        channel.as_it_comes = !several;
+        if several {
+            channel.unnumbered = Unnumbered::AtTheEnd;
+        }
+        // What one line has not brought, no other one does.
+        let gap_timeout = if several { self.gap_timeout_ms * MS } else { 0 };
+        channel.arbiter.gap_timeout = gap_timeout;
+        channel.arbiter.start = Start::First { wait: gap_timeout };
+        channel.arbiter.restart_timeout = self.restart_after_ms * MS;
+        config
     }
 
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
@@ -122,7 +289,7 @@ impl Feed {
             (1..=MOST_LINES).contains(&lines),
             "must be 1 to 4",
         )?;
-        for group in &self.lines {
+        for FeedLine { group, .. } in &self.lines {
             range(
                 "feed.lines",
                 group,
@@ -130,12 +297,17 @@ impl Feed {
                 "must be a multicast group with a port",
             )?;
         }
-        for (i, group) in self.lines.iter().enumerate() {
-            let before = self.lines.get(..i).unwrap_or(&[]);
+        for source in self.lines.iter().filter_map(|line| line.source) {
+            let is_host = !source.is_multicast() && !source.is_unspecified();
+            range("feed.lines", source, is_host, "is no address of a sender")?;
+        }
+        for (i, line) in self.lines.iter().enumerate() {
+            let mut before = self.lines.iter().take(i);
+            let FeedLine { group, .. } = line;
             range(
                 "feed.lines",
                 group,
-                !before.contains(group),
+                before.all(|other| other.group != *group),
                 "is there twice: lines are different groups or ports with the same packets",
             )?;
         }
@@ -145,6 +317,13 @@ impl Feed {
             wait,
             (1..=60_000).contains(&wait),
             "must be 1 to 60000",
+        )?;
+        let restart = self.restart_after_ms;
+        range(
+            "feed.restart_after_ms",
+            restart,
+            restart <= 3_600_000,
+            "must be 0 to 3600000",
         )?;
         let t = &self.msg_type;
         let plain = t.bytes().all(|b| b.is_ascii_alphanumeric());
@@ -254,16 +433,52 @@ mod tests {
         let text = "[feed]\ntemplates = \"builtin:complex\"\n\
                     lines = [\"224.1.2.133:13014\", \"224.1.2.134:13014\"]\n\
                     [feed.publish]\nkeyed = true\nqos = \"best-effort\"\n";
-        let feed = Config::from_toml(text).unwrap().feed.unwrap();
+        let feed = Config::from_toml(text).unwrap().feeds.remove(0);
         assert_eq!((feed.lines.len(), feed.gap_timeout_ms), (2, 100));
         assert!(feed.publish.unwrap().keyed);
+    }
+
+    #[test]
+    fn several_feeds_have_lines_preambles_and_sources_of_their_own() {
+        let text = "[[feed]]\ntemplates = \"builtin:simple\"\nlines = [\"224.1.2.133:1\"]\n\
+                    sequence = \"none\"\n\
+                    [[feed]]\ntemplates = \"builtin:simple\"\npreamble = \"cme\"\n\
+                    header = \"u16be\"\ninterface = \"10.0.0.1\"\nrestart_after_ms = 0\n\
+                    lines = [{ group = \"224.1.2.134:2\", source = \"10.0.0.9\" },\n\
+                             { group = \"224.1.2.135:2\", interface = \"10.0.0.2\" }]\n";
+        let feeds = Config::from_toml(text).unwrap().feeds;
+        let [first, second] = feeds.as_slice() else {
+            panic!("{feeds:?}");
+        };
+        let first = first.receiver();
+        assert_eq!(first.channel.sequence, None);
+        assert_eq!(first.channel.arbiter.gap_timeout, 0);
+        let second = second.receiver();
+        assert_eq!(second.channel.preamble.to_string(), "cme");
+        assert_eq!(second.channel.header.to_string(), "u16be");
+        assert_eq!(second.channel.arbiter.gap_timeout, 100_000_000);
+        assert_eq!(second.channel.arbiter.restart_timeout, 0);
+        let lines: Vec<_> = second
+            .lines
+            .iter()
+            .map(|l| (l.interface, l.source))
+            .collect();
+        let address = |text: &str| text.parse().unwrap();
+        let own = address("10.0.0.9");
+        assert_eq!(
+            lines,
+            [
+                (address("10.0.0.1"), Some(own)),
+                (address("10.0.0.2"), None)
+            ]
+        );
     }
 
     #[test]
     fn a_feed_is_named_by_its_lines_in_any_order() {
         let channel = |rest: &str| {
             let text = format!("[feed]\ntemplates = \"builtin:complex\"\n{rest}");
-            Config::from_toml(&text).unwrap().feed.unwrap().channel()
+            Config::from_toml(&text).unwrap().feeds[0].channel()
         };
         let a = "lines = [\"224.1.2.134:13014\", \"224.1.2.133:13014\"]";
         assert_eq!(channel(a), "224.1.2.133:13014+224.1.2.134:13014");
@@ -284,6 +499,37 @@ mod tests {
             ),
             (feed("lines = [\"224.1.2.133\"]"), "line 3"),
             (feed(&format!("{line}gap_timeout_ms = 0")), "gap_timeout_ms"),
+            (
+                feed(&format!("{line}preamble = \"cmee\"")),
+                "unknown preamble `cmee`",
+            ),
+            (
+                feed(&format!("{line}header = \"u17\"")),
+                "unknown header `u17`",
+            ),
+            (
+                feed(&format!("{line}restart_after_ms = 3600001")),
+                "feed.restart_after_ms",
+            ),
+            (
+                feed("lines = [{ group = \"224.1.2.133:13014\", from = 1 }]"),
+                "line 3",
+            ),
+            (feed("lines = [{ group = \"224.1.2.133\" }]"), "line 3"),
+            (
+                feed("lines = [{ group = \"224.1.2.133:1\" }, \"224.1.2.133:1\"]"),
+                "is there twice",
+            ),
+            (
+                feed("lines = [{ group = \"224.1.2.133:1\", source = \"224.1.2.1\" }]"),
+                "`feed.lines` = 224.1.2.1: is no address of a sender",
+            ),
+            (
+                [feed(line), feed(line)]
+                    .map(|one| one.replace("[feed]", "[[feed]]"))
+                    .concat(),
+                "is another feed's too",
+            ),
             (feed(&format!("{line}msg_type = \"W\"")), "feed.msg_type"),
             (feed(&format!("{line}user_tags = 1")), "feed.user_tags"),
             (

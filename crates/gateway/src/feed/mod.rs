@@ -1,11 +1,9 @@
 //! A FAST feed: multicast lines arbitrated, decoded once, as FIX messages to the consumers and to
-//! the bus; and its packets to a thread that publishes them as samples of their own types.
+//! the bus; and as samples of their own types to a thread that publishes them.
 
 pub(crate) mod config;
 mod fan;
 pub(crate) mod fix;
-pub mod lines;
-mod numbers;
 pub(crate) mod publish;
 pub(crate) mod told;
 
@@ -21,22 +19,22 @@ use fan::Fan;
 use fanfare_bus::Error as BusError;
 use fanfare_bus::fast::{Mapping, MappingError, TemplateType};
 use fanfare_engine::agent::{Agent, AgentError};
+use fanfare_engine::feed::{OpenError, Receiver};
 use fanfare_fast::template::limits::MAX_BYTES;
-use fanfare_fast::{Decoder, Message, Program, TemplateError};
+use fanfare_fast::{Decoder, Program, TemplateError};
 use fanfare_feed::Gap;
+use fanfare_feed::channel::{ChannelError, Delivered, Event};
 use fanfare_fix::dict::{Dictionary, LoadError};
 use fanfare_fix::session::Now;
 pub(crate) use fix::Tally;
-use lines::{Lines, LinesConfig, Packets};
-use numbers::Numbers;
-use publish::PacketRing;
+use publish::SampleRing;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read};
+use std::ops::ControlFlow;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// The longest template file, in bytes: of UTF-16, as long as a document may be.
 const MOST_TEMPLATES: u64 = 2 * MAX_BYTES as u64 + 2;
@@ -71,9 +69,12 @@ pub enum FeedError {
     /// A template has no type on the bus.
     #[error(transparent)]
     Mapping(#[from] MappingError),
-    /// A line could not be received.
+    /// A line could not be received, or the lines could not be arbitrated.
     #[error(transparent)]
-    Line(#[from] io::Error),
+    Lines(#[from] OpenError),
+    /// The lines cannot be arbitrated.
+    #[error(transparent)]
+    Channel(#[from] ChannelError),
     /// The bus could not be joined.
     #[error(transparent)]
     Bus(#[from] BusError),
@@ -81,7 +82,7 @@ pub enum FeedError {
 
 /// Receives a feed and writes its messages to all outlets.
 pub(crate) struct FeedSource {
-    lines: Lines,
+    receiver: Receiver,
     desk: Desk,
     /// A part of the ring, in bytes.
     part: usize,
@@ -93,22 +94,18 @@ pub(crate) struct Outlets {
     pub(crate) inlet: Inlet,
     /// The consumers' versions.
     pub(crate) versions: Versions,
-    /// Topics: packets as they are.
-    pub(crate) to_topics: Option<PacketRing>,
+    /// Topics of the templates' own types.
+    pub(crate) to_topics: Option<SampleRing>,
     /// Of the ring to the workers.
     pub(crate) ring_bytes: usize,
 }
 
-/// What becomes of a packet.
+/// What becomes of a message.
 struct Desk {
-    decoder: Decoder,
-    message: Message,
     fan: Fan,
     channel: Vec<u8>,
-    numbers: Numbers,
     inlet: Inlet,
-    /// Takes the packets as they are, for the topics.
-    to_topics: Option<PacketRing>,
+    to_topics: Option<SampleRing>,
     utc_nanos: i64,
     counts: FeedCounts,
 }
@@ -122,22 +119,14 @@ impl FeedSource {
         plan: Plan<'_>,
     ) -> Result<Self, FeedError> {
         let fan = Fan::new(feed, &program, dictionaries(feed)?, outlets.versions, plan);
-        let lines = LinesConfig {
-            groups: feed.lines.clone(),
-            interface: feed.interface,
-            gap_timeout: Duration::from_millis(feed.gap_timeout_ms),
-        };
-        let lines = Lines::open(&lines, &program)?;
-        if let Some(small) = lines.small_buffer() {
+        let receiver = Receiver::open(feed.receiver(), Decoder::new(program))?;
+        if let Some(small) = receiver.small_buffer() {
             plan.notices.tell(Notice::SmallBuffer(small));
         }
         Ok(Self {
-            lines,
+            receiver,
             desk: Desk {
                 channel: feed.channel().into_bytes(),
-                numbers: Numbers::new(&program),
-                decoder: Decoder::new(program),
-                message: Message::new(),
                 fan,
                 inlet: outlets.inlet,
                 to_topics: outlets.to_topics,
@@ -154,7 +143,7 @@ pub(crate) fn check(feed: &Feed) -> Result<(), FeedError> {
     // What a lenient reading leaves out is told at the start.
     let (notices, _) = notice::channel();
     let program = Arc::new(templates(feed, &notices)?);
-    lines::check(feed.lines.len(), &program)?;
+    feed.receiver().channel.check(&program)?;
     dictionaries(feed)?;
     if let Some(topics) = &feed.publish {
         mapping(topics, program)?;
@@ -163,7 +152,7 @@ pub(crate) fn check(feed: &Feed) -> Result<(), FeedError> {
 }
 
 /// The types of the templates' topics.
-fn mapping(topics: &FeedTopics, program: Arc<Program>) -> Result<Mapping, FeedError> {
+pub(crate) fn mapping(topics: &FeedTopics, program: Arc<Program>) -> Result<Mapping, FeedError> {
     let mapping = Mapping::new(program, &topics.types())?;
     match topics.keyed && !mapping.types().any(TemplateType::is_keyed) {
         true => Err(FeedError::Key(topics.key.clone())),
@@ -225,34 +214,34 @@ fn dictionaries(feed: &Feed) -> Result<HashMap<&str, Arc<Dictionary>>, FeedError
 }
 
 impl Desk {
-    /// Decodes one message, and writes it to the outlets unless it was delivered before. Returns
-    /// its length.
-    fn message(&mut self, bytes: &[u8], deliver: bool) -> Option<usize> {
-        let Ok(len) = self.decoder.decode(bytes, &mut self.message) else {
-            self.counts.bad_packets.increment(1);
-            self.miss(Missing::Undecodable, 0);
-            return None;
-        };
-        // Only the bus needs it.
-        let mut number = None;
-        if self.inlet.wants_symbol()
-            && let Some(view) = self.message.view(self.decoder.program())
-        {
-            number = self.numbers.of(&view);
+    fn take(&mut self, event: Event<'_>) {
+        match event {
+            Event::Message(message) => self.message(message),
+            Event::Bad(_) => {
+                self.counts.bad_packets.increment(1);
+                self.fan
+                    .miss(&Hole::new(Missing::Undecodable, 0, self.utc_nanos));
+            }
+            Event::Gap(gap) => self.gap(gap),
+            // What may still come is not missing yet.
+            Event::Recover(_) => {}
+            Event::Reset { .. } => self.counts.restarts.increment(1),
         }
-        if deliver {
-            self.counts.messages.increment(1);
-            self.fan_out(number);
-        }
-        Some(len)
     }
 
-    /// The message to the workers and to the bus; with its number and index in the feed.
-    fn fan_out(&mut self, number: Option<(u64, u32)>) {
-        let Some(view) = self.message.view(self.decoder.program()) else {
-            return;
-        };
-        let identity = number.map(|(number, index)| Identity {
+    /// A message to the workers and to the bus, then to the topics.
+    fn message(&mut self, message: Delivered<'_>) {
+        self.counts.messages.increment(1);
+        let Delivered {
+            record,
+            program,
+            number,
+            index,
+            ..
+        } = message;
+        // Its numbers are for the bus alone.
+        let number = number.filter(|_| self.inlet.wants_symbol());
+        let identity = number.map(|number| Identity {
             channel: &self.channel,
             number,
             index,
@@ -264,33 +253,12 @@ impl Desk {
             identity: identity.unwrap_or_default(),
             ..Stamp::default()
         };
-        self.fan.message(view, &mut self.inlet, stamp);
-    }
-
-    /// Notes that `count` messages are missing behind the last one; 0 if their number is not known.
-    fn miss(&mut self, why: Missing, count: u64) {
-        self.fan.miss(&Hole::new(why, count, self.utc_nanos));
-    }
-}
-
-impl Packets for Desk {
-    type Error = AgentError;
-
-    fn packet(&mut self, bytes: &[u8], skip: u32) -> Result<bool, AgentError> {
-        self.decoder.reset();
-        self.numbers.begin();
-        let (mut rest, mut messages) = (bytes, 0u32);
-        while !rest.is_empty() {
-            let Some(len) = self.message(rest, messages >= skip) else {
-                break;
-            };
-            messages += 1;
-            rest = rest.get(len..).unwrap_or_default();
+        if let Some(topics) = &mut self.to_topics {
+            topics.put(record);
         }
-        if let (Some(ring), 1..) = (&mut self.to_topics, messages.saturating_sub(skip)) {
-            ring.put(bytes, skip, messages - skip);
+        if let Some(view) = record.view(program) {
+            self.fan.message(view, &mut self.inlet, stamp);
         }
-        Ok(true)
     }
 
     fn gap(&mut self, gap: Gap) {
@@ -316,7 +284,11 @@ impl Agent for FeedSource {
             return Ok(0);
         }
         self.desk.utc_nanos = now.utc.nanos();
-        let turn = self.lines.turn(now.mono, &mut self.desk)?;
+        let desk = &mut self.desk;
+        let turn = self.receiver.turn(now.mono, |event| {
+            desk.take(event);
+            Ok::<_, AgentError>(ControlFlow::Continue(()))
+        })?;
         self.desk.counts.datagrams.increment(turn.datagrams as u64);
         let Desk { fan, inlet, .. } = &mut self.desk;
         fan.tell_holes(inlet);
@@ -329,16 +301,17 @@ impl Agent for FeedSource {
 
     fn on_close(&mut self, _now: Now) {
         let counts = &self.desk.counts;
-        counts.kernel_drops.set(self.lines.kernel_drops());
+        counts.strangers.set(self.receiver.strangers());
+        counts.kernel_drops.set(self.receiver.kernel_drops());
         // An error here says that a socket is gone, and what it held with it.
-        counts.unread.set(self.lines.unread().unwrap_or(0));
+        counts.unread.set(self.receiver.unread().unwrap_or(0));
     }
 
     fn wait_for<'a>(&'a self, descriptors: &mut Vec<BorrowedFd<'a>>) {
-        descriptors.push(self.lines.descriptor());
+        descriptors.push(self.receiver.descriptor());
     }
 
     fn next_timer(&self) -> Option<u64> {
-        self.lines.next_timer()
+        self.receiver.next_timer()
     }
 }

@@ -1,8 +1,8 @@
-//! The feed's decoded messages to DDS topics of their own types, on a thread of its own.
+//! The feed's decoded messages to DDS topics of their own types.
 //!
-//! The feed's thread copies each packet into a ring that overwrites what was not read. This thread
-//! decodes it a second time, straight into samples, and writes those: no other thread ever waits
-//! for a subscriber.
+//! The feed's thread makes the samples of each message that it has decoded, and puts them into a ring
+//! that overwrites what was not read; a thread of its own writes those. So whatever a subscriber
+//! does, nobody else waits for it.
 
 use super::FeedError;
 use super::config::FeedTopics;
@@ -12,65 +12,99 @@ use crate::counts::TopicsCounts;
 use crate::notice::{Notice, Notices, Outlet, Why};
 use fanfare_bus::Error as BusError;
 use fanfare_bus::distribute::Publisher;
-use fanfare_bus::fast::{Converted, Converter};
+use fanfare_bus::fast::{Converted, Converter, Mapping};
 use fanfare_engine::agent::{Agent, AgentError};
 use fanfare_engine::poll::Waker;
-use fanfare_engine::ring::{Broadcast, BroadcastReader, Policy};
-use fanfare_fast::{Decoder, Program};
+use fanfare_engine::ring::{Broadcast, BroadcastReader, Policy, Record as RingRecord};
+use fanfare_fast::Record;
 use fanfare_fix::session::Now;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The longest sample.
+/// The longest sample, where the ring has room for it.
 const SAMPLE: usize = 1 << 20;
 
-/// The least size of the ring: the longest datagram fits twice.
+/// The least size of the ring.
 const LEAST: usize = 1 << 18;
 
-/// Packets of one turn.
-const TURN: usize = 64;
+/// A sample takes about so many times the bytes of its message.
+const PER_MESSAGE: usize = 4;
 
-/// The feed's end of the ring of packets.
-pub(crate) struct PacketRing {
+/// Samples of one turn.
+const TURN: usize = 256;
+
+/// Kinds of records: a sample, the end of the feed, a sample that is too long.
+const IS_SAMPLE: u32 = 0;
+const IS_END: u32 = 1;
+const IS_TOO_LONG: u32 = 2;
+
+/// The feed's end of the ring of samples.
+pub(crate) struct SampleRing {
+    converter: Converter,
+    /// The template that says that the feed is over.
+    last: Option<u32>,
     ring: Broadcast,
     waker: Waker,
-    /// Messages of all packets so far.
-    messages: u64,
+    /// Samples so far.
+    samples: u64,
     wrote: bool,
 }
 
-impl PacketRing {
-    /// A ring of at least `bytes` bytes, and its reading end.
-    pub(crate) fn new(bytes: usize, waker: Waker) -> Option<(Self, BroadcastReader)> {
-        let mut ring = Broadcast::new(bytes.max(LEAST), 1, Policy::Lap);
+impl SampleRing {
+    /// A ring for the samples of these templates, and its other end. It has four times as many
+    /// `bytes`, so that about as many messages have room as in the other rings.
+    pub(crate) fn new(
+        topics: &FeedTopics,
+        mapping: &Arc<Mapping>,
+        bytes: usize,
+        waker: Waker,
+    ) -> Option<(Self, BroadcastReader)> {
+        let bytes = bytes.saturating_mul(PER_MESSAGE).max(LEAST);
+        let mut ring = Broadcast::new(bytes, 1, Policy::Lap);
         let reader = ring.subscribe()?;
+        let last = mapping.program().by_name(&topics.distribution().end);
         let this = Self {
+            converter: Converter::new(Arc::clone(mapping), SAMPLE),
+            last: last.map(|template| template.index()),
             ring,
             waker,
-            messages: 0,
+            samples: 0,
             wrote: false,
         };
         Some((this, reader))
     }
 
-    /// Takes a packet, whose first `skip` messages were delivered before, and `messages` behind
-    /// them now. Does not allocate, and never waits.
-    pub(crate) fn put(&mut self, bytes: &[u8], skip: u32, messages: u32) {
-        let head = Head {
-            skip,
-            messages,
-            before: self.messages,
-        };
-        self.messages += u64::from(messages);
-        // Every datagram fits: see `LEAST`.
-        let _ = self.ring.write(0, Head::LEN + bytes.len(), |room| {
-            head.write(bytes, room);
-        });
+    /// Takes a message. Does not allocate, and never waits.
+    pub(crate) fn put(&mut self, message: &mut Record) {
         self.wrote = true;
+        let Self {
+            converter,
+            ring,
+            samples,
+            ..
+        } = self;
+        if self.last.is_some() && message.template_index() == self.last {
+            let head = Head::new(0, None, *samples);
+            let _ = ring.push(IS_END, &head.to_bytes());
+            return;
+        }
+        let mut too_long = false;
+        let made = converter.samples_of(message, |sample| {
+            let head = Head::new(sample.template.index, sample.key, *samples);
+            *samples += 1;
+            let put = ring.write(IS_SAMPLE, Head::LEN + sample.cdr.len(), |room| {
+                head.write(sample.cdr, room);
+            });
+            too_long |= put.is_err();
+        });
+        if made.is_err() || too_long {
+            let head = Head::new(0, None, *samples);
+            let _ = ring.push(IS_TOO_LONG, &head.to_bytes());
+        }
     }
 
-    /// Wakes the reading thread, once for all packets of a turn.
+    /// Wakes the thread that writes, once for all samples of a turn.
     pub(crate) fn wake(&mut self) {
         if std::mem::take(&mut self.wrote) {
             self.waker.wake();
@@ -78,40 +112,59 @@ impl PacketRing {
     }
 }
 
-/// What stands in front of a packet in the ring.
+/// What stands in front of a sample in the ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Head {
-    skip: u32,
-    messages: u32,
-    /// Messages of the packets in front: a difference tells how many were overwritten.
+    template: u32,
+    has_key: bool,
+    key: u64,
+    /// Samples in front: a difference tells how many were overwritten.
     before: u64,
 }
 
 impl Head {
-    const LEN: usize = 16;
+    const LEN: usize = 24;
 
-    fn write(self, packet: &[u8], room: &mut [u8]) {
-        let Some((head, rest)) = room.split_first_chunk_mut::<{ Self::LEN }>() else {
-            return;
-        };
-        let [skip, messages] = [self.skip, self.messages].map(u64::from);
-        let words = [skip | messages << 32, self.before];
-        for (place, word) in head.chunks_exact_mut(8).zip(words) {
+    fn new(template: u32, key: Option<u64>, before: u64) -> Self {
+        Self {
+            template,
+            has_key: key.is_some(),
+            key: key.unwrap_or_default(),
+            before,
+        }
+    }
+
+    fn to_bytes(self) -> [u8; Self::LEN] {
+        let flags = u64::from(self.template) | u64::from(self.has_key) << 32;
+        let mut bytes = [0; Self::LEN];
+        for (place, word) in bytes
+            .chunks_exact_mut(8)
+            .zip([flags, self.key, self.before])
+        {
             place.copy_from_slice(&word.to_le_bytes());
         }
-        rest.copy_from_slice(packet);
+        bytes
+    }
+
+    fn write(self, sample: &[u8], room: &mut [u8]) {
+        if let Some((head, rest)) = room.split_first_chunk_mut::<{ Self::LEN }>() {
+            *head = self.to_bytes();
+            rest.copy_from_slice(sample);
+        }
     }
 
     fn read(record: &[u8]) -> Option<(Self, &[u8])> {
-        let (counts, rest) = record.split_first_chunk()?;
-        let (before, packet) = rest.split_first_chunk()?;
-        let counts = u64::from_le_bytes(*counts);
+        let (flags, rest) = record.split_first_chunk()?;
+        let (key, rest) = rest.split_first_chunk()?;
+        let (before, sample) = rest.split_first_chunk()?;
+        let flags = u64::from_le_bytes(*flags);
         let head = Self {
-            skip: counts as u32,
-            messages: (counts >> 32) as u32,
+            template: flags as u32,
+            has_key: flags >> 32 != 0,
+            key: u64::from_le_bytes(*key),
             before: u64::from_le_bytes(*before),
         };
-        Some((head, packet))
+        Some((head, sample))
     }
 }
 
@@ -124,15 +177,12 @@ pub(crate) struct TopicsPublisher {
 
 /// The topics of the templates.
 struct Topics {
-    decoder: Decoder,
-    converter: Converter,
+    mapping: Arc<Mapping>,
     publisher: Publisher,
-    /// The template that says that the feed is over.
-    last: Option<u32>,
     /// Whether every topic had a subscriber at the last look.
     matched: bool,
-    /// Messages up to the end of the packet read last.
-    messages: u64,
+    /// Samples up to the one read last.
+    samples: u64,
     patience: Patience,
     omissions: Omissions,
     counts: TopicsCounts,
@@ -143,12 +193,11 @@ impl TopicsPublisher {
     /// Opens the topics.
     pub(crate) fn open(
         topics: &FeedTopics,
-        program: &Arc<Program>,
+        mapping: Arc<Mapping>,
         ring: BroadcastReader,
         waker: Waker,
         plan: Plan<'_>,
     ) -> Result<Self, FeedError> {
-        let mapping = Arc::new(super::mapping(topics, Arc::clone(program))?);
         let distribution = topics.distribution();
         let domain = topics.participant().open()?;
         // Without echo there are no round trips.
@@ -157,12 +206,10 @@ impl TopicsPublisher {
             ring,
             waker,
             topics: Topics {
-                decoder: Decoder::new(Arc::clone(program)),
-                last: program.by_name(&distribution.end).map(|t| t.index()),
-                converter: Converter::new(mapping, SAMPLE),
+                mapping,
                 publisher,
                 matched: false,
-                messages: 0,
+                samples: 0,
                 patience: Patience::new(topics.wait_ms, plan.stop.clone()),
                 omissions: Omissions::new(Outlet::Feed, plan.notices.clone()),
                 counts: TopicsCounts::new(plan.counters),
@@ -176,7 +223,7 @@ impl TopicsPublisher {
         let topics = &mut self.topics;
         let batch = self.ring.read(TURN, |record| {
             if failed.is_none() {
-                failed = topics.packet(record.bytes).err();
+                failed = topics.take(&record).err();
             }
         });
         failed.map_or(Ok(batch.read), Err)
@@ -194,66 +241,57 @@ impl Topics {
         self.omissions.look();
     }
 
-    /// Publishes what is new in a packet.
-    fn packet(&mut self, record: &[u8]) -> Result<(), BusError> {
-        let Some((head, packet)) = Head::read(record) else {
+    /// Publishes one record of the ring.
+    fn take(&mut self, record: &RingRecord<'_>) -> Result<(), BusError> {
+        let Some((head, cdr)) = Head::read(record.bytes) else {
             return Ok(());
         };
-        let lost = head.before.saturating_sub(self.messages);
+        let lost = head.before.saturating_sub(self.samples);
         if lost > 0 {
             self.counts.overrun.increment(lost);
             self.omissions.add(Why::Overrun, lost);
         }
-        self.messages = head.before + u64::from(head.messages);
-        self.decoder.reset();
-        let mut rest = packet;
-        for message in 0..head.skip.saturating_add(head.messages) {
-            // One that is no message was counted by the feed, which decoded it too.
-            let Ok(len) = self.converter.decode(&mut self.decoder, rest) else {
-                break;
-            };
-            if message >= head.skip {
-                self.publish()?;
+        self.samples = head.before;
+        match record.kind {
+            IS_SAMPLE => {
+                self.samples += 1;
+                self.publish(head, cdr)
             }
-            rest = rest.get(len..).unwrap_or_default();
+            // The token tells subscribers; nobody is waited for.
+            IS_END => self.publisher.finish(Duration::ZERO).map(|_| ()),
+            // A sample that is too long counts as the others that were left out.
+            _ => {
+                self.left_out();
+                Ok(())
+            }
         }
-        Ok(())
     }
 
-    /// Writes the samples of the message just decoded.
-    fn publish(&mut self) -> Result<(), BusError> {
-        if self.last.is_some() && self.converter.template() == self.last {
-            // The token is written, and no subscriber is waited for.
-            return self.publisher.finish(Duration::ZERO).map(|_| ());
+    fn left_out(&mut self) {
+        self.counts.unsent.increment(1);
+        self.omissions.add(Why::Unacknowledged, 1);
+    }
+
+    /// Writes a sample.
+    fn publish(&mut self, head: Head, cdr: &[u8]) -> Result<(), BusError> {
+        let Some(template) = self.mapping.by_index(head.template) else {
+            return Ok(());
+        };
+        let key = head.has_key.then_some(head.key);
+        let sample = Converted { template, key, cdr };
+        let publisher = &mut self.publisher;
+        let write = || publisher.publish(&sample);
+        let written = self.patience.write(writer_of(&sample), write)?;
+        match written {
+            Written::Done(true) => self.counts.samples.increment(1),
+            // Which of the two the publisher knows.
+            Written::Done(false) => {}
+            Written::InVain => self.left_out(),
+            Written::Stopped => self.counts.left.increment(1),
         }
-        let Self {
-            converter,
-            publisher,
-            patience,
-            counts,
-            ..
-        } = self;
-        let (mut failed, mut unsent) = (None, 0);
-        let converted = converter.samples(|sample| {
-            let write = || publisher.publish(&sample);
-            match patience.write(writer_of(&sample), write) {
-                Ok(Written::Done(true)) => counts.samples.increment(1),
-                // Which of the two the publisher knows.
-                Ok(Written::Done(false)) => {}
-                Ok(Written::InVain) => unsent += 1,
-                Ok(Written::Stopped) => counts.left.increment(1),
-                Err(error) => failed = Some(error),
-            }
-        });
-        // A sample that is too long counts as the others that were left out.
-        unsent += u64::from(converted.is_err());
-        if unsent > 0 {
-            counts.unsent.increment(unsent);
-            self.omissions.add(Why::Unacknowledged, unsent);
-        }
-        counts.no_topic.set(publisher.without_topic());
-        counts.refused.set(publisher.refused());
-        failed.map_or(Ok(()), Err)
+        self.counts.no_topic.set(self.publisher.without_topic());
+        self.counts.refused.set(self.publisher.refused());
+        Ok(())
     }
 }
 
@@ -301,37 +339,55 @@ impl Agent for TopicsPublisher {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Config;
+    use fanfare_fast::{Decoder, Program};
 
     #[test]
-    fn what_stands_in_front_of_a_packet_is_read_back() {
-        let head = Head {
-            skip: 3,
-            messages: u32::MAX,
-            before: 1 << 40,
-        };
+    fn what_stands_in_front_of_a_sample_is_read_back() {
         let mut room = [0; Head::LEN + 2];
-        head.write(b"ab", &mut room);
-        assert_eq!(Head::read(&room), Some((head, &b"ab"[..])));
-        assert_eq!(Head::read(&room[..15]), None);
+        for key in [None, Some(0), Some(u64::MAX)] {
+            let head = Head::new(u32::MAX, key, 1 << 40);
+            head.write(b"ab", &mut room);
+            assert_eq!(Head::read(&room), Some((head, &b"ab"[..])));
+        }
+        assert_eq!(Head::read(&room[..Head::LEN - 1]), None);
     }
 
     #[test]
-    fn messages_that_were_overwritten_are_known_by_number() {
+    fn samples_that_were_overwritten_are_known_by_number() {
+        let text = "[feed]\ntemplates = \"builtin:simple\"\nlines = [\"239.1.1.1:1\"]\n\
+                    [feed.publish]\nsplit = \"none\"\n";
+        let feed = Config::from_toml(text).unwrap().feeds.remove(0);
+        let topics = feed.publish.unwrap();
+        let xml = "<templates><template name=\"T\" id=\"1\"><string name=\"S\"/></template>\
+                   <template name=\"Done\" id=\"2\"><uInt32 name=\"X\"/></template></templates>";
+        let program = Arc::new(Program::parse(xml).unwrap());
+        let mapping = Arc::new(Mapping::new(Arc::clone(&program), &topics.types()).unwrap());
         let waker = Waker::detached().unwrap();
-        let (mut ring, mut reader) = PacketRing::new(0, waker).unwrap();
-        let packet = [7; 60_000];
-        let mut messages = 0;
-        for count in 1..=20 {
-            ring.put(&packet, 0, count);
-            messages += u64::from(count);
+        let (mut ring, mut reader) = SampleRing::new(&topics, &mapping, 0, waker).unwrap();
+        let mut packet = vec![0xc0, 0x81];
+        packet.extend([b'x'; 60_000]);
+        packet.push(b'y' | 0x80);
+        let mut record = Record::new();
+        Decoder::new(Arc::clone(&program))
+            .decode_record(&packet, &mut record)
+            .unwrap();
+        for _ in 0..200 {
+            ring.put(&mut record);
         }
+        Decoder::new(program)
+            .decode_record(&[0xc0, 0x82, 0x81], &mut record)
+            .unwrap();
+        ring.put(&mut record);
         let mut heads = Vec::new();
-        let batch = reader.read(64, |record| {
-            heads.push(Head::read(record.bytes).unwrap().0);
+        let batch = reader.read(TURN, |record| {
+            heads.push((record.kind, Head::read(record.bytes).unwrap().0.before));
         });
         assert!(batch.lost > 0 && !heads.is_empty());
-        let read: u64 = heads.iter().map(|head| u64::from(head.messages)).sum();
-        assert_eq!(heads[0].before + read, messages);
-        assert_eq!(u64::from(heads[0].messages), 20 - heads.len() as u64 + 1);
+        let (end, samples) = heads.split_last().unwrap();
+        assert_eq!(*end, (IS_END, 200));
+        let first = 200 - samples.len() as u64;
+        let expected: Vec<_> = (first..200).map(|n| (IS_SAMPLE, n)).collect();
+        assert_eq!(samples, expected);
     }
 }

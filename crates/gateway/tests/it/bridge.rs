@@ -373,6 +373,8 @@ fn a_subscriber_that_stops_reading_does_not_hold_the_stop_up() {
         producer.send("W", &format!("20001=P-{number}|55=A|58={text}|"));
         number >= 600 && gateway.count("marked") > gateway.count("published") + 100
     });
+    // What comes after the stop is nobody's.
+    eventually("all messages", || gateway.count("marked") == number);
     let counters = gateway.counters().clone();
     let stopping = std::thread::spawn(move || stop(gateway));
     eventually("the stop", || stopping.is_finished());

@@ -51,7 +51,7 @@ fn receiving(config: &mut Config, line: SocketAddrV4, channel: &str) {
         "[feed]\ntemplates = \"{}\"\nlines = [\"{line}\"]\nchannel = \"{channel}\"\n",
         templates.display()
     );
-    config.feed = Config::from_toml(&text).unwrap().feed;
+    config.feeds = Config::from_toml(&text).unwrap().feeds;
 }
 
 /// Two gateways that publish what they receive, and the senders of their lines.

@@ -64,8 +64,8 @@ fn with_feed(test: &str, more: &str) -> (Gateway, Sender) {
         "[feed]\ntemplates = \"{}\"\nlines = [\"{group}\"]\n{more}",
         file.display()
     );
-    let feed = Config::from_toml(&text).unwrap().feed;
-    let gateway = start(|config| config.feed = feed);
+    let feeds = Config::from_toml(&text).unwrap().feeds;
+    let gateway = start(|config| config.feeds = feeds);
     (gateway, Sender::open(&SenderConfig::new(group)).unwrap())
 }
 

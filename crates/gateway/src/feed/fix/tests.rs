@@ -10,7 +10,7 @@ const COMPLEX: &str = "templates = \"builtin:complex\"\nlines = [\"224.1.2.133:1
 
 fn feed(more: &str) -> Feed {
     let text = format!("[feed]\n{COMPLEX}{more}");
-    crate::Config::from_toml(&text).unwrap().feed.unwrap()
+    crate::Config::from_toml(&text).unwrap().feeds.remove(0)
 }
 
 fn place(version: Version) -> usize {

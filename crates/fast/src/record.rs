@@ -48,6 +48,8 @@ pub struct Record {
     has_sequence: bool,
     count: u32,
     is_complete: bool,
+    /// Held as rows, and in `message` as well.
+    is_viewed: bool,
     message: Message,
 }
 
@@ -167,10 +169,11 @@ impl Record {
     }
 
     /// The message with its names, tags and paths; `None` if it is empty. What is in rows is made
-    /// a [`Message`] first, which takes longer than decoding it did.
+    /// a [`Message`] as well, which takes longer than decoding it did, and only once.
     pub fn view<'r>(&'r mut self, program: &'r Program) -> Option<MessageView<'r>> {
-        if self.form == Form::Rows {
-            self.make_message(program);
+        if self.form == Form::Rows && !self.is_viewed {
+            self.fill_message(program);
+            self.is_viewed = true;
         }
         self.message.view(program)
     }
@@ -190,12 +193,12 @@ impl Record {
         }
     }
 
-    fn make_message(&mut self, program: &Program) {
+    fn fill_message(&mut self, program: &Program) {
         let mut message = std::mem::take(&mut self.message);
         if let Some(rows) = self.all_rows() {
             rows.write(program, &mut message);
         }
-        *self.as_message(program) = message;
+        self.message = message;
     }
 
     /// The rows, if the record is held so and nothing of the message is missing: for those who
@@ -315,8 +318,8 @@ impl Sink for Record {
     }
 
     fn rest(&mut self, program: &Program) -> &mut Message {
-        self.make_message(program);
-        &mut self.message
+        self.fill_message(program);
+        self.as_message(program)
     }
 }
 
@@ -330,6 +333,7 @@ impl Record {
     #[inline(always)]
     fn begin_rows(&mut self, program: u64, template: u32) {
         self.form = Form::Rows;
+        self.is_viewed = false;
         self.program = program;
         self.template = template;
         self.used = 1;

@@ -1,7 +1,10 @@
-//! No heap allocation after warm-up: arbitration with losses on both lines, framing, preambles.
+//! No heap allocation after warm-up: arbitration with losses on both lines, alone and with decoding,
+//! framing, preambles.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use fanfare_counting::allocations;
+use fanfare_fast::{Decoder, Program};
+use fanfare_feed::channel::{Channel, ChannelConfig, Datagram, Event as ChannelEvent};
 use fanfare_feed::{
     Arbiter, ArbiterConfig, Deframer, Event, Header, Line, Preamble, Unit, Verdict,
 };
@@ -48,8 +51,51 @@ fn deframe(deframer: &mut Deframer, stream: &[u8]) -> u32 {
     sum
 }
 
+/// Quotes `from..to` over both lines as above, decoded.
+fn deliver(channel: &mut Channel, from: u32, to: u32) -> (u64, u64) {
+    let (mut delivered, mut missing) = (0, 0);
+    for i in from..to {
+        let now = u64::from(i) * 1_000_000;
+        for (line, loses, n) in [(Line::A, 7, i), (Line::B, 5, i.wrapping_sub(10))] {
+            if n.is_multiple_of(loses) {
+                continue;
+            }
+            // A number of three groups, and a string that no row holds.
+            let number = [
+                (n >> 14) as u8 & 0x7f | 1,
+                (n >> 7) as u8 & 0x7f,
+                n as u8 | 0x80,
+            ];
+            let mut packet = [0u8; 48];
+            packet[..2].copy_from_slice(&[0xc0, 0x81]);
+            packet[2..5].copy_from_slice(&number);
+            packet[5..47].fill(b'x');
+            packet[47] = b'y' | 0x80;
+            let mut events = channel.receive(Datagram {
+                line,
+                now,
+                received: now,
+                offset: 0,
+                bytes: &packet,
+            });
+            while let Some(event) = events.next() {
+                match event {
+                    ChannelEvent::Message(_) => delivered += 1,
+                    ChannelEvent::Gap(gap) => missing += u64::from(gap.count),
+                    other => panic!("{other:?}"),
+                }
+            }
+        }
+    }
+    (delivered, missing)
+}
+
 #[test]
 fn steady_state_does_not_allocate() {
+    let xml = r#"<template name="T" id="1"><uInt32 name="MsgSeqNum" id="34"/>
+        <string name="Text" id="58"/></template>"#;
+    let decoder = Decoder::new(Program::parse(xml).unwrap());
+    let mut channel = Channel::new(decoder, ChannelConfig::new(2)).unwrap();
     let mut arbiter = Arbiter::new(ArbiterConfig::default());
     let mut deframer = Deframer::new(Header::U32Le, 1500);
     let mut stream = Vec::new();
@@ -59,6 +105,7 @@ fn steady_state_does_not_allocate() {
         stream.extend_from_slice(&[1; 36]);
     }
     exchange(&mut arbiter, 1_000, 2_000);
+    deliver(&mut channel, 20_000, 21_000);
     deframe(&mut deframer, &stream);
     let (mut delivered, mut missing, mut sum) = (0, 0, 0);
     let count = allocations(|| {
@@ -66,6 +113,10 @@ fn steady_state_does_not_allocate() {
         sum = deframe(&mut deframer, &stream);
     });
     assert_eq!(count, 0);
+    let (mut messages, mut gaps) = (0, 0);
+    let count = allocations(|| (messages, gaps) = deliver(&mut channel, 21_000, 30_000));
+    assert_eq!(count, 0, "by the channel");
+    assert!(messages > 8_700 && gaps > 250, "{messages} {gaps}");
     assert_eq!(sum, 99 * 100 / 2);
     assert!(
         delivered > 27_000 && missing == 800,

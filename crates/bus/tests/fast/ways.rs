@@ -6,7 +6,7 @@ use std::sync::Arc;
 use fanfare_bus::cdr::{CdrReader, check, to_json};
 use fanfare_bus::fast::{Converted, Converter, Mapping, TypeOptions};
 use fanfare_bus::types::{Kind, StructType};
-use fanfare_fast::{Decoder, Message, Options, Program};
+use fanfare_fast::{Decoder, Message, Options, Program, Record};
 
 use crate::oracle::oracle;
 
@@ -27,6 +27,7 @@ pub(crate) fn compare(
             Way::rows(&mapping),
             Way::scalar(&mapping),
             Way::told(&mapping),
+            Way::given(&mapping),
         ];
         for way in &mut ways {
             let samples = way.samples(packet);
@@ -108,6 +109,8 @@ struct Way {
     converter: Converter,
     /// A visitor takes the fields, whatever the decoder can do.
     is_told: bool,
+    /// Another one decodes, and the samples go through a ring.
+    is_given: bool,
 }
 
 impl Way {
@@ -117,6 +120,7 @@ impl Way {
             decoder: Decoder::new(Arc::clone(mapping.program())),
             converter: Converter::new(Arc::clone(mapping), 1 << 16),
             is_told: false,
+            is_given: false,
         }
     }
 
@@ -134,7 +138,35 @@ impl Way {
         }
     }
 
+    fn given(mapping: &Arc<Mapping>) -> Self {
+        Self {
+            is_given: true,
+            ..Self::rows(mapping)
+        }
+    }
+
+    fn of_records(&mut self, packet: &[u8]) -> Samples {
+        let (mut rest, mut all, mut room) = (packet, Vec::new(), Vec::new());
+        let mut record = Record::new();
+        let mapping = Arc::clone(self.converter.mapping());
+        while !rest.is_empty() {
+            let n = self.decoder.decode_record(rest, &mut record).unwrap();
+            rest = &rest[n..];
+            let take = |sample: Converted<'_>| {
+                room.resize(sample.written_len(), 0);
+                sample.write(&mut room);
+                let read = Converted::read(&mapping, &room).unwrap();
+                all.push((read.template.index, read.key, read.cdr.to_vec()));
+            };
+            self.converter.samples_of(&mut record, take).unwrap();
+        }
+        all
+    }
+
     fn samples(&mut self, packet: &[u8]) -> Samples {
+        if self.is_given {
+            return self.of_records(packet);
+        }
         let (mut rest, mut all) = (packet, Vec::new());
         while !rest.is_empty() {
             let n = if self.is_told {

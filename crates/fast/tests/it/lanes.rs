@@ -250,6 +250,17 @@ fn decoded(
     (lines, None)
 }
 
+/// What a record shows, as a message.
+fn message_of(record: &Record, program: &Program) -> Message {
+    let (mut record, mut message) = (record.clone(), Message::new());
+    record.view(program).unwrap().visit(&mut message);
+    assert_eq!(
+        record.view(program).unwrap().template().index(),
+        message.template_index().unwrap()
+    );
+    message
+}
+
 /// The same by way of records.
 fn recorded(
     program: &Program,
@@ -265,6 +276,15 @@ fn recorded(
         }
         let mut line = String::new();
         json::write_line(record.clone().view(program).unwrap(), &mut line);
+        // Rows, and what they have become, tell a visitor the same.
+        let as_message = Record::from(message_of(&record, program));
+        for record in [&record, &as_message] {
+            let mut told = Message::new();
+            record.visit(program, &mut told);
+            let mut same = String::new();
+            json::write_line(told.view(program).unwrap(), &mut same);
+            assert_eq!(same, line);
+        }
         lines.push(line);
     }
     (lines, None)

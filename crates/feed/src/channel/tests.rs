@@ -1,6 +1,7 @@
 use super::*;
 use crate::arbiter::{self, ArbiterConfig, Start, Unit};
 use crate::framing::Header;
+use crate::numbers::SequenceField;
 use crate::preamble::Preamble;
 use fanfare_fast::{Message, Program};
 use proptest::prelude::*;

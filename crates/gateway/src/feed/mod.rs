@@ -253,11 +253,11 @@ impl Desk {
             identity: identity.unwrap_or_default(),
             ..Stamp::default()
         };
-        if let Some(topics) = &mut self.to_topics {
-            topics.put(record);
-        }
         if let Some(view) = record.view(program) {
             self.fan.message(view, &mut self.inlet, stamp);
+        }
+        if let Some(topics) = &mut self.to_topics {
+            topics.put(record);
         }
     }
 

@@ -46,8 +46,6 @@ pub(crate) struct SampleRing {
     last: Option<u32>,
     ring: Broadcast,
     waker: Waker,
-    /// Samples so far.
-    samples: u64,
     wrote: bool,
 }
 
@@ -69,7 +67,6 @@ impl SampleRing {
             last: last.map(|template| template.index()),
             ring,
             waker,
-            samples: 0,
             wrote: false,
         };
         Some((this, reader))
@@ -79,28 +76,20 @@ impl SampleRing {
     pub(crate) fn put(&mut self, message: &mut Record) {
         self.wrote = true;
         let Self {
-            converter,
-            ring,
-            samples,
-            ..
+            converter, ring, ..
         } = self;
+        // A ring that laps has room for all that is not too long.
         if self.last.is_some() && message.template_index() == self.last {
-            let head = Head::new(0, None, *samples);
-            let _ = ring.push(IS_END, &head.to_bytes());
+            let _ = ring.push(IS_END, &[]);
             return;
         }
-        let mut too_long = false;
+        let mut too_long = 0;
         let made = converter.samples_of(message, |sample| {
-            let head = Head::new(sample.template.index, sample.key, *samples);
-            *samples += 1;
-            let put = ring.write(IS_SAMPLE, Head::LEN + sample.cdr.len(), |room| {
-                head.write(sample.cdr, room);
-            });
-            too_long |= put.is_err();
+            let put = ring.write(IS_SAMPLE, sample.written_len(), |room| sample.write(room));
+            too_long += usize::from(put.is_err());
         });
-        if made.is_err() || too_long {
-            let head = Head::new(0, None, *samples);
-            let _ = ring.push(IS_TOO_LONG, &head.to_bytes());
+        for _ in 0..too_long + usize::from(made.is_err()) {
+            let _ = ring.push(IS_TOO_LONG, &[]);
         }
     }
 
@@ -109,62 +98,6 @@ impl SampleRing {
         if std::mem::take(&mut self.wrote) {
             self.waker.wake();
         }
-    }
-}
-
-/// What stands in front of a sample in the ring.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Head {
-    template: u32,
-    has_key: bool,
-    key: u64,
-    /// Samples in front: a difference tells how many were overwritten.
-    before: u64,
-}
-
-impl Head {
-    const LEN: usize = 24;
-
-    fn new(template: u32, key: Option<u64>, before: u64) -> Self {
-        Self {
-            template,
-            has_key: key.is_some(),
-            key: key.unwrap_or_default(),
-            before,
-        }
-    }
-
-    fn to_bytes(self) -> [u8; Self::LEN] {
-        let flags = u64::from(self.template) | u64::from(self.has_key) << 32;
-        let mut bytes = [0; Self::LEN];
-        for (place, word) in bytes
-            .chunks_exact_mut(8)
-            .zip([flags, self.key, self.before])
-        {
-            place.copy_from_slice(&word.to_le_bytes());
-        }
-        bytes
-    }
-
-    fn write(self, sample: &[u8], room: &mut [u8]) {
-        if let Some((head, rest)) = room.split_first_chunk_mut::<{ Self::LEN }>() {
-            *head = self.to_bytes();
-            rest.copy_from_slice(sample);
-        }
-    }
-
-    fn read(record: &[u8]) -> Option<(Self, &[u8])> {
-        let (flags, rest) = record.split_first_chunk()?;
-        let (key, rest) = rest.split_first_chunk()?;
-        let (before, sample) = rest.split_first_chunk()?;
-        let flags = u64::from_le_bytes(*flags);
-        let head = Self {
-            template: flags as u32,
-            has_key: flags >> 32 != 0,
-            key: u64::from_le_bytes(*key),
-            before: u64::from_le_bytes(*before),
-        };
-        Some((head, sample))
     }
 }
 
@@ -181,8 +114,8 @@ struct Topics {
     publisher: Publisher,
     /// Whether every topic had a subscriber at the last look.
     matched: bool,
-    /// Samples up to the one read last.
-    samples: u64,
+    /// The number of the next record in the ring.
+    next: u64,
     patience: Patience,
     omissions: Omissions,
     counts: TopicsCounts,
@@ -209,7 +142,7 @@ impl TopicsPublisher {
                 mapping,
                 publisher,
                 matched: false,
-                samples: 0,
+                next: 0,
                 patience: Patience::new(topics.wait_ms, plan.stop.clone()),
                 omissions: Omissions::new(Outlet::Feed, plan.notices.clone()),
                 counts: TopicsCounts::new(plan.counters),
@@ -243,21 +176,15 @@ impl Topics {
 
     /// Publishes one record of the ring.
     fn take(&mut self, record: &RingRecord<'_>) -> Result<(), BusError> {
-        let Some((head, cdr)) = Head::read(record.bytes) else {
-            return Ok(());
-        };
-        let lost = head.before.saturating_sub(self.samples);
+        let lost = record.sequence.saturating_sub(self.next);
         if lost > 0 {
             self.counts.overrun.increment(lost);
             self.omissions.add(Why::Overrun, lost);
         }
-        self.samples = head.before;
+        self.next = record.sequence + 1;
         match record.kind {
-            IS_SAMPLE => {
-                self.samples += 1;
-                self.publish(head, cdr)
-            }
-            // The token tells subscribers; nobody is waited for.
+            IS_SAMPLE => self.publish(record.bytes),
+            // The token is written, and no subscriber is waited for.
             IS_END => self.publisher.finish(Duration::ZERO).map(|_| ()),
             // A sample that is too long counts as the others that were left out.
             _ => {
@@ -273,12 +200,10 @@ impl Topics {
     }
 
     /// Writes a sample.
-    fn publish(&mut self, head: Head, cdr: &[u8]) -> Result<(), BusError> {
-        let Some(template) = self.mapping.by_index(head.template) else {
+    fn publish(&mut self, record: &[u8]) -> Result<(), BusError> {
+        let Some(sample) = Converted::read(&self.mapping, record) else {
             return Ok(());
         };
-        let key = head.has_key.then_some(head.key);
-        let sample = Converted { template, key, cdr };
         let publisher = &mut self.publisher;
         let write = || publisher.publish(&sample);
         let written = self.patience.write(writer_of(&sample), write)?;
@@ -343,17 +268,6 @@ mod tests {
     use fanfare_fast::{Decoder, Program};
 
     #[test]
-    fn what_stands_in_front_of_a_sample_is_read_back() {
-        let mut room = [0; Head::LEN + 2];
-        for key in [None, Some(0), Some(u64::MAX)] {
-            let head = Head::new(u32::MAX, key, 1 << 40);
-            head.write(b"ab", &mut room);
-            assert_eq!(Head::read(&room), Some((head, &b"ab"[..])));
-        }
-        assert_eq!(Head::read(&room[..Head::LEN - 1]), None);
-    }
-
-    #[test]
     fn samples_that_were_overwritten_are_known_by_number() {
         let text = "[feed]\ntemplates = \"builtin:simple\"\nlines = [\"239.1.1.1:1\"]\n\
                     [feed.publish]\nsplit = \"none\"\n";
@@ -381,7 +295,11 @@ mod tests {
         ring.put(&mut record);
         let mut heads = Vec::new();
         let batch = reader.read(TURN, |record| {
-            heads.push((record.kind, Head::read(record.bytes).unwrap().0.before));
+            heads.push((record.kind, record.sequence));
+            if record.kind == IS_SAMPLE {
+                let sample = Converted::read(&mapping, record.bytes).unwrap();
+                assert_eq!((sample.template.name.as_str(), sample.key), ("T", None));
+            }
         });
         assert!(batch.lost > 0 && !heads.is_empty());
         let (end, samples) = heads.split_last().unwrap();

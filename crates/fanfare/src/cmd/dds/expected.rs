@@ -1,6 +1,6 @@
 //! What a subscriber should receive, made from the file that is published.
 
-use super::input::{self, Packets};
+use super::input;
 use super::publish::SAMPLE;
 use anyhow::{Context, Result};
 use fanfare_bus::distribute::Distribution;
@@ -10,6 +10,7 @@ use fanfare_fast::Decoder;
 use fanfare_feed::Header;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
@@ -65,7 +66,10 @@ impl Expected {
             names: HashMap::new(),
             topics: HashMap::new(),
         };
-        input::file(file, header, stop, &mut reading)?;
+        input::packets(file, header, stop, |packet| {
+            reading.packet(packet.bytes)?;
+            Ok(ControlFlow::Continue(()))
+        })?;
         let topics = reading.topics.into_iter();
         let topics = topics.map(|(name, series)| (name, Mutex::new(series)));
         Ok(Self {
@@ -140,8 +144,8 @@ struct Reading<'a> {
     topics: HashMap<String, Series>,
 }
 
-impl Packets for Reading<'_> {
-    fn packet(&mut self, bytes: &[u8], _: u32) -> Result<bool> {
+impl Reading<'_> {
+    fn packet(&mut self, bytes: &[u8]) -> Result<()> {
         self.decoder.reset();
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -151,11 +155,9 @@ impl Packets for Reading<'_> {
             self.keep()?;
             rest = rest.get(len..).unwrap_or_default();
         }
-        Ok(true)
+        Ok(())
     }
-}
 
-impl Reading<'_> {
     /// The samples of the message decoded last, but those that have no topic.
     fn keep(&mut self) -> Result<()> {
         let (topics, names, distribution) = (&mut self.topics, &mut self.names, self.distribution);

@@ -1,47 +1,52 @@
 //! Where published messages come from: a file, or one or two multicast lines, which a thread of
 //! their own receives.
 //!
-//! Between that thread and the one that publishes stands a ring of packets: a bus that is slower
+//! Between that thread and the one that publishes stands a ring of samples: a bus that is slower
 //! than the feed for a while costs no datagram. When the ring is full, datagrams stay with the
 //! kernel, which drops and counts what its buffer does not hold.
 
 use crate::cmd::fast::packets::PacketFile;
 use crate::print::note;
 use anyhow::{Context, Result, anyhow};
+use fanfare_bus::fast::Converted;
 use fanfare_engine::clock::Clock;
+use fanfare_engine::feed::{LineConfig, Receiver, ReceiverConfig};
 use fanfare_engine::ring::{Consumer, Producer, WriteError, spsc};
 use fanfare_engine::stop::Stop;
-use fanfare_fast::Program;
-use fanfare_feed::{Gap, Header};
-use fanfare_gateway::lines::{self, Lines, LinesConfig};
+use fanfare_fast::{Decoder, Program};
+use fanfare_feed::channel::{Channel, ChannelConfig, Datagram, Event, Unnumbered};
+use fanfare_feed::{Header, Line, Packet, Start};
 use std::net::{Ipv4Addr, SocketAddrV4};
+use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::thread::{self, Thread};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// A missing packet is waited for this long.
-const GAP_TIMEOUT: Duration = Duration::from_millis(100);
+/// How long a missing packet is waited for, ns.
+const GAP_TIMEOUT: u64 = 100_000_000;
 /// How often Ctrl-C is looked for.
 const LOOK: Duration = Duration::from_millis(10);
 /// How often a full ring is looked at.
 const FULL: Duration = Duration::from_micros(200);
 
-/// Takes packets; the number of messages at the front that were delivered before; whether to go
-/// on.
-pub(crate) trait Packets {
-    fn packet(&mut self, bytes: &[u8], skip: u32) -> Result<bool>;
-}
+/// Whether more is wanted.
+pub(crate) type Flow = ControlFlow<()>;
 
 /// All packets of a file.
-pub(crate) fn file(path: &Path, header: Header, stop: &Stop, to: &mut impl Packets) -> Result<()> {
+pub(crate) fn packets(
+    path: &Path,
+    header: Header,
+    stop: &Stop,
+    mut take: impl FnMut(Packet<'_>) -> Result<Flow>,
+) -> Result<()> {
     let mut file = PacketFile::open(path, header, stop)?;
     let name = || format!("cannot read `{}`", path.display());
     while !stop.is_raised() {
         match file.next() {
             Ok(None) => break,
             Ok(Some(packet)) => {
-                if !to.packet(packet.bytes, 0)? {
+                if take(packet)?.is_break() {
                     break;
                 }
             }
@@ -49,6 +54,42 @@ pub(crate) fn file(path: &Path, header: Header, stop: &Stop, to: &mut impl Packe
         }
     }
     Ok(())
+}
+
+/// All messages of a file, as they come.
+pub(crate) fn file(
+    path: &Path,
+    header: Header,
+    program: &Arc<Program>,
+    stop: &Stop,
+    mut take: impl FnMut(Event<'_>) -> Result<Flow>,
+) -> Result<()> {
+    let mut config = ChannelConfig::new(1);
+    config.sequence = None;
+    config.stopwatch = Some(stopwatch);
+    let mut channel = Channel::new(Decoder::new(Arc::clone(program)), config)?;
+    packets(path, header, stop, |packet| {
+        let mut events = channel.receive(Datagram {
+            line: Line::A,
+            now: 0,
+            received: 0,
+            offset: packet.offset,
+            bytes: packet.bytes,
+        });
+        while let Some(event) = events.next() {
+            if take(event)?.is_break() {
+                return Ok(Flow::Break(()));
+            }
+        }
+        Ok(Flow::Continue(()))
+    })
+}
+
+/// Nanoseconds since the first call.
+fn stopwatch() -> u64 {
+    static BEGIN: OnceLock<Instant> = OnceLock::new();
+    let elapsed = BEGIN.get_or_init(Instant::now).elapsed();
+    u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// What to receive.
@@ -59,8 +100,29 @@ pub(crate) struct Source<'a> {
     pub(crate) interface: Ipv4Addr,
     /// Silence after which the feed is over.
     pub(crate) idle: Option<Duration>,
-    /// Bytes of packets that may wait to be taken.
+    /// Bytes of samples that may wait to be written.
     pub(crate) backlog: usize,
+}
+
+impl Source<'_> {
+    fn config(&self) -> ReceiverConfig {
+        let lines = self.groups.iter().map(|group| LineConfig {
+            interface: self.interface,
+            ..LineConfig::new(*group)
+        });
+        let mut config = ReceiverConfig::new(lines.collect());
+        let several = self.groups.len() > 1;
+        let gap_timeout = if several { GAP_TIMEOUT } else { 0 };
+        let channel = &mut config.channel;
+        channel.as_it_comes = !several;
+        if several {
+            channel.unnumbered = Unnumbered::AtTheEnd;
+        }
+        channel.arbiter.gap_timeout = gap_timeout;
+        channel.arbiter.start = Start::First { wait: gap_timeout };
+        channel.stopwatch = Some(stopwatch);
+        config
+    }
 }
 
 /// What of a feed did not come.
@@ -72,20 +134,18 @@ pub(crate) struct Losses {
     pub(crate) kernel_drops: u64,
 }
 
-/// Packets from multicast until `to` has enough, the lines are silent for too long, or Ctrl-C.
+/// Messages from multicast until `make` has enough, `write` wants no more, the lines are silent for
+/// too long, or Ctrl-C. A thread of its own receives and makes samples, which go through a ring to
+/// `write`, on the caller's thread.
 pub(crate) fn multicast(
     source: &Source<'_>,
     program: &Arc<Program>,
     stop: &Stop,
-    to: &mut impl Packets,
+    mut make: impl FnMut(Event<'_>, &mut SampleRing) -> Result<Flow> + Send,
+    mut write: impl FnMut(&[u8]) -> Result<Flow>,
 ) -> Result<Losses> {
-    let config = LinesConfig {
-        groups: source.groups.to_vec(),
-        interface: source.interface,
-        gap_timeout: GAP_TIMEOUT,
-    };
-    let lines = Lines::open(&config, program)?;
-    if let Some(small) = lines.small_buffer() {
+    let mut receiver = Receiver::open(source.config(), Decoder::new(Arc::clone(program)))?;
+    if let Some(small) = receiver.small_buffer() {
         note!("fanfare: {small}");
     }
     for group in source.groups {
@@ -93,18 +153,19 @@ pub(crate) fn multicast(
     }
     let (producer, mut consumer) = spsc(source.backlog);
     let (taker, enough) = (thread::current(), Stop::new());
-    let inlet = Inlet {
+    let mut ring = SampleRing {
         ring: producer,
         taker: taker.clone(),
         enough: enough.clone(),
     };
     thread::scope(|scope| {
         let receiving = scope.spawn(move || {
-            let losses = receive(lines, inlet, source.idle);
+            let losses = receive(&mut receiver, source.idle, &mut ring, &mut make);
+            drop(ring);
             taker.unpark();
             losses
         });
-        let taken = take(&mut consumer, stop, to);
+        let taken = take(&mut consumer, stop, &mut write);
         enough.raise();
         let losses = receiving.join();
         taken?;
@@ -112,12 +173,16 @@ pub(crate) fn multicast(
     })
 }
 
-/// Takes packets out of the ring until no more will come.
-fn take(ring: &mut Consumer, stop: &Stop, to: &mut impl Packets) -> Result<()> {
+/// Takes samples out of the ring until no more will come.
+fn take(
+    ring: &mut Consumer,
+    stop: &Stop,
+    write: &mut impl FnMut(&[u8]) -> Result<Flow>,
+) -> Result<()> {
     while !stop.is_raised() {
-        let mut go_on = Ok(true);
-        let taken = ring.read(1, |packet| go_on = to.packet(packet.bytes, packet.kind));
-        if !go_on? || (taken == 0 && ring.is_finished()) {
+        let mut flow = Ok(Flow::Continue(()));
+        let taken = ring.read(1, |sample| flow = write(sample.bytes));
+        if flow?.is_break() || (taken == 0 && ring.is_finished()) {
             break;
         }
         if taken == 0 {
@@ -127,43 +192,54 @@ fn take(ring: &mut Consumer, stop: &Stop, to: &mut impl Packets) -> Result<()> {
     Ok(())
 }
 
-/// Receives until whoever takes the packets has enough, or the lines are silent for too long.
-fn receive(mut lines: Lines, mut inlet: Inlet, idle: Option<Duration>) -> Result<Losses> {
+/// Receives until `make` has enough, or the lines are silent for too long.
+fn receive(
+    receiver: &mut Receiver,
+    idle: Option<Duration>,
+    ring: &mut SampleRing,
+    make: &mut impl FnMut(Event<'_>, &mut SampleRing) -> Result<Flow>,
+) -> Result<Losses> {
     let mut clock = Clock::new();
     let idle = idle.map_or(u128::MAX, |d| d.as_nanos());
-    while !inlet.enough.is_raised() {
-        let turn = lines.turn(clock.read().mono, &mut inlet)?;
-        let silent = clock.read().mono.saturating_sub(lines.last());
-        if !turn.go_on || u128::from(silent) >= idle {
+    while !ring.enough.is_raised() {
+        let turn = receiver.turn(clock.read().mono, |event| {
+            if let Event::Gap(gap) = event {
+                let (first, last, count) = (gap.first, gap.last(), gap.count);
+                note!("gap: {first} to {last} missing ({count})");
+                return Ok(Flow::Continue(()));
+            }
+            make(event, ring)
+        })?;
+        let silent = clock.read().mono.saturating_sub(receiver.last());
+        if turn.flow.is_break() || u128::from(silent) >= idle {
             break;
         }
-        inlet.taker.unpark();
+        ring.taker.unpark();
         if turn.datagrams == 0 {
-            lines.wait(LOOK)?;
+            receiver.wait(LOOK)?;
         }
     }
     Ok(Losses {
-        missing: lines.missing(),
-        kernel_drops: lines.kernel_drops(),
+        missing: receiver.channel().arbiter().stats().missing,
+        kernel_drops: receiver.kernel_drops(),
     })
 }
 
-/// Puts packets into the ring, each with the number of its messages that were delivered before;
-/// tells gaps on stderr.
-struct Inlet {
+/// The way of samples to the thread that writes them.
+pub(crate) struct SampleRing {
     ring: Producer,
     taker: Thread,
     enough: Stop,
 }
 
-impl lines::Packets for Inlet {
-    type Error = anyhow::Error;
-
-    fn packet(&mut self, bytes: &[u8], skip: u32) -> Result<bool> {
+impl SampleRing {
+    /// Puts a sample into the ring, waiting for room; whether more is wanted.
+    pub(crate) fn put(&mut self, sample: &Converted<'_>) -> Result<Flow> {
         loop {
-            match self.ring.push(skip, bytes) {
-                Ok(_) => return Ok(true),
-                Err(WriteError::Full) if self.enough.is_raised() => return Ok(false),
+            let len = sample.written_len();
+            match self.ring.write(0, len, |room| sample.write(room)) {
+                Ok(_) => return Ok(Flow::Continue(())),
+                Err(WriteError::Full) if self.enough.is_raised() => return Ok(Flow::Break(())),
                 Err(WriteError::Full) => {
                     self.taker.unpark();
                     thread::sleep(FULL);
@@ -171,14 +247,5 @@ impl lines::Packets for Inlet {
                 Err(error) => return Err(error.into()),
             }
         }
-    }
-
-    fn gap(&mut self, gap: Gap) {
-        note!(
-            "gap: {} to {} missing ({})",
-            gap.first,
-            gap.last(),
-            gap.count
-        );
     }
 }

@@ -1,6 +1,7 @@
 //! `fanfare dds publish`: decode, convert, write; measure the way there and back.
 
 mod echoes;
+mod make;
 mod report;
 mod run;
 
@@ -74,7 +75,7 @@ pub(crate) struct Args {
     /// or Ctrl-C.
     #[arg(long, value_name = "SECONDS", conflicts_with = "file")]
     idle: Option<u64>,
-    /// MiB of packets that may wait while the bus is slower than a multicast feed; beyond them
+    /// MiB of samples that may wait while the bus is slower than a multicast feed; beyond them
     /// they wait with the kernel, which drops what its buffer does not hold (told at the end).
     #[arg(long, value_name = "MIB", default_value_t = 64, conflicts_with = "file",
           value_parser = clap::value_parser!(u16).range(1..=4096))]
@@ -108,7 +109,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     };
     let mut run = Run::new(args, &mapping, publisher, stop.clone());
     let losses = run.read(args)?;
-    let complete = run.finish()?;
+    let complete = run.writer.finish()?;
     let times = run.times(echoes.last());
     report(args, &run, &echoes, times, (losses, complete));
     Ok(if complete {

@@ -29,15 +29,18 @@ pub(super) fn report(
         return;
     }
     say_totals(run, &times, losses);
-    if run.bad_packets > 0 {
-        say!("{} packets not readable to their end", run.bad_packets);
+    if run.maker.bad_packets > 0 {
+        say!(
+            "{} packets not readable to their end",
+            run.maker.bad_packets
+        );
     }
     let name = |index: u32| {
-        let template = run.converter.mapping().by_index(index);
+        let template = run.maker.converter.mapping().by_index(index);
         template.map_or("", |t| t.name.as_str())
     };
-    let mut rows = vec![("decode".to_owned(), &run.decode)];
-    let convert = run.convert.iter();
+    let mut rows = vec![("decode".to_owned(), &run.maker.decode)];
+    let convert = run.maker.convert.iter();
     rows.extend(convert.map(|(t, s)| (format!("decode+convert {}", name(*t)), s)));
     let trips = round_trips.iter();
     rows.extend(trips.map(|(name, s)| (format!("round trip {name}"), s)));
@@ -46,7 +49,7 @@ pub(super) fn report(
         let (mean, median) = (all.mean() / 2e3, all.percentile(50.0) / 2e3);
         say!(
             "latency = round trip / 2, {}: mean {mean:.3} us, p50 {median:.3} us",
-            window(run.in_flight)
+            window(run.writer.in_flight)
         );
     }
 }
@@ -54,23 +57,23 @@ pub(super) fn report(
 /// The figures of a run whose round trips are `all`.
 fn figures(run: &Run, all: &Series, times: &Times, losses: Losses) -> Figures {
     let mut converted = Series::default();
-    run.convert.values().for_each(|s| converted.merge(s));
-    let publisher = run.publisher.as_ref();
+    run.maker.convert.values().for_each(|s| converted.merge(s));
+    let publisher = run.writer.publisher.as_ref();
     let mut figures = Figures::new("dds publish");
-    figures.count("messages", run.messages);
+    figures.count("messages", run.maker.messages);
     figures.count("samples", publisher.map_or(0, Publisher::written));
     figures.count("echoes", all.count());
     figures.count("refused", publisher.map_or(0, Publisher::refused));
     // Before the token. DDS does not say whether a reader was closed or its process died.
-    figures.count("readers_left", run.departures.gone.into());
+    figures.count("readers_left", run.writer.departures.gone.into());
     figures.count("missing", losses.missing);
     figures.count("kernel_drops", losses.kernel_drops);
-    figures.count("bad_packets", run.bad_packets);
-    figures.count("in_flight", run.in_flight);
+    figures.count("bad_packets", run.maker.bad_packets);
+    figures.count("in_flight", run.writer.in_flight);
     figures.add("published_us", micros(times.published));
     figures.add("waited_us", micros(times.waited));
     figures.add("elapsed_us", micros(times.elapsed));
-    figures.add("decode_ns", run.decode.mean());
+    figures.add("decode_ns", run.maker.decode.mean());
     figures.add("convert_ns", converted.mean());
     figures.percentiles("roundtrip_", |percent| all.percentile(percent));
     figures.add("latency_mean_us", all.mean() / 2e3);
@@ -80,9 +83,11 @@ fn figures(run: &Run, all: &Series, times: &Times, losses: Losses) -> Figures {
 
 /// The lines in front of the table.
 fn say_totals(run: &Run, times: &Times, losses: Losses) {
-    let (messages, published) = (run.messages, micros(times.published));
-    match run.in_flight {
-        _ if run.publisher.is_none() => say!("{messages} messages decoded in {published:.0} us"),
+    let (messages, published) = (run.maker.messages, micros(times.published));
+    match run.writer.in_flight {
+        _ if run.writer.publisher.is_none() => {
+            say!("{messages} messages decoded in {published:.0} us")
+        }
         0 => say!("{messages} messages decoded and published in {published:.0} us"),
         _ => say!(
             "{messages} messages decoded and published in {published:.0} us, of it {:.0} us \
@@ -92,7 +97,7 @@ fn say_totals(run: &Run, times: &Times, losses: Losses) {
     }
     let elapsed = micros(times.elapsed);
     say!("Elapsed time from first start time to last end time: {elapsed:.0} us");
-    let written = run.publisher.as_ref().map_or(0, Publisher::written);
+    let written = run.writer.publisher.as_ref().map_or(0, Publisher::written);
     say!(
         "{messages} messages, {written} samples; {} messages missing, {} datagrams dropped by the \
          kernel",

@@ -1,31 +1,31 @@
-//! Decodes packets, converts and writes what they hold, and measures that.
+//! Reads a feed, and writes its samples.
 
-use super::{Args, SAMPLE, nanos};
+use super::Args;
+use super::make::Maker;
 use crate::cmd::dds::departures::Watch;
-use crate::cmd::dds::input::{self, Losses, Packets, Source};
-use crate::cmd::dds::statistics::Series;
+use crate::cmd::dds::input::{self, Flow, Losses, SampleRing, Source};
 use crate::print::note;
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use fanfare_bus::distribute::{Departures, Publisher};
-use fanfare_bus::fast::{Converted, Converter, Mapping};
+use fanfare_bus::fast::{Converted, Mapping};
 use fanfare_bus::{Error as BusError, ReturnCode};
 use fanfare_engine::stop::Stop;
-use fanfare_fast::{Decoder, Ignore};
-use std::collections::BTreeMap;
+use fanfare_feed::channel::Event;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+/// A run: its messages are decoded and made samples by one half, and written by the other.
 pub(super) struct Run {
-    decoder: Decoder,
-    /// Decodes a second time into nothing, to tell decoding from converting.
-    bare: Decoder,
-    /// Messages decoded, to take turns by.
-    turn: u64,
-    pub(super) converter: Converter,
+    pub(super) maker: Maker,
+    pub(super) writer: Writer,
+}
+
+/// Writes samples, and waits for their echoes.
+pub(super) struct Writer {
+    mapping: Arc<Mapping>,
     pub(super) publisher: Option<Publisher>,
     stop: Stop,
-    last_template: Option<u32>,
     echo: bool,
     /// Samples that may be under way at once; 0: no limit.
     pub(super) in_flight: u64,
@@ -36,13 +36,6 @@ pub(super) struct Run {
     watch: Watch,
     /// Of subscribers, before the Done token: departures after it are in order.
     pub(super) departures: Departures,
-    pub(super) decode: Series,
-    pub(super) convert: BTreeMap<u32, Series>,
-    pub(super) messages: u64,
-    /// Packets that are no messages end a file, but not what anybody on a network may disturb.
-    live: bool,
-    pub(super) bad_packets: u64,
-    first: Option<Instant>,
     last: Option<Instant>,
 }
 
@@ -53,16 +46,10 @@ impl Run {
         publisher: Option<Publisher>,
         stop: Stop,
     ) -> Self {
-        let program = mapping.program();
-        let convert = mapping.types().map(|t| (t.index, Series::default()));
-        Self {
-            decoder: Decoder::new(Arc::clone(program)),
-            bare: Decoder::new(Arc::clone(program)),
-            turn: 0,
-            converter: Converter::new(Arc::clone(mapping), SAMPLE),
+        let writer = Writer {
+            mapping: Arc::clone(mapping),
             publisher,
-            stop,
-            last_template: program.by_name("Done").map(|t| t.index()),
+            stop: stop.clone(),
             echo: !args.feed.no_echo,
             in_flight: match args.in_flight {
                 _ if args.feed.no_echo => 0,
@@ -76,126 +63,66 @@ impl Run {
             patience: Duration::from_secs(args.patience),
             watch: Watch::new("readers"),
             departures: Departures::default(),
-            decode: Series::default(),
-            convert: convert.collect(),
-            messages: 0,
-            live: args.file.is_none(),
-            bad_packets: 0,
-            first: None,
             last: None,
-        }
+        };
+        let maker = Maker::new(args, mapping, stop);
+        Self { maker, writer }
     }
 
     /// Reads all input.
     pub(super) fn read(&mut self, args: &Args) -> Result<Losses> {
-        let stop = self.stop.clone();
+        let Self { maker, writer } = self;
+        let (stop, mapping) = (writer.stop.clone(), Arc::clone(&writer.mapping));
+        let program = mapping.program();
         if let Some(file) = &args.file {
-            return input::file(file, args.header, &stop, self).map(|()| Losses::default());
+            let write = |sample: &Converted<'_>| writer.publish(sample);
+            let mut write = write;
+            let take = |event: Event<'_>| maker.take(event, &mut write);
+            return input::file(file, args.header, program, &stop, take)
+                .map(|()| Losses::default());
         }
-        let program = Arc::clone(self.decoder.program());
         let source = Source {
             groups: &args.multicast,
             interface: args.receive_interface,
             idle: args.idle.map(Duration::from_secs),
             backlog: usize::from(args.backlog) << 20,
         };
-        input::multicast(&source, &program, &stop, self)
+        let make =
+            |event: Event<'_>, ring: &mut SampleRing| maker.take(event, |sample| ring.put(sample));
+        input::multicast(
+            &source,
+            program,
+            &stop,
+            make,
+            |bytes| match Converted::read(&mapping, bytes) {
+                Some(sample) => writer.publish(&sample),
+                None => Ok(Flow::Continue(())),
+            },
+        )
     }
 
     /// How long it took from the first packet on.
     pub(super) fn times(&self, last_echo: Option<Instant>) -> Times {
+        let (first, last) = (self.maker.first, self.writer.last);
         Times {
-            published: span(self.first, self.last, None),
-            waited: self.waited,
-            elapsed: span(self.first, self.last, last_echo),
+            published: span(first, last, None),
+            waited: self.writer.waited,
+            elapsed: span(first, last, last_echo),
         }
     }
+}
 
-    /// Decodes one message, and measures that; its length.
-    fn decode(&mut self, bytes: &[u8]) -> Result<usize> {
-        if self.publisher.is_none() {
-            return self.decode_bare(bytes);
-        }
-        // The first to see a message finds the caches cold, the second finds them warm: they take
-        // turns, by the parity of the counter's bits, in step with no pattern of the feed.
-        self.turn += 1;
-        let bare_first = self.turn.count_ones().is_multiple_of(2);
-        if bare_first {
-            self.decode_bare(bytes)?;
-        }
-        let len = self.decode_and_convert(bytes)?;
-        if !bare_first {
-            self.decode_bare(bytes)?;
-        }
-        Ok(len)
-    }
-
-    /// Publishes the samples of the message decoded last. The Done message is no data: the token
-    /// stands for it.
-    fn deliver(&mut self) -> Result<()> {
-        if self.publisher.is_none() {
-            self.messages += 1;
-        } else if !self.is_over() {
-            self.messages += 1;
-            self.publish()?;
-        }
-        Ok(())
-    }
-
-    /// Decodes a message into nothing, measuring.
-    fn decode_bare(&mut self, bytes: &[u8]) -> Result<usize> {
-        let begin = Instant::now();
-        let len = self.bare.decode(bytes, &mut Ignore)?;
-        self.decode.record(nanos(begin.elapsed()));
-        Ok(len)
-    }
-
-    /// Decodes a message and makes its samples, measuring: they are made a second time to be
-    /// written, so that no write is measured here.
-    fn decode_and_convert(&mut self, bytes: &[u8]) -> Result<usize> {
-        let begin = Instant::now();
-        let len = self.converter.decode(&mut self.decoder, bytes)?;
-        // An error comes again when they are made to be written.
-        let _ = self.converter.samples(|sample| {
-            std::hint::black_box(sample.cdr);
-        });
-        let converted = begin.elapsed();
-        let template = self.converter.template();
-        if let Some(series) = template.and_then(|t| self.convert.get_mut(&t)) {
-            series.record(nanos(converted));
-        }
-        Ok(len)
-    }
-
-    /// Whether the message decoded last says that the feed is over.
-    fn is_over(&self) -> bool {
-        self.last_template.is_some() && self.converter.template() == self.last_template
-    }
-
-    /// Counts a packet that is not, or not wholly, made of messages; tells of the first.
-    fn bad_packet(&mut self, error: &anyhow::Error) {
-        self.bad_packets += 1;
-        if self.bad_packets == 1 {
-            note!("fanfare: a packet is no good, the rest of it is left out: {error:#}");
-        }
-    }
-
-    fn publish(&mut self) -> Result<()> {
+impl Writer {
+    /// Publishes a sample, once there is room for it.
+    fn publish(&mut self, sample: &Converted<'_>) -> Result<Flow> {
         let (Some(publisher), in_flight) = (&mut self.publisher, self.in_flight) else {
-            return Ok(());
+            return Ok(Flow::Continue(()));
         };
         let (lost, stop, watch) = (&mut self.echo_lost, &self.stop, &mut self.watch);
-        let waited = &mut self.waited;
-        let patience = self.patience;
-        let mut result = Ok(());
-        self.converter.samples(|sample| {
-            if result.is_ok() {
-                *waited += wait_for_room(publisher, in_flight, lost, stop);
-                result = patiently(publisher, &sample, patience, stop, watch);
-            }
-        })?;
+        self.waited += wait_for_room(publisher, in_flight, lost, stop);
+        patiently(publisher, sample, self.patience, stop, watch)?;
         watch.look(publisher.departures());
-        result
+        Ok(Flow::Continue(()))
     }
 
     /// The Done token, and the echoes still out; whether all came.
@@ -314,35 +241,6 @@ fn wait_for_room(publisher: &Publisher, in_flight: u64, lost: &mut u64, stop: &S
         }
     }
     begin.elapsed()
-}
-
-impl Packets for Run {
-    fn packet(&mut self, bytes: &[u8], mut skip: u32) -> Result<bool> {
-        self.first.get_or_insert_with(Instant::now);
-        self.decoder.reset();
-        self.bare.reset();
-        let mut rest = bytes;
-        while !rest.is_empty() {
-            let at = bytes.len() - rest.len();
-            let decoded = self.decode(rest);
-            let decoded = decoded
-                .with_context(|| format!("message {}, at byte {at} of its packet", self.messages));
-            let len = match decoded {
-                Ok(len) => len,
-                Err(error) if self.live => {
-                    self.bad_packet(&error);
-                    break;
-                }
-                Err(error) => return Err(error),
-            };
-            if skip == 0 {
-                self.deliver()?;
-            }
-            skip = skip.saturating_sub(1);
-            rest = rest.get(len..).unwrap_or_default();
-        }
-        Ok(!self.is_over() && !self.stop.is_raised())
-    }
 }
 
 #[cfg(test)]

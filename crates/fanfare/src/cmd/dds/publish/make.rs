@@ -1,0 +1,115 @@
+//! Makes the samples of a feed's messages, and measures that.
+
+use super::{Args, SAMPLE, nanos};
+use crate::cmd::dds::input::Flow;
+use crate::cmd::dds::statistics::Series;
+use crate::print::note;
+use anyhow::{Result, anyhow};
+use fanfare_bus::fast::{Converted, Converter, Mapping};
+use fanfare_engine::stop::Stop;
+use fanfare_feed::channel::{BadPacket, Delivered, Event};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Takes what a feed brings. Each message is decoded once; its samples are made once, and go on as
+/// they are made.
+pub(super) struct Maker {
+    pub(super) converter: Converter,
+    stop: Stop,
+    /// The template that says that the feed is over.
+    last_template: Option<u32>,
+    /// Samples are not wanted: decoding alone is measured.
+    is_empty: bool,
+    pub(super) decode: Series,
+    /// Of decoding and converting, by template.
+    pub(super) convert: BTreeMap<u32, Series>,
+    pub(super) messages: u64,
+    /// Packets that are no messages end a file, but not what anybody on a network may disturb.
+    live: bool,
+    pub(super) bad_packets: u64,
+    /// When the first message came.
+    pub(super) first: Option<Instant>,
+}
+
+impl Maker {
+    pub(super) fn new(args: &Args, mapping: &Arc<Mapping>, stop: Stop) -> Self {
+        let last = mapping.program().by_name("Done");
+        let convert = mapping.types().map(|t| (t.index, Series::default()));
+        Self {
+            converter: Converter::new(Arc::clone(mapping), SAMPLE),
+            stop,
+            last_template: last.map(|template| template.index()),
+            is_empty: args.empty,
+            decode: Series::default(),
+            convert: convert.collect(),
+            messages: 0,
+            live: args.file.is_none(),
+            bad_packets: 0,
+            first: None,
+        }
+    }
+
+    /// Takes one event; its samples go to `out`.
+    pub(super) fn take(
+        &mut self,
+        event: Event<'_>,
+        out: impl FnMut(&Converted<'_>) -> Result<Flow>,
+    ) -> Result<Flow> {
+        self.first.get_or_insert_with(Instant::now);
+        match event {
+            Event::Message(message) => self.message(message, out),
+            Event::Bad(bad) => self.bad_packet(&bad),
+            Event::Gap(_) | Event::Recover(_) | Event::Reset { .. } => Ok(Flow::Continue(())),
+        }
+    }
+
+    fn message(
+        &mut self,
+        message: Delivered<'_>,
+        mut out: impl FnMut(&Converted<'_>) -> Result<Flow>,
+    ) -> Result<Flow> {
+        self.decode.record(message.decoding);
+        let template = message.record.template_index();
+        let is_over = self.last_template.is_some() && template == self.last_template;
+        let mut flow = Ok(Flow::Continue(()));
+        // The Done message is no data: the token stands for it.
+        if self.is_empty || !is_over {
+            self.messages += 1;
+        }
+        if !self.is_empty && !is_over {
+            let (begin, mut going_on) = (Instant::now(), Duration::ZERO);
+            self.converter.samples_of(message.record, |sample| {
+                if matches!(flow, Ok(Flow::Continue(()))) {
+                    let begin = Instant::now();
+                    flow = out(&sample);
+                    going_on += begin.elapsed();
+                }
+            })?;
+            let converting = nanos(begin.elapsed().saturating_sub(going_on));
+            if let Some(series) = template.and_then(|t| self.convert.get_mut(&t)) {
+                series.record(message.decoding + converting);
+            }
+        }
+        match flow {
+            Ok(_) if is_over || self.stop.is_raised() => Ok(Flow::Break(())),
+            flow => flow,
+        }
+    }
+
+    /// Counts a packet that is not, or not wholly, made of messages; tells the first.
+    fn bad_packet(&mut self, bad: &BadPacket) -> Result<Flow> {
+        let error = anyhow!("{}", bad.fault).context(format!(
+            "message {}, in the packet at byte {}",
+            self.messages, bad.offset
+        ));
+        if !self.live {
+            return Err(error);
+        }
+        self.bad_packets += 1;
+        if self.bad_packets == 1 {
+            note!("fanfare: a packet is no good, the rest of it is left out: {error:#}");
+        }
+        Ok(Flow::Continue(()))
+    }
+}

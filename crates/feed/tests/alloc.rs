@@ -1,5 +1,5 @@
-//! No heap allocation after warm-up: arbitration with losses on both lines, alone and with decoding,
-//! framing, preambles.
+//! No heap allocation after warm-up: arbitration with losses on both lines, alone and with
+//! decoding, framing, preambles.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use fanfare_counting::allocations;

@@ -277,17 +277,7 @@ impl Config {
         let clash = same && self.producers.port != 0;
         let port = self.producers.port;
         range("consumers.port", port, !clash, "is the producers' port too")?;
-        for (i, feed) in self.feeds.iter().enumerate() {
-            feed.check()?;
-            let mut before = self.feeds.iter().take(i);
-            let channel = feed.channel();
-            range(
-                "feed.channel",
-                &channel,
-                before.all(|other| other.channel() != channel),
-                "is another feed's too",
-            )?;
-        }
+        feed::config::check_all(&self.feeds)?;
         self.bus.check()
     }
 }

@@ -13,7 +13,7 @@ const MAY_USE: [(&str, &[&str]); 11] = [
     ("fast", &["wire"]),
     ("feed", &["wire", "fast"]),
     ("bus", &["wire", "fast"]),
-    ("engine", &["wire", "fix", "feed"]),
+    ("engine", &["wire", "fix", "fast", "feed"]),
     ("gateway", &["wire", "engine", "fix", "fast", "feed", "bus"]),
     ("latency", &["wire", "engine", "fix", "fast", "feed"]),
     (

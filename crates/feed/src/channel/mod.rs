@@ -1,12 +1,13 @@
 //! A channel: the lines of one feed in, its decoded messages out, each once and in order.
 //!
-//! A packet is decoded once. Its sequence numbers are read from the messages that were decoded, the
-//! [arbiter](crate::arbiter) says whether it is in turn, and the same messages are delivered then,
-//! or kept until it is. A packet that another line has brought already is told by its bytes, and is
-//! not decoded.
+//! A packet is decoded once. Its sequence numbers are read from the decoded messages, the
+//! [arbiter](crate::arbiter) says whether it is in turn, and the same messages are delivered: at
+//! once, or when their turn comes. A packet that another line has brought is known by its bytes,
+//! and is not decoded.
 //!
-//! Everything that a call brings is taken with [`Events::next`], until there is no more; what is not
-//! taken is lost. [`Channel::poll_timeout`] says when to call [`Channel::handle_timeout`].
+//! The caller takes everything that a call brings with [`Events::next`], until there is no more;
+//! what is not taken is lost. [`Channel::poll_timeout`] says when to call
+//! [`Channel::handle_timeout`].
 //!
 //! ```
 //! use fanfare_fast::{Decoder, Program};

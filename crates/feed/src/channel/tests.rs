@@ -461,7 +461,8 @@ proptest! {
         let mut config = ChannelConfig::new(2);
         config.arbiter = arbitration;
         let mut channel = channel(config);
-        let mut slow = Slow { decoder: Decoder::new(program()), arbiter: Arbiter::new(arbitration) };
+        let decoder = Decoder::new(program());
+        let mut slow = Slow { decoder, arbiter: Arbiter::new(arbitration) };
         let (mut fast, mut obvious) = (Vec::new(), Vec::new());
         for step in 0..packets.len() + delay {
             let now = step as u64;

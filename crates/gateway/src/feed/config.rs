@@ -211,6 +211,22 @@ pub(crate) fn one_or_many<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<Feed>, 
     d.deserialize_any(Feeds)
 }
 
+/// Checks the feeds of a configuration.
+pub(crate) fn check_all(feeds: &[Feed]) -> Result<(), ConfigError> {
+    for (i, feed) in feeds.iter().enumerate() {
+        feed.check()?;
+        let mut before = feeds.iter().take(i);
+        let channel = feed.channel();
+        range(
+            "feed.channel",
+            &channel,
+            before.all(|other| other.channel() != channel),
+            "is another feed's too",
+        )?;
+    }
+    Ok(())
+}
+
 /// Most lines of a feed.
 const MOST_LINES: usize = 4;
 
@@ -282,35 +298,7 @@ impl Feed {
     }
 
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
-        let lines = self.lines.len();
-        range(
-            "feed.lines",
-            lines,
-            (1..=MOST_LINES).contains(&lines),
-            "must be 1 to 4",
-        )?;
-        for FeedLine { group, .. } in &self.lines {
-            range(
-                "feed.lines",
-                group,
-                group.ip().is_multicast() && group.port() > 0,
-                "must be a multicast group with a port",
-            )?;
-        }
-        for source in self.lines.iter().filter_map(|line| line.source) {
-            let is_host = !source.is_multicast() && !source.is_unspecified();
-            range("feed.lines", source, is_host, "is no address of a sender")?;
-        }
-        for (i, line) in self.lines.iter().enumerate() {
-            let mut before = self.lines.iter().take(i);
-            let FeedLine { group, .. } = line;
-            range(
-                "feed.lines",
-                group,
-                before.all(|other| other.group != *group),
-                "is there twice: lines are different groups or ports with the same packets",
-            )?;
-        }
+        self.check_lines()?;
         let wait = self.gap_timeout_ms;
         range(
             "feed.gap_timeout_ms",
@@ -362,6 +350,39 @@ impl Feed {
 }
 
 impl Feed {
+    fn check_lines(&self) -> Result<(), ConfigError> {
+        let lines = self.lines.len();
+        range(
+            "feed.lines",
+            lines,
+            (1..=MOST_LINES).contains(&lines),
+            "must be 1 to 4",
+        )?;
+        for FeedLine { group, .. } in &self.lines {
+            range(
+                "feed.lines",
+                group,
+                group.ip().is_multicast() && group.port() > 0,
+                "must be a multicast group with a port",
+            )?;
+        }
+        for source in self.lines.iter().filter_map(|line| line.source) {
+            let is_host = !source.is_multicast() && !source.is_unspecified();
+            range("feed.lines", source, is_host, "is no address of a sender")?;
+        }
+        for (i, line) in self.lines.iter().enumerate() {
+            let mut before = self.lines.iter().take(i);
+            let FeedLine { group, .. } = line;
+            range(
+                "feed.lines",
+                group,
+                before.all(|other| other.group != *group),
+                "is there twice: lines are different groups or ports with the same packets",
+            )?;
+        }
+        Ok(())
+    }
+
     fn check_fix(&self) -> Result<(), ConfigError> {
         if let Some(first) = self.user_tags {
             range(
@@ -486,19 +507,10 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused_with_its_name_or_line() {
+    fn lines_and_framing_that_cannot_be_are_refused() {
         let feed = |rest: &str| format!("[feed]\ntemplates = \"builtin:simple\"\n{rest}");
         let line = "lines = [\"224.1.2.133:13014\"]\n";
         for (text, what) in [
-            (feed(""), "lines"),
-            (feed("lines = []"), "feed.lines"),
-            (feed("lines = [\"10.0.0.1:13014\"]"), "multicast group"),
-            (
-                feed("lines = [\"224.1.2.133:1\", \"224.1.2.4:1\", \"224.1.2.133:1\"]"),
-                "`feed.lines` = 224.1.2.133:1: is there twice",
-            ),
-            (feed("lines = [\"224.1.2.133\"]"), "line 3"),
-            (feed(&format!("{line}gap_timeout_ms = 0")), "gap_timeout_ms"),
             (
                 feed(&format!("{line}preamble = \"cmee\"")),
                 "unknown preamble `cmee`",
@@ -530,6 +542,26 @@ mod tests {
                     .concat(),
                 "is another feed's too",
             ),
+        ] {
+            let told = Config::from_toml(&text).unwrap_err().to_string();
+            assert!(told.contains(what), "{text}: {told}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_with_its_name_or_line() {
+        let feed = |rest: &str| format!("[feed]\ntemplates = \"builtin:simple\"\n{rest}");
+        let line = "lines = [\"224.1.2.133:13014\"]\n";
+        for (text, what) in [
+            (feed(""), "lines"),
+            (feed("lines = []"), "feed.lines"),
+            (feed("lines = [\"10.0.0.1:13014\"]"), "multicast group"),
+            (
+                feed("lines = [\"224.1.2.133:1\", \"224.1.2.4:1\", \"224.1.2.133:1\"]"),
+                "`feed.lines` = 224.1.2.133:1: is there twice",
+            ),
+            (feed("lines = [\"224.1.2.133\"]"), "line 3"),
+            (feed(&format!("{line}gap_timeout_ms = 0")), "gap_timeout_ms"),
             (feed(&format!("{line}msg_type = \"W\"")), "feed.msg_type"),
             (feed(&format!("{line}user_tags = 1")), "feed.user_tags"),
             (

@@ -1,8 +1,8 @@
 //! The feed's decoded messages to DDS topics of their own types.
 //!
-//! The feed's thread makes the samples of each message that it has decoded, and puts them into a ring
-//! that overwrites what was not read; a thread of its own writes those. So whatever a subscriber
-//! does, nobody else waits for it.
+//! The feed's thread makes the samples of each message that it has decoded, and puts them into a
+//! ring that overwrites what was not read. A thread of its own writes those: no other thread ever
+//! waits for a subscriber.
 
 use super::FeedError;
 use super::config::FeedTopics;

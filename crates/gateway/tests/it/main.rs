@@ -10,6 +10,7 @@ mod bridge;
 mod client;
 mod fanout;
 mod feed;
+mod framing;
 mod holes;
 mod hostile;
 mod redundant;

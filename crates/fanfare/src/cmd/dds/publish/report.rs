@@ -84,10 +84,9 @@ fn figures(run: &Run, all: &Series, times: &Times, losses: Losses) -> Figures {
 /// The lines in front of the table.
 fn say_totals(run: &Run, times: &Times, losses: Losses) {
     let (messages, published) = (run.maker.messages, micros(times.published));
+    let is_empty = run.writer.publisher.is_none();
     match run.writer.in_flight {
-        _ if run.writer.publisher.is_none() => {
-            say!("{messages} messages decoded in {published:.0} us")
-        }
+        _ if is_empty => say!("{messages} messages decoded in {published:.0} us"),
         0 => say!("{messages} messages decoded and published in {published:.0} us"),
         _ => say!(
             "{messages} messages decoded and published in {published:.0} us, of it {:.0} us \

@@ -182,8 +182,18 @@ impl Converter {
     #[inline]
     fn value(&mut self, way: Way<'_>, slot: &Slot, conv: &Conv, value: Value<'_>) -> bool {
         if let Conv::Data(length) = conv {
+            let len = match value.as_bytes() {
+                Some(bytes) => bytes.len(),
+                // A template may have a number where FIX has data.
+                None => {
+                    let start = self.out.len();
+                    conv.write(way.dictionary, slot.tag, value, &mut self.out);
+                    let len = self.out.len() - start;
+                    self.out.truncate(start);
+                    len
+                }
+            };
             number(*length, b'=', &mut self.out);
-            let len = value.as_bytes().map_or(0, <[u8]>::len);
             number(len as u32, SOH, &mut self.out);
         }
         self.out.extend_from_slice(&slot.text);

@@ -82,7 +82,6 @@ pub use ids::FieldTooLong;
 pub use inbound::{Scratch, Step};
 pub use memory::{MemoryLimits, MemoryStore, NoResendStore};
 pub use now::Now;
-pub use outbound::SharedSlot;
 pub use peek::{Peek, peek_logon};
 pub use route::ReverseRoute;
 pub use schedule::{FixedOffset, Schedule, ScheduleError, TimeOfDay, Weekday, Window, Zone};

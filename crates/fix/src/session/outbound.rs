@@ -20,15 +20,6 @@ use crate::codec::{
 /// Room for one of the session's own messages, without its variable parts.
 pub(super) const ADMIN_ROOM: usize = 384;
 
-/// The header and number of one message with a shared body.
-#[derive(Debug)]
-pub struct SharedSlot<'a> {
-    /// MsgSeqNum(34), used up.
-    pub seq: u64,
-    /// The session's constant header.
-    pub header: &'a SessionHeader,
-}
-
 impl<S: MessageStore> Session<S> {
     /// Sends an application message: `body` writes the fields behind the standard header.
     ///
@@ -76,32 +67,14 @@ impl<S: MessageStore> Session<S> {
         written
     }
 
-    /// Takes the next number for a message whose body many recipients share; the caller encodes
-    /// it with the header given and writes it, behind everything that `poll_transmit` has. The
-    /// message is not kept, whatever the store: a resend of it is answered with a gap fill.
-    ///
-    /// # Errors
-    /// `NotLoggedOn`; `ResendInProgress` if the message would overtake a resend;
-    /// `Encode` if the session's header is too long for this path.
-    #[inline]
-    pub fn next_shared(&mut self, now: Now) -> Result<SharedSlot<'_>, SendError> {
-        let seq = self.shared_seq(now)?;
-        if let Err(error) = self.store.set_next_sender(seq + 1) {
-            let error = SendError::Store(error);
-            self.store_failed(now, &error);
-            return Err(error);
-        }
-        self.timers.last_sent = now.mono;
-        let header = self.shared_header.as_ref().ok_or(HEADER_TOO_LONG)?;
-        Ok(SharedSlot { seq, header })
-    }
-
     /// Makes this session's message from a frame that holds a shared body, keeps it if the store
     /// keeps messages, and returns it; the caller writes it, behind everything that
     /// `poll_transmit` has.
     ///
     /// # Errors
-    /// As for `next_shared`, and the store's own; nothing was sent then and no number used.
+    /// `NotLoggedOn`; `ResendInProgress` if the message would overtake a resend; `Throttled` if it
+    /// would have to wait; `Encode` if the session's header is too long for this path; the store's.
+    /// Nothing was sent then and no number used.
     #[inline]
     pub fn send_shared<'f>(
         &mut self,

@@ -3,11 +3,12 @@
 //!
 //! `run` interprets bytes as a list of operations, so that the fuzzer can use it as well.
 
+use fanfare_fix::codec::{SendingTime, SharedBody, SharedParts};
 use fanfare_fix::session::{
     Config, Event, Limits, MemoryStore, MessageStore, Now, OverRate, Rate, ReceiveLimit,
     RejectReason, SECOND, Scratch, SendLimit, Session, SessionId, Version,
 };
-use fanfare_wire::UtcTimestamp;
+use fanfare_wire::{Precision, UtcTimestamp};
 
 /// Reads operations off the front of arbitrary bytes.
 struct Source<'a>(&'a [u8]);
@@ -186,7 +187,12 @@ impl Driver {
             }
             10 => self.received.extend_from_slice(source.bytes()),
             11 => {
-                let _ = self.session.next_shared(now).map(|slot| slot.seq);
+                let body = SharedBody::new(b"W", b"55=A\x01").unwrap();
+                let time = SendingTime::new(now.utc, Precision::Millis);
+                let mut parts = SharedParts::new();
+                let _ = self
+                    .session
+                    .send_shared_parts(now, &body, &time, &mut parts);
             }
             _ => self.message(source),
         }
@@ -218,10 +224,7 @@ impl Driver {
         };
         let (msg_type, rest) = body.split_once('|').unwrap_or((&body, ""));
         let mut time = [0; 32];
-        let len = self
-            .now
-            .utc
-            .write(fanfare_wire::Precision::Millis, &mut time);
+        let len = self.now.utc.write(Precision::Millis, &mut time);
         let time = String::from_utf8_lossy(&time[..len]).into_owned();
         let mut text = format!("{msg_type}|34={seq}|49=PEER|52={time}|56=US");
         for (bit, field) in [

@@ -1,12 +1,12 @@
 //! Limits on the rate of messages, sent and received, under virtual time.
 
-use fanfare_fix::codec::tags;
+use fanfare_fix::codec::{SendingTime, SharedBody, SharedParts, tags};
 use fanfare_fix::session::{
     AnswerLimit, Config, DisconnectReason, Event, MemoryStore, MessageStore, NoResendStore, Now,
     OverRate, Rate, ReceiveLimit, RejectReason, SECOND, Scratch, SendError, SendLimit, Session,
     SessionId, Version,
 };
-use fanfare_wire::UtcTimestamp;
+use fanfare_wire::{Precision, UtcTimestamp};
 use proptest::prelude::*;
 
 use crate::fields::{first_message, framed, shown};
@@ -107,10 +107,7 @@ impl<S: MessageStore> One<S> {
 
     fn receive_as(&mut self, msg_type: &str, seq: u64, fields: &str) -> Vec<String> {
         let mut time = [0; UtcTimestamp::MAX_LEN];
-        let len = self
-            .now
-            .utc
-            .write(fanfare_wire::Precision::Seconds, &mut time);
+        let len = self.now.utc.write(Precision::Seconds, &mut time);
         let time = std::str::from_utf8(&time[..len]).unwrap();
         let text = format!("35={msg_type}|34={seq}|49=PEER|52={time}|56=US|{fields}");
         let bytes = framed(self.version.begin_string(), &text);
@@ -316,16 +313,23 @@ fn a_message_that_cannot_be_encoded_leaves_no_queue_behind() {
 #[test]
 fn shared_bodies_do_not_wait() {
     let mut one = One::new(sending(10), MemoryStore::default());
+    let body = SharedBody::new(b"W", b"55=A\x01").unwrap();
+    let mut parts = SharedParts::new();
+    let mut send = |one: &mut One<MemoryStore>| {
+        let time = SendingTime::new(one.now.utc, Precision::Millis);
+        let now = one.now;
+        one.session.send_shared_parts(now, &body, &time, &mut parts)
+    };
     for _ in 0..3 {
-        one.session.next_shared(one.now).unwrap();
+        send(&mut one).unwrap();
     }
-    let refused = one.session.next_shared(one.now).map(|slot| slot.seq);
+    let refused = send(&mut one);
     assert!(
         matches!(refused, Err(SendError::Throttled { .. })),
         "{refused:?}"
     );
     one.wait(100 * MILLIS);
-    assert_eq!(one.session.next_shared(one.now).map(|slot| slot.seq), Ok(5));
+    assert_eq!(send(&mut one), Ok(5));
 }
 
 #[test]

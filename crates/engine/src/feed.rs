@@ -293,6 +293,12 @@ impl Receiver {
         &self.channel
     }
 
+    /// The arbitration and decoding, when the receiver is not needed any more.
+    #[must_use]
+    pub fn into_channel(self) -> Channel {
+        self.channel
+    }
+
     /// How much smaller than asked for the receive buffer of a line is, if one is.
     #[must_use]
     pub fn small_buffer(&self) -> Option<SmallBuffer> {

@@ -37,9 +37,10 @@ pub mod preamble;
 pub use arbiter::{
     Arbiter, ArbiterConfig, ArbiterStats, Delivery, Event, Gap, Refusal, Start, Unit, Verdict,
 };
+pub use channel::{Channel, ChannelConfig};
 pub use framing::{Deframer, FrameError, FrameErrorKind, Header, Packet, Split};
 pub use line::{Lateness, Line, LineStats};
 pub use missing::Missing;
-pub use numbers::{MessageNumbers, PacketNumbers, SequenceField, new_numbers};
+pub use numbers::{SequenceField, new_numbers};
 pub use pace::Pace;
 pub use preamble::{Preamble, TooShort};

@@ -187,6 +187,7 @@ pub(crate) struct FeedCounts {
     pub(crate) messages: Counter,
     pub(crate) missing: Counter,
     pub(crate) bad_packets: Counter,
+    pub(crate) unusable: Counter,
     pub(crate) restarts: Counter,
     pub(crate) strangers: Counter,
     pub(crate) kernel_drops: Counter,
@@ -201,6 +202,7 @@ impl FeedCounts {
             messages: add("decoded", "messages decoded, each once"),
             missing: add("gaps", "sequence numbers that were on no line"),
             bad_packets: add("undecodable", "packets whose rest could not be decoded"),
+            unusable: add("unusable", "packets whose numbers could not be used"),
             restarts: add("restarts", "times that the numbers of a feed began again"),
             strangers: add(
                 "strangers",

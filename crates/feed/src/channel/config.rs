@@ -1,6 +1,6 @@
 //! What a channel is told, and what it says.
 
-use crate::arbiter::{ArbiterConfig, Gap};
+use crate::arbiter::{ArbiterConfig, Gap, Refusal};
 use crate::framing::{FrameErrorKind, Header};
 use crate::line::Line;
 use crate::numbers::SequenceField;
@@ -139,7 +139,7 @@ pub struct Datagram<'a> {
 pub enum Event<'a> {
     /// A message, in turn.
     Message(Delivered<'a>),
-    /// A packet that cannot be decoded: what is left of it is left out.
+    /// A packet that cannot be decoded or used: what is left of it is left out.
     Bad(BadPacket),
     /// Nothing brought these numbers in time; the feed goes on behind them.
     Gap(Gap),
@@ -171,6 +171,10 @@ pub struct Delivered<'a> {
     pub line: Line,
     /// When it arrived, as in [`Datagram::received`].
     pub received: u64,
+    /// The length of its packet in bytes, with the preamble.
+    pub packet_len: usize,
+    /// Whether it is the first of its packet that is delivered.
+    pub is_first: bool,
     /// Its share of the time that its packet took to decode, ns; 0 if that is not measured.
     pub decoding: u64,
 }
@@ -182,6 +186,10 @@ pub struct BadPacket {
     pub line: Line,
     /// Where its first message stands, as in [`Datagram::offset`]; 0 for a packet that waited.
     pub offset: u64,
+    /// The length of the packet in bytes; 0 where its length header is wrong.
+    pub len: usize,
+    /// The count of its messages that were delivered.
+    pub delivered: u32,
     /// What is wrong.
     pub fault: Fault,
 }
@@ -195,6 +203,8 @@ pub enum Fault {
     Frame(FrameErrorKind),
     /// The preamble.
     Preamble(TooShort),
+    /// The arbiter cannot use its numbers.
+    Refused(Refusal),
 }
 
 impl fmt::Display for Fault {
@@ -203,6 +213,7 @@ impl fmt::Display for Fault {
             Self::Codec(error) => error.fmt(f),
             Self::Frame(kind) => kind.fmt(f),
             Self::Preamble(short) => short.fmt(f),
+            Self::Refused(why) => why.fmt(f),
         }
     }
 }

@@ -22,6 +22,12 @@ pub(super) struct Hand {
     received: u64,
     /// Where its first message stands.
     offset: u64,
+    /// The length of the packet.
+    len: usize,
+    /// The count of its messages delivered so far.
+    delivered: u32,
+    /// A packet that was left out.
+    pub(super) refused: Option<BadPacket>,
 }
 
 impl Default for Hand {
@@ -35,18 +41,25 @@ impl Default for Hand {
             line: Line::A,
             received: 0,
             offset: 0,
+            len: 0,
+            delivered: 0,
+            refused: None,
         }
     }
 }
 
 impl Hand {
-    pub(super) const fn begin(&mut self, line: Line, received: u64, offset: u64, skip: u32) {
+    /// The packet in hand is in turn, but for its first numbers; `start` is the length of its
+    /// preamble.
+    pub(super) const fn begin(&mut self, of: &Datagram<'_>, start: usize, skip: u32) {
         self.is_delivering = true;
         self.at = 0;
+        self.delivered = 0;
         self.skip = skip;
-        self.line = line;
-        self.received = received;
-        self.offset = offset;
+        self.line = of.line;
+        self.received = of.received;
+        self.offset = of.offset + start as u64;
+        self.len = of.bytes.len();
     }
 
     /// Forgets what was not taken.
@@ -68,6 +81,7 @@ impl Hand {
                 }
                 self.skip = 0;
             }
+            self.delivered += 1;
             return Some(index);
         }
         None
@@ -122,6 +136,7 @@ impl<'c, 'b> Events<'c, 'b> {
             Step::Message(index) => {
                 let Channel { hand, readers, .. } = channel;
                 let Hand { line, received, .. } = *hand;
+                let (packet_len, is_first) = (hand.len, hand.delivered == 1);
                 let decoding = hand.packet.share();
                 let message = hand.packet.message(index)?;
                 Event::Message(Delivered {
@@ -131,6 +146,8 @@ impl<'c, 'b> Events<'c, 'b> {
                     index: message.index,
                     line,
                     received,
+                    packet_len,
+                    is_first,
                     decoding,
                 })
             }
@@ -147,6 +164,9 @@ impl<'c, 'b> Events<'c, 'b> {
                 if let Some(bad) = self.channel.fault() {
                     return Some(Step::Bad(bad));
                 }
+            }
+            if let Some(bad) = self.channel.hand.refused.take() {
+                return Some(Step::Bad(bad));
             }
             if let Some(step) = self.channel.arbitrated() {
                 return Some(step);
@@ -211,6 +231,8 @@ const fn bad(datagram: &Datagram<'_>, kind: FrameErrorKind) -> BadPacket {
     BadPacket {
         line: datagram.line,
         offset: datagram.offset,
+        len: 0,
+        delivered: 0,
         fault: Fault::Frame(kind),
     }
 }
@@ -223,6 +245,8 @@ impl Channel {
         Some(BadPacket {
             line: self.hand.line,
             offset: self.hand.offset,
+            len: self.hand.len,
+            delivered: self.hand.delivered,
             fault: Fault::Codec(error),
         })
     }
@@ -259,7 +283,14 @@ impl Channel {
                     stats.decoding += hand.packet.decoding();
                     stats.decoded_again += u64::from(start == 0);
                 }
-                hand.begin(unit.line, unit.received, 0, unit.skip);
+                let of = Datagram {
+                    line: unit.line,
+                    now: 0,
+                    received: unit.received,
+                    offset: 0,
+                    bytes: unit.bytes,
+                };
+                hand.begin(&of, 0, unit.skip);
                 stats.delivered += 1;
                 None
             }

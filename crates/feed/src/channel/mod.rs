@@ -52,6 +52,7 @@ pub use packet::{Extent, Packet, PacketNumbers};
 use crate::arbiter::{Arbiter, Verdict};
 use crate::line::Line;
 use crate::numbers::new_numbers;
+use crate::preamble::TooShort;
 use events::Hand;
 use fanfare_fast::{Decoder, Program};
 use kept::Kept;
@@ -139,11 +140,7 @@ impl Channel {
         packet: &mut Packet,
     ) -> Result<usize, BadPacket> {
         let split = self.config.preamble.split(datagram.bytes);
-        let (number, body) = split.map_err(|short| BadPacket {
-            line: datagram.line,
-            offset: datagram.offset,
-            fault: Fault::Preamble(short),
-        })?;
+        let (number, body) = split.map_err(|short| too_short(&datagram, short))?;
         let len = self.reader(datagram.line).read(body, extent, packet);
         self.stats.decoded += 1;
         self.stats.decoding += packet.decoding();
@@ -192,6 +189,12 @@ impl Channel {
         &self.arbiter
     }
 
+    /// The arbitration, when the channel is not needed any more.
+    #[must_use]
+    pub fn into_arbiter(self) -> Arbiter {
+        self.arbiter
+    }
+
     /// What was done so far.
     #[must_use]
     pub const fn stats(&self) -> ChannelStats {
@@ -225,11 +228,7 @@ impl Channel {
     /// Reads the numbers of a packet that begins with its preamble into the hand.
     fn number(&mut self, datagram: Datagram<'_>) -> Result<(), BadPacket> {
         let split = self.config.preamble.split(datagram.bytes);
-        let (number, body) = split.map_err(|short| BadPacket {
-            line: datagram.line,
-            offset: datagram.offset,
-            fault: Fault::Preamble(short),
-        })?;
+        let (number, body) = split.map_err(|short| too_short(&datagram, short))?;
         let numbers = match &self.recent {
             Some(recent) => recent.find(body),
             None => None,
@@ -298,16 +297,18 @@ impl Channel {
         }
         match verdict {
             Verdict::Deliver { skip } => self.deliver(datagram, skip),
-            // Nothing can bring what is missing in one stream whose messages build on each other.
-            Verdict::Suspect if self.is_continuous() => self.deliver(datagram, 0),
             Verdict::Held | Verdict::Suspect => self.keep(),
-            Verdict::Duplicate | Verdict::Late { .. } | Verdict::Refused(_) => {}
+            Verdict::Refused(why) => {
+                self.hand.refused = Some(BadPacket {
+                    line,
+                    offset: datagram.offset,
+                    len: bytes.len(),
+                    delivered: 0,
+                    fault: Fault::Refused(why),
+                });
+            }
+            Verdict::Duplicate | Verdict::Late { .. } => {}
         }
-    }
-
-    /// Whether there is one line, and its messages build on each other.
-    const fn is_continuous(&self) -> bool {
-        self.config.keep_dictionary && self.config.lines == 1
     }
 
     /// Whether packets pass, be their numbers new or not.
@@ -317,9 +318,6 @@ impl Channel {
 
     /// Keeps the packet in hand until its turn.
     fn keep(&mut self) {
-        if self.is_continuous() {
-            self.arbiter.flush();
-        }
         if !self.hand.packet.is_decoded() {
             return;
         }
@@ -339,9 +337,7 @@ impl Channel {
             self.read(datagram.line, body);
             self.hand.packet.number_by(first.filter(|_| start > 0));
         }
-        let offset = datagram.offset + start as u64;
-        self.hand
-            .begin(datagram.line, datagram.received, offset, skip);
+        self.hand.begin(&datagram, start, skip);
         self.stats.delivered += 1;
     }
 
@@ -368,5 +364,15 @@ impl Channel {
             ..
         } = datagram;
         self.unnumbered.push_back((line, received, bytes.to_vec()));
+    }
+}
+
+const fn too_short(datagram: &Datagram<'_>, short: TooShort) -> BadPacket {
+    BadPacket {
+        line: datagram.line,
+        offset: datagram.offset,
+        len: 0,
+        delivered: 0,
+        fault: Fault::Preamble(short),
     }
 }

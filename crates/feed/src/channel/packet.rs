@@ -241,6 +241,8 @@ impl PacketReader {
                 Err(mut error) => {
                     error.offset += at;
                     packet.error = Some(error);
+                    // Previous values are in an unknown state.
+                    self.decoder.reset();
                     return bytes.len();
                 }
             };

@@ -396,8 +396,10 @@ impl Slow {
             count: last - first + 1,
             bytes,
         };
-        if let Verdict::Deliver { skip } = self.arbiter.receive(now, line, unit) {
-            tell(&messages, skip, out);
+        match self.arbiter.receive(now, line, unit) {
+            Verdict::Deliver { skip } => tell(&messages, skip, out),
+            Verdict::Refused(why) => out.push(format!("bad {why} at 0")),
+            _ => {}
         }
         self.drain(out);
     }

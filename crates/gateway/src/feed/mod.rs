@@ -23,7 +23,7 @@ use fanfare_engine::feed::{OpenError, Receiver};
 use fanfare_fast::template::limits::MAX_BYTES;
 use fanfare_fast::{Decoder, Program, TemplateError};
 use fanfare_feed::Gap;
-use fanfare_feed::channel::{ChannelError, Delivered, Event};
+use fanfare_feed::channel::{ChannelError, Delivered, Event, Fault};
 use fanfare_fix::dict::{Dictionary, LoadError};
 use fanfare_fix::session::Now;
 pub(crate) use fix::Tally;
@@ -217,6 +217,9 @@ impl Desk {
     fn take(&mut self, event: Event<'_>) {
         match event {
             Event::Message(message) => self.message(message),
+            Event::Bad(bad) if matches!(bad.fault, Fault::Refused(_)) => {
+                self.counts.unusable.increment(1);
+            }
             Event::Bad(_) => {
                 self.counts.bad_packets.increment(1);
                 self.fan

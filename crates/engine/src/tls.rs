@@ -301,12 +301,25 @@ fn file(path: &Path, why: &dyn std::fmt::Display) -> TlsError {
 pub struct TlsStream {
     stream: Stream,
     connection: rustls::Connection,
+    /// See [`Self::has_computed`].
+    has_computed: bool,
 }
 
 impl TlsStream {
     fn new(stream: Stream, mut connection: rustls::Connection) -> Self {
         connection.set_buffer_limit(Some(BUFFER));
-        Self { stream, connection }
+        Self {
+            stream,
+            connection,
+            has_computed: false,
+        }
+    }
+
+    /// Whether the last [`receive`](Self::receive) has answered something: a step of a handshake,
+    /// which computes for up to a millisecond.
+    #[must_use]
+    pub const fn has_computed(&self) -> bool {
+        self.has_computed
     }
 
     /// The names of the peer's certificate. `None` if the peer has sent none: none is required of
@@ -347,6 +360,7 @@ impl TlsStream {
                 format!("TLS: {error}"),
             ));
         }
+        self.has_computed = read.is_some() && self.connection.wants_write();
         self.flush()?;
         match self.connection.reader().read(room) {
             Ok(0) => Ok(Received::Closed),

@@ -241,8 +241,8 @@ impl TopicsCounts {
                 "samples that subscribers did not take before the stop",
             ),
             overrun: add(
-                "messages_overwritten",
-                "decoded messages overwritten before they were published on topics of the feed",
+                "samples_overwritten",
+                "samples overwritten before they were published on topics of the feed",
             ),
             no_topic: add("no_topic", "samples of securities without a topic"),
             refused: add(

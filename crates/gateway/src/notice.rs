@@ -75,7 +75,7 @@ pub enum Notice {
     Unpublished {
         /// Which outlet.
         outlet: Outlet,
-        /// How many messages.
+        /// How many messages; of a feed's topics, samples.
         count: u64,
         /// Why.
         why: Why,
@@ -381,8 +381,7 @@ impl fmt::Display for Notice {
             }
             Self::SmallBuffer(small) => write!(f, "{small}"),
             Self::Unpublished { outlet, count, why } => {
-                let plural = if *count == 1 { "" } else { "s" };
-                write!(f, "{outlet}: {count} message{plural} left out: {why}")
+                write!(f, "{outlet}: {} left out: {why}", outlet.units(*count))
             }
             Self::LeftOutOfTemplates {
                 templates,
@@ -405,6 +404,17 @@ impl fmt::Display for Notice {
             },
             Self::Bus { topic, what } => write!(f, "bus topic {topic}: {what}"),
             Self::BusClosed { why } => write!(f, "{why}; the other topics go on"),
+        }
+    }
+}
+
+impl Outlet {
+    /// A number of what it publishes.
+    fn units(self, count: u64) -> String {
+        let plural = if count == 1 { "" } else { "s" };
+        match self {
+            Self::Bus => format!("{count} message{plural}"),
+            Self::Feed => format!("{count} sample{plural}"),
         }
     }
 }

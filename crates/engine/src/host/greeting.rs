@@ -69,17 +69,6 @@ pub(super) struct Greeting {
     pub(super) deadline: u64,
 }
 
-impl Greeting {
-    /// What one read from it takes of the budget of [`STEPS`]: a step of a TLS handshake computes
-    /// for up to a millisecond.
-    pub(super) fn steps(&self) -> usize {
-        match self.transport.is_encrypted() {
-            true => STEPS,
-            false => 1,
-        }
-    }
-}
-
 /// The outcome of a read from a connection without a session.
 enum Heard {
     Nothing,

@@ -395,8 +395,10 @@ impl<H: Handler> Host<H> {
                 // The poller reports it again, behind those that it has not reported.
                 Some(Slot::Greeting(_)) if steps >= STEPS => 1,
                 Some(Slot::Greeting(greeting)) => {
-                    steps += greeting.steps();
-                    self.hear(event.token, now)
+                    let is_encrypted = greeting.transport.is_encrypted();
+                    let heard = self.hear(event.token, now);
+                    steps += self.steps(event.token, is_encrypted);
+                    heard
                 }
                 Some(&Slot::Link(key)) => {
                     let written = if event.is_writable() {
@@ -483,6 +485,16 @@ impl<H: Handler> Host<H> {
             session.abandon(now, INTERNAL_ERROR, DisconnectReason::ApplicationPanicked);
         }
         1
+    }
+
+    /// What the read from a connection without a session took of the budget of [`STEPS`]: a step
+    /// of a TLS handshake takes all of it.
+    fn steps(&self, token: Token, is_encrypted: bool) -> usize {
+        match self.slots.get(token) {
+            Some(Slot::Greeting(greeting)) if !greeting.transport.has_computed() => 1,
+            _ if is_encrypted => STEPS,
+            _ => 1,
+        }
     }
 
     /// Whether the host waits for the message log to have room.

@@ -56,6 +56,15 @@ impl Transport {
         !matches!(self, Self::Plain(_))
     }
 
+    /// Whether the last read has answered a step of a TLS handshake, which takes time.
+    pub(super) const fn has_computed(&self) -> bool {
+        match self {
+            Self::Plain(_) => false,
+            #[cfg(feature = "tls")]
+            Self::Tls(stream) => stream.has_computed(),
+        }
+    }
+
     /// See [`Stream::receive`].
     pub(super) fn receive(&mut self, buffer: &mut [u8]) -> io::Result<Received> {
         match self {

@@ -253,6 +253,16 @@ fn report_feed(counters: &Counters, topics: bool) {
         count("kernel_drops"),
         count("unread")
     );
+    let left = ["unusable", "strangers", "restarts"].map(count);
+    if left.iter().sum::<u64>() > 0 {
+        let [unusable, strangers, restarts] = left;
+        say!(
+            "feed: {} of unusable numbers, {} of other senders, {}",
+            counted(unusable, "packet"),
+            counted(strangers, "datagram"),
+            counted(restarts, "restart")
+        );
+    }
     say!(
         "feed: of the exchange's session {}, {}, {}, {}, {}; {}, {}",
         counted(count("exchange_heartbeat"), "Heartbeat"),
@@ -274,12 +284,12 @@ fn report_feed(counters: &Counters, topics: bool) {
     if topics {
         say!(
             "feed: {} samples published, {} unsent, {} without a topic, {} not taken before the \
-             stop; {} messages overwritten",
+             stop; {} samples overwritten",
             count("samples"),
             count("samples_not_sent"),
             count("no_topic"),
             count("samples_left"),
-            count("messages_overwritten")
+            count("samples_overwritten")
         );
     }
 }

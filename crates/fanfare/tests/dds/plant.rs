@@ -159,7 +159,7 @@ fn a_feed_on_lossy_lines_reaches_fix_consumers_and_dds_subscribers() {
         "feed: 560 samples published, 0 unsent",
         "0 messages missing",
         "0 unread at the stop",
-        "0 not taken before the stop; 0 messages overwritten",
+        "0 not taken before the stop; 0 samples overwritten",
     ] {
         assert!(told.contains(line), "{told}");
     }

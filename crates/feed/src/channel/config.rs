@@ -87,7 +87,8 @@ pub enum Unnumbered {
     #[default]
     AtOnce,
     /// Once, when all lines have been silent for the time of a gap, and behind what waits: it says
-    /// that the feed is over. At most 16 wait; what comes beyond is dropped and counted.
+    /// that the feed is over. At most 16 wait; what comes beyond is dropped and counted. A packet
+    /// that cannot be decoded does not wait.
     AtTheEnd,
 }
 

@@ -13,6 +13,8 @@ pub(super) struct Hand {
     pub(super) packet: Packet,
     /// What waits without a number is due.
     pub(super) is_end: bool,
+    /// Another line has brought the same bytes, which could not be decoded to their end.
+    pub(super) is_known_bad: bool,
     is_delivering: bool,
     /// The message whose turn it is.
     at: usize,
@@ -35,6 +37,7 @@ impl Default for Hand {
         Self {
             packet: Packet::new(),
             is_end: false,
+            is_known_bad: false,
             is_delivering: false,
             at: 0,
             skip: 0,

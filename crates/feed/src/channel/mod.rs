@@ -234,14 +234,16 @@ impl Channel {
             None => None,
         };
         let by_preamble = number.is_some() && !self.announces && !self.config.keep_dictionary;
-        if let Some(numbers) = numbers {
+        self.hand.is_known_bad = matches!(numbers, Some((_, false)));
+        if let Some((numbers, _)) = numbers {
             self.hand.packet.clear(numbers);
         } else if by_preamble || !(self.is_numbered || self.announces) {
             self.hand.packet.clear(PacketNumbers::default());
         } else {
             self.read(datagram.line, body);
             if let Some(recent) = &mut self.recent {
-                recent.keep(body, self.hand.packet.numbers());
+                let packet = &self.hand.packet;
+                recent.keep(body, packet.numbers(), packet.error().is_none());
             }
         }
         self.hand.packet.number_by(number);
@@ -343,8 +345,12 @@ impl Channel {
 
     fn without_number(&mut self, datagram: Datagram<'_>) {
         let is_numbered = self.is_numbered || !self.config.preamble.is_empty();
-        if !is_numbered || self.config.unnumbered == Unnumbered::AtOnce {
+        let is_bad = self.hand.packet.error().is_some();
+        if !is_numbered || self.config.unnumbered == Unnumbered::AtOnce || is_bad {
             return self.deliver(datagram, 0);
+        }
+        if self.hand.is_known_bad {
+            return;
         }
         let is_known = self
             .unnumbered

@@ -5,7 +5,15 @@ use super::packet::PacketNumbers;
 /// The numbers of packets read lately, each in a place that depends on its bytes.
 #[derive(Debug)]
 pub(super) struct Recent {
-    packets: Vec<(Vec<u8>, PacketNumbers)>,
+    packets: Vec<Place>,
+}
+
+/// A packet, its numbers, and whether it could be decoded to its end.
+#[derive(Debug)]
+struct Place {
+    bytes: Vec<u8>,
+    numbers: PacketNumbers,
+    is_whole: bool,
 }
 
 /// How many packets are remembered; a power of two.
@@ -16,7 +24,11 @@ const LONGEST: usize = 2048;
 
 impl Recent {
     pub(super) fn new() -> Self {
-        let place = || (Vec::with_capacity(LONGEST), PacketNumbers::default());
+        let place = || Place {
+            bytes: Vec::with_capacity(LONGEST),
+            numbers: PacketNumbers::default(),
+            is_whole: true,
+        };
         Self {
             packets: std::iter::repeat_with(place).take(PLACES).collect(),
         }
@@ -29,19 +41,21 @@ impl Recent {
         (mixed >> 32) as usize % PLACES
     }
 
-    /// The numbers of the same bytes.
-    pub(super) fn find(&self, packet: &[u8]) -> Option<PacketNumbers> {
-        let (bytes, numbers) = self.packets.get(Self::place(packet))?;
-        (!packet.is_empty() && bytes == packet).then_some(*numbers)
+    /// The numbers of the same bytes, and whether they could be decoded to their end.
+    pub(super) fn find(&self, packet: &[u8]) -> Option<(PacketNumbers, bool)> {
+        let place = self.packets.get(Self::place(packet))?;
+        let is_known = !packet.is_empty() && place.bytes == packet;
+        is_known.then_some((place.numbers, place.is_whole))
     }
 
     /// Remembers a packet in the place of another one.
-    pub(super) fn keep(&mut self, packet: &[u8], numbers: PacketNumbers) {
+    pub(super) fn keep(&mut self, packet: &[u8], numbers: PacketNumbers, is_whole: bool) {
         let place = self.packets.get_mut(Self::place(packet));
-        if let Some((bytes, kept)) = place.filter(|_| packet.len() <= LONGEST) {
-            bytes.clear();
-            bytes.extend_from_slice(packet);
-            *kept = numbers;
+        if let Some(place) = place.filter(|_| packet.len() <= LONGEST) {
+            place.bytes.clear();
+            place.bytes.extend_from_slice(packet);
+            place.numbers = numbers;
+            place.is_whole = is_whole;
         }
     }
 }

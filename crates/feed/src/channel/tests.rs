@@ -252,6 +252,19 @@ fn packets_without_a_number_wait_for_the_end_where_that_is_wanted() {
 }
 
 #[test]
+fn a_packet_that_is_bad_from_its_first_byte_is_told_once_and_at_once() {
+    let mut config = ChannelConfig::new(2);
+    config.unnumbered = Unnumbered::AtTheEnd;
+    let mut channel = channel(config);
+    let mut all = Vec::new();
+    for (line, template) in [(Line::A, 0xff), (Line::B, 0xff), (Line::A, 0xfe)] {
+        all.extend(told(channel.receive(datagram(line, 0, &[0xc0, template]))));
+    }
+    assert_eq!(all.len(), 2, "{all:?}");
+    assert!(all.iter().all(|text| text.starts_with("bad ")));
+}
+
+#[test]
 fn a_bad_packet_is_told_once_and_its_front_is_delivered() {
     let mut channel = channel(ChannelConfig::new(2));
     let mut cut = quotes(1, 50, 1);

@@ -305,6 +305,8 @@ impl Agent for FeedSource {
     fn on_close(&mut self, _now: Now) {
         let counts = &self.desk.counts;
         counts.strangers.set(self.receiver.strangers());
+        let stats = self.receiver.channel().stats();
+        counts.unusable.increment(stats.unnumbered_dropped);
         counts.kernel_drops.set(self.receiver.kernel_drops());
         // An error here says that a socket is gone, and what it held with it.
         counts.unread.set(self.receiver.unread().unwrap_or(0));

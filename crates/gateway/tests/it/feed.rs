@@ -97,5 +97,5 @@ fn a_subscriber_that_hangs_holds_up_neither_consumers_nor_the_stop() {
     let count = |name| fanfare_gateway::total(&counters, name);
     assert_eq!(count("decoded"), MESSAGES as u64);
     assert_eq!((count("kernel_drops"), count("unread")), (0, 0));
-    assert!(count("messages_overwritten") > 0 && count("samples_not_sent") > 0);
+    assert!(count("samples_overwritten") > 0 && count("samples_not_sent") > 0);
 }

@@ -3,8 +3,9 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use fanfare_fast::{Decoder, Message, Program};
-use fanfare_feed::channel::{Channel, ChannelConfig, Datagram, Extent, Packet};
-use fanfare_feed::{Arbiter, ArbiterConfig, Event, Line, Start, Unit, Verdict};
+use fanfare_feed::{
+    Arbiter, ArbiterConfig, Event, Line, MessageNumbers, SequenceField, Start, Unit, Verdict,
+};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -27,25 +28,14 @@ fn feed() -> Option<Feed> {
     let program = Arc::new(Program::parse(&xml).unwrap());
     let line = |name: &str| {
         let decoder = Decoder::new(Arc::clone(&program));
-        let mut channel = Channel::new(decoder, ChannelConfig::new(1)).unwrap();
-        let mut decoded = Packet::new();
+        let mut numbers = MessageNumbers::new(decoder, &SequenceField::Auto).unwrap();
         let bytes = std::fs::read(folder.join(name)).unwrap();
         let (mut rest, mut packets) = (&bytes[..], Vec::new());
         while !rest.is_empty() {
-            let datagram = Datagram {
-                line: Line::A,
-                now: 0,
-                received: 0,
-                offset: 0,
-                bytes: rest,
-            };
-            let extent = Extent::UpToReset;
-            let len = channel.decode(datagram, extent, &mut decoded).unwrap();
-            let numbers = decoded.numbers();
-            let read = (numbers.count, decoded.len(), decoded.error());
-            assert_eq!(read, (1, 2, None));
-            packets.push((numbers.first.unwrap(), rest[..len].to_vec()));
-            rest = &rest[len..];
+            let (packet, read) = numbers.cut(rest);
+            assert_eq!((read.count, read.messages, read.error), (1, 2, None));
+            packets.push((read.first.unwrap(), packet.to_vec()));
+            rest = &rest[packet.len()..];
         }
         packets
     };

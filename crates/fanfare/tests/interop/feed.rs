@@ -6,8 +6,7 @@ use crate::common::{Folder, done, groups};
 use crate::engines::{Engine, Engines, Start, VERSIONS, Version};
 use fanfare_engine::udp::{Sender, SenderConfig};
 use fanfare_fast::{Decoder, Program};
-use fanfare_feed::Line;
-use fanfare_feed::channel::{self, Channel, ChannelConfig, Datagram, Extent};
+use fanfare_feed::{MessageNumbers, SequenceField};
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -30,23 +29,14 @@ fn quickfix_takes_every_message_of_a_recorded_feed() {
     let mut packets = Vec::new();
     for file in ["increment_a.dat", "snapshot.dat"] {
         let decoder = Decoder::new(Arc::clone(&program));
-        let mut channel = Channel::new(decoder, ChannelConfig::new(1)).unwrap();
-        let mut decoded = channel::Packet::new();
+        let mut numbers = MessageNumbers::new(decoder, &SequenceField::Auto).unwrap();
         let bytes = fs::read(folder.join(file)).unwrap();
         let mut rest = &bytes[..];
         while !rest.is_empty() {
-            let datagram = Datagram {
-                line: Line::A,
-                now: 0,
-                received: 0,
-                offset: 0,
-                bytes: rest,
-            };
-            let extent = Extent::UpToReset;
-            let len = channel.decode(datagram, extent, &mut decoded).unwrap();
+            let (packet, read) = numbers.cut(rest);
             // A Reset, and a message that is not SequenceReset.
-            packets.push((rest[..len].to_vec(), decoded.numbers().next.is_none()));
-            rest = &rest[len..];
+            packets.push((packet.to_vec(), read.next.is_none()));
+            rest = &rest[packet.len()..];
         }
     }
     let Some(told) = take_all(templates.to_str().unwrap(), &packets) else {

@@ -316,6 +316,17 @@ impl Arbiter {
         self.next = self.next.max(at);
     }
 
+    /// Whether a unit that begins with this number is in turn, beyond all doubt: nothing waits, no
+    /// number is doubtful, and no run has ended lately.
+    pub fn is_next(&self, sequence: u32) -> bool {
+        let is_quiet = self.started
+            && self.hold.len() == 0
+            && self.pending.is_empty()
+            && self.ended.is_empty()
+            && self.suspect.is_none();
+        is_quiet && self.expected() == Some(sequence)
+    }
+
     /// The sequence number that is next in turn; `None` before the first unit.
     pub fn expected(&self) -> Option<u32> {
         (self.next != 0).then_some(self.next as u32)

@@ -16,6 +16,14 @@ pub(super) struct Hand {
     /// Another line has brought the same bytes, which could not be decoded to their end.
     pub(super) is_known_bad: bool,
     is_delivering: bool,
+    /// Its messages are decoded one by one, as they are delivered.
+    pub(super) streams: bool,
+    /// The first of them is decoded.
+    pub(super) is_fresh: bool,
+    /// The arbiter is told of the packet at its end.
+    pub(super) tells: bool,
+    /// The number of all its messages.
+    pub(super) preamble: Option<u32>,
     /// The message whose turn it is.
     at: usize,
     /// Sequence numbers to leave out.
@@ -28,6 +36,8 @@ pub(super) struct Hand {
     len: usize,
     /// The count of its messages delivered so far.
     delivered: u32,
+    /// The bytes of one that waited.
+    own: Vec<u8>,
     /// A packet that was left out.
     pub(super) refused: Option<BadPacket>,
 }
@@ -39,6 +49,10 @@ impl Default for Hand {
             is_end: false,
             is_known_bad: false,
             is_delivering: false,
+            streams: false,
+            is_fresh: false,
+            tells: false,
+            preamble: None,
             at: 0,
             skip: 0,
             line: Line::A,
@@ -46,6 +60,7 @@ impl Default for Hand {
             offset: 0,
             len: 0,
             delivered: 0,
+            own: Vec::new(),
             refused: None,
         }
     }
@@ -56,6 +71,7 @@ impl Hand {
     /// preamble.
     pub(super) const fn begin(&mut self, of: &Datagram<'_>, start: usize, skip: u32) {
         self.is_delivering = true;
+        self.streams = false;
         self.at = 0;
         self.delivered = 0;
         self.skip = skip;
@@ -70,24 +86,32 @@ impl Hand {
         self.is_delivering = false;
     }
 
-    /// The index of the next message that was not delivered before. A message without a number goes
-    /// with those around it.
+    /// The index of the next message that was not delivered before.
     fn next(&mut self) -> Option<usize> {
         while self.at < self.packet.len() {
             let index = self.at;
             self.at += 1;
-            if self.skip > 0 {
-                let first = self.packet.numbers().first.unwrap_or_default();
-                let number = self.packet.number(index);
-                if number.is_none_or(|number| number.wrapping_sub(first) < self.skip) {
-                    continue;
-                }
-                self.skip = 0;
+            if !self.is_before(index) {
+                self.delivered += 1;
+                return Some(index);
             }
-            self.delivered += 1;
-            return Some(index);
         }
         None
+    }
+
+    /// Whether a message was delivered before. One without a number goes with those around it.
+    #[inline]
+    fn is_before(&mut self, index: usize) -> bool {
+        if self.skip == 0 {
+            return false;
+        }
+        let first = self.packet.numbers().first.unwrap_or_default();
+        let number = self.packet.number(index);
+        if number.is_none_or(|number| number.wrapping_sub(first) < self.skip) {
+            return true;
+        }
+        self.skip = 0;
+        false
     }
 }
 
@@ -97,6 +121,8 @@ impl Hand {
 pub struct Events<'c, 'b> {
     channel: &'c mut Channel,
     datagram: Option<Datagram<'b>>,
+    /// The packet whose messages are decoded as they are delivered.
+    streamed: Option<Datagram<'b>>,
 }
 
 /// One thing to say.
@@ -111,20 +137,48 @@ enum Step {
 impl<'c, 'b> Events<'c, 'b> {
     /// Of a datagram whose packets are still to be taken.
     pub(super) const fn of(channel: &'c mut Channel, datagram: Datagram<'b>) -> Self {
-        let datagram = Some(datagram);
-        Self { channel, datagram }
+        Self {
+            channel,
+            datagram: Some(datagram),
+            streamed: None,
+        }
+    }
+
+    /// Of a packet that has been taken in.
+    pub(super) const fn with(channel: &'c mut Channel, datagram: Datagram<'b>) -> Self {
+        let is_streamed = channel.hand.is_delivering && channel.hand.streams;
+        Self {
+            channel,
+            datagram: None,
+            streamed: if is_streamed { Some(datagram) } else { None },
+        }
     }
 
     /// Of what is there.
     pub(super) const fn behind(channel: &'c mut Channel) -> Self {
-        let datagram = None;
-        Self { channel, datagram }
+        Self {
+            channel,
+            datagram: None,
+            streamed: None,
+        }
     }
 
     /// The next event; `None` if all are taken.
     #[allow(clippy::should_implement_trait, reason = "it lends the message")]
     #[inline]
     pub fn next(&mut self) -> Option<Event<'_>> {
+        let is_streamed = match &self.streamed {
+            Some(datagram) => self.channel.stream(datagram),
+            None => false,
+        };
+        if is_streamed {
+            return self.channel.lend(0).map(Event::Message);
+        }
+        self.next_step()
+    }
+
+    /// The next event that is not a message of the packet being decoded.
+    fn next_step(&mut self) -> Option<Event<'_>> {
         let step = self.step()?;
         let channel = &mut *self.channel;
         Some(match step {
@@ -136,32 +190,23 @@ impl<'c, 'b> Events<'c, 'b> {
                 next,
                 announced: channel.announced == Some(next),
             },
-            Step::Message(index) => {
-                let Channel { hand, readers, .. } = channel;
-                let Hand { line, received, .. } = *hand;
-                let (packet_len, is_first) = (hand.len, hand.delivered == 1);
-                let decoding = hand.packet.share();
-                let message = hand.packet.message(index)?;
-                Event::Message(Delivered {
-                    record: &mut message.record,
-                    program: readers.first()?.program(),
-                    number: message.number,
-                    index: message.index,
-                    line,
-                    received,
-                    packet_len,
-                    is_first,
-                    decoding,
-                })
-            }
+            Step::Message(index) => Event::Message(channel.lend(index)?),
         })
     }
 
     fn step(&mut self) -> Option<Step> {
         loop {
             if self.channel.hand.is_delivering {
-                if let Some(index) = self.channel.hand.next() {
+                let next = match &self.streamed {
+                    Some(datagram) => self.channel.stream(datagram).then_some(0),
+                    None if self.channel.hand.streams => self.channel.stream_own().then_some(0),
+                    None => self.channel.hand.next(),
+                };
+                if let Some(index) = next {
                     return Some(Step::Message(index));
+                }
+                if let Some(datagram) = self.streamed.take() {
+                    self.channel.settle(datagram);
                 }
                 self.channel.hand.is_delivering = false;
                 if let Some(bad) = self.channel.fault() {
@@ -180,7 +225,12 @@ impl<'c, 'b> Events<'c, 'b> {
             if let Some(datagram) = self.next_packet() {
                 match datagram {
                     Ok(datagram) => match self.channel.number(datagram) {
-                        Ok(()) => self.channel.take_in(datagram),
+                        Ok(()) => {
+                            self.channel.take_in(datagram);
+                            let hand = &self.channel.hand;
+                            let streams = hand.is_delivering && hand.streams;
+                            self.streamed = streams.then_some(datagram);
+                        }
                         Err(bad) => {
                             self.channel.stats.packets[bad.line.index()] += 1;
                             return Some(Step::Bad(bad));
@@ -241,6 +291,85 @@ const fn bad(datagram: &Datagram<'_>, kind: FrameErrorKind) -> BadPacket {
 }
 
 impl Channel {
+    /// Decodes the next message of a packet that is delivered as it is decoded.
+    #[inline]
+    fn stream(&mut self, datagram: &Datagram<'_>) -> bool {
+        let start = self.config.preamble.len();
+        let body = datagram.bytes.get(start..).unwrap_or_default();
+        let index = datagram.line.index().min(self.readers.len() - 1);
+        let Self { readers, hand, .. } = self;
+        let Some(reader) = readers.get_mut(index) else {
+            return false;
+        };
+        loop {
+            if !std::mem::take(&mut hand.is_fresh)
+                && !reader.advance(body, super::Extent::Whole, &mut hand.packet)
+            {
+                return false;
+            }
+            if let (Some(number), Some(message)) = (hand.preamble, hand.packet.message(0)) {
+                message.number = Some(number.into());
+                message.index = hand.delivered;
+            }
+            if !hand.is_before(0) {
+                hand.delivered += 1;
+                return true;
+            }
+        }
+    }
+
+    /// A message of the packet in hand.
+    #[inline]
+    fn lend(&mut self, index: usize) -> Option<Delivered<'_>> {
+        let Self { hand, readers, .. } = self;
+        let (line, received) = (hand.line, hand.received);
+        let (packet_len, is_first) = (hand.len, hand.delivered == 1);
+        let decoding = hand.packet.share();
+        let message = hand.packet.message(index)?;
+        Some(Delivered {
+            record: &mut message.record,
+            program: readers.first()?.program(),
+            number: message.number,
+            index: message.index,
+            line,
+            received,
+            packet_len,
+            is_first,
+            decoding,
+        })
+    }
+
+    /// The same for one that waited, of which the hand has a copy.
+    fn stream_own(&mut self) -> bool {
+        let own = std::mem::take(&mut self.hand.own);
+        let goes_on = self.stream(&Datagram {
+            line: self.hand.line,
+            now: 0,
+            received: self.hand.received,
+            offset: 0,
+            bytes: &own,
+        });
+        self.hand.own = own;
+        goes_on
+    }
+
+    /// The end of a packet that was delivered as it was decoded.
+    fn settle(&mut self, datagram: Datagram<'_>) {
+        self.stats.decoded += 1;
+        self.stats.decoding += self.hand.packet.decoding();
+        if !std::mem::take(&mut self.hand.tells) {
+            return;
+        }
+        let numbers = self.hand.packet.numbers();
+        // It was in turn by its first number, and nothing has come since.
+        self.arbitrate_in_hand(datagram, numbers);
+        let start = self.config.preamble.len();
+        if let (Some(recent), Some(body)) = (&mut self.recent, datagram.bytes.get(start..)) {
+            let is_whole = self.hand.packet.error().is_none();
+            recent.keep(body, numbers, is_whole);
+        }
+    }
+
     /// Why the packet in hand ended early.
     fn fault(&mut self) -> Option<BadPacket> {
         let error = self.hand.packet.take_error()?;
@@ -276,16 +405,8 @@ impl Channel {
                 if !is_kept && config.keep_dictionary {
                     // It was doubted, and what it builds on is gone: it cannot be decoded again.
                     std::mem::swap(suspect, &mut hand.packet);
-                } else if !is_kept {
-                    let body = unit.bytes.get(start..).unwrap_or_default();
-                    let index = unit.line.index().min(readers.len() - 1);
-                    readers[index].read(body, super::Extent::Whole, &mut hand.packet);
-                    let number = (start > 0).then_some(unit.sequence);
-                    hand.packet.number_by(number);
-                    stats.decoded += 1;
-                    stats.decoding += hand.packet.decoding();
-                    stats.decoded_again += u64::from(start == 0);
                 }
+                let is_whole = is_kept || config.keep_dictionary;
                 let of = Datagram {
                     line: unit.line,
                     now: 0,
@@ -294,6 +415,24 @@ impl Channel {
                     bytes: unit.bytes,
                 };
                 hand.begin(&of, 0, unit.skip);
+                if !is_whole {
+                    hand.own.clear();
+                    hand.own.extend_from_slice(unit.bytes);
+                    let number = (start > 0).then_some(unit.sequence);
+                    let numbers = super::PacketNumbers {
+                        first: Some(unit.sequence),
+                        count: unit.count,
+                        next: None,
+                    };
+                    let index = unit.line.index().min(readers.len() - 1);
+                    readers[index].begin(&mut hand.packet);
+                    hand.packet.stream();
+                    hand.packet.expect(numbers);
+                    (hand.streams, hand.is_fresh, hand.tells) = (true, false, false);
+                    hand.preamble = number;
+                    stats.decoded += 1;
+                    stats.decoded_again += u64::from(start == 0);
+                }
                 stats.delivered += 1;
                 None
             }
@@ -316,7 +455,8 @@ impl Channel {
             offset: 0,
             bytes: &bytes,
         };
-        self.hand.packet.clear(super::PacketNumbers::default());
+        let body = bytes.get(self.config.preamble.len()..);
+        self.read(line, body.unwrap_or_default());
         self.deliver(datagram, 0);
         true
     }

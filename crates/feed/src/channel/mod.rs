@@ -1,9 +1,9 @@
 //! A channel: the lines of one feed in, its decoded messages out, each once and in order.
 //!
-//! A packet is decoded once. Its sequence numbers are read from the decoded messages, the
-//! [arbiter](crate::arbiter) says whether it is in turn, and the same messages are delivered: at
-//! once, or when their turn comes. A packet that another line has brought is known by its bytes,
-//! and is not decoded.
+//! A packet that is in turn is decoded once: its sequence numbers are read from its messages,
+//! and the same messages are delivered, one by one. So is one of up to four messages that waits
+//! for its turn (see the [arbiter](crate::arbiter)); a longer one is decoded again when that
+//! comes. A packet that another line has brought is known by its bytes, and is not decoded.
 //!
 //! The caller takes everything that a call brings with [`Events::next`], until there is no more;
 //! what is not taken is lost. [`Channel::poll_timeout`] says when to call
@@ -49,7 +49,7 @@ pub use config::{
 pub use events::Events;
 pub use packet::{Extent, Packet, PacketNumbers};
 
-use crate::arbiter::{Arbiter, Verdict};
+use crate::arbiter::{Arbiter, Unit, Verdict};
 use crate::line::Line;
 use crate::numbers::new_numbers;
 use crate::preamble::TooShort;
@@ -127,6 +127,7 @@ impl Channel {
     /// Takes a datagram.
     pub fn receive<'b>(&mut self, datagram: Datagram<'b>) -> Events<'_, 'b> {
         self.heard = datagram.now;
+        self.hand.drop_rest();
         Events::of(self, datagram)
     }
 
@@ -154,13 +155,15 @@ impl Channel {
         self.heard = datagram.now;
         self.hand.drop_rest();
         std::mem::swap(&mut self.hand.packet, packet);
+        self.hand.tells = false;
         self.take_in(datagram);
-        Events::behind(self)
+        Events::with(self, datagram)
     }
 
     /// Says that it is `now`, on the clock of the arbitration: what has been missing for too long
     /// is given up.
     pub fn handle_timeout(&mut self, now: u64) -> Events<'_, 'static> {
+        self.hand.drop_rest();
         self.arbiter.handle_timeout(now);
         if !self.unnumbered.is_empty() && now >= self.end_of_silence() {
             self.end();
@@ -170,6 +173,7 @@ impl Channel {
 
     /// The end of all lines: everything that waits comes out.
     pub fn finish(&mut self) -> Events<'_, 'static> {
+        self.hand.drop_rest();
         self.end();
         Events::behind(self)
     }
@@ -233,21 +237,51 @@ impl Channel {
             Some(recent) => recent.find(body),
             None => None,
         };
-        let by_preamble = number.is_some() && !self.announces && !self.config.keep_dictionary;
         self.hand.is_known_bad = matches!(numbers, Some((_, false)));
+        self.hand.tells = false;
+        let by_preamble = number.is_some() && !self.announces && !self.config.keep_dictionary;
         if let Some((numbers, _)) = numbers {
             self.hand.packet.clear(numbers);
         } else if by_preamble || !(self.is_numbered || self.announces) {
             self.hand.packet.clear(PacketNumbers::default());
         } else {
-            self.read(datagram.line, body);
-            if let Some(recent) = &mut self.recent {
-                let packet = &self.hand.packet;
-                recent.keep(body, packet.numbers(), packet.error().is_none());
-            }
+            self.read_numbers(datagram.line, body, number.is_some());
         }
+        self.hand.preamble = number;
         self.hand.packet.number_by(number);
         Ok(())
+    }
+
+    /// Decodes a packet for its numbers: only its first message if that is in turn, as then all of
+    /// them are delivered one by one.
+    fn read_numbers(&mut self, line: Line, body: &[u8], has_preamble: bool) {
+        let index = line.index().min(self.readers.len() - 1);
+        let Self {
+            readers,
+            hand,
+            arbiter,
+            ..
+        } = self;
+        let reader = &mut readers[index];
+        reader.begin(&mut hand.packet);
+        let mut goes_on = reader.advance(body, Extent::Whole, &mut hand.packet);
+        let first = hand.packet.numbers().first;
+        let fits = body.len() + self.config.preamble.len() <= self.config.arbiter.max_unit_bytes;
+        if goes_on && fits && !has_preamble && first.is_some_and(|n| arbiter.is_next(n)) {
+            hand.tells = true;
+            return;
+        }
+        while goes_on {
+            reader.limit(&mut hand.packet);
+            goes_on = reader.advance(body, Extent::Whole, &mut hand.packet);
+        }
+        reader.finish(&mut hand.packet);
+        self.stats.decoded += 1;
+        self.stats.decoding += self.hand.packet.decoding();
+        if let Some(recent) = &mut self.recent {
+            let packet = &self.hand.packet;
+            recent.keep(body, packet.numbers(), packet.error().is_none());
+        }
     }
 
     /// Decodes the messages of a packet into the hand.
@@ -273,7 +307,12 @@ impl Channel {
         let Some(sequence) = numbers.first else {
             return self.without_number(datagram);
         };
-        let unit = crate::arbiter::Unit {
+        if self.hand.tells {
+            self.hand.packet.stream();
+            self.hand.is_fresh = true;
+            return self.begin_stream(datagram, 0);
+        }
+        let unit = Unit {
             sequence,
             count: numbers.count,
             bytes,
@@ -292,11 +331,7 @@ impl Channel {
                 _ => Verdict::Deliver { skip: 0 },
             };
         }
-        if let Some(next) = numbers.next
-            && self.arbiter.announce(next)
-        {
-            self.announced = Some(next);
-        }
+        self.announce(numbers);
         match verdict {
             Verdict::Deliver { skip } => self.deliver(datagram, skip),
             Verdict::Held | Verdict::Suspect => self.keep(),
@@ -311,6 +346,31 @@ impl Channel {
             }
             Verdict::Duplicate | Verdict::Late { .. } => {}
         }
+    }
+
+    fn announce(&mut self, numbers: PacketNumbers) {
+        if let Some(next) = numbers.next
+            && self.arbiter.announce(next)
+        {
+            self.announced = Some(next);
+        }
+    }
+
+    /// Tells the arbiter of a packet that was in turn, and is delivered.
+    fn arbitrate_in_hand(&mut self, datagram: Datagram<'_>, numbers: PacketNumbers) {
+        let unit = Unit {
+            sequence: numbers.first.unwrap_or_default(),
+            count: numbers.count,
+            bytes: datagram.bytes,
+        };
+        let (now, received, line) = (datagram.now, datagram.received, datagram.line);
+        let verdict = self.arbiter.receive_stamped(now, received, line, unit);
+        if let Verdict::Refused(_) = verdict {
+            // More numbers than a unit may have: they are delivered, and the feed goes on there.
+            let behind = unit.sequence.wrapping_add(unit.count);
+            self.arbiter.resume(behind);
+        }
+        self.announce(numbers);
     }
 
     /// Whether packets pass, be their numbers new or not.
@@ -332,14 +392,24 @@ impl Channel {
 
     /// The packet in hand is in turn.
     fn deliver(&mut self, datagram: Datagram<'_>, skip: u32) {
-        let start = self.config.preamble.len();
-        if !self.hand.packet.is_decoded() {
-            let first = self.hand.packet.numbers().first;
-            let body = datagram.bytes.get(start..).unwrap_or_default();
-            self.read(datagram.line, body);
-            self.hand.packet.number_by(first.filter(|_| start > 0));
+        if self.hand.packet.is_decoded() {
+            self.hand.begin(&datagram, self.config.preamble.len(), skip);
+            self.stats.delivered += 1;
+            return;
         }
-        self.hand.begin(&datagram, start, skip);
+        let numbers = self.hand.packet.numbers();
+        let index = datagram.line.index().min(self.readers.len() - 1);
+        self.readers[index].begin(&mut self.hand.packet);
+        self.hand.packet.stream();
+        self.hand.is_fresh = false;
+        self.hand.packet.expect(numbers);
+        self.begin_stream(datagram, skip);
+    }
+
+    /// The packet in hand is delivered as it is decoded.
+    fn begin_stream(&mut self, datagram: Datagram<'_>, skip: u32) {
+        self.hand.begin(&datagram, self.config.preamble.len(), skip);
+        self.hand.streams = true;
         self.stats.delivered += 1;
     }
 

@@ -18,6 +18,7 @@ pub struct PacketNumbers {
 }
 
 impl PacketNumbers {
+    #[inline]
     fn add(&mut self, number: Option<u32>, next: Option<u32>) {
         self.next = next.or(self.next);
         let Some(number) = number else {
@@ -32,8 +33,9 @@ impl PacketNumbers {
     }
 }
 
-/// The messages of one packet. Filled again, it allocates only where it outgrows all packets
-/// before.
+/// The messages of one packet. One with more than four keeps its numbers alone, unless
+/// dictionaries outlive packets, and is decoded again when it is delivered. Filled again, it
+/// allocates only where it outgrows all packets before.
 #[derive(Debug, Default)]
 pub struct Packet {
     messages: Vec<Decoded>,
@@ -41,8 +43,16 @@ pub struct Packet {
     numbers: PacketNumbers,
     error: Option<CodecError>,
     is_decoded: bool,
-    /// How long it took to decode, ns.
+    /// How far it is decoded, bytes.
+    at: usize,
+    has_contents: bool,
+    /// The number of the last message that has one, and its index.
+    last: Option<(u64, u32)>,
+    /// Each message takes the place of the one before.
+    is_streamed: bool,
+    /// How long it took to decode, ns, and how long the last message did.
     decoding: u64,
+    last_decoding: u64,
 }
 
 /// One message of a packet.
@@ -67,7 +77,7 @@ impl Packet {
         self.numbers
     }
 
-    /// The count of its messages, as far as it could be decoded.
+    /// The count of its messages, as far as it could be decoded and they are kept.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.used
@@ -91,6 +101,9 @@ impl Packet {
 
     /// The share of a message in the time that decoding took, ns.
     pub(super) const fn share(&self) -> u64 {
+        if self.is_streamed {
+            return self.last_decoding;
+        }
         match self.decoding.checked_div(self.used as u64) {
             Some(share) => share,
             None => 0,
@@ -105,6 +118,7 @@ impl Packet {
         self.is_decoded
     }
 
+    #[inline]
     pub(super) fn message(&mut self, index: usize) -> Option<&mut Decoded> {
         self.messages.get_mut(..self.used)?.get_mut(index)
     }
@@ -120,7 +134,19 @@ impl Packet {
         self.error = None;
         self.decoding = 0;
         self.is_decoded = false;
+        self.is_streamed = false;
         self.numbers = numbers;
+        (self.at, self.has_contents, self.last) = (0, false, None);
+    }
+
+    /// The numbers are known before the messages are decoded.
+    pub(super) const fn expect(&mut self, numbers: PacketNumbers) {
+        self.numbers = numbers;
+    }
+
+    /// From here on each message takes the place of the first one.
+    pub(super) const fn stream(&mut self) {
+        self.is_streamed = true;
     }
 
     /// The packet has this number, if there is one, whatever its messages have; they are numbered
@@ -138,12 +164,15 @@ impl Packet {
         }
     }
 
-    fn next(&mut self) -> &mut Decoded {
-        if self.used == self.messages.len() {
+    /// The place of the next message.
+    #[inline]
+    fn place(&mut self) -> &mut Decoded {
+        let place = if self.is_streamed { 0 } else { self.used };
+        if place >= self.messages.len() {
             self.messages.push(Decoded::default());
         }
         let last = self.messages.len() - 1;
-        &mut self.messages[self.used.min(last)]
+        &mut self.messages[place.min(last)]
     }
 }
 
@@ -158,6 +187,11 @@ pub enum Extent {
     /// Behind its first message: a continuous stream.
     OneMessage,
 }
+
+/// Messages of a packet that are kept decoded while it waits, or before it is known that it is in
+/// turn. More of them would be cold memory: decoding them again, each in the place of the one
+/// before, takes a third of the time.
+const MOST_KEPT: usize = 4;
 
 /// Decodes packets, and finds the numbers of their messages.
 #[derive(Debug)]
@@ -217,64 +251,119 @@ impl PacketReader {
 
     /// Decodes a packet at the front of `bytes`; returns its length.
     pub(super) fn read(&mut self, bytes: &[u8], extent: Extent, packet: &mut Packet) -> usize {
-        let Some(stopwatch) = self.stopwatch else {
-            return self.messages(bytes, extent, packet);
-        };
-        let begin = stopwatch();
-        let len = self.messages(bytes, extent, packet);
-        packet.decoding = stopwatch().saturating_sub(begin);
-        len
+        self.begin(packet);
+        while self.advance(bytes, extent, packet) {
+            if extent == Extent::OneMessage {
+                break;
+            }
+            self.limit(packet);
+        }
+        self.finish(packet);
+        match packet.error {
+            Some(_) => bytes.len(),
+            None => packet.at,
+        }
     }
 
-    fn messages(&mut self, bytes: &[u8], extent: Extent, packet: &mut Packet) -> usize {
+    /// Of a packet with more messages than are kept, the numbers alone are read on.
+    #[inline]
+    pub(super) const fn limit(&self, packet: &mut Packet) {
+        if packet.used >= MOST_KEPT && !self.keep_dictionary {
+            packet.stream();
+        }
+    }
+
+    /// All is decoded; messages that were not kept are to be decoded again.
+    pub(super) fn finish(&self, packet: &mut Packet) {
+        if packet.is_streamed {
+            let (error, at) = (packet.error, packet.at);
+            packet.clear(packet.numbers);
+            (packet.error, packet.at) = (error, at);
+        }
+    }
+
+    /// A packet begins, of which nothing is decoded.
+    pub(super) fn begin(&mut self, packet: &mut Packet) {
         if !self.keep_dictionary {
             self.decoder.reset();
         }
         packet.clear(PacketNumbers::default());
         packet.is_decoded = true;
-        let (mut at, mut has_contents) = (0, false);
-        let mut last: Option<(u64, u32)> = None;
-        while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
-            let message = packet.next();
-            let len = match self.decoder.decode_record(rest, &mut message.record) {
-                Ok(len) => len,
-                Err(mut error) => {
-                    error.offset += at;
-                    packet.error = Some(error);
-                    // Previous values are in an unknown state.
-                    self.decoder.reset();
-                    return bytes.len();
-                }
-            };
-            let template = message.record.template_index().unwrap_or_default() as usize;
-            let fields = self.fields.get(template).copied().unwrap_or_default();
-            if extent == Extent::UpToReset && has_contents && fields.is_reset {
-                return at;
+    }
+
+    /// Decodes the next message of the packet at the front of `bytes`; false at its end.
+    #[inline]
+    pub(super) fn advance(&mut self, bytes: &[u8], extent: Extent, packet: &mut Packet) -> bool {
+        let rest = bytes.get(packet.at..).filter(|rest| !rest.is_empty());
+        let Some(rest) = rest.filter(|_| packet.error.is_none()) else {
+            return false;
+        };
+        let Some(stopwatch) = self.stopwatch else {
+            return self.message(rest, extent, packet);
+        };
+        let begin = stopwatch();
+        let goes_on = self.message(rest, extent, packet);
+        packet.last_decoding = stopwatch().saturating_sub(begin);
+        packet.decoding += packet.last_decoding;
+        goes_on
+    }
+
+    fn message(&mut self, rest: &[u8], extent: Extent, packet: &mut Packet) -> bool {
+        let message = packet.place();
+        let len = match self.decoder.decode_record(rest, &mut message.record) {
+            Ok(len) => len,
+            Err(mut error) => {
+                error.offset += packet.at;
+                packet.error = Some(error);
+                // Previous values are in an unknown state.
+                self.decoder.reset();
+                return false;
             }
-            has_contents |= !fields.is_reset;
-            let program = self.decoder.program();
-            let read = |field: Option<FieldId>| integer(message.record.get(program, field?, 0));
-            let (mut number, next) = (read(fields.number), read(fields.next));
-            if fields.is_dynamic && number.is_none() {
-                let view = message.record.view(program);
-                number = view.and_then(|view| nested(view.fields(), &self.wanted));
-            }
-            message.index = match last {
-                Some((same, index)) if Some(same) == number => index + 1,
-                _ => 0,
-            };
-            message.number = number;
-            last = number.map(|number| (number, message.index)).or(last);
-            packet.used += 1;
-            packet
-                .numbers
-                .add(number.map(|n| n as u32), next.map(|n| n as u32));
-            at += len;
-            if extent == Extent::OneMessage {
-                break;
-            }
+        };
+        let template = message.record.template_index().unwrap_or_default() as usize;
+        const NONE: NumberFields = NumberFields {
+            number: None,
+            next: None,
+            is_reset: false,
+            is_dynamic: false,
+        };
+        let fields = self.fields.get(template).unwrap_or(&NONE);
+        let program = self.decoder.program();
+        let read = |field: Option<FieldId>| integer(message.record.get(program, field?, 0));
+        let (mut number, next) = (read(fields.number), read(fields.next));
+        if fields.is_dynamic && number.is_none() {
+            let view = message.record.view(program);
+            number = view.and_then(|view| nested(view.fields(), &self.wanted));
         }
-        at
+        if extent == Extent::UpToReset && packet.has_contents && fields.is_reset {
+            return false;
+        }
+        packet.took(len, fields.is_reset, (number, next));
+        true
+    }
+}
+
+impl Packet {
+    /// A message was decoded into its place.
+    #[inline]
+    fn took(&mut self, len: usize, is_reset: bool, (number, next): (Option<u64>, Option<u64>)) {
+        self.has_contents |= !is_reset;
+        let index = match self.last {
+            Some((same, index)) if Some(same) == number => index + 1,
+            _ => 0,
+        };
+        let place = self.place();
+        (place.number, place.index) = (number, index);
+        if let Some(number) = number {
+            self.last = Some((number, index));
+        }
+        self.used = match self.is_streamed {
+            true => 1,
+            false => self.used + 1,
+        };
+        self.numbers
+            .add(number.map(|n| n as u32), next.map(|n| n as u32));
+        self.at += len;
     }
 }
 

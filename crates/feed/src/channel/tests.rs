@@ -449,11 +449,11 @@ fn tell(messages: &[(u32, u64)], skip: u32, out: &mut Vec<String>) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// Packets of one to four messages on two lines with losses, doubles and delays, with a number
+    /// Packets of one to nine messages on two lines with losses, doubles and delays, with a number
     /// in between that is far away.
     #[test]
     fn the_channel_delivers_what_the_slow_way_does(
-        sizes in prop::collection::vec(1_usize..5, 1..60),
+        sizes in prop::collection::vec(1_usize..10, 1..60),
         lost in prop::collection::vec(0_u8..8, 240),
         delay in 0_usize..12,
         odd in prop::option::of((0_usize..60, 1_u32..3_000_000)),

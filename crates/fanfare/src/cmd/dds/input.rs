@@ -5,7 +5,6 @@
 //! than the feed for a while costs no datagram. When the ring is full, datagrams stay with the
 //! kernel, which drops and counts what its buffer does not hold.
 
-use crate::cmd::fast::feed::stopwatch;
 use crate::cmd::fast::packets::PacketFile;
 use crate::print::note;
 use anyhow::{Context, Result, anyhow};
@@ -20,9 +19,9 @@ use fanfare_feed::{Header, Line, Packet, Start};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::thread::{self, Thread};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long a missing packet is waited for, ns.
 const GAP_TIMEOUT: u64 = 100_000_000;
@@ -84,6 +83,13 @@ pub(crate) fn file(
         }
         Ok(Flow::Continue(()))
     })
+}
+
+/// Nanoseconds since the first call.
+fn stopwatch() -> u64 {
+    static BEGIN: OnceLock<Instant> = OnceLock::new();
+    let elapsed = BEGIN.get_or_init(Instant::now).elapsed();
+    u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// What to receive.

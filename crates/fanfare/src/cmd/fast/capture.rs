@@ -1,12 +1,12 @@
 //! A feed out of a packet capture: one or two groups, in the time of the capture.
 
 use super::decode::{Args, Outcome};
-use super::feed::{Feed, channel_config};
+use super::feed::{Feed, Received};
+use super::live;
 use super::sink::{Flow, Sink};
 use crate::print::note;
 use anyhow::{Context, Result, bail, ensure};
 use fanfare_engine::stop::Stop;
-use fanfare_feed::channel::Datagram as Packet;
 use fanfare_feed::{Header, Line};
 use fanfare_latency::ip::{Endpoint, NoSegment};
 use fanfare_latency::pcap::{End, LinkType, Reader};
@@ -26,13 +26,12 @@ pub(crate) fn run(args: &Args, path: &Path, sink: Sink) -> Result<Outcome> {
         0 | 1 => 0,
         _ => args.arbitration.gap_timeout.saturating_mul(1_000_000),
     };
-    let mut config = channel_config(args, args.multicast.len().max(1), wait);
-    config.header = args.framing.header.unwrap_or(Header::None);
-    let feed = Feed::with(args, sink, config)?;
+    let feed = Feed::new(args, sink, args.multicast.len(), wait)?;
     let mut play = Play {
         feed,
         groups: args.multicast.iter().map(|g| end(*g)).collect(),
         is_told: !args.multicast.is_empty(),
+        header: args.framing.header.unwrap_or(Header::None),
         now: 0,
         count: 0,
         unknown_link: None,
@@ -64,6 +63,7 @@ struct Play {
     groups: Vec<Endpoint>,
     /// Whether the groups were given, or are found in the capture.
     is_told: bool,
+    header: Header,
     /// The capture's time, ns.
     now: u64,
     /// Datagrams of the groups so far.
@@ -98,13 +98,14 @@ impl Play {
             );
             return Ok(self.feed.sink().error("EOF", 0, &text)?);
         }
-        Ok(self.feed.receive(Packet {
+        let received = Received {
             line,
             now: self.now,
-            received: self.now,
+            stamp: self.now,
             offset: 0,
             bytes: datagram.payload,
-        })?)
+        };
+        live::take(&mut self.feed, self.header, received)
     }
 
     /// A packet that is no datagram: other traffic is none of ours, half a datagram is.
@@ -122,8 +123,8 @@ impl Play {
         }
     }
 
-    fn finish(self, end: Option<End>, path: &Path) -> Result<Outcome> {
-        let (sink, arbiter) = self.feed.finish()?;
+    fn finish(mut self, end: Option<End>, path: &Path) -> Result<Outcome> {
+        self.feed.finish()?;
         if let (0, Some(LinkType(link))) = (self.count, self.unknown_link) {
             bail!("`{}`: link type {link} is not supported", path.display());
         }
@@ -133,6 +134,6 @@ impl Play {
         if self.count == 0 {
             note!("fanfare: `{}` has no datagram of the feed", path.display());
         }
-        Ok(Outcome::arbitrated(sink, arbiter))
+        Ok(Outcome::Arbitrated(Box::new(self.feed)))
     }
 }

@@ -1,9 +1,9 @@
-//! Where messages end: written, counted; those of continuous streams decoded, too.
+//! Where packets end: decoded, written, counted.
 
 use super::output::Output;
 use super::report::Counts;
 use fanfare_fast::program::{FieldId, TemplateProgram};
-use fanfare_fast::{CodecError, Decoder, Ignore, Message, Program, Record};
+use fanfare_fast::{CodecError, Decoder, Message, Program, Visitor};
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -29,6 +29,8 @@ pub(crate) enum Next {
 /// How a sink behaves.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SinkOptions {
+    /// Previous values outlive the packet.
+    pub(crate) keep_dictionary: bool,
     /// An error spoils its packet, not the run.
     pub(crate) keep_going: bool,
     /// Stop after so many messages.
@@ -39,13 +41,23 @@ pub(crate) struct SinkOptions {
     pub(crate) last: Option<String>,
 }
 
+/// Messages at the front of a packet that were delivered before.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Skip<'a> {
+    /// The packet's first sequence number.
+    pub(crate) first: u32,
+    /// How many numbers to leave out.
+    pub(crate) count: u32,
+    /// The fields that hold sequence numbers.
+    pub(crate) fields: &'a [FieldId],
+}
+
 pub(crate) struct Sink {
     decoder: Decoder,
     message: Message,
     output: Output,
     options: SinkOptions,
-    /// The template that says that the feed is over.
-    last: Option<u32>,
+    empty: Empty,
     pub(crate) counts: Counts,
     pub(crate) decoding: Duration,
 }
@@ -58,7 +70,10 @@ impl Sink {
         Self {
             decoder,
             message: Message::new(),
-            last,
+            empty: Empty {
+                last,
+                is_over: false,
+            },
             output,
             options,
             counts: Counts::default(),
@@ -66,30 +81,19 @@ impl Sink {
         }
     }
 
-    /// Whether this is the message of [`SinkOptions::last`].
-    pub(crate) fn ends_feed(&self, record: &Record) -> bool {
-        self.last.is_some() && record.template_index() == self.last
+    /// Whether the message of [`SinkOptions::last`] has come.
+    pub(crate) fn is_over(&self) -> bool {
+        self.empty.is_over
     }
 
-    /// Counts a packet that is delivered.
-    pub(crate) const fn count_packet(&mut self, len: usize) {
-        self.counts.packets += 1;
-        self.counts.bytes += len as u64;
-    }
-
-    /// Writes a message that a channel has delivered.
-    pub(crate) fn record(&mut self, record: &mut Record) -> io::Result<Flow> {
-        self.counts.messages += 1;
-        if !self.is_unseen()
-            && let Some(view) = record.view(self.decoder.program())
-        {
-            let written = self.output.message(view)?;
-            self.counts.errors += u64::from(!written);
-        }
-        Ok(match self.is_full() {
-            true => Flow::Stop,
-            false => Flow::Continue,
-        })
+    /// Whether a packet outside the sequence is the one that says the feed is over.
+    pub(crate) fn ends_feed(&mut self, packet: &[u8]) -> bool {
+        let mut probe = Empty {
+            last: self.empty.last,
+            is_over: false,
+        };
+        self.decoder.reset();
+        self.decoder.decode(packet, &mut probe).is_ok() && probe.is_over
     }
 
     pub(crate) fn program(&self) -> &Arc<Program> {
@@ -98,6 +102,26 @@ impl Sink {
 
     pub(crate) fn output(&mut self) -> &mut Output {
         &mut self.output
+    }
+
+    /// Decodes a packet whose first byte stands at `offset`.
+    pub(crate) fn packet(
+        &mut self,
+        bytes: &[u8],
+        offset: u64,
+        skip: Option<Skip<'_>>,
+    ) -> io::Result<Flow> {
+        self.counts.packets += 1;
+        self.counts.bytes += bytes.len() as u64;
+        if !self.options.keep_dictionary {
+            self.decoder.reset();
+        }
+        let clock = self.options.timed.then(Instant::now);
+        let flow = self.messages(bytes, offset, skip);
+        if let Some(start) = clock {
+            self.decoding += start.elapsed();
+        }
+        flow
     }
 
     /// Decodes one message at the front of a continuous stream. Where it is not `whole`, more
@@ -153,7 +177,7 @@ impl Sink {
     fn read(&mut self, bytes: &[u8], offset: u64, whole: bool, empty: bool) -> io::Result<Next> {
         let decoded = match (whole, empty) {
             (true, _) => self.decode(bytes, empty).map(Some),
-            (false, true) => self.decoder.decode_partial(bytes, &mut Ignore),
+            (false, true) => self.decoder.decode_partial(bytes, &mut self.empty),
             (false, false) => self.decoder.decode_partial(bytes, &mut self.message),
         };
         match decoded {
@@ -199,16 +223,53 @@ impl Sink {
         }
     }
 
+    fn messages(&mut self, bytes: &[u8], offset: u64, skip: Option<Skip<'_>>) -> io::Result<Flow> {
+        let mut at = 0;
+        let mut skip = skip.filter(|skip| skip.count > 0);
+        while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+            let empty = self.is_unseen() && skip.is_none();
+            match self.decode(rest, empty) {
+                Ok(len) => {
+                    if skip.is_none_or(|s| !self.is_before(s)) {
+                        skip = None;
+                        self.deliver()?;
+                        if self.is_full() {
+                            return Ok(Flow::Stop);
+                        }
+                    }
+                    at += len;
+                }
+                Err(error) => return self.codec_error(&error, offset + at as u64),
+            }
+        }
+        Ok(Flow::Continue)
+    }
+
     /// Whether nobody wants to see the messages, but for the last one.
     fn is_unseen(&self) -> bool {
         self.options.timed || !self.output.wants_messages()
     }
 
+    /// Whether the message in hand was delivered before; one without a number goes with the
+    /// numbers around it.
+    fn is_before(&self, skip: Skip<'_>) -> bool {
+        let Some(view) = self.message.view(self.decoder.program()) else {
+            return true;
+        };
+        let mut fields = view.fields();
+        let number = fields.find(|(field, _)| skip.fields.contains(&field.id()));
+        let number = number.and_then(|(_, value)| value.as_u64());
+        number.is_none_or(|n| (n as u32).wrapping_sub(skip.first) < skip.count)
+    }
+
     fn decode(&mut self, bytes: &[u8], empty: bool) -> Result<usize, CodecError> {
         if empty {
-            return self.decoder.decode(bytes, &mut Ignore);
+            return self.decoder.decode(bytes, &mut self.empty);
         }
-        self.decoder.decode(bytes, &mut self.message)
+        let len = self.decoder.decode(bytes, &mut self.message)?;
+        self.empty.is_over |=
+            self.message.template_index() == self.empty.last && self.empty.last.is_some();
+        Ok(len)
     }
 
     /// Writes the message in hand.
@@ -225,10 +286,8 @@ impl Sink {
         if self.is_unseen() {
             return Ok(());
         }
-        if let Some(view) = message.view(self.decoder.program()) {
-            let written = self.output.message(view)?;
-            self.counts.errors += u64::from(!written);
-        }
+        let written = self.output.message(message, self.decoder.program())?;
+        self.counts.errors += u64::from(!written);
         Ok(())
     }
 }
@@ -241,4 +300,17 @@ pub(crate) fn number(message: &Message, program: &Program, fields: &[FieldId]) -
     // Wider and negative numbers wrap like 32-bit ones: only distances matter.
     let signed = || value.as_i64().map(|number| number as u32);
     value.as_u64().map(|number| number as u32).or_else(signed)
+}
+
+/// The visitor that keeps nothing but whether the feed is over.
+struct Empty {
+    last: Option<u32>,
+    is_over: bool,
+}
+
+impl Visitor for Empty {
+    #[inline]
+    fn begin_message(&mut self, template: &TemplateProgram) {
+        self.is_over |= self.last == Some(template.index());
+    }
 }

@@ -4,15 +4,13 @@
 use super::decode::{Args, Outcome, decoder};
 use super::feed::Feed;
 use super::packets::ByteFile;
-use super::sequence::Numbered;
-use super::sink::{Flow, Next, Sink};
+use super::sink::{Flow, Next};
 use super::two_files::{Place, lowest};
 use anyhow::{Context, Result};
 use fanfare_engine::stop::Stop;
 use fanfare_fast::program::RESET_ID;
 use fanfare_fast::{Decoder, Message};
-use fanfare_feed::channel::{Datagram, Extent, Packet, PacketNumbers};
-use fanfare_feed::{Line, Verdict};
+use fanfare_feed::{Line, PacketNumbers, Verdict};
 use std::io;
 
 /// The longest datagram, bytes.
@@ -26,16 +24,8 @@ pub(super) fn is_of_packets(args: &Args, feed: &mut Feed, stream: &[u8]) -> bool
     let first = decoder.decode(stream, &mut message);
     let view = message.view(decoder.program());
     let is_reset = view.is_some_and(|view| view.template().id() == Some(RESET_ID));
-    let datagram = Datagram {
-        line: Line::A,
-        now: 0,
-        received: 0,
-        offset: 0,
-        bytes: stream,
-    };
-    let packet = feed.decode(datagram, Extent::UpToReset, &mut Packet::new());
-    let is_short = packet.is_ok_and(|len| len < stream.len() && len <= DATAGRAM);
-    first.is_ok() && is_reset && is_short
+    let packet = feed.cut(stream).len();
+    first.is_ok() && is_reset && packet < stream.len() && packet <= DATAGRAM
 }
 
 /// Plays the files as lines, each with a decoder of its own; the message that stands lower in the
@@ -43,10 +33,9 @@ pub(super) fn is_of_packets(args: &Args, feed: &mut Feed, stream: &[u8]) -> bool
 pub(super) fn run(
     args: &Args,
     files: Vec<(ByteFile, String)>,
-    sink: Sink,
+    mut feed: Feed,
     stop: &Stop,
 ) -> Result<Outcome> {
-    let mut feed = Numbered::new(args, sink, files.len())?;
     let mut streams = Vec::new();
     let mut flow = Flow::Continue;
     for (index, (file, name)) in files.into_iter().enumerate() {
@@ -78,8 +67,8 @@ pub(super) fn run(
         stream.deliver(&mut feed, line, is_leader, &mut doubtful)?;
         flow = stream.advance(&mut feed)?;
     }
-    let (sink, arbiter) = feed.finish();
-    Ok(Outcome::arbitrated(sink, arbiter))
+    feed.finish()?;
+    Ok(Outcome::Arbitrated(Box::new(feed)))
 }
 
 /// One of the files.
@@ -119,7 +108,7 @@ impl Stream {
     /// Delivers the message in hand if it is new.
     fn deliver(
         &mut self,
-        feed: &mut Numbered,
+        feed: &mut Feed,
         line: Line,
         is_leader: bool,
         doubtful: &mut Option<(u32, Message)>,
@@ -151,7 +140,7 @@ impl Stream {
 
     /// Takes the next message in hand. What cannot be decoded ends the file: all behind it depends
     /// on it.
-    fn advance(&mut self, feed: &mut Numbered) -> Result<Flow> {
+    fn advance(&mut self, feed: &mut Feed) -> Result<Flow> {
         self.bytes.clear();
         let cannot = || format!("cannot read `{}`", self.name);
         if self.file.must_wait() {

@@ -1,14 +1,13 @@
 //! The recordings of two lines (or of one, with its sequence checked), arbitrated.
 
 use super::decode::{Args, Outcome};
-use super::feed::Feed;
+use super::feed::{Feed, Received};
 use super::packets::{ByteFile, PacketError, PacketFile, frame_code};
 use super::sink::{Flow, Sink};
 use super::streams;
 use anyhow::{Context, Result};
 use fanfare_engine::stop::Stop;
-use fanfare_feed::channel::{BadPacket, Datagram, Extent, Packet, PacketNumbers};
-use fanfare_feed::{FrameErrorKind, Header, Line};
+use fanfare_feed::{FrameErrorKind, Header, Line, PacketNumbers};
 use std::path::Path;
 
 /// Plays the files as lines. A recording has no time, so the line that stands lower in the
@@ -30,8 +29,7 @@ pub(crate) fn run(args: &Args, files: &[&Path], sink: Sink) -> Result<Outcome> {
                 streams.push((stream, name));
             }
             if !of_packets {
-                let (sink, _) = feed.finish()?;
-                return streams::run(args, streams, sink, &stop);
+                return streams::run(args, streams, feed, &stop);
             }
             let packets = streams.into_iter();
             packets
@@ -63,13 +61,19 @@ pub(crate) fn run(args: &Args, files: &[&Path], sink: Sink) -> Result<Outcome> {
         let (Some(recording), Some(line)) = (lines.get_mut(index), Line::new(index)) else {
             break;
         };
-        flow = recording.deliver(&mut feed, line)?;
+        flow = feed.receive(Received {
+            line,
+            now: 0,
+            stamp: 0,
+            offset: recording.offset,
+            bytes: &recording.packet,
+        })?;
         if flow == Flow::Continue {
             flow = recording.advance(&mut feed)?;
         }
     }
-    let (sink, arbiter) = feed.finish()?;
-    Ok(Outcome::arbitrated(sink, arbiter))
+    feed.finish()?;
+    Ok(Outcome::Arbitrated(Box::new(feed)))
 }
 
 /// The line whose packet or message in hand comes first; one without a number goes at once.
@@ -130,10 +134,8 @@ impl Place {
 struct Recording {
     source: Source,
     name: String,
-    /// The packet in hand, its bytes (none at the end), and what is wrong with it.
-    packet: Packet,
-    bytes: Vec<u8>,
-    bad: Option<BadPacket>,
+    /// The packet in hand; empty at the end.
+    packet: Vec<u8>,
     offset: u64,
     place: Place,
 }
@@ -159,9 +161,7 @@ impl Recording {
         Self {
             source,
             name,
-            packet: Packet::new(),
-            bytes: Vec::new(),
-            bad: None,
+            packet: Vec::new(),
             offset: 0,
             place: Place::default(),
         }
@@ -169,48 +169,28 @@ impl Recording {
 
     /// Where the packet in hand stands, if there is one.
     fn in_hand(&self) -> Option<&Place> {
-        (!self.bytes.is_empty()).then_some(&self.place)
-    }
-
-    /// Gives the packet in hand to the feed.
-    fn deliver(&mut self, feed: &mut Feed, line: Line) -> Result<Flow> {
-        if let Some(bad) = &self.bad {
-            return Ok(feed.bad(&BadPacket { line, ..*bad })?);
-        }
-        let datagram = of(line, self.offset, &self.bytes);
-        Ok(feed.arbitrate(datagram, &mut self.packet)?)
+        (!self.packet.is_empty()).then_some(&self.place)
     }
 
     /// Takes the next packet in hand.
     fn advance(&mut self, feed: &mut Feed) -> Result<Flow> {
-        self.bytes.clear();
-        self.bad = None;
+        self.packet.clear();
         let cannot = || format!("cannot read `{}`", self.name);
         if self.source.must_read() {
             feed.sink().output().flush()?;
         }
         match &mut self.source {
             Source::Stream(file) => {
-                let (offset, window) = file.window().with_context(cannot)?;
+                let (offset, bytes) = file.window().with_context(cannot)?;
                 self.offset = offset;
-                let datagram = of(Line::A, offset, window);
-                match feed.decode(datagram, Extent::UpToReset, &mut self.packet) {
-                    Ok(len) => {
-                        let packet = window.get(..len).unwrap_or_default();
-                        self.bytes.extend_from_slice(packet);
-                    }
-                    Err(bad) => {
-                        self.bytes.extend_from_slice(window);
-                        self.bad = Some(bad);
-                    }
-                }
-                file.consume(self.bytes.len());
+                self.packet.extend_from_slice(feed.cut(bytes));
+                file.consume(self.packet.len());
             }
             Source::Packets(file) => loop {
                 match file.next() {
                     Ok(Some(packet)) => {
                         self.offset = packet.offset;
-                        self.bytes.extend_from_slice(packet.bytes);
+                        self.packet.extend_from_slice(packet.bytes);
                     }
                     Ok(None) => {}
                     Err(PacketError::Io(error)) => return Err(error).with_context(cannot),
@@ -224,28 +204,10 @@ impl Recording {
                         return Ok(flow);
                     }
                 }
-                let datagram = of(Line::A, self.offset, &self.bytes);
-                let decoded = feed.decode(datagram, Extent::Whole, &mut self.packet);
-                self.bad = decoded.err();
                 break;
             },
         }
-        let numbers = match self.bad {
-            Some(_) => PacketNumbers::default(),
-            None => self.packet.numbers(),
-        };
-        self.place.go_on(numbers);
+        self.place.go_on(feed.number(&self.packet));
         Ok(Flow::Continue)
-    }
-}
-
-/// Bytes of a recording, which has no time.
-const fn of(line: Line, offset: u64, bytes: &[u8]) -> Datagram<'_> {
-    Datagram {
-        line,
-        now: 0,
-        received: 0,
-        offset,
-        bytes,
     }
 }

@@ -274,6 +274,10 @@ impl Sink {
 
     /// Writes the message in hand.
     pub(crate) fn deliver(&mut self) -> io::Result<()> {
+        if self.is_unseen() {
+            self.counts.messages += 1;
+            return Ok(());
+        }
         let message = std::mem::take(&mut self.message);
         let delivered = self.deliver_other(&message);
         self.message = message;

@@ -83,7 +83,8 @@ pub struct ReceiverConfig {
     pub lines: Vec<LineConfig>,
     /// The receive buffer that the kernel is asked for on each line, bytes.
     pub buffer: usize,
-    /// How the feed is framed, numbered and arbitrated; the number of lines is that of `lines`.
+    /// How the feed is framed, numbered and arbitrated. [`ChannelConfig::lines`] is ignored: the
+    /// length of `lines` counts.
     pub channel: ChannelConfig,
 }
 

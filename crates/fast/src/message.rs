@@ -204,7 +204,7 @@ impl<'m> MessageView<'m> {
 }
 
 impl MessageView<'_> {
-    /// Tells a visitor of the message, as a [`Decoder`](crate::Decoder) does that decodes it.
+    /// Calls a visitor as the [`Decoder`](crate::Decoder) of this message would.
     pub fn visit<V: Visitor>(&self, visitor: &mut V) {
         visitor.begin_message(self.template());
         visit(self.fields(), visitor);
@@ -212,7 +212,8 @@ impl MessageView<'_> {
     }
 }
 
-fn visit<V: Visitor>(fields: Fields<'_>, visitor: &mut V) {
+/// Calls a visitor for each field, and for those within it.
+pub(crate) fn visit<V: Visitor>(fields: Fields<'_>, visitor: &mut V) {
     for (field, value) in fields {
         match value {
             Value::Absent => visitor.absent(field),

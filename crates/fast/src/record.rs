@@ -178,8 +178,8 @@ impl Record {
         self.message.view(program)
     }
 
-    /// Tells a visitor of the message, as a [`Decoder`](crate::Decoder) does that decodes it; of an
-    /// empty record nothing. The program must be that of the decoder.
+    /// Calls a visitor as the [`Decoder`](crate::Decoder) of this message would. An empty record
+    /// calls nothing. `program` must be that of the decoder.
     pub fn visit<V: Visitor>(&self, program: &Program, visitor: &mut V) {
         if let Some(rows) = self.rows() {
             rows.write(program, visitor);

@@ -7,7 +7,7 @@ use fanfare_fix::session::{AppMessage, Entry, Kind, MessageStore, SessionId, Sto
 use fanfare_wire::UtcTimestamp;
 
 /// The application messages of a counterparty, under their MsgSeqNum(34), in a journal of their
-/// own: the folder [`Kept::FOLDER`] within that of the session. A message is stored before the
+/// own, in the subfolder [`Kept::FOLDER`] of the session's folder. A message is stored before the
 /// application sees it, so that a kill of the process loses none that the application saw. A
 /// message that is received again is stored once. Secrets, such as those of a UserRequest(BE), are
 /// masked. A reset of the session's numbers empties this journal.

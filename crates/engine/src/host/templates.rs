@@ -161,8 +161,8 @@ impl Wildcard {
     }
 }
 
-/// Whether the store of this session could be that of another one. The CompID `DESK/1` must not
-/// lead to what was sent to `DESK` with the SubID `1`.
+/// Returns whether another session could have a store of the same name: the CompID `DESK/1` and
+/// the CompID `DESK` with the SubID `1` are written alike.
 fn is_ambiguous(id: &SessionId, sub: &SubIds) -> bool {
     let comp_ids = [&id.sender, &id.target];
     let others = [

@@ -199,7 +199,7 @@ pub struct Journal {
     options: Options,
     /// Where a message is encoded that may turn out too long for the current segment.
     aside: Vec<u8>,
-    /// Whether the reserved message is there.
+    /// The reserved message stands in `aside`, not in the segment.
     is_aside: bool,
     /// Full segments, oldest first.
     #[allow(clippy::vec_box, reason = "what is moved on the hot path is a pointer")]

@@ -176,7 +176,7 @@ fn rebuild(
     })
 }
 
-/// Moves the folders within that of a journal, such as the journal of received messages.
+/// Moves the subfolders of a journal's folder, such as the journal of received messages.
 fn carry_over(from: &Path, to: &Path) -> io::Result<()> {
     for entry in fs::read_dir(from)? {
         let entry = entry?;

@@ -83,8 +83,8 @@ fn content(message: &str) -> String {
         .collect()
 }
 
-/// The fields in front of the entries may stand in any order, and those in an entry do in that of
-/// the dictionary.
+/// Sorts the fields: the two messages that are compared may have theirs in different orders, as the
+/// gateway writes those of an entry in the order of the dictionary.
 fn sorted(content: String) -> Vec<String> {
     let mut fields: Vec<String> = content.split_inclusive('|').map(str::to_owned).collect();
     fields.sort();

@@ -24,7 +24,7 @@ fn threads(args: &[&str], workers: usize) -> String {
     ));
     let said = server.prints("Running on ");
     server.prints("Listening for consumers on ");
-    // A thread gives itself its name once it runs.
+    // A new thread sets its own name, which may be later than the line above.
     let until = Instant::now() + Duration::from_secs(60);
     while named(server.id()) < workers {
         assert!(Instant::now() < until, "{workers} threads of workers");

@@ -4,7 +4,7 @@
 //! left out. Decimals are exact.
 //!
 //! This crate does not use the FIX engine: it writes and reads plain fields, which any engine
-//! frames. [`write_body`] gives the fields, [`write_message`] a whole message, [`write_value`] the
+//! frames. [`write_body`] writes the fields, [`write_message`] a whole message, [`write_value`] the
 //! text of a value.
 
 mod read;

@@ -1,7 +1,7 @@
 //! From generated structs to a visitor: what their fields have in common.
 
 use super::values::{Entries, OptionalText};
-use crate::message::{Fields, Message, Value};
+use crate::message::{Message, visit};
 use crate::program::{Field, FieldKind, Program};
 use crate::value::{Decimal, TextType};
 use crate::visitor::Visitor;
@@ -89,42 +89,8 @@ impl Dynamic {
     pub fn write<V: Visitor>(&self, program: &Program, field: &Field, visitor: &mut V) {
         if let Some(view) = self.0.view(program) {
             visitor.begin_template(field, view.template());
-            replay(view.fields(), visitor);
+            visit(view.fields(), visitor);
             visitor.end_template(field);
-        }
-    }
-}
-
-/// Tells a visitor of fields again.
-fn replay<V: Visitor>(fields: Fields<'_>, visitor: &mut V) {
-    for (field, value) in fields {
-        match value {
-            Value::Absent => visitor.absent(field),
-            Value::Unsigned(value, _) => visitor.unsigned(field, value),
-            Value::Signed(value, _) => visitor.signed(field, value),
-            Value::Decimal(value) => visitor.decimal(field, value),
-            Value::Ascii(text) => visitor.ascii(field, text),
-            Value::Unicode(text) => visitor.unicode(field, text),
-            Value::Bytes(bytes) => visitor.bytes(field, bytes),
-            Value::Group(inner) => {
-                visitor.begin_group(field);
-                replay(inner, visitor);
-                visitor.end_group(field);
-            }
-            Value::Sequence(entries) => {
-                visitor.begin_sequence(field, entries.len() as u32);
-                for (index, entry) in entries.enumerate() {
-                    visitor.begin_entry(field, index as u32);
-                    replay(entry, visitor);
-                    visitor.end_entry(field);
-                }
-                visitor.end_sequence(field);
-            }
-            Value::Template(template, inner) => {
-                visitor.begin_template(field, template);
-                replay(inner, visitor);
-                visitor.end_template(field);
-            }
         }
     }
 }

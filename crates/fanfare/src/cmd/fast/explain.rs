@@ -123,7 +123,7 @@ impl Explaining<'_> {
                 }
                 Err(PacketError::Frame(error)) => {
                     let is_cut = matches!(error.kind, FrameErrorKind::Truncated { .. });
-                    // What is there of a cut packet is explained, too.
+                    // The messages in front of the cut are what a user looks for.
                     let there = file.cut().filter(|there| is_cut && !there.bytes.is_empty());
                     let explained = there.map(|there| self.packet(number, there));
                     if let Some(Ok(Some(End::Wanted))) = explained {

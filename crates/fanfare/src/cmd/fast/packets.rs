@@ -157,7 +157,7 @@ impl ByteFile {
         self.interrupted
     }
 
-    /// What is there, as [`window`](Self::window) has it, without waiting.
+    /// Returns the bytes read so far as [`window`](Self::window) does, without reading more.
     pub(crate) fn bytes(&self) -> (u64, &[u8]) {
         let window = self.buffer.get(self.start..self.end);
         (self.offset, window.unwrap_or_default())

@@ -97,7 +97,7 @@ impl Maker {
         }
     }
 
-    /// Counts a packet that is not, or not wholly, made of messages; tells the first.
+    /// Counts a packet that cannot be decoded to its end, and prints the first one.
     fn bad_packet(&mut self, bad: &BadPacket) -> Result<Flow> {
         let error = anyhow!("{}", bad.fault).context(format!(
             "message {}, in the packet at byte {}",

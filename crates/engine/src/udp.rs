@@ -97,7 +97,7 @@ impl Receiver {
         let granted = udp::enlarge_receive_buffer(socket.as_fd(), wanted)?;
         Ok(Self {
             socket,
-            inbox: Inbox::new(config.batch, config.datagram),
+            inbox: Inbox::new(config.batch, config.datagram, config.source.is_some()),
             small_buffer: (granted < wanted).then_some(SmallBuffer { granted, wanted }),
         })
     }

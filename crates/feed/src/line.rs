@@ -1,6 +1,7 @@
 //! The lines that carry one feed, and what each of them did.
 
 use std::fmt;
+use std::ops::Range;
 
 /// One of the lines that carry the same feed; usually there are two, A and B. A replay channel
 /// that fills holes can be a third.
@@ -120,8 +121,14 @@ impl Track {
 
     /// Marks `start..end` as brought and corrects `lost`, the numbers left out so far.
     pub(crate) fn record(&mut self, start: u64, end: u64, lost: &mut u64) {
-        for sequence in start..end {
-            self.record_one(sequence, lost);
+        match self.range {
+            Some((first, highest)) if start > highest && end > start => {
+                *lost += start - highest - 1;
+                self.set(highest + 1..start, false);
+                self.set(start..end, true);
+                self.range = Some((first, end - 1));
+            }
+            _ => (start..end).for_each(|sequence| self.record_one(sequence, lost)),
         }
     }
 
@@ -133,7 +140,7 @@ impl Track {
         };
         if sequence > highest {
             *lost += sequence - highest - 1;
-            self.clear(highest + 1, sequence);
+            self.set(highest + 1..sequence, false);
             self.mark(sequence);
             self.range = Some((first, sequence));
         } else if sequence < first {
@@ -156,14 +163,16 @@ impl Track {
         was
     }
 
-    /// Clears the bits of `from..=to`.
-    fn clear(&mut self, from: u64, to: u64) {
-        if to - from >= REORDER {
-            self.seen = [0; WORDS];
-            return;
-        }
-        for sequence in from..=to {
-            self.seen[(sequence % REORDER) as usize / 64] &= !(1 << (sequence % 64));
+    /// Sets or clears the bits of these numbers, a word at a time.
+    fn set(&mut self, numbers: Range<u64>, brought: bool) {
+        let mut from = numbers.start.max(numbers.end.saturating_sub(REORDER));
+        while from < numbers.end {
+            let first = from % 64;
+            let count = (numbers.end - from).min(64 - first);
+            let mask = (u64::MAX >> (64 - count)) << first;
+            let word = &mut self.seen[(from % REORDER) as usize / 64];
+            *word = if brought { *word | mask } else { *word & !mask };
+            from += count;
         }
     }
 }
@@ -202,6 +211,22 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn units_of_many_numbers_are_as_their_numbers_one_by_one(
+            units in prop::collection::vec((-80i64..200, 1u64..1500), 1..60),
+        ) {
+            let (mut at, mut lost) = (100_000u64, [0, 0]);
+            let mut tracks = [Track::default(), Track::default()];
+            for (step, count) in units {
+                at = at.saturating_add_signed(step);
+                tracks[0].record(at, at + count, &mut lost[0]);
+                (at..at + count).for_each(|n| tracks[1].record_one(n, &mut lost[1]));
+                prop_assert_eq!(lost[0], lost[1]);
+                prop_assert_eq!((tracks[0].range, tracks[0].seen), (tracks[1].range, tracks[1].seen));
+                at += count;
+            }
+        }
+
         #[test]
         fn lost_is_what_a_set_says(
             steps in prop::collection::vec(-40i64..60, 1..300),

@@ -202,7 +202,7 @@ impl Decoder {
     ///
     /// # Errors
     /// As [`Self::decode`]; the record then has the fields before the error, or some of them.
-    #[inline]
+    #[inline(always)]
     pub fn decode_record(
         &mut self,
         bytes: &[u8],

@@ -20,8 +20,8 @@ help:
 	@echo "make bench  the figures of docs/benchmarks.md, as JSON under out/"
 	@echo "make bench-peers  FAST decoding beside the crate fastlib, in one run"
 	@echo "make soak   ten million samples over DDS and shared memory; resident memory must stay"
-	@echo "make memcheck  the bus under valgrind: bad reads and writes, leaks"
-	@echo "make asan   the bus, the C library below included, under AddressSanitizer (nightly Rust)"
+	@echo "make memcheck  DDS under valgrind: bad reads and writes, leaks"
+	@echo "make asan   DDS, the C library below included, under AddressSanitizer (nightly Rust)"
 	@echo "make fuzz   every fuzz target for a minute each (nightly Rust; FUZZ_SECONDS, FUZZ_TARGETS)"
 
 setup:
@@ -63,7 +63,7 @@ fuzz: setup
 	@scripts/fuzz.sh $(FUZZ_SECONDS) $(FUZZ_TARGETS)
 
 soak: setup
-	@$(CARGO) run --release --locked --package fanfare-bus --example soak
+	@$(CARGO) run --release --locked --package fanfare-dds --example soak
 
 memcheck: setup
 	@scripts/memcheck.sh

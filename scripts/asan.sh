@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs the tests of fanfare-bus under AddressSanitizer, the C library below them compiled with it
+# Runs the tests of fanfare-dds under AddressSanitizer, the C library below them compiled with it
 # too: accesses out of place, uses after free, leaks. Needs nightly Rust. Stops at the first test
 # binary with a finding.
 set -eu
@@ -12,12 +12,12 @@ export CARGO_TARGET_DIR="$PWD/target/asan"
 # Programs that only run during the build may leak.
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-ASAN_OPTIONS=detect_leaks=0 cargo +nightly test --locked --package fanfare-bus --target "$host" \
+ASAN_OPTIONS=detect_leaks=0 cargo +nightly test --locked --package fanfare-dds --target "$host" \
     --lib --test it --test fast --test hostile_bytes --no-run >"$log" 2>&1 || {
     cat "$log" >&2
     exit 1
 }
-cd crates/bus
+cd crates/dds
 for binary in $(sed -n 's/^ *Executable.*(\(.*\))$/\1/p' "$log"); do
     binary=${binary#"$CARGO_TARGET_DIR"/}
     binary=${binary#target/asan/}

@@ -8,7 +8,7 @@ shift
 cd "$(dirname "$0")/.."
 rustup toolchain list | grep -q nightly || rustup toolchain install nightly --profile minimal
 cargo fuzz --version >/dev/null 2>&1 || cargo install --locked cargo-fuzz
-# The C library below bus_cdr registers some of its globals twice.
+# The C library below dds_cdr registers some of its globals twice.
 export ASAN_OPTIONS="${ASAN_OPTIONS:-detect_odr_violation=0}"
 all=$(cargo +nightly fuzz list)
 for target in "$@"; do

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs the tests of fanfare-bus, and the C library below them, under valgrind: reads and writes out
+# Runs the tests of fanfare-dds, and the C library below them, under valgrind: reads and writes out
 # of place, uses of what was never set, leaks. Stops at the first test binary with a finding.
 set -eu
 cd "$(dirname "$0")/.."
@@ -7,7 +7,7 @@ if ! command -v valgrind >/dev/null; then
     apt-get -qq update
     apt-get -qq install -y --no-install-recommends valgrind >/dev/null
 fi
-binaries=$(cargo test --locked --package fanfare-bus --lib --test it --test hostile_bytes \
+binaries=$(cargo test --locked --package fanfare-dds --lib --test it --test hostile_bytes \
     --no-run 2>&1 | sed -n 's/^ *Executable.*(\(.*\))$/\1/p')
 [ -n "$binaries" ] || { echo "memcheck: the tests do not build" >&2; exit 1; }
 for binary in $binaries; do

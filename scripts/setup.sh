@@ -5,11 +5,11 @@
 set -eu
 
 # libpcap-dev: packet capture for the latency report.
-# cmake, g++, libclang1-14, libclang-common-14-dev: Cyclone DDS and its bindings for the bus.
+# cmake, g++, libclang1-14, libclang-common-14-dev: Cyclone DDS and its bindings for DDS.
 # python3-venv: the Python programs of the interoperation tests.
-# cyclonedds-dev, cyclonedds-tools: the C program of the bus's, and idlc for its types.
+# cyclonedds-dev, cyclonedds-tools: the C program of DDS's, and idlc for its types.
 # libquickfix-dev; default-jdk-headless and maven for QuickFIX/J: the engines of those of FIX.
-# fastddsgen, libfastrtps-dev: Fast DDS, for the C++ program of the bus's.
+# fastddsgen, libfastrtps-dev: Fast DDS, for the C++ program of DDS's.
 wanted="libpcap-dev cmake g++ libclang1-14 libclang-common-14-dev python3-venv cyclonedds-dev cyclonedds-tools"
 if [ "${1:-}" = checks ]; then
     wanted="$wanted libquickfix-dev default-jdk-headless maven fastddsgen libfastrtps-dev"

@@ -15,7 +15,7 @@ use fanfare_fast::generate::{ComplexOptions, Generator, PACKET_SIZE};
 use fanfare_fast::program::{Field, Program};
 use fanfare_fast::typed::{Feed, Typed, TypedDecoder};
 use fanfare_fast::{Decimal, Decoder, Options, Visitor};
-use fanfare_latency::figures::{Figures, median};
+use fanfare_instruments::figures::{Figures, median};
 use fastlib::{MessageFactory, Value};
 
 mod simple {

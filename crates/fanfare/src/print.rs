@@ -1,7 +1,7 @@
 //! Output of the commands: a reader that closed its end of the pipe is no error, a full disk is.
 
 use crate::background::{ERR, OUT, Queue};
-use fanfare_latency::figures::Figures;
+use fanfare_instruments::figures::Figures;
 use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::OnceLock;

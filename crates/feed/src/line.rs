@@ -222,7 +222,8 @@ mod tests {
                 tracks[0].record(at, at + count, &mut lost[0]);
                 (at..at + count).for_each(|n| tracks[1].record_one(n, &mut lost[1]));
                 prop_assert_eq!(lost[0], lost[1]);
-                prop_assert_eq!((tracks[0].range, tracks[0].seen), (tracks[1].range, tracks[1].seen));
+                prop_assert_eq!(tracks[0].range, tracks[1].range);
+                prop_assert_eq!(tracks[0].seen, tracks[1].seen);
                 at += count;
             }
         }

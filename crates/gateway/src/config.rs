@@ -2,7 +2,7 @@
 //! is opened. `Config::default()` is what `fanfare fanout server` runs without a file.
 
 use crate::batch::ENVELOPE;
-use crate::bridge::config::Bus;
+use crate::bridge::config::Dds;
 use crate::feed::config::Feed;
 use crate::feed::{self, FeedError};
 use fanfare_fix::session::MAX_HEADER_FIELD;
@@ -34,10 +34,10 @@ pub struct Config {
     pub limits: Limits,
     /// What happens to a consumer that does not keep up.
     pub slow_consumer: SlowConsumer,
-    /// Which messages of producers go to the consumers and to the bus.
+    /// Which messages of producers go to the consumers and to DDS.
     pub fan_out: FanOut,
-    /// Messages over the bus, to and from other gateways.
-    pub bus: Bus,
+    /// Messages over DDS, to and from other gateways.
+    pub dds: Dds,
     /// FAST feeds whose messages are fanned out too.
     #[serde(rename = "feed", deserialize_with = "feed::config::one_or_many")]
     pub feeds: Vec<Feed>,
@@ -278,7 +278,7 @@ impl Config {
         let port = self.producers.port;
         range("consumers.port", port, !clash, "is the producers' port too")?;
         feed::config::check_all(&self.feeds)?;
-        self.bus.check()
+        self.dds.check()
     }
 }
 
@@ -306,7 +306,7 @@ impl Config {
             ),
             ("slow_consumer", self.slow_consumer == other.slow_consumer),
             ("fan_out", self.fan_out == other.fan_out),
-            ("bus", self.bus == other.bus),
+            ("dds", self.dds == other.dds),
             ("feed", self.feeds == other.feeds),
             ("capture", self.capture == other.capture),
         ];
@@ -336,7 +336,7 @@ impl Default for Config {
             limits: Limits::default(),
             slow_consumer: SlowConsumer::default(),
             fan_out: FanOut::Marked,
-            bus: Bus::default(),
+            dds: Dds::default(),
             feeds: Vec::new(),
             capture: None,
         }

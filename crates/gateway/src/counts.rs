@@ -2,7 +2,7 @@
 
 use crate::feed::Tally;
 use crate::notice::{Notice, Notices};
-use fanfare_bus::Status;
+use fanfare_dds::Status;
 use fanfare_engine::counters::{Counter, Counters};
 
 /// What each port counts.
@@ -100,7 +100,7 @@ impl WorkerCounts {
     }
 }
 
-/// What the bus publisher counts.
+/// What the DDS publisher counts.
 pub(crate) struct PublishCounts {
     pub(crate) published: Counter,
     pub(crate) relayed: Counter,
@@ -115,8 +115,8 @@ impl PublishCounts {
     pub(crate) fn new(counters: &Counters) -> Self {
         let add = |name: &str, what: &str| counters.add(name.to_owned(), what);
         Self {
-            published: add("published", "messages written to the bus"),
-            relayed: add("relayed", "those of them that came from the bus"),
+            published: add("published", "messages written to DDS"),
+            relayed: add("relayed", "those of them that came from DDS"),
             unsent: add(
                 "unsent",
                 "messages left out because a subscriber did not acknowledge in time",
@@ -127,7 +127,7 @@ impl PublishCounts {
             ),
             overrun: add(
                 "overrun",
-                "messages overwritten before the bus publisher came to them",
+                "messages overwritten before the DDS publisher came to them",
             ),
             other_types: add("other_types", "messages whose MsgType(35) has no topic"),
             refused: add(
@@ -138,7 +138,7 @@ impl PublishCounts {
     }
 }
 
-/// What the bus subscriber counts.
+/// What the DDS subscriber counts.
 pub(crate) struct SubscribeCounts {
     pub(crate) received: Counter,
     pub(crate) own: Counter,
@@ -154,7 +154,7 @@ impl SubscribeCounts {
     pub(crate) fn new(counters: &Counters) -> Self {
         let add = |name: &str, what: &str| counters.add(name.to_owned(), what);
         Self {
-            received: add("taken", "messages taken from the bus for the consumers"),
+            received: add("taken", "messages taken from DDS for the consumers"),
             own: add(
                 "own",
                 "samples of this gateway's own, or of the feed that it receives itself, dropped",
@@ -344,7 +344,7 @@ impl TopicCounts {
                 _ => {}
             }
             let topic = self.topic.clone();
-            notices.tell(Notice::Bus { topic, what });
+            notices.tell(Notice::Dds { topic, what });
         }
     }
 }

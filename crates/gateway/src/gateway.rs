@@ -1,6 +1,6 @@
 //! Putting the agents together and on their threads.
 
-use crate::bridge::config::Bus;
+use crate::bridge::config::Dds;
 use crate::bridge::publish::BusPublisher;
 use crate::bridge::subscribe::BusSubscriber;
 use crate::bridge::{self, Plan};
@@ -19,7 +19,7 @@ use crate::rules::{RuleBook, SideRules};
 use crate::seats::{SPARE, Seats};
 use crate::versions::Versions;
 use crate::worker::Worker;
-use fanfare_bus::Domain;
+use fanfare_dds::Domain;
 use fanfare_engine::agent::{Agent, Composite, Crew, CrewError};
 use fanfare_engine::counters::Counters;
 use fanfare_engine::idle;
@@ -61,9 +61,9 @@ pub enum StartError {
     /// The system gave no descriptor, thread or memory.
     #[error("cannot start")]
     System(#[from] io::Error),
-    /// The bus could not be joined.
-    #[error("bus")]
-    Bus(#[from] fanfare_bus::Error),
+    /// DDS could not be joined.
+    #[error("dds")]
+    Dds(#[from] fanfare_dds::Error),
     /// The feed could not be opened.
     #[error("feed")]
     Feed(#[from] FeedError),
@@ -212,10 +212,10 @@ struct Builder<'a> {
 
 /// The agents, in the order of the threads they would have.
 struct Agents {
-    /// Ingress, greeter, feed and bus subscriber: all only take in.
+    /// Ingress, greeter, feed and DDS subscriber: all only take in.
     front: Vec<Box<dyn Agent>>,
     workers: Workers,
-    /// Have threads of their own, whatever the configuration: they may wait for the bus.
+    /// Have threads of their own, whatever the configuration: they may wait for DDS.
     alone: Vec<Box<dyn Agent>>,
 }
 
@@ -227,8 +227,8 @@ struct Rings {
     /// One for each source.
     sources: Vec<Broadcast>,
     wakers: Vec<Waker>,
-    /// Reading ends of the rings to the bus.
-    to_bus: Vec<BroadcastReader>,
+    /// Reading ends of the rings to DDS.
+    to_dds: Vec<BroadcastReader>,
     /// Of the consumers.
     versions: Versions,
 }
@@ -236,18 +236,18 @@ struct Rings {
 impl Builder<'_> {
     fn agents(&self, producers: Listener, consumers: Listener) -> Result<Agents, StartError> {
         let config = self.config;
-        let bus = &config.bus;
+        let dds = &config.dds;
         let ring = || Broadcast::new(config.ring_bytes, config.workers, Policy::Gate);
         let mut rings = Rings::default();
         rings.sources.push(ring());
-        let sources = usize::from(bus.subscribe.is_some()) + config.feeds.len();
+        let sources = usize::from(dds.subscribe.is_some()) + config.feeds.len();
         rings.sources.extend((0..sources).map(|_| ring()));
         let (workers, desks) = self.workers(&mut rings)?;
         let publisher_waker = Waker::detached()?;
-        if bus.publish.is_some() {
+        if dds.publish.is_some() {
             rings.wakers.push(publisher_waker.clone());
         }
-        let inlet = self.inlet(&mut rings, bus.publish.is_some())?;
+        let inlet = self.inlet(&mut rings, dds.publish.is_some())?;
         let sides = [&config.producers, &config.consumers];
         let [of_producers, of_consumers] = Seats::of_process(sides.map(|side| side.max_sessions));
         let [producer_rules, consumer_rules] = self.rules;
@@ -259,11 +259,11 @@ impl Builder<'_> {
         let lobby = self.lobby("consumers", consumers, consumer_rules, of_consumers)?;
         let greeter = Greeter::new(lobby, desks);
         let mut front: Vec<Box<dyn Agent>> = vec![Box::new(ingress), Box::new(greeter)];
-        let domains = Domains::open(bus)?;
+        let domains = Domains::open(dds)?;
         let channels: Vec<String> = config.feeds.iter().map(Feed::channel).collect();
         let plan = self.plan(&channels);
-        if let (Some(end), Some(domain)) = (&bus.subscribe, &domains.subscribe) {
-            let inlet = self.inlet(&mut rings, bus.relay)?;
+        if let (Some(end), Some(domain)) = (&dds.subscribe, &domains.subscribe) {
+            let inlet = self.inlet(&mut rings, dds.relay)?;
             let waker = Waker::detached()?;
             front.push(Box::new(BusSubscriber::open(
                 end, domain, inlet, waker, plan,
@@ -271,13 +271,13 @@ impl Builder<'_> {
         }
         let mut alone: Vec<Box<dyn Agent>> = Vec::new();
         for feed in &config.feeds {
-            let inlet = self.inlet(&mut rings, bus.publish.is_some())?;
+            let inlet = self.inlet(&mut rings, dds.publish.is_some())?;
             let (source, publisher) = self.feed(feed, inlet, &rings.versions, plan)?;
             front.push(Box::new(source));
             alone.extend(publisher.map(|agent| Box::new(agent) as Box<dyn Agent>));
         }
-        if let (Some(end), Some(domain)) = (&bus.publish, &domains.publish) {
-            let publisher = BusPublisher::open(end, domain, rings.to_bus, publisher_waker, plan)?;
+        if let (Some(end), Some(domain)) = (&dds.publish, &domains.publish) {
+            let publisher = BusPublisher::open(end, domain, rings.to_dds, publisher_waker, plan)?;
             alone.push(Box::new(publisher));
         }
         Ok(Agents {
@@ -341,17 +341,17 @@ impl Builder<'_> {
         Ok((workers, desks))
     }
 
-    /// The next source's way in, with one to the bus if what it brings goes there.
-    fn inlet(&self, rings: &mut Rings, to_bus: bool) -> Result<Inlet, StartError> {
-        let mut bus = to_bus.then(|| Broadcast::new(self.config.ring_bytes, 1, Policy::Lap));
-        if let Some(bus) = &mut bus {
-            rings.to_bus.push(bus.subscribe().ok_or(StartError::Ring)?);
+    /// The next source's way in, with one to DDS if what it brings goes there.
+    fn inlet(&self, rings: &mut Rings, to_dds: bool) -> Result<Inlet, StartError> {
+        let mut dds = to_dds.then(|| Broadcast::new(self.config.ring_bytes, 1, Policy::Lap));
+        if let Some(dds) = &mut dds {
+            rings.to_dds.push(dds.subscribe().ok_or(StartError::Ring)?);
         }
         if rings.sources.is_empty() {
             return Err(StartError::Ring);
         }
         let ring = rings.sources.remove(0);
-        Ok(Inlet::new(ring, bus, rings.wakers.clone()))
+        Ok(Inlet::new(ring, dds, rings.wakers.clone()))
     }
 
     fn plan<'a>(&'a self, channels: &'a [String]) -> Plan<'a> {
@@ -416,7 +416,7 @@ impl Builder<'_> {
     }
 }
 
-/// The participants of both sides of the bus: one, if both are in the same domain.
+/// The participants of both sides of DDS: one, if both are in the same domain.
 #[derive(Default)]
 struct Domains {
     publish: Option<Domain>,
@@ -424,14 +424,14 @@ struct Domains {
 }
 
 impl Domains {
-    fn open(bus: &Bus) -> Result<Self, fanfare_bus::Error> {
-        let publish = bus.publish.as_ref();
+    fn open(dds: &Dds) -> Result<Self, fanfare_dds::Error> {
+        let publish = dds.publish.as_ref();
         let publish = publish.map(|end| end.participant().open()).transpose()?;
-        let shared = match (&bus.publish, &bus.subscribe) {
+        let shared = match (&dds.publish, &dds.subscribe) {
             (Some(a), Some(b)) if a.shares_domain(b) => publish.clone(),
             _ => None,
         };
-        let subscribe = match (shared, &bus.subscribe) {
+        let subscribe = match (shared, &dds.subscribe) {
             (None, Some(end)) => Some(end.participant().open()?),
             (shared, _) => shared,
         };

@@ -32,8 +32,8 @@ pub enum Missing {
     NotFix,
     /// The gateway's workers were behind, and the ring to them was full.
     WorkersBehind,
-    /// They were numbered by another gateway, and did not come over the bus.
-    BusGap,
+    /// They were numbered by another gateway, and did not come over DDS.
+    DdsGap,
 }
 
 impl Missing {
@@ -43,7 +43,7 @@ impl Missing {
         Self::Undecodable,
         Self::NotFix,
         Self::WorkersBehind,
-        Self::BusGap,
+        Self::DdsGap,
     ];
 
     /// The word for it in the News(B).
@@ -55,7 +55,7 @@ impl Missing {
             Self::Undecodable => "undecodable",
             Self::NotFix => "not-fix",
             Self::WorkersBehind => "workers-behind",
-            Self::BusGap => "bus-gap",
+            Self::DdsGap => "dds-gap",
         }
     }
 }
@@ -68,7 +68,7 @@ impl fmt::Display for Missing {
             Self::Undecodable => "the rest of a packet could not be decoded",
             Self::NotFix => "they cannot be written as FIX",
             Self::WorkersBehind => "the workers were behind",
-            Self::BusGap => "they did not come over the bus",
+            Self::DdsGap => "they did not come over DDS",
         })
     }
 }

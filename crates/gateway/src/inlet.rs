@@ -1,5 +1,5 @@
 //! Where a source's messages enter the gateway: the writing end of its ring to the workers, and of
-//! its ring to the bus.
+//! its ring to DDS.
 
 use crate::bridge::channels::Identity;
 use crate::bridge::entry::{self, Entry};
@@ -13,8 +13,8 @@ use fanfare_fix::codec::SharedBody;
 /// One source's way in. Every source has rings of its own: a ring has one writer.
 pub(crate) struct Inlet {
     ring: Broadcast,
-    /// Overwrites what the bus has not read yet: the bus never holds a source up.
-    bus: Option<Broadcast>,
+    /// Overwrites what DDS has not read yet: DDS never holds a source up.
+    dds: Option<Broadcast>,
     /// Of the threads that read, where they are others.
     wakers: Vec<Waker>,
     wrote: bool,
@@ -28,7 +28,7 @@ pub(crate) struct Stamp<'a> {
     /// The gateway it first came into, 0 for this one, and its number there.
     pub(crate) origin: u64,
     pub(crate) number: u64,
-    /// `Symbol(55)`, the key on the bus.
+    /// `Symbol(55)`, the key on DDS.
     pub(crate) symbol: &'a [u8],
     /// What it is in its feed, if it is of one.
     pub(crate) identity: Identity<'a>,
@@ -45,10 +45,10 @@ pub(crate) enum Put {
 }
 
 impl Inlet {
-    pub(crate) fn new(ring: Broadcast, bus: Option<Broadcast>, wakers: Vec<Waker>) -> Self {
+    pub(crate) fn new(ring: Broadcast, dds: Option<Broadcast>, wakers: Vec<Waker>) -> Self {
         Self {
             ring,
-            bus,
+            dds,
             wakers,
             wrote: false,
         }
@@ -59,17 +59,17 @@ impl Inlet {
         self.ring.has_room(bytes)
     }
 
-    /// Whether the key is needed: only the bus has one.
+    /// Whether the key is needed: only DDS has one.
     pub(crate) fn wants_symbol(&self) -> bool {
-        self.bus.is_some()
+        self.dds.is_some()
     }
 
     /// Writes a message for sessions of all versions to the ring of the workers, and to that of the
-    /// bus if there is one. Does not allocate.
+    /// dds if there is one. Does not allocate.
     pub(crate) fn put(&mut self, body: &SharedBody<'_>, stamp: Stamp<'_>) -> Put {
         let put = self.put_for(versions::ALL, body);
         if put == Put::Done {
-            self.put_to_bus(body, stamp);
+            self.put_to_dds(body, stamp);
         }
         put
     }
@@ -89,13 +89,13 @@ impl Inlet {
         Put::Done
     }
 
-    /// Writes a message to the ring of the bus, if there is one. Does not allocate.
-    pub(crate) fn put_to_bus(&mut self, body: &SharedBody<'_>, stamp: Stamp<'_>) {
-        if let Some(bus) = &mut self.bus {
+    /// Writes a message to the ring of DDS, if there is one. Does not allocate.
+    pub(crate) fn put_to_dds(&mut self, body: &SharedBody<'_>, stamp: Stamp<'_>) {
+        if let Some(dds) = &mut self.dds {
             let entry = Entry { stamp, body: *body };
             // As long as the ring to the workers: what fits there fits here, but for the few bytes
             // more of a message half as long as the ring, which the configuration excludes.
-            let _ = bus.write(0, entry::len(&entry), |room| entry::write(&entry, room));
+            let _ = dds.write(0, entry::len(&entry), |room| entry::write(&entry, room));
             self.wrote = true;
         }
     }

@@ -44,8 +44,8 @@ mod versions;
 mod worker;
 
 pub use bridge::channels::{Channels, Identity, Turn, epoch};
-pub use bridge::config::{Bus, BusEnd};
-pub use bridge::side::{BusQos, BusTransport};
+pub use bridge::config::{Dds, DdsEnd};
+pub use bridge::side::{DdsQos, DdsTransport};
 pub use config::{
     Config, ConfigError, FanOut, Idle, Limits, Pair, Side, SlowConsumer, SlowPolicy, Threads,
 };

@@ -1,8 +1,8 @@
 //! Notices for the operator of the gateway: sessions that come and go, with typed reasons, and
-//! events of the bus.
+//! events of DDS.
 
 use crate::feed::told::FeedNotice;
-use fanfare_bus::Status;
+use fanfare_dds::Status;
 use fanfare_engine::udp::SmallBuffer;
 use fanfare_fast::TemplateError;
 use fanfare_fix::codec::{Message, tags};
@@ -54,14 +54,14 @@ pub enum Notice {
         /// What the operating system said.
         error: String,
     },
-    /// Something happened to a topic of the bus.
-    Bus {
+    /// Something happened to a topic of DDS.
+    Dds {
         /// The topic.
         topic: String,
         /// What.
         what: Status,
     },
-    /// A topic of the bus is no longer subscribed to; the others are.
+    /// A topic of DDS is no longer subscribed to; the others are.
     BusClosed {
         /// Which, and why.
         why: String,
@@ -71,7 +71,7 @@ pub enum Notice {
         /// Whether all of them have.
         matched: bool,
     },
-    /// An outlet to the bus left messages out: those since the last such notice.
+    /// An outlet to DDS left messages out: those since the last such notice.
     Unpublished {
         /// Which outlet.
         outlet: Outlet,
@@ -196,16 +196,16 @@ impl Limit {
     }
 }
 
-/// A way to the bus, which no source waits for.
+/// A way to DDS, which no source waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outlet {
-    /// FIX messages, `[bus.publish]`.
-    Bus,
+    /// FIX messages, `[dds.publish]`.
+    Dds,
     /// The feed's decoded messages, `[feed.publish]`.
     Feed,
 }
 
-/// Why messages did not go to the bus.
+/// Why messages did not go to DDS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Why {
     /// A reliable subscriber kept a writer's history full for longer than writes wait.
@@ -311,7 +311,7 @@ impl NoticeReceiver {
 }
 
 impl Notice {
-    /// Whether it is anything but a Logon, an orderly Logout, or a reader or writer on the bus that
+    /// Whether it is anything but a Logon, an orderly Logout, or a reader or writer on DDS that
     /// came or went.
     #[must_use]
     pub fn is_trouble(&self) -> bool {
@@ -330,7 +330,7 @@ impl Notice {
             Self::Feed(notice) => notice.is_trouble(),
             Self::Ended { end, left_out, .. } => *left_out > 0 || !orderly.contains(end),
             Self::BusClosed { .. } => true,
-            Self::Bus { what, .. } => !matches!(
+            Self::Dds { what, .. } => !matches!(
                 what,
                 Status::Matched { .. } | Status::LivelinessChanged { .. }
             ),
@@ -402,7 +402,7 @@ impl fmt::Display for Notice {
                 0 => write!(f, "{session} {reject}"),
                 more => write!(f, "{session} {reject} (and {more} more before)"),
             },
-            Self::Bus { topic, what } => write!(f, "bus topic {topic}: {what}"),
+            Self::Dds { topic, what } => write!(f, "DDS topic {topic}: {what}"),
             Self::BusClosed { why } => write!(f, "{why}; the other topics go on"),
         }
     }
@@ -413,7 +413,7 @@ impl Outlet {
     fn units(self, count: u64) -> String {
         let plural = if count == 1 { "" } else { "s" };
         match self {
-            Self::Bus => format!("{count} message{plural}"),
+            Self::Dds => format!("{count} message{plural}"),
             Self::Feed => format!("{count} sample{plural}"),
         }
     }
@@ -422,7 +422,7 @@ impl Outlet {
 impl fmt::Display for Outlet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Bus => "bus",
+            Self::Dds => "dds",
             Self::Feed => "topics of the feed",
         })
     }

@@ -5,7 +5,7 @@ use fanfare_engine::limits::raise_open_files;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Descriptors that are left for files, captures, the bus and what the process has besides.
+/// Descriptors that are left for files, captures, DDS and what the process has besides.
 pub(crate) const SPARE: u64 = 64;
 
 /// A port keeps this part of all descriptors for itself, if it may have as many connections.

@@ -12,7 +12,7 @@ use fanfare_engine::udp::{Sender, SenderConfig};
 use fanfare_fast::Program;
 use fanfare_fast::generate::{ComplexOptions, Generator};
 use fanfare_fix::codec::{Frame, FrameFinder};
-use fanfare_gateway::{BusEnd, Config, Gateway};
+use fanfare_gateway::{Config, DdsEnd, Gateway};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
@@ -118,19 +118,19 @@ fn traffic(producer: &mut TcpStream, consumers: &mut [TcpStream], seq: &mut u64,
     }
 }
 
-/// Two gateways with the bus between them: producers at the first, consumers at the second.
-fn over_the_bus() {
-    let end = BusEnd {
+/// Two gateways with DDS between them: producers at the first, consumers at the second.
+fn over_dds() {
+    let end = DdsEnd {
         domain: fanfare_peers::domain(),
         // As long as may be: a message that is left out on a busy machine would be missed here.
         wait_ms: 10_000,
         msg_types: vec!["W".to_owned()],
-        ..BusEnd::default()
+        ..DdsEnd::default()
     };
-    let first = start(|c| c.bus.publish = Some(end.clone()));
-    let second = start(|c| c.bus.subscribe = Some(end.clone()));
+    let first = start(|c| c.dds.publish = Some(end.clone()));
+    let second = start(|c| c.dds.subscribe = Some(end.clone()));
     let until = Instant::now() + PATIENCE;
-    while first.count("bus_readers") + second.count("bus_writers") < 2 {
+    while first.count("dds_readers") + second.count("dds_writers") < 2 {
         assert!(Instant::now() < until, "the gateways did not meet");
         std::thread::yield_now();
     }
@@ -146,7 +146,7 @@ fn over_the_bus() {
     assert_eq!(
         totals().allocations - before,
         0,
-        "allocations of ours on the way over the bus"
+        "allocations of ours on the way over DDS"
     );
     for gateway in [first, second] {
         gateway.stop().raise();
@@ -229,6 +229,6 @@ fn no_allocation_after_warm_up_and_little_memory_for_an_idle_session() {
     gateway.stop().raise();
     gateway.join().unwrap();
     drop((idle, consumers, producer, other));
-    over_the_bus();
+    over_dds();
     over_a_feed();
 }

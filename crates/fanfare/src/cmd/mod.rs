@@ -44,7 +44,7 @@ pub(crate) enum Command {
     /// Throughput over many FIX sessions, every message kept by the side that sends.
     #[command(subcommand)]
     Throughput(throughput::Command),
-    /// The plant as a service, from a TOML file: FIX in and out, FAST lines, the bus, a capture.
+    /// The plant as a service, from a TOML file: FIX in and out, FAST lines, DDS, a capture.
     Gateway(gateway::Args),
 }
 

@@ -8,7 +8,7 @@ use fanfare_engine::counters::Counters;
 use fanfare_engine::limits::raise_open_files;
 use fanfare_engine::stop::{Reload, Stop};
 use fanfare_gateway::{Config, Digest, Gateway, NoticeReceiver, descriptors_wanted, total};
-use fanfare_latency::capture::{Capture, CaptureOptions, Reopened};
+use fanfare_instruments::capture::{Capture, CaptureOptions, Reopened};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -85,8 +85,8 @@ fn announce(config: &Config, gateway: &Gateway) {
     say!("Listening for producers on {}", gateway.producers());
     say!("Listening for consumers on {}", gateway.consumers());
     for (end, does) in [
-        (&config.bus.publish, "Publishing"),
-        (&config.bus.subscribe, "Subscribing"),
+        (&config.dds.publish, "Publishing"),
+        (&config.dds.subscribe, "Subscribing"),
     ] {
         if let Some(end) = end {
             say!(
@@ -213,9 +213,9 @@ fn report(config: &Config, counters: &Counters) {
         let publishes = config.feeds.iter().any(|feed| feed.publish.is_some());
         report_feed(counters, publishes);
     }
-    if config.bus.publish.is_some() {
+    if config.dds.publish.is_some() {
         say!(
-            "bus: {} published ({} relayed), {} unsent, {} overrun, {} of other types, {} not \
+            "dds: {} published ({} relayed), {} unsent, {} overrun, {} of other types, {} not \
              taken before the stop",
             count("published"),
             count("relayed"),
@@ -225,9 +225,9 @@ fn report(config: &Config, counters: &Counters) {
             count("left_at_stop")
         );
     }
-    if config.bus.subscribe.is_some() {
+    if config.dds.subscribe.is_some() {
         say!(
-            "bus: {} taken, {} missing, {} own, {} seen before, {} brought by another, {} behind, \
+            "dds: {} taken, {} missing, {} own, {} seen before, {} brought by another, {} behind, \
              {} malformed",
             count("taken"),
             count("missing"),

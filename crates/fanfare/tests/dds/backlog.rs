@@ -1,4 +1,4 @@
-//! A feed that is faster than the bus for a while.
+//! A feed that is faster than DDS for a while.
 
 use crate::common::{Running, done, fanfare, groups};
 use crate::{domain, feed};

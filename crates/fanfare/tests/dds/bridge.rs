@@ -16,8 +16,8 @@ fn bridge(domain: u32, options: &[&str]) -> Command {
 fn what_producers_send_to_one_gateway_reaches_the_consumers_of_another() {
     let mut first = Gateway::start(&mut bridge(24, &["--no-subscribe"]));
     let mut second = Gateway::start(&mut bridge(24, &["--no-publish"]));
-    first.tells("bus topic Fix_W: matched with 1 (+1)");
-    second.tells("bus topic Fix_W: matched with 1 (+1)");
+    first.tells("DDS topic Fix_W: matched with 1 (+1)");
+    second.tells("DDS topic Fix_W: matched with 1 (+1)");
     let listening = ["fanout", "consumers", "127.0.0.1", "7", "0", "--json"];
     let mut consumers = fanfare(&listening);
     consumers.args(["--messages", "350", "--from-start"]);
@@ -37,12 +37,12 @@ fn what_producers_send_to_one_gateway_reaches_the_consumers_of_another() {
     }
     let told = first.stop().out;
     assert!(
-        told.contains("bus: 50 published (0 relayed), 0 unsent, 0 overrun"),
+        told.contains("dds: 50 published (0 relayed), 0 unsent, 0 overrun"),
         "{told}"
     );
     let told = second.stop().out;
     assert!(
-        told.contains("bus: 50 taken, 0 missing, 0 own, 0 seen before"),
+        told.contains("dds: 50 taken, 0 missing, 0 own, 0 seen before"),
         "{told}"
     );
 }
@@ -72,7 +72,7 @@ fn what_cannot_be_is_said() {
     let told = fails(&["--interface", "nosuch0"]);
     assert!(told.contains("nosuch0"), "{told}");
     let folder = Folder::new("bridge");
-    let file = folder.with("bus.toml", "[bus.publish]\ndomain = 26\n");
+    let file = folder.with("dds.toml", "[dds.publish]\ndomain = 26\n");
     let told = fails(&["--config", &file, "--partition", "paris"]);
-    assert!(told.contains("the configuration has a [bus]"), "{told}");
+    assert!(told.contains("the configuration has a [dds]"), "{told}");
 }

@@ -3,10 +3,10 @@
 
 use crate::common::{Running, fanfare, said};
 use crate::{domain, feed};
-use fanfare_bus::cdr::CdrBuffer;
-use fanfare_bus::fast::{Mapping, TypeOptions};
-use fanfare_bus::types::{Kind, StructType};
-use fanfare_bus::{Domain, DomainConfig, Qos, Reliability, Status, Writer};
+use fanfare_dds::cdr::CdrBuffer;
+use fanfare_dds::fast::{Mapping, TypeOptions};
+use fanfare_dds::types::{Kind, StructType};
+use fanfare_dds::{Domain, DomainConfig, Qos, Reliability, Status, Writer};
 use fanfare_fast::Program;
 use std::fs;
 use std::io::BufRead;

@@ -178,7 +178,7 @@ fn a_gateway_that_is_killed_beside_another_costs_no_message() {
     let folder = Folder::new("killed");
     let text = format!(
         "[producers]\nport = 0\n[consumers]\nport = 0\n[feed]\ntemplates = \"builtin:complex\"\n\
-         lines = [\"{group}\"]\n[bus.publish]\ndomain = {domain}\nmsg_types = [\"X\"]\n\
+         lines = [\"{group}\"]\n[dds.publish]\ndomain = {domain}\nmsg_types = [\"X\"]\n\
          wait_ms = 10000\n"
     );
     let config = folder.with("gateway.toml", text);
@@ -188,9 +188,9 @@ fn a_gateway_that_is_killed_beside_another_costs_no_message() {
     bridge.args(["--producer-port", "0", "--consumer-port", "0"]);
     let mut third = Gateway::start(bridge.args(["--domain", &domain]));
     for gateway in [&mut first, &mut second] {
-        gateway.tells("bus topic Fix_X: matched with 1 (+1)");
+        gateway.tells("DDS topic Fix_X: matched with 1 (+1)");
     }
-    third.tells("bus topic Fix_X: matched with 2 (+1)");
+    third.tells("DDS topic Fix_X: matched with 2 (+1)");
     let mut consumer = Consumer::log_on(&third.consumers);
     let (address, port) = group.split_once(':').unwrap();
     let send = ["fast", "multicast", "-a", address, "-p", port, "-s", "500"];
@@ -201,7 +201,7 @@ fn a_gateway_that_is_killed_beside_another_costs_no_message() {
     sender.end().succeeded();
     second.stop();
     let told = third.stop().out;
-    let line = format!("bus: {wanted} taken, 0 missing, 0 own, 0 seen before");
+    let line = format!("dds: {wanted} taken, 0 missing, 0 own, 0 seen before");
     assert!(told.contains(&line), "{told}");
 }
 

@@ -1,6 +1,6 @@
-//! `crates/bus/examples/quotes.rs` reads what `fanfare dds publish` publishes.
+//! `crates/dds/examples/quotes.rs` reads what `fanfare dds publish` publishes.
 
-#[path = "../../../bus/examples/quotes.rs"]
+#[path = "../../../dds/examples/quotes.rs"]
 #[expect(dead_code, reason = "its main is not this program's")]
 mod example;
 

@@ -2,7 +2,7 @@
 
 use crate::common::{Folder, Said};
 use crate::run::run;
-use fanfare_latency::pcap::{LinkType, Writer};
+use fanfare_instruments::pcap::{LinkType, Writer};
 
 const A: [u8; 4] = [224, 1, 2, 133];
 const B: [u8; 4] = [224, 1, 2, 134];

@@ -1,6 +1,6 @@
 //! `fanfare fix cat`: logs, streams and captures, good and bad.
 
-use fanfare_latency::pcap::{LinkType, Writer};
+use fanfare_instruments::pcap::{LinkType, Writer};
 use serde_json::Value;
 use std::io::Write;
 use std::process::{Command, Stdio};

@@ -123,8 +123,8 @@ fn the_journals_of_an_initiator_stay_and_hold_every_order() {
     assert_eq!(figure(&sent, "sent"), 1400.0);
     let received = acceptor.end().succeeded().out;
     assert!(received.contains("1400"));
-    let orders = fanfare_latency::throughput::Orders::built_in();
-    let persisted = fanfare_latency::throughput::persisted(store.path(), &orders).unwrap();
+    let orders = fanfare_instruments::throughput::Orders::built_in();
+    let persisted = fanfare_instruments::throughput::persisted(store.path(), &orders).unwrap();
     assert_eq!(persisted, 1400);
 }
 

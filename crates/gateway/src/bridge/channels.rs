@@ -3,7 +3,7 @@
 //! A message is known by its channel, epoch, number and index ([`Identity`]). It is taken from the
 //! first gateway that brings it, so that each gateway fills the gaps of the others. See ADR 0076.
 
-use fanfare_bus::AsItIs;
+use fanfare_dds::AsItIs;
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 

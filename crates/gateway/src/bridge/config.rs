@@ -1,31 +1,31 @@
-//! The `[bus]` part of the configuration.
+//! The `[dds]` part of the configuration.
 
-use super::side::{BusQos, BusTransport, Participant, bus_side, check};
+use super::side::{DdsQos, DdsTransport, Participant, check, dds_side};
 use crate::config::{ConfigError, range};
-use fanfare_bus::{Durability, History, Qos};
+use fanfare_dds::{Durability, History, Qos};
 use serde::Deserialize;
 
-/// FIX messages over the bus, to other gateways and from them.
+/// FIX messages over DDS, to other gateways and from them.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Bus {
+pub struct Dds {
     /// Where messages of this gateway's own sources are published.
-    pub publish: Option<BusEnd>,
+    pub publish: Option<DdsEnd>,
     /// Where messages of other gateways are subscribed to; they go to the consumers.
-    pub subscribe: Option<BusEnd>,
+    pub subscribe: Option<DdsEnd>,
     /// Whether what is subscribed to is published too, under its first gateway's name: a link
     /// between two domains. What has been here before is dropped, so a ring of gateways is none.
     pub relay: bool,
 }
 
-bus_side! {
+dds_side! {
     /// One side: a domain, and the topics in it.
-    pub struct BusEnd {
+    pub struct DdsEnd {
         /// What stands in front of `_` and MsgType(35) in the names of topics.
         pub topics: String = "Fix".to_owned(),
         /// The partition; gateways in different ones do not hear each other.
         pub partition: Option<String> = None,
-        /// MsgType(35) of the messages that go over the bus; others do not.
+        /// MsgType(35) of the messages that go over DDS; others do not.
         pub msg_types: Vec<String> = ["W", "X", "d", "f", "h"].map(str::to_owned).to_vec(),
     }
 }
@@ -36,23 +36,23 @@ pub(crate) const READER_SAMPLES: u32 = 8_192;
 /// Most topics of one side.
 const MOST_TYPES: usize = 64;
 
-impl Bus {
+impl Dds {
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         let both = self.publish.is_some() && self.subscribe.is_some();
         range(
-            "bus.relay",
+            "dds.relay",
             self.relay,
             both || !self.relay,
-            "needs [bus.publish] and [bus.subscribe]",
+            "needs [dds.publish] and [dds.subscribe]",
         )?;
         let publish = self.publish.as_ref();
-        publish.map_or(Ok(()), |end| end.check("bus.publish"))?;
+        publish.map_or(Ok(()), |end| end.check("dds.publish"))?;
         let subscribe = self.subscribe.as_ref();
-        subscribe.map_or(Ok(()), |end| end.check("bus.subscribe"))
+        subscribe.map_or(Ok(()), |end| end.check("dds.subscribe"))
     }
 }
 
-impl BusEnd {
+impl DdsEnd {
     /// Checks the ranges; `at` is its table.
     fn check(&self, at: &str) -> Result<(), ConfigError> {
         check(at, self.domain, self.wait_ms, self.instances)?;
@@ -109,7 +109,7 @@ impl BusEnd {
         let qos = self.qos().ignore_own();
         let qos = qos.resource_limits(limits.0, limits.1, None);
         match self.qos {
-            BusQos::LastValue => qos
+            DdsQos::LastValue => qos
                 .history(History::KeepLast(1_024))
                 .durability(Durability::TransientLocal),
             _ => qos,
@@ -128,12 +128,12 @@ mod tests {
 
     #[test]
     fn both_sides_have_defaults_and_values_of_their_own() {
-        let text = "[bus]\nrelay = true\n[bus.publish]\ndomain = 5\n\
-                    [bus.subscribe]\nqos = \"last-value\"\npartition = \"paris\"\n";
-        let bus = Config::from_toml(text).unwrap().bus;
-        let (publish, subscribe) = (bus.publish.unwrap(), bus.subscribe.unwrap());
+        let text = "[dds]\nrelay = true\n[dds.publish]\ndomain = 5\n\
+                    [dds.subscribe]\nqos = \"last-value\"\npartition = \"paris\"\n";
+        let dds = Config::from_toml(text).unwrap().dds;
+        let (publish, subscribe) = (dds.publish.unwrap(), dds.subscribe.unwrap());
         assert_eq!((publish.domain, subscribe.domain), (5, 0));
-        assert_eq!(publish.qos, BusQos::Reliable);
+        assert_eq!(publish.qos, DdsQos::Reliable);
         assert_eq!(subscribe.partition.as_deref(), Some("paris"));
         assert!(!publish.shares_domain(&subscribe));
     }
@@ -141,20 +141,20 @@ mod tests {
     #[test]
     fn what_cannot_be_is_refused_with_its_name() {
         for (text, what) in [
-            ("[bus]\nrelay = true", "bus.relay"),
-            ("[bus.publish]\ndomain = 233", "bus.publish.domain"),
-            ("[bus.subscribe]\nmsg_types = []", "bus.subscribe.msg_types"),
-            ("[bus.publish]\nmsg_types = [\"W\", \"W\"]", "there twice"),
+            ("[dds]\nrelay = true", "dds.relay"),
+            ("[dds.publish]\ndomain = 233", "dds.publish.domain"),
+            ("[dds.subscribe]\nmsg_types = []", "dds.subscribe.msg_types"),
+            ("[dds.publish]\nmsg_types = [\"W\", \"W\"]", "there twice"),
             (
-                "[bus.publish]\nmsg_types = [\"A\"]",
+                "[dds.publish]\nmsg_types = [\"A\"]",
                 "message of the session",
             ),
-            ("[bus.publish]\nmsg_types = [\"W/\"]", "letters and digits"),
-            ("[bus.publish]\ntopics = \"1 x\"", "bus.publish.topics"),
-            ("[bus.publish]\nwait_ms = 60000", "bus.publish.wait_ms"),
-            ("[bus.subscribe]\ninstances = 0", "bus.subscribe.instances"),
-            ("[bus.publish]\n\nqos = \"fast\"", "line 3"),
-            ("[bus.publish]\ndomian = 3", "domian"),
+            ("[dds.publish]\nmsg_types = [\"W/\"]", "letters and digits"),
+            ("[dds.publish]\ntopics = \"1 x\"", "dds.publish.topics"),
+            ("[dds.publish]\nwait_ms = 60000", "dds.publish.wait_ms"),
+            ("[dds.subscribe]\ninstances = 0", "dds.subscribe.instances"),
+            ("[dds.publish]\n\nqos = \"fast\"", "line 3"),
+            ("[dds.publish]\ndomian = 3", "domian"),
         ] {
             let told = told(text);
             assert!(told.contains(what), "{text}: {told}");

@@ -1,4 +1,4 @@
-//! A message as it stands in the ring to the bus: as in the other ring, with its stamps in front.
+//! A message as it stands in the ring to DDS: as in the other ring, with its stamps in front.
 //!
 //! Layout: ingress time (8), origin (8), number (8), epoch (8), number in the feed (8), index (4),
 //! all little endian; length of Symbol (1), of MsgType (1), of the channel (1), byte sum of the

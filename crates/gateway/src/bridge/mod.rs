@@ -1,4 +1,4 @@
-//! FIX messages over the bus, so that a gateway on one machine feeds gateways on others.
+//! FIX messages over DDS, so that a gateway on one machine feeds gateways on others.
 //!
 //! A message that came in from a FIX session or a feed is published once, as a sample that holds
 //! its body as received, when it came in, and who it came in to: the gateway's origin (a number
@@ -8,7 +8,7 @@
 //! A message of a feed also has an identity of the feed's own, which is the same whichever gateway
 //! publishes it: of several that receive the same feed, the first that brings it wins.
 //!
-//! No message goes round: what came from the bus is not published, unless `relay` says so, and
+//! No message goes round: what came from DDS is not published, unless `relay` says so, and
 //! then it keeps its origin and number, by which every gateway drops what is its own and what it
 //! has seen before. The same numbers tell what is missing.
 
@@ -30,7 +30,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 /// What both sides need besides their topics.
 #[derive(Clone, Copy)]
 pub(crate) struct Plan<'a> {
-    /// This gateway's name on the bus.
+    /// This gateway's name on DDS.
     pub(crate) origin: u64,
     /// The feeds that this gateway receives itself.
     pub(crate) channels: &'a [String],

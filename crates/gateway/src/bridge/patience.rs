@@ -1,7 +1,7 @@
-//! How long writers to the bus wait for subscribers: never longer than a stop may take.
+//! How long writers to DDS wait for subscribers: never longer than a stop may take.
 
 use crate::notice::{Notice, Notices, Outlet, Why};
-use fanfare_bus::{Error, ReturnCode};
+use fanfare_dds::{Error, ReturnCode};
 use fanfare_engine::stop::Stop;
 use std::time::{Duration, Instant};
 
@@ -241,7 +241,7 @@ mod tests {
     #[test]
     fn what_is_left_out_is_told_at_once_and_then_in_sums() {
         let (notices, received) = channel();
-        let mut omissions = Omissions::new(Outlet::Bus, notices);
+        let mut omissions = Omissions::new(Outlet::Dds, notices);
         for _ in 0..10 {
             omissions.add(Why::Overrun, 3);
             omissions.add(Why::Unacknowledged, 1);
@@ -255,14 +255,14 @@ mod tests {
                     .collect::<Vec<_>>()
             );
         };
-        told("bus: 3 messages left out: overwritten before they could be published");
+        told("dds: 3 messages left out: overwritten before they could be published");
         omissions.look();
         told("");
         omissions.told = Instant::now().checked_sub(AGAIN);
         omissions.look();
         told(
-            "bus: 10 messages left out: a subscriber does not acknowledge;\
-             bus: 27 messages left out: overwritten before they could be published",
+            "dds: 10 messages left out: a subscriber does not acknowledge;\
+             dds: 27 messages left out: overwritten before they could be published",
         );
     }
 }

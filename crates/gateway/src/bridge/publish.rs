@@ -1,15 +1,15 @@
-//! The gateway's messages to the bus.
+//! The gateway's messages to DDS.
 
 use crate::bridge::Plan;
 use crate::bridge::channels;
-use crate::bridge::config::BusEnd;
+use crate::bridge::config::DdsEnd;
 use crate::bridge::entry::{self, Entry, MAX_SYMBOL};
 use crate::bridge::patience::{Omissions, Patience, Written};
 use crate::bridge::sample::{self, OVERHEAD};
 use crate::counts::{PublishCounts, TopicCounts};
 use crate::notice::{Outlet as Way, Why};
-use fanfare_bus::cdr::CdrBuffer;
-use fanfare_bus::{Domain, Error, Writer};
+use fanfare_dds::cdr::CdrBuffer;
+use fanfare_dds::{Domain, Error, Writer};
 use fanfare_engine::agent::{Agent, AgentError};
 use fanfare_engine::poll::Waker;
 use fanfare_engine::ring::BroadcastReader;
@@ -19,7 +19,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 /// Messages of one turn.
 const TURN: usize = 64;
 
-/// Reads the rings to the bus and writes samples. It has a thread of its own: a reliable write may
+/// Reads the rings to DDS and writes samples. It has a thread of its own: a reliable write may
 /// wait for a subscriber.
 pub(crate) struct BusPublisher {
     rings: Vec<BroadcastReader>,
@@ -48,7 +48,7 @@ struct Outlet {
 impl BusPublisher {
     /// Opens the topics.
     pub(crate) fn open(
-        end: &BusEnd,
+        end: &DdsEnd,
         domain: &Domain,
         rings: Vec<BroadcastReader>,
         waker: Waker,
@@ -59,7 +59,7 @@ impl BusPublisher {
         for msg_type in &end.msg_types {
             let name = sample::topic_name(&end.topics, msg_type);
             let writer = domain.topic(&name, &t, &qos)?.writer(&qos);
-            let counts = TopicCounts::new(plan.counters, &name, "bus_readers");
+            let counts = TopicCounts::new(plan.counters, &name, "dds_readers");
             let writer = writer.on_status(counts.listener(plan.notices));
             outlets.push(Outlet {
                 msg_type: msg_type.clone().into_bytes(),
@@ -76,7 +76,7 @@ impl BusPublisher {
                 origin: plan.origin,
                 buffer: CdrBuffer::with_capacity(longest),
                 patience: Patience::new(end.wait_ms, plan.stop.clone()),
-                omissions: Omissions::new(Way::Bus, plan.notices.clone()),
+                omissions: Omissions::new(Way::Dds, plan.notices.clone()),
                 counts: PublishCounts::new(plan.counters),
             },
         })
@@ -85,7 +85,7 @@ impl BusPublisher {
 
 impl Agent for BusPublisher {
     fn name(&self) -> &str {
-        "bus-publisher"
+        "dds-publisher"
     }
 
     fn do_work(&mut self, _now: Now) -> Result<usize, AgentError> {

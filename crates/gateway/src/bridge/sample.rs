@@ -2,8 +2,8 @@
 
 use crate::bridge::channels::Identity;
 use crate::bridge::entry::{Entry, MAX_CHANNEL};
-use fanfare_bus::cdr::{CdrBuffer, CdrError, CdrReader};
-use fanfare_bus::types::{Kind, StructType};
+use fanfare_dds::cdr::{CdrBuffer, CdrError, CdrReader};
+use fanfare_dds::types::{Kind, StructType};
 use fanfare_fix::codec::{Decoder, FrameFinder, SharedBody, msg_types, tags};
 use fanfare_wire::FieldIndex;
 use std::ops::Range;
@@ -87,7 +87,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Parts<'_>, CdrError> {
     })
 }
 
-/// Checks that a body from the bus can go to FIX sessions. It must be of an application message and
+/// Checks that a body from DDS can go to FIX sessions. It must be of an application message and
 /// consist of whole fields, none of them of the header or trailer: then it cannot end its message
 /// early, begin another, or end or reset a session. Any participant of the domain may have written
 /// it.
@@ -187,7 +187,7 @@ mod tests {
         };
         let mut buffer = CdrBuffer::with_capacity(256);
         let bytes = write(&entry, 7, 9, &mut buffer).unwrap();
-        fanfare_bus::cdr::check(&sample_type(), bytes).unwrap();
+        fanfare_dds::cdr::check(&sample_type(), bytes).unwrap();
         let parts = read(bytes).unwrap();
         assert_eq!((parts.symbol, parts.msg_type), (&b"EURUSD"[..], &b"W"[..]));
         assert_eq!((parts.origin, parts.number), (7, 9));

@@ -1,15 +1,15 @@
-//! What every side on the bus is told first: which domain it joins, and how samples go.
+//! What every side on DDS is told first: which domain it joins, and how samples go.
 
 use super::patience::slice;
 use crate::config::{ConfigError, range};
-use fanfare_bus::{Domain, DomainConfig, Error, Qos, Reliability, Transport};
+use fanfare_dds::{Domain, DomainConfig, Error, Qos, Reliability, Transport};
 use serde::Deserialize;
 use std::time::Duration;
 
 /// What carries samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum BusTransport {
+pub enum DdsTransport {
     /// UDP unicast.
     Udp,
     /// TCP.
@@ -21,7 +21,7 @@ pub enum BusTransport {
 /// How samples are delivered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum BusQos {
+pub enum DdsQos {
     /// Lost packets are sent again.
     Reliable,
     /// Lost packets are lost.
@@ -35,12 +35,12 @@ pub enum BusQos {
 pub(crate) struct Participant<'a> {
     pub(crate) domain: u32,
     pub(crate) interface: &'a str,
-    pub(crate) transport: BusTransport,
+    pub(crate) transport: DdsTransport,
     pub(crate) peers: &'a [String],
     pub(crate) tcp_port: u16,
 }
 
-impl BusQos {
+impl DdsQos {
     /// The policies of a topic with up to `instances` keys. Where they are reliable, a call of a
     /// writer waits a slice of `wait_ms` for a subscriber, and
     /// [`Patience`](super::patience::Patience) calls again.
@@ -58,9 +58,9 @@ impl BusQos {
 impl Participant<'_> {
     pub(crate) fn open(self) -> Result<Domain, Error> {
         let transport = match self.transport {
-            BusTransport::Udp => Transport::Udp,
-            BusTransport::Tcp => Transport::Tcp,
-            BusTransport::Mcast => Transport::Multicast,
+            DdsTransport::Udp => Transport::Udp,
+            DdsTransport::Tcp => Transport::Tcp,
+            DdsTransport::Mcast => Transport::Multicast,
         };
         let config = DomainConfig::new(self.domain)
             .interface(self.interface)
@@ -99,7 +99,7 @@ pub(crate) fn check(
 /// Declares the table of a side: the keys that every side has, then its own with their defaults.
 /// A macro, because `serde(flatten)` of a shared struct would cost the line in the error of an
 /// unknown key or a wrong value.
-macro_rules! bus_side {
+macro_rules! dds_side {
     (
         $(#[$about:meta])*
         pub struct $name:ident {
@@ -115,13 +115,13 @@ macro_rules! bus_side {
             /// Network interface, by name or address.
             pub interface: String,
             /// What carries the samples.
-            pub transport: BusTransport,
+            pub transport: DdsTransport,
             /// Other hosts with participants, ADDRESS or ADDRESS:PORT.
             pub peers: Vec<String>,
             /// With tcp, the port to listen on; 0: the system chooses.
             pub tcp_port: u16,
             /// How samples are delivered.
-            pub qos: BusQos,
+            pub qos: DdsQos,
             /// Milliseconds, 0 to 10,000, that a reliable write waits for a subscriber that has
             /// not acknowledged what is under way; then the message is left out, and counted.
             pub wait_ms: u64,
@@ -136,12 +136,12 @@ macro_rules! bus_side {
                 Self {
                     domain: 0,
                     interface: "127.0.0.1".to_owned(),
-                    transport: BusTransport::Udp,
+                    transport: DdsTransport::Udp,
                     peers: Vec::new(),
                     tcp_port: 0,
-                    qos: BusQos::Reliable,
+                    qos: DdsQos::Reliable,
                     wait_ms: 100,
-                    instances: fanfare_bus::INSTANCES,
+                    instances: fanfare_dds::INSTANCES,
                     $( $field: $default, )*
                 }
             }
@@ -161,4 +161,4 @@ macro_rules! bus_side {
     };
 }
 
-pub(crate) use bus_side;
+pub(crate) use dds_side;

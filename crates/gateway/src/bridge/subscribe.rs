@@ -1,8 +1,8 @@
-//! Messages of other gateways from the bus.
+//! Messages of other gateways from DDS.
 
 use crate::bridge::Plan;
 use crate::bridge::channels::{self, Channels, Turn};
-use crate::bridge::config::{BusEnd, READER_SAMPLES};
+use crate::bridge::config::{DdsEnd, READER_SAMPLES};
 use crate::bridge::origins::{Origins, Seen};
 use crate::bridge::sample::{self, Inspector};
 use crate::counts::{SubscribeCounts, TopicCounts};
@@ -10,7 +10,7 @@ use crate::hole::{Hole, Missing};
 use crate::inlet::{Inlet, Put, Stamp};
 use crate::notice::{Notice, Notices};
 use crate::record;
-use fanfare_bus::{Domain, Error, Reader, Samples};
+use fanfare_dds::{Domain, Error, Reader, Samples};
 use fanfare_engine::agent::{Agent, AgentError};
 use fanfare_engine::poll::Waker;
 use fanfare_fix::codec::SharedBody;
@@ -83,7 +83,7 @@ const HOLE_ROOM: usize = 128;
 impl BusSubscriber {
     /// Opens the topics.
     pub(crate) fn open(
-        end: &BusEnd,
+        end: &DdsEnd,
         domain: &Domain,
         inlet: Inlet,
         waker: Waker,
@@ -95,7 +95,7 @@ impl BusSubscriber {
             let name = sample::topic_name(&end.topics, msg_type);
             let called = Arc::new(AtomicBool::new(true));
             let (flag, bell) = (Arc::clone(&called), waker.clone());
-            let counts = TopicCounts::new(plan.counters, &name, "bus_writers");
+            let counts = TopicCounts::new(plan.counters, &name, "dds_writers");
             let reader = domain
                 .topic(&name, &t, &end.qos())?
                 .reader(&qos)
@@ -265,7 +265,7 @@ impl Desk {
             if !self.inlet.has_room(record::len(&body) + HOLE_ROOM) {
                 return false;
             }
-            let hole = Hole::new(Missing::BusGap, missing, self.utc_nanos);
+            let hole = Hole::new(Missing::DdsGap, missing, self.utc_nanos);
             let _ = self.inlet.put_hole(&hole);
         }
         let stamp = Stamp {
@@ -300,7 +300,7 @@ impl Desk {
 
 impl Agent for BusSubscriber {
     fn name(&self) -> &str {
-        "bus-subscriber"
+        "dds-subscriber"
     }
 
     fn do_work(&mut self, now: Now) -> Result<usize, AgentError> {

@@ -1,12 +1,12 @@
 //! The `[feed]` part of the configuration.
 
 use crate::bridge::entry::MAX_CHANNEL;
-use crate::bridge::side::{BusQos, BusTransport, Participant, bus_side, check};
+use crate::bridge::side::{DdsQos, DdsTransport, Participant, check, dds_side};
 use crate::config::{ConfigError, range};
 use crate::feed::fix::USER_TAGS;
 use crate::versions::VERSIONS;
-use fanfare_bus::distribute::Distribution;
-use fanfare_bus::fast::TypeOptions;
+use fanfare_dds::distribute::Distribution;
+use fanfare_dds::fast::TypeOptions;
 use fanfare_engine::feed::{LineConfig, ReceiverConfig};
 use fanfare_feed::channel::Unnumbered;
 use fanfare_feed::{Header, Preamble, SequenceField, Start};
@@ -57,7 +57,7 @@ pub struct Feed {
     /// How long a packet that is missing on all lines is waited for, in milliseconds.
     #[serde(default = "gap_timeout")]
     pub gap_timeout_ms: u64,
-    /// Name of the feed on the bus: gateways that receive the same feed have the same, and a
+    /// Name of the feed on DDS: gateways that receive the same feed have the same, and a
     /// subscriber takes each message from the first that brings it. Default: the groups of the
     /// lines, lowest first, with `+` between.
     #[serde(default)]
@@ -77,15 +77,15 @@ pub struct Feed {
     /// version, such as `"FIX.4.4"`.
     #[serde(default)]
     pub dictionaries: BTreeMap<String, PathBuf>,
-    /// The version in which messages go over the bus.
-    #[serde(default = "bus_version")]
-    pub bus_version: String,
+    /// The version in which messages go over DDS.
+    #[serde(default = "dds_version")]
+    pub dds_version: String,
     /// Where decoded messages are published, as samples of types made from the templates.
     #[serde(default)]
     pub publish: Option<FeedTopics>,
 }
 
-bus_side! {
+dds_side! {
     /// Topics with the decoded messages: as `fanfare dds publish` has them.
     pub struct FeedTopics {
         /// Key samples, and put all securities of a split template on one topic.
@@ -250,7 +250,7 @@ fn msg_type() -> String {
     "U".to_owned()
 }
 
-fn bus_version() -> String {
+fn dds_version() -> String {
     Version::Fix44.name().to_owned()
 }
 
@@ -260,7 +260,7 @@ fn version(name: &str) -> Option<usize> {
 }
 
 impl Feed {
-    /// The name of the feed on the bus.
+    /// The name of the feed on DDS.
     #[must_use]
     pub fn channel(&self) -> String {
         self.channel.clone().unwrap_or_else(|| {
@@ -403,7 +403,7 @@ impl Feed {
             .dictionaries
             .keys()
             .map(|name| ("feed.dictionaries", name));
-        for (key, name) in names.chain([("feed.bus_version", &self.bus_version)]) {
+        for (key, name) in names.chain([("feed.dds_version", &self.dds_version)]) {
             let rule = "must be FIX.4.0 to FIX.4.4, FIX.5.0, FIX.5.0SP1 or FIX.5.0SP2";
             range(key, name, version(name).is_some(), rule)?;
         }
@@ -417,9 +417,9 @@ impl Feed {
             .collect()
     }
 
-    /// The place of the version in which messages go over the bus.
-    pub(crate) fn bus_place(&self) -> usize {
-        version(&self.bus_version).unwrap_or_default()
+    /// The place of the version in which messages go over DDS.
+    pub(crate) fn dds_place(&self) -> usize {
+        version(&self.dds_version).unwrap_or_default()
     }
 }
 
@@ -565,8 +565,8 @@ mod tests {
             (feed(&format!("{line}msg_type = \"W\"")), "feed.msg_type"),
             (feed(&format!("{line}user_tags = 1")), "feed.user_tags"),
             (
-                feed(&format!("{line}bus_version = \"FIXT.1.1\"")),
-                "feed.bus_version",
+                feed(&format!("{line}dds_version = \"FIXT.1.1\"")),
+                "feed.dds_version",
             ),
             (feed(&format!("{line}[feed.tags]\n369 = 52")), "feed.tags"),
             (feed(&format!("{line}[feed.tags]\nx = 5000")), "feed.tags"),

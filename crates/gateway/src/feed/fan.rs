@@ -1,4 +1,4 @@
-//! What becomes of a decoded message at the FIX side: the consumers', the bus', or the channel's.
+//! What becomes of a decoded message at the FIX side: the consumers', DDS', or the channel's.
 
 use super::config::Feed;
 use super::fix::{Fix, Kind, Made, find};
@@ -18,13 +18,13 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Writes messages for the consumers and for the bus.
+/// Writes messages for the consumers and for DDS.
 pub(crate) struct Fan {
     fix: Fix,
     versions: Versions,
     /// Those in use in this turn.
     in_use: u32,
-    bus: usize,
+    dds: usize,
     /// The longest body.
     longest: usize,
     /// The bodies of the message at hand, each with the versions that it is for.
@@ -68,7 +68,7 @@ impl Fan {
             fix: Fix::new(feed, program, dictionary),
             versions,
             in_use: 0,
-            bus: feed.bus_place(),
+            dds: feed.dds_place(),
             longest: plan.message_bytes,
             bodies: Vec::with_capacity(COUNT),
             bytes: Vec::new(),
@@ -118,8 +118,8 @@ impl Fan {
     }
 
     fn data(&mut self, message: MessageView<'_>, inlet: &mut Inlet, stamp: Stamp<'_>) {
-        let bus = u32::from(inlet.wants_symbol()) << self.bus;
-        self.convert(message, self.in_use | bus);
+        let dds = u32::from(inlet.wants_symbol()) << self.dds;
+        self.convert(message, self.in_use | dds);
         self.tell_holes(inlet);
         // Each version gets it, or none.
         let room = self
@@ -141,13 +141,13 @@ impl Fan {
             if local != 0 && inlet.put_for(local, &body) != Put::Done {
                 self.lacking |= local;
             }
-            if versions & bus != 0 {
+            if versions & dds != 0 {
                 key(message, &mut self.key);
                 let stamp = Stamp {
                     symbol: &self.key,
                     ..stamp
                 };
-                inlet.put_to_bus(&body, stamp);
+                inlet.put_to_dds(&body, stamp);
             }
         }
         let lacking = self.lacking & self.in_use;

@@ -1,5 +1,5 @@
 //! A FAST feed: multicast lines arbitrated, decoded once, as FIX messages to the consumers and to
-//! the bus; and as samples of their own types to a thread that publishes them.
+//! DDS; and as samples of their own types to a thread that publishes them.
 
 pub(crate) mod config;
 mod fan;
@@ -16,8 +16,8 @@ use crate::notice::{self, Notice, Notices};
 use crate::versions::Versions;
 use config::{Feed, FeedTopics};
 use fan::Fan;
-use fanfare_bus::Error as BusError;
-use fanfare_bus::fast::{Mapping, MappingError, TemplateType};
+use fanfare_dds::Error as DdsError;
+use fanfare_dds::fast::{Mapping, MappingError, TemplateType};
 use fanfare_engine::agent::{Agent, AgentError};
 use fanfare_engine::feed::{OpenError, Receiver};
 use fanfare_fast::template::limits::MAX_BYTES;
@@ -66,7 +66,7 @@ pub enum FeedError {
     /// The topics are to be keyed, and no template has the field.
     #[error("`feed.publish.keyed`: no template has a field {0:?} (`feed.publish.key`)")]
     Key(String),
-    /// A template has no type on the bus.
+    /// A template has no type on DDS.
     #[error(transparent)]
     Mapping(#[from] MappingError),
     /// A line could not be received, or the lines could not be arbitrated.
@@ -75,9 +75,9 @@ pub enum FeedError {
     /// The lines cannot be arbitrated.
     #[error(transparent)]
     Channel(#[from] ChannelError),
-    /// The bus could not be joined.
+    /// DDS could not be joined.
     #[error(transparent)]
-    Bus(#[from] BusError),
+    Dds(#[from] DdsError),
 }
 
 /// Receives a feed and writes its messages to all outlets.
@@ -90,7 +90,7 @@ pub(crate) struct FeedSource {
 
 /// Where a feed's messages go.
 pub(crate) struct Outlets {
-    /// The consumers, and the bus.
+    /// The consumers, and DDS.
     pub(crate) inlet: Inlet,
     /// The consumers' versions.
     pub(crate) versions: Versions,
@@ -232,7 +232,7 @@ impl Desk {
         }
     }
 
-    /// A message to the workers and to the bus, then to the topics.
+    /// A message to the workers and to DDS, then to the topics.
     fn message(&mut self, message: Delivered<'_>) {
         self.counts.messages.increment(1);
         let Delivered {
@@ -242,7 +242,7 @@ impl Desk {
             index,
             ..
         } = message;
-        // Its numbers are for the bus alone.
+        // Its numbers are for DDS alone.
         let number = number.filter(|_| self.inlet.wants_symbol());
         let identity = number.map(|number| Identity {
             channel: &self.channel,

@@ -10,9 +10,9 @@ use crate::bridge::Plan;
 use crate::bridge::patience::{Omissions, Patience, Written};
 use crate::counts::TopicsCounts;
 use crate::notice::{Notice, Notices, Outlet, Why};
-use fanfare_bus::Error as BusError;
-use fanfare_bus::distribute::Publisher;
-use fanfare_bus::fast::{Converted, Converter, Mapping};
+use fanfare_dds::Error as DdsError;
+use fanfare_dds::distribute::Publisher;
+use fanfare_dds::fast::{Converted, Converter, Mapping};
 use fanfare_engine::agent::{Agent, AgentError};
 use fanfare_engine::poll::Waker;
 use fanfare_engine::ring::{Broadcast, BroadcastReader, Policy, Record as RingRecord};
@@ -151,7 +151,7 @@ impl TopicsPublisher {
         })
     }
 
-    fn turn(&mut self) -> Result<usize, BusError> {
+    fn turn(&mut self) -> Result<usize, DdsError> {
         let mut failed = None;
         let topics = &mut self.topics;
         let batch = self.ring.read(TURN, |record| {
@@ -175,7 +175,7 @@ impl Topics {
     }
 
     /// Publishes one record of the ring.
-    fn take(&mut self, record: &RingRecord<'_>) -> Result<(), BusError> {
+    fn take(&mut self, record: &RingRecord<'_>) -> Result<(), DdsError> {
         let lost = record.sequence.saturating_sub(self.next);
         if lost > 0 {
             self.counts.overrun.increment(lost);
@@ -200,7 +200,7 @@ impl Topics {
     }
 
     /// Writes a sample.
-    fn publish(&mut self, record: &[u8]) -> Result<(), BusError> {
+    fn publish(&mut self, record: &[u8]) -> Result<(), DdsError> {
         let Some(sample) = Converted::read(&self.mapping, record) else {
             return Ok(());
         };

@@ -1,33 +1,33 @@
-//! Two gateways with the bus between them.
+//! Two gateways with DDS between them.
 
 use crate::client::{Client, value};
 use crate::{eventually, start, stop};
-use fanfare_bus::cdr::CdrBuffer;
-use fanfare_bus::types::{Kind, StructType};
-use fanfare_bus::{Domain, DomainConfig, Policy, Qos, Status, Writer};
-use fanfare_gateway::{BusEnd, BusQos, Config, Gateway, Notice};
+use fanfare_dds::cdr::CdrBuffer;
+use fanfare_dds::types::{Kind, StructType};
+use fanfare_dds::{Domain, DomainConfig, Policy, Qos, Status, Writer};
+use fanfare_gateway::{Config, DdsEnd, DdsQos, Gateway, Notice};
 use fanfare_peers::domain;
 use std::sync::mpsc;
 use std::time::Duration;
 
 /// Snapshots alone, in this domain. A subscriber is waited for as long as may be: on a busy
 /// machine the default is soon over, and what is then left out is missed here.
-fn end(domain: u32) -> BusEnd {
-    BusEnd {
+fn end(domain: u32) -> DdsEnd {
+    DdsEnd {
         domain,
         wait_ms: 10_000,
         msg_types: vec!["W".to_owned()],
-        ..BusEnd::default()
+        ..DdsEnd::default()
     }
 }
 
 fn subscribing(domain: u32) -> Gateway {
-    start(|c| c.bus.subscribe = Some(end(domain)))
+    start(|c| c.dds.subscribe = Some(end(domain)))
 }
 
 fn connected(publisher: &Gateway, subscriber: &Gateway) {
     eventually("the match", || {
-        publisher.count("bus_readers") > 0 && subscriber.count("bus_writers") > 0
+        publisher.count("dds_readers") > 0 && subscriber.count("dds_writers") > 0
     });
 }
 
@@ -52,11 +52,11 @@ fn bridges(change: impl Fn(&mut Config)) {
     let id = domain();
     let first = start(|c| {
         change(c);
-        c.bus.publish = Some(end(id));
+        c.dds.publish = Some(end(id));
     });
     let second = start(|c| {
         change(c);
-        c.bus.subscribe = Some(end(id));
+        c.dds.subscribe = Some(end(id));
     });
     connected(&first, &second);
     let mut near = Client::log_on(first.consumers(), "NEAR");
@@ -108,9 +108,9 @@ fn a_ring_of_two_relays_does_not_echo() {
     let (there, back) = (domain(), domain());
     let relay = |publish, subscribe| {
         start(|c| {
-            c.bus.publish = Some(end(publish));
-            c.bus.subscribe = Some(end(subscribe));
-            c.bus.relay = true;
+            c.dds.publish = Some(end(publish));
+            c.dds.subscribe = Some(end(subscribe));
+            c.dds.relay = true;
         })
     };
     let (first, second) = (relay(there, back), relay(back, there));
@@ -141,8 +141,8 @@ fn two_in_one_domain_that_publish_and_subscribe_hear_each_other_once() {
     let id = domain();
     let both = || {
         start(|c| {
-            c.bus.publish = Some(end(id));
-            c.bus.subscribe = Some(end(id));
+            c.dds.publish = Some(end(id));
+            c.dds.subscribe = Some(end(id));
         })
     };
     let (first, second) = (both(), both());
@@ -226,7 +226,7 @@ fn what_is_no_message_is_dropped_and_counted() {
     let id = domain();
     let gateway = subscribing(id);
     let writer = stranger(id, "Fix_W");
-    eventually("the match", || gateway.count("bus_writers") == 1);
+    eventually("the match", || gateway.count("dds_writers") == 1);
     let mut consumer = Client::log_on(gateway.consumers(), "C");
     let long = format!("58={}|", "x".repeat(100_000));
     let bodies = [
@@ -253,7 +253,7 @@ fn what_is_no_message_is_dropped_and_counted() {
     assert_eq!(value(&next(2), 55), Some("GOOD"));
     let told = next(3);
     let text = value(&told, 58).unwrap();
-    assert!(text.starts_with("missing=bus-gap count=2 from="), "{told}");
+    assert!(text.starts_with("missing=dds-gap count=2 from="), "{told}");
     assert_eq!(value(&next(4), 55), Some("LATER"));
     for (name, wanted) in [
         ("malformed", 6),
@@ -270,14 +270,14 @@ fn what_is_no_message_is_dropped_and_counted() {
 fn policies_that_do_not_fit_are_told_on_both_sides() {
     let id = domain();
     let first = start(|c| {
-        c.bus.publish = Some(BusEnd {
-            qos: BusQos::BestEffort,
+        c.dds.publish = Some(DdsEnd {
+            qos: DdsQos::BestEffort,
             ..end(id)
         });
     });
     let second = subscribing(id);
     for gateway in [&first, &second] {
-        let expected = Notice::Bus {
+        let expected = Notice::Dds {
             topic: "Fix_W".to_owned(),
             what: Status::IncompatibleQos {
                 total: 1,
@@ -296,12 +296,12 @@ fn policies_that_do_not_fit_are_told_on_both_sides() {
 fn who_comes_late_gets_the_last_message_of_each_symbol() {
     let id = domain();
     let last = |c: &mut Config| {
-        let end = BusEnd {
-            qos: BusQos::LastValue,
+        let end = DdsEnd {
+            qos: DdsQos::LastValue,
             ..end(id)
         };
-        c.bus.publish = Some(end.clone());
-        c.bus.subscribe = Some(end);
+        c.dds.publish = Some(end.clone());
+        c.dds.subscribe = Some(end);
     };
     let first = start(last);
     let mut producer = Client::log_on(first.producers(), "P");
@@ -320,11 +320,11 @@ fn who_comes_late_gets_the_last_message_of_each_symbol() {
 #[test]
 fn a_subscriber_that_stops_reading_does_not_hold_the_consumers_up() {
     let id = domain();
-    let impatient = BusEnd {
+    let impatient = DdsEnd {
         wait_ms: 100,
         ..end(id)
     };
-    let gateway = start(|c| c.bus.publish = Some(impatient));
+    let gateway = start(|c| c.dds.publish = Some(impatient));
     let t = sample_type();
     let domain = Domain::open(&DomainConfig::new(id)).unwrap();
     let qos = Qos::reliable().resource_limits(Some(4), None, None);
@@ -334,7 +334,7 @@ fn a_subscriber_that_stops_reading_does_not_hold_the_consumers_up() {
         .reader(&qos)
         .open()
         .unwrap();
-    eventually("the match", || gateway.count("bus_readers") == 1);
+    eventually("the match", || gateway.count("dds_readers") == 1);
     let mut consumer = Client::log_on(gateway.consumers(), "C");
     let mut producer = Client::log_on(gateway.producers(), "P");
     let text = "x".repeat(20_000);
@@ -358,13 +358,13 @@ fn a_subscriber_that_stops_reading_does_not_hold_the_stop_up() {
     let gateway = start(|c| {
         // For more messages than a writer sends ahead of a subscriber.
         c.ring_bytes = 1 << 24;
-        c.bus.publish = Some(end(id));
+        c.dds.publish = Some(end(id));
     });
     let domain = Domain::open(&DomainConfig::new(id)).unwrap();
     let qos = Qos::reliable().resource_limits(Some(4), None, None);
     let topic = domain.topic("Fix_W", &sample_type(), &qos).unwrap();
     let _stuck = topic.reader(&qos).open().unwrap();
-    eventually("the match", || gateway.count("bus_readers") == 1);
+    eventually("the match", || gateway.count("dds_readers") == 1);
     let mut producer = Client::log_on(gateway.producers(), "P");
     let text = "x".repeat(20_000);
     let mut number = 0;
@@ -388,11 +388,11 @@ fn a_subscriber_that_stops_reading_does_not_hold_the_stop_up() {
 #[test]
 fn producers_with_symbols_without_end_do_not_fill_the_publisher() {
     let id = domain();
-    let few = BusEnd {
+    let few = DdsEnd {
         instances: 3,
         ..end(id)
     };
-    let first = start(|c| c.bus.publish = Some(few));
+    let first = start(|c| c.dds.publish = Some(few));
     let second = subscribing(id);
     connected(&first, &second);
     let mut producer = Client::log_on(first.producers(), "P");
@@ -412,7 +412,7 @@ fn producers_with_symbols_without_end_do_not_fill_the_publisher() {
 fn a_topic_with_symbols_without_end_is_left_and_no_other() {
     let id = domain();
     let gateway = start(|c| {
-        c.bus.subscribe = Some(BusEnd {
+        c.dds.subscribe = Some(DdsEnd {
             msg_types: vec!["W".to_owned(), "X".to_owned()],
             instances: 100,
             ..end(id)

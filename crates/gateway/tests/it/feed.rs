@@ -2,9 +2,9 @@
 
 use crate::client::Client;
 use crate::{eventually, start, stop};
-use fanfare_bus::distribute::Distribution;
-use fanfare_bus::fast::{Mapping, TypeOptions};
-use fanfare_bus::{Domain, DomainConfig, Qos, Reader};
+use fanfare_dds::distribute::Distribution;
+use fanfare_dds::fast::{Mapping, TypeOptions};
+use fanfare_dds::{Domain, DomainConfig, Qos, Reader};
 use fanfare_engine::udp::{Sender, SenderConfig};
 use fanfare_fast::Program;
 use fanfare_fast::generate::{ComplexOptions, Generator};

@@ -4,7 +4,7 @@ use crate::client::{Client, value};
 use crate::feed::group;
 use crate::{eventually, start, stop};
 use fanfare_engine::udp::{Sender, SenderConfig};
-use fanfare_gateway::{BusEnd, Config, Gateway};
+use fanfare_gateway::{Config, DdsEnd, Gateway};
 use fanfare_peers::domain;
 use std::net::SocketAddrV4;
 use std::path::{Path, PathBuf};
@@ -35,12 +35,12 @@ fn message(number: u8, name: &str) -> Vec<u8> {
     bytes
 }
 
-fn end(id: u32) -> BusEnd {
-    BusEnd {
+fn end(id: u32) -> DdsEnd {
+    DdsEnd {
         domain: id,
         wait_ms: 10_000,
         msg_types: vec!["Y".to_owned()],
-        ..BusEnd::default()
+        ..DdsEnd::default()
     }
 }
 
@@ -69,13 +69,13 @@ impl Pair {
         let gateways = [0, 1].map(|i| {
             start(|c| {
                 receiving(c, lines[i], channels[i]);
-                c.bus.publish = Some(end(id));
+                c.dds.publish = Some(end(id));
             })
         });
-        let subscriber = start(|c| c.bus.subscribe = Some(end(id)));
+        let subscriber = start(|c| c.dds.subscribe = Some(end(id)));
         eventually("the match", || {
-            let readers = |g: &Gateway| g.count("bus_readers") == 1;
-            gateways.iter().all(readers) && subscriber.count("bus_writers") == 2
+            let readers = |g: &Gateway| g.count("dds_readers") == 1;
+            gateways.iter().all(readers) && subscriber.count("dds_writers") == 2
         });
         let consumer = Client::log_on(subscriber.consumers(), "C");
         let senders = lines.map(|line| Sender::open(&SenderConfig::new(line)).unwrap());
@@ -192,12 +192,12 @@ fn a_gateway_with_lines_of_its_own_takes_none_of_them_from_the_bus() {
     let both = [0, 1].map(|_| {
         start(|c| {
             receiving(c, line, "one");
-            c.bus.publish = Some(end(id));
-            c.bus.subscribe = Some(end(id));
+            c.dds.publish = Some(end(id));
+            c.dds.subscribe = Some(end(id));
         })
     });
     eventually("the match", || {
-        let met = |g: &Gateway| g.count("bus_readers") == 1 && g.count("bus_writers") == 1;
+        let met = |g: &Gateway| g.count("dds_readers") == 1 && g.count("dds_writers") == 1;
         both.iter().all(met)
     });
     let mut consumers = both.each_ref().map(|g| Client::log_on(g.consumers(), "C"));

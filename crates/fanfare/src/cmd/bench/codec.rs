@@ -2,8 +2,8 @@
 
 use anyhow::{Result, anyhow};
 use clap::Args as ClapArgs;
-use fanfare_latency::bench::codec;
-use fanfare_latency::figures::Figures;
+use fanfare_instruments::bench::codec;
+use fanfare_instruments::figures::Figures;
 use fanfare_wire::Kernel;
 use std::process::ExitCode;
 

@@ -1,24 +1,25 @@
-//! `fanfare bench dds`: the bus against a plain C program on the same Cyclone DDS.
+//! `fanfare bench dds`: writing and reading against a plain C program on the same Cyclone DDS.
 
 use super::dds_ends::{Child, End, Ends, Ours};
 use super::dds_stalled::{self, Stalled};
 use crate::print::{figures_out, note, say};
 use anyhow::{Result, bail};
-use fanfare_bus::baseline::{CProgram, Role};
-use fanfare_bus::fast::{Converter, Mapping, TypeOptions};
-use fanfare_bus::{DomainConfig, Transport};
+use fanfare_dds::baseline::{CProgram, Role};
+use fanfare_dds::fast::{Converter, Mapping, TypeOptions};
+use fanfare_dds::{DomainConfig, Transport};
 use fanfare_engine::cpu;
 use fanfare_fast::generate::{ComplexOptions, Generator, PACKET_SIZE};
 use fanfare_fast::{Decoder, Program};
-use fanfare_latency::figures::{Figures, median};
+use fanfare_instruments::figures::{Figures, median};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The bus against a plain C program on the same Cyclone DDS: round trip and throughput of the
-/// Quote sample between two processes over UDP loopback; half the round trip through shared
-/// memory, both sides spinning; the time to convert and write one; and to decode and convert.
+/// Writing and reading against a plain C program on the same Cyclone DDS: round trip and
+/// throughput of the Quote sample between two processes over UDP loopback; half the round trip
+/// through shared memory, both sides spinning; the time to convert and write one; and to decode
+/// and convert.
 ///
 /// Each process is pinned to a processor of its own; the round trip is also measured with both on
 /// one. The programs take turns in slices, and ratios are medians of the ratios of slices.

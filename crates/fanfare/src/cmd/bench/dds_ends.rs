@@ -4,11 +4,11 @@ use super::dds_stalled::Stalled;
 use crate::children::PARENT;
 use anyhow::{Context, Result};
 use clap::ValueEnum;
-use fanfare_bus::baseline::{CProgram, Role};
-use fanfare_bus::cdr::{CdrBuffer, CdrReader};
-use fanfare_bus::fast::Converter;
-use fanfare_bus::types::{Kind, StructType};
-use fanfare_bus::{Domain, DomainConfig, Error, Qos, Reader, Sample, Status, Writer};
+use fanfare_dds::baseline::{CProgram, Role};
+use fanfare_dds::cdr::{CdrBuffer, CdrReader};
+use fanfare_dds::fast::Converter;
+use fanfare_dds::types::{Kind, StructType};
+use fanfare_dds::{Domain, DomainConfig, Error, Qos, Reader, Sample, Status, Writer};
 use fanfare_engine::stop::halt;
 use std::io::{BufRead, BufReader, Write, stdin, stdout};
 use std::os::unix::process::CommandExt;
@@ -146,7 +146,7 @@ pub(crate) fn serve(end: End, config: &DomainConfig, policy: Stalled) -> Result<
     Ok(())
 }
 
-/// Our end of the bus.
+/// Our reader and writer.
 pub(crate) struct Ours {
     /// Dropped first: its closure holds the other end's writer.
     _reader: Option<Reader>,

@@ -2,9 +2,9 @@
 
 use super::dds_ends::{Child, End, put_quote, quote, sequence_of};
 use anyhow::{Result, bail};
-use fanfare_bus::cdr::CdrBuffer;
-use fanfare_bus::shm::{Config, Receiver, Sender, TopicSpec};
-use fanfare_latency::figures::median;
+use fanfare_dds::cdr::CdrBuffer;
+use fanfare_dds::shm::{Config, Receiver, Sender, TopicSpec};
+use fanfare_instruments::figures::median;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};

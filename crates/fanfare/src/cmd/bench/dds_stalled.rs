@@ -8,8 +8,8 @@ use super::dds::{Args, config, median_of, on, wait};
 use super::dds_ends::{Child, End, Ours};
 use anyhow::{Result, bail};
 use clap::ValueEnum;
-use fanfare_bus::{DomainConfig, History, Qos};
-use fanfare_latency::figures::{Figures, median};
+use fanfare_dds::{DomainConfig, History, Qos};
+use fanfare_instruments::figures::{Figures, median};
 use std::thread;
 use std::time::{Duration, Instant};
 

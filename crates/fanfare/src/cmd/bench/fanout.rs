@@ -8,10 +8,10 @@ use fanfare_engine::cpu;
 use fanfare_engine::limits::raise_open_files;
 use fanfare_engine::stop::Stop;
 use fanfare_gateway::{Config, Gateway, Idle, SlowPolicy};
-use fanfare_latency::bench::fanout::{
+use fanfare_instruments::bench::fanout::{
     Crowd, Producer, Raw, Target, add_figures, compare, connect, log_on, saturate,
 };
-use fanfare_latency::figures::{Figures, median};
+use fanfare_instruments::figures::{Figures, median};
 use std::io;
 use std::process::ExitCode;
 

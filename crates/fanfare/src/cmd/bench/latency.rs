@@ -4,8 +4,8 @@
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 use fanfare_engine::stop::Stop;
-use fanfare_latency::figures::Figures;
-use fanfare_latency::pingpong::{CompareOptions, compare};
+use fanfare_instruments::figures::Figures;
+use fanfare_instruments::pingpong::{CompareOptions, compare};
 use std::path::PathBuf;
 use std::process::ExitCode;
 

@@ -23,7 +23,7 @@ use crate::print::note;
 pub(crate) enum Command {
     /// The FIX codec alone: index and encode one message, in nanoseconds.
     Codec(codec::Args),
-    /// The bus against a plain C program on the same Cyclone DDS.
+    /// Writing and reading against a plain C program on the same Cyclone DDS.
     Dds(dds::Args),
     /// The fan-out against plain sends to as many plain sockets.
     Fanout(fanout::Args),

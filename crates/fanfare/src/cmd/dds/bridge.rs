@@ -4,14 +4,14 @@ use super::options::{DomainArgs, InstancesArg, QosArg, TransportArg};
 use crate::cmd::{fanout, plant};
 use anyhow::{Result, bail};
 use clap::{Args as _, FromArgMatches as _};
-use fanfare_gateway::{Bus, BusEnd, BusQos, BusTransport, Config, FanOut};
+use fanfare_gateway::{Config, Dds, DdsEnd, DdsQos, DdsTransport, FanOut};
 use std::process::ExitCode;
 
-/// FIX over the bus: publish what FIX producers send, and fan out to FIX consumers what other
+/// FIX over DDS: publish what FIX producers send, and fan out to FIX consumers what other
 /// gateways publish.
 ///
 /// Messages travel with their bodies as received, one topic for each MsgType(35), keyed by
-/// Symbol(55). What came from the bus is not published again unless --relay says so, and then no
+/// Symbol(55). What came from DDS is not published again unless --relay says so, and then no
 /// message goes round: each knows where it came in first, and what has been here before is dropped.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -34,7 +34,7 @@ pub(crate) struct Args {
     /// Fan out and publish all messages of producers, not only those with FanoutID(20001).
     #[arg(long)]
     all: bool,
-    /// MsgType(35) of the messages that go over the bus, with commas between.
+    /// MsgType(35) of the messages that go over DDS, with commas between.
     #[arg(
         long,
         value_name = "TYPES",
@@ -64,11 +64,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 
 fn configuration(args: &Args) -> Result<Config> {
     let mut config = args.server.configuration()?;
-    let bus = args.bus()?;
-    if config.bus == Bus::default() {
-        config.bus = bus;
-    } else if bus != Args::plain()?.bus()? {
-        bail!("the configuration has a [bus]: say there what the command line says about the bus");
+    let dds = args.dds()?;
+    if config.dds == Dds::default() {
+        config.dds = dds;
+    } else if dds != Args::plain()?.dds()? {
+        bail!("the configuration has a [dds]: say there what the command line says about DDS");
     }
     if args.all {
         config.fan_out = FanOut::All;
@@ -84,19 +84,19 @@ impl Args {
         Ok(Self::from_arg_matches(&matches)?)
     }
 
-    fn bus(&self) -> Result<Bus> {
+    fn dds(&self) -> Result<Dds> {
         let domain = &self.domain;
         let tcp = domain.transport == TransportArg::Tcp;
         if tcp && domain.peer.is_empty() && domain.tcp_port.is_none() {
             bail!("--transport tcp: nobody is found without --peer or --tcp-port");
         }
-        let publish = BusEnd {
+        let publish = DdsEnd {
             domain: self.domain.domain,
             interface: self.domain.interface.clone(),
             transport: match self.domain.transport {
-                TransportArg::Udp => BusTransport::Udp,
-                TransportArg::Tcp => BusTransport::Tcp,
-                TransportArg::Mcast => BusTransport::Mcast,
+                TransportArg::Udp => DdsTransport::Udp,
+                TransportArg::Tcp => DdsTransport::Tcp,
+                TransportArg::Mcast => DdsTransport::Mcast,
                 TransportArg::Shm => bail!("--transport shm is for publish and subscribe only"),
             },
             peers: self.domain.peer.clone(),
@@ -105,21 +105,21 @@ impl Args {
             partition: self.partition.clone(),
             msg_types: self.msg_types.clone(),
             qos: match self.qos {
-                QosArg::Reliable => BusQos::Reliable,
-                QosArg::BestEffort => BusQos::BestEffort,
-                QosArg::LastValue => BusQos::LastValue,
+                QosArg::Reliable => DdsQos::Reliable,
+                QosArg::BestEffort => DdsQos::BestEffort,
+                QosArg::LastValue => DdsQos::LastValue,
             },
             instances: self.instances.most,
-            ..BusEnd::default()
+            ..DdsEnd::default()
         };
-        let subscribe = BusEnd {
+        let subscribe = DdsEnd {
             domain: self.subscribe_domain.unwrap_or(publish.domain),
             ..publish.clone()
         };
         if self.relay && subscribe.domain == publish.domain {
             bail!("--relay links two domains: give --subscribe-domain");
         }
-        Ok(Bus {
+        Ok(Dds {
             publish: (!self.no_publish).then_some(publish),
             subscribe: (!self.no_subscribe).then_some(subscribe),
             relay: self.relay,

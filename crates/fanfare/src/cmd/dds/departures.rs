@@ -1,7 +1,7 @@
 //! Notes on the other side's writers and readers that fall silent, come back, or go.
 
 use crate::print::note;
-use fanfare_bus::distribute::Departures;
+use fanfare_dds::distribute::Departures;
 use std::time::{Duration, Instant};
 
 /// The writers and readers of one process go one after the other: a note waits until nothing has

@@ -3,8 +3,8 @@
 use super::input;
 use super::publish::SAMPLE;
 use anyhow::{Context, Result};
-use fanfare_bus::distribute::Distribution;
-use fanfare_bus::fast::{Converter, Mapping};
+use fanfare_dds::distribute::Distribution;
+use fanfare_dds::fast::{Converter, Mapping};
 use fanfare_engine::stop::Stop;
 use fanfare_fast::Decoder;
 use fanfare_feed::Header;

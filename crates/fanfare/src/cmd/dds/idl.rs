@@ -17,7 +17,7 @@ pub(crate) struct Args {
     templates: String,
     #[command(flatten)]
     types: TypeArgs,
-    /// Print Rust instead: a structure for each type, for programs that use the crate fanfare-bus.
+    /// Print Rust instead: a structure for each type, for programs that use the crate fanfare-dds.
     #[arg(long)]
     rust: bool,
 }

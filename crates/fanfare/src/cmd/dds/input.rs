@@ -1,14 +1,14 @@
 //! Where published messages come from: a file, or one or two multicast lines, which a thread of
 //! their own receives.
 //!
-//! Between that thread and the one that publishes stands a ring of samples: a bus that is slower
-//! than the feed for a while costs no datagram. When the ring is full, datagrams stay with the
-//! kernel, which drops and counts what its buffer does not hold.
+//! Between that thread and the one that publishes stands a ring of samples: a DataWriter that is
+//! slower than the feed for a while costs no datagram. When the ring is full, datagrams stay with
+//! the kernel, which drops and counts what its buffer does not hold.
 
 use crate::cmd::fast::packets::PacketFile;
 use crate::print::note;
 use anyhow::{Context, Result, anyhow};
-use fanfare_bus::fast::Converted;
+use fanfare_dds::fast::Converted;
 use fanfare_engine::clock::Clock;
 use fanfare_engine::feed::{LineConfig, Receiver, ReceiverConfig};
 use fanfare_engine::ring::{Consumer, Producer, WriteError, spsc};

@@ -3,10 +3,10 @@
 use super::options::{DomainArgs, Role};
 use crate::print::{note, say};
 use anyhow::Result;
-use fanfare_bus::discovery::{Discovery, Endpoint, Participant, Side};
-use fanfare_bus::{Durability, Ownership};
+use fanfare_dds::discovery::{Discovery, Endpoint, Participant, Side};
+use fanfare_dds::{Durability, Ownership};
 use fanfare_engine::stop::Stop;
-use fanfare_latency::figures::Figures;
+use fanfare_instruments::figures::Figures;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::process::ExitCode;

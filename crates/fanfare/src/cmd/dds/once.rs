@@ -1,8 +1,8 @@
 //! The same feed from several publishers: each sample is taken from the first that brings it.
 
-use fanfare_bus::cdr::integer_member;
-use fanfare_bus::distribute::{Distribution, Received};
-use fanfare_bus::fast::Mapping;
+use fanfare_dds::cdr::integer_member;
+use fanfare_dds::distribute::{Distribution, Received};
+use fanfare_dds::fast::Mapping;
 use fanfare_fast::program::FieldId;
 use fanfare_feed::SequenceField;
 use fanfare_gateway::{Channels, Identity, Turn, epoch};

@@ -3,9 +3,9 @@
 use crate::cmd::fast::options::{TEMPLATES_HELP, TemplateReading, load};
 use anyhow::{Result, bail};
 use clap::ValueEnum;
-use fanfare_bus::distribute::{Carrier, Distribution};
-use fanfare_bus::fast::{Mapping, TemplateType, TypeOptions};
-use fanfare_bus::{Domain, DomainConfig, INSTANCES, Liveliness, Policy, Qos, Transport, shm};
+use fanfare_dds::distribute::{Carrier, Distribution};
+use fanfare_dds::fast::{Mapping, TemplateType, TypeOptions};
+use fanfare_dds::{Domain, DomainConfig, INSTANCES, Liveliness, Policy, Qos, Transport, shm};
 use std::sync::Arc;
 use std::time::Duration;
 

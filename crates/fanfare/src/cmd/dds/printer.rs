@@ -4,9 +4,9 @@
 use super::outlet::Outlet;
 use crate::print::note;
 use anyhow::{Context, Result, anyhow};
-use fanfare_bus::cdr::to_json;
-use fanfare_bus::distribute::Received;
-use fanfare_bus::types::StructType;
+use fanfare_dds::cdr::to_json;
+use fanfare_dds::distribute::Received;
+use fanfare_dds::types::StructType;
 use fanfare_engine::stop::Stop;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

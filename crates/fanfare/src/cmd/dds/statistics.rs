@@ -1,7 +1,7 @@
 //! The statistics table: name, count, sum, mean, std_dev, min, p50, p99, max.
 
 use crate::print::say;
-use fanfare_latency::histogram::Histogram;
+use fanfare_instruments::histogram::Histogram;
 
 /// Durations of one kind, in nanoseconds.
 #[derive(Debug, Clone)]

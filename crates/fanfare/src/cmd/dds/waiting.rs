@@ -1,7 +1,7 @@
 //! Samples on their way from the thread that takes them to the one that prints them, which may wait
 //! for whoever reads the lines.
 
-use fanfare_bus::Sample;
+use fanfare_dds::Sample;
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

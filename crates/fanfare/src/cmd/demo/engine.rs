@@ -3,9 +3,9 @@
 
 use anyhow::Result;
 use fanfare_engine::stop::Stop;
-use fanfare_latency::figures::Figures;
-use fanfare_latency::page::Page;
-use fanfare_latency::plot::{CategoryChart, CategorySeries, Unit};
+use fanfare_instruments::figures::Figures;
+use fanfare_instruments::page::Page;
+use fanfare_instruments::plot::{CategoryChart, CategorySeries, Unit};
 use serde_json::Value;
 use std::fmt::Write;
 use std::time::Duration;

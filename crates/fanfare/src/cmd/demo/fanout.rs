@@ -2,9 +2,9 @@
 
 use anyhow::Result;
 use fanfare_engine::stop::Stop;
-use fanfare_latency::fanout::{Options, Report};
-use fanfare_latency::figures::Figures;
-use fanfare_latency::page::Page;
+use fanfare_instruments::fanout::{Options, Report};
+use fanfare_instruments::figures::Figures;
+use fanfare_instruments::page::Page;
 use serde_json::Value;
 use std::fmt::Write;
 use std::net::SocketAddr;

@@ -3,9 +3,9 @@
 
 use anyhow::{Context, Result};
 use fanfare_engine::stop::Stop;
-use fanfare_latency::figures::Figures;
-use fanfare_latency::page::Page;
-use fanfare_latency::plot::{CategoryChart, CategorySeries, Unit, thousands, three_digits};
+use fanfare_instruments::figures::Figures;
+use fanfare_instruments::page::Page;
+use fanfare_instruments::plot::{CategoryChart, CategorySeries, Unit, thousands, three_digits};
 use serde_json::Value;
 use std::fmt::Write;
 use std::time::Duration;
@@ -79,7 +79,7 @@ impl Outcome {
         let (a, b) = (free_udp_port()?, free_udp_port()?);
         let (line_a, line_b) = (format!("224.1.2.133:{a}"), format!("224.1.2.134:{b}"));
         let lines = ["--multicast", &line_a, "--multicast", &line_b];
-        // One sample under way at a time: the latency of the bus, not of a queue in front of it.
+        // One sample under way at a time: the latency of DDS, not of a queue in front of it.
         let publish = ["dds", "publish", setup, "--idle", "15", "--in-flight", "1"];
         let publish = [&publish[..], &lines, &in_domain].concat();
         let mut publisher = Fanfare::start(&publish, stop)?;

@@ -7,8 +7,8 @@ mod feed;
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 use fanfare_engine::stop::Stop;
-use fanfare_latency::figures::Figures;
-use fanfare_latency::page::Page;
+use fanfare_instruments::figures::Figures;
+use fanfare_instruments::page::Page;
 use std::path::PathBuf;
 use std::process::ExitCode;
 

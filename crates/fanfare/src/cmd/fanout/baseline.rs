@@ -6,8 +6,8 @@ use fanfare_engine::agent::Crew;
 use fanfare_engine::idle::Idle;
 use fanfare_engine::limits::raise_open_files;
 use fanfare_engine::stop::Stop;
-use fanfare_latency::bench::fanout::{Raw, Rounds, sample_message};
-use fanfare_latency::figures::Figures;
+use fanfare_instruments::bench::fanout::{Raw, Rounds, sample_message};
+use fanfare_instruments::figures::Figures;
 use std::process::ExitCode;
 
 use crate::cmd::bench::processors;

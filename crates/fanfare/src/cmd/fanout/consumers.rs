@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 use fanfare_engine::limits::raise_open_files;
 use fanfare_engine::stop::Stop;
-use fanfare_latency::load::{ConsumerOptions, ConsumerReport, Consumers};
+use fanfare_instruments::load::{ConsumerOptions, ConsumerReport, Consumers};
 use std::io::{BufRead, IsTerminal};
 use std::process::ExitCode;
 

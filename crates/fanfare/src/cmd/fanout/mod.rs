@@ -10,7 +10,7 @@ pub(crate) use server::Args as ServerArgs;
 
 use crate::print::{counted, note};
 use clap::Subcommand;
-use fanfare_latency::load::Refused;
+use fanfare_instruments::load::Refused;
 use std::process::ExitCode;
 
 /// More sessions than that have no free port on one address.

@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 use fanfare_engine::limits::raise_open_files;
 use fanfare_engine::stop::Stop;
-use fanfare_latency::load::{ProducerOptions, ProducerReport, Producers, Template};
+use fanfare_instruments::load::{ProducerOptions, ProducerReport, Producers, Template};
 use std::path::PathBuf;
 use std::process::ExitCode;
 

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, bail};
 use clap::Args as ClapArgs;
-use fanfare_latency::fanout::{Options, Report, analyse};
+use fanfare_instruments::fanout::{Options, Report, analyse};
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};

@@ -11,7 +11,7 @@ use fanfare_fast::{
     CodecError, Decimal, Decoder, Encoder, Ignore, Message, Options, Program, Record, Visitor,
 };
 use fanfare_feed::Header;
-use fanfare_latency::figures::{Figures, median};
+use fanfare_instruments::figures::{Figures, median};
 use fanfare_wire::Kernel;
 use fanfare_wire::lanes::LaneKernel;
 use std::hint::black_box;

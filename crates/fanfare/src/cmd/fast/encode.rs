@@ -12,7 +12,7 @@ use fanfare_engine::stop::Stop;
 use fanfare_fast::fix::{self, FixError, KnownTags};
 use fanfare_fast::{CodecError, Encoder, ErrorCode, Message, Program, json};
 use fanfare_feed::{Header, Preamble};
-use fanfare_latency::figures::Figures;
+use fanfare_instruments::figures::Figures;
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use fanfare_engine::stop::Stop;
 use fanfare_fast::generate::{ComplexOptions, Generator, PACKET_SIZE};
 use fanfare_feed::{Header, Preamble};
-use fanfare_latency::figures::Figures;
+use fanfare_instruments::figures::Figures;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use fanfare_engine::stop::Stop;
 use fanfare_engine::udp::{Sender, SenderConfig};
 use fanfare_feed::{Header, Preamble};
-use fanfare_latency::figures::Figures;
+use fanfare_instruments::figures::Figures;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::PathBuf;
 use std::process::ExitCode;

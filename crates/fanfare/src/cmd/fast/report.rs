@@ -3,7 +3,7 @@
 use super::output::Format;
 use crate::print::{counted, note, say};
 use fanfare_feed::{Arbiter, Line};
-use fanfare_latency::figures::Figures;
+use fanfare_instruments::figures::Figures;
 use std::time::Duration;
 
 /// Counts of a run.

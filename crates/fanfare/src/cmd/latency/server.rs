@@ -10,7 +10,7 @@ use fanfare_engine::idle::Idle;
 use fanfare_engine::journal::Recovery;
 use fanfare_engine::stop::Stop;
 use fanfare_fix::session::{AppMessage, Config, DisconnectReason, SessionId, Version};
-use fanfare_latency::pingpong::{Exchange, LenientServer};
+use fanfare_instruments::pingpong::{Exchange, LenientServer};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;

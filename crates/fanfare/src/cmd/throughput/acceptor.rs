@@ -3,8 +3,8 @@
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 use fanfare_engine::stop::Stop;
-use fanfare_latency::figures::Figures;
-use fanfare_latency::throughput::{AcceptorOptions, Acceptors};
+use fanfare_instruments::figures::Figures;
+use fanfare_instruments::throughput::{AcceptorOptions, Acceptors};
 use std::net::IpAddr;
 use std::process::ExitCode;
 

@@ -3,8 +3,8 @@
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 use fanfare_engine::stop::Stop;
-use fanfare_latency::figures::Figures;
-use fanfare_latency::throughput::{InitiatorOptions, Initiators};
+use fanfare_instruments::figures::Figures;
+use fanfare_instruments::throughput::{InitiatorOptions, Initiators};
 use std::net::SocketAddr;
 use std::process::ExitCode;
 

@@ -5,7 +5,7 @@ use clap::Args as ClapArgs;
 use clap::builder::RangedU64ValueParser;
 use fanfare_engine::host::StoreKind;
 use fanfare_engine::journal::{Durability, Options};
-use fanfare_latency::throughput::{MAX_MESSAGES, MAX_SESSIONS, MAX_THREADS, Orders};
+use fanfare_instruments::throughput::{MAX_MESSAGES, MAX_SESSIONS, MAX_THREADS, Orders};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
-use fanfare_latency::throughput::{MAX_ORDERS, Orders};
+use fanfare_instruments::throughput::{MAX_ORDERS, Orders};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;

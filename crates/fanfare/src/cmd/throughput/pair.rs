@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, bail};
 use fanfare_engine::stop::Stop;
-use fanfare_latency::throughput::{Orders, persisted};
+use fanfare_instruments::throughput::{Orders, persisted};
 use serde_json::Value;
 use std::path::Path;
 use std::time::Duration;

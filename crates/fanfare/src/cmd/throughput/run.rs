@@ -3,8 +3,8 @@
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 use fanfare_engine::stop::Stop;
-use fanfare_latency::figures::Figures;
-use fanfare_latency::throughput::{Orders, Row, Summary};
+use fanfare_instruments::figures::Figures;
+use fanfare_instruments::throughput::{Orders, Row, Summary};
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -99,7 +99,7 @@ struct Plans {
 
 type Planned = Result<Box<Plan>, Unfit>;
 
-/// The template that ends a feed, as in [`fanfare_bus::distribute::Distribution`].
+/// The template that ends a feed, as in [`fanfare_dds::distribute::Distribution`].
 const DONE: &str = "Done";
 
 impl Fix {

@@ -1,7 +1,7 @@
 //! The round trips of samples whose echoes have come back.
 
 use crate::cmd::dds::statistics::Series;
-use fanfare_bus::distribute::RoundTrips;
+use fanfare_dds::distribute::RoundTrips;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};

@@ -5,7 +5,7 @@ use crate::cmd::dds::input::Flow;
 use crate::cmd::dds::statistics::Series;
 use crate::print::note;
 use anyhow::{Result, anyhow};
-use fanfare_bus::fast::{Converted, Converter, Mapping};
+use fanfare_dds::fast::{Converted, Converter, Mapping};
 use fanfare_engine::stop::Stop;
 use fanfare_feed::channel::{BadPacket, Delivered, Event};
 use std::collections::BTreeMap;

@@ -10,8 +10,8 @@ use crate::cmd::fast::options::socket_address;
 use crate::print::note;
 use anyhow::{Context, Result, bail};
 use echoes::Echoes;
-use fanfare_bus::distribute::Publisher;
-use fanfare_bus::fast::Mapping;
+use fanfare_dds::distribute::Publisher;
+use fanfare_dds::fast::Mapping;
 use fanfare_engine::stop::Stop;
 use fanfare_feed::Header;
 use report::report;
@@ -60,7 +60,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     shm: ShmArgs,
     /// With echo: samples that may be under way at once; the rest of a packet waits for their
-    /// echoes, so that the latency is that of a bus and not of a queue. 0: no limit, and the
+    /// echoes, so that the latency is that of DDS and not of a queue. 0: no limit, and the
     /// latency has that queue in it [default: 1, from multicast with --qos best-effort 0]
     #[arg(long, value_name = "SAMPLES", conflicts_with = "no_echo")]
     in_flight: Option<u64>,
@@ -75,7 +75,7 @@ pub(crate) struct Args {
     /// or Ctrl-C.
     #[arg(long, value_name = "SECONDS", conflicts_with = "file")]
     idle: Option<u64>,
-    /// MiB of samples that may wait while the bus is slower than a multicast feed; beyond them
+    /// MiB of samples that may wait while DDS is slower than a multicast feed; beyond them
     /// they wait with the kernel, which drops what its buffer does not hold (told at the end).
     #[arg(long, value_name = "MIB", default_value_t = 64, conflicts_with = "file",
           value_parser = clap::value_parser!(u16).range(1..=4096))]

@@ -6,8 +6,8 @@ use super::{Args, nanos};
 use crate::cmd::dds::input::Losses;
 use crate::cmd::dds::statistics::{self, Series};
 use crate::print::say;
-use fanfare_bus::distribute::Publisher;
-use fanfare_latency::figures::Figures;
+use fanfare_dds::distribute::Publisher;
+use fanfare_instruments::figures::Figures;
 use std::time::Duration;
 
 /// Prints the statistics, or the figures as JSON; of the feed what did not come, and whether all

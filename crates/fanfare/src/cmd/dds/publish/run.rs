@@ -6,9 +6,9 @@ use crate::cmd::dds::departures::Watch;
 use crate::cmd::dds::input::{self, Flow, Losses, SampleRing, Source};
 use crate::print::note;
 use anyhow::{Result, bail};
-use fanfare_bus::distribute::{Departures, Publisher};
-use fanfare_bus::fast::{Converted, Mapping};
-use fanfare_bus::{Error as BusError, ReturnCode};
+use fanfare_dds::distribute::{Departures, Publisher};
+use fanfare_dds::fast::{Converted, Mapping};
+use fanfare_dds::{Error as DdsError, ReturnCode};
 use fanfare_engine::stop::Stop;
 use fanfare_feed::channel::Event;
 use std::sync::Arc;
@@ -205,7 +205,7 @@ fn patiently(
     loop {
         match publisher.publish(sample) {
             Ok(_) => return Ok(()),
-            Err(BusError::Dds {
+            Err(DdsError::Dds {
                 code: ReturnCode::Timeout,
                 ..
             }) if !stop.is_raised() => {}

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, bail};
 use fanfare_engine::stop::Stop;
-use fanfare_latency::pcap::{PcapError, Reader};
+use fanfare_instruments::pcap::{PcapError, Reader};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;

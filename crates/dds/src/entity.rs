@@ -1,0 +1,654 @@
+//! Domain, topic, writer, reader, waitset: handles that may be dropped in any order.
+
+use std::fmt;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use crate::cdr::{CdrBuffer, CdrError, CdrReader, CdrType};
+use crate::discovery::{self, Discovery, Endpoint};
+use crate::keys::Keys;
+use crate::shm::Taken;
+use crate::sys::{
+    self, Callbacks, Ending, Entity, OnData, OnSamples, OnStatus, RawInfo, RawSamples, Sink,
+};
+use crate::types::{Fault, StructType, TypeError};
+use crate::{DomainConfig, Error, Qos, Status};
+
+/// A domain, joined as one participant. Cheap to clone; may be shared between threads; closed with
+/// its last user.
+#[derive(Debug, Clone)]
+pub struct Domain {
+    participant: Arc<Entity>,
+    id: u32,
+}
+
+impl Domain {
+    /// Joins a domain. Each call is a participant with sockets and threads of its own.
+    ///
+    /// # Errors
+    /// A configuration that is wrong in itself ([`Error::DomainId`], [`Error::Config`]) or that
+    /// this machine cannot follow ([`Error::Dds`], with the reason that Cyclone DDS gives, such as
+    /// an unknown interface).
+    pub fn open(config: &DomainConfig) -> Result<Self, Error> {
+        Ok(Self {
+            participant: sys::open(config)?,
+            id: config.id(),
+        })
+    }
+
+    /// The domain id on the network.
+    pub const fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// A topic: a name, the type of its samples, and default policies.
+    ///
+    /// # Errors
+    /// [`Error::Type`] for a type that DDS cannot carry, [`Error::Name`] for a name that
+    /// cannot, [`Error::Dds`] when the domain has the topic with another type.
+    pub fn topic(&self, name: &str, t: &StructType, qos: &Qos) -> Result<Topic, Error> {
+        Ok(Topic {
+            entity: sys::topic(&self.participant, name, t, qos)?,
+            participant: Arc::clone(&self.participant),
+            name: name.into(),
+            t: Arc::new(t.clone()),
+        })
+    }
+
+    /// A topic of a Rust type.
+    ///
+    /// # Errors
+    /// As [`topic`](Self::topic).
+    pub fn topic_of<T: CdrType>(&self, name: &str, qos: &Qos) -> Result<Topic, Error> {
+        let Some(t) = T::structure() else {
+            return Err(Error::Type(TypeError {
+                path: std::any::type_name::<T>().to_owned(),
+                why: Fault::Unsupported("topics of anything but structures"),
+            }));
+        };
+        self.topic(name, &t, qos)
+    }
+
+    /// What the domain's other participants announce: who they are, what they write and read.
+    ///
+    /// # Errors
+    /// [`Error::Dds`].
+    pub fn discovery(&self) -> Result<Discovery, Error> {
+        Discovery::new(&self.participant)
+    }
+
+    /// The topic of a writer or reader of another program, with the type that it announced: asked
+    /// for on the network, for at most `timeout`.
+    ///
+    /// # Errors
+    /// [`Error::NoType`] when it announced none, [`Error::TypeUnanswered`] when nobody describes
+    /// it, [`Error::Type`] for types that this crate does not read; else as
+    /// [`topic`](Self::topic).
+    pub fn found_topic(&self, endpoint: &Endpoint, timeout: Duration) -> Result<Topic, Error> {
+        let t = discovery::type_of(&self.participant, endpoint, timeout)?;
+        let qos = Qos::default();
+        let info = endpoint.type_info()?;
+        let entity = sys::found_topic(&self.participant, &endpoint.topic, info, timeout, &qos)?;
+        Ok(Topic {
+            entity,
+            participant: Arc::clone(&self.participant),
+            name: endpoint.topic.as_str().into(),
+            t: Arc::new(t),
+        })
+    }
+
+    /// A waitset without readers yet.
+    ///
+    /// # Errors
+    /// [`Error::Dds`] when the library has no room for it.
+    pub fn waitset(&self) -> Result<WaitSet, Error> {
+        Ok(WaitSet(sys::RawWaitSet::new(&self.participant)?))
+    }
+}
+
+/// A named stream of samples of one type. Cheap to clone; may be shared between threads.
+#[derive(Debug, Clone)]
+pub struct Topic {
+    entity: Arc<Entity>,
+    participant: Arc<Entity>,
+    name: Arc<str>,
+    t: Arc<StructType>,
+}
+
+impl Topic {
+    /// The name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The type of its samples.
+    pub fn sample_type(&self) -> &StructType {
+        &self.t
+    }
+
+    /// A writer with these policies, not open yet.
+    pub fn writer(&self, qos: &Qos) -> WriterBuilder {
+        WriterBuilder {
+            topic: self.clone(),
+            qos: qos.clone(),
+            on_status: None,
+        }
+    }
+
+    /// A reader with these policies, not open yet.
+    pub fn reader(&self, qos: &Qos) -> ReaderBuilder {
+        ReaderBuilder {
+            topic: self.clone(),
+            qos: qos.clone(),
+            batch: 256,
+            on_samples: None,
+            on_data: None,
+            on_status: None,
+        }
+    }
+}
+
+/// A writer to be.
+pub struct WriterBuilder {
+    topic: Topic,
+    qos: Qos,
+    on_status: Option<OnStatus>,
+}
+
+impl WriterBuilder {
+    /// Calls `f` with events, in a thread of Cyclone DDS. It must not wait. If it panics it is
+    /// not called again, and writing fails with [`Error::ListenerPanicked`].
+    #[must_use]
+    pub fn on_status(mut self, f: impl FnMut(Status) + Send + 'static) -> Self {
+        self.on_status = Some(Box::new(f));
+        self
+    }
+
+    /// Opens it.
+    ///
+    /// # Errors
+    /// [`Error::Dds`] for policies that contradict each other; [`Error::Name`] for a bad partition.
+    pub fn open(self) -> Result<Writer, Error> {
+        let callbacks = Callbacks::of_writer(self.on_status);
+        let t = &self.topic;
+        let topic = (&t.entity, &*t.name);
+        let entity = sys::writer(topic, &t.participant, &self.qos, callbacks)?;
+        let most = self.qos.most_instances();
+        Ok(Writer {
+            sink: Sink::new(entity)?,
+            keys: t.t.is_keyed().then(|| Mutex::new(Keys::new(most))),
+            topic: self.topic,
+        })
+    }
+}
+
+impl fmt::Debug for WriterBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WriterBuilder")
+            .field("topic", &self.topic)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Writes samples. May be shared between threads; writes of several threads take turns.
+#[derive(Debug)]
+pub struct Writer {
+    sink: Sink,
+    keys: Option<Mutex<Keys>>,
+    topic: Topic,
+}
+
+impl Writer {
+    /// Writes one sample: CDR bytes with their header, as [`CdrBuffer::finish`] gives them. They
+    /// are copied once and sent by this thread before the call returns (unless batching).
+    /// Nothing of this crate allocates or locks here where the topic has no key; where it has one,
+    /// the key is looked up under a lock, and a new one may allocate. Cyclone DDS takes the sample
+    /// from its pool.
+    ///
+    /// # Errors
+    /// [`Error::SampleMismatch`] for bytes that are not of the topic's type;
+    /// [`Error::TooManyKeys`] for a new key beyond the limit on [instances](Qos::instances), which
+    /// takes what the writer has not [unregistered](Self::unregister); [`Error::Dds`] with
+    /// [`ReturnCode::Timeout`](crate::ReturnCode::Timeout) when a reliable reader kept the history
+    /// full for longer than the policy waits; [`Error::ListenerPanicked`].
+    #[inline]
+    pub fn write(&self, cdr: &[u8]) -> Result<(), Error> {
+        self.write_at(cdr, None)
+    }
+
+    /// Writes a sample on behalf of another writer: its source time, in nanoseconds since 1970,
+    /// stays what it was. An echo is such a sample.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    #[inline]
+    pub fn forward(&self, cdr: &[u8], source_nanos: i64) -> Result<(), Error> {
+        self.write_at(cdr, Some(source_nanos))
+    }
+
+    #[inline]
+    fn write_at(&self, cdr: &[u8], source_nanos: Option<i64>) -> Result<(), Error> {
+        if let Some(keys) = &self.keys {
+            self.admit(keys, cdr, false)?;
+        }
+        match self.sink.write(cdr, source_nanos) {
+            Some(Ok(())) => match self.sink.writer().callbacks() {
+                Some(callbacks) if callbacks.has_panicked() => self.listener_panicked(),
+                _ => Ok(()),
+            },
+            Some(Err(code)) => Err(Error::Dds {
+                action: format!("write to topic {:?}", self.topic.name()),
+                code,
+                detail: String::new(),
+            }),
+            None => Err(Error::SampleMismatch {
+                topic: self.topic.name().to_owned(),
+            }),
+        }
+    }
+
+    fn admit(&self, keys: &Mutex<Keys>, cdr: &[u8], alone: bool) -> Result<(), Error> {
+        let topic = || self.topic.name().to_owned();
+        let Ok(mut keys) = keys.lock() else {
+            return Ok(());
+        };
+        match keys.admit(self.topic.sample_type(), cdr, alone) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Error::TooManyKeys {
+                topic: topic(),
+                limit: keys.most(),
+            }),
+            Err(_) => Err(Error::SampleMismatch { topic: topic() }),
+        }
+    }
+
+    /// Says that an instance is no more. `key` is the CDR of its key alone: the key members in
+    /// their order, as [`CdrBuffer`] writes them. Readers get a sample without data whose
+    /// [`SampleInfo::disposed`] is set, or see that on the samples of it that they have not taken.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write); [`Error::SampleMismatch`] for bytes that are no key.
+    pub fn dispose(&self, key: &[u8]) -> Result<(), Error> {
+        self.end(key, Ending::Dispose)
+    }
+
+    /// Says that this writer writes an instance no more, and gives its room back. By the default of
+    /// the specification (autodispose) that disposes of the instance too.
+    ///
+    /// # Errors
+    /// As [`dispose`](Self::dispose).
+    pub fn unregister(&self, key: &[u8]) -> Result<(), Error> {
+        self.end(key, Ending::Unregister)
+    }
+
+    fn end(&self, key: &[u8], how: Ending) -> Result<(), Error> {
+        if let (Some(keys), Ending::Dispose) = (&self.keys, how) {
+            self.admit(keys, key, true)?;
+        }
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let now = i64::try_from(now.unwrap_or_default().as_nanos()).unwrap_or(i64::MAX);
+        match self.sink.end(key, how, now) {
+            Some(Ok(())) => {
+                if let (Some(Ok(mut keys)), Ending::Unregister) =
+                    (self.keys.as_ref().map(Mutex::lock), how)
+                {
+                    keys.forget(self.topic.sample_type(), key);
+                }
+                Ok(())
+            }
+            Some(Err(code)) => Err(Error::Dds {
+                action: format!("end an instance of topic {:?}", self.topic.name()),
+                code,
+                detail: String::new(),
+            }),
+            None => Err(Error::SampleMismatch {
+                topic: self.topic.name().to_owned(),
+            }),
+        }
+    }
+
+    /// Writes a typed value, by way of `buffer`.
+    ///
+    /// # Errors
+    /// [`Error::Cdr`] when `buffer` is too small for it; else as [`write`](Self::write).
+    #[inline]
+    pub fn write_value<T: CdrType>(&self, value: &T, buffer: &mut CdrBuffer) -> Result<(), Error> {
+        buffer.begin();
+        value.write_cdr(buffer);
+        self.write(buffer.finish()?)
+    }
+
+    /// Sends what batching holds back.
+    ///
+    /// # Errors
+    /// [`Error::Dds`].
+    pub fn flush(&self) -> Result<(), Error> {
+        self.sink.flush()
+    }
+
+    /// Waits until every matched reliable reader has acknowledged everything; `false` when
+    /// `timeout` was too short.
+    ///
+    /// # Errors
+    /// [`Error::Dds`].
+    pub fn wait_for_acks(&self, timeout: Duration) -> Result<bool, Error> {
+        self.sink.wait_for_acks(sys::nanos(timeout))
+    }
+
+    /// The topic.
+    pub const fn topic(&self) -> &Topic {
+        &self.topic
+    }
+
+    #[cold]
+    fn listener_panicked(&self) -> Result<(), Error> {
+        Err(Error::ListenerPanicked(self.topic.name().to_owned()))
+    }
+}
+
+/// A reader to be.
+pub struct ReaderBuilder {
+    topic: Topic,
+    qos: Qos,
+    batch: usize,
+    on_samples: Option<OnSamples>,
+    on_data: Option<OnData>,
+    on_status: Option<OnStatus>,
+}
+
+impl ReaderBuilder {
+    /// Most samples that [`on_sample`](Self::on_sample) takes at a time; 256 unless set.
+    #[must_use]
+    pub const fn batch(mut self, samples: usize) -> Self {
+        self.batch = samples;
+        self
+    }
+
+    /// Calls `f` with each sample that has data as it comes, in the receive thread of Cyclone DDS:
+    /// the shortest way. It must not wait, and must not write to this very topic through this
+    /// domain object. It may drop the reader.
+    /// If it panics it is not called again; [`Reader::take`] then says so.
+    #[must_use]
+    pub fn on_sample(mut self, mut f: impl FnMut(Sample<'_>) + Send + 'static) -> Self {
+        self.on_samples = Some(Box::new(move |samples| {
+            let all = (0..samples.len()).filter_map(|i| samples.get(i));
+            for (info, cdr) in all.filter(|(info, _)| info.valid) {
+                f(Sample::new(info, cdr));
+            }
+        }));
+        self
+    }
+
+    /// Calls `f` when samples have come, in the receive thread of Cyclone DDS, and leaves them to
+    /// [`Reader::take`] in another: `f` wakes that. It must not wait. Called once more, in a thread
+    /// of its own, when the reader was closed ([`Error::ReaderClosed`]). In place of
+    /// [`on_sample`](Self::on_sample).
+    #[must_use]
+    pub fn on_data(mut self, f: impl FnMut() + Send + 'static) -> Self {
+        self.on_data = Some(Box::new(f));
+        self
+    }
+
+    /// Calls `f` with events, in a thread of Cyclone DDS. It must not wait.
+    #[must_use]
+    pub fn on_status(mut self, f: impl FnMut(Status) + Send + 'static) -> Self {
+        self.on_status = Some(Box::new(f));
+        self
+    }
+
+    /// Opens it.
+    ///
+    /// # Errors
+    /// As [`WriterBuilder::open`].
+    pub fn open(self) -> Result<Reader, Error> {
+        let room = |f| (f, RawSamples::with_capacity(self.batch));
+        let limit = self.qos.most_instances();
+        let samples = self.on_samples.map(room);
+        let callbacks = Callbacks::of_reader(samples, self.on_data, self.on_status, limit);
+        let t = &self.topic;
+        let topic = (&t.entity, &*t.name);
+        let qos = self.qos.instances(limit);
+        let entity = sys::reader(topic, &t.participant, &qos, callbacks)?;
+        Ok(Reader {
+            entity,
+            topic: self.topic,
+        })
+    }
+}
+
+impl fmt::Debug for ReaderBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReaderBuilder")
+            .field("topic", &self.topic)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Takes samples, or, opened with [`ReaderBuilder::on_sample`], hands them to a closure in a thread
+/// of Cyclone DDS. May be shared between threads; a sample goes to the one that takes it.
+#[derive(Debug)]
+pub struct Reader {
+    entity: Arc<Entity>,
+    topic: Topic,
+}
+
+impl Reader {
+    /// Room for up to `n` samples (1 to 65,536), to be used again and again.
+    pub fn samples(&self, n: usize) -> Samples {
+        Samples {
+            raw: RawSamples::with_capacity(n),
+            owner: None,
+        }
+    }
+
+    /// Takes what has come into `samples`, in place of what was there; the number taken. No call
+    /// waits and none allocates.
+    ///
+    /// # Errors
+    /// [`Error::Dds`]; [`Error::ReaderClosed`]; [`Error::ListenerPanicked`].
+    #[inline]
+    pub fn take(&self, samples: &mut Samples) -> Result<usize, Error> {
+        self.check()?;
+        // Samples of another reader go back while that reader's domain is still held.
+        samples.raw.release();
+        if !samples
+            .owner
+            .as_ref()
+            .is_some_and(|o| Arc::ptr_eq(o, &self.entity))
+        {
+            samples.owner = Some(Arc::clone(&self.entity));
+        }
+        samples.raw.take(self.entity.handle())
+    }
+
+    /// Says whether this reader was closed, or a closure of it panicked. Does not wait.
+    ///
+    /// # Errors
+    /// [`Error::ReaderClosed`]; [`Error::ListenerPanicked`].
+    #[inline]
+    pub fn check(&self) -> Result<(), Error> {
+        let Some(callbacks) = self.entity.callbacks() else {
+            return Ok(());
+        };
+        if let Some((why, writer)) = callbacks.overflow() {
+            return Err(Error::ReaderClosed {
+                topic: self.topic.name().to_owned(),
+                why,
+                writer,
+            });
+        }
+        if callbacks.has_panicked() {
+            return Err(Error::ListenerPanicked(self.topic.name().to_owned()));
+        }
+        Ok(())
+    }
+
+    /// The topic.
+    pub const fn topic(&self) -> &Topic {
+        &self.topic
+    }
+}
+
+/// Samples taken from a reader, lent until the next take.
+#[derive(Debug)]
+pub struct Samples {
+    // Dropped before the owner: samples live in the pool of the reader's domain.
+    raw: RawSamples,
+    owner: Option<Arc<Entity>>,
+}
+
+impl Samples {
+    /// How many there are.
+    pub const fn len(&self) -> usize {
+        self.raw.len()
+    }
+
+    /// Whether there are none.
+    pub const fn is_empty(&self) -> bool {
+        self.raw.len() == 0
+    }
+
+    /// Gives them back to the reader's pool.
+    pub fn clear(&mut self) {
+        self.raw.release();
+        self.owner = None;
+    }
+
+    /// One of them, from 0 in the order they came.
+    pub fn get(&self, i: usize) -> Option<Sample<'_>> {
+        self.raw.get(i).map(|(info, cdr)| Sample::new(info, cdr))
+    }
+
+    /// The samples in the order they came.
+    pub const fn iter(&self) -> SampleIter<'_> {
+        SampleIter {
+            samples: self,
+            at: 0,
+        }
+    }
+}
+
+impl<'a> IntoIterator for &'a Samples {
+    type Item = Sample<'a>;
+    type IntoIter = SampleIter<'a>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+/// Gives the samples that were taken in the order they came; see [`Samples::iter`].
+#[derive(Debug, Clone)]
+pub struct SampleIter<'a> {
+    samples: &'a Samples,
+    at: usize,
+}
+
+impl<'a> Iterator for SampleIter<'a> {
+    type Item = Sample<'a>;
+
+    fn next(&mut self) -> Option<Sample<'a>> {
+        let sample = self.samples.get(self.at)?;
+        self.at += 1;
+        Some(sample)
+    }
+}
+
+/// One sample.
+#[derive(Debug, Clone, Copy)]
+pub struct Sample<'a> {
+    /// When, from whom, of which instance.
+    pub info: SampleInfo,
+    bytes: &'a [u8],
+}
+
+/// What comes with a sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SampleInfo {
+    /// The writer's time of the sample, nanoseconds since 1970.
+    pub source_nanos: i64,
+    /// The instance, a number local to this process.
+    pub instance: u64,
+    /// The writer, a number local to this process.
+    pub writer: u64,
+    /// The instance has a living writer and is not disposed.
+    pub alive: bool,
+    /// The instance was disposed.
+    pub disposed: bool,
+    /// There is data; otherwise this only tells of a change of the instance's state.
+    pub has_data: bool,
+}
+
+impl<'a> Sample<'a> {
+    /// A sample that came through shared memory.
+    pub(crate) const fn of_shm(taken: &Taken<'a>) -> Self {
+        let info = SampleInfo {
+            source_nanos: taken.source_nanos,
+            instance: taken.topic as u64,
+            writer: taken.sender,
+            alive: true,
+            disposed: false,
+            has_data: true,
+        };
+        Self {
+            info,
+            bytes: taken.bytes,
+        }
+    }
+
+    const fn new(info: RawInfo, bytes: &'a [u8]) -> Self {
+        let info = SampleInfo {
+            source_nanos: info.source_nanos,
+            instance: info.instance,
+            writer: info.writer,
+            alive: info.alive,
+            disposed: info.disposed,
+            has_data: info.valid,
+        };
+        Self { info, bytes }
+    }
+
+    /// The bytes with their CDR header; empty when the sample has no data.
+    pub const fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// A cursor at the first member.
+    ///
+    /// # Errors
+    /// [`CdrError`] when the sample has no data or no known representation.
+    pub fn cdr(&self) -> Result<CdrReader<'a>, CdrError> {
+        CdrReader::new(self.bytes)
+    }
+
+    /// The sample as a Rust value.
+    ///
+    /// # Errors
+    /// [`CdrError`] for bytes that are none.
+    pub fn value<T: CdrType>(&self) -> Result<T, CdrError> {
+        T::read_cdr(&mut self.cdr()?)
+    }
+}
+
+/// Waits for any of several readers of one domain; one thread at a time.
+#[derive(Debug)]
+pub struct WaitSet(sys::RawWaitSet);
+
+impl WaitSet {
+    /// Adds a reader; the number by which [`wait`](Self::wait) names it, from 0 up.
+    ///
+    /// # Errors
+    /// [`Error::Dds`] for a reader of another domain object.
+    pub fn attach(&mut self, reader: &Reader) -> Result<usize, Error> {
+        self.0.attach(sys::RawCondition::new(&reader.entity)?)
+    }
+
+    /// Waits until at least one reader has samples or `timeout` is over, and calls `ready` with
+    /// the number of each that has.
+    ///
+    /// # Errors
+    /// [`Error::Dds`].
+    pub fn wait(&mut self, timeout: Duration, ready: impl FnMut(usize)) -> Result<(), Error> {
+        self.0.wait(sys::nanos(timeout), ready)
+    }
+}

@@ -1,0 +1,250 @@
+//! What can go wrong between the application and DDS.
+
+use std::fmt;
+
+use crate::cdr::CdrError;
+use crate::discovery::Guid;
+use crate::qos::LONGEST_KEY;
+use crate::types::TypeError;
+
+/// An error of DDS. Nothing here aborts the process: the caller decides.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Cyclone DDS refused an operation.
+    #[error("{action}: {code}{detail}")]
+    Dds {
+        /// What was tried, with the name of the thing it was tried on.
+        action: String,
+        /// Why it was refused.
+        code: ReturnCode,
+        /// What Cyclone DDS logged about it: empty, or `": …"`.
+        detail: String,
+    },
+    /// The domain id has no RTPS ports: they would lie above 65535.
+    #[error("domain id {0} is out of range: RTPS has ports for domains 0 to 232")]
+    DomainId(u32),
+    /// The configuration contradicts itself or names nothing.
+    #[error("domain configuration: {0}")]
+    Config(String),
+    /// A name that the C library cannot take (empty, too long, or with a NUL byte).
+    #[error("{what} {name:?} is not a usable name")]
+    Name {
+        /// What the name is for.
+        what: &'static str,
+        /// The name.
+        name: String,
+    },
+    /// A type that DDS cannot carry.
+    #[error(transparent)]
+    Type(#[from] TypeError),
+    /// Bytes that are no sample of their type.
+    #[error(transparent)]
+    Cdr(#[from] CdrError),
+    /// The bytes given to a writer do not match the type of its topic.
+    #[error("the sample's bytes do not fit the type of topic {topic:?}")]
+    SampleMismatch {
+        /// The topic of the writer.
+        topic: String,
+    },
+    /// A foreign endpoint does not say what its samples look like.
+    #[error("topic {topic:?} has type {type_name:?}, and its program does not describe it")]
+    NoType {
+        /// The topic.
+        topic: String,
+        /// The name of its type.
+        type_name: String,
+    },
+    /// Nobody described a foreign type in time.
+    #[error("nobody described the type of topic {0:?} in time")]
+    TypeUnanswered(String),
+    /// Shared memory could not be had or used.
+    #[error("shared memory: cannot {action}: {why}")]
+    SharedMemory {
+        /// What was tried, with the name of the file.
+        action: String,
+        /// Why it could not be done.
+        why: String,
+    },
+    /// A writer has written as many keys as it may: samples of new ones are not written.
+    #[error("topic {topic:?} has {limit} keys: samples of another are not written")]
+    TooManyKeys {
+        /// The topic of the writer.
+        topic: String,
+        /// So many.
+        limit: u32,
+    },
+    /// A reader was closed because of what writers sent; readers of other topics go on.
+    #[error("the reader of topic {topic:?} is closed: {why}, from writer {writer}")]
+    ReaderClosed {
+        /// The topic.
+        topic: String,
+        /// What was too much.
+        why: Overflow,
+        /// Whose sample it was.
+        writer: Guid,
+    },
+    /// A listener closure panicked; it will not be called again.
+    #[error("the listener of {0:?} panicked and is switched off")]
+    ListenerPanicked(String),
+}
+
+/// What was too much for a reader.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Overflow {
+    /// One instance more than so many.
+    Keys(u32),
+    /// A key of so many bytes.
+    Key(u32),
+}
+
+impl fmt::Display for Overflow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Keys(limit) => write!(f, "more than {limit} keys"),
+            Self::Key(bytes) => {
+                write!(
+                    f,
+                    "a key of {bytes} bytes, which is more than {LONGEST_KEY}"
+                )
+            }
+        }
+    }
+}
+
+/// The return codes of the DDS specification and Cyclone DDS, one variant each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ReturnCode {
+    /// Unspecified error.
+    Error,
+    /// The feature is not in this build.
+    Unsupported,
+    /// An argument is invalid.
+    BadParameter,
+    /// The entity is not in the state the operation needs.
+    PreconditionNotMet,
+    /// Memory, samples or instances ran out against the limits set.
+    OutOfResources,
+    /// The feature is not switched on.
+    NotEnabled,
+    /// The policy cannot change after creation.
+    ImmutablePolicy,
+    /// Two policies contradict each other.
+    InconsistentPolicy,
+    /// The entity is gone.
+    AlreadyDeleted,
+    /// The time given was not enough; for a write: a reliable reader holds the history full.
+    Timeout,
+    /// There is nothing to take.
+    NoData,
+    /// The operation does not exist on this kind of entity.
+    IllegalOperation,
+    /// Security refused it.
+    NotAllowedBySecurity,
+    /// It is still going on.
+    InProgress,
+    /// Try once more.
+    TryAgain,
+    /// Interrupted by a signal.
+    Interrupted,
+    /// The operating system refused it.
+    NotAllowed,
+    /// The host name is unknown.
+    HostNotFound,
+    /// There is no network.
+    NoNetwork,
+    /// There is no connection.
+    NoConnection,
+    /// A buffer is too small.
+    NotEnoughSpace,
+    /// A number is out of range.
+    OutOfRange,
+    /// Nothing has that name.
+    NotFound,
+    /// A code this version does not know.
+    Other(i32),
+}
+
+impl ReturnCode {
+    /// The variant for a negative return code of Cyclone DDS.
+    pub(crate) const fn from_raw(code: i32) -> Self {
+        // Cyclone's own codes count down from here (DDS_XRETCODE_BASE).
+        const EXTENDED: i32 = -50;
+        match code {
+            -1 => Self::Error,
+            -2 => Self::Unsupported,
+            -3 => Self::BadParameter,
+            -4 => Self::PreconditionNotMet,
+            -5 => Self::OutOfResources,
+            -6 => Self::NotEnabled,
+            -7 => Self::ImmutablePolicy,
+            -8 => Self::InconsistentPolicy,
+            -9 => Self::AlreadyDeleted,
+            -10 => Self::Timeout,
+            -11 => Self::NoData,
+            -12 => Self::IllegalOperation,
+            -13 => Self::NotAllowedBySecurity,
+            c if c == EXTENDED - 1 => Self::InProgress,
+            c if c == EXTENDED - 2 => Self::TryAgain,
+            c if c == EXTENDED - 3 => Self::Interrupted,
+            c if c == EXTENDED - 4 => Self::NotAllowed,
+            c if c == EXTENDED - 5 => Self::HostNotFound,
+            c if c == EXTENDED - 6 => Self::NoNetwork,
+            c if c == EXTENDED - 7 => Self::NoConnection,
+            c if c == EXTENDED - 8 => Self::NotEnoughSpace,
+            c if c == EXTENDED - 9 => Self::OutOfRange,
+            c if c == EXTENDED - 10 => Self::NotFound,
+            other => Self::Other(other),
+        }
+    }
+}
+
+impl fmt::Display for ReturnCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = match self {
+            Self::Error => "unspecified error",
+            Self::Unsupported => "not supported",
+            Self::BadParameter => "bad parameter",
+            Self::PreconditionNotMet => "precondition not met",
+            Self::OutOfResources => "out of resources",
+            Self::NotEnabled => "not enabled",
+            Self::ImmutablePolicy => "policy cannot be changed",
+            Self::InconsistentPolicy => "policies contradict each other",
+            Self::AlreadyDeleted => "already deleted",
+            Self::Timeout => "timeout",
+            Self::NoData => "no data",
+            Self::IllegalOperation => "illegal operation",
+            Self::NotAllowedBySecurity => "not allowed by security",
+            Self::InProgress => "in progress",
+            Self::TryAgain => "try again",
+            Self::Interrupted => "interrupted",
+            Self::NotAllowed => "not allowed",
+            Self::HostNotFound => "host not found",
+            Self::NoNetwork => "no network",
+            Self::NoConnection => "no connection",
+            Self::NotEnoughSpace => "not enough space",
+            Self::OutOfRange => "out of range",
+            Self::NotFound => "not found",
+            Self::Other(code) => return write!(f, "return code {code}"),
+        };
+        f.write_str(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_of_the_specification_has_its_variant() {
+        assert_eq!(ReturnCode::from_raw(-10), ReturnCode::Timeout);
+        assert_eq!(ReturnCode::from_raw(-52), ReturnCode::TryAgain);
+        assert_eq!(ReturnCode::from_raw(-60), ReturnCode::NotFound);
+        for code in (1..=13).chain(51..=60) {
+            assert!(!matches!(ReturnCode::from_raw(-code), ReturnCode::Other(_)));
+        }
+        assert_eq!(ReturnCode::from_raw(-77), ReturnCode::Other(-77));
+    }
+}

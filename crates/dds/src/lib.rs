@@ -1,0 +1,68 @@
+//! DDS for the plant: what was decoded goes out to anyone who speaks RTPS.
+//!
+//! The engine is Eclipse Cyclone DDS; this crate is a thin safe layer over it. Samples travel as
+//! CDR bytes: a [`cdr::CdrBuffer`] is filled by the application and handed to a [`Writer`] as it
+//! stands, a [`Reader`] takes samples into arrays it allocated once and lends their bytes.
+//! Types are described at run time ([`types`]), so no IDL compiler is in the way; the same
+//! description prints as IDL for programs written in other languages.
+//!
+//! Entities keep their parents alive and close before them, whatever the order of the drops.
+//!
+//! ```
+//! use fanfare_dds::{cdr::CdrBuffer, types::{Kind, StructType}, Domain, DomainConfig, Qos};
+//!
+//! # fn main() -> Result<(), fanfare_dds::Error> {
+//! let quote = StructType::new("Example::Quote")
+//!     .key("security", Kind::UInt32)
+//!     .member("price", Kind::Float64);
+//! let domain = Domain::open(&DomainConfig::new(77))?;
+//! let topic = domain.topic("quotes", &quote, &Qos::reliable())?;
+//! let reader = topic.reader(&Qos::reliable()).open()?;
+//! let writer = topic.writer(&Qos::reliable()).open()?;
+//!
+//! let mut sample = CdrBuffer::with_capacity(64);
+//! sample.begin();
+//! sample.u32(7);
+//! sample.f64(99.5);
+//! writer.write(sample.finish()?)?;
+//!
+//! let mut samples = reader.samples(16);
+//! reader.take(&mut samples)?;
+//! for sample in &samples {
+//!     let mut cdr = sample.cdr()?;
+//!     assert_eq!((cdr.u32()?, cdr.f64()?), (7, 99.5));
+//! }
+//! # assert_eq!(samples.len(), 1);
+//! # Ok(())
+//! # }
+//! ```
+#![deny(unsafe_code)]
+
+pub mod baseline;
+pub mod cdr;
+mod config;
+pub mod discovery;
+pub mod distribute;
+mod entity;
+mod error;
+pub mod fast;
+mod keys;
+mod peer;
+mod qos;
+pub mod shm;
+mod status;
+#[allow(unsafe_code)]
+mod sys;
+pub mod types;
+
+pub use config::{DomainConfig, Transport};
+pub use entity::{
+    Domain, Reader, ReaderBuilder, Sample, SampleInfo, SampleIter, Samples, Topic, WaitSet, Writer,
+    WriterBuilder,
+};
+pub use error::{Error, Overflow, ReturnCode};
+pub use keys::AsItIs;
+pub use qos::{
+    Durability, History, INSTANCES, LONGEST_KEY, Liveliness, Ownership, Qos, Reliability,
+};
+pub use status::{Policy, Status};

@@ -1,0 +1,332 @@
+//! Types as data: what a topic carries, described at run time.
+//!
+//! A [`StructType`] becomes a DDS type (XTypes dynamic type), IDL text ([`StructType::idl`]) and
+//! the walk over CDR bytes that prints or checks a sample ([`crate::cdr`]). Types built here are
+//! `@final`: their CDR form has no headers, so any vendor's XCDR1 reads it.
+
+mod idl;
+mod rust;
+mod union;
+
+use std::fmt;
+use std::sync::Arc;
+
+/// Structures may nest this deep; deeper ones are refused (and so are types that hold themselves).
+pub const MAX_DEPTH: usize = 16;
+/// A structure may have this many members.
+pub const MAX_MEMBERS: usize = 4_096;
+
+/// A structure: a name, scoped with `::`, and its members in order.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct StructType {
+    /// The scoped name, such as `Fanfare::Quote`.
+    pub name: String,
+    /// The members, in the order of their CDR form.
+    pub members: Vec<Member>,
+    /// How the type may grow; decides whether the CDR form has headers.
+    pub extensibility: Extensibility,
+}
+
+/// One member of a structure.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Member {
+    /// An IDL identifier.
+    pub name: String,
+    /// Its type.
+    pub kind: Kind,
+    /// Its number in the structure, from 0 in order unless the type says otherwise. Only mutable
+    /// structures carry it in their samples.
+    pub id: u32,
+    /// Part of the key: samples with equal keys are one instance.
+    pub key: bool,
+    /// `@optional` in the sense of XTypes. Types of this crate's own making never use it: see
+    /// [`crate::types`] for the rule on optional FAST fields.
+    pub optional: bool,
+}
+
+/// The type of a member or of a sequence's elements.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[allow(missing_docs)] // the names say it; IDL names in `idl.rs`
+pub enum Kind {
+    Bool,
+    /// `octet`: an unsigned 8-bit integer in every vendor's IDL.
+    Byte,
+    Int8,
+    UInt8,
+    Int16,
+    UInt16,
+    Int32,
+    UInt32,
+    Int64,
+    UInt64,
+    Float32,
+    Float64,
+    Char,
+    /// A UTF-16 code unit.
+    WChar,
+    /// A string in UTF-16, at most so many code units when bounded.
+    WString(Option<u32>),
+    /// A string of bytes without NUL, UTF-8 by convention, at most so many when bounded.
+    String(Option<u32>),
+    /// An enumeration, carried as a 32-bit integer.
+    Enum(Arc<EnumType>),
+    /// Any number of elements, at most so many when bounded.
+    Sequence(Box<Self>, Option<u32>),
+    /// Exactly so many elements.
+    Array(Box<Self>, u32),
+    /// A nested structure.
+    Struct(Arc<StructType>),
+    /// A union, in types of other programs.
+    Union(Arc<UnionType>),
+}
+
+/// An enumeration: names for 32-bit integers.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct EnumType {
+    /// The scoped name.
+    pub name: String,
+    /// Each literal with its value.
+    pub literals: Vec<(String, i32)>,
+}
+
+/// How a type may change between versions (XTypes 1.3, 7.2.3.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Extensibility {
+    /// Not at all.
+    #[default]
+    Final,
+    /// Members may be added at the end; XCDR2 puts the length in front.
+    Appendable,
+    /// Members may come and go; each has its own header.
+    Mutable,
+}
+
+impl StructType {
+    /// A structure without members yet.
+    pub fn new(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            members: Vec::new(),
+            extensibility: Extensibility::Final,
+        }
+    }
+
+    /// Adds a member.
+    #[must_use]
+    pub fn member(mut self, name: &str, kind: Kind) -> Self {
+        let id = u32::try_from(self.members.len()).unwrap_or(u32::MAX);
+        self.members.push(Member {
+            name: name.to_owned(),
+            kind,
+            id,
+            key: false,
+            optional: false,
+        });
+        self
+    }
+
+    /// Adds a member that is part of the key.
+    #[must_use]
+    pub fn key(self, name: &str, kind: Kind) -> Self {
+        let mut with = self.member(name, kind);
+        if let Some(member) = with.members.last_mut() {
+            member.key = true;
+        }
+        with
+    }
+
+    /// Whether samples of this type form instances.
+    pub fn is_keyed(&self) -> bool {
+        self.members.iter().any(|m| m.key)
+    }
+
+    /// Checks names, nesting and keys.
+    ///
+    /// # Errors
+    /// The first thing that DDS or IDL would not accept, with the path to it.
+    pub fn check(&self) -> Result<(), TypeError> {
+        self.check_at(0)
+    }
+
+    fn check_at(&self, depth: usize) -> Result<(), TypeError> {
+        let fault = |member: &str, why: Fault| {
+            let path = if member.is_empty() {
+                self.name.clone()
+            } else {
+                format!("{}.{member}", self.name)
+            };
+            Err(TypeError { path, why })
+        };
+        if depth >= MAX_DEPTH {
+            return fault("", Fault::TooDeep);
+        }
+        if !self.name.split("::").all(idl::is_identifier) {
+            return fault("", Fault::BadName);
+        }
+        if self.members.is_empty() || self.members.len() > MAX_MEMBERS {
+            return fault("", Fault::MemberCount(self.members.len()));
+        }
+        let mut seen = std::collections::HashSet::new();
+        for member in &self.members {
+            if !idl::is_identifier(&member.name) {
+                return fault(&member.name, Fault::BadName);
+            }
+            // IDL names that differ only in case collide.
+            if !seen.insert(member.name.to_ascii_lowercase()) {
+                return fault(&member.name, Fault::TwiceTheName);
+            }
+            if member.key && (member.optional || !member.kind.can_be_key()) {
+                return fault(&member.name, Fault::BadKey);
+            }
+            member.kind.check_at(depth)?;
+        }
+        Ok(())
+    }
+
+    /// The type as IDL text: nested types first, modules as scopes, `@key` and `@final` written
+    /// out. Cyclone's idlc and Fast DDS's generator take it.
+    pub fn idl(&self) -> String {
+        idl::print(&[self])
+    }
+}
+
+/// Several types in one IDL text; what they share is printed once.
+pub fn idl(types: &[&StructType]) -> String {
+    idl::print(types)
+}
+
+pub use idl::identifier;
+pub use rust::rust;
+pub use union::{Case, UnionType};
+
+impl Kind {
+    /// A sequence of structures, unbounded.
+    pub fn sequence_of(element: StructType) -> Self {
+        Self::Sequence(Box::new(Self::Struct(Arc::new(element))), None)
+    }
+
+    /// Bytes of one primitive in CDR; `None` for what has no fixed size of its own.
+    pub const fn primitive_size(&self) -> Option<usize> {
+        Some(match self {
+            Self::Bool | Self::Byte | Self::Int8 | Self::UInt8 | Self::Char => 1,
+            Self::Int16 | Self::UInt16 | Self::WChar => 2,
+            Self::Int32 | Self::UInt32 | Self::Float32 | Self::Enum(_) => 4,
+            Self::Int64 | Self::UInt64 | Self::Float64 => 8,
+            Self::String(_)
+            | Self::WString(_)
+            | Self::Sequence(..)
+            | Self::Array(..)
+            | Self::Struct(_)
+            | Self::Union(_) => return None,
+        })
+    }
+
+    const fn can_be_key(&self) -> bool {
+        !matches!(
+            self,
+            Self::WString(_)
+                | Self::Sequence(..)
+                | Self::Array(..)
+                | Self::Struct(_)
+                | Self::Union(_)
+        )
+    }
+
+    fn check_at(&self, depth: usize) -> Result<(), TypeError> {
+        match self {
+            Self::Sequence(element, _) | Self::Array(element, _) => element.check_at(depth + 1),
+            Self::Struct(inner) => inner.check_at(depth + 1),
+            Self::Union(inner) => inner.check_at(depth + 1),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A type that DDS cannot carry, and where in it the reason lies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TypeError {
+    /// The structure, and the member after a dot.
+    pub path: String,
+    /// What is wrong there.
+    pub why: Fault,
+}
+
+/// What is wrong with a type.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Fault {
+    /// Not an IDL identifier, or an IDL keyword.
+    BadName,
+    /// Two members of one name (IDL does not tell cases apart).
+    TwiceTheName,
+    /// None, or more than [`MAX_MEMBERS`].
+    MemberCount(usize),
+    /// Nested deeper than [`MAX_DEPTH`].
+    TooDeep,
+    /// Keys are primitives, enumerations and strings, and not optional.
+    BadKey,
+    /// Something XTypes has and Cyclone DDS does not read (maps, bit sets, mutable unions).
+    Unsupported(&'static str),
+}
+
+impl fmt::Display for TypeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.path)?;
+        match &self.why {
+            Fault::BadName => f.write_str("not a usable IDL name"),
+            Fault::TwiceTheName => f.write_str("the name is taken by another member"),
+            Fault::MemberCount(n) => write!(f, "{n} members; 1 to {MAX_MEMBERS} can be"),
+            Fault::TooDeep => write!(f, "nested deeper than {MAX_DEPTH}"),
+            Fault::BadKey => f.write_str("cannot be a key"),
+            Fault::Unsupported(what) => write!(f, "{what} are not supported"),
+        }
+    }
+}
+
+impl std::error::Error for TypeError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn why(t: &StructType) -> Fault {
+        t.check().unwrap_err().why
+    }
+
+    #[test]
+    fn names_are_checked_as_idl_has_them() {
+        let ok = StructType::new("A::B").member("x", Kind::Int32);
+        assert_eq!(ok.check(), Ok(()));
+        assert_eq!(
+            why(&StructType::new("1A").member("x", Kind::Bool)),
+            Fault::BadName
+        );
+        assert_eq!(
+            why(&ok.clone().member("Struct", Kind::Bool)),
+            Fault::BadName
+        );
+        assert_eq!(why(&ok.member("X", Kind::Bool)), Fault::TwiceTheName);
+        assert_eq!(why(&StructType::new("A")), Fault::MemberCount(0));
+    }
+
+    #[test]
+    fn a_sequence_is_no_key_and_deep_nesting_is_refused() {
+        let list = Kind::Sequence(Box::new(Kind::Byte), None);
+        assert_eq!(why(&StructType::new("A").key("x", list)), Fault::BadKey);
+        let mut deep = StructType::new("S").member("x", Kind::Byte);
+        for _ in 0..MAX_DEPTH {
+            deep = StructType::new("S").member("x", Kind::Struct(Arc::new(deep)));
+        }
+        assert_eq!(why(&deep), Fault::TooDeep);
+    }
+
+    #[test]
+    fn an_error_says_where() {
+        let entry = StructType::new("E").member("long", Kind::Byte);
+        let t = StructType::new("M").member("entries", Kind::sequence_of(entry));
+        assert_eq!(
+            t.check().unwrap_err().to_string(),
+            "E.long: not a usable IDL name"
+        );
+    }
+}

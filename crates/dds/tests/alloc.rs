@@ -1,0 +1,113 @@
+//! Decoding, converting, writing and taking allocate nothing of ours after warm-up: a counting
+//! allocator, by thread. (Cyclone DDS has its own pool, which this does not see.)
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use fanfare_counting::allocations;
+use fanfare_dds::fast::{Converted, Converter, Mapping, TypeOptions};
+use fanfare_dds::shm::{Config, Receiver, Sender, TopicSpec};
+use fanfare_dds::{Domain, DomainConfig, Qos};
+use fanfare_fast::generate::{ComplexOptions, Generator};
+use fanfare_fast::{Decoder, Program};
+
+fn packets() -> Vec<Vec<u8>> {
+    let mut feed = Generator::complex(Program::complex(), 8, None, ComplexOptions::default());
+    let mut packets = Vec::new();
+    while let Some(packet) = feed.next_packet().unwrap() {
+        packets.push(packet.to_vec());
+    }
+    packets
+}
+
+/// Packets, and what makes samples of them.
+fn conversion() -> (Vec<Vec<u8>>, Arc<Mapping>, Decoder, Converter) {
+    let program = Arc::new(Program::complex());
+    let mapping = Mapping::new(Arc::clone(&program), &TypeOptions::default()).unwrap();
+    let mapping = Arc::new(mapping);
+    let converter = Converter::new(Arc::clone(&mapping), 1 << 14);
+    (packets(), mapping, Decoder::new(program), converter)
+}
+
+/// Decodes a packet, and gives `write` the samples of one topic.
+fn convert(
+    (decoder, converter): (&mut Decoder, &mut Converter),
+    packet: &[u8],
+    mut write: impl FnMut(&[u8]),
+) {
+    decoder.reset();
+    converter.decode(decoder, packet).unwrap();
+    let write = |s: Converted<'_>| {
+        if s.template.name == "MarketData" {
+            write(s.cdr);
+        }
+    };
+    converter.samples(write).unwrap();
+}
+
+#[test]
+fn a_message_goes_from_packet_to_reader_without_allocation() {
+    let (packets, mapping, mut decoder, mut converter) = conversion();
+    let domain = Domain::open(&DomainConfig::new(fanfare_peers::domain())).unwrap();
+    let qos = Qos::best_effort();
+    let t = &mapping.by_name("MarketData").unwrap().sample;
+    let name = format!("alloc-{}", std::process::id());
+    let topic = domain.topic(&name, t, &qos).unwrap();
+    let heard = Arc::new(AtomicU64::new(0));
+    let counter = Arc::clone(&heard);
+    let count = move |s: fanfare_dds::Sample<'_>| {
+        counter.fetch_add(s.bytes().len() as u64, Ordering::Relaxed);
+    };
+    let _listening = topic.reader(&qos).on_sample(count).open().unwrap();
+    let reader = topic.reader(&qos).open().unwrap();
+    let writer = topic.writer(&qos).open().unwrap();
+    let mut samples = reader.samples(16);
+    let mut taken = 0;
+    let mut round = || {
+        for packet in &packets {
+            let by = (&mut decoder, &mut converter);
+            convert(by, packet, |cdr| writer.write(cdr).unwrap());
+            taken += reader.take(&mut samples).unwrap();
+            for sample in &samples {
+                assert!(sample.cdr().unwrap().u32().is_ok());
+            }
+        }
+    };
+    round();
+    assert_eq!(allocations(|| (0..50).for_each(|_| round())), 0);
+    assert!(taken > 350 && heard.load(Ordering::Relaxed) > 0);
+}
+
+#[test]
+fn a_message_goes_through_shared_memory_without_allocation() {
+    let (packets, mapping, mut decoder, mut converter) = conversion();
+    let t = &mapping.by_name("MarketData").unwrap().sample;
+    let topics = [TopicSpec::new("MarketData", t, false)];
+    // The smallest ring, and a reader that is waited for.
+    let config = Config::new(fanfare_peers::domain()).unwrap().ring(0);
+    let config = config.patience(Duration::from_secs(60));
+    let channel = format!("alloc-{}", std::process::id());
+    let mut sender = Sender::open(&config, &channel, &topics).unwrap();
+    let mut receiver = Receiver::open(&config, &channel, &topics).unwrap();
+    receiver.refresh();
+    assert_eq!(receiver.senders(), 1);
+    let (mut written, mut taken) = (0, 0);
+    let mut round = || {
+        for packet in &packets {
+            convert((&mut decoder, &mut converter), packet, |cdr| {
+                sender.write(0, 0, cdr).unwrap();
+                written += cdr.len();
+            });
+            receiver.poll(|sample| taken += sample.bytes.len());
+        }
+    };
+    round();
+    assert_eq!(allocations(|| (0..100).for_each(|_| round())), 0);
+    // Round the ring of 64 KiB more than once.
+    assert!(
+        taken == written && written > 1 << 18,
+        "{taken} of {written}"
+    );
+}

@@ -1,0 +1,184 @@
+//! The article's set-ups, publisher and subscriber in one process but on the network.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use fanfare_dds::distribute::{Carrier, Distribution, Publisher, Subscriber};
+use fanfare_dds::fast::{Converter, Mapping, TypeOptions};
+use fanfare_dds::{Qos, Reliability, shm};
+use fanfare_fast::generate::{ComplexOptions, Generator, PACKET_SIZE};
+use fanfare_fast::{Decoder, Program};
+
+use crate::support::{PATIENCE, domain_id, pair, wait_until};
+
+/// The samples of each topic, in their order.
+type Samples = BTreeMap<String, Vec<Vec<u8>>>;
+
+struct Run {
+    echoed: u64,
+    sent: Samples,
+    got: Samples,
+}
+
+/// Two participants that meet over the network.
+fn dds() -> [Carrier; 2] {
+    let (here, there) = pair();
+    [(&here).into(), (&there).into()]
+}
+
+/// Two ends that meet in shared memory. The publisher's ring is lapped; an echo that makes way
+/// is lost, so theirs is not.
+fn shared() -> [Carrier; 2] {
+    let config = shm::Config::new(domain_id()).unwrap();
+    [(&config.clone().ring(1 << 16)).into(), (&config).into()]
+}
+
+/// Reliable for a machine that is busy with other things.
+fn patient() -> Qos {
+    Qos::reliable().reliability(Reliability::Reliable(PATIENCE))
+}
+
+fn run(
+    [here, there]: [Carrier; 2],
+    program: Program,
+    feed: &mut Generator,
+    distribution: &Distribution,
+) -> Run {
+    let program = Arc::new(program);
+    let options = TypeOptions {
+        keyed: distribution.keyed,
+        ..TypeOptions::default()
+    };
+    let mapping = Arc::new(Mapping::new(Arc::clone(&program), &options).unwrap());
+    let got = Arc::new(Mutex::new(Samples::new()));
+    let into = Arc::clone(&got);
+    let subscriber = Subscriber::open(&there, &mapping, distribution, move |r| {
+        let mut got = into.lock().unwrap();
+        let bytes = r.sample.bytes().to_vec();
+        got.entry(r.topic.to_owned()).or_default().push(bytes);
+    })
+    .unwrap();
+    let (publisher, sent) = publish(&here, &mapping, feed, distribution, &subscriber);
+    wait_until("the token and all samples", || {
+        subscriber.announced() == (1, publisher.written())
+            && subscriber.received() == publisher.written()
+    });
+    if distribution.echo {
+        wait_until("all echoes", || publisher.echoed() == publisher.written());
+    }
+    assert_eq!(
+        (subscriber.echo_failed(), publisher.without_topic()),
+        (0, 0)
+    );
+    subscriber.check().unwrap();
+    let got = std::mem::take(&mut *got.lock().unwrap());
+    Run {
+        echoed: publisher.echoed(),
+        sent,
+        got,
+    }
+}
+
+fn publish(
+    carrier: &Carrier,
+    mapping: &Arc<Mapping>,
+    feed: &mut Generator,
+    distribution: &Distribution,
+    subscriber: &Subscriber,
+) -> (Publisher, Samples) {
+    let ignore = |_: &_| -> fanfare_dds::distribute::RoundTrips { Box::new(|_| ()) };
+    let mut publisher = Publisher::open(carrier, mapping, distribution, ignore).unwrap();
+    // Both: a writer of echoes that has not heard of their reader yet would lose the first ones.
+    wait_until("each other", || {
+        publisher.is_matched() && subscriber.is_matched()
+    });
+    let mut decoder = Decoder::new(Arc::clone(mapping.program()));
+    let mut converter = Converter::new(Arc::clone(mapping), 4096);
+    let mut sent = Samples::new();
+    while let Some(packet) = feed.next_packet().unwrap() {
+        decoder.reset();
+        let mut rest = packet;
+        while !rest.is_empty() {
+            let n = converter.decode(&mut decoder, rest).unwrap();
+            rest = &rest[n..];
+            converter
+                .samples(|s| {
+                    if !distribution.carries(s.template) {
+                        return;
+                    }
+                    assert!(publisher.publish(&s).unwrap());
+                    let name = match s.key {
+                        Some(key) if !distribution.keyed => format!("{}_{key}", s.template.name),
+                        _ => s.template.name.clone(),
+                    };
+                    sent.entry(name).or_default().push(s.cdr.to_vec());
+                })
+                .unwrap();
+        }
+    }
+    assert!(publisher.finish(PATIENCE).unwrap());
+    (publisher, sent)
+}
+
+#[test]
+fn simple_messages_arrive_and_come_back() {
+    for carriers in [dds(), shared()] {
+        let mut feed = Generator::simple(Program::simple(), 3_000, PACKET_SIZE);
+        let distribution = Distribution {
+            qos: patient(),
+            ..Distribution::default()
+        };
+        let run = run(carriers, Program::simple(), &mut feed, &distribution);
+        assert_eq!(run.sent["Quote"].len(), 750);
+        assert_eq!(run.got, run.sent);
+        assert_eq!(run.echoed, 3_000);
+    }
+}
+
+#[test]
+fn complex_messages_go_to_a_topic_for_each_security() {
+    for carriers in [dds(), shared()] {
+        let mut feed = Generator::complex(Program::complex(), 600, None, ComplexOptions::default());
+        let distribution = Distribution {
+            qos: patient(),
+            ..Distribution::default()
+        };
+        let run = run(carriers, Program::complex(), &mut feed, &distribution);
+        assert_eq!(run.got, run.sent);
+        assert!(run.sent.len() > 90, "{} topics", run.sent.len());
+    }
+}
+
+#[test]
+fn keyed_topics_carry_all_securities() {
+    for carriers in [dds(), shared()] {
+        let mut feed = Generator::complex(Program::complex(), 600, None, ComplexOptions::default());
+        let distribution = Distribution {
+            keyed: true,
+            echo: false,
+            qos: patient(),
+            ..Distribution::default()
+        };
+        let run = run(carriers, Program::complex(), &mut feed, &distribution);
+        let names: Vec<_> = run.got.keys().map(String::as_str).collect();
+        assert_eq!(names, ["MarketData", "QuoteRequest"]);
+        assert_eq!(run.got, run.sent);
+    }
+}
+
+#[test]
+fn a_subscriber_that_panics_in_shared_memory_says_so_and_frees_the_publisher() {
+    let [here, there] = shared();
+    let mapping = Mapping::new(Arc::new(Program::simple()), &TypeOptions::default()).unwrap();
+    let mapping = Arc::new(mapping);
+    let distribution = Distribution {
+        echo: false,
+        ..Distribution::default()
+    };
+    let subscriber = Subscriber::open(there, &mapping, &distribution, |_| panic!("on purpose"));
+    let mut feed = Generator::simple(Program::simple(), 3_000, PACKET_SIZE);
+    let subscriber = subscriber.unwrap();
+    let (publisher, _) = publish(&here, &mapping, &mut feed, &distribution, &subscriber);
+    assert_eq!(publisher.written(), 3_000);
+    wait_until("the word of the panic", || subscriber.check().is_err());
+}

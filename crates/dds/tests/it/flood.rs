@@ -1,0 +1,269 @@
+//! Writers without end to their keys, and readers that are not read.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use fanfare_dds::cdr::CdrBuffer;
+use fanfare_dds::discovery::Side;
+use fanfare_dds::types::{Kind, StructType};
+use fanfare_dds::{
+    Domain, DomainConfig, Error, History, LONGEST_KEY, Overflow, Qos, Reader, Reliability, Status,
+    Writer,
+};
+
+use crate::support::{PATIENCE, pair, quote, quote_reader, quote_writer, topic_name, wait_until};
+
+const LIMIT: u32 = 1_000;
+
+/// A reliable writer that waits for nobody: what cannot be sent is left out.
+fn pushy() -> Qos {
+    Qos::reliable().reliability(Reliability::Reliable(Duration::ZERO))
+}
+
+fn matched(writer: &fanfare_dds::Topic, qos: &Qos) -> (Writer, Arc<AtomicU32>) {
+    let readers = Arc::new(AtomicU32::new(0));
+    let count = Arc::clone(&readers);
+    let writer = writer.writer(qos).on_status(move |status| {
+        if let Status::Matched { current, .. } = status {
+            count.store(current, Ordering::Release);
+        }
+    });
+    let writer = writer.open().unwrap();
+    wait_until("a match", || readers.load(Ordering::Acquire) > 0);
+    (writer, readers)
+}
+
+fn bytes(buffer: &mut CdrBuffer, security: u32) -> &[u8] {
+    buffer.begin();
+    buffer.u32(security);
+    buffer.f64(1.0);
+    buffer.string(b"XPAR");
+    buffer.finish().unwrap()
+}
+
+/// Writes ever new keys until nobody reads; how many.
+fn flood(writer: &Writer, readers: &AtomicU32) -> u32 {
+    let mut buffer = CdrBuffer::with_capacity(64);
+    let end = Instant::now() + PATIENCE;
+    let mut security = 0;
+    while readers.load(Ordering::Acquire) > 0 {
+        assert!(Instant::now() < end, "still read after {security}");
+        if writer.write(bytes(&mut buffer, security)).is_ok() {
+            security += 1;
+        }
+    }
+    security
+}
+
+fn closed(reader: &Reader) -> String {
+    let mut told = None;
+    wait_until("the end of the reader", || {
+        told = reader.check().err();
+        told.is_some()
+    });
+    let error = told.unwrap();
+    assert!(matches!(error, Error::ReaderClosed { .. }), "{error}");
+    error.to_string()
+}
+
+/// A flood of keys on one topic, and samples on another that all come, whose reader listens or
+/// does not, with this reliability.
+fn closes_one_reader_and_no_other(name: &str, qos: &Qos, listens: bool) {
+    let (here, there) = pair();
+    let name = topic_name(name);
+    let took = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&took);
+    let topic = here.topic(&name, &quote(), qos).unwrap();
+    let mut reader = topic.reader(&qos.clone().instances(LIMIT));
+    if listens {
+        reader = reader.on_sample(move |_| _ = count.fetch_add(1, Ordering::Relaxed));
+    }
+    let reader = reader.open().unwrap();
+    let other = topic_name("others");
+    let kept = Qos::reliable();
+    let all = here.topic(&other, &quote(), &kept).unwrap();
+    let came = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&came);
+    let all = all.reader(&kept);
+    let all = all.on_sample(move |_| _ = count.fetch_add(1, Ordering::Relaxed));
+    let all = all.open().unwrap();
+    let (good, _) = matched(&there.topic(&other, &quote(), &kept).unwrap(), &kept);
+    let topic = there.topic(&name, &quote(), qos).unwrap();
+    let (bad, readers) = matched(&topic, qos);
+    std::thread::scope(|scope| {
+        scope.spawn(|| flood(&bad, &readers));
+        let mut buffer = CdrBuffer::with_capacity(64);
+        for security in 0..5_000 {
+            good.write(bytes(&mut buffer, security % 100)).unwrap();
+        }
+    });
+    let told = closed(&reader);
+    let expected = format!("the reader of topic {name:?} is closed: more than 1000 keys, from");
+    assert!(told.starts_with(&expected), "{told}");
+    if listens {
+        assert_eq!(took.load(Ordering::Relaxed), u64::from(LIMIT));
+    }
+    wait_until("all samples of the other topic", || {
+        came.load(Ordering::Relaxed) == 5_000
+    });
+    all.check().unwrap();
+    let mut samples = reader.samples(4);
+    assert!(matches!(
+        reader.take(&mut samples),
+        Err(Error::ReaderClosed { .. })
+    ));
+}
+
+#[test]
+fn a_flood_of_keys_closes_a_reliable_reader_and_no_other() {
+    closes_one_reader_and_no_other("flood", &pushy(), true);
+}
+
+/// It is blocked by the limit on samples, which the waiting ones reach first, or that on instances.
+#[test]
+fn a_flood_of_keys_closes_a_reader_that_is_not_read() {
+    let qos = pushy().history(History::KeepLast(1));
+    closes_one_reader_and_no_other("unread", &qos.resource_limits(None, None, None), false);
+}
+
+#[test]
+fn a_flood_of_keys_closes_a_best_effort_reader_and_no_other() {
+    closes_one_reader_and_no_other("loose", &Qos::best_effort(), true);
+}
+
+/// The error names the writer as others see it.
+#[test]
+fn the_error_names_the_writer() {
+    let (here, there) = pair();
+    let name = topic_name("named");
+    let reader = quote_reader(&here, &name, &pushy().instances(3));
+    let mut discovery = here.discovery().unwrap();
+    let topic = there.topic(&name, &quote(), &pushy()).unwrap();
+    let (bad, readers) = matched(&topic, &pushy());
+    let mut seen = None;
+    wait_until("the writer", || {
+        discovery.update().unwrap();
+        let mut all = discovery.endpoints();
+        let writer = all.find(|e| e.topic == name && e.side == Side::Writer);
+        seen = writer.map(|e| e.guid);
+        seen.is_some()
+    });
+    flood(&bad, &readers);
+    let told = closed(&reader);
+    let expected = format!("from writer {}", seen.unwrap());
+    assert!(told.ends_with(&expected), "{told}: {expected}");
+}
+
+/// The news that an instance ended makes one, too.
+#[test]
+fn ends_of_unknown_keys_count() {
+    let (here, there) = pair();
+    let name = topic_name("ends");
+    let reader = quote_reader(&here, &name, &pushy().instances(LIMIT));
+    let topic = there.topic(&name, &quote(), &pushy()).unwrap();
+    let (bad, readers) = matched(&topic, &pushy());
+    let mut buffer = CdrBuffer::with_capacity(64);
+    let end = Instant::now() + PATIENCE;
+    for security in 0.. {
+        if readers.load(Ordering::Acquire) == 0 {
+            break;
+        }
+        assert!(Instant::now() < end, "still read after {security}");
+        buffer.begin();
+        buffer.u32(security);
+        let _ = bad.dispose(buffer.finish().unwrap());
+    }
+    assert!(closed(&reader).contains("more than 1000 keys"));
+}
+
+/// What its writer has unregistered and the reader has taken takes no room.
+#[test]
+fn keys_that_come_and_go_are_no_flood() {
+    let (here, there) = pair();
+    let name = topic_name("gone");
+    let qos = Qos::reliable();
+    let took = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&took);
+    let topic = here.topic(&name, &quote(), &qos).unwrap();
+    let reader = topic.reader(&qos.clone().instances(10));
+    let reader = reader.on_sample(move |_| _ = count.fetch_add(1, Ordering::Relaxed));
+    let reader = reader.open().unwrap();
+    let topic = there.topic(&name, &quote(), &qos).unwrap();
+    let (writer, _) = matched(&topic, &qos);
+    let mut buffer = CdrBuffer::with_capacity(64);
+    for security in 0..2_000 {
+        writer.write(bytes(&mut buffer, security)).unwrap();
+        buffer.begin();
+        buffer.u32(security);
+        writer.unregister(buffer.finish().unwrap()).unwrap();
+    }
+    wait_until("all samples", || took.load(Ordering::Relaxed) == 2_000);
+    reader.check().unwrap();
+}
+
+/// A million keys may be a gigabyte of keys.
+#[test]
+fn a_key_that_is_too_long_closes_the_reader() {
+    let (here, there) = pair();
+    let name = topic_name("long");
+    let t = StructType::new("Test::Named").key("name", Kind::String(None));
+    let qos = pushy();
+    let reader = here.topic(&name, &t, &qos).unwrap().reader(&qos);
+    let reader = reader.open().unwrap();
+    let (writer, _) = matched(&there.topic(&name, &t, &qos).unwrap(), &qos);
+    let mut buffer = CdrBuffer::with_capacity(4 << 10);
+    let mut write = |len: usize| {
+        buffer.begin();
+        buffer.string(&b"x".repeat(len));
+        writer.write(buffer.finish().unwrap()).unwrap();
+    };
+    let longest = LONGEST_KEY as usize - 4 - 4 - 1;
+    write(longest);
+    let mut samples = reader.samples(4);
+    wait_until("the longest", || reader.take(&mut samples).unwrap() == 1);
+    assert_eq!(samples.get(0).unwrap().bytes().len(), LONGEST_KEY as usize);
+    write(longest + 1);
+    let told = closed(&reader);
+    let why = Overflow::Key(LONGEST_KEY + 1).to_string();
+    assert!(told.contains(&why), "{told}");
+}
+
+/// The library offers a sample that has no room again and again, in its receive thread, and used
+/// to wait with the end of the reader for the end of that.
+#[test]
+fn a_reader_that_is_full_can_be_closed() {
+    for own_domain in [true, false] {
+        let (here, there) = pair();
+        let from: &Domain = if own_domain { &here } else { &there };
+        let name = topic_name("full");
+        let few = pushy().resource_limits(Some(4), None, None);
+        let reader = here.topic(&name, &quote(), &pushy()).unwrap().reader(&few);
+        let reader = reader.open().unwrap();
+        let topic = from.topic(&name, &quote(), &pushy()).unwrap();
+        let (writer, readers) = matched(&topic, &pushy());
+        let mut buffer = CdrBuffer::with_capacity(64);
+        for security in 0..100 {
+            let _ = writer.write(bytes(&mut buffer, security));
+        }
+        std::thread::sleep(Duration::from_millis(50));
+        drop(reader);
+        wait_until("its end", || readers.load(Ordering::Acquire) == 0);
+    }
+}
+
+/// What waits for a reader that does not read is bounded without keys, too.
+#[test]
+fn a_best_effort_reader_that_is_not_read_keeps_a_bounded_number() {
+    let domain = Domain::open(&DomainConfig::new(crate::support::domain_id())).unwrap();
+    let name = topic_name("bounded");
+    let qos = Qos::best_effort();
+    let reader = quote_reader(&domain, &name, &qos);
+    let writer = quote_writer(&domain, &name, &qos);
+    let mut buffer = CdrBuffer::with_capacity(64);
+    for n in 0..20_000 {
+        writer.write(bytes(&mut buffer, n % 100)).unwrap();
+    }
+    let mut samples = reader.samples(1 << 16);
+    assert_eq!(reader.take(&mut samples).unwrap(), 8_192);
+}

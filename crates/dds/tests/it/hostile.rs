@@ -1,0 +1,170 @@
+//! What must be refused, with a reason.
+
+use fanfare_dds::cdr::CdrBuffer;
+use fanfare_dds::types::{Kind, StructType};
+use fanfare_dds::{Domain, DomainConfig, Error, Qos, Transport};
+
+use crate::support::{
+    domain_id, pair, quote, quote_reader, quote_writer, take_quotes, topic_name, wait_until,
+    write_quote,
+};
+
+#[test]
+fn bytes_that_are_not_of_the_type_are_refused_by_the_writer() {
+    let domain = Domain::open(&DomainConfig::new(domain_id())).unwrap();
+    let qos = Qos::reliable();
+    let topic = domain.topic(&topic_name("bytes"), &quote(), &qos).unwrap();
+    let reader = topic.reader(&qos).open().unwrap();
+    let writer = topic.writer(&qos).open().unwrap();
+    let bad: [&[u8]; 5] = [
+        b"",
+        b"\0\x01",
+        b"\0\x01\0\0\x01\0\0\0",
+        b"\xff\xff\0\0aaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+        b"\0\x01\0\0\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\xff\xff\xff\xffabcd",
+    ];
+    for bytes in bad {
+        let error = writer.write(bytes).unwrap_err();
+        assert!(
+            matches!(error, Error::SampleMismatch { .. }),
+            "{bytes:?}: {error}"
+        );
+    }
+    write_quote(&writer, &mut CdrBuffer::with_capacity(64), 1, 1.0);
+    assert_eq!(take_quotes(&reader, 1), [(1, 1.0)]);
+}
+
+#[test]
+fn another_type_under_the_same_name_does_not_match() {
+    let (here, there) = pair();
+    let name = topic_name("types");
+    let qos = Qos::last_value();
+    let other = StructType::new("Test::Quote").key("security", Kind::String(None));
+    let stranger = there
+        .topic(&name, &other, &qos)
+        .unwrap()
+        .writer(&qos)
+        .open()
+        .unwrap();
+    let mut buffer = CdrBuffer::with_capacity(64);
+    buffer.string(b"intruder");
+    stranger.write(buffer.finish().unwrap()).unwrap();
+    let reader = quote_reader(&here, &name, &qos);
+    let good = quote_writer(&here, &name, &qos);
+    write_quote(&good, &mut buffer, 1, 1.0);
+    assert_eq!(take_quotes(&reader, 1), [(1, 1.0)]);
+    assert!(!stranger_was_heard(&stranger));
+}
+
+/// A reliable reader that matched would owe an acknowledgement; nobody matched, nobody owes one.
+fn stranger_was_heard(stranger: &fanfare_dds::Writer) -> bool {
+    !stranger
+        .wait_for_acks(std::time::Duration::from_millis(10))
+        .unwrap()
+}
+
+#[test]
+fn a_sample_that_is_too_long_is_dropped_before_it_is_whole() {
+    let config = DomainConfig::new(domain_id());
+    let here = Domain::open(&config.clone().longest_sample(100_000)).unwrap();
+    let there = Domain::open(&config).unwrap();
+    let (name, qos) = (topic_name("long"), Qos::last_value());
+    let t = StructType::new("Test::Blob")
+        .key("id", Kind::UInt32)
+        .member("load", Kind::Sequence(Box::new(Kind::Byte), None));
+    let writer = there.topic(&name, &t, &qos).unwrap().writer(&qos);
+    let writer = writer.open().unwrap();
+    let reader = here.topic(&name, &t, &qos).unwrap().reader(&qos);
+    let reader = reader.open().unwrap();
+    let mut buffer = CdrBuffer::with_capacity(1 << 20);
+    let mut blob = |id: u32, length: usize| {
+        buffer.begin();
+        buffer.u32(id);
+        buffer.octets(&vec![1; length]);
+        buffer.finish().unwrap().to_vec()
+    };
+    for (id, length) in [(1, 500_000), (2, 99_988), (3, 99_993), (4, 10)] {
+        writer.write(&blob(id, length)).unwrap();
+    }
+    let (mut samples, mut came) = (reader.samples(4), Vec::new());
+    wait_until("the last", || {
+        reader.take(&mut samples).unwrap();
+        came.extend(samples.iter().map(|s| s.cdr().unwrap().u32().unwrap()));
+        came.contains(&4)
+    });
+    assert_eq!(came, [2, 4]);
+    let own = here.topic(&name, &t, &qos).unwrap().writer(&qos);
+    let refused = own.open().unwrap().write(&blob(5, 500_000));
+    assert!(matches!(refused, Err(Error::Dds { .. })), "{refused:?}");
+}
+
+#[test]
+fn each_thread_is_told_its_own_reason() {
+    let open = |interface: &str| {
+        let refused = Domain::open(&DomainConfig::new(1).interface(interface)).unwrap_err();
+        let text = refused.to_string();
+        assert!(text.contains(interface), "{interface}: {text}");
+    };
+    std::thread::scope(|scope| {
+        for n in 0..4 {
+            scope.spawn(move || (0..50).for_each(|_| open(&format!("nosuch{n}"))));
+        }
+    });
+}
+
+#[test]
+fn what_cannot_be_opened_says_why() {
+    let error = |c: DomainConfig| Domain::open(&c).unwrap_err().to_string();
+    assert!(error(DomainConfig::new(233)).contains("0 to 232"));
+    assert!(error(DomainConfig::new(1).interface("")).contains("no network interface"));
+    let text = error(DomainConfig::new(1).interface("nosuch0"));
+    assert!(text.contains("nosuch0"), "{text}");
+    let text = error(DomainConfig::new(1).interface("198.51.100.1"));
+    assert!(text.contains("198.51.100.1"), "{text}");
+    let text = error(DomainConfig::new(1).extra_xml("<Nonsense/>"));
+    assert!(text.contains("Nonsense"), "{text}");
+    let tcp = DomainConfig::new(1)
+        .transport(Transport::Tcp)
+        .peer("127.0.0.1");
+    assert!(error(tcp).contains("ADDRESS:PORT"));
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let tcp = DomainConfig::new(1).transport(Transport::Tcp);
+    let text = error(tcp.tcp_port(port));
+    assert!(text.contains("cannot listen on TCP port"), "{text}");
+}
+
+/// The library ends the process over peers like these.
+#[test]
+fn a_peer_that_is_no_host_is_refused() {
+    for peer in [
+        "no such host",
+        "0.0.0.0",
+        "127.0.0.1:0",
+        "::1",
+        "239.255.0.1",
+        ":1",
+        "a,b",
+    ] {
+        let refused = Domain::open(&DomainConfig::new(1).peer(peer));
+        assert!(matches!(refused, Err(Error::Config(_))), "{peer:?}");
+    }
+}
+
+#[test]
+fn names_and_types_that_cannot_be_are_refused() {
+    let domain = Domain::open(&DomainConfig::new(domain_id())).unwrap();
+    let qos = Qos::default();
+    let named = |name: &str| domain.topic(name, &quote(), &qos).map(|_| ());
+    assert!(matches!(named(""), Err(Error::Name { .. })));
+    assert!(matches!(named("a\0b"), Err(Error::Name { .. })));
+    assert!(matches!(named("a b"), Err(Error::Dds { .. })));
+    let empty = StructType::new("Empty");
+    assert!(matches!(
+        domain.topic("t", &empty, &qos),
+        Err(Error::Type(_))
+    ));
+    let topic = domain.topic("t", &quote(), &qos).unwrap();
+    let odd = topic.writer(&Qos::default().partition("a\0")).open();
+    assert!(matches!(odd, Err(Error::Name { .. })));
+}

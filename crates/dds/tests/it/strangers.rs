@@ -1,0 +1,96 @@
+//! Participants that are none: forged announcements, as anyone on the network can send them.
+
+use std::collections::BTreeSet;
+use std::net::UdpSocket;
+use std::time::Duration;
+
+use fanfare_dds::cdr::CdrBuffer;
+use fanfare_dds::{Domain, DomainConfig, Qos};
+
+use crate::support::{
+    domain_id, quote_reader, quote_writer, take_quotes, topic_name, wait_until, write_quote,
+};
+
+/// How many at least.
+const STRANGERS: u32 = 3_000;
+
+/// An announcement of a participant (DDSI-RTPS 8.5.3, 9.6.2): it can be reached at `port` of this
+/// host, and is to be forgotten after two seconds of silence.
+fn announcement(number: u32, port: u16) -> Vec<u8> {
+    let mut prefix = *b"\xff\xfefaker!____";
+    prefix[8..].copy_from_slice(&number.to_be_bytes());
+    let mut packet = b"RTPS\x02\x01\x01\x10".to_vec();
+    packet.extend(prefix);
+    let mut guid = prefix.to_vec();
+    guid.extend([0, 0, 1, 0xc1]);
+    let mut locator = 1_u32.to_le_bytes().to_vec();
+    locator.extend(u32::from(port).to_le_bytes());
+    locator.extend([0; 12]);
+    locator.extend([127, 0, 0, 1]);
+    let lease = [2, 0, 0, 0, 0, 0, 0, 0];
+    let parameters: [(u16, &[u8]); 7] = [
+        (0x15, &[2, 1, 0, 0]),
+        (0x16, &[1, 0x10, 0, 0]),
+        (0x50, &guid),
+        // All endpoints of discovery.
+        (0x58, &[0x3f, 0x0c, 0, 0]),
+        (0x31, &locator),
+        (0x32, &locator),
+        (0x02, &lease),
+    ];
+    let mut data = vec![0, 0, 16, 0];
+    data.extend([0, 1, 0, 0xc7, 0, 1, 0, 0xc2]);
+    data.extend([0, 0, 0, 0, 1, 0, 0, 0]);
+    data.extend([0, 3, 0, 0]);
+    for (id, value) in parameters {
+        data.extend(id.to_le_bytes());
+        data.extend((value.len() as u16).to_le_bytes());
+        data.extend(value);
+    }
+    data.extend([1, 0, 0, 0]);
+    // DATA with a payload, little endian.
+    packet.extend([0x15, 5]);
+    packet.extend((data.len() as u16).to_le_bytes());
+    packet.extend(data);
+    packet
+}
+
+/// They cost memory for as long as they say that they live, and nothing else: Cyclone DDS has no
+/// limit on them.
+#[test]
+fn announcements_of_thousands_who_are_not_there_are_outlived() {
+    let id = domain_id();
+    let domain = Domain::open(&DomainConfig::new(id)).unwrap();
+    let mut discovery = domain.discovery().unwrap();
+    // They know each other before: an announcement that is lost in the flood comes again only after
+    // half a minute.
+    let name = topic_name("beside");
+    let other = Domain::open(&DomainConfig::new(id)).unwrap();
+    let reader = quote_reader(&domain, &name, &Qos::last_value());
+    let writer = quote_writer(&other, &name, &Qos::last_value());
+    let mut buffer = CdrBuffer::with_capacity(64);
+    write_quote(&writer, &mut buffer, 1, 2.0);
+    assert_eq!(take_quotes(&reader, 1), [(1, 2.0)]);
+    // The first participant of a host listens here (DDSI-RTPS 9.6.1.1).
+    let meta = 7_400 + 250 * u16::try_from(id).unwrap() + 10;
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let own = socket.local_addr().unwrap().port();
+    let (mut numbers, mut heard_of) = (0.., BTreeSet::new());
+    // Some are lost in the flood, on a busy machine most: there it takes more.
+    wait_until("the strangers", || {
+        for number in numbers.by_ref().take(20) {
+            let packet = announcement(number, own);
+            socket.send_to(&packet, ("127.0.0.1", meta)).unwrap();
+        }
+        std::thread::sleep(Duration::from_millis(4));
+        discovery.update().unwrap();
+        heard_of.extend(discovery.participants().map(|p| p.guid));
+        numbers.start >= STRANGERS && heard_of.len() > 1_000
+    });
+    write_quote(&writer, &mut buffer, 2, 3.0);
+    assert_eq!(take_quotes(&reader, 1), [(2, 3.0)]);
+    wait_until("the end of those who say nothing", || {
+        discovery.update().unwrap();
+        discovery.participants().count() <= 1
+    });
+}

@@ -1,0 +1,268 @@
+//! The one JSON object that every measuring command prints.
+//!
+//! ```
+//! use fanfare_instruments::figures::Figures;
+//!
+//! let mut figures = Figures::new("fanout report");
+//! figures.count("deliveries", 200);
+//! figures.add("p50_us", 135.25);
+//! let json = figures.to_json();
+//! assert_eq!(json["figures"]["p50_us"], 135.25);
+//! assert_eq!(json["ok"], true);
+//! ```
+
+use std::fs;
+use std::thread::available_parallelism;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::{Map, Number, Value, json};
+
+use crate::plot::STANDARD_PERCENTILES;
+
+/// Figures of one run of one command, in the order in which they were added.
+#[derive(Debug, Clone)]
+pub struct Figures {
+    command: String,
+    ok: bool,
+    figures: Map<String, Value>,
+    environment: Environment,
+}
+
+impl Figures {
+    /// No figures yet, `ok`, and the environment of this machine now. `command` is the
+    /// subcommand as typed, without the program's name: `fanout report`.
+    pub fn new(command: &str) -> Self {
+        Self {
+            command: command.to_owned(),
+            ok: true,
+            figures: Map::new(),
+            environment: Environment::collect(),
+        }
+    }
+
+    /// Adds or replaces a figure. `name` is snake_case and ends in its unit. The value is rounded
+    /// to six decimals; one that is not finite (nothing was measured) leaves the figure out,
+    /// since JSON has no such number and a made-up zero would be read as a result.
+    pub fn add(&mut self, name: &str, value: f64) {
+        let rounded = (value * 1e6).round() / 1e6;
+        if let Some(number) = Number::from_f64(rounded) {
+            self.figures.insert(name.to_owned(), Value::Number(number));
+        }
+    }
+
+    /// Adds the standard percentiles of a time in nanoseconds as figures in microseconds:
+    /// `p50_us`, `p99_9_us` and so on, with `prefix` in front.
+    pub fn percentiles(&mut self, prefix: &str, nanos: impl Fn(f64) -> f64) {
+        for percent in STANDARD_PERCENTILES {
+            let name = percent.to_string().replace('.', "_");
+            self.add(&format!("{prefix}p{name}_us"), nanos(percent) / 1e3);
+        }
+    }
+
+    /// Adds or replaces a figure that is a count.
+    pub fn count(&mut self, name: &str, value: u64) {
+        self.figures.insert(name.to_owned(), Value::from(value));
+    }
+
+    /// Adds whole numbers, in their order.
+    pub fn list(&mut self, name: &str, values: Vec<u64>) {
+        self.figures.insert(name.to_owned(), Value::from(values));
+    }
+
+    /// Adds all figures of `other`, each with `prefix` in front of its name.
+    pub fn absorb(&mut self, prefix: &str, other: &Self) {
+        for (name, value) in &other.figures {
+            self.figures
+                .insert(format!("{prefix}{name}"), value.clone());
+        }
+        self.ok &= other.ok;
+    }
+
+    /// The value of a figure, if it was added.
+    pub fn value(&self, name: &str) -> Option<f64> {
+        self.figures.get(name).and_then(Value::as_f64)
+    }
+
+    /// All figures by name, in the order in which they were added.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, f64)> + '_ {
+        self.figures
+            .iter()
+            .filter_map(|(name, value)| Some((name.as_str(), value.as_f64()?)))
+    }
+
+    /// Whether the command did what it was asked.
+    pub fn is_ok(&self) -> bool {
+        self.ok
+    }
+
+    /// Says whether the command did what it was asked; true until told otherwise.
+    pub fn set_ok(&mut self, ok: bool) {
+        self.ok = ok;
+    }
+
+    /// The environment that goes with the figures.
+    pub fn environment(&self) -> &Environment {
+        &self.environment
+    }
+
+    /// The object `{"command", "ok", "figures", "environment"}`.
+    pub fn to_json(&self) -> Value {
+        json!({
+            "command": self.command,
+            "ok": self.ok,
+            "figures": self.figures,
+            "environment": self.environment.to_json(),
+        })
+    }
+}
+
+/// The middle value, the upper one of two; NaN for none.
+pub fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+/// What a figure depends on besides the program: the machine and the day.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Environment {
+    /// The processor's name as the kernel tells it.
+    pub cpu: String,
+    /// Cores this process may use.
+    pub cores: usize,
+    /// The kernel's name and release.
+    pub kernel: String,
+    /// Version of Fanfare.
+    pub version: String,
+    /// UTC, ISO 8601, to the second.
+    pub date: String,
+}
+
+impl Environment {
+    /// Reads the environment of this process. What cannot be read is called `unknown`.
+    pub fn collect() -> Self {
+        let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let read = |path| fs::read_to_string(path).unwrap_or_else(|_| "unknown".to_owned());
+        let os = read("/proc/sys/kernel/ostype");
+        let release = read("/proc/sys/kernel/osrelease");
+        let since_epoch = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        Self {
+            cpu: cpu_name(&cpuinfo).to_owned(),
+            cores: available_parallelism().map_or(1, usize::from),
+            kernel: format!("{} {}", os.trim(), release.trim()),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            date: iso_date(since_epoch.as_secs()),
+        }
+    }
+
+    /// The environment as a JSON object.
+    pub fn to_json(&self) -> Value {
+        json!({
+            "cpu": self.cpu,
+            "cores": self.cores,
+            "kernel": self.kernel,
+            "version": self.version,
+            "date": self.date,
+        })
+    }
+}
+
+/// The first processor's name in the text of /proc/cpuinfo.
+fn cpu_name(cpuinfo: &str) -> &str {
+    cpuinfo
+        .lines()
+        .filter_map(|line| line.split_once(':'))
+        .find(|(key, _)| matches!(key.trim(), "model name" | "Model" | "cpu model"))
+        .map_or("unknown", |(_, name)| name.trim())
+}
+
+/// Seconds since 1970 as `2026-11-21T03:20:00Z`.
+fn iso_date(secs: u64) -> String {
+    let (days, second) = (secs / 86_400, secs % 86_400);
+    let (year, month, day) = civil(days);
+    let (h, m, s) = (second / 3_600, second / 60 % 60, second % 60);
+    format!("{year:04}-{month:02}-{day:02}T{h:02}:{m:02}:{s:02}Z")
+}
+
+/// Days since 1970-01-01 as year, month, day, by whole cycles of 400 years counted from 1 March,
+/// so that the leap day is the last of its year.
+fn civil(days: u64) -> (u64, u64, u64) {
+    let from_march_0000 = days + 719_468;
+    let (cycle, day_of_cycle) = (from_march_0000 / 146_097, from_march_0000 % 146_097);
+    let leap_days = day_of_cycle / 1_460 + day_of_cycle / 146_096;
+    let year_of_cycle = (day_of_cycle + day_of_cycle / 36_524 - leap_days) / 365;
+    let day_of_year =
+        day_of_cycle - (365 * year_of_cycle + year_of_cycle / 4 - year_of_cycle / 100);
+    let march_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * march_month + 2) / 5 + 1;
+    let month = if march_month < 10 {
+        march_month + 3
+    } else {
+        march_month - 9
+    };
+    let year = cycle * 400 + year_of_cycle + u64::from(month <= 2);
+    (year, month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn object_has_the_agreed_shape_and_keeps_the_order() {
+        let mut figures = Figures::new("bench codec");
+        figures.add("order_index_ns", 21.5);
+        figures.count("lost", 0);
+        figures.add("a_ratio", 1.0 / 3.0);
+        let text = figures.to_json().to_string();
+        let head = r#"{"command":"bench codec","ok":true,"figures":"#;
+        assert!(text.starts_with(head), "{text}");
+        let body = r#"{"order_index_ns":21.5,"lost":0,"a_ratio":0.333333}"#;
+        assert!(text.contains(body), "{text}");
+        for key in ["cpu", "cores", "kernel", "version", "date"] {
+            assert!(!figures.to_json()["environment"][key].is_null(), "{key}");
+        }
+    }
+
+    #[test]
+    fn a_figure_that_is_no_number_is_left_out() {
+        let mut figures = Figures::new("x");
+        figures.add("p50_us", f64::NAN);
+        figures.add("rate_per_s", f64::INFINITY);
+        assert_eq!(figures.to_json()["figures"], json!({}));
+    }
+
+    #[test]
+    fn absorbed_figures_carry_the_prefix_and_the_failure() {
+        let mut part = Figures::new("fanout report");
+        part.add("p50_us", 2.5);
+        part.set_ok(false);
+        let mut whole = Figures::new("demo");
+        whole.absorb("fanout_", &part);
+        assert_eq!(whole.value("fanout_p50_us"), Some(2.5));
+        assert_eq!(whole.to_json()["ok"], false);
+    }
+
+    #[test]
+    fn dates_of_leap_years_and_century_ends() {
+        assert_eq!(iso_date(0), "1970-01-01T00:00:00Z");
+        assert_eq!(iso_date(951_782_399), "2000-02-28T23:59:59Z");
+        assert_eq!(iso_date(951_782_400), "2000-02-29T00:00:00Z");
+        assert_eq!(iso_date(1_795_230_732), "2026-11-21T03:12:12Z");
+        assert_eq!(iso_date(4_107_542_400), "2100-03-01T00:00:00Z");
+    }
+
+    #[test]
+    fn cpu_names_of_several_architectures() {
+        assert_eq!(
+            cpu_name("processor : 0\nmodel name\t: AMD EPYC\n"),
+            "AMD EPYC"
+        );
+        assert_eq!(
+            cpu_name("Hardware : x\nModel : Raspberry Pi 5\n"),
+            "Raspberry Pi 5"
+        );
+        assert_eq!(cpu_name(""), "unknown");
+    }
+}

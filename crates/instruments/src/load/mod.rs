@@ -1,0 +1,83 @@
+//! Load generators: many producers' sessions that send on schedule, and many consumers' sessions
+//! that check what they get.
+//!
+//! Both connect first and then run, so that a program can start the one when the other is ready:
+//!
+//! ```no_run
+//! use fanfare_engine::stop::Stop;
+//! use fanfare_instruments::load::{
+//!     ConsumerOptions, Consumers, ProducerOptions, Producers, Template,
+//! };
+//!
+//! let stop = Stop::new();
+//! let consumers = Consumers::connect(&ConsumerOptions::new("127.0.0.1:3001".parse()?, 200))?;
+//! let mut options = ProducerOptions::new("127.0.0.1:3000".parse()?, 50);
+//! (options.messages, options.rate) = (1_000, 100.0);
+//! let producers = Producers::connect(&options, Template::builtin())?;
+//! let received = std::thread::scope(|scope| {
+//!     let watch = stop.clone();
+//!     let mut progress = |total| println!("{total}");
+//!     let consumers = scope.spawn(move || consumers.run(&watch, &mut progress));
+//!     let sent = producers.run(&stop);
+//!     stop.raise();
+//!     (sent, consumers.join())
+//! });
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod consumers;
+mod fleet;
+mod order;
+mod producers;
+mod template;
+
+use std::io;
+use std::net::SocketAddr;
+
+pub use consumers::{ConsumerOptions, ConsumerReport, Consumers};
+pub use fleet::Refused;
+pub use order::{OrderCheck, OrderCounts};
+pub use producers::{ProducerOptions, ProducerReport, Producers};
+pub use template::{Template, TemplateError};
+
+/// Why a load generator cannot run, or go on.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// No connection.
+    #[error("cannot connect session {session} to {address}: {error}")]
+    Connect {
+        /// CompID of the session.
+        session: String,
+        /// The gateway.
+        address: SocketAddr,
+        /// Why.
+        error: io::Error,
+    },
+    /// No session logged on.
+    #[error("no session could log on, {session}: {why}")]
+    Logon {
+        /// CompID of the first.
+        session: String,
+        /// Why.
+        why: String,
+    },
+    /// A session ended although nobody asked for it.
+    #[error("session {session} ended: {why}")]
+    Ended {
+        /// CompID of the session.
+        session: String,
+        /// Why.
+        why: String,
+    },
+    /// A message cannot be sent whatever the state of the connection.
+    #[error("session {session} cannot send the template: {why}")]
+    Send {
+        /// CompID of the session.
+        session: String,
+        /// Why.
+        why: String,
+    },
+    /// The reactor failed.
+    #[error("load generator: {0}")]
+    Io(#[from] io::Error),
+}

@@ -1,21 +1,16 @@
-//! Counts of values over the whole range of `u64` with bounded relative error.
-//!
-//! Values below 2^bits are counted each by itself; above, each power of two is divided into
-//! 2^(bits-1) equal buckets. No value is out of range, so nothing is ever clipped, and the
-//! memory is fixed at construction, so recording never allocates.
+//! Counts of values over the whole range of `u64` with bounded relative error: HdrHistogram, and
+//! beside it what its buckets round: minimum, maximum and sum.
 
-/// Bits that give three significant decimal digits: 1,024 buckets for each power of two.
-const THREE_DIGITS: u32 = 11;
+use hdrhistogram::Histogram as Buckets;
 
 /// A histogram of unsigned values, by convention nanoseconds.
 ///
-/// Recording takes constant time and does not allocate. Not shared between threads: each thread
-/// records into its own and the results are [merged](Self::merge).
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Recording takes constant time and does not allocate. No value is out of range, so nothing is
+/// ever clipped. Not shared between threads: each thread records into its own and the results are
+/// [merged](Self::merge).
+#[derive(Debug, Clone, PartialEq)]
 pub struct Histogram {
-    bits: u32,
-    counts: Box<[u64]>,
-    total: u64,
+    buckets: Buckets<u64>,
     sum: u128,
     min: u64,
     max: u64,
@@ -24,19 +19,20 @@ pub struct Histogram {
 impl Histogram {
     /// Three significant digits (relative error below 1/1024), 440 KiB.
     pub fn new() -> Self {
-        Self::with_bits(THREE_DIGITS)
+        Self::with_digits(3)
     }
 
-    /// Relative error below 2^(1-bits), (66-bits) * 2^(bits-1) counters of 8 bytes. `bits` is
-    /// held to 1..=16. Six bits (3 %, 15 KiB) are enough for a point of a plot.
-    pub fn with_bits(bits: u32) -> Self {
-        let bits = bits.clamp(1, 16);
-        let buckets = ((66 - bits) as usize) << (bits - 1);
-        let counts = vec![0; buckets].into_boxed_slice();
+    /// Two significant digits (relative error below 1/128), 58 KiB.
+    pub fn small() -> Self {
+        Self::with_digits(2)
+    }
+
+    fn with_digits(digits: u8) -> Self {
+        let Ok(buckets) = Buckets::new_with_bounds(1, u64::MAX, digits) else {
+            unreachable!("any range can be had with up to five digits")
+        };
         Self {
-            bits,
-            counts,
-            total: 0,
+            buckets,
             sum: 0,
             min: u64::MAX,
             max: 0,
@@ -46,41 +42,18 @@ impl Histogram {
     /// Counts one value.
     #[inline]
     pub fn record(&mut self, value: u64) {
-        self.record_n(value, 1);
-    }
-
-    /// Counts one value `n` times.
-    #[inline]
-    pub fn record_n(&mut self, value: u64, n: u64) {
-        if n == 0 {
-            return;
-        }
-        let bucket = self.bucket_of(value);
-        if let Some(count) = self.counts.get_mut(bucket) {
-            *count += n;
-        }
-        self.total += n;
-        self.sum += u128::from(value) * u128::from(n);
+        // Nothing saturates, as the range is that of u64; `record` takes twice the time.
+        self.buckets.saturating_record(value);
+        self.sum += u128::from(value);
         self.min = self.min.min(value);
         self.max = self.max.max(value);
     }
 
     /// Adds everything counted in `other`. With different precisions the values of `other` are
-    /// taken at the middle of their buckets; minimum, maximum and mean stay exact.
+    /// taken at the lower end of their buckets; minimum, maximum and mean stay exact.
     pub fn merge(&mut self, other: &Self) {
-        if self.bits == other.bits {
-            for (mine, theirs) in self.counts.iter_mut().zip(&other.counts) {
-                *mine += theirs;
-            }
-        } else {
-            for (bucket, &count) in other.counts.iter().enumerate().filter(|(_, c)| **c > 0) {
-                let target = self.bucket_of(other.middle_of(bucket));
-                if let Some(mine) = self.counts.get_mut(target) {
-                    *mine += count;
-                }
-            }
-        }
-        self.total += other.total;
+        // Cannot fail: the range is that of u64.
+        let _ = self.buckets.add(&other.buckets);
         self.sum += other.sum;
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
@@ -88,81 +61,61 @@ impl Histogram {
 
     /// Forgets everything, keeps the memory.
     pub fn clear(&mut self) {
-        self.counts.fill(0);
-        (self.total, self.sum, self.min, self.max) = (0, 0, u64::MAX, 0);
+        self.buckets.reset();
+        (self.sum, self.min, self.max) = (0, u64::MAX, 0);
     }
 
     /// How many values were counted.
     pub fn len(&self) -> u64 {
-        self.total
+        self.buckets.len()
     }
 
     /// Whether nothing was counted.
     pub fn is_empty(&self) -> bool {
-        self.total == 0
+        self.buckets.is_empty()
     }
 
     /// The smallest value, exact.
     pub fn min(&self) -> Option<u64> {
-        (self.total > 0).then_some(self.min)
+        (!self.is_empty()).then_some(self.min)
     }
 
     /// The largest value, exact.
     pub fn max(&self) -> Option<u64> {
-        (self.total > 0).then_some(self.max)
+        (!self.is_empty()).then_some(self.max)
     }
 
     /// The mean, exact but for the rounding of f64.
     pub fn mean(&self) -> Option<f64> {
-        (self.total > 0).then(|| self.sum as f64 / self.total as f64)
+        (!self.is_empty()).then(|| self.sum as f64 / self.len() as f64)
     }
 
     /// The value that at least `percent` percent of all values do not exceed: the middle of the
     /// bucket that holds the value of that rank. `percent` is held to 0..=100; 0 is the minimum
     /// and 100 the maximum, both exact.
     pub fn percentile(&self, percent: f64) -> Option<u64> {
-        if self.total == 0 {
-            return None;
-        }
-        let share = percent.clamp(0.0, 100.0) / 100.0;
         // The tiny allowance keeps 99.9 % of 1,000 at rank 999 whatever f64 makes of 0.999.
-        let rank = (share * self.total as f64 * (1.0 - 1e-12)).ceil() as u64;
-        if rank == 0 || rank >= self.total {
-            return Some(if rank == 0 { self.min } else { self.max });
+        let share = percent.clamp(0.0, 100.0) / 100.0 * (1.0 - 1e-12);
+        let total = self.len() as f64;
+        match (share * total).ceil() {
+            _ if self.is_empty() => None,
+            rank if rank < 1.0 => Some(self.min),
+            rank if rank >= total => Some(self.max),
+            _ => Some(self.middle(self.buckets.value_at_quantile(share))),
         }
-        let mut seen = 0;
-        for (bucket, &count) in self.counts.iter().enumerate() {
-            seen += count;
-            if count > 0 && seen >= rank {
-                return Some(self.middle_of(bucket).clamp(self.min, self.max));
-            }
-        }
-        Some(self.max)
     }
 
     /// The filled buckets from low to high, as (middle value, count).
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
-        let filled = self
-            .counts
-            .iter()
-            .enumerate()
-            .filter(|(_, count)| **count > 0);
-        filled.map(|(bucket, &count)| (self.middle_of(bucket).clamp(self.min, self.max), count))
+        let filled = self.buckets.iter_recorded();
+        filled.map(|step| (self.middle(step.value_iterated_to()), step.count_at_value()))
     }
 
-    #[inline]
-    fn bucket_of(&self, value: u64) -> usize {
-        let width = u64::BITS - value.leading_zeros();
-        let shift = width.saturating_sub(self.bits);
-        let base = (shift as usize) << (self.bits - 1);
-        base + (value >> shift) as usize
-    }
-
-    fn middle_of(&self, bucket: usize) -> u64 {
-        let half = 1_usize << (self.bits - 1);
-        let shift = (bucket / half).saturating_sub(1);
-        let low = ((bucket - shift * half) as u64) << shift;
-        low + ((1_u64 << shift) >> 1)
+    /// The middle of the bucket that holds `value`, within what was recorded.
+    fn middle(&self, value: u64) -> u64 {
+        self.buckets
+            .median_equivalent(value)
+            .clamp(self.min, self.max)
     }
 }
 
@@ -194,14 +147,18 @@ mod tests {
         fn percentiles_equal_those_of_the_sorted_values(
             mut values in prop::collection::vec(value(), 1..300),
             percent in 0.0..=100.0,
-            bits in 4_u32..=12,
+            small in any::<bool>(),
         ) {
-            let mut histogram = Histogram::with_bits(bits);
+            let (mut histogram, parts) = if small {
+                (Histogram::small(), 128.0)
+            } else {
+                (Histogram::new(), 1024.0)
+            };
             values.iter().for_each(|&v| histogram.record(v));
             let expected = oracle(&mut values, percent);
             let got = histogram.percentile(percent).unwrap();
             let error = got.abs_diff(expected) as f64;
-            prop_assert!(error <= expected as f64 / f64::from(1 << (bits - 1)), "{got} {expected}");
+            prop_assert!(error <= expected as f64 / parts, "{got} {expected}");
             prop_assert_eq!(histogram.min(), values.first().copied());
             prop_assert_eq!(histogram.max(), values.last().copied());
         }
@@ -255,8 +212,8 @@ mod tests {
 
     #[test]
     fn merging_a_coarser_one_keeps_counts_and_extremes() {
-        let mut coarse = Histogram::with_bits(5);
-        coarse.record_n(1_000_003, 7);
+        let mut coarse = Histogram::small();
+        (0..7).for_each(|_| coarse.record(1_000_003));
         let mut fine = Histogram::new();
         fine.record(10);
         fine.merge(&coarse);

@@ -5,8 +5,6 @@ use crate::histogram::Histogram;
 /// Intervals kept; a longer run makes them wider.
 const MAX_BINS: usize = 256;
 const FIRST_WIDTH: u64 = 1_000_000;
-/// Three per cent are enough for a point of a plot: 15 KiB for each interval.
-const BITS: u32 = 6;
 
 /// What happened in one interval.
 #[derive(Debug, Clone, Default)]
@@ -50,7 +48,7 @@ impl Series {
     pub(super) fn latency(&mut self, time: u64, nanos: u64) {
         if let Some(bin) = self.bin(time) {
             bin.latency
-                .get_or_insert_with(|| Histogram::with_bits(BITS))
+                .get_or_insert_with(Histogram::small)
                 .record(nanos);
         }
     }

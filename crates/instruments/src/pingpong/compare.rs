@@ -392,8 +392,8 @@ mod tests {
     fn figures_are_medians_over_slices_and_of_their_ratios() {
         let slice = |p50, tail| {
             let mut slice = Histogram::new();
-            slice.record_n(p50, 980);
-            slice.record_n(tail, 20);
+            (0..980).for_each(|_| slice.record(p50));
+            (0..20).for_each(|_| slice.record(tail));
             slice
         };
         let mut comparison = Comparison::default();

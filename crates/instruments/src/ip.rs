@@ -1,18 +1,15 @@
 //! The IP packet in a captured frame, and what it carries.
-//!
-//! Own parsers rather than a crate: link layers, IP, TCP and UDP come to about a hundred lines,
-//! and a payload that the snap length or the end of the capture cut must still tell how long it
-//! was.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
+
+use etherparse::err::ip::{HeaderError, LaxHeaderSliceError};
+use etherparse::ether_type::{
+    IPV4, IPV6, PROVIDER_BRIDGING, VLAN_DOUBLE_TAGGED_FRAME, VLAN_TAGGED_FRAME,
+};
+use etherparse::{EtherType, IpNumber, LaxIpSlice, SingleVlanSlice};
 
 use crate::pcap::{LinkType, Packet};
-
-const ETHERTYPE_IPV4: u16 = 0x0800;
-const ETHERTYPE_IPV6: u16 = 0x86dd;
-/// 802.1Q, 802.1ad, and what switches used before it.
-const ETHERTYPES_VLAN: [u16; 3] = [0x8100, 0x88a8, 0x9100];
 
 /// Address and port of one end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -56,152 +53,83 @@ pub enum NoSegment {
 }
 
 /// Finds what the IP packet in a captured frame carries, if that is `protocol`.
-pub(crate) fn carried<'a>(packet: &Packet<'a>, protocol: u8) -> Result<Carried<'a>, NoSegment> {
-    let data = packet.data;
-    let lost = (packet.wire_len as usize).saturating_sub(data.len());
-    match packet.link {
-        LinkType::ETHERNET => {
-            let (header, rest) = split(data, 14)?;
-            by_ethertype(be16(header, 12), rest, lost, protocol)
-        }
-        LinkType::LINUX_SLL => {
-            let (header, rest) = split(data, 16)?;
-            by_ethertype(be16(header, 14), rest, lost, protocol)
-        }
-        LinkType::LINUX_SLL2 => {
-            let (header, rest) = split(data, 20)?;
-            by_ethertype(be16(header, 0), rest, lost, protocol)
-        }
-        // The family's number differs between systems and so does its byte order: the version in
-        // the IP header tells the same.
-        LinkType::NULL | LinkType::LOOP => by_version(split(data, 4)?.1, lost, protocol),
-        // 12 and 14 are what BSDs write for raw IP.
-        LinkType::RAW | LinkType::IPV4 | LinkType::IPV6 | LinkType(12 | 14) => {
-            by_version(data, lost, protocol)
-        }
-        other => Err(NoSegment::UnknownLink(other)),
+pub(crate) fn carried<'a>(
+    packet: &Packet<'a>,
+    protocol: IpNumber,
+) -> Result<Carried<'a>, NoSegment> {
+    let lost = (packet.wire_len as usize).saturating_sub(packet.data.len());
+    let carried = ip_in(packet.link, packet.data).and_then(|ip| in_ip(ip, lost))?;
+    if carried.0 == protocol {
+        Ok(carried.1)
+    } else {
+        Err(NoSegment::OtherProtocol)
     }
 }
 
-fn by_ethertype(
-    mut ethertype: u16,
-    mut rest: &[u8],
-    lost: usize,
-    protocol: u8,
-) -> Result<Carried<'_>, NoSegment> {
-    while ETHERTYPES_VLAN.contains(&ethertype) {
-        let (tag, inner) = split(rest, 4)?;
-        (ethertype, rest) = (be16(tag, 2), inner);
+/// The IP packet behind the header of the link.
+fn ip_in(link: LinkType, data: &[u8]) -> Result<&[u8], NoSegment> {
+    let (header_len, ethertype_at) = match link {
+        LinkType::ETHERNET => (14, 12),
+        LinkType::LINUX_SLL => (16, 14),
+        LinkType::LINUX_SLL2 => (20, 0),
+        // The family's number differs between systems and so does its byte order: the version in
+        // the IP header tells the same.
+        LinkType::NULL | LinkType::LOOP => return data.get(4..).ok_or(NoSegment::Malformed),
+        // 12 and 14 are what BSDs write for raw IP.
+        LinkType::RAW | LinkType::IPV4 | LinkType::IPV6 | LinkType(12 | 14) => return Ok(data),
+        other => return Err(NoSegment::UnknownLink(other)),
+    };
+    let (header, mut rest) = data
+        .split_at_checked(header_len)
+        .ok_or(NoSegment::Malformed)?;
+    let mut ethertype = EtherType(u16::from_be_bytes([
+        header[ethertype_at],
+        header[ethertype_at + 1],
+    ]));
+    while let VLAN_TAGGED_FRAME | PROVIDER_BRIDGING | VLAN_DOUBLE_TAGGED_FRAME = ethertype {
+        let tag = SingleVlanSlice::from_slice(rest).map_err(|_| NoSegment::Malformed)?;
+        (ethertype, rest) = (tag.ether_type(), tag.payload_slice());
     }
     match ethertype {
-        ETHERTYPE_IPV4 | ETHERTYPE_IPV6 => by_version(rest, lost, protocol),
+        IPV4 | IPV6 => Ok(rest),
         _ => Err(NoSegment::NotIp),
     }
 }
 
-fn by_version(ip: &[u8], lost: usize, protocol: u8) -> Result<Carried<'_>, NoSegment> {
-    match ip.first().map(|b| b >> 4) {
-        Some(4) => ipv4(ip, lost, protocol),
-        Some(6) => ipv6(ip, lost, protocol),
-        Some(_) => Err(NoSegment::NotIp),
-        None => Err(NoSegment::Malformed),
-    }
-}
-
-fn ipv4(ip: &[u8], lost: usize, protocol: u8) -> Result<Carried<'_>, NoSegment> {
-    let (header, _) = split(ip, 20)?;
-    let header_len = usize::from(header[0] & 0x0f) * 4;
-    if header_len < 20 {
-        return Err(NoSegment::Malformed);
-    }
-    // More fragments, or an offset.
-    if be16(header, 6) & 0x3fff != 0 {
+/// What an IP packet carries. `lost` bytes behind it were not captured.
+fn in_ip(ip: &[u8], lost: usize) -> Result<(IpNumber, Carried<'_>), NoSegment> {
+    let (found, trouble) = LaxIpSlice::from_slice(ip).map_err(|error| match error {
+        LaxHeaderSliceError::Content(HeaderError::UnsupportedIpVersion { .. }) => NoSegment::NotIp,
+        _ => NoSegment::Malformed,
+    })?;
+    let payload = found.payload();
+    if payload.fragmented {
         return Err(NoSegment::Fragment);
     }
-    if header[9] != protocol {
-        return Err(NoSegment::OtherProtocol);
-    }
-    let address = |at: usize| Ipv4Addr::from_bits(be32(header, at)).into();
-    let total = usize::from(be16(header, 2));
-    let (bytes, cut) = body(ip, header_len, total, lost)?;
-    Ok(Carried {
-        source: address(12),
-        destination: address(16),
-        bytes,
-        cut,
-    })
-}
-
-fn ipv6(ip: &[u8], lost: usize, protocol: u8) -> Result<Carried<'_>, NoSegment> {
-    const FIXED: usize = 40;
-    let (header, _) = split(ip, FIXED)?;
-    let address = |at: usize| {
-        let bytes = header.get(at..).and_then(|b| b.first_chunk::<16>());
-        Ipv6Addr::from(*bytes.unwrap_or(&[0; 16])).into()
+    // A total of zero is written by cards that cut up long segments themselves, and in jumbograms:
+    // the packet is then as long as it is.
+    let (header_len, total) = match &found {
+        LaxIpSlice::Ipv4(v4) => (v4.header().slice().len(), v4.header().total_len().into()),
+        LaxIpSlice::Ipv6(v6) => match v6.header().payload_length() {
+            0 => (40, 0),
+            len => (40, 40 + usize::from(len)),
+        },
     };
-    // Zero is a jumbogram or a segment that the card cuts up later: as long as it is.
-    let payload = usize::from(be16(header, 4));
-    let total = if payload == 0 { 0 } else { FIXED + payload };
-    let (mut body, cut) = body(ip, FIXED, total, lost)?;
-    let mut next = header[6];
-    // Extension headers: hop by hop, routing, fragment, authentication, destination, mobility.
-    while let 0 | 43 | 44 | 51 | 60 | 135 = next {
-        let (front, _) = split(body, 8)?;
-        let words = usize::from(front[1]);
-        let len = match next {
-            44 if be16(front, 2) & 0xfff9 != 0 => return Err(NoSegment::Fragment),
-            44 => 8,
-            51 => (words + 2) * 4,
-            _ => (words + 1) * 8,
-        };
-        next = front[0];
-        body = split(body, len)?.1;
-    }
-    if next != protocol {
-        return Err(NoSegment::OtherProtocol);
-    }
-    Ok(Carried {
-        source: address(8),
-        destination: address(24),
-        bytes: body,
-        cut,
-    })
-}
-
-/// What is behind the header of an IP packet of `total` bytes, without link-layer padding, and
-/// how many of its bytes were not captured. A `total` of zero is written by cards that cut up
-/// long segments themselves: the packet is then as long as it is.
-fn body(
-    ip: &[u8],
-    header_len: usize,
-    total: usize,
-    lost: usize,
-) -> Result<(&[u8], usize), NoSegment> {
-    let on_wire = if total == 0 { ip.len() + lost } else { total };
-    if on_wire < header_len {
+    if trouble.is_some() || (total > 0 && total < header_len) {
         return Err(NoSegment::Malformed);
     }
-    let captured = ip.get(..on_wire).unwrap_or(ip);
-    let (_, body) = split(captured, header_len)?;
-    Ok((body, on_wire - captured.len()))
-}
-
-pub(crate) fn split(bytes: &[u8], at: usize) -> Result<(&[u8], &[u8]), NoSegment> {
-    bytes.split_at_checked(at).ok_or(NoSegment::Malformed)
-}
-
-/// The number at `at`, which the callers know to be within `bytes`.
-pub(crate) fn be16(bytes: &[u8], at: usize) -> u16 {
-    bytes
-        .get(at..)
-        .and_then(|b| b.first_chunk())
-        .map_or(0, |b| u16::from_be_bytes(*b))
-}
-
-/// The number at `at`, which the callers know to be within `bytes`.
-pub(crate) fn be32(bytes: &[u8], at: usize) -> u32 {
-    bytes
-        .get(at..)
-        .and_then(|b| b.first_chunk())
-        .map_or(0, |b| u32::from_be_bytes(*b))
+    let cut = if total == 0 {
+        lost
+    } else {
+        total.saturating_sub(ip.len())
+    };
+    Ok((
+        payload.ip_number,
+        Carried {
+            source: found.source_addr(),
+            destination: found.destination_addr(),
+            bytes: payload.payload,
+            cut,
+        },
+    ))
 }

@@ -1,9 +1,10 @@
 //! The UDP datagram in a captured packet.
 
-use crate::ip::{Carried, Endpoint, NoSegment, be16, carried, split};
+use etherparse::{UdpSlice, ip_number};
+
+use crate::ip::{Carried, Endpoint, NoSegment, carried};
 use crate::pcap::Packet;
 
-const PROTOCOL: u8 = 17;
 const HEADER: usize = 8;
 
 /// One captured UDP datagram.
@@ -30,30 +31,22 @@ pub fn datagram<'a>(packet: &Packet<'a>) -> Result<Datagram<'a>, NoSegment> {
         destination,
         bytes,
         cut,
-    } = carried(packet, PROTOCOL)?;
-    let (header, rest) = split(bytes, HEADER)?;
-    let len = usize::from(be16(header, 4));
+    } = carried(packet, ip_number::UDP)?;
+    let udp = UdpSlice::from_slice_lax(bytes).map_err(|_| NoSegment::Malformed)?;
+    let on_wire = bytes.len() + cut;
     // Zero is written for datagrams that the card cuts up: as long as the packet is.
-    let payload = match len.checked_sub(HEADER) {
-        None if len == 0 => rest,
-        None => return Err(NoSegment::Malformed),
-        Some(len) if len > rest.len() + cut => return Err(NoSegment::Malformed),
-        Some(len) => rest.get(..len).unwrap_or(rest),
+    let len = match usize::from(udp.length()) {
+        0 => on_wire,
+        len if (HEADER..=on_wire).contains(&len) => len,
+        _ => return Err(NoSegment::Malformed),
     };
-    let whole = if len == 0 {
-        rest.len() + cut
-    } else {
-        len - HEADER
-    };
-    let end = |ip, at| Endpoint {
-        ip,
-        port: be16(header, at),
-    };
+    let payload = udp.payload();
+    let end = |ip, port| Endpoint { ip, port };
     Ok(Datagram {
-        source: end(source, 0),
-        destination: end(destination, 2),
+        source: end(source, udp.source_port()),
+        destination: end(destination, udp.destination_port()),
         payload,
-        cut: whole - payload.len(),
+        cut: len - HEADER - payload.len(),
     })
 }
 
@@ -68,9 +61,7 @@ mod tests {
         let len = (payload.len() + HEADER) as u16;
         let mut ip = vec![0x45, 0];
         ip.extend((len + 20).to_be_bytes());
-        ip.extend([
-            0, 1, 0x40, 0, 1, PROTOCOL, 0, 0, 127, 0, 0, 1, 224, 1, 2, 133,
-        ]);
+        ip.extend([0, 1, 0x40, 0, 1, 17, 0, 0, 127, 0, 0, 1, 224, 1, 2, 133]);
         ip.extend(40_000_u16.to_be_bytes());
         ip.extend(13_014_u16.to_be_bytes());
         ip.extend(len.to_be_bytes());
@@ -134,7 +125,7 @@ mod tests {
                 *byte = 0x45;
             }
             if let Some(byte) = data.get_mut(9) {
-                *byte = PROTOCOL;
+                *byte = 17;
             }
             let _ = datagram(&packet(&data, wire_len));
         }

@@ -1,7 +1,7 @@
 //! Capture files: classic pcap and pcapng, read as a stream with bounded memory.
 //!
-//! Own parsers rather than a crate: two formats of a dozen fields each, and we need what the
-//! crates do not give: the reason and the byte offset at which a damaged file ends.
+//! Own parsers rather than a crate: the crates lose packets and get times wrong that these keep,
+//! and do not give the byte offset at which a damaged file ends (ADR 0086).
 
 mod classic;
 mod input;

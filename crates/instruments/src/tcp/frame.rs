@@ -1,9 +1,9 @@
 //! The TCP segment in a captured packet.
 
-use crate::ip::{Carried, Endpoint, NoSegment, be16, be32, carried, split};
-use crate::pcap::Packet;
+use etherparse::{TcpSlice, ip_number};
 
-const PROTOCOL: u8 = 6;
+use crate::ip::{Carried, Endpoint, NoSegment, carried};
+use crate::pcap::Packet;
 
 /// One captured TCP segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,35 +29,21 @@ pub struct Segment<'a> {
 /// # Errors
 /// [`NoSegment`] says what the packet is instead.
 pub fn segment<'a>(packet: &Packet<'a>) -> Result<Segment<'a>, NoSegment> {
-    const FIN: u8 = 1;
-    const SYN: u8 = 2;
-    const RST: u8 = 4;
     let Carried {
         source,
         destination,
         bytes,
         cut,
-    } = carried(packet, PROTOCOL)?;
-    let (header, _) = split(bytes, 20)?;
-    let header_len = usize::from(header[12] >> 4) * 4;
-    if header_len < 20 {
-        return Err(NoSegment::Malformed);
-    }
-    let (_, payload) = split(bytes, header_len)?;
-    let flags = header[13];
+    } = carried(packet, ip_number::TCP)?;
+    let tcp = TcpSlice::from_slice(bytes).map_err(|_| NoSegment::Malformed)?;
+    let end = |ip, port| Endpoint { ip, port };
     Ok(Segment {
-        source: Endpoint {
-            ip: source,
-            port: be16(header, 0),
-        },
-        destination: Endpoint {
-            ip: destination,
-            port: be16(header, 2),
-        },
-        sequence: be32(header, 4),
-        syn: flags & SYN != 0,
-        fin_or_rst: flags & (FIN | RST) != 0,
-        payload,
+        source: end(source, tcp.source_port()),
+        destination: end(destination, tcp.destination_port()),
+        sequence: tcp.sequence_number(),
+        syn: tcp.syn(),
+        fin_or_rst: tcp.fin() || tcp.rst(),
+        payload: tcp.payload(),
         cut: u32::try_from(cut).map_err(|_| NoSegment::Malformed)?,
     })
 }

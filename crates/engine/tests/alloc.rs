@@ -158,6 +158,8 @@ struct Trader {
     orders: usize,
     received: usize,
     answers: bool,
+    /// The segment of the first session is there.
+    is_ready: bool,
 }
 
 impl Handler for Trader {
@@ -175,6 +177,12 @@ impl Handler for Trader {
 
     fn on_turn(&mut self, peers: &mut Peers<'_>) -> usize {
         let mut sent = 0;
+        if !self.is_ready
+            && let Some(mut peer) = peers.logged_on().next()
+        {
+            segment_is_ready(&mut peer);
+            self.is_ready = true;
+        }
         for mut peer in peers.logged_on().take(self.orders) {
             segment_is_ready(&mut peer);
             peer.send(b"D", |body| {
@@ -202,6 +210,7 @@ fn orders_and_answers_through_two_hosts_with_journals() {
             orders: 0,
             received: 0,
             answers,
+            is_ready: false,
         })
         .unwrap()
     };
@@ -212,8 +221,25 @@ fn orders_and_answers_through_two_hosts_with_journals() {
     let initiator = Initiator::new(config("BUY", "SELL"), vec![address]).store(store);
     buy.initiate(initiator).unwrap();
     let mut clock = Clock::new();
+    let id = SessionId::new(Version::Fix44, "BUY", "SELL");
+    let mut handle = buy.handle().session(&id).unwrap();
+    // Every other order comes from outside.
     let count = allocations(|turn| {
-        buy.handler().orders = 1;
+        match turn % 2 {
+            0 => buy.handler().orders = 1,
+            _ => {
+                while !buy.handler().is_ready {
+                    buy.do_work(clock.read()).unwrap();
+                }
+                handle
+                    .send(b"D", |body| {
+                        body.str(11, "order").str(55, "EUR/USD");
+                    })
+                    .map(drop)
+                    .unwrap();
+            }
+        }
+        buy.handler().is_ready = false;
         while buy.handler().received <= turn {
             let now = clock.read();
             buy.do_work(now).unwrap();

@@ -1,8 +1,8 @@
 //! Listening, and connections that have no session yet.
 
 use super::handler::{Handler, Refusal, SessionKey};
+use super::link::Prepared;
 use super::reactor::{Host, HostError, Slot};
-use super::seats::Seat;
 use super::settings::Acceptor;
 use super::templates::Wildcard;
 use super::transport::Transport;
@@ -17,8 +17,35 @@ use std::net::{IpAddr, SocketAddr};
 pub(super) struct Port {
     pub(super) listener: Listener,
     pub(super) settings: Acceptor,
+    pub(super) address: SocketAddr,
+    token: Token,
     /// Connections that have not logged on yet.
     lobby: Lobby,
+}
+
+/// A port with its sessions, to be hosted.
+pub(super) struct Opened {
+    listener: Listener,
+    address: SocketAddr,
+    sessions: Vec<Prepared>,
+    /// Without the sessions.
+    settings: Acceptor,
+}
+
+impl Opened {
+    /// Binds the port and opens the stores.
+    pub(super) fn open(mut settings: Acceptor, now: Now) -> Result<Self, HostError> {
+        let listener = Listener::bind(settings.listen)?;
+        let address = listener.address()?;
+        let sessions = std::mem::take(&mut settings.sessions).into_iter();
+        let sessions = sessions.map(|session| session.prepare(now));
+        Ok(Self {
+            sessions: sessions.collect::<Result<_, _>>()?,
+            listener,
+            address,
+            settings,
+        })
+    }
 }
 
 /// The connections of a port that have not logged on yet, by age.
@@ -91,30 +118,62 @@ impl<H: Handler> Host<H> {
     /// # Errors
     /// The address cannot be listened on, a session is there already, or a store cannot be
     /// opened.
-    pub fn listen(&mut self, mut settings: Acceptor) -> Result<SocketAddr, HostError> {
-        let listener = Listener::bind(settings.listen)?;
-        let address = listener.address()?;
-        let token = self.slots.insert(Slot::Port(self.ports.len()));
-        self.poller.add(&listener, token, Interest::Read)?;
-        let port = self.ports.len();
-        for listed in std::mem::take(&mut settings.sessions) {
-            let seat = Seat {
-                port,
-                names: listed.names,
-                made: None,
-            };
-            self.accept_session(listed.session, &listed.store, seat, None)?;
+    pub fn listen(&mut self, settings: Acceptor) -> Result<SocketAddr, HostError> {
+        let now = self.clock.read();
+        self.open_port(Opened::open(settings, now)?)
+    }
+
+    /// Hosts a port and its sessions, or none of them.
+    pub(super) fn open_port(&mut self, opened: Opened) -> Result<SocketAddr, HostError> {
+        let Opened {
+            listener,
+            address,
+            sessions,
+            settings,
+        } = opened;
+        let port = self.next_port;
+        let mut added = Vec::with_capacity(sessions.len());
+        for mut prepared in sessions {
+            prepared.seat_at(port);
+            match self.add(prepared) {
+                Ok(key) => added.push(key),
+                Err(error) => {
+                    added.into_iter().for_each(|key| self.give_up(key));
+                    return Err(error);
+                }
+            }
         }
-        let templates = settings.wildcards.iter().flat_map(|own| &own.templates);
-        for template in templates {
+        for template in settings.wildcards.iter().flat_map(|own| &own.templates) {
             self.make_room(template);
         }
-        self.ports.push(Port {
+        let token = self.slots.next_token();
+        if let Err(error) = self.poller.add(&listener, token, Interest::Read) {
+            added.into_iter().for_each(|key| self.give_up(key));
+            return Err(error.into());
+        }
+        self.slots.insert(Slot::Port(port));
+        self.next_port += 1;
+        let opened = Port {
             listener,
             settings,
+            address,
+            token,
             lobby: Lobby::default(),
-        });
+        };
+        self.ports.insert(port, opened);
         Ok(address)
+    }
+
+    /// Closes a port, and its connections that have not logged on.
+    pub(super) fn stop_listening(&mut self, port: usize) {
+        let at_port = |slot: &Slot| matches!(slot, Slot::Greeting(own) if own.port == port);
+        let waiting = self.slots.iter().filter(|(_, slot)| at_port(slot));
+        for token in waiting.map(|(token, _)| token).collect::<Vec<_>>() {
+            self.refuse(token, &Refusal::PortClosed);
+        }
+        if let Some(port) = self.ports.remove(&port) {
+            self.slots.remove(port.token);
+        }
     }
 
     /// Accepts connections that wait at a port.
@@ -123,7 +182,7 @@ impl<H: Handler> Host<H> {
         while count < ACCEPTS {
             let Some(Port {
                 listener, settings, ..
-            }) = self.ports.get_mut(port)
+            }) = self.ports.get_mut(&port)
             else {
                 break;
             };
@@ -159,7 +218,7 @@ impl<H: Handler> Host<H> {
         let is_live = |token| matches!(slots.get(token), Some(Slot::Greeting(_)));
         let Some(Port {
             settings, lobby, ..
-        }) = self.ports.get_mut(port)
+        }) = self.ports.get_mut(&port)
         else {
             return;
         };
@@ -179,7 +238,7 @@ impl<H: Handler> Host<H> {
     }
 
     fn greet(&mut self, port: usize, stream: Stream, deadline: u64) {
-        let Some(settings) = self.ports.get(port).map(|port| &port.settings) else {
+        let Some(settings) = self.ports.get(&port).map(|port| &port.settings) else {
             return;
         };
         let (peer, token) = (stream.peer(), self.slots.next_token());
@@ -205,7 +264,7 @@ impl<H: Handler> Host<H> {
         self.slots.insert(Slot::Greeting(greeting));
         let slots = &self.slots;
         let is_live = |token| matches!(slots.get(token), Some(Slot::Greeting(_)));
-        if let Some(Port { lobby, .. }) = self.ports.get_mut(port) {
+        if let Some(Port { lobby, .. }) = self.ports.get_mut(&port) {
             lobby.waiting.push(token, is_live);
             let of_address = lobby.by_address.entry(address).or_default();
             of_address.push(token, is_live);
@@ -215,7 +274,7 @@ impl<H: Handler> Host<H> {
     /// How long a connection may be without a session: the longest logon timeout of the sessions
     /// and templates of the port.
     fn logon_timeout(&self, port: usize) -> u64 {
-        let wildcards = self.ports.get(port).map(|port| &port.settings.wildcards);
+        let wildcards = self.ports.get(&port).map(|port| &port.settings.wildcards);
         let wildcards = wildcards.into_iter().flatten();
         let listed = self.hosted.iter().filter(|hosted| hosted.is_at(port));
         let listed = listed.map(|hosted| hosted.session.config().logon_timeout);
@@ -262,7 +321,7 @@ impl<H: Handler> Host<H> {
             greeting.inbox.keep(bytes);
             return Heard::Nothing;
         }
-        let port = self.ports.get(greeting.port);
+        let port = self.ports.get(&greeting.port);
         let longest = port.map_or(0, |port| port.settings.max_logon);
         match peek_logon(self.bench.scratch.decoder(), bytes, limit) {
             Peek::Logon(logon) if logon.message.bytes().len() > longest => {
@@ -306,7 +365,7 @@ impl<H: Handler> Host<H> {
         let Some(Slot::Greeting(greeting)) = self.slots.remove(token) else {
             return None;
         };
-        if let Some(Port { lobby, .. }) = self.ports.get_mut(greeting.port) {
+        if let Some(Port { lobby, .. }) = self.ports.get_mut(&greeting.port) {
             lobby.waiting.live -= 1;
             if let Some(of_address) = lobby.by_address.get_mut(&greeting.address) {
                 of_address.live -= 1;

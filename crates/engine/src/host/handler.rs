@@ -1,5 +1,6 @@
 //! The application's side of a host.
 
+use super::handle::Undone;
 use super::link::Hosted;
 use super::log::LogTrouble;
 use super::names::CertificateNames;
@@ -67,10 +68,17 @@ pub trait Handler: Send {
         let _ = (session, tag);
     }
 
-    /// A session that was made for a Logon is removed: its Logon was refused, or another session
-    /// takes its place. Its [`SessionKey`] is used again.
-    fn on_given_up(&mut self, session: &SessionId) {
+    /// A session is removed: at the wish of a [`HostHandle`](super::HostHandle), or because it was
+    /// made for a Logon which was refused, or another such session takes its place. Its
+    /// [`SessionKey`] is used again.
+    fn on_removed(&mut self, session: &SessionId) {
         let _ = session;
+    }
+
+    /// The host took a request of a [`SessionHandle`](super::SessionHandle) and cannot do it:
+    /// nothing of it has happened. The request may be kept and made again.
+    fn on_undone(&mut self, undone: &Undone<'_>) {
+        let _ = undone;
     }
 
     /// A connection was turned away, or could not be made.
@@ -125,6 +133,8 @@ pub enum Refusal {
     TooManyFromAddress,
     /// The process has no descriptor left.
     NoDescriptors,
+    /// The port is closed, and the connection has not logged on.
+    PortClosed,
     /// No Logon within the time for it.
     Silent,
     /// The first message was no Logon, or no message.
@@ -163,6 +173,7 @@ impl fmt::Display for Refusal {
                 f.write_str("too many connections of this address without a logon")
             }
             Self::NoDescriptors => f.write_str("no descriptors left"),
+            Self::PortClosed => f.write_str("the port is closed"),
             Self::Silent => f.write_str("no Logon in time"),
             Self::LongLogon(most) => write!(f, "first message is longer than {most} bytes"),
             Self::NotLogon => f.write_str("first message is not a Logon"),
@@ -183,8 +194,8 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// Which session of a host. Stays valid as long as the host, but for a session that was made for
-/// its Logon: see [`Handler::on_given_up`].
+/// Which session of a host. Stays valid until the session is removed: see
+/// [`Handler::on_removed`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SessionKey(pub(super) usize);
 

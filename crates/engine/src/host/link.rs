@@ -1,21 +1,26 @@
 //! One session with its connection.
 
+use super::handle::Removal;
 use super::handler::{Handler, Peer, Refusal, SessionKey, Verdict};
 use super::log::{Direction, GRAIN, LogTap};
 use super::received::Kept;
 use super::seats::Seat;
+use super::settings::StoreKind;
 use super::store::Store;
 use super::transport::{Encrypt, Transport};
+use crate::journal::{OpenError, Recovery};
 use crate::poll::{Interest, Poller, Token};
 use crate::tcp::{Connector, Inbox, Received};
 use fanfare_fix::session::{
-    DisconnectReason, Event, MessageStore, Now, Scratch, Session, SessionId,
+    Config, DisconnectReason, Event, MessageStore, NoResendStore, Now, Scratch, Session, SessionId,
+    Version,
 };
 use std::any::Any;
 use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 /// A session, and its connection if it has one.
 pub(super) struct Hosted {
@@ -29,6 +34,12 @@ pub(super) struct Hosted {
     pub(super) encrypt: Encrypt,
     /// The port of an acceptor's session, and who may log on.
     pub(super) seat: Option<Seat>,
+    /// Its number among all sessions that the host ever had.
+    pub(super) serial: u64,
+    /// Whether it was removed, and its place is free.
+    pub(super) is_vacant: bool,
+    /// Who waits for its removal: it is not to be connected again.
+    pub(super) removals: Vec<Arc<Removal>>,
     /// The handler may have written something that is not flushed yet.
     pub(super) touched: bool,
     /// Whether it is in [`Workbench::resending`].
@@ -36,6 +47,40 @@ pub(super) struct Hosted {
     /// The next message has to be rehearsed (again): something was written since, or the thread
     /// has done other things.
     pub(super) unprepared: bool,
+}
+
+/// A session with its store, to be hosted.
+pub(super) struct Prepared {
+    pub(super) hosted: Hosted,
+    /// What was found in its journals.
+    pub(super) recoveries: Vec<Recovery>,
+}
+
+impl Prepared {
+    /// Opens the store of a session; `make` makes the session.
+    pub(super) fn open(
+        config: Config,
+        kind: &StoreKind,
+        now: Now,
+        make: impl FnOnce(Config, Store) -> Session<Store>,
+    ) -> Result<Self, OpenError> {
+        let (store, recovery) = kind.open(&config.id, now.utc)?;
+        let mut recoveries = vec![recovery];
+        let received = Kept::open(kind, &config.id, store.created())?;
+        let mut hosted = Hosted::new(make(config, store));
+        if let Some((kept, recovery)) = received {
+            hosted.received = Some(kept);
+            recoveries.push(recovery);
+        }
+        Ok(Self { hosted, recoveries })
+    }
+
+    /// Makes it a session of this port.
+    pub(super) fn seat_at(&mut self, port: usize) {
+        if let Some(seat) = &mut self.hosted.seat {
+            seat.port = port;
+        }
+    }
 }
 
 /// A connection that belongs to a session.
@@ -139,18 +184,31 @@ impl Link {
 }
 
 impl Hosted {
-    pub(super) fn new(session: Session<Store>, connector: Option<Connector>) -> Self {
+    pub(super) fn new(session: Session<Store>) -> Self {
         let encrypt = Encrypt::default();
         Self {
             session,
             received: None,
             link: None,
-            connector,
+            connector: None,
             encrypt,
             seat: None,
+            serial: 0,
+            is_vacant: false,
+            removals: Vec::new(),
             touched: false,
             resending: false,
             unprepared: true,
+        }
+    }
+
+    /// What stands in the place of a session that was removed.
+    pub(super) fn nobody() -> Self {
+        let config = Config::new(SessionId::new(Version::Fix44, "", ""));
+        let nothing = Store::NoResend(NoResendStore::new(0));
+        Self {
+            is_vacant: true,
+            ..Self::new(Session::acceptor(config, nothing))
         }
     }
 

@@ -27,8 +27,34 @@
 //! acceptor.run(Exchange, Idle::BackOff, &Stop::on_interrupt()?)?;
 //! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 //! ```
+//!
+//! Other threads use a host through its [`HostHandle`], and a session through a [`SessionHandle`],
+//! whose requests the host takes in its next turn:
+//!
+//! ```no_run
+//! # use fanfare_engine::{agent, idle::Idle, stop::Stop};
+//! use fanfare_engine::host::{Handler, Host, Initiator};
+//! use fanfare_fix::session::{Config, SessionId, Version};
+//!
+//! fn trade(handler: impl Handler + 'static) -> Result<(), Box<dyn std::error::Error>> {
+//!     let mut host = Host::new(handler)?;
+//!     let hosts = host.handle();
+//!     std::thread::spawn(move || agent::run(&mut host, Idle::BackOff, &Stop::new()));
+//!
+//!     let id = SessionId::new(Version::Fix44, "TRADER", "EXCHANGE");
+//!     let session = Initiator::new(Config::new(id.clone()), vec!["127.0.0.1:9880".parse()?]);
+//!     hosts.initiate(session).wait()?;
+//!     let mut orders = hosts.session(&id)?;
+//!     // Sent in the host's next turn, or told to `Handler::on_undone` with this number.
+//!     let ticket = orders.send(b"D", |order| { order.str(11, "1").str(55, "EUR/USD"); })?;
+//!     println!("request {ticket}");
+//!     hosts.remove(&id).wait()?;
+//!     Ok(())
+//! }
+//! ```
 
 mod greeting;
+mod handle;
 mod handler;
 mod link;
 mod log;
@@ -43,6 +69,7 @@ mod templates;
 mod tests;
 mod transport;
 
+pub use handle::{HandleError, HostHandle, Pending, Request, SessionHandle, Ticket, Undone};
 pub use handler::{Handler, Peer, Peers, Refusal, SessionKey, Verdict};
 pub use log::{LogOptions, LogTap, LogTrouble, MessageLog, NoRoom};
 pub use names::{CertificateNames, ClientName, ClientNameError, ClientNames, NameKind};

@@ -3,25 +3,22 @@
 mod agent;
 
 use super::greeting::{Greeting, Port, STEPS};
+use super::handle::Remote;
 use super::handler::{Handler, Peers, Refusal, SessionKey};
-use super::link::{Guarded, Hosted, INTERNAL_ERROR, Life, Link, Workbench};
+use super::link::{Guarded, Hosted, INTERNAL_ERROR, Life, Link, Prepared, Workbench};
 use super::log::LogTap;
-use super::received::Kept;
-use super::settings::{Initiator, StoreKind};
-use super::store::Store;
+use super::settings::Initiator;
 use super::transport::Transport;
 use crate::clock::Clock;
-use crate::journal::{OpenError, Recovery};
+use crate::journal::OpenError;
 use crate::poll::{Interest, Poller, Token};
 use crate::slots::Slots;
-use crate::tcp::{Attempt, Backoff, BindError, Connector, Received};
-use fanfare_fix::session::{
-    Config, DisconnectReason, MessageStore, Now, SECOND, Scratch, Session, SessionId,
-};
-use fanfare_wire::UtcTimestamp;
+use crate::tcp::{Attempt, BindError, Received};
+use fanfare_fix::session::{Config, DisconnectReason, Now, SECOND, Scratch, SessionId};
 use std::any::Any;
 use std::collections::{HashMap, VecDeque};
 use std::io;
+use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 use thiserror::Error;
@@ -31,12 +28,14 @@ use thiserror::Error;
 /// timeouts.
 pub struct Host<H> {
     pub(super) bench: Workbench<H>,
+    pub(super) remote: Remote,
     pub(super) clock: Clock,
     pub(super) poller: Poller,
     pub(super) slots: Slots<Slot>,
     pub(super) hosted: Vec<Hosted>,
-    pub(super) keys: HashMap<SessionId, SessionKey>,
-    pub(super) ports: Vec<Port>,
+    /// Under numbers that are not used again.
+    pub(super) ports: HashMap<usize, Port>,
+    pub(super) next_port: usize,
     /// The limit of IDs in the header of a Logon; `None` while nothing is hosted.
     pub(super) header_field_limit: Option<usize>,
     /// Sessions that have a connection.
@@ -87,6 +86,21 @@ pub enum HostError {
     /// Two sessions with the same identity.
     #[error("session {0} is there already")]
     Duplicate(SessionId),
+    /// No session with this identity is hosted.
+    #[error("there is no session {0}")]
+    Unknown(SessionId),
+    /// Nothing is listened for at this address.
+    #[error("{0} is not listened on")]
+    NoPort(SocketAddr),
+    /// As many commands wait for the host as may.
+    #[error("too many commands wait for the host")]
+    Busy,
+    /// The host has ended.
+    #[error("the host has ended")]
+    Ended,
+    /// The host's own thread would wait for itself.
+    #[error("a call of the handler cannot wait for its host")]
+    OwnThread,
     /// Anything else the system says.
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -122,14 +136,16 @@ impl<H: Handler> Host<H> {
             log: None,
             resending: VecDeque::new(),
         };
+        let poller = Poller::new(EVENTS)?;
         Ok(Self {
             bench,
+            remote: Remote::new(&poller)?,
             clock: Clock::new(),
-            poller: Poller::new(EVENTS)?,
+            poller,
             slots: Slots::new(),
             hosted: Vec::new(),
-            keys: HashMap::new(),
-            ports: Vec::new(),
+            ports: HashMap::new(),
+            next_port: 0,
             header_field_limit: None,
             live: Vec::new(),
             next_scan: 0,
@@ -148,58 +164,7 @@ impl<H: Handler> Host<H> {
     /// The session is there already, or its store cannot be opened.
     pub fn initiate(&mut self, initiator: Initiator) -> Result<SessionKey, HostError> {
         let now = self.clock.read();
-        let Initiator {
-            session,
-            hosts,
-            store,
-            backoff,
-            connect_timeout,
-            encrypt,
-        } = initiator;
-        let (id, kind) = (session.id.clone(), store);
-        let store = self.open_store(&kind, &id, now)?;
-        let received = self.open_received(&kind, &id, store.created())?;
-        let seed = now.mono ^ (self.hosted.len() as u64) << 32 ^ u64::from(std::process::id());
-        let backoff = Backoff::new(backoff.0, backoff.1, seed);
-        let connector = Connector::new(hosts, backoff, connect_timeout);
-        let mut hosted = Hosted::new(Session::initiator(session, store), Some(connector));
-        hosted.encrypt = encrypt;
-        hosted.received = received;
-        self.add(hosted)
-    }
-
-    /// Opens a session's store, and reports to the handler what was not in order.
-    pub(super) fn open_store(
-        &mut self,
-        kind: &StoreKind,
-        id: &SessionId,
-        now: Now,
-    ) -> Result<Store, OpenError> {
-        let (store, recovery) = kind.open(id, now.utc)?;
-        self.tell_recovery(id, &recovery);
-        Ok(store)
-    }
-
-    /// Opens the journal of received messages, if the session keeps them, and reports to the
-    /// handler what was not in order.
-    pub(super) fn open_received(
-        &mut self,
-        kind: &StoreKind,
-        id: &SessionId,
-        created: UtcTimestamp,
-    ) -> Result<Option<Kept>, OpenError> {
-        let Some((kept, recovery)) = Kept::open(kind, id, created)? else {
-            return Ok(None);
-        };
-        self.tell_recovery(id, &recovery);
-        Ok(Some(kept))
-    }
-
-    fn tell_recovery(&mut self, id: &SessionId, recovery: &Recovery) {
-        if !recovery.is_unremarkable() {
-            let guarded = &mut self.bench.handler;
-            guarded.call(Some(id), |handler| handler.on_recovery(id, recovery));
-        }
+        self.add(initiator.prepare(now)?)
     }
 
     /// Copies all messages from now on to a log that another thread writes: the other end is a
@@ -222,27 +187,29 @@ impl<H: Handler> Host<H> {
         self.bench.handler.panics
     }
 
-    pub(super) fn add(&mut self, hosted: Hosted) -> Result<SessionKey, HostError> {
-        self.add_at(hosted, None)
-    }
-
-    /// Adds a session, in the place of one that is gone if there is one.
-    pub(super) fn add_at(
-        &mut self,
-        hosted: Hosted,
-        place: Option<SessionKey>,
-    ) -> Result<SessionKey, HostError> {
+    /// Adds a session, in the place of one that was removed if there is one, and reports to the
+    /// handler what was not in order in its store.
+    pub(super) fn add(&mut self, prepared: Prepared) -> Result<SessionKey, HostError> {
+        let Prepared {
+            mut hosted,
+            recoveries,
+        } = prepared;
         let config = hosted.session.config();
-        let key = place.unwrap_or(SessionKey(self.hosted.len()));
         let id = config.id.clone();
-        if self.keys.contains_key(&id) {
+        if self.remote.key(&id).is_some() {
             return Err(HostError::Duplicate(id));
         }
+        let vacant = self.hosted.iter().position(|hosted| hosted.is_vacant);
+        let key = SessionKey(vacant.unwrap_or(self.hosted.len()));
         self.make_room(config);
+        for recovery in recoveries.iter().filter(|found| !found.is_unremarkable()) {
+            let guarded = &mut self.bench.handler;
+            guarded.call(Some(&id), |handler| handler.on_recovery(&id, recovery));
+        }
         if let Some(log) = &mut self.bench.log {
             log.name(key.0, &id);
         }
-        self.keys.insert(id, key);
+        hosted.serial = self.remote.add(key, config);
         match self.hosted.get_mut(key.0) {
             Some(place) => *place = hosted,
             None => self.hosted.push(hosted),
@@ -420,7 +387,7 @@ impl<H: Handler> Host<H> {
         Ok(work)
     }
 
-    fn write(&mut self, key: SessionKey, now: Now) -> usize {
+    pub(super) fn write(&mut self, key: SessionKey, now: Now) -> usize {
         let Some(hosted) = self.hosted.get_mut(key.0) else {
             return 0;
         };

@@ -2,17 +2,14 @@
 
 use super::greeting::Greeting;
 use super::handler::{Handler, Refusal, SessionKey, Verdict};
-use super::link::{Hosted, INTERNAL_ERROR, Workbench};
+use super::link::{Hosted, INTERNAL_ERROR, Prepared, Workbench};
 use super::names::{CertificateNames, ClientNames};
 use super::reactor::{Host, HostError, Slot};
 use super::settings::StoreKind;
-use super::store::Store;
 use crate::journal::folder_for;
 use crate::poll::Token;
 use fanfare_fix::codec::Next;
-use fanfare_fix::session::{
-    Config, MessageStore, NoResendStore, Now, Scratch, Session, SessionId, SubIds, Version,
-};
+use fanfare_fix::session::{Config, NoResendStore, Now, Scratch, Session, SessionId, SubIds};
 use std::path::PathBuf;
 
 /// The port of an acceptor's session, and who may log on.
@@ -34,8 +31,6 @@ pub(super) struct Made {
     welcomed: bool,
     /// When its last connection ended.
     parted: u64,
-    /// Whether it was removed, and its place is free.
-    vacant: bool,
 }
 
 impl Hosted {
@@ -47,29 +42,9 @@ impl Hosted {
     fn made(&self) -> Option<&Made> {
         self.seat.as_ref()?.made.as_ref()
     }
-
-    fn is_vacant(&self) -> bool {
-        self.made().is_some_and(|made| made.vacant)
-    }
 }
 
 impl<H: Handler> Host<H> {
-    pub(super) fn accept_session(
-        &mut self,
-        config: Config,
-        store: &StoreKind,
-        seat: Seat,
-        place: Option<SessionKey>,
-    ) -> Result<SessionKey, HostError> {
-        let (id, kind, now) = (config.id.clone(), store, self.clock.read());
-        let store = self.open_store(kind, &id, now)?;
-        let received = self.open_received(kind, &id, store.created())?;
-        let mut hosted = Hosted::new(Session::acceptor(config, store), None);
-        hosted.received = received;
-        hosted.seat = Some(seat);
-        self.add_at(hosted, place)
-    }
-
     /// Returns the session of a Logon. Makes it if a wildcard of the port permits that.
     pub(super) fn session_for(
         &mut self,
@@ -111,13 +86,13 @@ impl<H: Handler> Host<H> {
     fn named(&self, port: usize, id: &SessionId, sub: &SubIds) -> Option<SessionKey> {
         let at_port = |key: &SessionKey| self.hosted.get(key.0).is_some_and(|h| h.is_at(port));
         if sub.is_empty() {
-            return self.keys.get(id).copied().filter(at_port);
+            return self.remote.key(id).filter(at_port);
         }
         let hosted = self.hosted.iter().enumerate();
         let fitting = hosted.filter_map(|(index, hosted)| {
             let known = &hosted.session.config().id;
             let named = match &known.sub {
-                _ if !hosted.is_at(port) || hosted.is_vacant() || !is_same(known, id) => None,
+                _ if !hosted.is_at(port) || !is_same(known, id) => None,
                 None => Some(0),
                 // Only sessions that were made have a qualifier here, and a Logon names none.
                 Some(own) if !own.qualifier.is_empty() => None,
@@ -132,7 +107,7 @@ impl<H: Handler> Host<H> {
     /// The wildcard of the port that a Logon fits, by its index, and the configuration of the
     /// session.
     fn fitting(&self, port: usize, id: &SessionId, sub: &SubIds) -> Option<(usize, Config)> {
-        let mut wildcards = self.ports.get(port)?.settings.wildcards.iter().enumerate();
+        let mut wildcards = self.ports.get(&port)?.settings.wildcards.iter().enumerate();
         wildcards.find_map(|(index, wildcard)| Some((index, wildcard.config(id, sub)?)))
     }
 
@@ -150,7 +125,7 @@ impl<H: Handler> Host<H> {
         let Some(Slot::Greeting(greeting)) = self.slots.get_mut(token) else {
             return Ok(());
         };
-        let settings = self.ports.get(greeting.port).map(|port| &port.settings);
+        let settings = self.ports.get(&greeting.port).map(|port| &port.settings);
         let Some(wildcard) = settings.and_then(|own| own.wildcards.get(wildcard)) else {
             return Ok(());
         };
@@ -179,7 +154,7 @@ impl<H: Handler> Host<H> {
         index: usize,
         mut config: Config,
     ) -> Result<SessionKey, Refusal> {
-        let settings = self.ports.get(port).map(|port| &port.settings);
+        let settings = self.ports.get(&port).map(|port| &port.settings);
         let Some(wildcard) = settings.and_then(|own| own.wildcards.get(index)) else {
             return Err(Refusal::UnknownSession(config.id));
         };
@@ -190,7 +165,7 @@ impl<H: Handler> Host<H> {
             }
         }
         let (store, tag, names) = (wildcard.store.clone(), wildcard.tag, wildcard.names.clone());
-        let place = self.place(port, index)?;
+        self.make_place(port, index)?;
         let fresh = match &store {
             StoreKind::Journal(base, _) | StoreKind::BothWays(base, _) => {
                 Some(folder_for(base, &config.id.store_name()))
@@ -202,11 +177,14 @@ impl<H: Handler> Host<H> {
             fresh: fresh.filter(|folder| !folder.exists()),
             welcomed: false,
             parted: 0,
-            vacant: false,
         };
         let made = Some(made);
-        let id = config.id.clone();
-        let key = self.accept_session(config, &store, Seat { port, names, made }, place);
+        let (id, now) = (config.id.clone(), self.clock.read());
+        let prepared = Prepared::open(config, &store, now, Session::acceptor);
+        let key = prepared.map_err(HostError::from).and_then(|mut prepared| {
+            prepared.hosted.seat = Some(Seat { port, names, made });
+            self.add(prepared)
+        });
         let key = key.map_err(|error| Refusal::Store(error.to_string()))?;
         let handler = &mut self.bench.handler;
         handler.call(Some(&id), |handler| handler.on_made(&id, tag));
@@ -224,7 +202,7 @@ impl<H: Handler> Host<H> {
                 ..sub.clone()
             };
             let id = id.clone().with_sub_ids(sub);
-            let Some(&key) = self.keys.get(&id) else {
+            let Some(key) = self.remote.key(&id) else {
                 return Qualified::New(id);
             };
             let hosted = self.hosted.get(key.0);
@@ -235,27 +213,25 @@ impl<H: Handler> Host<H> {
         Qualified::New(id)
     }
 
-    /// A place for another session of a wildcard, `None` for a new one. The place of a removed
-    /// session is used again. If there may be no more, the session that has been without a
-    /// connection for longest is removed.
-    fn place(&mut self, port: usize, wildcard: usize) -> Result<Option<SessionKey>, Refusal> {
+    /// Makes sure that a wildcard may have another session. If there may be no more, the one that
+    /// has been without a connection for longest is removed.
+    fn make_place(&mut self, port: usize, wildcard: usize) -> Result<(), Refusal> {
         let Some(settings) = self
             .ports
-            .get(port)
+            .get(&port)
             .and_then(|p| p.settings.wildcards.get(wildcard))
         else {
-            return Ok(None);
+            return Ok(());
         };
         let keys = || (0..).map(SessionKey).zip(&self.hosted);
         let own = || {
             keys().filter_map(|(key, hosted)| {
                 let made = hosted.made().filter(|made| made.wildcard == wildcard)?;
-                (hosted.is_at(port) && !made.vacant).then_some((key, hosted, made))
+                hosted.is_at(port).then_some((key, hosted, made))
             })
         };
         if own().count() < settings.max_sessions {
-            let vacant = keys().find(|(_, hosted)| hosted.is_vacant());
-            return Ok(vacant.map(|(key, _)| key));
+            return Ok(());
         }
         let too_many = Refusal::TooManySessions(settings.max_sessions);
         if settings.store.is_journal() {
@@ -265,7 +241,7 @@ impl<H: Handler> Host<H> {
         let oldest = idle.min_by_key(|(_, _, made)| made.parted);
         let key = oldest.map(|(key, ..)| key).ok_or(too_many)?;
         self.give_up(key);
-        Ok(Some(key))
+        Ok(())
     }
 
     /// Notes whether a session that was made for a Logon has logged on.
@@ -280,12 +256,17 @@ impl<H: Handler> Host<H> {
         }
     }
 
-    /// Notes that the connection of a session has ended. Removes a session that was made and never
-    /// logged on, so that strangers leave nothing behind.
+    /// Notes that the connection of a session has ended. Removes a session that is to be removed,
+    /// and one that was made and never logged on, so that strangers leave nothing behind.
     pub(super) fn leave(&mut self, key: SessionKey, now: Now) {
-        let hosted = self.hosted.get_mut(key.0);
-        let seat = hosted.and_then(|hosted| hosted.seat.as_mut());
-        let Some(made) = seat.and_then(|seat| seat.made.as_mut()) else {
+        let Some(hosted) = self.hosted.get_mut(key.0) else {
+            return;
+        };
+        if !hosted.removals.is_empty() {
+            return self.give_up(key);
+        }
+        let made = hosted.seat.as_mut().and_then(|seat| seat.made.as_mut());
+        let Some(made) = made else {
             return;
         };
         made.parted = now.mono;
@@ -294,26 +275,33 @@ impl<H: Handler> Host<H> {
         }
     }
 
-    fn give_up(&mut self, key: SessionKey) {
-        let Some(hosted) = self.hosted.get_mut(key.0) else {
+    /// Removes a session without a connection.
+    pub(super) fn give_up(&mut self, key: SessionKey) {
+        let Some(place) = self.hosted.get_mut(key.0) else {
             return;
         };
-        let id = hosted.session.config().id.clone();
-        let nobody = Config::new(SessionId::new(Version::Fix44, "", ""));
-        let nothing = Store::NoResend(NoResendStore::new(0));
         // The store is closed before its folder is removed.
-        hosted.session = Session::acceptor(nobody, nothing);
-        hosted.received = None;
-        if let Some(made) = hosted.seat.as_mut().and_then(|seat| seat.made.as_mut()) {
-            made.vacant = true;
-            if let Some(folder) = made.fresh.take().filter(|_| !made.welcomed) {
-                // If that fails, an empty store is left behind.
-                let _ = std::fs::remove_dir_all(folder);
-            }
+        let Hosted {
+            session,
+            received,
+            seat,
+            removals,
+            ..
+        } = std::mem::replace(place, Hosted::nobody());
+        let id = session.config().id.clone();
+        drop((session, received));
+        let made = seat.and_then(|seat| seat.made);
+        if let Some(folder) = made
+            .filter(|made| !made.welcomed)
+            .and_then(|made| made.fresh)
+        {
+            // If that fails, an empty store is left behind.
+            let _ = std::fs::remove_dir_all(folder);
         }
-        self.keys.remove(&id);
+        self.remote.remove(&id);
         let handler = &mut self.bench.handler;
-        handler.call(Some(&id), |handler| handler.on_given_up(&id));
+        handler.call(Some(&id), |handler| handler.on_removed(&id));
+        drop(removals);
     }
 }
 

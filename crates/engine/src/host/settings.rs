@@ -1,7 +1,9 @@
 //! What a host is told to run.
 
+use super::link::Prepared;
 use super::names::ClientNames;
 use super::reactor::Host;
+use super::seats::Seat;
 use super::store::Store;
 use super::templates::Wildcard;
 use super::transport::Encrypt;
@@ -10,10 +12,14 @@ use crate::agent::{AgentError, run};
 use crate::idle::Idle;
 use crate::journal::{self, Journal, OpenError, Recovery, folder_for};
 use crate::stop::Stop;
+use crate::tcp::{Backoff, Connector};
 #[cfg(feature = "tls")]
 use crate::tls::{TlsClient, TlsServer};
-use fanfare_fix::session::{Config, MemoryLimits, MemoryStore, NoResendStore, SessionId};
+use fanfare_fix::session::{
+    Config, MemoryLimits, MemoryStore, NoResendStore, Now, Session, SessionId,
+};
 use fanfare_wire::UtcTimestamp;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -120,6 +126,27 @@ impl Initiator {
         self
     }
 
+    /// Opens the store.
+    pub(super) fn prepare(self, now: Now) -> Result<Prepared, HostError> {
+        let Self {
+            session,
+            hosts,
+            store,
+            backoff,
+            connect_timeout,
+            encrypt,
+        } = self;
+        let id = session.id.clone();
+        let mut prepared = Prepared::open(session, &store, now, Session::initiator)?;
+        let mut seed = DefaultHasher::new();
+        (now.mono, std::process::id(), id).hash(&mut seed);
+        let backoff = Backoff::new(backoff.0, backoff.1, seed.finish());
+        let connector = Connector::new(hosts, backoff, connect_timeout);
+        prepared.hosted.connector = Some(connector);
+        prepared.hosted.encrypt = encrypt;
+        Ok(prepared)
+    }
+
     /// Runs it, alone on this thread, until `stop` is raised.
     ///
     /// # Errors
@@ -164,6 +191,29 @@ pub struct AcceptorSession {
     pub names: ClientNames,
 }
 
+impl AcceptorSession {
+    /// A session whose client, where certificates are required, has its CompID as a name.
+    #[must_use]
+    pub const fn new(session: Config, store: StoreKind) -> Self {
+        Self {
+            session,
+            store,
+            names: ClientNames::CompId,
+        }
+    }
+
+    /// Opens the store.
+    pub(super) fn prepare(self, now: Now) -> Result<Prepared, HostError> {
+        let mut prepared = Prepared::open(self.session, &self.store, now, Session::acceptor)?;
+        prepared.hosted.seat = Some(Seat {
+            port: 0,
+            names: self.names,
+            made: None,
+        });
+        Ok(prepared)
+    }
+}
+
 impl Acceptor {
     /// A port without sessions, for every address. Up to 1,000 connections, 500 of them from one
     /// address, may be without a logon, and Logons have up to 8 KiB.
@@ -192,11 +242,7 @@ impl Acceptor {
     /// name.
     #[must_use]
     pub fn session_with(mut self, session: Config, store: StoreKind) -> Self {
-        self.sessions.push(AcceptorSession {
-            session,
-            store,
-            names: ClientNames::CompId,
-        });
+        self.sessions.push(AcceptorSession::new(session, store));
         self
     }
 

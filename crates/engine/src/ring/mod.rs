@@ -23,11 +23,13 @@
 
 mod broadcast;
 mod lapped;
+mod mailbox;
 mod spsc;
 #[cfg(test)]
 mod tests;
 
 pub use broadcast::{Batch, Broadcast, BroadcastReader, Policy};
+pub(crate) use mailbox::{Mailbox, Post, mailbox};
 pub use spsc::{Consumer, Producer, spsc};
 
 use thiserror::Error;
@@ -68,6 +70,9 @@ pub enum WriteError {
         /// The longest message that this ring takes: half its capacity, less the header.
         max: usize,
     },
+    /// The reader has closed the ring.
+    #[error("the ring is closed")]
+    Closed,
     /// `u32::MAX` was passed as the kind.
     #[error("kind {PADDING} is reserved")]
     ReservedKind,

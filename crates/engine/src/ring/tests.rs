@@ -247,3 +247,86 @@ fn room_that_is_promised_is_there_wherever_the_buffer_ends() {
     reader.read(usize::MAX, |_| {});
     assert!(writer.has_room(CAPACITY / 2) && !writer.has_room(CAPACITY));
 }
+
+#[test]
+fn a_mailbox_takes_what_it_says_and_nothing_behind_its_end() {
+    let (mut post, mut mailbox) = mailbox(256);
+    assert!(matches!(
+        post.publish(1, 0),
+        Err(WriteError::TooLong { .. })
+    ));
+    // Claims that are not published leave nothing; a message may be shorter than its claim.
+    for round in 0..100_u64 {
+        post.claim(40).unwrap().fill(9);
+        let len = 1 + (round as usize * 7) % 40;
+        post.claim(40).unwrap()[..len].copy_from_slice(&body(round, len));
+        assert!(matches!(
+            post.publish(1, 41),
+            Err(WriteError::TooLong { .. })
+        ));
+        post.claim(40).unwrap()[..len].copy_from_slice(&body(round, len));
+        assert_eq!(post.publish(3, len), Ok(round));
+        let mut read = Vec::new();
+        mailbox.read(9, |record| {
+            read.push((record.sequence, record.bytes.to_vec()));
+        });
+        assert_eq!(read, [(round, body(round, len))]);
+    }
+    let mut accepted = 0;
+    while post.claim(16).is_ok() {
+        post.publish(1, 16).unwrap();
+        accepted += 1;
+    }
+    assert_eq!(post.claim(16).unwrap_err(), WriteError::Full);
+    assert_eq!(mailbox.read(1, |_| {}), 1);
+    post.claim(16).unwrap();
+    mailbox.close();
+    assert_eq!(post.publish(1, 16), Err(WriteError::Closed));
+    assert_eq!(mailbox.read(99, |_| {}), accepted - 1);
+    assert!(mailbox.is_empty() && !mailbox.is_finished());
+    drop(post);
+    assert!(mailbox.is_finished());
+}
+
+#[test]
+fn a_mailbox_that_is_closed_amid_messages_has_all_that_were_accepted() {
+    for round in 0..50_u32 {
+        let (mut post, mut mailbox) = mailbox(512);
+        let writer = std::thread::spawn(move || {
+            let mut accepted = 0_u64;
+            loop {
+                match post.claim(24) {
+                    Ok(room) => room.copy_from_slice(&body(accepted, 24)),
+                    Err(WriteError::Full) => {
+                        std::thread::yield_now();
+                        continue;
+                    }
+                    Err(error) => panic!("{error}"),
+                }
+                match post.publish(1, 24) {
+                    Ok(sequence) => assert_eq!(sequence, accepted),
+                    Err(error) => {
+                        assert_eq!(error, WriteError::Closed);
+                        return accepted;
+                    }
+                }
+                accepted += 1;
+            }
+        });
+        let mut read = 0;
+        let mut take = |mailbox: &mut Mailbox| {
+            mailbox.read(64, |record| {
+                assert_eq!(record.bytes, body(read, 24));
+                read += 1;
+            })
+        };
+        for _ in 0..round * 20 {
+            take(&mut mailbox);
+        }
+        mailbox.close();
+        while take(&mut mailbox) > 0 {}
+        // A full ring is read on, so that the writer finds it closed.
+        let accepted = writer.join().unwrap();
+        assert_eq!(read, accepted);
+    }
+}

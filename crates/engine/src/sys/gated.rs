@@ -14,6 +14,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// Cursor of a slot that no reader holds: it never holds the writer back.
 const FREE: u64 = u64::MAX;
 
+/// Set in the tail once a reader has closed the ring; positions are multiples of 16.
+const CLOSED: u64 = 1;
+
 struct Shared {
     words: Box<[UnsafeCell<u64>]>,
     tail: Padded<AtomicU64>,
@@ -49,6 +52,15 @@ pub(crate) struct Writer {
     /// A lower bound of the slowest cursor, renewed only when the ring looks full.
     slowest: u64,
     sequence: u64,
+    claimed: Option<Claim>,
+}
+
+/// Room for a message that is not yet published.
+struct Claim {
+    /// The tail at that time: with another one it is void.
+    tail: u64,
+    start: u64,
+    most: usize,
 }
 
 impl Writer {
@@ -68,6 +80,7 @@ impl Writer {
             tail: 0,
             slowest: 0,
             sequence: 0,
+            claimed: None,
         }
     }
 
@@ -117,6 +130,20 @@ impl Writer {
         len: usize,
         fill: impl FnOnce(&mut [u8]),
     ) -> Result<u64, WriteError> {
+        let start = self.place(len)?;
+        self.put_header(start, len, kind);
+        // SAFETY: as `place` says; no other reference to these bytes exists.
+        fill(unsafe { std::slice::from_raw_parts_mut(self.shared.at(start + HEADER as u64), len) });
+        self.tail = start + record_size(len);
+        let sequence = self.sequence;
+        self.sequence += 1;
+        self.shared.tail.store(self.tail, Ordering::Release);
+        Ok(sequence)
+    }
+
+    /// Finds room for a message of `len` bytes: the record at the position returned lies in the
+    /// writer's own part and does not cross the end of the buffer.
+    fn place(&mut self, len: usize) -> Result<u64, WriteError> {
         if len > self.max_message() {
             return Err(WriteError::TooLong {
                 len,
@@ -132,15 +159,43 @@ impl Writer {
         if padding > 0 {
             self.put_header(self.tail, padding as usize - HEADER, PADDING);
         }
-        let start = self.tail + padding;
+        Ok(self.tail + padding)
+    }
+
+    /// Room for the next message, of at most `most` bytes (old ones stand there); it is written
+    /// with [`publish`](Self::publish), or not at all.
+    pub(crate) fn claim(&mut self, most: usize) -> Result<&mut [u8], WriteError> {
+        let start = self.place(most)?;
+        let tail = self.tail;
+        self.claimed = Some(Claim { tail, start, most });
+        let at = self.shared.at(start + HEADER as u64);
+        // SAFETY: as `place` says; the reference borrows the writer, who alone touches this part.
+        Ok(unsafe { std::slice::from_raw_parts_mut(at, most) })
+    }
+
+    /// Writes the first `len` bytes of the last claim as a message, unless the reader has
+    /// [closed](Reader::close) the ring: either it reads the message, or this fails.
+    pub(crate) fn publish(&mut self, kind: u32, len: usize) -> Result<u64, WriteError> {
+        let claim = self.claimed.take().filter(|claim| claim.tail == self.tail);
+        let Some(Claim { start, .. }) = claim.filter(|claim| len <= claim.most) else {
+            let max = 0;
+            return Err(WriteError::TooLong { len, max });
+        };
+        // Within the claim, as it is at most as long.
         self.put_header(start, len, kind);
-        // SAFETY: `[start, start + size)` lies in the writer's own part (has_room) and does not
-        // cross the end of the buffer (padding); no other reference to it exists.
-        fill(unsafe { std::slice::from_raw_parts_mut(self.shared.at(start + HEADER as u64), len) });
-        self.tail = start + size;
+        let tail = start + record_size(len);
+        let swapped = self.shared.tail.compare_exchange(
+            self.tail,
+            tail,
+            Ordering::Release,
+            Ordering::Relaxed,
+        );
+        if swapped.is_err() {
+            return Err(WriteError::Closed);
+        }
+        self.tail = tail;
         let sequence = self.sequence;
         self.sequence += 1;
-        self.shared.tail.store(self.tail, Ordering::Release);
         Ok(sequence)
     }
 
@@ -228,12 +283,18 @@ impl Reader {
 
     /// Bytes written and not yet read.
     pub(crate) fn backlog(&self) -> u64 {
-        self.shared.tail.load(Ordering::Acquire) - self.cursor
+        (self.shared.tail.load(Ordering::Acquire) & !CLOSED) - self.cursor
+    }
+
+    /// Lets the writer [publish](Writer::publish) no more. What it published before can be read.
+    /// Only for rings whose writer publishes: [`Writer::write`] would open it again.
+    pub(crate) fn close(&self) {
+        self.shared.tail.fetch_or(CLOSED, Ordering::AcqRel);
     }
 
     fn refresh(&mut self) -> bool {
         if self.cursor == self.tail {
-            self.tail = self.shared.tail.load(Ordering::Acquire);
+            self.tail = self.shared.tail.load(Ordering::Acquire) & !CLOSED;
         }
         self.cursor != self.tail
     }

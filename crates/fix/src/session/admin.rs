@@ -134,7 +134,7 @@ impl<S: MessageStore> Session<S> {
             return;
         };
         let from = self.store.next_target();
-        if to < from || to > MAX_SEQ {
+        if to < from || to > MAX_SEQ_NUM {
             return self.send_reject(now, message, RejectReason::ValueIncorrect, None);
         }
         if to > from {
@@ -207,8 +207,9 @@ impl Repeated {
     }
 }
 
-/// The highest number that can be set: no session ever counts so far, and counting on is safe.
-const MAX_SEQ: u64 = 1 << 60;
+/// The highest MsgSeqNum(34) that can be set: no session ever counts so far, and counting on is
+/// safe.
+pub const MAX_SEQ_NUM: u64 = 1 << 60;
 
 /// GapFillFlag(123)=Y.
 pub(super) fn is_gap_fill(message: &Message<'_>) -> bool {

@@ -73,6 +73,7 @@ mod store;
 mod timers;
 mod validate;
 
+pub use admin::MAX_SEQ_NUM;
 pub use config::{
     AnswerLimit, ApplVerId, Config, ExtraField, Limits, MAX_HEADER_FIELD, OverRate, Rate,
     ReceiveLimit, SECOND, SendLimit, SessionId, SubIds, Version,

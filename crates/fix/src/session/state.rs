@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 
 use fanfare_wire::UtcTimestamp;
 
-use super::admin::Repeated;
+use super::admin::{MAX_SEQ_NUM, Repeated};
 use super::config::{ApplVerId, Config, SECOND};
-use super::event::{DisconnectReason, Event};
+use super::event::{DisconnectReason, Event, SendError};
 use super::gap::Gap;
 use super::head::Fixed;
 use super::header::LastHeader;
@@ -253,6 +253,44 @@ impl<S: MessageStore> Session<S> {
             State::AwaitingDecision => self.refuse_logon(now, text),
             _ => self.end(now, reason),
         }
+    }
+
+    /// Sends the next message with MsgSeqNum(34) `seq`, from 1 to [`MAX_SEQ_NUM`]; beyond these the
+    /// nearest of them. The counterparty of a session that is logged on asks for what it then
+    /// misses, and logs out if the number is lower than it expects.
+    ///
+    /// # Errors
+    /// `ResendInProgress`: the messages behind the resend have their numbers. The store's; a store
+    /// that fails ends the session.
+    pub fn change_next_sender(&mut self, now: Now, seq: u64) -> Result<(), SendError> {
+        if self.replay.is_some() {
+            return Err(SendError::ResendInProgress);
+        }
+        let changed = self.store.set_next_sender(seq.clamp(1, MAX_SEQ_NUM));
+        changed
+            .map_err(SendError::Store)
+            .inspect_err(|error| self.store_failed(now, error))
+    }
+
+    /// Expects MsgSeqNum(34) `seq` next, from 1 to [`MAX_SEQ_NUM`]; beyond these the nearest of
+    /// them. Messages that wait behind a gap are received when their number comes; with a lower
+    /// number than before they are asked for again.
+    ///
+    /// # Errors
+    /// The store's; a store that fails ends the session.
+    pub fn change_next_target(&mut self, now: Now, seq: u64) -> Result<(), SendError> {
+        self.settle(now);
+        let seq = seq.clamp(1, MAX_SEQ_NUM);
+        if seq < self.store.next_target() {
+            self.gap = None;
+            self.timers.gap = NEVER;
+        }
+        let changed = self.store.set_next_target(seq).map_err(SendError::Store);
+        changed.inspect_err(|error| self.store_failed(now, error))?;
+        if self.gap.is_some() {
+            self.gap_advanced(now);
+        }
+        Ok(())
     }
 
     /// The next event that came without bytes. After each call of `handle_timeout`, `connected`,

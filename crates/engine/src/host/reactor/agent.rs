@@ -13,6 +13,11 @@ impl<H: Handler> Agent for Host<H> {
         "fix"
     }
 
+    fn on_start(&mut self, _now: Now) -> Result<(), AgentError> {
+        self.remote.begin();
+        Ok(())
+    }
+
     fn do_work(&mut self, now: Now) -> Result<usize, AgentError> {
         self.turn = self.turn.wrapping_add(1);
         if self.bench.log.is_some() && self.is_held(now) {
@@ -27,6 +32,7 @@ impl<H: Handler> Agent for Host<H> {
         };
         work += self.resend(now);
         work += self.application(now);
+        work += self.take_requests(now);
         let scans = self.scans(now, work);
         if directly && (scans || self.asks(work)) {
             work += self.poll(now)?;
@@ -44,6 +50,7 @@ impl<H: Handler> Agent for Host<H> {
 
     /// Logs every session out and waits for the answers.
     fn on_close(&mut self, now: Now) {
+        self.end_requests(now);
         self.closing = true;
         self.sleeps = true;
         self.watch_as_needed(now);
@@ -83,11 +90,16 @@ impl<H: Handler> Agent for Host<H> {
     }
 
     fn before_sleep(&mut self) {
+        self.remote.prepare_sleep();
         if !self.sleeps {
             self.sleeps = true;
             let now = self.clock.read();
             self.watch_as_needed(now);
         }
+    }
+
+    fn after_sleep(&mut self) {
+        self.remote.awake();
     }
 
     fn next_timer(&self) -> Option<u64> {

@@ -1,6 +1,7 @@
 //! Hosts that talk to each other over loopback sockets, under virtual time.
 
 mod greetings;
+mod handles;
 mod logs;
 mod panics;
 mod received;
@@ -92,8 +93,16 @@ impl Handler for Diary {
         }
     }
 
-    fn on_given_up(&mut self, session: &SessionId) {
-        self.lines.push(format!("given up {session}"));
+    fn on_removed(&mut self, session: &SessionId) {
+        self.lines.push(format!("removed {session}"));
+    }
+
+    fn on_undone(&mut self, undone: &Undone<'_>) {
+        let body = match undone.request {
+            Request::Send { body, .. } => String::from_utf8_lossy(body).replace('\x01', "|"),
+            other => format!("{other:?}"),
+        };
+        self.lines.push(format!("{undone}: {body}"));
     }
 
     fn on_refused(&mut self, _: SocketAddr, why: &Refusal) {

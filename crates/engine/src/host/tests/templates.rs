@@ -75,8 +75,8 @@ fn one_more_takes_the_place_of_who_has_been_away_for_longest() {
     let _d = call(&mut world, &mut sell, "D", address);
     let said = lines(&mut sell);
     let told = |what: &str| said.iter().filter(|line| *line == what).count();
-    assert_eq!(told("given up FIX.4.4:SELL->A"), 1, "{said:?}");
-    assert_eq!(told("given up FIX.4.4:SELL->B"), 0, "{said:?}");
+    assert_eq!(told("removed FIX.4.4:SELL->A"), 1, "{said:?}");
+    assert_eq!(told("removed FIX.4.4:SELL->B"), 0, "{said:?}");
     assert_eq!(told("B: logged on"), 2, "{said:?}");
     let last = said.last().map(String::as_str);
     let expected = "the limit of 2 sessions made for Logons is reached";
@@ -106,7 +106,7 @@ fn strangers_leave_nothing_behind() {
     assert_eq!(folders(), 0);
     let said = lines(&mut sell);
     assert!(
-        said.contains(&"given up FIX.4.4:SELL->D".to_owned()),
+        said.contains(&"removed FIX.4.4:SELL->D".to_owned()),
         "{said:?}"
     );
     assert!(

@@ -174,7 +174,7 @@ impl Handler for Application {
         }
     }
 
-    fn on_given_up(&mut self, session: &SessionId) {
+    fn on_removed(&mut self, session: &SessionId) {
         self.rights.sessions.remove(session);
     }
 

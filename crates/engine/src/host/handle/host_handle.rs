@@ -1,0 +1,228 @@
+//! The host, from any thread.
+
+use super::super::greeting::Opened;
+use super::super::handler::SessionKey;
+use super::super::link::Prepared;
+use super::super::reactor::HostError;
+use super::super::settings::{Acceptor, AcceptorSession, Initiator};
+use super::{SessionHandle, Shared};
+use crate::clock::Clock;
+use fanfare_fix::session::{Now, SessionId};
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+
+/// A [`Host`](super::super::Host), for use on any thread, while it runs and before: see
+/// [`Host::handle`](super::super::Host::handle).
+///
+/// Stores are opened and ports bound on the caller's thread, so that no session waits for them.
+#[derive(Clone)]
+pub struct HostHandle(pub(in super::super) Arc<Shared>);
+
+/// Most commands that wait for a host.
+const MAX_COMMANDS: usize = 1024;
+
+/// What the host is to do in its next turn.
+pub(in super::super) enum Command {
+    Add(Box<Prepared>, Reply<SessionKey>),
+    AddTo(SocketAddr, Box<Prepared>, Reply<SessionKey>),
+    Open(Box<Opened>, Reply<SocketAddr>),
+    Remove(SessionId, Arc<Removal>),
+    Close(SocketAddr, Arc<Removal>),
+}
+
+impl HostHandle {
+    /// A handle of a session that is hosted, with room for about a thousand messages of 200 bytes,
+    /// or more for a session with long ones.
+    ///
+    /// # Errors
+    /// There is no such session, or the host has ended.
+    pub fn session(&self, id: &SessionId) -> Result<SessionHandle, HostError> {
+        self.handle(id, None)
+    }
+
+    /// The same, with `ring_bytes` (rounded up to a power of two, at least 4 KiB) for requests that
+    /// wait for the host. A message may take an eighth of them.
+    ///
+    /// # Errors
+    /// There is no such session, or the host has ended.
+    pub fn session_with_ring(
+        &self,
+        id: &SessionId,
+        ring_bytes: usize,
+    ) -> Result<SessionHandle, HostError> {
+        self.handle(id, Some(ring_bytes))
+    }
+
+    fn handle(&self, id: &SessionId, ring: Option<usize>) -> Result<SessionHandle, HostError> {
+        let mut state = self.0.lock();
+        if state.ended {
+            return Err(HostError::Ended);
+        }
+        let place = state.sessions.get(id).copied();
+        let place = place.ok_or_else(|| HostError::Unknown(id.clone()))?;
+        let ring = ring.unwrap_or_else(|| SessionHandle::ring_bytes(place.max_send));
+        let ring = ring.max(4 << 10).next_power_of_two();
+        let handle = SessionHandle::new(&self.0, &mut state, Arc::new(id.clone()), place, ring);
+        drop(state);
+        self.0.ring();
+        Ok(handle)
+    }
+
+    /// Hosts one more initiator, as [`Host::initiate`](super::super::Host::initiate) does.
+    pub fn initiate(&self, initiator: Initiator) -> Pending<SessionKey> {
+        let prepared = initiator.prepare(now());
+        self.put(prepared, |prepared, reply| {
+            Command::Add(Box::new(prepared), reply)
+        })
+    }
+
+    /// Listens on one more port, as [`Host::listen`](super::super::Host::listen) does.
+    pub fn listen(&self, acceptor: Acceptor) -> Pending<SocketAddr> {
+        let opened = Opened::open(acceptor, now());
+        self.put(opened, |opened, reply| {
+            Command::Open(Box::new(opened), reply)
+        })
+    }
+
+    /// Adds a session to a port that is listened on.
+    pub fn accept(&self, port: SocketAddr, session: AcceptorSession) -> Pending<SessionKey> {
+        let prepared = session.prepare(now());
+        self.put(prepared, |prepared, reply| {
+            Command::AddTo(port, Box::new(prepared), reply)
+        })
+    }
+
+    /// Removes a session: it is logged out, and its store closed. The answer comes when it is
+    /// gone, at the latest after its logout timeout. Requests of handles that wait are told to the
+    /// application, and further ones refused.
+    pub fn remove(&self, id: &SessionId) -> Pending<()> {
+        let id = id.clone();
+        self.put(Ok(id), |id, reply| Command::Remove(id, Removal::new(reply)))
+    }
+
+    /// Listens on a port no more, closes its connections that have not logged on, and
+    /// [removes](Self::remove) its sessions.
+    pub fn close_port(&self, address: SocketAddr) -> Pending<()> {
+        self.put(Ok(address), |address, reply| {
+            Command::Close(address, Removal::new(reply))
+        })
+    }
+
+    fn put<P, T>(
+        &self,
+        prepared: Result<P, HostError>,
+        command: impl FnOnce(P, Reply<T>) -> Command,
+    ) -> Pending<T> {
+        let (reply, answer) = sync_channel(1);
+        let reply = Reply(reply);
+        match prepared {
+            Err(error) => reply.send(Err(error)),
+            Ok(prepared) => {
+                let mut state = self.0.lock();
+                if state.ended {
+                    drop(state);
+                    reply.send(Err(HostError::Ended));
+                } else if state.commands.len() >= MAX_COMMANDS {
+                    drop(state);
+                    reply.send(Err(HostError::Busy));
+                } else {
+                    state.commands.push_back(command(prepared, reply));
+                    drop(state);
+                    self.0.ring();
+                }
+            }
+        }
+        Pending {
+            answer,
+            shared: Arc::clone(&self.0),
+        }
+    }
+}
+
+impl fmt::Debug for HostHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HostHandle").finish_non_exhaustive()
+    }
+}
+
+fn now() -> Now {
+    Clock::new().read()
+}
+
+/// An answer that the host gives in a later turn. What was asked for happens also if this is
+/// dropped.
+#[must_use = "says whether it was done"]
+pub struct Pending<T> {
+    answer: Receiver<Result<T, HostError>>,
+    shared: Arc<Shared>,
+}
+
+impl<T> Pending<T> {
+    /// Waits for the answer.
+    ///
+    /// # Errors
+    /// What the host says; [`HostError::Ended`] if it ends without an answer;
+    /// [`HostError::OwnThread`] in a call of the host's handler, which would wait for itself.
+    pub fn wait(mut self) -> Result<T, HostError> {
+        if let Some(answer) = self.poll() {
+            return answer;
+        }
+        if self.shared.lock().thread == Some(std::thread::current().id()) {
+            return Err(HostError::OwnThread);
+        }
+        self.answer.recv().unwrap_or(Err(HostError::Ended))
+    }
+
+    /// The answer, if it is there.
+    pub fn poll(&mut self) -> Option<Result<T, HostError>> {
+        match self.answer.try_recv() {
+            Ok(answer) => Some(answer),
+            Err(TryRecvError::Empty) => None,
+            Err(TryRecvError::Disconnected) => Some(Err(HostError::Ended)),
+        }
+    }
+}
+
+impl<T> fmt::Debug for Pending<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pending").finish_non_exhaustive()
+    }
+}
+
+/// The host's end of a [`Pending`].
+pub(in super::super) struct Reply<T>(SyncSender<Result<T, HostError>>);
+
+impl<T> Reply<T> {
+    /// Answers. A caller that is gone misses it.
+    pub(in super::super) fn send(self, answer: Result<T, HostError>) {
+        let _ = self.0.try_send(answer);
+    }
+}
+
+/// Answers when the last of what is removed together is gone.
+pub(in super::super) struct Removal(Option<Reply<()>>);
+
+impl Removal {
+    fn new(reply: Reply<()>) -> Arc<Self> {
+        Arc::new(Self(Some(reply)))
+    }
+
+    /// There is nothing to remove.
+    pub(in super::super) fn fail(removal: Arc<Self>, error: HostError) {
+        if let Some(mut removal) = Arc::into_inner(removal)
+            && let Some(reply) = removal.0.take()
+        {
+            reply.send(Err(error));
+        }
+    }
+}
+
+impl Drop for Removal {
+    fn drop(&mut self) {
+        if let Some(reply) = self.0.take() {
+            reply.send(Ok(()));
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! Other threads' access to a host and its sessions.
+
+mod host_handle;
+mod requests;
+mod session_handle;
+
+pub use host_handle::{HostHandle, Pending};
+pub use session_handle::SessionHandle;
+
+pub(super) use host_handle::{Command, Removal};
+
+use super::handler::SessionKey;
+use crate::pad::Padded;
+use crate::poll::{Poller, Token, Waker};
+use crate::ring::{Mailbox, Record};
+use fanfare_fix::codec::EncodeError;
+use fanfare_fix::session::{Config, SendError, SessionId};
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::ThreadId;
+use thiserror::Error;
+
+/// The number of a request of a [`SessionHandle`]: unique within its host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Ticket {
+    /// The handle: each has its own, and so has each clone.
+    pub handle: u32,
+    /// Its requests count from 0.
+    pub request: u64,
+}
+
+impl fmt::Display for Ticket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.handle, self.request)
+    }
+}
+
+/// What a [`SessionHandle`] asks of its session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Request<'a> {
+    /// To send a message.
+    Send {
+        /// MsgType(35).
+        msg_type: &'a [u8],
+        /// The encoded fields behind the standard header.
+        body: &'a [u8],
+    },
+    /// To log out, with this Text(58).
+    LogOut(&'a str),
+    /// To end the connection without a logout.
+    Disconnect,
+    /// To send its next message with this MsgSeqNum(34).
+    NextSender(u64),
+    /// To expect this MsgSeqNum(34) next.
+    NextTarget(u64),
+}
+
+/// A request that the host took and cannot do: see
+/// [`Handler::on_undone`](super::Handler::on_undone).
+#[derive(Debug, Clone, Copy)]
+pub struct Undone<'a> {
+    /// The session.
+    pub session: &'a SessionId,
+    /// The number that the caller got.
+    pub ticket: Ticket,
+    /// What was asked for.
+    pub request: Request<'a>,
+    /// Why it is not done; `None` if the session is no longer hosted.
+    pub why: Option<SendError>,
+}
+
+impl fmt::Display for Undone<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            session, ticket, ..
+        } = self;
+        write!(f, "request {ticket} of {session}: ")?;
+        match &self.why {
+            Some(error) => error.fmt(f),
+            None => f.write_str("the session was removed"),
+        }
+    }
+}
+
+/// Why a [`SessionHandle`] did not take a request. Nothing of it will happen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum HandleError {
+    /// As many requests wait for the host as the handle has room for.
+    #[error("too many requests wait for the host")]
+    Full,
+    /// The message cannot be encoded, or is longer than the session or the handle permits.
+    #[error("cannot encode: {0}")]
+    Encode(EncodeError),
+    /// MsgType(35) is one of the session's own.
+    #[error("MsgType belongs to the session layer")]
+    AdminMessage,
+    /// Numbers go from 1 to 2^60.
+    #[error("{0} is no MsgSeqNum")]
+    Number(u64),
+    /// The session was removed, or its host has ended.
+    #[error("the session is no longer hosted")]
+    Gone,
+}
+
+impl Request<'_> {
+    const SEND: u32 = 0;
+    const LOG_OUT: u32 = 1;
+    const DISCONNECT: u32 = 2;
+    const NEXT_SENDER: u32 = 3;
+    const NEXT_TARGET: u32 = 4;
+
+    /// What a handle has written; `None` for what none writes.
+    fn read(record: Record<'_>) -> Option<Request<'_>> {
+        let number = || record.bytes.try_into().ok().map(u64::from_le_bytes);
+        match record.kind {
+            Self::SEND => {
+                let (&len, rest) = record.bytes.split_first()?;
+                let (msg_type, body) = rest.split_at_checked(len.into())?;
+                Some(Request::Send { msg_type, body })
+            }
+            Self::LOG_OUT => Some(Request::LogOut(std::str::from_utf8(record.bytes).ok()?)),
+            Self::DISCONNECT => Some(Request::Disconnect),
+            Self::NEXT_SENDER => Some(Request::NextSender(number()?)),
+            Self::NEXT_TARGET => Some(Request::NextTarget(number()?)),
+            _ => None,
+        }
+    }
+}
+
+/// What a host and all handles share.
+pub(super) struct Shared {
+    /// Something waits for the host. In a cache line of its own, as the host reads it each turn.
+    rung: Padded<AtomicBool>,
+    waker: Waker,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    sessions: HashMap<SessionId, Place>,
+    /// Rings of handles that the host has not seen yet.
+    rings: Vec<Requests>,
+    /// The number of handles made.
+    handles: u32,
+    commands: VecDeque<Command>,
+    /// The host's thread, while it is run as an agent.
+    thread: Option<ThreadId>,
+    ended: bool,
+}
+
+/// Where a session is hosted. A key is used again, a serial number is not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Place {
+    key: SessionKey,
+    serial: u64,
+    max_send: usize,
+}
+
+/// The host's end of a handle.
+struct Requests {
+    ring: Mailbox,
+    session: Arc<SessionId>,
+    place: Place,
+    handle: u32,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells the host that something waits for it.
+    fn ring(&self) {
+        self.rung.store(true, Ordering::Release);
+        self.waker.wake();
+    }
+}
+
+/// The host's own side.
+pub(super) struct Remote {
+    shared: Arc<Shared>,
+    requests: Vec<Requests>,
+    /// The serial number of the last session.
+    serial: u64,
+}
+
+/// The token of the waker. No connection has it.
+const WAKER: Token = Token(u64::MAX);
+
+impl Remote {
+    pub(super) fn new(poller: &Poller) -> io::Result<Self> {
+        let shared = Shared {
+            rung: Padded(AtomicBool::new(false)),
+            waker: Waker::new(poller, WAKER)?,
+            state: Mutex::default(),
+        };
+        Ok(Self {
+            shared: Arc::new(shared),
+            requests: Vec::new(),
+            serial: 0,
+        })
+    }
+
+    /// Whether anything waits.
+    #[inline]
+    pub(super) fn is_rung(&self) -> bool {
+        self.shared.rung.load(Ordering::Acquire)
+    }
+
+    pub(super) fn begin(&self) {
+        self.shared.lock().thread = Some(std::thread::current().id());
+    }
+
+    pub(super) fn prepare_sleep(&self) {
+        self.shared.waker.prepare_sleep();
+    }
+
+    pub(super) fn awake(&self) {
+        self.shared.waker.awake();
+    }
+
+    /// The place of a session.
+    pub(super) fn key(&self, id: &SessionId) -> Option<SessionKey> {
+        self.shared.lock().sessions.get(id).map(|place| place.key)
+    }
+
+    /// Notes that a session is hosted. Returns its serial number.
+    pub(super) fn add(&mut self, key: SessionKey, config: &Config) -> u64 {
+        self.serial += 1;
+        let place = Place {
+            key,
+            serial: self.serial,
+            max_send: config.max_send,
+        };
+        let mut state = self.shared.lock();
+        state.sessions.insert(config.id.clone(), place);
+        self.serial
+    }
+
+    /// Notes that a session is hosted no more; its handles are closed in the next turn.
+    pub(super) fn remove(&self, id: &SessionId) {
+        self.shared.lock().sessions.remove(id);
+        self.shared.rung.store(true, Ordering::Release);
+    }
+}
+
+/// The handles of a host that is gone report that.
+impl Drop for Remote {
+    fn drop(&mut self) {
+        let mut state = self.shared.lock();
+        state.ended = true;
+        state.sessions.clear();
+        let commands = std::mem::take(&mut state.commands);
+        let rings = std::mem::take(&mut state.rings);
+        drop(state);
+        drop((commands, rings));
+    }
+}

@@ -1,0 +1,200 @@
+//! The host does what handles ask for.
+
+use super::super::handler::{Handler, SessionKey};
+use super::super::reactor::{Host, HostError};
+use super::{Command, HostHandle, Removal, Request, Requests, Ticket, Undone};
+use fanfare_fix::session::{MessageStore, Now, SendError, Session};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Most requests of one handle in one turn.
+const BATCH: usize = 64;
+
+impl<H: Handler> Host<H> {
+    /// Access to this host from other threads.
+    #[must_use]
+    pub fn handle(&self) -> HostHandle {
+        HostHandle(Arc::clone(&self.remote.shared))
+    }
+
+    /// Does what other threads ask for. Costs a load while they ask for nothing.
+    #[inline]
+    pub(in super::super) fn take_requests(&mut self, now: Now) -> usize {
+        match self.remote.is_rung() {
+            true => self.do_requests(now),
+            false => 0,
+        }
+    }
+
+    #[inline(never)]
+    fn do_requests(&mut self, now: Now) -> usize {
+        // With acquire: what was put in place before the flag was set is visible from here on.
+        self.remote.shared.rung.swap(false, Ordering::AcqRel);
+        let mut work = 0;
+        let mut state = self.remote.shared.lock();
+        self.remote.requests.append(&mut state.rings);
+        let command = state.commands.pop_front();
+        let more = !state.commands.is_empty();
+        drop(state);
+        if let Some(command) = command {
+            self.command(command, now);
+            work += 1;
+        }
+        if more {
+            self.remote.shared.rung.store(true, Ordering::Release);
+        }
+        // The sessions' ends, and calls of the handler, may want the list.
+        let mut all = std::mem::take(&mut self.remote.requests);
+        all.retain_mut(|own| {
+            let (taken, stays) = self.serve(own, now);
+            work += taken;
+            stays
+        });
+        all.append(&mut self.remote.requests);
+        self.remote.requests = all;
+        work
+    }
+
+    /// Does some requests of a handle. Returns their number, and whether there may be more.
+    fn serve(&mut self, own: &mut Requests, now: Now) -> (usize, bool) {
+        let (key, serial) = (own.place.key, own.place.serial);
+        let hosted = self.hosted.get(key.0);
+        let is_hosted = hosted.is_some_and(|hosted| hosted.serial == serial);
+        if !is_hosted {
+            own.ring.close();
+        }
+        let taken = self.do_batch(own, now);
+        if taken > 0 && is_hosted {
+            self.write(key, now);
+        }
+        if !own.ring.is_empty() {
+            self.remote.shared.rung.store(true, Ordering::Release);
+            return (taken, true);
+        }
+        (taken, is_hosted && !own.ring.is_finished())
+    }
+
+    fn do_batch(&mut self, own: &mut Requests, now: Now) -> usize {
+        let Requests {
+            ring,
+            session,
+            place,
+            handle,
+        } = own;
+        let hosted = self.hosted.get_mut(place.key.0);
+        let mut hosted = hosted.filter(|hosted| hosted.serial == place.serial);
+        let handler = &mut self.bench.handler;
+        ring.read(BATCH, |record| {
+            let sequence = record.sequence;
+            let Some(request) = Request::read(record) else {
+                return;
+            };
+            let why = match &mut hosted {
+                Some(hosted) => match request.carry_out(&mut hosted.session, now) {
+                    Ok(()) => return,
+                    Err(error) => Some(error),
+                },
+                None => None,
+            };
+            let undone = Undone {
+                session,
+                ticket: Ticket {
+                    handle: *handle,
+                    request: sequence,
+                },
+                request,
+                why,
+            };
+            handler.call(Some(&**session), |handler| handler.on_undone(&undone));
+        })
+    }
+
+    fn command(&mut self, command: Command, now: Now) {
+        match command {
+            Command::Add(prepared, reply) => reply.send(self.add(*prepared)),
+            Command::AddTo(address, mut prepared, reply) => {
+                let port = self.ports.iter().find(|(_, port)| port.address == address);
+                let added = match port {
+                    Some((&port, _)) => {
+                        prepared.seat_at(port);
+                        self.add(*prepared)
+                    }
+                    None => Err(HostError::NoPort(address)),
+                };
+                reply.send(added);
+            }
+            Command::Open(opened, reply) => reply.send(self.open_port(*opened)),
+            Command::Remove(id, removal) => match self.remote.key(&id) {
+                Some(key) => self.remove(key, now, removal),
+                None => Removal::fail(removal, HostError::Unknown(id)),
+            },
+            Command::Close(address, removal) => self.close_port(address, now, removal),
+        }
+    }
+
+    /// Logs a session out and removes it when it is over.
+    fn remove(&mut self, key: SessionKey, now: Now, removal: Arc<Removal>) {
+        let Some(hosted) = self.hosted.get_mut(key.0) else {
+            return;
+        };
+        hosted.removals.push(removal);
+        hosted.connector = None;
+        if hosted.link.is_none() {
+            return self.give_up(key);
+        }
+        hosted.session.logout(now, "");
+        self.write(key, now);
+    }
+
+    fn close_port(&mut self, address: SocketAddr, now: Now, removal: Arc<Removal>) {
+        let found = self.ports.iter().find(|(_, port)| port.address == address);
+        let Some((&port, _)) = found else {
+            return Removal::fail(removal, HostError::NoPort(address));
+        };
+        self.stop_listening(port);
+        for index in 0..self.hosted.len() {
+            if self.hosted.get(index).is_some_and(|h| h.is_at(port)) {
+                self.remove(SessionKey(index), now, Arc::clone(&removal));
+            }
+        }
+    }
+
+    /// Takes no more requests. Does those that wait, so that the sessions have them before their
+    /// logout.
+    pub(in super::super) fn end_requests(&mut self, now: Now) {
+        let mut state = self.remote.shared.lock();
+        state.ended = true;
+        state.thread = None;
+        self.remote.requests.append(&mut state.rings);
+        let commands = std::mem::take(&mut state.commands);
+        drop(state);
+        drop(commands);
+        for mut own in std::mem::take(&mut self.remote.requests) {
+            own.ring.close();
+            while self.serve(&mut own, now).0 > 0 {}
+        }
+    }
+}
+
+impl Request<'_> {
+    fn carry_out<S: MessageStore>(
+        self,
+        session: &mut Session<S>,
+        now: Now,
+    ) -> Result<(), SendError> {
+        match self {
+            Self::Send { msg_type, body } => {
+                let sent = session.send(now, msg_type, |out| {
+                    out.raw(body);
+                });
+                return sent.map(drop);
+            }
+            Self::LogOut(text) => session.logout(now, text),
+            Self::Disconnect => session.close(now),
+            Self::NextSender(seq) => return session.change_next_sender(now, seq),
+            Self::NextTarget(seq) => return session.change_next_target(now, seq),
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,221 @@
+//! One session, from any thread.
+
+use super::{HandleError, Place, Request, Requests, Shared, State, Ticket};
+use crate::ring::{Post, WriteError, mailbox};
+use fanfare_fix::codec::{EncodeError, FieldWriter, msg_types};
+use fanfare_fix::session::{MAX_SEQ_NUM, SessionId};
+use fanfare_wire::fields::SOH;
+use std::fmt;
+use std::sync::Arc;
+
+/// One session of a [`Host`](super::super::Host), for use on any thread: see
+/// [`HostHandle::session`](super::HostHandle::session). It stays the same while the session
+/// disconnects and connects again.
+///
+/// Each handle has a ring of its own, in which its requests wait for the host's next turn; the
+/// host does them in their order. Between requests of different handles, and of a handle and its
+/// clones, there is no order. A full ring is an error at once; what the host takes and cannot do,
+/// such as a message for a session that is not logged on, is told to the application:
+/// [`Handler::on_undone`](super::super::Handler::on_undone). Nothing is lost in silence.
+///
+/// Requests allocate nothing and take no lock. A host that sleeps in the kernel
+/// ([`Idle::Wait`](crate::idle::Idle::Wait)) is woken.
+pub struct SessionHandle {
+    // Dropped first: the host sees that its writer is gone.
+    post: Post,
+    bell: Bell,
+    session: Arc<SessionId>,
+    place: Place,
+    handle: u32,
+    ring_bytes: usize,
+}
+
+/// Tells the host of a handle that is dropped, whose ring it gives back.
+struct Bell(Arc<Shared>);
+
+impl Drop for Bell {
+    fn drop(&mut self) {
+        self.0.ring();
+    }
+}
+
+/// Bytes in front of the body of a message: the length of MsgType(35).
+const FRONT: usize = 1;
+
+impl SessionHandle {
+    /// Room for requests, unless a message of the session would need more.
+    const RING_BYTES: usize = 256 << 10;
+
+    /// Room for requests of a session whose messages have up to `max_send` bytes.
+    pub(super) fn ring_bytes(max_send: usize) -> usize {
+        Self::RING_BYTES.max(max_send.saturating_mul(8))
+    }
+
+    /// A handle with a ring for the host. If the session is not at this place any more, or the host
+    /// has ended, it takes nothing.
+    pub(super) fn new(
+        shared: &Arc<Shared>,
+        state: &mut State,
+        session: Arc<SessionId>,
+        place: Place,
+        ring_bytes: usize,
+    ) -> Self {
+        let (post, ring) = mailbox(ring_bytes);
+        state.handles += 1;
+        let handle = state.handles;
+        if !state.ended {
+            state.rings.push(Requests {
+                ring,
+                session: Arc::clone(&session),
+                place,
+                handle,
+            });
+        }
+        Self {
+            post,
+            bell: Bell(Arc::clone(shared)),
+            session,
+            place,
+            handle,
+            ring_bytes,
+        }
+    }
+
+    /// Who talks to whom.
+    #[must_use]
+    pub fn id(&self) -> &SessionId {
+        &self.session
+    }
+
+    /// Sends an application message; `body` writes the fields behind the standard header, in
+    /// place. MsgSeqNum(34) and SendingTime(52) are those of the turn in which the host takes it.
+    ///
+    /// # Errors
+    /// See [`HandleError`]; `body` was not called if the ring is full.
+    #[inline]
+    pub fn send(
+        &mut self,
+        msg_type: &[u8],
+        body: impl FnOnce(&mut FieldWriter<'_>),
+    ) -> Result<Ticket, HandleError> {
+        if msg_types::is_session(msg_type) {
+            return Err(HandleError::AdminMessage);
+        }
+        let tag = fanfare_fix::codec::tags::MSG_TYPE;
+        let bad = |error| Err(HandleError::Encode(error));
+        if msg_type.is_empty() {
+            return bad(EncodeError::Empty { tag });
+        }
+        if msg_type.contains(&SOH) {
+            return bad(EncodeError::Separator { tag });
+        }
+        let Ok(len) = u8::try_from(msg_type.len()) else {
+            return bad(EncodeError::BufferFull);
+        };
+        let front = FRONT + msg_type.len();
+        // Room for several messages, as each is claimed at its longest.
+        let longest = self.place.max_send.min(self.ring_bytes / 8);
+        let room = self.post.claim(front + longest).map_err(refused)?;
+        let Some((head, room)) = room.split_at_mut_checked(front) else {
+            return Err(HandleError::Full);
+        };
+        if let Some((first, rest)) = head.split_first_mut() {
+            *first = len;
+            rest.copy_from_slice(msg_type);
+        }
+        let mut writer = FieldWriter::new(room);
+        body(&mut writer);
+        let written = writer.written().map_err(HandleError::Encode)?.len();
+        self.publish(Request::SEND, front + written)
+    }
+
+    /// Begins the logout, with this Text(58), which may be empty. An initiator connects again after
+    /// its back-off: to end a session for good, [remove](super::HostHandle::remove) it. Has no
+    /// effect without a connection.
+    ///
+    /// # Errors
+    /// See [`HandleError`].
+    pub fn log_out(&mut self, text: &str) -> Result<Ticket, HandleError> {
+        self.put(Request::LOG_OUT, text.as_bytes())
+    }
+
+    /// Ends the connection without a logout; an initiator connects again. Has no effect without a
+    /// connection.
+    ///
+    /// # Errors
+    /// See [`HandleError`].
+    pub fn disconnect(&mut self) -> Result<Ticket, HandleError> {
+        self.put(Request::DISCONNECT, &[])
+    }
+
+    /// Sends the next message with MsgSeqNum(34) `seq`, from 1 to 2^60. The counterparty of a
+    /// session that is logged on asks for what it then misses, and logs out if the number is lower
+    /// than it expects.
+    ///
+    /// # Errors
+    /// See [`HandleError`].
+    pub fn set_next_sender(&mut self, seq: u64) -> Result<Ticket, HandleError> {
+        self.put_number(Request::NEXT_SENDER, seq)
+    }
+
+    /// Expects MsgSeqNum(34) `seq` next, from 1 to 2^60.
+    ///
+    /// # Errors
+    /// See [`HandleError`].
+    pub fn set_next_target(&mut self, seq: u64) -> Result<Ticket, HandleError> {
+        self.put_number(Request::NEXT_TARGET, seq)
+    }
+
+    fn put_number(&mut self, kind: u32, seq: u64) -> Result<Ticket, HandleError> {
+        if !(1..=MAX_SEQ_NUM).contains(&seq) {
+            return Err(HandleError::Number(seq));
+        }
+        self.put(kind, &seq.to_le_bytes())
+    }
+
+    fn put(&mut self, kind: u32, bytes: &[u8]) -> Result<Ticket, HandleError> {
+        let room = self.post.claim(bytes.len()).map_err(refused)?;
+        room.copy_from_slice(bytes);
+        self.publish(kind, bytes.len())
+    }
+
+    #[inline]
+    fn publish(&mut self, kind: u32, len: usize) -> Result<Ticket, HandleError> {
+        let request = self.post.publish(kind, len).map_err(refused)?;
+        self.bell.0.ring();
+        Ok(Ticket {
+            handle: self.handle,
+            request,
+        })
+    }
+}
+
+fn refused(error: WriteError) -> HandleError {
+    match error {
+        WriteError::Closed => HandleError::Gone,
+        WriteError::TooLong { .. } => HandleError::Encode(EncodeError::BufferFull),
+        // No kind is reserved.
+        WriteError::Full | WriteError::ReservedKind => HandleError::Full,
+    }
+}
+
+/// A handle of the same session with a ring of its own. Takes a lock and allocates.
+impl Clone for SessionHandle {
+    fn clone(&self) -> Self {
+        let shared = &self.bell.0;
+        let session = Arc::clone(&self.session);
+        let mut state = shared.lock();
+        let clone = Self::new(shared, &mut state, session, self.place, self.ring_bytes);
+        drop(state);
+        shared.ring();
+        clone
+    }
+}
+
+impl fmt::Debug for SessionHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("SessionHandle");
+        shown.field("session", &self.session.to_string());
+        shown.field("handle", &self.handle).finish_non_exhaustive()
+    }
+}

@@ -336,7 +336,7 @@ impl Sender {
     }
 
     /// Writes nonsense everywhere but to the places of receivers.
-    pub(super) fn scribble(&self, random: &mut impl FnMut() -> u64) {
+    pub(super) fn scribble(&self, mut random: impl FnMut() -> u64) {
         for word in self.ring.get().iter().take(4_096) {
             word.store(random() >> (random() % 64), Ordering::Relaxed);
         }

@@ -276,19 +276,13 @@ fn files_that_are_none_of_ours_are_refused_once() {
 fn what_a_sender_scribbles_never_harms_the_receiver() {
     let place = Place::new("scribble");
     let config = place.config(1);
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut random = move || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state
-    };
+    let mut random = fastrand::Rng::with_seed(1);
     for _ in 0..200 {
         let mut sender = Sender::open(&config, "feed", &topics(false)).unwrap();
         let mut receiver = Receiver::open(&config, "feed", &topics(false)).unwrap();
         sender.write(0, 0, b"good").unwrap();
         assert_eq!(drain(&mut receiver).len(), 1);
-        sender.scribble(&mut random);
+        sender.scribble(|| random.u64(..));
         for _ in 0..20 {
             receiver.poll(|t| assert!(t.topic < 2));
         }

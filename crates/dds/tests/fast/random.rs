@@ -4,6 +4,7 @@ use fanfare_dds::fast::TypeOptions;
 use fanfare_fast::program::{Field, FieldKind};
 use fanfare_fast::value::TextType;
 use fanfare_fast::{Encoder, Message, Program, Scalar, Source};
+use fastrand::Rng;
 use proptest::prelude::*;
 
 use crate::ways::compare;
@@ -114,14 +115,11 @@ fn templates() -> impl Strategy<Value = String> {
 }
 
 /// Values that lanes hold, that they do not, and that change seldom.
-struct Dice(u64);
+struct Dice(Rng);
 
 impl Dice {
     fn roll(&mut self, sides: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % sides
+        self.0.u64(..sides)
     }
 
     fn pick<T: Copy>(&mut self, all: &[T]) -> T {
@@ -168,7 +166,7 @@ impl Source for Dice {
 
 /// A packet of messages of these templates.
 fn random_packet(program: &Program, seed: u64) -> Vec<u8> {
-    let mut dice = Dice(seed | 1);
+    let mut dice = Dice(Rng::with_seed(seed));
     let mut encoder = Encoder::new(program.clone());
     let (mut message, mut bytes) = (Message::new(), Vec::new());
     for _ in 0..12 {

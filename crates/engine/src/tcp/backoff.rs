@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use fastrand::Rng;
+
 /// Exponential back-off with jitter: the n-th wait is drawn from the upper half of
 /// `initial * 2^n`, never beyond `max`. Deterministic from its seed; knows no clock.
 #[derive(Debug, Clone)]
@@ -9,7 +11,7 @@ pub struct Backoff {
     initial: Duration,
     max: Duration,
     failures: u32,
-    random: u64,
+    random: Rng,
 }
 
 impl Backoff {
@@ -21,7 +23,7 @@ impl Backoff {
             initial,
             max,
             failures: 0,
-            random: seed,
+            random: Rng::with_seed(seed),
         }
     }
 
@@ -31,21 +33,12 @@ impl Backoff {
         self.failures = self.failures.saturating_add(1);
         let full = self.initial.saturating_mul(factor).min(self.max);
         let half = full / 2;
-        half + half.mul_f64(self.next_fraction())
+        half + half.mul_f64(self.random.f64())
     }
 
     /// Starts over after a success.
     pub const fn reset(&mut self) {
         self.failures = 0;
-    }
-
-    /// A number in [0, 1), by SplitMix64.
-    fn next_fraction(&mut self) -> f64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.random;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
     }
 }
 

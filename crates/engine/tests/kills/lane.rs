@@ -7,6 +7,7 @@ use fanfare_engine::journal::{Journal, Snapshot, folder_for};
 use fanfare_fix::codec::{Decoder, tags};
 use fanfare_fix::session::{Kind, MessageStore};
 use fanfare_wire::UtcTimestamp;
+use fastrand::Rng;
 use std::collections::BTreeSet;
 use std::net::TcpListener;
 use std::path::PathBuf;
@@ -55,7 +56,7 @@ enum Moment {
 
 pub(crate) struct Lane {
     name: String,
-    random: Random,
+    random: Rng,
     base: PathBuf,
     listener: TcpListener,
     durability: &'static str,
@@ -76,7 +77,7 @@ const TAIL: u64 = 400;
 
 impl Lane {
     pub(crate) fn new(seed: u64, folder: u64) -> Self {
-        let mut random = Random(seed.wrapping_mul(0x1_0000_0001).wrapping_add(folder));
+        let mut random = Rng::with_seed(seed.wrapping_mul(0x1_0000_0001).wrapping_add(folder));
         let shm = PathBuf::from("/dev/shm");
         let base = if shm.is_dir() {
             shm
@@ -90,7 +91,7 @@ impl Lane {
         let durabilities = ["none", "every", "5", "none"];
         Self {
             name: format!("seed {seed}, folder {folder}"),
-            durability: durabilities[random.below(4) as usize],
+            durability: durabilities[random.u64(..4) as usize],
             random,
             base,
             listener,
@@ -112,11 +113,11 @@ impl Lane {
 
     /// Starts a process, kills it, and compares.
     fn round(&mut self, totals: &mut Totals) {
-        let moment = match self.random.below(10) {
-            0 | 1 => Moment::After(Duration::from_micros(self.random.below(12_000))),
-            2..=5 => Moment::Persisted(1 + self.random.below(300) as usize),
-            6 | 7 => Moment::Received(1 + self.random.below(200) as usize),
-            _ => Moment::Resent(1 + self.random.below(200)),
+        let moment = match self.random.u64(..10) {
+            0 | 1 => Moment::After(Duration::from_micros(self.random.u64(..12_000))),
+            2..=5 => Moment::Persisted(1 + self.random.u64(..300) as usize),
+            6 | 7 => Moment::Received(1 + self.random.u64(..200) as usize),
+            _ => Moment::Resent(1 + self.random.u64(..200)),
         };
         self.party.start();
         let mut reports = Vec::new();
@@ -152,9 +153,9 @@ impl Lane {
             if self.party.is_logged_on && again && !asked {
                 asked = true;
                 let last = self.party.known.len() as u64;
-                let begin = 1 + self.random.below(1 + last);
+                let begin = 1 + self.random.u64(..1 + last);
                 self.party.ask_for_resend(begin);
-            } else if self.party.is_logged_on && self.random.below(8) == 0 {
+            } else if self.party.is_logged_on && self.random.u64(..8) == 0 {
                 self.party.say();
             }
             let out = self.party.take_out();
@@ -289,18 +290,5 @@ impl Drop for Named {
         if std::thread::panicking() {
             eprintln!("in {}", self.0);
         }
-    }
-}
-
-/// splitmix64.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % limit
     }
 }

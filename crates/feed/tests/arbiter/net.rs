@@ -4,23 +4,16 @@ use fanfare_feed::{Arbiter, Event, Line, Unit, Verdict};
 
 pub(crate) const MS: u64 = 1_000_000;
 
-/// A small generator of random numbers (xorshift), so that a seed is a whole test.
-pub(crate) struct Random(u64);
+/// Random numbers, so that a seed is a whole test.
+pub(crate) struct Random(fastrand::Rng);
 
 impl Random {
     pub(crate) fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
+        Self(fastrand::Rng::with_seed(seed))
     }
 
     pub(crate) fn below(&mut self, n: u64) -> u64 {
-        self.next() % n.max(1)
+        self.0.u64(..n.max(1))
     }
 
     pub(crate) fn percent(&mut self, p: u64) -> bool {

@@ -1,20 +1,16 @@
 //! Random messages of a dictionary, right ones and slightly wrong ones.
 
 use fanfare_fix::dict::{DataType, Schema};
+use fastrand::Rng;
 
 use super::oracle::{Line, unfold};
 
-/// A small generator of random numbers: the same seed gives the same numbers.
-pub(crate) struct Random(pub(crate) u64);
+/// Random numbers: the same seed gives the same ones.
+pub(crate) struct Random(pub(crate) Rng);
 
 impl Random {
     pub(crate) fn below(&mut self, limit: usize) -> usize {
-        // SplitMix64.
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) as usize % limit.max(1)
+        self.0.usize(..limit.max(1))
     }
 
     pub(crate) fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {

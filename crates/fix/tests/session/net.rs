@@ -13,6 +13,7 @@ use fanfare_fix::session::{
     Version,
 };
 use fanfare_wire::UtcTimestamp;
+use fastrand::Rng;
 
 use crate::fields::first_message;
 
@@ -102,20 +103,11 @@ impl Totals {
     }
 }
 
-/// splitmix64.
-struct Random(u64);
+struct Random(Rng);
 
 impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
     fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit
+        self.0.u64(..limit)
     }
 
     fn one_in(&mut self, n: u64) -> bool {
@@ -231,7 +223,7 @@ struct Net<S: Shelf> {
 
 impl<S: Shelf> Net<S> {
     fn new(seed: u64) -> Self {
-        let mut random = Random(seed);
+        let mut random = Random(Rng::with_seed(seed));
         let version = random.pick(&Version::ALL);
         let next_expected = random.one_in(3);
         let mut side = |sender, target, acceptor: bool| {

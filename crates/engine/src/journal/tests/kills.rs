@@ -212,13 +212,8 @@ fn a_kill_in_the_middle_of_a_reset_has_reset() {
 #[test]
 fn a_thousand_seeded_kills() {
     let folder = Folder::new();
-    let mut random = 42u64;
-    let mut draw = |below: u64| {
-        random = random
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040);
-        (random >> 33) % below
-    };
+    let mut random = fastrand::Rng::with_seed(42);
+    let mut draw = |below: u64| random.u64(..below);
     let mut committed = 0;
     for kill in 0..1000 {
         let mut journal = folder.open(small());

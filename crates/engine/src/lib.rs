@@ -35,6 +35,7 @@ pub mod outbound;
 pub mod pad;
 pub mod poll;
 mod private;
+pub mod process;
 pub mod ring;
 pub mod settings;
 pub mod slots;

@@ -7,7 +7,7 @@ mod domain;
 mod program;
 
 pub use domain::domain;
-pub use program::{Lines, Program, Stopped};
+pub use program::{PATIENCE, Program};
 
 use std::fmt;
 use std::fs;

@@ -1,74 +1,21 @@
 //! A counterparty as a child process: lines in, lines out.
 
 use std::fs;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddr};
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use fanfare_engine::process::{Missing, Process, Stream};
+
 /// Longest wait for anything that a counterparty does: three Java machines on a busy one take more
 /// than a minute to start.
-const PATIENCE: Duration = Duration::from_secs(180);
-
-/// What a counterparty tells, line by line.
-#[derive(Debug)]
-pub struct Lines {
-    lines: Receiver<String>,
-    seen: Vec<String>,
-}
-
-/// The counterparty ended, or said nothing more for three minutes; with what it had said.
-#[derive(Debug)]
-pub struct Stopped {
-    /// All lines so far.
-    pub seen: Vec<String>,
-    /// What was waited for.
-    pub wanted: String,
-}
-
-impl Lines {
-    /// Lines that come through a channel.
-    #[must_use]
-    pub fn new(lines: Receiver<String>) -> Self {
-        let seen = Vec::new();
-        Self { lines, seen }
-    }
-
-    /// Waits for a line that fits, from those that come from now on, and gives it.
-    ///
-    /// # Errors
-    /// None comes.
-    pub fn wait(&mut self, wanted: &str, fits: impl Fn(&str) -> bool) -> Result<String, Stopped> {
-        let end = Instant::now() + PATIENCE;
-        loop {
-            let left = end.saturating_duration_since(Instant::now());
-            match self.lines.recv_timeout(left) {
-                Ok(line) => {
-                    self.seen.push(line.clone());
-                    if fits(&line) {
-                        return Ok(line);
-                    }
-                }
-                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
-                    return Err(Stopped {
-                        seen: self.seen.clone(),
-                        wanted: wanted.to_owned(),
-                    });
-                }
-            }
-        }
-    }
-}
+pub const PATIENCE: Duration = Duration::from_secs(180);
 
 /// A child process; killed when dropped.
 #[derive(Debug)]
-pub struct Program {
-    child: Child,
-    /// Its output.
-    pub lines: Lines,
-}
+pub struct Program(Process);
 
 impl Program {
     /// Starts it; its errors go to this process's.
@@ -76,21 +23,17 @@ impl Program {
     /// # Errors
     /// It cannot be started.
     pub fn start(command: &mut Command) -> io::Result<Self> {
-        let mut child = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()?;
-        let (send, receive) = channel();
-        if let Some(out) = child.stdout.take() {
-            thread::spawn(move || {
-                let mut lines = BufReader::new(out).lines();
-                while let Some(Ok(line)) = lines.next()
-                    && send.send(line).is_ok()
-                {}
-            });
-        }
-        let lines = Lines::new(receive);
-        Ok(Self { child, lines })
+        let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        Process::start(command.stderr(Stdio::inherit())).map(Self)
+    }
+
+    /// The next line that it prints.
+    ///
+    /// # Errors
+    /// It ended, or says nothing more for three minutes.
+    pub fn line(&mut self) -> Result<String, Missing> {
+        let found = self.0.next_line(Some(Stream::Out), PATIENCE);
+        found.map(|(_, line)| line.trim_end().to_owned())
     }
 
     /// Sends it a line.
@@ -98,7 +41,7 @@ impl Program {
     /// # Errors
     /// It has ended.
     pub fn tell(&mut self, line: &str) -> io::Result<()> {
-        match &mut self.child.stdin {
+        match self.0.stdin() {
             Some(stdin) => writeln!(stdin, "{line}"),
             None => Err(io::ErrorKind::BrokenPipe.into()),
         }
@@ -111,29 +54,29 @@ impl Program {
     pub fn listens(&mut self) -> io::Result<SocketAddr> {
         let end = Instant::now() + PATIENCE;
         while Instant::now() < end {
-            if let Some(port) = listening_port(self.child.id())? {
+            if let Some(port) = listening_port(self.0.id())? {
                 return Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
             }
-            if let Some(status) = self.child.try_wait()? {
+            if let Some(status) = self.0.wait(Duration::ZERO)? {
                 return Err(io::Error::other(format!("ended: {status}")));
             }
             thread::sleep(Duration::from_millis(10));
         }
         Err(io::ErrorKind::TimedOut.into())
     }
-}
 
-impl Program {
+    /// Closes its stdin, and waits for its end; kills it if that does not come.
+    pub fn close(&mut self) {
+        drop(self.0.stdin().take());
+        if !matches!(self.0.wait(PATIENCE), Ok(Some(_))) {
+            self.end();
+        }
+    }
+
     /// Kills it.
     pub fn end(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        self.end();
+        // It may have ended.
+        let _ = self.0.kill();
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// What each crate may use of ours. A crate that is not listed here may not exist.
 const MAY_USE: [(&str, &[&str]); 11] = [
-    ("peers", &[]),
+    ("peers", &["engine"]),
     ("wire", &[]),
     ("counting", &[]),
     ("fix", &["wire"]),

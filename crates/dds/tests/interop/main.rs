@@ -14,9 +14,8 @@ mod fast_dds;
 mod foreign;
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -209,48 +208,32 @@ fn python_peer(topics: &[&str], samples: usize) -> PeerCommand {
 }
 
 /// A running peer; it ends when its stdin closes.
-struct Peer {
-    process: Child,
-    out: BufReader<std::process::ChildStdout>,
-}
+struct Peer(fanfare_peers::Program);
 
 impl Peer {
     fn start(command: &PeerCommand, config: &DomainConfig) -> Self {
-        let mut process = Command::new(&command.program)
+        let mut process = Command::new(&command.program);
+        process
             .args(&command.args)
             .env("CYCLONEDDS_URI", (command.config)(config))
-            .env("PEER_DOMAIN", config.id().to_string())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let out = BufReader::new(process.stdout.take().unwrap());
-        Self { process, out }
+            .env("PEER_DOMAIN", config.id().to_string());
+        Self(fanfare_peers::Program::start(&mut process).unwrap())
     }
 
     fn line(&mut self) -> String {
-        let mut line = String::new();
-        assert!(self.out.read_line(&mut line).unwrap() > 0, "the peer ended");
-        line.trim().to_owned()
+        self.0.line().unwrap()
     }
 
     /// The lines before the one that is `last`.
     fn until(&mut self, last: &str) -> Vec<String> {
-        let mut lines = Vec::new();
-        loop {
-            let line = self.line();
-            if line == last {
-                return lines;
-            }
-            lines.push(line);
-        }
+        let lines = std::iter::repeat_with(|| self.line());
+        lines.take_while(|line| line != last).collect()
     }
 }
 
 impl Drop for Peer {
     fn drop(&mut self) {
-        drop(self.process.stdin.take());
-        let _ = self.process.wait();
+        self.0.close();
     }
 }
 

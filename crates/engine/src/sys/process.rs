@@ -96,6 +96,11 @@ pub(crate) fn interrupt(process: u32) -> io::Result<()> {
     signal(process, libc::SIGINT)
 }
 
+/// Sends SIGTERM to a process.
+pub(crate) fn terminate(process: u32) -> io::Result<()> {
+    signal(process, libc::SIGTERM)
+}
+
 /// Stops a process where it is (SIGSTOP), or lets it go on (SIGCONT).
 pub(crate) fn halt(process: u32, halted: bool) -> io::Result<()> {
     signal(process, if halted { libc::SIGSTOP } else { libc::SIGCONT })

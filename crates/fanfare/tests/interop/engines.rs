@@ -2,7 +2,7 @@
 
 use crate::common;
 use crate::ours::Ours;
-use fanfare_peers::{Lines, Program, cpp, jars, java, or_skip, python, unpack};
+use fanfare_peers::{PATIENCE, Program, cpp, jars, java, or_skip, python, unpack};
 use std::fmt::Write;
 use std::fs;
 use std::net::SocketAddr;
@@ -234,10 +234,27 @@ impl Party {
         }
     }
 
-    pub(crate) fn lines(&mut self) -> &mut Lines {
+    /// Waits for a line of what it did that fits, and gives it; else those that came.
+    pub(crate) fn wait(
+        &mut self,
+        wanted: &str,
+        fits: impl Fn(&str) -> bool,
+    ) -> Result<String, String> {
+        let mut seen = Vec::new();
+        while let Some(line) = self.line() {
+            if fits(&line) {
+                return Ok(line);
+            }
+            seen.push(line);
+        }
+        Err(format!("no {wanted}: {seen:#?}"))
+    }
+
+    /// The next line; none if it ended, or does nothing more for three minutes.
+    fn line(&mut self) -> Option<String> {
         match self {
-            Self::Ours(ours) => &mut ours.lines,
-            Self::Theirs(program) => &mut program.lines,
+            Self::Ours(ours) => ours.lines.recv_timeout(PATIENCE).ok(),
+            Self::Theirs(program) => program.line().ok(),
         }
     }
 }

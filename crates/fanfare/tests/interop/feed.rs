@@ -101,10 +101,7 @@ fn take_all(templates: &str, packets: &[Packet]) -> Option<String> {
     let mut consumers = Vec::new();
     for version in versions {
         let mut consumer = engines.initiator(Engine::QuickFix, version, address, Start::Forgetful);
-        consumer
-            .lines()
-            .wait("a Logon", |line| line == "logon")
-            .unwrap();
+        consumer.wait("a Logon", |line| line == "logon").unwrap();
         gateway.tells("logged on");
         consumers.push(consumer);
     }
@@ -122,10 +119,7 @@ fn take_all(templates: &str, packets: &[Packet]) -> Option<String> {
                     );
                     line.starts_with("in ") && !line.contains("|35=0|")
                 };
-                let line = consumer
-                    .lines()
-                    .wait("a message of the feed", is_data)
-                    .unwrap();
+                let line = consumer.wait("a message of the feed", is_data).unwrap();
                 assert!(
                     !line.contains("|35=3|") && !line.contains("|35=5|"),
                     "{line}"

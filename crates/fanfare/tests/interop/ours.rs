@@ -7,7 +7,6 @@ use fanfare_fix::codec::{Message, msg_types, tags};
 use fanfare_fix::session::{
     AppMessage, ApplVerId, Config, DisconnectReason, Event, SessionId, Version as Session,
 };
-use fanfare_peers::Lines;
 use fanfare_wire::Precision;
 use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -16,7 +15,7 @@ use std::time::Duration;
 
 /// Stopped when dropped.
 pub(crate) struct Ours {
-    pub(crate) lines: Lines,
+    pub(crate) lines: Receiver<String>,
     commands: Sender<String>,
     stop: Stop,
     thread: Option<JoinHandle<()>>,
@@ -43,7 +42,7 @@ impl Ours {
             agent::run(&mut host, Idle::Wait(Duration::from_millis(1)), &raised).unwrap();
         };
         Self {
-            lines: Lines::new(lines),
+            lines,
             commands,
             stop,
             thread: Some(std::thread::spawn(run)),

@@ -90,10 +90,8 @@ impl<'a> Story<'a> {
     }
 
     fn wait(&mut self, wanted: &str, fits: impl Fn(&str) -> bool) -> String {
-        let waited = self.party.lines().wait(wanted, fits);
-        waited.unwrap_or_else(|stopped| {
-            panic!("{:?}, {:?}: {stopped:#?}", self.initiator, self.version)
-        })
+        let waited = self.party.wait(wanted, fits);
+        waited.unwrap_or_else(|seen| panic!("{:?}, {:?}: {seen}", self.initiator, self.version))
     }
 
     /// Waits for the echo of an order, possibly again.

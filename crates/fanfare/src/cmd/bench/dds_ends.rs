@@ -1,7 +1,7 @@
 //! The ends of `fanfare bench dds`: ours here, and the processes at the other side.
 
 use super::dds_stalled::Stalled;
-use crate::children::PARENT;
+use crate::children::this_binary;
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 use fanfare_dds::baseline::{CProgram, Role};
@@ -9,10 +9,10 @@ use fanfare_dds::cdr::{CdrBuffer, CdrReader};
 use fanfare_dds::fast::Converter;
 use fanfare_dds::types::{Kind, StructType};
 use fanfare_dds::{Domain, DomainConfig, Error, Qos, Reader, Sample, Status, Writer};
+use fanfare_engine::process::Process;
 use fanfare_engine::stop::halt;
-use std::io::{BufRead, BufReader, Write, stdin, stdout};
-use std::os::unix::process::CommandExt;
-use std::process::{self, Command, Stdio};
+use std::io::{BufRead, Write, stdin, stdout};
+use std::process::Stdio;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -38,10 +38,12 @@ pub(crate) enum Ends {
     Ours(Ours),
 }
 
+/// How long the other process may take to answer.
+const LIMIT: Duration = Duration::from_secs(60);
+
 /// The other process. It ends when this end of its pipe closes.
 pub(crate) struct Child {
-    process: process::Child,
-    answers: BufReader<process::ChildStdout>,
+    process: Process,
 }
 
 impl Child {
@@ -57,32 +59,19 @@ impl Child {
         cpu: Option<usize>,
         policy: Option<Stalled>,
     ) -> Result<Self> {
-        let mut process = Command::new(std::env::current_exe()?);
-        process
+        let mut command = this_binary()?;
+        command
             .args(["bench", "dds", "--end", &name_of(end)])
             .args(["--domain", &domain.to_string()]);
         if let Some(cpu) = cpu {
-            process.args(["--cpu", &cpu.to_string()]);
+            command.args(["--cpu", &cpu.to_string()]);
         }
         if let Some(policy) = policy {
-            process.args(["--stalled", &name_of(policy)]);
+            command.args(["--stalled", &name_of(policy)]);
         }
-        let mut process = process
-            .env(PARENT, process::id().to_string())
-            // Its pipe ends it, not the terminal's Ctrl-C.
-            .process_group(0)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .context("cannot start the other process")?;
-        let out = process
-            .stdout
-            .take()
-            .context("the other process has no output")?;
-        let mut child = Self {
-            process,
-            answers: BufReader::new(out),
-        };
+        let process = Process::start(command.stdin(Stdio::piped()));
+        let process = process.context("cannot start the other process")?;
+        let mut child = Self { process };
         child.ask().context("the other process did not open")?;
         Ok(child)
     }
@@ -90,10 +79,9 @@ impl Child {
     /// Asks the sink for its count and its nanoseconds; a reader beside for its count and how
     /// many it missed.
     pub(crate) fn ask(&mut self) -> Result<(u64, u64)> {
-        let pipe = self.process.stdin.as_mut().context("no pipe")?;
+        let pipe = self.process.stdin().as_mut().context("no pipe")?;
         pipe.write_all(b"\n")?;
-        let mut line = String::new();
-        self.answers.read_line(&mut line)?;
+        let (_, line) = self.process.next_line(None, LIMIT)?;
         let (count, nanos) = line.trim().split_once(' ').context("no answer")?;
         Ok((count.parse()?, nanos.parse()?))
     }
@@ -112,8 +100,8 @@ fn name_of(value: impl ValueEnum) -> String {
 impl Drop for Child {
     fn drop(&mut self) {
         let _ = self.halt(false);
-        drop(self.process.stdin.take());
-        let _ = self.process.wait();
+        drop(self.process.stdin().take());
+        let _ = self.process.wait(LIMIT);
     }
 }
 

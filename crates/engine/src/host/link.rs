@@ -12,8 +12,8 @@ use crate::journal::{OpenError, Recovery};
 use crate::poll::{Interest, Poller, Token};
 use crate::tcp::{Connector, Inbox, Received};
 use fanfare_fix::session::{
-    Config, DisconnectReason, Event, MessageStore, NoResendStore, Now, Scratch, Session, SessionId,
-    Version,
+    AdminHook, Config, DisconnectReason, Event, MessageStore, NoResendStore, Now, Scratch, Session,
+    SessionId, Version,
 };
 use std::any::Any;
 use std::collections::VecDeque;
@@ -59,11 +59,12 @@ pub(super) struct Prepared {
 impl Prepared {
     /// Opens the store of a session; `make` makes the session.
     pub(super) fn open(
-        config: Config,
+        mut config: Config,
         kind: &StoreKind,
         now: Now,
         make: impl FnOnce(Config, Store) -> Session<Store>,
     ) -> Result<Self, OpenError> {
+        config.admin_hook = config.admin_hook.map(contained);
         let (store, recovery) = kind.open(&config.id, now.utc)?;
         let mut recoveries = vec![recovery];
         let received = Kept::open(kind, &config.id, store.created())?;
@@ -81,6 +82,16 @@ impl Prepared {
             seat.port = port;
         }
     }
+}
+
+/// The hook, but for its panics: the message cannot be encoded then, which ends its session and no
+/// other.
+pub(super) fn contained(hook: AdminHook) -> AdminHook {
+    AdminHook::new(move |message, out| {
+        if catch_unwind(AssertUnwindSafe(|| hook.write(message, out))).is_err() {
+            out.u64(0, 0);
+        }
+    })
 }
 
 /// A connection that belongs to a session.

@@ -2,7 +2,7 @@
 
 use super::greeting::Greeting;
 use super::handler::{Handler, Refusal, SessionKey, Verdict};
-use super::link::{Hosted, INTERNAL_ERROR, Prepared, Workbench};
+use super::link::{Hosted, INTERNAL_ERROR, Prepared, Workbench, contained};
 use super::names::{CertificateNames, ClientNames};
 use super::reactor::{Host, HostError, Slot};
 use super::settings::StoreKind;
@@ -311,6 +311,7 @@ impl Greeting {
     fn turn_away(&mut self, config: &Config, now: Now, logon: &[u8], text: &str) {
         let config = Config {
             ask_logon: true,
+            admin_hook: config.admin_hook.clone().map(contained),
             ..config.clone()
         };
         let mut session = Session::acceptor(config, NoResendStore::new(LOGOUT_ROOM));

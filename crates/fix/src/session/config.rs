@@ -6,6 +6,7 @@ use std::sync::Arc;
 use fanfare_wire::Precision;
 use fanfare_wire::text::Escaped;
 
+use super::hook::AdminHook;
 use super::schedule::Schedule;
 use super::validate::Validator;
 
@@ -300,6 +301,8 @@ pub struct Config {
     pub precision: Precision,
     /// Fields of our Logon(A) besides the session's own, for example Username(553).
     pub logon_fields: Vec<ExtraField>,
+    /// Adds fields to each message of the session layer, for example a signature to our Logon(A).
+    pub admin_hook: Option<AdminHook>,
     /// Header fields of every message we send, for example SenderSubID(50), TargetSubID(57).
     pub header_fields: Vec<ExtraField>,
     /// Whether the application decides on each Logon: it gets `Event::LogonRequested` and calls
@@ -397,6 +400,7 @@ impl Config {
             logon_timeout: 10 * SECOND,
             logout_timeout: 2 * SECOND,
             logon_fields: Vec::new(),
+            admin_hook: None,
             header_fields: Vec::new(),
             ask_logon: false,
             check_comp_id: true,

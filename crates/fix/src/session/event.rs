@@ -159,6 +159,9 @@ pub enum DisconnectReason {
     OutsideSchedule,
     /// A message of our own session layer found no room: the counterparty does not read.
     TransmitFull,
+    /// A message of our own session layer cannot be encoded: a field of the configuration, or of
+    /// the hook, is faulty or too long.
+    AdminMessage(EncodeError),
     /// The store failed.
     Store(StoreError),
     /// Our application closed the session without a logout.
@@ -201,6 +204,9 @@ impl fmt::Display for DisconnectReason {
             Self::AnswerRate(limit) => limit.fmt(f),
             Self::OutsideSchedule => f.write_str("outside the session's hours"),
             Self::TransmitFull => f.write_str("the counterparty does not read"),
+            Self::AdminMessage(error) => {
+                write!(f, "cannot encode a message of the session: {error}")
+            }
             Self::Store(error) => write!(f, "store: {error}"),
             Self::Closed => f.write_str("closed by the application"),
             Self::ApplicationPanicked => f.write_str("the application panicked"),

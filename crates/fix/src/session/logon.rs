@@ -7,7 +7,7 @@ use super::header;
 use super::ids;
 use super::now::Now;
 use super::state::{Role, Session, State};
-use super::store::{Kind, MessageStore};
+use super::store::MessageStore;
 use super::timers::NEVER;
 use super::validate::{Fault, RejectReason};
 use crate::codec::{FieldWriter, Message, msg_types, tags};
@@ -114,13 +114,9 @@ impl<S: MessageStore> Session<S> {
             }
             others.below(u32::MAX, body);
         };
-        let room = self.admin_room(variable);
-        // Only fields of the configuration can be secrets.
-        let result = if fields.is_empty() {
-            self.write(now, msg_types::LOGON, Kind::Admin, &[], room, body)
-        } else {
-            self.write_secret(now, msg_types::LOGON, room, body)
-        };
+        // Only fields of the configuration can be secrets, and those of the hook.
+        let secret = !fields.is_empty();
+        let result = self.write_admin(now, msg_types::LOGON, &[], variable, secret, body);
         self.check_admin(now, result);
         self.config.logon_fields = fields;
     }

@@ -56,6 +56,7 @@ mod event;
 mod gap;
 mod head;
 mod header;
+mod hook;
 mod ids;
 mod inbound;
 mod logon;
@@ -79,6 +80,7 @@ pub use config::{
     ReceiveLimit, SECOND, SendLimit, SessionId, SubIds, Version,
 };
 pub use event::{AppMessage, DisconnectReason, Event, LogonFault, SendError};
+pub use hook::{AdminHook, AdminMessage};
 pub use ids::FieldTooLong;
 pub use inbound::{Scratch, Step};
 pub use memory::{MemoryLimits, MemoryStore, NoResendStore};

@@ -17,6 +17,9 @@ use crate::codec::{
     SharedParts, msg_types, tags,
 };
 
+/// The MsgSeqNum(34) of what was written, or why it was not.
+pub(super) type WriteResult = Result<u64, SendError>;
+
 /// Room for one of the session's own messages, without its variable parts.
 pub(super) const ADMIN_ROOM: usize = 384;
 
@@ -160,18 +163,8 @@ impl<S: MessageStore> Session<S> {
         if self.state != State::LoggedOn {
             return Err(SendError::NotLoggedOn);
         }
-        let room = self.admin_room(test_req_id.len());
-        self.write(
-            now,
-            msg_types::TEST_REQUEST,
-            Kind::Admin,
-            &[],
-            room,
-            |body| {
-                body.field(tags::TEST_REQ_ID, test_req_id);
-            },
-        )
-        .inspect_err(|error| self.store_failed(now, error))
+        self.write_test_request(now, test_req_id)
+            .inspect_err(|error| self.store_failed(now, error))
     }
 
     /// Whether a message may be kept for the next logon: not if that starts at 1 again, and not
@@ -276,8 +269,7 @@ impl<S: MessageStore> Session<S> {
         variable: usize,
         body: impl FnOnce(&mut FieldWriter<'_>),
     ) {
-        let room = self.admin_room(variable);
-        let result = self.write(now, msg_type, Kind::Admin, &[], room, body);
+        let result = self.write_admin(now, msg_type, &[], variable, false, body);
         self.check_admin(now, result);
     }
 
@@ -312,8 +304,11 @@ impl<S: MessageStore> Session<S> {
 
     pub(super) fn check_admin(&mut self, now: Now, result: Result<u64, SendError>) {
         match result {
-            Err(SendError::Store(StoreError::Full) | SendError::Encode(_)) => {
+            Err(SendError::Store(StoreError::Full)) => {
                 self.end(now, DisconnectReason::TransmitFull);
+            }
+            Err(SendError::Encode(error)) => {
+                self.end(now, DisconnectReason::AdminMessage(error));
             }
             Err(SendError::Store(error)) => self.end_of_store(now, error),
             Ok(_) => self.count_answer(now),
@@ -346,9 +341,15 @@ impl<S: MessageStore> Session<S> {
     }
 
     pub(super) fn send_test_request(&mut self, now: Now, test_req_id: &[u8]) {
-        self.send_admin(now, msg_types::TEST_REQUEST, test_req_id.len(), |body| {
+        let result = self.write_test_request(now, test_req_id);
+        self.check_admin(now, result);
+    }
+
+    fn write_test_request(&mut self, now: Now, test_req_id: &[u8]) -> WriteResult {
+        let (kind, len) = (msg_types::TEST_REQUEST, test_req_id.len());
+        self.write_admin(now, kind, &[], len, false, |body| {
             body.field(tags::TEST_REQ_ID, test_req_id);
-        });
+        })
     }
 
     pub(super) fn send_resend_request(&mut self, now: Now, begin: u64, end: u64) {

@@ -117,37 +117,31 @@ impl<S: MessageStore> Session<S> {
         let msg_type = message.msg_type();
         let msg_type = msg_type.get(..limit).unwrap_or(msg_type);
         let route = ReverseRoute::of(message, version).up_to(limit);
-        let room = self.admin_room(text.len() + msg_type.len() + route.room());
-        self.write(
-            now,
-            msg_types::REJECT,
-            Kind::Admin,
-            route.fields(),
-            room,
-            |body| {
-                body.u64(tags::REF_SEQ_NUM, ref_seq_num(message));
-                if !version.has_reject_codes() {
-                    match tag {
-                        Some(tag) => body.str(tags::TEXT, &format!("{text} ({tag})")),
-                        None => body.str(tags::TEXT, text),
-                    };
-                    return;
-                }
-                body.str(tags::TEXT, text);
-                // A tag 0 is named only where it is what is wrong.
-                let is_named = |tag: &i64| *tag != 0 || reason == RejectReason::InvalidTagNumber;
-                if let Some(tag) = tag.filter(is_named) {
-                    body.i64(tags::REF_TAG_ID, tag);
-                }
-                if !msg_type.is_empty() {
-                    body.field(tags::REF_MSG_TYPE, msg_type);
-                }
-                // FIX.4.2 knows the reasons up to 11 only.
-                if version > Version::Fix42 || reason.code() <= 11 {
-                    body.u64(tags::SESSION_REJECT_REASON, reason.code().into());
-                }
-            },
-        )
+        let variable = text.len() + msg_type.len() + route.room();
+        let kind = msg_types::REJECT;
+        self.write_admin(now, kind, route.fields(), variable, false, |body| {
+            body.u64(tags::REF_SEQ_NUM, ref_seq_num(message));
+            if !version.has_reject_codes() {
+                match tag {
+                    Some(tag) => body.str(tags::TEXT, &format!("{text} ({tag})")),
+                    None => body.str(tags::TEXT, text),
+                };
+                return;
+            }
+            body.str(tags::TEXT, text);
+            // A tag 0 is named only where it is what is wrong.
+            let is_named = |tag: &i64| *tag != 0 || reason == RejectReason::InvalidTagNumber;
+            if let Some(tag) = tag.filter(is_named) {
+                body.i64(tags::REF_TAG_ID, tag);
+            }
+            if !msg_type.is_empty() {
+                body.field(tags::REF_MSG_TYPE, msg_type);
+            }
+            // FIX.4.2 knows the reasons up to 11 only.
+            if version > Version::Fix42 || reason.code() <= 11 {
+                body.u64(tags::SESSION_REJECT_REASON, reason.code().into());
+            }
+        })
     }
 
     pub(super) fn write_business_reject(

@@ -1,6 +1,7 @@
 //! The session's state, and the life of a connection.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use fanfare_wire::UtcTimestamp;
 
@@ -10,6 +11,7 @@ use super::event::{DisconnectReason, Event, SendError};
 use super::gap::Gap;
 use super::head::Fixed;
 use super::header::LastHeader;
+use super::hook::Hooked;
 use super::logon::PendingLogon;
 use super::now::Now;
 use super::pace::{Answers, Window};
@@ -60,6 +62,8 @@ pub struct Session<S> {
     pub(super) shared_header: Option<SessionHeader>,
     /// The same for all others.
     pub(super) fixed: Fixed,
+    /// The hook of the configuration. Shared, as it is called while the session writes.
+    pub(super) hooked: Option<Arc<Hooked>>,
     pub(super) notices: VecDeque<Event<'static>>,
     /// Why we are logging out, if not because our application asked for it.
     pub(super) closing: Option<DisconnectReason>,
@@ -106,11 +110,17 @@ impl<S: MessageStore> Session<S> {
         config.header_fields.sort_by_key(|field| field.0);
         config.logon_fields.sort_by_key(|field| field.0);
         let header_field_limit = config.header_field_limit();
+        let hook = config.admin_hook.clone();
+        let hooked = hook.map(|hook| Hooked {
+            hook,
+            id: config.id.clone(),
+        });
         Self {
             shared_header: super::outbound::shared_header(&config),
             fixed: Fixed::new(&config),
             send_window: config.send_limit.map(|limit| Window::new(limit.rate)),
             receive_window: config.receive_limit.map(|limit| Window::new(limit.rate)),
+            hooked: hooked.map(Arc::new),
             config,
             role,
             store,
@@ -175,7 +185,7 @@ impl<S: MessageStore> Session<S> {
 
     /// Whether the schedule lets the session be connected at this time.
     pub fn is_open(&self, utc: UtcTimestamp) -> bool {
-        let open = |schedule: &Option<std::sync::Arc<super::schedule::Schedule>>| {
+        let open = |schedule: &Option<Arc<super::schedule::Schedule>>| {
             schedule.as_ref().is_none_or(|s| s.is_open(utc))
         };
         open(&self.config.schedule) && open(&self.config.logon_schedule)

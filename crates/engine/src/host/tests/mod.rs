@@ -2,6 +2,7 @@
 
 mod greetings;
 mod handles;
+mod hooks;
 mod logs;
 mod panics;
 mod received;

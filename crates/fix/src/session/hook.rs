@@ -1,0 +1,274 @@
+//! The hook for the session's own messages, sent.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::config::SessionId;
+use super::now::Now;
+use super::outbound::WriteResult;
+use super::state::Session;
+use super::store::{Kind, MessageStore};
+use crate::codec::{FieldWriter, msg_types};
+
+/// Adds fields to each message of the session layer that is sent: a Logon(A) that is signed anew
+/// each time, a TestRequest(1) or Logout(5) with fields that a counterparty wants. It is called for
+/// the Logon of each connection, on both sides, and for all others but the gap fills of a resend,
+/// with the body written so far.
+///
+/// Its fields stand behind those of the session, and have up to [`ROOM`](Self::ROOM) bytes. A
+/// message with a field that cannot be encoded is not sent, and the session ends. What it adds to a
+/// Logon that is a secret is masked in the store, as Password(554) is.
+///
+/// ```
+/// use fanfare_fix::session::{AdminHook, Config, SessionId, Version};
+///
+/// fn signature(text: &str) -> String {
+///     // An HMAC with the client's key, in a real one.
+///     text.len().to_string()
+/// }
+///
+/// let mut config = Config::new(SessionId::new(Version::Fix44, "BUYSIDE", "SELLSIDE"));
+/// config.admin_hook = Some(AdminHook::new(|message, out| {
+///     if message.msg_type == b"A" {
+///         let time = String::from_utf8_lossy(message.sending_time);
+///         let signed = signature(&format!("{time}A{}{}", message.seq, message.id.sender));
+///         out.data(95, 96, signed.as_bytes());
+///     }
+/// }));
+/// ```
+#[derive(Clone)]
+pub struct AdminHook(Arc<Write>);
+
+type Write = dyn Fn(&AdminMessage<'_>, &mut FieldWriter<'_>) + Send + Sync;
+
+/// What is known of a message to which an [`AdminHook`] adds fields.
+#[derive(Clone, Copy, Debug)]
+pub struct AdminMessage<'a> {
+    /// Its session.
+    pub id: &'a SessionId,
+    /// MsgType(35).
+    pub msg_type: &'a [u8],
+    /// MsgSeqNum(34).
+    pub seq: u64,
+    /// The text of SendingTime(52).
+    pub sending_time: &'a [u8],
+    /// The time.
+    pub now: Now,
+}
+
+impl AdminHook {
+    /// Most bytes that it adds to a message.
+    pub const ROOM: usize = 4 << 10;
+
+    /// Calls `write` for each message. It must not wait. In a host of `fanfare-engine` a panic of it
+    /// ends the session, as a field that cannot be encoded does.
+    pub fn new(
+        write: impl Fn(&AdminMessage<'_>, &mut FieldWriter<'_>) + Send + Sync + 'static,
+    ) -> Self {
+        Self(Arc::new(write))
+    }
+
+    /// Adds the fields of one message.
+    pub fn write(&self, message: &AdminMessage<'_>, out: &mut FieldWriter<'_>) {
+        (self.0)(message, out);
+    }
+}
+
+impl fmt::Debug for AdminHook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("AdminHook")
+    }
+}
+
+/// A hook, and the session that it is for.
+#[derive(Debug)]
+pub(super) struct Hooked {
+    pub(super) hook: AdminHook,
+    pub(super) id: SessionId,
+}
+
+/// Room for the text of SendingTime(52).
+const TIME_ROOM: usize = 32;
+
+impl<S: MessageStore> Session<S> {
+    /// Writes a message of the session whose body has up to `variable` bytes, with the fields of
+    /// the hook. One with secrets of its own is `secret`, and so is each Logon with a hook: see
+    /// `write_secret`.
+    pub(super) fn write_admin(
+        &mut self,
+        now: Now,
+        msg_type: &[u8],
+        extra: &[(u32, &[u8])],
+        variable: usize,
+        secret: bool,
+        body: impl FnOnce(&mut FieldWriter<'_>),
+    ) -> WriteResult {
+        let room = self.admin_room(variable);
+        let Some(hooked) = self.hooked.clone() else {
+            return match secret {
+                true => self.write_secret(now, msg_type, room, body),
+                false => self.write(now, msg_type, Kind::Admin, extra, room, body),
+            };
+        };
+        self.fixed.set_time(now.utc, self.config.precision);
+        let mut time = [0; TIME_ROOM];
+        let text = self.fixed.time_text();
+        let len = text.len().min(TIME_ROOM);
+        time[..len].copy_from_slice(&text[..len]);
+        let message = AdminMessage {
+            id: &hooked.id,
+            msg_type,
+            seq: self.store.next_sender(),
+            sending_time: &time[..len],
+            now,
+        };
+        let room = room + AdminHook::ROOM;
+        let body = |out: &mut FieldWriter<'_>| {
+            body(out);
+            hooked.hook.write(&message, out);
+        };
+        match secret || msg_type == msg_types::LOGON {
+            true => self.write_secret(now, msg_type, room, body),
+            false => self.write(now, msg_type, Kind::Admin, extra, room, body),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::*;
+    use super::*;
+    use fanfare_wire::UtcTimestamp;
+
+    fn at(seconds: u64) -> Now {
+        Now {
+            mono: seconds * SECOND,
+            utc: UtcTimestamp::from_nanos(1_770_000_000_000_000_000 + (seconds * SECOND) as i64),
+        }
+    }
+
+    fn config(us: &str, them: &str, hook: AdminHook) -> Config {
+        let mut config = Config::new(SessionId::new(Version::Fix44, us, them));
+        config.admin_hook = Some(hook);
+        config
+    }
+
+    /// Adds what it knows, to Logons as RawData(96), to others as a field of its own.
+    fn signing() -> AdminHook {
+        AdminHook::new(|message, out| {
+            let AdminMessage {
+                id,
+                msg_type,
+                seq,
+                sending_time,
+                ..
+            } = message;
+            let kind = String::from_utf8_lossy(msg_type);
+            let time = String::from_utf8_lossy(sending_time);
+            let text = format!("{kind} {seq} {time} {}", id.sender);
+            match *msg_type {
+                b"A" => out.data(95, 96, text.as_bytes()),
+                _ => out.str(5001, &text),
+            };
+        })
+    }
+
+    /// Hands what waits to the other side. Returns it as text.
+    fn carry<A: MessageStore, B: MessageStore>(
+        from: &mut Session<A>,
+        to: &mut Session<B>,
+        now: Now,
+    ) -> String {
+        let mut all = Vec::new();
+        while !from.poll_transmit().is_empty() {
+            let len = from.poll_transmit().len();
+            all.extend_from_slice(from.poll_transmit());
+            from.transmitted(len);
+        }
+        let (mut scratch, mut at) = (Scratch::default(), 0);
+        loop {
+            let step = to.handle_bytes(now, &mut scratch, &all[at..]);
+            at += step.consumed;
+            if step.is_idle() {
+                break;
+            }
+        }
+        String::from_utf8(all).unwrap().replace('\x01', "|")
+    }
+
+    #[test]
+    fn every_logon_is_signed_anew_and_others_have_the_field() {
+        let mut buy = Session::initiator(config("BUY", "SELL", signing()), MemoryStore::default());
+        let mut sell = Session::acceptor(config("SELL", "BUY", signing()), MemoryStore::default());
+        for (round, second, time) in [(0, 0, "02:40:00.000"), (1, 7, "02:40:07.000")] {
+            let now = at(second);
+            sell.connected(now);
+            buy.connected(now);
+            let seq = 1 + 3 * round;
+            let logon = carry(&mut buy, &mut sell, now);
+            let signed = format!("|96=A {seq} 20260202-{time} BUY|10=");
+            assert!(logon.contains(&signed), "{logon}");
+            let answer = carry(&mut sell, &mut buy, now);
+            let signed = format!("|96=A {seq} 20260202-{time} SELL|10=");
+            assert!(answer.contains(&signed), "{answer}");
+            assert!(buy.is_logged_on() && sell.is_logged_on());
+            buy.test_request(now, b"ping").unwrap();
+            let request = carry(&mut buy, &mut sell, now);
+            assert!(request.contains("|112=ping|5001=1 "), "{request}");
+            let answer = carry(&mut sell, &mut buy, now);
+            assert!(answer.contains("|112=ping|5001=0 "), "{answer}");
+            buy.logout(now, "bye");
+            let logout = carry(&mut buy, &mut sell, now);
+            assert!(logout.contains("|58=bye|5001=5 "), "{logout}");
+            carry(&mut sell, &mut buy, now);
+            buy.disconnected(now);
+            sell.disconnected(now);
+        }
+        // The store has the message without the secret.
+        let logon = buy.store().first_from(1);
+        assert!(logon.is_none_or(|logon| !logon.bytes.windows(3).any(|w| w == b"BUY|")));
+    }
+
+    #[test]
+    fn application_messages_and_rejects_of_a_session_keep_to_their_kind() {
+        let mut buy = Session::initiator(config("BUY", "SELL", signing()), MemoryStore::default());
+        let mut sell = Session::acceptor(config("SELL", "BUY", signing()), MemoryStore::default());
+        let now = at(0);
+        sell.connected(now);
+        buy.connected(now);
+        carry(&mut buy, &mut sell, now);
+        carry(&mut sell, &mut buy, now);
+        let send = |out: &mut FieldWriter<'_>| {
+            out.str(11, "1");
+        };
+        buy.send(now, b"D", send).unwrap();
+        // A ResendRequest without its fields is rejected.
+        let order = carry(&mut buy, &mut sell, now);
+        assert!(!order.contains("5001="), "{order}");
+        let mut room = [0; 256];
+        let mut encoder = crate::codec::Encoder::new(&mut room, b"FIX.4.4", b"2");
+        encoder.raw(b"34=3\x0149=BUY\x0152=20260202-02:40:00\x0156=SELL\x01");
+        let range = encoder.finish().unwrap();
+        sell.handle_bytes(now, &mut Scratch::default(), &room[range]);
+        let reject = carry(&mut sell, &mut buy, now);
+        assert!(
+            reject.contains("|35=3|") && reject.contains("|5001=3 "),
+            "{reject}"
+        );
+    }
+
+    #[test]
+    fn a_message_that_the_hook_spoils_ends_the_session() {
+        let spoil = AdminHook::new(|_, out| {
+            out.str(96, "");
+        });
+        let mut buy = Session::initiator(config("BUY", "SELL", spoil), MemoryStore::default());
+        buy.connected(at(0));
+        assert_eq!(buy.poll_transmit(), b"");
+        let Some(Event::Disconnect(reason)) = buy.poll_event() else {
+            panic!("it goes on");
+        };
+        let expected = "cannot encode a message of the session: tag 96 has no value";
+        assert_eq!(reason.to_string(), expected);
+    }
+}

@@ -54,11 +54,6 @@ pub enum Event<'a> {
         /// MsgSeqNum(34) of the message dropped.
         seq: u64,
     },
-    /// A message of the session layer that had waited behind a gap was dealt with.
-    HeldProcessed {
-        /// MsgSeqNum(34) expected next.
-        next: u64,
-    },
     /// The counterparty asked for messages again.
     ResendRequested {
         /// BeginSeqNo(7).

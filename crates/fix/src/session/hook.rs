@@ -60,7 +60,7 @@ impl AdminHook {
     /// Most bytes that it adds to a message.
     pub const ROOM: usize = 4 << 10;
 
-    /// Calls `write` for each message. It must not wait. In a host of `fanfare-engine` a panic of it
+    /// Calls `write` for each message. It must not wait. In a host of `fanfare-engine` its panic
     /// ends the session, as a field that cannot be encoded does.
     pub fn new(
         write: impl Fn(&AdminMessage<'_>, &mut FieldWriter<'_>) + Send + Sync + 'static,

@@ -26,6 +26,16 @@ impl Scratch {
         }
     }
 
+    /// Whether the application is told of the message that had waited, with its fields.
+    fn holds_event(&mut self) -> bool {
+        let Ok(message) = self.decoder.decode(&self.held) else {
+            return false;
+        };
+        let msg_type = message.msg_type();
+        let is_told = matches!(msg_type, msg_types::REJECT | msg_types::LOGOUT);
+        is_told || !msg_types::is_session(msg_type)
+    }
+
     /// The decoder, for `peek_logon` and the caller's own use.
     pub fn decoder(&mut self) -> &mut Decoder {
         &mut self.decoder
@@ -42,6 +52,12 @@ pub struct Step<'a> {
 }
 
 impl Step<'_> {
+    /// Without an event.
+    const fn of(consumed: usize) -> Self {
+        let event = None;
+        Self { consumed, event }
+    }
+
     /// Nothing consumed and nothing happened: more bytes are needed.
     pub fn is_idle(&self) -> bool {
         self.consumed == 0 && self.event.is_none()
@@ -84,32 +100,32 @@ impl<S: MessageStore> Session<S> {
                 event: Some(event),
             };
         }
-        match self.state {
-            State::Idle | State::Ended => {
-                return Step {
-                    consumed: bytes.len(),
-                    event: None,
-                };
-            }
-            State::AwaitingDecision => {
-                return Step {
-                    consumed: 0,
-                    event: None,
-                };
-            }
-            _ => {}
-        }
-        if self.gap.is_some()
+        while self.gap.is_some()
             && let Some(held) = self.take_held()
         {
             scratch.held = held;
-            return self.process_held(now, scratch);
+            if scratch.holds_event() {
+                // It is told, or what is wrong with it.
+                let event = self.process_held(now, scratch);
+                let event = event.or_else(|| self.poll_event());
+                return Step { consumed: 0, event };
+            }
+            // No event borrows the message, so that the next one may take its place.
+            let event = match self.process_held(now, scratch) {
+                Some(Event::Garbled(why)) => Some(Event::Garbled(why)),
+                _ => self.poll_event(),
+            };
+            if event.is_some() {
+                return Step { consumed: 0, event };
+            }
+        }
+        match self.state {
+            State::Idle | State::Ended => return Step::of(bytes.len()),
+            State::AwaitingDecision => return Step::of(0),
+            _ => {}
         }
         if bytes.is_empty() {
-            return Step {
-                consumed: 0,
-                event: None,
-            };
+            return Step::of(0);
         }
         match decode(&mut scratch.decoder, bytes) {
             Next::Message { message, end, .. } => {
@@ -121,16 +137,13 @@ impl<S: MessageStore> Session<S> {
                     event: event.or_else(|| self.poll_event()),
                 }
             }
-            Next::Partial { skipped, .. } => Step {
-                consumed: skipped,
-                event: None,
-            },
+            Next::Partial { skipped, .. } => Step::of(skipped),
             Next::Garbled { why, end, .. } => self.garbled(now, DecodeError::Garbled(why), end),
             Next::Malformed { error, end, .. } => self.garbled(now, error, end),
         }
     }
 
-    fn process_held<'a>(&mut self, now: Now, scratch: &'a mut Scratch) -> Step<'a> {
+    fn process_held<'a>(&mut self, now: Now, scratch: &'a mut Scratch) -> Option<Event<'a>> {
         let seq = self.store.next_target();
         let event = match scratch.decoder.decode(&scratch.held) {
             Ok(message) => self.process(now, message, true),
@@ -141,13 +154,7 @@ impl<S: MessageStore> Session<S> {
             // It was refused and its number not used up: that is missing again.
             self.continue_gap(now, seq);
         }
-        // A step with nothing consumed and no event would look idle while more is held.
-        let event = event.or_else(|| self.poll_event());
-        let next = self.store.next_target();
-        Step {
-            consumed: 0,
-            event: event.or(Some(Event::HeldProcessed { next })),
-        }
+        event
     }
 
     /// Bytes that are no message are skipped; before the logon that ends the connection.
@@ -342,5 +349,67 @@ impl<S: MessageStore> Session<S> {
     pub(super) fn end_too_low(&mut self, now: Now, expected: u64, received: u64) {
         let reason = DisconnectReason::MsgSeqNumTooLow { expected, received };
         self.final_logout(now, reason.to_string().as_bytes(), reason);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::*;
+    use super::*;
+    use crate::codec::Encoder;
+    use fanfare_wire::UtcTimestamp;
+
+    /// A message to us with this MsgType, MsgSeqNum and body.
+    fn message(msg_type: &str, seq: u64, body: &str) -> Vec<u8> {
+        let mut room = [0; 256];
+        let mut encoder = Encoder::new(&mut room, b"FIX.4.4", msg_type.as_bytes());
+        let header = format!("34={seq}|49=THEM|52=20260202-02:40:00|56=US|");
+        encoder.raw((header + body).replace('|', "\x01").as_bytes());
+        let range = encoder.finish().unwrap();
+        room[range].to_vec()
+    }
+
+    #[test]
+    fn messages_that_waited_behind_a_gap_are_told_as_others_are() {
+        let now = Now {
+            mono: 0,
+            utc: UtcTimestamp::from_nanos(1_770_000_000_000_000_000),
+        };
+        let id = SessionId::new(Version::Fix44, "US", "THEM");
+        let mut session = Session::acceptor(Config::new(id), MemoryStore::default());
+        let mut scratch = Scratch::default();
+        let mut told = Vec::new();
+        session.connected(now);
+        let early = [
+            message("A", 1, "98=0|108=30|"),
+            message("0", 3, ""),
+            message("1", 4, "112=x|"),
+            message("D", 5, "11=5|"),
+            message("0", 6, ""),
+            message("3", 7, "45=1|"),
+            message("0", 8, ""),
+            message("D", 9, "11=9|"),
+            message("D", 2, "11=2|"),
+            message("D", 10, "11=10|"),
+        ]
+        .concat();
+        let mut at = 0;
+        loop {
+            let step = session.handle_bytes(now, &mut scratch, &early[at..]);
+            at += step.consumed;
+            if step.consumed == 0 && step.event.is_none() {
+                break;
+            }
+            told.extend(step.event.map(|event| match event {
+                Event::App(app) => format!("app {}", app.seq),
+                Event::RejectReceived(_) => "reject".to_owned(),
+                Event::LoggedOn { .. } => "logged on".to_owned(),
+                other => format!("{other:?}"),
+            }));
+        }
+        let expected = "logged on, GapDetected { begin: 2, end: 2 }, app 2, app 5, reject, \
+                        app 9, GapClosed { next: 10 }, app 10";
+        assert_eq!(told.join(", "), expected);
+        assert_eq!((at, session.store().next_target()), (early.len(), 11));
     }
 }

@@ -33,6 +33,7 @@ pub mod missing;
 pub mod numbers;
 pub mod pace;
 pub mod preamble;
+mod recent;
 
 pub use arbiter::{
     Arbiter, ArbiterConfig, ArbiterStats, Delivery, Event, Gap, Refusal, Start, Unit, Verdict,

@@ -1,6 +1,7 @@
 //! Sequence numbers that are fields of the messages: MsgSeqNum(34) where the exchange puts no
 //! preamble in front of its datagrams.
 
+use crate::recent::Recent;
 use fanfare_fast::program::{Field, FieldId, FieldKind, RESET_ID, TemplateProgram};
 use fanfare_fast::{Cell, CodecError, Decoder, Program, Record, Visitor};
 use std::fmt;
@@ -91,7 +92,7 @@ pub struct MessageNumbers {
     templates: Vec<Watched>,
     /// For templates of which all are held in rows: from there a number is taken fastest.
     record: Option<Record>,
-    recent: Recent,
+    recent: Recent<PacketNumbers>,
 }
 
 /// What is read of a template.
@@ -109,15 +110,27 @@ struct Watched {
 pub struct PacketNumbers {
     /// The first sequence number; `None` if no message has one.
     pub first: Option<u32>,
-    /// From the first to the last number, both counted; 0 if there is none.
+    /// The count of numbers from the first to the last, both included; 0 if there is none.
     pub count: u32,
-    /// What comes next, if the packet says so (NewSeqNo(36) of a SequenceReset, which is the last
-    /// message of its packet): for [`Arbiter::announce`](crate::Arbiter::announce).
+    /// The number that comes next, if the packet says so: NewSeqNo(36) of a SequenceReset, which
+    /// is the last message of its packet: for [`Arbiter::announce`](crate::Arbiter::announce).
     pub next: Option<u32>,
-    /// Messages decoded, those without a number too.
-    pub messages: u32,
-    /// Why the packet could not be decoded to its end.
-    pub error: Option<CodecError>,
+}
+
+impl PacketNumbers {
+    #[inline]
+    pub(crate) fn add(&mut self, number: Option<u32>, next: Option<u32>) {
+        self.next = next.or(self.next);
+        let Some(number) = number else {
+            return;
+        };
+        let first = *self.first.get_or_insert(number);
+        // A number before the first does not belong to the range.
+        let span = number.wrapping_sub(first).saturating_add(1);
+        if span < 1 << 31 {
+            self.count = self.count.max(span);
+        }
+    }
 }
 
 impl MessageNumbers {
@@ -186,12 +199,11 @@ impl MessageNumbers {
 
     /// The numbers in `packet`. An error ends the reading; what was found before it holds.
     pub fn read(&mut self, packet: &[u8]) -> PacketNumbers {
-        let slot = Recent::slot(packet);
-        if let Some(numbers) = self.recent.find(slot, packet) {
+        if let Some(numbers) = self.recent.find(packet) {
             return numbers;
         }
         let numbers = self.read_until(packet, false).1;
-        self.recent.keep(slot, packet, numbers);
+        self.recent.keep(packet, numbers);
         numbers
     }
 
@@ -213,15 +225,10 @@ impl MessageNumbers {
             match self.message(rest) {
                 Ok(_) if stop && has_contents && self.watch.is_reset => return (at, numbers),
                 Ok(len) => at += len,
-                Err(mut error) => {
-                    error.offset += at;
-                    numbers.error = Some(error);
-                    return (bytes.len(), numbers);
-                }
+                Err(_) => return (bytes.len(), numbers),
             }
             has_contents |= !self.watch.is_reset;
-            numbers.add(self.watch.number);
-            numbers.next = self.watch.next.or(numbers.next);
+            numbers.add(self.watch.number, self.watch.next);
         }
         (bytes.len(), numbers)
     }
@@ -249,63 +256,6 @@ impl MessageNumbers {
         self.watch.number = watched.number.and_then(number);
         self.watch.next = watched.next.and_then(number);
         Ok(len)
-    }
-}
-
-impl PacketNumbers {
-    fn add(&mut self, number: Option<u32>) {
-        self.messages += 1;
-        let Some(number) = number else {
-            return;
-        };
-        let first = *self.first.get_or_insert(number);
-        // A number before the first does not belong to the range.
-        let span = number.wrapping_sub(first).saturating_add(1);
-        if span < 1 << 31 {
-            self.count = self.count.max(span);
-        }
-    }
-}
-
-/// Packets read lately, each in a place that depends on its bytes.
-#[derive(Debug)]
-struct Recent {
-    packets: Vec<(Vec<u8>, PacketNumbers)>,
-}
-
-/// How many packets are remembered; a power of two.
-const RECENT: usize = 256;
-/// Longer packets are not: their lines are rarely a batch apart.
-const REMEMBERED: usize = 2048;
-
-impl Recent {
-    fn new() -> Self {
-        let place = || (Vec::with_capacity(REMEMBERED), PacketNumbers::default());
-        Self {
-            packets: std::iter::repeat_with(place).take(RECENT).collect(),
-        }
-    }
-
-    fn slot(packet: &[u8]) -> usize {
-        let word = |bytes: Option<&[u8; 8]>| bytes.map_or(0, |b| u64::from_le_bytes(*b));
-        let ends = word(packet.first_chunk()) ^ word(packet.last_chunk()).rotate_left(29);
-        let mixed = (ends ^ packet.len() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        (mixed >> 32) as usize % RECENT
-    }
-
-    /// The numbers of the same bytes.
-    fn find(&self, slot: usize, packet: &[u8]) -> Option<PacketNumbers> {
-        let (bytes, numbers) = self.packets.get(slot)?;
-        (!packet.is_empty() && bytes == packet).then_some(*numbers)
-    }
-
-    fn keep(&mut self, slot: usize, packet: &[u8], numbers: PacketNumbers) {
-        let place = self.packets.get_mut(slot);
-        if let Some((bytes, kept)) = place.filter(|_| packet.len() <= REMEMBERED) {
-            bytes.clear();
-            bytes.extend_from_slice(packet);
-            *kept = numbers;
-        }
     }
 }
 
@@ -382,8 +332,7 @@ mod tests {
             let expected = PacketNumbers {
                 first: Some(10),
                 count: 3,
-                messages: 4,
-                ..PacketNumbers::default()
+                next: None,
             };
             assert_eq!(read, expected);
         }
@@ -420,18 +369,17 @@ mod tests {
         let mut lengths = Vec::new();
         while !rest.is_empty() {
             let (packet, read) = numbers.cut(rest);
-            lengths.push((packet.len(), read.first, read.error));
+            lengths.push((packet.len(), read.first));
             rest = &rest[packet.len()..];
         }
-        let expected = [(10, Some(10), None), (8, Some(10), None), (2, None, None)];
+        let expected = [(10, Some(10)), (8, Some(10)), (2, None)];
         assert_eq!(lengths, expected);
     }
 
     #[test]
     fn a_cut_packet_tells_what_came_before_the_cut() {
         let read = numbers(&SequenceField::Auto).unwrap().read(&PACKET[..7]);
-        assert_eq!((read.first, read.count, read.messages), (Some(10), 3, 3));
-        assert!(read.error.is_some_and(|e| e.offset >= 6));
+        assert_eq!((read.first, read.count), (Some(10), 3));
     }
 
     #[test]

@@ -316,15 +316,14 @@ impl Arbiter {
         self.next = self.next.max(at);
     }
 
-    /// Whether a unit that begins with this number is in turn, beyond all doubt: nothing waits, no
-    /// number is doubtful, and no run has ended lately.
-    pub fn is_next(&self, sequence: u32) -> bool {
+    /// Whether a unit of this line that begins with this number is in turn, beyond all doubt:
+    /// nothing waits, and no run has ended lately.
+    pub fn is_next(&self, line: Line, sequence: u32) -> bool {
         let is_quiet = self.started
             && self.hold.len() == 0
             && self.pending.is_empty()
-            && self.ended.is_empty()
-            && self.suspect.is_none();
-        is_quiet && self.expected() == Some(sequence)
+            && self.ended.is_empty();
+        is_quiet && self.next as u32 == sequence && self.place(line, sequence) == Some(self.next)
     }
 
     /// The sequence number that is next in turn; `None` before the first unit.

@@ -6,6 +6,7 @@ use super::packet::Packet;
 use crate::arbiter::{self, Gap};
 use crate::framing::{FrameErrorKind, Header, Split};
 use crate::line::Line;
+use crate::numbers::PacketNumbers;
 
 /// The packet that is being delivered.
 #[derive(Debug)]
@@ -18,8 +19,6 @@ pub(super) struct Hand {
     is_delivering: bool,
     /// Its messages are decoded one by one, as they are delivered.
     pub(super) streams: bool,
-    /// The first of them is decoded.
-    pub(super) is_fresh: bool,
     /// The arbiter is told of the packet at its end.
     pub(super) tells: bool,
     /// The number of all its messages.
@@ -50,7 +49,6 @@ impl Default for Hand {
             is_known_bad: false,
             is_delivering: false,
             streams: false,
-            is_fresh: false,
             tells: false,
             preamble: None,
             at: 0,
@@ -86,7 +84,14 @@ impl Hand {
         self.is_delivering = false;
     }
 
+    /// Whether a packet is delivered as it is decoded.
+    #[inline]
+    const fn is_streaming(&self) -> bool {
+        self.is_delivering && self.streams
+    }
+
     /// The index of the next message that was not delivered before.
+    #[inline(always)]
     fn next(&mut self) -> Option<usize> {
         while self.at < self.packet.len() {
             let index = self.at;
@@ -146,7 +151,7 @@ impl<'c, 'b> Events<'c, 'b> {
 
     /// Of a packet that has been taken in.
     pub(super) const fn with(channel: &'c mut Channel, datagram: Datagram<'b>) -> Self {
-        let is_streamed = channel.hand.is_delivering && channel.hand.streams;
+        let is_streamed = channel.hand.is_streaming();
         Self {
             channel,
             datagram: None,
@@ -167,14 +172,27 @@ impl<'c, 'b> Events<'c, 'b> {
     #[allow(clippy::should_implement_trait, reason = "it lends the message")]
     #[inline]
     pub fn next(&mut self) -> Option<Event<'_>> {
-        let is_streamed = match &self.streamed {
-            Some(datagram) => self.channel.stream(datagram),
-            None => false,
-        };
-        if is_streamed {
-            return self.channel.lend(0).map(Event::Message);
+        if self.channel.hand.is_streaming()
+            && let Some(index) = self.stream()
+        {
+            return self.channel.lend(index).map(Event::Message);
         }
         self.next_step()
+    }
+
+    /// The index of the next message of the packet in hand, which is delivered as it is decoded;
+    /// `None` at its end.
+    #[inline(always)]
+    fn stream(&mut self) -> Option<usize> {
+        let channel = &mut *self.channel;
+        if let Some(datagram) = &self.streamed {
+            return channel.stream(datagram.bytes);
+        }
+        // One that waited, of which the hand has a copy.
+        let own = std::mem::take(&mut channel.hand.own);
+        let goes_on = channel.stream(&own);
+        channel.hand.own = own;
+        goes_on
     }
 
     /// The next event that is not a message of the packet being decoded.
@@ -197,10 +215,9 @@ impl<'c, 'b> Events<'c, 'b> {
     fn step(&mut self) -> Option<Step> {
         loop {
             if self.channel.hand.is_delivering {
-                let next = match &self.streamed {
-                    Some(datagram) => self.channel.stream(datagram).then_some(0),
-                    None if self.channel.hand.streams => self.channel.stream_own().then_some(0),
-                    None => self.channel.hand.next(),
+                let next = match self.channel.hand.streams {
+                    true => self.stream(),
+                    false => self.channel.hand.next(),
                 };
                 if let Some(index) = next {
                     return Some(Step::Message(index));
@@ -227,8 +244,7 @@ impl<'c, 'b> Events<'c, 'b> {
                     Ok(datagram) => match self.channel.number(datagram) {
                         Ok(()) => {
                             self.channel.take_in(datagram);
-                            let hand = &self.channel.hand;
-                            let streams = hand.is_delivering && hand.streams;
+                            let streams = self.channel.hand.is_streaming();
                             self.streamed = streams.then_some(datagram);
                         }
                         Err(bad) => {
@@ -291,45 +307,41 @@ const fn bad(datagram: &Datagram<'_>, kind: FrameErrorKind) -> BadPacket {
 }
 
 impl Channel {
-    /// Decodes the next message of a packet that is delivered as it is decoded.
-    #[inline]
-    fn stream(&mut self, datagram: &Datagram<'_>) -> bool {
-        let start = self.config.preamble.len();
-        let body = datagram.bytes.get(start..).unwrap_or_default();
-        let index = datagram.line.index().min(self.readers.len() - 1);
+    /// The index of the next message of the packet in hand, of which these are the bytes, and
+    /// which is delivered as it is decoded; `None` at its end.
+    #[inline(always)]
+    fn stream(&mut self, bytes: &[u8]) -> Option<usize> {
+        let body = bytes.get(self.config.preamble.len()..).unwrap_or_default();
+        let index = self.hand.line.index().min(self.readers.len() - 1);
         let Self { readers, hand, .. } = self;
-        let Some(reader) = readers.get_mut(index) else {
-            return false;
-        };
+        let reader = readers.get_mut(index)?;
         loop {
-            if !std::mem::take(&mut hand.is_fresh)
-                && !reader.advance(body, super::Extent::Whole, &mut hand.packet)
-            {
-                return false;
+            if let Some(next) = hand.next() {
+                if let (Some(number), Some(message)) = (hand.preamble, hand.packet.message(next)) {
+                    message.set_number(Some(number.into()));
+                    message.index = hand.delivered - 1;
+                }
+                return Some(next);
             }
-            if let (Some(number), Some(message)) = (hand.preamble, hand.packet.message(0)) {
-                message.number = Some(number.into());
-                message.index = hand.delivered;
+            if !reader.replace(body, &mut hand.packet) {
+                return None;
             }
-            if !hand.is_before(0) {
-                hand.delivered += 1;
-                return true;
-            }
+            hand.at = 0;
         }
     }
 
     /// A message of the packet in hand.
-    #[inline]
+    #[inline(always)]
     fn lend(&mut self, index: usize) -> Option<Delivered<'_>> {
         let Self { hand, readers, .. } = self;
         let (line, received) = (hand.line, hand.received);
         let (packet_len, is_first) = (hand.len, hand.delivered == 1);
-        let decoding = hand.packet.share();
         let message = hand.packet.message(index)?;
+        let (number, decoding) = (message.number(), message.decoding);
         Some(Delivered {
             record: &mut message.record,
             program: readers.first()?.program(),
-            number: message.number,
+            number,
             index: message.index,
             line,
             received,
@@ -337,20 +349,6 @@ impl Channel {
             is_first,
             decoding,
         })
-    }
-
-    /// The same for one that waited, of which the hand has a copy.
-    fn stream_own(&mut self) -> bool {
-        let own = std::mem::take(&mut self.hand.own);
-        let goes_on = self.stream(&Datagram {
-            line: self.hand.line,
-            now: 0,
-            received: self.hand.received,
-            offset: 0,
-            bytes: &own,
-        });
-        self.hand.own = own;
-        goes_on
     }
 
     /// The end of a packet that was delivered as it was decoded.
@@ -366,7 +364,7 @@ impl Channel {
         let start = self.config.preamble.len();
         if let (Some(recent), Some(body)) = (&mut self.recent, datagram.bytes.get(start..)) {
             let is_whole = self.hand.packet.error().is_none();
-            recent.keep(body, numbers, is_whole);
+            recent.keep(body, (numbers, is_whole));
         }
     }
 
@@ -419,7 +417,7 @@ impl Channel {
                     hand.own.clear();
                     hand.own.extend_from_slice(unit.bytes);
                     let number = (start > 0).then_some(unit.sequence);
-                    let numbers = super::PacketNumbers {
+                    let numbers = PacketNumbers {
                         first: Some(unit.sequence),
                         count: unit.count,
                         next: None,
@@ -428,7 +426,7 @@ impl Channel {
                     readers[index].begin(&mut hand.packet);
                     hand.packet.stream();
                     hand.packet.expect(numbers);
-                    (hand.streams, hand.is_fresh, hand.tells) = (true, false, false);
+                    (hand.streams, hand.tells) = (true, false);
                     hand.preamble = number;
                     stats.decoded += 1;
                     stats.decoded_again += u64::from(start == 0);

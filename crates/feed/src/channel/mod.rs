@@ -38,7 +38,6 @@ mod config;
 mod events;
 mod kept;
 mod packet;
-mod recent;
 #[cfg(test)]
 mod tests;
 
@@ -47,17 +46,17 @@ pub use config::{
     Unnumbered,
 };
 pub use events::Events;
-pub use packet::{Extent, Packet, PacketNumbers};
+pub use packet::{Extent, Packet};
 
 use crate::arbiter::{Arbiter, Unit, Verdict};
 use crate::line::Line;
-use crate::numbers::new_numbers;
+use crate::numbers::{PacketNumbers, new_numbers};
 use crate::preamble::TooShort;
+use crate::recent::Recent;
 use events::Hand;
 use fanfare_fast::{Decoder, Program};
 use kept::Kept;
 use packet::PacketReader;
-use recent::Recent;
 use std::collections::VecDeque;
 
 /// Packets without a number that wait.
@@ -77,7 +76,8 @@ pub struct Channel {
     /// Whether messages say which number comes next.
     announces: bool,
     arbiter: Arbiter,
-    recent: Option<Recent>,
+    /// Packets read lately, with their numbers, and whether they could be decoded to their end.
+    recent: Option<Recent<(PacketNumbers, bool)>>,
     kept: Kept,
     /// The packet that the arbiter doubts.
     suspect: Packet,
@@ -267,7 +267,7 @@ impl Channel {
         let mut goes_on = reader.advance(body, Extent::Whole, &mut hand.packet);
         let first = hand.packet.numbers().first;
         let fits = body.len() + self.config.preamble.len() <= self.config.arbiter.max_unit_bytes;
-        if goes_on && fits && !has_preamble && first.is_some_and(|n| arbiter.is_next(n)) {
+        if goes_on && fits && !has_preamble && first.is_some_and(|n| arbiter.is_next(line, n)) {
             hand.tells = true;
             return;
         }
@@ -280,7 +280,7 @@ impl Channel {
         self.stats.decoding += self.hand.packet.decoding();
         if let Some(recent) = &mut self.recent {
             let packet = &self.hand.packet;
-            recent.keep(body, packet.numbers(), packet.error().is_none());
+            recent.keep(body, (packet.numbers(), packet.error().is_none()));
         }
     }
 
@@ -309,7 +309,6 @@ impl Channel {
         };
         if self.hand.tells {
             self.hand.packet.stream();
-            self.hand.is_fresh = true;
             return self.begin_stream(datagram, 0);
         }
         let unit = Unit {
@@ -401,7 +400,6 @@ impl Channel {
         let index = datagram.line.index().min(self.readers.len() - 1);
         self.readers[index].begin(&mut self.hand.packet);
         self.hand.packet.stream();
-        self.hand.is_fresh = false;
         self.hand.packet.expect(numbers);
         self.begin_stream(datagram, skip);
     }

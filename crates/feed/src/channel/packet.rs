@@ -1,37 +1,9 @@
 //! Packets, decoded: their messages and the sequence numbers in them.
 
 use super::config::ChannelConfig;
-use crate::numbers::new_numbers;
-use fanfare_fast::program::{FieldId, FieldKind, RESET_ID, TemplateProgram};
+use crate::numbers::{PacketNumbers, new_numbers};
+use fanfare_fast::program::{FieldId, FieldKind, Place, RESET_ID, Reading, TemplateProgram};
 use fanfare_fast::{Cell, CodecError, Decoder, Fields, Program, Record, Value};
-
-/// The numbers in one packet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct PacketNumbers {
-    /// The first sequence number; `None` if no message has one.
-    pub first: Option<u32>,
-    /// The count of numbers from the first to the last, both included; 0 if there is none.
-    pub count: u32,
-    /// The number that comes next, if the packet says so: NewSeqNo(36) of a SequenceReset, which
-    /// is the last message of its packet.
-    pub next: Option<u32>,
-}
-
-impl PacketNumbers {
-    #[inline]
-    fn add(&mut self, number: Option<u32>, next: Option<u32>) {
-        self.next = next.or(self.next);
-        let Some(number) = number else {
-            return;
-        };
-        let first = *self.first.get_or_insert(number);
-        // A number before the first does not belong to the range.
-        let span = number.wrapping_sub(first).saturating_add(1);
-        if span < 1 << 31 {
-            self.count = self.count.max(span);
-        }
-    }
-}
 
 /// The messages of one packet. One with more than four keeps its numbers alone, unless
 /// dictionaries outlive packets, and is decoded again when it is delivered. Filled again, it
@@ -48,20 +20,39 @@ pub struct Packet {
     has_contents: bool,
     /// The number of the last message that has one, and its index.
     last: Option<(u64, u32)>,
-    /// Each message takes the place of the one before.
+    /// Messages take the places of those before.
     is_streamed: bool,
-    /// How long it took to decode, ns, and how long the last message did.
+    /// How long it took to decode, ns.
     decoding: u64,
-    last_decoding: u64,
 }
 
 /// One message of a packet.
 #[derive(Debug, Default)]
 pub(super) struct Decoded {
     pub(super) record: Record,
-    pub(super) number: Option<u64>,
+    /// Beside its flag: an `Option` would be read by one load over the two stores just made, which
+    /// holds up the processor.
+    number: u64,
+    has_number: bool,
     /// Which of the messages with this number it is, from 0.
     pub(super) index: u32,
+    /// How long it took to decode, ns.
+    pub(super) decoding: u64,
+}
+
+impl Decoded {
+    #[inline(always)]
+    pub(super) const fn set_number(&mut self, number: Option<u64>) {
+        self.has_number = number.is_some();
+        if let Some(number) = number {
+            self.number = number;
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn number(&self) -> Option<u64> {
+        self.has_number.then_some(self.number)
+    }
 }
 
 impl Packet {
@@ -99,17 +90,6 @@ impl Packet {
         self.error.take()
     }
 
-    /// The share of a message in the time that decoding took, ns.
-    pub(super) const fn share(&self) -> u64 {
-        if self.is_streamed {
-            return self.last_decoding;
-        }
-        match self.decoding.checked_div(self.used as u64) {
-            Some(share) => share,
-            None => 0,
-        }
-    }
-
     pub(super) const fn decoding(&self) -> u64 {
         self.decoding
     }
@@ -124,7 +104,7 @@ impl Packet {
     }
 
     pub(super) fn number(&self, index: usize) -> Option<u32> {
-        let number = self.messages.get(..self.used)?.get(index)?.number?;
+        let number = self.messages.get(..self.used)?.get(index)?.number()?;
         Some(number as u32)
     }
 
@@ -144,7 +124,7 @@ impl Packet {
         self.numbers = numbers;
     }
 
-    /// From here on each message takes the place of the first one.
+    /// From here on messages take the places of those before.
     pub(super) const fn stream(&mut self) {
         self.is_streamed = true;
     }
@@ -159,7 +139,7 @@ impl Packet {
         self.numbers.count = 1;
         let messages = self.messages.get_mut(..self.used).unwrap_or_default();
         for (message, index) in messages.iter_mut().zip(0..) {
-            message.number = Some(number.into());
+            message.set_number(Some(number.into()));
             message.index = index;
         }
     }
@@ -167,12 +147,11 @@ impl Packet {
     /// The place of the next message.
     #[inline]
     fn place(&mut self) -> &mut Decoded {
-        let place = if self.is_streamed { 0 } else { self.used };
-        if place >= self.messages.len() {
+        if self.used >= self.messages.len() {
             self.messages.push(Decoded::default());
         }
         let last = self.messages.len() - 1;
-        &mut self.messages[place.min(last)]
+        &mut self.messages[self.used.min(last)]
     }
 }
 
@@ -209,12 +188,53 @@ pub(super) struct PacketReader {
 /// The fields of a template that number messages.
 #[derive(Debug, Clone, Copy, Default)]
 struct NumberFields {
-    number: Option<FieldId>,
+    number: Option<NumberField>,
     /// NewSeqNo(36) of a SequenceReset.
-    next: Option<FieldId>,
+    next: Option<NumberField>,
     is_reset: bool,
     /// The number may be that of a message in a dynamic reference.
     is_dynamic: bool,
+}
+
+/// A field that is read of each message.
+#[derive(Debug, Clone, Copy)]
+struct NumberField {
+    id: FieldId,
+    /// Its lane in the first row, and whether it is signed there.
+    lane: Option<(u8, bool)>,
+}
+
+impl NumberField {
+    fn new(program: &Program, id: FieldId) -> Self {
+        let lane = program.place(id).and_then(|place| match place.reading {
+            _ if place.in_entry || place.lane == Place::NO_LANE => None,
+            Reading::Unsigned => Some((place.lane, false)),
+            Reading::Signed => Some((place.lane, true)),
+            _ => None,
+        });
+        Self { id, lane }
+    }
+
+    #[inline(always)]
+    fn read(&self, record: &Record, program: &Program) -> Option<u64> {
+        match (self.lane, record.rows()) {
+            (Some((lane, is_signed)), Some(rows)) => {
+                let row = rows.head();
+                let value = row.value(lane);
+                let wide = match is_signed {
+                    true => i64::from(value).cast_unsigned(),
+                    false => u64::from(value.cast_unsigned()),
+                };
+                row.is_present(lane).then_some(wide)
+            }
+            _ => self.look_up(record, program),
+        }
+    }
+
+    #[cold]
+    fn look_up(&self, record: &Record, program: &Program) -> Option<u64> {
+        integer(record.get(program, self.id, 0))
+    }
 }
 
 impl PacketReader {
@@ -225,7 +245,8 @@ impl PacketReader {
         let of_template = |template: &TemplateProgram| {
             let own = |ids: &[FieldId]| {
                 let mut ids = ids.iter().copied();
-                ids.find(|id| program.field(*id).template() == template.index())
+                let id = ids.find(|id| program.field(*id).template() == template.index());
+                id.map(|id| NumberField::new(program, id))
             };
             let mut kinds = program.template_fields(template).iter();
             NumberFields {
@@ -270,6 +291,7 @@ impl PacketReader {
     pub(super) const fn limit(&self, packet: &mut Packet) {
         if packet.used >= MOST_KEPT && !self.keep_dictionary {
             packet.stream();
+            packet.used = 0;
         }
     }
 
@@ -292,7 +314,7 @@ impl PacketReader {
     }
 
     /// Decodes the next message of the packet at the front of `bytes`; false at its end.
-    #[inline]
+    #[inline(always)]
     pub(super) fn advance(&mut self, bytes: &[u8], extent: Extent, packet: &mut Packet) -> bool {
         let rest = bytes.get(packet.at..).filter(|rest| !rest.is_empty());
         let Some(rest) = rest.filter(|_| packet.error.is_none()) else {
@@ -303,11 +325,27 @@ impl PacketReader {
         };
         let begin = stopwatch();
         let goes_on = self.message(rest, extent, packet);
-        packet.last_decoding = stopwatch().saturating_sub(begin);
-        packet.decoding += packet.last_decoding;
+        let decoding = stopwatch().saturating_sub(begin);
+        packet.decoding += decoding;
+        if let Some(message) = packet
+            .messages
+            .get_mut(..packet.used)
+            .and_then(<[_]>::last_mut)
+        {
+            message.decoding = decoding;
+        }
         goes_on
     }
 
+    /// Decodes the next message of a packet that is delivered as it is decoded, in the place of
+    /// the one before; false if there is none.
+    #[inline(always)]
+    pub(super) fn replace(&mut self, bytes: &[u8], packet: &mut Packet) -> bool {
+        packet.used = 0;
+        self.advance(bytes, Extent::Whole, packet)
+    }
+
+    #[inline]
     fn message(&mut self, rest: &[u8], extent: Extent, packet: &mut Packet) -> bool {
         let message = packet.place();
         let len = match self.decoder.decode_record(rest, &mut message.record) {
@@ -329,8 +367,8 @@ impl PacketReader {
         };
         let fields = self.fields.get(template).unwrap_or(&NONE);
         let program = self.decoder.program();
-        let read = |field: Option<FieldId>| integer(message.record.get(program, field?, 0));
-        let (mut number, next) = (read(fields.number), read(fields.next));
+        let mut number = fields.number.and_then(|f| f.read(&message.record, program));
+        let next = fields.next.and_then(|f| f.read(&message.record, program));
         if fields.is_dynamic && number.is_none() {
             let view = message.record.view(program);
             number = view.and_then(|view| nested(view.fields(), &self.wanted));
@@ -353,14 +391,12 @@ impl Packet {
             _ => 0,
         };
         let place = self.place();
-        (place.number, place.index) = (number, index);
+        place.set_number(number);
+        place.index = index;
         if let Some(number) = number {
             self.last = Some((number, index));
         }
-        self.used = match self.is_streamed {
-            true => 1,
-            false => self.used + 1,
-        };
+        self.used += 1;
         self.numbers
             .add(number.map(|n| n as u32), next.map(|n| n as u32));
         self.at += len;

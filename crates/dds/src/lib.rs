@@ -38,7 +38,6 @@
 //! ```
 #![deny(unsafe_code)]
 
-pub mod baseline;
 pub mod cdr;
 mod config;
 pub mod discovery;

@@ -1,5 +1,5 @@
 //! Instruments that prove latency: packet captures, wire-to-wire matching, histograms, reports.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 pub mod bench;
 pub mod capture;
@@ -13,6 +13,7 @@ pub mod page;
 pub mod pcap;
 pub mod pingpong;
 pub mod plot;
+pub mod raw_dds;
 pub mod tcp;
 #[cfg(test)]
 mod testing;

@@ -15,7 +15,10 @@ const MAY_USE: [(&str, &[&str]); 11] = [
     ("dds", &["wire", "fast"]),
     ("engine", &["wire", "fix", "fast", "feed"]),
     ("gateway", &["wire", "engine", "fix", "fast", "feed", "dds"]),
-    ("instruments", &["wire", "engine", "fix", "fast", "feed"]),
+    (
+        "instruments",
+        &["wire", "engine", "fix", "fast", "feed", "dds"],
+    ),
     (
         "fanfare",
         &[

@@ -1,7 +1,6 @@
 //! The only place that talks to the C library. What leaves this module is safe to use in any
 //! order: entities own their parents, listeners outlive their callbacks, samples outlive nothing.
 
-mod baseline;
 mod data;
 mod discovery;
 mod found;
@@ -22,7 +21,6 @@ use std::time::Duration;
 
 use cyclors as c;
 
-pub(crate) use baseline::Baseline;
 pub(crate) use data::{Ending, RawInfo, RawSamples, Sink};
 pub(crate) use discovery::{Announced, RawDiscovery, TypeInfo};
 pub(crate) use found::type_of as found_type;

@@ -9,8 +9,8 @@
 use super::dds::{Args, config, median_of, on, wait};
 use super::dds_ends::{Child, End, Ours};
 use anyhow::Result;
-use fanfare_dds::baseline::{CProgram, Role};
 use fanfare_instruments::figures::{Figures, median};
+use fanfare_instruments::raw_dds::{CProgram, Role};
 
 /// Slices of each program in a round; one before them warms up.
 const SLICES: usize = 8;

@@ -4,11 +4,11 @@
 use super::dds::{config, settle, wait};
 use super::dds_ends::{Child, End, Ours};
 use anyhow::{Result, bail};
-use fanfare_dds::baseline::{CProgram, Role};
 use fanfare_dds::fast::{Converter, Mapping, TypeOptions};
 use fanfare_fast::generate::{Generator, PACKET_SIZE};
 use fanfare_fast::{Decoder, Program};
 use fanfare_instruments::figures::{Figures, median};
+use fanfare_instruments::raw_dds::{CProgram, Role};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};

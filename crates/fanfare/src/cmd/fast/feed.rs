@@ -114,7 +114,6 @@ impl Feed {
                 first: Some(sequence),
                 count: 1,
                 next: self.announcements.as_mut().and_then(|n| n.read(body).next),
-                ..PacketNumbers::default()
             },
             (Ok((None, body)), Some(numbers)) => numbers.read(body),
             _ => PacketNumbers::default(),
@@ -160,7 +159,6 @@ impl Feed {
             first: number(&self.fields),
             count: 1,
             next: number(&self.new_numbers),
-            ..PacketNumbers::default()
         }
     }
 

@@ -1,8 +1,11 @@
 //! A plain C program on the same Cyclone DDS, with typed `dds_write`, `dds_take` and listeners:
-//! what this crate is measured against. Not for anything else.
+//! what `fanfare_dds` is measured against.
 
-use crate::sys::Baseline;
-use crate::{DomainConfig, Error};
+#[allow(unsafe_code, reason = "a C program is called")]
+mod sys;
+
+use fanfare_dds::{DomainConfig, Error};
+use sys::Raw;
 
 /// What one end of the C program does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,7 +22,7 @@ pub enum Role {
 
 /// One end of the C program, in this process.
 #[derive(Debug)]
-pub struct CProgram(Baseline);
+pub struct CProgram(Raw);
 
 impl CProgram {
     /// Opens it. `batching` is that of writers.
@@ -27,7 +30,7 @@ impl CProgram {
     /// # Errors
     /// [`Error::Config`] with what Cyclone DDS says.
     pub fn open(config: &DomainConfig, role: Role, batching: bool) -> Result<Self, Error> {
-        Baseline::open(config, role as u8, batching).map(Self)
+        Raw::open(config, role as u8, batching).map(Self)
     }
 
     /// Whether the other end is there.

@@ -3,11 +3,12 @@
 use std::ffi::{CString, c_char, c_int};
 use std::ptr::NonNull;
 
-use super::log;
-use crate::{DomainConfig, Error};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use fanfare_dds::{DomainConfig, Error};
 
 #[repr(C)]
-struct Raw {
+struct Opened {
     _opaque: [u8; 0],
 }
 
@@ -17,48 +18,52 @@ unsafe extern "C" {
         xml: *const c_char,
         role: c_int,
         batching: bool,
-    ) -> *mut Raw;
-    fn fanfare_raw_close(raw: *mut Raw);
-    fn fanfare_raw_matched(raw: *const Raw) -> bool;
-    fn fanfare_raw_ping(raw: *mut Raw, round_trips: *mut u64, n: u32);
-    fn fanfare_raw_done(raw: *mut Raw) -> u32;
-    fn fanfare_raw_flow(raw: *mut Raw, nanos: u64) -> u64;
-    fn fanfare_raw_burst(raw: *mut Raw, n: u32) -> u64;
-    fn fanfare_raw_count(raw: *const Raw, nanos: *mut u64) -> u64;
+    ) -> *mut Opened;
+    fn fanfare_raw_close(raw: *mut Opened);
+    fn fanfare_raw_matched(raw: *const Opened) -> bool;
+    fn fanfare_raw_ping(raw: *mut Opened, round_trips: *mut u64, n: u32);
+    fn fanfare_raw_done(raw: *mut Opened) -> u32;
+    fn fanfare_raw_flow(raw: *mut Opened, nanos: u64) -> u64;
+    fn fanfare_raw_burst(raw: *mut Opened, n: u32) -> u64;
+    fn fanfare_raw_count(raw: *const Opened, nanos: *mut u64) -> u64;
+}
+
+/// A name for one more domain inside this process, far from those of `fanfare_dds`.
+fn next_local() -> u32 {
+    static NEXT: AtomicU32 = AtomicU32::new(1 << 20);
+    NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 /// The most round trips at a time.
-pub(crate) const MOST: u32 = 1 << 16;
+pub(super) const MOST: u32 = 1 << 16;
 
 /// An open end of the C program.
 #[derive(Debug)]
-pub(crate) struct Baseline {
-    raw: NonNull<Raw>,
+pub(super) struct Raw {
+    raw: NonNull<Opened>,
     /// Where the C program stores round trips.
     round_trips: Vec<u64>,
 }
 
 // SAFETY: the C side is used by one thread at a time (all methods with effect take `&mut self`),
 // and what its listeners touch it shares by atomics.
-unsafe impl Send for Baseline {}
+unsafe impl Send for Raw {}
 
-impl Baseline {
-    pub(crate) fn open(config: &DomainConfig, role: u8, batching: bool) -> Result<Self, Error> {
-        log::capture();
+impl Raw {
+    pub(super) fn open(config: &DomainConfig, role: u8, batching: bool) -> Result<Self, Error> {
         let xml = CString::new(config.to_xml()?)
             .map_err(|_| Error::Config("there is a NUL byte in it".to_owned()))?;
         // SAFETY: the string outlives the call, which copies it; `role` is one of the four.
         let raw = unsafe {
             fanfare_raw_open(
-                super::next_local(),
+                next_local(),
                 xml.as_ptr(),
                 c_int::from(role.min(3)),
                 batching,
             )
         };
         let Some(raw) = NonNull::new(raw) else {
-            let why = log::last().unwrap_or_else(|| "unknown reason".to_owned());
-            return Err(Error::Config(format!("the C program cannot open: {why}")));
+            return Err(Error::Config("the C program cannot open".to_owned()));
         };
         Ok(Self {
             raw,
@@ -66,13 +71,13 @@ impl Baseline {
         })
     }
 
-    pub(crate) fn is_matched(&self) -> bool {
+    pub(super) fn is_matched(&self) -> bool {
         // SAFETY: open until `self` is dropped.
         unsafe { fanfare_raw_matched(self.raw.as_ptr()) }
     }
 
     /// Begins `n` round trips, at most [`MOST`].
-    pub(crate) fn ping(&mut self, n: u32) {
+    pub(super) fn ping(&mut self, n: u32) {
         let n = n.min(MOST);
         // SAFETY: the memory has room for `n`, never moves, and lives until `self` is dropped,
         // which closes the C side first.
@@ -80,23 +85,23 @@ impl Baseline {
     }
 
     /// The round trips that are over, nanoseconds.
-    pub(crate) fn done(&mut self) -> &[u64] {
+    pub(super) fn done(&mut self) -> &[u64] {
         // SAFETY: open until `self` is dropped. The count is raised after the value is stored.
         let n = unsafe { fanfare_raw_done(self.raw.as_ptr()) };
         self.round_trips.get(..n as usize).unwrap_or_default()
     }
 
-    pub(crate) fn flow(&mut self, nanos: u64) -> u64 {
+    pub(super) fn flow(&mut self, nanos: u64) -> u64 {
         // SAFETY: open until `self` is dropped.
         unsafe { fanfare_raw_flow(self.raw.as_ptr(), nanos) }
     }
 
-    pub(crate) fn burst(&mut self, n: u32) -> u64 {
+    pub(super) fn burst(&mut self, n: u32) -> u64 {
         // SAFETY: open until `self` is dropped.
         unsafe { fanfare_raw_burst(self.raw.as_ptr(), n) }
     }
 
-    pub(crate) fn count(&self) -> (u64, u64) {
+    pub(super) fn count(&self) -> (u64, u64) {
         let mut nanos = 0;
         // SAFETY: open until `self` is dropped; `nanos` is written before the call returns.
         let n = unsafe { fanfare_raw_count(self.raw.as_ptr(), &mut nanos) };
@@ -104,7 +109,7 @@ impl Baseline {
     }
 }
 
-impl Drop for Baseline {
+impl Drop for Raw {
     fn drop(&mut self) {
         // SAFETY: opened once and not closed before; the listeners are over when it returns, so
         // `round_trips` may go after it.

@@ -12,7 +12,7 @@
 //! | [`host`] | FIX initiators and acceptors with their sockets, in ten lines |
 //! | [`journal`] | the message store in mapped files, which is also the send buffer |
 //! | [`ring`] | messages from thread to thread: broadcast by policy, and one to one |
-//! | [`settings`] | the settings files of QuickFIX users |
+//! | [`settings`] | the settings files of QuickFIX users, and what a host runs of them |
 //! | [`clock`] | monotonic time and UTC, one reading a duty cycle |
 //! | [`zone`] | time zones by name, for the schedules of sessions |
 //! | [`counters`] | figures for the operator at the price of a store |

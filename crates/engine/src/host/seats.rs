@@ -9,7 +9,9 @@ use super::settings::StoreKind;
 use crate::journal::folder_for;
 use crate::poll::Token;
 use fanfare_fix::codec::Next;
-use fanfare_fix::session::{Config, NoResendStore, Now, Scratch, Session, SessionId, SubIds};
+use fanfare_fix::session::{
+    Config, NoResendStore, Now, Scratch, Session, SessionId, SubIds, WRONG_CREDENTIALS,
+};
 use std::path::PathBuf;
 
 /// The port of an acceptor's session, and who may log on.
@@ -137,6 +139,11 @@ impl<H: Handler> Host<H> {
             return Ok(());
         };
         let (id, tag) = (&config.id, wildcard.tag);
+        if !config.admits(&message) {
+            let text = WRONG_CREDENTIALS.to_owned();
+            greeting.turn_away(config, now, logon, &text);
+            return Err(Refusal::Stranger(id.clone(), text));
+        }
         let verdict = handler.call(Some(id), |handler| handler.on_stranger(id, tag, &message));
         let text = match verdict {
             Some(Verdict::Accept) => return Ok(()),
@@ -311,6 +318,7 @@ impl Greeting {
     fn turn_away(&mut self, config: &Config, now: Now, logon: &[u8], text: &str) {
         let config = Config {
             ask_logon: true,
+            credentials: None,
             admin_hook: config.admin_hook.clone().map(contained),
             ..config.clone()
         };

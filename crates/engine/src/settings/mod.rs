@@ -1,8 +1,9 @@
 //! Settings files as QuickFIX users have them: `[DEFAULT]`, `[SESSION]`, `Key=Value`, `#`.
 //!
-//! The text is an argument; nothing here opens a file but [`DictionaryFiles::load`], through the
-//! function that it is given. A setting that is not supported, or not with its value, becomes a
-//! [`Remark`] with its line: none is passed over in silence.
+//! [`Settings::endpoints`] makes of a file what a host runs: a program of ten lines does what the
+//! file says (see [`Endpoints`]). Reading the file takes its text and opens nothing. A setting that
+//! is not supported, or not with its value, becomes a [`Remark`] with its line: none is passed over
+//! in silence.
 //!
 //! ```
 //! use fanfare_engine::settings::Settings;
@@ -29,6 +30,7 @@
 //! ```
 
 mod dictionaries;
+mod endpoints;
 mod file;
 mod hours;
 mod keys;
@@ -40,7 +42,10 @@ mod tests;
 mod tls;
 
 pub use dictionaries::{DictionaryError, DictionaryFile, DictionaryFiles};
-pub use session::{Credentials, PortLimits, SessionSettings};
+#[cfg(feature = "tls")]
+pub use endpoints::Certificates;
+pub use endpoints::{Endpoints, EndpointsError};
+pub use session::{PortLimits, SessionSettings};
 pub use template::Template;
 pub use tls::{ClientTlsFiles, TlsFiles};
 
@@ -88,6 +93,14 @@ impl Settings {
         remarks.sort_by_key(|remark| remark.line);
         remarks.dedup();
         Ok(Self { sessions, remarks })
+    }
+
+    /// What a host runs, of both roles: opens dictionaries and certificates, and looks up hosts.
+    ///
+    /// # Errors
+    /// See [`EndpointsError`].
+    pub fn endpoints(self) -> Result<Endpoints, EndpointsError> {
+        Endpoints::of(self.sessions)
     }
 }
 

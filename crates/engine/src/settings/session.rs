@@ -9,12 +9,11 @@ use crate::host::{Acceptor, ClientNames, Network, StoreKind};
 use crate::journal::{self, Durability};
 use fanfare_fix::codec::tags;
 use fanfare_fix::session::{
-    AnswerLimit, ApplVerId, Config, ExtraField, MemoryLimits, OverRate, Rate, ReceiveLimit, Role,
-    SECOND, SendLimit, SessionId, SubIds, Version,
+    AnswerLimit, ApplVerId, Config, Credentials, ExtraField, MemoryLimits, OverRate, Rate,
+    ReceiveLimit, Role, SECOND, SendLimit, SessionId, SubIds, Version,
 };
 use fanfare_wire::Precision;
 use fanfare_wire::fields::parse_tag;
-use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -41,9 +40,6 @@ pub struct SessionSettings {
     pub client_names: ClientNames,
     /// How an initiator encrypts; `None` is plain text.
     pub client_tls: Option<ClientTlsFiles>,
-    /// Username(553) and Password(554): an initiator's Logon has them (in `config` already), an
-    /// acceptor's counterparty has to have them in its own.
-    pub credentials: Option<Credentials>,
     /// Who may connect to an acceptor; empty: everybody.
     pub allow: Vec<Network>,
     /// Where an initiator connects: hosts, as they stand in the file, and ports.
@@ -88,24 +84,6 @@ impl PortLimits {
     }
 }
 
-/// The name of a user, and the password.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Credentials {
-    /// Username(553).
-    pub username: String,
-    /// Password(554).
-    pub password: String,
-}
-
-/// Without the password: settings are printed in logs.
-impl fmt::Debug for Credentials {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut shown = f.debug_struct("Credentials");
-        shown.field("username", &self.username);
-        shown.finish_non_exhaustive()
-    }
-}
-
 impl SessionSettings {
     /// The session of a section, or its template for each version.
     pub(super) fn read(section: &Section<'_>) -> Result<Vec<Self>, SettingsError> {
@@ -124,22 +102,22 @@ impl SessionSettings {
         template: Option<Template>,
     ) -> Result<Self, SettingsError> {
         let mut config = config(section, role, version, template.as_ref())?;
-        let credentials = credentials(section)?;
-        if let (Role::Initiator, Some(own)) = (role, &credentials) {
-            for (tag, value) in [
-                (tags::USERNAME, &own.username),
-                (tags::PASSWORD, &own.password),
-            ] {
-                config.logon_fields.push((tag, value.as_bytes().into()));
+        match (role, credentials(section)?) {
+            (Role::Acceptor, credentials) => config.credentials = credentials,
+            (Role::Initiator, None) => {}
+            (Role::Initiator, Some(own)) => {
+                for (tag, value) in [
+                    (tags::USERNAME, &own.username),
+                    (tags::PASSWORD, &own.password),
+                ] {
+                    config.logon_fields.push((tag, value.as_bytes().into()));
+                }
             }
         }
-        // The application looks at them.
-        config.ask_logon = role == Role::Acceptor && credentials.is_some();
         let acceptor = role == Role::Acceptor;
         let tls = acceptor.then(|| tls(section)).transpose()?.flatten();
         let client_tls = (!acceptor).then(|| client_tls(section)).transpose()?;
         Ok(Self {
-            credentials,
             dictionaries: DictionaryFiles::read(section, &config)?,
             config,
             role,
@@ -437,7 +415,7 @@ fn credentials(section: &Section<'_>) -> Result<Option<Credentials>, SettingsErr
         if entry.value.is_empty() || entry.value.contains('\x01') {
             return Err(entry.wrong("a text"));
         }
-        Ok(entry.value.clone())
+        Ok(entry.value.as_str().into())
     };
     if section
         .find("Username")

@@ -335,7 +335,10 @@ fn an_initiator_may_encrypt_and_say_who_it_is() {
         SocketConnectPort=1\n";
     let with = |lines: &str| session("FIX.4.4", &format!("{plain}{lines}"));
     let wrong = |lines: &str| fault(&format!("BeginString=FIX.4.4\n{plain}{lines}"));
-    assert_eq!((with("").client_tls, with("").credentials), (None, None));
+    assert_eq!(
+        (with("").client_tls, with("").config.credentials),
+        (None, None)
+    );
     let roots = "CERTIFICATION_AUTHORITIES_FILE=r.pem\n";
     let files = with(roots).client_tls.unwrap();
     assert_eq!(
@@ -365,11 +368,13 @@ fn an_initiator_may_encrypt_and_say_who_it_is() {
         fields[..],
         [(553, b"me"[..].into()), (554, b"secret"[..].into())]
     );
-    assert!(!format!("{:?}", login.credentials).contains("secret"));
-    assert!(!login.config.ask_logon);
+    assert_eq!(login.config.credentials, None);
     assert!(wrong("Username=me\n").ends_with("has no Password"));
     let asks = session("FIX.4.4", "Username=me\nPassword=secret\n").config;
-    assert!(asks.ask_logon && asks.logon_fields.is_empty());
+    assert!(asks.logon_fields.is_empty());
+    assert!(!format!("{:?}", asks.credentials).contains("secret"));
+    let asks = asks.credentials.unwrap();
+    assert_eq!((&*asks.username, &*asks.password), ("me", "secret"));
 }
 
 /// 2026-11-21, a Saturday, at this hour in UTC.

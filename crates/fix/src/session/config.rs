@@ -9,6 +9,7 @@ use fanfare_wire::text::Escaped;
 use super::hook::AdminHook;
 use super::schedule::Schedule;
 use super::validate::Validator;
+use crate::codec::{Message, tags};
 
 /// A second in nanoseconds, the unit of every duration here.
 pub const SECOND: u64 = 1_000_000_000;
@@ -305,6 +306,9 @@ pub struct Config {
     pub admin_hook: Option<AdminHook>,
     /// Header fields of every message we send, for example SenderSubID(50), TargetSubID(57).
     pub header_fields: Vec<ExtraField>,
+    /// What a counterparty's Logon to an acceptor has to have. Without them it is refused with a
+    /// Logout(5), and the application is not asked.
+    pub credentials: Option<Credentials>,
     /// Whether the application decides on each Logon: it gets `Event::LogonRequested` and calls
     /// `accept_logon` or `refuse_logon`.
     pub ask_logon: bool,
@@ -402,6 +406,7 @@ impl Config {
             logon_fields: Vec::new(),
             admin_hook: None,
             header_fields: Vec::new(),
+            credentials: None,
             ask_logon: false,
             check_comp_id: true,
             check_latency: true,
@@ -440,6 +445,12 @@ impl Config {
         }
     }
 
+    /// Whether a Logon has the credentials that are wanted, if any are.
+    pub fn admits(&self, logon: &Message<'_>) -> bool {
+        let wanted = self.credentials.as_ref();
+        wanted.is_none_or(|wanted| wanted.admit(logon))
+    }
+
     /// The limit for [`peek_logon`](super::peek_logon) with a Logon of this session:
     /// `max_header_field`, or the length of the session's own longest ID if that is more.
     pub fn header_field_limit(&self) -> usize {
@@ -448,6 +459,32 @@ impl Config {
             .into_iter()
             .chain(sub_ids);
         ids.map(str::len).fold(self.max_header_field, usize::max)
+    }
+}
+
+/// The name of a user, and the password.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Credentials {
+    /// Username(553).
+    pub username: Box<str>,
+    /// Password(554).
+    pub password: Box<str>,
+}
+
+impl Credentials {
+    /// Whether a Logon has them.
+    pub fn admit(&self, logon: &Message<'_>) -> bool {
+        let has = |tag, value: &str| logon.get(tag) == Some(value.as_bytes());
+        has(tags::USERNAME, &self.username) && has(tags::PASSWORD, &self.password)
+    }
+}
+
+/// Without the password: configurations are printed in logs.
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Credentials");
+        shown.field("username", &self.username);
+        shown.finish_non_exhaustive()
     }
 }
 

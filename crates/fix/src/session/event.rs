@@ -116,7 +116,7 @@ pub enum DisconnectReason {
     GarbledBeforeLogon(DecodeError),
     /// The Logon was not acceptable.
     BadLogon(LogonFault),
-    /// Our application refused the Logon.
+    /// Our application refused the Logon, or it lacks the credentials of the configuration.
     LogonRefused,
     /// A Logon without ResetSeqNumFlag(141) while logged on.
     UnexpectedLogon,

@@ -12,6 +12,9 @@ use super::timers::NEVER;
 use super::validate::{Fault, RejectReason};
 use crate::codec::{FieldWriter, Message, msg_types, tags};
 
+/// Text(58) of the Logout to a counterparty without the [credentials](super::Credentials).
+pub const WRONG_CREDENTIALS: &str = "Username or Password is wrong";
+
 /// What remains of a Logon that passed its checks until the session is logged on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PendingLogon {
@@ -145,6 +148,11 @@ impl<S: MessageStore> Session<S> {
             }
         };
         if !self.check_logon_numbers(now, &logon) {
+            return None;
+        }
+        if self.role == Role::Acceptor && !self.config.admits(&message) {
+            let text = WRONG_CREDENTIALS.as_bytes();
+            self.final_logout(now, text, DisconnectReason::LogonRefused);
             return None;
         }
         if self.config.ask_logon {

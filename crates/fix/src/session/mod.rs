@@ -76,13 +76,14 @@ mod validate;
 
 pub use admin::MAX_SEQ_NUM;
 pub use config::{
-    AnswerLimit, ApplVerId, Config, ExtraField, Limits, MAX_HEADER_FIELD, OverRate, Rate,
-    ReceiveLimit, SECOND, SendLimit, SessionId, SubIds, Version,
+    AnswerLimit, ApplVerId, Config, Credentials, ExtraField, Limits, MAX_HEADER_FIELD, OverRate,
+    Rate, ReceiveLimit, SECOND, SendLimit, SessionId, SubIds, Version,
 };
 pub use event::{AppMessage, DisconnectReason, Event, LogonFault, SendError};
 pub use hook::{AdminHook, AdminMessage};
 pub use ids::FieldTooLong;
 pub use inbound::{Scratch, Step};
+pub use logon::WRONG_CREDENTIALS;
 pub use memory::{MemoryLimits, MemoryStore, NoResendStore};
 pub use now::Now;
 pub use peek::{Peek, peek_logon};

@@ -1,5 +1,6 @@
 //! The hook for dictionary checks, and the vocabulary of Reject(3).
 
+use std::any::Any;
 use std::fmt;
 
 use super::config::ApplVerId;
@@ -8,7 +9,7 @@ use crate::codec::Message;
 /// Dictionary checks of one session. The session calls it once for each message received, after
 /// BeginString(8) and before SendingTime(52), the CompIDs and MsgSeqNum(34), and answers a fault
 /// with Reject(3) (before the logon: closes).
-pub trait Validator: fmt::Debug + Send + Sync {
+pub trait Validator: Any + fmt::Debug + Send + Sync {
     /// Checks one message.
     ///
     /// # Errors

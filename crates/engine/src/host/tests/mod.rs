@@ -6,6 +6,7 @@ mod hooks;
 mod logs;
 mod panics;
 mod received;
+mod settings;
 mod sub_ids;
 mod templates;
 #[cfg(feature = "tls")]

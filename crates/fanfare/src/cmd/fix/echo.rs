@@ -2,52 +2,33 @@
 
 use super::refusals::Refusals;
 use crate::print::{note, say};
-use fanfare_engine::host::{Handler, LogTrouble, Peer, Peers, Refusal, Verdict};
+use fanfare_engine::host::{Handler, LogTrouble, Peer, Peers, Refusal};
 use fanfare_engine::journal::Recovery;
-use fanfare_engine::settings::Credentials;
 use fanfare_fix::codec::{FieldSet, GroupSpec, Message, msg_types, tags};
 use fanfare_fix::dict::{self, Dictionary, DictionaryValidator, Printable};
 use fanfare_fix::session::{
     AppMessage, BusinessReason, DisconnectReason, Event, SendError, SessionId, Version,
 };
+use std::any::Any;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// What belongs to each session, and to each session that a template makes.
-#[derive(Default)]
-pub(super) struct Rights {
-    pub(super) sessions: HashMap<SessionId, Right>,
-    /// By the tag of the template.
-    pub(super) templates: HashMap<(usize, Version), Right>,
-}
-
-/// What belongs to a session.
-#[derive(Clone)]
-pub(super) struct Right {
-    /// The credentials that it demands, if any.
-    pub(super) credentials: Option<Credentials>,
-    /// Its dictionaries, for the groups of its messages.
-    pub(super) dictionaries: Option<Arc<DictionaryValidator>>,
-}
-
 /// Answers messages, or prints them.
 pub(super) struct Application {
     echo: bool,
     quiet: bool,
-    rights: Rights,
     orders: HashMap<SessionId, Orders>,
     refusals: Refusals,
 }
 
 impl Application {
-    pub(super) fn new(echo: bool, quiet: bool, rights: Rights) -> Self {
+    pub(super) fn new(echo: bool, quiet: bool) -> Self {
         let orders = HashMap::new();
         Self {
             echo,
             quiet,
-            rights,
             orders,
             refusals: Refusals::default(),
         }
@@ -72,10 +53,10 @@ impl Application {
                 if known && app.poss_resend {
                     return Ok(());
                 }
-                self.send_back(peer, message)
+                Self::send_back(peer, message)
             }
-            b"C" => self.send_back(peer, message),
-            b"d" if version >= Version::Fix42 => self.send_back(peer, message),
+            b"C" => Self::send_back(peer, message),
+            b"d" if version >= Version::Fix42 => Self::send_back(peer, message),
             _ => {
                 let text = if version >= Version::Fix42 {
                     "Unsupported Message Type"
@@ -89,11 +70,13 @@ impl Application {
         }
     }
 
-    fn send_back(&self, peer: &mut Peer<'_>, message: &Message<'_>) -> Result<(), SendError> {
+    fn send_back(peer: &mut Peer<'_>, message: &Message<'_>) -> Result<(), SendError> {
         let built_in;
-        let right = self.rights.sessions.get(peer.id());
-        let dictionary = match right.and_then(|right| right.dictionaries.as_ref()) {
+        let validator = peer.session().config().validator.clone();
+        let validator = validator.as_deref().map(|own| own as &dyn Any);
+        let dictionary = match validator.and_then(|own| own.downcast_ref()) {
             Some(dictionaries) => {
+                let dictionaries: &DictionaryValidator = dictionaries;
                 let theirs = peer.session().peer_appl_ver_id();
                 let theirs = theirs.and_then(|id| dict::Version::from_appl_ver_id(&[id.wire()]));
                 dictionaries.dictionary(message, theirs)
@@ -132,22 +115,6 @@ fn table_of(peer: &mut Peer<'_>, message: &Message<'_>) -> dict::Version {
     }
 }
 
-/// Whether a Logon has the Username and Password of its session. Nobody is let in whose session
-/// is not known.
-fn verdict(right: Option<&Right>, logon: &Message<'_>) -> Verdict {
-    let is = |tag, value: &str| logon.get(tag) == Some(value.as_bytes());
-    let lets_in = right.is_some_and(|right| match &right.credentials {
-        None => true,
-        Some(wanted) => {
-            is(tags::USERNAME, &wanted.username) && is(tags::PASSWORD, &wanted.password)
-        }
-    });
-    match lets_in {
-        true => Verdict::Accept,
-        false => Verdict::Refuse("Username or Password is wrong".to_owned()),
-    }
-}
-
 impl Handler for Application {
     fn on_message(&mut self, peer: &mut Peer<'_>, message: &AppMessage<'_>) {
         if !self.echo {
@@ -157,25 +124,6 @@ impl Handler for Application {
         if let Err(error) = self.answer(peer, message) {
             note!("{}: no answer to {}: {error}", peer.id(), message.seq);
         }
-    }
-
-    fn on_logon_request(&mut self, peer: &mut Peer<'_>, logon: &Message<'_>) -> Verdict {
-        verdict(self.rights.sessions.get(peer.id()), logon)
-    }
-
-    fn on_stranger(&mut self, session: &SessionId, tag: usize, logon: &Message<'_>) -> Verdict {
-        verdict(self.rights.templates.get(&(tag, session.version)), logon)
-    }
-
-    fn on_made(&mut self, session: &SessionId, tag: usize) {
-        let right = self.rights.templates.get(&(tag, session.version)).cloned();
-        if let Some(right) = right {
-            self.rights.sessions.insert(session.clone(), right);
-        }
-    }
-
-    fn on_removed(&mut self, session: &SessionId) {
-        self.rights.sessions.remove(session);
     }
 
     fn on_recovery(&mut self, id: &SessionId, recovery: &Recovery) {

@@ -2,8 +2,8 @@
 
 use crate::print::note;
 use fanfare_engine::agent::{Agent, AgentError};
+use fanfare_engine::settings::Certificates;
 use fanfare_engine::stop::Reload;
-use fanfare_engine::tls::TlsError;
 use fanfare_fix::session::Now;
 
 /// Reads certificates again on a thread of its own, so that no session waits for a disk.
@@ -12,23 +12,12 @@ pub(super) struct Reloader {
     certificates: Vec<Certificates>,
 }
 
-/// What certificates are for, and how they are read again.
-type Certificates = (String, Box<dyn Fn() -> Result<(), TlsError> + Send>);
-
 impl Reloader {
-    pub(super) fn new(reload: Reload) -> Self {
+    pub(super) const fn new(reload: Reload, certificates: Vec<Certificates>) -> Self {
         Self {
             reload,
-            certificates: Vec::new(),
+            certificates,
         }
-    }
-
-    pub(super) fn add(
-        &mut self,
-        of: String,
-        reload: impl Fn() -> Result<(), TlsError> + Send + 'static,
-    ) {
-        self.certificates.push((of, Box::new(reload)));
     }
 }
 
@@ -42,8 +31,9 @@ impl Agent for Reloader {
             return Ok(0);
         }
         note!("SIGHUP: logs are opened again, certificates read again");
-        for (of, reload) in &self.certificates {
-            match reload() {
+        for certificates in &self.certificates {
+            let of = &certificates.of;
+            match certificates.reload() {
                 Ok(()) => note!("{of}: certificates read, for new connections"),
                 Err(error) => note!("{of}: {error}; the certificates from before stay in force"),
             }

@@ -4,22 +4,17 @@ mod application;
 mod outgoing;
 
 use super::cat::{Colour, Names, Printer};
-use super::reload::Reloader;
-use super::sessions::{self, NAP};
+use super::sessions::{self, NAP, Running};
 use crate::background;
-use crate::print::note;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use application::{Application, Patience};
 use clap::Args as ClapArgs;
-use fanfare_engine::agent::{self, Crew};
-use fanfare_engine::counters::Counters;
-use fanfare_engine::host::{Host, Initiator};
+use fanfare_engine::agent;
+use fanfare_engine::host::Host;
 use fanfare_engine::idle::Idle;
-use fanfare_engine::settings::{ClientTlsFiles, SessionSettings};
+use fanfare_engine::settings::Endpoints;
 use fanfare_engine::stop::{Reload, Stop};
-use fanfare_engine::tls::{Identity, TlsClient};
 use fanfare_fix::session::{Role, SECOND};
-use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -93,19 +88,15 @@ docs/settings.md has all keys.";
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     background::begin()?;
     let mut sessions = sessions::read(&args.config, Role::Initiator)?;
-    if args.accept_loss {
-        sessions::accept_loss(&mut sessions);
+    for session in &mut sessions {
+        session.lossy_log |= args.lossy_log;
+        if args.accept_loss {
+            session.store.accept_loss();
+        }
     }
-    let log = sessions::log_folder(&sessions);
-    let lossy = args.lossy_log || sessions.iter().any(|session| session.lossy_log);
-    let counters = Counters::new();
     let stop = Stop::on_interrupt().context("cannot catch Ctrl-C")?;
     let reload = Reload::on_hangup().context("cannot catch SIGHUP")?;
-    let mut reloader = Reloader::new(reload.clone());
-    let initiators = sessions
-        .into_iter()
-        .map(|settings| initiator(settings, &mut reloader))
-        .collect::<Result<Vec<_>>>()?;
+    let endpoints = Endpoints::of(sessions)?;
     let printer = Printer::new(
         Names::with(&args.dictionary)?,
         args.json,
@@ -118,71 +109,15 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let input = outgoing::read(&args.messages, stop.clone())?;
     let application = Application::new(input, printer, patience, args.quiet, stop.clone());
     let mut host = Host::new(application)?;
-    let mut crew = Crew::new(Stop::new());
-    if let Some(folder) = log {
-        host.log_to(sessions::message_log(
-            &folder, lossy, &reload, &counters, &mut crew,
-        )?);
-    }
-    crew.spawn(reloader, Idle::Sleep(NAP), None)?;
-    for initiator in initiators {
+    let running = Running::begin(&mut host, &endpoints, reload)?;
+    for initiator in endpoints.initiators {
         let id = initiator.session.id.clone();
         let key = host.initiate(initiator)?;
         host.handler().add(id, key);
     }
     let ended = agent::run(&mut host, Idle::Wait(NAP), &stop);
-    crew.stop().raise();
-    crew.join()?;
-    sessions::tell_losses(&counters);
+    running.end()?;
     ended.map_err(anyhow::Error::from_boxed)?;
     host.handler().finish()?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// The initiator of one session of the settings file.
-fn initiator(settings: SessionSettings, reloader: &mut Reloader) -> Result<Initiator> {
-    let mut config = settings.config;
-    let of_session = format!("session {}", config.id);
-    if let Some(files) = &settings.dictionaries {
-        config.validator = Some(sessions::validator(files, &config.id)?);
-    }
-    config.max_send = config.max_message + sessions::HEADER_ROOM;
-    let hosts = addresses(&settings.hosts).with_context(|| of_session.clone())?;
-    let plain: Vec<SocketAddr> = hosts.iter().map(|(_, address)| *address).collect();
-    let mut initiator = Initiator::new(config, plain).store(settings.store);
-    initiator.backoff = (settings.reconnect, settings.reconnect);
-    if let Some(files) = &settings.client_tls {
-        let tls = tls(files, &hosts).with_context(|| of_session.clone())?;
-        initiator = initiator.tls(tls.clone());
-        reloader.add(of_session, move || tls.reload());
-    }
-    Ok(initiator)
-}
-
-/// The hosts with their addresses, in order; one that is not known is told and left out.
-fn addresses(hosts: &[(String, u16)]) -> Result<Vec<(&str, SocketAddr)>> {
-    let mut known = Vec::new();
-    for (host, port) in hosts {
-        match (host.as_str(), *port).to_socket_addrs() {
-            Ok(addresses) => known.extend(addresses.map(|address| (host.as_str(), address))),
-            Err(error) => note!("{host}: {error}"),
-        }
-    }
-    ensure!(!known.is_empty(), "no host to connect to has an address");
-    Ok(known)
-}
-
-/// Expects of each host a certificate for its name, or for the one that the settings name.
-fn tls(files: &ClientTlsFiles, hosts: &[(&str, SocketAddr)]) -> Result<TlsClient> {
-    let identity = files.identity.clone();
-    let identity = identity.map(|(certificates, key)| Identity { certificates, key });
-    let first = hosts.first().map_or("", |(host, _)| host);
-    let name = files.name.as_deref().unwrap_or(first);
-    let mut tls = TlsClient::new(&files.roots, name, identity.as_ref())?;
-    if files.name.is_none() {
-        for (host, address) in hosts {
-            tls.expect_at(*address, host)?;
-        }
-    }
-    Ok(tls)
 }

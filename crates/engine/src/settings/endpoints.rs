@@ -1,0 +1,470 @@
+//! From the sessions of a settings file to ports and initiators.
+
+use super::dictionaries::{DictionaryError, DictionaryFiles};
+use super::session::{PortLimits, SessionSettings};
+use super::tls::{ClientTlsFiles, TlsFiles};
+use crate::agent::{self, AgentError, Crew, CrewError};
+use crate::counters::Counters;
+use crate::host::{
+    Acceptor, AcceptorSession, AllowList, Handler, Host, HostError, Initiator, LogOptions, LogTap,
+    MessageLog, Wildcard,
+};
+use crate::idle::Idle;
+use crate::limits::raise_open_files;
+use crate::stop::Stop;
+#[cfg(feature = "tls")]
+use crate::tls::{Identity, TlsClient, TlsError, TlsServer};
+use fanfare_fix::session::{Config, Role, SessionId};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::fs::DirBuilder;
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use thiserror::Error;
+
+/// What a settings file runs: its ports with their sessions, and its initiators, with dictionaries,
+/// certificates and addresses looked up. Nothing is listened on, and no store is open yet.
+///
+/// A program that runs a settings file:
+///
+/// ```no_run
+/// use fanfare_engine::host::{Handler, Peer};
+/// use fanfare_engine::{idle::Idle, settings::Settings, stop::Stop};
+/// use fanfare_fix::session::AppMessage;
+///
+/// struct Exchange;
+///
+/// impl Handler for Exchange {
+///     fn on_message(&mut self, peer: &mut Peer<'_>, message: &AppMessage<'_>) {
+///         println!("{}: {:?}", peer.id(), message.message);
+///     }
+/// }
+///
+/// let text = std::fs::read_to_string("exchange.cfg")?;
+/// let endpoints = Settings::parse(&text)?.endpoints()?;
+/// endpoints.run(Exchange, Idle::BackOff, &Stop::on_interrupt()?)?;
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// ```
+#[derive(Debug, Default)]
+pub struct Endpoints {
+    /// The ports, by address, with their sessions and templates; the tag of a template is the line
+    /// of its section.
+    pub acceptors: Vec<Acceptor>,
+    /// The initiators, in the order of the file.
+    pub initiators: Vec<Initiator>,
+    /// What can be [read again](Certificates::reload).
+    #[cfg(feature = "tls")]
+    pub certificates: Vec<Certificates>,
+    /// The folder of the message log: there is one for all sessions, in the first folder that one
+    /// of them names.
+    pub log: Option<PathBuf>,
+    /// Whether the message log leaves out bytes for which it has no room.
+    pub lossy_log: bool,
+    /// What is not as the file has it: hosts without an address, and folders of further logs.
+    pub remarks: Vec<String>,
+}
+
+/// Why the sessions of a settings file cannot be run.
+#[derive(Debug, Error)]
+pub enum EndpointsError {
+    /// A dictionary cannot be used.
+    #[error("session {session}")]
+    Dictionary {
+        /// Its session.
+        session: SessionId,
+        /// Why.
+        source: Box<DictionaryError>,
+    },
+    /// None of the hosts of a session has an address.
+    #[error("session {0}: no host to connect to has an address")]
+    NoAddress(SessionId),
+    /// The sessions of a port are not to be encrypted alike.
+    #[error("all sessions on {0} need the same certificate files and NeedClientAuth, or none")]
+    TlsDiffers(SocketAddr),
+    /// The sessions of a port have different limits.
+    #[error(
+        "all sessions on {0} need the same MaxLogonLength, MaxConnectionsNotLoggedOn and \
+         MaxConnectionsNotLoggedOnPerAddress: set them in [DEFAULT]"
+    )]
+    LimitsDiffer(SocketAddr),
+    /// Certificates cannot be used.
+    #[cfg(feature = "tls")]
+    #[error("{of}")]
+    Tls {
+        /// What they are for.
+        of: String,
+        /// Why.
+        source: TlsError,
+    },
+    /// The crate was built without its feature `tls`.
+    #[cfg(not(feature = "tls"))]
+    #[error("{0}: built without TLS")]
+    NoTls(String),
+    /// The message log cannot be written.
+    #[error("cannot write a message log in {}", folder.display())]
+    Log {
+        /// Its folder.
+        folder: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A port, or a store, is not to be had.
+    #[error(transparent)]
+    Host(#[from] HostError),
+}
+
+/// Room in front of a body that is as long as a message may be: an answer has at most the fields of
+/// its question, and a longer header.
+const HEADER_ROOM: usize = 4 << 10;
+/// Descriptors of a session: its socket, and of its journal the lock, a file, and the next one.
+const DESCRIPTORS: usize = 4;
+/// Those of the process itself.
+const SPARE_DESCRIPTORS: usize = 100;
+/// Longest sleep of the thread that writes the message log.
+const NAP: Duration = Duration::from_millis(20);
+
+impl Endpoints {
+    /// Loads the dictionaries and certificates of these sessions, and looks up the addresses of
+    /// their hosts, which may take time.
+    ///
+    /// # Errors
+    /// See [`EndpointsError`].
+    pub fn of(sessions: Vec<SessionSettings>) -> Result<Self, EndpointsError> {
+        let mut all = Self::default();
+        all.find_log(&sessions);
+        let mut ports = BTreeMap::new();
+        for mut settings in sessions {
+            let config = &mut settings.config;
+            config.max_send = config.max_message + HEADER_ROOM;
+            if let Some(files) = &settings.dictionaries {
+                let dictionaries = load(files, &config.id)?;
+                config.validator = Some(Arc::new(dictionaries));
+            }
+            match (settings.role, settings.listen) {
+                (Role::Acceptor, Some(listen)) => all.accept(&mut ports, listen, settings)?,
+                (Role::Acceptor, None) => {}
+                (Role::Initiator, _) => all.initiate(settings)?,
+            }
+        }
+        all.acceptors = ports.into_values().map(|port| port.acceptor).collect();
+        Ok(all)
+    }
+
+    /// Hosts everything. Raises the limit of the process on open descriptors for that, as far as
+    /// the system lets it. Returns where it listens.
+    ///
+    /// # Errors
+    /// A port is taken, or a store cannot be opened.
+    pub fn host<H: Handler>(self, host: &mut Host<H>) -> Result<Vec<SocketAddr>, HostError> {
+        self.raise_open_files();
+        for initiator in self.initiators {
+            host.initiate(initiator)?;
+        }
+        let ports = self.acceptors.into_iter();
+        ports.map(|acceptor| host.listen(acceptor)).collect()
+    }
+
+    /// Runs everything on this thread, and the message log on another, until `stop` is raised. The
+    /// [`remarks`](Self::remarks) are the caller's to print.
+    ///
+    /// # Errors
+    /// It cannot be started, or the host failed.
+    pub fn run(self, handler: impl Handler, idle: Idle, stop: &Stop) -> Result<(), AgentError> {
+        let mut host = Host::new(handler)?;
+        let mut crew = Crew::new(Stop::new());
+        if let Some((tap, log)) = self.message_log(&Counters::new())? {
+            host.log_to(tap);
+            crew.spawn(log, Idle::Sleep(NAP), None)?;
+        }
+        let hosted = self.host(&mut host);
+        let ended = match hosted {
+            Ok(_) => agent::run(&mut host, idle, stop),
+            Err(error) => Err(error.into()),
+        };
+        crew.stop().raise();
+        let logged = crew.join().map_err(|error: CrewError| error.into());
+        ended.and(logged)
+    }
+
+    /// Raises the limit of the process on open descriptors for all sessions, and as many
+    /// connections without a logon as the ports may have. Where that fails, opening the first
+    /// descriptor too many reports it.
+    pub fn raise_open_files(&self) {
+        let of_port = |port: &Acceptor| {
+            let made = port.wildcards.iter().map(|own| own.max_sessions);
+            (port.sessions.len() + made.sum::<usize>()) * DESCRIPTORS + port.max_greetings
+        };
+        let accepted: usize = self.acceptors.iter().map(of_port).sum();
+        let all = accepted + self.initiators.len() * DESCRIPTORS + SPARE_DESCRIPTORS;
+        let _ = raise_open_files(all as u64);
+    }
+
+    /// Opens the message log, `messages.log` in its folder, which is made for the user alone:
+    /// [`Host::log_to`] takes the one end, a thread runs the other. `None` if no session has one.
+    ///
+    /// # Errors
+    /// The folder or the file cannot be written.
+    pub fn message_log(
+        &self,
+        counters: &Counters,
+    ) -> Result<Option<(LogTap, MessageLog)>, EndpointsError> {
+        let Some(folder) = &self.log else {
+            return Ok(None);
+        };
+        let options = LogOptions {
+            lossy: self.lossy_log,
+            ..LogOptions::default()
+        };
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+        let path = folder.join(LOG_FILE);
+        let opened = made.and_then(|()| MessageLog::open(&path, options, counters));
+        opened.map(Some).map_err(|source| EndpointsError::Log {
+            folder: folder.clone(),
+            source,
+        })
+    }
+
+    fn find_log(&mut self, sessions: &[SessionSettings]) {
+        self.lossy_log = sessions.iter().any(|session| session.lossy_log);
+        let mut folders = sessions.iter().filter_map(|session| session.log.as_ref());
+        let Some(folder) = folders.next() else {
+            return;
+        };
+        if folders.any(|other| other != folder) {
+            let path = folder.join(LOG_FILE);
+            let remark = format!("one message log for all sessions: {}", path.display());
+            self.remarks.push(remark);
+        }
+        self.log = Some(folder.clone());
+    }
+
+    fn accept(
+        &mut self,
+        ports: &mut BTreeMap<SocketAddr, Port>,
+        listen: SocketAddr,
+        settings: SessionSettings,
+    ) -> Result<(), EndpointsError> {
+        let port = match ports.entry(listen) {
+            Entry::Occupied(port) => port.into_mut(),
+            Entry::Vacant(place) => place.insert(self.open(listen, &settings)?),
+        };
+        if port.tls != settings.tls {
+            return Err(EndpointsError::TlsDiffers(listen));
+        }
+        if port.limits != settings.port_limits {
+            return Err(EndpointsError::LimitsDiffer(listen));
+        }
+        port.add(settings);
+        Ok(())
+    }
+
+    /// A port without sessions yet, encrypted as its first session asks.
+    fn open(
+        &mut self,
+        listen: SocketAddr,
+        first: &SessionSettings,
+    ) -> Result<Port, EndpointsError> {
+        let limits = first.port_limits;
+        let mut acceptor = Acceptor::new(listen);
+        acceptor.max_greetings = limits.connections;
+        acceptor.max_greetings_per_address = limits.connections_per_address;
+        acceptor.max_logon = limits.logon_bytes;
+        if let Some(files) = &first.tls {
+            acceptor = self.encrypt_port(acceptor, files)?;
+        }
+        Ok(Port {
+            acceptor,
+            tls: first.tls.clone(),
+            limits,
+            for_all: false,
+        })
+    }
+
+    /// The initiator of one session.
+    fn initiate(&mut self, settings: SessionSettings) -> Result<(), EndpointsError> {
+        let mut hosts = Vec::new();
+        for (host, port) in &settings.hosts {
+            match (host.as_str(), *port).to_socket_addrs() {
+                Ok(addresses) => hosts.extend(addresses.map(|address| (host.as_str(), address))),
+                Err(error) => self.remarks.push(format!("{host}: {error}")),
+            }
+        }
+        if hosts.is_empty() {
+            return Err(EndpointsError::NoAddress(settings.config.id));
+        }
+        let addresses = hosts.iter().map(|(_, address)| *address).collect();
+        let mut initiator = Initiator::new(settings.config, addresses).store(settings.store);
+        initiator.backoff = (settings.reconnect, settings.reconnect);
+        if let Some(files) = &settings.client_tls {
+            initiator = self.encrypt(initiator, files, &hosts)?;
+        }
+        self.initiators.push(initiator);
+        Ok(())
+    }
+}
+
+/// The name of the message log in its folder.
+const LOG_FILE: &str = "messages.log";
+
+fn load(
+    files: &DictionaryFiles,
+    session: &SessionId,
+) -> Result<fanfare_fix::dict::DictionaryValidator, EndpointsError> {
+    let read = |path: &Path| std::fs::read_to_string(path);
+    files
+        .load(&read)
+        .map_err(|source| EndpointsError::Dictionary {
+            session: session.clone(),
+            source: Box::new(source),
+        })
+}
+
+/// A port in the making.
+struct Port {
+    acceptor: Acceptor,
+    tls: Option<TlsFiles>,
+    limits: PortLimits,
+    /// A session without a list opens the port for everybody.
+    for_all: bool,
+}
+
+impl Port {
+    /// Adds a session, or a template; its entries for other versions belong to the same.
+    fn add(&mut self, settings: SessionSettings) {
+        let AllowList(networks) = &mut self.acceptor.allow;
+        self.for_all |= settings.allow.is_empty();
+        networks.extend(settings.allow);
+        if self.for_all {
+            networks.clear();
+        }
+        let (session, store, names) = (settings.config, settings.store, settings.client_names);
+        let Some(template) = settings.template else {
+            return self.acceptor.sessions.push(AcceptorSession {
+                session,
+                store,
+                names,
+            });
+        };
+        let tag = template.line;
+        let mut known = self.acceptor.wildcards.iter_mut();
+        if let Some(wildcard) = known.find(|wildcard| wildcard.tag == tag) {
+            return wildcard.templates.push(session);
+        }
+        self.acceptor.wildcards.push(Wildcard {
+            pattern: template.pattern,
+            templates: vec![session],
+            store,
+            max_sessions: template.max_sessions,
+            qualified: template.qualified,
+            names,
+            tag,
+        });
+    }
+}
+
+/// The certificates of a port or of an initiator.
+#[cfg(feature = "tls")]
+#[derive(Debug, Clone)]
+pub struct Certificates {
+    /// What they are for: the address of a port, or `session` and its identity.
+    pub of: String,
+    tls: Tls,
+}
+
+#[cfg(feature = "tls")]
+#[derive(Debug, Clone)]
+enum Tls {
+    Server(TlsServer),
+    Client(TlsClient),
+}
+
+#[cfg(feature = "tls")]
+impl Certificates {
+    /// Reads the files again, for new connections.
+    ///
+    /// # Errors
+    /// They cannot be used; those from before stay in force.
+    pub fn reload(&self) -> Result<(), TlsError> {
+        match &self.tls {
+            Tls::Server(tls) => tls.reload(),
+            Tls::Client(tls) => tls.reload(),
+        }
+    }
+}
+
+#[cfg(feature = "tls")]
+impl Endpoints {
+    fn encrypt_port(
+        &mut self,
+        acceptor: Acceptor,
+        files: &TlsFiles,
+    ) -> Result<Acceptor, EndpointsError> {
+        let identity = Identity {
+            certificates: files.certificate.clone(),
+            key: files.key.clone(),
+        };
+        let of = acceptor.listen.to_string();
+        let tls = match TlsServer::new(&identity, files.client_roots.as_deref()) {
+            Ok(tls) => tls,
+            Err(source) => return Err(EndpointsError::Tls { of, source }),
+        };
+        let acceptor = acceptor.tls(tls.clone());
+        let tls = Tls::Server(tls);
+        self.certificates.push(Certificates { of, tls });
+        Ok(acceptor)
+    }
+
+    /// Expects of each host a certificate for its name, or for the one that the settings name.
+    fn encrypt(
+        &mut self,
+        initiator: Initiator,
+        files: &ClientTlsFiles,
+        hosts: &[(&str, SocketAddr)],
+    ) -> Result<Initiator, EndpointsError> {
+        let of = of_session(&initiator.session);
+        let identity = files.identity.clone();
+        let identity = identity.map(|(certificates, key)| Identity { certificates, key });
+        let first = hosts.first().map_or("", |(host, _)| host);
+        let name = files.name.as_deref().unwrap_or(first);
+        let tls = TlsClient::new(&files.roots, name, identity.as_ref()).and_then(|mut tls| {
+            if files.name.is_none() {
+                for (host, address) in hosts {
+                    tls.expect_at(*address, host)?;
+                }
+            }
+            Ok(tls)
+        });
+        let tls = match tls {
+            Ok(tls) => tls,
+            Err(source) => return Err(EndpointsError::Tls { of, source }),
+        };
+        let initiator = initiator.tls(tls.clone());
+        let tls = Tls::Client(tls);
+        self.certificates.push(Certificates { of, tls });
+        Ok(initiator)
+    }
+}
+
+fn of_session(config: &Config) -> String {
+    format!("session {}", config.id)
+}
+
+#[cfg(not(feature = "tls"))]
+impl Endpoints {
+    fn encrypt_port(&self, port: Acceptor, _: &TlsFiles) -> Result<Acceptor, EndpointsError> {
+        Err(EndpointsError::NoTls(port.listen.to_string()))
+    }
+
+    fn encrypt(
+        &self,
+        initiator: Initiator,
+        _: &ClientTlsFiles,
+        _: &[(&str, SocketAddr)],
+    ) -> Result<Initiator, EndpointsError> {
+        Err(EndpointsError::NoTls(of_session(&initiator.session)))
+    }
+}

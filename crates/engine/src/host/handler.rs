@@ -285,10 +285,13 @@ impl Peers<'_> {
         hosted.map_or(0, |hosted| hosted.session.store().unsent().len())
     }
 
-    /// One session.
+    /// One session; `None` if it was removed.
     pub fn get(&mut self, key: SessionKey) -> Option<Peer<'_>> {
         let now = self.now;
         let hosted = self.hosted.get_mut(key.0)?;
+        if hosted.is_vacant {
+            return None;
+        }
         hosted.touched = true;
         self.last = Some(key);
         Some(Peer {

@@ -56,18 +56,21 @@ impl HostHandle {
     }
 
     fn handle(&self, id: &SessionId, ring: Option<usize>) -> Result<SessionHandle, HostError> {
-        let mut state = self.0.lock();
+        let state = self.0.lock();
         if state.ended {
             return Err(HostError::Ended);
         }
         let place = state.sessions.get(id).copied();
         let place = place.ok_or_else(|| HostError::Unknown(id.clone()))?;
+        drop(state);
         let ring = ring.unwrap_or_else(|| SessionHandle::ring_bytes(place.max_send));
         let ring = ring.max(4 << 10).next_power_of_two();
-        let handle = SessionHandle::new(&self.0, &mut state, Arc::new(id.clone()), place, ring);
-        drop(state);
-        self.0.ring();
-        Ok(handle)
+        Ok(SessionHandle::new(
+            &self.0,
+            Arc::new(id.clone()),
+            place,
+            ring,
+        ))
     }
 
     /// Hosts one more initiator, as [`Host::initiate`](super::super::Host::initiate) does.
@@ -130,7 +133,7 @@ impl HostHandle {
                 } else {
                     state.commands.push_back(command(prepared, reply));
                     drop(state);
-                    self.0.ring();
+                    self.0.tell_news();
                 }
             }
         }

@@ -134,6 +134,8 @@ impl Request<'_> {
 pub(super) struct Shared {
     /// Something waits for the host. In a cache line of its own, as the host reads it each turn.
     rung: Padded<AtomicBool>,
+    /// Part of that is in `state`: the host takes the lock for nothing else.
+    news: AtomicBool,
     waker: Waker,
     state: Mutex<State>,
 }
@@ -172,6 +174,12 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Tells the host that a new handle or a command waits for it.
+    fn tell_news(&self) {
+        self.news.store(true, Ordering::Release);
+        self.ring();
+    }
+
     /// Tells the host that something waits for it.
     fn ring(&self) {
         self.rung.store(true, Ordering::Release);
@@ -194,6 +202,7 @@ impl Remote {
     pub(super) fn new(poller: &Poller) -> io::Result<Self> {
         let shared = Shared {
             rung: Padded(AtomicBool::new(false)),
+            news: AtomicBool::new(false),
             waker: Waker::new(poller, WAKER)?,
             state: Mutex::default(),
         };

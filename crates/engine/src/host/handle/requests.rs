@@ -31,19 +31,9 @@ impl<H: Handler> Host<H> {
     fn do_requests(&mut self, now: Now) -> usize {
         // With acquire: what was put in place before the flag was set is visible from here on.
         self.remote.shared.rung.swap(false, Ordering::AcqRel);
+        let news = self.remote.shared.news.swap(false, Ordering::AcqRel);
+        let command = if news { self.take_news() } else { None };
         let mut work = 0;
-        let mut state = self.remote.shared.lock();
-        self.remote.requests.append(&mut state.rings);
-        let command = state.commands.pop_front();
-        let more = !state.commands.is_empty();
-        drop(state);
-        if let Some(command) = command {
-            self.command(command, now);
-            work += 1;
-        }
-        if more {
-            self.remote.shared.rung.store(true, Ordering::Release);
-        }
         // The sessions' ends, and calls of the handler, may want the list.
         let mut all = std::mem::take(&mut self.remote.requests);
         all.retain_mut(|own| {
@@ -53,7 +43,25 @@ impl<H: Handler> Host<H> {
         });
         all.append(&mut self.remote.requests);
         self.remote.requests = all;
+        // Behind what was asked for before, so that a session sends it before it is removed.
+        if let Some(command) = command {
+            self.command(command, now);
+            work += 1;
+        }
         work
+    }
+
+    /// Takes new handles. Returns the next command.
+    fn take_news(&mut self) -> Option<Command> {
+        let shared = &self.remote.shared;
+        let mut state = shared.lock();
+        self.remote.requests.append(&mut state.rings);
+        let command = state.commands.pop_front();
+        if !state.commands.is_empty() {
+            shared.news.store(true, Ordering::Release);
+            shared.rung.store(true, Ordering::Release);
+        }
+        command
     }
 
     /// Does some requests of a handle. Returns their number, and whether there may be more.

@@ -1,6 +1,6 @@
 //! One session, from any thread.
 
-use super::{HandleError, Place, Request, Requests, Shared, State, Ticket};
+use super::{HandleError, Place, Request, Requests, Shared, Ticket};
 use crate::ring::{Post, WriteError, mailbox};
 use fanfare_fix::codec::{EncodeError, FieldWriter, msg_types};
 use fanfare_fix::session::{MAX_SEQ_NUM, SessionId};
@@ -55,12 +55,12 @@ impl SessionHandle {
     /// has ended, it takes nothing.
     pub(super) fn new(
         shared: &Arc<Shared>,
-        state: &mut State,
         session: Arc<SessionId>,
         place: Place,
         ring_bytes: usize,
     ) -> Self {
         let (post, ring) = mailbox(ring_bytes);
+        let mut state = shared.lock();
         state.handles += 1;
         let handle = state.handles;
         if !state.ended {
@@ -71,6 +71,8 @@ impl SessionHandle {
                 handle,
             });
         }
+        drop(state);
+        shared.tell_news();
         Self {
             post,
             bell: Bell(Arc::clone(shared)),
@@ -202,13 +204,8 @@ fn refused(error: WriteError) -> HandleError {
 /// A handle of the same session with a ring of its own. Takes a lock and allocates.
 impl Clone for SessionHandle {
     fn clone(&self) -> Self {
-        let shared = &self.bell.0;
         let session = Arc::clone(&self.session);
-        let mut state = shared.lock();
-        let clone = Self::new(shared, &mut state, session, self.place, self.ring_bytes);
-        drop(state);
-        shared.ring();
-        clone
+        Self::new(&self.bell.0, session, self.place, self.ring_bytes)
     }
 }
 

@@ -145,16 +145,21 @@ fn a_session_that_is_removed_tells_what_waited_and_its_place_is_used_again() {
     let (mut world, mut buy, mut sell, address) = pair();
     let (hosts, id) = (buy.handle(), buy_to_sell());
     let mut handle = handle_of(&buy);
+    send(&mut handle, "in time").unwrap();
     let mut removed = hosts.remove(&id);
-    send(&mut handle, "late").unwrap();
     assert!(removed.poll().is_none());
     world.run(&mut [&mut buy, &mut sell]);
     removed.wait().unwrap();
     let said = lines(&mut buy).join(", ");
-    let expected = "SELL: logged on, request 1/0 of FIX.4.4:BUY->SELL: not logged on: 11=late|, \
-                    SELL: logged out, removed FIX.4.4:BUY->SELL";
+    let expected = "SELL: logged on, SELL: 8 in time, SELL: logged out, \
+                    removed FIX.4.4:BUY->SELL";
     assert_eq!(said, expected);
     assert_eq!(send(&mut handle, "x"), Err(HandleError::Gone));
+    assert!(
+        handler_peers(&mut buy, world.now)
+            .get(SessionKey(0))
+            .is_none()
+    );
     assert!(hosts.session(&id).is_err());
     let unknown = hosts.remove(&id);
     world.run(&mut [&mut buy, &mut sell]);
@@ -179,13 +184,23 @@ fn a_handle_of_a_session_that_is_gone_in_this_turn_is_answered_all_the_same() {
     let mut buy = initiator("BUY", &[LOOPBACK]);
     let mut handle = handle_of(&buy);
     let removed = buy.handle().remove(&buy_to_sell());
-    // It has no connection: it is gone before the request has its turn.
-    let ticket = send(&mut handle, "late").unwrap();
+    // It has no connection: it is gone when the host comes to the later ones.
+    for number in 0..100 {
+        send(&mut handle, &number.to_string()).unwrap();
+    }
     world.run(&mut [&mut buy]);
     removed.wait().unwrap();
     let said = lines(&mut buy);
-    let told = format!("request {ticket} of FIX.4.4:BUY->SELL: the session was removed: 11=late|");
-    assert!(said.contains(&told), "{said:?}");
+    let told: Vec<_> = said
+        .iter()
+        .filter(|line| line.starts_with("request"))
+        .collect();
+    assert_eq!(told.len(), 100);
+    for (number, line) in told.iter().enumerate() {
+        let request = format!("request 1/{number} of FIX.4.4:BUY->SELL: ");
+        assert!(line.starts_with(&request) && line.ends_with(&format!(": 11={number}|")));
+    }
+    assert!(told[0].contains("not logged on") && told[99].contains("the session was removed"));
 }
 
 #[test]

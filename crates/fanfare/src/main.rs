@@ -6,6 +6,7 @@ mod background;
 mod children;
 mod cmd;
 mod print;
+mod progress;
 mod range;
 mod scratch;
 
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     };
+    progress::clear();
     background::end();
     code
 }

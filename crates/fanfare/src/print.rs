@@ -1,6 +1,7 @@
 //! Output of the commands: a reader that closed its end of the pipe is no error, a full disk is.
 
 use crate::background::{ERR, OUT, Queue};
+use crate::progress;
 use fanfare_instruments::figures::Figures;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -27,6 +28,7 @@ pub(crate) fn line(mut to: impl Write, text: std::fmt::Arguments<'_>) -> io::Res
 }
 
 pub(crate) fn out(text: std::fmt::Arguments<'_>) {
+    progress::clear();
     if OUT.is_on() {
         OUT.push(format!("{text}\n").into_bytes());
     } else {
@@ -35,6 +37,7 @@ pub(crate) fn out(text: std::fmt::Arguments<'_>) {
 }
 
 pub(crate) fn err(text: std::fmt::Arguments<'_>) {
+    progress::clear();
     if ERR.is_on() {
         ERR.push(format!("{text}\n").into_bytes());
     } else {
@@ -64,6 +67,7 @@ impl Write for Out {
         if self.0.is_empty() {
             return Ok(());
         }
+        progress::give_way();
         if OUT.is_on() {
             OUT.push(std::mem::take(&mut self.0));
             return Ok(());

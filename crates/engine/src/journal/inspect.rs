@@ -81,6 +81,14 @@ impl Snapshot {
     /// The folder cannot be read. A file that cannot be understood is no error here, see
     /// [`unreadable`](Self::unreadable).
     pub fn take(folder: &Path) -> Result<Self, OpenError> {
+        Self::take_watched(folder, || {})
+    }
+
+    /// The same; `watch` is called for each file that has been read.
+    ///
+    /// # Errors
+    /// As [`take`](Self::take).
+    pub fn take_watched(folder: &Path, mut watch: impl FnMut()) -> Result<Self, OpenError> {
         let (mut segments, mut unreadable) = (VecDeque::new(), Vec::new());
         let files = segment_files(folder)?;
         let is_alone = files.len() == 1;
@@ -97,6 +105,7 @@ impl Snapshot {
                 Ok(Err(_)) => {}
                 Err(error) => unreadable.push((path, error)),
             }
+            watch();
         }
         hide_taken_back(&mut segments);
         Ok(Self {

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::print::{note, say};
+use crate::progress;
 
 /// Options of `fanfare fanout report`.
 #[derive(ClapArgs)]
@@ -64,7 +65,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 pub(crate) fn read(capture: &Path, options: Options) -> Result<Report> {
     let name = || capture.display().to_string();
     let file = File::open(capture).with_context(|| format!("cannot open {}", name()))?;
-    analyse(BufReader::with_capacity(1 << 20, file), options).with_context(name)
+    analyse(
+        BufReader::with_capacity(1 << 20, progress::watch(file)),
+        options,
+    )
+    .with_context(name)
 }
 
 /// Writes the page of a report.

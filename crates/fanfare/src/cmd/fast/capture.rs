@@ -5,6 +5,7 @@ use super::feed::{Feed, Received};
 use super::live;
 use super::sink::{Flow, Sink};
 use crate::print::note;
+use crate::progress;
 use anyhow::{Context, Result, bail, ensure};
 use fanfare_engine::stop::Stop;
 use fanfare_feed::{Header, Line};
@@ -21,7 +22,7 @@ pub(crate) fn run(args: &Args, path: &Path, sink: Sink) -> Result<Outcome> {
     let stop = Stop::on_interrupt()?;
     let cannot = || format!("cannot read `{}`", path.display());
     let file = File::open(path).with_context(cannot)?;
-    let mut reader = Reader::new(file).with_context(cannot)?;
+    let mut reader = Reader::new(progress::watch(file)).with_context(cannot)?;
     let wait = match args.multicast.len() {
         0 | 1 => 0,
         _ => args.arbitration.gap_timeout.saturating_mul(1_000_000),

@@ -1,6 +1,7 @@
 //! Decoded messages on stdout: as text, as lines of JSON, as FIX.
 
 use crate::print::note;
+use crate::progress;
 use clap::ValueEnum;
 use fanfare_fast::{
     CodecError, Entries, Fields, Message, MessageView, Program, TemplateError, Value, fix, json,
@@ -35,6 +36,9 @@ pub(crate) struct Output {
 
 impl Output {
     pub(crate) fn new(format: Option<Format>) -> Self {
+        if format.is_some() {
+            progress::give_way();
+        }
         Self {
             format,
             out: BufWriter::with_capacity(1 << 16, Box::new(io::stdout())),

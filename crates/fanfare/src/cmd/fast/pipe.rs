@@ -1,6 +1,7 @@
 //! Bytes that may take as long to come as a pipe likes, until Ctrl-C.
 
 use super::options::is_standard;
+use crate::progress;
 use anyhow::{Context, Result};
 use fanfare_engine::poll::{Interest, Poller, Token};
 use fanfare_engine::stop::Stop;
@@ -25,7 +26,7 @@ pub(super) fn open(path: &Path, stop: &Stop) -> Result<Box<dyn Read>> {
     let poller = Poller::new(1)?;
     // A plain file, which nobody waits for, is none that it takes.
     if poller.add(&file, Token(0), Interest::Read).is_err() {
-        return Ok(Box::new(file));
+        return Ok(Box::new(progress::watch(file)));
     }
     let stop = stop.clone();
     Ok(Box::new(Pipe { file, poller, stop }))

@@ -1,7 +1,8 @@
 //! `fanfare store export`: the messages of a store.
 
-use super::stores::{Store, counts, stores};
+use super::stores::{Store, counts, stores_counted};
 use crate::print::note;
+use crate::progress;
 use anyhow::Result;
 use clap::{Args as ClapArgs, ValueEnum};
 use fanfare_engine::journal::{Found, Record};
@@ -48,11 +49,15 @@ enum Format {
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let format = if args.json { Format::Json } else { args.format };
+    progress::give_way();
     let mut out = BufWriter::new(io::stdout().lock());
     let mut code = ExitCode::SUCCESS;
-    for path in stores(&args.folders)? {
+    for path in stores_counted(&args.folders)? {
         let store = Store::open(path)?;
+        let mut files_done = 0;
         for found in store.snapshot.records() {
+            let (Found::Good(Record { segment, .. }) | Found::Bad { segment, .. }) = found;
+            progress::advance_to(&mut files_done, segment);
             match found {
                 Found::Good(record) if args.wants(&record) => {
                     write(&record, format, store.direction(), &mut out)?;
@@ -60,6 +65,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
                 _ => {}
             }
         }
+        progress::advance_to(&mut files_done, store.segments.len());
         let faults = store.snapshot.damages().len();
         if faults > 0 {
             out.flush()?;

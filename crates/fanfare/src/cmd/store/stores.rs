@@ -1,5 +1,6 @@
 //! Finding stores, and looking into one.
 
+use crate::progress;
 use anyhow::{Context, Result, bail};
 use fanfare_engine::journal::{Damage, Durability, Found, Record, SegmentInfo, Snapshot};
 use fanfare_fix::dict::Printable;
@@ -30,6 +31,16 @@ pub(super) fn stores(folders: &[PathBuf]) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
+/// The same, and counts their files as work to be done.
+pub(super) fn stores_counted(folders: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    let stores = stores(folders)?;
+    for store in &stores {
+        let files = read(store)?;
+        progress::begin_files(files.iter().filter(|path| is_segment(path)).count());
+    }
+    Ok(stores)
+}
+
 fn push_both(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
     found.push(folder.to_owned());
     let received = folder.join(RECEIVED);
@@ -43,8 +54,11 @@ fn push_both(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
 const RECEIVED: &str = "received";
 
 fn is_store(folder: &Path) -> Result<bool> {
-    let is_segment = |path: &PathBuf| path.extension().is_some_and(|e| e == "journal");
-    Ok(read(folder)?.iter().any(is_segment))
+    Ok(read(folder)?.iter().any(|path| is_segment(path)))
+}
+
+fn is_segment(path: &Path) -> bool {
+    path.extension().is_some_and(|e| e == "journal")
 }
 
 /// What is in a folder, by name.
@@ -68,12 +82,22 @@ pub(super) struct Store {
 impl Store {
     pub(super) fn open(path: PathBuf) -> Result<Self> {
         let snapshot = Snapshot::take(&path)?;
+        Ok(Self::of(path, snapshot))
+    }
+
+    /// The same; its files are counted as work done.
+    pub(super) fn open_counted(path: PathBuf) -> Result<Self> {
+        let snapshot = Snapshot::take_watched(&path, || progress::advance(1))?;
+        Ok(Self::of(path, snapshot))
+    }
+
+    fn of(path: PathBuf, snapshot: Snapshot) -> Self {
         let segments = snapshot.segments().collect();
-        Ok(Self {
+        Self {
             path,
             snapshot,
             segments,
-        })
+        }
     }
 
     /// The session, or the folder if no file can be read.

@@ -1,6 +1,6 @@
 //! `fanfare store verify`: every CRC, and the order of the files.
 
-use super::stores::{Store, fault, stores};
+use super::stores::{Store, fault, stores_counted};
 use crate::print::{counted, say};
 use anyhow::Result;
 use clap::Args as ClapArgs;
@@ -28,7 +28,7 @@ const LOOKS: usize = 5;
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let mut sound = true;
-    for path in stores(&args.folders)? {
+    for path in stores_counted(&args.folders)? {
         let (store, damages) = look(path)?;
         sound &= damages.is_empty();
         if args.json {
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 
 fn look(path: PathBuf) -> Result<(Store, Vec<Damage>)> {
     for _ in 1..LOOKS {
-        let store = Store::open(path.clone())?;
+        let store = Store::open_counted(path.clone())?;
         let damages = store.snapshot.damages();
         let only_end = |damage: &Damage| {
             // The second is a file that was begun between two looks.

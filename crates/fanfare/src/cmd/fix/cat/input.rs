@@ -1,5 +1,6 @@
 //! Bytes from a file or stdin, read by a thread of its own so that Ctrl-C is heard.
 
+use crate::progress;
 use anyhow::{Context, Result, bail};
 use fanfare_engine::stop::Stop;
 use fanfare_instruments::pcap::{PcapError, Reader};
@@ -54,7 +55,7 @@ impl Input {
             if file.metadata().with_context(cannot)?.is_dir() {
                 bail!("cannot read {name}: it is a folder");
             }
-            Box::new(file)
+            Box::new(progress::watch(file))
         };
         let (sender, pieces) = sync_channel(PIECES);
         std::thread::spawn(move || forward(from, &sender));

@@ -34,7 +34,7 @@ pub struct Participant {
 /// What an endpoint does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs)] // the names say it
-pub enum Side {
+pub enum EndpointKind {
     Writer,
     Reader,
 }
@@ -43,7 +43,7 @@ pub enum Side {
 #[derive(Debug, Clone)]
 pub struct Endpoint {
     /// Which of the two.
-    pub side: Side,
+    pub kind: EndpointKind,
     /// Its name in the domain.
     pub guid: Guid,
     /// Its participant.

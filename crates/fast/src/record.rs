@@ -2,7 +2,7 @@
 
 use fanfare_wire::lanes::Row;
 
-use crate::decode::{Scratch, Sink, Told};
+use crate::decode::{RowBatch, Scratch, Sink};
 use crate::dictionary::TextRef;
 use crate::message::{Message, MessageView};
 use crate::node::{Content, Node};
@@ -305,7 +305,7 @@ impl Sink for Record {
     }
 
     #[inline(always)]
-    fn entries(&mut self, _: &Program, _: &Entry, _: u32, told: Told<'_>) {
+    fn entries(&mut self, _: &Program, _: &Entry, _: u32, told: RowBatch<'_>) {
         self.used += told.count;
     }
 
@@ -422,7 +422,7 @@ impl<V: Visitor> Sink for RowsOr<'_, V> {
     }
 
     #[inline(always)]
-    fn entries(&mut self, program: &Program, entry: &Entry, index: u32, told: Told<'_>) {
+    fn entries(&mut self, program: &Program, entry: &Entry, index: u32, told: RowBatch<'_>) {
         self.record.entries(program, entry, index, told);
     }
 

@@ -2,7 +2,7 @@
 
 use fanfare_wire::lanes::{self, MAX_LANES, Row};
 
-use crate::decode::tell;
+use crate::decode::visit_row;
 use crate::dictionary::TextRef;
 use crate::program::{FieldId, Place, Program, Reading};
 use crate::record::Cell;
@@ -85,7 +85,7 @@ impl<'r> Rows<'r> {
         (place.template == self.template).then_some(RowRef(row))
     }
 
-    /// Tells of the message; one that is not whole is open where the rows end.
+    /// Calls a visitor for the message; one that is not whole is open where the rows end.
     pub(crate) fn write<V: Visitor>(&self, program: &Program, message: &mut V) {
         let Some(flat) = program.flat_of(self.template) else {
             return;
@@ -93,7 +93,7 @@ impl<'r> Rows<'r> {
         let mut rows = self.rows.iter();
         message.begin_message(&program.templates()[self.template as usize]);
         if let Some(row) = rows.next() {
-            tell(program, program.segment(flat.head), row, message);
+            visit_row(program, program.segment(flat.head), row, message);
         }
         let Some(entry) = &flat.entry else {
             return;
@@ -106,7 +106,7 @@ impl<'r> Rows<'r> {
         }
         for (index, row) in (0..).zip(rows) {
             message.begin_entry(field, index);
-            tell(program, program.segment(entry.segment), row, message);
+            visit_row(program, program.segment(entry.segment), row, message);
             message.end_entry(field);
         }
         if self.is_whole {

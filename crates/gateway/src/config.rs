@@ -16,10 +16,10 @@ use std::path::PathBuf;
 pub struct Config {
     /// Where producers ("exchanges") connect.
     #[serde(deserialize_with = "producers")]
-    pub producers: Side,
+    pub producers: PortConfig,
     /// Where consumers ("traders") connect.
     #[serde(deserialize_with = "consumers")]
-    pub consumers: Side,
+    pub consumers: PortConfig,
     /// Fan-out workers; each serves its own group of consumer sessions. 1 to 64.
     pub workers: usize,
     /// Which agents share a thread.
@@ -56,9 +56,9 @@ pub enum FanOut {
     All,
 }
 
-/// One listening side. In a file every key has a default.
+/// A port on which the gateway listens. In a file every key has a default.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Side {
+pub struct PortConfig {
     /// Address to listen on; loopback unless told otherwise.
     pub bind: IpAddr,
     /// Port; 0 lets the kernel pick one, which is then printed.
@@ -69,19 +69,19 @@ pub struct Side {
     pub max_sessions: usize,
 }
 
-/// A [`Side`] in a file: what is absent is as on the side's own port.
+/// A [`PortConfig`] in a file: what is absent has the port's own default.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct SideTable {
+struct PortTable {
     bind: Option<IpAddr>,
     port: Option<u16>,
     sessions: Option<Vec<Pair>>,
     max_sessions: Option<usize>,
 }
 
-impl SideTable {
-    fn over(self, absent: Side) -> Side {
-        Side {
+impl PortTable {
+    fn over(self, absent: PortConfig) -> PortConfig {
+        PortConfig {
             bind: self.bind.unwrap_or(absent.bind),
             port: self.port.unwrap_or(absent.port),
             sessions: self.sessions.unwrap_or(absent.sessions),
@@ -90,12 +90,12 @@ impl SideTable {
     }
 }
 
-fn producers<'de, D: Deserializer<'de>>(table: D) -> Result<Side, D::Error> {
-    Ok(SideTable::deserialize(table)?.over(Side::on_port(PRODUCERS)))
+fn producers<'de, D: Deserializer<'de>>(table: D) -> Result<PortConfig, D::Error> {
+    Ok(PortTable::deserialize(table)?.over(PortConfig::on_port(PRODUCERS)))
 }
 
-fn consumers<'de, D: Deserializer<'de>>(table: D) -> Result<Side, D::Error> {
-    Ok(SideTable::deserialize(table)?.over(Side::on_port(CONSUMERS)))
+fn consumers<'de, D: Deserializer<'de>>(table: D) -> Result<PortConfig, D::Error> {
+    Ok(PortTable::deserialize(table)?.over(PortConfig::on_port(CONSUMERS)))
 }
 
 /// The ports of the two sides.
@@ -285,7 +285,7 @@ impl Config {
 impl Config {
     /// The keys in which another configuration differs and that a running gateway does not change.
     pub(crate) fn fixed_keys_changed(&self, other: &Self) -> Vec<&'static str> {
-        let address = |side: &Side| side.address();
+        let address = |side: &PortConfig| side.address();
         let keys = [
             (
                 "producers.port",
@@ -326,8 +326,8 @@ impl Config {
 impl Default for Config {
     fn default() -> Self {
         Self {
-            producers: Side::on_port(PRODUCERS),
-            consumers: Side::on_port(CONSUMERS),
+            producers: PortConfig::on_port(PRODUCERS),
+            consumers: PortConfig::on_port(CONSUMERS),
             workers: 1,
             threads: Threads::Auto,
             idle: Idle::Park,
@@ -343,7 +343,7 @@ impl Default for Config {
     }
 }
 
-impl Side {
+impl PortConfig {
     /// Loopback, any CompIDs.
     #[must_use]
     pub fn on_port(port: u16) -> Self {
@@ -515,9 +515,9 @@ mod tests {
     fn what_a_table_leaves_out_has_its_default() {
         let text = "[consumers]\nmax_sessions = 5\n[producers]\nbind = \"127.0.0.2\"\n";
         let config = Config::from_toml(text).unwrap();
-        let expected = Side {
+        let expected = PortConfig {
             max_sessions: 5,
-            ..Side::on_port(3001)
+            ..PortConfig::on_port(3001)
         };
         assert_eq!(config.consumers, expected);
         assert_eq!(config.producers.address().to_string(), "127.0.0.2:3000");

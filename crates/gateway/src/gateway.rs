@@ -4,19 +4,19 @@ use crate::bridge::config::Dds;
 use crate::bridge::publish::BusPublisher;
 use crate::bridge::subscribe::BusSubscriber;
 use crate::bridge::{self, Plan};
-use crate::config::{Config, ConfigError, FanOut, Idle, Side, Threads};
+use crate::config::{Config, ConfigError, FanOut, Idle, PortConfig, Threads};
 use crate::counts::{IngressCounts, LobbyCounts, PeerCounts, WorkerCounts};
 use crate::feed::config::Feed;
 use crate::feed::publish::{SampleRing, TopicsPublisher};
 use crate::feed::{self, FeedError, FeedSource, Outlets};
 use crate::greeter::{self, Desk, Greeter};
 use crate::ingress::Ingress;
-use crate::inlet::Inlet;
 use crate::lobby::Lobby;
 use crate::notice::{self, Notice, NoticeReceiver, Notices};
 use crate::peers::Peers;
 use crate::rules::{RuleBook, SideRules};
 use crate::seats::{SPARE, Seats};
+use crate::source_rings::SourceRings;
 use crate::versions::Versions;
 use crate::worker::Worker;
 use fanfare_dds::Domain;
@@ -291,7 +291,7 @@ impl Builder<'_> {
     fn feed(
         &self,
         feed: &Feed,
-        inlet: Inlet,
+        inlet: SourceRings,
         versions: &Versions,
         plan: Plan<'_>,
     ) -> Result<(FeedSource, Option<TopicsPublisher>), StartError> {
@@ -342,7 +342,7 @@ impl Builder<'_> {
     }
 
     /// The next source's way in, with one to DDS if what it brings goes there.
-    fn inlet(&self, rings: &mut Rings, to_dds: bool) -> Result<Inlet, StartError> {
+    fn inlet(&self, rings: &mut Rings, to_dds: bool) -> Result<SourceRings, StartError> {
         let mut dds = to_dds.then(|| Broadcast::new(self.config.ring_bytes, 1, Policy::Lap));
         if let Some(dds) = &mut dds {
             rings.to_dds.push(dds.subscribe().ok_or(StartError::Ring)?);
@@ -351,7 +351,7 @@ impl Builder<'_> {
             return Err(StartError::Ring);
         }
         let ring = rings.sources.remove(0);
-        Ok(Inlet::new(ring, dds, rings.wakers.clone()))
+        Ok(SourceRings::new(ring, dds, rings.wakers.clone()))
     }
 
     fn plan<'a>(&'a self, channels: &'a [String]) -> Plan<'a> {
@@ -441,6 +441,6 @@ impl Domains {
 
 /// Room in the process for the sockets of both sides, asked for before they come.
 #[must_use]
-pub fn descriptors_wanted(producers: &Side, consumers: &Side) -> u64 {
+pub fn descriptors_wanted(producers: &PortConfig, consumers: &PortConfig) -> u64 {
     (producers.max_sessions + consumers.max_sessions) as u64 + 2 * SPARE
 }

@@ -2,10 +2,10 @@
 
 use crate::FANOUT_ID;
 use crate::counts::IngressCounts;
-use crate::inlet::{Inlet, Put, Stamp};
 use crate::lobby::Lobby;
 use crate::peers::{Peers, Sink};
 use crate::record;
+use crate::source_rings::{Put, SourceRings, Stamp};
 use fanfare_engine::agent::{Agent, AgentError};
 use fanfare_fix::codec::tags;
 use fanfare_fix::session::{AppMessage, Now};
@@ -19,7 +19,7 @@ pub(crate) struct Ingress {
 }
 
 struct Route {
-    inlet: Inlet,
+    inlet: SourceRings,
     counts: IngressCounts,
     /// Whether messages without the mark are fanned out too.
     all: bool,
@@ -31,7 +31,7 @@ impl Ingress {
     pub(crate) fn new(
         lobby: Lobby,
         peers: Peers,
-        inlet: Inlet,
+        inlet: SourceRings,
         counts: IngressCounts,
         all: bool,
     ) -> Self {

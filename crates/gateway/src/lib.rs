@@ -31,7 +31,6 @@ mod gateway;
 mod greeter;
 mod hole;
 mod ingress;
-mod inlet;
 mod lobby;
 mod notice;
 mod peer;
@@ -40,19 +39,20 @@ mod record;
 mod registry;
 mod rules;
 mod seats;
+mod source_rings;
 mod versions;
 mod worker;
 
 pub use bridge::channels::{Channels, Identity, Turn, epoch};
 pub use bridge::config::{Dds, DdsEnd};
-pub use bridge::side::{DdsQos, DdsTransport};
+pub use bridge::endpoint::{DdsQos, DdsTransport};
 pub use config::{
-    Config, ConfigError, FanOut, Idle, Limits, Pair, Side, SlowConsumer, SlowPolicy, Threads,
+    Config, ConfigError, FanOut, Idle, Limits, Pair, PortConfig, SlowConsumer, SlowPolicy, Threads,
 };
 pub use digest::Digest;
 pub use feed::FeedError;
 pub use feed::config::{Feed, FeedLine, FeedTopics};
-pub use feed::told::{ExchangeState, FeedNotice};
+pub use feed::feed_notice::{ExchangeState, FeedNotice};
 pub use gateway::{Gateway, StartError, descriptors_wanted, total};
 pub use hole::Missing;
 pub use notice::{Notice, NoticeReceiver, Outlet, PeerEnd, Refusal, Rejection, Why};

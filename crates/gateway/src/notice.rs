@@ -1,7 +1,7 @@
 //! Notices for the operator of the gateway: sessions that come and go, with typed reasons, and
 //! events of DDS.
 
-use crate::feed::told::FeedNotice;
+use crate::feed::feed_notice::FeedNotice;
 use fanfare_dds::Status;
 use fanfare_engine::udp::SmallBuffer;
 use fanfare_fast::TemplateError;

@@ -1,7 +1,7 @@
 //! What the connections of one side have in common, and how that is changed while they run.
 
 use crate::registry::Registry;
-use crate::{Config, Side};
+use crate::{Config, PortConfig};
 use fanfare_fix::session::{self, SECOND, SessionId};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// What the peers of one side have in common.
 #[derive(Clone)]
 pub(crate) struct SideRules {
-    pub(crate) side: Side,
+    pub(crate) side: PortConfig,
     pub(crate) registry: Registry,
     pub(crate) template: session::Config,
     pub(crate) queue_bytes: usize,
@@ -22,7 +22,7 @@ pub(crate) struct SideRules {
 }
 
 impl SideRules {
-    pub(crate) fn new(config: &Config, side: &Side) -> Self {
+    pub(crate) fn new(config: &Config, side: &PortConfig) -> Self {
         let limits = &config.limits;
         let nobody = SessionId::new(session::Version::Fix44, "", "");
         let logon_timeout = limits.logon_timeout_s * SECOND;
@@ -49,13 +49,13 @@ impl SideRules {
     }
 
     /// Takes the limits and sessions of a new configuration; the rest stays as it is.
-    fn reloaded(&self, config: &Config, side: &Side) -> Self {
+    fn reloaded(&self, config: &Config, side: &PortConfig) -> Self {
         let new = Self::new(config, side);
         let limits = &config.limits;
         self.registry
             .set_most(limits.remembered_sessions, limits.remembered_bytes);
         Self {
-            side: Side {
+            side: PortConfig {
                 bind: self.side.bind,
                 port: self.side.port,
                 ..new.side
@@ -107,7 +107,7 @@ impl RuleBook {
     }
 
     /// New rules for connections from now on.
-    pub(crate) fn reload(&self, config: &Config, side: &Side) {
+    pub(crate) fn reload(&self, config: &Config, side: &PortConfig) {
         let mut rules = self.0.rules.lock().unwrap_or_else(PoisonError::into_inner);
         *rules = Arc::new(rules.reloaded(config, side));
         drop(rules);

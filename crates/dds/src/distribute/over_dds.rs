@@ -15,7 +15,7 @@ use crate::{Domain, Error, Policy, Reader, Sample, Writer};
 
 /// The publishing side.
 #[derive(Debug)]
-pub(super) struct Outlets {
+pub(super) struct Writers {
     /// By the index of the template.
     writers: Vec<Vec<Writer>>,
     done: Writer,
@@ -24,7 +24,7 @@ pub(super) struct Outlets {
     entities: u32,
 }
 
-impl Outlets {
+impl Writers {
     pub(super) fn open(
         domain: &Domain,
         mapping: &Mapping,
@@ -127,14 +127,14 @@ impl Outlets {
 
 /// The subscribing side.
 #[derive(Debug)]
-pub(super) struct Inlets {
+pub(super) struct Readers {
     readers: Vec<Reader>,
     done: Reader,
     matches: Arc<Matches>,
     entities: u32,
 }
 
-impl Inlets {
+impl Readers {
     pub(super) fn open<F>(
         domain: &Domain,
         mapping: &Mapping,

@@ -23,7 +23,7 @@ const ECHO: &str = "echo";
 
 /// The publishing side.
 #[derive(Debug)]
-pub(super) struct Outlets {
+pub(super) struct Writers {
     sender: Sender,
     /// The topics of each template, by its index.
     topics: Vec<Range<u32>>,
@@ -31,7 +31,7 @@ pub(super) struct Outlets {
     echoes: Option<Receiving>,
 }
 
-impl Outlets {
+impl Writers {
     pub(super) fn open(
         config: &Config,
         mapping: &Mapping,
@@ -121,9 +121,9 @@ impl Outlets {
 
 /// The subscribing side.
 #[derive(Debug)]
-pub(super) struct Inlets(Receiving);
+pub(super) struct Readers(Receiving);
 
-impl Inlets {
+impl Readers {
     pub(super) fn open(
         config: &Config,
         mapping: &Mapping,

@@ -15,7 +15,7 @@ pub type RoundTrips = Box<dyn FnMut(u64) + Send>;
 /// Writes the samples of a feed to their topics.
 #[derive(Debug)]
 pub struct Publisher {
-    way: Way,
+    carried: Carried,
     echoed: Arc<AtomicU64>,
     written: u64,
     without_topic: u64,
@@ -23,9 +23,9 @@ pub struct Publisher {
 }
 
 #[derive(Debug)]
-enum Way {
-    Dds(over_dds::Outlets),
-    Shm(Box<over_shm::Outlets>),
+enum Carried {
+    Dds(over_dds::Writers),
+    Shm(Box<over_shm::Writers>),
 }
 
 impl Publisher {
@@ -47,20 +47,20 @@ impl Publisher {
             round_trips: &mut round_trips,
             echoed: &echoed,
         };
-        let way = match carrier.into() {
-            Carrier::Dds(domain) => Way::Dds(over_dds::Outlets::open(
+        let carried = match carrier.into() {
+            Carrier::Dds(domain) => Carried::Dds(over_dds::Writers::open(
                 &domain,
                 mapping,
                 distribution,
                 echo,
             )?),
             Carrier::Shm(config) => {
-                let outlets = over_shm::Outlets::open(&config, mapping, distribution, echo)?;
-                Way::Shm(Box::new(outlets))
+                let outlets = over_shm::Writers::open(&config, mapping, distribution, echo)?;
+                Carried::Shm(Box::new(outlets))
             }
         };
         Ok(Self {
-            way,
+            carried,
             echoed,
             written: 0,
             without_topic: 0,
@@ -70,44 +70,44 @@ impl Publisher {
 
     /// Whether every topic, echoes included, has a subscriber.
     pub fn is_matched(&self) -> bool {
-        match &self.way {
-            Way::Dds(outlets) => outlets.is_matched(),
-            Way::Shm(outlets) => outlets.is_matched(),
+        match &self.carried {
+            Carried::Dds(outlets) => outlets.is_matched(),
+            Carried::Shm(outlets) => outlets.is_matched(),
         }
     }
 
     /// How often another side's policies (over shared memory: types) did not fit: those do not
     /// match and never will.
     pub fn incompatible(&self) -> u32 {
-        match &self.way {
-            Way::Dds(outlets) => outlets.incompatible(),
-            Way::Shm(outlets) => outlets.incompatible(),
+        match &self.carried {
+            Carried::Dds(outlets) => outlets.incompatible(),
+            Carried::Shm(outlets) => outlets.incompatible(),
         }
     }
 
     /// The policy that did not fit in the last such meeting, over DDS.
     pub fn incompatible_policy(&self) -> Option<Policy> {
-        match &self.way {
-            Way::Dds(outlets) => outlets.policy(),
-            Way::Shm(_) => None,
+        match &self.carried {
+            Carried::Dds(outlets) => outlets.policy(),
+            Carried::Shm(_) => None,
         }
     }
 
     /// How many of the subscribers' readers are gone, and of their echoes' writers were silent: a
     /// reader itself has no liveliness. Over DDS only.
     pub fn departures(&self) -> Departures {
-        match &self.way {
-            Way::Dds(outlets) => outlets.departures(),
-            Way::Shm(_) => Departures::default(),
+        match &self.carried {
+            Carried::Dds(outlets) => outlets.departures(),
+            Carried::Shm(_) => Departures::default(),
         }
     }
 
     /// Subscribers that were cut off because they stopped reading, and those that died reading.
-    /// Over shared memory only: DDS has its own way with both.
+    /// Over shared memory only: DDS has means of its own for both.
     pub fn lost_subscribers(&self) -> (u64, u64) {
-        match &self.way {
-            Way::Dds(_) => (0, 0),
-            Way::Shm(outlets) => outlets.lost_subscribers(),
+        match &self.carried {
+            Carried::Dds(_) => (0, 0),
+            Carried::Shm(outlets) => outlets.lost_subscribers(),
         }
     }
 
@@ -118,9 +118,9 @@ impl Publisher {
     /// As [`Writer::write`](crate::Writer::write).
     #[inline]
     pub fn publish(&mut self, sample: &Converted<'_>) -> Result<bool, Error> {
-        let published = match &mut self.way {
-            Way::Dds(outlets) => outlets.publish(sample),
-            Way::Shm(outlets) => outlets.publish(sample),
+        let published = match &mut self.carried {
+            Carried::Dds(outlets) => outlets.publish(sample),
+            Carried::Shm(outlets) => outlets.publish(sample),
         };
         if let Err(Error::TooManyKeys { .. }) = published {
             self.refused += 1;
@@ -153,9 +153,9 @@ impl Publisher {
     /// Which topics of echoes were closed, because there are too many keys
     /// ([`Error::ReaderClosed`]), or lost their listener, because it panicked. Over DDS only.
     pub fn failures(&self) -> Vec<Error> {
-        match &self.way {
-            Way::Dds(outlets) => outlets.failures(),
-            Way::Shm(_) => Vec::new(),
+        match &self.carried {
+            Carried::Dds(outlets) => outlets.failures(),
+            Carried::Shm(_) => Vec::new(),
         }
     }
 
@@ -170,9 +170,9 @@ impl Publisher {
     /// # Errors
     /// As [`Writer::wait_for_acks`](crate::Writer::wait_for_acks).
     pub fn wait_for_acks(&self, timeout: Duration) -> Result<bool, Error> {
-        match &self.way {
-            Way::Dds(outlets) => outlets.wait_for_acks(timeout),
-            Way::Shm(_) => Ok(true),
+        match &self.carried {
+            Carried::Dds(outlets) => outlets.wait_for_acks(timeout),
+            Carried::Shm(_) => Ok(true),
         }
     }
 
@@ -188,9 +188,9 @@ impl Publisher {
         buffer.begin();
         token.write_cdr(&mut buffer);
         let token = buffer.finish()?;
-        match &mut self.way {
-            Way::Dds(outlets) => outlets.finish(token, timeout),
-            Way::Shm(outlets) => outlets.finish(token, timeout),
+        match &mut self.carried {
+            Carried::Dds(outlets) => outlets.finish(token, timeout),
+            Carried::Shm(outlets) => outlets.finish(token, timeout),
         }
     }
 }

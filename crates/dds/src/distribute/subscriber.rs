@@ -21,14 +21,14 @@ pub struct Received<'a> {
 /// Receives the samples of a feed.
 #[derive(Debug)]
 pub struct Subscriber {
-    way: Way,
+    carried: Carried,
     counts: Arc<Counts>,
 }
 
 #[derive(Debug)]
-enum Way {
-    Dds(over_dds::Inlets),
-    Shm(over_shm::Inlets),
+enum Carried {
+    Dds(over_dds::Readers),
+    Shm(over_shm::Readers),
 }
 
 #[derive(Debug, Default)]
@@ -69,67 +69,68 @@ impl Subscriber {
         F: Fn(Received<'_>) + Send + Sync + 'static,
     {
         let counts = Arc::new(Counts::default());
-        let way = match carrier.into() {
+        let carried = match carrier.into() {
             Carrier::Dds(domain) => {
                 let (all, on_sample) = (&counts, Arc::new(on_sample));
                 let inlets =
-                    over_dds::Inlets::open(&domain, mapping, distribution, all, &on_sample);
-                Way::Dds(inlets?)
+                    over_dds::Readers::open(&domain, mapping, distribution, all, &on_sample);
+                Carried::Dds(inlets?)
             }
             Carrier::Shm(config) => {
                 let all = Arc::clone(&counts);
-                let inlets = over_shm::Inlets::open(&config, mapping, distribution, all, on_sample);
-                Way::Shm(inlets?)
+                let inlets =
+                    over_shm::Readers::open(&config, mapping, distribution, all, on_sample);
+                Carried::Shm(inlets?)
             }
         };
-        Ok(Self { way, counts })
+        Ok(Self { carried, counts })
     }
 
     /// Whether every topic, echoes included, has a publisher.
     pub fn is_matched(&self) -> bool {
-        match &self.way {
-            Way::Dds(inlets) => inlets.is_matched(),
-            Way::Shm(inlets) => inlets.is_matched(),
+        match &self.carried {
+            Carried::Dds(inlets) => inlets.is_matched(),
+            Carried::Shm(inlets) => inlets.is_matched(),
         }
     }
 
     /// Whether any topic has a publisher.
     pub fn has_any(&self) -> bool {
-        match &self.way {
-            Way::Dds(inlets) => inlets.has_any(),
-            Way::Shm(inlets) => inlets.is_matched(),
+        match &self.carried {
+            Carried::Dds(inlets) => inlets.has_any(),
+            Carried::Shm(inlets) => inlets.is_matched(),
         }
     }
 
     /// Whether any topic has had several publishers at a time. Over DDS only.
     pub fn has_several(&self) -> bool {
-        match &self.way {
-            Way::Dds(inlets) => inlets.has_several(),
-            Way::Shm(_) => false,
+        match &self.carried {
+            Carried::Dds(inlets) => inlets.has_several(),
+            Carried::Shm(_) => false,
         }
     }
 
     /// How often another side's policies (over shared memory: types) did not fit.
     pub fn incompatible(&self) -> u32 {
-        match &self.way {
-            Way::Dds(inlets) => inlets.incompatible(),
-            Way::Shm(inlets) => inlets.incompatible(),
+        match &self.carried {
+            Carried::Dds(inlets) => inlets.incompatible(),
+            Carried::Shm(inlets) => inlets.incompatible(),
         }
     }
 
     /// The policy that did not fit in the last such meeting, over DDS.
     pub fn incompatible_policy(&self) -> Option<Policy> {
-        match &self.way {
-            Way::Dds(inlets) => inlets.policy(),
-            Way::Shm(_) => None,
+        match &self.carried {
+            Carried::Dds(inlets) => inlets.policy(),
+            Carried::Shm(_) => None,
         }
     }
 
     /// How many of the publishers' writers are gone or were silent. Over DDS only.
     pub fn departures(&self) -> Departures {
-        match &self.way {
-            Way::Dds(inlets) => inlets.departures(),
-            Way::Shm(_) => Departures::default(),
+        match &self.carried {
+            Carried::Dds(inlets) => inlets.departures(),
+            Carried::Shm(_) => Departures::default(),
         }
     }
 
@@ -138,11 +139,11 @@ impl Subscriber {
         self.counts.received.load(Ordering::Acquire)
     }
 
-    /// Samples that made way for newer ones before they were read. Over shared memory only.
+    /// Samples that made carried for newer ones before they were read. Over shared memory only.
     pub fn overtaken(&self) -> u64 {
-        match &self.way {
-            Way::Dds(_) => 0,
-            Way::Shm(inlets) => inlets.overtaken(),
+        match &self.carried {
+            Carried::Dds(_) => 0,
+            Carried::Shm(inlets) => inlets.overtaken(),
         }
     }
 
@@ -166,17 +167,17 @@ impl Subscriber {
     /// ([`Error::ReaderClosed`]), or without a listener, because it panicked
     /// ([`Error::ListenerPanicked`]). The others go on. Allocates only when there is something.
     pub fn failures(&self) -> Vec<Error> {
-        match &self.way {
-            Way::Dds(inlets) => inlets.failures(),
-            Way::Shm(inlets) => inlets.check().err().into_iter().collect(),
+        match &self.carried {
+            Carried::Dds(inlets) => inlets.failures(),
+            Carried::Shm(inlets) => inlets.check().err().into_iter().collect(),
         }
     }
 
     /// Whether nothing can come any more, because every topic failed.
     pub fn is_closed(&self) -> bool {
-        match &self.way {
-            Way::Dds(inlets) => inlets.is_closed(),
-            Way::Shm(inlets) => inlets.check().is_err(),
+        match &self.carried {
+            Carried::Dds(inlets) => inlets.is_closed(),
+            Carried::Shm(inlets) => inlets.check().is_err(),
         }
     }
 

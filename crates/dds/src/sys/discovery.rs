@@ -6,7 +6,7 @@ use std::sync::Arc;
 use cyclors as c;
 
 use super::{Entity, checked};
-use crate::discovery::{Endpoint, Guid, Participant, Side};
+use crate::discovery::{Endpoint, EndpointKind, Guid, Participant};
 use crate::{Durability, Error, Ownership, ReturnCode};
 
 /// The pseudo topics (dds.h: `DDS_BUILTIN_TOPIC_DCPS…`), which are macros in C.
@@ -66,13 +66,16 @@ impl RawDiscovery {
                 });
             }
         })?;
-        for (reader, side) in [(&self.writers, Side::Writer), (&self.readers, Side::Reader)] {
+        for (reader, kind) in [
+            (&self.writers, EndpointKind::Writer),
+            (&self.readers, EndpointKind::Reader),
+        ] {
             take(reader, |raw, alive| {
                 // SAFETY: as above.
                 if let Some(raw) = unsafe { raw.cast::<c::dds_builtintopic_endpoint_t>().as_mut() }
                 {
                     each(if alive {
-                        Announced::Endpoint(endpoint(raw, side))
+                        Announced::Endpoint(endpoint(raw, kind))
                     } else {
                         Announced::Gone(guid(&raw.key))
                     });
@@ -155,7 +158,7 @@ fn participant(raw: &c::dds_builtintopic_participant_t) -> Participant {
     }
 }
 
-fn endpoint(raw: &mut c::dds_builtintopic_endpoint_t, side: Side) -> Endpoint {
+fn endpoint(raw: &mut c::dds_builtintopic_endpoint_t, kind: EndpointKind) -> Endpoint {
     let qos = raw.qos.cast_const();
     let mut info = std::ptr::null();
     // SAFETY: `raw` is a live announcement; what is stored is borrowed from its policies.
@@ -163,7 +166,7 @@ fn endpoint(raw: &mut c::dds_builtintopic_endpoint_t, side: Side) -> Endpoint {
     // SAFETY: both are NUL-terminated strings of the live announcement, or null.
     let (topic, type_name) = unsafe { (lent_text(raw.topic_name), lent_text(raw.type_name)) };
     Endpoint {
-        side,
+        kind,
         guid: guid(&raw.key),
         participant: guid(&raw.participant_key),
         topic,

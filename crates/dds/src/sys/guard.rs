@@ -28,14 +28,14 @@ const SHUT: u8 = 2;
 
 /// Whether a reader takes samples, and why it no longer does.
 #[derive(Debug)]
-pub(crate) struct Door {
+pub(crate) struct Gate {
     state: AtomicU8,
     limit: u32,
     why: OnceLock<(Overflow, Guid)>,
     entity: OnceLock<Weak<Entity>>,
 }
 
-impl Door {
+impl Gate {
     pub(crate) fn new(limit: u32) -> Self {
         Self {
             state: AtomicU8::new(OPEN),
@@ -142,7 +142,7 @@ pub(super) struct Guard {
     /// First: a pointer to these is a pointer to the guard.
     functions: Functions,
     store: Store,
-    door: Arc<Door>,
+    door: Arc<Gate>,
 }
 
 impl std::fmt::Debug for Guard {
@@ -164,7 +164,7 @@ pub(super) struct History {
 
 impl History {
     /// A history for a reader of `topic` with these policies.
-    pub(super) fn new(topic: &Entity, qos: &RawQos, door: &Arc<Door>) -> Result<Self, Error> {
+    pub(super) fn new(topic: &Entity, qos: &RawQos, door: &Arc<Gate>) -> Result<Self, Error> {
         let mut sertype = std::ptr::null();
         // SAFETY: the handle is validated by the call; what it stores is borrowed from the topic.
         let code = unsafe { c::dds_get_entity_sertype(topic.handle(), &mut sertype) };

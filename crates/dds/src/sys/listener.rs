@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 
 use cyclors as c;
 
-use super::{Door, RawSamples};
+use super::{Gate, RawSamples};
 use crate::discovery::Guid;
 use crate::error::Overflow;
 use crate::{Policy, Status};
@@ -32,7 +32,7 @@ pub(crate) struct Callbacks {
     status: Option<Mutex<OnStatus>>,
     panicked: AtomicBool,
     /// Of a reader.
-    door: Arc<Door>,
+    door: Arc<Gate>,
 }
 
 impl fmt::Debug for Callbacks {
@@ -60,11 +60,11 @@ impl Callbacks {
             data: data.map(Mutex::new),
             status: status.map(Mutex::new),
             panicked: AtomicBool::new(false),
-            door: Arc::new(Door::new(instances)),
+            door: Arc::new(Gate::new(instances)),
         })
     }
 
-    pub(super) const fn door(&self) -> &Arc<Door> {
+    pub(super) const fn door(&self) -> &Arc<Gate> {
         &self.door
     }
 

@@ -24,7 +24,7 @@ use cyclors as c;
 pub(crate) use data::{Ending, RawInfo, RawSamples, Sink};
 pub(crate) use discovery::{Announced, RawDiscovery, TypeInfo};
 pub(crate) use found::type_of as found_type;
-pub(crate) use guard::Door;
+pub(crate) use guard::Gate;
 pub(crate) use interface::interface_address;
 pub(crate) use listener::{Callbacks, OnData, OnSamples, OnStatus};
 pub(crate) use shm::{PAGE, ReadOnly, SharedFile, Words, user};

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use fanfare_dds::Domain;
 use fanfare_dds::cdr::to_json;
-use fanfare_dds::discovery::{Endpoint, Side};
+use fanfare_dds::discovery::{Endpoint, EndpointKind};
 
 use crate::{Peer, PeerCommand, canonical, config, python, same_config, wait_until};
 
@@ -46,7 +46,7 @@ fn find(domain: &Domain, topic: &str) -> Endpoint {
     loop {
         discovery.update().unwrap();
         let mut all = discovery.endpoints();
-        if let Some(found) = all.find(|e| e.topic == topic && e.side == Side::Writer) {
+        if let Some(found) = all.find(|e| e.topic == topic && e.kind == EndpointKind::Writer) {
             return found.clone();
         }
         assert!(Instant::now() < end, "waited a minute for topic {topic}");

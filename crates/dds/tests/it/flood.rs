@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use fanfare_dds::cdr::CdrBuffer;
-use fanfare_dds::discovery::Side;
+use fanfare_dds::discovery::EndpointKind;
 use fanfare_dds::types::{Kind, StructType};
 use fanfare_dds::{
     Domain, DomainConfig, Error, History, LONGEST_KEY, Overflow, Qos, Reader, Reliability, Status,
@@ -145,7 +145,7 @@ fn the_error_names_the_writer() {
     wait_until("the writer", || {
         discovery.update().unwrap();
         let mut all = discovery.endpoints();
-        let writer = all.find(|e| e.topic == name && e.side == Side::Writer);
+        let writer = all.find(|e| e.topic == name && e.kind == EndpointKind::Writer);
         seen = writer.map(|e| e.guid);
         seen.is_some()
     });

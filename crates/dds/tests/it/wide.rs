@@ -2,7 +2,7 @@
 //! reads them by the type that was announced.
 
 use fanfare_dds::cdr::{CdrBuffer, to_json};
-use fanfare_dds::discovery::Side;
+use fanfare_dds::discovery::EndpointKind;
 use fanfare_dds::types::{Kind, StructType};
 use fanfare_dds::{Error, Qos};
 
@@ -44,7 +44,7 @@ fn wide_text_is_read_by_who_has_never_heard_of_the_type() {
     wait_until("the writer", || {
         discovery.update().unwrap();
         let mut all = discovery.endpoints();
-        let writer = all.find(|e| e.topic == name && e.side == Side::Writer);
+        let writer = all.find(|e| e.topic == name && e.kind == EndpointKind::Writer);
         found = writer.filter(|e| e.has_type()).cloned();
         found.is_some()
     });

@@ -8,7 +8,7 @@ use super::Options;
 use super::input::Input;
 use super::lanes::{BATCH, LaneState, front_word, length, map_bits};
 use super::run::Run;
-use super::tell::{tell, tell_rows};
+use super::visit::{visit_row, visit_rows};
 use crate::dictionary::Dictionaries;
 use crate::error::{CodecError, ErrorCode};
 use crate::program::Program;
@@ -37,7 +37,7 @@ pub(crate) trait Sink {
     fn begin_sequence(&mut self, program: &Program, entry: &Entry, count: u32);
 
     /// So many of the rows that were asked for are the entries from this index on.
-    fn entries(&mut self, program: &Program, entry: &Entry, index: u32, told: Told<'_>);
+    fn entries(&mut self, program: &Program, entry: &Entry, index: u32, told: RowBatch<'_>);
 
     fn end_sequence(&mut self, program: &Program, entry: &Entry);
 
@@ -50,13 +50,13 @@ pub(crate) trait Sink {
 /// Room for the rows of a few entries.
 pub(crate) type Scratch = [Row; BATCH];
 
-/// So many rows.
-pub(crate) struct Told<'r> {
+/// Rows that were decoded.
+pub(crate) struct RowBatch<'r> {
     pub(crate) count: usize,
     pub(crate) scratch: &'r Scratch,
 }
 
-impl<'r> Told<'r> {
+impl<'r> RowBatch<'r> {
     /// Those in the scratch that they were asked for in.
     #[inline(always)]
     pub(super) fn rows(&self) -> &'r [Row] {
@@ -64,10 +64,10 @@ impl<'r> Told<'r> {
     }
 }
 
-/// Tells a visitor of the rows.
-pub(super) struct Telling<'v, V>(pub(super) &'v mut V);
+/// Calls a visitor for the rows.
+pub(super) struct Visiting<'v, V>(pub(super) &'v mut V);
 
-impl<V: Visitor> Sink for Telling<'_, V> {
+impl<V: Visitor> Sink for Visiting<'_, V> {
     type Rest = V;
 
     #[inline(always)]
@@ -86,7 +86,7 @@ impl<V: Visitor> Sink for Telling<'_, V> {
         if let Some(template) = program.templates().get(flat.template as usize) {
             self.0.begin_message(template);
         }
-        tell(program, &flat.segment, scratch, self.0);
+        visit_row(program, &flat.segment, scratch, self.0);
     }
 
     #[inline(always)]
@@ -104,8 +104,8 @@ impl<V: Visitor> Sink for Telling<'_, V> {
     }
 
     #[inline(always)]
-    fn entries(&mut self, program: &Program, entry: &Entry, index: u32, told: Told<'_>) {
-        tell_rows(program, &entry.at_hand.tell, index, told.rows(), self.0);
+    fn entries(&mut self, program: &Program, entry: &Entry, index: u32, told: RowBatch<'_>) {
+        visit_rows(program, &entry.at_hand.visits, index, told.rows(), self.0);
     }
 
     #[inline(always)]
@@ -205,7 +205,7 @@ impl<'d> Parts<'d> {
         let done = kernel.known_entries(plan, columns, shapes, from, rows);
         sink.begin(program, flat, &self.lanes.row);
         sink.begin_sequence(program, entry, count);
-        let told = Told {
+        let told = RowBatch {
             count: done.count,
             scratch: &self.lanes.batch,
         };
@@ -351,7 +351,7 @@ impl<'d> Parts<'d> {
             let done = kernel.entries(plan, columns, shapes, from, rows);
             progress.at = done.at;
             progress.texts += done.texts;
-            let told = Told {
+            let told = RowBatch {
                 count: done.count,
                 scratch: &self.lanes.batch,
             };

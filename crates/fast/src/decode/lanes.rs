@@ -5,7 +5,7 @@ use fanfare_wire::lanes::{Front, LaneKernel, MAX_LANES, Row, Shapes};
 use super::input::Read;
 use super::presence::PresenceMap;
 use super::run::Run;
-use super::tell::tell;
+use super::visit::visit_row;
 use super::{Limits, Options};
 use crate::error::{CodecError, ErrorCode};
 use crate::program::lanes::{Flat, Segment, Step};
@@ -251,8 +251,8 @@ impl<'a> Run<'a> {
         self.rest_of_body(segment, rest, start, visitor)
     }
 
-    /// Tells of the first segment of a body, executes the others, and checks that no presence
-    /// bits are left in its map, which starts at `map_at`.
+    /// Calls a visitor for the first segment of a body, executes the others, and checks that no
+    /// presence bits are left in its map, which starts at `map_at`.
     #[inline(always)]
     fn rest_of_body<V: Visitor>(
         &mut self,
@@ -343,12 +343,12 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Tells of a segment's fields.
+    /// Calls a visitor for the fields of a segment.
     #[inline(always)]
     fn emits<V: Visitor>(&mut self, segment: &'a Segment, visitor: &mut V) {
         let row = &self.lanes.row;
         self.left.texts -= segment.texts(row);
-        tell(self.program, segment, row, visitor);
+        visit_row(self.program, segment, row, visitor);
     }
 
     /// If a sequence follows a segment, with its length there, executes it.

@@ -1,14 +1,14 @@
 //! The decoder: executes programs on bytes.
 
 mod bits;
-mod filling;
 mod flat;
 mod input;
 mod lanes;
 mod presence;
 mod run;
-mod tell;
+mod structs;
 mod text;
+mod visit;
 
 use std::sync::Arc;
 
@@ -20,14 +20,14 @@ use crate::program::Program;
 use crate::record::{Record, RowsOr};
 use crate::typed::Feed;
 use crate::visitor::Visitor;
-use filling::Filling;
-use flat::{Outcome, Parts, Telling};
-pub(crate) use flat::{Scratch, Sink, Told};
+use flat::{Outcome, Parts, Visiting};
+pub(crate) use flat::{RowBatch, Scratch, Sink};
 use input::Input;
 use lanes::LaneState;
 use run::Run;
 pub(crate) use run::incremented;
-pub(crate) use tell::tell;
+use structs::StructSink;
+pub(crate) use visit::visit_row;
 
 /// What a decoder or encoder refuses to exceed: [`ErrorCode::Limit`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -188,7 +188,7 @@ impl Decoder {
     ) -> Option<usize> {
         let outcome = match V::TRACE {
             true => Outcome::Refused,
-            false => self.flat(bytes, &mut Telling(&mut *visitor)),
+            false => self.flat(bytes, &mut Visiting(&mut *visitor)),
         };
         match outcome {
             Outcome::Done(len) => Some(len),
@@ -251,7 +251,7 @@ impl Decoder {
     /// The same into generated structs, by way of rows where it has them.
     #[inline(always)]
     pub(crate) fn decode_into<F: Feed>(&mut self, bytes: &[u8], feed: &mut F) -> Option<usize> {
-        match self.flat(bytes, &mut Filling::new(feed)) {
+        match self.flat(bytes, &mut StructSink::new(feed)) {
             Outcome::Done(len) => Some(len),
             Outcome::Refused => self.decode_any(bytes, feed),
             Outcome::Failed => None,

@@ -7,8 +7,8 @@ use fanfare_wire::lanes::{self, MAX_LANES, Row, Values};
 use crate::message::Message;
 use crate::node::{Content, Node};
 use crate::program::lanes::{Entry, Flat, Segment};
-use crate::program::tell::{
-    Chunk, Constant, Constants, Emit, EmitKind, Kinds, NO_LANE, Tell, letter, with_kinds,
+use crate::program::visit::{
+    Chunk, Constant, Constants, Emit, EmitKind, Kinds, NO_LANE, VisitPlan, letter, with_kinds,
 };
 use crate::program::{FieldId, Program};
 use crate::value::{Decimal, EXPONENTS};
@@ -34,12 +34,12 @@ impl<'m> Nodes<'m> {
     #[inline(always)]
     pub(super) fn of(flat: &Flat, message: &'m Message) -> Option<Self> {
         let nodes = message.nodes();
-        let fields = flat.segment.tell.emits.len();
+        let fields = flat.segment.visits.emits.len();
         let (own, behind) = nodes.split_at_checked(fields)?;
         let (length, entries) = match (&flat.entry, behind) {
             (None, []) => (None, behind),
             (Some(entry), [sequence, entries @ ..]) if sequence.field() == entry.field => {
-                let size = 1 + entry.at_hand.tell.emits.len() as u64;
+                let size = 1 + entry.at_hand.visits.emits.len() as u64;
                 match message.content(sequence) {
                     Content::Absent if entries.is_empty() => (None, entries),
                     Content::Sequence(count) if u64::from(count) * size == entries.len() as u64 => {
@@ -81,7 +81,7 @@ impl<'m> Nodes<'m> {
         rows: &mut [Row],
     ) -> usize {
         let all = self.message.nodes().len();
-        let size = 1 + entry.at_hand.tell.emits.len();
+        let size = 1 + entry.at_hand.visits.emits.len();
         for (row, filled) in rows.iter_mut().zip(0..) {
             let index = all - self.entries.len();
             let next = self.entries.split_at_checked(size);
@@ -109,10 +109,10 @@ fn fill(
     length: Option<u32>,
     row: &mut Row,
 ) -> bool {
-    let tell = &segment.tell;
-    row.present = tell.lanes;
-    if !chunks(tell, (message, nodes), &mut row.values)
-        && !each(program, tell, (message, nodes), row)
+    let plan = &segment.visits;
+    row.present = plan.lanes;
+    if !chunks(plan, (message, nodes), &mut row.values)
+        && !each(program, plan, (message, nodes), row)
     {
         return false;
     }
@@ -130,15 +130,15 @@ fn fill(
 
 /// Fields of which none may be absent, in chunks.
 #[inline(always)]
-fn chunks(tell: &Tell, (message, nodes): (&Message, &[Node]), row: &mut Values) -> bool {
+fn chunks(plan: &VisitPlan, (message, nodes): (&Message, &[Node]), row: &mut Values) -> bool {
     let mut gathered = Gathered {
         message,
         left: nodes,
         differ: 0,
         beyond: 0,
     };
-    for chunk in &tell.chunks {
-        if gathered.chunk(chunk, &tell.constants, row).is_none() {
+    for chunk in &plan.chunks {
+        if gathered.chunk(chunk, &plan.constants, row).is_none() {
             return false;
         }
     }
@@ -323,15 +323,15 @@ pub(super) const fn pack_word(word: u64, len: u64) -> u64 {
 #[inline(never)]
 fn each(
     program: &Program,
-    tell: &Tell,
+    plan: &VisitPlan,
     (message, nodes): (&Message, &[Node]),
     row: &mut Row,
 ) -> bool {
     row.present = 0;
-    if nodes.len() != tell.emits.len() {
+    if nodes.len() != plan.emits.len() {
         return false;
     }
-    let mut all = tell.emits.iter().zip(nodes);
+    let mut all = plan.emits.iter().zip(nodes);
     all.all(|(emit, node)| one(program, emit, (message, node), row).is_some())
 }
 

@@ -7,9 +7,9 @@ use std::ops::Range;
 use fanfare_wire::{Decimal, int};
 
 use crate::error::CodecError;
-use crate::fill::{Scalar, Source};
 use crate::message::{Fields, Message, MessageView, Value};
 use crate::program::{Field, FieldId, FieldKind, Op, Program, TemplateProgram};
+use crate::source::{Scalar, Source};
 use crate::template::OperatorKind;
 
 use super::write::{MSG_TYPE, write_body};

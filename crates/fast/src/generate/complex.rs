@@ -1,7 +1,7 @@
 //! Market data of a derivatives exchange.
 
-use crate::fill::{Scalar, Source};
 use crate::program::Field;
+use crate::source::{Scalar, Source};
 use crate::value::Decimal;
 
 /// Time of the first message, as an integer of the form of `SendingTime`.

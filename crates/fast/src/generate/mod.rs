@@ -11,9 +11,9 @@ use std::sync::Arc;
 
 use crate::encode::Encoder;
 use crate::error::{CodecError, ErrorCode};
-use crate::fill::{Scalar, Source};
 use crate::message::Message;
 use crate::program::{Field, Program};
+use crate::source::{Scalar, Source};
 
 pub use complex::ComplexOptions;
 

@@ -1,7 +1,7 @@
 //! Orders of an equity exchange.
 
-use crate::fill::{Scalar, Source};
 use crate::program::Field;
+use crate::source::{Scalar, Source};
 
 /// One message. Each order goes through Quote, New, Change and Remove; prices, volumes and
 /// securities vary so that a message takes about eleven bytes.

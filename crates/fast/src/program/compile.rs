@@ -196,7 +196,7 @@ impl<'s> Compiler<'s> {
         Self::find_flat(program);
         program.fingerprint = fingerprint(program);
         let spare = program.fields.iter().take(1).cycle();
-        program.spare_fields = spare.take(super::tell::MAX_FIELDS).cloned().collect();
+        program.spare_fields = spare.take(super::visit::MAX_FIELDS).cloned().collect();
         self.program
     }
 

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use fanfare_wire::lanes::{self, LaneKind, LaneOperator, MAX_LANES, Plan, Row};
 
-use super::tell::{Emit, EmitKind, NO_LANE, Tell};
+use super::visit::{Emit, EmitKind, NO_LANE, VisitPlan};
 use super::{Body, DecimalOp, FieldId, IntOp, Op, Program, Reset, TemplateProgram, TextOp};
 use crate::dictionary::State;
 use crate::template::OperatorKind;
@@ -28,7 +28,7 @@ pub(crate) struct Segment {
     pub(crate) plan: Plan,
     /// The same as ops.
     pub(crate) ops: Range<u32>,
-    pub(crate) tell: Tell,
+    pub(crate) visits: VisitPlan,
     /// The last op is a sequence, with its length in this lane.
     pub(crate) length: Option<u8>,
     /// The lanes that hold fewer values than others of their kind.
@@ -69,9 +69,9 @@ impl Segment {
 }
 
 /// The lanes that do not hold what any lane of their kind does: see `encode::gather`.
-fn narrow(plan: &Plan, tell: &Tell) -> Box<[Narrow]> {
+fn narrow(plan: &Plan, visits: &VisitPlan) -> Box<[Narrow]> {
     let mut narrow = Vec::new();
-    for emit in &tell.emits {
+    for emit in &visits.emits {
         let signed = (-(1 << 30), (1 << 30) - 1);
         let exponent = ((*EXPONENTS.start()).into(), (*EXPONENTS.end()).into());
         let all: &[(i64, i64)] = match emit.kind {
@@ -143,7 +143,7 @@ pub(super) fn flat(program: &Program, template: &TemplateProgram) -> Option<Flat
                 return None;
             }
             let mut at_hand = program.segment(segment).clone();
-            at_hand.tell.sequence = Some(*field);
+            at_hand.visits.sequence = Some(*field);
             Some(Entry {
                 at_hand,
                 length,
@@ -285,10 +285,10 @@ impl Finder<'_> {
             }
             emit
         });
-        let tell = Tell::new(self.program, emits.collect());
+        let visits = VisitPlan::new(self.program, emits.collect());
         let segment = Segment {
-            narrow: narrow(&plan, &tell),
-            tell,
+            narrow: narrow(&plan, &visits),
+            visits,
             length: open.length.map(|column| plan.lane_of(column)),
             ops: open.start..end,
             constant_texts: open.constant_texts,

@@ -22,7 +22,7 @@
 mod compile;
 pub(crate) mod lanes;
 mod place;
-pub(crate) mod tell;
+pub(crate) mod visit;
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -189,7 +189,7 @@ impl Program {
 
     /// Fields that a chunk can be told of, if its own were not there.
     #[inline(always)]
-    pub(crate) fn spare_fields(&self) -> Option<&[Field; tell::MAX_FIELDS]> {
+    pub(crate) fn spare_fields(&self) -> Option<&[Field; visit::MAX_FIELDS]> {
         self.spare_fields.first_chunk()
     }
 

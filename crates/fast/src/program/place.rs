@@ -5,7 +5,7 @@ use std::fmt::{self, Write as _};
 use fanfare_wire::lanes::Plan;
 
 use super::lanes::Flat;
-use super::tell::{Emit, EmitKind};
+use super::visit::{Emit, EmitKind};
 use super::{Program, TextId};
 use crate::value::Decimal;
 
@@ -121,7 +121,7 @@ pub(super) fn places(program: &Program, flats: &[Flat]) -> Vec<Option<Place>> {
     for flat in flats {
         let template = flat.template;
         let mut add = |segment: u32, in_entry| {
-            for emit in &program.segment(segment).tell.emits {
+            for emit in &program.segment(segment).visits.emits {
                 places[emit.field as usize] = Some(Place {
                     template,
                     in_entry,

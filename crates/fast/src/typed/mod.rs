@@ -5,9 +5,9 @@
 //! their memory, so that decoding allocates only where a message outgrows all before it. Strings of
 //! up to 15 bytes are in the struct ([`Text`]), as most of a feed are.
 
-mod fill;
-mod tell;
+mod rows;
 mod values;
+mod visit;
 
 use std::sync::Arc;
 
@@ -20,9 +20,9 @@ use crate::record::Record;
 use crate::rows::RowRef;
 use crate::visitor::Visitor;
 
-pub use fill::{RowMut, RowsMut};
-pub use tell::{Dynamic, decimal, group, sequence, signed, text, unsigned};
+pub use rows::{RowMut, RowsMut};
 pub use values::{Entries, Optional, OptionalText, Text};
+pub use visit::{Dynamic, decimal, group, sequence, signed, text, unsigned};
 
 /// The generated messages of a template set: one struct for each template, filled in turn.
 pub trait Feed: Visitor + Default {
@@ -58,7 +58,7 @@ pub trait Feed: Visitor + Default {
 
 /// A generated struct that can be encoded.
 pub trait Typed {
-    /// Tells `visitor` of the message of this template with these values, but not of its end. The
+    /// Calls `visitor` for the message of this template with these values, but not of its end. The
     /// program must be that of the document the struct was generated from.
     fn write<V: Visitor>(&self, program: &Program, visitor: &mut V);
 

@@ -17,9 +17,9 @@ mod moex;
 mod operators;
 mod properties;
 mod specification;
-mod tell;
 mod templates;
 mod trace;
 mod vectors;
 #[path = "../vectors/mod.rs"]
 mod vectors_table;
+mod visit;

@@ -10,7 +10,7 @@ use crate::numbers::PacketNumbers;
 
 /// The packet that is being delivered.
 #[derive(Debug)]
-pub(super) struct Hand {
+pub(super) struct Delivery {
     pub(super) packet: Packet,
     /// What waits without a number is due.
     pub(super) is_end: bool,
@@ -41,7 +41,7 @@ pub(super) struct Hand {
     pub(super) refused: Option<BadPacket>,
 }
 
-impl Default for Hand {
+impl Default for Delivery {
     fn default() -> Self {
         Self {
             packet: Packet::new(),
@@ -64,7 +64,7 @@ impl Default for Hand {
     }
 }
 
-impl Hand {
+impl Delivery {
     /// The packet in hand is in turn, but for its first numbers; `start` is the length of its
     /// preamble.
     pub(super) const fn begin(&mut self, of: &Datagram<'_>, start: usize, skip: u32) {
@@ -223,7 +223,7 @@ impl<'c, 'b> Events<'c, 'b> {
                     return Some(Step::Message(index));
                 }
                 if let Some(datagram) = self.streamed.take() {
-                    self.channel.settle(datagram);
+                    self.channel.end_stream(datagram);
                 }
                 self.channel.hand.is_delivering = false;
                 if let Some(bad) = self.channel.fault() {
@@ -352,7 +352,7 @@ impl Channel {
     }
 
     /// The end of a packet that was delivered as it was decoded.
-    fn settle(&mut self, datagram: Datagram<'_>) {
+    fn end_stream(&mut self, datagram: Datagram<'_>) {
         self.stats.decoded += 1;
         self.stats.decoding += self.hand.packet.decoding();
         if !std::mem::take(&mut self.hand.tells) {
@@ -448,7 +448,7 @@ impl Channel {
         self.hand.is_end = true;
         let datagram = Datagram {
             line,
-            now: self.heard,
+            now: self.last_received,
             received,
             offset: 0,
             bytes: &bytes,

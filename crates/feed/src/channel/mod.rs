@@ -53,7 +53,7 @@ use crate::line::Line;
 use crate::numbers::{PacketNumbers, new_numbers};
 use crate::preamble::TooShort;
 use crate::recent::Recent;
-use events::Hand;
+use events::Delivery;
 use fanfare_fast::{Decoder, Program};
 use kept::Kept;
 use packet::PacketReader;
@@ -81,10 +81,10 @@ pub struct Channel {
     kept: Kept,
     /// The packet that the arbiter doubts.
     suspect: Packet,
-    hand: Hand,
+    hand: Delivery,
     unnumbered: VecDeque<(Line, u64, Vec<u8>)>,
-    /// When a line was heard last.
-    heard: u64,
+    /// When a line brought something last.
+    last_received: u64,
     /// What was announced last.
     announced: Option<u32>,
     stats: ChannelStats,
@@ -115,9 +115,9 @@ impl Channel {
             recent: (config.lines > 1 && !config.keep_dictionary).then(Recent::new),
             kept: Kept::default(),
             suspect: Packet::new(),
-            hand: Hand::default(),
+            hand: Delivery::default(),
             unnumbered: VecDeque::new(),
-            heard: 0,
+            last_received: 0,
             announced: None,
             stats: ChannelStats::default(),
             config,
@@ -126,7 +126,7 @@ impl Channel {
 
     /// Takes a datagram.
     pub fn receive<'b>(&mut self, datagram: Datagram<'b>) -> Events<'_, 'b> {
-        self.heard = datagram.now;
+        self.last_received = datagram.now;
         self.hand.drop_rest();
         Events::of(self, datagram)
     }
@@ -152,7 +152,7 @@ impl Channel {
     /// Takes a packet that was decoded, of which `datagram` has the bytes. Afterwards `packet` has
     /// others, or none.
     pub fn arbitrate<'b>(&mut self, datagram: Datagram<'b>, packet: &mut Packet) -> Events<'_, 'b> {
-        self.heard = datagram.now;
+        self.last_received = datagram.now;
         self.hand.drop_rest();
         std::mem::swap(&mut self.hand.packet, packet);
         self.hand.tells = false;
@@ -220,7 +220,8 @@ impl Channel {
     }
 
     fn end_of_silence(&self) -> u64 {
-        self.heard.saturating_add(self.config.arbiter.gap_timeout)
+        self.last_received
+            .saturating_add(self.config.arbiter.gap_timeout)
     }
 
     /// Whatever waits is due.

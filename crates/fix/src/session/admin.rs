@@ -2,8 +2,8 @@
 
 use super::config::SECOND;
 use super::event::{DisconnectReason, Event};
-use super::header::{self, Header};
 use super::inbound::SeqCheck;
+use super::incoming_header::{self, Header};
 use super::now::Now;
 use super::state::{Session, State};
 use super::store::MessageStore;
@@ -130,7 +130,7 @@ impl<S: MessageStore> Session<S> {
 
     fn sequence_reset(&mut self, now: Now, message: &Message<'_>) {
         // Checked before: it is there.
-        let Ok(to) = header::seq_num(message, tags::NEW_SEQ_NO) else {
+        let Ok(to) = incoming_header::seq_num(message, tags::NEW_SEQ_NO) else {
             return;
         };
         let from = self.store.next_target();
@@ -147,8 +147,8 @@ impl<S: MessageStore> Session<S> {
     /// A ResendRequest is answered at once whatever its number, which counts if it was expected.
     fn resend_request(&mut self, now: Now, message: &Message<'_>, seq: u64) {
         let (Ok(begin), Ok(end)) = (
-            header::seq_num(message, tags::BEGIN_SEQ_NO),
-            header::seq_num(message, tags::END_SEQ_NO),
+            incoming_header::seq_num(message, tags::BEGIN_SEQ_NO),
+            incoming_header::seq_num(message, tags::END_SEQ_NO),
         ) else {
             return;
         };

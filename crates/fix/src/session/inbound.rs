@@ -1,7 +1,7 @@
 //! The receive path: from bytes to one event at a time, with every check in its order.
 
 use super::event::{AppMessage, DisconnectReason, Event};
-use super::header::{self, Header, same};
+use super::incoming_header::{self, Header, same};
 use super::now::Now;
 use super::state::{Session, State};
 use super::store::MessageStore;
@@ -223,7 +223,7 @@ impl<S: MessageStore> Session<S> {
         }
         let (id, limit) = (&self.config.id, self.header_field_limit);
         let header = Header::read(message, id, limit, &mut self.last_header)?;
-        header::check_session_fields(message, header.msg_type)?;
+        incoming_header::check_session_fields(message, header.msg_type)?;
         Ok(header)
     }
 
@@ -233,8 +233,8 @@ impl<S: MessageStore> Session<S> {
         if fault.breaks_the_frame() {
             return Some(Event::Garbled(DecodeError::Garbled(Garbled::BrokenFields)));
         }
-        let missing = header::missing_comp_id(message);
-        let fault = missing.map_or(fault, |tag| header::comp_id_fault(message, tag));
+        let missing = incoming_header::missing_comp_id(message);
+        let fault = missing.map_or(fault, |tag| incoming_header::comp_id_fault(message, tag));
         self.answer_fault(now, message, fault);
         if missing.is_some() && message.msg_type() == msg_types::LOGON {
             self.end(now, DisconnectReason::UnexpectedLogon);

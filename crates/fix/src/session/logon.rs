@@ -2,10 +2,10 @@
 
 use super::config::{ApplVerId, SECOND, Version};
 use super::event::{DisconnectReason, Event, LogonFault};
-use super::head::Others;
-use super::header;
 use super::ids;
+use super::incoming_header;
 use super::now::Now;
+use super::outgoing_header::Others;
 use super::state::{Role, Session, State};
 use super::store::MessageStore;
 use super::timers::NEVER;
@@ -208,7 +208,7 @@ impl<S: MessageStore> Session<S> {
             seq: header.seq,
             poss_dup: header.poss_dup,
             heart_bt_int: self.check_heart_bt_int(message)?,
-            reset: header::flag(message, tags::RESET_SEQ_NUM_FLAG).map_err(field_fault)?,
+            reset: incoming_header::flag(message, tags::RESET_SEQ_NUM_FLAG).map_err(field_fault)?,
             next_expected: message
                 .opt_u64(tags::NEXT_EXPECTED_MSG_SEQ_NUM)
                 .map_err(|_| {

@@ -7,9 +7,9 @@ use fanfare_wire::fields::SOH;
 
 use super::config::Config;
 use super::event::{DisconnectReason, SendError};
-use super::head::{Fixed, Head, OutField};
 use super::inbound::{Scratch, decode};
 use super::now::Now;
+use super::outgoing_header::{Fixed, Head, OutField};
 use super::state::{Session, State};
 use super::store::{Entry, Kind, MessageStore, StoreError};
 use crate::codec::{

@@ -6,8 +6,8 @@ use fanfare_wire::fields::{SOH, parse_tag};
 
 use super::config::Limits;
 use super::event::{DisconnectReason, Event, SendError};
-use super::head::{Head, OutField};
 use super::now::Now;
+use super::outgoing_header::{Head, OutField};
 use super::state::Session;
 use super::store::{Again, Kind, MessageStore, Search, StoreError};
 use super::timers::NEVER;

@@ -1,6 +1,6 @@
 //! The `[dds]` part of the configuration.
 
-use super::side::{DdsQos, DdsTransport, Participant, check, dds_side};
+use super::endpoint::{DdsQos, DdsTransport, Participant, check, dds_endpoint};
 use crate::config::{ConfigError, range};
 use fanfare_dds::{Durability, History, Qos};
 use serde::Deserialize;
@@ -18,7 +18,7 @@ pub struct Dds {
     pub relay: bool,
 }
 
-dds_side! {
+dds_endpoint! {
     /// One side: a domain, and the topics in it.
     pub struct DdsEnd {
         /// What stands in front of `_` and MsgType(35) in the names of topics.

@@ -14,12 +14,12 @@
 
 pub(crate) mod channels;
 pub(crate) mod config;
+pub(crate) mod endpoint;
 pub(crate) mod entry;
 mod origins;
 pub(crate) mod patience;
 pub(crate) mod publish;
 pub(crate) mod sample;
-pub(crate) mod side;
 pub(crate) mod subscribe;
 
 use crate::notice::Notices;

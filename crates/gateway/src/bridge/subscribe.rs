@@ -7,9 +7,9 @@ use crate::bridge::origins::{Origins, Seen};
 use crate::bridge::sample::{self, Inspector};
 use crate::counts::{SubscribeCounts, TopicCounts};
 use crate::hole::{Hole, Missing};
-use crate::inlet::{Inlet, Put, Stamp};
 use crate::notice::{Notice, Notices};
 use crate::record;
+use crate::source_rings::{Put, SourceRings, Stamp};
 use fanfare_dds::{Domain, Error, Reader, Samples};
 use fanfare_engine::agent::{Agent, AgentError};
 use fanfare_engine::poll::Waker;
@@ -27,7 +27,7 @@ const TURN: usize = 64;
 pub(crate) struct BusSubscriber {
     sources: Vec<Source>,
     waker: Waker,
-    desk: Desk,
+    handler: SampleHandler,
 }
 
 /// One topic.
@@ -65,8 +65,8 @@ struct Waiting {
 }
 
 /// What it takes to deal with a sample.
-struct Desk {
-    inlet: Inlet,
+struct SampleHandler {
+    inlet: SourceRings,
     inspector: Inspector,
     origin: u64,
     /// The feeds that this gateway receives itself.
@@ -85,7 +85,7 @@ impl BusSubscriber {
     pub(crate) fn open(
         end: &DdsEnd,
         domain: &Domain,
-        inlet: Inlet,
+        inlet: SourceRings,
         waker: Waker,
         plan: Plan<'_>,
     ) -> Result<Self, Error> {
@@ -121,7 +121,7 @@ impl BusSubscriber {
         Ok(Self {
             sources,
             waker,
-            desk: Desk {
+            handler: SampleHandler {
                 inlet,
                 inspector: Inspector::new(plan.message_bytes),
                 origin: plan.origin,
@@ -140,19 +140,19 @@ impl BusSubscriber {
 
 impl Source {
     /// Deals with some samples; how much was done.
-    fn turn(&mut self, desk: &mut Desk) -> Result<usize, Error> {
+    fn turn(&mut self, handler: &mut SampleHandler) -> Result<usize, Error> {
         if self.left.is_empty() {
             if !self.hungry && !self.called.swap(false, Ordering::Acquire) {
                 return Ok(0);
             }
-            self.take(desk)?;
-            self.put_in_order(&desk.counts);
+            self.take(handler)?;
+            self.put_in_order(&handler.counts);
         }
         let mut done = usize::from(self.hungry);
         while let Some(&Waiting { place, .. }) = self.left.last() {
             let sample = self.samples.get(place);
             let taken = sample
-                .is_none_or(|sample| desk.take(sample.bytes(), &self.msg_type, &mut self.known));
+                .is_none_or(|sample| handler.take(sample.bytes(), &self.msg_type, &mut self.known));
             done += 1;
             if !taken {
                 // No room: this sample is the first of the next turn, which comes at once.
@@ -167,7 +167,7 @@ impl Source {
     }
 
     /// Takes what the reader has. One that was closed goes; the other topics stay.
-    fn take(&mut self, desk: &Desk) -> Result<(), Error> {
+    fn take(&mut self, handler: &SampleHandler) -> Result<(), Error> {
         let Some(reader) = &self.reader else {
             self.hungry = false;
             return Ok(());
@@ -175,9 +175,9 @@ impl Source {
         match reader.take(&mut self.samples) {
             Ok(n) => self.hungry = n > 0,
             Err(error @ Error::ReaderClosed { .. }) => {
-                desk.counts.closed.increment(1);
+                handler.counts.closed.increment(1);
                 let why = error.to_string();
-                desk.notices.tell(Notice::BusClosed { why });
+                handler.notices.tell(Notice::BusClosed { why });
                 self.samples.clear();
                 (self.reader, self.hungry) = (None, false);
             }
@@ -230,7 +230,7 @@ fn is_one_feed(waiting: &[Waiting]) -> bool {
     first.channel != 0 && first.origin != last.origin && waiting.windows(2).all(goes_on)
 }
 
-impl Desk {
+impl SampleHandler {
     /// Deals with one sample; `false` if the workers have no room for it now.
     fn take(&mut self, bytes: &[u8], msg_type: &[u8], known: &mut Known) -> bool {
         let counts = &self.counts;
@@ -304,12 +304,12 @@ impl Agent for BusSubscriber {
     }
 
     fn do_work(&mut self, now: Now) -> Result<usize, AgentError> {
-        self.desk.utc_nanos = now.utc.nanos();
+        self.handler.utc_nanos = now.utc.nanos();
         let mut work = 0;
         for source in &mut self.sources {
-            work += source.turn(&mut self.desk)?;
+            work += source.turn(&mut self.handler)?;
         }
-        self.desk.inlet.wake();
+        self.handler.inlet.wake();
         Ok(work)
     }
 

@@ -1,7 +1,7 @@
 //! The `[feed]` part of the configuration.
 
+use crate::bridge::endpoint::{DdsQos, DdsTransport, Participant, check, dds_endpoint};
 use crate::bridge::entry::MAX_CHANNEL;
-use crate::bridge::side::{DdsQos, DdsTransport, Participant, check, dds_side};
 use crate::config::{ConfigError, range};
 use crate::feed::fix::USER_TAGS;
 use crate::versions::VERSIONS;
@@ -85,7 +85,7 @@ pub struct Feed {
     pub publish: Option<FeedTopics>,
 }
 
-dds_side! {
+dds_endpoint! {
     /// Topics with the decoded messages: as `fanfare dds publish` has them.
     pub struct FeedTopics {
         /// Key samples, and put all securities of a split template on one topic.

@@ -1,13 +1,13 @@
 //! What becomes of a decoded message at the FIX side: the consumers', DDS', or the channel's.
 
 use super::config::Feed;
+use super::feed_notice::{ExchangeState, FeedNotice};
 use super::fix::{Fix, Kind, Made, find};
-use super::told::{ExchangeState, FeedNotice};
 use crate::bridge::Plan;
 use crate::counts::FanCounts;
 use crate::hole::{Hole, Holes, Missing};
-use crate::inlet::{Inlet, Put, Stamp};
 use crate::notice::{Limit, Notice, Notices};
+use crate::source_rings::{Put, SourceRings, Stamp};
 use crate::versions::{COUNT, Versions};
 use fanfare_fast::fix::write_value;
 use fanfare_fast::{Fields, MessageView, Program, Value};
@@ -93,7 +93,7 @@ impl Fan {
     pub(crate) fn message(
         &mut self,
         message: MessageView<'_>,
-        inlet: &mut Inlet,
+        inlet: &mut SourceRings,
         stamp: Stamp<'_>,
     ) {
         let utc_nanos = stamp.ingress_nanos;
@@ -111,13 +111,13 @@ impl Fan {
     }
 
     /// Writes the records of what is missing, until the ring is full.
-    pub(crate) fn tell_holes(&mut self, inlet: &mut Inlet) {
+    pub(crate) fn tell_holes(&mut self, inlet: &mut SourceRings) {
         if !self.holes.is_empty() {
             self.holes.drain(|hole| inlet.put_hole(hole) == Put::Done);
         }
     }
 
-    fn data(&mut self, message: MessageView<'_>, inlet: &mut Inlet, stamp: Stamp<'_>) {
+    fn data(&mut self, message: MessageView<'_>, inlet: &mut SourceRings, stamp: Stamp<'_>) {
         let dds = u32::from(inlet.wants_symbol()) << self.dds;
         self.convert(message, self.in_use | dds);
         self.tell_holes(inlet);

@@ -3,16 +3,16 @@
 
 pub(crate) mod config;
 mod fan;
+pub(crate) mod feed_notice;
 pub(crate) mod fix;
 pub(crate) mod publish;
-pub(crate) mod told;
 
 use crate::bridge::Plan;
 use crate::bridge::channels::Identity;
 use crate::counts::FeedCounts;
 use crate::hole::{Hole, Missing};
-use crate::inlet::{Inlet, Stamp};
 use crate::notice::{self, Notice, Notices};
+use crate::source_rings::{SourceRings, Stamp};
 use crate::versions::Versions;
 use config::{Feed, FeedTopics};
 use fan::Fan;
@@ -83,7 +83,7 @@ pub enum FeedError {
 /// Receives a feed and writes its messages to all outlets.
 pub(crate) struct FeedSource {
     receiver: Receiver,
-    desk: Desk,
+    handler: FeedHandler,
     /// A part of the ring, in bytes.
     part: usize,
 }
@@ -91,7 +91,7 @@ pub(crate) struct FeedSource {
 /// Where a feed's messages go.
 pub(crate) struct Outlets {
     /// The consumers, and DDS.
-    pub(crate) inlet: Inlet,
+    pub(crate) inlet: SourceRings,
     /// The consumers' versions.
     pub(crate) versions: Versions,
     /// Topics of the templates' own types.
@@ -101,10 +101,10 @@ pub(crate) struct Outlets {
 }
 
 /// What becomes of a message.
-struct Desk {
+struct FeedHandler {
     fan: Fan,
     channel: Vec<u8>,
-    inlet: Inlet,
+    inlet: SourceRings,
     to_topics: Option<SampleRing>,
     utc_nanos: i64,
     counts: FeedCounts,
@@ -125,7 +125,7 @@ impl FeedSource {
         }
         Ok(Self {
             receiver,
-            desk: Desk {
+            handler: FeedHandler {
                 channel: feed.channel().into_bytes(),
                 fan,
                 inlet: outlets.inlet,
@@ -213,7 +213,7 @@ fn dictionaries(feed: &Feed) -> Result<HashMap<&str, Arc<Dictionary>>, FeedError
     Ok(all)
 }
 
-impl Desk {
+impl FeedHandler {
     fn take(&mut self, event: Event<'_>) {
         match event {
             Event::Message(message) => self.message(message),
@@ -282,28 +282,31 @@ impl Agent for FeedSource {
     fn do_work(&mut self, now: Now) -> Result<usize, AgentError> {
         // While the workers are behind, the kernel holds the datagrams, and counts what it drops.
         // A body for each version takes its own room. More than half is never sure to be there.
-        let parts = if self.desk.fan.look() > 1 { 3 } else { 2 };
-        if !self.desk.inlet.has_room(self.part * parts) {
+        let parts = if self.handler.fan.look() > 1 { 3 } else { 2 };
+        if !self.handler.inlet.has_room(self.part * parts) {
             return Ok(0);
         }
-        self.desk.utc_nanos = now.utc.nanos();
-        let desk = &mut self.desk;
+        self.handler.utc_nanos = now.utc.nanos();
+        let handler = &mut self.handler;
         let turn = self.receiver.turn(now.mono, |event| {
-            desk.take(event);
+            handler.take(event);
             Ok::<_, AgentError>(ControlFlow::Continue(()))
         })?;
-        self.desk.counts.datagrams.increment(turn.datagrams as u64);
-        let Desk { fan, inlet, .. } = &mut self.desk;
+        self.handler
+            .counts
+            .datagrams
+            .increment(turn.datagrams as u64);
+        let FeedHandler { fan, inlet, .. } = &mut self.handler;
         fan.tell_holes(inlet);
-        self.desk.inlet.wake();
-        if let Some(topics) = &mut self.desk.to_topics {
+        self.handler.inlet.wake();
+        if let Some(topics) = &mut self.handler.to_topics {
             topics.wake();
         }
         Ok(turn.datagrams)
     }
 
     fn on_close(&mut self, _now: Now) {
-        let counts = &self.desk.counts;
+        let counts = &self.handler.counts;
         counts.strangers.set(self.receiver.strangers());
         let stats = self.receiver.channel().stats();
         counts.unusable.increment(stats.unnumbered_dropped);

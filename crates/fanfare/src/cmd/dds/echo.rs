@@ -7,7 +7,7 @@ use super::waiting::{Item, Waiting};
 use crate::print::note;
 use anyhow::{Result, bail};
 use fanfare_dds::cdr::print_json;
-use fanfare_dds::discovery::{Discovery, Endpoint, Side};
+use fanfare_dds::discovery::{Discovery, Endpoint, EndpointKind};
 use fanfare_dds::{Domain, History, Qos, Reader, Reliability, Status, Topic};
 use fanfare_engine::stop::Stop;
 use serde_json::Value;
@@ -105,7 +105,7 @@ fn find(
     let end = Instant::now() + wait;
     loop {
         discovery.update()?;
-        let is_writer = |e: &&Endpoint| e.topic == args.topic && e.side == Side::Writer;
+        let is_writer = |e: &&Endpoint| e.topic == args.topic && e.kind == EndpointKind::Writer;
         let late = Instant::now() >= end;
         let described = discovery
             .endpoints()
@@ -164,9 +164,9 @@ fn open(
     if args.best_effort {
         qos = qos.reliability(Reliability::BestEffort);
     }
-    let others = discovery
-        .endpoints()
-        .filter(|e| e.side == Side::Writer && e.topic == args.topic && e.guid != writer.guid);
+    let others = discovery.endpoints().filter(|e| {
+        e.kind == EndpointKind::Writer && e.topic == args.topic && e.guid != writer.guid
+    });
     for other in others {
         if other.type_name != writer.type_name {
             note!(

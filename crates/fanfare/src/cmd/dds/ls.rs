@@ -3,7 +3,7 @@
 use super::options::{DomainArgs, Role};
 use crate::print::{note, say};
 use anyhow::Result;
-use fanfare_dds::discovery::{Discovery, Endpoint, Participant, Side};
+use fanfare_dds::discovery::{Discovery, Endpoint, EndpointKind, Participant};
 use fanfare_dds::{Durability, Ownership};
 use fanfare_engine::stop::Stop;
 use fanfare_instruments::figures::Figures;
@@ -72,22 +72,22 @@ fn topics(discovery: &Discovery) -> Topics<'_> {
     for e in discovery.endpoints() {
         let (types, counts) = topics.entry(&e.topic).or_default();
         types.insert(&e.type_name, ());
-        counts[usize::from(e.side == Side::Reader)] += 1;
+        counts[usize::from(e.kind == EndpointKind::Reader)] += 1;
     }
     topics
 }
 
 fn print(args: &Args, time: Duration, discovery: &Discovery) {
     let topics = topics(discovery);
-    let count = |side| discovery.endpoints().filter(|e| e.side == side).count();
+    let count = |kind| discovery.endpoints().filter(|e| e.kind == kind).count();
     say!(
         "domain {}, seen in {:.1} s: participants {}, topics {}, writers {}, readers {}",
         args.domain.domain,
         time.as_secs_f64(),
         discovery.participants().count(),
         topics.len(),
-        count(Side::Writer),
-        count(Side::Reader)
+        count(EndpointKind::Writer),
+        count(EndpointKind::Reader)
     );
     for (topic, (types, [writers, readers])) in &topics {
         let types: Vec<&str> = types.keys().copied().collect();
@@ -106,9 +106,9 @@ fn print(args: &Args, time: Duration, discovery: &Discovery) {
         say!("participant {}", describe(participant));
         let own = |e: &&Endpoint| e.participant == participant.guid;
         for e in discovery.endpoints().filter(own) {
-            let does = match e.side {
-                Side::Writer => "writes",
-                Side::Reader => "reads ",
+            let does = match e.kind {
+                EndpointKind::Writer => "writes",
+                EndpointKind::Reader => "reads ",
             };
             let (topic, t) = (plain(&e.topic), plain(&e.type_name));
             say!("  {does} {topic}: {t}, {}", policies(e));
@@ -160,12 +160,12 @@ fn policies(e: &Endpoint) -> String {
 
 fn as_json(discovery: &Discovery) -> Value {
     let topics = topics(discovery);
-    let count = |side| discovery.endpoints().filter(|e| e.side == side).count() as u64;
+    let count = |kind| discovery.endpoints().filter(|e| e.kind == kind).count() as u64;
     let mut figures = Figures::new("dds ls");
     figures.count("participants", discovery.participants().count() as u64);
     figures.count("topics", topics.len() as u64);
-    figures.count("writers", count(Side::Writer));
-    figures.count("readers", count(Side::Reader));
+    figures.count("writers", count(EndpointKind::Writer));
+    figures.count("readers", count(EndpointKind::Reader));
     let mut all = figures.to_json();
     let participant = |p: &Participant| {
         json!({
@@ -179,7 +179,7 @@ fn as_json(discovery: &Discovery) -> Value {
             Ownership::Shared => None,
         };
         json!({
-            "side": if e.side == Side::Writer { "writer" } else { "reader" },
+            "side": if e.kind == EndpointKind::Writer { "writer" } else { "reader" },
             "guid": e.guid.to_string(), "participant": e.participant.to_string(),
             "topic": e.topic, "type": e.type_name, "type_described": e.has_type(),
             "reliable": e.reliable,

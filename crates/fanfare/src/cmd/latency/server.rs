@@ -80,7 +80,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         serve(args, server.address()?, &mut server, &stop)?;
         server.orders()
     } else {
-        let mut host = Host::new(Desk::default())?;
+        let mut host = Host::new(Server::default())?;
         let address = host.listen(acceptor(args, listen))?;
         serve(args, address, &mut host, &stop)?;
         host.handler().exchange.orders()
@@ -115,11 +115,11 @@ fn serve(args: &Args, address: SocketAddr, agent: &mut dyn Agent, stop: &Stop) -
 
 /// Answers orders, and tells who comes and goes.
 #[derive(Default)]
-struct Desk {
+struct Server {
     exchange: Exchange,
 }
 
-impl Handler for Desk {
+impl Handler for Server {
     fn on_message(&mut self, peer: &mut Peer<'_>, message: &AppMessage<'_>) {
         self.exchange.on_message(peer, message);
     }

@@ -35,7 +35,7 @@ pub(crate) struct Tally {
 
 /// The plan and the dictionary of a message.
 #[derive(Clone, Copy)]
-struct Way<'a> {
+struct Conversion<'a> {
     plan: &'a Plan,
     dictionary: &'a Dictionary,
 }
@@ -60,7 +60,7 @@ impl Converter {
         self.hands.resize(plan.hands, 0..0);
         self.tally = Tally::default();
         self.sample = None;
-        self.block(Way { plan, dictionary }, 0, message.fields())?;
+        self.block(Conversion { plan, dictionary }, 0, message.fields())?;
         match self.out.is_empty() {
             true => Err(0),
             false => Ok(()),
@@ -73,7 +73,7 @@ impl Converter {
     }
 
     /// One level; nothing of it is left if it lacks a required field.
-    fn block(&mut self, way: Way<'_>, block: usize, fields: Fields<'_>) -> Result<(), u32> {
+    fn block(&mut self, way: Conversion<'_>, block: usize, fields: Fields<'_>) -> Result<(), u32> {
         let Some(block) = way.plan.blocks.get(block) else {
             return Err(0);
         };
@@ -91,7 +91,7 @@ impl Converter {
         complete.map(|_| ())
     }
 
-    fn walk(&mut self, way: Way<'_>, block: &Block, base: usize, fields: Fields<'_>) {
+    fn walk(&mut self, way: Conversion<'_>, block: &Block, base: usize, fields: Fields<'_>) {
         for (field, value) in fields {
             match value {
                 Value::Absent => {}
@@ -108,7 +108,14 @@ impl Converter {
     }
 
     #[inline]
-    fn step(&mut self, way: Way<'_>, block: &Block, base: usize, step: &Step, value: Value<'_>) {
+    fn step(
+        &mut self,
+        way: Conversion<'_>,
+        block: &Block,
+        base: usize,
+        step: &Step,
+        value: Value<'_>,
+    ) {
         for hand in &step.hands {
             let start = self.handed.len();
             hand.conv
@@ -156,7 +163,7 @@ impl Converter {
     }
 
     /// The entries of a group with their count in front.
-    fn group(&mut self, way: Way<'_>, slot: &Slot, inside: usize, entries: Entries<'_>) {
+    fn group(&mut self, way: Conversion<'_>, slot: &Slot, inside: usize, entries: Entries<'_>) {
         let (start, of_feed) = (self.out.len(), entries.len());
         let mut count = 0;
         for entry in entries {
@@ -180,7 +187,7 @@ impl Converter {
 
     /// `tag=value` with the separator, and the length of data in front.
     #[inline]
-    fn value(&mut self, way: Way<'_>, slot: &Slot, conv: &Conv, value: Value<'_>) -> bool {
+    fn value(&mut self, way: Conversion<'_>, slot: &Slot, conv: &Conv, value: Value<'_>) -> bool {
         if let Conv::Data(length) = conv {
             let len = match value.as_bytes() {
                 Some(bytes) => bytes.len(),
@@ -203,7 +210,7 @@ impl Converter {
     }
 
     #[cold]
-    fn left(&mut self, way: Way<'_>, tag: u32, value: Value<'_>) {
+    fn left(&mut self, way: Conversion<'_>, tag: u32, value: Value<'_>) {
         self.tally.values += 1;
         let [told, _] = &way.plan.told;
         if self.sample.is_none() && !told.get() {
@@ -220,7 +227,7 @@ impl Converter {
 
     /// Fills what is empty and can be filled; whether anything was. The tag of a required field
     /// that is not there.
-    fn complete(&mut self, way: Way<'_>, block: &Block, base: usize) -> Result<bool, u32> {
+    fn complete(&mut self, way: Conversion<'_>, block: &Block, base: usize) -> Result<bool, u32> {
         let mut filled = false;
         for (at, slot) in block.slots.iter().enumerate() {
             let is_there = |spans: &[Range<usize>], at: usize| {

@@ -7,7 +7,7 @@ mod rules;
 mod value;
 
 use crate::feed::config::Feed;
-use crate::feed::told::FeedNotice;
+use crate::feed::feed_notice::FeedNotice;
 use crate::notice::{Notice, Notices};
 use crate::versions::{COUNT, VERSIONS};
 use convert::Converter;

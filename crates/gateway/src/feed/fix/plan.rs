@@ -32,7 +32,7 @@ pub(super) struct Plan {
 pub(super) struct Step {
     field: FieldId,
     pub(super) target: Target,
-    pub(super) hands: Vec<Hand>,
+    pub(super) hands: Vec<Deferred>,
 }
 
 #[derive(Debug, PartialEq)]
@@ -54,7 +54,7 @@ pub(super) enum Target {
 
 /// A value kept for where it is wanted.
 #[derive(Debug)]
-pub(super) struct Hand {
+pub(super) struct Deferred {
     pub(super) place: usize,
     pub(super) tag: u32,
     pub(super) conv: Conv,
@@ -531,7 +531,7 @@ impl<'a> Compiler<'a> {
             target: Target::Nothing,
             hands: Vec::new(),
         });
-        step.hands.push(Hand { place, tag, conv });
+        step.hands.push(Deferred { place, tag, conv });
         place
     }
 

@@ -99,7 +99,7 @@ pub(crate) fn check(
 /// Declares the table of a side: the keys that every side has, then its own with their defaults.
 /// A macro, because `serde(flatten)` of a shared struct would cost the line in the error of an
 /// unknown key or a wrong value.
-macro_rules! dds_side {
+macro_rules! dds_endpoint {
     (
         $(#[$about:meta])*
         pub struct $name:ident {
@@ -161,4 +161,4 @@ macro_rules! dds_side {
     };
 }
 
-pub(crate) use dds_side;
+pub(crate) use dds_endpoint;

@@ -11,7 +11,7 @@ use fanfare_engine::ring::{Broadcast, WriteError};
 use fanfare_fix::codec::SharedBody;
 
 /// One source's way in. Every source has rings of its own: a ring has one writer.
-pub(crate) struct Inlet {
+pub(crate) struct SourceRings {
     ring: Broadcast,
     /// Overwrites what DDS has not read yet: DDS never holds a source up.
     dds: Option<Broadcast>,
@@ -44,7 +44,7 @@ pub(crate) enum Put {
     TooLong,
 }
 
-impl Inlet {
+impl SourceRings {
     pub(crate) fn new(ring: Broadcast, dds: Option<Broadcast>, wakers: Vec<Waker>) -> Self {
         Self {
             ring,

@@ -1,35 +1,40 @@
-//! Tells a visitor of the fields of rows.
+//! Calls a visitor for the fields of rows.
 
 use fanfare_wire::lanes::{self, MAX_LANES, Row, Values};
 
 use crate::program::lanes::Segment;
-use crate::program::tell::{
-    Chunk, Constant, Constants, EmitKind, Kinds, MAX_FIELDS, NO_LANE, Tell, letter, with_kinds,
+use crate::program::visit::{
+    Chunk, Constant, Constants, EmitKind, Kinds, MAX_FIELDS, NO_LANE, VisitPlan, letter, with_kinds,
 };
 use crate::program::{Field, Program};
 use crate::value::Decimal;
 use crate::visitor::Visitor;
 
-/// Tells of the fields of a row.
+/// Calls a visitor for the fields of a row.
 #[inline(always)]
-pub(crate) fn tell<V: Visitor>(program: &Program, segment: &Segment, row: &Row, visitor: &mut V) {
-    tell_rows(
+pub(crate) fn visit_row<V: Visitor>(
+    program: &Program,
+    segment: &Segment,
+    row: &Row,
+    visitor: &mut V,
+) {
+    visit_rows(
         program,
-        &segment.tell,
+        &segment.visits,
         0,
         std::slice::from_ref(row),
         visitor,
     );
 }
 
-/// Tells of the fields of rows; if they are the entries of a sequence, of these too, the first one
-/// having this index. It is not inlined, so that the compiler knows that rows and visitor have
+/// Calls a visitor for the fields of rows; if these are the entries of a sequence, for the entries
+/// too, of which the first has this index. It is not inlined, so that the compiler knows that rows and visitor have
 /// nothing in common. What is passed goes in registers, and another call would be in the way of
 /// what stays in them.
 #[inline(never)]
-pub(crate) fn tell_rows<V: Visitor>(
+pub(crate) fn visit_rows<V: Visitor>(
     program: &Program,
-    tell: &Tell,
+    plan: &VisitPlan,
     first: u32,
     rows: &[Row],
     visitor: &mut V,
@@ -40,21 +45,21 @@ pub(crate) fn tell_rows<V: Visitor>(
     let teller = Teller {
         fields: program.fields(),
         spare,
-        constants: &tell.constants,
+        constants: &plan.constants,
     };
     let mut left = rows;
     while let [row, rest @ ..] = left {
         let index = first + (rows.len() - left.len()) as u32;
-        if tell.present & !row.present != 0 {
-            return not_whole(program, tell, index, left, visitor);
+        if plan.present & !row.present != 0 {
+            return not_whole(program, plan, index, left, visitor);
         }
-        if let Some(sequence) = tell.sequence {
+        if let Some(sequence) = plan.sequence {
             visitor.begin_entry(teller.field(sequence.index()), index);
         }
-        for chunk in &tell.chunks {
+        for chunk in &plan.chunks {
             teller.chunk(chunk, &row.values, visitor);
         }
-        if let Some(sequence) = tell.sequence {
+        if let Some(sequence) = plan.sequence {
             visitor.end_entry(teller.field(sequence.index()));
         }
         left = rest;
@@ -65,21 +70,21 @@ pub(crate) fn tell_rows<V: Visitor>(
 #[inline(never)]
 fn not_whole<V: Visitor>(
     program: &Program,
-    tell: &Tell,
+    plan: &VisitPlan,
     first: u32,
     rows: &[Row],
     visitor: &mut V,
 ) {
     for (row, index) in rows.iter().zip(first..) {
-        if tell.present & !row.present == 0 {
-            tell_rows(program, tell, index, std::slice::from_ref(row), visitor);
+        if plan.present & !row.present == 0 {
+            visit_rows(program, plan, index, std::slice::from_ref(row), visitor);
             continue;
         }
-        let field = tell.sequence.map(|sequence| program.field(sequence));
+        let field = plan.sequence.map(|sequence| program.field(sequence));
         if let Some(field) = field {
             visitor.begin_entry(field, index);
         }
-        each(program, tell, row, visitor);
+        each(program, plan, row, visitor);
         if let Some(field) = field {
             visitor.end_entry(field);
         }
@@ -87,10 +92,10 @@ fn not_whole<V: Visitor>(
 }
 
 /// Fields of which some may be absent.
-fn each<V: Visitor>(program: &Program, tell: &Tell, row: &Row, visitor: &mut V) {
+fn each<V: Visitor>(program: &Program, plan: &VisitPlan, row: &Row, visitor: &mut V) {
     let present = row.present | 1 << NO_LANE;
     let lane = |lane: u8| i64::from(row.values[usize::from(lane) % MAX_LANES]);
-    for emit in &tell.emits {
+    for emit in &plan.emits {
         let Some(field) = program.fields().get(emit.field as usize) else {
             continue;
         };
@@ -111,7 +116,7 @@ fn each<V: Visitor>(program: &Program, tell: &Tell, row: &Row, visitor: &mut V) 
             exponent,
             text: program.text_at(mantissa as usize),
         };
-        value.tell(emit.kind, field, visitor);
+        value.visit(emit.kind, field, visitor);
     }
 }
 
@@ -160,7 +165,7 @@ impl<'p> Teller<'p> {
                         let mut number = 0;
                         $(
                             let value = next.value(letter::$kind);
-                            value.tell(letter::$kind, &fields[number], visitor);
+                            value.visit(letter::$kind, &fields[number], visitor);
                             number += 1;
                         )*
                         debug_assert_eq!(number, KINDS.len());
@@ -236,7 +241,7 @@ struct Value<'r> {
 
 impl Value<'_> {
     #[inline(always)]
-    fn tell<V: Visitor>(&self, kind: EmitKind, field: &Field, visitor: &mut V) {
+    fn visit<V: Visitor>(&self, kind: EmitKind, field: &Field, visitor: &mut V) {
         match kind {
             EmitKind::Unsigned | EmitKind::UnsignedConstant => {
                 visitor.unsigned(field, self.number as u64);

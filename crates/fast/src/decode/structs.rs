@@ -2,7 +2,7 @@
 
 use fanfare_wire::lanes::Row;
 
-use super::flat::{Scratch, Sink, Telling, Told};
+use super::flat::{RowBatch, Scratch, Sink, Visiting};
 use super::lanes::BATCH;
 use crate::program::Program;
 use crate::program::lanes::{Entry, Flat};
@@ -11,19 +11,19 @@ use crate::typed::Feed;
 
 /// Fills a struct from rows, if it is one that is generated for them, and else as a visitor. What
 /// is not regular goes on where the rows end, as the structs are a visitor as well.
-pub(super) struct Filling<'f, F> {
+pub(super) struct StructSink<'f, F> {
     feed: &'f mut F,
     /// The message is read from rows.
     reads: bool,
 }
 
-impl<'f, F: Feed> Filling<'f, F> {
+impl<'f, F: Feed> StructSink<'f, F> {
     pub(super) const fn new(feed: &'f mut F) -> Self {
         Self { feed, reads: false }
     }
 }
 
-impl<F: Feed> Sink for Filling<'_, F> {
+impl<F: Feed> Sink for StructSink<'_, F> {
     type Rest = F;
 
     #[inline(always)]
@@ -40,14 +40,14 @@ impl<F: Feed> Sink for Filling<'_, F> {
     fn begin(&mut self, program: &Program, flat: &Flat, scratch: &Row) {
         self.reads = self.feed.read(flat.template, RowRef(scratch));
         if !self.reads {
-            Telling(self.feed).begin(program, flat, scratch);
+            Visiting(self.feed).begin(program, flat, scratch);
         }
     }
 
     #[inline(always)]
     fn no_sequence(&mut self, program: &Program, entry: &Entry) {
         if !self.reads {
-            Telling(self.feed).no_sequence(program, entry);
+            Visiting(self.feed).no_sequence(program, entry);
         }
     }
 
@@ -55,26 +55,26 @@ impl<F: Feed> Sink for Filling<'_, F> {
     fn begin_sequence(&mut self, program: &Program, entry: &Entry, count: u32) {
         // With its first entry it is there.
         if !self.reads || count == 0 {
-            Telling(self.feed).begin_sequence(program, entry, count);
+            Visiting(self.feed).begin_sequence(program, entry, count);
         }
     }
 
     #[inline(always)]
-    fn entries(&mut self, program: &Program, entry: &Entry, index: u32, told: Told<'_>) {
+    fn entries(&mut self, program: &Program, entry: &Entry, index: u32, told: RowBatch<'_>) {
         match self.reads {
             true => self.feed.read_entries(told.rows().iter().map(RowRef)),
-            false => Telling(self.feed).entries(program, entry, index, told),
+            false => Visiting(self.feed).entries(program, entry, index, told),
         }
     }
 
     #[inline(always)]
     fn end_sequence(&mut self, program: &Program, entry: &Entry) {
-        Telling(self.feed).end_sequence(program, entry);
+        Visiting(self.feed).end_sequence(program, entry);
     }
 
     #[inline(always)]
     fn end(&mut self, program: &Program, flat: &Flat) {
-        Telling(self.feed).end(program, flat);
+        Visiting(self.feed).end(program, flat);
     }
 
     #[inline(always)]

@@ -6,7 +6,7 @@ use crate::program::{Field, FieldKind, Program};
 use crate::value::{Decimal, TextType};
 use crate::visitor::Visitor;
 
-/// Tells `visitor` of an optional unsigned integer.
+/// Calls `visitor` for an optional unsigned integer.
 #[inline]
 pub fn unsigned<V: Visitor>(visitor: &mut V, field: &Field, value: Option<impl Into<u64>>) {
     match value {
@@ -15,7 +15,7 @@ pub fn unsigned<V: Visitor>(visitor: &mut V, field: &Field, value: Option<impl I
     }
 }
 
-/// Tells `visitor` of an optional signed integer.
+/// Calls `visitor` for an optional signed integer.
 #[inline]
 pub fn signed<V: Visitor>(visitor: &mut V, field: &Field, value: Option<impl Into<i64>>) {
     match value {
@@ -24,7 +24,7 @@ pub fn signed<V: Visitor>(visitor: &mut V, field: &Field, value: Option<impl Int
     }
 }
 
-/// Tells `visitor` of an optional decimal.
+/// Calls `visitor` for an optional decimal.
 #[inline]
 pub fn decimal<V: Visitor>(visitor: &mut V, field: &Field, value: Option<Decimal>) {
     match value {
@@ -33,7 +33,7 @@ pub fn decimal<V: Visitor>(visitor: &mut V, field: &Field, value: Option<Decimal
     }
 }
 
-/// Tells `visitor` of an optional string or byte vector.
+/// Calls `visitor` for an optional string or byte vector.
 #[inline]
 pub fn text<V: Visitor>(visitor: &mut V, field: &Field, value: &OptionalText) {
     match (value.get(), field.kind()) {
@@ -44,7 +44,7 @@ pub fn text<V: Visitor>(visitor: &mut V, field: &Field, value: &OptionalText) {
     }
 }
 
-/// Tells `visitor` of a group whose fields `write` tells; of an optional one by its absence.
+/// Calls `visitor` for a group whose fields `write` tells; of an optional one by its absence.
 #[inline]
 pub fn group<T, V: Visitor>(
     visitor: &mut V,
@@ -60,7 +60,7 @@ pub fn group<T, V: Visitor>(
     visitor.end_group(field);
 }
 
-/// Tells `visitor` of a sequence whose entries `write` tells.
+/// Calls `visitor` for a sequence whose entries `write` tells.
 #[inline]
 pub fn sequence<T, V: Visitor>(
     visitor: &mut V,

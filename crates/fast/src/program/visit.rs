@@ -1,4 +1,4 @@
-//! What a visitor is told of the fields of a segment.
+//! The calls of a visitor for the fields of a segment.
 
 use fanfare_wire::lanes::MAX_LANES;
 
@@ -9,9 +9,9 @@ use crate::value::Decimal;
 /// The bit of [`Emit::lane`] that is always set: the field has a value, but no lane.
 pub(crate) const NO_LANE: u8 = super::Place::NO_LANE;
 
-/// What is told of the fields of a segment, in their order.
+/// The calls for the fields of a segment, in their order.
 #[derive(Debug, Clone)]
-pub(crate) struct Tell {
+pub(crate) struct VisitPlan {
     /// The sequence of which they are the entries, if that is told of too.
     pub(crate) sequence: Option<FieldId>,
     /// One for each.
@@ -170,7 +170,7 @@ pub(crate) mod letter {
     pub(crate) const B: EmitKind = EmitKind::BytesConstant;
 }
 
-impl Tell {
+impl VisitPlan {
     /// What is told of these fields.
     pub(super) fn new(program: &Program, emits: Vec<Emit>) -> Self {
         let mut constants = Vec::new();
@@ -317,7 +317,7 @@ mod tests {
     use crate::program::lanes::Segment;
 
     fn chunks(segment: &Segment) -> Vec<String> {
-        let chunks = segment.tell.chunks.iter();
+        let chunks = segment.visits.chunks.iter();
         chunks.map(|chunk| format!("{:?}", chunk.kinds)).collect()
     }
 

@@ -27,10 +27,10 @@ pub(crate) fn visit_row<V: Visitor>(
     );
 }
 
-/// Calls a visitor for the fields of rows; if these are the entries of a sequence, for the entries
-/// too, of which the first has this index. It is not inlined, so that the compiler knows that rows and visitor have
-/// nothing in common. What is passed goes in registers, and another call would be in the way of
-/// what stays in them.
+/// Calls a visitor for the fields of rows; if these are the entries of a sequence, for the
+/// entries too, of which the first has this index. It is not inlined, so that the compiler knows
+/// that rows and visitor have nothing in common. What is passed goes in registers, and another
+/// call would be in the way of what stays in them.
 #[inline(never)]
 pub(crate) fn visit_rows<V: Visitor>(
     program: &Program,

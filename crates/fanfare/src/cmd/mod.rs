@@ -45,6 +45,9 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Throughput(throughput::Command),
     /// The plant as a service, from a TOML file: FIX in and out, FAST lines, DDS, a capture.
+    ///
+    /// `fanout server` and `dds bridge` are this service with a configuration of their own, for FIX
+    /// alone and for FIX over DDS; each takes a file as well, with --config.
     Gateway(gateway::Args),
 }
 

@@ -10,6 +10,8 @@ use std::process::ExitCode;
 /// FIX over DDS: publish what FIX producers send, and fan out to FIX consumers what other
 /// gateways publish.
 ///
+/// It is the service of `fanfare gateway` with a configuration for FIX over DDS.
+///
 /// Messages travel with their bodies as received, one topic for each MsgType(35), keyed by
 /// Symbol(55). What came from DDS is not published again unless --relay says so, and then no
 /// message goes round: each knows where it came in first, and what has been here before is dropped.

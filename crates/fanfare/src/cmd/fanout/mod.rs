@@ -46,6 +46,8 @@ fn tell_logged_on(sessions: usize, refused: &Refused) {
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// Run the gateway: producers' sessions on one port, consumers' on another.
+    ///
+    /// It is the service of `fanfare gateway` with a configuration for FIX alone.
     Server(server::Args),
     /// Many sessions that receive the fan-out and check that nothing is lost.
     Consumers(consumers::Args),

@@ -1,13 +1,12 @@
 //! Counts of values over the whole range of `u64` with bounded relative error: HdrHistogram, and
 //! beside it what its buckets round: minimum, maximum and sum.
 
-use hdrhistogram::Histogram as Buckets;
+use hdrhistogram::{CreationError, Histogram as Buckets};
 
 /// A histogram of unsigned values, by convention nanoseconds.
 ///
-/// Recording takes constant time and does not allocate. No value is out of range, so nothing is
-/// ever clipped. Not shared between threads: each thread records into its own and the results are
-/// [merged](Self::merge).
+/// Recording takes constant time. No value is out of range, so nothing is ever clipped. Not shared
+/// between threads: each thread records into its own and the results are [merged](Self::merge).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Histogram {
     buckets: Buckets<u64>,
@@ -17,18 +16,21 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// Three significant digits (relative error below 1/1024), 440 KiB.
+    /// Three significant digits (relative error below 1/1024), 440 KiB from the start: recording
+    /// does not allocate.
     pub fn new() -> Self {
-        Self::with_digits(3)
+        Self::of(Buckets::new_with_bounds(1, u64::MAX, 3))
     }
 
-    /// Two significant digits (relative error below 1/128), 58 KiB.
+    /// Two significant digits (relative error below 1/128), for many histograms at once: 1 KiB for
+    /// each power of two up to the largest value, 58 KiB at most. A value larger than all before
+    /// may allocate.
     pub fn small() -> Self {
-        Self::with_digits(2)
+        Self::of(Buckets::new(2))
     }
 
-    fn with_digits(digits: u8) -> Self {
-        let Ok(buckets) = Buckets::new_with_bounds(1, u64::MAX, digits) else {
+    fn of(buckets: Result<Buckets<u64>, CreationError>) -> Self {
+        let Ok(buckets) = buckets else {
             unreachable!("any range can be had with up to five digits")
         };
         Self {
@@ -42,8 +44,8 @@ impl Histogram {
     /// Counts one value.
     #[inline]
     pub fn record(&mut self, value: u64) {
-        // Nothing saturates, as the range is that of u64; `record` takes twice the time.
-        self.buckets.saturating_record(value);
+        // Cannot fail: the range is that of u64, or grows to it.
+        let _ = self.buckets.record(value);
         self.sum += u128::from(value);
         self.min = self.min.min(value);
         self.max = self.max.max(value);
@@ -52,7 +54,7 @@ impl Histogram {
     /// Adds everything counted in `other`. With different precisions the values of `other` are
     /// taken at the lower end of their buckets; minimum, maximum and mean stay exact.
     pub fn merge(&mut self, other: &Self) {
-        // Cannot fail: the range is that of u64.
+        // Cannot fail: the range is that of u64, or grows to it.
         let _ = self.buckets.add(&other.buckets);
         self.sum += other.sum;
         self.min = self.min.min(other.min);

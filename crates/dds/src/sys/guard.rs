@@ -62,7 +62,7 @@ impl Gate {
         self.state.store(SHUT, Ordering::SeqCst);
     }
 
-    /// Tells the door which reader it is of. One that is shut already is closed.
+    /// Tells the gate which reader it is of. One that is shut already is closed.
     pub(super) fn belongs_to(&self, entity: &Arc<Entity>) {
         let _ = self.entity.set(Arc::downgrade(entity));
         if self.state.load(Ordering::SeqCst) == SHUT {
@@ -70,7 +70,7 @@ impl Gate {
         }
     }
 
-    /// Shuts the door for good and has the reader closed.
+    /// Shuts the gate for good and has the reader closed.
     #[cold]
     fn close(&self, why: Overflow, writer: Guid) {
         let _ = self.why.set((why, writer));
@@ -142,7 +142,7 @@ pub(super) struct Guard {
     /// First: a pointer to these is a pointer to the guard.
     functions: Functions,
     store: Store,
-    door: Arc<Gate>,
+    gate: Arc<Gate>,
 }
 
 impl std::fmt::Debug for Guard {
@@ -153,7 +153,7 @@ impl std::fmt::Debug for Guard {
 
 // SAFETY: the functions may be called by any thread, and the pointers among them are only copied.
 unsafe impl Send for Guard {}
-// SAFETY: as above; what changes is in the door, which is shared by atomics.
+// SAFETY: as above; what changes is in the gate, which is shared by atomics.
 unsafe impl Sync for Guard {}
 
 /// A history that no reader has yet.
@@ -164,7 +164,7 @@ pub(super) struct History {
 
 impl History {
     /// A history for a reader of `topic` with these policies.
-    pub(super) fn new(topic: &Entity, qos: &RawQos, door: &Arc<Gate>) -> Result<Self, Error> {
+    pub(super) fn new(topic: &Entity, qos: &RawQos, gate: &Arc<Gate>) -> Result<Self, Error> {
         let mut sertype = std::ptr::null();
         // SAFETY: the handle is validated by the call; what it stores is borrowed from the topic.
         let code = unsafe { c::dds_get_entity_sertype(topic.handle(), &mut sertype) };
@@ -184,7 +184,7 @@ impl History {
         let guard = Box::new(Guard {
             functions: Functions { store, ..functions },
             store: functions.store,
-            door: Arc::clone(door),
+            gate: Arc::clone(gate),
         });
         // SAFETY: as above; nobody else knows the history yet. The guard is boxed and outlives it:
         // `Owned` frees it after the reader, whose deletion frees the history.
@@ -217,23 +217,23 @@ unsafe extern "C" fn store(
 ) -> bool {
     // SAFETY: `History::new` put the pointer to the guard at the beginning of the history.
     let guard = unsafe { &**rhc.cast::<*const Guard>() };
-    let door = &*guard.door;
-    if door.state.load(Ordering::Relaxed) == SHUT {
+    let gate = &*guard.gate;
+    if gate.state.load(Ordering::Relaxed) == SHUT {
         return true;
     }
     // SAFETY: the library's caller gives a live sample, its instance and its writer.
     unsafe {
         let key = c::ddsi_serdata_size((*instance).key);
         if key > LONGEST_KEY {
-            door.close(Overflow::Key(key), name(&*origin));
+            gate.close(Overflow::Key(key), name(&*origin));
             return true;
         }
         let stored = (guard.store)(rhc, origin, sample, instance);
-        if door.state.load(Ordering::Relaxed) == FULL {
-            door.close(Overflow::Keys(door.limit), name(&*origin));
+        if gate.state.load(Ordering::Relaxed) == FULL {
+            gate.close(Overflow::Keys(gate.limit), name(&*origin));
         }
-        // Whoever shut the door meanwhile must not wait for the library to try again.
-        stored || door.state.load(Ordering::Relaxed) == SHUT
+        // Whoever shut the gate meanwhile must not wait for the library to try again.
+        stored || gate.state.load(Ordering::Relaxed) == SHUT
     }
 }
 

@@ -32,7 +32,7 @@ pub(crate) struct Callbacks {
     status: Option<Mutex<OnStatus>>,
     panicked: AtomicBool,
     /// Of a reader.
-    door: Arc<Gate>,
+    gate: Arc<Gate>,
 }
 
 impl fmt::Debug for Callbacks {
@@ -60,23 +60,23 @@ impl Callbacks {
             data: data.map(Mutex::new),
             status: status.map(Mutex::new),
             panicked: AtomicBool::new(false),
-            door: Arc::new(Gate::new(instances)),
+            gate: Arc::new(Gate::new(instances)),
         })
     }
 
-    pub(super) const fn door(&self) -> &Arc<Gate> {
-        &self.door
+    pub(super) const fn gate(&self) -> &Arc<Gate> {
+        &self.gate
     }
 
     /// Why the reader was closed, and whose sample was too much.
     #[inline]
     pub(crate) fn overflow(&self) -> Option<(Overflow, Guid)> {
-        self.door.overflow().copied()
+        self.gate.overflow().copied()
     }
 
     /// A reader stores nothing from now on.
     pub(super) fn shut(&self) {
-        self.door.shut();
+        self.gate.shut();
     }
 
     pub(crate) fn has_panicked(&self) -> bool {
@@ -174,7 +174,7 @@ pub(super) fn for_reader(callbacks: &Callbacks) -> Listener {
     let l = listener.0;
     // SAFETY: `l` is a live listener; the functions live as long as the program.
     unsafe {
-        // Also for the door.
+        // Also for the gate.
         c::dds_lset_sample_rejected(l, Some(on_sample_rejected));
         if callbacks.samples.is_some() || callbacks.data.is_some() {
             c::dds_lset_data_available(l, Some(on_data));
@@ -263,7 +263,7 @@ unsafe extern "C" fn on_sample_rejected(
         return;
     };
     if s.last_reason == c::dds_sample_rejected_status_kind_DDS_REJECTED_BY_INSTANCES_LIMIT {
-        callbacks.door.fill();
+        callbacks.gate.fill();
     }
     callbacks.tell(Status::SampleRejected {
         total: s.total_count,

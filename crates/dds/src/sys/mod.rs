@@ -235,8 +235,8 @@ pub(crate) fn reader(
 ) -> Result<Arc<Entity>, Error> {
     let raw = qos::RawQos::new(qos)?;
     let listener = listener::for_reader(&callbacks);
-    let door = Arc::clone(callbacks.door());
-    let history = guard::History::new(topic, &raw, &door)?;
+    let gate = Arc::clone(callbacks.gate());
+    let history = guard::History::new(topic, &raw, &gate)?;
     // SAFETY: as in `writer`; the history is new, and the reader's from now on.
     let handle = unsafe {
         c::dds_create_reader_rhc(
@@ -260,6 +260,6 @@ pub(crate) fn reader(
         parents,
     };
     let entity = Arc::new(Entity { owned: Some(owned) });
-    door.belongs_to(&entity);
+    gate.belongs_to(&entity);
     Ok(entity)
 }

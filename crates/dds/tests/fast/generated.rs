@@ -48,7 +48,7 @@ fanfare_dds::cdr_struct! {
         present: u64,
         Symbol: String,
         OrderQty: u64,
-        EndpointKind: u32,
+        Side: u32,
         TransactTime: u64,
         QuoteType: u32,
         SecurityID: u32,

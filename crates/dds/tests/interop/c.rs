@@ -78,7 +78,7 @@ fn unions_are_printed_as_the_compilers_of_others_take_them() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("unions");
     std::fs::create_dir_all(&folder).unwrap();
     let side = EnumType {
-        name: "Odd::EndpointKind".to_owned(),
+        name: "Odd::Side".to_owned(),
         literals: vec![("Buy".to_owned(), 0), ("Sell".to_owned(), 5)],
     };
     let level = StructType::new("Odd::Level").member("price", Kind::Float64);

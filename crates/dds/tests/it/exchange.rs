@@ -185,7 +185,7 @@ fn write_all_kinds(b: &mut CdrBuffer) {
 #[test]
 fn every_kind_of_member_is_laid_out_as_cyclone_lays_it_out() {
     let side = Kind::Enum(std::sync::Arc::new(EnumType {
-        name: "Test::EndpointKind".to_owned(),
+        name: "Test::Side".to_owned(),
         literals: vec![("BUY".to_owned(), 1), ("SELL".to_owned(), 2)],
     }));
     let inner = StructType::new("Test::Inner")

@@ -126,6 +126,22 @@ fn two_lines_are_one_stream_and_each_packet_is_decoded_once() {
 }
 
 #[test]
+fn a_doubtful_packet_does_not_make_others_be_decoded_twice() {
+    let mut channel = channel(ChannelConfig::new(2));
+    let stray = quotes(90_000_000, 1, 0);
+    let mut all = told(channel.receive(datagram(Line::A, 0, &quotes(1, 50, 5))));
+    all.extend(told(channel.receive(datagram(Line::B, 0, &stray))));
+    for packet in 1..20 {
+        let bytes = quotes(1 + 6 * packet, 50, 5);
+        all.extend(told(channel.receive(datagram(Line::A, 0, &bytes))));
+    }
+    assert_eq!(all.len(), 120);
+    let stats = channel.stats();
+    // The stray one as well, and the first one again: it was not in turn before it began the run.
+    assert_eq!((stats.delivered, stats.decoded), (20, 22));
+}
+
+#[test]
 fn what_was_delivered_before_is_left_out_by_its_numbers() {
     let mut channel = channel(ChannelConfig::new(1));
     told(channel.receive(datagram(Line::A, 0, &quotes(1, 50, 1))));

@@ -158,7 +158,7 @@ struct Trader {
     orders: usize,
     received: usize,
     answers: bool,
-    /// The segment of the first session is there.
+    /// The first session's segment has been allocated.
     is_ready: bool,
 }
 

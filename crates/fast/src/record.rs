@@ -178,8 +178,8 @@ impl Record {
         self.message.view(program)
     }
 
-    /// Calls a visitor as the [`Decoder`](crate::Decoder) of this message would. An empty record
-    /// calls nothing. `program` must be that of the decoder.
+    /// Calls a visitor as the [`Decoder`](crate::Decoder) of this message would. For an empty
+    /// record, it makes no call. `program` must be the decoder's.
     pub fn visit<V: Visitor>(&self, program: &Program, visitor: &mut V) {
         if let Some(rows) = self.rows() {
             rows.write(program, visitor);

@@ -124,9 +124,9 @@ pub struct Batch {
 }
 
 impl BroadcastReader {
-    /// Hands at most `limit` messages to `each`, in order. Under [`Policy::Gate`] they stand in
-    /// the ring, and their room is given back to the writer when the call ends: a small `limit`
-    /// gives it back sooner.
+    /// Calls `each` for at most `limit` messages, in order. Under [`Policy::Gate`] they stand in
+    /// the ring, and the writer may use their room again when the call ends: a small `limit`
+    /// frees it sooner.
     pub fn read(&mut self, limit: usize, each: impl FnMut(Record<'_>)) -> Batch {
         match &mut self.0 {
             Reader::Gate(reader) => Batch {

@@ -29,7 +29,8 @@ impl Post {
 pub(crate) struct Mailbox(gated::Reader);
 
 impl Mailbox {
-    /// Hands at most `limit` messages to `each`, in order and in place; gives their number.
+    /// Calls `each` for at most `limit` messages, in order and in place. Returns the number of
+    /// calls.
     pub(crate) fn read(&mut self, limit: usize, each: impl FnMut(Record<'_>)) -> usize {
         self.0.read(limit, each)
     }

@@ -63,7 +63,8 @@ impl Producer {
 pub struct Consumer(gated::Reader);
 
 impl Consumer {
-    /// Hands at most `limit` messages to `each`, in order and in place; gives their number.
+    /// Calls `each` for at most `limit` messages, in order and in place. Returns the number of
+    /// calls.
     pub fn read(&mut self, limit: usize, each: impl FnMut(Record<'_>)) -> usize {
         self.0.read(limit, each)
     }

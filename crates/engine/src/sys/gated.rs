@@ -247,8 +247,8 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// Hands at most `limit` messages to `each`, in place; gives their number. The bytes are
-    /// given back to the writer when all of them are through.
+    /// Calls `each` for at most `limit` messages, in place. Returns the number of calls. The
+    /// writer may use their room again once all calls are done.
     pub(crate) fn read(&mut self, limit: usize, mut each: impl FnMut(Record<'_>)) -> usize {
         let mut count = 0;
         let start = self.cursor;

@@ -234,7 +234,8 @@ impl Party {
         }
     }
 
-    /// Waits for a line of what it did that fits, and gives it; else those that came.
+    /// Waits for a line of the program's log that `fits`, and returns it; on a timeout, the lines
+    /// so far are the error.
     pub(crate) fn wait(
         &mut self,
         wanted: &str,

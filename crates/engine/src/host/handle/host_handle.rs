@@ -154,8 +154,8 @@ fn now() -> Now {
     Clock::new().read()
 }
 
-/// An answer that the host gives in a later turn. What was asked for happens also if this is
-/// dropped.
+/// The result of a command that the host runs in a later turn. Dropping it does not cancel the
+/// command.
 #[must_use = "says whether it was done"]
 pub struct Pending<T> {
     answer: Receiver<Result<T, HostError>>,
@@ -163,7 +163,7 @@ pub struct Pending<T> {
 }
 
 impl<T> Pending<T> {
-    /// Waits for the answer.
+    /// Waits for the result.
     ///
     /// # Errors
     /// What the host says; [`HostError::Ended`] if it ends without an answer;
@@ -178,7 +178,7 @@ impl<T> Pending<T> {
         self.answer.recv().unwrap_or(Err(HostError::Ended))
     }
 
-    /// The answer, if it is there.
+    /// Returns the result if the host has run the command, without waiting.
     pub fn poll(&mut self) -> Option<Result<T, HostError>> {
         match self.answer.try_recv() {
             Ok(answer) => Some(answer),

@@ -30,7 +30,7 @@ pub struct SessionHandle {
     ring_bytes: usize,
 }
 
-/// Tells the host of a handle that is dropped, whose ring it gives back.
+/// Wakes the host when its handle is dropped, so that the host frees the ring.
 struct Bell(Arc<Shared>);
 
 impl Drop for Bell {

@@ -277,7 +277,7 @@ fn a_host_that_ends_sends_what_waits_and_takes_no_more() {
     assert_eq!(send(&mut idle, "x"), Err(HandleError::Gone));
 }
 
-/// Counts what each sender says, in the order of its messages, and tells who is removed.
+/// Counts the messages of each sender, checks their order, and reports sessions that are removed.
 #[derive(Clone, Default)]
 struct Tally(Arc<Mutex<Counts>>);
 
@@ -411,7 +411,7 @@ fn handles_of_several_threads_lose_nothing_and_keep_their_order() {
     sell.tally
         .wait(4 * EACH as i64, |counts| counts.total as i64);
     assert_eq!(buy.tally.get(|counts| counts.undone as i64), 0);
-    // All came with the handles' own ends, which the host gives back.
+    // The handles of the threads are dropped by now, and the host has freed their rings.
     drop(handle);
 }
 
@@ -462,7 +462,7 @@ fn sessions_are_added_and_removed_while_the_host_runs() {
         }
         for (mut handle, _) in handles {
             let begun = Instant::now();
-            // The host closes its ring in its next turn, and tells what came before.
+            // The host closes the ring in its next turn, and reports the requests before that.
             while send(&mut handle, "x") != Err(HandleError::Gone) {
                 assert!(begun.elapsed().as_secs() < 60);
             }

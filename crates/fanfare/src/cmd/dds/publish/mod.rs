@@ -59,9 +59,9 @@ pub(crate) struct Args {
     domain: DomainArgs,
     #[command(flatten)]
     shm: ShmArgs,
-    /// With echo: samples that may be under way at once; the rest of a packet waits for their
-    /// echoes, so that the latency is that of DDS and not of a queue. 0: no limit, and the
-    /// latency has that queue in it [default: 1, from multicast with --qos best-effort 0]
+    /// With echo: the most samples in flight at once. The rest of a packet waits for their echoes,
+    /// so that the latency does not include a queue. 0: no limit, and the latency includes the
+    /// queue [default: 1, from multicast with --qos best-effort 0]
     #[arg(long, value_name = "SAMPLES", conflicts_with = "no_echo")]
     in_flight: Option<u64>,
     /// Seconds to wait for a subscriber; 0: publish whether there is one or not.

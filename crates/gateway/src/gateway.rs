@@ -247,7 +247,7 @@ impl Builder<'_> {
         if dds.publish.is_some() {
             rings.wakers.push(publisher_waker.clone());
         }
-        let inlet = self.inlet(&mut rings, dds.publish.is_some())?;
+        let source_rings = self.source_rings(&mut rings, dds.publish.is_some())?;
         let sides = [&config.producers, &config.consumers];
         let [of_producers, of_consumers] = Seats::of_process(sides.map(|side| side.max_sessions));
         let [producer_rules, consumer_rules] = self.rules;
@@ -255,7 +255,7 @@ impl Builder<'_> {
         let peers = self.peers("ingress", Versions::default())?;
         let counts = IngressCounts::new(self.counters);
         let all = config.fan_out == FanOut::All;
-        let ingress = Ingress::new(lobby, peers, inlet, counts, all);
+        let ingress = Ingress::new(lobby, peers, source_rings, counts, all);
         let lobby = self.lobby("consumers", consumers, consumer_rules, of_consumers)?;
         let greeter = Greeter::new(lobby, desks);
         let mut front: Vec<Box<dyn Agent>> = vec![Box::new(ingress), Box::new(greeter)];
@@ -263,16 +263,20 @@ impl Builder<'_> {
         let channels: Vec<String> = config.feeds.iter().map(Feed::channel).collect();
         let plan = self.plan(&channels);
         if let (Some(end), Some(domain)) = (&dds.subscribe, &domains.subscribe) {
-            let inlet = self.inlet(&mut rings, dds.relay)?;
+            let source_rings = self.source_rings(&mut rings, dds.relay)?;
             let waker = Waker::detached()?;
             front.push(Box::new(BusSubscriber::open(
-                end, domain, inlet, waker, plan,
+                end,
+                domain,
+                source_rings,
+                waker,
+                plan,
             )?));
         }
         let mut alone: Vec<Box<dyn Agent>> = Vec::new();
         for feed in &config.feeds {
-            let inlet = self.inlet(&mut rings, dds.publish.is_some())?;
-            let (source, publisher) = self.feed(feed, inlet, &rings.versions, plan)?;
+            let source_rings = self.source_rings(&mut rings, dds.publish.is_some())?;
+            let (source, publisher) = self.feed(feed, source_rings, &rings.versions, plan)?;
             front.push(Box::new(source));
             alone.extend(publisher.map(|agent| Box::new(agent) as Box<dyn Agent>));
         }
@@ -291,7 +295,7 @@ impl Builder<'_> {
     fn feed(
         &self,
         feed: &Feed,
-        inlet: SourceRings,
+        source_rings: SourceRings,
         versions: &Versions,
         plan: Plan<'_>,
     ) -> Result<(FeedSource, Option<TopicsPublisher>), StartError> {
@@ -307,7 +311,7 @@ impl Builder<'_> {
             ring = Some(writer);
         }
         let outlets = Outlets {
-            inlet,
+            source_rings,
             versions: versions.clone(),
             to_topics: ring,
             ring_bytes: size,
@@ -342,7 +346,7 @@ impl Builder<'_> {
     }
 
     /// The next source's way in, with one to DDS if what it brings goes there.
-    fn inlet(&self, rings: &mut Rings, to_dds: bool) -> Result<SourceRings, StartError> {
+    fn source_rings(&self, rings: &mut Rings, to_dds: bool) -> Result<SourceRings, StartError> {
         let mut dds = to_dds.then(|| Broadcast::new(self.config.ring_bytes, 1, Policy::Lap));
         if let Some(dds) = &mut dds {
             rings.to_dds.push(dds.subscribe().ok_or(StartError::Ring)?);

@@ -19,7 +19,7 @@ pub(crate) struct Ingress {
 }
 
 struct Route {
-    inlet: SourceRings,
+    source_rings: SourceRings,
     counts: IngressCounts,
     /// Whether messages without the mark are fanned out too.
     all: bool,
@@ -31,7 +31,7 @@ impl Ingress {
     pub(crate) fn new(
         lobby: Lobby,
         peers: Peers,
-        inlet: SourceRings,
+        source_rings: SourceRings,
         counts: IngressCounts,
         all: bool,
     ) -> Self {
@@ -39,7 +39,7 @@ impl Ingress {
             lobby,
             peers,
             route: Route {
-                inlet,
+                source_rings,
                 counts,
                 all,
                 utc_nanos: 0,
@@ -70,7 +70,7 @@ impl Agent for Ingress {
         self.route.utc_nanos = now.utc.nanos();
         let read = self.peers.turn(now, &mut self.route)?;
         let welcomed = self.welcome(now)?;
-        self.route.inlet.wake();
+        self.route.source_rings.wake();
         Ok(read + welcomed)
     }
 
@@ -91,7 +91,7 @@ impl Sink for Route {
     /// The workers always drain the ring (a slow consumer does not hold them up), so it has room
     /// again soon. A message takes no more there than on the wire: its header is left out.
     fn has_room(&mut self, bytes: usize) -> bool {
-        self.inlet.has_room(bytes)
+        self.source_rings.has_room(bytes)
     }
 
     fn take(&mut self, message: &AppMessage<'_>) {
@@ -100,14 +100,17 @@ impl Sink for Route {
         if !self.all && message.get(FANOUT_ID).is_none() {
             return;
         }
-        let key = self.inlet.wants_symbol().then(|| message.get(tags::SYMBOL));
+        let key = self
+            .source_rings
+            .wants_symbol()
+            .then(|| message.get(tags::SYMBOL));
         let stamp = Stamp {
             ingress_nanos: self.utc_nanos,
             symbol: key.flatten().unwrap_or_default(),
             ..Stamp::default()
         };
         let body = record::shared(message);
-        if body.is_some_and(|body| self.inlet.put(&body, stamp) == Put::Done) {
+        if body.is_some_and(|body| self.source_rings.put(&body, stamp) == Put::Done) {
             self.counts.marked.increment(1);
         } else {
             self.counts.unroutable.increment(1);

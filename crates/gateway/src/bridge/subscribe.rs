@@ -66,7 +66,7 @@ struct Waiting {
 
 /// What it takes to deal with a sample.
 struct SampleHandler {
-    inlet: SourceRings,
+    source_rings: SourceRings,
     inspector: Inspector,
     origin: u64,
     /// The feeds that this gateway receives itself.
@@ -85,7 +85,7 @@ impl BusSubscriber {
     pub(crate) fn open(
         end: &DdsEnd,
         domain: &Domain,
-        inlet: SourceRings,
+        source_rings: SourceRings,
         waker: Waker,
         plan: Plan<'_>,
     ) -> Result<Self, Error> {
@@ -122,7 +122,7 @@ impl BusSubscriber {
             sources,
             waker,
             handler: SampleHandler {
-                inlet,
+                source_rings,
                 inspector: Inspector::new(plan.message_bytes),
                 origin: plan.origin,
                 ours: plan
@@ -262,11 +262,11 @@ impl SampleHandler {
         // What one gateway of several with the same feed lacks, another may bring.
         if missing > 0 && !channels.has_several(identity.channel) {
             // Both find room, or the sample is looked at again.
-            if !self.inlet.has_room(record::len(&body) + HOLE_ROOM) {
+            if !self.source_rings.has_room(record::len(&body) + HOLE_ROOM) {
                 return false;
             }
             let hole = Hole::new(Missing::DdsGap, missing, self.utc_nanos);
-            let _ = self.inlet.put_hole(&hole);
+            let _ = self.source_rings.put_hole(&hole);
         }
         let stamp = Stamp {
             ingress_nanos: parts.ingress_nanos,
@@ -276,7 +276,7 @@ impl SampleHandler {
             identity: *identity,
         };
         let put = match turn {
-            Turn::New => self.inlet.put(&body, stamp),
+            Turn::New => self.source_rings.put(&body, stamp),
             Turn::Before | Turn::Behind => Put::Done,
         };
         match (put, turn) {
@@ -309,7 +309,7 @@ impl Agent for BusSubscriber {
         for source in &mut self.sources {
             work += source.turn(&mut self.handler)?;
         }
-        self.handler.inlet.wake();
+        self.handler.source_rings.wake();
         Ok(work)
     }
 

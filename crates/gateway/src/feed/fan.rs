@@ -93,12 +93,12 @@ impl Fan {
     pub(crate) fn message(
         &mut self,
         message: MessageView<'_>,
-        inlet: &mut SourceRings,
+        source_rings: &mut SourceRings,
         stamp: Stamp<'_>,
     ) {
         let utc_nanos = stamp.ingress_nanos;
         match self.fix.kind(message) {
-            Kind::Data => self.data(message, inlet, stamp),
+            Kind::Data => self.data(message, source_rings, stamp),
             Kind::Session(msg_type) => self.session(message, msg_type, utc_nanos),
             Kind::Empty => self.counts.empty.increment(1),
             Kind::Done => self.state(ExchangeState::Done, utc_nanos),
@@ -111,23 +111,24 @@ impl Fan {
     }
 
     /// Writes the records of what is missing, until the ring is full.
-    pub(crate) fn tell_holes(&mut self, inlet: &mut SourceRings) {
+    pub(crate) fn tell_holes(&mut self, source_rings: &mut SourceRings) {
         if !self.holes.is_empty() {
-            self.holes.drain(|hole| inlet.put_hole(hole) == Put::Done);
+            self.holes
+                .drain(|hole| source_rings.put_hole(hole) == Put::Done);
         }
     }
 
-    fn data(&mut self, message: MessageView<'_>, inlet: &mut SourceRings, stamp: Stamp<'_>) {
-        let dds = u32::from(inlet.wants_symbol()) << self.dds;
+    fn data(&mut self, message: MessageView<'_>, source_rings: &mut SourceRings, stamp: Stamp<'_>) {
+        let dds = u32::from(source_rings.wants_symbol()) << self.dds;
         self.convert(message, self.in_use | dds);
-        self.tell_holes(inlet);
+        self.tell_holes(source_rings);
         // Each version gets it, or none.
         let room = self
             .bodies
             .iter()
             .map(|(_, body)| body.len() + IN_RING)
             .sum();
-        if !self.holes.is_empty() || !inlet.has_room(room) {
+        if !self.holes.is_empty() || !source_rings.has_room(room) {
             self.counts.no_room.increment(1);
             return self.miss(&Hole::new(Missing::WorkersBehind, 1, stamp.ingress_nanos));
         }
@@ -138,7 +139,7 @@ impl Fan {
                 continue;
             };
             let local = versions & self.in_use;
-            if local != 0 && inlet.put_for(local, &body) != Put::Done {
+            if local != 0 && source_rings.put_for(local, &body) != Put::Done {
                 self.lacking |= local;
             }
             if versions & dds != 0 {
@@ -147,13 +148,13 @@ impl Fan {
                     symbol: &self.key,
                     ..stamp
                 };
-                inlet.put_to_dds(&body, stamp);
+                source_rings.put_to_dds(&body, stamp);
             }
         }
         let lacking = self.lacking & self.in_use;
         if lacking != 0 {
             self.counts.no_fix.increment(1);
-            inlet.put_hole_for(lacking, &Hole::new(Missing::NotFix, 1, stamp.ingress_nanos));
+            source_rings.put_hole_for(lacking, &Hole::new(Missing::NotFix, 1, stamp.ingress_nanos));
         }
     }
 

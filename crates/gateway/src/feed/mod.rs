@@ -91,7 +91,7 @@ pub(crate) struct FeedSource {
 /// Where a feed's messages go.
 pub(crate) struct Outlets {
     /// The consumers, and DDS.
-    pub(crate) inlet: SourceRings,
+    pub(crate) source_rings: SourceRings,
     /// The consumers' versions.
     pub(crate) versions: Versions,
     /// Topics of the templates' own types.
@@ -104,7 +104,7 @@ pub(crate) struct Outlets {
 struct FeedHandler {
     fan: Fan,
     channel: Vec<u8>,
-    inlet: SourceRings,
+    source_rings: SourceRings,
     to_topics: Option<SampleRing>,
     utc_nanos: i64,
     counts: FeedCounts,
@@ -128,7 +128,7 @@ impl FeedSource {
             handler: FeedHandler {
                 channel: feed.channel().into_bytes(),
                 fan,
-                inlet: outlets.inlet,
+                source_rings: outlets.source_rings,
                 to_topics: outlets.to_topics,
                 utc_nanos: 0,
                 counts: FeedCounts::new(plan.counters),
@@ -243,7 +243,7 @@ impl FeedHandler {
             ..
         } = message;
         // Its numbers are for DDS alone.
-        let number = number.filter(|_| self.inlet.wants_symbol());
+        let number = number.filter(|_| self.source_rings.wants_symbol());
         let identity = number.map(|number| Identity {
             channel: &self.channel,
             number,
@@ -257,7 +257,7 @@ impl FeedHandler {
             ..Stamp::default()
         };
         if let Some(view) = record.view(program) {
-            self.fan.message(view, &mut self.inlet, stamp);
+            self.fan.message(view, &mut self.source_rings, stamp);
         }
         if let Some(topics) = &mut self.to_topics {
             topics.put(record);
@@ -283,7 +283,7 @@ impl Agent for FeedSource {
         // While the workers are behind, the kernel holds the datagrams, and counts what it drops.
         // A body for each version takes its own room. More than half is never sure to be there.
         let parts = if self.handler.fan.look() > 1 { 3 } else { 2 };
-        if !self.handler.inlet.has_room(self.part * parts) {
+        if !self.handler.source_rings.has_room(self.part * parts) {
             return Ok(0);
         }
         self.handler.utc_nanos = now.utc.nanos();
@@ -296,9 +296,11 @@ impl Agent for FeedSource {
             .counts
             .datagrams
             .increment(turn.datagrams as u64);
-        let FeedHandler { fan, inlet, .. } = &mut self.handler;
-        fan.tell_holes(inlet);
-        self.handler.inlet.wake();
+        let FeedHandler {
+            fan, source_rings, ..
+        } = &mut self.handler;
+        fan.tell_holes(source_rings);
+        self.handler.source_rings.wake();
         if let Some(topics) = &mut self.handler.to_topics {
             topics.wake();
         }

@@ -122,6 +122,14 @@ pub fn median(mut values: Vec<f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
+/// The smallest value that so many percent of them do not exceed; NaN for none.
+pub fn percentile(values: &[u64], percent: f64) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable();
+    let rank = (percent / 100.0 * sorted.len() as f64).ceil().max(1.0) as usize;
+    sorted.get(rank - 1).map_or(f64::NAN, |&value| value as f64)
+}
+
 /// What a figure depends on besides the program: the machine and the day.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Environment {

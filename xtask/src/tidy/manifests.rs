@@ -17,7 +17,7 @@ const MAY_USE: [(&str, &[&str]); 11] = [
     ("gateway", &["wire", "engine", "fix", "fast", "feed", "dds"]),
     (
         "instruments",
-        &["wire", "engine", "fix", "fast", "feed", "dds"],
+        &["wire", "engine", "fix", "fast", "feed", "dds", "gateway"],
     ),
     (
         "fanfare",

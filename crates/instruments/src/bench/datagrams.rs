@@ -7,7 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use fanfare_engine::stop::Stop;
 use fanfare_engine::udp::{Receiver, ReceiverConfig, Sender, SenderConfig};
+
+use crate::figures::{Figures, median};
 
 /// Datagrams in one system call, as `fanfare fast multicast` has it.
 const BATCH: usize = 32;
@@ -16,22 +19,76 @@ const BUFFER: usize = 32 << 20;
 /// Silence, after the last was sent, after which what is missing will not come.
 const SILENCE: Duration = Duration::from_millis(300);
 
-/// What went through.
+/// What went through the raw pair.
 #[derive(Debug, Clone, Copy)]
-pub struct Passed {
+struct Passed {
     /// Datagrams sent, both groups.
-    pub sent: usize,
+    sent: usize,
     /// Datagrams received, both groups.
-    pub received: usize,
+    received: usize,
     /// From the first datagram received to the last.
-    pub elapsed: Duration,
+    elapsed: Duration,
 }
 
 impl Passed {
     /// Datagrams a second at the receiver.
-    pub fn rate(&self) -> f64 {
+    fn rate(&self) -> f64 {
         self.received as f64 / self.elapsed.as_secs_f64().max(1e-9)
     }
+}
+
+/// One run of what is measured.
+#[derive(Debug, Clone, Copy)]
+pub struct Run {
+    /// Messages a second at the receiver.
+    pub rate: f64,
+    /// Datagrams that were sent and not received, both lines.
+    pub lost: u64,
+    /// Those of them that the kernel dropped.
+    pub kernel_drops: u64,
+    /// What the receiver could not decode.
+    pub errors: u64,
+}
+
+/// Adds the figures of the raw pair and of what is measured, which `ours` runs, with the number of
+/// the run from 1: they take turns, until `stop` is raised.
+///
+/// # Errors
+/// Those of the raw pair, of `groups` and of `ours`.
+pub fn add_turns<E: From<io::Error>>(
+    figures: &mut Figures,
+    packets: &[Vec<u8>],
+    runs: u32,
+    stop: &Stop,
+    mut groups: impl FnMut() -> Result<[SocketAddrV4; 2], E>,
+    mut ours: impl FnMut(u32) -> Result<Run, E>,
+) -> Result<(), E> {
+    let (mut raw_rates, mut rates) = (Vec::new(), Vec::new());
+    let (mut raw_lost, mut lost, mut kernel_drops, mut errors) = (0, 0, 0, 0);
+    for run in 1..=runs {
+        if stop.is_raised() {
+            break;
+        }
+        let raw = raw_pair(groups()?, packets)?;
+        raw_rates.push(raw.rate());
+        raw_lost += (raw.sent - raw.received) as u64;
+        let run = ours(run)?;
+        rates.push(run.rate);
+        lost += run.lost;
+        kernel_drops += run.kernel_drops;
+        errors += run.errors;
+    }
+    let (raw, ours) = (median(raw_rates), median(rates));
+    figures.count("packets", packets.len() as u64);
+    figures.add("raw_rate_per_s", raw);
+    figures.add("rate_per_s", ours);
+    figures.add("ratio_rate", raw / ours);
+    figures.count("raw_lost", raw_lost);
+    figures.count("lost", lost);
+    figures.count("kernel_drops", kernel_drops);
+    figures.count("errors", errors);
+    figures.set_ok(!ours.is_nan() && lost + errors == 0);
+    Ok(())
 }
 
 /// Sends `packets` to both groups on loopback, as fast as it goes, from this thread; a second one
@@ -39,7 +96,7 @@ impl Passed {
 ///
 /// # Errors
 /// Sockets that cannot be opened, or sends that fail.
-pub fn raw_pair(groups: [SocketAddrV4; 2], packets: &[Vec<u8>]) -> io::Result<Passed> {
+fn raw_pair(groups: [SocketAddrV4; 2], packets: &[Vec<u8>]) -> io::Result<Passed> {
     let open = |group| {
         Receiver::open(&ReceiverConfig {
             buffer: BUFFER,

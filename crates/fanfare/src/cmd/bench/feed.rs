@@ -5,8 +5,8 @@ use anyhow::{Context, Result};
 use clap::{Args as ClapArgs, ValueEnum};
 use fanfare_engine::stop::Stop;
 use fanfare_feed::Header;
-use fanfare_instruments::bench::datagrams::raw_pair;
-use fanfare_instruments::figures::{Figures, median};
+use fanfare_instruments::bench::datagrams::{Run, add_turns};
+use fanfare_instruments::figures::Figures;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
 use std::process::ExitCode;
@@ -82,20 +82,16 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let generate = ["fast", "generate", feed, "-n", &count, "-o", &path];
     Fanfare::start(&generate, &stop)?.finish(LIMIT)?;
     let packets = read(&file)?;
-    let mut rounds = Rounds {
-        packets: packets.len() as u64,
-        ..Rounds::default()
-    };
-    for seed in 1..=args.runs {
-        if stop.is_raised() {
-            break;
-        }
-        let raw = raw_pair([group(1)?, group(2)?], &packets).context("the raw pair")?;
-        rounds.raw.push(raw.rate());
-        rounds.raw_lost += (raw.sent - raw.received) as u64;
-        ours(args, feed, &path, seed, &stop, &mut rounds)?;
-    }
-    Ok(figures_out(&rounds.figures(), args.json))
+    let mut figures = Figures::new("bench feed");
+    add_turns(
+        &mut figures,
+        &packets,
+        args.runs,
+        &stop,
+        || Ok::<_, anyhow::Error>([group(1)?, group(2)?]),
+        |seed| ours(args, feed, &path, seed, &stop),
+    )?;
+    Ok(figures_out(&figures, args.json))
 }
 
 /// The datagrams of a file.
@@ -115,14 +111,7 @@ fn group(last: u8) -> Result<SocketAddrV4> {
 }
 
 /// One run of `fast multicast` and `fast decode` as two processes.
-fn ours(
-    args: &Args,
-    feed: &str,
-    file: &str,
-    seed: u32,
-    stop: &Stop,
-    rounds: &mut Rounds,
-) -> Result<()> {
+fn ours(args: &Args, feed: &str, file: &str, seed: u32, stop: &Stop) -> Result<Run> {
     let (a, b) = (group(1)?, group(2)?);
     let templates = format!("builtin:{feed}");
     let (line_a, line_b) = (a.to_string(), b.to_string());
@@ -142,39 +131,15 @@ fn ours(
     let sender = Fanfare::start(&[&multicast[..], &losses, &second].concat(), stop)?;
     let sent = json(&sender.finish(LIMIT)?)?;
     let received = json(&receiver.finish_any(LIMIT)?)?;
-    rounds.rate.push(figure(&received, "rate_per_s")?);
-    rounds.kernel_drops += figure(&received, "kernel_drops")? as u64;
-    rounds.errors += figure(&received, "errors")? as u64;
+    let count = |of, name: &str| figure(of, name).map(|value| value as u64);
+    let mut lost = 0;
     for line in ["line_a_packets", "line_b_packets"] {
-        rounds.lost += figure(&sent, line)? as u64 - figure(&received, line)? as u64;
+        lost += count(&sent, line)? - count(&received, line)?;
     }
-    Ok(())
-}
-
-#[derive(Default)]
-struct Rounds {
-    packets: u64,
-    raw: Vec<f64>,
-    rate: Vec<f64>,
-    raw_lost: u64,
-    lost: u64,
-    kernel_drops: u64,
-    errors: u64,
-}
-
-impl Rounds {
-    fn figures(self) -> Figures {
-        let mut figures = Figures::new("bench feed");
-        let (raw, ours) = (median(self.raw), median(self.rate));
-        figures.count("packets", self.packets);
-        figures.add("raw_rate_per_s", raw);
-        figures.add("rate_per_s", ours);
-        figures.add("ratio_rate", raw / ours);
-        figures.count("raw_lost", self.raw_lost);
-        figures.count("lost", self.lost);
-        figures.count("kernel_drops", self.kernel_drops);
-        figures.count("errors", self.errors);
-        figures.set_ok(!ours.is_nan() && self.lost + self.errors == 0);
-        figures
-    }
+    Ok(Run {
+        rate: figure(&received, "rate_per_s")?,
+        lost,
+        kernel_drops: count(&received, "kernel_drops")?,
+        errors: count(&received, "errors")?,
+    })
 }

@@ -51,12 +51,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         .unwrap_or_else(|| scratch.file("journals"));
     // Before this thread is pinned: afterwards it would see one core only.
     let mut figures = Figures::new("bench latency");
-    let (here, there) = processors()?;
+    let processors = processors()?;
     let options = CompareOptions {
         rounds: args.rounds,
         warm_up: args.warm_up,
         folder: &base,
-        cpus: here.zip(there),
+        cpus: processors.here.zip(processors.there),
     };
     let comparison = compare(&options, || stop.is_raised())?;
     comparison.add_to(&mut figures);

@@ -2,18 +2,15 @@
 
 mod codec;
 mod dds;
-mod dds_ends;
-mod dds_shm;
-mod dds_stalled;
-mod dds_trips;
-mod dds_write;
 mod fanout;
 mod feed;
 mod latency;
 
 use anyhow::{Context, Result};
-use clap::Subcommand;
-use fanfare_engine::cpu;
+use clap::builder::PossibleValue;
+use clap::{Subcommand, ValueEnum};
+use fanfare_gateway::SlowPolicy;
+use fanfare_instruments::bench::Processors;
 use std::process::ExitCode;
 
 use crate::print::note;
@@ -43,14 +40,34 @@ pub(crate) fn run(command: &Command) -> Result<ExitCode> {
     }
 }
 
-/// Two processors: for the measuring thread and for the sending ones; none with a single one.
-pub(crate) fn processors() -> Result<(Option<usize>, Option<usize>)> {
-    let cpus = cpu::allowed().context("cannot tell which processors may be used")?;
-    match cpus.as_slice() {
-        [first, .., last] => Ok((Some(*last), Some(*first))),
-        _ => {
-            note!("one processor only: nothing is pinned, the figures say little");
-            Ok((None, None))
+/// Two processors; says so if there is one only.
+pub(crate) fn processors() -> Result<Processors> {
+    let found = Processors::of_this_thread().context("cannot tell which processors may be used")?;
+    if !found.are_two() {
+        note!("one processor only: nothing is pinned, the figures say little");
+    }
+    Ok(found)
+}
+
+/// What happens to whoever never reads.
+#[derive(Debug, Clone, Copy)]
+struct Stalled(SlowPolicy);
+
+impl ValueEnum for Stalled {
+    fn value_variants<'a>() -> &'a [Self] {
+        &[Self(SlowPolicy::Drop), Self(SlowPolicy::Disconnect)]
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(PossibleValue::new(self.name()))
+    }
+}
+
+impl Stalled {
+    const fn name(self) -> &'static str {
+        match self.0 {
+            SlowPolicy::Drop => "drop",
+            SlowPolicy::Disconnect => "disconnect",
         }
     }
 }

@@ -1,22 +1,22 @@
 //! The fan-out measured against plain sockets: the same bytes to as many loopback connections,
 //! once from one thread with a send each and nothing else, once through whatever is compared.
 //!
-//! A [`Crowd`] is the receiving end of both. [`Raw`] is the baseline. [`compare`] lets them take
-//! turns, so that the machine's moods meet both alike.
+//! [`Receivers`] are the receiving end of both. The two take turns, so that the machine's moods
+//! meet both alike.
 
-mod crowd;
-mod member;
+mod plant;
 mod raw;
+mod receivers;
 mod rounds;
+mod sessions;
 
-pub use crowd::Crowd;
-pub(crate) use member::send_all;
-pub use member::{Producer, connect, log_on, sample_message};
-pub use raw::{Raw, RawAgent};
-pub use rounds::{Rounds, Saturation, Target, add_figures, compare, saturate};
+pub use plant::{FanoutBench, add_baseline};
+use raw::Raw;
+use receivers::Receivers;
+pub(crate) use sessions::send_all;
 
 /// The message of the benchmark: a market data snapshot with four entries, without the header.
-pub(crate) const SNAPSHOT: &[u8] = b"262=REQ1\x0155=EURUSD\x01268=4\x01\
+const SNAPSHOT: &[u8] = b"262=REQ1\x0155=EURUSD\x01268=4\x01\
 269=0\x01270=1.23450\x01271=1000000\x01290=1\x01\
 269=0\x01270=1.23440\x01271=2500000\x01290=2\x01\
 269=1\x01270=1.23460\x01271=1500000\x01290=1\x01\

@@ -1,7 +1,8 @@
 //! The baseline: one thread, one send for each connection, no FIX.
 
-use super::member::{connect, send_all};
-use super::{Crowd, Target};
+use super::Receivers;
+use super::rounds::Target;
+use super::sessions::{connect, send_all};
 use fanfare_engine::agent::{Agent, AgentError};
 use fanfare_engine::clock::Clock;
 use fanfare_engine::tcp::Stream;
@@ -12,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// Asks the baseline's agent for rounds.
-pub struct Raw {
+pub(super) struct Raw {
     shared: Arc<Shared>,
 }
 
@@ -31,7 +32,7 @@ impl Raw {
     ///
     /// # Errors
     /// No descriptor is left.
-    pub fn new(count: usize) -> io::Result<(Self, RawAgent, Crowd)> {
+    pub(super) fn new(count: usize) -> io::Result<(Self, RawAgent, Receivers)> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let mut near = Vec::with_capacity(count);
         let mut far = Vec::with_capacity(count);
@@ -47,7 +48,7 @@ impl Raw {
             shared: shared.clone(),
             done: 0,
         };
-        Ok((Self { shared }, agent, Crowd::new(far)?))
+        Ok((Self { shared }, agent, Receivers::new(far)?))
     }
 }
 
@@ -63,7 +64,7 @@ impl Target for Raw {
 }
 
 /// The sending end of the baseline.
-pub struct RawAgent {
+pub(super) struct RawAgent {
     near: Vec<Stream>,
     message: Arc<OnceLock<Vec<u8>>>,
     shared: Arc<Shared>,
@@ -72,8 +73,7 @@ pub struct RawAgent {
 
 impl RawAgent {
     /// Where to put the message to send, once it is known.
-    #[must_use]
-    pub fn message(&self) -> Arc<OnceLock<Vec<u8>>> {
+    pub(super) fn message(&self) -> Arc<OnceLock<Vec<u8>>> {
         self.message.clone()
     }
 }

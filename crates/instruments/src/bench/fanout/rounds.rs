@@ -1,7 +1,7 @@
 //! Rounds: one message out, until everybody has it; and as many as go through at once.
 
-use super::Crowd;
-use crate::figures::Figures;
+use super::Receivers;
+use crate::figures::{Figures, percentile};
 use std::io;
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ const ROUND: Duration = Duration::from_secs(1);
 /// Messages under way at a time when it is about throughput.
 const WINDOW: u64 = 64;
 
-/// Something that sends one message to everybody in a crowd.
-pub trait Target {
+/// Something that sends one message to all receivers.
+pub(super) trait Target {
     /// Sends the next message, or lets it be sent.
     ///
     /// # Errors
@@ -26,13 +26,13 @@ pub trait Target {
 }
 
 /// Times of many rounds: from the message's beginning to its delivery to the median and to the
-/// last member.
+/// last receiver.
 #[derive(Debug, Default, Clone)]
-pub struct Rounds {
+pub(super) struct Rounds {
     median: Vec<u64>,
     last: Vec<u64>,
     /// Deliveries that did not come within a second.
-    pub lost: u64,
+    pub(super) lost: u64,
 }
 
 impl Rounds {
@@ -40,14 +40,18 @@ impl Rounds {
     ///
     /// # Errors
     /// A connection broke.
-    pub fn one(&mut self, target: &mut dyn Target, crowd: &mut Crowd) -> io::Result<()> {
-        let mut arrivals: Vec<u64> = Vec::with_capacity(crowd.len());
-        let until = crowd.now() + ROUND.as_nanos() as u64;
+    pub(super) fn one(
+        &mut self,
+        target: &mut dyn Target,
+        receivers: &mut Receivers,
+    ) -> io::Result<()> {
+        let mut arrivals: Vec<u64> = Vec::with_capacity(receivers.len());
+        let until = receivers.now() + ROUND.as_nanos() as u64;
         target.trigger()?;
-        while arrivals.len() < crowd.len() {
-            crowd.turn(|_, _, at| arrivals.push(at))?;
-            if arrivals.len() < crowd.len() && crowd.now() > until {
-                self.lost += (crowd.len() - arrivals.len()) as u64;
+        while arrivals.len() < receivers.len() {
+            receivers.turn(|_, _, at| arrivals.push(at))?;
+            if arrivals.len() < receivers.len() && receivers.now() > until {
+                self.lost += (receivers.len() - arrivals.len()) as u64;
                 return Ok(());
             }
         }
@@ -59,26 +63,15 @@ impl Rounds {
         Ok(())
     }
 
-    /// A percentile of the times to the median member, in microseconds.
-    #[must_use]
-    pub fn median_us(&self, percent: f64) -> f64 {
-        percentile_us(&self.median, percent)
+    /// A percentile of the times to the median receiver, in microseconds.
+    pub(super) fn median_us(&self, percent: f64) -> f64 {
+        percentile(&self.median, percent) / 1e3
     }
 
-    /// A percentile of the times to the last member, in microseconds.
-    #[must_use]
-    pub fn last_us(&self, percent: f64) -> f64 {
-        percentile_us(&self.last, percent)
+    /// A percentile of the times to the last receiver, in microseconds.
+    pub(super) fn last_us(&self, percent: f64) -> f64 {
+        percentile(&self.last, percent) / 1e3
     }
-}
-
-fn percentile_us(times: &[u64], percent: f64) -> f64 {
-    let mut sorted = times.to_vec();
-    sorted.sort_unstable();
-    let rank = (percent / 100.0 * sorted.len() as f64).ceil().max(1.0) as usize;
-    sorted
-        .get(rank - 1)
-        .map_or(f64::NAN, |&ns| ns as f64 / 1000.0)
 }
 
 /// Lets both take turns, `rounds` rounds each after `warm_up` that do not count. Stops early when
@@ -86,9 +79,9 @@ fn percentile_us(times: &[u64], percent: f64) -> f64 {
 ///
 /// # Errors
 /// A connection broke.
-pub fn compare(
-    raw: (&mut dyn Target, &mut Crowd),
-    other: (&mut dyn Target, &mut Crowd),
+pub(super) fn compare(
+    raw: (&mut dyn Target, &mut Receivers),
+    other: (&mut dyn Target, &mut Receivers),
     (warm_up, rounds): (usize, usize),
     stop: impl Fn() -> bool,
 ) -> io::Result<(Rounds, Rounds)> {
@@ -106,14 +99,8 @@ pub fn compare(
     Ok((of_raw, of_other))
 }
 
-/// Adds the figures of `fanfare bench fanout`.
-#[must_use]
-pub fn add_figures(
-    mut figures: Figures,
-    consumers: usize,
-    raw: &Rounds,
-    other: &Rounds,
-) -> Figures {
+/// Adds the figures of both and their ratios.
+pub(super) fn add_figures(figures: &mut Figures, consumers: usize, raw: &Rounds, other: &Rounds) {
     figures.count("consumers", consumers as u64);
     figures.count("rounds", other.last.len() as u64);
     figures.count("lost", raw.lost + other.lost);
@@ -132,50 +119,49 @@ pub fn add_figures(
         );
     }
     figures.set_ok(raw.lost + other.lost == 0 && !other.last.is_empty());
-    figures
 }
 
 /// What went through at full speed.
 #[derive(Debug, Default, Clone, Copy)]
-pub struct Saturation {
+pub(super) struct Saturation {
     /// Deliveries a second.
-    pub rate: f64,
+    pub(super) rate: f64,
     /// Deliveries that did not come.
-    pub lost: u64,
+    pub(super) lost: u64,
 }
 
-/// Sends `messages` as fast as the crowd takes them, at most 64 under way to anybody. No more are
-/// sent when `stop` says so; what is under way then counts.
+/// Sends `messages` as fast as the receivers take them, at most 64 under way to anybody. No more
+/// are sent when `stop` says so; what is under way then counts.
 ///
 /// # Errors
 /// A connection broke.
-pub fn saturate(
+pub(super) fn saturate(
     target: &mut dyn Target,
-    crowd: &mut Crowd,
+    receivers: &mut Receivers,
     messages: u64,
     stop: impl Fn() -> bool,
 ) -> io::Result<Saturation> {
-    let members = crowd.len() as u64;
-    let mut received = vec![0u64; crowd.len()];
+    let count = receivers.len() as u64;
+    let mut received = vec![0u64; receivers.len()];
     let (mut sent, mut slowest, mut total) = (0, 0, 0u64);
-    let start = crowd.now();
+    let start = receivers.now();
     let mut progress = start;
     loop {
         while sent < messages && sent - slowest < WINDOW && !stop() {
             target.trigger()?;
             sent += 1;
         }
-        if total == sent * members {
+        if total == sent * count {
             break;
         }
         let before = total;
-        crowd.turn(|member, _, _| {
+        receivers.turn(|receiver, _, _| {
             total += 1;
-            if let Some(count) = received.get_mut(member) {
+            if let Some(count) = received.get_mut(receiver) {
                 *count += 1;
             }
         })?;
-        let now = crowd.now();
+        let now = receivers.now();
         if total > before {
             progress = now;
             slowest = received.iter().copied().min().unwrap_or(0);
@@ -186,6 +172,6 @@ pub fn saturate(
     let seconds = (progress - start) as f64 / 1e9;
     Ok(Saturation {
         rate: total as f64 / seconds,
-        lost: sent * members - total,
+        lost: sent * count - total,
     })
 }

@@ -1,7 +1,7 @@
 //! The connections of the benchmark: loopback streams, and FIX sessions logged on by hand, so
 //! that the measuring side does as little as it can.
 
-use super::{Crowd, SNAPSHOT};
+use super::{Receivers, SNAPSHOT};
 use fanfare_engine::clock::Clock;
 use fanfare_engine::tcp::{Received, Stream};
 use fanfare_fix::codec::{EncodeError, Encoder, SendingTime, SessionHeader, SharedBody, tags};
@@ -17,29 +17,29 @@ const LOGON: Duration = Duration::from_secs(10);
 ///
 /// # Errors
 /// A connection was refused.
-pub fn connect(address: SocketAddr, count: usize) -> io::Result<Vec<Stream>> {
+pub(super) fn connect(address: SocketAddr, count: usize) -> io::Result<Vec<Stream>> {
     (0..count)
         .map(|_| Stream::new(TcpStream::connect(address)?))
         .collect()
 }
 
 /// Logs each of `streams` on as `<name><number>` to the peer called `FANFARE`, without
-/// heartbeats, and gives the crowd of them once all Logons are answered.
+/// heartbeats, and gives their receivers once all Logons are answered.
 ///
 /// # Errors
 /// A connection broke, or not all are logged on after ten seconds.
-pub fn log_on(streams: Vec<Stream>, name: &str) -> io::Result<Crowd> {
+pub(super) fn log_on(streams: Vec<Stream>, name: &str) -> io::Result<Receivers> {
     for (i, stream) in streams.iter().enumerate() {
         let mut buf = [0; 256];
         let logon = logon(&mut buf, &format!("{name}{i}")).map_err(io::Error::other)?;
         send_all(stream, logon)?;
     }
-    let mut crowd = Crowd::new(streams)?;
-    let until = crowd.now() + LOGON.as_nanos() as u64;
+    let mut receivers = Receivers::new(streams)?;
+    let until = receivers.now() + LOGON.as_nanos() as u64;
     let mut answers = 0;
-    while answers < crowd.len() {
-        crowd.turn(|_, _, _| answers += 1)?;
-        if crowd.now() > until {
+    while answers < receivers.len() {
+        receivers.turn(|_, _, _| answers += 1)?;
+        if receivers.now() > until {
             return Err(io::Error::new(
                 io::ErrorKind::TimedOut,
                 "not all Logons were answered",
@@ -47,7 +47,7 @@ pub fn log_on(streams: Vec<Stream>, name: &str) -> io::Result<Crowd> {
         }
         std::thread::yield_now();
     }
-    Ok(crowd)
+    Ok(receivers)
 }
 
 fn logon<'b>(buf: &'b mut [u8], sender: &str) -> Result<&'b [u8], EncodeError> {
@@ -70,7 +70,7 @@ fn logon<'b>(buf: &'b mut [u8], sender: &str) -> Result<&'b [u8], EncodeError> {
 }
 
 /// One producer's session, logged on, that sends marked snapshots.
-pub struct Producer {
+pub(super) struct Producer {
     stream: Stream,
     header: SessionHeader,
     seq: u64,
@@ -84,7 +84,7 @@ impl Producer {
     ///
     /// # Errors
     /// The connection was refused or broke.
-    pub fn log_on(address: SocketAddr) -> io::Result<Self> {
+    pub(super) fn log_on(address: SocketAddr) -> io::Result<Self> {
         let stream = connect(address, 1)?.remove(0);
         let mut buf = [0; 256];
         let logon = logon(&mut buf, "PRODUCER").map_err(io::Error::other)?;
@@ -108,7 +108,7 @@ impl Producer {
     ///
     /// # Errors
     /// The connection broke.
-    pub fn send(&mut self) -> io::Result<u64> {
+    pub(super) fn send(&mut self) -> io::Result<u64> {
         self.seq += 1;
         self.fields.clear();
         self.fields.extend_from_slice(SNAPSHOT);
@@ -132,7 +132,7 @@ impl Producer {
 ///
 /// # Errors
 /// None is expected: it would not fit its buffer.
-pub fn sample_message() -> io::Result<Vec<u8>> {
+pub(super) fn sample_message() -> io::Result<Vec<u8>> {
     let header = SessionHeader::new(b"FIX.4.4", b"FANFARE", b"CONSUMER0");
     let time = SendingTime::new(Clock::new().read().utc, Precision::Millis);
     let body = SharedBody::new(b"W", SNAPSHOT).map_err(io::Error::other)?;

@@ -2,109 +2,77 @@
 
 use fanfare_engine::clock::Clock;
 use fanfare_engine::poll::{Interest, Poller, Token};
-use fanfare_engine::tcp::{Received, Stream};
+use fanfare_engine::tcp::{Inbox, Received, Stream};
 use fanfare_fix::codec::{Frame, FrameFinder};
 use std::io;
 use std::time::Duration;
 
-/// The longest message that a crowd takes, in bytes.
+/// The longest message that is taken, in bytes.
 const MAX_MESSAGE: usize = 1 << 16;
 
 /// Connections that receive FIX messages and look at no more of them than where they end.
-pub struct Crowd {
+pub(super) struct Receivers {
     poller: Poller,
-    members: Vec<Member>,
+    connections: Vec<(Stream, Inbox)>,
     finder: FrameFinder,
     buffer: Box<[u8]>,
     clock: Clock,
 }
 
-struct Member {
-    stream: Stream,
-    /// The front of a message that is not complete.
-    leftover: Vec<u8>,
-}
-
-impl Crowd {
-    /// A crowd of these connections; a member's number is its place in `streams`.
+impl Receivers {
+    /// A receiver on each of these connections; its number is its place in `streams`.
     ///
     /// # Errors
     /// The connections cannot be watched.
-    pub fn new(streams: Vec<Stream>) -> io::Result<Self> {
+    pub(super) fn new(streams: Vec<Stream>) -> io::Result<Self> {
         let poller = Poller::new(streams.len())?;
         for (i, stream) in streams.iter().enumerate() {
             poller.add(stream, Token(i as u64), Interest::Read)?;
         }
-        let member = |stream| Member {
-            stream,
-            leftover: Vec::new(),
-        };
+        let connections = streams.into_iter().map(|stream| (stream, Inbox::new()));
         Ok(Self {
             poller,
-            members: streams.into_iter().map(member).collect(),
+            connections: connections.collect(),
             finder: FrameFinder::new(MAX_MESSAGE),
             buffer: vec![0; 2 * MAX_MESSAGE].into_boxed_slice(),
             clock: Clock::new(),
         })
     }
 
-    /// How many members there are.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.members.len()
-    }
-
-    /// Whether there is nobody.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.members.is_empty()
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.connections.len()
     }
 
     /// The monotonic time, in nanoseconds.
-    pub fn now(&mut self) -> u64 {
+    pub(super) fn now(&mut self) -> u64 {
         self.clock.read().mono
     }
 
-    /// Reads once from each member that has something; `each` gets the member's number, a whole
-    /// message, and when it was read. Does not wait.
+    /// Reads once from each connection that has something; `each` gets the receiver's number, a
+    /// whole message, and when it was read. Does not wait.
     ///
     /// # Errors
     /// A connection broke or was closed, or carries something else than FIX.
-    pub fn turn(&mut self, mut each: impl FnMut(usize, &[u8], u64)) -> io::Result<()> {
+    pub(super) fn turn(&mut self, mut each: impl FnMut(usize, &[u8], u64)) -> io::Result<()> {
         let ready = self.poller.poll(Some(Duration::ZERO))?;
         for i in 0..ready {
             let Some(event) = self.poller.event(i) else {
                 break;
             };
             let number = event.token.0 as usize;
-            let Some(member) = self.members.get_mut(number) else {
+            let Some((stream, inbox)) = self.connections.get_mut(number) else {
                 continue;
             };
-            let bytes = member.read(&mut self.buffer)?;
+            let (received, bytes) = inbox.fill(&mut self.buffer, |room| stream.receive(room))?;
+            if received == Received::Closed {
+                return Err(io::ErrorKind::ConnectionAborted.into());
+            }
             let at = self.clock.read().mono;
             let done = messages(self.finder, bytes, |message| each(number, message, at))?;
-            member
-                .leftover
-                .extend_from_slice(bytes.get(done..).unwrap_or(&[]));
+            inbox.keep(bytes.get(done..).unwrap_or(&[]));
         }
         Ok(())
-    }
-}
-
-impl Member {
-    /// Everything not yet understood, and what has come since.
-    fn read<'b>(&mut self, buffer: &'b mut [u8]) -> io::Result<&'b [u8]> {
-        let kept = self.leftover.len();
-        let Some((front, room)) = buffer.split_at_mut_checked(kept) else {
-            return Err(io::Error::other("message too long"));
-        };
-        front.copy_from_slice(&self.leftover);
-        self.leftover.clear();
-        match self.stream.receive(room)? {
-            Received::Bytes(count) => Ok(buffer.get(..kept + count).unwrap_or(&[])),
-            Received::Nothing => Ok(buffer.get(..kept).unwrap_or(&[])),
-            Received::Closed => Err(io::ErrorKind::ConnectionAborted.into()),
-        }
     }
 }
 

@@ -1,29 +1,35 @@
-//! The ends of `fanfare bench dds`: ours here, and the processes at the other side.
+//! The ends of the benchmark: ours here, and the processes at the other side.
 
-use super::dds_stalled::Stalled;
-use crate::children::this_binary;
-use anyhow::{Context, Result};
-use clap::ValueEnum;
+use std::io::{self, BufRead, Write, stdin, stdout};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
 use fanfare_dds::cdr::{CdrBuffer, CdrReader};
 use fanfare_dds::fast::Converter;
 use fanfare_dds::types::{Kind, StructType};
 use fanfare_dds::{Domain, DomainConfig, Error, Qos, Reader, Sample, Status, Writer};
 use fanfare_engine::process::Process;
 use fanfare_engine::stop::halt;
-use fanfare_instruments::raw_dds::{CProgram, Role};
-use std::io::{BufRead, Write, stdin, stdout};
-use std::process::Stdio;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use fanfare_gateway::SlowPolicy;
+
+use super::convert::told;
+use super::{DdsBench, shm, stalled};
+use crate::bench::BenchError;
+use crate::raw_dds::{CProgram, Role};
 
 /// What the other process does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum End {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// The C program answers.
     RawPong,
+    /// Ours answers.
     Pong,
+    /// The C program receives.
     RawSink,
+    /// Ours receives.
     Sink,
+    /// Answers through shared memory.
     ShmPong,
     /// Answers, with the policies of the comparison with a reader that stops.
     PolicyPong,
@@ -31,70 +37,112 @@ pub(crate) enum End {
     Beside,
 }
 
-/// An end that is kept open.
-#[allow(dead_code, reason = "held for their drop")]
-pub(crate) enum Ends {
-    Raw(CProgram),
-    Ours(Ours),
+impl End {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::RawPong,
+        Self::Pong,
+        Self::RawSink,
+        Self::Sink,
+        Self::ShmPong,
+        Self::PolicyPong,
+        Self::Beside,
+    ];
+
+    /// Its name on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::RawPong => "raw-pong",
+            Self::Pong => "pong",
+            Self::RawSink => "raw-sink",
+            Self::Sink => "sink",
+            Self::ShmPong => "shm-pong",
+            Self::PolicyPong => "policy-pong",
+            Self::Beside => "beside",
+        }
+    }
 }
+
+/// What another process is to be.
+#[derive(Debug, Clone, Copy)]
+pub struct Other {
+    /// What it does.
+    pub end: End,
+    /// In this domain.
+    pub domain: u32,
+    /// On this processor, if there is one to choose.
+    pub cpu: Option<usize>,
+    /// What becomes of a reader that stops.
+    pub policy: SlowPolicy,
+}
+
+/// Starts a process that calls [`serve`], with its stdin and stdout piped.
+pub type Start = dyn Fn(&Other) -> io::Result<Process> + Sync;
 
 /// How long the other process may take to answer.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// The other process. It ends when this end of its pipe closes.
-pub(crate) struct Child {
+pub(super) struct Child {
     process: Process,
 }
 
-impl Child {
-    /// Starts it, on that processor if there is one to choose.
-    pub(crate) fn start(end: End, domain: u32, cpu: Option<usize>) -> Result<Self> {
-        Self::start_with(end, domain, cpu, None)
+impl DdsBench<'_> {
+    /// Starts the other process.
+    pub(super) fn child(&self, end: End, domain: u32) -> Result<Child, BenchError> {
+        self.child_on(self.processors.there, end, domain)
     }
 
-    /// Starts one of those that know policies.
-    pub(crate) fn start_with(
+    /// Starts it on that processor.
+    pub(super) fn child_on(
+        &self,
+        cpu: Option<usize>,
         end: End,
         domain: u32,
-        cpu: Option<usize>,
-        policy: Option<Stalled>,
-    ) -> Result<Self> {
-        let mut command = this_binary()?;
-        command
-            .args(["bench", "dds", "--end", &name_of(end)])
-            .args(["--domain", &domain.to_string()]);
-        if let Some(cpu) = cpu {
-            command.args(["--cpu", &cpu.to_string()]);
-        }
-        if let Some(policy) = policy {
-            command.args(["--stalled", &name_of(policy)]);
-        }
-        let process = Process::start(command.stdin(Stdio::piped()));
-        let process = process.context("cannot start the other process")?;
-        let mut child = Self { process };
-        child.ask().context("the other process did not open")?;
+    ) -> Result<Child, BenchError> {
+        self.child_as(&Other {
+            end,
+            domain,
+            cpu,
+            policy: SlowPolicy::Drop,
+        })
+    }
+
+    /// Starts one, and waits until it is open.
+    pub(super) fn child_as(&self, other: &Other) -> Result<Child, BenchError> {
+        let process = (self.start)(other)?;
+        let mut child = Child { process };
+        child.ask()?;
         Ok(child)
-    }
-
-    /// Asks the sink for its count and its nanoseconds; a reader beside for its count and how
-    /// many it missed.
-    pub(crate) fn ask(&mut self) -> Result<(u64, u64)> {
-        let pipe = self.process.stdin().as_mut().context("no pipe")?;
-        pipe.write_all(b"\n")?;
-        let (_, line) = self.process.next_line(None, LIMIT)?;
-        let (count, nanos) = line.trim().split_once(' ').context("no answer")?;
-        Ok((count.parse()?, nanos.parse()?))
-    }
-
-    /// Stops the process where it is, or lets it go on.
-    pub(crate) fn halt(&self, halted: bool) -> Result<()> {
-        halt(self.process.id(), halted).context("cannot stop the other process")
     }
 }
 
-fn name_of(value: impl ValueEnum) -> String {
-    let name = value.to_possible_value();
-    name.map(|v| v.get_name().to_owned()).unwrap_or_default()
+impl Child {
+    /// Asks the sink for its count and its nanoseconds; a reader beside for its count and how
+    /// many it missed.
+    pub(super) fn ask(&mut self) -> Result<(u64, u64), BenchError> {
+        let answer = self.line().map_err(|error| {
+            BenchError::Missing(format!("the other process does not answer: {error}"))
+        })?;
+        let numbers = answer.trim().split_once(' ');
+        let numbers = numbers.and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
+        numbers.ok_or_else(|| {
+            BenchError::Missing(format!("the other process answers `{}`", answer.trim()))
+        })
+    }
+
+    fn line(&mut self) -> io::Result<String> {
+        if let Some(pipe) = self.process.stdin() {
+            pipe.write_all(b"\n")?;
+        }
+        let line = self.process.next_line(None, LIMIT);
+        line.map(|(_, line)| line).map_err(io::Error::other)
+    }
+
+    /// Stops the process where it is, or lets it go on.
+    pub(super) fn halt(&self, halted: bool) -> io::Result<()> {
+        halt(self.process.id(), halted)
+    }
 }
 
 impl Drop for Child {
@@ -106,23 +154,23 @@ impl Drop for Child {
 }
 
 /// Is the other process: answers each line with the count, until the pipe closes.
-pub(crate) fn serve(end: End, config: &DomainConfig, policy: Stalled) -> Result<()> {
-    let raw = match end {
-        End::RawPong => Some(CProgram::open(config, Role::Pong, false)?),
-        End::RawSink => Some(CProgram::open(config, Role::Sink, true)?),
-        _ => None,
-    };
-    let ours = match end {
-        End::Pong => Some(Ours::pong(config)?),
-        End::Sink => Some(Ours::sink(config)?),
-        End::PolicyPong => Some(Ours::pong_with(&policy.config(config), &policy.qos())?),
-        End::Beside => Some(Ours::beside(&policy.config(config), &policy.qos())?),
-        _ => None,
-    };
-    let _shm = match end {
-        End::ShmPong => Some(super::dds_shm::Pong::start(config.id())?),
-        _ => None,
-    };
+///
+/// # Errors
+/// An end of DDS cannot be opened, or the pipe is gone.
+pub fn serve(other: &Other) -> Result<(), BenchError> {
+    let own = super::config(other.domain);
+    let with = stalled::config(other.policy, &own);
+    let qos = stalled::qos(other.policy);
+    let (mut raw, mut ours, mut shm) = (None, None, None);
+    match other.end {
+        End::RawPong => raw = Some(CProgram::open(&own, Role::Pong, false)?),
+        End::RawSink => raw = Some(CProgram::open(&own, Role::Sink, true)?),
+        End::Pong => ours = Some(Ours::pong(&own, &Qos::reliable())?),
+        End::Sink => ours = Some(Ours::sink(&own)?),
+        End::PolicyPong => ours = Some(Ours::pong(&with, &qos)?),
+        End::Beside => ours = Some(Ours::beside(&with, &qos)?),
+        End::ShmPong => shm = Some(shm::Pong::start(other.domain)?),
+    }
     for line in stdin().lock().lines() {
         line?;
         let counted = raw.as_ref().map(CProgram::count);
@@ -131,11 +179,12 @@ pub(crate) fn serve(end: End, config: &DomainConfig, policy: Stalled) -> Result<
         writeln!(out, "{count} {nanos}")?;
         out.flush()?;
     }
+    drop(shm);
     Ok(())
 }
 
 /// Our reader and writer.
-pub(crate) struct Ours {
+pub(super) struct Ours {
     /// Dropped first: its closure holds the other end's writer.
     _reader: Option<Reader>,
     writer: Option<Arc<Writer>>,
@@ -163,11 +212,7 @@ struct Ping {
 }
 
 impl Ours {
-    pub(crate) fn ping(config: &DomainConfig) -> Result<Self> {
-        Self::ping_with(config, &Qos::reliable())
-    }
-
-    pub(crate) fn ping_with(config: &DomainConfig, qos: &Qos) -> Result<Self> {
+    pub(super) fn ping(config: &DomainConfig, qos: &Qos) -> Result<Self, Error> {
         Self::open(config, Some("Ping"), Some("Pong"), qos, |shared, writer| {
             let mut buffer = CdrBuffer::with_capacity(128);
             move |_| {
@@ -188,11 +233,7 @@ impl Ours {
         })
     }
 
-    fn pong(config: &DomainConfig) -> Result<Self> {
-        Self::pong_with(config, &Qos::reliable())
-    }
-
-    fn pong_with(config: &DomainConfig, qos: &Qos) -> Result<Self> {
+    fn pong(config: &DomainConfig, qos: &Qos) -> Result<Self, Error> {
         Self::open(config, Some("Pong"), Some("Ping"), qos, |_, writer| {
             let mut buffer = CdrBuffer::with_capacity(128);
             move |sample: Sample<'_>| {
@@ -205,7 +246,7 @@ impl Ours {
     }
 
     /// Counts what pings are written, and by their numbers those that never come.
-    fn beside(config: &DomainConfig, qos: &Qos) -> Result<Self> {
+    fn beside(config: &DomainConfig, qos: &Qos) -> Result<Self, Error> {
         Self::open(config, None, Some("Ping"), qos, |shared, _| {
             let mut before = None;
             move |sample: Sample<'_>| {
@@ -220,12 +261,12 @@ impl Ours {
         })
     }
 
-    pub(crate) fn source(config: &DomainConfig, batching: bool) -> Result<Self> {
+    pub(super) fn source(config: &DomainConfig, batching: bool) -> Result<Self, Error> {
         let qos = Qos::reliable().batching(batching);
         Self::open(config, Some("Flow"), None, &qos, |_, _| |_| ())
     }
 
-    fn sink(config: &DomainConfig) -> Result<Self> {
+    fn sink(config: &DomainConfig) -> Result<Self, Error> {
         let begin = Instant::now();
         let qos = Qos::reliable().batching(true);
         Self::open(config, None, Some("Flow"), &qos, move |shared, _| {
@@ -250,7 +291,7 @@ impl Ours {
         read: Option<&str>,
         qos: &Qos,
         on_sample: impl FnOnce(Arc<Shared>, Option<Arc<Writer>>) -> F,
-    ) -> Result<Self>
+    ) -> Result<Self, Error>
     where
         F: FnMut(Sample<'_>) + Send + 'static,
     {
@@ -281,29 +322,29 @@ impl Ours {
         })
     }
 
-    pub(crate) fn is_matched(&self) -> bool {
+    pub(super) fn is_matched(&self) -> bool {
         let ends = u32::from(self._reader.is_some()) + u32::from(self.writer.is_some());
         self.shared.matched.load(Ordering::Acquire) >= ends
     }
 
     /// Ends of the other side that are gone.
-    pub(crate) fn gone(&self) -> u32 {
+    pub(super) fn gone(&self) -> u32 {
         self.shared.gone.load(Ordering::Acquire)
     }
 
     /// Ends of the other side that came.
-    pub(crate) fn matched(&self) -> u32 {
+    pub(super) fn matched(&self) -> u32 {
         self.shared.matched.load(Ordering::Acquire)
     }
 
     /// Pings written so far.
-    pub(crate) fn written(&self) -> u64 {
+    pub(super) fn written(&self) -> u64 {
         let ping = self.shared.ping.lock();
         ping.map_or(0, |p| p.sequence.into())
     }
 
     /// Begins `n` round trips.
-    pub(crate) fn start(&self, n: u32) {
+    pub(super) fn start(&self, n: u32) {
         let (Ok(mut ping), Some(writer)) = (self.shared.ping.lock(), &self.writer) else {
             return;
         };
@@ -316,17 +357,17 @@ impl Ours {
         let _ = write_quote(writer, &mut CdrBuffer::with_capacity(128), ping.sequence);
     }
 
-    pub(crate) fn done(&self) -> u32 {
+    pub(super) fn done(&self) -> u32 {
         self.shared.done.load(Ordering::Acquire)
     }
 
-    pub(crate) fn round_trips(&self) -> Vec<u64> {
+    pub(super) fn round_trips(&self) -> Vec<u64> {
         let ping = self.shared.ping.lock();
         ping.map(|p| p.round_trips.clone()).unwrap_or_default()
     }
 
     /// Writes quotes for so long; how many.
-    pub(crate) fn flow(&mut self, time: Duration) -> Result<u64> {
+    pub(super) fn flow(&mut self, time: Duration) -> Result<u64, Error> {
         let Some(writer) = &self.writer else {
             return Ok(0);
         };
@@ -344,16 +385,19 @@ impl Ours {
 
     /// Makes the samples of the message that was decoded last and writes them, `n` times; the
     /// nanoseconds that this takes.
-    pub(crate) fn burst(&self, n: u32, converter: &mut Converter) -> Result<u64> {
-        let writer = self.writer.as_ref().context("this end does not write")?;
+    pub(super) fn burst(&self, n: u32, converter: &mut Converter) -> Result<u64, BenchError> {
+        let Some(writer) = &self.writer else {
+            return Ok(0);
+        };
         let mut failed = Ok(());
         let begin = Instant::now();
         for _ in 0..n {
-            converter.samples(|sample| {
+            let samples = converter.samples(|sample| {
                 if let Err(error) = writer.write(sample.cdr) {
                     failed = Err(error);
                 }
-            })?;
+            });
+            samples.map_err(told)?;
         }
         let nanos = begin.elapsed().as_nanos() as u64;
         failed?;

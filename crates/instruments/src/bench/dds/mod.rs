@@ -1,0 +1,77 @@
+//! Writing and reading against a plain C program on the same Cyclone DDS.
+//!
+//! The programs take turns in slices, and ratios are medians of the ratios of slices. Each process
+//! is pinned to a processor of its own.
+
+mod convert;
+mod ends;
+mod flow;
+mod shm;
+mod stalled;
+mod trips;
+mod write;
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use fanfare_dds::{DomainConfig, Transport};
+
+use super::{BenchError, Processors};
+pub use convert::add_conversion;
+pub use ends::{End, Other, Start, serve};
+
+/// What is measured, and where.
+pub struct DdsBench<'a> {
+    /// Domain ids used: this one and the next.
+    pub domain: u32,
+    /// Round trips of each program in each round.
+    pub round_trips: u32,
+    /// Rounds of each kind, each with new processes.
+    pub rounds: usize,
+    /// Where the ends run.
+    pub processors: Processors,
+    /// Starts the other process.
+    pub start: &'a Start,
+}
+
+fn config(domain: u32) -> DomainConfig {
+    DomainConfig::new(domain).transport(Transport::Udp)
+}
+
+/// That this side knows the other does not mean that the other knows this one.
+fn settle() {
+    thread::sleep(Duration::from_millis(300));
+}
+
+/// Looks again and again, sleeping: the processors belong to what is measured.
+fn wait(what: &str, mut over: impl FnMut() -> bool) -> Result<(), BenchError> {
+    let begin = Instant::now();
+    while !over() {
+        if begin.elapsed() > Duration::from_secs(30) {
+            return Err(BenchError::Missing(format!("waited 30 s for {what}")));
+        }
+        thread::sleep(Duration::from_millis(2));
+    }
+    Ok(())
+}
+
+/// Asks the other process, every `pause`, until `done` takes its answer, for at most ten seconds;
+/// `missing` says what was waited for, in the words of the last answer.
+fn ask_until<T>(
+    child: &mut ends::Child,
+    pause: Duration,
+    mut done: impl FnMut(u64, u64) -> Option<T>,
+    missing: impl FnOnce(u64, u64) -> String,
+) -> Result<T, BenchError> {
+    let begin = Instant::now();
+    loop {
+        let (first, second) = child.ask()?;
+        if let Some(value) = done(first, second) {
+            return Ok(value);
+        }
+        if begin.elapsed() > Duration::from_secs(10) {
+            return Err(BenchError::Missing(missing(first, second)));
+        }
+        thread::sleep(pause);
+    }
+}

@@ -1,0 +1,138 @@
+//! The shared-memory part: one way from process to process, both spinning.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use fanfare_dds::Error;
+use fanfare_dds::cdr::CdrBuffer;
+use fanfare_dds::shm::{Config, Receiver, Sender, TopicSpec};
+
+use super::ends::{End, put_quote, quote, sequence_of};
+use super::{DdsBench, wait};
+use crate::bench::{BenchError, on};
+use crate::figures::{Figures, median, percentile};
+
+/// Round trips in each round.
+const ROUND_TRIPS: usize = 100_000;
+const PING: &str = "bench-ping";
+const PONG: &str = "bench-pong";
+
+/// One end: a ring of its own, and a look at the other's.
+struct Side {
+    sender: Sender,
+    receiver: Receiver,
+    buffer: CdrBuffer,
+}
+
+impl Side {
+    fn open(domain: u32, written: &str, read: &str) -> Result<Self, Error> {
+        let config = Config::new(domain)?;
+        let topics = [TopicSpec::new("Quote", &quote(), false)];
+        Ok(Self {
+            sender: Sender::open(&config, written, &topics)?,
+            receiver: Receiver::open(&config, read, &topics)?,
+            buffer: CdrBuffer::with_capacity(128),
+        })
+    }
+
+    /// Makes a Quote and writes it.
+    fn write(&mut self, sequence: u32) -> Result<(), Error> {
+        let cdr = put_quote(&mut self.buffer, sequence)?;
+        self.sender.write(0, 0, cdr)
+    }
+
+    /// Writes a Quote and spins until its answer is there: the nanoseconds.
+    fn round_trip(&mut self, sequence: u32) -> Result<u64, BenchError> {
+        let begin = Instant::now();
+        self.write(sequence)?;
+        while self.read() != Some(sequence) {
+            std::hint::spin_loop();
+            if begin.elapsed() > Duration::from_secs(5) {
+                let what = "no answer through shared memory within 5 s";
+                return Err(BenchError::Missing(what.to_owned()));
+            }
+        }
+        Ok(begin.elapsed().as_nanos() as u64)
+    }
+
+    /// The sequence number of the Quote that came last, if one came.
+    fn read(&mut self) -> Option<u32> {
+        let mut sequence = None;
+        self.receiver.poll(|t| sequence = sequence_of(t.bytes));
+        sequence
+    }
+}
+
+impl DdsBench<'_> {
+    /// Adds half the round trip through shared memory: the median of the rounds' medians.
+    ///
+    /// # Errors
+    /// The other process cannot be started, or does not answer.
+    pub fn add_shared_memory(&self, figures: &mut Figures) -> Result<(), BenchError> {
+        let round_trip = on(self.processors.here, || self.shared_memory())?;
+        figures.add("shm_oneway_p50_us", round_trip / 2e3);
+        Ok(())
+    }
+
+    fn shared_memory(&self) -> Result<f64, BenchError> {
+        let _pong = self.child(End::ShmPong, self.domain)?;
+        let mut side = Side::open(self.domain, PING, PONG)?;
+        wait("the other process", || {
+            side.receiver.refresh();
+            side.sender.receivers() > 0 && side.receiver.senders() > 0
+        })?;
+        let mut medians = Vec::new();
+        let mut nanos = Vec::with_capacity(ROUND_TRIPS);
+        let mut sequence = 0;
+        // The first round warms up.
+        for round in 0..=self.rounds {
+            nanos.clear();
+            for _ in 0..ROUND_TRIPS {
+                sequence += 1;
+                nanos.push(side.round_trip(sequence)?);
+            }
+            if round > 0 {
+                medians.push(percentile(&nanos, 50.0));
+            }
+        }
+        Ok(median(medians))
+    }
+}
+
+/// Answers each Quote with one of the same number, made anew, until it is dropped.
+pub(super) struct Pong {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Pong {
+    pub(super) fn start(domain: u32) -> Result<Self, Error> {
+        let mut side = Side::open(domain, PONG, PING)?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let over = Arc::clone(&stop);
+        let thread = thread::spawn(move || {
+            while !over.load(Ordering::Relaxed) {
+                match side.read() {
+                    Some(sequence) if side.write(sequence).is_err() => break,
+                    Some(_) => {}
+                    None => std::hint::spin_loop(),
+                }
+            }
+        });
+        Ok(Self {
+            stop,
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Drop for Pong {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}

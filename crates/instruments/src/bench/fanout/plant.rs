@@ -1,0 +1,304 @@
+//! The gateway beside the baseline, and beside one without a consumer that never reads.
+
+use std::io;
+
+use fanfare_engine::agent::{Agent, Crew};
+use fanfare_engine::idle;
+use fanfare_engine::limits::raise_open_files;
+use fanfare_engine::stop::Stop;
+use fanfare_gateway::{Config, Gateway, Idle, SlowPolicy};
+
+use super::rounds::{Rounds, Target, add_figures, compare, saturate};
+use super::sessions::{Producer, connect, log_on, sample_message};
+use super::{Raw, Receivers};
+use crate::bench::{BenchError, Processors};
+use crate::figures::{Figures, median};
+
+/// Rounds that warm up and do not count.
+const WARM_UP: usize = 100;
+/// Measurements of a rate, of which the median counts.
+const TIMES: usize = 5;
+
+/// What is measured, and where.
+#[derive(Debug, Clone, Copy)]
+pub struct FanoutBench {
+    /// Consumers, and plain connections of the baseline.
+    pub consumers: usize,
+    /// Fan-out workers of the gateway.
+    pub workers: usize,
+    /// Where consumers and gateway run.
+    pub processors: Processors,
+}
+
+impl FanoutBench {
+    /// Measures `rounds` messages through both, in turns, and adds all figures.
+    ///
+    /// # Errors
+    /// Connections or the gateway cannot be had, or break.
+    pub fn add_latency(
+        &self,
+        figures: &mut Figures,
+        rounds: usize,
+        stop: &Stop,
+    ) -> Result<(), BenchError> {
+        self.beside_baseline(|raw, plain, plant| {
+            let rounds = (WARM_UP.min(rounds), rounds);
+            let ours = (&mut plant.producer as &mut dyn Target, &mut plant.receivers);
+            let (raw, ours) = compare((raw, plain), ours, rounds, || stop.is_raised())?;
+            add_figures(figures, self.consumers, &raw, &ours);
+            Ok(())
+        })
+    }
+
+    /// Measures as many of `messages` a second as go through both, five times in turns, and adds
+    /// the medians. Returns whether anything was measured before `stop` was raised.
+    ///
+    /// # Errors
+    /// As [`add_latency`](Self::add_latency).
+    pub fn add_rates(
+        &self,
+        figures: &mut Figures,
+        messages: u64,
+        stop: &Stop,
+    ) -> Result<bool, BenchError> {
+        self.beside_baseline(|raw, plain, plant| {
+            let mut rates = (Vec::new(), Vec::new());
+            let mut lost = 0;
+            // In turns, and the median: the machine's moods meet both.
+            for _ in 0..TIMES {
+                let of_raw = saturate(raw, plain, messages, || stop.is_raised())?;
+                let (producer, receivers) = (&mut plant.producer, &mut plant.receivers);
+                let ours = saturate(producer, receivers, messages, || stop.is_raised())?;
+                lost += of_raw.lost + ours.lost;
+                if stop.is_raised() {
+                    // What was cut short may have met only one of the two.
+                    break;
+                }
+                rates.0.push(of_raw.rate);
+                rates.1.push(ours.rate);
+            }
+            let measured = !rates.1.is_empty();
+            let (raw, rate) = (median(rates.0), median(rates.1));
+            figures.count("consumers", self.consumers as u64);
+            figures.count("lost", lost);
+            figures.add("raw_rate_per_s", raw);
+            figures.add("rate_per_s", rate);
+            figures.add("ratio_rate", rate / raw);
+            figures.set_ok(lost == 0 && measured);
+            Ok(measured)
+        })
+    }
+
+    /// Measures two gateways in turns, asleep between: one has a consumer that never reads and
+    /// whose queue has filled with four times `messages` before the first round that counts. Adds
+    /// all figures. Returns whether that queue did fill.
+    ///
+    /// # Errors
+    /// As [`add_latency`](Self::add_latency), or messages were lost before the first round.
+    pub fn add_stalled(
+        &self,
+        figures: &mut Figures,
+        policy: SlowPolicy,
+        (rounds, messages): (usize, u64),
+        stop: &Stop,
+    ) -> Result<bool, BenchError> {
+        self.raise_limit()?;
+        let mut config = self.config();
+        config.slow_consumer.policy = policy;
+        let mut without = self.start(&config, Vec::new())?;
+        let mut with = self.start(&config, Vec::new())?;
+        let _never_read = log_on(connect(with.gateway.consumers(), 1)?, "STALLED")?;
+        self.processors.pin_here()?;
+        for plant in [&mut without, &mut with] {
+            let (producer, receivers) = (&mut plant.producer, &mut plant.receivers);
+            let filled = saturate(producer, receivers, 4 * messages, || stop.is_raised())?;
+            if filled.lost > 0 {
+                let lost = format!("{} messages were lost before the first round", filled.lost);
+                return Err(BenchError::Missing(lost));
+            }
+        }
+        let (one, other) = compare(
+            (&mut without.producer, &mut without.receivers),
+            (&mut with.producer, &mut with.receivers),
+            (WARM_UP.min(rounds), rounds),
+            || stop.is_raised(),
+        )?;
+        let (dropped, cut_off) = (
+            with.gateway.count("dropped"),
+            with.gateway.count("slow_consumers"),
+        );
+        figures.count("consumers", self.consumers as u64);
+        figures.count("lost", one.lost + other.lost);
+        figures.count("stalled_dropped", dropped);
+        figures.count("stalled_disconnected", cut_off);
+        for (name, percent) in [("p50", 50.0), ("p99", 99.0)] {
+            figures.add(&format!("without_last_{name}_us"), one.last_us(percent));
+            figures.add(&format!("with_last_{name}_us"), other.last_us(percent));
+            let ratio = other.last_us(percent) / one.last_us(percent);
+            figures.add(&format!("ratio_stalled_last_{name}"), ratio);
+        }
+        let filled = dropped + cut_off > 0;
+        figures.set_ok(one.lost + other.lost == 0 && filled);
+        Ok(filled)
+    }
+
+    /// Calls `measure` with the baseline, its receivers and the gateway, all on one thread.
+    fn beside_baseline<T>(
+        &self,
+        measure: impl FnOnce(&mut Raw, &mut Receivers, &mut Plant) -> Result<T, BenchError>,
+    ) -> Result<T, BenchError> {
+        self.raise_limit()?;
+        let (mut raw, agent, mut plain) = Raw::new(self.consumers)?;
+        let message = agent.message();
+        let mut config = self.config();
+        config.idle = if self.processors.are_two() {
+            Idle::Spin
+        } else {
+            Idle::Park
+        };
+        let mut plant = self.start(&config, vec![Box::new(agent)])?;
+        // The baseline sends the same bytes.
+        let _ = message.set(plant.sample()?);
+        self.processors.pin_here()?;
+        let measured = measure(&mut raw, &mut plain, &mut plant)?;
+        plant.gateway.stop().raise();
+        plant.gateway.join()?;
+        Ok(measured)
+    }
+
+    fn raise_limit(&self) -> Result<(), BenchError> {
+        let wanted = 4 * self.consumers as u64 + 100;
+        let files = raise_open_files(wanted + 100)?;
+        if files < wanted {
+            return Err(BenchError::Missing(format!(
+                "{} consumers need more open files than the {files} that the system allows",
+                self.consumers
+            )));
+        }
+        Ok(())
+    }
+
+    /// Ports that the kernel picks, all on one thread.
+    fn config(&self) -> Config {
+        let mut config = Config::default();
+        config.producers.port = 0;
+        config.consumers.port = 0;
+        config.consumers.max_sessions = (self.consumers + 1).max(config.consumers.max_sessions);
+        config.workers = self.workers;
+        config.pin = self.processors.there.into_iter().collect();
+        config
+    }
+
+    fn start(&self, config: &Config, guests: Vec<Box<dyn Agent>>) -> Result<Plant, BenchError> {
+        let gateway = Gateway::start_with(config, Stop::new(), guests)?;
+        let streams = connect(gateway.consumers(), self.consumers)?;
+        let cannot = |who: &str, error: io::Error| {
+            BenchError::Missing(format!("{who} cannot log on: {error}"))
+        };
+        let receivers = log_on(streams, "CONSUMER").map_err(|e| cannot("consumers", e))?;
+        let producer = Producer::log_on(gateway.producers());
+        let producer = producer.map_err(|e| cannot("the producer", e))?;
+        Ok(Plant {
+            gateway,
+            producer: Marked { producer, began: 0 },
+            receivers,
+        })
+    }
+}
+
+/// The gateway with everybody logged on.
+struct Plant {
+    gateway: Gateway,
+    producer: Marked,
+    receivers: Receivers,
+}
+
+impl Plant {
+    /// A message as the first consumer gets it, for the baseline to send.
+    fn sample(&mut self) -> Result<Vec<u8>, BenchError> {
+        let mut sample = Vec::new();
+        let mut count = 0;
+        self.producer.trigger()?;
+        let until = self.receivers.now() + 1_000_000_000;
+        while count < self.receivers.len() {
+            self.receivers.turn(|receiver, message, _| {
+                count += 1;
+                if receiver == 0 {
+                    sample = message.to_vec();
+                }
+            })?;
+            if self.receivers.now() >= until {
+                let what = "the gateway does not fan out";
+                return Err(BenchError::Missing(what.to_owned()));
+            }
+        }
+        Ok(sample)
+    }
+}
+
+/// Through the gateway: a producer's marked message.
+struct Marked {
+    producer: Producer,
+    began: u64,
+}
+
+impl Target for Marked {
+    fn trigger(&mut self) -> io::Result<()> {
+        self.began = self.producer.send()?;
+        Ok(())
+    }
+
+    fn began(&mut self) -> u64 {
+        self.began
+    }
+}
+
+/// The baseline alone: plain connections and the same bytes, on a thread of its own.
+///
+/// # Errors
+/// Connections cannot be had, or break.
+pub fn add_baseline(
+    figures: &mut Figures,
+    consumers: usize,
+    rounds: usize,
+    processors: Processors,
+    stop: &Stop,
+) -> Result<(), BenchError> {
+    let wanted = 2 * consumers as u64 + 100;
+    let files = raise_open_files(wanted)?;
+    if files < wanted {
+        return Err(BenchError::Missing(format!(
+            "{consumers} connections need {wanted} open files, the system allows {files}"
+        )));
+    }
+    let (mut raw, agent, mut receivers) = Raw::new(consumers)?;
+    let _ = agent.message().set(sample_message()?);
+    let mut crew = Crew::new(Stop::new());
+    let idle = if processors.are_two() {
+        idle::Idle::Spin
+    } else {
+        idle::Idle::Yield
+    };
+    crew.spawn(agent, idle, processors.there)?;
+    processors.pin_here()?;
+    let mut of_raw = Rounds::default();
+    for round in 0..WARM_UP + rounds {
+        if stop.is_raised() {
+            break;
+        }
+        if round == WARM_UP {
+            of_raw = Rounds::default();
+        }
+        of_raw.one(&mut raw, &mut receivers)?;
+    }
+    crew.stop().raise();
+    crew.join()?;
+    figures.count("consumers", consumers as u64);
+    figures.count("lost", of_raw.lost);
+    for (name, percent) in [("p50", 50.0), ("p99", 99.0)] {
+        figures.add(&format!("raw_median_{name}_us"), of_raw.median_us(percent));
+        figures.add(&format!("raw_last_{name}_us"), of_raw.last_us(percent));
+    }
+    figures.set_ok(of_raw.lost == 0);
+    Ok(())
+}

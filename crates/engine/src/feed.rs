@@ -37,7 +37,7 @@
 use crate::poll::{Interest, Poller, Token};
 use crate::udp::{self, SmallBuffer};
 use fanfare_fast::Decoder;
-use fanfare_feed::channel::{Channel, ChannelConfig, ChannelError, Datagram, Event, Events};
+use fanfare_feed::channel::{Channel, ChannelConfig, ChannelError, Datagram, Event};
 use fanfare_feed::{Line, Pace};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -221,13 +221,13 @@ impl Receiver {
                     offset: 0,
                     bytes: datagram.bytes,
                 });
-                if drain(events, &mut take)?.is_break() {
+                if events.try_for_each(&mut take)?.is_break() {
                     return Ok(self.end_of_turn(now, datagrams, ControlFlow::Break(())));
                 }
             }
         }
         self.pace.took(datagrams, is_behind);
-        let flow = drain(self.channel.handle_timeout(time), &mut take)?;
+        let flow = self.channel.handle_timeout(time).try_for_each(&mut take)?;
         Ok(self.end_of_turn(now, datagrams, flow))
     }
 
@@ -245,9 +245,9 @@ impl Receiver {
     /// Those of `take`.
     pub fn finish<E>(
         &mut self,
-        mut take: impl FnMut(Event<'_>) -> Result<ControlFlow<()>, E>,
+        take: impl FnMut(Event<'_>) -> Result<ControlFlow<()>, E>,
     ) -> Result<ControlFlow<()>, E> {
-        drain(self.channel.finish(), &mut take)
+        self.channel.finish().try_for_each(take)
     }
 
     /// Waits for a datagram.
@@ -333,18 +333,6 @@ impl Receiver {
         let drops = self.sockets.iter().map(udp::Receiver::kernel_drops);
         drops.filter_map(Result::ok).sum()
     }
-}
-
-fn drain<E>(
-    mut events: Events<'_, '_>,
-    take: &mut impl FnMut(Event<'_>) -> Result<ControlFlow<()>, E>,
-) -> Result<ControlFlow<()>, E> {
-    while let Some(event) = events.next() {
-        if take(event)?.is_break() {
-            return Ok(ControlFlow::Break(()));
-        }
-    }
-    Ok(ControlFlow::Continue(()))
 }
 
 #[cfg(test)]

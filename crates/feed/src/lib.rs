@@ -42,6 +42,6 @@ pub use channel::{Channel, ChannelConfig};
 pub use framing::{Deframer, FrameError, FrameErrorKind, Header, Packet, Split};
 pub use line::{Lateness, Line, LineStats};
 pub use missing::Missing;
-pub use numbers::{MessageNumbers, PacketNumbers, SequenceField, new_numbers};
+pub use numbers::{PacketNumbers, SequenceField, new_numbers};
 pub use pace::Pace;
 pub use preamble::{Preamble, TooShort};

@@ -6,7 +6,7 @@ use crate::common::{Folder, done, groups};
 use crate::engines::{Engine, Engines, Start, VERSIONS, Version};
 use fanfare_engine::udp::{Sender, SenderConfig};
 use fanfare_fast::{Decoder, Program};
-use fanfare_feed::{MessageNumbers, SequenceField};
+use fanfare_feed::{Channel, ChannelConfig, Line};
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -29,14 +29,14 @@ fn quickfix_takes_every_message_of_a_recorded_feed() {
     let mut packets = Vec::new();
     for file in ["increment_a.dat", "snapshot.dat"] {
         let decoder = Decoder::new(Arc::clone(&program));
-        let mut numbers = MessageNumbers::new(decoder, &SequenceField::Auto).unwrap();
+        let mut channel = Channel::new(decoder, ChannelConfig::new(1)).unwrap();
         let bytes = fs::read(folder.join(file)).unwrap();
         let mut rest = &bytes[..];
         while !rest.is_empty() {
-            let (packet, read) = numbers.cut(rest);
+            let (len, numbers) = channel.cut(Line::A, rest);
             // A Reset, and a message that is not SequenceReset.
-            packets.push((packet.to_vec(), read.next.is_none()));
-            rest = &rest[packet.len()..];
+            packets.push((rest[..len].to_vec(), numbers.next.is_none()));
+            rest = &rest[len..];
         }
     }
     let Some(told) = take_all(templates.to_str().unwrap(), &packets) else {

@@ -105,6 +105,7 @@ impl Arbiter {
         let at = span(other.sequence, other.count);
         let in_hand = std::mem::replace(&mut self.evidence.digest, 0);
         self.arbitrate(other.line, at, &bytes);
+        self.confirmed = self.ticket;
         self.evidence.digest = in_hand;
         self.suspect_bytes = bytes;
         self.arbitrate(line, span(unit.sequence, unit.count), unit.bytes)

@@ -56,6 +56,8 @@ pub struct Arbiter {
     lent: Option<Held>,
     /// That of the unit received last, if it waits.
     ticket: Option<Ticket>,
+    /// That of the doubtful unit that the unit received last has confirmed.
+    confirmed: Option<Ticket>,
     missing: Missing,
     tracks: [Track; Line::MAX],
     lines: [LineStats; Line::MAX],
@@ -138,6 +140,7 @@ impl Arbiter {
             hold: HoldBack::new(hold_back + 3, config.unit_bytes),
             lent: None,
             ticket: None,
+            confirmed: None,
             missing: Missing::new(config.missing_ranges),
             tracks: Default::default(),
             lines: Default::default(),
@@ -184,7 +187,7 @@ impl Arbiter {
     ) -> Verdict {
         self.now = self.now.max(now);
         self.stamp = received;
-        (self.placed, self.ticket) = (None, None);
+        (self.placed, self.ticket, self.confirmed) = (None, None, None);
         self.hear(self.now);
         self.lines[line.index()].received += 1;
         if unit.count == 0 || unit.count > MAX_COUNT {
@@ -349,6 +352,11 @@ impl Arbiter {
     /// The ticket of the unit received last, if it is [`Verdict::Held`].
     pub const fn ticket(&self) -> Option<Ticket> {
         self.ticket
+    }
+
+    /// The ticket of the [`Verdict::Suspect`] unit that the unit received last has confirmed.
+    pub const fn confirmed(&self) -> Option<Ticket> {
+        self.confirmed
     }
 
     /// Units that wait now.

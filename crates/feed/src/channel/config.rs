@@ -31,9 +31,8 @@ pub struct ChannelConfig {
     pub as_it_comes: bool,
     /// When a packet without a number has its turn.
     pub unnumbered: Unnumbered,
-    /// A monotonic clock in nanoseconds, to measure with how long packets take to decode: it is
-    /// read twice a packet. `None` measures nothing.
-    pub stopwatch: Option<fn() -> u64>,
+    /// What measures how long decoding takes; `None` measures nothing.
+    pub stopwatch: Option<Stopwatch>,
     /// The arbitration.
     pub arbiter: ArbiterConfig,
 }
@@ -78,6 +77,17 @@ impl ChannelConfig {
         }
         Ok(numbers)
     }
+}
+
+/// A monotonic clock in nanoseconds, and what is measured with it.
+#[derive(Debug, Clone, Copy)]
+pub enum Stopwatch {
+    /// Each message ([`Delivered::decoding`]). The clock is read twice a message, which is part of
+    /// the figures, as messages are not decoded while it is read.
+    Messages(fn() -> u64),
+    /// Packets ([`ChannelStats::decoding`]), until the caller has taken the last message: for
+    /// callers that do little with messages.
+    Packets(fn() -> u64),
 }
 
 /// When a packet without a number has its turn, in a feed that has numbers.
@@ -176,7 +186,7 @@ pub struct Delivered<'a> {
     pub packet_len: usize,
     /// Whether it is the first of its packet that is delivered.
     pub is_first: bool,
-    /// Its share of the time that its packet took to decode, ns; 0 if that is not measured.
+    /// How long it took to decode, ns; 0 if that is not measured.
     pub decoding: u64,
 }
 
@@ -232,8 +242,18 @@ pub struct ChannelStats {
     pub decoding: u64,
     /// Packets delivered, be it in part.
     pub delivered: u64,
+    /// Their bytes, without preambles.
+    pub delivered_bytes: u64,
     /// Packets delivered that could not be decoded to their end.
     pub bad: u64,
     /// Packets without a number that were left out because too many waited.
     pub unnumbered_dropped: u64,
+}
+
+impl ChannelStats {
+    /// A packet is delivered, of so many bytes behind its preamble.
+    pub(super) const fn deliver(&mut self, bytes: usize) {
+        self.delivered += 1;
+        self.delivered_bytes += bytes as u64;
+    }
 }

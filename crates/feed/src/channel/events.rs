@@ -2,11 +2,13 @@
 
 use super::Channel;
 use super::config::{BadPacket, Datagram, Delivered, Event, Fault};
-use super::packet::Packet;
+use super::packet::{Packet, PacketReader};
 use crate::arbiter::{self, Gap};
 use crate::framing::{FrameErrorKind, Header, Split};
 use crate::line::Line;
 use crate::numbers::PacketNumbers;
+use fanfare_fast::Program;
+use std::ops::ControlFlow;
 
 /// The packet that is being delivered.
 #[derive(Debug)]
@@ -44,7 +46,7 @@ pub(super) struct Delivery {
 impl Default for Delivery {
     fn default() -> Self {
         Self {
-            packet: Packet::new(),
+            packet: Packet::default(),
             is_end: false,
             is_known_bad: false,
             is_delivering: false,
@@ -104,6 +106,42 @@ impl Delivery {
         None
     }
 
+    /// As [`Channel::stream`].
+    #[inline(always)]
+    fn stream(&mut self, reader: &mut PacketReader, body: &[u8]) -> Option<usize> {
+        loop {
+            if let Some(next) = self.next() {
+                if let (Some(number), Some(message)) = (self.preamble, self.packet.message(next)) {
+                    message.set_number(Some(number.into()));
+                    message.index = self.delivered - 1;
+                }
+                return Some(next);
+            }
+            if !reader.replace(body, &mut self.packet) {
+                return None;
+            }
+            self.at = 0;
+        }
+    }
+
+    /// A message of the packet.
+    #[inline(always)]
+    fn lend<'d>(&'d mut self, program: &'d Program, index: usize) -> Option<Delivered<'d>> {
+        let message = self.packet.message(index)?;
+        let (number, decoding) = (message.number(), message.decoding);
+        Some(Delivered {
+            record: &mut message.record,
+            program,
+            number,
+            index: message.index,
+            line: self.line,
+            received: self.received,
+            packet_len: self.len,
+            is_first: self.delivered == 1,
+            decoding,
+        })
+    }
+
     /// Whether a message was delivered before. One without a number goes with those around it.
     #[inline]
     fn is_before(&mut self, index: usize) -> bool {
@@ -149,16 +187,6 @@ impl<'c, 'b> Events<'c, 'b> {
         }
     }
 
-    /// Of a packet that has been taken in.
-    pub(super) const fn with(channel: &'c mut Channel, datagram: Datagram<'b>) -> Self {
-        let is_streamed = channel.hand.is_streaming();
-        Self {
-            channel,
-            datagram: None,
-            streamed: if is_streamed { Some(datagram) } else { None },
-        }
-    }
-
     /// Of what is there.
     pub(super) const fn behind(channel: &'c mut Channel) -> Self {
         Self {
@@ -178,6 +206,47 @@ impl<'c, 'b> Events<'c, 'b> {
             return self.channel.lend(index).map(Event::Message);
         }
         self.next_step()
+    }
+
+    /// Takes all events with `take`, until it breaks off: what is left is lost then, but counts as
+    /// delivered.
+    ///
+    /// # Errors
+    /// Those of `take`.
+    #[inline]
+    pub fn try_for_each<E>(
+        mut self,
+        mut take: impl FnMut(Event<'_>) -> Result<ControlFlow<()>, E>,
+    ) -> Result<ControlFlow<()>, E> {
+        loop {
+            if self.channel.hand.is_streaming()
+                && let Some(datagram) = &self.streamed
+                && self
+                    .channel
+                    .stream_all(datagram.bytes, &mut take)?
+                    .is_break()
+            {
+                self.end_packet();
+                return Ok(ControlFlow::Break(()));
+            }
+            let Some(event) = self.next_step() else {
+                return Ok(ControlFlow::Continue(()));
+            };
+            if take(event)?.is_break() {
+                self.end_packet();
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+    }
+
+    /// Reads on to the end of a packet that is in turn, so that the arbiter knows all its numbers.
+    fn end_packet(&mut self) {
+        if let Some(datagram) = self.streamed.take() {
+            while self.channel.stream(datagram.bytes).is_some() {}
+            self.channel.count_decoding();
+            self.channel.end_stream(datagram);
+        }
+        self.channel.hand.drop_rest();
     }
 
     /// The index of the next message of the packet in hand, which is delivered as it is decoded;
@@ -222,6 +291,9 @@ impl<'c, 'b> Events<'c, 'b> {
                 if let Some(index) = next {
                     return Some(Step::Message(index));
                 }
+                if self.channel.hand.streams {
+                    self.channel.count_decoding();
+                }
                 if let Some(datagram) = self.streamed.take() {
                     self.channel.end_stream(datagram);
                 }
@@ -241,7 +313,7 @@ impl<'c, 'b> Events<'c, 'b> {
             }
             if let Some(datagram) = self.next_packet() {
                 match datagram {
-                    Ok(datagram) => match self.channel.number(datagram) {
+                    Ok(datagram) => match self.channel.number(datagram, true) {
                         Ok(()) => {
                             self.channel.take_in(datagram);
                             let streams = self.channel.hand.is_streaming();
@@ -313,48 +385,47 @@ impl Channel {
     fn stream(&mut self, bytes: &[u8]) -> Option<usize> {
         let body = bytes.get(self.config.preamble.len()..).unwrap_or_default();
         let index = self.hand.line.index().min(self.readers.len() - 1);
+        self.hand.stream(self.readers.get_mut(index)?, body)
+    }
+
+    /// All messages of it. They never stand in memory as events: loads over the stores just made
+    /// hold up the processor.
+    #[inline(always)]
+    fn stream_all<E>(
+        &mut self,
+        bytes: &[u8],
+        take: &mut impl FnMut(Event<'_>) -> Result<ControlFlow<()>, E>,
+    ) -> Result<ControlFlow<()>, E> {
+        let body = bytes.get(self.config.preamble.len()..).unwrap_or_default();
+        let index = self.hand.line.index().min(self.readers.len() - 1);
         let Self { readers, hand, .. } = self;
-        let reader = readers.get_mut(index)?;
-        loop {
-            if let Some(next) = hand.next() {
-                if let (Some(number), Some(message)) = (hand.preamble, hand.packet.message(next)) {
-                    message.set_number(Some(number.into()));
-                    message.index = hand.delivered - 1;
-                }
-                return Some(next);
+        let reader = &mut readers[index];
+        while let Some(index) = hand.stream(reader, body)
+            && let Some(message) = hand.lend(reader.program(), index)
+        {
+            if take(Event::Message(message))?.is_break() {
+                return Ok(ControlFlow::Break(()));
             }
-            if !reader.replace(body, &mut hand.packet) {
-                return None;
-            }
-            hand.at = 0;
         }
+        Ok(ControlFlow::Continue(()))
     }
 
     /// A message of the packet in hand.
     #[inline(always)]
     fn lend(&mut self, index: usize) -> Option<Delivered<'_>> {
-        let Self { hand, readers, .. } = self;
-        let (line, received) = (hand.line, hand.received);
-        let (packet_len, is_first) = (hand.len, hand.delivered == 1);
-        let message = hand.packet.message(index)?;
-        let (number, decoding) = (message.number(), message.decoding);
-        Some(Delivered {
-            record: &mut message.record,
-            program: readers.first()?.program(),
-            number,
-            index: message.index,
-            line,
-            received,
-            packet_len,
-            is_first,
-            decoding,
-        })
+        self.hand.lend(self.readers.first()?.program(), index)
     }
 
-    /// The end of a packet that was delivered as it was decoded.
+    /// The packet that was delivered as it was decoded has come to its end.
+    fn count_decoding(&mut self) {
+        let index = self.hand.line.index().min(self.readers.len() - 1);
+        self.readers[index].stop(&mut self.hand.packet);
+        self.stats.decoding += self.hand.packet.decoding();
+    }
+
+    /// The end of one that has just come.
     fn end_stream(&mut self, datagram: Datagram<'_>) {
         self.stats.decoded += 1;
-        self.stats.decoding += self.hand.packet.decoding();
         if !std::mem::take(&mut self.hand.tells) {
             return;
         }
@@ -390,7 +461,6 @@ impl Channel {
             hand,
             readers,
             stats,
-            suspect,
             config,
             ..
         } = self;
@@ -400,10 +470,6 @@ impl Channel {
             arbiter::Event::Reset { expected, next } => Some(Step::Reset { expected, next }),
             arbiter::Event::Unit(unit) => {
                 let is_kept = kept.take(unit.ticket, &mut hand.packet);
-                if !is_kept && config.keep_dictionary {
-                    // It was doubted, and what it builds on is gone: it cannot be decoded again.
-                    std::mem::swap(suspect, &mut hand.packet);
-                }
                 let is_whole = is_kept || config.keep_dictionary;
                 let of = Datagram {
                     line: unit.line,
@@ -431,7 +497,7 @@ impl Channel {
                     stats.decoded += 1;
                     stats.decoded_again += u64::from(start == 0);
                 }
-                stats.delivered += 1;
+                stats.deliver(unit.bytes.len() - start);
                 None
             }
         }

@@ -43,10 +43,9 @@ mod tests;
 
 pub use config::{
     BadPacket, ChannelConfig, ChannelError, ChannelStats, Datagram, Delivered, Event, Fault,
-    Unnumbered,
+    Stopwatch, Unnumbered,
 };
 pub use events::Events;
-pub use packet::{Extent, Packet};
 
 use crate::arbiter::{Arbiter, Unit, Verdict};
 use crate::line::Line;
@@ -56,7 +55,7 @@ use crate::recent::Recent;
 use events::Delivery;
 use fanfare_fast::{Decoder, Program};
 use kept::Kept;
-use packet::PacketReader;
+use packet::{Extent, Packet, PacketReader};
 use std::collections::VecDeque;
 
 /// Packets without a number that wait.
@@ -114,7 +113,7 @@ impl Channel {
             arbiter: Arbiter::new(config.arbiter),
             recent: (config.lines > 1 && !config.keep_dictionary).then(Recent::new),
             kept: Kept::default(),
-            suspect: Packet::new(),
+            suspect: Packet::default(),
             hand: Delivery::default(),
             unnumbered: VecDeque::new(),
             last_received: 0,
@@ -131,33 +130,33 @@ impl Channel {
         Events::of(self, datagram)
     }
 
-    /// Decodes a packet at the front of `datagram`, without a length header, for
-    /// [`arbitrate`](Self::arbitrate); returns its length. An error ends the packet; what stands
-    /// before it holds.
-    pub fn decode(
-        &mut self,
-        datagram: Datagram<'_>,
-        extent: Extent,
-        packet: &mut Packet,
-    ) -> Result<usize, BadPacket> {
-        let split = self.config.preamble.split(datagram.bytes);
-        let (number, body) = split.map_err(|short| too_short(&datagram, short))?;
-        let len = self.reader(datagram.line).read(body, extent, packet);
-        self.stats.decoded += 1;
-        self.stats.decoding += packet.decoding();
-        packet.number_by(number);
-        Ok(self.config.preamble.len() + len)
+    /// The numbers of a packet without a length header, which is to be received later: for a
+    /// recording, that of several whose numbers are lowest. Without its preamble it has none. It
+    /// is not counted.
+    pub fn numbers(&mut self, datagram: Datagram<'_>) -> PacketNumbers {
+        self.hand.drop_rest();
+        let stats = self.stats;
+        let read = self.number(datagram, false);
+        self.stats = stats;
+        match read {
+            Ok(()) => self.hand.packet.numbers(),
+            Err(_) => PacketNumbers::default(),
+        }
     }
 
-    /// Takes a packet that was decoded, of which `datagram` has the bytes. Afterwards `packet` has
-    /// others, or none.
-    pub fn arbitrate<'b>(&mut self, datagram: Datagram<'b>, packet: &mut Packet) -> Events<'_, 'b> {
-        self.last_received = datagram.now;
+    /// Cuts the first packet off a stream without framing in which each packet begins with a Reset
+    /// message (template 120), as recorded from MOEX: its length, up to the next Reset that follows
+    /// another message, or to the end of `stream`; and its numbers.
+    pub fn cut(&mut self, line: Line, stream: &[u8]) -> (usize, PacketNumbers) {
         self.hand.drop_rest();
-        std::mem::swap(&mut self.hand.packet, packet);
-        self.hand.tells = false;
-        self.take_in(datagram);
-        Events::with(self, datagram)
+        let index = line.index().min(self.readers.len() - 1);
+        let packet = &mut self.hand.packet;
+        let len = self.readers[index].read(stream, Extent::UpToReset, packet);
+        let is_whole = packet.error().is_none();
+        if let (Some(recent), Some(cut)) = (&mut self.recent, stream.get(..len)) {
+            recent.keep(cut, (packet.numbers(), is_whole));
+        }
+        (len, packet.numbers())
     }
 
     /// Says that it is `now`, on the clock of the arbitration: what has been missing for too long
@@ -214,11 +213,6 @@ impl Channel {
         self.readers[0].program()
     }
 
-    fn reader(&mut self, line: Line) -> &mut PacketReader {
-        let index = line.index().min(self.readers.len() - 1);
-        &mut self.readers[index]
-    }
-
     fn end_of_silence(&self) -> u64 {
         self.last_received
             .saturating_add(self.config.arbiter.gap_timeout)
@@ -230,8 +224,9 @@ impl Channel {
         self.hand.is_end = true;
     }
 
-    /// Reads the numbers of a packet that begins with its preamble into the hand.
-    fn number(&mut self, datagram: Datagram<'_>) -> Result<(), BadPacket> {
+    /// Reads the numbers of a packet that begins with its preamble into the hand; where it
+    /// `streams`, only the first if the packet is in turn.
+    fn number(&mut self, datagram: Datagram<'_>, streams: bool) -> Result<(), BadPacket> {
         let split = self.config.preamble.split(datagram.bytes);
         let (number, body) = split.map_err(|short| too_short(&datagram, short))?;
         let numbers = match &self.recent {
@@ -246,16 +241,16 @@ impl Channel {
         } else if by_preamble || !(self.is_numbered || self.announces) {
             self.hand.packet.clear(PacketNumbers::default());
         } else {
-            self.read_numbers(datagram.line, body, number.is_some());
+            self.read_numbers(datagram.line, body, streams && number.is_none());
         }
         self.hand.preamble = number;
         self.hand.packet.number_by(number);
         Ok(())
     }
 
-    /// Decodes a packet for its numbers: only its first message if that is in turn, as then all of
-    /// them are delivered one by one.
-    fn read_numbers(&mut self, line: Line, body: &[u8], has_preamble: bool) {
+    /// Decodes a packet for its numbers; where it `streams`, only its first message if that is in
+    /// turn, as then all of them are delivered one by one.
+    fn read_numbers(&mut self, line: Line, body: &[u8], streams: bool) {
         let index = line.index().min(self.readers.len() - 1);
         let Self {
             readers,
@@ -268,7 +263,7 @@ impl Channel {
         let mut goes_on = reader.advance(body, Extent::Whole, &mut hand.packet);
         let first = hand.packet.numbers().first;
         let fits = body.len() + self.config.preamble.len() <= self.config.arbiter.max_unit_bytes;
-        if goes_on && fits && !has_preamble && first.is_some_and(|n| arbiter.is_next(line, n)) {
+        if goes_on && fits && streams && first.is_some_and(|n| arbiter.is_next(line, n)) {
             hand.tells = true;
             return;
         }
@@ -332,6 +327,12 @@ impl Channel {
             };
         }
         self.announce(numbers);
+        if let Some(ticket) = self.arbiter.confirmed()
+            && self.suspect.is_decoded()
+        {
+            let limit = !self.config.keep_dictionary;
+            self.kept.put(ticket, &mut self.suspect, limit);
+        }
         match verdict {
             Verdict::Deliver { skip } => self.deliver(datagram, skip),
             Verdict::Held | Verdict::Suspect => self.keep(),
@@ -380,22 +381,20 @@ impl Channel {
 
     /// Keeps the packet in hand until its turn.
     fn keep(&mut self) {
-        if !self.hand.packet.is_decoded() {
-            return;
-        }
         let limit = !self.config.keep_dictionary;
         match self.arbiter.ticket() {
-            Some(ticket) => self.kept.put(ticket, &mut self.hand.packet, limit),
             None => std::mem::swap(&mut self.suspect, &mut self.hand.packet),
+            Some(ticket) if self.hand.packet.is_decoded() => {
+                self.kept.put(ticket, &mut self.hand.packet, limit);
+            }
+            Some(_) => {}
         }
     }
 
     /// The packet in hand is in turn.
     fn deliver(&mut self, datagram: Datagram<'_>, skip: u32) {
         if self.hand.packet.is_decoded() {
-            self.hand.begin(&datagram, self.config.preamble.len(), skip);
-            self.stats.delivered += 1;
-            return;
+            return self.begin(datagram, skip);
         }
         let numbers = self.hand.packet.numbers();
         let index = datagram.line.index().min(self.readers.len() - 1);
@@ -407,9 +406,14 @@ impl Channel {
 
     /// The packet in hand is delivered as it is decoded.
     fn begin_stream(&mut self, datagram: Datagram<'_>, skip: u32) {
-        self.hand.begin(&datagram, self.config.preamble.len(), skip);
+        self.begin(datagram, skip);
         self.hand.streams = true;
-        self.stats.delivered += 1;
+    }
+
+    fn begin(&mut self, datagram: Datagram<'_>, skip: u32) {
+        let start = self.config.preamble.len();
+        self.hand.begin(&datagram, start, skip);
+        self.stats.deliver(datagram.bytes.len() - start);
     }
 
     fn without_number(&mut self, datagram: Datagram<'_>) {

@@ -1,6 +1,6 @@
 //! Packets, decoded: their messages and the sequence numbers in them.
 
-use super::config::ChannelConfig;
+use super::config::{ChannelConfig, Stopwatch};
 use crate::numbers::{PacketNumbers, new_numbers};
 use fanfare_fast::program::{FieldId, FieldKind, Place, RESET_ID, Reading, TemplateProgram};
 use fanfare_fast::{Cell, CodecError, Decoder, Fields, Program, Record, Value};
@@ -9,7 +9,7 @@ use fanfare_fast::{Cell, CodecError, Decoder, Fields, Program, Record, Value};
 /// dictionaries outlive packets, and is decoded again when it is delivered. Filled again, it
 /// allocates only where it outgrows all packets before.
 #[derive(Debug, Default)]
-pub struct Packet {
+pub(super) struct Packet {
     messages: Vec<Decoded>,
     used: usize,
     numbers: PacketNumbers,
@@ -22,8 +22,9 @@ pub struct Packet {
     last: Option<(u64, u32)>,
     /// Messages take the places of those before.
     is_streamed: bool,
-    /// How long it took to decode, ns.
+    /// How long it took to decode, ns, and when that began.
     decoding: u64,
+    begin: u64,
 }
 
 /// One message of a packet.
@@ -56,33 +57,18 @@ impl Decoded {
 }
 
 impl Packet {
-    /// A packet without messages.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Its sequence numbers.
-    #[must_use]
-    pub const fn numbers(&self) -> PacketNumbers {
+    pub(super) const fn numbers(&self) -> PacketNumbers {
         self.numbers
     }
 
     /// The count of its messages, as far as it could be decoded and they are kept.
-    #[must_use]
-    pub const fn len(&self) -> usize {
+    pub(super) const fn len(&self) -> usize {
         self.used
     }
 
-    /// Whether it has no message.
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.used == 0
-    }
-
     /// Why it could not be decoded to its end; the offset counts from its first message.
-    #[must_use]
-    pub const fn error(&self) -> Option<&CodecError> {
+    pub(super) const fn error(&self) -> Option<&CodecError> {
         self.error.as_ref()
     }
 
@@ -157,14 +143,12 @@ impl Packet {
 
 /// Where a packet ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Extent {
+pub(super) enum Extent {
     /// With its bytes.
     Whole,
     /// In front of the next Reset message (template 120) that follows another message, or with its
     /// bytes: recordings of MOEX have no other framing.
     UpToReset,
-    /// Behind its first message: a continuous stream.
-    OneMessage,
 }
 
 /// Messages of a packet that are kept decoded while it waits, or before it is known that it is in
@@ -182,7 +166,7 @@ pub(super) struct PacketReader {
     wanted: Vec<FieldId>,
     /// Previous values outlive the packet.
     keep_dictionary: bool,
-    stopwatch: Option<fn() -> u64>,
+    stopwatch: Option<Stopwatch>,
 }
 
 /// The fields of a template that number messages.
@@ -274,9 +258,6 @@ impl PacketReader {
     pub(super) fn read(&mut self, bytes: &[u8], extent: Extent, packet: &mut Packet) -> usize {
         self.begin(packet);
         while self.advance(bytes, extent, packet) {
-            if extent == Extent::OneMessage {
-                break;
-            }
             self.limit(packet);
         }
         self.finish(packet);
@@ -297,10 +278,18 @@ impl PacketReader {
 
     /// All is decoded; messages that were not kept are to be decoded again.
     pub(super) fn finish(&self, packet: &mut Packet) {
+        self.stop(packet);
         if packet.is_streamed {
-            let (error, at) = (packet.error, packet.at);
+            let (error, at, decoding) = (packet.error, packet.at, packet.decoding);
             packet.clear(packet.numbers);
-            (packet.error, packet.at) = (error, at);
+            (packet.error, packet.at, packet.decoding) = (error, at, decoding);
+        }
+    }
+
+    /// The last message is decoded.
+    pub(super) fn stop(&self, packet: &mut Packet) {
+        if let Some(Stopwatch::Packets(clock)) = self.stopwatch {
+            packet.decoding = clock().saturating_sub(packet.begin);
         }
     }
 
@@ -311,6 +300,9 @@ impl PacketReader {
         }
         packet.clear(PacketNumbers::default());
         packet.is_decoded = true;
+        if let Some(Stopwatch::Packets(clock)) = self.stopwatch {
+            packet.begin = clock();
+        }
     }
 
     /// Decodes the next message of the packet at the front of `bytes`; false at its end.
@@ -320,12 +312,12 @@ impl PacketReader {
         let Some(rest) = rest.filter(|_| packet.error.is_none()) else {
             return false;
         };
-        let Some(stopwatch) = self.stopwatch else {
+        let Some(Stopwatch::Messages(clock)) = self.stopwatch else {
             return self.message(rest, extent, packet);
         };
-        let begin = stopwatch();
+        let begin = clock();
         let goes_on = self.message(rest, extent, packet);
-        let decoding = stopwatch().saturating_sub(begin);
+        let decoding = clock().saturating_sub(begin);
         packet.decoding += decoding;
         if let Some(message) = packet
             .messages

@@ -301,7 +301,6 @@ fn lines_that_build_on_each_message_are_arbitrated_too() {
     // Each message is a packet; only the first of a line has its values.
     let stream = quotes(1, 50, 5);
     let messages = [&stream[..4], &stream[4..5], &stream[5..6], &stream[6..7]];
-    let mut packet = Packet::new();
     // A runs ahead; nothing of B is new until it is further.
     for (line, i) in [
         (Line::A, 0),
@@ -310,12 +309,35 @@ fn lines_that_build_on_each_message_are_arbitrated_too() {
         (Line::B, 1),
         (Line::B, 2),
     ] {
-        let of = datagram(line, 0, messages[i]);
-        let len = channel.decode(of, Extent::OneMessage, &mut packet).unwrap();
-        assert_eq!(len, messages[i].len());
-        all.extend(told(channel.arbitrate(of, &mut packet)));
+        all.extend(told(channel.receive(datagram(line, 0, messages[i]))));
     }
     assert_eq!(all, ["Quote 1.0 50", "Quote 2.0 50", "Quote 3.0 50"]);
+}
+
+#[test]
+fn of_two_doubtful_messages_that_wait_each_is_delivered_in_its_turn() {
+    let mut config = ChannelConfig::new(1);
+    config.keep_dictionary = true;
+    let mut channel = channel(config);
+    let mut all = Vec::new();
+    // Each number that lies far from all before is believed when the next one follows it, and
+    // waits behind the hole in front of 8.
+    let numbers = [1, 8, 100_011, 100_012, 200_030, 200_031];
+    for (number, price) in numbers.into_iter().zip(50..) {
+        let bytes = quotes(number, price, 0);
+        all.extend(told(channel.receive(datagram(Line::A, 0, &bytes))));
+    }
+    assert_eq!(all, ["Quote 1.0 50"]);
+    let rest = told(channel.finish());
+    let rest: Vec<_> = rest.iter().filter(|s| s.starts_with("Quote")).collect();
+    let expected = [
+        "Quote 8.0 51",
+        "Quote 100011.0 52",
+        "Quote 100012.0 53",
+        "Quote 200030.0 54",
+        "Quote 200031.0 55",
+    ];
+    assert_eq!(rest, expected);
 }
 
 #[test]
@@ -330,18 +352,15 @@ fn a_recording_is_cut_at_each_reset() {
         RESET,
     ]
     .concat();
-    let (mut rest, mut lengths, mut packet) = (&stream[..], Vec::new(), Packet::new());
+    let (mut rest, mut cuts) = (&stream[..], Vec::new());
     let mut all = Vec::new();
     while !rest.is_empty() {
-        let of = datagram(Line::A, 0, rest);
-        let len = channel.decode(of, Extent::UpToReset, &mut packet).unwrap();
-        lengths.push(len);
-        all.extend(told(
-            channel.arbitrate(datagram(Line::A, 0, &rest[..len]), &mut packet),
-        ));
+        let (len, numbers) = channel.cut(Line::A, rest);
+        cuts.push((len, numbers.first, numbers.count));
+        all.extend(told(channel.receive(datagram(Line::A, 0, &rest[..len]))));
         rest = &rest[len..];
     }
-    assert_eq!(lengths, [8, 8, 2]);
+    assert_eq!(cuts, [(8, Some(1), 3), (8, Some(4), 1), (2, None, 0)]);
     assert_eq!(all.iter().filter(|text| *text == "MDReset").count(), 4);
     assert_eq!(
         all.iter().filter(|text| text.starts_with("Quote")).count(),

@@ -5,6 +5,7 @@
 //! slower than the feed for a while costs no datagram. When the ring is full, datagrams stay with
 //! the kernel, which drops and counts what its buffer does not hold.
 
+use crate::cmd::fast::feed::stopwatch;
 use crate::cmd::fast::packets::PacketFile;
 use crate::print::note;
 use anyhow::{Context, Result, anyhow};
@@ -14,14 +15,14 @@ use fanfare_engine::feed::{LineConfig, Receiver, ReceiverConfig};
 use fanfare_engine::ring::{Consumer, Producer, WriteError, spsc};
 use fanfare_engine::stop::Stop;
 use fanfare_fast::{Decoder, Program};
-use fanfare_feed::channel::{Channel, ChannelConfig, Datagram, Event, Unnumbered};
+use fanfare_feed::channel::{Channel, ChannelConfig, Datagram, Event, Stopwatch, Unnumbered};
 use fanfare_feed::{Header, Line, Packet, Start};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::thread::{self, Thread};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long a missing packet is waited for, ns.
 const GAP_TIMEOUT: u64 = 100_000_000;
@@ -66,7 +67,7 @@ pub(crate) fn file(
 ) -> Result<()> {
     let mut config = ChannelConfig::new(1);
     config.sequence = None;
-    config.stopwatch = Some(stopwatch);
+    config.stopwatch = Some(Stopwatch::Messages(stopwatch));
     let mut channel = Channel::new(Decoder::new(Arc::clone(program)), config)?;
     packets(path, header, stop, |packet| {
         let mut events = channel.receive(Datagram {
@@ -83,13 +84,6 @@ pub(crate) fn file(
         }
         Ok(Flow::Continue(()))
     })
-}
-
-/// Nanoseconds since the first call.
-fn stopwatch() -> u64 {
-    static BEGIN: OnceLock<Instant> = OnceLock::new();
-    let elapsed = BEGIN.get_or_init(Instant::now).elapsed();
-    u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// What to receive.
@@ -120,7 +114,7 @@ impl Source<'_> {
         }
         channel.arbiter.gap_timeout = gap_timeout;
         channel.arbiter.start = Start::First { wait: gap_timeout };
-        channel.stopwatch = Some(stopwatch);
+        channel.stopwatch = Some(Stopwatch::Messages(stopwatch));
         config
     }
 }

@@ -1,13 +1,13 @@
 //! A feed out of a packet capture: one or two groups, in the time of the capture.
 
 use super::decode::{Args, Outcome};
-use super::feed::{Feed, Received};
-use super::live;
+use super::feed::{Feed, channel_config};
 use super::sink::{Flow, Sink};
 use crate::print::note;
 use crate::progress;
 use anyhow::{Context, Result, bail, ensure};
 use fanfare_engine::stop::Stop;
+use fanfare_feed::channel::Datagram as Packet;
 use fanfare_feed::{Header, Line};
 use fanfare_instruments::ip::{Endpoint, NoSegment};
 use fanfare_instruments::pcap::{End, LinkType, Reader};
@@ -27,12 +27,13 @@ pub(crate) fn run(args: &Args, path: &Path, sink: Sink) -> Result<Outcome> {
         0 | 1 => 0,
         _ => args.arbitration.gap_timeout.saturating_mul(1_000_000),
     };
-    let feed = Feed::new(args, sink, args.multicast.len(), wait)?;
+    let mut config = channel_config(args, args.multicast.len().max(1), wait);
+    config.header = args.framing.header.unwrap_or(Header::None);
+    let feed = Feed::with(args, sink, config)?;
     let mut play = Play {
         feed,
         groups: args.multicast.iter().map(|g| end(*g)).collect(),
         is_told: !args.multicast.is_empty(),
-        header: args.framing.header.unwrap_or(Header::None),
         now: 0,
         count: 0,
         unknown_link: None,
@@ -46,7 +47,7 @@ pub(crate) fn run(args: &Args, path: &Path, sink: Sink) -> Result<Outcome> {
             Ok(datagram) => play.datagram(&datagram)?,
             Err(reason) => play.other(reason)?,
         };
-        if flow == Flow::Stop {
+        if flow.is_break() {
             break;
         }
     }
@@ -64,7 +65,6 @@ struct Play {
     groups: Vec<Endpoint>,
     /// Whether the groups were given, or are found in the capture.
     is_told: bool,
-    header: Header,
     /// The capture's time, ns.
     now: u64,
     /// Datagrams of the groups so far.
@@ -85,11 +85,11 @@ impl Play {
                 "the capture has datagrams to {} and to {to}: name the lines with --multicast",
                 self.groups[0]
             );
-            return Ok(Flow::Continue);
+            return Ok(Flow::Continue(()));
         };
         self.count += 1;
-        if self.feed.tick(self.now)? == Flow::Stop {
-            return Ok(Flow::Stop);
+        if self.feed.tick(self.now)?.is_break() {
+            return Ok(Flow::Break(()));
         }
         if datagram.cut > 0 {
             let text = format!(
@@ -99,14 +99,13 @@ impl Play {
             );
             return Ok(self.feed.sink().error("EOF", 0, &text)?);
         }
-        let received = Received {
+        Ok(self.feed.receive(Packet {
             line,
             now: self.now,
-            stamp: self.now,
+            received: self.now,
             offset: 0,
             bytes: datagram.payload,
-        };
-        live::take(&mut self.feed, self.header, received)
+        })?)
     }
 
     /// A packet that is no datagram: other traffic is none of ours, half a datagram is.
@@ -118,14 +117,14 @@ impl Play {
             }
             NoSegment::UnknownLink(link) => {
                 self.unknown_link = Some(link);
-                Ok(Flow::Continue)
+                Ok(Flow::Continue(()))
             }
-            _ => Ok(Flow::Continue),
+            _ => Ok(Flow::Continue(())),
         }
     }
 
-    fn finish(mut self, end: Option<End>, path: &Path) -> Result<Outcome> {
-        self.feed.finish()?;
+    fn finish(self, end: Option<End>, path: &Path) -> Result<Outcome> {
+        let (sink, arbiter) = self.feed.finish()?;
         if let (0, Some(LinkType(link))) = (self.count, self.unknown_link) {
             bail!("`{}`: link type {link} is not supported", path.display());
         }
@@ -135,6 +134,6 @@ impl Play {
         if self.count == 0 {
             note!("fanfare: `{}` has no datagram of the feed", path.display());
         }
-        Ok(Outcome::Arbitrated(Box::new(self.feed)))
+        Ok(Outcome::arbitrated(sink, arbiter))
     }
 }

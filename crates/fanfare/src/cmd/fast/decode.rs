@@ -9,13 +9,15 @@ use super::options::{
 use super::output::{Format, Output};
 use super::packets::{ByteFile, PacketError, PacketFile, frame_code};
 use super::report::Report;
-use super::sink::{Flow, Next, Sink, SinkOptions};
+use super::sequence::Numbered;
+use super::sink::{Next, Sink, SinkOptions};
 use super::two_files;
 use crate::range::{rate, whole};
 use anyhow::{Context, Result, bail};
 use fanfare_engine::stop::Stop;
 use fanfare_fast::{Decoder, Program};
-use fanfare_feed::{FrameErrorKind, Header, SequenceField};
+use fanfare_feed::channel::Datagram;
+use fanfare_feed::{Arbiter, FrameErrorKind, Header, Line, SequenceField};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::{Path, PathBuf};
@@ -202,7 +204,6 @@ pub(crate) fn decoder(args: &Args, program: &Arc<Program>) -> Decoder {
 
 fn sink_options(args: &Args) -> SinkOptions {
     SinkOptions {
-        keep_dictionary: args.framing.keep_dictionary,
         keep_going: args.keep_going,
         limit: args.messages,
         timed: args.empty,
@@ -211,26 +212,33 @@ fn sink_options(args: &Args) -> SinkOptions {
 }
 
 /// A run that is over: what it came to.
-pub(crate) enum Outcome {
-    Plain(Box<Sink>),
-    Arbitrated(Box<Feed>),
+pub(crate) struct Outcome {
+    sink: Sink,
+    /// Of lines whose numbers were checked.
+    arbiter: Option<Box<Arbiter>>,
 }
 
 impl Outcome {
+    /// Of messages as they came.
+    const fn plain(sink: Sink) -> Self {
+        let arbiter = None;
+        Self { sink, arbiter }
+    }
+
+    /// Of lines whose numbers were checked.
+    pub(crate) fn arbitrated(sink: Sink, arbiter: Arbiter) -> Self {
+        let arbiter = Some(Box::new(arbiter));
+        Self { sink, arbiter }
+    }
+
     fn print(mut self, args: &Args) -> Result<ExitCode> {
-        let sink = match &mut self {
-            Self::Plain(sink) => sink,
-            Self::Arbitrated(feed) => feed.sink(),
-        };
+        let sink = &mut self.sink;
         sink.output().flush()?;
         let (counts, decoding) = (sink.counts, sink.decoding);
         let report = Report {
             counts,
             decoding: args.empty.then_some(decoding),
-            arbiter: match &self {
-                Self::Plain(_) => None,
-                Self::Arbitrated(feed) => Some(feed.arbiter()),
-            },
+            arbiter: self.arbiter.as_deref(),
         };
         report.print(args.json, args.message_format());
         Ok(if counts.errors == 0 {
@@ -247,43 +255,52 @@ fn one_file(args: &Args, file: &Path, mut sink: Sink) -> Result<Outcome> {
     let name = || format!("cannot read `{}`", file.display());
     if args.framing.of_file() == Header::None {
         stream(&stop, file, &mut sink).with_context(name)?;
-        return Ok(Outcome::Plain(Box::new(sink)));
+        return Ok(Outcome::plain(sink));
     }
+    let mut feed = Feed::plain(args, sink)?;
     let mut packets = PacketFile::open(file, args.framing.of_file(), &stop)?;
     while !stop.is_raised() {
         if packets.must_read() {
-            sink.output().flush()?;
+            feed.sink().output().flush()?;
         }
         match packets.next() {
             Ok(None) => break,
             Ok(Some(packet)) => {
-                sink.counts.line_packets[0] += 1;
-                if sink.packet(packet.bytes, packet.offset, None)? == Flow::Stop {
+                let flow = feed.receive(Datagram {
+                    line: Line::A,
+                    now: 0,
+                    received: 0,
+                    offset: packet.offset,
+                    bytes: packet.bytes,
+                })?;
+                if flow.is_break() {
                     break;
                 }
             }
             Err(PacketError::Io(error)) => return Err(error).with_context(name),
             Err(PacketError::Frame(error)) => {
                 let text = error.kind.to_string();
-                let flow = sink.error(frame_code(error.kind), error.offset, &text)?;
+                let code = frame_code(error.kind);
+                let flow = feed.sink().error(code, error.offset, &text)?;
                 // Where a packet's length is wrong, there is no next packet to go on with.
-                if error.kind != FrameErrorKind::ZeroBlock || flow == Flow::Stop {
+                if error.kind != FrameErrorKind::ZeroBlock || flow.is_break() {
                     break;
                 }
             }
         }
     }
-    Ok(Outcome::Plain(Box::new(sink)))
+    let (sink, _) = feed.finish()?;
+    Ok(Outcome::plain(sink))
 }
 
 /// A continuous run of messages whose sequence is checked.
 fn numbered(args: &Args, file: &Path, sink: Sink) -> Result<Outcome> {
     let stop = Stop::on_interrupt()?;
-    let mut feed = Feed::new(args, sink, 1, 0)?;
+    let mut numbered = Numbered::new(args, sink, 1)?;
     let name = || format!("cannot read `{}`", file.display());
-    stream(&stop, file, &mut feed).with_context(name)?;
-    feed.finish()?;
-    Ok(Outcome::Arbitrated(Box::new(feed)))
+    stream(&stop, file, &mut numbered).with_context(name)?;
+    let (sink, arbiter) = numbered.finish();
+    Ok(Outcome::arbitrated(sink, arbiter))
 }
 
 /// What takes the messages of a continuous stream.
@@ -304,7 +321,7 @@ impl Taker for Sink {
     }
 }
 
-impl Taker for Feed {
+impl Taker for Numbered {
     fn sink(&mut self) -> &mut Sink {
         Self::sink(self)
     }

@@ -1,308 +1,247 @@
-//! Lines to one stream: sequence numbers read, packets arbitrated, and what is in turn decoded.
+//! Lines to one stream: packets to a channel, and what it delivers to the sink.
 
 use super::decode::{Args, decoder};
 use super::options::Sequence;
-use super::output::Output;
-use super::sink::{Flow, Sink, Skip, number};
-use anyhow::{Result, bail};
-use fanfare_fast::Message;
-use fanfare_fast::program::FieldId;
-use fanfare_feed::{
-    Arbiter, ArbiterConfig, Event, Line, MessageNumbers, PacketNumbers, Preamble, SequenceField,
-    Start, Unit, Verdict, new_numbers,
+use super::packets::frame_code;
+use super::sink::{Flow, Sink};
+use anyhow::{Result, anyhow};
+use fanfare_fast::Record;
+use fanfare_feed::channel::{
+    BadPacket, Channel, ChannelConfig, ChannelError, Datagram, Delivered, Event, Events, Fault,
+    Stopwatch,
 };
+use fanfare_feed::{Arbiter, ArbiterConfig, FrameErrorKind, Start};
 use std::io;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+/// How lines are arbitrated; `wait` is how long the first packet waits for an earlier one, ns.
+pub(crate) fn arbitration(args: &Args, wait: u64) -> ArbiterConfig {
+    ArbiterConfig {
+        hold_back: args.arbitration.hold_back as usize,
+        gap_timeout: args.arbitration.gap_timeout.saturating_mul(1_000_000),
+        start: Start::First { wait },
+        max_unit_bytes: 1 << 20,
+        restart_timeout: args.arbitration.restart_after.saturating_mul(1_000_000),
+        ..ArbiterConfig::default()
+    }
+}
+
+/// A channel of so many lines, as the arguments say.
+pub(crate) fn channel_config(args: &Args, lines: usize, wait: u64) -> ChannelConfig {
+    let mut config = ChannelConfig::new(lines);
+    config.preamble = args.framing.preamble;
+    config.keep_dictionary = args.framing.keep_dictionary;
+    config.sequence = match &args.sequence {
+        Sequence::Field(field) => Some(field.clone()),
+        Sequence::None => None,
+    };
+    config.stopwatch = args.empty.then_some(Stopwatch::Packets(stopwatch));
+    config.arbiter = arbitration(args, wait);
+    config
+}
+
+/// Nanoseconds since the first call.
+pub(crate) fn stopwatch() -> u64 {
+    static BEGIN: OnceLock<Instant> = OnceLock::new();
+    let elapsed = BEGIN.get_or_init(Instant::now).elapsed();
+    u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// The error of a channel in the words of the command.
+pub(crate) fn refused(error: ChannelError) -> anyhow::Error {
+    match error {
+        ChannelError::NoNumbers => {
+            anyhow!("two lines need sequence numbers: give --preamble or --sequence FIELD")
+        }
+        other => other.into(),
+    }
+}
 
 /// A feed of one or two lines, up to its decoded messages.
 pub(crate) struct Feed {
-    preamble: Preamble,
-    numbers: Option<MessageNumbers>,
-    fields: Vec<FieldId>,
-    /// The fields that say which number comes next.
-    new_numbers: Vec<FieldId>,
-    /// Reads what packets with a preamble say of the numbers behind them.
-    announcements: Option<MessageNumbers>,
-    /// What was said last.
-    announced: Option<u32>,
-    arbiter: Arbiter,
-    sink: Sink,
-    /// The packet without a number that says the feed is over; its turn is at the end.
-    last: Vec<u8>,
-    is_over: bool,
-}
-
-/// A packet with what is known of it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Received<'a> {
-    pub(crate) line: Line,
-    /// When it was read, on the arbiter's clock, ns.
-    pub(crate) now: u64,
-    /// When it was received, ns.
-    pub(crate) stamp: u64,
-    /// Where its messages stand in their file.
-    pub(crate) offset: u64,
-    pub(crate) bytes: &'a [u8],
+    channel: Channel,
+    taker: Taker,
 }
 
 impl Feed {
     /// `wait` is how long the first packet waits for an earlier one, ns.
     pub(crate) fn new(args: &Args, sink: Sink, lines: usize, wait: u64) -> Result<Self> {
-        let preamble = args.framing.preamble;
-        let field = match &args.sequence {
-            Sequence::Field(field) => Some(field),
-            Sequence::None => None,
-        };
-        let by_field = |field: &SequenceField| {
-            let decoder = decoder(args, sink.program());
-            MessageNumbers::new(decoder, field).map(|n| (n, field.find(sink.program())))
-        };
-        let found = field.filter(|_| preamble.is_empty()).and_then(by_field);
-        if let Some(field) = field
-            && preamble.is_empty()
-            && found.is_none()
-            && *field != SequenceField::Auto
-        {
-            bail!("no template has an integer field `{field}` to take sequence numbers from");
-        }
-        if lines > 1 && preamble.is_empty() && found.is_none() {
-            bail!("two lines need sequence numbers: give --preamble or --sequence FIELD");
-        }
-        let (numbers, fields) = found.unzip();
-        let config = ArbiterConfig {
-            hold_back: args.arbitration.hold_back as usize,
-            gap_timeout: args.arbitration.gap_timeout.saturating_mul(1_000_000),
-            start: Start::First { wait },
-            max_unit_bytes: 1 << 20,
-            restart_timeout: args.arbitration.restart_after.saturating_mul(1_000_000),
-            ..ArbiterConfig::default()
-        };
-        let announcements = match numbers {
-            Some(_) => None,
-            None => MessageNumbers::announcements(decoder(args, sink.program())),
-        };
-        Ok(Self {
-            new_numbers: new_numbers(sink.program()),
-            announcements,
-            announced: None,
-            preamble,
-            numbers,
-            fields: fields.unwrap_or_default(),
-            arbiter: Arbiter::new(config),
-            sink,
-            last: Vec::new(),
-            is_over: false,
-        })
+        Self::with(args, sink, channel_config(args, lines, wait))
+    }
+
+    /// Packets as they come, whatever their numbers.
+    pub(crate) fn plain(args: &Args, sink: Sink) -> Result<Self> {
+        let mut config = channel_config(args, 1, 0);
+        config.sequence = None;
+        Self::with(args, sink, config)
+    }
+
+    /// As the configuration says.
+    pub(crate) fn with(args: &Args, sink: Sink, config: ChannelConfig) -> Result<Self> {
+        let decoder = decoder(args, sink.program());
+        let channel = Channel::new(decoder, config).map_err(refused)?;
+        Ok(Self::of(channel, Taker::new(sink)))
+    }
+
+    /// What others have received into, at its end.
+    pub(crate) const fn of(channel: Channel, taker: Taker) -> Self {
+        Self { channel, taker }
     }
 
     pub(crate) fn sink(&mut self) -> &mut Sink {
-        &mut self.sink
+        &mut self.taker.sink
     }
 
-    pub(crate) fn arbiter(&self) -> &Arbiter {
-        &self.arbiter
+    /// Takes a datagram, or a packet of a file.
+    pub(crate) fn receive(&mut self, datagram: Datagram<'_>) -> io::Result<Flow> {
+        self.taker.drain(self.channel.receive(datagram))
     }
 
-    /// Whether the feed has said that it is over.
-    pub(crate) fn is_over(&self) -> bool {
-        self.is_over || self.sink.is_over()
-    }
-
-    /// Reads a packet's sequence number: its preamble, or its messages.
-    pub(crate) fn number(&mut self, packet: &[u8]) -> PacketNumbers {
-        match (self.preamble.split(packet), &mut self.numbers) {
-            (Ok((Some(sequence), body)), _) => PacketNumbers {
-                first: Some(sequence),
-                count: 1,
-                next: self.announcements.as_mut().and_then(|n| n.read(body).next),
-            },
-            (Ok((None, body)), Some(numbers)) => numbers.read(body),
-            _ => PacketNumbers::default(),
-        }
-    }
-
-    /// Cuts a packet off a stream in which each begins with a Reset; all of it if there are no
-    /// numbers to read.
-    pub(crate) fn cut<'b>(&mut self, stream: &'b [u8]) -> &'b [u8] {
-        match &mut self.numbers {
-            Some(numbers) => numbers.cut(stream).0,
-            None => stream,
-        }
-    }
-
-    /// Takes a message of a continuous stream, which the sink has in hand. A hole before it is
-    /// told at once: nothing else can bring what is missing. One that came before is left out.
-    pub(crate) fn in_hand(&mut self) -> io::Result<()> {
-        let numbers = self.numbers_of(None);
-        let Some(sequence) = numbers.first else {
-            return self.sink.deliver();
-        };
-        let verdict = self.turn(Line::A, numbers, &[], |sink, number| {
-            match number == sequence {
-                true => sink.deliver(),
-                // It was delivered when it was doubtful.
-                false => Ok(()),
-            }
-        })?;
-        match verdict {
-            Verdict::Suspect => self.sink.deliver(),
-            _ => Ok(()),
-        }
-    }
-
-    /// The numbers of a message of a continuous stream; without one, of that in the sink's hand.
-    pub(crate) fn numbers_of(&self, message: Option<&Message>) -> PacketNumbers {
-        let number = |fields: &[FieldId]| match message {
-            Some(message) => number(message, self.sink.program(), fields),
-            None => self.sink.number(fields),
-        };
-        PacketNumbers {
-            first: number(&self.fields),
-            count: 1,
-            next: number(&self.new_numbers),
-        }
-    }
-
-    /// Takes a message of a continuous stream that has a number and comes before all that other
-    /// lines will bring: a hole before it is told at once. `deliver` gets the numbers of the
-    /// messages that are in turn: this one, or one that was doubtful before.
-    pub(crate) fn turn(
-        &mut self,
-        line: Line,
-        numbers: PacketNumbers,
-        bytes: &[u8],
-        mut deliver: impl FnMut(&mut Sink, u32) -> io::Result<()>,
-    ) -> io::Result<Verdict> {
-        let sequence = numbers.first.unwrap_or_default();
-        let unit = Unit {
-            sequence,
-            count: 1,
-            bytes,
-        };
-        let verdict = self.arbiter.receive(0, line, unit);
-        if let Some(next) = numbers.next
-            && self.arbiter.announce(next)
-        {
-            self.announced = Some(next);
-        }
-        match verdict {
-            Verdict::Deliver { .. } => deliver(&mut self.sink, sequence)?,
-            Verdict::Held => self.arbiter.flush(),
-            _ => {}
-        }
-        while let Some(event) = self.arbiter.poll_event() {
-            match event {
-                Event::Unit(unit) => deliver(&mut self.sink, unit.sequence)?,
-                other => remark(&other, self.announced, self.sink.output()),
-            }
-        }
-        Ok(verdict)
-    }
-
-    /// Takes a packet.
-    pub(crate) fn receive(&mut self, received: Received<'_>) -> io::Result<Flow> {
-        self.sink.counts.line_packets[received.line.index()] += 1;
-        if let Err(short) = self.preamble.split(received.bytes) {
-            return self.sink.error("EOF", received.offset, &short.to_string());
-        }
-        let numbers = self.number(received.bytes);
-        let Some(sequence) = numbers.first else {
-            return self.unnumbered(received);
-        };
-        let unit = Unit {
-            sequence,
-            count: numbers.count,
-            bytes: received.bytes,
-        };
-        let (now, stamp, line) = (received.now, received.stamp, received.line);
-        let verdict = self.arbiter.receive_stamped(now, stamp, line, unit);
-        if let Some(next) = numbers.next
-            && self.arbiter.announce(next)
-        {
-            self.announced = Some(next);
-        }
-        if let Verdict::Refused(why) = verdict {
-            let text = format_args!("line {line}, byte {}: left out: {why}", received.offset);
-            self.sink.output().remark(text);
-        }
-        if let Verdict::Deliver { skip } = verdict {
-            let body = self
-                .preamble
-                .split(received.bytes)
-                .map_or(&[][..], |(_, body)| body);
-            let offset = received.offset + self.preamble.len() as u64;
-            let skip = skipping(&self.fields, sequence, skip);
-            if self.sink.packet(body, offset, skip)? == Flow::Stop {
-                return Ok(Flow::Stop);
-            }
-        }
-        self.drain()
+    /// What a packet is taken out of, for its numbers before its turn.
+    pub(crate) const fn channel(&mut self) -> &mut Channel {
+        &mut self.channel
     }
 
     /// It is `now`: declares what has been missing for too long.
     pub(crate) fn tick(&mut self, now: u64) -> io::Result<Flow> {
-        self.arbiter.handle_timeout(now);
-        self.drain()
+        self.taker.drain(self.channel.handle_timeout(now))
     }
 
-    /// The end: everything that waits comes out.
-    pub(crate) fn finish(&mut self) -> io::Result<()> {
-        self.arbiter.flush();
-        if self.drain()? == Flow::Continue && !self.last.is_empty() {
-            let last = std::mem::take(&mut self.last);
-            self.sink.packet(&last, 0, None)?;
+    /// The end: everything that waits comes out, up to the limit of messages.
+    pub(crate) fn finish(self) -> io::Result<(Sink, Arbiter)> {
+        let Self {
+            mut channel,
+            mut taker,
+        } = self;
+        if !taker.sink.is_full() && taker.drain(channel.finish())?.is_continue() {
+            taker.deliver_last()?;
+        }
+        let (mut sink, withheld) = (taker.sink, taker.withheld);
+        let stats = channel.stats();
+        sink.counts.packets = stats.delivered - withheld.0;
+        sink.counts.bytes = stats.delivered_bytes - withheld.1;
+        sink.counts.line_packets = stats.packets;
+        sink.decoding += Duration::from_nanos(stats.decoding);
+        Ok((sink, channel.into_arbiter()))
+    }
+}
+
+/// Takes what a channel delivers.
+pub(crate) struct Taker {
+    sink: Sink,
+    /// The message without a number that says the feed is over; its turn is at the end.
+    last: Option<(Record, u64)>,
+    /// Packets that said so and were not delivered, and their bytes.
+    withheld: (u64, u64),
+    is_over: bool,
+}
+
+impl Taker {
+    pub(crate) const fn new(sink: Sink) -> Self {
+        Self {
+            sink,
+            last: None,
+            withheld: (0, 0),
+            is_over: false,
+        }
+    }
+
+    pub(crate) const fn sink(&mut self) -> &mut Sink {
+        &mut self.sink
+    }
+
+    /// Whether the feed has said that it is over.
+    pub(crate) const fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    fn drain(&mut self, events: Events<'_, '_>) -> io::Result<Flow> {
+        events.try_for_each(|event| self.take(event))
+    }
+
+    #[inline(always)]
+    pub(crate) fn take(&mut self, event: Event<'_>) -> io::Result<Flow> {
+        match event {
+            Event::Message(message) => self.message(message),
+            other => self.remark(&other),
+        }
+    }
+
+    #[cold]
+    fn remark(&mut self, event: &Event<'_>) -> io::Result<Flow> {
+        match *event {
+            Event::Bad(bad) => return self.bad(&bad),
+            Event::Gap(gap) => {
+                let (first, last, count) = (gap.first, gap.last(), gap.count);
+                let text = format_args!("gap: {first} to {last} missing ({count})");
+                self.sink.output().remark(text);
+            }
+            Event::Reset {
+                expected,
+                next,
+                announced: false,
+            } => {
+                let last = expected.wrapping_sub(1);
+                let text = format_args!("sequence reset: {next} after {last}");
+                self.sink.output().remark(text);
+            }
+            Event::Reset { .. } | Event::Recover(_) | Event::Message(_) => {}
+        }
+        Ok(Flow::Continue(()))
+    }
+
+    #[inline(always)]
+    fn message(&mut self, message: Delivered<'_>) -> io::Result<Flow> {
+        if self.sink.ends_feed(message.record) {
+            return self.end(message);
+        }
+        self.sink.record(message.record)
+    }
+
+    #[cold]
+    fn end(&mut self, message: Delivered<'_>) -> io::Result<Flow> {
+        self.is_over = true;
+        if message.number.is_some() || !message.is_first {
+            return self.sink.record(message.record);
+        }
+        let len = message.packet_len as u64;
+        self.withheld.0 += 1;
+        self.withheld.1 += len;
+        self.last = Some((message.record.clone(), len));
+        Ok(Flow::Continue(()))
+    }
+
+    fn bad(&mut self, bad: &BadPacket) -> io::Result<Flow> {
+        match bad.fault {
+            Fault::Codec(error) => self.sink.codec_error(&error, bad.offset),
+            Fault::Frame(kind) => {
+                let text = match kind {
+                    FrameErrorKind::Truncated { need, have } => {
+                        format!("datagram is cut: {have} of at least {need} bytes")
+                    }
+                    _ => kind.to_string(),
+                };
+                self.sink.error(frame_code(kind), bad.offset, &text)
+            }
+            Fault::Preamble(short) => self.sink.error("EOF", bad.offset, &short.to_string()),
+            Fault::Refused(why) => {
+                let (line, offset) = (bad.line, bad.offset);
+                let text = format_args!("line {line}, byte {offset}: left out: {why}");
+                self.sink.output().remark(text);
+                Ok(Flow::Continue(()))
+            }
+        }
+    }
+
+    /// What says that the feed is over comes behind the rest of all lines.
+    fn deliver_last(&mut self) -> io::Result<()> {
+        if let Some((mut record, len)) = self.last.take() {
+            self.withheld.0 -= 1;
+            self.withheld.1 -= len;
+            // The end is the end, whatever the limit of messages.
+            let _ = self.sink.record(&mut record)?;
         }
         Ok(())
     }
-
-    /// A packet outside the sequence: decoded as it comes; the one that ends the feed waits for
-    /// the other line's rest.
-    fn unnumbered(&mut self, received: Received<'_>) -> io::Result<Flow> {
-        if !self.sink.ends_feed(received.bytes) {
-            return self.sink.packet(received.bytes, received.offset, None);
-        }
-        self.is_over = true;
-        self.last.clear();
-        self.last.extend_from_slice(received.bytes);
-        Ok(Flow::Continue)
-    }
-
-    fn drain(&mut self) -> io::Result<Flow> {
-        while let Some(event) = self.arbiter.poll_event() {
-            match event {
-                Event::Unit(unit) => {
-                    let body = self.preamble.split(unit.bytes).map_or(&[][..], |(_, b)| b);
-                    let skip = skipping(&self.fields, unit.sequence, unit.skip);
-                    if self.sink.packet(body, 0, skip)? == Flow::Stop {
-                        return Ok(Flow::Stop);
-                    }
-                }
-                other => remark(&other, self.announced, self.sink.output()),
-            }
-        }
-        Ok(Flow::Continue)
-    }
-}
-
-/// Writes a line for a gap, and for numbers that begin again without having been announced.
-fn remark(event: &Event<'_>, announced: Option<u32>, output: &mut Output) {
-    match *event {
-        Event::Gap(gap) => {
-            let (first, last, count) = (gap.first, gap.last(), gap.count);
-            output.remark(format_args!("gap: {first} to {last} missing ({count})"));
-        }
-        Event::Reset { next, .. } if announced == Some(next) => {}
-        Event::Reset { expected, next } => {
-            let last = expected.wrapping_sub(1);
-            output.remark(format_args!("sequence reset: {next} after {last}"));
-        }
-        Event::Unit(_) | Event::Recover(_) => {}
-    }
-}
-
-fn skipping(fields: &[FieldId], first: u32, count: u32) -> Option<Skip<'_>> {
-    (count > 0).then_some(Skip {
-        first,
-        count,
-        fields,
-    })
 }

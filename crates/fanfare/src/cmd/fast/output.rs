@@ -4,7 +4,7 @@ use crate::print::note;
 use crate::progress;
 use clap::ValueEnum;
 use fanfare_fast::{
-    CodecError, Entries, Fields, Message, MessageView, Program, TemplateError, Value, fix, json,
+    CodecError, Entries, Fields, MessageView, Program, TemplateError, Value, fix, json,
 };
 use std::fmt::Write as _;
 use std::io::{self, BufWriter, Write};
@@ -67,8 +67,8 @@ impl Output {
     }
 
     /// Writes a message, if they are wanted; false if it has no such form.
-    pub(crate) fn message(&mut self, message: &Message, program: &Program) -> io::Result<bool> {
-        let (Some(format), Some(view)) = (self.format, message.view(program)) else {
+    pub(crate) fn message(&mut self, view: MessageView<'_>) -> io::Result<bool> {
+        let Some(format) = self.format else {
             return Ok(true);
         };
         self.line.clear();

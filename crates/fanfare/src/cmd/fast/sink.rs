@@ -1,19 +1,16 @@
-//! Where packets end: decoded, written, counted.
+//! Where messages end: written, counted; those of continuous streams decoded, too.
 
 use super::output::Output;
 use super::report::Counts;
 use fanfare_fast::program::{FieldId, TemplateProgram};
-use fanfare_fast::{CodecError, Decoder, Message, Program, Visitor};
+use fanfare_fast::{CodecError, Decoder, Ignore, Message, MessageView, Program, Record};
 use std::io;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What to do after a packet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Flow {
-    Continue,
-    Stop,
-}
+/// Whether the run goes on.
+pub(crate) type Flow = ControlFlow<()>;
 
 /// What stands at the front of a continuous stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,8 +26,6 @@ pub(crate) enum Next {
 /// How a sink behaves.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SinkOptions {
-    /// Previous values outlive the packet.
-    pub(crate) keep_dictionary: bool,
     /// An error spoils its packet, not the run.
     pub(crate) keep_going: bool,
     /// Stop after so many messages.
@@ -41,23 +36,13 @@ pub(crate) struct SinkOptions {
     pub(crate) last: Option<String>,
 }
 
-/// Messages at the front of a packet that were delivered before.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Skip<'a> {
-    /// The packet's first sequence number.
-    pub(crate) first: u32,
-    /// How many numbers to leave out.
-    pub(crate) count: u32,
-    /// The fields that hold sequence numbers.
-    pub(crate) fields: &'a [FieldId],
-}
-
 pub(crate) struct Sink {
     decoder: Decoder,
     message: Message,
     output: Output,
     options: SinkOptions,
-    empty: Empty,
+    /// The template that says that the feed is over.
+    last: Option<u32>,
     pub(crate) counts: Counts,
     pub(crate) decoding: Duration,
 }
@@ -70,10 +55,7 @@ impl Sink {
         Self {
             decoder,
             message: Message::new(),
-            empty: Empty {
-                last,
-                is_over: false,
-            },
+            last,
             output,
             options,
             counts: Counts::default(),
@@ -81,19 +63,28 @@ impl Sink {
         }
     }
 
-    /// Whether the message of [`SinkOptions::last`] has come.
-    pub(crate) fn is_over(&self) -> bool {
-        self.empty.is_over
+    /// Whether this is the message of [`SinkOptions::last`].
+    pub(crate) fn ends_feed(&self, record: &Record) -> bool {
+        self.last.is_some() && record.template_index() == self.last
     }
 
-    /// Whether a packet outside the sequence is the one that says the feed is over.
-    pub(crate) fn ends_feed(&mut self, packet: &[u8]) -> bool {
-        let mut probe = Empty {
-            last: self.empty.last,
-            is_over: false,
-        };
-        self.decoder.reset();
-        self.decoder.decode(packet, &mut probe).is_ok() && probe.is_over
+    /// Writes a message that a channel has delivered.
+    #[inline(always)]
+    pub(crate) fn record(&mut self, record: &mut Record) -> io::Result<Flow> {
+        self.counts.messages += 1;
+        if !self.is_unseen() {
+            self.write(record)?;
+        }
+        Ok(match self.is_full() {
+            true => Flow::Break(()),
+            false => Flow::Continue(()),
+        })
+    }
+
+    #[inline(never)]
+    fn write(&mut self, record: &mut Record) -> io::Result<()> {
+        let view = record.view(self.decoder.program());
+        show(view, &mut self.output, &mut self.counts)
     }
 
     pub(crate) fn program(&self) -> &Arc<Program> {
@@ -102,26 +93,6 @@ impl Sink {
 
     pub(crate) fn output(&mut self) -> &mut Output {
         &mut self.output
-    }
-
-    /// Decodes a packet whose first byte stands at `offset`.
-    pub(crate) fn packet(
-        &mut self,
-        bytes: &[u8],
-        offset: u64,
-        skip: Option<Skip<'_>>,
-    ) -> io::Result<Flow> {
-        self.counts.packets += 1;
-        self.counts.bytes += bytes.len() as u64;
-        if !self.options.keep_dictionary {
-            self.decoder.reset();
-        }
-        let clock = self.options.timed.then(Instant::now);
-        let flow = self.messages(bytes, offset, skip);
-        if let Some(start) = clock {
-            self.decoding += start.elapsed();
-        }
-        flow
     }
 
     /// Decodes one message at the front of a continuous stream. Where it is not `whole`, more
@@ -163,7 +134,7 @@ impl Sink {
                 Ok(Next::Message(len))
             }
             Err(error) => {
-                self.codec_error(&error, offset)?;
+                let _ = self.codec_error(&error, offset)?;
                 Ok(Next::Error)
             }
         }
@@ -177,7 +148,7 @@ impl Sink {
     fn read(&mut self, bytes: &[u8], offset: u64, whole: bool, empty: bool) -> io::Result<Next> {
         let decoded = match (whole, empty) {
             (true, _) => self.decode(bytes, empty).map(Some),
-            (false, true) => self.decoder.decode_partial(bytes, &mut self.empty),
+            (false, true) => self.decoder.decode_partial(bytes, &mut Ignore),
             (false, false) => self.decoder.decode_partial(bytes, &mut self.message),
         };
         match decoded {
@@ -187,7 +158,7 @@ impl Sink {
             }
             Ok(None) => Ok(Next::Partial),
             Err(error) => {
-                self.codec_error(&error, offset)?;
+                let _ = self.codec_error(&error, offset)?;
                 Ok(Next::Error)
             }
         }
@@ -217,32 +188,10 @@ impl Sink {
 
     pub(crate) fn after_error(&self) -> Flow {
         if self.options.keep_going {
-            Flow::Continue
+            Flow::Continue(())
         } else {
-            Flow::Stop
+            Flow::Break(())
         }
-    }
-
-    fn messages(&mut self, bytes: &[u8], offset: u64, skip: Option<Skip<'_>>) -> io::Result<Flow> {
-        let mut at = 0;
-        let mut skip = skip.filter(|skip| skip.count > 0);
-        while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
-            let empty = self.is_unseen() && skip.is_none();
-            match self.decode(rest, empty) {
-                Ok(len) => {
-                    if skip.is_none_or(|s| !self.is_before(s)) {
-                        skip = None;
-                        self.deliver()?;
-                        if self.is_full() {
-                            return Ok(Flow::Stop);
-                        }
-                    }
-                    at += len;
-                }
-                Err(error) => return self.codec_error(&error, offset + at as u64),
-            }
-        }
-        Ok(Flow::Continue)
     }
 
     /// Whether nobody wants to see the messages, but for the last one.
@@ -250,26 +199,11 @@ impl Sink {
         self.options.timed || !self.output.wants_messages()
     }
 
-    /// Whether the message in hand was delivered before; one without a number goes with the
-    /// numbers around it.
-    fn is_before(&self, skip: Skip<'_>) -> bool {
-        let Some(view) = self.message.view(self.decoder.program()) else {
-            return true;
-        };
-        let mut fields = view.fields();
-        let number = fields.find(|(field, _)| skip.fields.contains(&field.id()));
-        let number = number.and_then(|(_, value)| value.as_u64());
-        number.is_none_or(|n| (n as u32).wrapping_sub(skip.first) < skip.count)
-    }
-
     fn decode(&mut self, bytes: &[u8], empty: bool) -> Result<usize, CodecError> {
         if empty {
-            return self.decoder.decode(bytes, &mut self.empty);
+            return self.decoder.decode(bytes, &mut Ignore);
         }
-        let len = self.decoder.decode(bytes, &mut self.message)?;
-        self.empty.is_over |=
-            self.message.template_index() == self.empty.last && self.empty.last.is_some();
-        Ok(len)
+        self.decoder.decode(bytes, &mut self.message)
     }
 
     /// Writes the message in hand.
@@ -290,10 +224,18 @@ impl Sink {
         if self.is_unseen() {
             return Ok(());
         }
-        let written = self.output.message(message, self.decoder.program())?;
-        self.counts.errors += u64::from(!written);
-        Ok(())
+        let view = message.view(self.decoder.program());
+        show(view, &mut self.output, &mut self.counts)
     }
+}
+
+/// Writes a message; one that has no such form is an error.
+fn show(view: Option<MessageView<'_>>, out: &mut Output, counts: &mut Counts) -> io::Result<()> {
+    if let Some(view) = view {
+        let written = out.message(view)?;
+        counts.errors += u64::from(!written);
+    }
+    Ok(())
 }
 
 /// A message's number in the first of these fields that it has.
@@ -304,17 +246,4 @@ pub(crate) fn number(message: &Message, program: &Program, fields: &[FieldId]) -
     // Wider and negative numbers wrap like 32-bit ones: only distances matter.
     let signed = || value.as_i64().map(|number| number as u32);
     value.as_u64().map(|number| number as u32).or_else(signed)
-}
-
-/// The visitor that keeps nothing but whether the feed is over.
-struct Empty {
-    last: Option<u32>,
-    is_over: bool,
-}
-
-impl Visitor for Empty {
-    #[inline]
-    fn begin_message(&mut self, template: &TemplateProgram) {
-        self.is_over |= self.last == Some(template.index());
-    }
 }

@@ -4,7 +4,8 @@
 use super::decode::{Args, Outcome, decoder};
 use super::feed::Feed;
 use super::packets::ByteFile;
-use super::sink::{Flow, Next};
+use super::sequence::Numbered;
+use super::sink::{Flow, Next, Sink};
 use super::two_files::{Place, lowest};
 use anyhow::{Context, Result};
 use fanfare_engine::stop::Stop;
@@ -24,7 +25,7 @@ pub(super) fn is_of_packets(args: &Args, feed: &mut Feed, stream: &[u8]) -> bool
     let first = decoder.decode(stream, &mut message);
     let view = message.view(decoder.program());
     let is_reset = view.is_some_and(|view| view.template().id() == Some(RESET_ID));
-    let packet = feed.cut(stream).len();
+    let (packet, _) = feed.channel().cut(Line::A, stream);
     first.is_ok() && is_reset && packet < stream.len() && packet <= DATAGRAM
 }
 
@@ -33,11 +34,12 @@ pub(super) fn is_of_packets(args: &Args, feed: &mut Feed, stream: &[u8]) -> bool
 pub(super) fn run(
     args: &Args,
     files: Vec<(ByteFile, String)>,
-    mut feed: Feed,
+    sink: Sink,
     stop: &Stop,
 ) -> Result<Outcome> {
+    let mut feed = Numbered::new(args, sink, files.len())?;
     let mut streams = Vec::new();
-    let mut flow = Flow::Continue;
+    let mut flow = Flow::Continue(());
     for (index, (file, name)) in files.into_iter().enumerate() {
         let counts = &mut feed.sink().counts;
         counts.packets += 1;
@@ -46,7 +48,7 @@ pub(super) fn run(
         }
         let decoder = decoder(args, feed.sink().program());
         let mut stream = Stream::new(file, name, decoder);
-        if flow == Flow::Continue {
+        if flow.is_continue() {
             flow = stream.advance(&mut feed)?;
         }
         streams.push(stream);
@@ -55,7 +57,7 @@ pub(super) fn run(
     let mut doubtful = None;
     // Before the first number all is delivered that one line has.
     let mut leader = None;
-    while flow == Flow::Continue && !stop.is_raised() && !feed.sink().is_full() {
+    while flow.is_continue() && !stop.is_raised() && !feed.sink().is_full() {
         let places = streams.iter().map(Stream::in_hand);
         let Some(index) = lowest(places) else {
             break;
@@ -67,8 +69,8 @@ pub(super) fn run(
         stream.deliver(&mut feed, line, is_leader, &mut doubtful)?;
         flow = stream.advance(&mut feed)?;
     }
-    feed.finish()?;
-    Ok(Outcome::Arbitrated(Box::new(feed)))
+    let (sink, arbiter) = feed.finish();
+    Ok(Outcome::arbitrated(sink, arbiter))
 }
 
 /// One of the files.
@@ -108,7 +110,7 @@ impl Stream {
     /// Delivers the message in hand if it is new.
     fn deliver(
         &mut self,
-        feed: &mut Feed,
+        feed: &mut Numbered,
         line: Line,
         is_leader: bool,
         doubtful: &mut Option<(u32, Message)>,
@@ -140,7 +142,7 @@ impl Stream {
 
     /// Takes the next message in hand. What cannot be decoded ends the file: all behind it depends
     /// on it.
-    fn advance(&mut self, feed: &mut Feed) -> Result<Flow> {
+    fn advance(&mut self, feed: &mut Numbered) -> Result<Flow> {
         self.bytes.clear();
         let cannot = || format!("cannot read `{}`", self.name);
         if self.file.must_wait() {
@@ -150,7 +152,7 @@ impl Stream {
         let is_interrupted = self.file.is_interrupted();
         let (offset, bytes) = self.file.bytes();
         if bytes.is_empty() || is_interrupted {
-            return Ok(Flow::Continue);
+            return Ok(Flow::Continue(()));
         }
         let sink = feed.sink();
         let next = sink.take_with(&mut self.decoder, &mut self.message, (bytes, offset))?;
@@ -164,6 +166,6 @@ impl Stream {
         self.file.consume(len);
         self.numbers = feed.numbers_of(Some(&self.message));
         self.place.go_on(self.numbers);
-        Ok(Flow::Continue)
+        Ok(Flow::Continue(()))
     }
 }

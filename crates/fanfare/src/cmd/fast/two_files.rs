@@ -1,12 +1,13 @@
 //! The recordings of two lines (or of one, with its sequence checked), arbitrated.
 
 use super::decode::{Args, Outcome};
-use super::feed::{Feed, Received};
+use super::feed::Feed;
 use super::packets::{ByteFile, PacketError, PacketFile, frame_code};
 use super::sink::{Flow, Sink};
 use super::streams;
 use anyhow::{Context, Result};
 use fanfare_engine::stop::Stop;
+use fanfare_feed::channel::Datagram;
 use fanfare_feed::{FrameErrorKind, Header, Line, PacketNumbers};
 use std::path::Path;
 
@@ -29,7 +30,8 @@ pub(crate) fn run(args: &Args, files: &[&Path], sink: Sink) -> Result<Outcome> {
                 streams.push((stream, name));
             }
             if !of_packets {
-                return streams::run(args, streams, feed, &stop);
+                let (sink, _) = feed.finish()?;
+                return streams::run(args, streams, sink, &stop);
             }
             let packets = streams.into_iter();
             packets
@@ -45,35 +47,38 @@ pub(crate) fn run(args: &Args, files: &[&Path], sink: Sink) -> Result<Outcome> {
         }
     };
     let mut lines = Vec::new();
-    let mut flow = Flow::Continue;
-    for (source, name) in sources {
-        let mut line = Recording::new(source, name);
-        if flow == Flow::Continue {
-            flow = line.advance(&mut feed)?;
+    let mut flow = Flow::Continue(());
+    let asks = sources.len() > 1;
+    for ((source, name), line) in sources.into_iter().zip([Line::A, Line::B]) {
+        let mut recording = Recording {
+            source,
+            name,
+            line,
+            asks,
+            packet: Vec::new(),
+            offset: 0,
+            place: Place::default(),
+        };
+        if flow.is_continue() {
+            flow = recording.advance(&mut feed)?;
         }
-        lines.push(line);
+        lines.push(recording);
     }
-    while flow == Flow::Continue && !stop.is_raised() {
+    while flow.is_continue() && !stop.is_raised() {
         let places = lines.iter().map(Recording::in_hand);
         let Some(index) = lowest(places) else {
             break;
         };
-        let (Some(recording), Some(line)) = (lines.get_mut(index), Line::new(index)) else {
+        let Some(recording) = lines.get_mut(index) else {
             break;
         };
-        flow = feed.receive(Received {
-            line,
-            now: 0,
-            stamp: 0,
-            offset: recording.offset,
-            bytes: &recording.packet,
-        })?;
-        if flow == Flow::Continue {
+        flow = feed.receive(recording.datagram())?;
+        if flow.is_continue() {
             flow = recording.advance(&mut feed)?;
         }
     }
-    feed.finish()?;
-    Ok(Outcome::Arbitrated(Box::new(feed)))
+    let (sink, arbiter) = feed.finish()?;
+    Ok(Outcome::arbitrated(sink, arbiter))
 }
 
 /// The line whose packet or message in hand comes first; one without a number goes at once.
@@ -134,6 +139,9 @@ impl Place {
 struct Recording {
     source: Source,
     name: String,
+    line: Line,
+    /// Whether the numbers of the packet in hand are asked for: one line alone has its turn anyhow.
+    asks: bool,
     /// The packet in hand; empty at the end.
     packet: Vec<u8>,
     offset: u64,
@@ -157,19 +165,20 @@ impl Source {
 }
 
 impl Recording {
-    fn new(source: Source, name: String) -> Self {
-        Self {
-            source,
-            name,
-            packet: Vec::new(),
-            offset: 0,
-            place: Place::default(),
-        }
-    }
-
     /// Where the packet in hand stands, if there is one.
     fn in_hand(&self) -> Option<&Place> {
         (!self.packet.is_empty()).then_some(&self.place)
+    }
+
+    /// The packet in hand. A recording has no time.
+    const fn datagram(&self) -> Datagram<'_> {
+        Datagram {
+            line: self.line,
+            now: 0,
+            received: 0,
+            offset: self.offset,
+            bytes: self.packet.as_slice(),
+        }
     }
 
     /// Takes the next packet in hand.
@@ -181,10 +190,12 @@ impl Recording {
         }
         match &mut self.source {
             Source::Stream(file) => {
-                let (offset, bytes) = file.window().with_context(cannot)?;
+                let (offset, window) = file.window().with_context(cannot)?;
                 self.offset = offset;
-                self.packet.extend_from_slice(feed.cut(bytes));
-                file.consume(self.packet.len());
+                let (len, _) = feed.channel().cut(self.line, window);
+                let packet = window.get(..len).unwrap_or_default();
+                self.packet.extend_from_slice(packet);
+                file.consume(len);
             }
             Source::Packets(file) => loop {
                 match file.next() {
@@ -198,7 +209,7 @@ impl Recording {
                         let text = format!("{} in `{}`", error.kind, self.name);
                         let code = frame_code(error.kind);
                         let flow = feed.sink().error(code, error.offset, &text)?;
-                        if error.kind == FrameErrorKind::ZeroBlock && flow == Flow::Continue {
+                        if error.kind == FrameErrorKind::ZeroBlock && flow.is_continue() {
                             continue;
                         }
                         return Ok(flow);
@@ -207,7 +218,9 @@ impl Recording {
                 break;
             },
         }
-        self.place.go_on(feed.number(&self.packet));
-        Ok(Flow::Continue)
+        if self.asks {
+            self.place.go_on(feed.channel().numbers(self.datagram()));
+        }
+        Ok(Flow::Continue(()))
     }
 }

@@ -1,0 +1,148 @@
+//! Continuous streams whose numbers are checked, message by message.
+
+use super::decode::Args;
+use super::feed::arbitration;
+use super::options::Sequence;
+use super::output::Output;
+use super::sink::{Sink, number};
+use anyhow::{Result, bail};
+use fanfare_fast::Message;
+use fanfare_fast::program::FieldId;
+use fanfare_feed::{
+    Arbiter, Event, Line, PacketNumbers, SequenceField, Unit, Verdict, new_numbers,
+};
+use std::io;
+
+/// Messages of streams in the order of their numbers. Each message is a unit of its own.
+pub(crate) struct Numbered {
+    fields: Vec<FieldId>,
+    /// The fields that say which number comes next.
+    new_numbers: Vec<FieldId>,
+    /// The number announced last.
+    announced: Option<u32>,
+    arbiter: Arbiter,
+    sink: Sink,
+}
+
+impl Numbered {
+    /// Of a number of streams.
+    pub(crate) fn new(args: &Args, sink: Sink, lines: usize) -> Result<Self> {
+        let fields = match &args.sequence {
+            Sequence::Field(field) => field.find(sink.program()),
+            Sequence::None => Vec::new(),
+        };
+        if let (Sequence::Field(field), []) = (&args.sequence, &fields[..])
+            && *field != SequenceField::Auto
+        {
+            bail!("no template has an integer field `{field}` to take sequence numbers from");
+        }
+        if lines > 1 && fields.is_empty() {
+            bail!("two lines need sequence numbers: give --preamble or --sequence FIELD");
+        }
+        Ok(Self {
+            new_numbers: new_numbers(sink.program()),
+            announced: None,
+            fields,
+            arbiter: Arbiter::new(arbitration(args, 0)),
+            sink,
+        })
+    }
+
+    pub(crate) fn sink(&mut self) -> &mut Sink {
+        &mut self.sink
+    }
+
+    /// The end: everything that waits comes out.
+    pub(crate) fn finish(mut self) -> (Sink, Arbiter) {
+        self.arbiter.flush();
+        while let Some(event) = self.arbiter.poll_event() {
+            remark(&event, self.announced, self.sink.output());
+        }
+        (self.sink, self.arbiter)
+    }
+
+    /// Takes a message of a continuous stream, which the sink has in hand. A hole before it is
+    /// told at once: nothing else can bring what is missing. One that came before is left out.
+    pub(crate) fn in_hand(&mut self) -> io::Result<()> {
+        let numbers = self.numbers_of(None);
+        let Some(sequence) = numbers.first else {
+            return self.sink.deliver();
+        };
+        let verdict = self.turn(Line::A, numbers, &[], |sink, number| {
+            match number == sequence {
+                true => sink.deliver(),
+                // It was delivered when it was doubtful.
+                false => Ok(()),
+            }
+        })?;
+        match verdict {
+            Verdict::Suspect => self.sink.deliver(),
+            _ => Ok(()),
+        }
+    }
+
+    /// The numbers of a message of a continuous stream; without one, of that in the sink's hand.
+    pub(crate) fn numbers_of(&self, message: Option<&Message>) -> PacketNumbers {
+        let number = |fields: &[FieldId]| match message {
+            Some(message) => number(message, self.sink.program(), fields),
+            None => self.sink.number(fields),
+        };
+        PacketNumbers {
+            first: number(&self.fields),
+            count: 1,
+            next: number(&self.new_numbers),
+        }
+    }
+
+    /// Takes a message of a continuous stream that has a number and comes before all that other
+    /// lines will bring: a hole before it is told at once. `deliver` gets the numbers of the
+    /// messages that are in turn: this one, or one that was doubtful before.
+    pub(crate) fn turn(
+        &mut self,
+        line: Line,
+        numbers: PacketNumbers,
+        bytes: &[u8],
+        mut deliver: impl FnMut(&mut Sink, u32) -> io::Result<()>,
+    ) -> io::Result<Verdict> {
+        let sequence = numbers.first.unwrap_or_default();
+        let unit = Unit {
+            sequence,
+            count: 1,
+            bytes,
+        };
+        let verdict = self.arbiter.receive(0, line, unit);
+        if let Some(next) = numbers.next
+            && self.arbiter.announce(next)
+        {
+            self.announced = Some(next);
+        }
+        match verdict {
+            Verdict::Deliver { .. } => deliver(&mut self.sink, sequence)?,
+            Verdict::Held => self.arbiter.flush(),
+            _ => {}
+        }
+        while let Some(event) = self.arbiter.poll_event() {
+            match event {
+                Event::Unit(unit) => deliver(&mut self.sink, unit.sequence)?,
+                other => remark(&other, self.announced, self.sink.output()),
+            }
+        }
+        Ok(verdict)
+    }
+}
+
+/// Writes a line for a gap, and for numbers that begin again without having been announced.
+fn remark(event: &Event<'_>, announced: Option<u32>, output: &mut Output) {
+    match *event {
+        Event::Gap(gap) => {
+            let (first, last, count) = (gap.first, gap.last(), gap.count);
+            output.remark(format_args!("gap: {first} to {last} missing ({count})"));
+        }
+        Event::Reset { next, .. } if announced == Some(next) => {}
+        Event::Reset { expected, next } => {
+            let last = expected.wrapping_sub(1);
+            output.remark(format_args!("sequence reset: {next} after {last}"));
+        }
+        Event::Unit(_) | Event::Recover(_) => {}
+    }
+}

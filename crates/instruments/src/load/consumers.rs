@@ -6,20 +6,22 @@ use std::time::Duration;
 use fanfare_engine::stop::Stop;
 use fanfare_fix::codec::Message;
 use fanfare_fix::codec::tags::FANOUT_ID;
-use fanfare_fix::session::{Event, SECOND, Version};
+use fanfare_fix::session::{SECOND, Version};
 use fanfare_wire::int;
 
 use super::LoadError;
-use super::fleet::{Fleet, FleetOptions, Refused};
 use super::order::{OrderCheck, OrderCounts};
+use super::sessions::{Refused, SessionOptions, Sessions, Task};
 use crate::figures::Figures;
 
-/// Sleep between two turns. Asleep outside of the poller the thread is not woken by each
+/// Sleep between two looks. Asleep outside of the poller the thread is not woken by each
 /// delivery, which would cost the gateway more than the delivery itself, and reads in batches.
 const PAUSE: Duration = Duration::from_millis(10);
-/// A turn that took so many bytes a session is followed by the next at once: the load is heavy,
+/// A look that took so many bytes a session is followed by the next at once: the load is heavy,
 /// and the kernel's buffers would fill in a pause.
 const HEAVY: usize = 8 << 10;
+/// Connections that a turn of the host reads from.
+const READ: usize = 256;
 /// After the last expected message: the time in which one too many would come.
 const GRACE: u64 = SECOND / 5;
 /// `Text(58)`.
@@ -134,8 +136,7 @@ impl ConsumerReport {
 /// Consumers' sessions, all logged on.
 pub struct Consumers {
     options: ConsumerOptions,
-    fleet: Fleet,
-    tally: Tally,
+    sessions: Sessions<Tally>,
 }
 
 /// What came so far.
@@ -145,6 +146,8 @@ struct Tally {
     unmarked: u64,
     told_missing: u64,
     told_unknown: u64,
+    /// Of application messages, this look.
+    bytes: usize,
     per_client: Vec<(u64, OrderCheck)>,
 }
 
@@ -155,7 +158,7 @@ impl Consumers {
     /// # Errors
     /// [`LoadError`] of the first that cannot connect, or if none can log on.
     pub fn connect(options: &ConsumerOptions) -> Result<Self, LoadError> {
-        let fleet = FleetOptions {
+        let who = SessionOptions {
             address: options.address,
             name: options.name.clone(),
             first: options.first,
@@ -163,34 +166,31 @@ impl Consumers {
             version: options.version,
             max_send: 4 << 10,
         };
-        let fleet = Fleet::connect(&fleet, 0..options.clients)?;
-        let clients = fleet.clients().len();
-        if let (0, Some((session, why))) = (clients, fleet.refused().first.clone()) {
-            return Err(LoadError::Logon { session, why });
-        }
-        let checks = (0..clients).map(|_| (0, OrderCheck::new(options.from_start)));
+        let checks = (0..options.clients).map(|_| (0, OrderCheck::new(options.from_start)));
         let tally = Tally {
             per_client: checks.collect(),
             ..Tally::default()
         };
-        Ok(Self {
-            options: ConsumerOptions {
-                clients,
-                ..options.clone()
-            },
-            fleet,
-            tally,
-        })
+        let mut sessions = Sessions::connect(&who, 0..options.clients, tally)?;
+        let clients = sessions.members().count();
+        if let (0, Some((session, why))) = (clients, sessions.refused().first.clone()) {
+            return Err(LoadError::Logon { session, why });
+        }
+        let options = ConsumerOptions {
+            clients,
+            ..options.clone()
+        };
+        Ok(Self { options, sessions })
     }
 
     /// Sessions that are logged on.
-    pub fn sessions(&self) -> usize {
-        self.fleet.clients().len()
+    pub const fn sessions(&self) -> usize {
+        self.options.clients
     }
 
     /// Sessions that could not log on.
-    pub fn refused(&self) -> &Refused {
-        self.fleet.refused()
+    pub const fn refused(&self) -> &Refused {
+        self.sessions.refused()
     }
 
     /// Receives until told to stop, until the expected number has come, or until all sessions are
@@ -207,13 +207,10 @@ impl Consumers {
         let (mut first, mut last) = (0, 0);
         let mut done_at = None;
         let mut told = 0;
-        while !stop.is_raised() && self.fleet.ended() < self.options.clients {
-            let before = self.tally.received;
-            let tally = &mut self.tally;
-            let bytes = self
-                .fleet
-                .turn(Duration::ZERO, &mut |i, event| tally.event(i, event))?;
-            let (now, received) = (self.fleet.now().mono, self.tally.received);
+        while !stop.is_raised() && self.sessions.ended() < self.options.clients {
+            let before = self.sessions.task().received;
+            self.look()?;
+            let (now, received) = (self.sessions.now().mono, self.sessions.task().received);
             if received > before {
                 first = if before == 0 { now } else { first };
                 last = now;
@@ -229,22 +226,32 @@ impl Consumers {
                     break;
                 }
             }
-            if bytes < HEAVY * self.options.clients {
+            if self.sessions.task().bytes < HEAVY * self.options.clients {
                 std::thread::sleep(PAUSE);
             }
         }
-        let (ended, first_ended) = (self.fleet.ended(), self.fleet.first_ended());
-        let tally = &mut self.tally;
-        self.fleet.logout(&mut |i, event| tally.event(i, event))?;
+        let (ended, first_ended) = (self.sessions.ended(), self.sessions.first_ended());
+        self.sessions.close();
         self.tell(told, progress);
         let seconds = last.saturating_sub(first) as f64 / 1e9;
         Ok(self.report(ended, first_ended, seconds))
     }
 
+    /// Reads once from every connection that has something.
+    fn look(&mut self) -> Result<(), LoadError> {
+        self.sessions.task().bytes = 0;
+        for _ in 0..self.options.clients.div_ceil(READ) {
+            if self.sessions.turn()? == 0 {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     /// Tells every multiple of the progress step that the total has passed; the last one told.
-    fn tell(&self, mut told: u64, progress: &mut dyn FnMut(u64)) -> u64 {
-        let step = self.options.progress;
-        while step > 0 && told + step <= self.tally.received {
+    fn tell(&mut self, mut told: u64, progress: &mut dyn FnMut(u64)) -> u64 {
+        let (step, received) = (self.options.progress, self.sessions.task().received);
+        while step > 0 && told + step <= received {
             told += step;
             progress(told);
         }
@@ -252,30 +259,33 @@ impl Consumers {
     }
 
     fn report(
-        self,
+        mut self,
         ended: usize,
         first_ended: Option<(String, String)>,
         seconds: f64,
     ) -> ConsumerReport {
+        let let_in: Vec<usize> = self.sessions.members().map(|m| m.key.index()).collect();
+        let refused = self.sessions.refused().count;
         let Tally {
             received,
             unmarked,
             told_missing,
             told_unknown,
-            per_client,
-        } = self.tally;
+            ref per_client,
+            ..
+        } = *self.sessions.task();
         let mut order = OrderCounts::default();
-        for (_, check) in &per_client {
+        for (_, check) in per_client {
             order.add(check.counts());
         }
-        let counts = || per_client.iter().map(|(count, _)| *count);
+        let counts = || let_in.iter().filter_map(|i| Some(per_client.get(*i)?.0));
         let per_session = (counts().min().unwrap_or(0), counts().max().unwrap_or(0));
         let short = self
             .options
             .messages
             .map_or(0, |wanted| wanted.saturating_sub(received));
         ConsumerReport {
-            refused: self.fleet.refused().count,
+            refused,
             received,
             unmarked,
             told_missing,
@@ -290,14 +300,9 @@ impl Consumers {
     }
 }
 
-impl Tally {
-    fn event(&mut self, index: usize, event: &Event<'_>) {
-        if let Event::App(app) = event {
-            self.message(index, &app.message);
-        }
-    }
-
-    fn message(&mut self, index: usize, message: &Message<'_>) {
+impl Task for Tally {
+    fn on_message(&mut self, index: usize, message: &Message<'_>) {
+        self.bytes += message.bytes().len();
         match missing(message) {
             Some(Some(count)) => return self.told_missing += count,
             Some(None) => return self.told_unknown += 1,
@@ -341,7 +346,7 @@ mod tests {
             let sum = bytes.bytes().fold(0, u8::wrapping_add);
             bytes.push_str(&format!("10={sum:03}\x01"));
             let mut decoder = Decoder::new();
-            tally.message(0, &decoder.decode(bytes.as_bytes()).unwrap());
+            tally.on_message(0, &decoder.decode(bytes.as_bytes()).unwrap());
         }
         tally
     }

@@ -26,18 +26,20 @@
 //! ```
 
 mod consumers;
-mod fleet;
 mod order;
 mod producers;
+mod sessions;
 mod template;
 
 use std::io;
 use std::net::SocketAddr;
 
+use fanfare_engine::host::HostError;
+
 pub use consumers::{ConsumerOptions, ConsumerReport, Consumers};
-pub use fleet::Refused;
 pub use order::{OrderCheck, OrderCounts};
 pub use producers::{ProducerOptions, ProducerReport, Producers};
+pub use sessions::Refused;
 pub use template::{Template, TemplateError};
 
 /// Why a load generator cannot run, or go on.
@@ -77,7 +79,10 @@ pub enum LoadError {
         /// Why.
         why: String,
     },
-    /// The reactor failed.
+    /// A session cannot be hosted.
+    #[error("load generator: {0}")]
+    Host(#[from] HostError),
+    /// The host failed.
     #[error("load generator: {0}")]
     Io(#[from] io::Error),
 }

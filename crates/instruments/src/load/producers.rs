@@ -1,15 +1,17 @@
 //! Producers: sessions that send on schedule, whatever comes back.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use fanfare_engine::host::{Peers, SessionKey};
 use fanfare_engine::stop::Stop;
 use fanfare_fix::codec::tags::FANOUT_ID;
-use fanfare_fix::session::{Now, SECOND, SendError, StoreError, Version};
+use fanfare_fix::session::{SECOND, SendError, StoreError, Version};
 
 use super::LoadError;
-use super::fleet::{Fleet, FleetOptions, Refused};
+use super::sessions::{Refused, SessionOptions, Sessions, Task};
 use super::template::Template;
 use crate::figures::Figures;
 use crate::histogram::Histogram;
@@ -18,10 +20,10 @@ use crate::histogram::Histogram;
 const LEAD: u64 = SECOND / 50;
 /// Longest sleep without a look at what came in.
 const LONGEST_SLEEP: u64 = SECOND / 100;
-/// How often a busy thread looks at what came in.
-const LOOK: u64 = SECOND / 200;
+/// Sleep while a session takes no more, or until the kernel has taken what is left.
+const PAUSE: Duration = Duration::from_micros(100);
 /// Messages put into sessions before the sessions write, when behind the schedule.
-const BATCH: u64 = 512;
+const BATCH: usize = 512;
 /// Achieved below this share of the rate asked for is missed.
 const ENOUGH: f64 = 0.98;
 
@@ -155,8 +157,8 @@ impl ProducerReport {
 /// Producers' sessions, all logged on.
 pub struct Producers {
     options: ProducerOptions,
-    template: Template,
-    fleets: Vec<Fleet>,
+    /// Those of one thread each.
+    lines: Vec<Sessions<Line>>,
     refused: Refused,
 }
 
@@ -167,7 +169,7 @@ impl Producers {
     /// # Errors
     /// [`LoadError`] of the first that cannot connect, or if none can log on.
     pub fn connect(options: &ProducerOptions, template: Template) -> Result<Self, LoadError> {
-        let fleet = FleetOptions {
+        let who = SessionOptions {
             address: options.address,
             name: options.name.clone(),
             first: options.first,
@@ -175,23 +177,26 @@ impl Producers {
             version: options.version,
             max_send: template.body().len() + 1_024,
         };
+        let template = Arc::new(template);
         let threads = options.threads.clamp(1, options.clients.max(1));
-        let mut fleets = (0..threads)
-            .map(|thread| Fleet::connect(&fleet, (thread..options.clients).step_by(threads)))
-            .collect::<Result<Vec<_>, _>>()?;
+        let connect = |thread| {
+            let line = Line::new(options.clone(), Arc::clone(&template));
+            Sessions::connect(&who, (thread..options.clients).step_by(threads), line)
+        };
+        let mut lines = (0..threads).map(connect).collect::<Result<Vec<_>, _>>()?;
         let mut refused = Refused::default();
-        fleets.iter().for_each(|fleet| refused.add(fleet.refused()));
-        let clients = close_ranks(&mut fleets);
+        lines.iter().for_each(|line| refused.add(line.refused()));
+        let clients = close_ranks(&mut lines);
         if let (0, Some((session, why))) = (clients, refused.first.clone()) {
             return Err(LoadError::Logon { session, why });
         }
+        let options = ProducerOptions {
+            clients,
+            ..options.clone()
+        };
         Ok(Self {
-            options: ProducerOptions {
-                clients,
-                ..options.clone()
-            },
-            template,
-            fleets,
+            options,
+            lines,
             refused,
         })
     }
@@ -213,17 +218,14 @@ impl Producers {
     pub fn run(self, stop: &Stop) -> Result<ProducerReport, LoadError> {
         let Self {
             options,
-            template,
-            mut fleets,
+            mut lines,
             refused,
         } = self;
-        let start = fleets.first_mut().map_or(0, |fleet| fleet.now().mono) + LEAD;
+        let start = lines.first_mut().map_or(0, |line| line.now().mono) + LEAD;
         let results = thread::scope(|scope| {
-            let (options, template) = (&options, &template);
-            let run = |fleet| move || Line::new(options, template, fleet, start).run(stop);
-            let threads: Vec<_> = fleets
+            let threads: Vec<_> = lines
                 .into_iter()
-                .map(|fleet| scope.spawn(run(fleet)))
+                .map(|line| scope.spawn(move || run(line, start, stop)))
                 .collect();
             let join = |thread: thread::ScopedJoinHandle<'_, _>| {
                 thread
@@ -248,13 +250,22 @@ impl Producers {
     }
 }
 
-/// Numbers the remaining sessions without gaps, in their old order. Returns their number.
-fn close_ranks(fleets: &mut [Fleet]) -> usize {
-    let clients = fleets.iter().flat_map(Fleet::clients);
-    let mut numbers: Vec<usize> = clients.map(|client| client.number).collect();
+/// Numbers the sessions that were let in without gaps, in their old order. Returns their number.
+fn close_ranks(lines: &mut [Sessions<Line>]) -> usize {
+    let mut numbers = Vec::new();
+    for line in &mut *lines {
+        numbers.extend(line.members().map(|member| member.number));
+    }
     numbers.sort_unstable();
-    for fleet in fleets {
-        fleet.renumber(|old| numbers.partition_point(|&number| number < old));
+    for line in lines {
+        let turns = line.members().map(|member| Turn {
+            key: member.key,
+            name: member.name.clone(),
+            number: numbers.partition_point(|&number| number < member.number) as u64,
+            marks: 0,
+        });
+        line.task().turns = turns.collect();
+        line.task().options.clients = numbers.len();
     }
     numbers.len()
 }
@@ -293,18 +304,54 @@ impl Sent {
     }
 }
 
+/// Runs the sessions of one thread until all is sent, or until told to stop; logs them out.
+fn run(mut sessions: Sessions<Line>, start: u64, stop: &Stop) -> Result<Sent, LoadError> {
+    sessions.task().start = Some(start);
+    while !stop.is_raised() {
+        sessions.turn()?;
+        if let Some((session, why)) = sessions.first_ended() {
+            return Err(LoadError::Ended { session, why });
+        }
+        if let Some((session, why)) = sessions.task().failed.take() {
+            return Err(LoadError::Send { session, why });
+        }
+        match sessions.task().progress {
+            Progress::Done { flushed: true } => break,
+            Progress::Behind => {}
+            Progress::Blocked | Progress::Done { .. } => thread::sleep(PAUSE),
+            Progress::Until(due) => {
+                let wait = due.saturating_sub(sessions.now().mono).min(LONGEST_SLEEP);
+                thread::sleep(Duration::from_nanos(wait));
+            }
+        }
+    }
+    Ok(std::mem::take(&mut sessions.close().sent))
+}
+
 /// The sessions of one thread, working off their part of the schedule.
-struct Line<'a> {
-    options: &'a ProducerOptions,
-    template: &'a Template,
-    fleet: Fleet,
-    start: u64,
-    /// The next message: its round, and the index of its session among those of this thread.
+struct Line {
+    options: ProducerOptions,
+    template: Arc<Template>,
+    /// Before it is known nothing is sent.
+    start: Option<u64>,
+    turns: Vec<Turn>,
+    /// The next message: its round, and the index of its session.
     round: u64,
     index: usize,
-    /// Marks so far, by session of this thread.
-    marks: Vec<u64>,
     sent: Sent,
+    progress: Progress,
+    /// A session that cannot send, and why.
+    failed: Option<(String, String)>,
+}
+
+/// One of the sessions that take turns.
+struct Turn {
+    key: SessionKey,
+    name: String,
+    /// Its number among all sessions of the run, from 0.
+    number: u64,
+    /// Marks so far.
+    marks: u64,
 }
 
 /// How far a stretch of the schedule was worked off.
@@ -315,133 +362,89 @@ enum Progress {
     Blocked,
     /// More is due already.
     Behind,
-    /// All messages are sent.
-    Done,
+    /// All messages are sent; whether the kernel has them.
+    Done { flushed: bool },
 }
 
-impl<'a> Line<'a> {
-    fn new(options: &'a ProducerOptions, template: &'a Template, fleet: Fleet, start: u64) -> Self {
-        let marks = vec![0; fleet.clients().len()];
-        let sent = Sent::default();
-        Self {
-            options,
-            template,
-            fleet,
-            start,
-            round: 0,
-            index: 0,
-            marks,
-            sent,
-        }
-    }
-
-    fn run(mut self, stop: &Stop) -> Result<Sent, LoadError> {
-        let mut look_at = 0;
-        while !stop.is_raised() {
-            let now = self.fleet.now();
-            let progress = self.send_due(now)?;
-            if now.mono >= look_at {
-                look_at = now.mono + LOOK;
-                self.look(Duration::ZERO)?;
-            }
-            match progress {
-                Progress::Done => break,
-                Progress::Behind => {}
-                // Woken when the kernel has room again.
-                Progress::Blocked => self.look(Duration::from_millis(1))?,
-                Progress::Until(due) => {
-                    let wait = due.saturating_sub(self.fleet.now().mono).min(LONGEST_SLEEP);
-                    thread::sleep(Duration::from_nanos(wait));
-                }
-            }
-        }
-        while !stop.is_raised() && !self.fleet.clients().iter().all(|c| c.is_flushed()) {
-            self.look(Duration::from_millis(5))?;
-        }
-        self.fleet.logout(&mut |_, _| {})?;
-        Ok(self.sent)
-    }
-
-    /// Puts messages that are due into their sessions, at most a batch, and has the sessions
+impl Task for Line {
+    /// Puts messages that are due into their sessions, at most a batch, which the sessions then
     /// write.
-    fn send_due(&mut self, now: Now) -> Result<Progress, LoadError> {
-        let mut progress = Progress::Behind;
-        let mut written_from = self.index;
-        let mut count = 0;
-        while count < BATCH {
-            if self.round >= self.options.messages || self.fleet.clients().is_empty() {
-                progress = Progress::Done;
-                break;
+    fn on_turn(&mut self, peers: &mut Peers<'_>) -> usize {
+        let Some(start) = self.start else {
+            return 0;
+        };
+        let now = peers.now().mono;
+        for count in 0..BATCH {
+            if self.round >= self.options.messages || self.turns.is_empty() {
+                let flushed = self.turns.iter().all(|turn| peers.unsent(turn.key) == 0);
+                self.progress = Progress::Done { flushed };
+                return count;
             }
-            let number = self
-                .fleet
-                .clients()
-                .get(self.index)
-                .map_or(0, |c| c.number as u64);
+            let number = self.turns.get(self.index).map_or(0, |turn| turn.number);
             let n = self.round * self.options.clients as u64 + number;
-            let due = self.start + self.options.intended(n);
-            if due > now.mono {
-                progress = Progress::Until(due);
-                break;
+            let due = start + self.options.intended(n);
+            if due > now {
+                self.progress = Progress::Until(due);
+                return count;
             }
-            if !self.send(now, self.options.is_marked(n))? {
-                progress = Progress::Blocked;
-                break;
+            if !self.send(peers, self.options.is_marked(n)) {
+                self.progress = Progress::Blocked;
+                return count;
             }
-            self.sent.count(self.options.is_marked(n), due, now.mono);
-            count += 1;
+            self.sent.count(self.options.is_marked(n), due, now);
             self.index += 1;
-            if self.index == self.fleet.clients().len() {
+            if self.index == self.turns.len() {
                 (self.index, self.round) = (0, self.round + 1);
             }
         }
-        // The sessions that were given something: all of them after a whole round.
-        let clients = self.fleet.clients().len();
-        for _ in 0..(count as usize).min(clients) {
-            self.fleet.transmit(written_from, now);
-            written_from = (written_from + 1) % clients;
+        self.progress = Progress::Behind;
+        BATCH
+    }
+}
+
+impl Line {
+    fn new(options: ProducerOptions, template: Arc<Template>) -> Self {
+        Self {
+            options,
+            template,
+            start: None,
+            turns: Vec::new(),
+            round: 0,
+            index: 0,
+            sent: Sent::default(),
+            progress: Progress::Behind,
+            failed: None,
         }
-        Ok(progress)
     }
 
     /// Gives the next message to its session; whether the session had room for it.
-    fn send(&mut self, now: Now, marked: bool) -> Result<bool, LoadError> {
-        let template = self.template;
-        let (Some(client), Some(marks)) = (
-            self.fleet.client(self.index),
-            self.marks.get_mut(self.index),
-        ) else {
-            return Ok(false);
+    fn send(&mut self, peers: &mut Peers<'_>, marked: bool) -> bool {
+        let Some(turn) = self.turns.get_mut(self.index) else {
+            return false;
+        };
+        let Some(mut peer) = peers.get(turn.key) else {
+            return false;
         };
         let mut mark = Mark::default();
         if marked {
-            mark.write(&client.name, *marks + 1);
+            mark.write(&turn.name, turn.marks + 1);
         }
-        let result = client.session.send(now, template.msg_type(), |fields| {
-            fields.raw(template.body());
+        let result = peer.send(self.template.msg_type(), |fields| {
+            fields.raw(self.template.body());
             if marked {
                 fields.field(FANOUT_ID, mark.bytes());
             }
         });
         match result {
             Ok(_) => {
-                *marks += u64::from(marked);
-                Ok(true)
+                turn.marks += u64::from(marked);
+                true
             }
-            Err(SendError::Store(StoreError::Full)) => Ok(false),
+            Err(SendError::Store(StoreError::Full)) => false,
             Err(error) => {
-                let (session, why) = (client.name.clone(), error.to_string());
-                Err(LoadError::Send { session, why })
+                self.failed = Some((turn.name.clone(), error.to_string()));
+                false
             }
-        }
-    }
-
-    /// Takes what came in; a session that is over ends the run.
-    fn look(&mut self, wait: Duration) -> Result<(), LoadError> {
-        self.fleet.turn(wait, &mut |_, _| {})?;
-        match self.fleet.first_ended() {
-            Some((session, why)) => Err(LoadError::Ended { session, why }),
-            None => Ok(()),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 
 use fanfare_engine::agent::{Agent, AgentError};
-use fanfare_engine::tcp::{Accepted, BindError, Connection, Listener, Received};
+use fanfare_engine::tcp::{Accepted, BindError, Inbox, Listener, Received, Stream};
 use fanfare_fix::codec::{
     Decoder, Encoder, FieldWriter, Message, Next, SendingTime, SessionHeader, msg_types, tags,
 };
@@ -43,10 +43,17 @@ const LOOK: u64 = 1_000_000;
 const ANSWER_ROOM: usize = 80 << 10;
 
 struct Tester {
-    connection: Connection,
+    outbound: Outbound,
+    inbox: Inbox,
     session: Option<Speaker>,
     /// Why it is to be closed.
     over: Option<String>,
+}
+
+/// A stream, and what it still has to send.
+struct Outbound {
+    stream: Stream,
+    unsent: Vec<u8>,
 }
 
 /// Our side of one conversation.
@@ -94,7 +101,11 @@ impl LenientServer {
                 Accepted::Stream(stream) if self.testers.len() < MOST_TESTERS => {
                     (self.tell)(format!("{} connected", stream.peer()));
                     self.testers.push(Tester {
-                        connection: Connection::new(stream, MOST_UNSENT),
+                        outbound: Outbound {
+                            stream,
+                            unsent: Vec::new(),
+                        },
+                        inbox: Inbox::new(),
                         session: None,
                         over: None,
                     });
@@ -135,7 +146,7 @@ impl Agent for LenientServer {
         }
         testers.retain(|tester| {
             if let Some(why) = &tester.over {
-                tell(format!("{} gone: {why}", tester.connection.stream().peer()));
+                tell(format!("{} gone: {why}", tester.outbound.stream.peer()));
             }
             tester.over.is_none()
         });
@@ -152,27 +163,53 @@ impl Tester {
         orders: &mut u64,
     ) -> usize {
         let Self {
-            connection,
+            outbound,
+            inbox,
             session,
             over,
         } = self;
-        let flushed = connection.flush();
-        let received = connection.receive(buffer, |connection, bytes| {
-            match answer_all(now, bytes, decoder, session, connection, orders) {
-                Ok(done) => done,
-                Err(why) => {
-                    *over = Some(why);
-                    bytes.len()
+        let received = inbox.fill(buffer, |room| outbound.stream.receive(room));
+        let work = !matches!(received, Ok((Received::Nothing, _)));
+        match received {
+            Ok((Received::Bytes(_), bytes)) => {
+                match answer_all(now, bytes, decoder, session, outbound, orders) {
+                    Ok(done) => inbox.keep(bytes.get(done..).unwrap_or_default()),
+                    Err(why) => *over = Some(why),
                 }
             }
-        });
-        match (flushed, received) {
-            (Err(error), _) | (_, Err(error)) => *over = Some(error.to_string()),
-            (_, Ok(Received::Closed)) => *over = Some("it closed the connection".to_owned()),
-            (_, Ok(Received::Nothing)) => return 0,
-            (_, Ok(Received::Bytes(_))) => {}
+            Ok((Received::Closed, _)) => *over = Some("it closed the connection".to_owned()),
+            Ok((Received::Nothing, _)) => {}
+            Err(error) => *over = Some(error.to_string()),
         }
-        1
+        if let Err(error) = outbound.flush() {
+            over.get_or_insert(error.to_string());
+        }
+        usize::from(work)
+    }
+}
+
+impl Outbound {
+    /// Sends this with the rest of the turn, or says that too much waits.
+    fn push(&mut self, answer: &[u8]) -> Result<(), String> {
+        self.unsent.extend_from_slice(answer);
+        if self.unsent.len() > MOST_UNSENT {
+            self.flush().map_err(|error| error.to_string())?;
+        }
+        match self.unsent.len() {
+            0..=MOST_UNSENT => Ok(()),
+            more => Err(format!("{more} bytes wait: it does not read")),
+        }
+    }
+
+    /// Offers what waits to the kernel.
+    fn flush(&mut self) -> io::Result<()> {
+        while !self.unsent.is_empty() {
+            match self.stream.send(&[IoSlice::new(&self.unsent)])? {
+                0 => break,
+                taken => drop(self.unsent.drain(..taken)),
+            }
+        }
+        Ok(())
     }
 }
 
@@ -182,7 +219,7 @@ fn answer_all(
     bytes: &[u8],
     decoder: &mut Decoder,
     session: &mut Option<Speaker>,
-    connection: &mut Connection,
+    outbound: &mut Outbound,
     orders: &mut u64,
 ) -> Result<usize, String> {
     let mut done = 0;
@@ -197,10 +234,7 @@ fn answer_all(
                 };
                 *orders += u64::from(message.msg_type() == msg_types::NEW_ORDER_SINGLE);
                 let (answer, last) = speaker.answer(now, &message, *orders)?;
-                if !answer.is_empty() {
-                    let sent = connection.send(&[IoSlice::new(answer)]);
-                    sent.map_err(|error| error.to_string())?;
-                }
+                outbound.push(answer)?;
                 if last {
                     return Err("it logged out".to_owned());
                 }

@@ -1,0 +1,291 @@
+//! Many initiators on one thread.
+
+use std::io;
+use std::net::SocketAddr;
+use std::thread;
+use std::time::Duration;
+
+use fanfare_engine::agent::Agent;
+use fanfare_engine::clock::Clock;
+use fanfare_engine::host::{Handler, Host, Initiator, Peer, Peers, Refusal, SessionKey, StoreKind};
+use fanfare_fix::codec::Message;
+use fanfare_fix::session::{AppMessage, Config, DisconnectReason, Now, SECOND, SessionId, Version};
+
+use super::LoadError;
+
+/// Sessions that connect or log on at a time: no more than wait in a gateway's backlog.
+const AT_A_TIME: usize = 128;
+/// How often the host is looked at while sessions log on.
+const LOOK: Duration = Duration::from_millis(1);
+/// A session that is over stays so.
+const NEVER_AGAIN: Duration = Duration::from_secs(365 * 24 * 3600);
+/// How long the gateway may take to answer a Logout.
+const LOGOUT: u64 = 5 * SECOND;
+
+/// Why a gateway closes without an answer, which is the only refusal that FIX lets it give.
+const CLOSED_UNANSWERED: &str = "the gateway closed the connection without an answer: a session \
+    with this CompID is logged on (--prefix and --first have others), is not on its list, or there \
+    are as many as it takes";
+
+/// Who connects to whom.
+#[derive(Debug, Clone)]
+pub(super) struct SessionOptions {
+    pub(super) address: SocketAddr,
+    /// CompIDs are this and a number.
+    pub(super) name: String,
+    /// The number in the first.
+    pub(super) first: usize,
+    /// TargetCompID(56).
+    pub(super) target: String,
+    pub(super) version: Version,
+    /// Largest message sent.
+    pub(super) max_send: usize,
+}
+
+/// What sessions do once they are logged on.
+pub(super) trait Task: Send {
+    /// An application message of the session at `index`.
+    fn on_message(&mut self, index: usize, message: &Message<'_>) {
+        let _ = (index, message);
+    }
+
+    /// Called once a turn. Returns an amount of work.
+    fn on_turn(&mut self, peers: &mut Peers<'_>) -> usize {
+        let _ = peers;
+        0
+    }
+}
+
+/// Sessions of one thread, hosted with their task.
+pub(super) struct Sessions<T> {
+    host: Host<Members<T>>,
+    clock: Clock,
+    refused: Refused,
+}
+
+/// Sessions that could not log on.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Refused {
+    /// How many.
+    pub count: usize,
+    /// CompID of the first of them, and what happened to it.
+    pub first: Option<(String, String)>,
+}
+
+impl Refused {
+    pub(super) fn add(&mut self, other: &Self) {
+        self.count += other.count;
+        if self.first.is_none() {
+            self.first.clone_from(&other.first);
+        }
+    }
+}
+
+/// One of the sessions.
+#[derive(Debug)]
+pub(super) struct Member {
+    pub(super) key: SessionKey,
+    /// Its number among all sessions of the run, from 0.
+    pub(super) number: usize,
+    pub(super) name: String,
+    is_logged_on: bool,
+    /// It was not let in, and does not count.
+    is_refused: bool,
+    /// Why it is over.
+    ended: Option<String>,
+}
+
+struct Members<T> {
+    all: Vec<Member>,
+    /// How many of those that were let in are over.
+    ended: usize,
+    /// Why a connection could not be made.
+    unconnected: Option<io::Error>,
+    /// Whose that was.
+    failed: Option<(String, io::Error)>,
+    task: T,
+}
+
+impl<T: Task> Sessions<T> {
+    /// Connects the sessions of these numbers and logs them on. Those that the gateway does not
+    /// let in are left out, and counted.
+    pub(super) fn connect(
+        options: &SessionOptions,
+        numbers: impl Iterator<Item = usize>,
+        task: T,
+    ) -> Result<Self, LoadError> {
+        let members = Members {
+            all: Vec::new(),
+            ended: 0,
+            unconnected: None,
+            failed: None,
+            task,
+        };
+        let mut sessions = Self {
+            host: Host::new(members)?,
+            clock: Clock::new(),
+            refused: Refused::default(),
+        };
+        for number in numbers {
+            while sessions.unsettled() >= AT_A_TIME {
+                sessions.log_on(options.address)?;
+            }
+            sessions.add(options, number)?;
+        }
+        while sessions.unsettled() > 0 {
+            sessions.log_on(options.address)?;
+        }
+        sessions.refused = Refused {
+            count: sessions.ended(),
+            first: sessions.first_ended(),
+        };
+        let members = sessions.host.handler();
+        for member in &mut members.all {
+            member.is_refused = member.ended.is_some();
+        }
+        members.ended = 0;
+        Ok(sessions)
+    }
+
+    fn add(&mut self, options: &SessionOptions, number: usize) -> Result<(), LoadError> {
+        let name = format!("{}{}", options.name, options.first + number);
+        let mut config = Config::new(SessionId::new(options.version, &name, &options.target));
+        config.reset_on_logon = true;
+        config.max_send = options.max_send;
+        config.logout_timeout = LOGOUT;
+        let store = StoreKind::NoResend((256 << 10).max(4 * options.max_send));
+        let mut initiator = Initiator::new(config, vec![options.address]).store(store);
+        initiator.backoff = (NEVER_AGAIN, NEVER_AGAIN);
+        let key = self.host.initiate(initiator)?;
+        self.host.handler().all.push(Member {
+            key,
+            number,
+            name,
+            is_logged_on: false,
+            is_refused: false,
+            ended: None,
+        });
+        Ok(())
+    }
+
+    fn log_on(&mut self, address: SocketAddr) -> Result<(), LoadError> {
+        if self.turn()? == 0 {
+            thread::sleep(LOOK);
+        }
+        match self.host.handler().failed.take() {
+            None => Ok(()),
+            Some((session, error)) => Err(LoadError::Connect {
+                session,
+                address,
+                error,
+            }),
+        }
+    }
+
+    /// How many are neither logged on nor over.
+    fn unsettled(&mut self) -> usize {
+        self.count(|member| !member.is_logged_on && member.ended.is_none())
+    }
+
+    fn count(&mut self, which: impl Fn(&&Member) -> bool) -> usize {
+        self.host.handler().all.iter().filter(which).count()
+    }
+
+    /// The sessions that were not let in.
+    pub(super) const fn refused(&self) -> &Refused {
+        &self.refused
+    }
+
+    /// The sessions that were.
+    pub(super) fn members(&mut self) -> impl Iterator<Item = &Member> {
+        let all = self.host.handler().all.iter();
+        all.filter(|member| !member.is_refused)
+    }
+
+    pub(super) fn task(&mut self) -> &mut T {
+        &mut self.host.handler().task
+    }
+
+    /// Time now.
+    pub(super) fn now(&mut self) -> Now {
+        self.clock.read()
+    }
+
+    /// A turn of the host: takes what has arrived, and lets the task have its turn. Returns an
+    /// amount of work.
+    pub(super) fn turn(&mut self) -> Result<usize, LoadError> {
+        let now = self.clock.read();
+        let work = self.host.do_work(now);
+        work.map_err(|error| LoadError::Io(io::Error::other(error)))
+    }
+
+    /// The first session that is over, and why.
+    pub(super) fn first_ended(&mut self) -> Option<(String, String)> {
+        if self.ended() == 0 {
+            return None;
+        }
+        let mut ended = self.members().filter_map(|m| Some((m, m.ended.as_ref()?)));
+        let (member, why) = ended.next()?;
+        Some((member.name.clone(), why.clone()))
+    }
+
+    /// How many sessions are over.
+    pub(super) fn ended(&mut self) -> usize {
+        self.host.handler().ended
+    }
+
+    /// Logs all sessions out and waits for the answers. Returns the task.
+    pub(super) fn close(&mut self) -> &mut T {
+        let now = self.clock.read();
+        self.host.on_close(now);
+        self.task()
+    }
+}
+
+impl<T: Task> Handler for Members<T> {
+    fn on_message(&mut self, peer: &mut Peer<'_>, message: &AppMessage<'_>) {
+        self.task.on_message(peer.key().index(), &message.message);
+    }
+
+    fn on_logon(&mut self, peer: &mut Peer<'_>) {
+        if let Some(member) = self.all.get_mut(peer.key().index()) {
+            member.is_logged_on = true;
+        }
+    }
+
+    fn on_disconnect(&mut self, peer: &mut Peer<'_>, reason: DisconnectReason) {
+        let Some(member) = self.all.get_mut(peer.key().index()) else {
+            return;
+        };
+        let why = match reason {
+            DisconnectReason::ConnectionLost if member.is_logged_on => {
+                "the gateway closed the connection".to_owned()
+            }
+            // One that closes before it has read our Logon resets the connection.
+            DisconnectReason::ConnectionLost => CLOSED_UNANSWERED.to_owned(),
+            other => other.to_string(),
+        };
+        self.ended += usize::from(member.ended.is_none());
+        member.ended.get_or_insert(why);
+    }
+
+    fn on_refused(&mut self, _: SocketAddr, why: &Refusal) {
+        if let Refusal::Transport(error) = why {
+            let error = error.raw_os_error().map(io::Error::from_raw_os_error);
+            let error = error.unwrap_or_else(|| io::Error::other(why.to_string()));
+            self.unconnected.get_or_insert(error);
+        }
+    }
+
+    fn on_turn(&mut self, peers: &mut Peers<'_>) -> usize {
+        if let Some(error) = self.unconnected.take() {
+            let mut open = self.all.iter().filter(|member| member.ended.is_none());
+            let first = open.find(|member| {
+                let peer = peers.get(member.key);
+                peer.is_some_and(|mut peer| !peer.session().is_connected())
+            });
+            self.failed = first.map(|member| (member.name.clone(), error));
+        }
+        self.task.on_turn(peers)
+    }
+}

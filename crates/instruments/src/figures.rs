@@ -17,6 +17,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Map, Number, Value, json};
 
+use crate::histogram::Histogram;
 use crate::plot::STANDARD_PERCENTILES;
 
 /// Figures of one run of one command, in the order in which they were added.
@@ -50,12 +51,12 @@ impl Figures {
         }
     }
 
-    /// Adds the standard percentiles of a time in nanoseconds as figures in microseconds:
+    /// Adds the standard percentiles of times in nanoseconds as figures in microseconds:
     /// `p50_us`, `p99_9_us` and so on, with `prefix` in front.
-    pub fn percentiles(&mut self, prefix: &str, nanos: impl Fn(f64) -> f64) {
+    pub fn percentiles(&mut self, prefix: &str, nanos: &Histogram) {
         for percent in STANDARD_PERCENTILES {
             let name = percent.to_string().replace('.', "_");
-            self.add(&format!("{prefix}p{name}_us"), nanos(percent) / 1e3);
+            self.add(&format!("{prefix}p{name}_us"), nanos.micros(percent));
         }
     }
 

@@ -92,6 +92,22 @@ impl Histogram {
         (!self.is_empty()).then(|| self.sum as f64 / self.len() as f64)
     }
 
+    /// The [mean](Self::mean) of nanoseconds, in microseconds; NaN if nothing was counted.
+    pub fn mean_micros(&self) -> f64 {
+        self.mean().map_or(f64::NAN, |nanos| nanos / 1e3)
+    }
+
+    /// The standard deviation of what the values are a sample of, with the values taken at the
+    /// middle of their buckets; 0 for fewer than two.
+    pub fn deviation(&self) -> f64 {
+        let Some(mean) = self.mean().filter(|_| self.len() > 1) else {
+            return 0.0;
+        };
+        let square = |(value, count)| (value as f64 - mean).powi(2) * count as f64;
+        let squares: f64 = self.buckets().map(square).sum();
+        (squares / (self.len() - 1) as f64).sqrt()
+    }
+
     /// The value that at least `percent` percent of all values do not exceed: the middle of the
     /// bucket that holds the value of that rank. `percent` is held to 0..=100; 0 is the minimum
     /// and 100 the maximum, both exact.
@@ -105,6 +121,13 @@ impl Histogram {
             rank if rank >= total => Some(self.max),
             _ => Some(self.middle(self.buckets.value_at_quantile(share))),
         }
+    }
+
+    /// A [percentile](Self::percentile) of nanoseconds, in microseconds; NaN if nothing was
+    /// counted.
+    pub fn micros(&self, percent: f64) -> f64 {
+        let nanos = self.percentile(percent);
+        nanos.map_or(f64::NAN, |nanos| nanos as f64 / 1e3)
     }
 
     /// The filled buckets from low to high, as (middle value, count).
@@ -132,6 +155,21 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn the_deviation_is_that_of_a_sample() {
+        let mut histogram = Histogram::new();
+        for value in [2_000, 4_000, 4_000, 4_000, 5_000, 5_000, 7_000, 9_000] {
+            histogram.record(value);
+        }
+        assert_eq!(
+            (histogram.mean_micros(), histogram.micros(100.0)),
+            (5.0, 9.0)
+        );
+        assert!((histogram.deviation() - 2_138.09).abs() < 2.0);
+        assert_eq!(Histogram::new().deviation(), 0.0);
+        assert!(Histogram::new().mean_micros().is_nan() && Histogram::new().micros(50.0).is_nan());
+    }
 
     /// The obvious way: sort, take the value of that rank.
     fn oracle(values: &mut [u64], percent: f64) -> u64 {

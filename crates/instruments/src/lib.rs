@@ -3,6 +3,7 @@
 
 pub mod bench;
 pub mod capture;
+pub mod dds;
 pub mod fanout;
 pub mod figures;
 pub mod histogram;

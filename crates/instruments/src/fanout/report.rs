@@ -158,12 +158,10 @@ impl Report {
         figures.add("out_rate_per_s", self.outgoing.rate());
         figures.count("deliveries", self.outgoing.messages);
         figures.count("unmatched", self.unmatched);
-        let micros = |value: Option<u64>| value.map_or(f64::NAN, |v| v as f64 / 1e3);
-        figures.add("min_us", micros(self.latency.min()));
-        figures.add("max_us", micros(self.latency.max()));
-        figures.add("mean_us", self.latency.mean().map_or(f64::NAN, |v| v / 1e3));
-        let nanos = |percent| self.latency.percentile(percent);
-        figures.percentiles("", |percent| nanos(percent).map_or(f64::NAN, |v| v as f64));
+        figures.add("min_us", self.latency.micros(0.0));
+        figures.add("max_us", self.latency.micros(100.0));
+        figures.add("mean_us", self.latency.mean_micros());
+        figures.percentiles("", &self.latency);
         figures.count("in_messages", self.incoming.messages);
         figures.count("measured", self.latency.len());
         figures.count("skipped", self.skipped);

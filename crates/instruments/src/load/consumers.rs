@@ -198,7 +198,7 @@ impl Consumers {
     /// [`ConsumerOptions::progress`].
     ///
     /// # Errors
-    /// The reactor failed. Sessions that end are no error here: the report has them.
+    /// The host failed. Sessions that end are no error here: the report has them.
     pub fn run(
         mut self,
         stop: &Stop,

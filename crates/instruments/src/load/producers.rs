@@ -135,14 +135,9 @@ impl ProducerReport {
         figures.count("marked", self.marked);
         figures.add("rate_per_s", self.rate());
         figures.add("wanted_rate_per_s", self.wanted_rate);
-        let micros = |percent| {
-            self.lag
-                .percentile(percent)
-                .map_or(f64::NAN, |v| v as f64 / 1e3)
-        };
-        figures.add("lag_p50_us", micros(50.0));
-        figures.add("lag_p99_us", micros(99.0));
-        figures.add("lag_max_us", micros(100.0));
+        figures.add("lag_p50_us", self.lag.micros(50.0));
+        figures.add("lag_p99_us", self.lag.micros(99.0));
+        figures.add("lag_max_us", self.lag.micros(100.0));
         figures.count("sessions_refused", self.refused as u64);
         figures.set_ok(self.is_whole());
         figures

@@ -146,19 +146,18 @@ impl ClientReport {
 
     /// All figures under the names that they have in JSON.
     pub fn add_to(&self, figures: &mut Figures) {
-        let us = |ns: Option<u64>| ns.map_or(f64::NAN, |ns| ns as f64 / 1e3);
         let all = &self.round_trips;
         figures.count("messages", all.len());
         figures.add("rate_per_s", self.rate());
         if let Pace::OpenLoop(rate) = self.pace {
             figures.add("asked_rate_per_s", rate);
         }
-        figures.add("min_us", us(all.min()));
-        figures.add("mean_us", all.mean().map_or(f64::NAN, |ns| ns / 1e3));
-        figures.add("max_us", us(all.max()));
+        figures.add("min_us", all.micros(0.0));
+        figures.add("mean_us", all.mean_micros());
+        figures.add("max_us", all.micros(100.0));
         for percent in PERCENTILES {
             let name = percent.to_string().replace('.', "_");
-            figures.add(&format!("p{name}_us"), us(all.percentile(percent)));
+            figures.add(&format!("p{name}_us"), all.micros(percent));
         }
         figures.set_ok(self.is_complete());
     }

@@ -103,8 +103,8 @@ impl Comparison {
         }
         for (prefix, of) in all {
             for (name, percent) in POOLED {
-                let value = of.all.percentile(percent).map_or(f64::NAN, |ns| ns as f64);
-                figures.add(&format!("{prefix}pooled_{name}_us"), value / 1e3);
+                let value = of.all.micros(percent);
+                figures.add(&format!("{prefix}pooled_{name}_us"), value);
             }
         }
         figures.count("rounds", self.session.all.len());

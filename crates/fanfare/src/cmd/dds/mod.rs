@@ -3,7 +3,6 @@
 mod bridge;
 mod departures;
 mod echo;
-mod expected;
 mod idl;
 mod input;
 mod ls;

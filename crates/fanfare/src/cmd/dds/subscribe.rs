@@ -1,10 +1,11 @@
 //! `fanfare dds subscribe`: receive, check, echo.
 
 use super::departures::Watch;
-use super::expected::{Expected, Verdict};
+use super::input::{self, Flow};
 use super::once::Once;
 use super::options::{self, DomainArgs, FeedArgs, Role, ShmArgs};
 use super::printer::{self, Printing};
+use super::publish::SAMPLE;
 use crate::print::{counted, note, say};
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
@@ -12,6 +13,7 @@ use fanfare_dds::Error;
 use fanfare_dds::distribute::{Received, Subscriber};
 use fanfare_engine::stop::Stop;
 use fanfare_feed::Header;
+use fanfare_instruments::dds::{Expected, Verdict};
 use fanfare_instruments::figures::Figures;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -86,10 +88,15 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     .unzip();
     let distribution = args.feed.distribution();
     let expected = match &args.check {
-        Some(file) => Some(Arc::new(
-            Expected::read(file, args.header, &mapping, &distribution, &stop)
-                .with_context(|| format!("cannot compare with `{}`", file.display()))?,
-        )),
+        Some(file) => {
+            let mut reader = Expected::reader(&mapping, &distribution, SAMPLE);
+            let read = input::packets(file, args.header, &stop, |packet| {
+                reader.packet(packet.bytes)?;
+                Ok(Flow::Continue(()))
+            });
+            read.with_context(|| format!("cannot compare with `{}`", file.display()))?;
+            Some(Arc::new(reader.finish()))
+        }
         None => None,
     };
     let once = match args.once {

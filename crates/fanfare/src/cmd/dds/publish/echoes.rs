@@ -1,7 +1,7 @@
 //! The round trips of samples whose echoes have come back.
 
-use crate::cmd::dds::statistics::Series;
 use fanfare_dds::distribute::RoundTrips;
+use fanfare_instruments::histogram::Histogram;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 /// Round trips by template, and when the last one ended.
 pub(super) struct Echoes {
-    series: Mutex<BTreeMap<String, Vec<Arc<Mutex<Series>>>>>,
+    series: Mutex<BTreeMap<String, Vec<Arc<Mutex<Histogram>>>>>,
     publisher: Thread,
     begin: Instant,
     /// Nanoseconds after the beginning; 0: none came.
@@ -37,7 +37,7 @@ impl Echoes {
 
     /// A series of its own for each topic: no listener waits for another.
     pub(super) fn recorder(&self, template: &str) -> RoundTrips {
-        let series = Arc::new(Mutex::new(Series::default()));
+        let series = Arc::new(Mutex::new(Histogram::new()));
         let publisher = self.publisher.clone();
         let (begin, last) = (self.begin, Arc::clone(&self.last));
         if let Ok(mut all) = self.series.lock() {
@@ -53,12 +53,12 @@ impl Echoes {
         })
     }
 
-    pub(super) fn merged(&self) -> BTreeMap<String, Series> {
+    pub(super) fn merged(&self) -> BTreeMap<String, Histogram> {
         let Ok(all) = self.series.lock() else {
             return BTreeMap::new();
         };
-        let merge = |(name, parts): (&String, &Vec<Arc<Mutex<Series>>>)| {
-            let mut sum = Series::default();
+        let merge = |(name, parts): (&String, &Vec<Arc<Mutex<Histogram>>>)| {
+            let mut sum = Histogram::new();
             for part in parts.iter().filter_map(|p| p.lock().ok()) {
                 sum.merge(&part);
             }

@@ -2,12 +2,12 @@
 
 use super::{Args, SAMPLE, nanos};
 use crate::cmd::dds::input::Flow;
-use crate::cmd::dds::statistics::Series;
 use crate::print::note;
 use anyhow::{Result, anyhow};
 use fanfare_dds::fast::{Converted, Converter, Mapping};
 use fanfare_engine::stop::Stop;
 use fanfare_feed::channel::{BadPacket, Delivered, Event};
+use fanfare_instruments::histogram::Histogram;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,9 +21,9 @@ pub(super) struct Maker {
     last_template: Option<u32>,
     /// Samples are not wanted: decoding alone is measured.
     is_empty: bool,
-    pub(super) decode: Series,
+    pub(super) decode: Histogram,
     /// Of decoding and converting, by template.
-    pub(super) convert: BTreeMap<u32, Series>,
+    pub(super) convert: BTreeMap<u32, Histogram>,
     pub(super) messages: u64,
     /// Packets that are no messages end a file, but not what anybody on a network may disturb.
     live: bool,
@@ -35,13 +35,13 @@ pub(super) struct Maker {
 impl Maker {
     pub(super) fn new(args: &Args, mapping: &Arc<Mapping>, stop: Stop) -> Self {
         let last = mapping.program().by_name("Done");
-        let convert = mapping.types().map(|t| (t.index, Series::default()));
+        let convert = mapping.types().map(|t| (t.index, Histogram::new()));
         Self {
             converter: Converter::new(Arc::clone(mapping), SAMPLE),
             stop,
             last_template: last.map(|template| template.index()),
             is_empty: args.empty,
-            decode: Series::default(),
+            decode: Histogram::new(),
             convert: convert.collect(),
             messages: 0,
             live: args.file.is_none(),

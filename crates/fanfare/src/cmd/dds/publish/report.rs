@@ -4,10 +4,11 @@ use super::echoes::Echoes;
 use super::run::{Run, Times};
 use super::{Args, nanos};
 use crate::cmd::dds::input::Losses;
-use crate::cmd::dds::statistics::{self, Series};
+use crate::cmd::dds::statistics;
 use crate::print::say;
 use fanfare_dds::distribute::Publisher;
 use fanfare_instruments::figures::Figures;
+use fanfare_instruments::histogram::Histogram;
 use std::time::Duration;
 
 /// Prints the statistics, or the figures as JSON; of the feed what did not come, and whether all
@@ -20,7 +21,7 @@ pub(super) fn report(
     (losses, complete): (Losses, bool),
 ) {
     let round_trips = echoes.merged();
-    let mut all = Series::default();
+    let mut all = Histogram::new();
     round_trips.values().for_each(|s| all.merge(s));
     if args.json {
         let mut figures = figures(run, &all, &times, losses);
@@ -45,8 +46,8 @@ pub(super) fn report(
     let trips = round_trips.iter();
     rows.extend(trips.map(|(name, s)| (format!("round trip {name}"), s)));
     statistics::print(&rows);
-    if all.count() > 0 {
-        let (mean, median) = (all.mean() / 2e3, all.percentile(50.0) / 2e3);
+    if !all.is_empty() {
+        let (mean, median) = (all.mean_micros() / 2.0, all.micros(50.0) / 2.0);
         say!(
             "latency = round trip / 2, {}: mean {mean:.3} us, p50 {median:.3} us",
             window(run.writer.in_flight)
@@ -55,14 +56,14 @@ pub(super) fn report(
 }
 
 /// The figures of a run whose round trips are `all`.
-fn figures(run: &Run, all: &Series, times: &Times, losses: Losses) -> Figures {
-    let mut converted = Series::default();
+fn figures(run: &Run, all: &Histogram, times: &Times, losses: Losses) -> Figures {
+    let mut converted = Histogram::new();
     run.maker.convert.values().for_each(|s| converted.merge(s));
     let publisher = run.writer.publisher.as_ref();
     let mut figures = Figures::new("dds publish");
     figures.count("messages", run.maker.messages);
     figures.count("samples", publisher.map_or(0, Publisher::written));
-    figures.count("echoes", all.count());
+    figures.count("echoes", all.len());
     figures.count("refused", publisher.map_or(0, Publisher::refused));
     // Before the token. DDS does not say whether a reader was closed or its process died.
     figures.count("readers_left", run.writer.departures.gone.into());
@@ -73,11 +74,11 @@ fn figures(run: &Run, all: &Series, times: &Times, losses: Losses) -> Figures {
     figures.add("published_us", micros(times.published));
     figures.add("waited_us", micros(times.waited));
     figures.add("elapsed_us", micros(times.elapsed));
-    figures.add("decode_ns", run.maker.decode.mean());
-    figures.add("convert_ns", converted.mean());
-    figures.percentiles("roundtrip_", |percent| all.percentile(percent));
-    figures.add("latency_mean_us", all.mean() / 2e3);
-    figures.add("latency_p50_us", all.percentile(50.0) / 2e3);
+    figures.add("decode_ns", run.maker.decode.mean_micros() * 1e3);
+    figures.add("convert_ns", converted.mean_micros() * 1e3);
+    figures.percentiles("roundtrip_", all);
+    figures.add("latency_mean_us", all.mean_micros() / 2.0);
+    figures.add("latency_p50_us", all.micros(50.0) / 2.0);
     figures
 }
 

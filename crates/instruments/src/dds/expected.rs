@@ -1,36 +1,31 @@
 //! What a subscriber should receive, made from the file that is published.
 
-use super::input;
-use super::publish::SAMPLE;
-use anyhow::{Context, Result};
-use fanfare_dds::distribute::Distribution;
-use fanfare_dds::fast::{Converter, Mapping};
-use fanfare_engine::stop::Stop;
-use fanfare_fast::Decoder;
-use fanfare_feed::Header;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
-use std::ops::ControlFlow;
-use std::path::Path;
 use std::sync::{Arc, Mutex};
+
+use fanfare_dds::cdr::CdrError;
+use fanfare_dds::distribute::Distribution;
+use fanfare_dds::fast::{Converter, Mapping};
+use fanfare_fast::{CodecError, Decoder};
 
 /// Writers of a topic that are told apart; the samples of others are wrong.
 const WRITERS: usize = 1_024;
 
 /// The samples of a file by topic, in order. Receive threads compare with them.
-pub(crate) struct Expected {
+pub struct Expected {
     topics: HashMap<String, Mutex<Series>>,
 }
 
 /// How samples compared.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Verdict {
+pub struct Verdict {
     /// Samples equal to expected ones in every byte, and in their order.
-    pub(crate) equal: u64,
+    pub equal: u64,
     /// Samples that are no expected ones, or out of order.
-    pub(crate) wrong: u64,
+    pub wrong: u64,
     /// Expected samples that came from nobody.
-    pub(crate) missing: u64,
+    pub missing: u64,
 }
 
 /// One topic's samples, one behind the other. Each writer may begin anywhere, as a reader that
@@ -50,42 +45,57 @@ struct Series {
     wrong: u64,
 }
 
+/// Why there is nothing to compare with.
+#[derive(Debug, thiserror::Error)]
+pub enum ExpectedError {
+    /// A message cannot be decoded.
+    #[error("at byte {at} of a packet: {error}")]
+    Message {
+        /// Where it begins.
+        at: usize,
+        /// Why.
+        error: CodecError,
+    },
+    /// A message cannot be converted.
+    #[error(transparent)]
+    Sample(#[from] CdrError),
+}
+
+/// Makes the samples of packets, as the publisher does.
+pub struct ExpectedReader<'a> {
+    decoder: Decoder,
+    converter: Converter,
+    distribution: &'a Distribution,
+    /// Names of a template's topics.
+    names: HashMap<u32, Vec<String>>,
+    topics: HashMap<String, Series>,
+}
+
 impl Expected {
-    /// Converts all messages of `file`, which stay in memory, as the publisher does.
-    pub(crate) fn read(
-        file: &Path,
-        header: Header,
+    /// Nothing is expected yet. Samples have at most `longest` bytes.
+    pub fn reader<'a>(
         mapping: &Arc<Mapping>,
-        distribution: &Distribution,
-        stop: &Stop,
-    ) -> Result<Self> {
-        let mut reading = Reading {
+        distribution: &'a Distribution,
+        longest: usize,
+    ) -> ExpectedReader<'a> {
+        ExpectedReader {
             decoder: Decoder::new(Arc::clone(mapping.program())),
-            converter: Converter::new(Arc::clone(mapping), SAMPLE),
+            converter: Converter::new(Arc::clone(mapping), longest),
             distribution,
             names: HashMap::new(),
             topics: HashMap::new(),
-        };
-        input::packets(file, header, stop, |packet| {
-            reading.packet(packet.bytes)?;
-            Ok(ControlFlow::Continue(()))
-        })?;
-        let topics = reading.topics.into_iter();
-        let topics = topics.map(|(name, series)| (name, Mutex::new(series)));
-        Ok(Self {
-            topics: topics.collect(),
-        })
+        }
     }
 
     /// Compares a sample of a writer with the next ones expected on its topic.
-    pub(crate) fn compare(&self, topic: &str, writer: u64, sample: &[u8]) {
+    pub fn compare(&self, topic: &str, writer: u64, sample: &[u8]) {
         if let Some(Ok(mut series)) = self.topics.get(topic).map(Mutex::lock) {
             series.compare(writer, sample);
         }
     }
 
     /// How all samples so far compared.
-    pub(crate) fn verdict(&self) -> Verdict {
+    pub fn verdict(&self) -> Verdict {
         let mut all = Verdict::default();
         for series in self.topics.values().filter_map(|s| s.lock().ok()) {
             all.equal += series.equal;
@@ -135,31 +145,35 @@ impl Series {
     }
 }
 
-struct Reading<'a> {
-    decoder: Decoder,
-    converter: Converter,
-    distribution: &'a Distribution,
-    /// Names of a template's topics.
-    names: HashMap<u32, Vec<String>>,
-    topics: HashMap<String, Series>,
-}
-
-impl Reading<'_> {
-    fn packet(&mut self, bytes: &[u8]) -> Result<()> {
+impl ExpectedReader<'_> {
+    /// Converts all messages of a packet. Their samples stay in memory.
+    ///
+    /// # Errors
+    /// A message is none.
+    pub fn packet(&mut self, bytes: &[u8]) -> Result<(), ExpectedError> {
         self.decoder.reset();
         let mut rest = bytes;
         while !rest.is_empty() {
             let at = bytes.len() - rest.len();
             let message = self.converter.decode(&mut self.decoder, rest);
-            let len = message.with_context(|| format!("at byte {at} of a packet"))?;
+            let len = message.map_err(|error| ExpectedError::Message { at, error })?;
             self.keep()?;
             rest = rest.get(len..).unwrap_or_default();
         }
         Ok(())
     }
 
+    /// What is expected: the samples of all packets.
+    pub fn finish(self) -> Expected {
+        let topics = self.topics.into_iter();
+        let topics = topics.map(|(name, series)| (name, Mutex::new(series)));
+        Expected {
+            topics: topics.collect(),
+        }
+    }
+
     /// The samples of the message decoded last, but those that have no topic.
-    fn keep(&mut self) -> Result<()> {
+    fn keep(&mut self) -> Result<(), CdrError> {
         let (topics, names, distribution) = (&mut self.topics, &mut self.names, self.distribution);
         self.converter.samples(|sample| {
             let template = sample.template;
@@ -178,8 +192,7 @@ impl Reading<'_> {
             if let Some(name) = name {
                 topics.entry(name.clone()).or_default().push(sample.cdr);
             }
-        })?;
-        Ok(())
+        })
     }
 }
 

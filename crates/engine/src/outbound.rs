@@ -1,7 +1,7 @@
 //! What the kernel did not take yet.
 
 use std::collections::VecDeque;
-use std::io::IoSlice;
+use std::io::{self, IoSlice};
 use thiserror::Error;
 
 /// A bounded queue of bytes in front of a socket. Starts without memory and grows as needed up
@@ -24,6 +24,17 @@ pub struct Overflow {
     pub len: usize,
     /// The limit in bytes.
     pub limit: usize,
+}
+
+/// Why a message was not sent.
+#[derive(Debug, Error)]
+pub enum OutboundError {
+    /// The connection broke.
+    #[error("connection broke: {0}")]
+    Io(#[from] io::Error),
+    /// The peer reads too slowly; nothing of this message was sent.
+    #[error(transparent)]
+    Overflow(#[from] Overflow),
 }
 
 impl Outbound {

@@ -372,13 +372,13 @@ impl TlsStream {
         }
     }
 
-    /// Encrypts bytes and offers them to the kernel. Gives how many were taken: 0 if as many
-    /// wait as may.
+    /// Encrypts bytes, given in parts, and offers them to the kernel. Returns how many were taken:
+    /// 0 if as many wait as may.
     ///
     /// # Errors
     /// The connection broke.
-    pub fn send(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let taken = self.connection.writer().write(bytes)?;
+    pub fn send(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        let taken = self.connection.writer().write_vectored(parts)?;
         self.flush()?;
         Ok(taken)
     }

@@ -1,18 +1,18 @@
 //! The application's side of a host.
 
+use super::connection::Connection;
 use super::handle::Undone;
 use super::link::Hosted;
 use super::log::LogTrouble;
-use super::names::CertificateNames;
+use super::refusal::Refusal;
 use super::store::Store;
 use crate::journal::Recovery;
-use fanfare_fix::codec::{FieldWriter, Message};
+use crate::outbound::{OutboundError, Overflow};
+use fanfare_fix::codec::{FieldWriter, Message, SendingTime, SharedBody, SharedFrame, SharedParts};
 use fanfare_fix::session::{
-    AppMessage, DisconnectReason, Event, FieldTooLong, MessageStore, Now, SendError, Session,
-    SessionId,
+    AppMessage, Config, DisconnectReason, Event, MessageStore, Now, SendError, Session, SessionId,
 };
-use fanfare_wire::text::Escaped;
-use std::fmt;
+use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 
 /// The application. All calls come on the host's thread, one at a time; none may wait.
@@ -23,6 +23,13 @@ pub trait Handler: Send {
     /// An application message, in order, each number once. It counts as received when this
     /// returns.
     fn on_message(&mut self, peer: &mut Peer<'_>, message: &AppMessage<'_>);
+
+    /// Whether the messages of a read of so many bytes can be taken now. If not, nothing is read in
+    /// this turn, and the kernel holds what comes.
+    fn has_room(&mut self, bytes: usize) -> bool {
+        let _ = bytes;
+        true
+    }
 
     /// A Logon asks to be let in (only with `Config::ask_logon`): look at Username(553),
     /// Password(554).
@@ -47,6 +54,15 @@ pub trait Handler: Send {
     /// The session is over, for this reason; an initiator will connect again.
     fn on_disconnect(&mut self, peer: &mut Peer<'_>, reason: DisconnectReason) {
         let _ = (peer, reason);
+    }
+
+    /// The connection of a session has failed: `on_disconnect` follows. If TLS failed, the error is
+    /// of the kind `InvalidData`; unless this is implemented, `on_refused` is called for it.
+    fn on_broken(&mut self, peer: &mut Peer<'_>, error: &io::Error) {
+        if let (io::ErrorKind::InvalidData, Some(address)) = (error.kind(), peer.address()) {
+            let (kind, error) = (error.kind(), error.to_string());
+            self.on_refused(address, &Refusal::Transport { kind, error });
+        }
     }
 
     /// Anything else that happened: gaps, resends, rejects, garbled bytes.
@@ -106,6 +122,12 @@ pub trait Handler: Send {
         0
     }
 
+    /// The host is stopped: all sessions that are logged on are about to be logged out. Those that
+    /// this logs out itself have the Text(58) of its choice.
+    fn on_close(&mut self, peers: &mut Peers<'_>) {
+        let _ = peers;
+    }
+
     /// The monotonic time at which [`on_turn`](Self::on_turn) has something to do, if that is
     /// known: a host that sleeps wakes up for it.
     fn next_turn(&self) -> Option<u64> {
@@ -120,78 +142,6 @@ pub enum Verdict {
     Accept,
     /// Turned away with a Logout that has this Text(58).
     Refuse(String),
-}
-
-/// Why a connection came to nothing before there was a session on it.
-#[derive(Debug)]
-pub enum Refusal {
-    /// The address is not on the allow list.
-    NotAllowed,
-    /// As many connections as allowed have not logged on yet.
-    TooManyGreetings,
-    /// As many connections of this address as allowed have not logged on yet.
-    TooManyFromAddress,
-    /// The process has no descriptor left.
-    NoDescriptors,
-    /// The port is closed, and the connection has not logged on.
-    PortClosed,
-    /// No Logon within the time for it.
-    Silent,
-    /// The first message was no Logon, or no message.
-    NotLogon,
-    /// The first message is longer than this many bytes.
-    LongLogon(usize),
-    /// The Logon has a CompID, SubID or LocationID that is longer than it may be.
-    TooLong(FieldTooLong),
-    /// No such session here.
-    UnknownSession(SessionId),
-    /// The session has a connection already; that one goes on.
-    AlreadyConnected(SessionId),
-    /// There are as many sessions made for Logons as there may be.
-    TooManySessions(usize),
-    /// The application refused to make this session, for this reason.
-    Stranger(SessionId, String),
-    /// The client's certificate is not for this session.
-    Certificate {
-        /// The session that the Logon asks for.
-        session: SessionId,
-        /// The names in the certificate.
-        names: CertificateNames,
-    },
-    /// The session's store cannot be opened.
-    Store(String),
-    /// The transport failed, or an outgoing connection was refused.
-    Transport(std::io::Error),
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotAllowed => f.write_str("address not on the allow list"),
-            Self::TooManyGreetings => f.write_str("too many connections without a logon"),
-            Self::TooManyFromAddress => {
-                f.write_str("too many connections of this address without a logon")
-            }
-            Self::NoDescriptors => f.write_str("no descriptors left"),
-            Self::PortClosed => f.write_str("the port is closed"),
-            Self::Silent => f.write_str("no Logon in time"),
-            Self::LongLogon(most) => write!(f, "first message is longer than {most} bytes"),
-            Self::NotLogon => f.write_str("first message is not a Logon"),
-            Self::TooLong(field) => field.fmt(f),
-            Self::UnknownSession(id) => write!(f, "no session {id}"),
-            Self::AlreadyConnected(id) => write!(f, "session {id} has a connection"),
-            Self::TooManySessions(most) => {
-                write!(f, "the limit of {most} sessions made for Logons is reached")
-            }
-            Self::Stranger(id, why) => write!(f, "no session {id}: {}", Escaped::text(why)),
-            Self::Certificate { session, names } => {
-                write!(f, "the certificate of {names} is not for session {session}")
-            }
-            Self::Store(why) => write!(f, "{}", Escaped::text(why)),
-            // An error of TLS may quote the peer's certificate.
-            Self::Transport(error) => write!(f, "{}", Escaped::text(&error.to_string())),
-        }
-    }
 }
 
 /// Which session of a host. Stays valid until the session is removed: see
@@ -212,6 +162,11 @@ pub struct Peer<'a> {
     pub(super) key: SessionKey,
     pub(super) now: Now,
     pub(super) session: &'a mut Session<Store>,
+    pub(super) connection: Option<&'a mut Connection>,
+    /// Set if something may wait to be written.
+    pub(super) touched: &'a mut bool,
+    /// All bytes are copied to a message log, which may hold them up.
+    pub(super) is_logged: bool,
 }
 
 impl Peer<'_> {
@@ -239,6 +194,27 @@ impl Peer<'_> {
         self.session.is_logged_on()
     }
 
+    /// How the session is configured.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        self.session.config()
+    }
+
+    /// Where the counterparty is; `None` without a connection.
+    #[must_use]
+    pub fn address(&self) -> Option<SocketAddr> {
+        Some(self.connection.as_ref()?.transport.peer())
+    }
+
+    /// Bytes that wait for the counterparty to read. Up to
+    /// [`queue_bytes`](super::Admission::queue_bytes) of messages that sessions share may wait, and
+    /// what the session's store takes besides.
+    #[must_use]
+    pub fn queued(&self) -> usize {
+        let queue = self.connection.as_ref().map_or(0, |own| own.queued());
+        queue + self.session.store().unsent_len()
+    }
+
     /// Sends an application message; `body` writes the fields behind the standard header. It
     /// goes to the socket at the end of this turn. Gives its MsgSeqNum(34).
     ///
@@ -249,17 +225,97 @@ impl Peer<'_> {
         msg_type: &[u8],
         body: impl FnOnce(&mut FieldWriter<'_>),
     ) -> Result<u64, SendError> {
+        *self.touched = true;
         self.session.send(self.now, msg_type, body)
+    }
+
+    /// Makes this session's message from a frame that holds a body which many sessions share, for
+    /// [`write`](Self::write): see [`Session::send_shared`].
+    ///
+    /// # Errors
+    /// See there: no number was used.
+    #[inline]
+    pub fn send_shared<'f>(
+        &mut self,
+        frame: &'f mut SharedFrame,
+        time: &SendingTime,
+    ) -> Result<&'f [u8], SendError> {
+        let sent = self.session.send_shared(self.now, frame, time);
+        *self.touched |= sent.is_err();
+        sent
+    }
+
+    /// The same for a gathering write: see [`Session::send_shared_parts`].
+    ///
+    /// # Errors
+    /// See there: no number was used.
+    #[inline]
+    pub fn send_shared_parts(
+        &mut self,
+        body: &SharedBody<'_>,
+        time: &SendingTime,
+        parts: &mut SharedParts,
+    ) -> Result<u64, SendError> {
+        let sent = self.session.send_shared_parts(self.now, body, time, parts);
+        *self.touched |= sent.is_err();
+        sent
+    }
+
+    /// Writes encoded messages that have their numbers, given in parts, behind everything that the
+    /// session has written. What the connection takes goes out at once, in one gathering write; the
+    /// rest waits in its outbound queue, as all of it does behind what waits there already. Returns
+    /// whether all of it went out.
+    ///
+    /// # Errors
+    /// The outbound queue would pass its limit: nothing was written. Or the connection broke, or
+    /// there is none: the session is to be [closed](Session::close).
+    pub fn write(&mut self, parts: &[IoSlice<'_>]) -> Result<bool, OutboundError> {
+        let Some(connection) = self.connection.as_deref_mut() else {
+            return Err(io::Error::from(io::ErrorKind::NotConnected).into());
+        };
+        if self.session.store().unsent_len() > 0 {
+            flush_into(self.session, connection)?;
+        }
+        if self.is_logged {
+            *self.touched = true;
+            connection.queue(parts)?;
+            return Ok(false);
+        }
+        let all = connection.send(parts)?;
+        *self.touched |= !all;
+        Ok(all)
     }
 
     /// Begins the logout; `on_disconnect` follows.
     pub fn logout(&mut self, text: &str) {
+        *self.touched = true;
         self.session.logout(self.now, text);
+    }
+
+    /// Ends the connection without a logout; `on_disconnect` follows.
+    pub fn close(&mut self) {
+        *self.touched = true;
+        self.session.close(self.now);
     }
 
     /// The session itself, for all it can do.
     pub fn session(&mut self) -> &mut Session<Store> {
+        *self.touched = true;
         self.session
+    }
+}
+
+/// Moves what a session has written into the outbound queue.
+#[cold]
+fn flush_into(session: &mut Session<Store>, connection: &mut Connection) -> Result<(), Overflow> {
+    loop {
+        let unsent = session.poll_transmit();
+        if unsent.is_empty() {
+            return Ok(());
+        }
+        let len = unsent.len();
+        connection.queue(&[IoSlice::new(unsent)])?;
+        session.transmitted(len);
     }
 }
 
@@ -269,6 +325,7 @@ pub struct Peers<'a> {
     pub(super) hosted: &'a mut [Hosted],
     /// The session that was taken last.
     pub(super) last: Option<SessionKey>,
+    pub(super) is_logged: bool,
 }
 
 impl Peers<'_> {
@@ -282,38 +339,28 @@ impl Peers<'_> {
     #[must_use]
     pub fn unsent(&self, key: SessionKey) -> usize {
         let hosted = self.hosted.get(key.0);
-        hosted.map_or(0, |hosted| hosted.session.store().unsent().len())
+        hosted.map_or(0, Hosted::unsent)
     }
 
     /// One session; `None` if it was removed.
     pub fn get(&mut self, key: SessionKey) -> Option<Peer<'_>> {
-        let now = self.now;
         let hosted = self.hosted.get_mut(key.0)?;
         if hosted.is_vacant {
             return None;
         }
-        hosted.touched = true;
         self.last = Some(key);
-        Some(Peer {
-            key,
-            now,
-            session: &mut hosted.session,
-        })
+        Some(hosted.peer(key, self.now, self.is_logged))
     }
 
     /// The sessions that are logged on.
     pub fn logged_on(&mut self) -> impl Iterator<Item = Peer<'_>> {
-        let (now, last) = (self.now, &mut self.last);
+        let (now, last, is_logged) = (self.now, &mut self.last, self.is_logged);
         let all = self.hosted.iter_mut().enumerate();
         all.filter(|(_, hosted)| hosted.session.is_logged_on())
-            .map(move |(i, hosted)| {
-                hosted.touched = true;
-                *last = Some(SessionKey(i));
-                Peer {
-                    key: SessionKey(i),
-                    now,
-                    session: &mut hosted.session,
-                }
+            .map(move |(index, hosted)| {
+                let key = SessionKey(index);
+                *last = Some(key);
+                hosted.peer(key, now, is_logged)
             })
     }
 }

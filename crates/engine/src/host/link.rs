@@ -1,13 +1,15 @@
 //! One session with its connection.
 
+use super::connection::{Connection, QUEUE_BYTES};
 use super::handle::Removal;
-use super::handler::{Handler, Peer, Refusal, SessionKey, Verdict};
+use super::handler::{Handler, Peer, SessionKey, Verdict};
 use super::log::{Direction, GRAIN, LogTap};
+use super::logon::Access;
 use super::received::Kept;
-use super::seats::Seat;
+use super::refusal::Refusal;
 use super::settings::StoreKind;
 use super::store::Store;
-use super::transport::{Encrypt, Transport};
+use super::transport::Encrypt;
 use crate::journal::{OpenError, Recovery};
 use crate::poll::{Interest, Poller, Token};
 use crate::tcp::{Connector, Inbox, Received};
@@ -17,7 +19,7 @@ use fanfare_fix::session::{
 };
 use std::any::Any;
 use std::collections::VecDeque;
-use std::io;
+use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -33,7 +35,7 @@ pub(super) struct Hosted {
     /// How they are encrypted.
     pub(super) encrypt: Encrypt,
     /// The port of an acceptor's session, and who may log on.
-    pub(super) seat: Option<Seat>,
+    pub(super) access: Option<Access>,
     /// Its number among all sessions that the host ever had.
     pub(super) serial: u64,
     /// Whether it was removed, and its place is free.
@@ -42,6 +44,10 @@ pub(super) struct Hosted {
     pub(super) removals: Vec<Arc<Removal>>,
     /// The handler may have written something that is not flushed yet.
     pub(super) touched: bool,
+    /// Whether it is removed when its connection ends.
+    pub(super) is_transient: bool,
+    /// Most bytes that wait in the outbound queue of its connection.
+    pub(super) queue_bytes: usize,
     /// Whether it is in [`Workbench::resending`].
     pub(super) resending: bool,
     /// The next message has to be rehearsed (again): something was written since, or the thread
@@ -77,9 +83,9 @@ impl Prepared {
     }
 
     /// Makes it a session of this port.
-    pub(super) fn seat_at(&mut self, port: usize) {
-        if let Some(seat) = &mut self.hosted.seat {
-            seat.port = port;
+    pub(super) fn set_port(&mut self, port: usize) {
+        if let Some(access) = &mut self.hosted.access {
+            access.port = port;
         }
     }
 }
@@ -96,7 +102,7 @@ pub(super) fn contained(hook: AdminHook) -> AdminHook {
 
 /// A connection that belongs to a session.
 pub(super) struct Link {
-    pub(super) transport: Transport,
+    pub(super) connection: Connection,
     pub(super) token: Token,
     inbox: Inbox,
     /// What the poller reports of it, if anything: a connection that is read from each turn is
@@ -110,7 +116,7 @@ pub(super) struct Workbench<H> {
     pub(super) scratch: Scratch,
     pub(super) buffer: Box<[u8]>,
     /// So many bytes at the front of the buffer were messages, of whichever session.
-    pub(super) heard: usize,
+    pub(super) received: usize,
     pub(super) log: Option<LogTap>,
     /// Sessions whose next part of a resend is due. Each turn writes the part of one, so that other
     /// sessions do not wait for a whole resend.
@@ -168,12 +174,12 @@ pub(super) enum Life {
 }
 
 impl Link {
-    pub(super) fn new(transport: Transport, token: Token, watched: Option<Interest>) -> Self {
+    pub(super) fn new(connection: Connection, token: Token) -> Self {
         Self {
-            transport,
+            connection,
             token,
             inbox: Inbox::new(),
-            watched,
+            watched: None,
         }
     }
 
@@ -183,11 +189,12 @@ impl Link {
     }
 
     fn watch(&mut self, poller: &Poller, wanted: Option<Interest>) -> io::Result<()> {
+        let transport = &self.connection.transport;
         match (self.watched, wanted) {
             (now, wanted) if now == wanted => return Ok(()),
-            (None, Some(interest)) => poller.add(&self.transport, self.token, interest)?,
-            (Some(_), Some(interest)) => poller.change(&self.transport, self.token, interest)?,
-            (_, None) => poller.remove(&self.transport)?,
+            (None, Some(interest)) => poller.add(transport, self.token, interest)?,
+            (Some(_), Some(interest)) => poller.change(transport, self.token, interest)?,
+            (_, None) => poller.remove(transport)?,
         }
         self.watched = wanted;
         Ok(())
@@ -203,11 +210,13 @@ impl Hosted {
             link: None,
             connector: None,
             encrypt,
-            seat: None,
+            access: None,
             serial: 0,
             is_vacant: false,
             removals: Vec::new(),
             touched: false,
+            is_transient: false,
+            queue_bytes: QUEUE_BYTES,
             resending: false,
             unprepared: true,
         }
@@ -221,6 +230,29 @@ impl Hosted {
             is_vacant: true,
             ..Self::new(Session::acceptor(config, nothing))
         }
+    }
+
+    /// The session, as the handler may use it.
+    #[inline]
+    pub(super) fn peer(&mut self, key: SessionKey, now: Now, is_logged: bool) -> Peer<'_> {
+        let connection = self.link.as_mut().map(|link| &mut link.connection);
+        Peer {
+            key,
+            now,
+            session: &mut self.session,
+            connection,
+            touched: &mut self.touched,
+            is_logged,
+        }
+    }
+
+    /// Bytes that the kernel has not taken yet.
+    pub(super) fn unsent(&self) -> usize {
+        let queued = self
+            .link
+            .as_ref()
+            .map_or(0, |link| link.connection.queued());
+        queued + self.session.store().unsent_len()
     }
 
     /// Reads once, handles all messages of the read, and writes the answers. Returns the number of
@@ -238,15 +270,15 @@ impl Hosted {
             handler,
             scratch,
             buffer,
-            heard,
+            received,
             log,
             ..
         } = bench;
-        let most = most(log);
-        if most == 0 {
+        let most = most(log).min(buffer.len());
+        if most == 0 || !handler.handler.has_room(most) {
             return (0, Life::GoesOn);
         }
-        let transport = &mut link.transport;
+        let transport = &mut link.connection.transport;
         let read = |room: &mut [u8]| {
             let most = most.min(room.len());
             transport.receive(room.get_mut(..most).unwrap_or_default())
@@ -255,30 +287,40 @@ impl Hosted {
             Ok((Received::Bytes(count), bytes)) => {
                 let fresh = bytes.get(bytes.len() - count..).unwrap_or(&[]);
                 note(log, now, key, Direction::In, fresh);
-                let Self {
-                    session, received, ..
-                } = self;
-                let done = pump(session, received, key, now, handler, scratch, bytes);
-                link.inbox.keep(bytes.get(done..).unwrap_or(&[]));
-                *heard = done;
+                let is_logged = log.is_some();
+                *received = self.pump(key, now, handler, scratch, is_logged, bytes);
                 (count, self.settle(key, now, bench))
             }
             Ok((Received::Nothing, _)) => {
                 if std::mem::take(&mut self.unprepared) {
-                    let last = buffer.get(..*heard).unwrap_or(&[]);
+                    let last = buffer.get(..*received).unwrap_or(&[]);
                     self.session.rehearse(now, scratch, last);
                 }
                 (0, Life::GoesOn)
             }
             Ok((Received::Closed, _)) => (1, Life::Broken),
-            Err(error) => {
-                // A failure of TLS is reported here, a reset by the session.
-                if error.kind() == io::ErrorKind::InvalidData {
-                    handler.refused(link.transport.peer(), &Refusal::Transport(error));
-                }
-                (1, Life::Broken)
-            }
+            Err(error) => (1, self.broke(key, now, bench, &error)),
         }
+    }
+
+    /// The transport has failed.
+    #[cold]
+    fn broke<H: Handler>(
+        &mut self,
+        key: SessionKey,
+        now: Now,
+        bench: &mut Workbench<H>,
+        error: &io::Error,
+    ) -> Life {
+        let (handler, is_logged) = (&mut bench.handler, bench.log.is_some());
+        let told = catch_unwind(AssertUnwindSafe(|| {
+            let peer = &mut self.peer(key, now, is_logged);
+            handler.handler.on_broken(peer, error);
+        }));
+        if let Err(panic) = told {
+            handler.panicked(Some(&self.session.config().id), &*panic);
+        }
+        Life::Broken
     }
 
     /// Gives the session bytes that were read before it was known whose they are.
@@ -296,14 +338,65 @@ impl Hosted {
             ..
         } = bench;
         note(log, now, key, Direction::In, bytes);
-        let Self {
-            session, received, ..
-        } = self;
-        let done = pump(session, received, key, now, handler, scratch, bytes);
+        let is_logged = log.is_some();
+        self.pump(key, now, handler, scratch, is_logged, bytes);
+        self.settle(key, now, bench)
+    }
+
+    /// Feeds bytes to the session and its events to the handler, and keeps those of a message that
+    /// is not complete. Returns how many are done with.
+    fn pump<H: Handler>(
+        &mut self,
+        key: SessionKey,
+        now: Now,
+        handler: &mut Guarded<H>,
+        scratch: &mut Scratch,
+        is_logged: bool,
+        bytes: &[u8],
+    ) -> usize {
+        let mut done = 0;
+        loop {
+            let rest = bytes.get(done..).unwrap_or(&[]);
+            let step = self.session.handle_bytes(now, scratch, rest);
+            let idle = step.is_idle();
+            if let Some(event) = step.event {
+                self.tell(key, now, handler, is_logged, &event);
+            }
+            done += step.consumed;
+            // Not when the bytes are used up: messages that waited behind a gap may be due.
+            if idle {
+                break;
+            }
+        }
         if let Some(link) = &mut self.link {
             link.inbox.keep(bytes.get(done..).unwrap_or(&[]));
         }
-        self.settle(key, now, bench)
+        done
+    }
+
+    fn tell<H: Handler>(
+        &mut self,
+        key: SessionKey,
+        now: Now,
+        handler: &mut Guarded<H>,
+        is_logged: bool,
+        event: &Event<'_>,
+    ) {
+        let session = &mut self.session;
+        if let (Event::App(message), Some(received)) = (event, &mut self.received)
+            && let Err(error) = received.keep(session.store().created(), message)
+        {
+            return session.abandon(now, INTERNAL_ERROR, DisconnectReason::Store(error));
+        }
+        let told = catch_unwind(AssertUnwindSafe(|| {
+            let peer = &mut self.peer(key, now, is_logged);
+            dispatch(peer, &mut handler.handler, event);
+        }));
+        if let Err(panic) = told {
+            handler.panicked(Some(&self.session.config().id), &*panic);
+            let reason = DisconnectReason::ApplicationPanicked;
+            self.session.abandon(now, INTERNAL_ERROR, reason);
+        }
     }
 
     /// Time has passed.
@@ -329,13 +422,13 @@ impl Hosted {
         bench: &mut Workbench<H>,
     ) -> Life {
         self.touched = false;
-        self.tell_all(key, now, &mut bench.handler);
-        if self.flush(key, now, &mut bench.log).is_err() {
-            return Life::Broken;
+        self.tell_all(key, now, bench);
+        if let Err(error) = self.flush(key, now, &mut bench.log) {
+            return self.broke(key, now, bench, &error);
         }
         if !self.session.is_connected() && self.link.is_some() {
             // The flush may have ended it: a store that fails.
-            self.tell_all(key, now, &mut bench.handler);
+            self.tell_all(key, now, bench);
             return Life::Ended;
         }
         if self.session.is_due_at_once() && !self.resending {
@@ -345,21 +438,26 @@ impl Hosted {
         Life::GoesOn
     }
 
-    fn tell_all<H: Handler>(&mut self, key: SessionKey, now: Now, handler: &mut Guarded<H>) {
+    fn tell_all<H: Handler>(&mut self, key: SessionKey, now: Now, bench: &mut Workbench<H>) {
         while let Some(event) = self.session.poll_event() {
-            let Self {
-                session, received, ..
-            } = self;
-            tell(session, received, key, now, handler, &event);
+            let is_logged = bench.log.is_some();
+            self.tell(key, now, &mut bench.handler, is_logged, &event);
         }
     }
 
-    /// Offers everything to the kernel.
+    /// Offers everything to the kernel: what is in the outbound queue first.
     fn flush(&mut self, key: SessionKey, now: Now, log: &mut Option<LogTap>) -> io::Result<()> {
         self.session.sync(now);
-        let Some(link) = &mut self.link else {
+        let Some(Link { connection, .. }) = &mut self.link else {
             return Ok(());
         };
+        while connection.queued() > 0 {
+            let most = most(log);
+            let sent = |bytes: &[u8]| note(log, now, key, Direction::Out, bytes);
+            if most == 0 || connection.send_queued(most, sent)? == 0 {
+                return Ok(());
+            }
+        }
         loop {
             let waiting = self.session.poll_transmit();
             if waiting.is_empty() {
@@ -370,7 +468,7 @@ impl Hosted {
                 return Ok(());
             }
             let waiting = waiting.get(..most).unwrap_or(waiting);
-            let taken = link.transport.send(waiting)?;
+            let taken = connection.transport.send(&[IoSlice::new(waiting)])?;
             if taken == 0 {
                 return Ok(());
             }
@@ -384,7 +482,7 @@ impl Hosted {
             self.session.transmitted(taken);
             self.unprepared = true;
         }
-        link.transport.flush()
+        connection.transport.flush()
     }
 
     /// Watches for room to send exactly while bytes wait for it, and for bytes to read if `reads`;
@@ -402,7 +500,7 @@ impl Hosted {
         let unsent = !self.session.store().unsent().is_empty();
         let wanted = if held {
             None
-        } else if unsent || link.transport.wants_write() {
+        } else if unsent || link.connection.wants_write() {
             Some(Interest::ReadWrite)
         } else {
             reads.then_some(Interest::Read)
@@ -419,12 +517,11 @@ impl Hosted {
         &mut self,
         key: SessionKey,
         now: Now,
-        handler: &mut Guarded<H>,
+        bench: &mut Workbench<H>,
     ) -> Option<Link> {
-        let link = self.link.take();
         self.session.disconnected(now);
-        self.tell_all(key, now, handler);
-        link
+        self.tell_all(key, now, bench);
+        self.link.take()
     }
 }
 
@@ -447,72 +544,18 @@ fn note(log: &mut Option<LogTap>, now: Now, key: SessionKey, way: Direction, byt
     }
 }
 
-/// Feeds bytes to a session and its events to the handler; gives how many bytes are done with.
-fn pump<H: Handler>(
-    session: &mut Session<Store>,
-    received: &mut Option<Kept>,
-    key: SessionKey,
-    now: Now,
-    handler: &mut Guarded<H>,
-    scratch: &mut Scratch,
-    bytes: &[u8],
-) -> usize {
-    let mut done = 0;
-    loop {
-        let step = session.handle_bytes(now, scratch, bytes.get(done..).unwrap_or(&[]));
-        let idle = step.is_idle();
-        if let Some(event) = step.event {
-            tell(session, received, key, now, handler, &event);
-        }
-        done += step.consumed;
-        // Not when the bytes are used up: messages that waited behind a gap may be due.
-        if idle {
-            return done;
-        }
-    }
-}
-
 /// Text(58) of the Logout after the application failed to handle a message.
 pub(super) const INTERNAL_ERROR: &str = "internal error";
 
-fn tell<H: Handler>(
-    session: &mut Session<Store>,
-    received: &mut Option<Kept>,
-    key: SessionKey,
-    now: Now,
-    handler: &mut Guarded<H>,
-    event: &Event<'_>,
-) {
-    if let (Event::App(message), Some(received)) = (event, received)
-        && let Err(error) = received.keep(session.store().created(), message)
-    {
-        return session.abandon(now, INTERNAL_ERROR, DisconnectReason::Store(error));
-    }
-    let told = catch_unwind(AssertUnwindSafe(|| {
-        dispatch(session, key, now, &mut handler.handler, event);
-    }));
-    if let Err(panic) = told {
-        handler.panicked(Some(&session.config().id), &*panic);
-        let reason = DisconnectReason::ApplicationPanicked;
-        session.abandon(now, INTERNAL_ERROR, reason);
-    }
-}
-
-fn dispatch<H: Handler>(
-    session: &mut Session<Store>,
-    key: SessionKey,
-    now: Now,
-    handler: &mut H,
-    event: &Event<'_>,
-) {
-    let peer = &mut Peer { key, now, session };
+#[inline]
+fn dispatch<H: Handler>(peer: &mut Peer<'_>, handler: &mut H, event: &Event<'_>) {
     match event {
         Event::App(message) => handler.on_message(peer, message),
         Event::LoggedOn { .. } => handler.on_logon(peer),
         Event::Disconnect(reason) => handler.on_disconnect(peer, *reason),
         Event::LogonRequested(logon) => match handler.on_logon_request(peer, logon) {
-            Verdict::Accept => session.accept_logon(now),
-            Verdict::Refuse(text) => session.refuse_logon(now, &text),
+            Verdict::Accept => peer.session.accept_logon(peer.now),
+            Verdict::Refuse(text) => peer.session.refuse_logon(peer.now, &text),
         },
         other => handler.on_event(peer, other),
     }

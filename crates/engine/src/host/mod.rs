@@ -58,15 +58,19 @@
 //! }
 //! ```
 
-mod greeting;
+mod connection;
 mod handle;
 mod handler;
 mod link;
 mod log;
+mod logon;
 mod names;
+mod permits;
+mod port;
+mod ports;
 mod reactor;
 mod received;
-mod seats;
+mod refusal;
 mod settings;
 mod store;
 mod templates;
@@ -75,12 +79,16 @@ mod tests;
 mod transport;
 
 pub use handle::{HandleError, HostHandle, Pending, Request, SessionHandle, Ticket, Undone};
-pub use handler::{Handler, Peer, Peers, Refusal, SessionKey, Verdict};
+pub use handler::{Handler, Peer, Peers, SessionKey, Verdict};
 pub use log::{LogOptions, LogTap, LogTrouble, MessageLog, NoRoom};
 pub use names::{CertificateNames, ClientName, ClientNameError, ClientNames, NameKind};
+pub use permits::{Permit, Permits};
+pub use port::{Incoming, Port, PortError, PortEvent, PortOptions};
 pub use reactor::{Host, HostError};
+pub use refusal::Refusal;
 pub use settings::{
-    Acceptor, AcceptorSession, AllowList, Initiator, Network, NetworkError, StoreKind,
+    Acceptor, AcceptorSession, Admission, AllowList, Initiator, Network, NetworkError,
+    StoreFactory, StoreKind,
 };
 pub use store::Store;
 pub use templates::{IdPattern, Pattern, Wildcard};

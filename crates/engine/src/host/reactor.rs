@@ -2,18 +2,19 @@
 
 mod agent;
 
-use super::greeting::{Greeting, Port, STEPS};
+use super::connection::Connection;
 use super::handle::Remote;
-use super::handler::{Handler, Peers, Refusal, SessionKey};
+use super::handler::{Handler, Peers, SessionKey};
 use super::link::{Guarded, Hosted, INTERNAL_ERROR, Life, Link, Prepared, Workbench};
 use super::log::LogTap;
+use super::port::PortError;
+use super::ports::HostPort;
 use super::settings::Initiator;
-use super::transport::Transport;
 use crate::clock::Clock;
 use crate::journal::OpenError;
 use crate::poll::{Interest, Poller, Token};
 use crate::slots::Slots;
-use crate::tcp::{Attempt, BindError, Received};
+use crate::tcp::{Attempt, Received};
 use fanfare_fix::session::{Config, DisconnectReason, Now, SECOND, Scratch, SessionId};
 use std::any::Any;
 use std::collections::{HashMap, VecDeque};
@@ -27,14 +28,17 @@ use thiserror::Error;
 /// it logs all of them out and waits for the answers, at most as long as the sessions' logout
 /// timeouts.
 pub struct Host<H> {
+    name: String,
     pub(super) bench: Workbench<H>,
     pub(super) remote: Remote,
     pub(super) clock: Clock,
     pub(super) poller: Poller,
     pub(super) slots: Slots<Slot>,
     pub(super) hosted: Vec<Hosted>,
+    /// The places of sessions that were removed.
+    pub(super) vacant: Vec<SessionKey>,
     /// Under numbers that are not used again.
-    pub(super) ports: HashMap<usize, Port>,
+    pub(super) ports: HashMap<usize, HostPort>,
     pub(super) next_port: usize,
     /// The limit of IDs in the header of a Logon; `None` while nothing is hosted.
     pub(super) header_field_limit: Option<usize>,
@@ -49,6 +53,9 @@ pub struct Host<H> {
     sleeps: bool,
     /// The host waits for the message log.
     held: bool,
+    /// Whether connections had to report themselves, and whether the host waited for the log, when
+    /// [`watch_as_needed`](Self::watch_as_needed) looked last.
+    habits: (bool, bool),
     /// When `on_turn` is called again after a panic in it.
     next_application: u64,
     closing: bool,
@@ -57,18 +64,16 @@ pub struct Host<H> {
 /// What a token leads to.
 pub(super) enum Slot {
     Port(usize),
-    Greeting(Greeting),
     Link(SessionKey),
     /// We have said all; the counterparty is to close, or time does.
-    Farewell(Transport, u64),
+    Ending(Connection, u64),
 }
 
 impl Slot {
     /// When it is to be closed.
     const fn deadline(&self) -> Option<u64> {
         match self {
-            Self::Greeting(greeting) => Some(greeting.deadline),
-            Self::Farewell(_, deadline) => Some(*deadline),
+            Self::Ending(_, deadline) => Some(*deadline),
             Self::Port(_) | Self::Link(_) => None,
         }
     }
@@ -77,9 +82,9 @@ impl Slot {
 /// Why something cannot be hosted.
 #[derive(Debug, Error)]
 pub enum HostError {
-    /// The address cannot be listened on.
+    /// The port cannot be opened.
     #[error(transparent)]
-    Bind(#[from] BindError),
+    Port(#[from] PortError),
     /// The store cannot be opened.
     #[error(transparent)]
     Store(#[from] OpenError),
@@ -112,15 +117,20 @@ const EVENTS: usize = 256;
 const ROOM: usize = 256 << 10;
 /// How often timers are looked at: none of them needs more.
 const SCAN: u64 = 1_000_000;
+/// For each so many sessions the timers are looked at that much less often, down to ten times a
+/// second.
+const CROWD: u64 = 64;
+const MOST_SCANS: u64 = 100;
 /// With so few connections each is simply read from, without asking the kernel which one is
 /// ready: a system call less between a message and its answer. They are not even watched, unless
 /// the thread sleeps.
 const DIRECT: usize = 2;
-/// How often the kernel is asked all the same, in turns, while something is watched: greetings,
-/// farewells, and connections that wait for room. Callers are looked for once a [`SCAN`].
+/// How often the kernel is asked all the same, in turns, while something is watched: connections
+/// that have not logged on, that end, or that wait for room. New ones are looked for once a
+/// [`SCAN`].
 const ASK: u32 = 16;
 /// How long a counterparty has to close after our last word.
-const FAREWELL: u64 = SECOND;
+const ENDING: u64 = SECOND;
 
 impl<H: Handler> Host<H> {
     /// Nothing to host yet.
@@ -132,18 +142,20 @@ impl<H: Handler> Host<H> {
             handler: Guarded { handler, panics: 0 },
             scratch: Scratch::new(0),
             buffer: Box::default(),
-            heard: 0,
+            received: 0,
             log: None,
             resending: VecDeque::new(),
         };
         let poller = Poller::new(EVENTS)?;
         Ok(Self {
+            name: "fix".to_owned(),
             bench,
             remote: Remote::new(&poller)?,
             clock: Clock::new(),
             poller,
             slots: Slots::new(),
             hosted: Vec::new(),
+            vacant: Vec::new(),
             ports: HashMap::new(),
             next_port: 0,
             header_field_limit: None,
@@ -153,9 +165,17 @@ impl<H: Handler> Host<H> {
             busy: false,
             sleeps: false,
             held: false,
+            habits: (false, false),
             next_application: 0,
             closing: false,
         })
+    }
+
+    /// Names the agent, for threads and messages: "fix" unless this is called.
+    #[must_use]
+    pub fn named(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
     }
 
     /// Hosts an initiator; it connects when the host runs.
@@ -199,8 +219,8 @@ impl<H: Handler> Host<H> {
         if self.remote.key(&id).is_some() {
             return Err(HostError::Duplicate(id));
         }
-        let vacant = self.hosted.iter().position(|hosted| hosted.is_vacant);
-        let key = SessionKey(vacant.unwrap_or(self.hosted.len()));
+        let vacant = self.vacant.pop();
+        let key = vacant.unwrap_or(SessionKey(self.hosted.len()));
         self.make_room(config);
         for recovery in recoveries.iter().filter(|found| !found.is_unremarkable()) {
             let guarded = &mut self.bench.handler;
@@ -221,7 +241,12 @@ impl<H: Handler> Host<H> {
     /// of IDs for the longest ID.
     pub(super) fn make_room(&mut self, config: &Config) {
         let limit = config.header_field_limit();
-        self.header_field_limit = self.header_field_limit.max(Some(limit));
+        let limit = self.header_field_limit.unwrap_or(0).max(limit);
+        if self.header_field_limit != Some(limit) {
+            self.header_field_limit = Some(limit);
+            let ports = self.ports.values_mut();
+            ports.for_each(|own| own.port.set_max_header_field(limit));
+        }
         let max_message = config.max_message;
         if self.bench.buffer.len() < max_message + ROOM {
             self.bench.buffer = vec![0; max_message + ROOM].into_boxed_slice();
@@ -230,23 +255,25 @@ impl<H: Handler> Host<H> {
     }
 
     /// A connection becomes a session's, with what was already read from it.
-    pub(super) fn attach(&mut self, key: SessionKey, transport: Transport, now: Now, bytes: &[u8]) {
-        let token = self.slots.next_token();
-        // One that was greeted is watched under another token.
-        let greeted = self.poller.change(&transport, token, Interest::Read);
-        let watched = greeted.is_ok().then_some(Interest::Read);
+    pub(super) fn attach(
+        &mut self,
+        key: SessionKey,
+        connection: Connection,
+        now: Now,
+        bytes: &[u8],
+    ) {
         let Some(hosted) = self.hosted.get_mut(key.0) else {
             return;
         };
-        self.slots.insert(Slot::Link(key));
+        let token = self.slots.insert(Slot::Link(key));
         self.live.push(key);
-        hosted.link = Some(Link::new(transport, token, watched));
+        hosted.link = Some(Link::new(connection, token));
         hosted.session.connected(now);
         let mut life = hosted.settle(key, now, &mut self.bench);
         if life == Life::GoesOn && !bytes.is_empty() {
             life = hosted.feed(key, now, &mut self.bench, bytes);
         }
-        self.welcome(key);
+        self.note_logon(key);
         self.after(key, now, life);
         self.watch_as_needed(now);
     }
@@ -258,6 +285,10 @@ impl<H: Handler> Host<H> {
 
     /// Watches all connections, or none, if their number or the thread's habits have changed.
     fn watch_as_needed(&mut self, now: Now) {
+        let habits = (self.watches(), self.held);
+        if std::mem::replace(&mut self.habits, habits) == habits {
+            return;
+        }
         for index in (0..self.live.len()).rev() {
             if let Some(&key) = self.live.get(index) {
                 self.after(key, now, Life::GoesOn);
@@ -278,31 +309,34 @@ impl<H: Handler> Host<H> {
         {
             return;
         }
-        let link = hosted.part(key, now, &mut self.bench.handler);
+        let link = hosted.part(key, now, &mut self.bench);
         if let Some(connector) = &mut hosted.connector {
             connector.lost(now.mono);
         }
         self.live.retain(|&live| live != key);
         self.leave(key, now);
-        let Some(Link {
-            mut transport,
-            token,
-            ..
-        }) = link
-        else {
+        if let Some(link) = link {
+            self.end(link, now, life);
+        }
+    }
+
+    /// Closes a connection when the counterparty has read the last word.
+    fn end(&mut self, link: Link, now: Now, life: Life) {
+        self.slots.remove(link.token);
+        let is_watched = link.is_watched();
+        let mut connection = link.connection;
+        if life != Life::Ended || connection.transport.finish().is_err() {
             return;
+        }
+        let token = self.slots.next_token();
+        let transport = &connection.transport;
+        let watched = match is_watched {
+            true => self.poller.change(transport, token, Interest::Read),
+            false => self.poller.add(transport, token, Interest::Read),
         };
-        self.slots.remove(token);
-        if life == Life::Ended && transport.finish().is_ok() {
-            let token = self.slots.next_token();
-            if self
-                .poller
-                .change(&transport, token, Interest::Read)
-                .is_ok()
-            {
-                self.slots
-                    .insert(Slot::Farewell(transport, now.mono + FAREWELL));
-            }
+        if watched.is_ok() {
+            self.slots
+                .insert(Slot::Ending(connection, now.mono + ENDING));
         }
     }
 
@@ -347,26 +381,19 @@ impl<H: Handler> Host<H> {
         let unwatched = links
             .filter(|hosted| hosted.link.as_ref().is_some_and(|link| !link.is_watched()))
             .count();
-        self.slots.len() > self.ports.len() + unwatched
+        let waiting = || self.ports.values().any(|own| !own.port.is_empty());
+        self.slots.len() > self.ports.len() + unwatched || waiting()
     }
 
     fn poll(&mut self, now: Now) -> io::Result<usize> {
         let count = self.poller.poll(Some(Duration::ZERO))?;
-        let (mut work, mut steps) = (0, 0);
+        let mut work = 0;
         for index in 0..count {
             let Some(event) = self.poller.event(index) else {
                 break;
             };
             work += match self.slots.get(event.token) {
-                Some(&Slot::Port(port)) => self.accept(port, now),
-                // The poller reports it again, behind those that it has not reported.
-                Some(Slot::Greeting(_)) if steps >= STEPS => 1,
-                Some(Slot::Greeting(greeting)) => {
-                    let is_encrypted = greeting.transport.is_encrypted();
-                    let heard = self.hear(event.token, now);
-                    steps += self.steps(event.token, is_encrypted);
-                    heard
-                }
+                Some(&Slot::Port(port)) => self.serve_port(port, now)?,
                 Some(&Slot::Link(key)) => {
                     let written = if event.is_writable() {
                         self.write(key, now)
@@ -380,7 +407,7 @@ impl<H: Handler> Host<H> {
                             0
                         }
                 }
-                Some(Slot::Farewell(..)) => self.listen_to_the_end(event.token),
+                Some(Slot::Ending(..)) => self.read_to_the_end(event.token),
                 None => 0,
             };
         }
@@ -396,11 +423,11 @@ impl<H: Handler> Host<H> {
         1
     }
 
-    fn listen_to_the_end(&mut self, token: Token) -> usize {
-        let Some(Slot::Farewell(transport, _)) = self.slots.get_mut(token) else {
+    fn read_to_the_end(&mut self, token: Token) -> usize {
+        let Some(Slot::Ending(connection, _)) = self.slots.get_mut(token) else {
             return 0;
         };
-        match transport.receive(&mut self.bench.buffer) {
+        match connection.transport.receive(&mut self.bench.buffer) {
             Ok(Received::Bytes(_)) => 1,
             Ok(Received::Nothing) => 0,
             Ok(Received::Closed) | Err(_) => {
@@ -419,6 +446,7 @@ impl<H: Handler> Host<H> {
             now,
             hosted: &mut self.hosted,
             last: None,
+            is_logged: self.bench.log.is_some(),
         };
         let turn = AssertUnwindSafe(|| self.bench.handler.handler.on_turn(&mut peers));
         let work = match catch_unwind(turn) {
@@ -434,6 +462,22 @@ impl<H: Handler> Host<H> {
         work
     }
 
+    /// Tells the handler that the host is stopped.
+    fn tell_of_close(&mut self, now: Now) {
+        let mut peers = Peers {
+            now,
+            hosted: &mut self.hosted,
+            last: None,
+            is_logged: self.bench.log.is_some(),
+        };
+        let close = AssertUnwindSafe(|| self.bench.handler.handler.on_close(&mut peers));
+        if let Err(panic) = catch_unwind(close) {
+            let last = peers.last;
+            self.application_panicked(last, now, &*panic);
+        }
+        self.flush_touched(now);
+    }
+
     /// Ends the session that the handler took last, and delays the next `on_turn`, as it may well
     /// panic again.
     #[cold]
@@ -445,23 +489,16 @@ impl<H: Handler> Host<H> {
     ) -> usize {
         self.next_application = now.mono + SECOND;
         let hosted = last.and_then(|key| self.hosted.get_mut(key.0));
-        let session = hosted.map(|hosted| &mut hosted.session);
+        let session = hosted.map(|hosted| {
+            hosted.touched = true;
+            &mut hosted.session
+        });
         let id = session.as_ref().map(|session| &session.config().id);
         self.bench.handler.panicked(id, panic);
         if let Some(session) = session {
             session.abandon(now, INTERNAL_ERROR, DisconnectReason::ApplicationPanicked);
         }
         1
-    }
-
-    /// What the read from a connection without a session took of the budget of [`STEPS`]: a step
-    /// of a TLS handshake takes all of it.
-    fn steps(&self, token: Token, is_encrypted: bool) -> usize {
-        match self.slots.get(token) {
-            Some(Slot::Greeting(greeting)) if !greeting.transport.has_computed() => 1,
-            _ if is_encrypted => STEPS,
-            _ => 1,
-        }
     }
 
     /// Whether the host waits for the message log to have room.
@@ -513,7 +550,9 @@ impl<H: Handler> Host<H> {
     }
 
     fn timers(&mut self, now: Now) -> usize {
-        self.next_scan = now.mono + SCAN;
+        // Many sessions are looked at less often: the look at each of them takes time.
+        let crowd = self.hosted.len() as u64 / CROWD;
+        self.next_scan = now.mono + SCAN * (1 + crowd).min(MOST_SCANS);
         self.tell_of_log();
         let mut work = 0;
         for index in 0..self.hosted.len() {
@@ -561,28 +600,28 @@ impl<H: Handler> Host<H> {
             Attempt::Connected(stream) => {
                 let peer = stream.peer();
                 match hosted.encrypt.begin(stream) {
-                    Ok(transport) => self.attach(key, transport, now, &[]),
+                    Ok(transport) => {
+                        let connection = Connection::new(transport, hosted.queue_bytes, None);
+                        self.attach(key, connection, now, &[]);
+                    }
                     Err(error) => {
                         connector.lost(now.mono);
-                        self.bench.handler.refused(peer, &Refusal::Transport(error));
+                        self.bench.handler.refused(peer, &error.into());
                     }
                 }
             }
             Attempt::Failed { to, error, .. } => {
-                self.bench.handler.refused(to, &Refusal::Transport(error));
+                self.bench.handler.refused(to, &error.into());
             }
         }
         1
     }
 
-    /// Closes what has had its time: greetings without a logon, farewells.
+    /// Closes connections that have had their time.
     fn overdue(&mut self, now: Now) -> usize {
-        let mut work = 0;
+        let mut work = self.tick_ports(now);
         while let Some(token) = self.first_overdue(now) {
-            match self.slots.get(token) {
-                Some(Slot::Greeting(_)) => self.refuse(token, &Refusal::Silent),
-                _ => drop(self.slots.remove(token)),
-            }
+            drop(self.slots.remove(token));
             work += 1;
         }
         work
@@ -597,7 +636,7 @@ impl<H: Handler> Host<H> {
 
     /// Whether anything is still being said.
     fn is_quiet(&self) -> bool {
-        let talks = |slot: &Slot| matches!(slot, Slot::Link(_) | Slot::Farewell(..));
+        let talks = |slot: &Slot| matches!(slot, Slot::Link(_) | Slot::Ending(..));
         !self.slots.iter().any(|(_, slot)| talks(slot))
     }
 }

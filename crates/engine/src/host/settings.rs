@@ -1,9 +1,11 @@
 //! What a host is told to run.
 
-use super::link::Prepared;
+use super::connection::QUEUE_BYTES;
+use super::link::{Hosted, Prepared, contained};
+use super::logon::Access;
 use super::names::ClientNames;
+use super::port::PortOptions;
 use super::reactor::Host;
-use super::seats::Seat;
 use super::store::Store;
 use super::templates::Wildcard;
 use super::transport::Encrypt;
@@ -16,13 +18,16 @@ use crate::tcp::{Backoff, Connector};
 #[cfg(feature = "tls")]
 use crate::tls::{TlsClient, TlsServer};
 use fanfare_fix::session::{
-    Config, MemoryLimits, MemoryStore, NoResendStore, Now, Session, SessionId,
+    Config, MemoryLimits, MemoryStore, MessageStore, NoResendStore, Now, Session, SessionId,
 };
 use fanfare_wire::UtcTimestamp;
+use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
 
@@ -38,7 +43,43 @@ pub enum StoreKind {
     /// The same, and a second journal for received application messages, in the folder `received`
     /// within it. Each is stored before the application sees it.
     BothWays(PathBuf, journal::Options),
+    /// Stores of the application's own.
+    Own(StoreFactory),
 }
+
+/// Opens a store for a session: with an identity, seen from our side, and the time.
+#[derive(Clone)]
+pub struct StoreFactory(Arc<OpenStore>);
+
+type OpenStore =
+    dyn Fn(&SessionId, UtcTimestamp) -> io::Result<Box<dyn MessageStore + Send>> + Send + Sync;
+
+impl StoreFactory {
+    /// `open` is called for each session when it is hosted, on any thread.
+    pub fn new(
+        open: impl Fn(&SessionId, UtcTimestamp) -> io::Result<Box<dyn MessageStore + Send>>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Self {
+        Self(Arc::new(open))
+    }
+}
+
+impl fmt::Debug for StoreFactory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("StoreFactory")
+    }
+}
+
+/// The same if clones of each other.
+impl PartialEq for StoreFactory {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for StoreFactory {}
 
 impl Default for StoreKind {
     /// In memory, up to 65,536 messages and 16 MiB.
@@ -70,6 +111,7 @@ impl StoreKind {
         let store = match self {
             Self::NoResend(limit) => Store::NoResend(NoResendStore::new(*limit)),
             Self::Memory(limits) => Store::Memory(MemoryStore::new(*limits)),
+            Self::Own(factory) => Store::Own((factory.0)(id, now)?),
             Self::Journal(base, options) | Self::BothWays(base, options) => {
                 let identity = id.store_name();
                 let folder = folder_for(base, &identity);
@@ -167,17 +209,8 @@ pub struct Acceptor {
     pub sessions: Vec<AcceptorSession>,
     /// Templates for Logons that are for none of the sessions. The first that a Logon fits is used.
     pub wildcards: Vec<Wildcard>,
-    /// Who may connect.
-    pub allow: AllowList,
-    /// Most connections that have not logged on, at least one. One more takes the place of the
-    /// oldest.
-    pub max_greetings: usize,
-    /// Most of these from one address, at least one. One more takes the place of the oldest of that
-    /// address.
-    pub max_greetings_per_address: usize,
-    /// Longest Logon in bytes. A connection whose first message is longer is closed.
-    pub max_logon: usize,
-    pub(super) encrypt: Encrypt,
+    /// Who may connect, and how.
+    pub options: PortOptions,
 }
 
 /// A session of an acceptor.
@@ -205,7 +238,7 @@ impl AcceptorSession {
     /// Opens the store.
     pub(super) fn prepare(self, now: Now) -> Result<Prepared, HostError> {
         let mut prepared = Prepared::open(self.session, &self.store, now, Session::acceptor)?;
-        prepared.hosted.seat = Some(Seat {
+        prepared.hosted.access = Some(Access {
             port: 0,
             names: self.names,
             made: None,
@@ -214,21 +247,57 @@ impl AcceptorSession {
     }
 }
 
+/// An acceptor's session for one connection: see [`Host::admit`]. It is removed when the connection
+/// ends.
+pub struct Admission {
+    /// The session.
+    pub session: Config,
+    /// Where it keeps its numbers and messages.
+    pub store: Store,
+    /// Most bytes that wait in its outbound queue: see [`Peer::write`](super::Peer::write).
+    pub queue_bytes: usize,
+}
+
+impl Admission {
+    /// With an outbound queue of up to 1 MiB.
+    #[must_use]
+    pub const fn new(session: Config, store: Store) -> Self {
+        Self {
+            session,
+            store,
+            queue_bytes: QUEUE_BYTES,
+        }
+    }
+
+    pub(super) fn prepare(mut self) -> Prepared {
+        self.session.admin_hook = self.session.admin_hook.map(contained);
+        let mut hosted = Hosted::new(Session::acceptor(self.session, self.store));
+        hosted.is_transient = true;
+        hosted.queue_bytes = self.queue_bytes;
+        Prepared {
+            hosted,
+            recoveries: Vec::new(),
+        }
+    }
+}
+
+impl fmt::Debug for Admission {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Admission")
+            .field("session", &self.session.id)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Acceptor {
-    /// A port without sessions, for every address. Up to 1,000 connections, 500 of them from one
-    /// address, may be without a logon, and Logons have up to 8 KiB.
+    /// A port without sessions, with the default options.
     #[must_use]
     pub const fn new(listen: SocketAddr) -> Self {
-        let allow = AllowList(Vec::new());
         Self {
             listen,
             sessions: Vec::new(),
             wildcards: Vec::new(),
-            allow,
-            max_greetings: 1000,
-            max_greetings_per_address: 500,
-            max_logon: 8 << 10,
-            encrypt: Encrypt::No,
+            options: PortOptions::new(),
         }
     }
 
@@ -265,20 +334,14 @@ impl Acceptor {
     #[cfg(feature = "tls")]
     #[must_use]
     pub fn tls(mut self, tls: TlsServer) -> Self {
-        self.encrypt = Encrypt::Server(tls);
+        self.options = self.options.tls(tls);
         self
-    }
-
-    /// Whether connections are encrypted.
-    #[must_use]
-    pub const fn is_encrypted(&self) -> bool {
-        !matches!(self.encrypt, Encrypt::No)
     }
 
     /// Lets only these networks connect.
     #[must_use]
     pub fn allow(mut self, networks: Vec<Network>) -> Self {
-        self.allow = AllowList(networks);
+        self.options.allow = AllowList(networks);
         self
     }
 

@@ -19,6 +19,8 @@ pub enum Store {
     Memory(MemoryStore),
     /// Everything, in files.
     Journal(Journal),
+    /// The application's own.
+    Own(Box<dyn MessageStore + Send>),
 }
 
 macro_rules! each {
@@ -27,6 +29,7 @@ macro_rules! each {
             Self::NoResend($store) => $call,
             Self::Memory($store) => $call,
             Self::Journal($store) => $call,
+            Self::Own($store) => $call,
         }
     };
 }

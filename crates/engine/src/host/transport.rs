@@ -51,11 +51,6 @@ impl Transport {
         }
     }
 
-    /// Whether there is TLS, whose handshake takes time.
-    pub(super) const fn is_encrypted(&self) -> bool {
-        !matches!(self, Self::Plain(_))
-    }
-
     /// Whether the last read has answered a step of a TLS handshake, which takes time.
     pub(super) const fn has_computed(&self) -> bool {
         match self {
@@ -74,12 +69,12 @@ impl Transport {
         }
     }
 
-    /// Gives how many bytes were taken, 0 if none can be now.
-    pub(super) fn send(&mut self, bytes: &[u8]) -> io::Result<usize> {
+    /// Sends bytes that are given in parts. Returns how many were taken, 0 if none can be now.
+    pub(super) fn send(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         match self {
-            Self::Plain(stream) => stream.send(&[IoSlice::new(bytes)]),
+            Self::Plain(stream) => stream.send(parts),
             #[cfg(feature = "tls")]
-            Self::Tls(stream) => stream.send(bytes),
+            Self::Tls(stream) => stream.send(parts),
         }
     }
 

@@ -74,6 +74,9 @@ pub enum OpenError {
         /// The system's error.
         error: io::Error,
     },
+    /// The application's [own store](crate::host::StoreKind::Own) cannot be opened.
+    #[error("{0}")]
+    Own(#[from] io::Error),
 }
 
 fn lost(loss: &Loss) -> String {

@@ -196,7 +196,8 @@ impl Endpoints {
     pub fn raise_open_files(&self) {
         let of_port = |port: &Acceptor| {
             let made = port.wildcards.iter().map(|own| own.max_sessions);
-            (port.sessions.len() + made.sum::<usize>()) * DESCRIPTORS + port.max_greetings
+            (port.sessions.len() + made.sum::<usize>()) * DESCRIPTORS
+                + port.options.max_without_logon
         };
         let accepted: usize = self.acceptors.iter().map(of_port).sum();
         let all = accepted + self.initiators.len() * DESCRIPTORS + SPARE_DESCRIPTORS;
@@ -270,9 +271,9 @@ impl Endpoints {
     ) -> Result<Port, EndpointsError> {
         let limits = first.port_limits;
         let mut acceptor = Acceptor::new(listen);
-        acceptor.max_greetings = limits.connections;
-        acceptor.max_greetings_per_address = limits.connections_per_address;
-        acceptor.max_logon = limits.logon_bytes;
+        acceptor.options.max_without_logon = limits.connections;
+        acceptor.options.max_without_logon_per_address = limits.connections_per_address;
+        acceptor.options.max_logon = limits.logon_bytes;
         if let Some(files) = &first.tls {
             acceptor = self.encrypt_port(acceptor, files)?;
         }
@@ -335,7 +336,7 @@ struct Port {
 impl Port {
     /// Adds a session, or a template; its entries for other versions belong to the same.
     fn add(&mut self, settings: SessionSettings) {
-        let AllowList(networks) = &mut self.acceptor.allow;
+        let AllowList(networks) = &mut self.acceptor.options.allow;
         self.for_all |= settings.allow.is_empty();
         networks.extend(settings.allow);
         if self.for_all {

@@ -5,7 +5,7 @@ use super::file::Section;
 use super::template::{NO_TEMPLATE, Template};
 use super::tls::{ClientTlsFiles, TlsFiles, client_names, client_tls, tls};
 use super::{SettingsError, hours, refused};
-use crate::host::{Acceptor, ClientNames, Network, StoreKind};
+use crate::host::{ClientNames, Network, PortOptions, StoreKind};
 use crate::journal::{self, Durability};
 use fanfare_fix::codec::tags;
 use fanfare_fix::session::{
@@ -60,20 +60,20 @@ pub struct SessionSettings {
 /// need the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PortLimits {
-    /// See [`Acceptor::max_greetings`].
+    /// See [`PortOptions::max_without_logon`].
     pub connections: usize,
-    /// See [`Acceptor::max_greetings_per_address`].
+    /// See [`PortOptions::max_without_logon_per_address`].
     pub connections_per_address: usize,
-    /// See [`Acceptor::max_logon`].
+    /// See [`PortOptions::max_logon`].
     pub logon_bytes: usize,
 }
 
 impl PortLimits {
     fn read(section: &Section<'_>) -> Result<Self, SettingsError> {
-        let default = Acceptor::new(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0));
-        let all = default.max_greetings as u64;
+        let default = PortOptions::new();
+        let all = default.max_without_logon as u64;
         let all = section.number("MaxConnectionsNotLoggedOn", all, 1..=100_000)?;
-        let one = all.min(default.max_greetings_per_address as u64);
+        let one = all.min(default.max_without_logon_per_address as u64);
         let one = section.number("MaxConnectionsNotLoggedOnPerAddress", one, 1..=all)?;
         let logon = section.number("MaxLogonLength", default.max_logon as u64, 256..=65_536)?;
         Ok(Self {

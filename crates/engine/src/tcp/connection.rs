@@ -1,11 +1,11 @@
 //! A stream with what it still has to send and what it has not yet understood.
 
 use super::{Inbox, Received, Stream};
-use crate::outbound::{Outbound, Overflow};
+use crate::outbound::Outbound;
+pub use crate::outbound::OutboundError as SendError;
 use crate::poll::{Interest, Poller, Token};
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd};
-use thiserror::Error;
 
 /// A stream, its bounded outbound queue, and the bytes of a message that is not complete yet.
 ///
@@ -17,17 +17,6 @@ pub struct Connection {
     outbound: Outbound,
     inbox: Inbox,
     wants_write: bool,
-}
-
-/// Why a message was not sent.
-#[derive(Debug, Error)]
-pub enum SendError {
-    /// The connection broke: close it.
-    #[error("connection broke: {0}")]
-    Io(#[from] io::Error),
-    /// The peer reads too slowly; nothing of this message was sent.
-    #[error(transparent)]
-    Overflow(#[from] Overflow),
 }
 
 impl Connection {

@@ -64,8 +64,9 @@ impl Acceptors {
                 first => first.saturating_add(thread as u16),
             };
             let mut acceptor = Acceptor::new(SocketAddr::new(options.address, port));
-            acceptor.max_greetings = options.sessions.max(acceptor.max_greetings);
-            acceptor.max_greetings_per_address = acceptor.max_greetings;
+            let port = &mut acceptor.options;
+            port.max_without_logon = options.sessions.max(port.max_without_logon);
+            port.max_without_logon_per_address = port.max_without_logon;
             for index in indices {
                 // It sends nothing but the session's own messages.
                 let store = StoreKind::NoResend(64 << 10);

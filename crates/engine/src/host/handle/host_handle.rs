@@ -1,10 +1,11 @@
 //! The host, from any thread.
 
-use super::super::greeting::Opened;
 use super::super::handler::SessionKey;
 use super::super::link::Prepared;
+use super::super::port::Incoming;
+use super::super::ports::Opened;
 use super::super::reactor::HostError;
-use super::super::settings::{Acceptor, AcceptorSession, Initiator};
+use super::super::settings::{Acceptor, AcceptorSession, Admission, Initiator};
 use super::{SessionHandle, Shared};
 use crate::clock::Clock;
 use fanfare_fix::session::{Now, SessionId};
@@ -27,6 +28,7 @@ const MAX_COMMANDS: usize = 1024;
 pub(in super::super) enum Command {
     Add(Box<Prepared>, Reply<SessionKey>),
     AddTo(SocketAddr, Box<Prepared>, Reply<SessionKey>),
+    Admit(Box<(Incoming, Prepared)>, Reply<SessionKey>),
     Open(Box<Opened>, Reply<SocketAddr>),
     Remove(SessionId, Arc<Removal>),
     Close(SocketAddr, Arc<Removal>),
@@ -87,6 +89,21 @@ impl HostHandle {
         self.put(opened, |opened, reply| {
             Command::Open(Box::new(opened), reply)
         })
+    }
+
+    /// Hosts a session for one connection whose Logon has come, as
+    /// [`Host::admit`](super::super::Host::admit) does. If the command is not taken, or not run,
+    /// the connection is closed.
+    pub fn admit(&self, incoming: Incoming, admission: Admission) -> Pending<SessionKey> {
+        let prepared = admission.prepare();
+        self.put(Ok((incoming, prepared)), |admitted, reply| {
+            Command::Admit(Box::new(admitted), reply)
+        })
+    }
+
+    /// Wakes the host's thread, for its handler to have a turn.
+    pub fn wake(&self) {
+        self.0.waker.wake();
     }
 
     /// Adds a session to a port that is listened on.

@@ -1,7 +1,10 @@
 //! The host does what handles ask for.
 
 use super::super::handler::{Handler, SessionKey};
+use super::super::link::Prepared;
+use super::super::port::Incoming;
 use super::super::reactor::{Host, HostError};
+use super::host_handle::Reply;
 use super::{Command, HostHandle, Removal, Request, Requests, Ticket, Undone};
 use fanfare_fix::session::{MessageStore, Now, SendError, Session};
 use std::net::SocketAddr;
@@ -122,16 +125,22 @@ impl<H: Handler> Host<H> {
         match command {
             Command::Add(prepared, reply) => reply.send(self.add(*prepared)),
             Command::AddTo(address, mut prepared, reply) => {
-                let port = self.ports.iter().find(|(_, port)| port.address == address);
+                let port = self
+                    .ports
+                    .iter()
+                    .find(|(_, own)| own.port.address() == address);
                 let added = match port {
                     Some((&port, _)) => {
-                        prepared.seat_at(port);
-                        self.add(*prepared)
+                        prepared.set_port(port);
+                        let added = self.add(*prepared);
+                        self.set_limits(port);
+                        added
                     }
                     None => Err(HostError::NoPort(address)),
                 };
                 reply.send(added);
             }
+            Command::Admit(admitted, reply) => self.admit_command(admitted, reply, now),
             Command::Open(opened, reply) => reply.send(self.open_port(*opened)),
             Command::Remove(id, removal) => match self.remote.key(&id) {
                 Some(key) => self.remove(key, now, removal),
@@ -139,6 +148,25 @@ impl<H: Handler> Host<H> {
             },
             Command::Close(address, removal) => self.close_port(address, now, removal),
         }
+    }
+
+    /// Hosts a session for one connection, when the handler has room for what came with its Logon.
+    fn admit_command(
+        &mut self,
+        admitted: Box<(Incoming, Prepared)>,
+        reply: Reply<SessionKey>,
+        now: Now,
+    ) {
+        let bytes = admitted.0.bytes().len();
+        if self.bench.handler.handler.has_room(bytes) {
+            let (incoming, prepared) = *admitted;
+            return reply.send(self.admit_prepared(now, incoming, prepared));
+        }
+        let shared = &self.remote.shared;
+        let command = Command::Admit(admitted, reply);
+        shared.lock().commands.push_front(command);
+        shared.news.store(true, Ordering::Release);
+        shared.rung.store(true, Ordering::Release);
     }
 
     /// Logs a session out and removes it when it is over.
@@ -156,11 +184,14 @@ impl<H: Handler> Host<H> {
     }
 
     fn close_port(&mut self, address: SocketAddr, now: Now, removal: Arc<Removal>) {
-        let found = self.ports.iter().find(|(_, port)| port.address == address);
+        let found = self
+            .ports
+            .iter()
+            .find(|(_, own)| own.port.address() == address);
         let Some((&port, _)) = found else {
             return Removal::fail(removal, HostError::NoPort(address));
         };
-        self.stop_listening(port);
+        self.stop_listening(port, now);
         for index in 0..self.hosted.len() {
             if self.hosted.get(index).is_some_and(|h| h.is_at(port)) {
                 self.remove(SessionKey(index), now, Arc::clone(&removal));

@@ -1,6 +1,6 @@
 //! The host's duty cycle, its sleep and its end.
 
-use super::{DIRECT, FAREWELL, Host, SCAN};
+use super::{DIRECT, ENDING, Host, SCAN};
 use crate::agent::{Agent, AgentError};
 use crate::host::handler::{Handler, SessionKey};
 use crate::host::link::Hosted;
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 impl<H: Handler> Agent for Host<H> {
     fn name(&self) -> &str {
-        "fix"
+        &self.name
     }
 
     fn on_start(&mut self, _now: Now) -> Result<(), AgentError> {
@@ -54,6 +54,7 @@ impl<H: Handler> Agent for Host<H> {
         self.closing = true;
         self.sleeps = true;
         self.watch_as_needed(now);
+        self.tell_of_close(now);
         let mut longest = 0;
         for index in 0..self.hosted.len() {
             let Some(hosted) = self.hosted.get_mut(index) else {
@@ -65,7 +66,7 @@ impl<H: Handler> Agent for Host<H> {
                 self.write(SessionKey(index), now);
             }
         }
-        let deadline = now.mono.saturating_add(longest).saturating_add(FAREWELL);
+        let deadline = now.mono.saturating_add(longest).saturating_add(ENDING);
         while !self.is_quiet() {
             let now = self.clock.read();
             // The log may delay the end, but not beyond the deadline.
@@ -113,8 +114,10 @@ impl<H: Handler> Agent for Host<H> {
         };
         let sessions = self.hosted.iter().filter_map(of_session);
         let slots = self.slots.iter().filter_map(|(_, slot)| slot.deadline());
+        let ports = self.ports.values().filter_map(|own| own.port.deadline());
         sessions
             .chain(slots)
+            .chain(ports)
             .chain(self.bench.handler.handler.next_turn())
             .min()
     }

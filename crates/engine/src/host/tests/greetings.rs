@@ -23,7 +23,7 @@ fn a_logon_may_come_byte_by_byte_but_is_not_longer_than_it_may_be() {
     let long = "p".repeat(8192);
     for front in [
         "8=FIX.4.4\x019=60000\x0135=A\x01".to_owned(),
-        "x".repeat(8193),
+        format!("8=FIX.4.4\x01{}", "x".repeat(8193)),
         // A whole one, in one read.
         framed(&format!("{body}554={long}\x01")),
     ] {
@@ -41,7 +41,10 @@ fn a_logon_may_come_byte_by_byte_but_is_not_longer_than_it_may_be() {
 fn of_one_address_only_so_many_wait_and_the_oldest_goes() {
     let mut world = World::new();
     let settings = Acceptor {
-        max_greetings_per_address: 2,
+        options: PortOptions {
+            max_without_logon_per_address: 2,
+            ..PortOptions::new()
+        },
         ..Acceptor::new(LOOPBACK).session(config("SELL", "BUY"))
     };
     let (mut sell, address) = acceptor(settings);
@@ -94,7 +97,7 @@ fn a_turn_looks_at_few_strangers_and_all_sessions() {
             .iter()
             .filter(|line| line.contains("not a Logon"))
             .count();
-        assert!(now <= 2 * greeting::STEPS, "{now} in one turn");
+        assert!(now <= 2 * port::STEPS, "{now} in one turn");
         refused += now;
         turns += 1;
         assert!(turns < 10_000);

@@ -1,5 +1,6 @@
 //! Hosts that talk to each other over loopback sockets, under virtual time.
 
+mod admission;
 mod greetings;
 mod handles;
 mod hooks;
@@ -231,6 +232,7 @@ fn log_out(host: &mut Host<Diary>, now: Now) {
 fn handler_peers(host: &mut Host<Diary>, now: Now) -> Peers<'_> {
     Peers {
         now,
+        is_logged: host.bench.log.is_some(),
         hosted: &mut host.hosted,
         last: None,
     }
@@ -433,7 +435,7 @@ fn a_connection_that_says_nothing_or_nonsense_is_closed_without_a_word() {
         .write_all(b"GET / HTTP/1.0\r\n\r\n8=FIX.4.4\x019=5\x0135=0\x0110=000\x01")
         .unwrap();
     world.run(&mut [&mut sell]);
-    assert_eq!(lines(&mut sell), ["first message is not a Logon"]);
+    assert_eq!(lines(&mut sell), ["first bytes are no FIX message"]);
     assert_eq!(rest(nonsense), b"");
     world.wait(9);
     world.run(&mut [&mut sell]);
@@ -448,7 +450,10 @@ fn a_connection_that_says_nothing_or_nonsense_is_closed_without_a_word() {
 fn callers_beyond_the_limit_or_off_the_list_are_turned_away() {
     let mut world = World::new();
     let settings = Acceptor {
-        max_greetings: 2,
+        options: PortOptions {
+            max_without_logon: 2,
+            ..PortOptions::new()
+        },
         ..Acceptor::new(LOOPBACK)
     };
     let (mut sell, address) = acceptor(settings);

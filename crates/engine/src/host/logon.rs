@@ -1,21 +1,23 @@
 //! The session of a Logon, found or made.
 
-use super::greeting::Greeting;
-use super::handler::{Handler, Refusal, SessionKey, Verdict};
+use super::handler::{Handler, SessionKey, Verdict};
 use super::link::{Hosted, INTERNAL_ERROR, Prepared, Workbench, contained};
 use super::names::{CertificateNames, ClientNames};
-use super::reactor::{Host, HostError, Slot};
+use super::port::Incoming;
+use super::reactor::{Host, HostError};
+use super::refusal::Refusal;
 use super::settings::StoreKind;
+use super::templates::Wildcard;
 use crate::journal::folder_for;
-use crate::poll::Token;
 use fanfare_fix::codec::Next;
 use fanfare_fix::session::{
     Config, NoResendStore, Now, Scratch, Session, SessionId, SubIds, WRONG_CREDENTIALS,
 };
+use std::io::IoSlice;
 use std::path::PathBuf;
 
 /// The port of an acceptor's session, and who may log on.
-pub(super) struct Seat {
+pub(super) struct Access {
     pub(super) port: usize,
     /// Which certificates admit a client.
     pub(super) names: ClientNames,
@@ -30,7 +32,7 @@ pub(super) struct Made {
     /// The folder of its journal, if that was created for it.
     fresh: Option<PathBuf>,
     /// Whether it has been logged on.
-    welcomed: bool,
+    has_logged_on: bool,
     /// When its last connection ended.
     parted: u64,
 }
@@ -38,11 +40,11 @@ pub(super) struct Made {
 impl Hosted {
     /// Whether it belongs to this port.
     pub(super) fn is_at(&self, port: usize) -> bool {
-        self.seat.as_ref().is_some_and(|seat| seat.port == port)
+        self.access.as_ref().is_some_and(|own| own.port == port)
     }
 
     fn made(&self) -> Option<&Made> {
-        self.seat.as_ref()?.made.as_ref()
+        self.access.as_ref()?.made.as_ref()
     }
 }
 
@@ -50,42 +52,35 @@ impl<H: Handler> Host<H> {
     /// Returns the session of a Logon. Makes it if a wildcard of the port permits that.
     pub(super) fn session_for(
         &mut self,
-        token: Token,
-        id: &SessionId,
-        sub: &SubIds,
+        port: usize,
+        incoming: &mut Incoming,
         now: Now,
-        logon: &[u8],
     ) -> Result<SessionKey, Refusal> {
-        let unknown = || Refusal::UnknownSession(id.clone().with_sub_ids(sub.clone()));
-        let Some(Slot::Greeting(greeting)) = self.slots.get(token) else {
-            return Err(unknown());
-        };
-        let port = greeting.port;
-        let certificate = greeting.transport.peer_names();
-        let certificate = certificate.map_err(Refusal::Transport)?;
-        let Some(key) = self.named(port, id, sub) else {
-            let fitting = self.fitting(port, id, sub);
-            let (index, config) = fitting.ok_or_else(unknown)?;
-            self.check_stranger(token, index, &config, certificate.as_ref(), now, logon)?;
+        let certificate = incoming.certificate()?;
+        let (id, sub) = (incoming.id().clone(), incoming.sub_ids().clone());
+        let Some(key) = self.listed(port, &id, &sub) else {
+            let fitting = self.fitting(port, &id, &sub);
+            let unknown = Refusal::UnknownSession(id.with_sub_ids(sub));
+            let (index, config) = fitting.ok_or(unknown)?;
+            self.check_stranger(port, incoming, index, &config, certificate.as_ref(), now)?;
             return self.make(port, index, config);
         };
-        let hosted = self.hosted.get(key.0).ok_or_else(unknown)?;
-        if let Some(seat) = &hosted.seat {
-            admit(
-                &seat.names,
-                &hosted.session.config().id,
-                certificate.as_ref(),
-            )?;
+        let Some(hosted) = self.hosted.get(key.0) else {
+            return Err(Refusal::UnknownSession(id.with_sub_ids(sub)));
+        };
+        if let Some(access) = &hosted.access {
+            let id = &hosted.session.config().id;
+            admit(&access.names, id, certificate.as_ref())?;
         }
         if hosted.session.is_connected() {
-            return Err(Refusal::AlreadyConnected(id.clone()));
+            return Err(Refusal::AlreadyConnected(id));
         }
         Ok(key)
     }
 
     /// The session of this port with these CompIDs whose SubIDs and LocationIDs the Logon names. Of
     /// several, the one with most of them.
-    fn named(&self, port: usize, id: &SessionId, sub: &SubIds) -> Option<SessionKey> {
+    fn listed(&self, port: usize, id: &SessionId, sub: &SubIds) -> Option<SessionKey> {
         let at_port = |key: &SessionKey| self.hosted.get(key.0).is_some_and(|h| h.is_at(port));
         if sub.is_empty() {
             return self.remote.key(id).filter(at_port);
@@ -109,48 +104,46 @@ impl<H: Handler> Host<H> {
     /// The wildcard of the port that a Logon fits, by its index, and the configuration of the
     /// session.
     fn fitting(&self, port: usize, id: &SessionId, sub: &SubIds) -> Option<(usize, Config)> {
-        let mut wildcards = self.ports.get(&port)?.settings.wildcards.iter().enumerate();
+        let mut wildcards = self.ports.get(&port)?.wildcards.iter().enumerate();
         wildcards.find_map(|(index, wildcard)| Some((index, wildcard.config(id, sub)?)))
+    }
+
+    fn wildcard(&self, port: usize, index: usize) -> Option<&Wildcard> {
+        self.ports.get(&port)?.wildcards.get(index)
     }
 
     /// Checks that a session may be made for a Logon, before anything is: by the certificate, and
     /// by the application.
     fn check_stranger(
         &mut self,
-        token: Token,
+        port: usize,
+        incoming: &mut Incoming,
         wildcard: usize,
         config: &Config,
         certificate: Option<&CertificateNames>,
         now: Now,
-        logon: &[u8],
     ) -> Result<(), Refusal> {
-        let Some(Slot::Greeting(greeting)) = self.slots.get_mut(token) else {
-            return Ok(());
-        };
-        let settings = self.ports.get(&greeting.port).map(|port| &port.settings);
-        let Some(wildcard) = settings.and_then(|own| own.wildcards.get(wildcard)) else {
+        let Some(wildcard) = self.wildcard(port, wildcard) else {
             return Ok(());
         };
         admit(&wildcard.names, &config.id, certificate)?;
+        let (id, tag) = (&config.id, wildcard.tag);
         let Workbench {
             handler, scratch, ..
         } = &mut self.bench;
-        let Next::Message { message, .. } = scratch.decoder().next(logon) else {
+        let Next::Message { message, .. } = scratch.decoder().next(&incoming.bytes) else {
             return Ok(());
         };
-        let (id, tag) = (&config.id, wildcard.tag);
-        if !config.admits(&message) {
-            let text = WRONG_CREDENTIALS.to_owned();
-            greeting.turn_away(config, now, logon, &text);
-            return Err(Refusal::Stranger(id.clone(), text));
-        }
-        let verdict = handler.call(Some(id), |handler| handler.on_stranger(id, tag, &message));
-        let text = match verdict {
-            Some(Verdict::Accept) => return Ok(()),
-            Some(Verdict::Refuse(text)) => text,
-            None => INTERNAL_ERROR.to_owned(),
+        let text = if config.admits(&message) {
+            match handler.call(Some(id), |own| own.on_stranger(id, tag, &message)) {
+                Some(Verdict::Accept) => return Ok(()),
+                Some(Verdict::Refuse(text)) => text,
+                None => INTERNAL_ERROR.to_owned(),
+            }
+        } else {
+            WRONG_CREDENTIALS.to_owned()
         };
-        greeting.turn_away(config, now, logon, &text);
+        incoming.refuse(config, now, &text);
         Err(Refusal::Stranger(id.clone(), text))
     }
 
@@ -161,8 +154,7 @@ impl<H: Handler> Host<H> {
         index: usize,
         mut config: Config,
     ) -> Result<SessionKey, Refusal> {
-        let settings = self.ports.get(&port).map(|port| &port.settings);
-        let Some(wildcard) = settings.and_then(|own| own.wildcards.get(index)) else {
+        let Some(wildcard) = self.wildcard(port, index) else {
             return Err(Refusal::UnknownSession(config.id));
         };
         if wildcard.qualified {
@@ -182,14 +174,14 @@ impl<H: Handler> Host<H> {
         let made = Made {
             wildcard: index,
             fresh: fresh.filter(|folder| !folder.exists()),
-            welcomed: false,
+            has_logged_on: false,
             parted: 0,
         };
         let made = Some(made);
         let (id, now) = (config.id.clone(), self.clock.read());
         let prepared = Prepared::open(config, &store, now, Session::acceptor);
         let key = prepared.map_err(HostError::from).and_then(|mut prepared| {
-            prepared.hosted.seat = Some(Seat { port, names, made });
+            prepared.hosted.access = Some(Access { port, names, made });
             self.add(prepared)
         });
         let key = key.map_err(|error| Refusal::Store(error.to_string()))?;
@@ -223,11 +215,7 @@ impl<H: Handler> Host<H> {
     /// Makes sure that a wildcard may have another session. If there may be no more, the one that
     /// has been without a connection for longest is removed.
     fn make_place(&mut self, port: usize, wildcard: usize) -> Result<(), Refusal> {
-        let Some(settings) = self
-            .ports
-            .get(&port)
-            .and_then(|p| p.settings.wildcards.get(wildcard))
-        else {
+        let Some(settings) = self.wildcard(port, wildcard) else {
             return Ok(());
         };
         let keys = || (0..).map(SessionKey).zip(&self.hosted);
@@ -252,32 +240,33 @@ impl<H: Handler> Host<H> {
     }
 
     /// Notes whether a session that was made for a Logon has logged on.
-    pub(super) fn welcome(&mut self, key: SessionKey) {
+    pub(super) fn note_logon(&mut self, key: SessionKey) {
         let Some(hosted) = self.hosted.get_mut(key.0) else {
             return;
         };
         let is_logged_on = hosted.session.is_logged_on();
-        let made = hosted.seat.as_mut().and_then(|seat| seat.made.as_mut());
+        let made = hosted.access.as_mut().and_then(|own| own.made.as_mut());
         if let Some(made) = made {
-            made.welcomed |= is_logged_on;
+            made.has_logged_on |= is_logged_on;
         }
     }
 
-    /// Notes that the connection of a session has ended. Removes a session that is to be removed,
-    /// and one that was made and never logged on, so that strangers leave nothing behind.
+    /// Notes that the connection of a session has ended. Removes a session that is for one
+    /// connection or to be removed, and one that was made and never logged on, so that strangers
+    /// leave nothing behind.
     pub(super) fn leave(&mut self, key: SessionKey, now: Now) {
         let Some(hosted) = self.hosted.get_mut(key.0) else {
             return;
         };
-        if !hosted.removals.is_empty() {
+        if hosted.is_transient || !hosted.removals.is_empty() {
             return self.give_up(key);
         }
-        let made = hosted.seat.as_mut().and_then(|seat| seat.made.as_mut());
+        let made = hosted.access.as_mut().and_then(|own| own.made.as_mut());
         let Some(made) = made else {
             return;
         };
         made.parted = now.mono;
-        if !made.welcomed {
+        if !made.has_logged_on {
             self.give_up(key);
         }
     }
@@ -291,15 +280,16 @@ impl<H: Handler> Host<H> {
         let Hosted {
             session,
             received,
-            seat,
+            access,
             removals,
             ..
         } = std::mem::replace(place, Hosted::nobody());
         let id = session.config().id.clone();
+        self.vacant.push(key);
         drop((session, received));
-        let made = seat.and_then(|seat| seat.made);
+        let made = access.and_then(|own| own.made);
         if let Some(folder) = made
-            .filter(|made| !made.welcomed)
+            .filter(|made| !made.has_logged_on)
             .and_then(|made| made.fresh)
         {
             // If that fails, an empty store is left behind.
@@ -312,10 +302,10 @@ impl<H: Handler> Host<H> {
     }
 }
 
-impl Greeting {
-    /// Answers a Logon for which no session is made with a Logout, as far as the connection takes
-    /// it at once.
-    fn turn_away(&mut self, config: &Config, now: Now, logon: &[u8], text: &str) {
+impl Incoming {
+    /// Answers the Logon with a Logout that has this Text(58), as far as the connection takes it at
+    /// once, and closes the connection. `config` is of the session that the Logon is for.
+    pub fn refuse(&mut self, config: &Config, now: Now, text: &str) {
         let config = Config {
             ask_logon: true,
             credentials: None,
@@ -324,12 +314,12 @@ impl Greeting {
         };
         let mut session = Session::acceptor(config, NoResendStore::new(LOGOUT_ROOM));
         session.connected(now);
-        let mut scratch = Scratch::new(logon.len());
-        session.handle_bytes(now, &mut scratch, logon);
+        let mut scratch = Scratch::new(self.bytes.len());
+        session.handle_bytes(now, &mut scratch, &self.bytes);
         session.refuse_logon(now, text);
         let transport = &mut self.transport;
         // The connection is closed in any case.
-        let sent = transport.send(session.poll_transmit());
+        let sent = transport.send(&[IoSlice::new(session.poll_transmit())]);
         let _ = sent.and_then(|_| transport.flush());
         let _ = transport.finish();
     }

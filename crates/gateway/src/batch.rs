@@ -1,13 +1,14 @@
 //! What a worker took from the ring in one go, and how it reaches one consumer: a single message
 //! through a frame that holds the body once, several in one gathering write.
 
+use crate::consumer::Consumer;
 use crate::hole::{self, Hole};
 use crate::notice::PeerEnd;
-use crate::peer::Live;
 use crate::record;
+use fanfare_engine::host::Peer;
+use fanfare_engine::outbound::OutboundError;
 use fanfare_engine::ring::BroadcastReader;
-use fanfare_engine::tcp::{Connection, SendError};
-use fanfare_fix::codec::{SendingTime, SharedBody, SharedFrame, SharedParts};
+use fanfare_fix::codec::{SendingTime, SharedFrame, SharedParts};
 use fanfare_fix::session::Now;
 use fanfare_wire::Precision;
 use std::io::IoSlice;
@@ -87,42 +88,41 @@ impl Batch {
     /// consumer is told in their place, or later, before the next message that it gets.
     pub(crate) fn deliver(
         &mut self,
-        now: Now,
-        live: &mut Live,
-        connection: &mut Connection,
+        peer: &mut Peer<'_>,
+        consumer: &mut Consumer,
         limit: usize,
     ) -> Result<Delivered, PeerEnd> {
-        if live.has_holes() || !self.holes.is_empty() {
-            return self.deliver_with_holes(now, live, connection, limit);
+        if consumer.has_holes() || !self.holes.is_empty() {
+            return self.deliver_with_holes(peer, consumer, limit);
         }
-        let time = self.times.with(live.session.config().precision);
-        let total = self.wanted(live, 0..self.records.len());
+        let time = self.times.with(peer.config().precision);
+        let total = self.wanted(consumer, 0..self.records.len());
         let sent = if total == 0 {
             0
-        } else if self.framed && connection.queued() == 0 {
-            match live.session.send_shared(now, &mut self.frame, &time) {
-                Ok(message) => send(connection, &[IoSlice::new(message)]).map(|()| 1)?,
+        } else if self.framed && peer.queued() == 0 {
+            match peer.send_shared(&mut self.frame, &time) {
+                Ok(message) => send(peer, &[IoSlice::new(message)]).map(|()| 1)?,
                 Err(_) => 0,
             }
         } else {
             let all = 0..self.records.len();
-            self.deliver_range(now, live, connection, limit, all, &time)?
+            self.deliver_range(peer, consumer, limit, all, &time)?
         };
-        live.offered += sent as u64;
+        consumer.offered += sent as u64;
         match total - sent {
             0 => Ok(Delivered { sent, unsent: 0 }),
             unsent => {
-                live.leave_out(now, unsent as u64);
+                consumer.leave_out(peer.now(), unsent as u64);
                 Ok(Delivered { sent, unsent })
             }
         }
     }
 
     /// How many messages of a range are of this session's version.
-    fn wanted(&self, live: &Live, range: Range<usize>) -> usize {
+    fn wanted(&self, consumer: &Consumer, range: Range<usize>) -> usize {
         let records = self.records.get(range).unwrap_or_default().iter();
         records
-            .filter(|(versions, _)| live.takes(*versions))
+            .filter(|(versions, _)| consumer.takes(*versions))
             .count()
     }
 
@@ -130,30 +130,29 @@ impl Batch {
     #[cold]
     fn deliver_with_holes(
         &mut self,
-        now: Now,
-        live: &mut Live,
-        connection: &mut Connection,
+        peer: &mut Peer<'_>,
+        consumer: &mut Consumer,
         limit: usize,
     ) -> Result<Delivered, PeerEnd> {
-        let time = self.times.with(live.session.config().precision);
+        let time = self.times.with(peer.config().precision);
         let (mut sent, mut unsent) = (0, 0);
         let mut at = 0;
         for next in 0..=self.holes.len() {
-            live.tell_holes(now, connection, limit)?;
+            consumer.tell_holes(peer, limit);
             let hole = self.holes.get(next).copied();
             let end = hole.map_or(self.records.len(), |(place, ..)| place);
-            let wanted = self.wanted(live, at..end);
-            let count = match live.has_holes() {
+            let wanted = self.wanted(consumer, at..end);
+            let count = match consumer.has_holes() {
                 true => 0,
-                false => self.deliver_range(now, live, connection, limit, at..end, &time)?,
+                false => self.deliver_range(peer, consumer, limit, at..end, &time)?,
             };
             sent += count;
-            live.offered += count as u64;
+            consumer.offered += count as u64;
             unsent += wanted - count;
-            live.leave_out(now, (wanted - count) as u64);
+            consumer.leave_out(peer.now(), (wanted - count) as u64);
             at = end;
-            if let Some((.., hole)) = hole.filter(|(_, versions, _)| live.takes(*versions)) {
-                live.miss(&hole);
+            if let Some((.., hole)) = hole.filter(|(_, versions, _)| consumer.takes(*versions)) {
+                consumer.miss(&hole);
             }
         }
         Ok(Delivered { sent, unsent })
@@ -162,17 +161,15 @@ impl Batch {
     /// Sends as many messages of a range as there is room for. Returns their number.
     fn deliver_range(
         &mut self,
-        now: Now,
-        live: &mut Live,
-        connection: &mut Connection,
+        peer: &mut Peer<'_>,
+        consumer: &mut Consumer,
         limit: usize,
         mut range: Range<usize>,
         time: &SendingTime,
     ) -> Result<usize, PeerEnd> {
         let mut sent = 0;
         while !range.is_empty() {
-            let (count, next) =
-                self.deliver_some(now, live, connection, limit, range.clone(), time)?;
+            let (count, next) = self.deliver_some(peer, consumer, limit, range.clone(), time)?;
             if count == 0 {
                 break;
             }
@@ -185,9 +182,8 @@ impl Batch {
     /// their number, and the place behind the last.
     fn deliver_some(
         &mut self,
-        now: Now,
-        live: &mut Live,
-        connection: &mut Connection,
+        peer: &mut Peer<'_>,
+        consumer: &mut Consumer,
         limit: usize,
         range: Range<usize>,
         time: &SendingTime,
@@ -198,13 +194,13 @@ impl Batch {
             parts,
             ..
         } = self;
-        let mut room = limit.saturating_sub(connection.queued());
+        let mut room = limit.saturating_sub(peer.queued());
         let mut slices = [IoSlice::new(&[]); 3 * MAX_MESSAGES];
         let (mut count, mut next) = (0, range.start);
         let mut places = parts.iter_mut().zip(slices.chunks_exact_mut(3));
         let waiting = records.get(range.clone()).unwrap_or(&[]);
         for (at, (versions, range)) in range.zip(waiting) {
-            if !live.takes(*versions) {
+            if !consumer.takes(*versions) {
                 continue;
             }
             let Some((parts, slot)) = places.next() else {
@@ -214,7 +210,7 @@ impl Batch {
                 break;
             };
             let need = body.fields().len() + ENVELOPE;
-            if need > room || !take_number(now, live, &body, time, parts) {
+            if need > room || peer.send_shared_parts(&body, time, parts).is_err() {
                 break;
             }
             room -= need;
@@ -226,29 +222,17 @@ impl Batch {
             (count, next) = (count + 1, at + 1);
         }
         if count > 0 {
-            send(connection, slices.get(..3 * count).unwrap_or(&[]))?;
+            send(peer, slices.get(..3 * count).unwrap_or(&[]))?;
         }
         Ok((count, next))
     }
 }
 
-fn take_number(
-    now: Now,
-    live: &mut Live,
-    body: &SharedBody<'_>,
-    time: &SendingTime,
-    parts: &mut SharedParts,
-) -> bool {
-    live.session
-        .send_shared_parts(now, body, time, parts)
-        .is_ok()
-}
-
-fn send(connection: &mut Connection, parts: &[IoSlice<'_>]) -> Result<(), PeerEnd> {
-    match connection.send(parts) {
+fn send(peer: &mut Peer<'_>, parts: &[IoSlice<'_>]) -> Result<(), PeerEnd> {
+    match peer.write(parts) {
         Ok(_) => Ok(()),
-        Err(SendError::Io(error)) => Err(PeerEnd::Broken(error.to_string())),
-        Err(SendError::Overflow(full)) => Err(PeerEnd::SlowConsumer {
+        Err(OutboundError::Io(error)) => Err(PeerEnd::Broken(error.to_string())),
+        Err(OutboundError::Overflow(full)) => Err(PeerEnd::SlowConsumer {
             queued: full.queued,
         }),
     }

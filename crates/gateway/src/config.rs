@@ -3,11 +3,12 @@
 
 use crate::batch::ENVELOPE;
 use crate::bridge::config::Dds;
+use crate::feed;
 use crate::feed::config::Feed;
-use crate::feed::{self, FeedError};
+use crate::gateway::StartError;
+use crate::port_config::{self, CONSUMERS, PRODUCERS, PortConfig};
 use fanfare_fix::session::MAX_HEADER_FIELD;
-use serde::{Deserialize, Deserializer};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use serde::Deserialize;
 use std::path::PathBuf;
 
 /// Everything the gateway can be told.
@@ -15,10 +16,10 @@ use std::path::PathBuf;
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// Where producers ("exchanges") connect.
-    #[serde(deserialize_with = "producers")]
+    #[serde(deserialize_with = "port_config::producers")]
     pub producers: PortConfig,
     /// Where consumers ("traders") connect.
-    #[serde(deserialize_with = "consumers")]
+    #[serde(deserialize_with = "port_config::consumers")]
     pub consumers: PortConfig,
     /// Fan-out workers; each serves its own group of consumer sessions. 1 to 64.
     pub workers: usize,
@@ -41,9 +42,23 @@ pub struct Config {
     /// FAST feeds whose messages are fanned out too.
     #[serde(rename = "feed", deserialize_with = "feed::config::one_or_many")]
     pub feeds: Vec<Feed>,
+    /// Where the messages of all sessions are logged as text.
+    pub message_log: Option<LogConfig>,
     /// Where whoever runs the gateway captures the traffic of its ports; the gateway itself does
     /// not.
     pub capture: Option<PathBuf>,
+}
+
+/// A log of all messages, in a file for each group of sessions: `producers.log`, `worker0.log`, …
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LogConfig {
+    /// Folder of the files; it is created.
+    pub folder: PathBuf,
+    /// Whether bytes are left out, which is told, while the disk is behind. Otherwise the sessions
+    /// wait for it, for up to 5 s.
+    #[serde(default)]
+    pub lossy: bool,
 }
 
 /// Which messages of producers are fanned out.
@@ -54,62 +69,6 @@ pub enum FanOut {
     Marked,
     /// All application messages.
     All,
-}
-
-/// A port on which the gateway listens. In a file every key has a default.
-#[derive(Debug, Clone, PartialEq)]
-pub struct PortConfig {
-    /// Address to listen on; loopback unless told otherwise.
-    pub bind: IpAddr,
-    /// Port; 0 lets the kernel pick one, which is then printed.
-    pub port: u16,
-    /// Sessions that may log on; empty means any pair of CompIDs.
-    pub sessions: Vec<Pair>,
-    /// Most connections at a time, logged on or not.
-    pub max_sessions: usize,
-}
-
-/// A [`PortConfig`] in a file: what is absent has the port's own default.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct PortTable {
-    bind: Option<IpAddr>,
-    port: Option<u16>,
-    sessions: Option<Vec<Pair>>,
-    max_sessions: Option<usize>,
-}
-
-impl PortTable {
-    fn over(self, absent: PortConfig) -> PortConfig {
-        PortConfig {
-            bind: self.bind.unwrap_or(absent.bind),
-            port: self.port.unwrap_or(absent.port),
-            sessions: self.sessions.unwrap_or(absent.sessions),
-            max_sessions: self.max_sessions.unwrap_or(absent.max_sessions),
-        }
-    }
-}
-
-fn producers<'de, D: Deserializer<'de>>(table: D) -> Result<PortConfig, D::Error> {
-    Ok(PortTable::deserialize(table)?.over(PortConfig::on_port(PRODUCERS)))
-}
-
-fn consumers<'de, D: Deserializer<'de>>(table: D) -> Result<PortConfig, D::Error> {
-    Ok(PortTable::deserialize(table)?.over(PortConfig::on_port(CONSUMERS)))
-}
-
-/// The ports of the two sides.
-const PRODUCERS: u16 = 3000;
-const CONSUMERS: u16 = 3001;
-
-/// A counterparty as it names itself in its Logon.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Pair {
-    /// `SenderCompID(49)` of the Logon.
-    pub sender: String,
-    /// `TargetCompID(56)` of the Logon: our side's name.
-    pub target: String,
 }
 
 /// Threading of the agents (ingress, and one for each worker).
@@ -306,6 +265,9 @@ impl Config {
             ),
             ("slow_consumer", self.slow_consumer == other.slow_consumer),
             ("fan_out", self.fan_out == other.fan_out),
+            ("message_log", self.message_log == other.message_log),
+            ("producers.tls", self.producers.tls == other.producers.tls),
+            ("consumers.tls", self.consumers.tls == other.consumers.tls),
             ("dds", self.dds == other.dds),
             ("feed", self.feeds == other.feeds),
             ("capture", self.capture == other.capture),
@@ -314,12 +276,17 @@ impl Config {
         changed.map(|(key, _)| key).collect()
     }
 
-    /// Reads the templates and dictionaries that the configuration names. Opens no socket.
+    /// Reads the templates, dictionaries and certificates that the configuration names. Opens no
+    /// socket.
     ///
     /// # Errors
     /// The first file that is missing or cannot be used, and what is wrong with it.
-    pub fn check_files(&self) -> Result<(), FeedError> {
-        self.feeds.iter().try_for_each(feed::check)
+    pub fn check_files(&self) -> Result<(), StartError> {
+        self.feeds.iter().try_for_each(feed::check)?;
+        for port in [&self.producers, &self.consumers] {
+            port.tls_server()?;
+        }
+        Ok(())
     }
 }
 
@@ -338,34 +305,9 @@ impl Default for Config {
             fan_out: FanOut::Marked,
             dds: Dds::default(),
             feeds: Vec::new(),
+            message_log: None,
             capture: None,
         }
-    }
-}
-
-impl PortConfig {
-    /// Loopback, any CompIDs.
-    #[must_use]
-    pub fn on_port(port: u16) -> Self {
-        Self {
-            bind: loopback(),
-            port,
-            sessions: Vec::new(),
-            max_sessions: max_sessions(),
-        }
-    }
-
-    /// Where to listen.
-    #[must_use]
-    pub fn address(&self) -> SocketAddr {
-        SocketAddr::new(self.bind, self.port)
-    }
-
-    /// Whether a Logon with these CompIDs may come in.
-    #[must_use]
-    pub fn admits(&self, sender: &str, target: &str) -> bool {
-        let matches = |p: &Pair| p.sender == sender && p.target == target;
-        self.sessions.is_empty() || self.sessions.iter().any(matches)
     }
 }
 
@@ -426,14 +368,6 @@ impl Default for SlowConsumer {
             policy: SlowPolicy::Disconnect,
         }
     }
-}
-
-fn loopback() -> IpAddr {
-    IpAddr::V4(Ipv4Addr::LOCALHOST)
-}
-
-fn max_sessions() -> usize {
-    4096
 }
 
 pub(crate) fn range(

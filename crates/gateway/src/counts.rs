@@ -6,14 +6,14 @@ use fanfare_dds::Status;
 use fanfare_engine::counters::{Counter, Counters};
 
 /// What each port counts.
-pub(crate) struct LobbyCounts {
+pub(crate) struct PortCounts {
     /// Connections turned away before they had a session.
     pub(crate) refused: Counter,
     /// Connections at this moment that have not logged on.
     pub(crate) waiting: Counter,
 }
 
-impl LobbyCounts {
+impl PortCounts {
     pub(crate) fn new(counters: &Counters, side: &str) -> Self {
         let add = |name: &str, what: &str| counters.add(format!("{side}_{name}"), what);
         Self {
@@ -26,8 +26,8 @@ impl LobbyCounts {
     }
 }
 
-/// What every agent with sessions counts.
-pub(crate) struct PeerCounts {
+/// What every host of sessions counts.
+pub(crate) struct SessionCounts {
     /// Sessions that reached logged on.
     pub(crate) logons: Counter,
     /// Sessions that ended.
@@ -38,7 +38,7 @@ pub(crate) struct PeerCounts {
     pub(crate) rejects: Counter,
 }
 
-impl PeerCounts {
+impl SessionCounts {
     pub(crate) fn new(counters: &Counters, agent: &str) -> Self {
         let add = |name: &str, what: &str| counters.add(format!("{agent}_{name}"), what);
         Self {

@@ -143,13 +143,14 @@ fn cut(mut line: String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::notice::{PeerEnd, Refusal};
+    use crate::notice::PeerEnd;
+    use fanfare_engine::host::Refusal;
 
     fn refused(port: u16) -> Notice {
         Notice::Ended {
             session: None,
             peer: ([10, 0, 0, 1], port).into(),
-            end: PeerEnd::Refused(Refusal::NoLogon),
+            end: PeerEnd::Refused(Refusal::NotLogon),
             left_out: 0,
         }
     }

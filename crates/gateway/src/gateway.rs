@@ -1,42 +1,46 @@
 //! Putting the agents together and on their threads.
 
+use crate::acceptor::{Acceptor, HostEnd};
 use crate::bridge::config::Dds;
 use crate::bridge::publish::BusPublisher;
 use crate::bridge::subscribe::BusSubscriber;
 use crate::bridge::{self, Plan};
-use crate::config::{Config, ConfigError, FanOut, Idle, PortConfig, Threads};
-use crate::counts::{IngressCounts, LobbyCounts, PeerCounts, WorkerCounts};
+use crate::config::{Config, ConfigError, FanOut, Idle, Threads};
+use crate::counts::{IngressCounts, PortCounts, SessionCounts, WorkerCounts};
 use crate::feed::config::Feed;
 use crate::feed::publish::{SampleRing, TopicsPublisher};
 use crate::feed::{self, FeedError, FeedSource, Outlets};
-use crate::greeter::{self, Desk, Greeter};
 use crate::ingress::Ingress;
-use crate::lobby::Lobby;
 use crate::notice::{self, Notice, NoticeReceiver, Notices};
-use crate::peers::Peers;
-use crate::rules::{RuleBook, SideRules};
-use crate::seats::{SPARE, Seats};
+use crate::port_config::PortConfig;
+use crate::port_handle::PortHandle;
+use crate::reports::Reports;
+use crate::rules::{PortRules, RuleBook};
 use crate::source_rings::SourceRings;
 use crate::versions::Versions;
 use crate::worker::Worker;
 use fanfare_dds::Domain;
 use fanfare_engine::agent::{Agent, Composite, Crew, CrewError};
 use fanfare_engine::counters::Counters;
+use fanfare_engine::host::{
+    Handler, Host, HostHandle, LogOptions, MessageLog, Permits, Port, PortError,
+};
 use fanfare_engine::idle;
-use fanfare_engine::poll::{Token, Waker};
+use fanfare_engine::poll::Waker;
 use fanfare_engine::ring::{Broadcast, BroadcastReader, Policy};
-use fanfare_engine::stop::Stop;
-use fanfare_engine::tcp::{BindError, Listener};
+use fanfare_engine::stop::{Reload, Stop};
+use fanfare_engine::tls::TlsError;
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// The longest sleep of a thread with nothing to do; timers are looked at after it.
 const LONGEST_SLEEP: Duration = Duration::from_millis(50);
 
-/// The waker's place in a worker's poller: no connection has it.
-const WAKER: Token = Token(u64::MAX);
+/// Descriptors that are left for files, captures, DDS and what the process has besides.
+const SPARE: u64 = 64;
 
 /// A running gateway. Dropped, it stops and waits for its threads.
 pub struct Gateway {
@@ -45,7 +49,9 @@ pub struct Gateway {
     consumers: SocketAddr,
     counters: Counters,
     notices: Option<NoticeReceiver>,
-    rules: [RuleBook; 2],
+    /// The producers' port, and the consumers'.
+    ports: [PortHandle; 2],
+    reload_logs: Reload,
     config: Config,
 }
 
@@ -57,7 +63,13 @@ pub enum StartError {
     Config(#[from] ConfigError),
     /// A port could not be listened on.
     #[error(transparent)]
-    Bind(#[from] BindError),
+    Port(#[from] PortError),
+    /// The certificates of a port cannot be used.
+    #[error("tls")]
+    Tls(#[from] TlsError),
+    /// The message log cannot be written.
+    #[error("cannot write the message log {}", .0.display())]
+    Log(PathBuf, #[source] io::Error),
     /// The system gave no descriptor, thread or memory.
     #[error("cannot start")]
     System(#[from] io::Error),
@@ -93,29 +105,44 @@ impl Gateway {
         config.check()?;
         let counters = Counters::new();
         let (notices, received) = notice::channel();
-        let rules = [&config.producers, &config.consumers]
-            .map(|side| RuleBook::new(SideRules::new(config, side)));
+        let [producers, consumers] = [&config.producers, &config.consumers]
+            .map(|port| PortRules::new(config, port).map(RuleBook::new));
+        let rules = [producers?, consumers?];
+        let reload_logs = Reload::new();
         let builder = Builder {
             config,
             counters: &counters,
             notices,
             stop: &stop,
             rules: &rules,
+            reload_logs: &reload_logs,
         };
-        let producers = Listener::bind(config.producers.address())?;
-        let consumers = Listener::bind(config.consumers.address())?;
-        let addresses = (producers.address()?, consumers.address()?);
-        let mut agents = builder.agents(producers, consumers)?;
+        let [producers, consumers] = builder.ports()?;
+        let addresses = (producers.address(), consumers.address());
+        let (mut agents, hosts) = builder.agents(producers, consumers)?;
         agents.front.extend(guests);
         let crew = builder.crew(agents, stop.clone())?;
         let (producers, consumers) = addresses;
+        let [of_producers, of_consumers] = hosts;
+        let [producer_rules, consumer_rules] = rules;
+        let ports = [
+            PortHandle {
+                rules: producer_rules,
+                hosts: of_producers,
+            },
+            PortHandle {
+                rules: consumer_rules,
+                hosts: of_consumers,
+            },
+        ];
         Ok(Self {
             crew,
             producers,
             consumers,
             counters,
             notices: Some(received),
-            rules,
+            ports,
+            reload_logs,
             config: config.clone(),
         })
     }
@@ -161,20 +188,37 @@ impl Gateway {
         self.notices.take()
     }
 
-    /// Takes `sessions` and `max_sessions` of both sides, and `[limits]` without `message_bytes`,
-    /// from a new configuration. They hold for connections from then on; sessions that are logged
-    /// on stay. Returns the keys that differ from the configuration of the start and take effect
-    /// only with a new start.
+    /// Takes `sessions`, `max_sessions` and `allow` of both sides, and `[limits]` without
+    /// `message_bytes`, from a new configuration, and reads the certificates again. They hold for
+    /// connections from then on; sessions that are logged on stay. Opens the message logs anew.
+    /// Returns the keys that differ from the configuration of the start and take effect only with a
+    /// new start.
     ///
     /// # Errors
-    /// A value is out of its range; nothing is changed then.
-    pub fn reload(&self, config: &Config) -> Result<Vec<&'static str>, ConfigError> {
+    /// A value is out of its range; nothing is changed then. Or a certificate cannot be used: those
+    /// read before stay in force, and all else is changed.
+    pub fn reload(&self, config: &Config) -> Result<Vec<&'static str>, StartError> {
         config.check()?;
+        self.reload_logs.request();
         let sides = [&config.producers, &config.consumers];
-        for (rules, side) in self.rules.iter().zip(sides) {
-            rules.reload(config, side);
+        let mut done = Ok(());
+        for (port, side) in self.ports.iter().zip(sides) {
+            done = done.and(port.rules.reload(config, side));
         }
+        done?;
         Ok(self.config.fixed_keys_changed(config))
+    }
+
+    /// The producers' port, for any thread that adds and removes sessions.
+    #[must_use]
+    pub fn producer_port(&self) -> PortHandle {
+        self.ports[0].clone()
+    }
+
+    /// The consumers' port, for any thread that adds and removes sessions.
+    #[must_use]
+    pub fn consumer_port(&self) -> PortHandle {
+        self.ports[1].clone()
     }
 
     /// The flag that stops it.
@@ -208,11 +252,12 @@ struct Builder<'a> {
     notices: Notices,
     stop: &'a Stop,
     rules: &'a [RuleBook; 2],
+    reload_logs: &'a Reload,
 }
 
 /// The agents, in the order of the threads they would have.
 struct Agents {
-    /// Ingress, greeter, feed and DDS subscriber: all only take in.
+    /// The producers' host, both ports, feed and DDS subscriber: all only take in.
     front: Vec<Box<dyn Agent>>,
     workers: Workers,
     /// Have threads of their own, whatever the configuration: they may wait for DDS.
@@ -234,7 +279,28 @@ struct Rings {
 }
 
 impl Builder<'_> {
-    fn agents(&self, producers: Listener, consumers: Listener) -> Result<Agents, StartError> {
+    /// Both ports, with the permits of their connections.
+    fn ports(&self) -> Result<[Port; 2], StartError> {
+        let [producers, consumers] = [&self.config.producers, &self.config.consumers];
+        let most = [producers.max_sessions, consumers.max_sessions];
+        let [of_producers, of_consumers] = Permits::of_process(most, SPARE);
+        let open = |config: &PortConfig, rules: &RuleBook, permits| {
+            let mut port = Port::bind(config.address(), rules.read().options.clone())?;
+            port.set_permits(permits);
+            Ok::<_, PortError>(port)
+        };
+        let [producer_rules, consumer_rules] = self.rules;
+        Ok([
+            open(producers, producer_rules, of_producers)?,
+            open(consumers, consumer_rules, of_consumers)?,
+        ])
+    }
+
+    fn agents(
+        &self,
+        producers: Port,
+        consumers: Port,
+    ) -> Result<(Agents, [Vec<HostHandle>; 2]), StartError> {
         let config = self.config;
         let dds = &config.dds;
         let ring = || Broadcast::new(config.ring_bytes, config.workers, Policy::Gate);
@@ -242,23 +308,28 @@ impl Builder<'_> {
         rings.sources.push(ring());
         let sources = usize::from(dds.subscribe.is_some()) + config.feeds.len();
         rings.sources.extend((0..sources).map(|_| ring()));
-        let (workers, desks) = self.workers(&mut rings)?;
+        let mut alone: Vec<Box<dyn Agent>> = Vec::new();
+        let (workers, worker_hosts) = self.workers(&mut rings, &mut alone)?;
         let publisher_waker = Waker::detached()?;
         if dds.publish.is_some() {
             rings.wakers.push(publisher_waker.clone());
         }
         let source_rings = self.source_rings(&mut rings, dds.publish.is_some())?;
-        let sides = [&config.producers, &config.consumers];
-        let [of_producers, of_consumers] = Seats::of_process(sides.map(|side| side.max_sessions));
         let [producer_rules, consumer_rules] = self.rules;
-        let lobby = self.lobby("producers", producers, producer_rules, of_producers)?;
-        let peers = self.peers("ingress", Versions::default())?;
-        let counts = IngressCounts::new(self.counters);
-        let all = config.fan_out == FanOut::All;
-        let ingress = Ingress::new(lobby, peers, source_rings, counts, all);
-        let lobby = self.lobby("consumers", consumers, consumer_rules, of_consumers)?;
-        let greeter = Greeter::new(lobby, desks);
-        let mut front: Vec<Box<dyn Agent>> = vec![Box::new(ingress), Box::new(greeter)];
+        let ingress = Ingress::new(
+            source_rings,
+            IngressCounts::new(self.counters),
+            self.reports("ingress", producer_rules),
+            config.fan_out == FanOut::All,
+            config.limits.message_bytes,
+        );
+        let ingress = self.host("ingress", "producers", ingress, &mut alone)?;
+        let producer_hosts = vec![ingress.handle()];
+        let mut front: Vec<Box<dyn Agent>> = vec![
+            Box::new(ingress),
+            Box::new(self.acceptor("producers", producers, &producer_hosts, producer_rules)),
+            Box::new(self.acceptor("consumers", consumers, &worker_hosts, consumer_rules)),
+        ];
         let domains = Domains::open(dds)?;
         let channels: Vec<String> = config.feeds.iter().map(Feed::channel).collect();
         let plan = self.plan(&channels);
@@ -273,7 +344,6 @@ impl Builder<'_> {
                 plan,
             )?));
         }
-        let mut alone: Vec<Box<dyn Agent>> = Vec::new();
         for feed in &config.feeds {
             let source_rings = self.source_rings(&mut rings, dds.publish.is_some())?;
             let (source, publisher) = self.feed(feed, source_rings, &rings.versions, plan)?;
@@ -284,11 +354,12 @@ impl Builder<'_> {
             let publisher = BusPublisher::open(end, domain, rings.to_dds, publisher_waker, plan)?;
             alone.push(Box::new(publisher));
         }
-        Ok(Agents {
+        let agents = Agents {
             front,
             workers,
             alone,
-        })
+        };
+        Ok((agents, [producer_hosts, worker_hosts]))
     }
 
     /// The feed, and the agent that publishes its messages on topics of their own.
@@ -320,29 +391,67 @@ impl Builder<'_> {
         Ok((source, publisher))
     }
 
-    /// The workers, each with a reading end of every source's ring, and the ways to them.
-    fn workers(&self, rings: &mut Rings) -> Result<(Workers, Vec<Desk>), StartError> {
+    /// The workers, each with a reading end of every source's ring, and their hosts.
+    fn workers(
+        &self,
+        rings: &mut Rings,
+        alone: &mut Vec<Box<dyn Agent>>,
+    ) -> Result<(Workers, Vec<HostHandle>), StartError> {
         let config = self.config;
-        let mut workers = Workers::new();
-        let mut desks = Vec::new();
+        let [_, rules] = self.rules;
+        let (mut workers, mut hosts) = (Workers::new(), Vec::new());
         for i in 0..config.workers {
             let name = format!("worker{i}");
-            let peers = self.peers(&name, rings.versions.clone())?;
-            let waker = Waker::new(peers.poller(), WAKER)?;
-            rings.wakers.push(waker.clone());
-            let (desk, door) = greeter::way(waker);
-            desks.push(desk);
             let readers = rings.sources.iter_mut().map(Broadcast::subscribe);
             let readers = readers
                 .collect::<Option<Vec<_>>>()
                 .ok_or(StartError::Ring)?;
             let counts = WorkerCounts::new(self.counters, &name);
-            let notices = self.notices.clone();
-            workers.push(Box::new(Worker::new(
-                name, config, readers, peers, door, counts, notices,
-            )));
+            let reports = self.reports(&name, rules);
+            let worker = Worker::new(config, readers, rings.versions.clone(), counts, reports);
+            let host = self.host(&name, &name, worker, alone)?;
+            rings.wakers.push(host.handle().waker());
+            hosts.push(host.handle());
+            workers.push(Box::new(host));
         }
-        Ok((workers, desks))
+        Ok((workers, hosts))
+    }
+
+    /// A host with its message log, if there is one.
+    fn host<H: Handler>(
+        &self,
+        name: &str,
+        log_name: &str,
+        handler: H,
+        alone: &mut Vec<Box<dyn Agent>>,
+    ) -> Result<Host<H>, StartError> {
+        let mut host = Host::new(handler)?.named(name);
+        if let Some(config) = &self.config.message_log {
+            let path = config.folder.join(format!("{log_name}.log"));
+            let options = LogOptions {
+                lossy: config.lossy,
+                ..LogOptions::default()
+            };
+            let opened = std::fs::create_dir_all(&config.folder)
+                .and_then(|()| MessageLog::open(&path, options, self.counters));
+            let (tap, log) = opened.map_err(|error| StartError::Log(path, error))?;
+            host.log_to(tap);
+            alone.push(Box::new(log.reopen_on(self.reload_logs.clone())));
+        }
+        Ok(host)
+    }
+
+    fn reports(&self, agent: &str, rules: &RuleBook) -> Reports {
+        let counts = SessionCounts::new(self.counters, agent);
+        let registry = rules.read().registry.clone();
+        Reports::new(counts, self.notices.clone(), registry)
+    }
+
+    fn acceptor(&self, name: &str, port: Port, hosts: &[HostHandle], rules: &RuleBook) -> Acceptor {
+        let hosts = hosts.iter().cloned().map(HostEnd::new).collect();
+        let counts = PortCounts::new(self.counters, name);
+        let notices = self.notices.clone();
+        Acceptor::new(name.to_owned(), port, hosts, rules.open(), counts, notices)
     }
 
     /// The next source's way in, with one to DDS if what it brings goes there.
@@ -367,22 +476,6 @@ impl Builder<'_> {
             notices: &self.notices,
             stop: self.stop,
         }
-    }
-
-    fn peers(&self, agent: &str, versions: Versions) -> io::Result<Peers> {
-        let counts = PeerCounts::new(self.counters, agent);
-        Peers::new(self.config, counts, self.notices.clone(), versions)
-    }
-
-    fn lobby(
-        &self,
-        side: &str,
-        listener: Listener,
-        rules: &RuleBook,
-        seats: Seats,
-    ) -> io::Result<Lobby> {
-        let counts = LobbyCounts::new(self.counters, side);
-        Lobby::new(listener, rules.open(), seats, counts, self.notices.clone())
     }
 
     fn crew(&self, agents: Agents, stop: Stop) -> io::Result<Crew> {

@@ -2,101 +2,51 @@
 
 use crate::FANOUT_ID;
 use crate::counts::IngressCounts;
-use crate::lobby::Lobby;
-use crate::peers::{Peers, Sink};
 use crate::record;
+use crate::reports::Reports;
 use crate::source_rings::{Put, SourceRings, Stamp};
-use fanfare_engine::agent::{Agent, AgentError};
-use fanfare_fix::codec::tags;
-use fanfare_fix::session::{AppMessage, Now};
-use std::os::fd::BorrowedFd;
+use crate::worker::SHUTTING_DOWN;
+use fanfare_engine::host::{Handler, Peer, Peers, SessionKey};
+use fanfare_fix::codec::{Message, tags};
+use fanfare_fix::session::{AppMessage, DisconnectReason, Event};
+use std::io;
 
-/// Owns the producers' sessions and the writing end of their ring.
+/// Owns the writing end of the producers' ring; its host has their sessions.
 pub(crate) struct Ingress {
-    lobby: Lobby,
-    peers: Peers,
-    route: Route,
-}
-
-struct Route {
     source_rings: SourceRings,
     counts: IngressCounts,
+    reports: Reports,
     /// Whether messages without the mark are fanned out too.
     all: bool,
-    /// The time of this turn, nanoseconds since 1970.
-    utc_nanos: i64,
+    /// Reads are offered in these sizes, the first for which the rings have room.
+    reads: [usize; 2],
+    logged_on: Vec<SessionKey>,
 }
+
+/// Most bytes of one read.
+const READ: usize = 256 << 10;
 
 impl Ingress {
     pub(crate) fn new(
-        lobby: Lobby,
-        peers: Peers,
         source_rings: SourceRings,
         counts: IngressCounts,
+        reports: Reports,
         all: bool,
+        message_bytes: usize,
     ) -> Self {
+        let least = 2 * message_bytes;
         Self {
-            lobby,
-            peers,
-            route: Route {
-                source_rings,
-                counts,
-                all,
-                utc_nanos: 0,
-            },
+            source_rings,
+            counts,
+            reports,
+            all,
+            reads: [READ.max(least), least],
+            logged_on: Vec::new(),
         }
     }
 
-    /// Lets producers in that log on. What comes right behind a Logon needs room in the ring.
-    fn welcome(&mut self, now: Now) -> std::io::Result<usize> {
-        let Self {
-            lobby,
-            peers,
-            route,
-        } = self;
-        if !route.has_room(lobby.longest_read()) {
-            return Ok(0);
-        }
-        lobby.turn(now, |newcomer| peers.seat(now, newcomer, route))
-    }
-}
-
-impl Agent for Ingress {
-    fn name(&self) -> &str {
-        "ingress"
-    }
-
-    fn do_work(&mut self, now: Now) -> Result<usize, AgentError> {
-        self.route.utc_nanos = now.utc.nanos();
-        let read = self.peers.turn(now, &mut self.route)?;
-        let welcomed = self.welcome(now)?;
-        self.route.source_rings.wake();
-        Ok(read + welcomed)
-    }
-
-    fn on_close(&mut self, now: Now) {
-        self.peers.say_goodbye(now);
-    }
-
-    fn wait_for<'a>(&'a self, descriptors: &mut Vec<BorrowedFd<'a>>) {
-        descriptors.extend([self.peers.descriptor(), self.lobby.descriptor()]);
-    }
-
-    fn after_sleep(&mut self) {
-        self.lobby.look_now();
-    }
-}
-
-impl Sink for Route {
-    /// The workers always drain the ring (a slow consumer does not hold them up), so it has room
-    /// again soon. A message takes no more there than on the wire: its header is left out.
-    fn has_room(&mut self, bytes: usize) -> bool {
-        self.source_rings.has_room(bytes)
-    }
-
-    fn take(&mut self, message: &AppMessage<'_>) {
+    fn take(&mut self, message: &Message<'_>, utc_nanos: i64) {
         self.counts.received.increment(1);
-        let message = &message.message;
         if !self.all && message.get(FANOUT_ID).is_none() {
             return;
         }
@@ -105,7 +55,7 @@ impl Sink for Route {
             .wants_symbol()
             .then(|| message.get(tags::SYMBOL));
         let stamp = Stamp {
-            ingress_nanos: self.utc_nanos,
+            ingress_nanos: utc_nanos,
             symbol: key.flatten().unwrap_or_default(),
             ..Stamp::default()
         };
@@ -114,6 +64,54 @@ impl Sink for Route {
             self.counts.marked.increment(1);
         } else {
             self.counts.unroutable.increment(1);
+        }
+    }
+}
+
+impl Handler for Ingress {
+    fn on_message(&mut self, peer: &mut Peer<'_>, message: &AppMessage<'_>) {
+        self.reports.message(peer, message);
+        self.take(&message.message, peer.now().utc.nanos());
+    }
+
+    /// The workers always drain the ring (a slow consumer does not hold them up), so it has room
+    /// again soon. A message takes no more there than on the wire: its header is left out.
+    fn room(&mut self) -> usize {
+        let mut reads = self.reads.into_iter();
+        reads
+            .find(|&bytes| self.source_rings.has_room(bytes))
+            .unwrap_or(0)
+    }
+
+    fn on_logon(&mut self, peer: &mut Peer<'_>) {
+        self.logged_on.push(peer.key());
+        self.reports.logged_on(peer);
+    }
+
+    fn on_broken(&mut self, peer: &mut Peer<'_>, error: &io::Error) {
+        self.reports.broken(peer, error);
+    }
+
+    fn on_disconnect(&mut self, peer: &mut Peer<'_>, reason: DisconnectReason) {
+        let key = peer.key();
+        let place = self.logged_on.iter().position(|&own| own == key);
+        let was_logged_on = place.map(|place| self.logged_on.swap_remove(place));
+        let left_out = was_logged_on.map(|_| 0);
+        self.reports.ended(peer, reason, None, left_out);
+    }
+
+    fn on_event(&mut self, peer: &mut Peer<'_>, event: &Event<'_>) {
+        self.reports.event(peer, event);
+    }
+
+    fn on_turn(&mut self, _: &mut Peers<'_>) -> usize {
+        self.source_rings.wake();
+        0
+    }
+
+    fn on_close(&mut self, peers: &mut Peers<'_>) {
+        for mut peer in peers.logged_on() {
+            peer.logout(SHUTTING_DOWN);
         }
     }
 }

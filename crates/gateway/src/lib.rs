@@ -21,24 +21,24 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod acceptor;
 mod batch;
 mod bridge;
 mod config;
+mod consumer;
 mod counts;
 mod digest;
 mod feed;
 mod gateway;
-mod greeter;
 mod hole;
 mod ingress;
-mod lobby;
 mod notice;
-mod peer;
-mod peers;
+mod port_config;
+mod port_handle;
 mod record;
 mod registry;
+mod reports;
 mod rules;
-mod seats;
 mod source_rings;
 mod versions;
 mod worker;
@@ -47,15 +47,18 @@ pub use bridge::channels::{Channels, Identity, Turn, epoch};
 pub use bridge::config::{Dds, DdsEnd};
 pub use bridge::endpoint::{DdsQos, DdsTransport};
 pub use config::{
-    Config, ConfigError, FanOut, Idle, Limits, Pair, PortConfig, SlowConsumer, SlowPolicy, Threads,
+    Config, ConfigError, FanOut, Idle, Limits, LogConfig, SlowConsumer, SlowPolicy, Threads,
 };
 pub use digest::Digest;
+pub use fanfare_engine::host::Refusal;
 pub use feed::FeedError;
 pub use feed::config::{Feed, FeedLine, FeedTopics};
 pub use feed::feed_notice::{ExchangeState, FeedNotice};
 pub use gateway::{Gateway, StartError, descriptors_wanted, total};
 pub use hole::Missing;
-pub use notice::{Notice, NoticeReceiver, Outlet, PeerEnd, Refusal, Rejection, Why};
+pub use notice::{Notice, NoticeReceiver, Outlet, PeerEnd, Rejection, Why};
+pub use port_config::{Pair, PortConfig, PortTls};
+pub use port_handle::PortHandle;
 
 /// The mark of a message for all consumers. Its value is unique in a run, so that a capture can
 /// pair what came in with what went out.

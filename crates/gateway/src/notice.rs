@@ -3,10 +3,11 @@
 
 use crate::feed::feed_notice::FeedNotice;
 use fanfare_dds::Status;
+use fanfare_engine::host::Refusal;
 use fanfare_engine::udp::SmallBuffer;
 use fanfare_fast::TemplateError;
 use fanfare_fix::codec::{Message, tags};
-use fanfare_fix::session::{DisconnectReason, FieldTooLong, SessionId};
+use fanfare_fix::session::{DisconnectReason, SessionId};
 use fanfare_wire::text::Escaped;
 use std::fmt;
 use std::net::SocketAddr;
@@ -228,32 +229,6 @@ pub enum PeerEnd {
     },
     /// The connection broke; what the operating system said.
     Broken(String),
-    /// The peer closed the connection before its Logon.
-    Left,
-}
-
-/// Why a connection was turned away.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refusal {
-    /// As many connections as the side takes exist.
-    TooMany,
-    /// It had not logged on, and made room for a later connection: the number of connections that
-    /// have not logged on is limited.
-    MadeRoom,
-    /// It said nothing, or no whole Logon, in time.
-    LogonTimeout,
-    /// Its first bytes are no message, or longer than a message may be.
-    Garbled,
-    /// Its first message is a message, but no acceptable Logon.
-    NoLogon,
-    /// Its Logon has a CompID, SubID or LocationID that is longer than it may be.
-    TooLong(FieldTooLong),
-    /// Its CompIDs are not on this side's list.
-    UnknownSession,
-    /// A session with these CompIDs is live.
-    AlreadyLoggedOn,
-    /// The process has no descriptor left for this port.
-    NoDescriptor,
 }
 
 /// The sending end, one for each agent.
@@ -446,23 +421,6 @@ impl fmt::Display for PeerEnd {
                 write!(f, "consumer too slow: {queued} bytes wait for it")
             }
             Self::Broken(error) => write!(f, "connection broke: {error}"),
-            Self::Left => f.write_str("left before its Logon"),
         }
-    }
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::TooLong(field) => return field.fmt(f),
-            Self::TooMany => "too many connections",
-            Self::MadeRoom => "had not logged on, and made room for another",
-            Self::LogonTimeout => "no Logon in time",
-            Self::Garbled => "first bytes are no FIX message",
-            Self::NoLogon => "first message is no acceptable Logon",
-            Self::UnknownSession => "CompIDs not on the list",
-            Self::AlreadyLoggedOn => "a session with these CompIDs is live",
-            Self::NoDescriptor => "no file descriptor left",
-        })
     }
 }

@@ -39,12 +39,10 @@ pub(crate) struct Numbers {
 }
 
 /// The right to run a session; dropped, the session is no longer live and its numbers stand as
-/// last kept.
+/// last [kept](Registry::keep).
 pub(crate) struct Claim {
     registry: Registry,
     id: Arc<SessionId>,
-    /// Where the session goes on.
-    pub(crate) numbers: Numbers,
 }
 
 impl Registry {
@@ -60,8 +58,8 @@ impl Registry {
         })))
     }
 
-    /// Claims a session; `None` if it is live.
-    pub(crate) fn claim(&self, id: SessionId) -> Option<Claim> {
+    /// Claims a session. Returns where it goes on; `None` if it is live.
+    pub(crate) fn claim(&self, id: SessionId) -> Option<(Claim, Numbers)> {
         let mut sessions = self.lock();
         let sessions = &mut *sessions;
         let (id, numbers) = match sessions.known.get_key_value(&id) {
@@ -78,11 +76,15 @@ impl Registry {
             numbers,
         };
         sessions.known.insert(Arc::clone(&id), live);
-        Some(Claim {
-            registry: self.clone(),
-            id,
-            numbers,
-        })
+        let registry = self.clone();
+        Some((Claim { registry, id }, numbers))
+    }
+
+    /// Keeps the numbers of a live session for the next time it logs on.
+    pub(crate) fn keep(&self, id: &SessionId, numbers: Numbers) {
+        if let Some(known) = self.lock().known.get_mut(id) {
+            known.numbers = numbers;
+        }
     }
 
     /// Changes how much is remembered, from the next session that ends on.
@@ -97,18 +99,17 @@ impl Registry {
 }
 
 impl Sessions {
-    fn release(&mut self, id: &Arc<SessionId>, numbers: Numbers) {
-        if numbers == FRESH {
+    fn release(&mut self, id: &Arc<SessionId>) {
+        let Some(known) = self.known.get_mut(id) else {
+            return;
+        };
+        if known.numbers == FRESH {
             // There is nothing to remember.
             self.known.remove(id);
             return;
         }
         self.releases += 1;
-        let known = Known {
-            released: Some(self.releases),
-            numbers,
-        };
-        self.known.insert(Arc::clone(id), known);
+        known.released = Some(self.releases);
         self.idle.insert(self.releases, Arc::clone(id));
         self.idle_bytes += size(id);
         while self.idle.len() > self.most || self.idle_bytes > self.most_bytes {
@@ -131,16 +132,9 @@ fn size(id: &SessionId) -> usize {
     id.sender.len() + id.target.len() + OVERHEAD
 }
 
-impl Claim {
-    /// The session claimed.
-    pub(crate) fn id(&self) -> &SessionId {
-        &self.id
-    }
-}
-
 impl Drop for Claim {
     fn drop(&mut self) {
-        self.registry.lock().release(&self.id, self.numbers);
+        self.registry.lock().release(&self.id);
     }
 }
 
@@ -156,29 +150,26 @@ mod tests {
     #[test]
     fn a_live_session_cannot_be_claimed_twice_and_goes_on_with_its_numbers() {
         let registry = Registry::new(10, 10_000);
-        let mut first = registry.claim(id("A")).unwrap();
+        let (first, numbers) = registry.claim(id("A")).unwrap();
+        assert_eq!(numbers, FRESH);
         assert!(registry.claim(id("A")).is_none());
         assert!(registry.claim(id("B")).is_some());
-        first.numbers = Numbers {
+        let numbers = Numbers {
             sender: 7,
             target: 3,
         };
+        registry.keep(&id("A"), numbers);
         drop(first);
-        assert_eq!(
-            registry.claim(id("A")).unwrap().numbers,
-            Numbers {
-                sender: 7,
-                target: 3
-            }
-        );
+        assert_eq!(registry.claim(id("A")).unwrap().1, numbers);
     }
 
     fn end_with(registry: &Registry, target: &str, sender: u64) {
-        registry.claim(id(target)).unwrap().numbers.sender = sender;
+        let _claim = registry.claim(id(target)).unwrap();
+        registry.keep(&id(target), Numbers { sender, target: 1 });
     }
 
     fn known(registry: &Registry, target: &str) -> bool {
-        registry.claim(id(target)).unwrap().numbers != FRESH
+        registry.claim(id(target)).unwrap().1 != FRESH
     }
 
     #[test]

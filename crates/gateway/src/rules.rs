@@ -1,33 +1,46 @@
-//! What the connections of one side have in common, and how that is changed while they run.
+//! What the connections of one port have in common, and how that is changed while they run.
 
 use crate::registry::Registry;
 use crate::{Config, PortConfig};
+use fanfare_engine::host::PortOptions;
+use fanfare_engine::tls::{TlsError, TlsServer};
 use fanfare_fix::session::{self, SECOND, SessionId};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What the peers of one side have in common.
+/// What the sessions of one port have in common.
 #[derive(Clone)]
-pub(crate) struct SideRules {
-    pub(crate) side: PortConfig,
+pub(crate) struct PortRules {
+    pub(crate) config: PortConfig,
+    pub(crate) options: PortOptions,
     pub(crate) registry: Registry,
     pub(crate) template: session::Config,
     pub(crate) queue_bytes: usize,
-    pub(crate) message_bytes: usize,
-    pub(crate) logon_bytes: usize,
-    /// Nanoseconds.
-    pub(crate) logon_timeout: u64,
-    pub(crate) not_logged_on: usize,
-    pub(crate) not_logged_on_per_address: usize,
+    tls: Option<TlsServer>,
 }
 
-impl SideRules {
-    pub(crate) fn new(config: &Config, side: &PortConfig) -> Self {
+/// How long a shutdown waits for the answer to a Logout, in nanoseconds.
+const LOGOUT_TIMEOUT: u64 = SECOND / 2;
+
+impl PortRules {
+    /// Reads the certificates.
+    pub(crate) fn new(config: &Config, port: &PortConfig) -> Result<Self, TlsError> {
+        let limits = &config.limits;
+        let registry = Registry::new(limits.remembered_sessions, limits.remembered_bytes);
+        Ok(Self::with(config, port, port.tls_server()?, registry))
+    }
+
+    fn with(
+        config: &Config,
+        port: &PortConfig,
+        tls: Option<TlsServer>,
+        registry: Registry,
+    ) -> Self {
         let limits = &config.limits;
         let nobody = SessionId::new(session::Version::Fix44, "", "");
-        let logon_timeout = limits.logon_timeout_s * SECOND;
         let template = session::Config {
-            logon_timeout,
+            logon_timeout: limits.logon_timeout_s * SECOND,
+            logout_timeout: LOGOUT_TIMEOUT,
             heart_bt_int_range: (0, u32::try_from(limits.heartbeat_max_s).unwrap_or(0)),
             max_message: limits.message_bytes,
             max_header_field: limits.header_field_bytes,
@@ -35,48 +48,42 @@ impl SideRules {
             mirror_appl_ver_id: true,
             ..session::Config::new(nobody)
         };
+        let mut options = port.options(tls.clone());
+        options.max_without_logon = limits.not_logged_on;
+        options.max_without_logon_per_address = limits.not_logged_on_per_address;
+        options.max_logon = limits.logon_bytes.min(limits.message_bytes);
         Self {
-            side: side.clone(),
-            registry: Registry::new(limits.remembered_sessions, limits.remembered_bytes),
+            config: port.clone(),
+            options,
+            registry,
             template,
             queue_bytes: config.slow_consumer.queue_bytes,
-            message_bytes: limits.message_bytes,
-            logon_bytes: limits.logon_bytes.min(limits.message_bytes),
-            logon_timeout,
-            not_logged_on: limits.not_logged_on,
-            not_logged_on_per_address: limits.not_logged_on_per_address,
+            tls,
         }
     }
 
-    /// Takes the limits and sessions of a new configuration; the rest stays as it is.
-    fn reloaded(&self, config: &Config, side: &PortConfig) -> Self {
-        let new = Self::new(config, side);
+    /// Takes the limits, networks and sessions of a new configuration; the rest stays as it is.
+    fn reloaded(&self, config: &Config, port: &PortConfig) -> Self {
+        let mut config = config.clone();
+        config.limits.message_bytes = self.template.max_message;
+        config.slow_consumer.queue_bytes = self.queue_bytes;
         let limits = &config.limits;
         self.registry
             .set_most(limits.remembered_sessions, limits.remembered_bytes);
-        Self {
-            side: PortConfig {
-                bind: self.side.bind,
-                port: self.side.port,
-                ..new.side
-            },
-            registry: self.registry.clone(),
-            queue_bytes: self.queue_bytes,
-            message_bytes: self.message_bytes,
-            logon_bytes: new.logon_bytes.min(self.message_bytes),
-            template: session::Config {
-                max_message: self.message_bytes,
-                ..new.template
-            },
-            ..new
-        }
+        let port = PortConfig {
+            bind: self.config.bind,
+            port: self.config.port,
+            tls: self.config.tls.clone(),
+            ..port.clone()
+        };
+        Self::with(&config, &port, self.tls.clone(), self.registry.clone())
     }
 }
 
 /// The rules in force, as the thread of a port has them.
 pub(crate) struct Rules {
     seen: u64,
-    known: Arc<SideRules>,
+    known: Arc<PortRules>,
     shared: RuleBook,
 }
 
@@ -86,11 +93,11 @@ pub(crate) struct RuleBook(Arc<Book>);
 
 struct Book {
     version: AtomicU64,
-    rules: Mutex<Arc<SideRules>>,
+    rules: Mutex<Arc<PortRules>>,
 }
 
 impl RuleBook {
-    pub(crate) fn new(rules: SideRules) -> Self {
+    pub(crate) fn new(rules: PortRules) -> Self {
         Self(Arc::new(Book {
             version: AtomicU64::new(0),
             rules: Mutex::new(Arc::new(rules)),
@@ -106,22 +113,34 @@ impl RuleBook {
         }
     }
 
-    /// New rules for connections from now on.
-    pub(crate) fn reload(&self, config: &Config, side: &PortConfig) {
+    /// New rules for connections from now on. Reads the certificates again.
+    ///
+    /// # Errors
+    /// They cannot be used: those read before stay in force, and all else is new.
+    pub(crate) fn reload(&self, config: &Config, port: &PortConfig) -> Result<(), TlsError> {
+        self.change(|rules| *rules = rules.reloaded(config, port));
+        let tls = self.read().tls.clone();
+        tls.map_or(Ok(()), |tls| tls.reload())
+    }
+
+    /// Changes the rules for connections from now on.
+    pub(crate) fn change(&self, change: impl FnOnce(&mut PortRules)) {
         let mut rules = self.0.rules.lock().unwrap_or_else(PoisonError::into_inner);
-        *rules = Arc::new(rules.reloaded(config, side));
+        let mut new = PortRules::clone(&rules);
+        change(&mut new);
+        *rules = Arc::new(new);
         drop(rules);
         self.0.version.fetch_add(1, Ordering::Release);
     }
 
-    fn read(&self) -> Arc<SideRules> {
+    pub(crate) fn read(&self) -> Arc<PortRules> {
         let rules = self.0.rules.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(&rules)
     }
 }
 
 impl Rules {
-    pub(crate) fn now(&self) -> &Arc<SideRules> {
+    pub(crate) fn now(&self) -> &Arc<PortRules> {
         &self.known
     }
 

@@ -1,128 +1,195 @@
 //! One worker: a group of consumers' sessions, to each of which every marked message goes.
 
 use crate::batch::Batch;
+use crate::consumer::Consumer;
 use crate::counts::WorkerCounts;
-use crate::greeter::Door;
-use crate::notice::{Notices, PeerEnd};
-use crate::peers::{Discard, Peers};
+use crate::notice::PeerEnd;
+use crate::reports::Reports;
+use crate::versions::Versions;
 use crate::{Config, SlowPolicy};
-use fanfare_engine::agent::{Agent, AgentError};
+use fanfare_engine::host::{Handler, Peer, Peers, SessionKey};
 use fanfare_engine::ring::BroadcastReader;
-use fanfare_fix::session::Now;
-use std::os::fd::BorrowedFd;
+use fanfare_fix::session::{AppMessage, DisconnectReason, Event, SECOND};
+use std::io;
 
-/// Owns its consumers' sessions and a reading end of each source's ring.
+/// How often it is looked whether there is something to tell of a consumer, in nanoseconds.
+const TICK: u64 = SECOND / 10;
+
+/// Owns a reading end of each source's ring; its host has the consumers' sessions.
 pub(crate) struct Worker {
-    name: String,
     rings: Vec<BroadcastReader>,
-    peers: Peers,
     batch: Batch,
-    door: Door,
+    /// By session; those that are logged on.
+    consumers: Vec<Option<Box<Consumer>>>,
+    /// Those that have not been told of messages they miss.
+    with_holes: Vec<SessionKey>,
+    versions: Versions,
     counts: WorkerCounts,
-    notices: Notices,
+    reports: Reports,
     queue_bytes: usize,
     policy: SlowPolicy,
+    next_tick: u64,
 }
 
 impl Worker {
     pub(crate) fn new(
-        name: String,
         config: &Config,
         rings: Vec<BroadcastReader>,
-        peers: Peers,
-        door: Door,
+        versions: Versions,
         counts: WorkerCounts,
-        notices: Notices,
+        reports: Reports,
     ) -> Self {
         Self {
-            name,
             rings,
-            peers,
             batch: Batch::new(config.limits.message_bytes),
-            door,
+            consumers: Vec::new(),
+            with_holes: Vec::new(),
+            versions,
             counts,
-            notices,
+            reports,
             queue_bytes: config.slow_consumer.queue_bytes,
             policy: config.slow_consumer.policy,
+            next_tick: 0,
         }
     }
 
     /// Sends one batch of a ring to all consumers. Returns the number of messages.
-    fn fan_out(&mut self, now: Now, ring: usize) -> usize {
+    fn fan_out(&mut self, peers: &mut Peers<'_>, ring: usize) -> usize {
         let Some(ring) = self.rings.get_mut(ring) else {
             return 0;
         };
-        let messages = self.batch.fill(ring, now);
+        let messages = self.batch.fill(ring, peers.now());
         if messages == 0 {
             return 0;
         }
-        let Self {
-            batch,
-            counts,
-            queue_bytes,
-            policy,
-            notices,
-            ..
-        } = self;
-        self.peers.for_each_live(now, |live, connection| {
-            let done = batch.deliver(now, live, connection, *queue_bytes)?;
-            counts.deliveries.increment(done.sent as u64);
-            if done.unsent > 0 {
-                match policy {
-                    SlowPolicy::Drop => {
-                        counts.dropped.increment(done.unsent as u64);
-                        let notice = live.report(now, connection.stream().peer());
-                        notice.into_iter().for_each(|notice| notices.tell(notice));
-                    }
-                    SlowPolicy::Disconnect => {
-                        counts.slow.increment(1);
-                        let queued = connection.queued();
-                        return Err(PeerEnd::SlowConsumer { queued });
+        for mut peer in peers.logged_on() {
+            let key = peer.key();
+            let Some(Some(consumer)) = self.consumers.get_mut(key.index()) else {
+                continue;
+            };
+            let had_holes = consumer.has_holes();
+            let done = self.batch.deliver(&mut peer, consumer, self.queue_bytes);
+            if consumer.has_holes() && !had_holes {
+                self.with_holes.push(key);
+            }
+            let end = match done {
+                Err(end) => Some(end),
+                Ok(done) => {
+                    self.counts.deliveries.increment(done.sent as u64);
+                    match (done.unsent, self.policy) {
+                        (0, _) => None,
+                        (unsent, SlowPolicy::Drop) => {
+                            self.counts.dropped.increment(unsent as u64);
+                            let notice = consumer.report(&peer);
+                            notice.into_iter().for_each(|n| self.reports.tell(n));
+                            None
+                        }
+                        (_, SlowPolicy::Disconnect) => {
+                            self.counts.slow.increment(1);
+                            let queued = peer.queued();
+                            Some(PeerEnd::SlowConsumer { queued })
+                        }
                     }
                 }
+            };
+            if end.is_some() {
+                consumer.end = end;
+                peer.close();
             }
-            Ok(())
-        });
+        }
         messages
     }
 
-    fn welcome(&mut self, now: Now) -> usize {
-        let Some(newcomer) = self.door.next() else {
-            return 0;
-        };
-        self.peers.seat(now, newcomer, &mut Discard);
-        1
+    /// Tells those of missing messages that have room for it again. Returns how many were told of
+    /// all.
+    fn tell_holes(&mut self, peers: &mut Peers<'_>, limit: usize) -> usize {
+        let Self {
+            consumers,
+            with_holes,
+            ..
+        } = self;
+        let before = with_holes.len();
+        with_holes.retain(|&key| {
+            let consumer = consumers.get_mut(key.index()).and_then(Option::as_mut);
+            let (Some(consumer), Some(mut peer)) = (consumer, peers.get(key)) else {
+                return false;
+            };
+            consumer.tell_holes(&mut peer, limit);
+            consumer.has_holes()
+        });
+        before - with_holes.len()
     }
-}
 
-impl Agent for Worker {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn do_work(&mut self, now: Now) -> Result<usize, AgentError> {
-        let sent: usize = (0..self.rings.len()).map(|i| self.fan_out(now, i)).sum();
-        let served = self.peers.turn(now, &mut Discard)?;
-        let welcomed = self.welcome(now);
-        if served + welcomed > 0 {
-            self.door.tell_load(self.peers.len());
+    fn tick(&mut self, peers: &mut Peers<'_>) {
+        for peer in peers.logged_on() {
+            let consumer = self.consumers.get_mut(peer.key().index());
+            let notice = consumer.and_then(|own| own.as_mut()?.report(&peer));
+            notice.into_iter().for_each(|n| self.reports.tell(n));
         }
-        Ok(sent + served + welcomed)
-    }
-
-    fn on_close(&mut self, now: Now) {
-        self.peers.say_goodbye(now);
-    }
-
-    fn wait_for<'a>(&'a self, descriptors: &mut Vec<BorrowedFd<'a>>) {
-        descriptors.push(self.peers.descriptor());
-    }
-
-    fn before_sleep(&mut self) {
-        self.door.waker.prepare_sleep();
-    }
-
-    fn after_sleep(&mut self) {
-        self.door.waker.awake();
     }
 }
+
+impl Handler for Worker {
+    /// Consumers have nothing to say to a fan-out.
+    fn on_message(&mut self, peer: &mut Peer<'_>, message: &AppMessage<'_>) {
+        self.reports.message(peer, message);
+    }
+
+    fn on_logon(&mut self, peer: &mut Peer<'_>) {
+        let index = peer.key().index();
+        if self.consumers.len() <= index {
+            self.consumers.resize_with(index + 1, || None);
+        }
+        let consumer = Consumer::new(peer, &self.versions);
+        if let Some(place) = self.consumers.get_mut(index) {
+            *place = Some(Box::new(consumer));
+        }
+        self.reports.logged_on(peer);
+    }
+
+    fn on_broken(&mut self, peer: &mut Peer<'_>, error: &io::Error) {
+        self.reports.broken(peer, error);
+    }
+
+    fn on_disconnect(&mut self, peer: &mut Peer<'_>, reason: DisconnectReason) {
+        let consumer = self.consumers.get_mut(peer.key().index());
+        let consumer = consumer.and_then(Option::take);
+        let (end, left_out) = match consumer {
+            Some(consumer) => {
+                self.versions.ended(consumer.version);
+                (consumer.end, Some(consumer.left_out))
+            }
+            None => (None, None),
+        };
+        self.reports.ended(peer, reason, end, left_out);
+    }
+
+    fn on_event(&mut self, peer: &mut Peer<'_>, event: &Event<'_>) {
+        self.reports.event(peer, event);
+    }
+
+    fn on_turn(&mut self, peers: &mut Peers<'_>) -> usize {
+        let rings = 0..self.rings.len();
+        let sent: usize = rings.map(|ring| self.fan_out(peers, ring)).sum();
+        let mut told = 0;
+        if !self.with_holes.is_empty() {
+            told = self.tell_holes(peers, self.queue_bytes);
+        }
+        let now = peers.now();
+        if now.mono >= self.next_tick {
+            self.next_tick = now.mono + TICK;
+            self.tick(peers);
+        }
+        sent + told
+    }
+
+    fn on_close(&mut self, peers: &mut Peers<'_>) {
+        self.tell_holes(peers, usize::MAX);
+        for mut peer in peers.logged_on() {
+            peer.logout(SHUTTING_DOWN);
+        }
+    }
+}
+
+/// Text(58) of the Logouts of a gateway that is stopped.
+pub(crate) const SHUTTING_DOWN: &str = "shutting down";

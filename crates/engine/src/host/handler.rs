@@ -24,11 +24,10 @@ pub trait Handler: Send {
     /// returns.
     fn on_message(&mut self, peer: &mut Peer<'_>, message: &AppMessage<'_>);
 
-    /// Whether the messages of a read of so many bytes can be taken now. If not, nothing is read in
-    /// this turn, and the kernel holds what comes.
-    fn has_room(&mut self, bytes: usize) -> bool {
-        let _ = bytes;
-        true
+    /// The most bytes whose messages can be taken now. No more is read in this turn, and the kernel
+    /// holds what comes. Ports are served only while this is 512 KiB or more.
+    fn room(&mut self) -> usize {
+        usize::MAX
     }
 
     /// A Logon asks to be let in (only with `Config::ask_logon`): look at Username(553),

@@ -48,6 +48,8 @@ pub(super) struct Hosted {
     pub(super) is_transient: bool,
     /// Most bytes that wait in the outbound queue of its connection.
     pub(super) queue_bytes: usize,
+    /// See [`Admission::guard`](super::Admission::guard).
+    pub(super) guard: Option<Box<dyn Any + Send>>,
     /// Whether it is in [`Workbench::resending`].
     pub(super) resending: bool,
     /// The next message has to be rehearsed (again): something was written since, or the thread
@@ -217,6 +219,7 @@ impl Hosted {
             touched: false,
             is_transient: false,
             queue_bytes: QUEUE_BYTES,
+            guard: None,
             resending: false,
             unprepared: true,
         }
@@ -274,8 +277,10 @@ impl Hosted {
             log,
             ..
         } = bench;
-        let most = most(log).min(buffer.len());
-        if most == 0 || !handler.handler.has_room(most) {
+        // What is kept of a message counts when the rest of it comes.
+        let room = handler.handler.room().saturating_sub(link.inbox.len());
+        let most = most(log).min(room);
+        if most == 0 {
             return (0, Life::GoesOn);
         }
         let transport = &mut link.connection.transport;

@@ -7,7 +7,7 @@ use super::port::Incoming;
 use super::reactor::{Host, HostError};
 use super::refusal::Refusal;
 use super::settings::StoreKind;
-use super::templates::Wildcard;
+use super::templates::{Wildcard, header_fields};
 use crate::journal::folder_for;
 use fanfare_fix::codec::Next;
 use fanfare_fix::session::{
@@ -281,12 +281,13 @@ impl<H: Handler> Host<H> {
             session,
             received,
             access,
+            guard,
             removals,
             ..
         } = std::mem::replace(place, Hosted::nobody());
         let id = session.config().id.clone();
         self.vacant.push(key);
-        drop((session, received));
+        drop((session, received, guard));
         let made = access.and_then(|own| own.made);
         if let Some(folder) = made
             .filter(|made| !made.has_logged_on)
@@ -303,6 +304,28 @@ impl<H: Handler> Host<H> {
 }
 
 impl Incoming {
+    /// The configuration of the session that the Logon names: the template's, but for the identity,
+    /// which has the SubIDs and LocationIDs of the Logon, and the precision of its version.
+    #[must_use]
+    pub fn config(&self, template: &Config) -> Config {
+        let sub = self.sub_ids().clone();
+        Config {
+            precision: self.id().version.precision(),
+            header_fields: header_fields(template, &sub),
+            id: self.id().clone().with_sub_ids(sub),
+            ..template.clone()
+        }
+    }
+
+    /// Checks that the client's certificate admits to the session that the Logon names. Without
+    /// a certificate, only a list of names refuses.
+    ///
+    /// # Errors
+    /// It does not, or cannot be read.
+    pub fn check_certificate(&self, names: &ClientNames) -> Result<(), Refusal> {
+        admit(names, self.id(), self.certificate()?.as_ref())
+    }
+
     /// Answers the Logon with a Logout that has this Text(58), as far as the connection takes it at
     /// once, and closes the connection. `config` is of the session that the Logon is for.
     pub fn refuse(&mut self, config: &Config, now: Now, text: &str) {

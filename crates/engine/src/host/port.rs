@@ -544,19 +544,17 @@ impl Port {
             return Read::Nothing;
         }
         let longest = self.options.max_logon;
+        let need = match FrameFinder::default().find(bytes) {
+            Frame::Message { end, .. } => end,
+            Frame::Partial { need, .. } => need.unwrap_or(0).max(bytes.len()),
+            Frame::Garbled { .. } => 0,
+        };
+        if need > longest {
+            return Read::Refused(Refusal::LongLogon(longest));
+        }
         match peek_logon(&mut self.decoder, bytes, self.max_header_field) {
-            Peek::Logon(logon) if logon.message.bytes().len() > longest => {
-                Read::Refused(Refusal::LongLogon(longest))
-            }
             Peek::Logon(logon) => Read::Logon(logon.session_id(), logon.sub_ids(), bytes.to_vec()),
             Peek::Partial => {
-                let need = match FrameFinder::default().find(bytes) {
-                    Frame::Partial { need, .. } => need.unwrap_or(0),
-                    _ => 0,
-                };
-                if need.max(bytes.len()) > longest {
-                    return Read::Refused(Refusal::LongLogon(longest));
-                }
                 connection.need = need;
                 connection.inbox.keep(bytes);
                 Read::Nothing

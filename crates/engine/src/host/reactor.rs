@@ -309,6 +309,8 @@ impl<H: Handler> Host<H> {
         {
             return;
         }
+        // A counterparty that did not answer our Logout in time has less for the rest.
+        let linger = ENDING.min(hosted.session.config().logout_timeout);
         let link = hosted.part(key, now, &mut self.bench);
         if let Some(connector) = &mut hosted.connector {
             connector.lost(now.mono);
@@ -316,12 +318,12 @@ impl<H: Handler> Host<H> {
         self.live.retain(|&live| live != key);
         self.leave(key, now);
         if let Some(link) = link {
-            self.end(link, now, life);
+            self.end(link, now.mono + linger, life);
         }
     }
 
     /// Closes a connection when the counterparty has read the last word.
-    fn end(&mut self, link: Link, now: Now, life: Life) {
+    fn end(&mut self, link: Link, deadline: u64, life: Life) {
         self.slots.remove(link.token);
         let is_watched = link.is_watched();
         let mut connection = link.connection;
@@ -335,8 +337,7 @@ impl<H: Handler> Host<H> {
             false => self.poller.add(transport, token, Interest::Read),
         };
         if watched.is_ok() {
-            self.slots
-                .insert(Slot::Ending(connection, now.mono + ENDING));
+            self.slots.insert(Slot::Ending(connection, deadline));
         }
     }
 

@@ -21,6 +21,7 @@ use fanfare_fix::session::{
     Config, MemoryLimits, MemoryStore, MessageStore, NoResendStore, Now, Session, SessionId,
 };
 use fanfare_wire::UtcTimestamp;
+use std::any::Any;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
@@ -256,6 +257,8 @@ pub struct Admission {
     pub store: Store,
     /// Most bytes that wait in its outbound queue: see [`Peer::write`](super::Peer::write).
     pub queue_bytes: usize,
+    /// Is dropped when the session is removed, before its connection is closed.
+    pub guard: Option<Box<dyn Any + Send>>,
 }
 
 impl Admission {
@@ -266,6 +269,7 @@ impl Admission {
             session,
             store,
             queue_bytes: QUEUE_BYTES,
+            guard: None,
         }
     }
 
@@ -274,6 +278,7 @@ impl Admission {
         let mut hosted = Hosted::new(Session::acceptor(self.session, self.store));
         hosted.is_transient = true;
         hosted.queue_bytes = self.queue_bytes;
+        hosted.guard = self.guard;
         Prepared {
             hosted,
             recoveries: Vec::new(),

@@ -176,7 +176,7 @@ fn is_ambiguous(id: &SessionId, sub: &SubIds) -> bool {
 }
 
 /// The header fields of the template, and those of the IDs that the session has from its Logon.
-fn header_fields(template: &Config, sub: &SubIds) -> Vec<ExtraField> {
+pub(super) fn header_fields(template: &Config, sub: &SubIds) -> Vec<ExtraField> {
     let mut fields = template.header_fields.clone();
     for (tag, id) in [
         (tags::SENDER_SUB_ID, &sub.sender),

@@ -58,6 +58,18 @@ impl Inbox {
         self.kept.extend_from_slice(rest);
     }
 
+    /// Bytes kept.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.kept.len()
+    }
+
+    /// Whether no bytes are kept.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.kept.is_empty()
+    }
+
     /// Gives back memory that is not in use.
     pub fn shrink(&mut self) {
         self.kept.shrink_to_fit();

@@ -76,7 +76,7 @@ fn two_hosts_load_one_gateway_under_other_names() {
         "{}",
         taken.err
     );
-    server.tells("a session with these CompIDs is live");
+    server.tells("has a connection");
     let other = ["2", "0", "--prefix", "HOST2-"];
     let mut second = consumers(&server.consumers, &[&other, &messages[..]].concat());
     second.tells("2 sessions logged on");

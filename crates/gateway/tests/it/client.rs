@@ -13,6 +13,8 @@ pub(crate) struct Client {
     name: String,
     /// BeginString(8).
     version: &'static str,
+    /// More fields of the header.
+    pub(crate) header: String,
     seq: u64,
     bytes: Vec<u8>,
 }
@@ -27,6 +29,7 @@ impl Client {
             stream,
             name: name.to_owned(),
             version: "FIX.4.4",
+            header: String::new(),
             seq: 1,
             bytes: Vec::new(),
         }
@@ -54,7 +57,8 @@ impl Client {
     }
 
     pub(crate) fn send_numbered(&mut self, seq: u64, msg_type: &str, body: &str) {
-        let inner = inner(&self.name, seq, msg_type, body);
+        let body = format!("{}{body}", self.header);
+        let inner = inner(&self.name, seq, msg_type, &body);
         let bytes = frame_in(self.version, &inner);
         self.stream.write_all(&bytes).unwrap();
     }

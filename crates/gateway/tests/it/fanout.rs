@@ -3,6 +3,7 @@
 use crate::client::{Client, value};
 use crate::{ended, eventually, start, stop};
 use fanfare_engine::stop::Stop;
+use fanfare_fix::session::{SessionId, Version};
 use fanfare_gateway::{Config, Gateway, Notice, PeerEnd, Refusal, StartError, Threads};
 
 /// Each marked message reaches each consumer once, in order, with the consumer's own numbers.
@@ -129,7 +130,8 @@ fn a_list_of_sessions_keeps_others_out() {
     other.send("A", "98=0|108=30|");
     other.assert_closed_silently();
     ended(&gateway, |notice| {
-        let unknown = PeerEnd::Refused(Refusal::UnknownSession);
+        let session = SessionId::new(Version::Fix44, "PLANT", "D");
+        let unknown = PeerEnd::Refused(Refusal::UnknownSession(session));
         matches!(notice, Notice::Ended { end, .. } if *end == unknown)
     });
     stop(gateway);
@@ -141,7 +143,7 @@ fn a_port_that_is_taken_is_named() {
     let mut config = Config::default();
     config.producers.port = 0;
     config.consumers.port = taken.consumers().port();
-    let Err(StartError::Bind(error)) = Gateway::start(&config, Stop::new()).map(drop) else {
+    let Err(StartError::Port(error)) = Gateway::start(&config, Stop::new()).map(drop) else {
         panic!("two gateways on one port");
     };
     assert!(

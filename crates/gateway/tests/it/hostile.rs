@@ -2,7 +2,7 @@
 
 use crate::client::{Client, frame, message, value};
 use crate::{ended, eventually, start, stop};
-use fanfare_fix::session::FieldTooLong;
+use fanfare_fix::session::{FieldTooLong, SessionId, Version};
 use fanfare_gateway::{Gateway, Notice, PeerEnd, Refusal};
 
 /// A consumer and a producer that must not notice anything.
@@ -38,6 +38,11 @@ impl Bystanders {
     }
 }
 
+/// The session of a counterparty.
+fn session(name: &str) -> SessionId {
+    SessionId::new(Version::Fix44, "PLANT", name)
+}
+
 fn refused(gateway: &Gateway, why: Refusal) {
     ended(
         gateway,
@@ -69,19 +74,19 @@ fn first_bytes_that_are_no_logon_close_the_connection_without_an_answer() {
         (bad_sum.as_bytes(), Refusal::Garbled),
         (
             &frame(&format!("35=A|58={}|", "y".repeat(9000))),
-            Refusal::Garbled,
+            Refusal::LongLogon(4096),
         ),
         (
             &frame("35=0|49=X|56=PLANT|34=1|52=20260101-00:00:00|"),
-            Refusal::NoLogon,
+            Refusal::NotLogon,
         ),
         (
             &frame("35=A|49=X|34=1|52=20260101-00:00:00|98=0|108=30|"),
-            Refusal::NoLogon,
+            Refusal::NotLogon,
         ),
         (
             &frame("35=A|56=PLANT|34=1|52=20260101-00:00:00|98=0|108=30|"),
-            Refusal::NoLogon,
+            Refusal::NotLogon,
         ),
         (
             &frame(&format!("35=A|49={}|56=PLANT|34=1|", "X".repeat(3000))),
@@ -93,7 +98,7 @@ fn first_bytes_that_are_no_logon_close_the_connection_without_an_answer() {
             let mut client = Client::connect(port, "X");
             client.send_raw(bytes);
             client.assert_closed_silently();
-            refused(&gateway, why);
+            refused(&gateway, why.clone());
         }
     }
     good.assert_served();
@@ -133,7 +138,7 @@ fn a_second_connection_for_a_live_session_is_closed_without_data() {
     let mut second = Client::connect(gateway.consumers(), "C");
     second.send("A", "98=0|108=30|141=Y|");
     second.assert_closed_silently();
-    refused(&gateway, Refusal::AlreadyLoggedOn);
+    refused(&gateway, Refusal::AlreadyConnected(session("C")));
     let mut producer = Client::log_on(gateway.producers(), "P");
     producer.send("W", "20001=P-1|55=A|");
     assert_eq!(
@@ -199,7 +204,7 @@ fn a_thousand_connections_that_say_nothing_are_closed_in_time_and_harm_nobody() 
     for client in silent {
         client.assert_closed_silently();
     }
-    refused(&gateway, Refusal::LogonTimeout);
+    refused(&gateway, Refusal::Silent);
     good.assert_served();
     eventually("the refusals", || gateway.count("refused") == 1000);
     stop(gateway);
@@ -224,7 +229,7 @@ fn silent_connections_however_many_keep_nobody_out_of_either_port() {
     silent.extend(flood(gateway.producers(), 300));
     let mut good = Bystanders::join(&gateway);
     good.assert_served();
-    refused(&gateway, Refusal::MadeRoom);
+    refused(&gateway, Refusal::TooManyFromAddress);
     eventually("those turned away", || gateway.count("refused") >= 540);
     // 30 from one address at each port, one of which made room for the bystander.
     assert_eq!(gateway.count("waiting"), 58);
@@ -249,7 +254,7 @@ fn a_port_full_of_silent_connections_gives_their_places_to_sessions() {
         .collect();
     assert_eq!(gateway.count("waiting"), 0);
     Client::connect(gateway.consumers(), "C99").assert_closed_silently();
-    refused(&gateway, Refusal::TooMany);
+    refused(&gateway, Refusal::TooManyConnections);
     good.assert_served();
     assert_eq!(sessions.len(), 19);
     stop(gateway);
@@ -272,7 +277,7 @@ fn a_reload_changes_who_may_log_on_and_ends_no_session() {
         stranger.send("A", "98=0|108=0|141=Y|");
         stranger.receive().is_none()
     });
-    refused(&gateway, Refusal::UnknownSession);
+    refused(&gateway, Refusal::UnknownSession(session("OLD")));
     Client::log_on(gateway.consumers(), "NEW");
     good.assert_served();
     config.workers = 0;
@@ -312,7 +317,7 @@ fn a_logon_that_is_too_long_ends_the_connection_before_it_is_whole() {
     );
     long.send_raw(&logon[..1500]);
     long.assert_closed_silently();
-    refused(&gateway, Refusal::Garbled);
+    refused(&gateway, Refusal::LongLogon(1000));
     good.assert_served();
     stop(gateway);
 }
@@ -340,7 +345,7 @@ fn more_connections_than_allowed_are_turned_away() {
     let _second = Client::log_on(gateway.consumers(), "C2");
     let third = Client::connect(gateway.consumers(), "C3");
     third.assert_closed_silently();
-    refused(&gateway, Refusal::TooMany);
+    refused(&gateway, Refusal::TooManyConnections);
     good.assert_served();
     stop(gateway);
 }

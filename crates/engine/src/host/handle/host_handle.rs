@@ -8,6 +8,7 @@ use super::super::reactor::HostError;
 use super::super::settings::{Acceptor, AcceptorSession, Admission, Initiator};
 use super::{SessionHandle, Shared};
 use crate::clock::Clock;
+use crate::poll::Waker;
 use fanfare_fix::session::{Now, SessionId};
 use std::fmt;
 use std::net::SocketAddr;
@@ -102,8 +103,15 @@ impl HostHandle {
     }
 
     /// Wakes the host's thread, for its handler to have a turn.
-    pub fn wake(&self) {
-        self.0.waker.wake();
+    #[must_use]
+    pub fn waker(&self) -> Waker {
+        self.0.waker.clone()
+    }
+
+    /// The sessions that are hosted.
+    #[must_use]
+    pub fn sessions(&self) -> Vec<SessionId> {
+        self.0.lock().sessions.keys().cloned().collect()
     }
 
     /// Adds a session to a port that is listened on.

@@ -158,7 +158,7 @@ impl<H: Handler> Host<H> {
         now: Now,
     ) {
         let bytes = admitted.0.bytes().len();
-        if self.bench.handler.handler.has_room(bytes) {
+        if self.bench.handler.handler.room() >= bytes {
             let (incoming, prepared) = *admitted;
             return reply.send(self.admit_prepared(now, incoming, prepared));
         }

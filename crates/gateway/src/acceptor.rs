@@ -1,0 +1,188 @@
+//! A port of the gateway: hands each connection whose Logon has come to the host with the fewest
+//! sessions.
+
+use crate::counts::PortCounts;
+use crate::notice::{Notice, Notices, PeerEnd};
+use crate::rules::Rules;
+use fanfare_engine::agent::{Agent, AgentError};
+use fanfare_engine::host::{Admission, HostHandle, Incoming, Port, PortEvent, Refusal, Store};
+use fanfare_fix::session::{MessageStore, NoResendStore, Now, SECOND};
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// How long a busy thread leaves new connections waiting, in nanoseconds: looking is a system
+/// call, and messages come first.
+const PACE: u64 = 1_000_000;
+
+/// How often new rules are looked for, in nanoseconds.
+const TICK: u64 = SECOND / 10;
+
+/// A port with the hosts of its sessions.
+pub(crate) struct Acceptor {
+    name: String,
+    port: Port,
+    hosts: Vec<HostEnd>,
+    rules: Rules,
+    counts: PortCounts,
+    notices: Notices,
+    next_look: u64,
+    next_tick: u64,
+}
+
+/// A host, and how many sessions it has.
+pub(crate) struct HostEnd {
+    handle: HostHandle,
+    sessions: Arc<AtomicUsize>,
+}
+
+impl HostEnd {
+    pub(crate) fn new(handle: HostHandle) -> Self {
+        Self {
+            handle,
+            sessions: Arc::default(),
+        }
+    }
+
+    fn count(&self) -> Counted {
+        self.sessions.fetch_add(1, Ordering::Relaxed);
+        Counted(Arc::clone(&self.sessions))
+    }
+}
+
+/// Counts one session of a host until it is dropped.
+struct Counted(Arc<AtomicUsize>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Acceptor {
+    pub(crate) fn new(
+        name: String,
+        port: Port,
+        hosts: Vec<HostEnd>,
+        rules: Rules,
+        counts: PortCounts,
+        notices: Notices,
+    ) -> Self {
+        let mut acceptor = Self {
+            name,
+            port,
+            hosts,
+            rules,
+            counts,
+            notices,
+            next_look: 0,
+            next_tick: 0,
+        };
+        acceptor.apply_rules();
+        acceptor
+    }
+
+    fn apply_rules(&mut self) {
+        let rules = self.rules.now();
+        let port = &mut self.port;
+        port.set_options(rules.options.clone());
+        port.set_logon_timeout(rules.template.logon_timeout);
+        port.set_max_header_field(rules.template.max_header_field);
+        port.set_max_connections(rules.config.max_sessions);
+    }
+
+    fn take(&mut self, event: PortEvent) {
+        match event {
+            PortEvent::Logon(incoming) => {
+                let address = incoming.address();
+                if let Err(why) = self.admit(incoming) {
+                    self.refused(address, why);
+                }
+            }
+            PortEvent::Refused(address, why) => self.refused(address, why),
+            PortEvent::CannotAccept(error) => {
+                let error = error.to_string();
+                self.notices.tell(Notice::CannotAccept { error });
+            }
+        }
+    }
+
+    /// Hands a connection to the host with the fewest sessions.
+    fn admit(&self, incoming: Incoming) -> Result<(), Refusal> {
+        let rules = self.rules.now();
+        let config = incoming.config(&rules.template);
+        let id = config.id.clone();
+        if !rules.config.admits(&id.target, &id.sender) {
+            return Err(Refusal::UnknownSession(id));
+        }
+        incoming.check_certificate(&rules.config.client_names())?;
+        let claim = rules.registry.claim(id.clone());
+        let (claim, numbers) = claim.ok_or(Refusal::AlreadyConnected(id))?;
+        let hosts = self.hosts.iter();
+        let fewest = hosts.min_by_key(|host| host.sessions.load(Ordering::Relaxed));
+        let Some(host) = fewest else {
+            return Ok(());
+        };
+        let mut store = NoResendStore::default();
+        // This store keeps numbers in memory; setting them cannot fail.
+        let _ = store.set_next_sender(numbers.sender);
+        let _ = store.set_next_target(numbers.target);
+        let admission = Admission {
+            queue_bytes: rules.queue_bytes,
+            guard: Some(Box::new((claim, host.count()))),
+            ..Admission::new(config, Store::NoResend(store))
+        };
+        let mut pending = host.handle.admit(incoming, admission);
+        match pending.poll() {
+            Some(Err(error)) => Err(Refusal::Store(error.to_string())),
+            _ => Ok(()),
+        }
+    }
+
+    fn refused(&self, peer: SocketAddr, why: Refusal) {
+        self.counts.refused.increment(1);
+        self.notices.tell(Notice::Ended {
+            session: None,
+            peer,
+            end: PeerEnd::Refused(why),
+            left_out: 0,
+        });
+    }
+}
+
+impl Agent for Acceptor {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn do_work(&mut self, now: Now) -> Result<usize, AgentError> {
+        if now.mono < self.next_look {
+            return Ok(0);
+        }
+        let work = self.port.turn(now)?;
+        while let Some(event) = self.port.poll_event() {
+            self.take(event);
+        }
+        self.counts.waiting.set(self.port.len() as u64);
+        if work == 0 {
+            self.next_look = now.mono + PACE;
+        }
+        if now.mono >= self.next_tick {
+            self.next_tick = now.mono + TICK;
+            if self.rules.look() {
+                self.apply_rules();
+            }
+        }
+        Ok(work)
+    }
+
+    fn wait_for<'a>(&'a self, descriptors: &mut Vec<BorrowedFd<'a>>) {
+        descriptors.push(self.port.as_fd());
+    }
+
+    fn after_sleep(&mut self) {
+        // The thread may have slept until a connection came.
+        self.next_look = 0;
+    }
+}

@@ -1,0 +1,116 @@
+//! What is counted and told of the sessions of one host.
+
+use crate::counts::SessionCounts;
+use crate::notice::{Limit, Notice, Notices, PeerEnd, Rejection};
+use crate::registry::{Numbers, Registry};
+use fanfare_engine::host::{Peer, SessionKey};
+use fanfare_fix::codec::{Message, msg_types};
+use fanfare_fix::session::{AppMessage, DisconnectReason, Event, MessageStore};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+/// Counts sessions, tells of them, and keeps their numbers.
+pub(crate) struct Reports {
+    counts: SessionCounts,
+    notices: Notices,
+    registry: Registry,
+    rejects: Limit,
+    logged_on: u64,
+    /// The last session whose connection has failed, and how.
+    broken: Option<(SessionKey, PeerEnd)>,
+}
+
+impl Reports {
+    pub(crate) fn new(counts: SessionCounts, notices: Notices, registry: Registry) -> Self {
+        Self {
+            counts,
+            notices,
+            registry,
+            rejects: Limit::default(),
+            logged_on: 0,
+            broken: None,
+        }
+    }
+
+    pub(crate) fn tell(&self, notice: Notice) {
+        self.notices.tell(notice);
+    }
+
+    pub(crate) fn logged_on(&mut self, peer: &Peer<'_>) {
+        // The key may be that of another session, which has ended.
+        self.broken = None;
+        self.logged_on += 1;
+        self.counts.connections.set(self.logged_on);
+        self.counts.logons.increment(1);
+        if let Some(address) = peer.address() {
+            self.notices.tell(Notice::LoggedOn {
+                session: peer.id().clone(),
+                peer: address,
+            });
+        }
+    }
+
+    /// The connection of a session has failed; [`ended`](Self::ended) follows.
+    pub(crate) fn broken(&mut self, peer: &Peer<'_>, error: &io::Error) {
+        self.broken = Some((peer.key(), PeerEnd::Broken(error.to_string())));
+    }
+
+    /// A session has ended; `end` says why, if not for `reason`. `left_out` counts the messages
+    /// that it did not get, if it was logged on.
+    pub(crate) fn ended(
+        &mut self,
+        peer: &mut Peer<'_>,
+        reason: DisconnectReason,
+        end: Option<PeerEnd>,
+        left_out: Option<u64>,
+    ) {
+        if left_out.is_some() {
+            self.logged_on -= 1;
+            self.counts.connections.set(self.logged_on);
+        }
+        let store = peer.session().store();
+        let numbers = Numbers {
+            sender: store.next_sender(),
+            target: store.next_target(),
+        };
+        self.registry.keep(peer.id(), numbers);
+        self.counts.ended.increment(1);
+        let broken = self.broken.take().filter(|(key, _)| *key == peer.key());
+        self.notices.tell(Notice::Ended {
+            session: Some(peer.id().clone()),
+            peer: peer.address().unwrap_or(NOWHERE),
+            end: end
+                .or(broken.map(|(_, end)| end))
+                .unwrap_or(PeerEnd::Session(reason)),
+            left_out: left_out.unwrap_or(0),
+        });
+    }
+
+    /// Tells of a message of ours that a BusinessMessageReject(j) rejects.
+    pub(crate) fn message(&mut self, peer: &Peer<'_>, message: &AppMessage<'_>) {
+        if message.message.msg_type() == msg_types::BUSINESS_MESSAGE_REJECT {
+            self.rejected(peer, &message.message);
+        }
+    }
+
+    /// Tells of a message of ours that a Reject(3) rejects.
+    pub(crate) fn event(&mut self, peer: &Peer<'_>, event: &Event<'_>) {
+        if let Event::RejectReceived(message) = event {
+            self.rejected(peer, message);
+        }
+    }
+
+    fn rejected(&mut self, peer: &Peer<'_>, message: &Message<'_>) {
+        self.counts.rejects.increment(1);
+        if self.rejects.lets(peer.now().utc.nanos()) {
+            self.notices.tell(Notice::Rejected {
+                session: peer.id().clone(),
+                reject: Rejection::of(message),
+                untold: self.rejects.untold(),
+            });
+        }
+    }
+}
+
+/// The address of a connection that is gone.
+const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);

@@ -242,6 +242,16 @@ impl<T: Task> Sessions<T> {
     }
 }
 
+impl<T> Members<T> {
+    /// A session is over; the first reason counts.
+    fn end(&mut self, key: SessionKey, why: String) {
+        if let Some(member) = self.all.get_mut(key.index()) {
+            self.ended += usize::from(member.ended.is_none());
+            member.ended.get_or_insert(why);
+        }
+    }
+}
+
 impl<T: Task> Handler for Members<T> {
     fn on_message(&mut self, peer: &mut Peer<'_>, message: &AppMessage<'_>) {
         self.task.on_message(peer.key().index(), &message.message);
@@ -254,26 +264,29 @@ impl<T: Task> Handler for Members<T> {
     }
 
     fn on_disconnect(&mut self, peer: &mut Peer<'_>, reason: DisconnectReason) {
-        let Some(member) = self.all.get_mut(peer.key().index()) else {
-            return;
-        };
+        let member = self.all.get(peer.key().index());
         let why = match reason {
-            DisconnectReason::ConnectionLost if member.is_logged_on => {
+            DisconnectReason::ConnectionLost if member.is_some_and(|m| m.is_logged_on) => {
                 "the gateway closed the connection".to_owned()
             }
-            // One that closes before it has read our Logon resets the connection.
             DisconnectReason::ConnectionLost => CLOSED_UNANSWERED.to_owned(),
             other => other.to_string(),
         };
-        self.ended += usize::from(member.ended.is_none());
-        member.ended.get_or_insert(why);
+        self.end(peer.key(), why);
+    }
+
+    /// One that closes before it has read our Logon resets the connection, which is no failure.
+    fn on_broken(&mut self, peer: &mut Peer<'_>, error: &io::Error) {
+        use io::ErrorKind::{BrokenPipe, ConnectionReset};
+        if !matches!(error.kind(), BrokenPipe | ConnectionReset) {
+            self.end(peer.key(), error.to_string());
+        }
     }
 
     fn on_refused(&mut self, _: SocketAddr, why: &Refusal) {
-        if let Refusal::Transport(error) = why {
-            let error = error.raw_os_error().map(io::Error::from_raw_os_error);
-            let error = error.unwrap_or_else(|| io::Error::other(why.to_string()));
-            self.unconnected.get_or_insert(error);
+        if let Refusal::Transport { kind, error } = why {
+            let error = || io::Error::new(*kind, error.clone());
+            self.unconnected.get_or_insert_with(error);
         }
     }
 

@@ -6,7 +6,7 @@ use crate::notice::{Notice, Notices, PeerEnd};
 use crate::rules::Rules;
 use fanfare_engine::agent::{Agent, AgentError};
 use fanfare_engine::host::{Admission, HostHandle, Incoming, Port, PortEvent, Refusal, Store};
-use fanfare_fix::session::{MessageStore, NoResendStore, Now, SECOND};
+use fanfare_fix::session::{MessageStore, NoResendStore, Now};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -15,9 +15,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// How long a busy thread leaves new connections waiting, in nanoseconds: looking is a system
 /// call, and messages come first.
 const PACE: u64 = 1_000_000;
-
-/// How often new rules are looked for, in nanoseconds.
-const TICK: u64 = SECOND / 10;
 
 /// A port with the hosts of its sessions.
 pub(crate) struct Acceptor {
@@ -28,7 +25,6 @@ pub(crate) struct Acceptor {
     counts: PortCounts,
     notices: Notices,
     next_look: u64,
-    next_tick: u64,
 }
 
 /// A host, and how many sessions it has.
@@ -77,7 +73,6 @@ impl Acceptor {
             counts,
             notices,
             next_look: 0,
-            next_tick: 0,
         };
         acceptor.apply_rules();
         acceptor
@@ -109,15 +104,19 @@ impl Acceptor {
     }
 
     /// Hands a connection to the host with the fewest sessions.
-    fn admit(&self, incoming: Incoming) -> Result<(), Refusal> {
-        let rules = self.rules.now();
-        let config = incoming.config(&rules.template);
+    fn admit(&mut self, incoming: Incoming) -> Result<(), Refusal> {
+        let config = incoming.config(&self.rules.now().template);
         let id = config.id.clone();
+        let claim = self.rules.now().registry.claim(id.clone());
+        // Behind the claim: what removes a session changes the rules and then finds the claim.
+        if self.rules.look() {
+            self.apply_rules();
+        }
+        let rules = self.rules.now();
         if !rules.config.admits(&id.target, &id.sender) {
             return Err(Refusal::UnknownSession(id));
         }
         incoming.check_certificate(&rules.config.client_names())?;
-        let claim = rules.registry.claim(id.clone());
         let (claim, numbers) = claim.ok_or(Refusal::AlreadyConnected(id))?;
         let hosts = self.hosts.iter();
         let fewest = hosts.min_by_key(|host| host.sessions.load(Ordering::Relaxed));
@@ -160,6 +159,9 @@ impl Agent for Acceptor {
         if now.mono < self.next_look {
             return Ok(0);
         }
+        if self.rules.look() {
+            self.apply_rules();
+        }
         let work = self.port.turn(now)?;
         while let Some(event) = self.port.poll_event() {
             self.take(event);
@@ -167,12 +169,6 @@ impl Agent for Acceptor {
         self.counts.waiting.set(self.port.len() as u64);
         if work == 0 {
             self.next_look = now.mono + PACE;
-        }
-        if now.mono >= self.next_tick {
-            self.next_tick = now.mono + TICK;
-            if self.rules.look() {
-                self.apply_rules();
-            }
         }
         Ok(work)
     }

@@ -3,6 +3,7 @@
 use crate::port_config::Pair;
 use crate::rules::RuleBook;
 use fanfare_engine::host::{HostError, HostHandle};
+use std::time::Duration;
 
 /// The sessions of one port, for use on any thread while the gateway runs: see
 /// [`Gateway::producer_port`](crate::Gateway::producer_port).
@@ -14,8 +15,8 @@ pub struct PortHandle {
 }
 
 impl PortHandle {
-    /// Adds a session to those that may log on, within a tenth of a second. Has no effect where any
-    /// may, and where it may already.
+    /// Adds a session to those that may log on from now on. Has no effect where any may, and where
+    /// it may already.
     pub fn add_session(&self, session: Pair) {
         self.rules.change(|rules| {
             let sessions = &mut rules.config.sessions;
@@ -47,21 +48,31 @@ impl PortHandle {
         Ok(was_listed)
     }
 
+    /// Logs out what is live of a session. One that is claimed is hosted at once, if it is not yet:
+    /// who logs on now finds the new rules.
     fn log_out(&self, session: &Pair) -> Result<(), HostError> {
-        for host in &self.hosts {
-            let mut sessions = host.sessions();
-            sessions.retain(|id| *id.target == *session.sender && *id.sender == *session.target);
-            for id in sessions {
-                match host.remove(&id).wait() {
-                    // It has ended by itself.
+        let registry = self.rules.read().registry.clone();
+        loop {
+            let live = registry.live(&session.sender, &session.target);
+            if live.is_empty() {
+                return Ok(());
+            }
+            for (id, host) in live
+                .iter()
+                .flat_map(|id| self.hosts.iter().map(move |h| (id, h)))
+            {
+                match host.remove(id).wait() {
                     Ok(()) | Err(HostError::Unknown(_)) => {}
                     Err(error) => return Err(error),
                 }
             }
+            std::thread::sleep(LOOK);
         }
-        Ok(())
     }
 }
+
+/// How long to wait for a session that is claimed and not hosted yet, or just ended.
+const LOOK: Duration = Duration::from_millis(1);
 
 impl std::fmt::Debug for PortHandle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

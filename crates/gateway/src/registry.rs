@@ -87,6 +87,15 @@ impl Registry {
         }
     }
 
+    /// The live sessions of a counterparty with these CompIDs.
+    pub(crate) fn live(&self, sender: &str, target: &str) -> Vec<SessionId> {
+        let sessions = self.lock();
+        let live = sessions.known.iter().filter(|(id, known)| {
+            known.released.is_none() && *id.target == *sender && *id.sender == *target
+        });
+        live.map(|(id, _)| SessionId::clone(id)).collect()
+    }
+
     /// Changes how much is remembered, from the next session that ends on.
     pub(crate) fn set_most(&self, most: usize, most_bytes: usize) {
         let mut sessions = self.lock();

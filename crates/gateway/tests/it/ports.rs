@@ -274,7 +274,7 @@ fn sessions_are_added_and_removed_while_it_runs() {
         }
         let mut clients: Vec<Client> = Vec::new();
         for name in &names {
-            clients.push(admitted(&gateway, name));
+            clients.push(Client::log_on(gateway.consumers(), name));
             producer.send("W", &format!("20001=P-{sent}|55=A|"));
             sent += 1;
         }
@@ -305,20 +305,4 @@ fn sessions_are_added_and_removed_while_it_runs() {
     assert!(!port.remove_session(&pair("STAYS")).unwrap());
     assert_eq!(gateway.count("logons"), 2 * 64 + 2);
     stop(gateway);
-}
-
-/// Logs on as soon as the port knows the session.
-fn admitted(gateway: &Gateway, name: &str) -> Client {
-    let mut admitted = None;
-    eventually("the logon", || {
-        let mut client = Client::connect(gateway.consumers(), name);
-        client.send("A", "98=0|108=0|141=Y|");
-        let answer = client.receive();
-        admitted = answer.map(|answer| {
-            assert!(answer.contains("|35=A|"), "{answer}");
-            client
-        });
-        admitted.is_some()
-    });
-    admitted.unwrap()
 }

@@ -108,12 +108,6 @@ impl HostHandle {
         self.0.waker.clone()
     }
 
-    /// The sessions that are hosted.
-    #[must_use]
-    pub fn sessions(&self) -> Vec<SessionId> {
-        self.0.lock().sessions.keys().cloned().collect()
-    }
-
     /// Adds a session to a port that is listened on.
     pub fn accept(&self, port: SocketAddr, session: AcceptorSession) -> Pending<SessionKey> {
         let prepared = session.prepare(now());

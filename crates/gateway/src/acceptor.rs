@@ -98,7 +98,7 @@ impl Acceptor {
             PortEvent::Refused(address, why) => self.refused(address, why),
             PortEvent::CannotAccept(error) => {
                 let error = error.to_string();
-                self.notices.tell(Notice::CannotAccept { error });
+                self.notices.send(Notice::CannotAccept { error });
             }
         }
     }
@@ -141,7 +141,7 @@ impl Acceptor {
 
     fn refused(&self, peer: SocketAddr, why: Refusal) {
         self.counts.refused.increment(1);
-        self.notices.tell(Notice::Ended {
+        self.notices.send(Notice::Ended {
             session: None,
             peer,
             end: PeerEnd::Refused(why),

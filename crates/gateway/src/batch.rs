@@ -138,7 +138,7 @@ impl Batch {
         let (mut sent, mut unsent) = (0, 0);
         let mut at = 0;
         for next in 0..=self.holes.len() {
-            consumer.tell_holes(peer, limit);
+            consumer.send_holes(peer, limit);
             let hole = self.holes.get(next).copied();
             let end = hole.map_or(self.records.len(), |(place, ..)| place);
             let wanted = self.wanted(consumer, at..end);

@@ -81,7 +81,7 @@ impl Consumer {
     /// Sends a News(B) for what is missing, if there is room. Once messages have been left out,
     /// half of the queue of `limit` bytes must be free: otherwise a consumer that is always a
     /// little too slow would get a News(B) for each message that it does not get.
-    pub(crate) fn tell_holes(&mut self, peer: &mut Peer<'_>, limit: usize) {
+    pub(crate) fn send_holes(&mut self, peer: &mut Peer<'_>, limit: usize) {
         let Some(holes) = &mut self.holes else {
             return;
         };

@@ -344,7 +344,7 @@ impl TopicCounts {
                 _ => {}
             }
             let topic = self.topic.clone();
-            notices.tell(Notice::Dds { topic, what });
+            notices.send(Notice::Dds { topic, what });
         }
     }
 }

@@ -257,7 +257,7 @@ pub(crate) fn channel() -> (Notices, NoticeReceiver) {
 
 impl Notices {
     /// Never waits.
-    pub(crate) fn tell(&self, notice: Notice) {
+    pub(crate) fn send(&self, notice: Notice) {
         // Without a receiver nothing is left out.
         if let Err(TrySendError::Full(_)) = self.sender.try_send(notice) {
             self.left_out.fetch_add(1, Ordering::Relaxed);

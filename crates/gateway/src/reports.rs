@@ -32,8 +32,8 @@ impl Reports {
         }
     }
 
-    pub(crate) fn tell(&self, notice: Notice) {
-        self.notices.tell(notice);
+    pub(crate) fn send(&self, notice: Notice) {
+        self.notices.send(notice);
     }
 
     pub(crate) fn logged_on(&mut self, peer: &Peer<'_>) {
@@ -43,7 +43,7 @@ impl Reports {
         self.counts.connections.set(self.logged_on);
         self.counts.logons.increment(1);
         if let Some(address) = peer.address() {
-            self.notices.tell(Notice::LoggedOn {
+            self.notices.send(Notice::LoggedOn {
                 session: peer.id().clone(),
                 peer: address,
             });
@@ -76,7 +76,7 @@ impl Reports {
         self.registry.keep(peer.id(), numbers);
         self.counts.ended.increment(1);
         let broken = self.broken.take().filter(|(key, _)| *key == peer.key());
-        self.notices.tell(Notice::Ended {
+        self.notices.send(Notice::Ended {
             session: Some(peer.id().clone()),
             peer: peer.address().unwrap_or(NOWHERE),
             end: end
@@ -103,7 +103,7 @@ impl Reports {
     fn rejected(&mut self, peer: &Peer<'_>, message: &Message<'_>) {
         self.counts.rejects.increment(1);
         if self.rejects.lets(peer.now().utc.nanos()) {
-            self.notices.tell(Notice::Rejected {
+            self.notices.send(Notice::Rejected {
                 session: peer.id().clone(),
                 reject: Rejection::of(message),
                 untold: self.rejects.untold(),

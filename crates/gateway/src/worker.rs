@@ -81,7 +81,7 @@ impl Worker {
                         (unsent, SlowPolicy::Drop) => {
                             self.counts.dropped.increment(unsent as u64);
                             let notice = consumer.report(&peer);
-                            notice.into_iter().for_each(|n| self.reports.tell(n));
+                            notice.into_iter().for_each(|n| self.reports.send(n));
                             None
                         }
                         (_, SlowPolicy::Disconnect) => {
@@ -102,7 +102,7 @@ impl Worker {
 
     /// Tells those of missing messages that have room for it again. Returns how many were told of
     /// all.
-    fn tell_holes(&mut self, peers: &mut Peers<'_>, limit: usize) -> usize {
+    fn send_holes(&mut self, peers: &mut Peers<'_>, limit: usize) -> usize {
         let Self {
             consumers,
             with_holes,
@@ -114,7 +114,7 @@ impl Worker {
             let (Some(consumer), Some(mut peer)) = (consumer, peers.get(key)) else {
                 return false;
             };
-            consumer.tell_holes(&mut peer, limit);
+            consumer.send_holes(&mut peer, limit);
             consumer.has_holes()
         });
         before - with_holes.len()
@@ -124,7 +124,7 @@ impl Worker {
         for peer in peers.logged_on() {
             let consumer = self.consumers.get_mut(peer.key().index());
             let notice = consumer.and_then(|own| own.as_mut()?.report(&peer));
-            notice.into_iter().for_each(|n| self.reports.tell(n));
+            notice.into_iter().for_each(|n| self.reports.send(n));
         }
     }
 }
@@ -173,7 +173,7 @@ impl Handler for Worker {
         let sent: usize = rings.map(|ring| self.fan_out(peers, ring)).sum();
         let mut told = 0;
         if !self.with_holes.is_empty() {
-            told = self.tell_holes(peers, self.queue_bytes);
+            told = self.send_holes(peers, self.queue_bytes);
         }
         let now = peers.now();
         if now.mono >= self.next_tick {
@@ -184,7 +184,7 @@ impl Handler for Worker {
     }
 
     fn on_close(&mut self, peers: &mut Peers<'_>) {
-        self.tell_holes(peers, usize::MAX);
+        self.send_holes(peers, usize::MAX);
         for mut peer in peers.logged_on() {
             peer.logout(SHUTTING_DOWN);
         }

@@ -95,7 +95,7 @@ impl Callbacks {
         INSIDE.set(outer);
     }
 
-    fn tell(&self, status: Status) {
+    fn report(&self, status: Status) {
         let Some(closure) = &self.status else { return };
         self.guarded(|| {
             if let Ok(mut closure) = closure.lock() {
@@ -218,7 +218,7 @@ macro_rules! on_status {
         unsafe extern "C" fn $name(_: c::dds_entity_t, $s: $raw, arg: *mut c_void) {
             // SAFETY: as in `on_data`.
             if let Some(callbacks) = unsafe { arg.cast::<Callbacks>().as_ref() } {
-                callbacks.tell($status);
+                callbacks.report($status);
             }
         }
     };
@@ -265,7 +265,7 @@ unsafe extern "C" fn on_sample_rejected(
     if s.last_reason == c::dds_sample_rejected_status_kind_DDS_REJECTED_BY_INSTANCES_LIMIT {
         callbacks.gate.fill();
     }
-    callbacks.tell(Status::SampleRejected {
+    callbacks.report(Status::SampleRejected {
         total: s.total_count,
     });
 }

@@ -294,7 +294,7 @@ impl Hosted {
                 note(log, now, key, Direction::In, fresh);
                 let is_logged = log.is_some();
                 *received = self.pump(key, now, handler, scratch, is_logged, bytes);
-                (count, self.settle(key, now, bench))
+                (count, self.drain(key, now, bench))
             }
             Ok((Received::Nothing, _)) => {
                 if std::mem::take(&mut self.unprepared) {
@@ -345,7 +345,7 @@ impl Hosted {
         note(log, now, key, Direction::In, bytes);
         let is_logged = log.is_some();
         self.pump(key, now, handler, scratch, is_logged, bytes);
-        self.settle(key, now, bench)
+        self.drain(key, now, bench)
     }
 
     /// Feeds bytes to the session and its events to the handler, and keeps those of a message that
@@ -365,7 +365,7 @@ impl Hosted {
             let step = self.session.handle_bytes(now, scratch, rest);
             let idle = step.is_idle();
             if let Some(event) = step.event {
-                self.tell(key, now, handler, is_logged, &event);
+                self.deliver(key, now, handler, is_logged, &event);
             }
             done += step.consumed;
             // Not when the bytes are used up: messages that waited behind a gap may be due.
@@ -379,7 +379,7 @@ impl Hosted {
         done
     }
 
-    fn tell<H: Handler>(
+    fn deliver<H: Handler>(
         &mut self,
         key: SessionKey,
         now: Now,
@@ -413,27 +413,27 @@ impl Hosted {
     ) -> Life {
         if self.session.poll_timeout().is_some_and(|at| at <= now.mono) {
             self.session.handle_timeout(now);
-            return self.settle(key, now, bench);
+            return self.drain(key, now, bench);
         }
         Life::GoesOn
     }
 
     /// Passes events to the handler, and writes what waits for transmission. A resend goes on in a
     /// later turn.
-    pub(super) fn settle<H: Handler>(
+    pub(super) fn drain<H: Handler>(
         &mut self,
         key: SessionKey,
         now: Now,
         bench: &mut Workbench<H>,
     ) -> Life {
         self.touched = false;
-        self.tell_all(key, now, bench);
+        self.deliver_all(key, now, bench);
         if let Err(error) = self.flush(key, now, &mut bench.log) {
             return self.broke(key, now, bench, &error);
         }
         if !self.session.is_connected() && self.link.is_some() {
             // The flush may have ended it: a store that fails.
-            self.tell_all(key, now, bench);
+            self.deliver_all(key, now, bench);
             return Life::Ended;
         }
         if self.session.is_due_at_once() && !self.resending {
@@ -443,10 +443,10 @@ impl Hosted {
         Life::GoesOn
     }
 
-    fn tell_all<H: Handler>(&mut self, key: SessionKey, now: Now, bench: &mut Workbench<H>) {
+    fn deliver_all<H: Handler>(&mut self, key: SessionKey, now: Now, bench: &mut Workbench<H>) {
         while let Some(event) = self.session.poll_event() {
             let is_logged = bench.log.is_some();
-            self.tell(key, now, &mut bench.handler, is_logged, &event);
+            self.deliver(key, now, &mut bench.handler, is_logged, &event);
         }
     }
 
@@ -525,7 +525,7 @@ impl Hosted {
         bench: &mut Workbench<H>,
     ) -> Option<Link> {
         self.session.disconnected(now);
-        self.tell_all(key, now, bench);
+        self.deliver_all(key, now, bench);
         self.link.take()
     }
 }
@@ -543,9 +543,9 @@ fn most(log: &mut Option<LogTap>) -> usize {
 }
 
 #[inline]
-fn note(log: &mut Option<LogTap>, now: Now, key: SessionKey, way: Direction, bytes: &[u8]) {
+fn note(log: &mut Option<LogTap>, now: Now, key: SessionKey, direction: Direction, bytes: &[u8]) {
     if let Some(log) = log {
-        log.bytes(now, key.0, way, bytes);
+        log.bytes(now, key.0, direction, bytes);
     }
 }
 

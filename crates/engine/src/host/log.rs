@@ -170,7 +170,7 @@ struct Health {
 }
 
 impl Health {
-    fn tell(&self, trouble: LogTrouble) {
+    fn report(&self, trouble: LogTrouble) {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(trouble);
         self.changes.fetch_add(1, Ordering::Release);
     }
@@ -619,7 +619,7 @@ impl Lines {
         if !std::mem::replace(&mut self.failing, true) {
             let path = self.path.display();
             self.health
-                .tell(LogTrouble::Disk(format!("{path}: {error}")));
+                .report(LogTrouble::Disk(format!("{path}: {error}")));
         }
     }
 
@@ -631,7 +631,7 @@ impl Lines {
                 format!("-- {bytes} bytes were left out: the disk refused them\n").as_bytes(),
             );
         }
-        self.health.tell(LogTrouble::DiskAgain { bytes });
+        self.health.report(LogTrouble::DiskAgain { bytes });
     }
 }
 

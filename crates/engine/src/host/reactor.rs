@@ -269,7 +269,7 @@ impl<H: Handler> Host<H> {
         self.live.push(key);
         hosted.link = Some(Link::new(connection, token));
         hosted.session.connected(now);
-        let mut life = hosted.settle(key, now, &mut self.bench);
+        let mut life = hosted.drain(key, now, &mut self.bench);
         if life == Life::GoesOn && !bytes.is_empty() {
             life = hosted.feed(key, now, &mut self.bench, bytes);
         }
@@ -419,7 +419,7 @@ impl<H: Handler> Host<H> {
         let Some(hosted) = self.hosted.get_mut(key.0) else {
             return 0;
         };
-        let life = hosted.settle(key, now, &mut self.bench);
+        let life = hosted.drain(key, now, &mut self.bench);
         self.after(key, now, life);
         1
     }
@@ -464,7 +464,7 @@ impl<H: Handler> Host<H> {
     }
 
     /// Tells the handler that the host is stopped.
-    fn tell_of_close(&mut self, now: Now) {
+    fn call_on_close(&mut self, now: Now) {
         let mut peers = Peers {
             now,
             hosted: &mut self.hosted,
@@ -514,7 +514,7 @@ impl<H: Handler> Host<H> {
     }
 
     /// Reports changes of the message log to the handler.
-    fn tell_of_log(&mut self) {
+    fn report_log(&mut self) {
         let Workbench { handler, log, .. } = &mut self.bench;
         let Some(log) = log else {
             return;
@@ -554,7 +554,7 @@ impl<H: Handler> Host<H> {
         // Many sessions are looked at less often: the look at each of them takes time.
         let crowd = self.hosted.len() as u64 / CROWD;
         self.next_scan = now.mono + SCAN * (1 + crowd).min(MOST_SCANS);
-        self.tell_of_log();
+        self.report_log();
         let mut work = 0;
         for index in 0..self.hosted.len() {
             let key = SessionKey(index);
@@ -568,7 +568,7 @@ impl<H: Handler> Host<H> {
             if let Some(connector) = &mut hosted.connector
                 && hosted.session.is_logged_on()
             {
-                connector.settled();
+                connector.succeeded();
             }
             if hosted.resending {
                 // Its timers are checked with the resend.

@@ -85,7 +85,7 @@ impl Connector {
 
     /// The connection proved good (a Logon was answered): the next failure waits from the
     /// beginning again. Without this a peer that accepts and then hangs up is backed off from.
-    pub const fn settled(&mut self) {
+    pub const fn succeeded(&mut self) {
         self.backoff.reset();
     }
 

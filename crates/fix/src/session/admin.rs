@@ -15,7 +15,7 @@ impl<S: MessageStore> Session<S> {
     /// Begins the logout: the session ends when the counterparty answers, or after
     /// `Config::logout_timeout`. `text` may be empty. Without a logon it ends at once.
     pub fn logout(&mut self, now: Now, text: &str) {
-        self.settle(now);
+        self.confirm(now);
         match self.state {
             State::LoggedOn => self.start_logout(now, text.as_bytes(), None),
             State::AwaitingLogon | State::AwaitingDecision => {
@@ -82,7 +82,7 @@ impl<S: MessageStore> Session<S> {
             msg_types::SEQUENCE_RESET => self.sequence_reset(now, &message),
             msg_types::TEST_REQUEST => self.answer_test(now, &message),
             msg_types::REJECT => {
-                self.unsettled = true;
+                self.unconfirmed = true;
                 return Some(Event::RejectReceived(message));
             }
             _ => self.consume_if_connected(now),

@@ -93,7 +93,7 @@ impl<S: MessageStore> Session<S> {
         scratch: &'a mut Scratch,
         bytes: &'a [u8],
     ) -> Step<'a> {
-        self.settle(now);
+        self.confirm(now);
         if let Some(event) = self.notices.pop_front() {
             return Step {
                 consumed: 0,
@@ -150,7 +150,7 @@ impl<S: MessageStore> Session<S> {
             // It was decoded before it was held.
             Err(_) => None,
         };
-        if !self.unsettled && self.store.next_target() == seq {
+        if !self.unconfirmed && self.store.next_target() == seq {
             // It was refused and its number not used up: that is missing again.
             self.continue_gap(now, seq);
         }
@@ -201,7 +201,7 @@ impl<S: MessageStore> Session<S> {
             self.reject_over_rate(now, &message, header.seq);
             return None;
         }
-        self.unsettled = true;
+        self.unconfirmed = true;
         Some(Event::App(AppMessage {
             message,
             seq: header.seq,

@@ -53,7 +53,7 @@ impl<S: MessageStore> Session<S> {
     /// sent before it saw ours are still received under their old numbers. Nothing happens unless
     /// logged on, from FIX.4.1 on.
     pub fn reset_sequence(&mut self, now: Now) {
-        self.settle(now);
+        self.confirm(now);
         if self.state != State::LoggedOn || self.config.id.version == Version::Fix40 {
             return;
         }

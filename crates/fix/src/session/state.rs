@@ -72,7 +72,7 @@ pub struct Session<S> {
     /// We sent a Logon with ResetSeqNumFlag(141)=Y that is not yet answered.
     pub(super) sent_reset: bool,
     /// The application has the message with the number expected; it counts with the next call.
-    pub(super) unsettled: bool,
+    pub(super) unconfirmed: bool,
     pub(super) gap: Option<Box<Gap>>,
     pub(super) replay: Option<Box<Replay>>,
     pub(super) last_header: LastHeader,
@@ -131,7 +131,7 @@ impl<S: MessageStore> Session<S> {
             pending_logon: None,
             peer_appl_ver: None,
             sent_reset: false,
-            unsettled: false,
+            unconfirmed: false,
             gap: None,
             replay: None,
             last_header: LastHeader::NONE,
@@ -236,7 +236,7 @@ impl<S: MessageStore> Session<S> {
     /// counterparty asks for it after the next logon); `Event::Disconnect` is there for
     /// `poll_event`, unless the session had ended by itself.
     pub fn disconnected(&mut self, now: Now) {
-        self.settle(now);
+        self.confirm(now);
         if self.is_connected() {
             let reason = self.closing.unwrap_or(DisconnectReason::ConnectionLost);
             self.end(now, reason);
@@ -247,7 +247,7 @@ impl<S: MessageStore> Session<S> {
 
     /// Ends the session without a logout, for example at the end of the program.
     pub fn close(&mut self, now: Now) {
-        self.settle(now);
+        self.confirm(now);
         if self.is_connected() {
             self.end(now, DisconnectReason::Closed);
         }
@@ -257,7 +257,7 @@ impl<S: MessageStore> Session<S> {
     /// failed to handle the last event. The message of that event does not count as received, and
     /// comes again after the next logon.
     pub fn abandon(&mut self, now: Now, text: &str, reason: DisconnectReason) {
-        self.unsettled = false;
+        self.unconfirmed = false;
         match self.state {
             State::LoggedOn | State::LoggingOut => self.final_logout(now, text.as_bytes(), reason),
             State::AwaitingDecision => self.refuse_logon(now, text),
@@ -289,7 +289,7 @@ impl<S: MessageStore> Session<S> {
     /// # Errors
     /// The store's; a store that fails ends the session.
     pub fn change_next_target(&mut self, now: Now, seq: u64) -> Result<(), SendError> {
-        self.settle(now);
+        self.confirm(now);
         let seq = seq.clamp(1, MAX_SEQ_NUM);
         if seq < self.store.next_target() {
             self.gap = None;
@@ -354,7 +354,7 @@ impl<S: MessageStore> Session<S> {
 
     /// Time has passed: does what is due at `now`, and nothing if nothing is.
     pub fn handle_timeout(&mut self, now: Now) {
-        self.settle(now);
+        self.confirm(now);
         if !self.is_connected() {
             return;
         }
@@ -433,9 +433,9 @@ impl<S: MessageStore> Session<S> {
     /// The message that the application had with the last event counts as received now: had the
     /// program died while it looked at it, the message would come again.
     #[inline]
-    pub(super) fn settle(&mut self, now: Now) {
-        if self.unsettled {
-            self.unsettled = false;
+    pub(super) fn confirm(&mut self, now: Now) {
+        if self.unconfirmed {
+            self.unconfirmed = false;
             self.consume(now);
         }
     }
@@ -479,7 +479,7 @@ impl<S: MessageStore> Session<S> {
                 | DisconnectReason::LogoutByPeer
         );
         self.state = State::Ended;
-        let settled = self.settle_at_end();
+        let confirmed = self.confirm_at_end();
         self.timers = Timers::IDLE;
         self.closing = None;
         self.pending_logon = None;
@@ -493,19 +493,19 @@ impl<S: MessageStore> Session<S> {
         } else {
             Ok(())
         };
-        let reason = match settled.and(reset) {
+        let reason = match confirmed.and(reset) {
             Ok(()) => reason,
             Err(error) => DisconnectReason::Store(error),
         };
         self.notices.push_back(Event::Disconnect(reason));
     }
 
-    /// As `settle`, when no gap has to be looked at any more.
-    fn settle_at_end(&mut self) -> Result<(), StoreError> {
-        if !self.unsettled {
+    /// As `confirm`, when no gap has to be looked at any more.
+    fn confirm_at_end(&mut self) -> Result<(), StoreError> {
+        if !self.unconfirmed {
             return Ok(());
         }
-        self.unsettled = false;
+        self.unconfirmed = false;
         let next = self.store.next_target() + 1;
         self.store.set_next_target(next)
     }

@@ -77,7 +77,7 @@ fn traced(data: &[u8], rehearses: Option<bool>) -> Vec<String> {
         driver.session.connected(driver.now);
         let logon = "35=A|34=1|49=PEER|52=20261120-10:00:00|56=US|98=0|108=9|1137=9";
         driver.received = crate::fields::framed(driver.version.begin_string(), logon);
-        driver.settle();
+        driver.confirm();
         driver.session.accept_logon(driver.now);
     }
     while !source.0.is_empty() {
@@ -86,7 +86,7 @@ fn traced(data: &[u8], rehearses: Option<bool>) -> Vec<String> {
             driver.session.rehearse(now, &mut driver.scratch, received);
         }
         driver.step(&mut source);
-        driver.settle();
+        driver.confirm();
     }
     driver.transmit(usize::MAX);
     driver.trace
@@ -246,7 +246,7 @@ impl Driver {
     }
 
     /// Lets the session do what it wants to, within reason.
-    fn settle(&mut self) {
+    fn confirm(&mut self) {
         for _ in 0..100_000 {
             let step = self
                 .session

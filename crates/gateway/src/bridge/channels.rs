@@ -106,7 +106,7 @@ pub struct Channels {
 #[derive(Debug)]
 struct Channel {
     name: Vec<u8>,
-    heard: u64,
+    last_seen: u64,
     gateways: [Gateway; MOST_GATEWAYS],
     /// What came last, and what came before `young` was begun.
     young: Seen,
@@ -123,7 +123,7 @@ struct Channel {
 struct Gateway {
     /// 0: a free place.
     origin: u64,
-    heard: u64,
+    last_seen: u64,
     /// The generation in which it last brought something that the others had, or that was new.
     place: u64,
     /// Its last number.
@@ -171,7 +171,7 @@ impl Channels {
         self.clock += 1;
         let place = self.place(identity.channel);
         if let Some(channel) = self.known.get_mut(place) {
-            channel.heard = self.clock;
+            channel.last_seen = self.clock;
             channel.note(identity, (origin, self.clock), turn);
         }
         turn
@@ -199,7 +199,7 @@ impl Channels {
             return self.known.len() - 1;
         }
         let all = self.known.iter_mut().enumerate();
-        let Some((place, oldest)) = all.min_by_key(|(_, c)| c.heard) else {
+        let Some((place, oldest)) = all.min_by_key(|(_, c)| c.last_seen) else {
             return 0;
         };
         oldest.forget(name);
@@ -212,7 +212,7 @@ impl Channel {
         let seen = || Seen::with_capacity_and_hasher(reserved, BuildHasherDefault::default());
         Self {
             name: name.to_vec(),
-            heard: 0,
+            last_seen: 0,
             gateways: [Gateway::default(); MOST_GATEWAYS],
             young: seen(),
             old: seen(),
@@ -253,14 +253,14 @@ impl Channel {
         if is_behind { Turn::Behind } else { Turn::New }
     }
 
-    fn note(&mut self, identity: &Identity<'_>, (origin, heard): (u64, u64), turn: Turn) {
+    fn note(&mut self, identity: &Identity<'_>, (origin, last_seen): (u64, u64), turn: Turn) {
         let slot = self.slot(origin);
         if let Some(gateway) = self.gateways.get_mut(slot) {
             if turn == Turn::New && (identity.number > self.head || identity.number <= gateway.last)
             {
                 self.head = identity.number;
             }
-            (gateway.origin, gateway.heard) = (origin, heard);
+            (gateway.origin, gateway.last_seen) = (origin, last_seen);
             gateway.last = identity.number;
             if turn != Turn::Behind {
                 gateway.place = self.generation;
@@ -289,7 +289,7 @@ impl Channel {
         if let Some(slot) = all.iter().position(|g| g.origin == origin) {
             return slot;
         }
-        let oldest = all.iter().enumerate().min_by_key(|(_, g)| g.heard);
+        let oldest = all.iter().enumerate().min_by_key(|(_, g)| g.last_seen);
         let slot = oldest.map_or(0, |(slot, _)| slot);
         if all.get(slot).is_some_and(|g| g.origin != 0) {
             let of_slot = |counts: &mut Counts| counts.get_mut(slot).map_or((), |c| *c = 0);

@@ -6,7 +6,7 @@ const MOST: usize = 256;
 /// The last number of each gateway that messages of a topic first came into.
 #[derive(Debug, Default)]
 pub(crate) struct Origins {
-    /// Origin, its last number, when it was last heard of.
+    /// Origin, its last number, when it was last last_seen of.
     known: Vec<(u64, u64, u64)>,
     clock: u64,
 }
@@ -42,13 +42,13 @@ impl Origins {
     /// Takes note of a message that was new.
     pub(crate) fn note(&mut self, origin: u64, number: u64) {
         self.clock += 1;
-        let heard = self.clock;
+        let last_seen = self.clock;
         if let Some(known) = self.known.iter_mut().find(|known| known.0 == origin) {
             known.1 = number;
-            known.2 = heard;
+            known.2 = last_seen;
             return;
         }
-        let new = (origin, number, heard);
+        let new = (origin, number, last_seen);
         if self.known.len() < MOST {
             self.known.push(new);
         } else if let Some(oldest) = self.known.iter_mut().min_by_key(|known| known.2) {

@@ -160,7 +160,7 @@ impl Omissions {
             if count > 0 {
                 let outlet = self.outlet;
                 self.notices
-                    .tell(Notice::Unpublished { outlet, count, why });
+                    .send(Notice::Unpublished { outlet, count, why });
             }
         }
     }

@@ -177,7 +177,7 @@ impl Source {
             Err(error @ Error::ReaderClosed { .. }) => {
                 handler.counts.closed.increment(1);
                 let why = error.to_string();
-                handler.notices.tell(Notice::BusClosed { why });
+                handler.notices.send(Notice::BusClosed { why });
                 self.samples.clear();
                 (self.reader, self.hungry) = (None, false);
             }

@@ -111,7 +111,7 @@ impl Fan {
     }
 
     /// Writes the records of what is missing, until the ring is full.
-    pub(crate) fn tell_holes(&mut self, source_rings: &mut SourceRings) {
+    pub(crate) fn put_holes(&mut self, source_rings: &mut SourceRings) {
         if !self.holes.is_empty() {
             self.holes
                 .drain(|hole| source_rings.put_hole(hole) == Put::Done);
@@ -121,7 +121,7 @@ impl Fan {
     fn data(&mut self, message: MessageView<'_>, source_rings: &mut SourceRings, stamp: Stamp<'_>) {
         let dds = u32::from(source_rings.wants_symbol()) << self.dds;
         self.convert(message, self.in_use | dds);
-        self.tell_holes(source_rings);
+        self.put_holes(source_rings);
         // Each version gets it, or none.
         let room = self
             .bodies
@@ -227,7 +227,7 @@ impl Fan {
         }
         if self.limit.lets(utc_nanos) {
             let state = FeedNotice::Exchange(state.clone());
-            self.notices.tell(Notice::Feed(state));
+            self.notices.send(Notice::Feed(state));
         }
         self.exchange = Some(state);
     }

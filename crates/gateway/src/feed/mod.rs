@@ -121,7 +121,7 @@ impl FeedSource {
         let fan = Fan::new(feed, &program, dictionaries(feed)?, outlets.versions, plan);
         let receiver = Receiver::open(feed.receiver(), Decoder::new(program))?;
         if let Some(small) = receiver.small_buffer() {
-            plan.notices.tell(Notice::SmallBuffer(small));
+            plan.notices.send(Notice::SmallBuffer(small));
         }
         Ok(Self {
             receiver,
@@ -190,7 +190,7 @@ pub(crate) fn templates(feed: &Feed, notices: &Notices) -> Result<Program, FeedE
     }
     let (program, deviations) = Program::parse_lenient(text).map_err(cannot)?;
     if let Some(first) = deviations.first().first() {
-        notices.tell(Notice::LeftOutOfTemplates {
+        notices.send(Notice::LeftOutOfTemplates {
             templates: name.clone(),
             what: first.clone(),
             more: deviations.count() - 1,
@@ -299,7 +299,7 @@ impl Agent for FeedSource {
         let FeedHandler {
             fan, source_rings, ..
         } = &mut self.handler;
-        fan.tell_holes(source_rings);
+        fan.put_holes(source_rings);
         self.handler.source_rings.wake();
         if let Some(topics) = &mut self.handler.to_topics {
             topics.wake();

@@ -169,7 +169,7 @@ impl Topics {
         let matched = self.publisher.is_matched();
         if matched != self.matched {
             self.matched = matched;
-            self.notices.tell(Notice::FeedTopics { matched });
+            self.notices.send(Notice::FeedTopics { matched });
         }
         self.omissions.look();
     }

@@ -152,7 +152,7 @@ impl HostHandle {
                 } else {
                     state.commands.push_back(command(prepared, reply));
                     drop(state);
-                    self.0.tell_news();
+                    self.0.announce();
                 }
             }
         }

@@ -175,7 +175,7 @@ impl Shared {
     }
 
     /// Tells the host that a new handle or a command waits for it.
-    fn tell_news(&self) {
+    fn announce(&self) {
         self.news.store(true, Ordering::Release);
         self.ring();
     }

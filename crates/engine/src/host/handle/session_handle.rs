@@ -72,7 +72,7 @@ impl SessionHandle {
             });
         }
         drop(state);
-        shared.tell_news();
+        shared.announce();
         Self {
             post,
             bell: Bell(Arc::clone(shared)),

@@ -54,7 +54,7 @@ impl<H: Handler> Agent for Host<H> {
         self.closing = true;
         self.sleeps = true;
         self.watch_as_needed(now);
-        self.tell_of_close(now);
+        self.call_on_close(now);
         let mut longest = 0;
         for index in 0..self.hosted.len() {
             let Some(hosted) = self.hosted.get_mut(index) else {

@@ -73,14 +73,19 @@ impl Converter {
     }
 
     /// One level; nothing of it is left if it lacks a required field.
-    fn block(&mut self, way: Conversion<'_>, block: usize, fields: Fields<'_>) -> Result<(), u32> {
-        let Some(block) = way.plan.blocks.get(block) else {
+    fn block(
+        &mut self,
+        conversion: Conversion<'_>,
+        block: usize,
+        fields: Fields<'_>,
+    ) -> Result<(), u32> {
+        let Some(block) = conversion.plan.blocks.get(block) else {
             return Err(0);
         };
         let (start, base) = (self.out.len(), self.spans.len());
         self.spans.resize(base + block.slots.len(), 0..0);
-        self.walk(way, block, base, fields);
-        let complete = self.complete(way, block, base);
+        self.walk(conversion, block, base, fields);
+        let complete = self.complete(conversion, block, base);
         match (complete, block.order) {
             // What was filled in stands at the end.
             (Ok(_), Order::Other) | (Ok(true), Order::Same) => self.put_in_order(start, base),
@@ -91,16 +96,16 @@ impl Converter {
         complete.map(|_| ())
     }
 
-    fn walk(&mut self, way: Conversion<'_>, block: &Block, base: usize, fields: Fields<'_>) {
+    fn walk(&mut self, conversion: Conversion<'_>, block: &Block, base: usize, fields: Fields<'_>) {
         for (field, value) in fields {
             match value {
                 Value::Absent => {}
                 Value::Group(inside) | Value::Template(_, inside) => {
-                    self.walk(way, block, base, inside);
+                    self.walk(conversion, block, base, inside);
                 }
                 _ => {
-                    if let Some(step) = way.plan.step(field.id()) {
-                        self.step(way, block, base, step, value);
+                    if let Some(step) = conversion.plan.step(field.id()) {
+                        self.step(conversion, block, base, step, value);
                     }
                 }
             }
@@ -110,7 +115,7 @@ impl Converter {
     #[inline]
     fn step(
         &mut self,
-        way: Conversion<'_>,
+        conversion: Conversion<'_>,
         block: &Block,
         base: usize,
         step: &Step,
@@ -119,7 +124,7 @@ impl Converter {
         for hand in &step.hands {
             let start = self.handed.len();
             hand.conv
-                .write(way.dictionary, hand.tag, value, &mut self.handed);
+                .write(conversion.dictionary, hand.tag, value, &mut self.handed);
             if let Some(place) = self.hands.get_mut(hand.place) {
                 *place = start..self.handed.len();
             }
@@ -132,10 +137,10 @@ impl Converter {
                 let written = block
                     .slots
                     .get(*slot)
-                    .map(|s| self.value(way, s, conv, value));
+                    .map(|s| self.value(conversion, s, conv, value));
                 if written != Some(true) {
                     self.out.truncate(start);
-                    return self.left(way, *tag, value);
+                    return self.left(conversion, *tag, value);
                 }
                 slot
             }
@@ -147,7 +152,7 @@ impl Converter {
                 else {
                     return;
                 };
-                self.group(way, counted, *inside, entries);
+                self.group(conversion, counted, *inside, entries);
                 slot
             }
         };
@@ -163,11 +168,17 @@ impl Converter {
     }
 
     /// The entries of a group with their count in front.
-    fn group(&mut self, way: Conversion<'_>, slot: &Slot, inside: usize, entries: Entries<'_>) {
+    fn group(
+        &mut self,
+        conversion: Conversion<'_>,
+        slot: &Slot,
+        inside: usize,
+        entries: Entries<'_>,
+    ) {
         let (start, of_feed) = (self.out.len(), entries.len());
         let mut count = 0;
         for entry in entries {
-            match self.block(way, inside, entry) {
+            match self.block(conversion, inside, entry) {
                 Ok(()) => count += 1,
                 Err(_) => self.tally.entries += 1,
             }
@@ -187,14 +198,20 @@ impl Converter {
 
     /// `tag=value` with the separator, and the length of data in front.
     #[inline]
-    fn value(&mut self, way: Conversion<'_>, slot: &Slot, conv: &Conv, value: Value<'_>) -> bool {
+    fn value(
+        &mut self,
+        conversion: Conversion<'_>,
+        slot: &Slot,
+        conv: &Conv,
+        value: Value<'_>,
+    ) -> bool {
         if let Conv::Data(length) = conv {
             let len = match value.as_bytes() {
                 Some(bytes) => bytes.len(),
                 // A template may have a number where FIX has data.
                 None => {
                     let start = self.out.len();
-                    conv.write(way.dictionary, slot.tag, value, &mut self.out);
+                    conv.write(conversion.dictionary, slot.tag, value, &mut self.out);
                     let len = self.out.len() - start;
                     self.out.truncate(start);
                     len
@@ -204,15 +221,15 @@ impl Converter {
             number(len as u32, SOH, &mut self.out);
         }
         self.out.extend_from_slice(&slot.text);
-        let written = conv.write(way.dictionary, slot.tag, value, &mut self.out);
+        let written = conv.write(conversion.dictionary, slot.tag, value, &mut self.out);
         self.out.push(SOH);
         written
     }
 
     #[cold]
-    fn left(&mut self, way: Conversion<'_>, tag: u32, value: Value<'_>) {
+    fn left(&mut self, conversion: Conversion<'_>, tag: u32, value: Value<'_>) {
         self.tally.values += 1;
-        let [told, _] = &way.plan.told;
+        let [told, _] = &conversion.plan.told;
         if self.sample.is_none() && !told.get() {
             let mut text = Vec::new();
             match value.as_bytes() {
@@ -227,7 +244,12 @@ impl Converter {
 
     /// Fills what is empty and can be filled; whether anything was. The tag of a required field
     /// that is not there.
-    fn complete(&mut self, way: Conversion<'_>, block: &Block, base: usize) -> Result<bool, u32> {
+    fn complete(
+        &mut self,
+        conversion: Conversion<'_>,
+        block: &Block,
+        base: usize,
+    ) -> Result<bool, u32> {
         let mut filled = false;
         for (at, slot) in block.slots.iter().enumerate() {
             let is_there = |spans: &[Range<usize>], at: usize| {
@@ -252,7 +274,7 @@ impl Converter {
                         .filter(|t| !t.is_empty())
                 }
             };
-            let Some(text) = text.filter(|text| way.dictionary.fits(slot.tag, text)) else {
+            let Some(text) = text.filter(|text| conversion.dictionary.fits(slot.tag, text)) else {
                 if slot.required {
                     return Err(slot.tag);
                 }

@@ -287,7 +287,7 @@ impl Met<'_> {
             }),
         };
         if let (Some(notice), Some(notices)) = (notice, notices) {
-            notices.tell(Notice::Feed(notice));
+            notices.send(Notice::Feed(notice));
         }
         planned.map(Box::new)
     }
@@ -322,7 +322,7 @@ impl Rules {
         if let Some((tag, value)) = sample
             && !value_told.replace(true)
         {
-            notices.tell(Notice::Feed(FeedNotice::Value {
+            notices.send(Notice::Feed(FeedNotice::Value {
                 version,
                 template: template(),
                 field: self.name(*tag),
@@ -336,7 +336,7 @@ impl Rules {
                 0 => "no field of it is FIX's".to_owned(),
                 _ => format!("it has no {}", self.name(tag)),
             };
-            notices.tell(Notice::Feed(FeedNotice::Lacking {
+            notices.send(Notice::Feed(FeedNotice::Lacking {
                 version,
                 template: template(),
                 why,

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, anyhow, bail};
 use fanfare_engine::process::{Missing, Process, Stream};
 use fanfare_engine::stop::{Stop, end_with_parent};
-use serde_json::Value;
+use fanfare_instruments::figures::Printed;
 use std::collections::VecDeque;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitStatus, Stdio};
@@ -103,6 +103,15 @@ impl Fanfare {
         }
     }
 
+    /// Waits for `count` lines that begin with `front`.
+    pub(crate) fn wait_lines(&mut self, limit: Duration, front: &str, count: u32) -> Result<()> {
+        let mut came = 0;
+        self.wait_line(limit, |line| {
+            came += u32::from(line.starts_with(front));
+            (came == count).then_some(())
+        })
+    }
+
     /// Waits for its end and gives all that it printed on stdout.
     ///
     /// # Errors
@@ -116,20 +125,21 @@ impl Fanfare {
         }
     }
 
-    /// As `finish`, for a command whose figures say what is wrong: any status will do as long as
-    /// it printed something.
-    pub(crate) fn finish_any(self, limit: Duration) -> Result<String> {
-        self.finish_telling(limit).map(|(output, _)| output)
+    /// As `finish`, for a command that prints figures with `--json`, which say what is wrong: any
+    /// status will do as long as it printed them.
+    pub(crate) fn figures(self, limit: Duration) -> Result<Printed> {
+        self.figures_and_words(limit).map(|(figures, _)| figures)
     }
 
-    /// As `finish_any`; gives its last words on stderr too.
-    pub(crate) fn finish_telling(mut self, limit: Duration) -> Result<(String, String)> {
+    /// As `figures`; gives its last words on stderr too.
+    pub(crate) fn figures_and_words(mut self, limit: Duration) -> Result<(Printed, String)> {
         let status = self.end(limit)?;
         if self.output.is_empty() {
             return Err(self.failed(status));
         }
-        let words = self.last_words();
-        Ok((self.output, words))
+        let printed = Printed::parse(&self.output)
+            .with_context(|| format!("`{}` printed no JSON object", self.name))?;
+        Ok((printed, self.last_words()))
     }
 
     fn end(&mut self, limit: Duration) -> Result<ExitStatus> {
@@ -201,17 +211,4 @@ impl Fanfare {
     fn failed(&self, status: ExitStatus) -> anyhow::Error {
         anyhow!("`{}` ended with {status}: {}", self.name, self.last_words())
     }
-}
-
-/// The object that a child printed with `--json`.
-pub(crate) fn json(text: &str) -> Result<Value> {
-    serde_json::from_str(text.trim()).context("a child process printed no JSON object")
-}
-
-/// A figure of that object.
-pub(crate) fn figure(of: &Value, name: &str) -> Result<f64> {
-    let value = of
-        .pointer(&format!("/figures/{name}"))
-        .and_then(Value::as_f64);
-    value.with_context(|| format!("a child process printed no figure `{name}`"))
 }

@@ -70,13 +70,16 @@ impl Figures {
         self.figures.insert(name.to_owned(), Value::from(values));
     }
 
-    /// Adds all figures of `other`, each with `prefix` in front of its name.
-    pub fn absorb(&mut self, prefix: &str, other: &Self) {
-        for (name, value) in &other.figures {
-            self.figures
-                .insert(format!("{prefix}{name}"), value.clone());
+    /// Adds figures that another process printed, each with `prefix` in front of its name: those
+    /// with these names, or all if there are none. What was not `ok` there is not here.
+    pub fn absorb(&mut self, prefix: &str, other: &Printed, names: &[&str]) {
+        for (name, value) in other.iter() {
+            if value.is_number() && (names.is_empty() || names.contains(&name)) {
+                self.figures
+                    .insert(format!("{prefix}{name}"), value.clone());
+            }
         }
-        self.ok &= other.ok;
+        self.ok &= other.is_ok();
     }
 
     /// The value of a figure, if it was added.
@@ -114,6 +117,47 @@ impl Figures {
             "figures": self.figures,
             "environment": self.environment.to_json(),
         })
+    }
+}
+
+/// Figures that another process printed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Printed(Value);
+
+/// The process printed no such figure.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("another process printed no figure `{0}`")]
+pub struct NoFigure(String);
+
+impl Printed {
+    /// Reads one JSON object.
+    ///
+    /// # Errors
+    /// The text is none.
+    pub fn parse(text: &str) -> Result<Self, serde_json::Error> {
+        let object: Map<String, Value> = serde_json::from_str(text.trim())?;
+        Ok(Self(object.into()))
+    }
+
+    /// A figure.
+    ///
+    /// # Errors
+    /// There is none of that name: nothing was measured.
+    pub fn figure(&self, name: &str) -> Result<f64, NoFigure> {
+        let value = self.iter().find(|(key, _)| *key == name);
+        let value = value.and_then(|(_, value)| value.as_f64());
+        value.ok_or_else(|| NoFigure(name.to_owned()))
+    }
+
+    /// Whether the process did what it should.
+    pub fn is_ok(&self) -> bool {
+        self.0.get("ok") == Some(&Value::Bool(true))
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
+        let figures = self.0.get("figures").and_then(Value::as_object);
+        let figures = figures.into_iter().flatten();
+        figures.map(|(name, value)| (name.as_str(), value))
     }
 }
 
@@ -246,11 +290,21 @@ mod tests {
     fn absorbed_figures_carry_the_prefix_and_the_failure() {
         let mut part = Figures::new("fanout report");
         part.add("p50_us", 2.5);
+        part.count("packets", 3);
+        part.list("t1_ns", vec![7]);
         part.set_ok(false);
+        let printed = Printed::parse(&format!("{}\n", part.to_json())).unwrap();
+        assert_eq!(printed.figure("p50_us"), Ok(2.5));
+        let error = printed.figure("p51_us").unwrap_err().to_string();
+        assert_eq!(error, "another process printed no figure `p51_us`");
         let mut whole = Figures::new("demo");
-        whole.absorb("fanout_", &part);
+        whole.absorb("fanout_", &printed, &["p50_us"]);
         assert_eq!(whole.value("fanout_p50_us"), Some(2.5));
+        assert_eq!(whole.iter().count(), 1);
         assert_eq!(whole.to_json()["ok"], false);
+        whole.absorb("all_", &printed, &[]);
+        assert_eq!(whole.iter().count(), 3, "lists are left out");
+        assert!(Printed::parse("[]").is_err());
     }
 
     #[test]

@@ -32,6 +32,17 @@ pub struct CategorySeries {
     pub values: Vec<Option<f64>>,
 }
 
+impl CategorySeries {
+    /// A series that is drawn as bars.
+    pub fn bars(name: &str, values: impl Iterator<Item = Option<f64>>) -> Self {
+        Self {
+            name: name.to_owned(),
+            line: false,
+            values: values.collect(),
+        }
+    }
+}
+
 impl CategoryChart<'_> {
     /// The chart as SVG.
     pub fn to_svg(&self) -> String {

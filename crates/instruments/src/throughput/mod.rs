@@ -35,7 +35,7 @@ pub use initiator::{InitiatorOptions, Initiators, Sent};
 pub use orders::{MAX_LINE, MAX_ORDERS, Orders, OrdersError};
 pub use persisted::persisted;
 pub use receiver::Tally;
-pub use summary::{Row, Summary};
+pub use summary::{Outcome, Row, Summary};
 
 /// Most sessions of one process.
 pub const MAX_SESSIONS: usize = 10_000;

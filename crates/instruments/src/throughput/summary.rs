@@ -34,6 +34,23 @@ pub struct Summary {
     pub persisted: Option<u64>,
 }
 
+/// What came of one run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Outcome {
+    /// Messages a second.
+    pub rate: f64,
+    /// Monotonic nanoseconds when the acceptor had the first order.
+    pub t1: u64,
+    /// And when it had the last one.
+    pub t2: u64,
+    /// Orders that did not come.
+    pub lost: u64,
+    /// Orders that came with other content or in another order.
+    pub wrong: u64,
+    /// Orders found in the journals afterwards, if they were kept.
+    pub persisted: Option<u64>,
+}
+
 impl Row {
     /// The arithmetic mean of the runs; NaN without any.
     #[must_use]
@@ -50,6 +67,21 @@ impl Row {
 }
 
 impl Summary {
+    /// Adds a run of the row at `index`.
+    pub fn add(&mut self, index: usize, outcome: &Outcome) {
+        if let Some(row) = self.rows.get_mut(index) {
+            row.rates.push(outcome.rate);
+            row.spans.push((outcome.t1, outcome.t2));
+            self.runs += 1;
+            self.sessions += row.sessions as u64;
+        }
+        self.lost += outcome.lost;
+        self.wrong += outcome.wrong;
+        if let (Some(all), Some(found)) = (&mut self.persisted, outcome.persisted) {
+            *all += found;
+        }
+    }
+
     /// The rate of the last row over that of the first.
     #[must_use]
     pub fn ratio(&self) -> f64 {
@@ -111,11 +143,10 @@ impl Summary {
                 .iter()
                 .map(|row| row.sessions.to_string())
                 .collect(),
-            series: vec![CategorySeries {
-                name: "mean of all runs".to_owned(),
-                line: false,
-                values: self.rows.iter().map(mean).collect(),
-            }],
+            series: vec![CategorySeries::bars(
+                "mean of all runs",
+                self.rows.iter().map(mean),
+            )],
         };
         standalone(&chart.to_svg())
     }

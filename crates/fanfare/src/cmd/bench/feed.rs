@@ -6,14 +6,14 @@ use clap::{Args as ClapArgs, ValueEnum};
 use fanfare_engine::stop::Stop;
 use fanfare_feed::Header;
 use fanfare_instruments::bench::datagrams::{Run, add_turns};
-use fanfare_instruments::figures::Figures;
+use fanfare_instruments::figures::{Figures, Printed};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use crate::address::free_udp_port;
-use crate::children::{Fanfare, figure, json};
+use crate::children::Fanfare;
 use crate::cmd::fast::packets::PacketFile;
 use crate::print::figures_out;
 use crate::range::{share, whole};
@@ -118,26 +118,22 @@ fn ours(args: &Args, feed: &str, file: &str, seed: u32, stop: &Stop) -> Result<R
     let decode = ["fast", "decode", "-t", &templates, "--multicast", &line_a];
     let rest = ["--multicast", &line_b, "--idle", "5", "--spin", "--json"];
     let mut receiver = Fanfare::start(&[&decode[..], &rest].concat(), stop)?;
-    let mut receiving = 0;
-    receiver.wait_line(LIMIT, |line| {
-        receiving += u32::from(line.starts_with("receiving"));
-        (receiving == 2).then_some(())
-    })?;
+    receiver.wait_lines(LIMIT, "receiving", 2)?;
     let (address, port) = (a.ip().to_string(), a.port().to_string());
     let (loss, seed) = (args.loss.to_string(), seed.to_string());
     let multicast = ["fast", "multicast", "-f", file, "-a", &address, "-p", &port];
     let losses = ["--loss-a", &loss, "--loss-b", &loss, "--seed", &seed];
     let second = ["--second", &line_b, "--json"];
     let sender = Fanfare::start(&[&multicast[..], &losses, &second].concat(), stop)?;
-    let sent = json(&sender.finish(LIMIT)?)?;
-    let received = json(&receiver.finish_any(LIMIT)?)?;
-    let count = |of, name: &str| figure(of, name).map(|value| value as u64);
+    let sent = sender.figures(LIMIT)?;
+    let received = receiver.figures(LIMIT)?;
+    let count = |of: &Printed, name: &str| of.figure(name).map(|value| value as u64);
     let mut lost = 0;
     for line in ["line_a_packets", "line_b_packets"] {
         lost += count(&sent, line)? - count(&received, line)?;
     }
     Ok(Run {
-        rate: figure(&received, "rate_per_s")?,
+        rate: received.figure("rate_per_s")?,
         lost,
         kernel_drops: count(&received, "kernel_drops")?,
         errors: count(&received, "errors")?,

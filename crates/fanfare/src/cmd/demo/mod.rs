@@ -9,9 +9,12 @@ use clap::Args as ClapArgs;
 use fanfare_engine::stop::Stop;
 use fanfare_instruments::figures::Figures;
 use fanfare_instruments::page::Page;
+use fanfare_instruments::plot::CategoryChart;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
+use crate::children::Fanfare;
 use crate::print::{note, say};
 use crate::scratch::Scratch;
 
@@ -26,17 +29,68 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    let scratch = Scratch::new("demo").context("cannot make a folder for temporary files")?;
-    let mut figures = Figures::new("demo");
-    let stop = Stop::on_interrupt().context("cannot catch Ctrl-C")?;
-    let mut page = Page::new("Fanfare", "The plant, small, on one machine: fanfare demo");
-    for part in [fanout::run, feed::run, engine::run] {
-        if !stop.is_raised() {
-            let text = part(&scratch, &mut figures, &mut page, &stop)?;
-            tell(args, &text);
-        }
+/// What the parts of the demo share.
+struct Demo {
+    scratch: Scratch,
+    stop: Stop,
+    figures: Figures,
+    page: Page,
+    /// What the part says on the terminal.
+    text: String,
+}
+
+/// A part: processes that it starts, waits for and reports of.
+struct Part {
+    title: &'static str,
+    /// In the page, under the title.
+    about: &'static str,
+    /// Adds its figures, its text and its charts.
+    run: fn(&mut Demo) -> Result<()>,
+}
+
+/// How long a process may take to get ready, and to end.
+const READY: Duration = Duration::from_secs(60);
+const RUN: Duration = Duration::from_secs(120);
+
+impl Demo {
+    /// Starts this binary with these arguments, one behind the other.
+    fn start(&self, args: &[&[&str]]) -> Result<Fanfare> {
+        Fanfare::start(&args.concat(), &self.stop)
     }
+
+    /// Begins a part of the page.
+    fn begin_page(&mut self, part: &Part) {
+        self.page.part(part.title, part.about);
+    }
+
+    fn chart(&mut self, title: &str, about: &str, chart: &CategoryChart<'_>) {
+        self.page.chart(title, about, &chart.to_svg());
+    }
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let mut demo = Demo {
+        scratch: Scratch::new("demo").context("cannot make a folder for temporary files")?,
+        stop: Stop::on_interrupt().context("cannot catch Ctrl-C")?,
+        figures: Figures::new("demo"),
+        page: Page::new("Fanfare", "The plant, small, on one machine: fanfare demo"),
+        text: String::new(),
+    };
+    for part in [fanout::PART, feed::PART, engine::PART] {
+        if demo.stop.is_raised() {
+            break;
+        }
+        demo.text = format!("\n{}\n", part.title);
+        (part.run)(&mut demo)?;
+        if demo.stop.is_raised() {
+            demo.text
+                .push_str("interrupted: this is the report so far\n");
+        }
+        tell(args, &demo.text);
+    }
+    let Demo {
+        figures, mut page, ..
+    } = demo;
     page.environment(figures.environment());
     match std::fs::write(&args.html, page.to_html()) {
         Ok(()) => tell(

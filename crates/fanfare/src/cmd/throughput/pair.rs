@@ -2,26 +2,13 @@
 
 use anyhow::{Context, Result, bail};
 use fanfare_engine::stop::Stop;
-use fanfare_instruments::throughput::{Orders, persisted};
-use serde_json::Value;
+use fanfare_instruments::throughput::{Orders, Outcome, persisted};
 use std::path::Path;
 use std::time::Duration;
 
 use super::acceptor::LISTENING;
 use super::options::{Load, Store};
 use crate::children::Fanfare;
-
-/// What came of it.
-pub(super) struct Outcome {
-    pub(super) rate: f64,
-    /// Monotonic nanoseconds when the acceptor had the first and the last order.
-    pub(super) t1: u64,
-    pub(super) t2: u64,
-    pub(super) lost: u64,
-    pub(super) wrong: u64,
-    /// Orders found in the journals afterwards.
-    pub(super) persisted: Option<u64>,
-}
 
 /// How long a process may take to get ready.
 const READY: Duration = Duration::from_secs(60);
@@ -91,20 +78,19 @@ fn exchange(
     args.extend(store_args.iter().map(String::as_str));
     let initiator = Fanfare::start(&args, stop)?;
     let limit = READY + Duration::from_secs(load.messages * sessions as u64 / SLOWEST);
-    let (sent, told) = initiator.finish_telling(limit)?;
-    let sent = json(&sent)?;
-    if !is_ok(&sent) {
+    let (sent, told) = initiator.figures_and_words(limit)?;
+    if !sent.is_ok() {
         // The acceptor may wait for sessions that will not come.
         let _ = acceptor.interrupt();
     }
-    let received = json(&acceptor.finish_any(END)?)?;
-    if stop.is_raised() && !(is_ok(&sent) && is_ok(&received)) {
+    let received = acceptor.figures(END)?;
+    if stop.is_raised() && !(sent.is_ok() && received.is_ok()) {
         return Ok(None);
     }
-    if !is_ok(&sent) {
+    if !sent.is_ok() {
         bail!("the initiator: {told}");
     }
-    let figure = |name: &str| received["figures"][name].as_f64().unwrap_or(f64::NAN);
+    let figure = |name| received.figure(name).unwrap_or(f64::NAN);
     Ok(Some(Outcome {
         rate: figure("rate_per_s"),
         t1: figure("t1_ns") as u64,
@@ -113,12 +99,4 @@ fn exchange(
         wrong: figure("wrong") as u64,
         persisted: None,
     }))
-}
-
-fn json(output: &str) -> Result<Value> {
-    serde_json::from_str(output).with_context(|| format!("not the figures expected: {output}"))
-}
-
-fn is_ok(figures: &Value) -> bool {
-    figures["ok"] == true
 }

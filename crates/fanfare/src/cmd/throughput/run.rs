@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use super::options::{Load, Store, sessions};
-use super::pair::{self, Outcome};
+use super::pair;
 use crate::print::{counted, note, say};
 use crate::range::whole;
 use crate::scratch::Scratch;
@@ -118,24 +118,10 @@ fn measure(
                     outcome.rate
                 );
             }
-            add(summary, index, &outcome);
+            summary.add(index, &outcome);
         }
     }
     Ok(true)
-}
-
-fn add(summary: &mut Summary, index: usize, outcome: &Outcome) {
-    if let Some(row) = summary.rows.get_mut(index) {
-        row.rates.push(outcome.rate);
-        row.spans.push((outcome.t1, outcome.t2));
-        summary.runs += 1;
-        summary.sessions += row.sessions as u64;
-    }
-    summary.lost += outcome.lost;
-    summary.wrong += outcome.wrong;
-    if let (Some(all), Some(found)) = (&mut summary.persisted, outcome.persisted) {
-        *all += found;
-    }
 }
 
 /// Whether no journal gives anything up.

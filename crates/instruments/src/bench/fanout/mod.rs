@@ -1,7 +1,7 @@
 //! The fan-out measured against plain sockets: the same bytes to as many loopback connections,
 //! once from one thread with a send each and nothing else, once through whatever is compared.
 //!
-//! [`Receivers`] are the receiving end of both. The two take turns, so that the machine's moods
+//! `Receivers` are the receiving end of both. The two take turns, so that the machine's moods
 //! meet both alike.
 
 mod plant;

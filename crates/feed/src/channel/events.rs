@@ -219,13 +219,7 @@ impl<'c, 'b> Events<'c, 'b> {
         mut take: impl FnMut(Event<'_>) -> Result<ControlFlow<()>, E>,
     ) -> Result<ControlFlow<()>, E> {
         loop {
-            if self.channel.hand.is_streaming()
-                && let Some(datagram) = &self.streamed
-                && self
-                    .channel
-                    .stream_all(datagram.bytes, &mut take)?
-                    .is_break()
-            {
+            if self.channel.hand.is_delivering && self.deliver(&mut take)?.is_break() {
                 self.end_packet();
                 return Ok(ControlFlow::Break(()));
             }
@@ -237,6 +231,27 @@ impl<'c, 'b> Events<'c, 'b> {
                 return Ok(ControlFlow::Break(()));
             }
         }
+    }
+
+    /// The messages of the packet in hand.
+    #[inline(always)]
+    fn deliver<E>(
+        &mut self,
+        take: &mut impl FnMut(Event<'_>) -> Result<ControlFlow<()>, E>,
+    ) -> Result<ControlFlow<()>, E> {
+        let mut own = Vec::new();
+        let bytes = match &self.streamed {
+            Some(datagram) => datagram.bytes,
+            None => {
+                own = std::mem::take(&mut self.channel.hand.own);
+                &own
+            }
+        };
+        let flow = self.channel.deliver_all(bytes, take);
+        if self.streamed.is_none() {
+            self.channel.hand.own = own;
+        }
+        flow
     }
 
     /// Reads on to the end of a packet that is in turn, so that the arbiter knows all its numbers.
@@ -388,10 +403,10 @@ impl Channel {
         self.hand.stream(self.readers.get_mut(index)?, body)
     }
 
-    /// All messages of it. They never stand in memory as events: loads over the stores just made
-    /// hold up the processor.
+    /// All messages of the packet in hand, of which these are the bytes. They never stand in
+    /// memory as events: loads over the stores just made hold up the processor.
     #[inline(always)]
-    fn stream_all<E>(
+    fn deliver_all<E>(
         &mut self,
         bytes: &[u8],
         take: &mut impl FnMut(Event<'_>) -> Result<ControlFlow<()>, E>,
@@ -400,8 +415,10 @@ impl Channel {
         let index = self.hand.line.index().min(self.readers.len() - 1);
         let Self { readers, hand, .. } = self;
         let reader = &mut readers[index];
-        while let Some(index) = hand.stream(reader, body)
-            && let Some(message) = hand.lend(reader.program(), index)
+        while let Some(index) = match hand.streams {
+            true => hand.stream(reader, body),
+            false => hand.next(),
+        } && let Some(message) = hand.lend(reader.program(), index)
         {
             if take(Event::Message(message))?.is_break() {
                 return Ok(ControlFlow::Break(()));

@@ -103,16 +103,6 @@ impl Outbound {
     pub const fn limit(&self) -> usize {
         self.limit
     }
-
-    /// Gives memory back that is not in use, after a backlog has been worked off.
-    pub fn shrink(&mut self) {
-        self.bytes.shrink_to_fit();
-    }
-
-    /// Forgets everything, for a connection that is closed.
-    pub fn clear(&mut self) {
-        self.bytes = VecDeque::new();
-    }
 }
 
 #[cfg(test)]
@@ -164,7 +154,7 @@ mod tests {
         let mut queue = Outbound::new(2);
         queue.push_rest(&[IoSlice::new(b"abc"), IoSlice::new(b"def")], 4);
         assert_eq!(text(&queue), b"ef");
-        queue.clear();
+        queue.consume(usize::MAX);
         queue.push_rest(&[IoSlice::new(b"abc"), IoSlice::new(b"def")], 1);
         assert_eq!(text(&queue), b"bcdef");
     }

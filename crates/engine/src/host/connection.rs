@@ -77,3 +77,75 @@ impl Connection {
         Ok(taken)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::poll::{Event, Interest, Poller, Token};
+    use crate::tcp::Stream;
+    use std::io::Read;
+    use std::net::{Ipv4Addr, TcpListener, TcpStream};
+
+    /// Our side of a connection, and a plain blocking peer.
+    fn pair(limit: usize) -> (Connection, TcpStream) {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let stream = Stream::new(listener.accept().unwrap().0).unwrap();
+        (Connection::new(Transport::Plain(stream), limit, None), peer)
+    }
+
+    #[test]
+    fn what_the_kernel_does_not_take_waits_and_goes_out_in_order() {
+        let (mut connection, mut peer) = pair(64 << 20);
+        let chunk: Vec<u8> = (0..1 << 20)
+            .map(|i: u32| (i.wrapping_mul(i) >> 7) as u8)
+            .collect();
+        let mut sent = 0;
+        while connection
+            .send(&[IoSlice::new(&chunk[..500]), IoSlice::new(&chunk[500..])])
+            .unwrap()
+        {
+            sent += 1;
+        }
+        connection.send(&[IoSlice::new(&chunk)]).unwrap();
+        connection.queue(&[IoSlice::new(&chunk)]).unwrap();
+        sent += 3;
+        let mut poller = Poller::new(1).unwrap();
+        poller
+            .add(&connection.transport, Token(1), Interest::ReadWrite)
+            .unwrap();
+        let reader = std::thread::spawn(move || {
+            let mut all = vec![0; sent * chunk.len()];
+            peer.read_exact(&mut all).unwrap();
+            assert!(all.chunks(chunk.len()).all(|got| got == chunk));
+            peer
+        });
+        let mut noted = 0;
+        while connection.wants_write() {
+            let queued = connection.queued();
+            let taken = connection.send_queued(100_000, |bytes| noted = bytes.len());
+            let taken = taken.unwrap();
+            assert_eq!((noted, queued - taken), (taken, connection.queued()));
+            if taken == 0 {
+                poller.poll(None).unwrap();
+                assert!(poller.events().all(Event::is_writable));
+            }
+        }
+        drop(reader.join().unwrap());
+    }
+
+    #[test]
+    fn a_peer_that_never_reads_overflows_the_queue() {
+        let (mut connection, _peer) = pair(100_000);
+        let message = [b'x'; 30_000];
+        let overflow = loop {
+            match connection.send(&[IoSlice::new(&message)]) {
+                Ok(_) => {}
+                Err(OutboundError::Overflow(overflow)) => break overflow,
+                Err(OutboundError::Io(error)) => panic!("{error}"),
+            }
+        };
+        assert_eq!((overflow.limit, overflow.len), (100_000, 30_000));
+        assert_eq!(connection.queued(), overflow.queued);
+    }
+}

@@ -69,9 +69,4 @@ impl Inbox {
     pub const fn is_empty(&self) -> bool {
         self.kept.is_empty()
     }
-
-    /// Gives back memory that is not in use.
-    pub fn shrink(&mut self) {
-        self.kept.shrink_to_fit();
-    }
 }

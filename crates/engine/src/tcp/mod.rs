@@ -1,14 +1,12 @@
-//! TCP without waiting: listener, stream, connection with its queue, connector with back-off.
+//! TCP without waiting: listener, stream, bytes not understood yet, connector with back-off.
 
 mod backoff;
-mod connection;
 mod connector;
 mod inbox;
 mod listener;
 mod stream;
 
 pub use backoff::Backoff;
-pub use connection::{Connection, SendError};
 pub use connector::{Attempt, Connector};
 pub use inbox::Inbox;
 pub use listener::{Accepted, BindError, Listener};

@@ -1,5 +1,5 @@
 use super::*;
-use crate::poll::{Event, Interest, Poller, Token};
+use crate::poll::{Interest, Poller, Token};
 use std::io::{self, IoSlice, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
@@ -18,9 +18,9 @@ fn pair() -> (Stream, TcpStream) {
     (Stream::new(listener.accept().unwrap().0).unwrap(), peer)
 }
 
-fn wait_readable(connection: &Connection) {
+fn wait_readable(stream: &Stream) {
     let mut poller = Poller::new(1).unwrap();
-    poller.add(connection, Token(0), Interest::Read).unwrap();
+    poller.add(stream, Token(0), Interest::Read).unwrap();
     // A signal ends the wait, too: a process that was stopped and goes on.
     while poller.poll(None).unwrap() == 0 {}
 }
@@ -56,102 +56,42 @@ fn a_taken_port_is_named() {
     assert!(error.to_string().contains(&address.to_string()), "{error}");
 }
 
-#[test]
-fn what_the_kernel_does_not_take_waits_and_goes_out_in_order() {
-    let (stream, mut peer) = pair();
-    let mut connection = Connection::new(stream, 64 << 20);
-    let mut poller = Poller::new(1).unwrap();
-    connection.register(&poller, Token(1)).unwrap();
-    let chunk: Vec<u8> = (0..1 << 20)
-        .map(|i: u32| (i.wrapping_mul(i) >> 7) as u8)
-        .collect();
-    let mut sent = 0;
-    while connection
-        .send(&[IoSlice::new(&chunk[..500]), IoSlice::new(&chunk[500..])])
-        .unwrap()
-    {
-        sent += 1;
-    }
-    connection.send(&[IoSlice::new(&chunk)]).unwrap();
-    sent += 2;
-    connection.update_interest(&poller, Token(1)).unwrap();
-    let reader = std::thread::spawn(move || {
-        let mut all = vec![0; sent * chunk.len()];
-        peer.read_exact(&mut all).unwrap();
-        assert!(all.chunks(chunk.len()).all(|got| got == chunk));
-        peer
-    });
-    while !connection.flush().unwrap() {
-        poller.poll(None).unwrap();
-        assert!(poller.events().all(Event::is_writable));
-    }
-    let _peer = reader.join().unwrap();
-    connection.update_interest(&poller, Token(1)).unwrap();
-    assert_eq!(
-        poller.poll(Some(Duration::ZERO)).unwrap(),
-        0,
-        "asks for room no longer"
-    );
-}
-
-#[test]
-fn a_peer_that_never_reads_overflows_the_queue() {
-    let (stream, _peer) = pair();
-    let mut connection = Connection::new(stream, 100_000);
-    let message = [b'x'; 30_000];
-    let overflow = loop {
-        match connection.send(&[IoSlice::new(&message)]) {
-            Ok(_) => {}
-            Err(SendError::Overflow(overflow)) => break overflow,
-            Err(SendError::Io(error)) => panic!("{error}"),
-        }
-    };
-    assert_eq!((overflow.limit, overflow.len), (100_000, 30_000));
-    assert_eq!(connection.queued(), overflow.queued);
+/// Reads once, when something has come, and returns the bytes that are not understood yet.
+fn read(stream: &Stream, inbox: &mut Inbox, buffer: &mut [u8]) -> io::Result<(Received, Vec<u8>)> {
+    wait_readable(stream);
+    let (received, bytes) = inbox.fill(buffer, |room| stream.receive(room))?;
+    Ok((received, bytes.to_vec()))
 }
 
 #[test]
 fn an_incomplete_message_is_kept_in_front_of_the_next_bytes() {
     let (stream, mut peer) = pair();
-    let mut connection = Connection::new(stream, 1000);
-    let mut buffer = [0; 64];
+    let (mut inbox, mut buffer) = (Inbox::new(), [0; 64]);
     let mut lines: Vec<Vec<u8>> = Vec::new();
     for part in [&b"one\ntw"[..], b"o", b"\nthree\n"] {
         peer.write_all(part).unwrap();
-        wait_readable(&connection);
-        let received = connection.receive(&mut buffer, |_, bytes| {
-            let end = bytes
-                .iter()
-                .rposition(|&b| b == b'\n')
-                .map_or(0, |at| at + 1);
-            lines.extend(
-                bytes[..end]
-                    .split_inclusive(|&b| b == b'\n')
-                    .map(<[u8]>::to_vec),
-            );
-            end
-        });
-        assert!(matches!(received, Ok(Received::Bytes(_))));
+        let (_, bytes) = read(&stream, &mut inbox, &mut buffer).unwrap();
+        let end = bytes.iter().rposition(|&b| b == b'\n');
+        let (whole, rest) = bytes.split_at(end.map_or(0, |at| at + 1));
+        lines.extend(whole.split_inclusive(|&b| b == b'\n').map(<[u8]>::to_vec));
+        inbox.keep(rest);
+        assert_eq!(inbox.len(), rest.len());
     }
     assert_eq!(lines, [&b"one\n"[..], b"two\n", b"three\n"]);
     drop(peer);
-    wait_readable(&connection);
-    let closed = connection.receive(&mut buffer, |_, _| panic!("nothing came"));
-    assert_eq!(closed.unwrap(), Received::Closed);
+    let closed = read(&stream, &mut inbox, &mut buffer).unwrap();
+    assert_eq!(closed, (Received::Closed, Vec::new()));
 }
 
 #[test]
 fn a_message_longer_than_the_buffer_is_an_error() {
     let (stream, mut peer) = pair();
-    let mut connection = Connection::new(stream, 1000);
-    let mut buffer = [0; 16];
+    let (mut inbox, mut buffer) = (Inbox::new(), [0; 16]);
     peer.write_all(&[b'x'; 64]).unwrap();
-    wait_readable(&connection);
-    assert!(matches!(
-        connection.receive(&mut buffer, |_, _| 0),
-        Ok(Received::Bytes(16))
-    ));
-    let error = connection.receive(&mut buffer, |_, _| 0).unwrap_err();
+    let (received, bytes) = read(&stream, &mut inbox, &mut buffer).unwrap();
+    assert_eq!(received, Received::Bytes(16));
+    inbox.keep(&bytes);
+    let error = read(&stream, &mut inbox, &mut buffer).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::InvalidData);
 }
 

@@ -37,6 +37,7 @@
 extern crate self as fanfare_fast;
 
 pub mod builtin;
+mod cell;
 pub mod codegen;
 mod decode;
 mod dictionary;
@@ -57,13 +58,14 @@ pub mod typed;
 pub mod value;
 mod visitor;
 
+pub use cell::Cell;
 pub use decode::{Decoder, Limits, Options};
 pub use dictionary::{Previous, State, TextRef};
 pub use encode::Encoder;
 pub use error::{CodecError, ErrorCode, TemplateError};
 pub use message::{Entries, Fields, Message, MessageView, Value};
 pub use program::Program;
-pub use record::{Cell, Record};
+pub use record::Record;
 pub use rows::{RowRef, Rows};
 pub use source::{Scalar, Source};
 pub use template::TemplateSet;

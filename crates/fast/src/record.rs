@@ -2,6 +2,7 @@
 
 use fanfare_wire::lanes::Row;
 
+use crate::cell::Cell;
 use crate::decode::{RowBatch, Scratch, Sink};
 use crate::dictionary::TextRef;
 use crate::message::{Message, MessageView};
@@ -9,7 +10,6 @@ use crate::node::{Content, Node};
 use crate::program::lanes::{Entry, Flat};
 use crate::program::{FieldId, FieldKind, Program};
 use crate::rows::Rows;
-use crate::value::Decimal;
 use crate::visitor::Visitor;
 
 /// One message, in the form in which a decoder has it at hand: the cheapest way to get all its
@@ -63,25 +63,6 @@ enum Form {
     Empty,
     Rows,
     Message,
-}
-
-/// The value of a field of a [`Record`].
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Cell<'r> {
-    /// The field is absent, or there is none.
-    Absent,
-    /// An unsigned integer.
-    Unsigned(u64),
-    /// A signed integer.
-    Signed(i64),
-    /// A decimal.
-    Decimal(Decimal),
-    /// A string or byte vector.
-    Text(TextRef<'r>),
-    /// A sequence of so many entries.
-    Sequence(u32),
-    /// A group, or a dynamic reference.
-    Group,
 }
 
 impl Record {

@@ -2,10 +2,10 @@
 
 use fanfare_wire::lanes::{self, MAX_LANES, Row};
 
+use crate::cell::Cell;
 use crate::decode::visit_row;
 use crate::dictionary::TextRef;
 use crate::program::{FieldId, Place, Program, Reading};
-use crate::record::Cell;
 use crate::value::Decimal;
 use crate::visitor::Visitor;
 

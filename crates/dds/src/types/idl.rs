@@ -2,97 +2,8 @@
 
 use std::fmt::Write as _;
 
+use super::names::is_identifier;
 use super::{EnumType, Extensibility, Kind, StructType, UnionType};
-
-/// Words that are no identifiers, in any case (IDL 4.2, 7.2.4).
-const KEYWORDS: [&str; 76] = [
-    "abstract",
-    "any",
-    "alias",
-    "attribute",
-    "bitfield",
-    "bitmask",
-    "bitset",
-    "boolean",
-    "case",
-    "char",
-    "component",
-    "connector",
-    "const",
-    "consumes",
-    "context",
-    "custom",
-    "default",
-    "double",
-    "emits",
-    "enum",
-    "eventtype",
-    "exception",
-    "factory",
-    "false",
-    "finder",
-    "fixed",
-    "float",
-    "getraises",
-    "home",
-    "import",
-    "in",
-    "inout",
-    "interface",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "local",
-    "long",
-    "manages",
-    "map",
-    "mirrorport",
-    "module",
-    "multiple",
-    "native",
-    "object",
-    "octet",
-    "oneway",
-    "out",
-    "port",
-    "porttype",
-    "primarykey",
-    "private",
-    "provides",
-    "public",
-    "publishes",
-    "raises",
-    "readonly",
-    "sequence",
-    "setraises",
-    "short",
-    "string",
-    "struct",
-    "supports",
-    "switch",
-    "true",
-    "truncatable",
-    "typedef",
-    "typeid",
-    "typename",
-    "typeprefix",
-    "union",
-    "unsigned",
-    "uses",
-    "valuetype",
-    "void",
-];
-const MORE_KEYWORDS: [&str; 8] = [
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-    "valuebase",
-    "wchar",
-    "wstring",
-    "module",
-];
 
 /// Names that IDL allows, but not C, C++, Python or Rust, or that a macro of C's library takes: the
 /// compilers of IDL put them into their output as they are.
@@ -108,16 +19,6 @@ const ELSEWHERE: &str = " \
     typeid using virtual wchar_t xor xor_eq NULL EOF errno stdin stdout stderr offsetof \
     linux unix self Self super crate type fn match move mod mut ref use where impl let \
     loop pub trait unsafe dyn gen become box final macro override priv unsized ";
-
-/// Whether `name` can stand in IDL as it is.
-pub(super) fn is_identifier(name: &str) -> bool {
-    let mut chars = name.chars();
-    let starts = chars.next().is_some_and(|c| c.is_ascii_alphabetic());
-    let goes_on = chars.all(|c| c.is_ascii_alphanumeric() || c == '_');
-    let lower = name.to_ascii_lowercase();
-    let word = KEYWORDS.contains(&lower.as_str()) || MORE_KEYWORDS.contains(&lower.as_str());
-    starts && goes_on && !word
-}
 
 /// A usable IDL identifier made from any name: other characters become `_`, a leading digit gets
 /// `f`, a keyword a trailing `_`: also one of the languages that IDL is compiled to. All other

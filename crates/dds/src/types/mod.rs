@@ -5,6 +5,7 @@
 //! `@final`: their CDR form has no headers, so any vendor's XCDR1 reads it.
 
 mod idl;
+mod names;
 mod rust;
 mod union;
 
@@ -160,7 +161,7 @@ impl StructType {
         if depth >= MAX_DEPTH {
             return fault("", Fault::TooDeep);
         }
-        if !self.name.split("::").all(idl::is_identifier) {
+        if !self.name.split("::").all(names::is_identifier) {
             return fault("", Fault::BadName);
         }
         if self.members.is_empty() || self.members.len() > MAX_MEMBERS {
@@ -168,7 +169,7 @@ impl StructType {
         }
         let mut seen = std::collections::HashSet::new();
         for member in &self.members {
-            if !idl::is_identifier(&member.name) {
+            if !names::is_identifier(&member.name) {
                 return fault(&member.name, Fault::BadName);
             }
             // IDL names that differ only in case collide.

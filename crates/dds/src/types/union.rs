@@ -1,6 +1,6 @@
 //! Unions of other programs' types. This crate reads them and writes none.
 
-use super::{Extensibility, Fault, Member, TypeError, idl};
+use super::{Extensibility, Fault, Member, TypeError, names};
 
 /// A union: a discriminator, and the member that it selects.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -40,11 +40,11 @@ impl UnionType {
         if depth >= super::MAX_DEPTH {
             return fault(self.name.clone(), Fault::TooDeep);
         }
-        if !self.name.split("::").all(idl::is_identifier) {
+        if !self.name.split("::").all(names::is_identifier) {
             return fault(self.name.clone(), Fault::BadName);
         }
         for Case { member, .. } in &self.cases {
-            if !idl::is_identifier(&member.name) {
+            if !names::is_identifier(&member.name) {
                 return fault(format!("{}.{}", self.name, member.name), Fault::BadName);
             }
             member.kind.check_at(depth)?;

@@ -2,10 +2,8 @@
 
 use super::frame::TRAILER;
 use super::shared::{SendingTime, SessionHeader};
-use super::writer::FieldWriter;
-use core::fmt;
+use super::writer::{EncodeError, FieldWriter, LENGTH_PLACE, three_digits, trailer};
 use core::ops::{Deref, DerefMut, Range};
-use fanfare_wire::fields::SOH;
 use fanfare_wire::{byte_sum, int};
 
 /// Writes one message into a caller's buffer.
@@ -35,38 +33,6 @@ pub(crate) struct Front {
 
 /// Longer fronts are written anew each time.
 const FRONT_ROOM: usize = 128;
-
-/// Why a message cannot be encoded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum EncodeError {
-    /// The buffer is too short.
-    BufferFull,
-    /// A value with a separator (0x01) in it.
-    Separator {
-        /// The field.
-        tag: u32,
-    },
-    /// A field without a value.
-    Empty {
-        /// The field.
-        tag: u32,
-    },
-    /// Tag 0, which is none, or one of more than 9 digits.
-    BadTag {
-        /// The tag.
-        tag: u32,
-    },
-    /// BeginString(8) has more than 15 bytes.
-    BeginStringTooLong,
-    /// A body of 10 million bytes or more.
-    BodyTooLong,
-}
-
-/// The most digits of BodyLength(9).
-pub(super) const MAX_LENGTH_DIGITS: usize = 7;
-
-/// Room for the three digits that most messages need, and their separator; moved for others.
-pub(super) const LENGTH_PLACE: [u8; 4] = *b"000\x01";
 
 /// The longest BeginString(8).
 const MAX_BEGIN_STRING: usize = 15;
@@ -221,32 +187,3 @@ impl<'b> DerefMut for Encoder<'b> {
         &mut self.writer
     }
 }
-
-/// The digits of a number below 1000.
-#[inline]
-fn three_digits(value: u32) -> [u8; 3] {
-    let (hundreds, rest) = (value / 100, value % 100);
-    [hundreds, rest / 10, rest % 10].map(|digit| b'0' + digit as u8)
-}
-
-/// `10=ddd|`.
-#[inline]
-pub(crate) fn trailer(sum: u8) -> [u8; TRAILER] {
-    let [hundreds, tens, ones] = three_digits(sum.into());
-    [b'1', b'0', b'=', hundreds, tens, ones, SOH]
-}
-
-impl fmt::Display for EncodeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::BufferFull => f.write_str("the message does not fit into the buffer"),
-            Self::Separator { tag } => write!(f, "the value of tag {tag} holds a separator (0x01)"),
-            Self::Empty { tag } => write!(f, "tag {tag} has no value"),
-            Self::BadTag { tag } => write!(f, "{tag} is no tag number"),
-            Self::BeginStringTooLong => f.write_str("BeginString(8) is longer than 15 bytes"),
-            Self::BodyTooLong => f.write_str("the body has 10 million bytes or more"),
-        }
-    }
-}
-
-impl core::error::Error for EncodeError {}

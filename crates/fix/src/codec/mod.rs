@@ -35,11 +35,11 @@ pub mod tags;
 mod writer;
 
 pub use decode::{DecodeError, Decoder, Next};
+pub use encode::Encoder;
 pub(crate) use encode::Front;
-pub use encode::{EncodeError, Encoder};
 pub use frame::{Frame, FrameFinder, Garbled};
 pub use group::{Group, GroupSpec};
 pub use message::{Field, FieldError, FieldErrorKind, FieldSet, Message};
 pub use secrets::{is_secret, mask_secrets, secrets};
 pub use shared::{SendingTime, SessionHeader, SharedBody, SharedFrame, SharedParts};
-pub use writer::FieldWriter;
+pub use writer::{EncodeError, FieldWriter};

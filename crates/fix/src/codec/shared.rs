@@ -3,10 +3,9 @@
 //! The sum of the body, of the constant header fields and of the time are known before; per
 //! session only the digits of BodyLength(9) and MsgSeqNum(34) are added up.
 
-use super::encode::{EncodeError, trailer};
 use super::frame::TRAILER;
 use super::tags;
-use super::writer::FieldWriter;
+use super::writer::{EncodeError, FieldWriter, trailer};
 use core::ops::Range;
 use fanfare_wire::{Precision, UtcTimestamp, byte_sum, int};
 

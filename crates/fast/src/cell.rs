@@ -1,0 +1,23 @@
+//! The value of a field of a record.
+
+use crate::dictionary::TextRef;
+use crate::value::Decimal;
+
+/// The value of a field of a [`Record`](crate::Record).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Cell<'r> {
+    /// The field is absent, or there is none.
+    Absent,
+    /// An unsigned integer.
+    Unsigned(u64),
+    /// A signed integer.
+    Signed(i64),
+    /// A decimal.
+    Decimal(Decimal),
+    /// A string or byte vector.
+    Text(TextRef<'r>),
+    /// A sequence of so many entries.
+    Sequence(u32),
+    /// A group, or a dynamic reference.
+    Group,
+}

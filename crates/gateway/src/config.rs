@@ -283,8 +283,12 @@ impl Config {
     /// The first file that is missing or cannot be used, and what is wrong with it.
     pub fn check_files(&self) -> Result<(), StartError> {
         self.feeds.iter().try_for_each(feed::check)?;
-        for port in [&self.producers, &self.consumers] {
-            port.tls_server()?;
+        for (name, port) in [
+            ("producers", &self.producers),
+            ("consumers", &self.consumers),
+        ] {
+            let read = port.tls_server();
+            read.map_err(|error| StartError::Tls(name, error))?;
         }
         Ok(())
     }

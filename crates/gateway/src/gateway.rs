@@ -65,8 +65,8 @@ pub enum StartError {
     #[error(transparent)]
     Port(#[from] PortError),
     /// The certificates of a port cannot be used.
-    #[error("tls")]
-    Tls(#[from] TlsError),
+    #[error("{0}.tls")]
+    Tls(&'static str, #[source] TlsError),
     /// The message log cannot be written.
     #[error("cannot write the message log {}", .0.display())]
     Log(PathBuf, #[source] io::Error),
@@ -105,9 +105,14 @@ impl Gateway {
         config.check()?;
         let counters = Counters::new();
         let (notices, received) = notice::channel();
-        let [producers, consumers] = [&config.producers, &config.consumers]
-            .map(|port| PortRules::new(config, port).map(RuleBook::new));
-        let rules = [producers?, consumers?];
+        let rules = |name, port| {
+            let rules = PortRules::new(config, port).map_err(|error| StartError::Tls(name, error));
+            Ok::<_, StartError>(RuleBook::new(rules?))
+        };
+        let rules = [
+            rules("producers", &config.producers)?,
+            rules("consumers", &config.consumers)?,
+        ];
         let reload_logs = Reload::new();
         let builder = Builder {
             config,
@@ -202,8 +207,10 @@ impl Gateway {
         self.reload_logs.request();
         let sides = [&config.producers, &config.consumers];
         let mut done = Ok(());
-        for (port, side) in self.ports.iter().zip(sides) {
-            done = done.and(port.rules.reload(config, side));
+        let names = ["producers", "consumers"];
+        for ((port, side), name) in self.ports.iter().zip(sides).zip(names) {
+            let reloaded = port.rules.reload(config, side);
+            done = done.and(reloaded.map_err(|error| StartError::Tls(name, error)));
         }
         done?;
         Ok(self.config.fixed_keys_changed(config))

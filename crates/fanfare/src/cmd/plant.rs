@@ -7,7 +7,9 @@ use anyhow::{Context, Result};
 use fanfare_engine::counters::Counters;
 use fanfare_engine::limits::raise_open_files;
 use fanfare_engine::stop::{Reload, Stop};
-use fanfare_gateway::{Config, Digest, Gateway, NoticeReceiver, descriptors_wanted, total};
+use fanfare_gateway::{
+    Config, Digest, Gateway, NoticeReceiver, PortConfig, descriptors_wanted, total,
+};
 use fanfare_instruments::capture::{Capture, CaptureOptions, Reopened};
 use std::path::Path;
 use std::process::ExitCode;
@@ -82,8 +84,13 @@ fn announce(config: &Config, gateway: &Gateway) {
             say!("Publishing decoded messages in domain {}", topics.domain);
         }
     }
-    say!("Listening for producers on {}", gateway.producers());
-    say!("Listening for consumers on {}", gateway.consumers());
+    let over = |port: &PortConfig| port.tls.as_ref().map_or("", |_| ", over TLS");
+    for (who, address, port) in [
+        ("producers", gateway.producers(), &config.producers),
+        ("consumers", gateway.consumers(), &config.consumers),
+    ] {
+        say!("Listening for {who} on {address}{}", over(port));
+    }
     for (end, does) in [
         (&config.dds.publish, "Publishing"),
         (&config.dds.subscribe, "Subscribing"),

@@ -17,6 +17,8 @@ use super::LoadError;
 const AT_A_TIME: usize = 128;
 /// How often the host is looked at while sessions log on.
 const LOOK: Duration = Duration::from_millis(1);
+/// Bytes that may wait for the kernel in one session.
+const UNSENT: usize = 5 << 18;
 /// A session that is over stays so.
 const NEVER_AGAIN: Duration = Duration::from_secs(365 * 24 * 3600);
 /// How long the gateway may take to answer a Logout.
@@ -153,7 +155,7 @@ impl<T: Task> Sessions<T> {
         config.reset_on_logon = true;
         config.max_send = options.max_send;
         config.logout_timeout = LOGOUT;
-        let store = StoreKind::NoResend((256 << 10).max(4 * options.max_send));
+        let store = StoreKind::NoResend(UNSENT.max(4 * options.max_send));
         let mut initiator = Initiator::new(config, vec![options.address]).store(store);
         initiator.backoff = (NEVER_AGAIN, NEVER_AGAIN);
         let key = self.host.initiate(initiator)?;

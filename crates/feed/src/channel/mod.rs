@@ -1,9 +1,10 @@
 //! A channel: the lines of one feed in, its decoded messages out, each once and in order.
 //!
 //! A packet that is in turn is decoded once: its sequence numbers are read from its messages,
-//! and the same messages are delivered, one by one. So is one of up to four messages that waits
-//! for its turn (see the [arbiter](crate::arbiter)); a longer one is decoded again when that
-//! comes. A packet that another line has brought is known by its bytes, and is not decoded.
+//! and the same messages are delivered, one by one. Of one that waits for its turn (see the
+//! [arbiter](crate::arbiter)) the bytes are kept, which is faster than to keep its messages, and
+//! decoded again when that comes. A packet that another line has brought is known by its bytes,
+//! and is not decoded.
 //!
 //! The caller takes everything that a call brings with [`Events::next`], until there is no more;
 //! what is not taken is lost. [`Channel::poll_timeout`] says when to call
@@ -330,8 +331,7 @@ impl Channel {
         if let Some(ticket) = self.arbiter.confirmed()
             && self.suspect.is_decoded()
         {
-            let limit = !self.config.keep_dictionary;
-            self.kept.put(ticket, &mut self.suspect, limit);
+            self.kept.put(ticket, &mut self.suspect);
         }
         match verdict {
             Verdict::Deliver { skip } => self.deliver(datagram, skip),
@@ -381,11 +381,13 @@ impl Channel {
 
     /// Keeps the packet in hand until its turn.
     fn keep(&mut self) {
-        let limit = !self.config.keep_dictionary;
+        if !self.config.keep_dictionary {
+            return;
+        }
         match self.arbiter.ticket() {
             None => std::mem::swap(&mut self.suspect, &mut self.hand.packet),
             Some(ticket) if self.hand.packet.is_decoded() => {
-                self.kept.put(ticket, &mut self.hand.packet, limit);
+                self.kept.put(ticket, &mut self.hand.packet);
             }
             Some(_) => {}
         }

@@ -151,9 +151,9 @@ pub(super) enum Extent {
     UpToReset,
 }
 
-/// Messages of a packet that are kept decoded while it waits, or before it is known that it is in
-/// turn. More of them would be cold memory: decoding them again, each in the place of the one
-/// before, takes a third of the time.
+/// Messages of a packet that are kept decoded before it is known that it is in turn. More of them
+/// would be cold memory: decoding them again, each in the place of the one before, takes a third of
+/// the time.
 const MOST_KEPT: usize = 4;
 
 /// Decodes packets, and finds the numbers of their messages.

@@ -3,10 +3,11 @@
 
 use crate::batch::ENVELOPE;
 use crate::bridge::config::Dds;
+use crate::config_error::{ConfigError, range};
 use crate::feed;
 use crate::feed::config::Feed;
-use crate::gateway::StartError;
 use crate::port_config::{self, CONSUMERS, PRODUCERS, PortConfig};
+use crate::start_error::StartError;
 use fanfare_fix::session::MAX_HEADER_FIELD;
 use serde::Deserialize;
 use std::path::PathBuf;
@@ -140,24 +141,6 @@ pub enum SlowPolicy {
     Disconnect,
     /// Leave out what does not fit, and count it; its sequence numbers stay gapless.
     Drop,
-}
-
-/// Why a configuration was refused; the text names the place.
-#[derive(Debug, thiserror::Error)]
-pub enum ConfigError {
-    /// No TOML, an unknown key, or a value of the wrong type; the text shows the line.
-    #[error("{0}")]
-    Parse(String),
-    /// A value outside its range.
-    #[error("`{key}` = {value}: {rule}")]
-    Range {
-        /// The key, with its table.
-        key: String,
-        /// The value found.
-        value: String,
-        /// What it must be.
-        rule: &'static str,
-    },
 }
 
 impl Config {
@@ -371,23 +354,6 @@ impl Default for SlowConsumer {
             queue_bytes: 1 << 20,
             policy: SlowPolicy::Disconnect,
         }
-    }
-}
-
-pub(crate) fn range(
-    key: impl Into<String>,
-    value: impl ToString,
-    holds: bool,
-    rule: &'static str,
-) -> Result<(), ConfigError> {
-    if holds {
-        Ok(())
-    } else {
-        Err(ConfigError::Range {
-            key: key.into(),
-            value: value.to_string(),
-            rule,
-        })
     }
 }
 

@@ -5,11 +5,11 @@ use crate::bridge::config::Dds;
 use crate::bridge::publish::BusPublisher;
 use crate::bridge::subscribe::BusSubscriber;
 use crate::bridge::{self, Plan};
-use crate::config::{Config, ConfigError, FanOut, Idle, Threads};
+use crate::config::{Config, FanOut, Idle, Threads};
 use crate::counts::{IngressCounts, PortCounts, SessionCounts, WorkerCounts};
 use crate::feed::config::Feed;
 use crate::feed::publish::{SampleRing, TopicsPublisher};
-use crate::feed::{self, FeedError, FeedSource, Outlets};
+use crate::feed::{self, FeedSource, Outlets};
 use crate::ingress::Ingress;
 use crate::notice::{self, Notice, NoticeReceiver, Notices};
 use crate::port_config::PortConfig;
@@ -17,6 +17,7 @@ use crate::port_handle::PortHandle;
 use crate::reports::Reports;
 use crate::rules::{PortRules, RuleBook};
 use crate::source_rings::SourceRings;
+use crate::start_error::StartError;
 use crate::versions::Versions;
 use crate::worker::Worker;
 use fanfare_dds::Domain;
@@ -29,10 +30,8 @@ use fanfare_engine::idle;
 use fanfare_engine::poll::Waker;
 use fanfare_engine::ring::{Broadcast, BroadcastReader, Policy};
 use fanfare_engine::stop::{Reload, Stop};
-use fanfare_engine::tls::TlsError;
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -53,35 +52,6 @@ pub struct Gateway {
     ports: [PortHandle; 2],
     reload_logs: Reload,
     config: Config,
-}
-
-/// Why a gateway could not start.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// A value of the configuration is out of its range.
-    #[error("configuration")]
-    Config(#[from] ConfigError),
-    /// A port could not be listened on.
-    #[error(transparent)]
-    Port(#[from] PortError),
-    /// The certificates of a port cannot be used.
-    #[error("{0}.tls")]
-    Tls(&'static str, #[source] TlsError),
-    /// The message log cannot be written.
-    #[error("cannot write the message log {}", .0.display())]
-    Log(PathBuf, #[source] io::Error),
-    /// The system gave no descriptor, thread or memory.
-    #[error("cannot start")]
-    System(#[from] io::Error),
-    /// DDS could not be joined.
-    #[error("dds")]
-    Dds(#[from] fanfare_dds::Error),
-    /// The feed could not be opened.
-    #[error("feed")]
-    Feed(#[from] FeedError),
-    /// The ring takes no more readers; not expected.
-    #[error("cannot start: the ring takes no more readers")]
-    Ring,
 }
 
 impl Gateway {

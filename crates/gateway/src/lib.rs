@@ -25,6 +25,7 @@ mod acceptor;
 mod batch;
 mod bridge;
 mod config;
+mod config_error;
 mod consumer;
 mod counts;
 mod digest;
@@ -40,25 +41,27 @@ mod registry;
 mod reports;
 mod rules;
 mod source_rings;
+mod stamp;
+mod start_error;
 mod versions;
 mod worker;
 
 pub use bridge::channels::{Channels, Identity, Turn, epoch};
 pub use bridge::config::{Dds, DdsEnd};
 pub use bridge::endpoint::{DdsQos, DdsTransport};
-pub use config::{
-    Config, ConfigError, FanOut, Idle, Limits, LogConfig, SlowConsumer, SlowPolicy, Threads,
-};
+pub use config::{Config, FanOut, Idle, Limits, LogConfig, SlowConsumer, SlowPolicy, Threads};
+pub use config_error::ConfigError;
 pub use digest::Digest;
 pub use fanfare_engine::host::Refusal;
 pub use feed::FeedError;
 pub use feed::config::{Feed, FeedLine, FeedTopics};
 pub use feed::feed_notice::{ExchangeState, FeedNotice};
-pub use gateway::{Gateway, StartError, descriptors_wanted, total};
+pub use gateway::{Gateway, descriptors_wanted, total};
 pub use hole::Missing;
 pub use notice::{Notice, NoticeReceiver, Outlet, PeerEnd, Rejection, Why};
 pub use port_config::{Pair, PortConfig, PortTls};
 pub use port_handle::PortHandle;
+pub use start_error::StartError;
 
 /// The mark of a message for all consumers. Its value is unique in a run, so that a capture can
 /// pair what came in with what went out.

@@ -1,10 +1,10 @@
 //! Where a source's messages enter the gateway: the writing end of its ring to the workers, and of
 //! its ring to DDS.
 
-use crate::bridge::channels::Identity;
 use crate::bridge::entry::{self, Entry};
 use crate::hole::{self, Hole};
 use crate::record;
+use crate::stamp::Stamp;
 use crate::versions;
 use fanfare_engine::poll::Waker;
 use fanfare_engine::ring::{Broadcast, WriteError};
@@ -18,20 +18,6 @@ pub(crate) struct SourceRings {
     /// Of the threads that read, where they are others.
     wakers: Vec<Waker>,
     wrote: bool,
-}
-
-/// What comes with a message from its source.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Stamp<'a> {
-    /// When it came into the first gateway, nanoseconds since 1970.
-    pub(crate) ingress_nanos: i64,
-    /// The gateway it first came into, 0 for this one, and its number there.
-    pub(crate) origin: u64,
-    pub(crate) number: u64,
-    /// `Symbol(55)`, the key on DDS.
-    pub(crate) symbol: &'a [u8],
-    /// What it is in its feed, if it is of one.
-    pub(crate) identity: Identity<'a>,
 }
 
 /// What became of a message.

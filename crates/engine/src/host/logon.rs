@@ -6,7 +6,7 @@ use super::names::{CertificateNames, ClientNames};
 use super::port::Incoming;
 use super::reactor::{Host, HostError};
 use super::refusal::Refusal;
-use super::settings::StoreKind;
+use super::store::StoreKind;
 use super::templates::{Wildcard, header_fields};
 use crate::journal::folder_for;
 use fanfare_fix::codec::Next;

@@ -58,6 +58,7 @@
 //! }
 //! ```
 
+mod allow;
 mod connection;
 mod handle;
 mod handler;
@@ -78,6 +79,7 @@ mod templates;
 mod tests;
 mod transport;
 
+pub use allow::{AllowList, Network, NetworkError};
 pub use handle::{HandleError, HostHandle, Pending, Request, SessionHandle, Ticket, Undone};
 pub use handler::{Handler, Peer, Peers, SessionKey, Verdict};
 pub use log::{LogOptions, LogTap, LogTrouble, MessageLog, NoRoom};
@@ -86,9 +88,6 @@ pub use permits::{Permit, Permits};
 pub use port::{Incoming, Port, PortError, PortEvent, PortOptions};
 pub use reactor::{Host, HostError};
 pub use refusal::Refusal;
-pub use settings::{
-    Acceptor, AcceptorSession, Admission, AllowList, Initiator, Network, NetworkError,
-    StoreFactory, StoreKind,
-};
-pub use store::Store;
+pub use settings::{Acceptor, AcceptorSession, Admission, Initiator};
+pub use store::{Store, StoreFactory, StoreKind};
 pub use templates::{IdPattern, Pattern, Wildcard};

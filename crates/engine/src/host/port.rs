@@ -3,10 +3,10 @@
 //! They wait in front of the sessions: each takes a bounded share of a turn, and their number is
 //! limited.
 
+use super::allow::AllowList;
 use super::names::CertificateNames;
 use super::permits::{Full, Permit, Permits};
 use super::refusal::Refusal;
-use super::settings::AllowList;
 use super::transport::{Encrypt, Transport};
 use crate::poll::{Interest, Poller, Token};
 use crate::slots::Slots;

@@ -1,6 +1,6 @@
 //! The journal of received messages.
 
-use super::settings::StoreKind;
+use super::store::StoreKind;
 use crate::journal::{Journal, OpenError, Recovery, folder_for};
 use fanfare_fix::codec::mask_secrets;
 use fanfare_fix::session::{AppMessage, Entry, Kind, MessageStore, SessionId, StoreError};

@@ -1,128 +1,28 @@
 //! What a host is told to run.
 
+use super::allow::{AllowList, Network};
 use super::connection::QUEUE_BYTES;
 use super::link::{Hosted, Prepared, contained};
 use super::logon::Access;
 use super::names::ClientNames;
 use super::port::PortOptions;
 use super::reactor::Host;
-use super::store::Store;
+use super::store::{Store, StoreKind};
 use super::templates::Wildcard;
 use super::transport::Encrypt;
 use super::{Handler, HostError};
 use crate::agent::{AgentError, run};
 use crate::idle::Idle;
-use crate::journal::{self, Journal, OpenError, Recovery, folder_for};
 use crate::stop::Stop;
 use crate::tcp::{Backoff, Connector};
 #[cfg(feature = "tls")]
 use crate::tls::{TlsClient, TlsServer};
-use fanfare_fix::session::{
-    Config, MemoryLimits, MemoryStore, MessageStore, NoResendStore, Now, Session, SessionId,
-};
-use fanfare_wire::UtcTimestamp;
+use fanfare_fix::session::{Config, Now, Session};
 use std::any::Any;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io;
-use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
-use std::str::FromStr;
-use std::sync::Arc;
+use std::net::SocketAddr;
 use std::time::Duration;
-use thiserror::Error;
-
-/// Where sessions keep their numbers and messages.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum StoreKind {
-    /// Numbers only, and only in memory; up to so many bytes wait for transmission.
-    NoResend(usize),
-    /// The newest messages, only in memory.
-    Memory(MemoryLimits),
-    /// A [`Journal`] in a folder of its own, named after the session, under this one.
-    Journal(PathBuf, journal::Options),
-    /// The same, and a second journal for received application messages, in the folder `received`
-    /// within it. Each is stored before the application sees it.
-    BothWays(PathBuf, journal::Options),
-    /// Stores of the application's own.
-    Own(StoreFactory),
-}
-
-/// Opens a store for a session: with an identity, seen from our side, and the time.
-#[derive(Clone)]
-pub struct StoreFactory(Arc<OpenStore>);
-
-type OpenStore =
-    dyn Fn(&SessionId, UtcTimestamp) -> io::Result<Box<dyn MessageStore + Send>> + Send + Sync;
-
-impl StoreFactory {
-    /// `open` is called for each session when it is hosted, on any thread.
-    pub fn new(
-        open: impl Fn(&SessionId, UtcTimestamp) -> io::Result<Box<dyn MessageStore + Send>>
-        + Send
-        + Sync
-        + 'static,
-    ) -> Self {
-        Self(Arc::new(open))
-    }
-}
-
-impl fmt::Debug for StoreFactory {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("StoreFactory")
-    }
-}
-
-/// The same if clones of each other.
-impl PartialEq for StoreFactory {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
-}
-
-impl Eq for StoreFactory {}
-
-impl Default for StoreKind {
-    /// In memory, up to 65,536 messages and 16 MiB.
-    fn default() -> Self {
-        Self::Memory(MemoryLimits::default())
-    }
-}
-
-impl StoreKind {
-    /// Whether messages are kept in files.
-    pub(super) const fn is_journal(&self) -> bool {
-        matches!(self, Self::Journal(..) | Self::BothWays(..))
-    }
-
-    /// Permits to open a journal that has lost records: see
-    /// [`accept_loss`](journal::Options::accept_loss). Has no effect on other stores.
-    pub const fn accept_loss(&mut self) {
-        if let Self::Journal(_, options) | Self::BothWays(_, options) = self {
-            options.accept_loss = true;
-        }
-    }
-
-    /// Opens the store. Also returns what was found.
-    pub(super) fn open(
-        &self,
-        id: &SessionId,
-        now: UtcTimestamp,
-    ) -> Result<(Store, Recovery), OpenError> {
-        let store = match self {
-            Self::NoResend(limit) => Store::NoResend(NoResendStore::new(*limit)),
-            Self::Memory(limits) => Store::Memory(MemoryStore::new(*limits)),
-            Self::Own(factory) => Store::Own((factory.0)(id, now)?),
-            Self::Journal(base, options) | Self::BothWays(base, options) => {
-                let identity = id.store_name();
-                let folder = folder_for(base, &identity);
-                let (journal, recovery) = Journal::open(&folder, &identity, *options, now)?;
-                return Ok((Store::Journal(journal), recovery));
-            }
-        };
-        Ok((store, Recovery::default()))
-    }
-}
 
 /// A session that connects.
 #[derive(Debug, Clone)]
@@ -359,67 +259,5 @@ impl Acceptor {
         host.listen(self)
             .map_err(|error: HostError| Box::new(error) as AgentError)?;
         run(&mut host, idle, stop)
-    }
-}
-
-/// The networks that may connect; empty lets everybody in.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct AllowList(pub Vec<Network>);
-
-impl AllowList {
-    /// Whether this address may connect.
-    #[must_use]
-    pub fn allows(&self, address: IpAddr) -> bool {
-        self.0.is_empty() || self.0.iter().any(|network| network.contains(address))
-    }
-}
-
-/// An address with a prefix length: `10.1.0.0/16`, `192.0.2.7`, `2001:db8::/32`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Network {
-    address: u128,
-    mask: u128,
-}
-
-/// The text is no network.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("`{0}` is no address or network such as 10.1.0.0/16 or 192.0.2.7")]
-pub struct NetworkError(String);
-
-impl Network {
-    /// Whether an address lies in it. IPv4 addresses also match in their IPv6 form.
-    #[must_use]
-    pub fn contains(&self, address: IpAddr) -> bool {
-        bits(address) & self.mask == self.address
-    }
-}
-
-impl FromStr for Network {
-    type Err = NetworkError;
-
-    fn from_str(text: &str) -> Result<Self, NetworkError> {
-        let parse = || {
-            let (address, prefix) = text
-                .split_once('/')
-                .map_or((text, None), |(a, p)| (a, Some(p)));
-            let address: IpAddr = address.parse().ok()?;
-            let width = if address.is_ipv4() { 32 } else { 128 };
-            let prefix: u32 = prefix.map_or(Some(width), |prefix| prefix.parse().ok())?;
-            let host_bits = width.checked_sub(prefix)?;
-            let mask = u128::MAX.checked_shl(host_bits).unwrap_or(0);
-            Some(Self {
-                address: bits(address) & mask,
-                mask,
-            })
-        };
-        parse().ok_or_else(|| NetworkError(text.to_owned()))
-    }
-}
-
-/// The address as IPv6 has it.
-fn bits(address: IpAddr) -> u128 {
-    match address {
-        IpAddr::V4(v4) => v4.to_ipv6_mapped().to_bits(),
-        IpAddr::V6(v6) => v6.to_bits(),
     }
 }

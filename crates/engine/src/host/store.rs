@@ -1,11 +1,108 @@
 //! The stores that a host can give a session.
 
-use crate::journal::Journal;
+use crate::journal::{self, Journal, OpenError, Recovery, folder_for};
 use fanfare_fix::session::{
-    Again, Entry, MemoryStore, MessageStore, NoResendStore, Search, StoreError,
+    Again, Entry, MemoryLimits, MemoryStore, MessageStore, NoResendStore, Search, SessionId,
+    StoreError,
 };
 use fanfare_wire::UtcTimestamp;
+use std::fmt;
+use std::io;
 use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Where sessions keep their numbers and messages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StoreKind {
+    /// Numbers only, and only in memory; up to so many bytes wait for transmission.
+    NoResend(usize),
+    /// The newest messages, only in memory.
+    Memory(MemoryLimits),
+    /// A [`Journal`] in a folder of its own, named after the session, under this one.
+    Journal(PathBuf, journal::Options),
+    /// The same, and a second journal for received application messages, in the folder `received`
+    /// within it. Each is stored before the application sees it.
+    BothWays(PathBuf, journal::Options),
+    /// Stores of the application's own.
+    Own(StoreFactory),
+}
+
+/// Opens a store for a session: with an identity, seen from our side, and the time.
+#[derive(Clone)]
+pub struct StoreFactory(Arc<OpenStore>);
+
+type OpenStore =
+    dyn Fn(&SessionId, UtcTimestamp) -> io::Result<Box<dyn MessageStore + Send>> + Send + Sync;
+
+impl StoreFactory {
+    /// `open` is called for each session when it is hosted, on any thread.
+    pub fn new(
+        open: impl Fn(&SessionId, UtcTimestamp) -> io::Result<Box<dyn MessageStore + Send>>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Self {
+        Self(Arc::new(open))
+    }
+}
+
+impl fmt::Debug for StoreFactory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("StoreFactory")
+    }
+}
+
+/// The same if clones of each other.
+impl PartialEq for StoreFactory {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for StoreFactory {}
+
+impl Default for StoreKind {
+    /// In memory, up to 65,536 messages and 16 MiB.
+    fn default() -> Self {
+        Self::Memory(MemoryLimits::default())
+    }
+}
+
+impl StoreKind {
+    /// Whether messages are kept in files.
+    pub(super) const fn is_journal(&self) -> bool {
+        matches!(self, Self::Journal(..) | Self::BothWays(..))
+    }
+
+    /// Permits to open a journal that has lost records: see
+    /// [`accept_loss`](journal::Options::accept_loss). Has no effect on other stores.
+    pub const fn accept_loss(&mut self) {
+        if let Self::Journal(_, options) | Self::BothWays(_, options) = self {
+            options.accept_loss = true;
+        }
+    }
+
+    /// Opens the store. Also returns what was found.
+    pub(super) fn open(
+        &self,
+        id: &SessionId,
+        now: UtcTimestamp,
+    ) -> Result<(Store, Recovery), OpenError> {
+        let store = match self {
+            Self::NoResend(limit) => Store::NoResend(NoResendStore::new(*limit)),
+            Self::Memory(limits) => Store::Memory(MemoryStore::new(*limits)),
+            Self::Own(factory) => Store::Own((factory.0)(id, now)?),
+            Self::Journal(base, options) | Self::BothWays(base, options) => {
+                let identity = id.store_name();
+                let folder = folder_for(base, &identity);
+                let (journal, recovery) = Journal::open(&folder, &identity, *options, now)?;
+                return Ok((Store::Journal(journal), recovery));
+            }
+        };
+        Ok((store, Recovery::default()))
+    }
+}
 
 /// One of the stores, chosen at run time. Choosing costs a branch that is always predicted.
 #[allow(

@@ -1,7 +1,7 @@
 //! Sessions that are made for counterparties which are not listed.
 
 use super::names::ClientNames;
-use super::settings::StoreKind;
+use super::store::StoreKind;
 use fanfare_fix::codec::tags;
 use fanfare_fix::session::{Config, ExtraField, SessionId, SubIds, Version};
 

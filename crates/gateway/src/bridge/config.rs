@@ -1,7 +1,7 @@
 //! The `[dds]` part of the configuration.
 
 use super::endpoint::{DdsQos, DdsTransport, Participant, check, dds_endpoint};
-use crate::config::{ConfigError, range};
+use crate::config_error::{ConfigError, range};
 use fanfare_dds::{Durability, History, Qos};
 use serde::Deserialize;
 

@@ -1,7 +1,7 @@
 //! What every side on DDS is told first: which domain it joins, and how samples go.
 
 use super::patience::slice;
-use crate::config::{ConfigError, range};
+use crate::config_error::{ConfigError, range};
 use fanfare_dds::{Domain, DomainConfig, Error, Qos, Reliability, Transport};
 use serde::Deserialize;
 use std::time::Duration;

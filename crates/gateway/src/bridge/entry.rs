@@ -5,7 +5,7 @@
 //! fields (1), Symbol, MsgType, channel, fields.
 
 use crate::bridge::channels::Identity;
-use crate::source_rings::Stamp;
+use crate::stamp::Stamp;
 use fanfare_fix::codec::SharedBody;
 
 const PREFIX: usize = 48;

@@ -166,7 +166,7 @@ const fn is_framing(field: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source_rings::Stamp;
+    use crate::stamp::Stamp;
 
     #[test]
     fn a_sample_holds_all_of_a_message() {

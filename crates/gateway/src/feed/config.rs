@@ -2,8 +2,7 @@
 
 use crate::bridge::endpoint::{DdsQos, DdsTransport, Participant, check, dds_endpoint};
 use crate::bridge::entry::MAX_CHANNEL;
-use crate::config::{ConfigError, range};
-use crate::feed::fix::USER_TAGS;
+use crate::config_error::{ConfigError, range};
 use crate::versions::VERSIONS;
 use fanfare_dds::distribute::Distribution;
 use fanfare_dds::fast::TypeOptions;
@@ -20,6 +19,9 @@ use std::fmt;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::PathBuf;
 use std::str::FromStr;
+
+/// The first tag of the user-defined range.
+pub(crate) const USER_TAGS: u32 = 5_000;
 
 /// A FAST feed on multicast lines. Its messages go to the consumers as FIX messages.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]

@@ -22,9 +22,6 @@ use plan::{Plan, Refs, Unfit};
 use rules::Rules;
 use std::sync::Arc;
 
-/// The first tag that users may define.
-pub(crate) use rules::USER_TAGS;
-
 /// Most pairs of a template and a MsgType(35) of the message's own whose plans are kept.
 const MOST_TYPED: usize = 1_024;
 

@@ -1,8 +1,9 @@
 //! What a template's messages become in one version of FIX, resolved when the template is met
 //! first: a step for each field, and for each level of the message the order of what goes out.
 
-use super::rules::{Filler, Rules, USER_TAGS, filler, is_own, other_tag};
+use super::rules::{Filler, Rules, filler, is_own, other_tag};
 use super::value::{Conv, Source};
+use crate::feed::config::USER_TAGS;
 use fanfare_fast::program::{FieldId, FieldKind, TemplateProgram};
 use fanfare_fast::{Fields, Program, Value};
 use fanfare_fix::codec::tags;

@@ -1,14 +1,11 @@
 //! What holds for all templates in one version, and the places that fields of a feed get where
 //! the version has other ones for them.
 
-use crate::feed::config::Feed;
+use crate::feed::config::{Feed, USER_TAGS};
 use fanfare_fix::codec::tags;
 use fanfare_fix::dict::{Dictionary, Version};
 use fanfare_wire::Precision;
 use std::sync::Arc;
-
-/// The first tag of the user-defined range.
-pub(crate) const USER_TAGS: u32 = 5_000;
 
 /// A version, and what its consumers agreed to.
 #[derive(Debug)]

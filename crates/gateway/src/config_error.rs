@@ -1,0 +1,37 @@
+//! Why a configuration was refused.
+
+/// Why a configuration was refused; the text names the place.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// No TOML, an unknown key, or a value of the wrong type; the text shows the line.
+    #[error("{0}")]
+    Parse(String),
+    /// A value outside its range.
+    #[error("`{key}` = {value}: {rule}")]
+    Range {
+        /// The key, with its table.
+        key: String,
+        /// The value found.
+        value: String,
+        /// What it must be.
+        rule: &'static str,
+    },
+}
+
+/// Checks that the value of a key is in its range.
+pub(crate) fn range(
+    key: impl Into<String>,
+    value: impl ToString,
+    holds: bool,
+    rule: &'static str,
+) -> Result<(), ConfigError> {
+    if holds {
+        Ok(())
+    } else {
+        Err(ConfigError::Range {
+            key: key.into(),
+            value: value.to_string(),
+            rule,
+        })
+    }
+}

@@ -1,0 +1,37 @@
+//! Why a gateway could not start.
+
+use crate::config_error::ConfigError;
+use crate::feed::FeedError;
+use fanfare_engine::host::PortError;
+use fanfare_engine::tls::TlsError;
+use std::io;
+use std::path::PathBuf;
+
+/// Why a gateway could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// A value of the configuration is out of its range.
+    #[error("configuration")]
+    Config(#[from] ConfigError),
+    /// A port could not be listened on.
+    #[error(transparent)]
+    Port(#[from] PortError),
+    /// The certificates of a port cannot be used.
+    #[error("{0}.tls")]
+    Tls(&'static str, #[source] TlsError),
+    /// The message log cannot be written.
+    #[error("cannot write the message log {}", .0.display())]
+    Log(PathBuf, #[source] io::Error),
+    /// The system gave no descriptor, thread or memory.
+    #[error("cannot start")]
+    System(#[from] io::Error),
+    /// DDS could not be joined.
+    #[error("dds")]
+    Dds(#[from] fanfare_dds::Error),
+    /// The feed could not be opened.
+    #[error("feed")]
+    Feed(#[from] FeedError),
+    /// The ring takes no more readers; not expected.
+    #[error("cannot start: the ring takes no more readers")]
+    Ring,
+}

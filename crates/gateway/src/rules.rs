@@ -51,6 +51,8 @@ impl PortRules {
         let mut options = port.options(tls.clone());
         options.max_without_logon = limits.not_logged_on;
         options.max_without_logon_per_address = limits.not_logged_on_per_address;
+        // A stranger has no claim to what a session skips.
+        options.skip_noise = false;
         options.max_logon = limits.logon_bytes.min(limits.message_bytes);
         Self {
             config: port.clone(),

@@ -60,12 +60,15 @@ pub struct PortOptions {
     pub max_without_logon_per_address: usize,
     /// Longest Logon in bytes. A connection whose first message is longer is closed.
     pub max_logon: usize,
+    /// Whether bytes in front of the Logon are skipped, as QuickFIX does. Otherwise the connection
+    /// is closed.
+    pub skip_noise: bool,
     pub(super) encrypt: Encrypt,
 }
 
 impl Default for PortOptions {
     /// For every address. Up to 1,000 connections, 500 of them from one address, may be without a
-    /// logon, and Logons have up to 8 KiB.
+    /// logon, Logons have up to 8 KiB, and noise in front of them is skipped.
     fn default() -> Self {
         Self::new()
     }
@@ -80,6 +83,7 @@ impl PortOptions {
             max_without_logon: 1000,
             max_without_logon_per_address: 500,
             max_logon: 8 << 10,
+            skip_noise: true,
             encrypt: Encrypt::No,
         }
     }
@@ -535,8 +539,8 @@ impl Port {
             Ok((Received::Closed, _)) => return Read::Refused(Refusal::Left),
             Err(error) => return Read::Refused(error.into()),
         };
-        // A session skips noise in front of a message; here nothing else is expected.
-        if !bytes.starts_with(MESSAGE_START) && !MESSAGE_START.starts_with(bytes) {
+        let begins = bytes.starts_with(MESSAGE_START) || MESSAGE_START.starts_with(bytes);
+        if !begins && !self.options.skip_noise {
             return Read::Refused(Refusal::Garbled);
         }
         if bytes.len() < connection.need {

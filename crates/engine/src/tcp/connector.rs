@@ -52,7 +52,7 @@ pub enum Attempt {
 
 impl Connector {
     /// Starts with the first of `hosts` at the first poll; each attempt gets `timeout`. The
-    /// back-off grows with each failed attempt and starts over at [`settled`](Self::settled).
+    /// back-off grows with each failed attempt and starts over at [`succeeded`](Self::succeeded).
     #[must_use]
     pub fn new(hosts: Vec<SocketAddr>, backoff: Backoff, timeout: Duration) -> Self {
         let timeout = nanos(timeout);

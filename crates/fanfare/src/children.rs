@@ -131,7 +131,7 @@ impl Fanfare {
         self.figures_and_words(limit).map(|(figures, _)| figures)
     }
 
-    /// As `figures`; gives its last words on stderr too.
+    /// As `figures`. Also returns the end of its stderr.
     pub(crate) fn figures_and_words(mut self, limit: Duration) -> Result<(Printed, String)> {
         let status = self.end(limit)?;
         if self.output.is_empty() {

@@ -16,7 +16,7 @@ pub enum Cell<'r> {
     Decimal(Decimal),
     /// A string or byte vector.
     Text(TextRef<'r>),
-    /// A sequence of so many entries.
+    /// A sequence, with the number of its entries.
     Sequence(u32),
     /// A group, or a dynamic reference.
     Group,

@@ -44,7 +44,7 @@ pub(crate) enum Content<'m> {
     /// A byte string.
     Text(&'m [u8]),
     Group,
-    /// A sequence of so many entries.
+    /// A sequence, with the number of its entries.
     Sequence(u32),
     Entry,
     /// A dynamic reference to the template of this index.

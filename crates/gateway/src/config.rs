@@ -445,8 +445,10 @@ mod tests {
     fn a_list_of_sessions_admits_only_its_pairs() {
         let text = "[producers]\nport = 1\nsessions = [{ sender = \"A\", target = \"B\" }]\n";
         let config = Config::from_toml(text).unwrap();
-        assert!(config.producers.admits("A", "B"));
-        assert!(!config.producers.admits("B", "A"));
-        assert!(config.consumers.admits("anyone", "at all"));
+        let rules = |port| crate::rules::PortRules::new(&config, port).unwrap();
+        let (producers, consumers) = (rules(&config.producers), rules(&config.consumers));
+        assert!(producers.admits("A", "B"));
+        assert!(!producers.admits("B", "A"));
+        assert!(consumers.admits("anyone", "at all"));
     }
 }

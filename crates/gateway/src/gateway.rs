@@ -1,6 +1,5 @@
 //! Putting the agents together and on their threads.
 
-use crate::acceptor::{Acceptor, HostEnd};
 use crate::bridge::config::Dds;
 use crate::bridge::publish::BusPublisher;
 use crate::bridge::subscribe::BusSubscriber;
@@ -12,6 +11,7 @@ use crate::feed::publish::{SampleRing, TopicsPublisher};
 use crate::feed::{self, FeedSource, Outlets};
 use crate::ingress::Ingress;
 use crate::notice::{self, Notice, NoticeReceiver, Notices};
+use crate::port_agent::{HostEnd, PortAgent};
 use crate::port_config::PortConfig;
 use crate::port_handle::PortHandle;
 use crate::reports::Reports;
@@ -304,8 +304,8 @@ impl Builder<'_> {
         let producer_hosts = vec![ingress.handle()];
         let mut front: Vec<Box<dyn Agent>> = vec![
             Box::new(ingress),
-            Box::new(self.acceptor("producers", producers, &producer_hosts, producer_rules)),
-            Box::new(self.acceptor("consumers", consumers, &worker_hosts, consumer_rules)),
+            Box::new(self.port_agent("producers", producers, &producer_hosts, producer_rules)),
+            Box::new(self.port_agent("consumers", consumers, &worker_hosts, consumer_rules)),
         ];
         let domains = Domains::open(dds)?;
         let channels: Vec<String> = config.feeds.iter().map(Feed::channel).collect();
@@ -424,11 +424,17 @@ impl Builder<'_> {
         Reports::new(counts, self.notices.clone(), registry)
     }
 
-    fn acceptor(&self, name: &str, port: Port, hosts: &[HostHandle], rules: &RuleBook) -> Acceptor {
+    fn port_agent(
+        &self,
+        name: &str,
+        port: Port,
+        hosts: &[HostHandle],
+        rules: &RuleBook,
+    ) -> PortAgent {
         let hosts = hosts.iter().cloned().map(HostEnd::new).collect();
         let counts = PortCounts::new(self.counters, name);
         let notices = self.notices.clone();
-        Acceptor::new(name.to_owned(), port, hosts, rules.open(), counts, notices)
+        PortAgent::new(name.to_owned(), port, hosts, rules.open(), counts, notices)
     }
 
     /// The next source's way in, with one to DDS if what it brings goes there.

@@ -21,7 +21,6 @@
 //! ```
 #![forbid(unsafe_code)]
 
-mod acceptor;
 mod batch;
 mod bridge;
 mod config;
@@ -34,6 +33,7 @@ mod gateway;
 mod hole;
 mod ingress;
 mod notice;
+mod port_agent;
 mod port_config;
 mod port_handle;
 mod record;

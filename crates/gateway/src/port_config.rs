@@ -119,13 +119,6 @@ impl PortConfig {
         SocketAddr::new(self.bind, self.port)
     }
 
-    /// Whether a Logon with these CompIDs may come in.
-    #[must_use]
-    pub fn admits(&self, sender: &str, target: &str) -> bool {
-        let matches = |p: &Pair| p.sender == sender && p.target == target;
-        self.sessions.is_empty() || self.sessions.iter().any(matches)
-    }
-
     /// Which certificates admit a client to its session.
     pub(crate) fn client_names(&self) -> ClientNames {
         match &self.tls {

@@ -15,41 +15,28 @@ pub struct PortHandle {
 }
 
 impl PortHandle {
-    /// Adds a session to those that may log on from now on. Has no effect where any may, and where
-    /// it may already.
+    /// Adds a session to those that may log on. Has no effect on a port that any session may log on
+    /// to.
     pub fn add_session(&self, session: Pair) {
-        self.rules.change(|rules| {
-            let sessions = &mut rules.config.sessions;
-            if !sessions.is_empty() && !sessions.contains(&session) {
-                sessions.push(session);
-            }
-        });
+        self.rules.change(|rules| rules.add_session(session));
     }
 
     /// Removes a session from those that may log on, and logs it out. Waits until it has ended,
-    /// about half a second if it does not answer. Returns whether it was on the list. The last
-    /// session of a list stays, as an empty one admits everybody.
+    /// about half a second if it does not answer. Returns whether it was listed. Once the last one
+    /// is removed, no session may log on.
     ///
     /// # Errors
     /// The gateway has ended.
     pub fn remove_session(&self, session: &Pair) -> Result<bool, HostError> {
-        let mut was_listed = false;
-        self.rules.change(|rules| {
-            let sessions = &mut rules.config.sessions;
-            if sessions.len() > 1 {
-                let before = sessions.len();
-                sessions.retain(|own| own != session);
-                was_listed = sessions.len() < before;
-            }
-        });
+        let was_listed = self.rules.change(|rules| rules.remove_session(session));
         if was_listed {
             self.log_out(session)?;
         }
         Ok(was_listed)
     }
 
-    /// Logs out what is live of a session. One that is claimed is hosted at once, if it is not yet:
-    /// who logs on now finds the new rules.
+    /// Logs out the live sessions of these CompIDs. A session that is claimed and not hosted yet
+    /// follows at once; later Logons meet the new rules.
     fn log_out(&self, session: &Pair) -> Result<(), HostError> {
         let registry = self.rules.read().registry.clone();
         loop {

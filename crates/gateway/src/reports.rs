@@ -9,7 +9,7 @@ use fanfare_fix::session::{AppMessage, DisconnectReason, Event, MessageStore};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-/// Counts sessions, tells of them, and keeps their numbers.
+/// Counts the sessions of a host, sends notices of them, and stores their sequence numbers.
 pub(crate) struct Reports {
     counts: SessionCounts,
     notices: Notices,

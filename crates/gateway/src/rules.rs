@@ -1,7 +1,7 @@
 //! What the connections of one port have in common, and how that is changed while they run.
 
 use crate::registry::Registry;
-use crate::{Config, PortConfig};
+use crate::{Config, Pair, PortConfig};
 use fanfare_engine::host::PortOptions;
 use fanfare_engine::tls::{TlsError, TlsServer};
 use fanfare_fix::session::{self, SECOND, SessionId};
@@ -12,6 +12,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[derive(Clone)]
 pub(crate) struct PortRules {
     pub(crate) config: PortConfig,
+    /// Whether the configuration lists no sessions, so that any may log on.
+    admits_all: bool,
     pub(crate) options: PortOptions,
     pub(crate) registry: Registry,
     pub(crate) template: session::Config,
@@ -56,12 +58,34 @@ impl PortRules {
         options.max_logon = limits.logon_bytes.min(limits.message_bytes);
         Self {
             config: port.clone(),
+            admits_all: port.sessions.is_empty(),
             options,
             registry,
             template,
             queue_bytes: config.slow_consumer.queue_bytes,
             tls,
         }
+    }
+
+    /// Whether a Logon with these CompIDs is admitted.
+    pub(crate) fn admits(&self, sender: &str, target: &str) -> bool {
+        let matches = |own: &Pair| own.sender == sender && own.target == target;
+        self.admits_all || self.config.sessions.iter().any(matches)
+    }
+
+    /// Adds a session to the list, if there is one.
+    pub(crate) fn add_session(&mut self, session: Pair) {
+        let sessions = &mut self.config.sessions;
+        if !self.admits_all && !sessions.contains(&session) {
+            sessions.push(session);
+        }
+    }
+
+    /// Removes a session from the list. Returns whether it was there.
+    pub(crate) fn remove_session(&mut self, session: &Pair) -> bool {
+        let sessions = &mut self.config.sessions;
+        let place = sessions.iter().position(|own| own == session);
+        place.map(|place| sessions.remove(place)).is_some()
     }
 
     /// Takes the limits, networks and sessions of a new configuration; the rest stays as it is.
@@ -126,13 +150,14 @@ impl RuleBook {
     }
 
     /// Changes the rules for connections from now on.
-    pub(crate) fn change(&self, change: impl FnOnce(&mut PortRules)) {
+    pub(crate) fn change<T>(&self, change: impl FnOnce(&mut PortRules) -> T) -> T {
         let mut rules = self.0.rules.lock().unwrap_or_else(PoisonError::into_inner);
         let mut new = PortRules::clone(&rules);
-        change(&mut new);
+        let changed = change(&mut new);
         *rules = Arc::new(new);
         drop(rules);
         self.0.version.fetch_add(1, Ordering::Release);
+        changed
     }
 
     pub(crate) fn read(&self) -> Arc<PortRules> {

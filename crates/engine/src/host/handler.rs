@@ -25,7 +25,8 @@ pub trait Handler: Send {
     fn on_message(&mut self, peer: &mut Peer<'_>, message: &AppMessage<'_>);
 
     /// The most bytes whose messages can be taken now. No more is read in this turn, and the kernel
-    /// holds what comes. Ports are served only while this is 512 KiB or more.
+    /// holds what comes. A port is served while this is at least
+    /// [`Port::longest_turn`](super::Port::longest_turn), 320 KiB by default.
     fn room(&mut self) -> usize {
         usize::MAX
     }
@@ -109,7 +110,7 @@ pub trait Handler: Send {
     }
 
     /// The state of the message log has changed (see [`Host::log_to`](super::Host::log_to)). Called
-    /// within about a millisecond.
+    /// within a tenth of a second, and with few sessions within about a millisecond.
     fn on_log(&mut self, trouble: &LogTrouble) {
         let _ = trouble;
     }

@@ -70,7 +70,7 @@ impl<H: Handler> Host<H> {
         };
         if let Some(access) = &hosted.access {
             let id = &hosted.session.config().id;
-            admit(&access.names, id, certificate.as_ref())?;
+            check_names(&access.names, id, certificate.as_ref())?;
         }
         if hosted.session.is_connected() {
             return Err(Refusal::AlreadyConnected(id));
@@ -126,7 +126,7 @@ impl<H: Handler> Host<H> {
         let Some(wildcard) = self.wildcard(port, wildcard) else {
             return Ok(());
         };
-        admit(&wildcard.names, &config.id, certificate)?;
+        check_names(&wildcard.names, &config.id, certificate)?;
         let (id, tag) = (&config.id, wildcard.tag);
         let Workbench {
             handler, scratch, ..
@@ -323,7 +323,7 @@ impl Incoming {
     /// # Errors
     /// It does not, or cannot be read.
     pub fn check_certificate(&self, names: &ClientNames) -> Result<(), Refusal> {
-        admit(names, self.id(), self.certificate()?.as_ref())
+        check_names(names, self.id(), self.certificate()?.as_ref())
     }
 
     /// Answers the Logon with a Logout that has this Text(58), as far as the connection takes it at
@@ -362,7 +362,7 @@ fn is_same(a: &SessionId, b: &SessionId) -> bool {
 }
 
 /// Checks that the certificate admits to the session. Without one, only a list of names refuses.
-fn admit(
+fn check_names(
     names: &ClientNames,
     id: &SessionId,
     certificate: Option<&CertificateNames>,

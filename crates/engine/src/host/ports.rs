@@ -27,9 +27,6 @@ pub(super) struct Opened {
     wildcards: Vec<Wildcard>,
 }
 
-/// Handlers that have room for so much are always offered what comes with Logons.
-const PORT_ROOM: usize = 512 << 10;
-
 impl Opened {
     /// Binds the port and opens the stores.
     pub(super) fn open(settings: Acceptor, now: Now) -> Result<Self, HostError> {
@@ -54,8 +51,7 @@ impl<H: Handler> Host<H> {
     /// system chose.
     ///
     /// # Errors
-    /// The address cannot be listened on, a session is there already, or a store cannot be
-    /// opened.
+    /// The address cannot be bound, a session is already hosted, or a store cannot be opened.
     pub fn listen(&mut self, settings: Acceptor) -> Result<SocketAddr, HostError> {
         let now = self.clock.read();
         self.open_port(Opened::open(settings, now)?)
@@ -65,7 +61,7 @@ impl<H: Handler> Host<H> {
     /// its own. The session is removed when the connection ends.
     ///
     /// # Errors
-    /// A session with this identity is there already: the connection is closed.
+    /// A session with this identity is already hosted. The connection is closed.
     pub fn admit(
         &mut self,
         now: Now,
@@ -158,7 +154,7 @@ impl<H: Handler> Host<H> {
         let Some(own) = self.ports.get_mut(&number) else {
             return Ok(0);
         };
-        if self.bench.handler.handler.room() < own.port.longest_turn().min(PORT_ROOM) {
+        if self.bench.handler.handler.room() < own.port.longest_turn() {
             return Ok(0);
         }
         let work = own.port.turn(now)?;

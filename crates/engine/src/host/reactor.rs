@@ -117,9 +117,9 @@ const EVENTS: usize = 256;
 const ROOM: usize = 256 << 10;
 /// How often timers are looked at: none of them needs more.
 const SCAN: u64 = 1_000_000;
-/// For each so many sessions the timers are looked at that much less often, down to ten times a
-/// second.
-const CROWD: u64 = 64;
+/// Each scan checks every session. Every further 64 sessions make the interval a [`SCAN`] longer,
+/// up to a tenth of a second.
+const SESSIONS_PER_SCAN: u64 = 64;
 const MOST_SCANS: u64 = 100;
 /// With so few connections each is simply read from, without asking the kernel which one is
 /// ready: a system call less between a message and its answer. They are not even watched, unless
@@ -551,9 +551,8 @@ impl<H: Handler> Host<H> {
     }
 
     fn timers(&mut self, now: Now) -> usize {
-        // Many sessions are looked at less often: the look at each of them takes time.
-        let crowd = self.hosted.len() as u64 / CROWD;
-        self.next_scan = now.mono + SCAN * (1 + crowd).min(MOST_SCANS);
+        let scans = 1 + self.hosted.len() as u64 / SESSIONS_PER_SCAN;
+        self.next_scan = now.mono + SCAN * scans.min(MOST_SCANS);
         self.report_log();
         let mut work = 0;
         for index in 0..self.hosted.len() {

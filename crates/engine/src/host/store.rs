@@ -15,7 +15,8 @@ use std::sync::Arc;
 /// Where sessions keep their numbers and messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoreKind {
-    /// Numbers only, and only in memory; up to so many bytes wait for transmission.
+    /// Only the sequence numbers, in memory. The value is the most bytes that may wait for
+    /// transmission.
     NoResend(usize),
     /// The newest messages, only in memory.
     Memory(MemoryLimits),

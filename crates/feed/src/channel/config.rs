@@ -251,7 +251,7 @@ pub struct ChannelStats {
 }
 
 impl ChannelStats {
-    /// A packet is delivered, of so many bytes behind its preamble.
+    /// Counts a delivered packet; `bytes` is its length without the preamble.
     pub(super) const fn deliver(&mut self, bytes: usize) {
         self.delivered += 1;
         self.delivered_bytes += bytes as u64;

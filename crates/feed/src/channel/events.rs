@@ -208,8 +208,8 @@ impl<'c, 'b> Events<'c, 'b> {
         self.next_step()
     }
 
-    /// Takes all events with `take`, until it breaks off: what is left is lost then, but counts as
-    /// delivered.
+    /// Calls `take` with each event until it returns [`ControlFlow::Break`]. The remaining events
+    /// are then lost, but counted as delivered.
     ///
     /// # Errors
     /// Those of `take`.

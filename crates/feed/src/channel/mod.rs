@@ -131,9 +131,9 @@ impl Channel {
         Events::of(self, datagram)
     }
 
-    /// The numbers of a packet without a length header, which is to be received later: for a
-    /// recording, that of several whose numbers are lowest. Without its preamble it has none. It
-    /// is not counted.
+    /// Reads the numbers of a packet without receiving it, so that a caller with several recordings
+    /// can receive the packet with the lowest numbers first. The packet has no length header. A
+    /// packet that is shorter than its preamble has no numbers. Statistics do not change.
     pub fn numbers(&mut self, datagram: Datagram<'_>) -> PacketNumbers {
         self.hand.drop_rest();
         let stats = self.stats;
@@ -145,9 +145,9 @@ impl Channel {
         }
     }
 
-    /// Cuts the first packet off a stream without framing in which each packet begins with a Reset
-    /// message (template 120), as recorded from MOEX: its length, up to the next Reset that follows
-    /// another message, or to the end of `stream`; and its numbers.
+    /// Finds the first packet of a stream without framing in which each packet begins with a Reset
+    /// message (template 120), as recorded from MOEX. Returns its length and its numbers. The
+    /// packet ends in front of the next Reset that follows another message, or with `stream`.
     pub fn cut(&mut self, line: Line, stream: &[u8]) -> (usize, PacketNumbers) {
         self.hand.drop_rest();
         let index = line.index().min(self.readers.len() - 1);

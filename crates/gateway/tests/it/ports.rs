@@ -301,8 +301,12 @@ fn sessions_are_added_and_removed_while_it_runs() {
         let message = stays.receive().unwrap();
         assert_eq!(value(&message, 20001), Some(format!("P-{number}").as_str()));
     }
-    // The last one of a list stays: an empty list admits everybody.
-    assert!(!port.remove_session(&pair("STAYS")).unwrap());
+    // An empty list of the configuration admits everybody, one that has become empty nobody.
+    drop(stays);
+    assert!(port.remove_session(&pair("STAYS")).unwrap());
+    let mut stranger = Client::connect(gateway.consumers(), "C0");
+    stranger.send("A", "98=0|108=0|141=Y|");
+    stranger.assert_closed_silently();
     assert_eq!(gateway.count("logons"), 2 * 64 + 2);
     stop(gateway);
 }

@@ -27,7 +27,7 @@ pub(crate) fn arbitration(args: &Args, wait: u64) -> ArbiterConfig {
     }
 }
 
-/// A channel of so many lines, as the arguments say.
+/// The configuration of a channel with this number of lines, from the arguments.
 pub(crate) fn channel_config(args: &Args, lines: usize, wait: u64) -> ChannelConfig {
     let mut config = ChannelConfig::new(lines);
     config.preamble = args.framing.preamble;

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const PACE: u64 = 1_000_000;
 
 /// A port with the hosts of its sessions.
-pub(crate) struct Acceptor {
+pub(crate) struct PortAgent {
     name: String,
     port: Port,
     hosts: Vec<HostEnd>,
@@ -56,7 +56,7 @@ impl Drop for Counted {
     }
 }
 
-impl Acceptor {
+impl PortAgent {
     pub(crate) fn new(
         name: String,
         port: Port,
@@ -65,7 +65,7 @@ impl Acceptor {
         counts: PortCounts,
         notices: Notices,
     ) -> Self {
-        let mut acceptor = Self {
+        let mut agent = Self {
             name,
             port,
             hosts,
@@ -74,8 +74,8 @@ impl Acceptor {
             notices,
             next_look: 0,
         };
-        acceptor.apply_rules();
-        acceptor
+        agent.apply_rules();
+        agent
     }
 
     fn apply_rules(&mut self) {
@@ -113,7 +113,7 @@ impl Acceptor {
             self.apply_rules();
         }
         let rules = self.rules.now();
-        if !rules.config.admits(&id.target, &id.sender) {
+        if !rules.admits(&id.target, &id.sender) {
             return Err(Refusal::UnknownSession(id));
         }
         incoming.check_certificate(&rules.config.client_names())?;
@@ -150,7 +150,7 @@ impl Acceptor {
     }
 }
 
-impl Agent for Acceptor {
+impl Agent for PortAgent {
     fn name(&self) -> &str {
         &self.name
     }

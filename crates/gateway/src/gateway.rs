@@ -38,12 +38,17 @@ use std::time::Duration;
 /// The longest sleep of a thread with nothing to do; timers are looked at after it.
 const LONGEST_SLEEP: Duration = Duration::from_millis(50);
 
+/// How long a message log with nothing to write sleeps: its ring holds what comes in the meantime.
+const LOG_SLEEP: Duration = Duration::from_millis(5);
+
 /// Descriptors that are left for files, captures, DDS and what the process has besides.
 const SPARE: u64 = 64;
 
 /// A running gateway. Dropped, it stops and waits for its threads.
 pub struct Gateway {
     crew: Crew,
+    /// The message logs end behind the sessions.
+    logs: Crew,
     producers: SocketAddr,
     consumers: SocketAddr,
     counters: Counters,
@@ -96,6 +101,10 @@ impl Gateway {
         let addresses = (producers.address(), consumers.address());
         let (mut agents, hosts) = builder.agents(producers, consumers)?;
         agents.front.extend(guests);
+        let mut logs = Crew::new(Stop::new());
+        for log in agents.logs.drain(..) {
+            logs.spawn(log, idle::Idle::Sleep(LOG_SLEEP), None)?;
+        }
         let crew = builder.crew(agents, stop.clone())?;
         let (producers, consumers) = addresses;
         let [of_producers, of_consumers] = hosts;
@@ -112,6 +121,7 @@ impl Gateway {
         ];
         Ok(Self {
             crew,
+            logs,
             producers,
             consumers,
             counters,
@@ -125,7 +135,7 @@ impl Gateway {
     /// How many threads its agents have.
     #[must_use]
     pub fn threads(&self) -> usize {
-        self.crew.threads()
+        self.crew.threads() + self.logs.threads()
     }
 
     /// Where producers connect.
@@ -209,7 +219,9 @@ impl Gateway {
     /// # Errors
     /// The first agent that failed.
     pub fn join(self) -> Result<(), CrewError> {
-        self.crew.join()
+        let ended = self.crew.join();
+        self.logs.stop().raise();
+        ended.and(self.logs.join())
     }
 }
 
@@ -239,6 +251,8 @@ struct Agents {
     workers: Workers,
     /// Have threads of their own, whatever the configuration: they may wait for DDS.
     alone: Vec<Box<dyn Agent>>,
+    /// The message logs, each on a thread of its own: they wait for the disk.
+    logs: Vec<Box<dyn Agent>>,
 }
 
 type Workers = Vec<Box<dyn Agent>>;
@@ -285,8 +299,8 @@ impl Builder<'_> {
         rings.sources.push(ring());
         let sources = usize::from(dds.subscribe.is_some()) + config.feeds.len();
         rings.sources.extend((0..sources).map(|_| ring()));
-        let mut alone: Vec<Box<dyn Agent>> = Vec::new();
-        let (workers, worker_hosts) = self.workers(&mut rings, &mut alone)?;
+        let mut logs: Vec<Box<dyn Agent>> = Vec::new();
+        let (workers, worker_hosts) = self.workers(&mut rings, &mut logs)?;
         let publisher_waker = Waker::detached()?;
         if dds.publish.is_some() {
             rings.wakers.push(publisher_waker.clone());
@@ -300,7 +314,7 @@ impl Builder<'_> {
             config.fan_out == FanOut::All,
             config.limits.message_bytes,
         );
-        let ingress = self.host("ingress", "producers", ingress, &mut alone)?;
+        let ingress = self.host("ingress", "producers", ingress, &mut logs)?;
         let producer_hosts = vec![ingress.handle()];
         let mut front: Vec<Box<dyn Agent>> = vec![
             Box::new(ingress),
@@ -321,6 +335,7 @@ impl Builder<'_> {
                 plan,
             )?));
         }
+        let mut alone: Vec<Box<dyn Agent>> = Vec::new();
         for feed in &config.feeds {
             let source_rings = self.source_rings(&mut rings, dds.publish.is_some())?;
             let (source, publisher) = self.feed(feed, source_rings, &rings.versions, plan)?;
@@ -335,6 +350,7 @@ impl Builder<'_> {
             front,
             workers,
             alone,
+            logs,
         };
         Ok((agents, [producer_hosts, worker_hosts]))
     }
@@ -372,7 +388,7 @@ impl Builder<'_> {
     fn workers(
         &self,
         rings: &mut Rings,
-        alone: &mut Vec<Box<dyn Agent>>,
+        logs: &mut Vec<Box<dyn Agent>>,
     ) -> Result<(Workers, Vec<HostHandle>), StartError> {
         let config = self.config;
         let [_, rules] = self.rules;
@@ -386,7 +402,7 @@ impl Builder<'_> {
             let counts = WorkerCounts::new(self.counters, &name);
             let reports = self.reports(&name, rules);
             let worker = Worker::new(config, readers, rings.versions.clone(), counts, reports);
-            let host = self.host(&name, &name, worker, alone)?;
+            let host = self.host(&name, &name, worker, logs)?;
             rings.wakers.push(host.handle().waker());
             hosts.push(host.handle());
             workers.push(Box::new(host));
@@ -400,7 +416,7 @@ impl Builder<'_> {
         name: &str,
         log_name: &str,
         handler: H,
-        alone: &mut Vec<Box<dyn Agent>>,
+        logs: &mut Vec<Box<dyn Agent>>,
     ) -> Result<Host<H>, StartError> {
         let mut host = Host::new(handler)?.named(name);
         if let Some(config) = &self.config.message_log {
@@ -413,7 +429,7 @@ impl Builder<'_> {
                 .and_then(|()| MessageLog::open(&path, options, self.counters));
             let (tap, log) = opened.map_err(|error| StartError::Log(path, error))?;
             host.log_to(tap);
-            alone.push(Box::new(log.reopen_on(self.reload_logs.clone())));
+            logs.push(Box::new(log.reopen_on(self.reload_logs.clone())));
         }
         Ok(host)
     }
@@ -470,6 +486,7 @@ impl Builder<'_> {
             mut front,
             workers,
             alone,
+            logs: _,
         } = agents;
         let is_shared = match self.config.threads {
             Threads::Auto => workers.len() == 1,

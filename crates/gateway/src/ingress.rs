@@ -7,9 +7,9 @@ use crate::reports::Reports;
 use crate::source_rings::{Put, SourceRings};
 use crate::stamp::Stamp;
 use crate::worker::SHUTTING_DOWN;
-use fanfare_engine::host::{Handler, Peer, Peers, SessionKey};
+use fanfare_engine::host::{Handler, LogTrouble, Peer, Peers, SessionKey};
 use fanfare_fix::codec::{Message, tags};
-use fanfare_fix::session::{AppMessage, DisconnectReason, Event};
+use fanfare_fix::session::{AppMessage, DisconnectReason, Event, SessionId};
 use std::io;
 
 /// Owns the writing end of the producers' ring; its host has their sessions.
@@ -103,6 +103,14 @@ impl Handler for Ingress {
 
     fn on_event(&mut self, peer: &mut Peer<'_>, event: &Event<'_>) {
         self.reports.event(peer, event);
+    }
+
+    fn on_log(&mut self, trouble: &LogTrouble) {
+        self.reports.log(trouble);
+    }
+
+    fn on_panic(&mut self, session: Option<&SessionId>, message: &str) {
+        self.reports.panicked(session, message);
     }
 
     fn on_turn(&mut self, _: &mut Peers<'_>) -> usize {

@@ -3,7 +3,7 @@
 
 use crate::feed::feed_notice::FeedNotice;
 use fanfare_dds::Status;
-use fanfare_engine::host::Refusal;
+use fanfare_engine::host::{LogTrouble, Refusal};
 use fanfare_engine::udp::SmallBuffer;
 use fanfare_fast::TemplateError;
 use fanfare_fix::codec::{Message, tags};
@@ -54,6 +54,15 @@ pub enum Notice {
     CannotAccept {
         /// What the operating system said.
         error: String,
+    },
+    /// The state of a message log has changed.
+    Log(LogTrouble),
+    /// Code of the gateway panicked: a defect. The session is logged out, and the others go on.
+    Panicked {
+        /// The session, if it was at work on one.
+        session: Option<SessionId>,
+        /// The text of the panic.
+        message: String,
     },
     /// Something happened to a topic of DDS.
     Dds {
@@ -301,6 +310,8 @@ impl Notice {
             | Self::Unpublished { .. }
             | Self::LeftOutOfTemplates { .. }
             | Self::CannotAccept { .. }
+            | Self::Log(_)
+            | Self::Panicked { .. }
             | Self::Rejected { .. } => true,
             Self::Feed(notice) => notice.is_trouble(),
             Self::Ended { end, left_out, .. } => *left_out > 0 || !orderly.contains(end),
@@ -347,6 +358,8 @@ impl fmt::Display for Notice {
                     "{count} {messages} left out for {session} from {peer}, whose queue is full"
                 )
             }
+            Self::Log(trouble) => write!(f, "{trouble}"),
+            Self::Panicked { session, message } => write_panic(f, session.as_ref(), message),
             Self::CannotAccept { error } => write!(f, "cannot accept connections: {error}"),
             Self::FeedTopics { matched: true } => {
                 f.write_str("every topic of the feed has a subscriber")
@@ -381,6 +394,17 @@ impl fmt::Display for Notice {
             Self::BusClosed { why } => write!(f, "{why}; the other topics go on"),
         }
     }
+}
+
+fn write_panic(
+    f: &mut fmt::Formatter<'_>,
+    session: Option<&SessionId>,
+    message: &str,
+) -> fmt::Result {
+    if let Some(session) = session {
+        write!(f, "{session} is logged out: ")?;
+    }
+    write!(f, "panic: {}", Escaped::text(message))
 }
 
 impl Outlet {

@@ -3,9 +3,9 @@
 use crate::counts::SessionCounts;
 use crate::notice::{Limit, Notice, Notices, PeerEnd, Rejection};
 use crate::registry::{Numbers, Registry};
-use fanfare_engine::host::{Peer, SessionKey};
+use fanfare_engine::host::{LogTrouble, Peer, SessionKey};
 use fanfare_fix::codec::{Message, msg_types};
-use fanfare_fix::session::{AppMessage, DisconnectReason, Event, MessageStore};
+use fanfare_fix::session::{AppMessage, DisconnectReason, Event, MessageStore, SessionId};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -98,6 +98,19 @@ impl Reports {
         if let Event::RejectReceived(message) = event {
             self.rejected(peer, message);
         }
+    }
+
+    /// Tells of a change in the state of the message log.
+    pub(crate) fn log(&self, trouble: &LogTrouble) {
+        self.notices.send(Notice::Log(trouble.clone()));
+    }
+
+    /// Tells of a panic in a handler.
+    pub(crate) fn panicked(&self, session: Option<&SessionId>, message: &str) {
+        self.notices.send(Notice::Panicked {
+            session: session.cloned(),
+            message: message.to_owned(),
+        });
     }
 
     fn rejected(&mut self, peer: &Peer<'_>, message: &Message<'_>) {

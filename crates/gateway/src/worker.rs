@@ -7,9 +7,9 @@ use crate::notice::PeerEnd;
 use crate::reports::Reports;
 use crate::versions::Versions;
 use crate::{Config, SlowPolicy};
-use fanfare_engine::host::{Handler, Peer, Peers, SessionKey};
+use fanfare_engine::host::{Handler, LogTrouble, Peer, Peers, SessionKey};
 use fanfare_engine::ring::BroadcastReader;
-use fanfare_fix::session::{AppMessage, DisconnectReason, Event, SECOND};
+use fanfare_fix::session::{AppMessage, DisconnectReason, Event, SECOND, SessionId};
 use std::io;
 
 /// How often it is looked whether there is something to tell of a consumer, in nanoseconds.
@@ -166,6 +166,14 @@ impl Handler for Worker {
 
     fn on_event(&mut self, peer: &mut Peer<'_>, event: &Event<'_>) {
         self.reports.event(peer, event);
+    }
+
+    fn on_log(&mut self, trouble: &LogTrouble) {
+        self.reports.log(trouble);
+    }
+
+    fn on_panic(&mut self, session: Option<&SessionId>, message: &str) {
+        self.reports.panicked(session, message);
     }
 
     fn on_turn(&mut self, peers: &mut Peers<'_>) -> usize {

@@ -2,6 +2,7 @@
 //! common.
 
 use crate::background;
+use crate::cmd::fix::print_log_losses;
 use crate::print::{counted, note, say};
 use anyhow::{Context, Result};
 use fanfare_engine::counters::Counters;
@@ -216,6 +217,12 @@ fn report(config: &Config, counters: &Counters) {
         counted(count("slow_consumers"), "slow consumer"),
         counted(count("rejects"), "message")
     );
+    let unroutable = count("unroutable");
+    if unroutable > 0 {
+        let messages = counted(unroutable, "marked message");
+        say!("{messages} of producers found no room on the way to the consumers and left out");
+    }
+    print_log_losses(counters);
     if !config.feeds.is_empty() {
         let publishes = config.feeds.iter().any(|feed| feed.publish.is_some());
         report_feed(counters, publishes);

@@ -4,7 +4,7 @@
 use crate::client::{Client, value};
 use crate::{ended, eventually, start, stop};
 use fanfare_engine::agent::Crew;
-use fanfare_engine::host::{Handler, Host, Initiator, Peer, Refusal};
+use fanfare_engine::host::{Handler, Host, Initiator, LogTrouble, Peer, Refusal};
 use fanfare_engine::idle::Idle;
 use fanfare_engine::stop::Stop;
 use fanfare_engine::tls::{Identity, TlsClient};
@@ -246,6 +246,34 @@ fn messages_of_all_sessions_are_logged_if_wanted() {
             assert!(lines[0].contains(direction), "{}", lines[0]);
         }
     }
+    // The log ends behind the sessions.
+    for log in [&producers, &consumers] {
+        let last = log.lines().last().unwrap();
+        assert!(last.contains("|58=shutting down|"), "{last}");
+    }
+}
+
+#[test]
+fn a_log_that_cannot_be_written_is_told_and_holds_up_nobody() {
+    let name = format!("fanfare-gateway-full-{}", std::process::id());
+    let folder = std::env::temp_dir().join(name);
+    std::fs::create_dir_all(&folder).unwrap();
+    std::os::unix::fs::symlink("/dev/full", folder.join("worker0.log")).unwrap();
+    let text = format!("[message_log]\nfolder = \"{}\"\n", folder.display());
+    let log = Config::from_toml(&text).unwrap().message_log;
+    let gateway = start(|config| config.message_log = log);
+    let mut consumer = Client::log_on(gateway.consumers(), "C");
+    let mut producer = Client::log_on(gateway.producers(), "P");
+    for number in 0..100 {
+        producer.send("W", &format!("20001=P-{number}|55=A|"));
+        assert!(consumer.receive().is_some());
+    }
+    ended(&gateway, |notice| match notice {
+        Notice::Log(LogTrouble::Disk(why)) => why.contains("worker0.log"),
+        _ => false,
+    });
+    stop(gateway);
+    std::fs::remove_dir_all(&folder).unwrap();
 }
 
 /// While messages flow, 64 sessions are added, log on, get messages and are removed, twice; those

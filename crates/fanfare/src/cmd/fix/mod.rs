@@ -8,6 +8,8 @@ mod refusals;
 mod reload;
 mod sessions;
 
+pub(crate) use sessions::print_log_losses;
+
 use clap::Subcommand;
 use std::process::ExitCode;
 

@@ -45,7 +45,7 @@ pub(super) fn read(path: &Path, role: Role) -> Result<Vec<SessionSettings>> {
 }
 
 /// Prints what the message log lacks, if it lacks anything.
-fn tell_losses(counters: &Counters) {
+pub(crate) fn print_log_losses(counters: &Counters) {
     let lost = counters.snapshot().into_iter().filter(|reading| {
         matches!(&*reading.label, "log_lost_bytes" | "log_unwritten_bytes") && reading.value > 0
     });
@@ -86,7 +86,7 @@ impl Running {
     pub(super) fn end(self) -> Result<()> {
         self.crew.stop().raise();
         self.crew.join()?;
-        tell_losses(&self.counters);
+        print_log_losses(&self.counters);
         Ok(())
     }
 }

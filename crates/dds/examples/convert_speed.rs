@@ -30,10 +30,10 @@ fn run(name: &str, program: Program, mut feed: Generator) -> Result<(), Box<dyn 
     let program = Arc::new(program);
     let mapping = Mapping::new(Arc::clone(&program), &TypeOptions::default())?;
     let mut converter = Converter::new(Arc::new(mapping), 1 << 16);
-    let mut decoder = Decoder::new(program);
+    let (mut decoder, mut record) = (Decoder::new(program), Record::new());
     let both = median(&packets, &mut decoder, |decoder, bytes| {
-        let len = converter.decode(decoder, bytes)?;
-        converter.samples(|s| _ = black_box(s.cdr))?;
+        let len = decoder.decode_record(bytes, &mut record)?;
+        converter.samples(&record, |s| _ = black_box(s.cdr))?;
         Ok(len)
     })?;
     let options = Options {
@@ -42,11 +42,10 @@ fn run(name: &str, program: Program, mut feed: Generator) -> Result<(), Box<dyn 
     };
     let mut scalar = Decoder::with_options(Arc::clone(decoder.program()), options);
     let by_field = median(&packets, &mut scalar, |decoder, bytes| {
-        let len = converter.decode(decoder, bytes)?;
-        converter.samples(|s| _ = black_box(s.cdr))?;
+        let len = decoder.decode_record(bytes, &mut record)?;
+        converter.samples(&record, |s| _ = black_box(s.cdr))?;
         Ok(len)
     })?;
-    let mut record = Record::new();
     let alone = median(&packets, &mut decoder, |decoder, bytes| {
         Ok(decoder.decode_record(bytes, &mut record)?)
     })?;

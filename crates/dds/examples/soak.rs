@@ -7,7 +7,7 @@ use fanfare_dds::fast::{Converter, Mapping, TypeOptions};
 use fanfare_dds::shm::{Config, Receiver, Sender, TopicSpec};
 use fanfare_dds::{Domain, DomainConfig, Error, Qos, ReturnCode, Writer};
 use fanfare_fast::generate::{ComplexOptions, Generator};
-use fanfare_fast::{Decoder, Program};
+use fanfare_fast::{Decoder, Program, Record};
 use std::error::Error as AnyError;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -71,7 +71,7 @@ fn soak(name: &str, wanted: u64, way: &mut impl Way) -> Result<bool> {
     let program = Arc::new(Program::complex());
     let mapping = Mapping::new(Arc::clone(&program), &TypeOptions::default())?;
     let mut converter = Converter::new(Arc::new(mapping), 1 << 14);
-    let mut decoder = Decoder::new(program);
+    let (mut decoder, mut record) = (Decoder::new(program), Record::new());
     let begin = Instant::now();
     let (mut written, mut warm) = (0, None);
     for packet in packets.iter().cycle() {
@@ -79,9 +79,9 @@ fn soak(name: &str, wanted: u64, way: &mut impl Way) -> Result<bool> {
             break;
         }
         decoder.reset();
-        converter.decode(&mut decoder, packet)?;
+        decoder.decode_record(packet, &mut record)?;
         let mut result = Ok(());
-        converter.samples(|sample| {
+        converter.samples(&record, |sample| {
             if result.is_err() || sample.template.name != "MarketData" {
                 return;
             }

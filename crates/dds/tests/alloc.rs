@@ -11,7 +11,7 @@ use fanfare_dds::fast::{Converted, Converter, Mapping, TypeOptions};
 use fanfare_dds::shm::{Config, Receiver, Sender, TopicSpec};
 use fanfare_dds::{Domain, DomainConfig, Qos};
 use fanfare_fast::generate::{ComplexOptions, Generator};
-use fanfare_fast::{Decoder, Program};
+use fanfare_fast::{Decoder, Program, Record};
 
 fn packets() -> Vec<Vec<u8>> {
     let mut feed = Generator::complex(Program::complex(), 8, None, ComplexOptions::default());
@@ -23,28 +23,29 @@ fn packets() -> Vec<Vec<u8>> {
 }
 
 /// Packets, and what makes samples of them.
-fn conversion() -> (Vec<Vec<u8>>, Arc<Mapping>, Decoder, Converter) {
+fn conversion() -> (Vec<Vec<u8>>, Arc<Mapping>, (Decoder, Record), Converter) {
     let program = Arc::new(Program::complex());
     let mapping = Mapping::new(Arc::clone(&program), &TypeOptions::default()).unwrap();
     let mapping = Arc::new(mapping);
     let converter = Converter::new(Arc::clone(&mapping), 1 << 14);
-    (packets(), mapping, Decoder::new(program), converter)
+    let decoder = (Decoder::new(program), Record::new());
+    (packets(), mapping, decoder, converter)
 }
 
 /// Decodes a packet, and gives `write` the samples of one topic.
 fn convert(
-    (decoder, converter): (&mut Decoder, &mut Converter),
+    ((decoder, record), converter): (&mut (Decoder, Record), &mut Converter),
     packet: &[u8],
     mut write: impl FnMut(&[u8]),
 ) {
     decoder.reset();
-    converter.decode(decoder, packet).unwrap();
+    decoder.decode_record(packet, record).unwrap();
     let write = |s: Converted<'_>| {
         if s.template.name == "MarketData" {
             write(s.cdr);
         }
     };
-    converter.samples(write).unwrap();
+    converter.samples(record, write).unwrap();
 }
 
 #[test]

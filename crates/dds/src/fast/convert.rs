@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fanfare_fast::{CodecError, Decoder, Record, Visitor};
+use fanfare_fast::Record;
 
 use super::fields::ByField;
 use super::rows::ByRow;
@@ -63,13 +63,13 @@ impl<'a> Converted<'a> {
     }
 }
 
-/// Makes samples of messages: of the rows that a vector kernel leaves, or of the fields as they
-/// come out of the decoder. After warm-up nothing is allocated on the way.
+/// Makes samples of messages: of the rows that a vector kernel leaves, or of the fields of others.
+/// After warm-up nothing is allocated on the way.
 ///
 /// ```
 /// use std::sync::Arc;
 /// use fanfare_dds::{cdr::to_json, fast::{Converter, Mapping, TypeOptions}};
-/// use fanfare_fast::{Decoder, Program};
+/// use fanfare_fast::{Decoder, Program, Record};
 ///
 /// let program = Arc::new(Program::parse(
 ///     r#"<template name="Quote" id="1">
@@ -79,8 +79,9 @@ impl<'a> Converted<'a> {
 /// )?);
 /// let mapping = Arc::new(Mapping::new(Arc::clone(&program), &TypeOptions::default())?);
 /// let mut converter = Converter::new(mapping, 1024);
-/// converter.decode(&mut Decoder::new(program), &[0xc0, 0x81, 0x85, 0xff, 0x87])?;
-/// converter.samples(|sample| {
+/// let mut record = Record::new();
+/// Decoder::new(program).decode_record(&[0xc0, 0x81, 0x85, 0xff, 0x87], &mut record)?;
+/// converter.samples(&record, |sample| {
 ///     let json = to_json(&sample.template.sample, sample.cdr).unwrap();
 ///     assert_eq!(json, r#"{"present": 1, "SecurityID": 5, "Bid": 0.7}"#);
 /// })?;
@@ -109,65 +110,23 @@ impl Converter {
         &self.mapping
     }
 
-    /// Decodes the message at the front of `bytes`; the number of bytes that it takes. The decoder
-    /// must be one of the mapping's program.
-    ///
-    /// # Errors
-    /// As [`Decoder::decode`]; there are then no samples.
-    #[inline]
-    pub fn decode(&mut self, decoder: &mut Decoder, bytes: &[u8]) -> Result<usize, CodecError> {
-        let decoded = decoder.decode_rows(bytes, &mut self.by_row.record, &mut self.by_field);
-        if decoded.is_err() {
-            self.by_field.forget();
-        }
-        decoded
-    }
-
-    /// Gives the samples of a message that somebody else decoded, with the mapping's program, as
-    /// [`samples`](Self::samples) does.
-    ///
-    /// # Errors
-    /// As [`samples`](Self::samples).
-    pub fn samples_of(
-        &mut self,
-        record: &mut Record,
-        mut take: impl FnMut(Converted<'_>),
-    ) -> Result<(), CdrError> {
-        if record.rows().is_none() {
-            record.visit(self.mapping.program(), &mut self.by_field);
-            self.by_row.record.clear();
-            return self.by_field.samples(take);
-        }
-        std::mem::swap(&mut self.by_row.record, record);
-        let made = self.by_row.samples(&self.mapping, &mut take);
-        std::mem::swap(&mut self.by_row.record, record);
-        made.map(|_| ())
-    }
-
-    /// A visitor that takes the next message field by field, for who decodes for others as well.
-    pub fn by_field(&mut self) -> &mut impl Visitor {
-        self.by_row.record.clear();
-        &mut self.by_field
-    }
-
-    /// Index of the template of the message decoded last, if it has fields.
-    #[inline]
-    pub fn template(&self) -> Option<u32> {
-        self.by_row.template().or(self.by_field.template())
-    }
-
-    /// Gives the samples of the message decoded last: one, or of a split message one for each
-    /// value that it is split by, in the order of the values. A template without fields gives
-    /// none, and so does a split message without entries.
+    /// Calls `take` with the samples of a message that was decoded with the mapping's program:
+    /// one, or of a split message one for each value that it is split by, in the order of the
+    /// values. A template without fields has none, and so does a split message without entries
+    /// and an empty record.
     ///
     /// # Errors
     /// [`CdrFault::Full`](crate::cdr::CdrFault::Full) for a sample longer than the capacity;
-    /// those of a split message that are in front of it may have been given.
+    /// `take` may have been called with those of a split message that are in front of it.
     #[inline]
-    pub fn samples(&mut self, mut take: impl FnMut(Converted<'_>)) -> Result<(), CdrError> {
-        if self.by_row.samples(&self.mapping, &mut take)? {
-            return Ok(());
+    pub fn samples(
+        &mut self,
+        record: &Record,
+        take: impl FnMut(Converted<'_>),
+    ) -> Result<(), CdrError> {
+        match record.rows() {
+            Some(rows) => self.by_row.samples(&self.mapping, &rows, take),
+            None => self.by_field.samples(record, take),
         }
-        self.by_field.samples(take)
     }
 }

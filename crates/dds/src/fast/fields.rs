@@ -1,18 +1,18 @@
-//! Decoded fields into CDR, as they come out of the decoder.
+//! Decoded fields into CDR, one by one.
 
 use std::io::Write;
 use std::sync::Arc;
 
 use fanfare_fast::program::{Field, TemplateProgram};
-use fanfare_fast::{Decimal, Visitor};
+use fanfare_fast::{Decimal, Record, Visitor};
 
 use super::Converted;
 use super::types::{Mapping, Plan, Put};
 use crate::cdr::{CdrBuffer, CdrError};
 use crate::types::MAX_DEPTH;
 
-/// A [`Visitor`] that writes each field into a sample as it is decoded; no structure and, after
-/// warm-up, no allocation is between decoder and sample.
+/// A [`Visitor`] that writes each field into a sample of a record; no structure and, after
+/// warm-up, no allocation is between record and sample.
 #[derive(Debug)]
 pub(super) struct ByField {
     mapping: Arc<Mapping>,
@@ -73,19 +73,15 @@ impl ByField {
         }
     }
 
-    /// The template of the message told of last, if it has fields.
-    pub(super) const fn template(&self) -> Option<u32> {
-        self.template
-    }
-
-    /// What it was told of last is no message.
-    pub(super) const fn forget(&mut self) {
+    /// Calls `take` with the samples of the message.
+    pub(super) fn samples(
+        &mut self,
+        record: &Record,
+        mut take: impl FnMut(Converted<'_>),
+    ) -> Result<(), CdrError> {
         self.template = None;
-    }
-
-    /// The samples of that message.
-    #[inline]
-    pub(super) fn samples(&mut self, mut take: impl FnMut(Converted<'_>)) -> Result<(), CdrError> {
+        let mapping = Arc::clone(&self.mapping);
+        record.visit(mapping.program(), self);
         let Some(template) = self.template.and_then(|t| self.mapping.by_index(t)) else {
             return Ok(());
         };

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
+use fanfare_fast::Rows;
 use fanfare_fast::program::{FieldId, Reading, TemplateProgram};
-use fanfare_fast::{Record, Rows};
 
 use super::Converted;
 use super::members::{Members, Start};
@@ -13,7 +13,6 @@ use crate::cdr::{CdrBuffer, CdrError, Pen};
 /// Makes samples of messages that are held in rows.
 #[derive(Debug)]
 pub(super) struct ByRow {
-    pub(super) record: Record,
     /// By the index of the template.
     templates: Box<[Option<Template>]>,
     out: CdrBuffer,
@@ -57,51 +56,42 @@ impl ByRow {
     pub(super) fn new(mapping: &Mapping, capacity: usize) -> Self {
         let templates = mapping.program().templates().iter();
         Self {
-            record: Record::new(),
             templates: templates.map(|t| Template::new(mapping, t)).collect(),
             out: CdrBuffer::with_capacity(capacity),
             runs: Vec::new(),
         }
     }
 
-    /// The template of the message, if it is held in rows.
-    #[inline]
-    pub(super) fn template(&self) -> Option<u32> {
-        self.record.rows().map(|rows| rows.template_index())
-    }
-
-    /// Gives the samples of the message, if it is held in rows; whether it is.
+    /// Calls `take` with the samples of the message.
     #[inline]
     pub(super) fn samples(
         &mut self,
         mapping: &Mapping,
+        rows: &Rows<'_>,
         mut take: impl FnMut(Converted<'_>),
-    ) -> Result<bool, CdrError> {
-        let Some(rows) = self.record.rows() else {
-            return Ok(false);
-        };
+    ) -> Result<(), CdrError> {
         let index = rows.template_index();
         let (Some(Some(way)), Some(template)) =
             (self.templates.get(index as usize), mapping.by_index(index))
         else {
-            return Ok(true);
+            return Ok(());
         };
         let (out, runs) = (&mut self.out, &mut self.runs);
         match way.sequence.as_ref().and_then(|s| Some((s, s.key?))) {
             Some((sequence, key)) => {
-                key.find_runs(&rows, runs);
-                way.split(sequence, &rows, runs, out, |key, cdr| {
+                key.find_runs(rows, runs);
+                way.split(sequence, rows, runs, out, |key, cdr| {
                     let key = Some(key);
                     take(Converted { template, key, cdr });
                 })?;
             }
             None => {
-                way.whole(&rows, out);
+                way.whole(rows, out);
                 let (key, cdr) = (None, out.finish()?);
                 take(Converted { template, key, cdr });
             }
         }
-        Ok(true)
+        Ok(())
     }
 }
 

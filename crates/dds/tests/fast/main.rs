@@ -19,7 +19,7 @@ use std::sync::Arc;
 use fanfare_dds::cdr::to_json;
 use fanfare_dds::fast::{Converted, Converter, Mapping, TypeOptions};
 use fanfare_fast::generate::{ComplexOptions, Generator};
-use fanfare_fast::{Decoder, Program};
+use fanfare_fast::{Decoder, Program, Record};
 
 use ways::compare;
 
@@ -96,12 +96,14 @@ fn names_and_absent_fields_follow_the_rules() {
     let mut converter = Converter::new(Arc::clone(&mapping), 1024);
     let mut json = |bytes: &[u8]| {
         let mut decoder = Decoder::new(Arc::clone(&program));
-        assert_eq!(converter.decode(&mut decoder, bytes).unwrap(), bytes.len());
+        let mut record = Record::new();
+        let len = decoder.decode_record(bytes, &mut record).unwrap();
+        assert_eq!(len, bytes.len());
         let mut text = String::new();
         let take = |s: Converted<'_>| {
             text = to_json(&s.template.sample, s.cdr).unwrap();
         };
-        converter.samples(take).unwrap();
+        converter.samples(&record, take).unwrap();
         text
     };
     // Presence map: template id; no a, default octet, no c.
@@ -149,13 +151,13 @@ fn a_message_longer_than_the_room_is_an_error_and_the_next_is_fine() {
     let mapping = Arc::new(Mapping::new(Arc::clone(&program), &TypeOptions::default()).unwrap());
     let mut converter = Converter::new(mapping, 16);
     let feed = packets(Generator::simple(Program::simple(), 4, 1024));
-    let mut decoder = Decoder::new(program);
+    let (mut decoder, mut record) = (Decoder::new(program), Record::new());
     let mut rest = &feed[0][..];
     let mut ends = Vec::new();
     while !rest.is_empty() {
-        let n = converter.decode(&mut decoder, rest).unwrap();
+        let n = decoder.decode_record(rest, &mut record).unwrap();
         rest = &rest[n..];
-        ends.push(converter.samples(|_| ()).is_ok());
+        ends.push(converter.samples(&record, |_| ()).is_ok());
     }
     assert_eq!(ends, [false, false, false, false, true]);
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use fanfare_dds::cdr::{CdrBuffer, CdrReader, CdrType};
 use fanfare_dds::fast::{Converted, Converter, Mapping, TypeOptions};
-use fanfare_fast::{Decoder, Program};
+use fanfare_fast::{Decoder, Program, Record};
 
 use crate::generated::{Done, MarketData, QuoteRequest};
 use crate::{complex, packets};
@@ -35,12 +35,13 @@ fn each_sample_reads_as_its_structure_and_is_written_from_it_as_it_was() {
     }
     let mapping = mapping();
     let mut decoder = Decoder::new(Arc::clone(mapping.program()));
+    let mut record = Record::new();
     let mut converter = Converter::new(Arc::clone(&mapping), 1 << 14);
     let mut buffer = CdrBuffer::with_capacity(1 << 14);
     let mut count = 0;
     for packet in packets(complex(1_000)) {
         decoder.reset();
-        converter.decode(&mut decoder, &packet).unwrap();
+        decoder.decode_record(&packet, &mut record).unwrap();
         let take = |sample: Converted<'_>| {
             count += 1;
             match sample.template.name.as_str() {
@@ -49,7 +50,7 @@ fn each_sample_reads_as_its_structure_and_is_written_from_it_as_it_was() {
                 _ => same::<Done>(sample.cdr, &mut buffer),
             }
         };
-        converter.samples(take).unwrap();
+        converter.samples(&record, take).unwrap();
     }
     assert!(count > 1_000, "{count}");
 }

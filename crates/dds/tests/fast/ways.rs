@@ -26,7 +26,6 @@ pub(crate) fn compare(
         let mut ways = [
             Way::rows(&mapping),
             Way::scalar(&mapping),
-            Way::told(&mapping),
             Way::given(&mapping),
         ];
         for way in &mut ways {
@@ -107,9 +106,7 @@ fn scalar() -> Options {
 struct Way {
     decoder: Decoder,
     converter: Converter,
-    /// A visitor takes the fields, whatever the decoder can do.
-    is_told: bool,
-    /// Another one decodes, and the samples go through a ring.
+    /// The samples go through a ring.
     is_given: bool,
 }
 
@@ -119,7 +116,6 @@ impl Way {
         Self {
             decoder: Decoder::new(Arc::clone(mapping.program())),
             converter: Converter::new(Arc::clone(mapping), 1 << 16),
-            is_told: false,
             is_given: false,
         }
     }
@@ -131,13 +127,6 @@ impl Way {
         }
     }
 
-    fn told(mapping: &Arc<Mapping>) -> Self {
-        Self {
-            is_told: true,
-            ..Self::rows(mapping)
-        }
-    }
-
     fn given(mapping: &Arc<Mapping>) -> Self {
         Self {
             is_given: true,
@@ -145,7 +134,7 @@ impl Way {
         }
     }
 
-    fn of_records(&mut self, packet: &[u8]) -> Samples {
+    fn samples(&mut self, packet: &[u8]) -> Samples {
         let (mut rest, mut all, mut room) = (packet, Vec::new(), Vec::new());
         let mut record = Record::new();
         let mapping = Arc::clone(self.converter.mapping());
@@ -153,34 +142,15 @@ impl Way {
             let n = self.decoder.decode_record(rest, &mut record).unwrap();
             rest = &rest[n..];
             let take = |sample: Converted<'_>| {
-                room.resize(sample.written_len(), 0);
-                sample.write(&mut room);
-                let read = Converted::read(&mapping, &room).unwrap();
-                all.push((read.template.index, read.key, read.cdr.to_vec()));
+                let mut sample = sample;
+                if self.is_given {
+                    room.resize(sample.written_len(), 0);
+                    sample.write(&mut room);
+                    sample = Converted::read(&mapping, &room).unwrap();
+                }
+                all.push((sample.template.index, sample.key, sample.cdr.to_vec()));
             };
-            self.converter.samples_of(&mut record, take).unwrap();
-        }
-        all
-    }
-
-    fn samples(&mut self, packet: &[u8]) -> Samples {
-        if self.is_given {
-            return self.of_records(packet);
-        }
-        let (mut rest, mut all) = (packet, Vec::new());
-        while !rest.is_empty() {
-            let n = if self.is_told {
-                self.decoder.decode(rest, self.converter.by_field())
-            } else {
-                self.converter.decode(&mut self.decoder, rest)
-            };
-            rest = &rest[n.unwrap()..];
-            let template = self.converter.template();
-            let mut take = |s: Converted<'_>| {
-                assert_eq!(template, Some(s.template.index));
-                all.push((s.template.index, s.key, s.cdr.to_vec()));
-            };
-            self.converter.samples(&mut take).unwrap();
+            self.converter.samples(&record, take).unwrap();
         }
         all
     }

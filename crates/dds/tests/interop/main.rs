@@ -24,7 +24,7 @@ use fanfare_dds::cdr::to_json;
 use fanfare_dds::fast::{Converter, Mapping, TypeOptions};
 use fanfare_dds::{Domain, DomainConfig, Qos, Reader, Status, Writer};
 use fanfare_fast::generate::{ComplexOptions, Generator, PACKET_SIZE};
-use fanfare_fast::{Decoder, Program};
+use fanfare_fast::{Decoder, Program, Record};
 
 /// The version of PyPI's `cyclonedds` that is installed beside the build.
 const PACKAGE: &str = "cyclonedds==11.0.1";
@@ -163,13 +163,14 @@ fn publish(
     ends: &BTreeMap<&str, (Writer, Reader)>,
 ) -> BTreeMap<String, Vec<String>> {
     let mut decoder = Decoder::new(Arc::clone(mapping.program()));
+    let mut record = Record::new();
     let mut converter = Converter::new(Arc::clone(mapping), 1 << 14);
     let mut sent: BTreeMap<String, Vec<String>> = BTreeMap::new();
     while let Some(packet) = feed.next_packet().unwrap() {
         decoder.reset();
         let mut rest = packet;
         while !rest.is_empty() {
-            rest = &rest[converter.decode(&mut decoder, rest).unwrap()..];
+            rest = &rest[decoder.decode_record(rest, &mut record).unwrap()..];
             let write = |s: fanfare_dds::fast::Converted<'_>| {
                 let Some((writer, _)) = ends.get(s.template.name.as_str()) else {
                     return;
@@ -178,7 +179,7 @@ fn publish(
                 let json = to_json(&s.template.sample, s.cdr).unwrap();
                 sent.entry(s.template.name.clone()).or_default().push(json);
             };
-            converter.samples(write).unwrap();
+            converter.samples(&record, write).unwrap();
         }
     }
     sent

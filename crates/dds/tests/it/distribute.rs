@@ -7,7 +7,7 @@ use fanfare_dds::distribute::{Carrier, Distribution, Publisher, Subscriber};
 use fanfare_dds::fast::{Converter, Mapping, TypeOptions};
 use fanfare_dds::{Qos, Reliability, shm};
 use fanfare_fast::generate::{ComplexOptions, Generator, PACKET_SIZE};
-use fanfare_fast::{Decoder, Program};
+use fanfare_fast::{Decoder, Program, Record};
 
 use crate::support::{PATIENCE, domain_id, pair, wait_until};
 
@@ -93,16 +93,17 @@ fn publish(
         publisher.is_matched() && subscriber.is_matched()
     });
     let mut decoder = Decoder::new(Arc::clone(mapping.program()));
+    let mut record = Record::new();
     let mut converter = Converter::new(Arc::clone(mapping), 4096);
     let mut sent = Samples::new();
     while let Some(packet) = feed.next_packet().unwrap() {
         decoder.reset();
         let mut rest = packet;
         while !rest.is_empty() {
-            let n = converter.decode(&mut decoder, rest).unwrap();
+            let n = decoder.decode_record(rest, &mut record).unwrap();
             rest = &rest[n..];
             converter
-                .samples(|s| {
+                .samples(&record, |s| {
                     if !distribution.carries(s.template) {
                         return;
                     }

@@ -17,7 +17,7 @@ use fanfare_wire::lanes::LaneKernel;
 use crate::dictionary::Dictionaries;
 use crate::error::{CodecError, ErrorCode};
 use crate::program::Program;
-use crate::record::{Record, RowsOr};
+use crate::record::Record;
 use crate::typed::Feed;
 use crate::visitor::Visitor;
 use flat::{Outcome, Parts, Visiting};
@@ -219,36 +219,7 @@ impl Decoder {
         len.ok_or_else(|| self.failure())
     }
 
-    /// Decodes one message at the front of `bytes` into the rows of a record, or, where it is not
-    /// one of rows, field by field into `visitor`: [`Record::rows`] then gives nothing. Returns the
-    /// number of bytes that it takes.
-    ///
-    /// # Errors
-    /// As [`Self::decode`]; the record then has no rows, and the visitor has been told of some of
-    /// the fields before the error.
-    #[inline]
-    pub fn decode_rows<V: Visitor>(
-        &mut self,
-        bytes: &[u8],
-        record: &mut Record,
-        visitor: &mut V,
-    ) -> Result<usize, CodecError> {
-        let mut sink = RowsOr { record, visitor };
-        let len = match self.flat(bytes, &mut sink) {
-            Outcome::Done(len) => Some(len),
-            Outcome::Refused => {
-                sink.refused();
-                self.decode_any(bytes, visitor)
-            }
-            Outcome::Failed => {
-                sink.refused();
-                None
-            }
-        };
-        len.ok_or_else(|| self.failure())
-    }
-
-    /// The same into generated structs, by way of rows where it has them.
+    /// As [`Self::decode_visited`] into generated structs, by way of rows where it has them.
     #[inline(always)]
     pub(crate) fn decode_into<F: Feed>(&mut self, bytes: &[u8], feed: &mut F) -> Option<usize> {
         match self.flat(bytes, &mut StructSink::new(feed)) {

@@ -293,29 +293,6 @@ fn recorded(
     (lines, None)
 }
 
-/// The same by way of rows, or where there are none of a visitor.
-fn rowed(program: &Program, stream: &[u8], options: Options) -> (Vec<String>, Option<CodecError>) {
-    let mut decoder = Decoder::with_options(program.clone(), options);
-    let (mut record, mut message) = (Record::new(), Message::new());
-    let (mut lines, mut at) = (Vec::new(), 0);
-    while at < stream.len() {
-        match decoder.decode_rows(&stream[at..], &mut record, &mut message) {
-            Ok(len) => at += len,
-            Err(error) => return (lines, Some(error)),
-        }
-        let is_row = record.rows().is_some();
-        let view = if is_row {
-            record.view(program)
-        } else {
-            message.view(program)
-        };
-        let mut line = String::new();
-        json::write_line(view.unwrap(), &mut line);
-        lines.push(line);
-    }
-    (lines, None)
-}
-
 fn line(program: &Program, message: &Message) -> String {
     let mut line = String::new();
     json::write_line(message.view(program).unwrap(), &mut line);
@@ -343,8 +320,6 @@ fn compare(program: &Program, stream: &[u8], options: Options) -> Result<(), Tes
         prop_assert_eq!(&message, &expected, "{}", with());
         let record = recorded(program, stream, options);
         prop_assert_eq!(&record, &expected, "{}", with());
-        let rows = rowed(program, stream, options);
-        prop_assert_eq!(&rows, &expected, "{}", with());
     }
     Ok(())
 }

@@ -84,7 +84,7 @@ impl SampleRing {
             return;
         }
         let mut too_long = 0;
-        let made = converter.samples_of(message, |sample| {
+        let made = converter.samples(message, |sample| {
             let put = ring.write(IS_SAMPLE, sample.written_len(), |room| sample.write(room));
             too_long += usize::from(put.is_err());
         });

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use fanfare_dds::cdr::CdrError;
 use fanfare_dds::distribute::Distribution;
 use fanfare_dds::fast::{Converter, Mapping};
-use fanfare_fast::{CodecError, Decoder};
+use fanfare_fast::{CodecError, Decoder, Record};
 
 /// Writers of a topic that are told apart; the samples of others are wrong.
 const WRITERS: usize = 1_024;
@@ -64,6 +64,7 @@ pub enum ExpectedError {
 /// Makes the samples of packets, as the publisher does.
 pub struct ExpectedReader<'a> {
     decoder: Decoder,
+    record: Record,
     converter: Converter,
     distribution: &'a Distribution,
     /// Names of a template's topics.
@@ -80,6 +81,7 @@ impl Expected {
     ) -> ExpectedReader<'a> {
         ExpectedReader {
             decoder: Decoder::new(Arc::clone(mapping.program())),
+            record: Record::new(),
             converter: Converter::new(Arc::clone(mapping), longest),
             distribution,
             names: HashMap::new(),
@@ -155,7 +157,7 @@ impl ExpectedReader<'_> {
         let mut rest = bytes;
         while !rest.is_empty() {
             let at = bytes.len() - rest.len();
-            let message = self.converter.decode(&mut self.decoder, rest);
+            let message = self.decoder.decode_record(rest, &mut self.record);
             let len = message.map_err(|error| ExpectedError::Message { at, error })?;
             self.keep()?;
             rest = rest.get(len..).unwrap_or_default();
@@ -175,7 +177,7 @@ impl ExpectedReader<'_> {
     /// The samples of the message decoded last, but those that have no topic.
     fn keep(&mut self) -> Result<(), CdrError> {
         let (topics, names, distribution) = (&mut self.topics, &mut self.names, self.distribution);
-        self.converter.samples(|sample| {
+        self.converter.samples(&self.record, |sample| {
             let template = sample.template;
             if !distribution.carries(template) {
                 return;

@@ -4,9 +4,9 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
 
-use fanfare_dds::fast::{Converter, Mapping, TypeOptions};
+use fanfare_dds::fast::{Converted, Converter, Mapping, TypeOptions};
 use fanfare_fast::generate::{ComplexOptions, Generator, PACKET_SIZE};
-use fanfare_fast::{Decoder, Program};
+use fanfare_fast::{Decoder, Program, Record};
 
 use crate::bench::BenchError;
 use crate::figures::{Figures, median};
@@ -52,7 +52,7 @@ fn convert(program: Program, mut feed: Generator) -> Result<f64, BenchError> {
     while let Some(packet) = feed.next_packet().map_err(told)? {
         packets.push(packet.to_vec());
     }
-    let mut decoder = Decoder::new(program);
+    let (mut decoder, mut record) = (Decoder::new(program), Record::new());
     let mut passes = Vec::new();
     for _ in 0..PASSES {
         let begin = Instant::now();
@@ -61,10 +61,10 @@ fn convert(program: Program, mut feed: Generator) -> Result<f64, BenchError> {
             decoder.reset();
             let mut rest = &packet[..];
             while !rest.is_empty() {
-                let len = converter.decode(&mut decoder, rest).map_err(told)?;
+                let len = decoder.decode_record(rest, &mut record).map_err(told)?;
                 rest = rest.get(len..).unwrap_or_default();
-                let samples = converter.samples(|s| bytes += black_box(s.cdr).len());
-                samples.map_err(told)?;
+                let take = |s: Converted<'_>| bytes += black_box(s.cdr).len();
+                converter.samples(&record, take).map_err(told)?;
                 messages += 1;
             }
         }

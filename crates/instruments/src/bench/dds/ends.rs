@@ -11,6 +11,7 @@ use fanfare_dds::types::{Kind, StructType};
 use fanfare_dds::{Domain, DomainConfig, Error, Qos, Reader, Sample, Status, Writer};
 use fanfare_engine::process::Process;
 use fanfare_engine::stop::halt;
+use fanfare_fast::Record;
 use fanfare_gateway::SlowPolicy;
 
 use super::convert::told;
@@ -383,16 +384,21 @@ impl Ours {
         Ok(n.into())
     }
 
-    /// Makes the samples of the message that was decoded last and writes them, `n` times; the
+    /// Makes the samples of a message and writes them, `n` times; the
     /// nanoseconds that this takes.
-    pub(super) fn burst(&self, n: u32, converter: &mut Converter) -> Result<u64, BenchError> {
+    pub(super) fn burst(
+        &self,
+        n: u32,
+        message: &Record,
+        converter: &mut Converter,
+    ) -> Result<u64, BenchError> {
         let Some(writer) = &self.writer else {
             return Ok(0);
         };
         let mut failed = Ok(());
         let begin = Instant::now();
         for _ in 0..n {
-            let samples = converter.samples(|sample| {
+            let samples = converter.samples(message, |sample| {
                 if let Err(error) = writer.write(sample.cdr) {
                     failed = Err(error);
                 }

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fanfare_dds::fast::Converter;
 use fanfare_fast::generate::{Generator, PACKET_SIZE};
-use fanfare_fast::{Decoder, Program};
+use fanfare_fast::{Decoder, Program, Record};
 
 use super::convert::{converter, told};
 use super::ends::{Child, End, Ours};
@@ -38,7 +37,9 @@ impl DdsBench<'_> {
             raw.is_matched() && ours.is_matched()
         })?;
         settle();
-        let mut converter = quote()?;
+        let program = Arc::new(Program::simple());
+        let quote = quote(&program)?;
+        let mut converter = converter(&program, 1024)?;
         let (mut raws, mut all, mut more) = (Vec::new(), Vec::new(), Vec::new());
         // The first round of each warms up.
         for round in 0..=self.rounds {
@@ -46,7 +47,7 @@ impl DdsBench<'_> {
                 0 => Err(told("the C program cannot write")),
                 nanos => Ok(nanos),
             })?;
-            let nanos = bursts(&mut sink, || ours.burst(BURST, &mut converter))?;
+            let nanos = bursts(&mut sink, || ours.burst(BURST, &quote, &mut converter))?;
             if round > 0 {
                 raws.push(raw_nanos);
                 all.push(nanos);
@@ -61,14 +62,13 @@ impl DdsBench<'_> {
 }
 
 /// A Quote, decoded.
-fn quote() -> Result<Converter, BenchError> {
-    let program = Arc::new(Program::simple());
-    let mut converter = converter(&program, 1024)?;
+fn quote(program: &Arc<Program>) -> Result<Record, BenchError> {
     let mut feed = Generator::simple(Program::simple(), 1, PACKET_SIZE);
     let packet = feed.next_packet().map_err(told)?.unwrap_or_default();
-    let decoded = converter.decode(&mut Decoder::new(program), packet);
+    let mut record = Record::new();
+    let decoded = Decoder::new(Arc::clone(program)).decode_record(packet, &mut record);
     decoded.map_err(told)?;
-    Ok(converter)
+    Ok(record)
 }
 
 /// Nanoseconds a sample, over several bursts; before each the sink has everything.

@@ -79,7 +79,7 @@ impl Maker {
         }
         if !self.is_empty && !is_over {
             let (begin, mut going_on) = (Instant::now(), Duration::ZERO);
-            self.converter.samples_of(message.record, |sample| {
+            self.converter.samples(message.record, |sample| {
                 if matches!(flow, Ok(Flow::Continue(()))) {
                     let begin = Instant::now();
                     flow = out(&sample);

@@ -11,7 +11,7 @@ const USAGE: &str = "usage: cargo xtask TASK
 
 tasks:
   dict    make the FIX dictionary tables from the FIX Repository (--source FOLDER, --check)
-  tidy    check the tree's rules: sizes, unsafe, layering, lints, READMEs";
+  tidy    check the tree's rules: sizes, unsafe, layering, cycles, lints, READMEs";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();

@@ -1,7 +1,7 @@
 //! The amendments file: what changes between the Repository and the tables. See its head.
 
 use super::VERSIONS;
-use super::table::Enum;
+use super::repository::Enum;
 
 /// One line of the file.
 pub(super) struct Amendment {

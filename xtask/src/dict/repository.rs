@@ -7,7 +7,6 @@ use std::path::Path;
 use roxmltree::{Document, Node};
 
 use super::read;
-use super::table::Enum;
 
 /// One version as the files have it.
 pub(super) struct Repository {
@@ -32,6 +31,29 @@ pub(super) struct Field {
     pub(super) by_extension: bool,
     /// The field whose list of values it shares.
     pub(super) values_of: Option<u32>,
+}
+
+/// One value of a field and its symbolic name.
+#[derive(Clone)]
+pub(super) struct Enum {
+    pub(super) value: String,
+    pub(super) name: String,
+}
+
+impl Enum {
+    /// `VALUE=Name`.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let (value, name) = text.rsplit_once('=')?;
+        (!value.is_empty() && !name.is_empty()).then(|| Self {
+            value: value.to_owned(),
+            name: name.to_owned(),
+        })
+    }
+
+    /// A "value" with blanks describes free values ("ISO Country Code").
+    pub(super) fn is_description(&self) -> bool {
+        self.value.contains(char::is_whitespace)
+    }
 }
 
 pub(super) struct Component {

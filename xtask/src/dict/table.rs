@@ -5,35 +5,13 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::amend::{Amendment, Change};
-use super::repository::{Field, Repository, Row};
+use super::repository::{Enum, Field, Repository, Row};
 use super::{TRANSPORT, VERSIONS};
 
 const HEAD: &str = "\
 # Made by `cargo xtask dict` from the FIX Repository. Copyright FIX Protocol Limited.
 # Not edited by hand: see PROVENANCE.md and amendments.txt.
 ";
-
-/// One value of a field and its symbolic name.
-#[derive(Clone)]
-pub(super) struct Enum {
-    pub(super) value: String,
-    pub(super) name: String,
-}
-
-impl Enum {
-    /// `VALUE=Name`.
-    pub(super) fn parse(text: &str) -> Option<Self> {
-        let (value, name) = text.rsplit_once('=')?;
-        (!value.is_empty() && !name.is_empty()).then(|| Self {
-            value: value.to_owned(),
-            name: name.to_owned(),
-        })
-    }
-
-    fn is_description(&self) -> bool {
-        self.value.contains(char::is_whitespace)
-    }
-}
 
 /// The table of `version`; `editions` has all versions in the order of VERSIONS.
 pub(super) fn render(

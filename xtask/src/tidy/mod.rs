@@ -1,6 +1,7 @@
 //! The tree's rules (ARCHITECTURE.md, "Rules that a test checks"), each a function from the
 //! tracked files to findings. A finding names file and line, so that an editor can jump there.
 
+mod cycles;
 mod layers;
 mod manifests;
 mod source;
@@ -72,6 +73,7 @@ pub(crate) fn run(root: &Path) -> ExitCode {
         findings.extend(text::check(file));
     }
     findings.extend(manifests::check(&files));
+    findings.extend(cycles::check(&files));
     for f in &findings {
         println!("{f}");
     }

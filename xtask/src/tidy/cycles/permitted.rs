@@ -1,0 +1,196 @@
+//! The knots that may stay, each with its reason.
+
+/// A knot that may stay.
+pub(super) struct Permitted {
+    /// The crate's folder.
+    pub(super) name: &'static str,
+    /// The modules of its files, in the order of the alphabet.
+    pub(super) modules: &'static [&'static str],
+    /// Why they use each other.
+    pub(super) why: &'static str,
+}
+
+/// Who mends one of them removes it here. All but those of `wire::lanes` are to go.
+pub(super) const PERMITTED: &[Permitted] = &[
+    Permitted {
+        name: "dds",
+        modules: &[
+            "config",
+            "discovery",
+            "error",
+            "peer",
+            "sys",
+            "sys::discovery",
+        ],
+        why: "to go with issue 14",
+    },
+    Permitted {
+        name: "dds",
+        modules: &[
+            "distribute::over_dds",
+            "distribute::over_shm",
+            "distribute::publisher",
+            "distribute::subscriber",
+        ],
+        why: "to go with issue 14",
+    },
+    Permitted {
+        name: "dds",
+        modules: &[
+            "fast::convert",
+            "fast::fields",
+            "fast::fixed",
+            "fast::members",
+            "fast::rows",
+        ],
+        why: "to go with issue 14",
+    },
+    Permitted {
+        name: "engine",
+        modules: &[
+            "host::handle",
+            "host::handle::host_handle",
+            "host::handler",
+            "host::link",
+            "host::logon",
+            "host::ports",
+            "host::reactor",
+            "host::settings",
+        ],
+        why: "to go with issue 14",
+    },
+    Permitted {
+        name: "engine",
+        modules: &[
+            "journal::inspect",
+            "journal::open",
+            "journal::prepare",
+            "journal::repair",
+        ],
+        why: "to go with issue 14",
+    },
+    Permitted {
+        name: "engine",
+        modules: &["ring::broadcast", "ring::lapped"],
+        why: "to go with issue 14",
+    },
+    Permitted {
+        name: "engine",
+        modules: &[
+            "settings::dictionaries",
+            "settings::file",
+            "settings::hours",
+            "settings::keys",
+            "settings::refused",
+            "settings::session",
+            "settings::template",
+            "settings::tls",
+        ],
+        why: "to go with issue 14",
+    },
+    Permitted {
+        name: "fanfare",
+        modules: &["background", "print"],
+        why: "to go with issue 14",
+    },
+    Permitted {
+        name: "fanfare",
+        modules: &[
+            "cmd::fast::capture",
+            "cmd::fast::decode",
+            "cmd::fast::feed",
+            "cmd::fast::live",
+            "cmd::fast::sequence",
+            "cmd::fast::streams",
+            "cmd::fast::two_files",
+        ],
+        why: "to go with issue 14",
+    },
+    Permitted {
+        name: "fast",
+        modules: &["decode", "encode", "typed"],
+        why: "to go with issue 14",
+    },
+    Permitted {
+        name: "fast",
+        modules: &["decode::lanes", "decode::run"],
+        why: "to go with issue 14",
+    },
+    Permitted {
+        name: "fast",
+        modules: &[
+            "dictionary",
+            "error",
+            "program",
+            "template",
+            "template::extension",
+            "template::initial",
+            "template::limits",
+            "template::schema",
+            "template::xml",
+            "template::xml::operator",
+            "value",
+        ],
+        why: "to go with issue 14",
+    },
+    Permitted {
+        name: "fast",
+        modules: &["program::lanes", "program::place", "program::visit"],
+        why: "to go with issue 14",
+    },
+    Permitted {
+        name: "fix",
+        modules: &["codec::group", "codec::message"],
+        why: "to go with issue 14",
+    },
+    Permitted {
+        name: "fix",
+        modules: &[
+            "session::admin",
+            "session::config",
+            "session::event",
+            "session::gap",
+            "session::hook",
+            "session::inbound",
+            "session::incoming_header",
+            "session::logon",
+            "session::outbound",
+            "session::outgoing_header",
+            "session::pace",
+            "session::resend",
+            "session::state",
+            "session::validate",
+        ],
+        why: "to go with issue 14",
+    },
+    Permitted {
+        name: "instruments",
+        modules: &[
+            "bench::dds::ends",
+            "bench::dds::shm",
+            "bench::dds::stalled",
+            "bench::dds::trips",
+        ],
+        why: "to go with issue 14",
+    },
+    Permitted {
+        name: "instruments",
+        modules: &["fanout::analysis", "fanout::report"],
+        why: "to go with issue 14",
+    },
+    Permitted {
+        name: "wire",
+        modules: &["fields", "kernel"],
+        why: "to go with issue 14",
+    },
+    Permitted {
+        name: "wire",
+        modules: &["lanes::avx2", "lanes::avx2_short"],
+        why: "the kernels are about to be replaced",
+    },
+    Permitted {
+        name: "wire",
+        modules: &["lanes::avx512_plain", "lanes::shortcuts"],
+        why: "the kernels are about to be replaced",
+    },
+];

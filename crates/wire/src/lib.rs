@@ -23,7 +23,6 @@ pub mod data;
 mod decimal;
 pub mod fields;
 pub mod int;
-mod kernel;
 pub mod lanes;
 pub mod stopbit;
 mod sum;
@@ -32,7 +31,6 @@ mod time;
 
 pub use data::DataFields;
 pub use decimal::Decimal;
-pub use fields::{FieldIndex, Indexed};
-pub use kernel::Kernel;
+pub use fields::{FieldIndex, Indexed, Kernel};
 pub use sum::byte_sum;
 pub use time::{Precision, UtcTimestamp};

@@ -34,8 +34,35 @@ pub struct Group<'a> {
     count: usize,
 }
 
+impl<'a> FieldSet<'a> {
+    /// The repeating group with this count field, its entries divided by the field that follows
+    /// the count (which the standard makes the first of each entry). The last entry reaches to the
+    /// end of these fields, as nothing tells where it ends: see [`FieldSet::group_with`].
+    ///
+    /// # Errors
+    /// The count is no number, or more or fewer entries follow. A group that is absent or has
+    /// count 0 is empty.
+    pub fn group(&self, count_tag: u32) -> Result<Group<'a>, FieldError> {
+        Group::new(*self, count_tag, None)
+    }
+
+    /// The repeating group with this count field, defined by `spec`: a dictionary's definition, or
+    /// `(delimiter, &[member tags])`.
+    ///
+    /// # Errors
+    /// The count is no number, or more or fewer entries follow. A group that is absent or has
+    /// count 0 is empty.
+    pub fn group_with(
+        &self,
+        count_tag: u32,
+        spec: &dyn GroupSpec,
+    ) -> Result<Group<'a>, FieldError> {
+        Group::new(*self, count_tag, Some(spec))
+    }
+}
+
 impl<'a> Group<'a> {
-    pub(crate) fn new(
+    fn new(
         set: FieldSet<'a>,
         count_tag: u32,
         spec: Option<&dyn GroupSpec>,

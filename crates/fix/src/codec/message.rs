@@ -1,6 +1,5 @@
 //! The zero-copy view of one message.
 
-use super::group::{Group, GroupSpec};
 use super::{mask_secrets, secrets, tags};
 use core::fmt;
 use core::ops::Deref;
@@ -233,31 +232,6 @@ impl<'a> FieldSet<'a> {
     #[inline]
     pub fn find(&self, tag: u32) -> Option<Field<'a>> {
         self.field(self.position(tag)?)
-    }
-
-    /// The repeating group with this count field, its entries divided by the field that follows
-    /// the count (which the standard makes the first of each entry). The last entry reaches to the
-    /// end of these fields, as nothing tells where it ends: see [`FieldSet::group_with`].
-    ///
-    /// # Errors
-    /// The count is no number, or more or fewer entries follow. A group that is absent or has
-    /// count 0 is empty.
-    pub fn group(&self, count_tag: u32) -> Result<Group<'a>, FieldError> {
-        Group::new(*self, count_tag, None)
-    }
-
-    /// The repeating group with this count field, defined by `spec`: a dictionary's definition, or
-    /// `(delimiter, &[member tags])`.
-    ///
-    /// # Errors
-    /// The count is no number, or more or fewer entries follow. A group that is absent or has
-    /// count 0 is empty.
-    pub fn group_with(
-        &self,
-        count_tag: u32,
-        spec: &dyn GroupSpec,
-    ) -> Result<Group<'a>, FieldError> {
-        Group::new(*self, count_tag, Some(spec))
     }
 
     /// The part of these fields at `positions`.

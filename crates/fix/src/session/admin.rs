@@ -5,10 +5,10 @@ use super::event::{DisconnectReason, Event};
 use super::inbound::SeqCheck;
 use super::incoming_header::{self, Header};
 use super::now::Now;
-use super::state::{Session, State};
 use super::store::MessageStore;
 use super::timers::NEVER;
 use super::validate::RejectReason;
+use super::{Session, State};
 use crate::codec::{Message, msg_types, tags};
 
 impl<S: MessageStore> Session<S> {

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use super::Session;
 use super::config::SECOND;
 use super::event::{DisconnectReason, Event};
 use super::now::Now;
-use super::state::Session;
 use super::store::MessageStore;
 use super::timers::NEVER;
 use crate::codec::Message;

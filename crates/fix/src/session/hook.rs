@@ -3,12 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::config::SessionId;
+use super::identity::SessionId;
 use super::now::Now;
-use super::outbound::WriteResult;
-use super::state::Session;
-use super::store::{Kind, MessageStore};
-use crate::codec::{FieldWriter, msg_types};
+use crate::codec::FieldWriter;
 
 /// Adds fields to each message of the session layer that is sent: a Logon(A) that is signed anew
 /// each time, a TestRequest(1) or Logout(5) with fields that a counterparty wants. It is called for
@@ -85,53 +82,6 @@ impl fmt::Debug for AdminHook {
 pub(super) struct Hooked {
     pub(super) hook: AdminHook,
     pub(super) id: SessionId,
-}
-
-/// Room for the text of SendingTime(52).
-const TIME_ROOM: usize = 32;
-
-impl<S: MessageStore> Session<S> {
-    /// Writes a message of the session whose body has up to `variable` bytes, with the fields of
-    /// the hook. One with secrets of its own is `secret`, and so is each Logon with a hook: see
-    /// `write_secret`.
-    pub(super) fn write_admin(
-        &mut self,
-        now: Now,
-        msg_type: &[u8],
-        extra: &[(u32, &[u8])],
-        variable: usize,
-        secret: bool,
-        body: impl FnOnce(&mut FieldWriter<'_>),
-    ) -> WriteResult {
-        let room = self.admin_room(variable);
-        let Some(hooked) = self.hooked.clone() else {
-            return match secret {
-                true => self.write_secret(now, msg_type, room, body),
-                false => self.write(now, msg_type, Kind::Admin, extra, room, body),
-            };
-        };
-        self.fixed.set_time(now.utc, self.config.precision);
-        let mut time = [0; TIME_ROOM];
-        let text = self.fixed.time_text();
-        let len = text.len().min(TIME_ROOM);
-        time[..len].copy_from_slice(&text[..len]);
-        let message = AdminMessage {
-            id: &hooked.id,
-            msg_type,
-            seq: self.store.next_sender(),
-            sending_time: &time[..len],
-            now,
-        };
-        let room = room + AdminHook::ROOM;
-        let body = |out: &mut FieldWriter<'_>| {
-            body(out);
-            hooked.hook.write(&message, out);
-        };
-        match secret || msg_type == msg_types::LOGON {
-            true => self.write_secret(now, msg_type, room, body),
-            false => self.write(now, msg_type, Kind::Admin, extra, room, body),
-        }
-    }
 }
 
 #[cfg(test)]

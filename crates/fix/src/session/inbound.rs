@@ -3,9 +3,9 @@
 use super::event::{AppMessage, DisconnectReason, Event};
 use super::incoming_header::{self, Header, same};
 use super::now::Now;
-use super::state::{Session, State};
 use super::store::MessageStore;
 use super::validate::{Context, Fault, RejectReason};
+use super::{Session, State};
 use crate::codec::{DecodeError, Decoder, FrameFinder, Garbled, Message, Next, msg_types, tags};
 
 /// What decoding needs; one serves all sessions of a thread.

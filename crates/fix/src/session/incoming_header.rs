@@ -2,7 +2,7 @@
 
 use fanfare_wire::{UtcTimestamp, int};
 
-use super::config::SessionId;
+use super::identity::SessionId;
 use super::ids::is_id;
 use super::validate::{BusinessReason, Fault, RejectReason};
 use crate::codec::{FieldErrorKind, Message, msg_types, tags};

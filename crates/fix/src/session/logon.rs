@@ -1,15 +1,16 @@
 //! Logon(A): the first message of both sides, and the reset of a live session.
 
-use super::config::{ApplVerId, SECOND, Version};
+use super::config::SECOND;
 use super::event::{DisconnectReason, Event, LogonFault};
+use super::identity::{ApplVerId, Version};
 use super::ids;
 use super::incoming_header;
 use super::now::Now;
 use super::outgoing_header::Others;
-use super::state::{Role, Session, State};
 use super::store::MessageStore;
 use super::timers::NEVER;
 use super::validate::{Fault, RejectReason};
+use super::{Role, Session, State};
 use crate::codec::{FieldWriter, Message, msg_types, tags};
 
 /// Text(58) of the Logout to a counterparty without the [credentials](super::Credentials).

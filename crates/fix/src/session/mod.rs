@@ -52,9 +52,11 @@
 mod admin;
 mod chunks;
 mod config;
+mod connection;
 mod event;
 mod gap;
 mod hook;
+mod identity;
 mod ids;
 mod inbound;
 mod incoming_header;
@@ -69,18 +71,34 @@ mod rejects;
 mod resend;
 mod route;
 mod schedule;
-mod state;
 mod store;
 mod timers;
 mod validate;
 
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use fanfare_wire::UtcTimestamp;
+
+use crate::codec::SessionHeader;
+use admin::Repeated;
+use gap::Gap;
+use hook::Hooked;
+use incoming_header::LastHeader;
+use logon::PendingLogon;
+use outgoing_header::Fixed;
+use pace::{Answers, RateWindow};
+use resend::Replay;
+use timers::Timers;
+
 pub use admin::MAX_SEQ_NUM;
 pub use config::{
-    AnswerLimit, ApplVerId, Config, Credentials, ExtraField, Limits, MAX_HEADER_FIELD, OverRate,
-    Rate, ReceiveLimit, SECOND, SendLimit, SessionId, SubIds, Version,
+    AnswerLimit, Config, Credentials, ExtraField, Limits, MAX_HEADER_FIELD, OverRate, Rate,
+    ReceiveLimit, SECOND, SendLimit,
 };
 pub use event::{AppMessage, DisconnectReason, Event, LogonFault, SendError};
 pub use hook::{AdminHook, AdminMessage};
+pub use identity::{ApplVerId, SessionId, SubIds, Version};
 pub use ids::FieldTooLong;
 pub use inbound::{Scratch, Step};
 pub use logon::WRONG_CREDENTIALS;
@@ -89,6 +107,184 @@ pub use now::Now;
 pub use peek::{Peek, peek_logon};
 pub use route::ReverseRoute;
 pub use schedule::{FixedOffset, Schedule, ScheduleError, TimeOfDay, Weekday, Window, Zone};
-pub use state::{Role, Session, State};
 pub use store::{Again, Entry, Kind, MessageStore, Search, SideBuffer, StoreError, Stored};
 pub use validate::{BusinessReason, Context, Fault, RejectReason, Validator};
+
+/// Which side of the connection a session is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Connects and sends the first Logon.
+    Initiator,
+    /// Is connected to and answers it.
+    Acceptor,
+}
+
+/// Where a session stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// No connection.
+    Idle,
+    /// Connected; no Logon has been received yet.
+    AwaitingLogon,
+    /// A Logon waits for the application's decision.
+    AwaitingDecision,
+    /// Both Logons are exchanged.
+    LoggedOn,
+    /// We sent a Logout and wait for the answer.
+    LoggingOut,
+    /// Over: the last bytes are to be transmitted and the connection is to be closed.
+    Ended,
+}
+
+/// One FIX session: see the [module](self) for how it is driven.
+///
+/// It allocates nothing after warm-up, except while messages are missing, sent again, or wait for
+/// a limited rate. It holds no receive buffer; its size is that of its configuration and what its
+/// store keeps. It belongs to one thread at a time.
+#[derive(Debug)]
+pub struct Session<S> {
+    config: Config,
+    role: Role,
+    store: S,
+    state: State,
+    timers: Timers,
+    /// The constant header of messages with a shared body.
+    shared_header: Option<SessionHeader>,
+    /// The same for all others.
+    fixed: Fixed,
+    /// The hook of the configuration. Shared, as it is called while the session writes.
+    hooked: Option<Arc<Hooked>>,
+    notices: VecDeque<Event<'static>>,
+    /// Why we are logging out, if not because our application asked for it.
+    closing: Option<DisconnectReason>,
+    pending_logon: Option<PendingLogon>,
+    peer_appl_ver: Option<ApplVerId>,
+    /// We sent a Logon with ResetSeqNumFlag(141)=Y that is not yet answered.
+    sent_reset: bool,
+    /// The application has the message with the number expected; it counts with the next call.
+    unconfirmed: bool,
+    gap: Option<Box<Gap>>,
+    replay: Option<Box<Replay>>,
+    last_header: LastHeader,
+    /// See `Config::header_field_limit`.
+    header_field_limit: usize,
+    repeated: Repeated,
+    /// Length of the message written last.
+    written: usize,
+    answers: Answers,
+    /// Logouts to counterparties that had not logged on.
+    turned_away: Answers,
+    /// The newest messages sent and received, where their rate is limited.
+    send_window: Option<RateWindow>,
+    receive_window: Option<RateWindow>,
+}
+
+impl<S: MessageStore> Session<S> {
+    /// A session that connects and logs on.
+    pub fn initiator(config: Config, store: S) -> Self {
+        Self::new(Role::Initiator, config, store)
+    }
+
+    /// A session that is connected to and waits for a Logon.
+    pub fn acceptor(config: Config, store: S) -> Self {
+        Self::new(Role::Acceptor, config, store)
+    }
+
+    fn new(role: Role, mut config: Config, store: S) -> Self {
+        config.header_fields.sort_by_key(|field| field.0);
+        config.logon_fields.sort_by_key(|field| field.0);
+        let header_field_limit = config.header_field_limit();
+        let hook = config.admin_hook.clone();
+        let hooked = hook.map(|hook| Hooked {
+            hook,
+            id: config.id.clone(),
+        });
+        Self {
+            shared_header: outbound::shared_header(&config),
+            fixed: Fixed::new(&config),
+            send_window: config.send_limit.map(|limit| RateWindow::new(limit.rate)),
+            receive_window: config
+                .receive_limit
+                .map(|limit| RateWindow::new(limit.rate)),
+            hooked: hooked.map(Arc::new),
+            config,
+            role,
+            store,
+            state: State::Idle,
+            timers: Timers::IDLE,
+            notices: VecDeque::new(),
+            closing: None,
+            pending_logon: None,
+            peer_appl_ver: None,
+            sent_reset: false,
+            unconfirmed: false,
+            gap: None,
+            replay: None,
+            last_header: LastHeader::NONE,
+            header_field_limit,
+            repeated: Repeated::default(),
+            written: 0,
+            answers: Answers::default(),
+            turned_away: Answers::default(),
+        }
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The store, with the numbers of both directions.
+    pub fn store(&self) -> &S {
+        &self.store
+    }
+
+    /// The store, for maintenance while there is no connection.
+    pub fn store_mut(&mut self) -> &mut S {
+        &mut self.store
+    }
+
+    /// Gives the store back.
+    pub fn into_store(self) -> S {
+        self.store
+    }
+
+    /// Initiator or acceptor.
+    pub fn role(&self) -> Role {
+        self.role
+    }
+
+    /// Where the session stands.
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    /// Whether application messages may be sent.
+    pub fn is_logged_on(&self) -> bool {
+        self.state == State::LoggedOn
+    }
+
+    /// Whether a connection belongs to the session, so that a second one has to be refused.
+    pub fn is_connected(&self) -> bool {
+        !matches!(self.state, State::Idle | State::Ended)
+    }
+
+    /// Whether the schedule lets the session be connected at this time.
+    pub fn is_open(&self, utc: UtcTimestamp) -> bool {
+        let open =
+            |schedule: &Option<Arc<Schedule>>| schedule.as_ref().is_none_or(|s| s.is_open(utc));
+        open(&self.config.schedule) && open(&self.config.logon_schedule)
+    }
+
+    /// DefaultApplVerID(1137) of the counterparty's Logon.
+    pub fn peer_appl_ver_id(&self) -> Option<ApplVerId> {
+        self.peer_appl_ver
+    }
+
+    /// DefaultApplVerID(1137) of what we send.
+    fn appl_ver(&self) -> ApplVerId {
+        let mirrored = self.config.mirror_appl_ver_id && self.role == Role::Acceptor;
+        let theirs = self.peer_appl_ver.filter(|_| mirrored);
+        theirs.unwrap_or(self.config.default_appl_ver_id)
+    }
+}

@@ -7,11 +7,12 @@ use fanfare_wire::fields::SOH;
 
 use super::config::Config;
 use super::event::{DisconnectReason, SendError};
+use super::hook::{AdminHook, AdminMessage};
 use super::inbound::{Scratch, decode};
 use super::now::Now;
 use super::outgoing_header::{Fixed, Head, OutField};
-use super::state::{Session, State};
 use super::store::{Entry, Kind, MessageStore, StoreError};
+use super::{Session, State};
 use crate::codec::{
     EncodeError, Encoder, FieldWriter, Next, SendingTime, SessionHeader, SharedBody, SharedFrame,
     SharedParts, msg_types, tags,
@@ -22,6 +23,9 @@ pub(super) type WriteResult = Result<u64, SendError>;
 
 /// Room for one of the session's own messages, without its variable parts.
 pub(super) const ADMIN_ROOM: usize = 384;
+
+/// Room for the text of SendingTime(52).
+const TIME_ROOM: usize = 32;
 
 impl<S: MessageStore> Session<S> {
     /// Sends an application message: `body` writes the fields behind the standard header.
@@ -259,6 +263,48 @@ impl<S: MessageStore> Session<S> {
             black_box(finish(encoder).is_ok());
         }
         self.store.prepare();
+    }
+
+    /// Writes a message of the session whose body has up to `variable` bytes, with the fields of
+    /// the hook. One with secrets of its own is `secret`, and so is each Logon with a hook: see
+    /// `write_secret`.
+    pub(super) fn write_admin(
+        &mut self,
+        now: Now,
+        msg_type: &[u8],
+        extra: &[(u32, &[u8])],
+        variable: usize,
+        secret: bool,
+        body: impl FnOnce(&mut FieldWriter<'_>),
+    ) -> WriteResult {
+        let room = self.admin_room(variable);
+        let Some(hooked) = self.hooked.clone() else {
+            return match secret {
+                true => self.write_secret(now, msg_type, room, body),
+                false => self.write(now, msg_type, Kind::Admin, extra, room, body),
+            };
+        };
+        self.fixed.set_time(now.utc, self.config.precision);
+        let mut time = [0; TIME_ROOM];
+        let text = self.fixed.time_text();
+        let len = text.len().min(TIME_ROOM);
+        time[..len].copy_from_slice(&text[..len]);
+        let message = AdminMessage {
+            id: &hooked.id,
+            msg_type,
+            seq: self.store.next_sender(),
+            sending_time: &time[..len],
+            now,
+        };
+        let room = room + AdminHook::ROOM;
+        let body = |out: &mut FieldWriter<'_>| {
+            body(out);
+            hooked.hook.write(&message, out);
+        };
+        match secret || msg_type == msg_types::LOGON {
+            true => self.write_secret(now, msg_type, room, body),
+            false => self.write(now, msg_type, Kind::Admin, extra, room, body),
+        }
     }
 
     /// Sends one of the session's own messages; if that cannot be done, the session is over.

@@ -4,14 +4,14 @@ use super::config::{AnswerLimit, OverRate, Rate, SECOND};
 use super::event::{DisconnectReason, Event, SendError};
 use super::now::Now;
 use super::resend::Replay;
-use super::state::{Role, Session, State};
 use super::store::MessageStore;
 use super::validate::{BusinessReason, RejectReason};
+use super::{Role, Session, State};
 use crate::codec::{Message, tags};
 
 /// The times of the newest messages, as many as the rate has.
 #[derive(Debug)]
-pub(super) struct Window {
+pub(super) struct RateWindow {
     times: Box<[u64]>,
     /// Where the next one goes; once all are there the oldest stands there.
     at: usize,
@@ -19,7 +19,7 @@ pub(super) struct Window {
     interval: u64,
 }
 
-impl Window {
+impl RateWindow {
     pub(super) fn new(rate: Rate) -> Self {
         Self {
             times: vec![0; rate.messages.max(1) as usize].into(),
@@ -171,7 +171,7 @@ impl<S: MessageStore> Session<S> {
 
     /// When the next message that waits may go.
     pub(super) fn paced_until(&self) -> u64 {
-        self.send_window.as_ref().map_or(0, Window::free_at)
+        self.send_window.as_ref().map_or(0, RateWindow::free_at)
     }
 
     /// How long it takes until all that waits has gone.

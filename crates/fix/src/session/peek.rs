@@ -1,6 +1,6 @@
 //! A look at the first message of a connection, before there is a session for it.
 
-use super::config::{SessionId, SubIds, Version};
+use super::identity::{SessionId, SubIds, Version};
 use super::ids::{self, FieldTooLong};
 use crate::codec::{DecodeError, Decoder, Message, Next, msg_types, tags};
 

@@ -1,12 +1,12 @@
 //! Reject(3) and BusinessMessageReject(j): what the session refuses, and what the application does.
 
-use super::config::Version;
 use super::event::{Event, SendError};
+use super::identity::Version;
 use super::now::Now;
 use super::route::ReverseRoute;
-use super::state::{Session, State};
 use super::store::{Kind, MessageStore};
 use super::validate::{BusinessReason, RejectReason};
+use super::{Session, State};
 use crate::codec::{Message, msg_types, tags};
 
 impl<S: MessageStore> Session<S> {

@@ -4,11 +4,11 @@ use std::ops::Range;
 
 use fanfare_wire::fields::{SOH, parse_tag};
 
+use super::Session;
 use super::config::Limits;
 use super::event::{DisconnectReason, Event, SendError};
 use super::now::Now;
 use super::outgoing_header::{Head, OutField};
-use super::state::Session;
 use super::store::{Again, Kind, MessageStore, Search, StoreError};
 use super::timers::NEVER;
 use crate::codec::{Encoder, msg_types, tags};

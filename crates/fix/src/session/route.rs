@@ -1,6 +1,6 @@
 //! The way back: on whose behalf a message came becomes to whom the answer is delivered.
 
-use super::config::Version;
+use super::identity::Version;
 use crate::codec::{Message, tags};
 
 /// The routing fields of an answer: OnBehalfOfCompID(115) and OnBehalfOfSubID(116) become

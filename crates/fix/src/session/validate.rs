@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::fmt;
 
-use super::config::ApplVerId;
+use super::identity::ApplVerId;
 use crate::codec::Message;
 
 /// Dictionary checks of one session. The session calls it once for each message received, after

@@ -52,7 +52,7 @@ pub use plan::{Lane, LaneKind, LaneOperator, MAX_LANES, Plan};
 pub use shapes::Shapes;
 pub use shortcuts::MapFront;
 
-use crate::kernel::Kernel;
+use crate::Kernel;
 
 /// Most characters of a string that a lane holds.
 pub const MAX_CHARS: usize = 4;

@@ -3,7 +3,7 @@
 use super::{Columns, Decoded, Front, LaneKernel, Plan, Row, Shapes};
 #[cfg(target_arch = "x86_64")]
 use super::{avx2, avx2_short, avx512_entries, avx512_plain};
-use crate::kernel::Kernel;
+use crate::Kernel;
 
 /// What stands in front of the segment of a message.
 #[derive(Clone, Copy, Debug)]

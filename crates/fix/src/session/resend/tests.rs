@@ -1,6 +1,7 @@
 //! Resent messages, compared with messages that are encoded anew field by field.
 
-use super::super::config::{Config, SessionId, Version};
+use super::super::config::Config;
+use super::super::identity::{SessionId, Version};
 use super::super::inbound::Scratch;
 use super::super::memory::MemoryStore;
 use super::super::outbound::ADMIN_ROOM;

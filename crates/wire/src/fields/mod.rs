@@ -1,7 +1,10 @@
 //! The field index: where all tag=value fields of one message stand.
 
+mod kernel;
+
 use crate::data::DataFields;
-use crate::kernel::{self, Kernel};
+
+pub use kernel::Kernel;
 
 /// The separator of fields, SOH.
 pub const SOH: u8 = 1;

@@ -1,93 +1,14 @@
-//! The session's state, and the life of a connection.
-
-use std::collections::VecDeque;
-use std::sync::Arc;
+//! The life of a connection: its beginning, its timers, its end.
 
 use fanfare_wire::UtcTimestamp;
 
 use super::admin::{MAX_SEQ_NUM, Repeated};
-use super::config::{ApplVerId, Config, SECOND};
+use super::config::SECOND;
 use super::event::{DisconnectReason, Event, SendError};
-use super::gap::Gap;
-use super::hook::Hooked;
-use super::incoming_header::LastHeader;
-use super::logon::PendingLogon;
 use super::now::Now;
-use super::outgoing_header::Fixed;
-use super::pace::{Answers, Window};
-use super::resend::Replay;
 use super::store::{MessageStore, StoreError};
 use super::timers::{NEVER, Timers};
-use crate::codec::SessionHeader;
-
-/// Which side of the connection a session is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
-    /// Connects and sends the first Logon.
-    Initiator,
-    /// Is connected to and answers it.
-    Acceptor,
-}
-
-/// Where a session stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
-    /// No connection.
-    Idle,
-    /// Connected; no Logon has been received yet.
-    AwaitingLogon,
-    /// A Logon waits for the application's decision.
-    AwaitingDecision,
-    /// Both Logons are exchanged.
-    LoggedOn,
-    /// We sent a Logout and wait for the answer.
-    LoggingOut,
-    /// Over: the last bytes are to be transmitted and the connection is to be closed.
-    Ended,
-}
-
-/// One FIX session: see the [module](super) for how it is driven.
-///
-/// It allocates nothing after warm-up, except while messages are missing, sent again, or wait for
-/// a limited rate. It holds no receive buffer; its size is that of its configuration and what its
-/// store keeps. It belongs to one thread at a time.
-#[derive(Debug)]
-pub struct Session<S> {
-    pub(super) config: Config,
-    pub(super) role: Role,
-    pub(super) store: S,
-    pub(super) state: State,
-    pub(super) timers: Timers,
-    /// The constant header of messages with a shared body.
-    pub(super) shared_header: Option<SessionHeader>,
-    /// The same for all others.
-    pub(super) fixed: Fixed,
-    /// The hook of the configuration. Shared, as it is called while the session writes.
-    pub(super) hooked: Option<Arc<Hooked>>,
-    pub(super) notices: VecDeque<Event<'static>>,
-    /// Why we are logging out, if not because our application asked for it.
-    pub(super) closing: Option<DisconnectReason>,
-    pub(super) pending_logon: Option<PendingLogon>,
-    pub(super) peer_appl_ver: Option<ApplVerId>,
-    /// We sent a Logon with ResetSeqNumFlag(141)=Y that is not yet answered.
-    pub(super) sent_reset: bool,
-    /// The application has the message with the number expected; it counts with the next call.
-    pub(super) unconfirmed: bool,
-    pub(super) gap: Option<Box<Gap>>,
-    pub(super) replay: Option<Box<Replay>>,
-    pub(super) last_header: LastHeader,
-    /// See `Config::header_field_limit`.
-    pub(super) header_field_limit: usize,
-    pub(super) repeated: Repeated,
-    /// Length of the message written last.
-    pub(super) written: usize,
-    pub(super) answers: Answers,
-    /// Logouts to counterparties that had not logged on.
-    pub(super) turned_away: Answers,
-    /// The newest messages sent and received, where their rate is limited.
-    pub(super) send_window: Option<Window>,
-    pub(super) receive_window: Option<Window>,
-}
+use super::{Role, Session, State};
 
 /// Most events that wait for `poll_event`; more than one call can produce.
 const MAX_NOTICES: usize = 32;
@@ -96,113 +17,6 @@ const MAX_NOTICES: usize = 32;
 const SCHEDULE_CHECK: u64 = 30 * SECOND;
 
 impl<S: MessageStore> Session<S> {
-    /// A session that connects and logs on.
-    pub fn initiator(config: Config, store: S) -> Self {
-        Self::new(Role::Initiator, config, store)
-    }
-
-    /// A session that is connected to and waits for a Logon.
-    pub fn acceptor(config: Config, store: S) -> Self {
-        Self::new(Role::Acceptor, config, store)
-    }
-
-    fn new(role: Role, mut config: Config, store: S) -> Self {
-        config.header_fields.sort_by_key(|field| field.0);
-        config.logon_fields.sort_by_key(|field| field.0);
-        let header_field_limit = config.header_field_limit();
-        let hook = config.admin_hook.clone();
-        let hooked = hook.map(|hook| Hooked {
-            hook,
-            id: config.id.clone(),
-        });
-        Self {
-            shared_header: super::outbound::shared_header(&config),
-            fixed: Fixed::new(&config),
-            send_window: config.send_limit.map(|limit| Window::new(limit.rate)),
-            receive_window: config.receive_limit.map(|limit| Window::new(limit.rate)),
-            hooked: hooked.map(Arc::new),
-            config,
-            role,
-            store,
-            state: State::Idle,
-            timers: Timers::IDLE,
-            notices: VecDeque::new(),
-            closing: None,
-            pending_logon: None,
-            peer_appl_ver: None,
-            sent_reset: false,
-            unconfirmed: false,
-            gap: None,
-            replay: None,
-            last_header: LastHeader::NONE,
-            header_field_limit,
-            repeated: Repeated::default(),
-            written: 0,
-            answers: Answers::default(),
-            turned_away: Answers::default(),
-        }
-    }
-
-    /// The configuration.
-    pub fn config(&self) -> &Config {
-        &self.config
-    }
-
-    /// The store, with the numbers of both directions.
-    pub fn store(&self) -> &S {
-        &self.store
-    }
-
-    /// The store, for maintenance while there is no connection.
-    pub fn store_mut(&mut self) -> &mut S {
-        &mut self.store
-    }
-
-    /// Gives the store back.
-    pub fn into_store(self) -> S {
-        self.store
-    }
-
-    /// Initiator or acceptor.
-    pub fn role(&self) -> Role {
-        self.role
-    }
-
-    /// Where the session stands.
-    pub fn state(&self) -> State {
-        self.state
-    }
-
-    /// Whether application messages may be sent.
-    pub fn is_logged_on(&self) -> bool {
-        self.state == State::LoggedOn
-    }
-
-    /// Whether a connection belongs to the session, so that a second one has to be refused.
-    pub fn is_connected(&self) -> bool {
-        !matches!(self.state, State::Idle | State::Ended)
-    }
-
-    /// Whether the schedule lets the session be connected at this time.
-    pub fn is_open(&self, utc: UtcTimestamp) -> bool {
-        let open = |schedule: &Option<Arc<super::schedule::Schedule>>| {
-            schedule.as_ref().is_none_or(|s| s.is_open(utc))
-        };
-        open(&self.config.schedule) && open(&self.config.logon_schedule)
-    }
-
-    /// DefaultApplVerID(1137) of the counterparty's Logon.
-    pub fn peer_appl_ver_id(&self) -> Option<ApplVerId> {
-        self.peer_appl_ver
-    }
-
-    /// DefaultApplVerID(1137) of what we send.
-    pub(super) fn appl_ver(&self) -> ApplVerId {
-        let mirrored = self.config.mirror_appl_ver_id && self.role == Role::Acceptor;
-        let theirs = self.peer_appl_ver.filter(|_| mirrored);
-        theirs.unwrap_or(self.config.default_appl_ver_id)
-    }
-
     /// A connection has begun. An initiator writes its Logon; an acceptor waits for one, for as
     /// long as `Config::logon_timeout`. A session that has ended may be connected again at once,
     /// before its old connection is closed.

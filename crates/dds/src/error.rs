@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::cdr::CdrError;
-use crate::discovery::Guid;
+use crate::guid::Guid;
 use crate::qos::LONGEST_KEY;
 use crate::types::TypeError;
 

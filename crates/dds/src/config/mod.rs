@@ -1,10 +1,12 @@
 //! How a domain reaches the others: interface, peers, multicast, transport.
 
+mod peer;
+
 use std::fmt::Write as _;
 use std::time::Duration;
 
 use crate::Error;
-use crate::peer::Peer;
+use peer::Peer;
 
 /// The highest domain id whose RTPS ports (7400 + 250 × id and up) fit below 65536.
 const MAX_DOMAIN_ID: u32 = 232;

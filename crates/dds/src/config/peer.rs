@@ -3,12 +3,13 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 
-use crate::sys;
-use crate::{Error, Transport};
+use super::Transport;
+use crate::Error;
+use crate::sys::interface_address;
 
 /// A peer as Cyclone DDS takes it: an IPv4 address, and a port where one is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Peer {
+pub(super) struct Peer {
     address: Ipv4Addr,
     port: Option<u16>,
 }
@@ -16,14 +17,14 @@ pub(crate) struct Peer {
 impl Peer {
     /// Understands `HOST` or `HOST:PORT`, where HOST is an address, a name that the system
     /// resolves, or the name of the interface, which stands for its address.
-    pub(crate) fn new(text: &str, transport: Transport, interface: &str) -> Result<Self, Error> {
+    pub(super) fn new(text: &str, transport: Transport, interface: &str) -> Result<Self, Error> {
         let fail = |why: String| Error::Config(format!("peer {text:?} {why}"));
         let (host, port) = split(text).map_err(|why| fail(why.to_owned()))?;
         if port.is_none() && transport == Transport::Tcp {
             return Err(fail("has no port: with tcp it is ADDRESS:PORT".to_owned()));
         }
         let address = if host == interface && interface.parse::<IpAddr>().is_err() {
-            sys::interface_address(interface)
+            interface_address(interface)
                 .ok_or_else(|| fail("is an interface without an IPv4 address".to_owned()))?
         } else {
             resolve(host).map_err(fail)?

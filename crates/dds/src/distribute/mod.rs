@@ -8,16 +8,20 @@
 //! What carries them is DDS, or for processes of one host [shared memory](crate::shm), where all
 //! topics of a publisher are in one ring and all echoes of a subscriber in another.
 
+mod echo;
 mod over_dds;
 mod over_shm;
 mod publisher;
+mod received;
 mod subscriber;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
-pub use publisher::{Publisher, RoundTrips};
-pub use subscriber::{Received, Subscriber};
+pub use echo::RoundTrips;
+pub use publisher::Publisher;
+pub use received::Received;
+pub use subscriber::Subscriber;
 
 use crate::fast::TemplateType;
 use crate::{Domain, Durability, Error, Liveliness, Policy, Qos, Status, cdr_struct, shm};

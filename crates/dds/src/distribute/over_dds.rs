@@ -4,11 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::publisher::Echo;
-use super::subscriber::Counts;
+use super::echo::Echo;
+use super::received::{Counts, Received};
 use super::{
-    DONE, Departures, Distribution, DoneToken, Matches, Received, done_qos, echo_name,
-    for_each_topic,
+    DONE, Departures, Distribution, DoneToken, Matches, done_qos, echo_name, for_each_topic,
 };
 use crate::fast::{Converted, Mapping, TemplateType};
 use crate::{Domain, Error, Policy, Reader, Sample, Writer};

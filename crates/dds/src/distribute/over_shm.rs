@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use super::publisher::{Echo, now_nanos};
-use super::subscriber::Counts;
-use super::{DONE, Distribution, DoneToken, Received, echo_name};
+use super::echo::{Echo, now_nanos};
+use super::received::{Counts, Received};
+use super::{DONE, Distribution, DoneToken, echo_name};
 use crate::cdr::CdrType;
 use crate::fast::{Converted, Mapping, TemplateType};
 use crate::shm::{Config, Receiver, Sender, Taken, TopicSpec};

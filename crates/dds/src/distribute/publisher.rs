@@ -2,15 +2,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
+use super::echo::{Echo, RoundTrips};
 use super::{Carrier, Departures, Distribution, DoneToken, over_dds, over_shm};
 use crate::cdr::{CdrBuffer, CdrType};
 use crate::fast::{Converted, Mapping, TemplateType};
 use crate::{Error, Policy};
-
-/// Gets the round trips of one topic, in nanoseconds, in a receive thread.
-pub type RoundTrips = Box<dyn FnMut(u64) + Send>;
 
 /// Writes the samples of a feed to their topics.
 #[derive(Debug)]
@@ -193,30 +191,4 @@ impl Publisher {
             Carried::Shm(outlets) => outlets.finish(token, timeout),
         }
     }
-}
-
-/// What is done with echoes.
-pub(super) struct Echo<'a> {
-    round_trips: &'a mut dyn FnMut(&TemplateType) -> RoundTrips,
-    echoed: &'a Arc<AtomicU64>,
-}
-
-impl Echo<'_> {
-    /// Takes the source time of each echo of one topic.
-    pub(super) fn of(&mut self, template: &TemplateType) -> impl FnMut(i64) + Send + use<> {
-        let mut round_trip = (self.round_trips)(template);
-        let echoed = Arc::clone(self.echoed);
-        move |sent| {
-            let now = now_nanos();
-            // Counted first: the closure may wake who waits for the count.
-            echoed.fetch_add(1, Ordering::Release);
-            round_trip(u64::try_from(now.saturating_sub(sent)).unwrap_or(0));
-        }
-    }
-}
-
-/// Nanoseconds since 1970.
-pub(super) fn now_nanos() -> i64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    i64::try_from(now.unwrap_or_default().as_nanos()).unwrap_or(i64::MAX)
 }

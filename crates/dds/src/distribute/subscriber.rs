@@ -1,22 +1,12 @@
 //! The subscribing side.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
-use super::{Carrier, Departures, Distribution, DoneToken, over_dds, over_shm};
-use crate::fast::{Mapping, TemplateType};
-use crate::{Error, Policy, Sample};
-
-/// A sample that a subscriber received.
-#[derive(Debug, Clone, Copy)]
-pub struct Received<'a> {
-    /// The type of the template.
-    pub template: &'a TemplateType,
-    /// The topic it came on.
-    pub topic: &'a str,
-    /// The sample.
-    pub sample: Sample<'a>,
-}
+use super::received::{Counts, Received};
+use super::{Carrier, Departures, Distribution, over_dds, over_shm};
+use crate::fast::Mapping;
+use crate::{Error, Policy};
 
 /// Receives the samples of a feed.
 #[derive(Debug)]
@@ -29,27 +19,6 @@ pub struct Subscriber {
 enum Carried {
     Dds(over_dds::Readers),
     Shm(over_shm::Readers),
-}
-
-#[derive(Debug, Default)]
-pub(super) struct Counts {
-    pub(super) received: AtomicU64,
-    pub(super) echo_failed: AtomicU64,
-    /// What the tokens announced in all, the most that one of them did, and how many came.
-    announced: AtomicU64,
-    most: AtomicU64,
-    tokens: AtomicU64,
-}
-
-impl Counts {
-    /// Counts a token; bytes that are none are ignored.
-    pub(super) fn token(&self, sample: &Sample<'_>) {
-        if let Ok(token) = sample.value::<DoneToken>() {
-            self.announced.fetch_add(token.samples, Ordering::Release);
-            self.most.fetch_max(token.samples, Ordering::Release);
-            self.tokens.fetch_add(1, Ordering::Release);
-        }
-    }
 }
 
 impl Subscriber {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use fanfare_fast::program::{Field, TemplateProgram};
 use fanfare_fast::{Decimal, Record, Visitor};
 
-use super::Converted;
+use super::converted::Converted;
 use super::types::{Mapping, Plan, Put};
 use crate::cdr::{CdrBuffer, CdrError};
 use crate::types::MAX_DEPTH;

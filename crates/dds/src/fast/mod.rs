@@ -22,13 +22,14 @@
 //!   is the first member, and the key if there are keys. The entries always have `present`.
 
 mod convert;
+mod converted;
 mod fields;
-mod fixed;
 mod members;
 mod rows;
 mod types;
 
-pub use convert::{Converted, Converter};
+pub use convert::Converter;
+pub use converted::Converted;
 pub use types::{Mapping, TemplateType, TypeOptions};
 
 use crate::types::TypeError;

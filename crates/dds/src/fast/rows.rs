@@ -5,7 +5,7 @@ use std::ops::Range;
 use fanfare_fast::Rows;
 use fanfare_fast::program::{FieldId, Reading, TemplateProgram};
 
-use super::Converted;
+use super::converted::Converted;
 use super::members::{Members, Start};
 use super::types::Mapping;
 use crate::cdr::{CdrBuffer, CdrError, Pen};

@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use cyclors as c;
 
+use super::type_info::TypeInfo;
 use super::{Entity, checked};
-use crate::discovery::{Endpoint, EndpointKind, Guid, Participant};
+use crate::discovery::{Endpoint, EndpointKind, Participant};
+use crate::guid::Guid;
 use crate::{Durability, Error, Ownership, ReturnCode};
 
 /// The pseudo topics (dds.h: `DDS_BUILTIN_TOPIC_DCPS…`), which are macros in C.
@@ -244,36 +246,5 @@ fn owned_text(text: *mut std::ffi::c_char) -> String {
         let copy = lent_text(text);
         c::dds_free(text.cast());
         copy
-    }
-}
-
-/// Which type an endpoint has, as it announced it.
-#[derive(Debug)]
-pub(crate) struct TypeInfo(*mut c::ddsi_typeinfo_t);
-
-// SAFETY: type information does not change once made, and is not tied to a thread.
-unsafe impl Send for TypeInfo {}
-// SAFETY: as above.
-unsafe impl Sync for TypeInfo {}
-
-impl TypeInfo {
-    fn copy(lent: *const c::dds_typeinfo_t) -> Option<Self> {
-        if lent.is_null() {
-            return None;
-        }
-        // SAFETY: live type information; the copy is owned here.
-        let own = unsafe { c::ddsi_typeinfo_dup(lent.cast()) };
-        (!own.is_null()).then_some(Self(own))
-    }
-
-    pub(super) const fn as_ptr(&self) -> *const c::dds_typeinfo_t {
-        self.0.cast_const()
-    }
-}
-
-impl Drop for TypeInfo {
-    fn drop(&mut self) {
-        // SAFETY: made by ddsi_typeinfo_dup, not freed before, not used after.
-        unsafe { c::ddsi_typeinfo_free(self.0) };
     }
 }

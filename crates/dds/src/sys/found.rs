@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use cyclors as c;
 
-use super::discovery::TypeInfo;
+use super::type_info::TypeInfo;
 use super::{Entity, checked, nanos};
 use crate::types::{
     Case, EnumType, Extensibility, Fault, Kind, MAX_DEPTH, MAX_MEMBERS, Member, StructType,

@@ -15,8 +15,8 @@ use cyclors as c;
 
 use super::Entity;
 use super::qos::RawQos;
-use crate::discovery::Guid;
 use crate::error::{Error, Overflow};
+use crate::guid::Guid;
 use crate::qos::LONGEST_KEY;
 
 /// Samples are stored.

@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex};
 use cyclors as c;
 
 use super::{Gate, RawSamples};
-use crate::discovery::Guid;
 use crate::error::Overflow;
+use crate::guid::Guid;
 use crate::{Policy, Status};
 
 /// Called with the samples just taken.

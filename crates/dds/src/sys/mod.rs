@@ -11,6 +11,7 @@ mod log;
 mod qos;
 mod shm;
 mod topic;
+mod type_info;
 mod waitset;
 
 use std::ffi::CString;
@@ -22,13 +23,14 @@ use std::time::Duration;
 use cyclors as c;
 
 pub(crate) use data::{Ending, RawInfo, RawSamples, Sink};
-pub(crate) use discovery::{Announced, RawDiscovery, TypeInfo};
+pub(crate) use discovery::{Announced, RawDiscovery};
 pub(crate) use found::type_of as found_type;
 pub(crate) use guard::Gate;
 pub(crate) use interface::interface_address;
 pub(crate) use listener::{Callbacks, OnData, OnSamples, OnStatus};
 pub(crate) use shm::{PAGE, ReadOnly, SharedFile, Words, user};
 pub(crate) use topic::{create as topic, found as found_topic};
+pub(crate) use type_info::TypeInfo;
 pub(crate) use waitset::{RawCondition, RawWaitSet};
 
 use crate::{DomainConfig, Error, Qos, ReturnCode};

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use cyclors as c;
 
-use super::discovery::TypeInfo;
 use super::qos::RawQos;
+use super::type_info::TypeInfo;
 use super::{Entity, c_string, checked, nanos};
 use crate::types::{Extensibility, Fault, Kind, Member, StructType, TypeError};
 use crate::{Error, Qos, ReturnCode};

@@ -13,39 +13,6 @@ pub(super) struct Permitted {
 /// Who mends one of them removes it here. All but those of `wire::lanes` are to go.
 pub(super) const PERMITTED: &[Permitted] = &[
     Permitted {
-        name: "dds",
-        modules: &[
-            "config",
-            "discovery",
-            "error",
-            "peer",
-            "sys",
-            "sys::discovery",
-        ],
-        why: "to go with issue 14",
-    },
-    Permitted {
-        name: "dds",
-        modules: &[
-            "distribute::over_dds",
-            "distribute::over_shm",
-            "distribute::publisher",
-            "distribute::subscriber",
-        ],
-        why: "to go with issue 14",
-    },
-    Permitted {
-        name: "dds",
-        modules: &[
-            "fast::convert",
-            "fast::fields",
-            "fast::fixed",
-            "fast::members",
-            "fast::rows",
-        ],
-        why: "to go with issue 14",
-    },
-    Permitted {
         name: "engine",
         modules: &[
             "host::handle",
@@ -139,31 +106,6 @@ pub(super) const PERMITTED: &[Permitted] = &[
         why: "to go with issue 14",
     },
     Permitted {
-        name: "fix",
-        modules: &["codec::group", "codec::message"],
-        why: "to go with issue 14",
-    },
-    Permitted {
-        name: "fix",
-        modules: &[
-            "session::admin",
-            "session::config",
-            "session::event",
-            "session::gap",
-            "session::hook",
-            "session::inbound",
-            "session::incoming_header",
-            "session::logon",
-            "session::outbound",
-            "session::outgoing_header",
-            "session::pace",
-            "session::resend",
-            "session::state",
-            "session::validate",
-        ],
-        why: "to go with issue 14",
-    },
-    Permitted {
         name: "instruments",
         modules: &[
             "bench::dds::ends",
@@ -176,11 +118,6 @@ pub(super) const PERMITTED: &[Permitted] = &[
     Permitted {
         name: "instruments",
         modules: &["fanout::analysis", "fanout::report"],
-        why: "to go with issue 14",
-    },
-    Permitted {
-        name: "wire",
-        modules: &["fields", "kernel"],
         why: "to go with issue 14",
     },
     Permitted {

@@ -2,8 +2,8 @@
 
 use fanfare_fast::RowRef;
 
-use super::fields::to_double;
-use super::members::{Start, Step, Write, decimal, lane, there};
+use super::super::fields::to_double;
+use super::{Start, Step, Write, decimal, lane, there};
 use crate::cdr::{CdrBuffer, HEADER, Pen};
 
 /// Members at known places: as long as strings have at most three characters, each takes eight

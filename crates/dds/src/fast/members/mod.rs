@@ -1,13 +1,15 @@
 //! The members of a row as CDR. What becomes of each lane is computed once for each template, so
 //! that a member costs a few instructions and no call.
 
+mod fixed;
+
 use fanfare_fast::program::{FieldId, Reading};
 use fanfare_fast::{Decimal, RowRef};
 
 use super::fields::to_double;
-use super::fixed::Fixed;
 use super::types::{Mapping, Put};
 use crate::cdr::Pen;
+use fixed::Fixed;
 
 /// The members of a structure that a row becomes.
 #[derive(Debug)]
@@ -27,15 +29,15 @@ pub(super) enum Start {
 
 /// How one member is written.
 #[derive(Debug)]
-pub(super) struct Step {
-    pub(super) write: Write,
-    pub(super) lane: u8,
+struct Step {
+    write: Write,
+    lane: u8,
     /// Its bit in the mask of its structure.
-    pub(super) bit: u64,
+    bit: u64,
 }
 
 #[derive(Debug)]
-pub(super) enum Write {
+enum Write {
     /// An integer of so many bytes; the bits of the lane that they hold.
     Int(u8, u64),
     Text,
@@ -116,7 +118,7 @@ impl Step {
 
 impl Write {
     /// What its first byte is aligned to, when it is not that of the structure.
-    pub(super) fn alignment(&self) -> usize {
+    fn alignment(&self) -> usize {
         match self {
             Self::Int(size, _) | Self::Always(size, _) => (*size).into(),
             Self::Double(_) | Self::Exact(_) | Self::AlwaysExact(_) => 8,
@@ -125,7 +127,7 @@ impl Write {
     }
 
     /// Writes what does not depend on the row.
-    pub(super) fn constant(&self, pen: &mut Pen<'_>) {
+    fn constant(&self, pen: &mut Pen<'_>) {
         match self {
             Self::Always(size, value) => pen.word(*value, (*size).into()),
             Self::AlwaysExact(value) => exact(*value, pen),
@@ -160,19 +162,19 @@ fn write_each(steps: &[Step], row: RowRef<'_>, pen: &mut Pen<'_>) -> u64 {
 
 /// All ones for a field that is there, so that what is absent is zero without a branch.
 #[inline(always)]
-pub(super) fn there(row: RowRef<'_>, lane: u8) -> u64 {
+fn there(row: RowRef<'_>, lane: u8) -> u64 {
     (row.present() >> (lane & 63) & 1).wrapping_neg()
 }
 
 /// The value of a lane, sign-extended.
 #[inline(always)]
-pub(super) fn lane(row: RowRef<'_>, lane: u8, there: u64) -> u64 {
+fn lane(row: RowRef<'_>, lane: u8, there: u64) -> u64 {
     i64::from(row.value(lane)) as u64 & there
 }
 
 /// The decimal in a lane and, if its exponent is not always the same, the next one.
 #[inline(always)]
-pub(super) fn decimal(row: RowRef<'_>, at: u8, exponent: Option<i8>, there: u64) -> Decimal {
+fn decimal(row: RowRef<'_>, at: u8, exponent: Option<i8>, there: u64) -> Decimal {
     let (mantissa, exponent) = match exponent {
         Some(exponent) => (lane(row, at, there), exponent & there as i8),
         None => {

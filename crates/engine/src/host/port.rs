@@ -4,7 +4,7 @@
 //! limited.
 
 use super::allow::AllowList;
-use super::names::CertificateNames;
+use super::incoming::Incoming;
 use super::permits::{Full, Permit, Permits};
 use super::refusal::Refusal;
 use super::transport::{Encrypt, Transport};
@@ -112,59 +112,6 @@ pub enum PortEvent {
     Refused(SocketAddr, Refusal),
     /// The system accepts no connections; the port tries again after 100 ms.
     CannotAccept(io::Error),
-}
-
-/// A connection whose Logon has come. Dropped, it is closed.
-pub struct Incoming {
-    pub(super) transport: Transport,
-    /// The Logon, and perhaps more.
-    pub(super) bytes: Vec<u8>,
-    pub(super) permit: Option<Permit>,
-    id: SessionId,
-    sub: SubIds,
-}
-
-impl Incoming {
-    /// The session that the Logon names, seen from our side, without SubIDs and LocationIDs.
-    #[must_use]
-    pub const fn id(&self) -> &SessionId {
-        &self.id
-    }
-
-    /// The SubIDs and LocationIDs of the Logon, seen from our side.
-    #[must_use]
-    pub const fn sub_ids(&self) -> &SubIds {
-        &self.sub
-    }
-
-    /// Where it comes from.
-    #[must_use]
-    pub fn address(&self) -> SocketAddr {
-        self.transport.peer()
-    }
-
-    /// The names of the certificate that the client has shown, if it has.
-    ///
-    /// # Errors
-    /// The certificate cannot be read.
-    pub fn certificate(&self) -> io::Result<Option<CertificateNames>> {
-        self.transport.peer_names()
-    }
-
-    /// What has come on it: the Logon, and perhaps more.
-    #[must_use]
-    pub fn bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-}
-
-impl std::fmt::Debug for Incoming {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Incoming")
-            .field("id", &self.id)
-            .field("address", &self.address())
-            .finish_non_exhaustive()
-    }
 }
 
 /// A connection without a session.

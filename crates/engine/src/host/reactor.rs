@@ -1,28 +1,30 @@
 //! The agent that runs sessions.
 
 mod agent;
+mod logon;
+mod ports;
+mod run;
 
+use super::HostError;
 use super::connection::Connection;
 use super::handle::Remote;
-use super::handler::{Handler, Peers, SessionKey};
-use super::link::{Guarded, Hosted, INTERNAL_ERROR, Life, Link, Prepared, Workbench};
+use super::handler::{Handler, Peers};
+use super::hosted::turn::{Guarded, INTERNAL_ERROR, Life, Workbench};
+use super::hosted::{Hosted, Link, Prepared};
 use super::log::LogTap;
-use super::port::PortError;
-use super::ports::HostPort;
+use super::peer::SessionKey;
 use super::settings::Initiator;
 use crate::clock::Clock;
-use crate::journal::OpenError;
 use crate::poll::{Interest, Poller, Token};
 use crate::slots::Slots;
 use crate::tcp::{Attempt, Received};
-use fanfare_fix::session::{Config, DisconnectReason, Now, SECOND, Scratch, SessionId};
+use fanfare_fix::session::{Config, DisconnectReason, Now, SECOND, Scratch};
+use ports::HostPort;
 use std::any::Any;
 use std::collections::{HashMap, VecDeque};
 use std::io;
-use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
-use thiserror::Error;
 
 /// Runs any number of FIX sessions on one thread, as an [`Agent`](crate::agent::Agent). Stopping
 /// it logs all of them out and waits for the answers, at most as long as the sessions' logout
@@ -77,38 +79,6 @@ impl Slot {
             Self::Port(_) | Self::Link(_) => None,
         }
     }
-}
-
-/// Why something cannot be hosted.
-#[derive(Debug, Error)]
-pub enum HostError {
-    /// The port cannot be opened.
-    #[error(transparent)]
-    Port(#[from] PortError),
-    /// The store cannot be opened.
-    #[error(transparent)]
-    Store(#[from] OpenError),
-    /// Two sessions with the same identity.
-    #[error("session {0} is there already")]
-    Duplicate(SessionId),
-    /// No session with this identity is hosted.
-    #[error("there is no session {0}")]
-    Unknown(SessionId),
-    /// Nothing is listened for at this address.
-    #[error("{0} is not listened on")]
-    NoPort(SocketAddr),
-    /// As many commands wait for the host as may.
-    #[error("too many commands wait for the host")]
-    Busy,
-    /// The host has ended.
-    #[error("the host has ended")]
-    Ended,
-    /// The host's own thread would wait for itself.
-    #[error("a call of the handler cannot wait for its host")]
-    OwnThread,
-    /// Anything else the system says.
-    #[error(transparent)]
-    Io(#[from] io::Error),
 }
 
 /// Events taken from the kernel in one turn.

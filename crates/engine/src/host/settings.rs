@@ -1,19 +1,14 @@
 //! What a host is told to run.
 
+use super::HostError;
 use super::allow::{AllowList, Network};
 use super::connection::QUEUE_BYTES;
-use super::link::{Hosted, Prepared, contained};
-use super::logon::Access;
+use super::hosted::{Access, Hosted, Prepared, contained};
 use super::names::ClientNames;
-use super::port::PortOptions;
-use super::reactor::Host;
+use super::port::{Port, PortOptions};
 use super::store::{Store, StoreKind};
 use super::templates::Wildcard;
 use super::transport::Encrypt;
-use super::{Handler, HostError};
-use crate::agent::{AgentError, run};
-use crate::idle::Idle;
-use crate::stop::Stop;
 use crate::tcp::{Backoff, Connector};
 #[cfg(feature = "tls")]
 use crate::tls::{TlsClient, TlsServer};
@@ -89,16 +84,6 @@ impl Initiator {
         prepared.hosted.encrypt = encrypt;
         Ok(prepared)
     }
-
-    /// Runs it, alone on this thread, until `stop` is raised.
-    ///
-    /// # Errors
-    /// It cannot be started, or the host failed.
-    pub fn run(self, handler: impl Handler, idle: Idle, stop: &Stop) -> Result<(), AgentError> {
-        let mut host = Host::new(handler)?;
-        host.initiate(self)?;
-        run(&mut host, idle, stop)
-    }
 }
 
 /// A port, and its sessions.
@@ -148,8 +133,8 @@ impl AcceptorSession {
     }
 }
 
-/// An acceptor's session for one connection: see [`Host::admit`]. It is removed when the connection
-/// ends.
+/// An acceptor's session for one connection: see [`Host::admit`](super::Host::admit). It is removed
+/// when the connection ends.
 pub struct Admission {
     /// The session.
     pub session: Config,
@@ -235,6 +220,18 @@ impl Acceptor {
         self
     }
 
+    /// Binds the port and opens the stores.
+    pub(super) fn open(self, now: Now) -> Result<Opened, HostError> {
+        let port = Port::bind(self.listen, self.options)?;
+        let sessions = self.sessions.into_iter();
+        let sessions = sessions.map(|session| session.prepare(now));
+        Ok(Opened {
+            port,
+            sessions: sessions.collect::<Result<_, _>>()?,
+            wildcards: self.wildcards,
+        })
+    }
+
     /// Encrypts all connections of this port.
     #[cfg(feature = "tls")]
     #[must_use]
@@ -249,15 +246,11 @@ impl Acceptor {
         self.options.allow = AllowList(networks);
         self
     }
+}
 
-    /// Runs it, alone on this thread, until `stop` is raised.
-    ///
-    /// # Errors
-    /// It cannot be started (the port is taken, a store cannot be opened), or the host failed.
-    pub fn run(self, handler: impl Handler, idle: Idle, stop: &Stop) -> Result<(), AgentError> {
-        let mut host = Host::new(handler)?;
-        host.listen(self)
-            .map_err(|error: HostError| Box::new(error) as AgentError)?;
-        run(&mut host, idle, stop)
-    }
+/// A port with its sessions, to be hosted.
+pub(super) struct Opened {
+    pub(super) port: Port,
+    pub(super) sessions: Vec<Prepared>,
+    pub(super) wildcards: Vec<Wildcard>,
 }

@@ -1,6 +1,7 @@
 //! Why a journal cannot be opened.
 
 use super::damage::Loss;
+use super::layout::BadHeader;
 use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -97,6 +98,14 @@ impl OpenError {
             }
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::DiskFull { path },
             _ => Self::Io { path, error },
+        }
+    }
+
+    pub(super) fn of_header(path: &Path, bad: BadHeader) -> Self {
+        let path = path.to_owned();
+        match bad {
+            BadHeader::Invalid => Self::Unreadable { path },
+            BadHeader::Version(version) => Self::Version { path, version },
         }
     }
 }

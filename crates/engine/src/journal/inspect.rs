@@ -3,9 +3,9 @@
 use super::Durability;
 use super::damage::{Damage, Defect};
 use super::error::OpenError;
+use super::folder::segment_files;
 use super::layout::{ENTRY_LEN, EntryKind, HEADER_LEN};
-use super::open::{bad_header, hide_taken_back, segment_files};
-use super::segment::Segment;
+use super::segment::{Segment, hide_taken_back};
 use fanfare_fix::codec::mask_secrets;
 use fanfare_wire::UtcTimestamp;
 use fanfare_wire::text::Escaped;
@@ -100,7 +100,7 @@ impl Snapshot {
                 }
                 // One without a header was made in advance, if there is one in front of it.
                 Ok(Err(bad)) if is_alone || !matches!(Segment::is_blank(&path), Ok(true)) => {
-                    unreadable.push((path.clone(), bad_header(&path, bad)));
+                    unreadable.push((path.clone(), OpenError::of_header(&path, bad)));
                 }
                 Ok(Err(_)) => {}
                 Err(error) => unreadable.push((path, error)),

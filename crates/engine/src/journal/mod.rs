@@ -49,6 +49,7 @@
 
 mod damage;
 mod error;
+mod folder;
 mod in_use;
 mod inspect;
 mod layout;
@@ -63,17 +64,18 @@ mod transmit;
 
 pub use damage::{Damage, Defect, Loss, Lost};
 pub use error::OpenError;
+pub use folder::folder_for;
 pub use in_use::holder;
 pub use inspect::{Found, Record, SegmentInfo, Snapshot};
 pub use layout::EntryKind;
-pub use open::{Recovery, folder_for};
+pub use open::Recovery;
 pub use repair::{Outcome, RepairError, repair};
 
 use crate::sys::cut;
 use fanfare_fix::session::{SideBuffer, StoreError};
 use fanfare_wire::UtcTimestamp;
+use folder::Lock;
 use layout::Header;
-use open::Lock;
 use prepare::{Helper, Recipe};
 use segment::Segment;
 use std::collections::VecDeque;

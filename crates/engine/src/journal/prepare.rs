@@ -5,7 +5,7 @@
 //! for its next segment long before it needs it, and swaps it in when the current one is full. What
 //! happens when the helper is late is the caller's policy, see [`Helper::take`].
 
-use super::open::segment_path;
+use super::folder::segment_path;
 use super::segment::{Blank, Segment};
 use std::io;
 use std::path::{Path, PathBuf};

@@ -2,9 +2,9 @@
 
 use super::damage::{Damage, Defect};
 use super::error::OpenError;
+use super::folder::lock;
 use super::inspect::{Found, Record, SegmentInfo, Snapshot};
 use super::layout::EntryKind;
-use super::open::bad_header;
 use super::segment::Segment;
 use super::{Durability, Journal, Options};
 use crate::private;
@@ -66,7 +66,7 @@ pub enum RepairError {
 /// # Errors
 /// See [`RepairError`].
 pub fn repair(folder: &Path, dry_run: bool) -> Result<Outcome, RepairError> {
-    let _lock = super::open::lock(folder)?;
+    let _lock = lock(folder)?;
     let snapshot = Snapshot::take(folder)?;
     let damages = snapshot.damages();
     let last = snapshot.segments().last();
@@ -87,7 +87,7 @@ pub fn repair(folder: &Path, dry_run: bool) -> Result<Outcome, RepairError> {
 
 /// Renames an unreadable journal, and returns its new name.
 pub(super) fn set_aside(folder: &Path) -> Result<PathBuf, OpenError> {
-    let _lock = super::open::lock(folder)?;
+    let _lock = lock(folder)?;
     let backup = beside(folder, "damaged");
     let io_error = |source| OpenError::io(folder, source);
     fs::rename(folder, &backup).map_err(io_error)?;
@@ -99,7 +99,7 @@ pub(super) fn set_aside(folder: &Path) -> Result<PathBuf, OpenError> {
 /// Cuts the end off in place.
 fn cut(path: &Path) -> Result<(), RepairError> {
     let io_error = |source| OpenError::io(path, source);
-    let mut segment = Segment::open(path, true)?.map_err(|bad| bad_header(path, bad))?;
+    let mut segment = Segment::open(path, true)?.map_err(|bad| OpenError::of_header(path, bad))?;
     segment.scan();
     segment.cut_tail();
     Ok(segment.sync().map_err(io_error)?)

@@ -11,6 +11,7 @@ use crate::private;
 use crate::sys::map::{self, Mapping};
 use fanfare_fix::session::{Kind, Search, Stored};
 use fanfare_wire::UtcTimestamp;
+use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
 use std::hint::black_box;
 use std::io;
@@ -627,6 +628,15 @@ impl Segment {
             count,
         );
         Ok(())
+    }
+}
+
+/// Messages that a later segment begins below were taken back by a lower next number.
+pub(super) fn hide_taken_back(segments: &mut VecDeque<Box<Segment>>) {
+    let mut lowest = u64::MAX;
+    for segment in segments.iter_mut().rev() {
+        segment.visible_below = lowest;
+        lowest = lowest.min(segment.header.first_sender);
     }
 }
 

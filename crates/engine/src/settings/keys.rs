@@ -1,102 +1,26 @@
 //! Which settings have an effect.
 
-use super::file::{Entry, Section};
-use super::{Remark, SessionSettings, refused};
-use crate::host::StoreKind;
 use fanfare_fix::dict::Version;
-use fanfare_fix::session::Role;
-
-/// What this entry asks for and does not get.
-pub(super) fn remark(entry: &Entry) -> Option<Remark> {
-    let Entry { line, key, value } = entry;
-    if is_supported(key) || refused::is_met(entry) {
-        return None;
-    }
-    let mut only = ONLY
-        .iter()
-        .filter(|(known, _)| known.eq_ignore_ascii_case(key))
-        .map(|only| only.1)
-        .peekable();
-    let first = only.peek().copied();
-    if only.any(|only| only.eq_ignore_ascii_case(value)) {
-        return None;
-    }
-    Some(Remark {
-        line: *line,
-        key: key.clone(),
-        value: value.clone(),
-        only: first,
-    })
-}
 
 /// Whether this key has an effect, or is accepted with one value only.
 pub(super) fn is_known(key: &str) -> bool {
-    let same = |(known, _): &(&str, &str)| known.eq_ignore_ascii_case(key);
-    is_supported(key) || ONLY.iter().any(same)
+    is_supported(key) || only(key).next().is_some()
 }
 
-fn is_supported(key: &str) -> bool {
+/// The values with which a key is accepted that has no effect.
+pub(super) fn only(key: &str) -> impl Iterator<Item = &'static str> {
+    let of_key = ONLY
+        .iter()
+        .filter(move |(known, _)| known.eq_ignore_ascii_case(key));
+    of_key.map(|(_, only)| *only)
+}
+
+/// Whether this key has an effect.
+pub(super) fn is_supported(key: &str) -> bool {
     let same = |known: &&str| known.eq_ignore_ascii_case(key);
     let is_numbered = NUMBERED.iter().any(|known| is_numbered(key, known));
     let is_other = OTHER_NAMES.iter().any(|(_, other)| same(other));
     is_numbered || is_other || SUPPORTED.iter().any(same) || is_app_dictionary(key)
-}
-
-/// The sizes of a journal, and of a store in memory.
-const FILE_SIZES: [&str; 3] = [
-    "FileStoreFirstSegmentSize",
-    "FileStoreSegmentSize",
-    "FileStoreSegments",
-];
-const MEMORY_SIZES: [&str; 3] = [
-    "MemoryStoreMessages",
-    "MemoryStoreReadySize",
-    "MemoryStoreSize",
-];
-
-/// Settings that have no effect on this session: SessionQualifier in an acceptor, as no Logon has
-/// one, the limits of a port in an initiator, those of templates in any other session, and
-/// the sizes of a kind of store that it does not have.
-pub(super) fn unused(section: &Section<'_>, session: &SessionSettings) -> Vec<Remark> {
-    let remark = |key, only| {
-        let entry = section.find(key)?;
-        Some(Remark {
-            line: entry.line,
-            key: entry.key.clone(),
-            value: entry.value.clone(),
-            only: Some(only),
-        })
-    };
-    let mut remarks = Vec::new();
-    let sizes: &[_] = match &session.store {
-        StoreKind::Journal(..) | StoreKind::BothWays(..) => &MEMORY_SIZES,
-        StoreKind::Memory(_) => &FILE_SIZES,
-        _ => &[],
-    };
-    for key in sizes.iter().filter(|key| section.own.has(key)) {
-        let only = match &session.store {
-            StoreKind::Memory(_) => "with FileStorePath",
-            _ => "without FileStorePath",
-        };
-        remarks.extend(remark(key, only));
-    }
-    if session.role == Role::Acceptor {
-        remarks.extend(remark("SessionQualifier", "in an initiator"));
-    }
-    for key in OF_PORTS {
-        // In [DEFAULT] it may be for other sessions.
-        if session.role == Role::Initiator && section.own.has(key) {
-            remarks.extend(remark(key, "in an acceptor"));
-        }
-    }
-    for key in ["DynamicQualifier", "MaxDynamicSessions"] {
-        // In [DEFAULT] it may be for other sessions.
-        let is_own = section.own.has(key);
-        if session.template.is_none() && is_own {
-            remarks.extend(remark(key, "with AcceptorTemplate=Y"));
-        }
-    }
-    remarks
 }
 
 /// `SocketConnectHost`, `SocketConnectHost1` and so on.
@@ -130,13 +54,6 @@ const OTHER_NAMES: &[(&str, &str)] = &[
     ("SNIHostName", "SocketServerName"),
     ("SocketAcceptAddress", "SocketAcceptHost"),
     ("ValidateUserDefinedFields", "CheckUserDefinedFields"),
-];
-
-/// What an acceptor's port has, and an initiator has not.
-const OF_PORTS: [&str; 3] = [
-    "MaxConnectionsNotLoggedOn",
-    "MaxConnectionsNotLoggedOnPerAddress",
-    "MaxLogonLength",
 ];
 
 const SUPPORTED: &[&str] = &[
@@ -308,7 +225,7 @@ mod tests {
         let missing: Vec<_> = all
             .chain(only)
             .chain(others)
-            .chain(refused::names())
+            .chain(crate::settings::refused::names())
             .filter(|key| !words.contains(key))
             .collect();
         assert!(missing.is_empty(), "{missing:?}");

@@ -35,6 +35,7 @@ mod file;
 mod hours;
 mod keys;
 mod refused;
+mod remarks;
 mod session;
 mod template;
 #[cfg(test)]
@@ -45,12 +46,12 @@ pub use dictionaries::{DictionaryError, DictionaryFile, DictionaryFiles};
 #[cfg(feature = "tls")]
 pub use endpoints::Certificates;
 pub use endpoints::{Endpoints, EndpointsError};
+pub use remarks::Remark;
 pub use session::{PortLimits, SessionSettings};
 pub use template::Template;
 pub use tls::{ClientTlsFiles, TlsFiles};
 
 use file::Section;
-use std::fmt;
 use thiserror::Error;
 
 /// A settings file.
@@ -82,13 +83,13 @@ impl Settings {
                     let (line, fault) = (own.line, SettingsFault::SameSession(id.to_string()));
                     return Err(SettingsError { line, fault });
                 }
-                unused.extend(keys::unused(&section, &session));
+                unused.extend(remarks::unused(&section, &session));
                 sessions.push(session);
             }
         }
         let entries = file.sessions.iter().map(|session| &session.entries);
         let entries = std::iter::once(&file.default.entries).chain(entries);
-        let mut remarks: Vec<_> = entries.flatten().filter_map(keys::remark).collect();
+        let mut remarks: Vec<_> = entries.flatten().filter_map(remarks::remark).collect();
         remarks.extend(unused);
         remarks.sort_by_key(|remark| remark.line);
         remarks.dedup();
@@ -111,37 +112,6 @@ fn same(a: &SessionSettings, b: &SessionSettings) -> bool {
         None => (false, None),
     };
     (a.role, &a.config.id, of(a)) == (b.role, &b.config.id, of(b))
-}
-
-/// A setting that has no effect here.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Remark {
-    /// Its line, from 1.
-    pub line: usize,
-    /// Its key, as the file has it.
-    pub key: String,
-    /// Its value.
-    pub value: String,
-    /// The only value that is supported, if there is one.
-    pub only: Option<&'static str>,
-}
-
-impl fmt::Display for Remark {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            line,
-            key,
-            value,
-            only,
-        } = self;
-        match only {
-            Some(only) => write!(
-                f,
-                "line {line}: {key}={value} is not supported, only {only}"
-            ),
-            None => write!(f, "line {line}: {key} is not supported"),
-        }
-    }
 }
 
 /// What is wrong with a settings file, and where.

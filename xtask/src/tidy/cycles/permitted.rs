@@ -14,45 +14,7 @@ pub(super) struct Permitted {
 pub(super) const PERMITTED: &[Permitted] = &[
     Permitted {
         name: "engine",
-        modules: &[
-            "host::handle",
-            "host::handle::host_handle",
-            "host::handler",
-            "host::link",
-            "host::logon",
-            "host::ports",
-            "host::reactor",
-            "host::settings",
-        ],
-        why: "to go with issue 14",
-    },
-    Permitted {
-        name: "engine",
-        modules: &[
-            "journal::inspect",
-            "journal::open",
-            "journal::prepare",
-            "journal::repair",
-        ],
-        why: "to go with issue 14",
-    },
-    Permitted {
-        name: "engine",
         modules: &["ring::broadcast", "ring::lapped"],
-        why: "to go with issue 14",
-    },
-    Permitted {
-        name: "engine",
-        modules: &[
-            "settings::dictionaries",
-            "settings::file",
-            "settings::hours",
-            "settings::keys",
-            "settings::refused",
-            "settings::session",
-            "settings::template",
-            "settings::tls",
-        ],
         why: "to go with issue 14",
     },
     Permitted {

@@ -1,19 +1,19 @@
 //! The host, from any thread.
 
-use super::super::handler::SessionKey;
-use super::super::link::Prepared;
-use super::super::port::Incoming;
-use super::super::ports::Opened;
-use super::super::reactor::HostError;
-use super::super::settings::{Acceptor, AcceptorSession, Admission, Initiator};
+use super::pending::{Pending, Removal, Reply};
 use super::{SessionHandle, Shared};
 use crate::clock::Clock;
+use crate::host::HostError;
+use crate::host::hosted::Prepared;
+use crate::host::incoming::Incoming;
+use crate::host::peer::SessionKey;
+use crate::host::settings::{Acceptor, AcceptorSession, Admission, Initiator, Opened};
 use crate::poll::Waker;
 use fanfare_fix::session::{Now, SessionId};
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::sync::mpsc::sync_channel;
 
 /// A [`Host`](super::super::Host), for use on any thread, while it runs and before: see
 /// [`Host::handle`](super::super::Host::handle).
@@ -86,7 +86,7 @@ impl HostHandle {
 
     /// Listens on one more port, as [`Host::listen`](super::super::Host::listen) does.
     pub fn listen(&self, acceptor: Acceptor) -> Pending<SocketAddr> {
-        let opened = Opened::open(acceptor, now());
+        let opened = acceptor.open(now());
         self.put(opened, |opened, reply| {
             Command::Open(Box::new(opened), reply)
         })
@@ -171,80 +171,4 @@ impl fmt::Debug for HostHandle {
 
 fn now() -> Now {
     Clock::new().read()
-}
-
-/// The result of a command that the host runs in a later turn. Dropping it does not cancel the
-/// command.
-#[must_use = "says whether it was done"]
-pub struct Pending<T> {
-    answer: Receiver<Result<T, HostError>>,
-    shared: Arc<Shared>,
-}
-
-impl<T> Pending<T> {
-    /// Waits for the result.
-    ///
-    /// # Errors
-    /// What the host says; [`HostError::Ended`] if it ends without an answer;
-    /// [`HostError::OwnThread`] in a call of the host's handler, which would wait for itself.
-    pub fn wait(mut self) -> Result<T, HostError> {
-        if let Some(answer) = self.poll() {
-            return answer;
-        }
-        if self.shared.lock().thread == Some(std::thread::current().id()) {
-            return Err(HostError::OwnThread);
-        }
-        self.answer.recv().unwrap_or(Err(HostError::Ended))
-    }
-
-    /// Returns the result if the host has run the command, without waiting.
-    pub fn poll(&mut self) -> Option<Result<T, HostError>> {
-        match self.answer.try_recv() {
-            Ok(answer) => Some(answer),
-            Err(TryRecvError::Empty) => None,
-            Err(TryRecvError::Disconnected) => Some(Err(HostError::Ended)),
-        }
-    }
-}
-
-impl<T> fmt::Debug for Pending<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Pending").finish_non_exhaustive()
-    }
-}
-
-/// The host's end of a [`Pending`].
-pub(in super::super) struct Reply<T>(SyncSender<Result<T, HostError>>);
-
-impl<T> Reply<T> {
-    /// Answers. A caller that is gone misses it.
-    pub(in super::super) fn send(self, answer: Result<T, HostError>) {
-        let _ = self.0.try_send(answer);
-    }
-}
-
-/// Answers when the last of what is removed together is gone.
-pub(in super::super) struct Removal(Option<Reply<()>>);
-
-impl Removal {
-    fn new(reply: Reply<()>) -> Arc<Self> {
-        Arc::new(Self(Some(reply)))
-    }
-
-    /// There is nothing to remove.
-    pub(in super::super) fn fail(removal: Arc<Self>, error: HostError) {
-        if let Some(mut removal) = Arc::into_inner(removal)
-            && let Some(reply) = removal.0.take()
-        {
-            reply.send(Err(error));
-        }
-    }
-}
-
-impl Drop for Removal {
-    fn drop(&mut self) {
-        if let Some(reply) = self.0.take() {
-            reply.send(Ok(()));
-        }
-    }
 }

@@ -1,15 +1,18 @@
 //! Other threads' access to a host and its sessions.
 
 mod host_handle;
+mod pending;
 mod requests;
 mod session_handle;
 
-pub use host_handle::{HostHandle, Pending};
+pub use host_handle::HostHandle;
+pub use pending::Pending;
 pub use session_handle::SessionHandle;
 
-pub(super) use host_handle::{Command, Removal};
+pub(super) use host_handle::Command;
+pub(super) use pending::Removal;
 
-use super::handler::SessionKey;
+use super::peer::SessionKey;
 use crate::pad::Padded;
 use crate::poll::{Poller, Token, Waker};
 use crate::ring::{Mailbox, Record};

@@ -1,11 +1,11 @@
 //! The host does what handles ask for.
 
-use super::super::handler::{Handler, SessionKey};
-use super::super::link::Prepared;
-use super::super::port::Incoming;
-use super::super::reactor::{Host, HostError};
-use super::host_handle::Reply;
+use super::pending::Reply;
 use super::{Command, HostHandle, Removal, Request, Requests, Ticket, Undone};
+use crate::host::hosted::Prepared;
+use crate::host::incoming::Incoming;
+use crate::host::peer::SessionKey;
+use crate::host::{Handler, Host, HostError};
 use fanfare_fix::session::{MessageStore, Now, SendError, Session};
 use std::net::SocketAddr;
 use std::sync::Arc;

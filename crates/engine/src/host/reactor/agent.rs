@@ -2,8 +2,9 @@
 
 use super::{DIRECT, ENDING, Host, SCAN};
 use crate::agent::{Agent, AgentError};
-use crate::host::handler::{Handler, SessionKey};
-use crate::host::link::Hosted;
+use crate::host::handler::Handler;
+use crate::host::hosted::Hosted;
+use crate::host::peer::SessionKey;
 use fanfare_fix::session::Now;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;

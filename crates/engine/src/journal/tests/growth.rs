@@ -12,7 +12,7 @@ fn growing() -> Options {
 }
 
 fn sizes(folder: &Folder) -> Vec<u64> {
-    let files = open::segment_files(&folder.0).unwrap().into_iter();
+    let files = folder::segment_files(&folder.0).unwrap().into_iter();
     files
         .map(|(_, path)| std::fs::metadata(path).unwrap().len() >> 10)
         .collect()

@@ -181,7 +181,7 @@ fn a_damaged_header_is_refused() {
 #[test]
 fn a_segment_that_was_prepared_and_not_begun_is_taken_away() {
     let (folder, path, image) = written();
-    let next = open::segment_path(&folder.0, 2);
+    let next = folder::segment_path(&folder.0, 2);
     for len in [0, image.len()] {
         std::fs::write(&next, vec![0; len]).unwrap();
         assert_eq!(folder.open(small()).next_sender(), MESSAGES + 1);

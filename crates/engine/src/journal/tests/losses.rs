@@ -21,7 +21,7 @@ fn written(advance: bool) -> (Folder, u64, u64) {
     let next = journal.next_sender();
     drop(journal);
     if advance {
-        std::fs::write(open::segment_path(&folder.0, 3), vec![0; 64 << 10]).unwrap();
+        std::fs::write(folder::segment_path(&folder.0, 3), vec![0; 64 << 10]).unwrap();
     }
     (folder, first, next)
 }
@@ -52,7 +52,7 @@ fn shorten(path: &Path, len: u64) {
 fn no_file_cut_short_is_opened_with_lower_numbers() {
     for advance in [false, true] {
         let (folder, first, next) = written(advance);
-        let path = open::segment_path(&folder.0, 2);
+        let path = folder::segment_path(&folder.0, 2);
         let image = std::fs::read(&path).unwrap();
         let header = Header::read(&image).unwrap().0;
         let messages: usize = (first + 1..next).map(|seq| message(seq).len()).sum();
@@ -97,13 +97,13 @@ fn no_file_cut_short_is_opened_with_lower_numbers() {
 #[test]
 fn what_is_whole_is_kept_when_a_loss_is_accepted_and_the_rest_stays_beside_it() {
     let (folder, first, next) = written(true);
-    let path = open::segment_path(&folder.0, 2);
+    let path = folder::segment_path(&folder.0, 2);
     let image = std::fs::read(&path).unwrap();
     let table = Header::read(&image).unwrap().0.data_start();
     for len in [0, 100, HEADER_LEN, table - 1, table, table + 3_000] {
         let copy = Folder::new();
         std::fs::create_dir(&copy.0).unwrap();
-        for (_, file) in open::segment_files(&folder.0).unwrap() {
+        for (_, file) in folder::segment_files(&folder.0).unwrap() {
             std::fs::copy(&file, copy.0.join(file.file_name().unwrap())).unwrap();
         }
         shorten(&copy.0.join(path.file_name().unwrap()), len as u64);
@@ -132,7 +132,7 @@ fn what_is_whole_is_kept_when_a_loss_is_accepted_and_the_rest_stays_beside_it() 
 #[test]
 fn a_newest_file_that_is_gone_is_missed() {
     let (folder, first, _) = written(false);
-    std::fs::remove_file(open::segment_path(&folder.0, 2)).unwrap();
+    std::fs::remove_file(folder::segment_path(&folder.0, 2)).unwrap();
     let loss = lost(&folder);
     assert_eq!((loss.from, loss.what.as_str()), (first + 1, "is missing"));
     let damages = Snapshot::take(&folder.0).unwrap().damages();
@@ -151,7 +151,7 @@ fn a_session_with_one_file_that_is_emptied_does_not_begin_anew_unless_that_is_ac
     let mut journal = folder.open(small());
     put(&mut journal, b"8=FIX", APP).unwrap();
     drop(journal);
-    let path = open::segment_path(&folder.0, 1);
+    let path = folder::segment_path(&folder.0, 1);
     for len in [0, 1, 4096] {
         shorten(&path, 0);
         shorten(&path, len);

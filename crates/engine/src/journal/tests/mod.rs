@@ -53,7 +53,7 @@ impl Folder {
 
     /// The segments, without the one made in advance.
     fn files(&self) -> Vec<PathBuf> {
-        let files = open::segment_files(&self.0).unwrap().into_iter();
+        let files = folder::segment_files(&self.0).unwrap().into_iter();
         files
             .map(|(_, path)| path)
             .filter(|path| !Segment::is_blank(path).unwrap())

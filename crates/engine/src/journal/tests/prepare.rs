@@ -21,7 +21,7 @@ fn segments_are_ready_when_they_are_needed() {
     assert_eq!(kept(&journal), expected);
     drop(journal);
     assert_eq!(
-        open::segment_files(&folder.0).unwrap().len(),
+        folder::segment_files(&folder.0).unwrap().len(),
         6,
         "none in advance"
     );
@@ -35,7 +35,7 @@ fn what_is_given_up_is_gone_in_order_and_at_the_end() {
     let journal = written(&folder, options, 3_000, |_| ());
     let first = journal.first_from(0).unwrap().seq;
     drop(journal);
-    assert_eq!(open::segment_files(&folder.0).unwrap().len(), 2);
+    assert_eq!(folder::segment_files(&folder.0).unwrap().len(), 2);
     assert_eq!(folder.open(options).first_from(0).unwrap().seq, first);
 }
 

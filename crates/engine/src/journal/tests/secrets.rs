@@ -6,7 +6,7 @@ const LOGON: &[u8] = b"8=FIX.4.4\x0135=A\x0134=1\x01553=me\x01554=open sesame\x0
 
 /// All bytes of the journal's files, as a kill at this moment would leave them.
 fn on_the_medium(folder: &Folder) -> Vec<u8> {
-    let files = open::segment_files(&folder.0).unwrap().into_iter();
+    let files = folder::segment_files(&folder.0).unwrap().into_iter();
     files
         .flat_map(|(_, path)| std::fs::read(path).unwrap())
         .collect()

@@ -1,52 +1,19 @@
 //! The session of a Logon, found or made.
 
-use super::handler::{Handler, SessionKey, Verdict};
-use super::link::{Hosted, INTERNAL_ERROR, Prepared, Workbench, contained};
-use super::names::{CertificateNames, ClientNames};
-use super::port::Incoming;
-use super::reactor::{Host, HostError};
-use super::refusal::Refusal;
-use super::store::StoreKind;
-use super::templates::{Wildcard, header_fields};
+use super::Host;
+use crate::host::HostError;
+use crate::host::handler::{Handler, Verdict};
+use crate::host::hosted::turn::{INTERNAL_ERROR, Workbench};
+use crate::host::hosted::{Access, Hosted, Made, Prepared};
+use crate::host::incoming::{Incoming, check_names};
+use crate::host::names::CertificateNames;
+use crate::host::peer::SessionKey;
+use crate::host::refusal::Refusal;
+use crate::host::store::StoreKind;
+use crate::host::templates::Wildcard;
 use crate::journal::folder_for;
 use fanfare_fix::codec::Next;
-use fanfare_fix::session::{
-    Config, NoResendStore, Now, Scratch, Session, SessionId, SubIds, WRONG_CREDENTIALS,
-};
-use std::io::IoSlice;
-use std::path::PathBuf;
-
-/// The port of an acceptor's session, and who may log on.
-pub(super) struct Access {
-    pub(super) port: usize,
-    /// Which certificates admit a client.
-    pub(super) names: ClientNames,
-    /// Set if it was made for a Logon.
-    pub(super) made: Option<Made>,
-}
-
-/// A session that was made for a Logon.
-pub(super) struct Made {
-    /// The index of the wildcard among those of its port.
-    wildcard: usize,
-    /// The folder of its journal, if that was created for it.
-    fresh: Option<PathBuf>,
-    /// Whether it has been logged on.
-    has_logged_on: bool,
-    /// When its last connection ended.
-    parted: u64,
-}
-
-impl Hosted {
-    /// Whether it belongs to this port.
-    pub(super) fn is_at(&self, port: usize) -> bool {
-        self.access.as_ref().is_some_and(|own| own.port == port)
-    }
-
-    fn made(&self) -> Option<&Made> {
-        self.access.as_ref()?.made.as_ref()
-    }
-}
+use fanfare_fix::session::{Config, Now, Session, SessionId, SubIds, WRONG_CREDENTIALS};
 
 impl<H: Handler> Host<H> {
     /// Returns the session of a Logon. Makes it if a wildcard of the port permits that.
@@ -272,7 +239,7 @@ impl<H: Handler> Host<H> {
     }
 
     /// Removes a session without a connection.
-    pub(super) fn give_up(&mut self, key: SessionKey) {
+    pub(in crate::host) fn give_up(&mut self, key: SessionKey) {
         let Some(place) = self.hosted.get_mut(key.0) else {
             return;
         };
@@ -303,54 +270,6 @@ impl<H: Handler> Host<H> {
     }
 }
 
-impl Incoming {
-    /// The configuration of the session that the Logon names: the template's, but for the identity,
-    /// which has the SubIDs and LocationIDs of the Logon, and the precision of its version.
-    #[must_use]
-    pub fn config(&self, template: &Config) -> Config {
-        let sub = self.sub_ids().clone();
-        Config {
-            precision: self.id().version.precision(),
-            header_fields: header_fields(template, &sub),
-            id: self.id().clone().with_sub_ids(sub),
-            ..template.clone()
-        }
-    }
-
-    /// Checks that the client's certificate admits to the session that the Logon names. Without
-    /// a certificate, only a list of names refuses.
-    ///
-    /// # Errors
-    /// It does not, or cannot be read.
-    pub fn check_certificate(&self, names: &ClientNames) -> Result<(), Refusal> {
-        check_names(names, self.id(), self.certificate()?.as_ref())
-    }
-
-    /// Answers the Logon with a Logout that has this Text(58), as far as the connection takes it at
-    /// once, and closes the connection. `config` is of the session that the Logon is for.
-    pub fn refuse(&mut self, config: &Config, now: Now, text: &str) {
-        let config = Config {
-            ask_logon: true,
-            credentials: None,
-            admin_hook: config.admin_hook.clone().map(contained),
-            ..config.clone()
-        };
-        let mut session = Session::acceptor(config, NoResendStore::new(LOGOUT_ROOM));
-        session.connected(now);
-        let mut scratch = Scratch::new(self.bytes.len());
-        session.handle_bytes(now, &mut scratch, &self.bytes);
-        session.refuse_logon(now, text);
-        let transport = &mut self.transport;
-        // The connection is closed in any case.
-        let sent = transport.send(&[IoSlice::new(session.poll_transmit())]);
-        let _ = sent.and_then(|_| transport.flush());
-        let _ = transport.finish();
-    }
-}
-
-/// Bytes for a Logout without a session.
-const LOGOUT_ROOM: usize = 4 << 10;
-
 /// The result of [`Host::qualify`].
 enum Qualified {
     Free(SessionKey),
@@ -359,23 +278,4 @@ enum Qualified {
 
 fn is_same(a: &SessionId, b: &SessionId) -> bool {
     (a.version, &a.sender, &a.target) == (b.version, &b.sender, &b.target)
-}
-
-/// Checks that the certificate admits to the session. Without one, only a list of names refuses.
-fn check_names(
-    names: &ClientNames,
-    id: &SessionId,
-    certificate: Option<&CertificateNames>,
-) -> Result<(), Refusal> {
-    let is_admitted = match certificate {
-        Some(certificate) => names.admit(id, certificate),
-        None => !matches!(names, ClientNames::Listed(_)),
-    };
-    if is_admitted {
-        return Ok(());
-    }
-    Err(Refusal::Certificate {
-        session: id.clone(),
-        names: certificate.cloned().unwrap_or_default(),
-    })
 }

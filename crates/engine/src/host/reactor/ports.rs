@@ -1,49 +1,26 @@
 //! The ports of a host, and connections whose Logon has come.
 
-use super::connection::Connection;
-use super::handler::{Handler, SessionKey};
-use super::link::Prepared;
-use super::port::{Incoming, Port, PortError, PortEvent};
-use super::reactor::{Host, HostError, Slot};
-use super::refusal::Refusal;
-use super::settings::{Acceptor, Admission};
-use super::templates::Wildcard;
+use super::{Host, Slot};
+use crate::host::HostError;
+use crate::host::connection::Connection;
+use crate::host::handler::Handler;
+use crate::host::hosted::Prepared;
+use crate::host::incoming::Incoming;
+use crate::host::peer::SessionKey;
+use crate::host::port::{Port, PortError, PortEvent};
+use crate::host::refusal::Refusal;
+use crate::host::settings::{Acceptor, Admission, Opened};
+use crate::host::templates::Wildcard;
 use crate::poll::{Interest, Token};
 use fanfare_fix::session::{Now, SECOND};
 use std::io;
 use std::net::SocketAddr;
 
 /// A port of a host.
-pub(super) struct HostPort {
-    pub(super) port: Port,
-    pub(super) wildcards: Vec<Wildcard>,
+pub(in crate::host) struct HostPort {
+    pub(in crate::host) port: Port,
+    pub(in crate::host) wildcards: Vec<Wildcard>,
     token: Token,
-}
-
-/// A port with its sessions, to be hosted.
-pub(super) struct Opened {
-    port: Port,
-    sessions: Vec<Prepared>,
-    wildcards: Vec<Wildcard>,
-}
-
-impl Opened {
-    /// Binds the port and opens the stores.
-    pub(super) fn open(settings: Acceptor, now: Now) -> Result<Self, HostError> {
-        let Acceptor {
-            listen,
-            sessions,
-            wildcards,
-            options,
-        } = settings;
-        let port = Port::bind(listen, options)?;
-        let sessions = sessions.into_iter().map(|session| session.prepare(now));
-        Ok(Self {
-            port,
-            sessions: sessions.collect::<Result<_, _>>()?,
-            wildcards,
-        })
-    }
 }
 
 impl<H: Handler> Host<H> {
@@ -54,7 +31,7 @@ impl<H: Handler> Host<H> {
     /// The address cannot be bound, a session is already hosted, or a store cannot be opened.
     pub fn listen(&mut self, settings: Acceptor) -> Result<SocketAddr, HostError> {
         let now = self.clock.read();
-        self.open_port(Opened::open(settings, now)?)
+        self.open_port(settings.open(now)?)
     }
 
     /// Hosts a session for one connection whose Logon has come, for a caller that has a [`Port`] of
@@ -71,7 +48,7 @@ impl<H: Handler> Host<H> {
         self.admit_prepared(now, incoming, admission.prepare())
     }
 
-    pub(super) fn admit_prepared(
+    pub(in crate::host) fn admit_prepared(
         &mut self,
         now: Now,
         incoming: Incoming,
@@ -83,7 +60,7 @@ impl<H: Handler> Host<H> {
     }
 
     /// Hosts a port and its sessions, or none of them.
-    pub(super) fn open_port(&mut self, opened: Opened) -> Result<SocketAddr, HostError> {
+    pub(in crate::host) fn open_port(&mut self, opened: Opened) -> Result<SocketAddr, HostError> {
         let Opened {
             port,
             sessions,
@@ -124,7 +101,7 @@ impl<H: Handler> Host<H> {
 
     /// Gives a port the limits of its sessions and templates: the longest header field, and the
     /// longest logon timeout.
-    pub(super) fn set_limits(&mut self, number: usize) {
+    pub(in crate::host) fn set_limits(&mut self, number: usize) {
         let Some(own) = self.ports.get_mut(&number) else {
             return;
         };
@@ -139,7 +116,7 @@ impl<H: Handler> Host<H> {
     }
 
     /// Closes a port, and its connections that have not logged on.
-    pub(super) fn stop_listening(&mut self, number: usize, now: Now) {
+    pub(in crate::host) fn stop_listening(&mut self, number: usize, now: Now) {
         if let Some(own) = self.ports.get_mut(&number) {
             own.port.close();
         }
@@ -150,7 +127,7 @@ impl<H: Handler> Host<H> {
     }
 
     /// Something is to be done at a port.
-    pub(super) fn serve_port(&mut self, number: usize, now: Now) -> io::Result<usize> {
+    pub(in crate::host) fn serve_port(&mut self, number: usize, now: Now) -> io::Result<usize> {
         let Some(own) = self.ports.get_mut(&number) else {
             return Ok(0);
         };
@@ -163,7 +140,7 @@ impl<H: Handler> Host<H> {
     }
 
     /// Closes connections without a session that have had their time.
-    pub(super) fn tick_ports(&mut self, now: Now) -> usize {
+    pub(in crate::host) fn tick_ports(&mut self, now: Now) -> usize {
         let mut work = 0;
         for number in 0..self.next_port {
             if let Some(own) = self.ports.get_mut(&number) {

@@ -1,140 +1,42 @@
-//! One session with its connection.
+//! What a session does in its turn: reads, answers, and passes to the application what happens.
 
-use super::connection::{Connection, QUEUE_BYTES};
-use super::handle::Removal;
-use super::handler::{Handler, Peer, SessionKey, Verdict};
-use super::log::{Direction, GRAIN, LogTap};
-use super::logon::Access;
-use super::received::Kept;
-use super::refusal::Refusal;
-use super::store::{Store, StoreKind};
-use super::transport::Encrypt;
-use crate::journal::{OpenError, Recovery};
-use crate::poll::{Interest, Poller, Token};
-use crate::tcp::{Connector, Inbox, Received};
-use fanfare_fix::session::{
-    AdminHook, Config, DisconnectReason, Event, MessageStore, NoResendStore, Now, Scratch, Session,
-    SessionId, Version,
-};
+use super::{Hosted, Link};
+use crate::host::handler::{Handler, Verdict};
+use crate::host::log::{Direction, GRAIN, LogTap};
+use crate::host::peer::{Peer, SessionKey};
+use crate::host::refusal::Refusal;
+use crate::tcp::Received;
+use fanfare_fix::session::{DisconnectReason, Event, MessageStore, Now, Scratch, SessionId};
 use std::any::Any;
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
-
-/// A session, and its connection if it has one.
-pub(super) struct Hosted {
-    pub(super) session: Session<Store>,
-    /// The journal of received messages, if they are kept.
-    pub(super) received: Option<Kept>,
-    pub(super) link: Option<Link>,
-    /// Makes connections, for an initiator.
-    pub(super) connector: Option<Connector>,
-    /// How they are encrypted.
-    pub(super) encrypt: Encrypt,
-    /// The port of an acceptor's session, and who may log on.
-    pub(super) access: Option<Access>,
-    /// Its number among all sessions that the host ever had.
-    pub(super) serial: u64,
-    /// Whether it was removed, and its place is free.
-    pub(super) is_vacant: bool,
-    /// Who waits for its removal: it is not to be connected again.
-    pub(super) removals: Vec<Arc<Removal>>,
-    /// The handler may have written something that is not flushed yet.
-    pub(super) touched: bool,
-    /// Whether it is removed when its connection ends.
-    pub(super) is_transient: bool,
-    /// Most bytes that wait in the outbound queue of its connection.
-    pub(super) queue_bytes: usize,
-    /// See [`Admission::guard`](super::Admission::guard).
-    pub(super) guard: Option<Box<dyn Any + Send>>,
-    /// Whether it is in [`Workbench::resending`].
-    pub(super) resending: bool,
-    /// The next message has to be rehearsed (again): something was written since, or the thread
-    /// has done other things.
-    pub(super) unprepared: bool,
-}
-
-/// A session with its store, to be hosted.
-pub(super) struct Prepared {
-    pub(super) hosted: Hosted,
-    /// What was found in its journals.
-    pub(super) recoveries: Vec<Recovery>,
-}
-
-impl Prepared {
-    /// Opens the store of a session; `make` makes the session.
-    pub(super) fn open(
-        mut config: Config,
-        kind: &StoreKind,
-        now: Now,
-        make: impl FnOnce(Config, Store) -> Session<Store>,
-    ) -> Result<Self, OpenError> {
-        config.admin_hook = config.admin_hook.map(contained);
-        let (store, recovery) = kind.open(&config.id, now.utc)?;
-        let mut recoveries = vec![recovery];
-        let received = Kept::open(kind, &config.id, store.created())?;
-        let mut hosted = Hosted::new(make(config, store));
-        if let Some((kept, recovery)) = received {
-            hosted.received = Some(kept);
-            recoveries.push(recovery);
-        }
-        Ok(Self { hosted, recoveries })
-    }
-
-    /// Makes it a session of this port.
-    pub(super) fn set_port(&mut self, port: usize) {
-        if let Some(access) = &mut self.hosted.access {
-            access.port = port;
-        }
-    }
-}
-
-/// The hook, but for its panics: the message cannot be encoded then, which ends its session and no
-/// other.
-pub(super) fn contained(hook: AdminHook) -> AdminHook {
-    AdminHook::new(move |message, out| {
-        if catch_unwind(AssertUnwindSafe(|| hook.write(message, out))).is_err() {
-            out.u64(0, 0);
-        }
-    })
-}
-
-/// A connection that belongs to a session.
-pub(super) struct Link {
-    pub(super) connection: Connection,
-    pub(super) token: Token,
-    inbox: Inbox,
-    /// What the poller reports of it, if anything: a connection that is read from each turn is
-    /// not watched, which spares the sender of every packet the call of epoll.
-    watched: Option<Interest>,
-}
 
 /// What the threads' sessions share.
-pub(super) struct Workbench<H> {
-    pub(super) handler: Guarded<H>,
-    pub(super) scratch: Scratch,
-    pub(super) buffer: Box<[u8]>,
+pub(in crate::host) struct Workbench<H> {
+    pub(in crate::host) handler: Guarded<H>,
+    pub(in crate::host) scratch: Scratch,
+    pub(in crate::host) buffer: Box<[u8]>,
     /// So many bytes at the front of the buffer were messages, of whichever session.
-    pub(super) received: usize,
-    pub(super) log: Option<LogTap>,
+    pub(in crate::host) received: usize,
+    pub(in crate::host) log: Option<LogTap>,
     /// Sessions whose next part of a resend is due. Each turn writes the part of one, so that other
     /// sessions do not wait for a whole resend.
-    pub(super) resending: VecDeque<SessionKey>,
+    pub(in crate::host) resending: VecDeque<SessionKey>,
 }
 
 /// The application. Its panics are caught here.
-pub(super) struct Guarded<H> {
-    pub(super) handler: H,
-    pub(super) panics: u64,
+pub(in crate::host) struct Guarded<H> {
+    pub(in crate::host) handler: H,
+    pub(in crate::host) panics: u64,
 }
 
 impl<H: Handler> Guarded<H> {
     /// Calls the application. Returns `None` if it panicked, after `on_panic`. The application is
     /// used again, as [`Handler`] documents.
     #[inline]
-    pub(super) fn call<T>(
+    pub(in crate::host) fn call<T>(
         &mut self,
         session: Option<&SessionId>,
         call: impl FnOnce(&mut H) -> T,
@@ -149,7 +51,11 @@ impl<H: Handler> Guarded<H> {
     }
 
     #[cold]
-    pub(super) fn panicked(&mut self, session: Option<&SessionId>, panic: &(dyn Any + Send)) {
+    pub(in crate::host) fn panicked(
+        &mut self,
+        session: Option<&SessionId>,
+        panic: &(dyn Any + Send),
+    ) {
         self.panics += 1;
         let text = panic.downcast_ref::<&str>().copied();
         let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
@@ -159,14 +65,14 @@ impl<H: Handler> Guarded<H> {
         let _ = catch_unwind(AssertUnwindSafe(told));
     }
 
-    pub(super) fn refused(&mut self, address: SocketAddr, why: &Refusal) {
+    pub(in crate::host) fn refused(&mut self, address: SocketAddr, why: &Refusal) {
         self.call(None, |handler| handler.on_refused(address, why));
     }
 }
 
 /// Whether a connection goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Life {
+pub(in crate::host) enum Life {
     GoesOn,
     /// The session has ended: what it wrote last is still to arrive.
     Ended,
@@ -174,92 +80,10 @@ pub(super) enum Life {
     Broken,
 }
 
-impl Link {
-    pub(super) fn new(connection: Connection, token: Token) -> Self {
-        Self {
-            connection,
-            token,
-            inbox: Inbox::new(),
-            watched: None,
-        }
-    }
-
-    /// Whether the poller reports something of it.
-    pub(super) const fn is_watched(&self) -> bool {
-        self.watched.is_some()
-    }
-
-    fn watch(&mut self, poller: &Poller, wanted: Option<Interest>) -> io::Result<()> {
-        let transport = &self.connection.transport;
-        match (self.watched, wanted) {
-            (now, wanted) if now == wanted => return Ok(()),
-            (None, Some(interest)) => poller.add(transport, self.token, interest)?,
-            (Some(_), Some(interest)) => poller.change(transport, self.token, interest)?,
-            (_, None) => poller.remove(transport)?,
-        }
-        self.watched = wanted;
-        Ok(())
-    }
-}
-
 impl Hosted {
-    pub(super) fn new(session: Session<Store>) -> Self {
-        let encrypt = Encrypt::default();
-        Self {
-            session,
-            received: None,
-            link: None,
-            connector: None,
-            encrypt,
-            access: None,
-            serial: 0,
-            is_vacant: false,
-            removals: Vec::new(),
-            touched: false,
-            is_transient: false,
-            queue_bytes: QUEUE_BYTES,
-            guard: None,
-            resending: false,
-            unprepared: true,
-        }
-    }
-
-    /// What stands in the place of a session that was removed.
-    pub(super) fn nobody() -> Self {
-        let config = Config::new(SessionId::new(Version::Fix44, "", ""));
-        let nothing = Store::NoResend(NoResendStore::new(0));
-        Self {
-            is_vacant: true,
-            ..Self::new(Session::acceptor(config, nothing))
-        }
-    }
-
-    /// The session, as the handler may use it.
-    #[inline]
-    pub(super) fn peer(&mut self, key: SessionKey, now: Now, is_logged: bool) -> Peer<'_> {
-        let connection = self.link.as_mut().map(|link| &mut link.connection);
-        Peer {
-            key,
-            now,
-            session: &mut self.session,
-            connection,
-            touched: &mut self.touched,
-            is_logged,
-        }
-    }
-
-    /// Bytes that the kernel has not taken yet.
-    pub(super) fn unsent(&self) -> usize {
-        let queued = self
-            .link
-            .as_ref()
-            .map_or(0, |link| link.connection.queued());
-        queued + self.session.store().unsent_len()
-    }
-
     /// Reads once, handles all messages of the read, and writes the answers. Returns the number of
     /// bytes.
-    pub(super) fn receive<H: Handler>(
+    pub(in crate::host) fn receive<H: Handler>(
         &mut self,
         key: SessionKey,
         now: Now,
@@ -328,7 +152,7 @@ impl Hosted {
     }
 
     /// Gives the session bytes that were read before it was known whose they are.
-    pub(super) fn feed<H: Handler>(
+    pub(in crate::host) fn feed<H: Handler>(
         &mut self,
         key: SessionKey,
         now: Now,
@@ -404,7 +228,7 @@ impl Hosted {
     }
 
     /// Time has passed.
-    pub(super) fn on_time<H: Handler>(
+    pub(in crate::host) fn on_time<H: Handler>(
         &mut self,
         key: SessionKey,
         now: Now,
@@ -419,7 +243,7 @@ impl Hosted {
 
     /// Passes events to the handler, and writes what waits for transmission. A resend goes on in a
     /// later turn.
-    pub(super) fn drain<H: Handler>(
+    pub(in crate::host) fn drain<H: Handler>(
         &mut self,
         key: SessionKey,
         now: Now,
@@ -489,35 +313,9 @@ impl Hosted {
         connection.transport.flush()
     }
 
-    /// Watches for room to send exactly while bytes wait for it, and for bytes to read if `reads`;
-    /// watches nothing while the host waits for the message log (`held`).
-    #[inline]
-    pub(super) fn update_interest(
-        &mut self,
-        poller: &Poller,
-        reads: bool,
-        held: bool,
-    ) -> io::Result<()> {
-        let Some(link) = &mut self.link else {
-            return Ok(());
-        };
-        let unsent = !self.session.store().unsent().is_empty();
-        let wanted = if held {
-            None
-        } else if unsent || link.connection.wants_write() {
-            Some(Interest::ReadWrite)
-        } else {
-            reads.then_some(Interest::Read)
-        };
-        if link.watched == wanted {
-            return Ok(());
-        }
-        link.watch(poller, wanted)
-    }
-
     /// Takes the connection away from the session, which is told, and gives it to be closed.
     /// The session is free for the next connection before this one is closed.
-    pub(super) fn part<H: Handler>(
+    pub(in crate::host) fn part<H: Handler>(
         &mut self,
         key: SessionKey,
         now: Now,
@@ -549,7 +347,7 @@ fn note(log: &mut Option<LogTap>, now: Now, key: SessionKey, direction: Directio
 }
 
 /// Text(58) of the Logout after the application failed to handle a message.
-pub(super) const INTERNAL_ERROR: &str = "internal error";
+pub(in crate::host) const INTERNAL_ERROR: &str = "internal error";
 
 #[inline]
 fn dispatch<H: Handler>(peer: &mut Peer<'_>, handler: &mut H, event: &Event<'_>) {

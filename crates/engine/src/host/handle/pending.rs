@@ -1,0 +1,83 @@
+//! The results of what other threads ask for.
+
+use super::Shared;
+use crate::host::HostError;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError};
+
+/// The result of a command that the host runs in a later turn. Dropping it does not cancel the
+/// command.
+#[must_use = "says whether it was done"]
+pub struct Pending<T> {
+    pub(super) answer: Receiver<Result<T, HostError>>,
+    pub(super) shared: Arc<Shared>,
+}
+
+impl<T> Pending<T> {
+    /// Waits for the result.
+    ///
+    /// # Errors
+    /// What the host says; [`HostError::Ended`] if it ends without an answer;
+    /// [`HostError::OwnThread`] in a call of the host's handler, which would wait for itself.
+    pub fn wait(mut self) -> Result<T, HostError> {
+        if let Some(answer) = self.poll() {
+            return answer;
+        }
+        if self.shared.lock().thread == Some(std::thread::current().id()) {
+            return Err(HostError::OwnThread);
+        }
+        self.answer.recv().unwrap_or(Err(HostError::Ended))
+    }
+
+    /// Returns the result if the host has run the command, without waiting.
+    pub fn poll(&mut self) -> Option<Result<T, HostError>> {
+        match self.answer.try_recv() {
+            Ok(answer) => Some(answer),
+            Err(TryRecvError::Empty) => None,
+            Err(TryRecvError::Disconnected) => Some(Err(HostError::Ended)),
+        }
+    }
+}
+
+impl<T> fmt::Debug for Pending<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pending").finish_non_exhaustive()
+    }
+}
+
+/// The host's end of a [`Pending`].
+pub(in super::super) struct Reply<T>(pub(super) SyncSender<Result<T, HostError>>);
+
+impl<T> Reply<T> {
+    /// Answers. A caller that is gone misses it.
+    pub(in super::super) fn send(self, answer: Result<T, HostError>) {
+        let _ = self.0.try_send(answer);
+    }
+}
+
+/// Answers when the last of what is removed together is gone.
+pub(in super::super) struct Removal(Option<Reply<()>>);
+
+impl Removal {
+    pub(super) fn new(reply: Reply<()>) -> Arc<Self> {
+        Arc::new(Self(Some(reply)))
+    }
+
+    /// There is nothing to remove.
+    pub(in super::super) fn fail(removal: Arc<Self>, error: HostError) {
+        if let Some(mut removal) = Arc::into_inner(removal)
+            && let Some(reply) = removal.0.take()
+        {
+            reply.send(Err(error));
+        }
+    }
+}
+
+impl Drop for Removal {
+    fn drop(&mut self) {
+        if let Some(reply) = self.0.take() {
+            reply.send(Ok(()));
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! One session with its connection.
+
+pub(super) mod turn;
+
+use super::connection::{Connection, QUEUE_BYTES};
+use super::handle::Removal;
+use super::names::ClientNames;
+use super::peer::{Peer, SessionKey};
+use super::received::Kept;
+use super::store::{Store, StoreKind};
+use super::transport::Encrypt;
+use crate::journal::{OpenError, Recovery};
+use crate::poll::{Interest, Poller, Token};
+use crate::tcp::{Connector, Inbox};
+use fanfare_fix::session::{
+    AdminHook, Config, MessageStore, NoResendStore, Now, Session, SessionId, Version,
+};
+use std::any::Any;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// A session, and its connection if it has one.
+pub(super) struct Hosted {
+    pub(super) session: Session<Store>,
+    /// The journal of received messages, if they are kept.
+    pub(super) received: Option<Kept>,
+    pub(super) link: Option<Link>,
+    /// Makes connections, for an initiator.
+    pub(super) connector: Option<Connector>,
+    /// How they are encrypted.
+    pub(super) encrypt: Encrypt,
+    /// The port of an acceptor's session, and who may log on.
+    pub(super) access: Option<Access>,
+    /// Its number among all sessions that the host ever had.
+    pub(super) serial: u64,
+    /// Whether it was removed, and its place is free.
+    pub(super) is_vacant: bool,
+    /// Who waits for its removal: it is not to be connected again.
+    pub(super) removals: Vec<Arc<Removal>>,
+    /// The handler may have written something that is not flushed yet.
+    pub(super) touched: bool,
+    /// Whether it is removed when its connection ends.
+    pub(super) is_transient: bool,
+    /// Most bytes that wait in the outbound queue of its connection.
+    pub(super) queue_bytes: usize,
+    /// See [`Admission::guard`](super::Admission::guard).
+    pub(super) guard: Option<Box<dyn Any + Send>>,
+    /// Whether it is in [`Workbench::resending`](turn::Workbench::resending).
+    pub(super) resending: bool,
+    /// The next message has to be rehearsed (again): something was written since, or the thread
+    /// has done other things.
+    pub(super) unprepared: bool,
+}
+
+/// A session with its store, to be hosted.
+pub(super) struct Prepared {
+    pub(super) hosted: Hosted,
+    /// What was found in its journals.
+    pub(super) recoveries: Vec<Recovery>,
+}
+
+impl Prepared {
+    /// Opens the store of a session; `make` makes the session.
+    pub(super) fn open(
+        mut config: Config,
+        kind: &StoreKind,
+        now: Now,
+        make: impl FnOnce(Config, Store) -> Session<Store>,
+    ) -> Result<Self, OpenError> {
+        config.admin_hook = config.admin_hook.map(contained);
+        let (store, recovery) = kind.open(&config.id, now.utc)?;
+        let mut recoveries = vec![recovery];
+        let received = Kept::open(kind, &config.id, store.created())?;
+        let mut hosted = Hosted::new(make(config, store));
+        if let Some((kept, recovery)) = received {
+            hosted.received = Some(kept);
+            recoveries.push(recovery);
+        }
+        Ok(Self { hosted, recoveries })
+    }
+
+    /// Makes it a session of this port.
+    pub(super) fn set_port(&mut self, port: usize) {
+        if let Some(access) = &mut self.hosted.access {
+            access.port = port;
+        }
+    }
+}
+
+/// The hook, but for its panics: the message cannot be encoded then, which ends its session and no
+/// other.
+pub(super) fn contained(hook: AdminHook) -> AdminHook {
+    AdminHook::new(move |message, out| {
+        if catch_unwind(AssertUnwindSafe(|| hook.write(message, out))).is_err() {
+            out.u64(0, 0);
+        }
+    })
+}
+
+/// A connection that belongs to a session.
+pub(super) struct Link {
+    pub(super) connection: Connection,
+    pub(super) token: Token,
+    inbox: Inbox,
+    /// What the poller reports of it, if anything: a connection that is read from each turn is
+    /// not watched, which spares the sender of every packet the call of epoll.
+    watched: Option<Interest>,
+}
+
+impl Link {
+    pub(super) fn new(connection: Connection, token: Token) -> Self {
+        Self {
+            connection,
+            token,
+            inbox: Inbox::new(),
+            watched: None,
+        }
+    }
+
+    /// Whether the poller reports something of it.
+    pub(super) const fn is_watched(&self) -> bool {
+        self.watched.is_some()
+    }
+
+    fn watch(&mut self, poller: &Poller, wanted: Option<Interest>) -> io::Result<()> {
+        let transport = &self.connection.transport;
+        match (self.watched, wanted) {
+            (now, wanted) if now == wanted => return Ok(()),
+            (None, Some(interest)) => poller.add(transport, self.token, interest)?,
+            (Some(_), Some(interest)) => poller.change(transport, self.token, interest)?,
+            (_, None) => poller.remove(transport)?,
+        }
+        self.watched = wanted;
+        Ok(())
+    }
+}
+
+impl Hosted {
+    pub(super) fn new(session: Session<Store>) -> Self {
+        let encrypt = Encrypt::default();
+        Self {
+            session,
+            received: None,
+            link: None,
+            connector: None,
+            encrypt,
+            access: None,
+            serial: 0,
+            is_vacant: false,
+            removals: Vec::new(),
+            touched: false,
+            is_transient: false,
+            queue_bytes: QUEUE_BYTES,
+            guard: None,
+            resending: false,
+            unprepared: true,
+        }
+    }
+
+    /// What stands in the place of a session that was removed.
+    pub(super) fn nobody() -> Self {
+        let config = Config::new(SessionId::new(Version::Fix44, "", ""));
+        let nothing = Store::NoResend(NoResendStore::new(0));
+        Self {
+            is_vacant: true,
+            ..Self::new(Session::acceptor(config, nothing))
+        }
+    }
+
+    /// The session, as the handler may use it.
+    #[inline]
+    pub(super) fn peer(&mut self, key: SessionKey, now: Now, is_logged: bool) -> Peer<'_> {
+        let connection = self.link.as_mut().map(|link| &mut link.connection);
+        Peer {
+            key,
+            now,
+            session: &mut self.session,
+            connection,
+            touched: &mut self.touched,
+            is_logged,
+        }
+    }
+
+    /// Bytes that the kernel has not taken yet.
+    pub(super) fn unsent(&self) -> usize {
+        let queued = self
+            .link
+            .as_ref()
+            .map_or(0, |link| link.connection.queued());
+        queued + self.session.store().unsent_len()
+    }
+
+    /// Watches for room to send exactly while bytes wait for it, and for bytes to read if `reads`;
+    /// watches nothing while the host waits for the message log (`held`).
+    #[inline]
+    pub(super) fn update_interest(
+        &mut self,
+        poller: &Poller,
+        reads: bool,
+        held: bool,
+    ) -> io::Result<()> {
+        let Some(link) = &mut self.link else {
+            return Ok(());
+        };
+        let unsent = !self.session.store().unsent().is_empty();
+        let wanted = if held {
+            None
+        } else if unsent || link.connection.wants_write() {
+            Some(Interest::ReadWrite)
+        } else {
+            reads.then_some(Interest::Read)
+        };
+        if link.watched == wanted {
+            return Ok(());
+        }
+        link.watch(poller, wanted)
+    }
+
+    /// Whether it belongs to this port.
+    pub(super) fn is_at(&self, port: usize) -> bool {
+        self.access.as_ref().is_some_and(|own| own.port == port)
+    }
+
+    /// What is known of it, if it was made for a Logon.
+    pub(super) fn made(&self) -> Option<&Made> {
+        self.access.as_ref()?.made.as_ref()
+    }
+}
+
+/// The port of an acceptor's session, and who may log on.
+pub(super) struct Access {
+    pub(super) port: usize,
+    /// Which certificates admit a client.
+    pub(super) names: ClientNames,
+    /// Set if it was made for a Logon.
+    pub(super) made: Option<Made>,
+}
+
+/// A session that was made for a Logon.
+pub(super) struct Made {
+    /// The index of the wildcard among those of its port.
+    pub(super) wildcard: usize,
+    /// The folder of its journal, if that was created for it.
+    pub(super) fresh: Option<PathBuf>,
+    /// Whether it has been logged on.
+    pub(super) has_logged_on: bool,
+    /// When its last connection ended.
+    pub(super) parted: u64,
+}

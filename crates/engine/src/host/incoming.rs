@@ -1,0 +1,129 @@
+//! Connections whose Logon has come.
+
+use super::hosted::contained;
+use super::names::{CertificateNames, ClientNames};
+use super::permits::Permit;
+use super::refusal::Refusal;
+use super::templates::header_fields;
+use super::transport::Transport;
+use fanfare_fix::session::{Config, NoResendStore, Now, Scratch, Session, SessionId, SubIds};
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+
+/// A connection whose Logon has come. Dropped, it is closed.
+pub struct Incoming {
+    pub(super) transport: Transport,
+    /// The Logon, and perhaps more.
+    pub(super) bytes: Vec<u8>,
+    pub(super) permit: Option<Permit>,
+    pub(super) id: SessionId,
+    pub(super) sub: SubIds,
+}
+
+impl Incoming {
+    /// The session that the Logon names, seen from our side, without SubIDs and LocationIDs.
+    #[must_use]
+    pub const fn id(&self) -> &SessionId {
+        &self.id
+    }
+
+    /// The SubIDs and LocationIDs of the Logon, seen from our side.
+    #[must_use]
+    pub const fn sub_ids(&self) -> &SubIds {
+        &self.sub
+    }
+
+    /// Where it comes from.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.transport.peer()
+    }
+
+    /// The names of the certificate that the client has shown, if it has.
+    ///
+    /// # Errors
+    /// The certificate cannot be read.
+    pub fn certificate(&self) -> io::Result<Option<CertificateNames>> {
+        self.transport.peer_names()
+    }
+
+    /// What has come on it: the Logon, and perhaps more.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The configuration of the session that the Logon names: the template's, but for the identity,
+    /// which has the SubIDs and LocationIDs of the Logon, and the precision of its version.
+    #[must_use]
+    pub fn config(&self, template: &Config) -> Config {
+        let sub = self.sub_ids().clone();
+        Config {
+            precision: self.id().version.precision(),
+            header_fields: header_fields(template, &sub),
+            id: self.id().clone().with_sub_ids(sub),
+            ..template.clone()
+        }
+    }
+
+    /// Checks that the client's certificate admits to the session that the Logon names. Without
+    /// a certificate, only a list of names refuses.
+    ///
+    /// # Errors
+    /// It does not, or cannot be read.
+    pub fn check_certificate(&self, names: &ClientNames) -> Result<(), Refusal> {
+        check_names(names, self.id(), self.certificate()?.as_ref())
+    }
+
+    /// Answers the Logon with a Logout that has this Text(58), as far as the connection takes it at
+    /// once, and closes the connection. `config` is of the session that the Logon is for.
+    pub fn refuse(&mut self, config: &Config, now: Now, text: &str) {
+        let config = Config {
+            ask_logon: true,
+            credentials: None,
+            admin_hook: config.admin_hook.clone().map(contained),
+            ..config.clone()
+        };
+        let mut session = Session::acceptor(config, NoResendStore::new(LOGOUT_ROOM));
+        session.connected(now);
+        let mut scratch = Scratch::new(self.bytes.len());
+        session.handle_bytes(now, &mut scratch, &self.bytes);
+        session.refuse_logon(now, text);
+        let transport = &mut self.transport;
+        // The connection is closed in any case.
+        let sent = transport.send(&[IoSlice::new(session.poll_transmit())]);
+        let _ = sent.and_then(|_| transport.flush());
+        let _ = transport.finish();
+    }
+}
+
+/// Bytes for a Logout without a session.
+const LOGOUT_ROOM: usize = 4 << 10;
+
+impl std::fmt::Debug for Incoming {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Incoming")
+            .field("id", &self.id)
+            .field("address", &self.address())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Checks that the certificate admits to the session. Without one, only a list of names refuses.
+pub(super) fn check_names(
+    names: &ClientNames,
+    id: &SessionId,
+    certificate: Option<&CertificateNames>,
+) -> Result<(), Refusal> {
+    let is_admitted = match certificate {
+        Some(certificate) => names.admit(id, certificate),
+        None => !matches!(names, ClientNames::Listed(_)),
+    };
+    if is_admitted {
+        return Ok(());
+    }
+    Err(Refusal::Certificate {
+        session: id.clone(),
+        names: certificate.cloned().unwrap_or_default(),
+    })
+}

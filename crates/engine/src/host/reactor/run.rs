@@ -1,0 +1,32 @@
+//! A host of its own for one initiator, or for one port.
+
+use super::Host;
+use crate::agent::{AgentError, run};
+use crate::host::handler::Handler;
+use crate::host::settings::{Acceptor, Initiator};
+use crate::idle::Idle;
+use crate::stop::Stop;
+
+impl Initiator {
+    /// Runs it, alone on this thread, until `stop` is raised.
+    ///
+    /// # Errors
+    /// It cannot be started, or the host failed.
+    pub fn run(self, handler: impl Handler, idle: Idle, stop: &Stop) -> Result<(), AgentError> {
+        let mut host = Host::new(handler)?;
+        host.initiate(self)?;
+        run(&mut host, idle, stop)
+    }
+}
+
+impl Acceptor {
+    /// Runs it, alone on this thread, until `stop` is raised.
+    ///
+    /// # Errors
+    /// It cannot be started (the port is taken, a store cannot be opened), or the host failed.
+    pub fn run(self, handler: impl Handler, idle: Idle, stop: &Stop) -> Result<(), AgentError> {
+        let mut host = Host::new(handler)?;
+        host.listen(self)?;
+        run(&mut host, idle, stop)
+    }
+}

@@ -1,0 +1,119 @@
+//! Settings that have no effect, and are told to the user.
+
+use super::file::{Entry, Section};
+use super::{SessionSettings, keys, refused};
+use crate::host::StoreKind;
+use fanfare_fix::session::Role;
+use std::fmt;
+
+/// A setting that has no effect here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Remark {
+    /// Its line, from 1.
+    pub line: usize,
+    /// Its key, as the file has it.
+    pub key: String,
+    /// Its value.
+    pub value: String,
+    /// The only value that is supported, if there is one.
+    pub only: Option<&'static str>,
+}
+
+impl Remark {
+    fn of(entry: &Entry, only: Option<&'static str>) -> Self {
+        Self {
+            line: entry.line,
+            key: entry.key.clone(),
+            value: entry.value.clone(),
+            only,
+        }
+    }
+}
+
+impl fmt::Display for Remark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            line,
+            key,
+            value,
+            only,
+        } = self;
+        match only {
+            Some(only) => write!(
+                f,
+                "line {line}: {key}={value} is not supported, only {only}"
+            ),
+            None => write!(f, "line {line}: {key} is not supported"),
+        }
+    }
+}
+
+/// What this entry asks for and does not get.
+pub(super) fn remark(entry: &Entry) -> Option<Remark> {
+    let Entry { key, value, .. } = entry;
+    if keys::is_supported(key) || refused::is_met(entry) {
+        return None;
+    }
+    let mut only = keys::only(key).peekable();
+    let first = only.peek().copied();
+    if only.any(|only| only.eq_ignore_ascii_case(value)) {
+        return None;
+    }
+    Some(Remark::of(entry, first))
+}
+
+/// What an acceptor's port has, and an initiator has not.
+const OF_PORTS: [&str; 3] = [
+    "MaxConnectionsNotLoggedOn",
+    "MaxConnectionsNotLoggedOnPerAddress",
+    "MaxLogonLength",
+];
+
+/// The sizes of a journal, and of a store in memory.
+const FILE_SIZES: [&str; 3] = [
+    "FileStoreFirstSegmentSize",
+    "FileStoreSegmentSize",
+    "FileStoreSegments",
+];
+const MEMORY_SIZES: [&str; 3] = [
+    "MemoryStoreMessages",
+    "MemoryStoreReadySize",
+    "MemoryStoreSize",
+];
+
+/// Settings that have no effect on this session: SessionQualifier in an acceptor, as no Logon has
+/// one, the limits of a port in an initiator, those of templates in any other session, and
+/// the sizes of a kind of store that it does not have.
+pub(super) fn unused(section: &Section<'_>, session: &SessionSettings) -> Vec<Remark> {
+    let remark = |key, only| Some(Remark::of(section.find(key)?, Some(only)));
+    let mut remarks = Vec::new();
+    let sizes: &[_] = match &session.store {
+        StoreKind::Journal(..) | StoreKind::BothWays(..) => &MEMORY_SIZES,
+        StoreKind::Memory(_) => &FILE_SIZES,
+        _ => &[],
+    };
+    for key in sizes.iter().filter(|key| section.own.has(key)) {
+        let only = match &session.store {
+            StoreKind::Memory(_) => "with FileStorePath",
+            _ => "without FileStorePath",
+        };
+        remarks.extend(remark(key, only));
+    }
+    if session.role == Role::Acceptor {
+        remarks.extend(remark("SessionQualifier", "in an initiator"));
+    }
+    for key in OF_PORTS {
+        // In [DEFAULT] it may be for other sessions.
+        if session.role == Role::Initiator && section.own.has(key) {
+            remarks.extend(remark(key, "in an acceptor"));
+        }
+    }
+    for key in ["DynamicQualifier", "MaxDynamicSessions"] {
+        // In [DEFAULT] it may be for other sessions.
+        let is_own = section.own.has(key);
+        if session.template.is_none() && is_own {
+            remarks.extend(remark(key, "with AcceptorTemplate=Y"));
+        }
+    }
+    remarks
+}

@@ -85,24 +85,6 @@ impl Broadcast {
             Writer::Lap(writer) => writer.readers(),
         }
     }
-
-    /// The longest message in bytes.
-    #[must_use]
-    pub fn max_message(&self) -> usize {
-        match &self.0 {
-            Writer::Gate(writer) => writer.max_message(),
-            Writer::Lap(writer) => writer.max_message(),
-        }
-    }
-
-    /// The size of the ring in bytes.
-    #[must_use]
-    pub fn capacity(&self) -> usize {
-        match &self.0 {
-            Writer::Gate(writer) => writer.capacity(),
-            Writer::Lap(writer) => writer.capacity(),
-        }
-    }
 }
 
 /// One reading end; it can move to another thread.

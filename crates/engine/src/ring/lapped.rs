@@ -87,12 +87,8 @@ impl Writer {
         self.shared.readers.load(Ordering::Relaxed) as usize
     }
 
-    pub(crate) fn max_message(&self) -> usize {
+    fn max_message(&self) -> usize {
         self.scratch.len() - HEADER
-    }
-
-    pub(crate) fn capacity(&self) -> usize {
-        self.shared.capacity() as usize
     }
 
     pub(crate) fn write(

@@ -23,13 +23,11 @@
 
 mod broadcast;
 mod lapped;
-mod mailbox;
 mod spsc;
 #[cfg(test)]
 mod tests;
 
 pub use broadcast::{Batch, Broadcast, BroadcastReader, Policy};
-pub(crate) use mailbox::{Mailbox, Post, mailbox};
 pub use spsc::{Consumer, Producer, spsc};
 
 use thiserror::Error;

@@ -38,6 +38,19 @@ impl Producer {
         self.0.write(kind, len, fill)
     }
 
+    /// Room for a message of at most `most` bytes, over undefined content. It is written with
+    /// [`publish`](Self::publish), or not at all.
+    pub(crate) fn claim(&mut self, most: usize) -> Result<&mut [u8], WriteError> {
+        self.0.claim(most)
+    }
+
+    /// Writes the first `len` bytes of the last claim; returns their sequence number. Of a ring that
+    /// the consumer [closes](Consumer::close), all messages are written so: either the consumer reads
+    /// the message, or this fails.
+    pub(crate) fn publish(&mut self, kind: u32, len: usize) -> Result<u64, WriteError> {
+        self.0.publish(kind, len)
+    }
+
     /// Whether messages of `size` bytes in all, headers (16 bytes each, padded to 16) included,
     /// fit one after the other, wherever the end of the ring is.
     #[must_use]
@@ -51,15 +64,9 @@ impl Producer {
     pub fn is_abandoned(&self) -> bool {
         self.0.readers() == 0
     }
-
-    /// The longest message in bytes.
-    #[must_use]
-    pub fn max_message(&self) -> usize {
-        self.0.max_message()
-    }
 }
 
-/// The reading end.
+/// The reading end. Dropping it closes the ring.
 pub struct Consumer(gated::Reader);
 
 impl Consumer {
@@ -67,6 +74,12 @@ impl Consumer {
     /// calls.
     pub fn read(&mut self, limit: usize, each: impl FnMut(Record<'_>)) -> usize {
         self.0.read(limit, each)
+    }
+
+    /// Takes no more messages: what the producer publishes from now on is refused. What it has
+    /// published can be read.
+    pub(crate) fn close(&self) {
+        self.0.close();
     }
 
     /// True once the producer is gone and everything has been read.
@@ -78,5 +91,11 @@ impl Consumer {
     #[must_use]
     pub fn backlog(&self) -> u64 {
         self.0.backlog()
+    }
+}
+
+impl Drop for Consumer {
+    fn drop(&mut self) {
+        self.close();
     }
 }

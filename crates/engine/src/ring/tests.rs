@@ -129,7 +129,6 @@ proptest! {
 #[test]
 fn a_full_ring_takes_again_what_was_read() {
     let (mut producer, mut consumer) = spsc(64);
-    assert_eq!(producer.max_message(), 16);
     assert_eq!(producer.push(1, &[1; 16]), Ok(0));
     assert_eq!(producer.push(1, &[2; 16]), Ok(1));
     assert_eq!(producer.push(1, &[3; 1]), Err(WriteError::Full));
@@ -249,53 +248,53 @@ fn room_that_is_promised_is_there_wherever_the_buffer_ends() {
 }
 
 #[test]
-fn a_mailbox_takes_what_it_says_and_nothing_behind_its_end() {
-    let (mut post, mut mailbox) = mailbox(256);
+fn a_consumer_takes_what_is_published_and_nothing_behind_its_end() {
+    let (mut producer, mut consumer) = spsc(256);
     assert!(matches!(
-        post.publish(1, 0),
+        producer.publish(1, 0),
         Err(WriteError::TooLong { .. })
     ));
     // Claims that are not published leave nothing; a message may be shorter than its claim.
     for round in 0..100_u64 {
-        post.claim(40).unwrap().fill(9);
+        producer.claim(40).unwrap().fill(9);
         let len = 1 + (round as usize * 7) % 40;
-        post.claim(40).unwrap()[..len].copy_from_slice(&body(round, len));
+        producer.claim(40).unwrap()[..len].copy_from_slice(&body(round, len));
         assert!(matches!(
-            post.publish(1, 41),
+            producer.publish(1, 41),
             Err(WriteError::TooLong { .. })
         ));
-        post.claim(40).unwrap()[..len].copy_from_slice(&body(round, len));
-        assert_eq!(post.publish(3, len), Ok(round));
+        producer.claim(40).unwrap()[..len].copy_from_slice(&body(round, len));
+        assert_eq!(producer.publish(3, len), Ok(round));
         let mut read = Vec::new();
-        mailbox.read(9, |record| {
+        consumer.read(9, |record| {
             read.push((record.sequence, record.bytes.to_vec()));
         });
         assert_eq!(read, [(round, body(round, len))]);
     }
     let mut accepted = 0;
-    while post.claim(16).is_ok() {
-        post.publish(1, 16).unwrap();
+    while producer.claim(16).is_ok() {
+        producer.publish(1, 16).unwrap();
         accepted += 1;
     }
-    assert_eq!(post.claim(16).unwrap_err(), WriteError::Full);
-    assert_eq!(mailbox.read(1, |_| {}), 1);
-    post.claim(16).unwrap();
-    mailbox.close();
-    assert_eq!(post.publish(1, 16), Err(WriteError::Closed));
-    assert_eq!(mailbox.read(99, |_| {}), accepted - 1);
-    assert!(mailbox.is_empty() && !mailbox.is_finished());
-    drop(post);
-    assert!(mailbox.is_finished());
+    assert_eq!(producer.claim(16).unwrap_err(), WriteError::Full);
+    assert_eq!(consumer.read(1, |_| {}), 1);
+    producer.claim(16).unwrap();
+    consumer.close();
+    assert_eq!(producer.publish(1, 16), Err(WriteError::Closed));
+    assert_eq!(consumer.read(99, |_| {}), accepted - 1);
+    assert!(consumer.backlog() == 0 && !consumer.is_finished());
+    drop(producer);
+    assert!(consumer.is_finished());
 }
 
 #[test]
-fn a_mailbox_that_is_closed_amid_messages_has_all_that_were_accepted() {
+fn a_ring_that_is_closed_amid_messages_has_all_that_were_accepted() {
     for round in 0..50_u32 {
-        let (mut post, mut mailbox) = mailbox(512);
+        let (mut producer, mut consumer) = spsc(512);
         let writer = std::thread::spawn(move || {
             let mut accepted = 0_u64;
             loop {
-                match post.claim(24) {
+                match producer.claim(24) {
                     Ok(room) => room.copy_from_slice(&body(accepted, 24)),
                     Err(WriteError::Full) => {
                         std::thread::yield_now();
@@ -303,7 +302,7 @@ fn a_mailbox_that_is_closed_amid_messages_has_all_that_were_accepted() {
                     }
                     Err(error) => panic!("{error}"),
                 }
-                match post.publish(1, 24) {
+                match producer.publish(1, 24) {
                     Ok(sequence) => assert_eq!(sequence, accepted),
                     Err(error) => {
                         assert_eq!(error, WriteError::Closed);
@@ -314,17 +313,17 @@ fn a_mailbox_that_is_closed_amid_messages_has_all_that_were_accepted() {
             }
         });
         let mut read = 0;
-        let mut take = |mailbox: &mut Mailbox| {
-            mailbox.read(64, |record| {
+        let mut take = |consumer: &mut Consumer| {
+            consumer.read(64, |record| {
                 assert_eq!(record.bytes, body(read, 24));
                 read += 1;
             })
         };
         for _ in 0..round * 20 {
-            take(&mut mailbox);
+            take(&mut consumer);
         }
-        mailbox.close();
-        while take(&mut mailbox) > 0 {}
+        consumer.close();
+        while take(&mut consumer) > 0 {}
         // A full ring is read on, so that the writer finds it closed.
         let accepted = writer.join().unwrap();
         assert_eq!(read, accepted);

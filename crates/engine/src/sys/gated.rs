@@ -115,12 +115,8 @@ impl Writer {
         self.shared.cursors.iter().filter(taken).count()
     }
 
-    pub(crate) fn max_message(&self) -> usize {
+    fn max_message(&self) -> usize {
         (self.shared.capacity() / 2) as usize - HEADER
-    }
-
-    pub(crate) fn capacity(&self) -> usize {
-        self.shared.capacity() as usize
     }
 
     /// Writes one message of `len` bytes, filled in place by `fill` (which finds old bytes).

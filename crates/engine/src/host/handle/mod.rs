@@ -15,7 +15,7 @@ pub(super) use pending::Removal;
 use super::peer::SessionKey;
 use crate::pad::Padded;
 use crate::poll::{Poller, Token, Waker};
-use crate::ring::{Mailbox, Record};
+use crate::ring::{Consumer, Record};
 use fanfare_fix::codec::EncodeError;
 use fanfare_fix::session::{Config, SendError, SessionId};
 use std::collections::{HashMap, VecDeque};
@@ -166,7 +166,7 @@ struct Place {
 
 /// The host's end of a handle.
 struct Requests {
-    ring: Mailbox,
+    ring: Consumer,
     session: Arc<SessionId>,
     place: Place,
     handle: u32,

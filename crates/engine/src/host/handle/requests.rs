@@ -79,7 +79,7 @@ impl<H: Handler> Host<H> {
         if taken > 0 && is_hosted {
             self.write(key, now);
         }
-        if !own.ring.is_empty() {
+        if own.ring.backlog() > 0 {
             self.remote.shared.rung.store(true, Ordering::Release);
             return (taken, true);
         }

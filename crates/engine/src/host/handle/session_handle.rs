@@ -1,7 +1,7 @@
 //! One session, from any thread.
 
 use super::{HandleError, Place, Request, Requests, Shared, Ticket};
-use crate::ring::{Post, WriteError, mailbox};
+use crate::ring::{Producer, WriteError, spsc};
 use fanfare_fix::codec::{EncodeError, FieldWriter, msg_types};
 use fanfare_fix::session::{MAX_SEQ_NUM, SessionId};
 use fanfare_wire::fields::SOH;
@@ -22,7 +22,7 @@ use std::sync::Arc;
 /// ([`Idle::Wait`](crate::idle::Idle::Wait)) is woken.
 pub struct SessionHandle {
     // Dropped first: the host sees that its writer is gone.
-    post: Post,
+    post: Producer,
     bell: Bell,
     session: Arc<SessionId>,
     place: Place,
@@ -59,7 +59,7 @@ impl SessionHandle {
         place: Place,
         ring_bytes: usize,
     ) -> Self {
-        let (post, ring) = mailbox(ring_bytes);
+        let (post, ring) = spsc(ring_bytes);
         let mut state = shared.lock();
         state.handles += 1;
         let handle = state.handles;

@@ -6,12 +6,10 @@
 //! let sent = counters.add("messages_sent", "application messages written to sockets");
 //! sent.increment(3); // on the hot thread
 //! assert_eq!(counters.snapshot()[0].value, 3); // on any thread
-//! assert!(counters.to_text().contains("messages_sent"));
 //! ```
 
 use crate::pad::Padded;
 use std::cell::Cell;
-use std::fmt::Write as _;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -75,28 +73,6 @@ impl Counters {
         self.lock().iter().map(read).collect()
     }
 
-    /// Forgets the counters whose [`Counter`] has been dropped, of closed sessions for instance.
-    pub fn prune(&self) {
-        self.lock()
-            .retain(|entry| Arc::strong_count(&entry.cell) > 1);
-    }
-
-    /// One line a counter: value, label, description.
-    #[must_use]
-    pub fn to_text(&self) -> String {
-        let mut text = String::new();
-        for Reading {
-            label,
-            description,
-            value,
-        } in self.snapshot()
-        {
-            // Writing to a String cannot fail.
-            let _ = writeln!(text, "{value:>16}  {label}: {description}");
-        }
-        text
-    }
-
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Entry>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -119,13 +95,6 @@ impl Counter {
         self.cell.store(value, Ordering::Relaxed);
     }
 
-    /// Raises the value to `value` if that is more, for a maximum.
-    pub fn raise(&self, value: u64) {
-        if value > self.value() {
-            self.set(value);
-        }
-    }
-
     /// The value now.
     #[must_use]
     pub fn value(&self) -> u64 {
@@ -140,20 +109,17 @@ mod tests {
     #[test]
     fn another_thread_reads_what_one_thread_counts() {
         let counters = Counters::new();
-        let (sent, peak) = (
+        let (sent, held) = (
             counters.add("sent", "messages"),
-            counters.add("peak", "bytes"),
+            counters.add("held", "bytes"),
         );
         std::thread::spawn(move || {
             (0..10).for_each(|_| sent.increment(2));
-            [5, 9, 7].into_iter().for_each(|bytes| peak.raise(bytes));
+            [5, 9].into_iter().for_each(|bytes| held.set(bytes));
         })
         .join()
         .expect("no panic");
         let values: Vec<u64> = counters.snapshot().iter().map(|r| r.value).collect();
         assert_eq!(values, [20, 9]);
-        assert_eq!(counters.to_text().lines().count(), 2);
-        counters.prune();
-        assert!(counters.snapshot().is_empty());
     }
 }

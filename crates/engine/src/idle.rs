@@ -25,7 +25,7 @@ const LONGEST_SLEEP: Duration = Duration::from_millis(1);
 
 /// An [`Idle`] strategy with its memory of how long there was nothing to do.
 #[derive(Debug)]
-pub struct Idler {
+pub(crate) struct Idler {
     strategy: Idle,
     idle_rounds: u32,
 }
@@ -42,19 +42,11 @@ pub(crate) enum Step {
 
 impl Idler {
     /// Starts as if there had just been work.
-    #[must_use]
-    pub const fn new(strategy: Idle) -> Self {
+    pub(crate) const fn new(strategy: Idle) -> Self {
         Self {
             strategy,
             idle_rounds: 0,
         }
-    }
-
-    /// Call after each duty cycle with the amount of work done; spins, yields or sleeps if that
-    /// was 0. [`Idle::Wait`] sleeps its whole time here: waiting for descriptors is done by the
-    /// runner.
-    pub fn idle(&mut self, work: usize) {
-        self.step(work).take();
     }
 
     pub(crate) fn step(&mut self, work: usize) -> Step {

@@ -97,12 +97,6 @@ impl Outbound {
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
-
-    /// Bytes that may wait.
-    #[must_use]
-    pub const fn limit(&self) -> usize {
-        self.limit
-    }
 }
 
 #[cfg(test)]
@@ -146,7 +140,7 @@ mod tests {
         );
         assert_eq!(text(&queue), b"abcde");
         queue.push(&[IoSlice::new(b"fgh")]).unwrap();
-        assert_eq!(queue.len(), queue.limit());
+        assert_eq!(queue.len(), queue.limit);
     }
 
     #[test]

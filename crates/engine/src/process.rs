@@ -183,7 +183,7 @@ impl Process {
     /// The kernel cannot tell.
     pub fn end(&mut self, patience: Duration) -> io::Result<ExitStatus> {
         // It may be gone.
-        let _ = process::terminate(self.id());
+        let _ = process::signal(self.id(), libc::SIGTERM);
         match self.wait(patience)? {
             Some(status) => Ok(status),
             None => self.kill(),
@@ -204,7 +204,7 @@ impl Process {
     /// # Errors
     /// It is gone.
     pub fn interrupt(&self) -> io::Result<()> {
-        process::interrupt(self.id())
+        process::signal(self.id(), libc::SIGINT)
     }
 
     /// Whether it has a handler for SIGINT, or has ended; `true` where nothing is known of it. One

@@ -111,14 +111,6 @@ impl<T> Slots<T> {
         })
     }
 
-    /// All values with their tokens, by place, to change them.
-    pub fn iter_mut(&mut self) -> impl Iterator<Item = (Token, &mut T)> {
-        self.places.iter_mut().enumerate().filter_map(|(i, place)| {
-            let token = token(i as u32, place.generation);
-            Some((token, place.value.as_mut()?))
-        })
-    }
-
     /// How many values there are.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -135,18 +135,10 @@ pub fn end_with_parent(parent: u32) -> io::Result<bool> {
     Ok(parent_id() == parent || process::exists(parent))
 }
 
-/// Asks another process to end, as Ctrl-C in its terminal does (SIGINT).
-///
-/// # Errors
-/// There is no such process, or it belongs to somebody else.
-pub fn interrupt(process: u32) -> io::Result<()> {
-    process::interrupt(process)
-}
-
 /// Stops another process where it is (SIGSTOP), or lets it go on (SIGCONT).
 ///
 /// # Errors
-/// As [`interrupt`].
+/// There is no such process, or it belongs to somebody else.
 pub fn halt(process: u32, halted: bool) -> io::Result<()> {
-    process::halt(process, halted)
+    process::signal(process, if halted { libc::SIGSTOP } else { libc::SIGCONT })
 }

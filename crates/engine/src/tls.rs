@@ -11,6 +11,7 @@ use rustls::pki_types::pem::{Error as PemError, PemObject};
 use rustls::pki_types::{CertificateDer, InvalidDnsNameError, PrivateKeyDer, ServerName};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection};
+use std::fmt;
 use std::io::{self, IoSlice, Read, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -38,21 +39,38 @@ pub struct TlsServer {
     certificates: Arc<Certificates<ServerConfig>>,
 }
 
-/// What was read from files, and their paths.
-#[derive(Debug)]
+/// What was read from files, and how.
 struct Certificates<C> {
-    identity: Option<Identity>,
-    roots: Option<PathBuf>,
+    read: Box<ReadFiles<C>>,
     config: RwLock<Arc<C>>,
 }
 
+type ReadFiles<C> = dyn Fn() -> Result<C, TlsError> + Send + Sync;
+
 impl<C> Certificates<C> {
+    /// Reads the files, by `read`.
+    fn new(
+        read: impl Fn() -> Result<C, TlsError> + Send + Sync + 'static,
+    ) -> Result<Arc<Self>, TlsError> {
+        let config = RwLock::new(Arc::new(read()?));
+        let read = Box::new(read);
+        Ok(Arc::new(Self { read, config }))
+    }
+
     fn current(&self) -> Arc<C> {
         Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn replace(&self, config: C) {
+    fn reload(&self) -> Result<(), TlsError> {
+        let config = (self.read)()?;
         *self.config.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(config);
+        Ok(())
+    }
+}
+
+impl<C> fmt::Debug for Certificates<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Certificates").finish_non_exhaustive()
     }
 }
 
@@ -86,13 +104,7 @@ pub enum TlsError {
     },
     /// Certificate and key do not go together, or the protocol refuses them.
     #[error("TLS: {0}")]
-    Setup(rustls::Error),
-}
-
-impl From<rustls::Error> for TlsError {
-    fn from(error: rustls::Error) -> Self {
-        Self::Setup(error)
-    }
+    Setup(#[from] rustls::Error),
 }
 
 impl TlsClient {
@@ -102,13 +114,10 @@ impl TlsClient {
     /// # Errors
     /// See [`TlsError`].
     pub fn new(roots: &Path, name: &str, identity: Option<&Identity>) -> Result<Self, TlsError> {
-        let certificates = Certificates {
-            identity: identity.cloned(),
-            roots: Some(roots.to_owned()),
-            config: RwLock::new(Arc::new(client_config(roots, identity)?)),
-        };
+        let (roots, identity) = (roots.to_owned(), identity.cloned());
+        let read = move || client_config(&roots, identity.as_ref());
         Ok(Self {
-            certificates: Arc::new(certificates),
+            certificates: Certificates::new(read)?,
             name: server_name(name)?,
             others: Vec::new(),
         })
@@ -120,14 +129,7 @@ impl TlsClient {
     /// # Errors
     /// See [`TlsError`]; what was read before stays in force.
     pub fn reload(&self) -> Result<(), TlsError> {
-        let Certificates {
-            identity, roots, ..
-        } = &*self.certificates;
-        if let Some(roots) = roots {
-            let config = client_config(roots, identity.as_ref())?;
-            self.certificates.replace(config);
-        }
-        Ok(())
+        self.certificates.reload()
     }
 
     /// Expects the server at this address to have a certificate for another name: one of several
@@ -161,14 +163,10 @@ impl TlsServer {
     /// # Errors
     /// See [`TlsError`].
     pub fn new(identity: &Identity, client_roots: Option<&Path>) -> Result<Self, TlsError> {
-        let certificates = Certificates {
-            identity: Some(identity.clone()),
-            roots: client_roots.map(Path::to_owned),
-            config: RwLock::new(Arc::new(server_config(identity, client_roots)?)),
-        };
-        Ok(Self {
-            certificates: Arc::new(certificates),
-        })
+        let (identity, roots) = (identity.clone(), client_roots.map(Path::to_owned));
+        let read = move || server_config(&identity, roots.as_deref());
+        let certificates = Certificates::new(read)?;
+        Ok(Self { certificates })
     }
 
     /// Reads the files again, for the connections that begin from now on. Reads files: not for a
@@ -177,14 +175,7 @@ impl TlsServer {
     /// # Errors
     /// See [`TlsError`]; what was read before stays in force.
     pub fn reload(&self) -> Result<(), TlsError> {
-        let Certificates {
-            identity, roots, ..
-        } = &*self.certificates;
-        if let Some(identity) = identity {
-            let config = server_config(identity, roots.as_deref())?;
-            self.certificates.replace(config);
-        }
-        Ok(())
+        self.certificates.reload()
     }
 
     /// Begins TLS on a stream that has just been accepted.
@@ -290,7 +281,7 @@ fn pem_error(path: &Path, what: &str, error: &PemError) -> TlsError {
     }
 }
 
-fn file(path: &Path, why: &dyn std::fmt::Display) -> TlsError {
+fn file(path: &Path, why: &dyn fmt::Display) -> TlsError {
     TlsError::File {
         path: path.to_owned(),
         why: why.to_string(),

@@ -10,7 +10,7 @@ use fanfare_engine::outbound::OutboundError;
 use fanfare_engine::ring::BroadcastReader;
 use fanfare_fix::codec::{SendingTime, SharedFrame, SharedParts};
 use fanfare_fix::session::Now;
-use fanfare_wire::Precision;
+use fanfare_wire::{Precision, UtcTimestamp};
 use std::io::IoSlice;
 use std::ops::Range;
 
@@ -242,28 +242,21 @@ fn send(peer: &mut Peer<'_>, parts: &[IoSlice<'_>]) -> Result<(), PeerEnd> {
 /// asked for.
 #[derive(Default)]
 struct Times {
-    now: Option<Now>,
+    utc: UtcTimestamp,
     texts: [Option<SendingTime>; 4],
 }
 
 impl Times {
     fn at(now: Now) -> Self {
         Self {
-            now: Some(now),
+            utc: now.utc,
             texts: [None; 4],
         }
     }
 
     fn with(&mut self, precision: Precision) -> SendingTime {
-        let utc = self
-            .now
-            .map_or_else(|| fanfare_wire::UtcTimestamp::from_nanos(0), |n| n.utc);
-        let place = match precision {
-            Precision::Seconds => 0,
-            Precision::Millis => 1,
-            Precision::Micros => 2,
-            Precision::Nanos => 3,
-        };
-        *self.texts[place].get_or_insert_with(|| SendingTime::new(utc, precision))
+        let utc = self.utc;
+        let text = &mut self.texts[precision as usize];
+        *text.get_or_insert_with(|| SendingTime::new(utc, precision))
     }
 }

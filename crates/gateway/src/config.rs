@@ -3,7 +3,7 @@
 
 use crate::batch::ENVELOPE;
 use crate::bridge::config::Dds;
-use crate::config_error::{ConfigError, range};
+use crate::config_error::{ConfigError, range, within};
 use crate::feed;
 use crate::feed::config::Feed;
 use crate::port_config::{self, CONSUMERS, PRODUCERS, PortConfig};
@@ -160,12 +160,7 @@ impl Config {
     /// # Errors
     /// `Range`, naming the first key that is out of its range.
     pub fn check(&self) -> Result<(), ConfigError> {
-        range(
-            "workers",
-            self.workers,
-            (1..=64).contains(&self.workers),
-            "must be 1 to 64",
-        )?;
+        within("workers", self.workers, 1..=64)?;
         let ring = self.ring_bytes;
         let fits = ring.is_power_of_two() && (1 << 16..=1 << 30).contains(&ring);
         range(
@@ -182,20 +177,6 @@ impl Config {
             "must be at least 256 and at most an eighth of ring_bytes",
         )?;
         self.limits.check()?;
-        let wait = self.limits.logon_timeout_s;
-        range(
-            "limits.logon_timeout_s",
-            wait,
-            (1..=3600).contains(&wait),
-            "must be 1 to 3600",
-        )?;
-        let beat = self.limits.heartbeat_max_s;
-        range(
-            "limits.heartbeat_max_s",
-            beat,
-            (1..=86400).contains(&beat),
-            "must be 1 to 86400",
-        )?;
         let queue = self.slow_consumer.queue_bytes;
         range(
             "slow_consumer.queue_bytes",
@@ -207,13 +188,7 @@ impl Config {
             ("producers.max_sessions", &self.producers),
             ("consumers.max_sessions", &self.consumers),
         ] {
-            let most = side.max_sessions;
-            range(
-                key,
-                most,
-                (1..=100_000).contains(&most),
-                "must be 1 to 100000",
-            )?;
+            within(key, side.max_sessions, 1..=100_000)?;
         }
         let same = self.producers.address() == self.consumers.address();
         let clash = same && self.producers.port != 0;
@@ -299,36 +274,19 @@ impl Default for Config {
 }
 
 impl Limits {
-    /// Checks those of connections that have not logged on, and of sessions that have ended.
+    /// Checks all but the longest message, which depends on the ring.
     fn check(&self) -> Result<(), ConfigError> {
-        let within = |key: &str, value: usize, least: usize, most: usize, rule| {
-            let key = format!("limits.{key}");
-            range(&key, value, (least..=most).contains(&value), rule)
-        };
-        let connections = "must be 1 to 100000";
-        within(
-            "logon_bytes",
-            self.logon_bytes,
-            256,
-            1 << 20,
-            "must be 256 to 1048576",
-        )?;
-        let field = self.header_field_bytes;
-        within("header_field_bytes", field, 1, 96, "must be 1 to 96")?;
-        within("not_logged_on", self.not_logged_on, 1, 100_000, connections)?;
-        let one = self.not_logged_on_per_address;
-        within("not_logged_on_per_address", one, 1, 100_000, connections)?;
+        within("limits.logon_bytes", self.logon_bytes, 256..=1 << 20)?;
+        within("limits.header_field_bytes", self.header_field_bytes, 1..=96)?;
+        within("limits.not_logged_on", self.not_logged_on, 1..=100_000)?;
+        let of_address = self.not_logged_on_per_address;
+        within("limits.not_logged_on_per_address", of_address, 1..=100_000)?;
         let sessions = self.remembered_sessions;
-        within(
-            "remembered_sessions",
-            sessions,
-            1,
-            1 << 20,
-            "must be 1 to 1048576",
-        )?;
+        within("limits.remembered_sessions", sessions, 1..=1 << 20)?;
         let bytes = self.remembered_bytes;
-        let rule = "must be 65536 to 1073741824";
-        within("remembered_bytes", bytes, 1 << 16, 1 << 30, rule)
+        within("limits.remembered_bytes", bytes, 1 << 16..=1 << 30)?;
+        within("limits.logon_timeout_s", self.logon_timeout_s, 1..=3600)?;
+        within("limits.heartbeat_max_s", self.heartbeat_max_s, 1..=86_400)
     }
 }
 

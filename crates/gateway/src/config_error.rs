@@ -1,5 +1,8 @@
 //! Why a configuration was refused.
 
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+
 /// Why a configuration was refused; the text names the place.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
@@ -14,7 +17,7 @@ pub enum ConfigError {
         /// The value found.
         value: String,
         /// What it must be.
-        rule: &'static str,
+        rule: String,
     },
 }
 
@@ -23,7 +26,7 @@ pub(crate) fn range(
     key: impl Into<String>,
     value: impl ToString,
     holds: bool,
-    rule: &'static str,
+    rule: &str,
 ) -> Result<(), ConfigError> {
     if holds {
         Ok(())
@@ -31,7 +34,17 @@ pub(crate) fn range(
         Err(ConfigError::Range {
             key: key.into(),
             value: value.to_string(),
-            rule,
+            rule: rule.to_owned(),
         })
     }
+}
+
+/// Checks that the value of a key lies between two others.
+pub(crate) fn within<T: PartialOrd + Display>(
+    key: impl Into<String>,
+    value: T,
+    allowed: RangeInclusive<T>,
+) -> Result<(), ConfigError> {
+    let rule = format!("must be {} to {}", allowed.start(), allowed.end());
+    range(key, &value, allowed.contains(&value), &rule)
 }

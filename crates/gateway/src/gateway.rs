@@ -1,6 +1,6 @@
 //! Putting the agents together and on their threads.
 
-use crate::bridge::config::Dds;
+use crate::bridge::config::{Dds, DdsEnd};
 use crate::bridge::publish::BusPublisher;
 use crate::bridge::subscribe::BusSubscriber;
 use crate::bridge::{self, Plan};
@@ -23,13 +23,12 @@ use crate::worker::Worker;
 use fanfare_dds::Domain;
 use fanfare_engine::agent::{Agent, Composite, Crew, CrewError};
 use fanfare_engine::counters::Counters;
-use fanfare_engine::host::{
-    Handler, Host, HostHandle, LogOptions, MessageLog, Permits, Port, PortError,
-};
+use fanfare_engine::host::{Handler, Host, HostHandle, LogOptions, MessageLog, Permits, Port};
 use fanfare_engine::idle;
 use fanfare_engine::poll::Waker;
 use fanfare_engine::ring::{Broadcast, BroadcastReader, Policy};
 use fanfare_engine::stop::{Reload, Stop};
+use fanfare_engine::tcp::BindError;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -252,7 +251,7 @@ struct Agents {
     /// Have threads of their own, whatever the configuration: they may wait for DDS.
     alone: Vec<Box<dyn Agent>>,
     /// The message logs, each on a thread of its own: they wait for the disk.
-    logs: Vec<Box<dyn Agent>>,
+    logs: Vec<MessageLog>,
 }
 
 type Workers = Vec<Box<dyn Agent>>;
@@ -278,7 +277,7 @@ impl Builder<'_> {
         let open = |config: &PortConfig, rules: &RuleBook, permits| {
             let mut port = Port::bind(config.address(), rules.read().options.clone())?;
             port.set_permits(permits);
-            Ok::<_, PortError>(port)
+            Ok::<_, BindError>(port)
         };
         let [producer_rules, consumer_rules] = self.rules;
         Ok([
@@ -299,7 +298,7 @@ impl Builder<'_> {
         rings.sources.push(ring());
         let sources = usize::from(dds.subscribe.is_some()) + config.feeds.len();
         rings.sources.extend((0..sources).map(|_| ring()));
-        let mut logs: Vec<Box<dyn Agent>> = Vec::new();
+        let mut logs = Vec::new();
         let (workers, worker_hosts) = self.workers(&mut rings, &mut logs)?;
         let publisher_waker = Waker::detached()?;
         if dds.publish.is_some() {
@@ -309,7 +308,7 @@ impl Builder<'_> {
         let [producer_rules, consumer_rules] = self.rules;
         let ingress = Ingress::new(
             source_rings,
-            IngressCounts::new(self.counters),
+            IngressCounts::new(self.counters, ""),
             self.reports("ingress", producer_rules),
             config.fan_out == FanOut::All,
             config.limits.message_bytes,
@@ -321,10 +320,10 @@ impl Builder<'_> {
             Box::new(self.port_agent("producers", producers, &producer_hosts, producer_rules)),
             Box::new(self.port_agent("consumers", consumers, &worker_hosts, consumer_rules)),
         ];
-        let domains = Domains::open(dds)?;
+        let [publish, subscribe] = domains(dds)?;
         let channels: Vec<String> = config.feeds.iter().map(Feed::channel).collect();
         let plan = self.plan(&channels);
-        if let (Some(end), Some(domain)) = (&dds.subscribe, &domains.subscribe) {
+        if let (Some(end), Some(domain)) = (&dds.subscribe, &subscribe) {
             let source_rings = self.source_rings(&mut rings, dds.relay)?;
             let waker = Waker::detached()?;
             front.push(Box::new(BusSubscriber::open(
@@ -342,7 +341,7 @@ impl Builder<'_> {
             front.push(Box::new(source));
             alone.extend(publisher.map(|agent| Box::new(agent) as Box<dyn Agent>));
         }
-        if let (Some(end), Some(domain)) = (&dds.publish, &domains.publish) {
+        if let (Some(end), Some(domain)) = (&dds.publish, &publish) {
             let publisher = BusPublisher::open(end, domain, rings.to_dds, publisher_waker, plan)?;
             alone.push(Box::new(publisher));
         }
@@ -388,7 +387,7 @@ impl Builder<'_> {
     fn workers(
         &self,
         rings: &mut Rings,
-        logs: &mut Vec<Box<dyn Agent>>,
+        logs: &mut Vec<MessageLog>,
     ) -> Result<(Workers, Vec<HostHandle>), StartError> {
         let config = self.config;
         let [_, rules] = self.rules;
@@ -416,7 +415,7 @@ impl Builder<'_> {
         name: &str,
         log_name: &str,
         handler: H,
-        logs: &mut Vec<Box<dyn Agent>>,
+        logs: &mut Vec<MessageLog>,
     ) -> Result<Host<H>, StartError> {
         let mut host = Host::new(handler)?.named(name);
         if let Some(config) = &self.config.message_log {
@@ -429,7 +428,7 @@ impl Builder<'_> {
                 .and_then(|()| MessageLog::open(&path, options, self.counters));
             let (tap, log) = opened.map_err(|error| StartError::Log(path, error))?;
             host.log_to(tap);
-            logs.push(Box::new(log.reopen_on(self.reload_logs.clone())));
+            logs.push(log.reopen_on(self.reload_logs.clone()));
         }
         Ok(host)
     }
@@ -513,27 +512,15 @@ impl Builder<'_> {
     }
 }
 
-/// The participants of both sides of DDS: one, if both are in the same domain.
-#[derive(Default)]
-struct Domains {
-    publish: Option<Domain>,
-    subscribe: Option<Domain>,
-}
-
-impl Domains {
-    fn open(dds: &Dds) -> Result<Self, fanfare_dds::Error> {
-        let publish = dds.publish.as_ref();
-        let publish = publish.map(|end| end.participant().open()).transpose()?;
-        let shared = match (&dds.publish, &dds.subscribe) {
-            (Some(a), Some(b)) if a.shares_domain(b) => publish.clone(),
-            _ => None,
-        };
-        let subscribe = match (shared, &dds.subscribe) {
-            (None, Some(end)) => Some(end.participant().open()?),
-            (shared, _) => shared,
-        };
-        Ok(Self { publish, subscribe })
-    }
+/// The participants of both sides of DDS, publishers first: one, if both are in the same domain.
+fn domains(dds: &Dds) -> Result<[Option<Domain>; 2], fanfare_dds::Error> {
+    let open = |end: &DdsEnd| end.participant().open();
+    let publish = dds.publish.as_ref().map(open).transpose()?;
+    let subscribe = match (&dds.publish, &dds.subscribe) {
+        (Some(a), Some(b)) if a.shares_domain(b) => publish.clone(),
+        (_, end) => end.as_ref().map(open).transpose()?,
+    };
+    Ok([publish, subscribe])
 }
 
 /// Room in the process for the sockets of both sides, asked for before they come.

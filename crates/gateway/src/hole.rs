@@ -3,7 +3,8 @@
 use fanfare_fix::codec::FieldWriter;
 use fanfare_fix::session::Version;
 use fanfare_wire::{Precision, UtcTimestamp};
-use std::fmt::{self, Write as _};
+use std::fmt;
+use std::io::{self, Cursor, Write};
 
 /// MsgType(35) of the message that stands for a hole.
 pub(crate) const NEWS: &[u8] = b"B";
@@ -145,17 +146,18 @@ impl Hole {
         if version > Version::Fix40 {
             writer.str(HEADLINE_TAG, HEADLINE);
         }
-        let mut text = Line::default();
+        let mut text = Cursor::new([0; LONGEST_TEXT]);
         // The longest line fits: see the tests.
         let _ = self.line(&mut text);
+        let (text, len) = (text.get_ref(), text.position() as usize);
         writer.u64(LINES_OF_TEXT, 1);
-        writer.field(TEXT, text.bytes());
+        writer.field(TEXT, text.get(..len).unwrap_or_default());
     }
 
-    fn line(&self, to: &mut Line) -> fmt::Result {
+    fn line(&self, to: &mut impl Write) -> io::Result<()> {
         write!(to, "missing={}", self.why.word())?;
         match self.count {
-            0 => to.write_str(" count=unknown")?,
+            0 => write!(to, " count=unknown")?,
             count => write!(to, " count={count}")?,
         }
         if self.first > 0 {
@@ -170,6 +172,9 @@ impl Hole {
         Ok(())
     }
 }
+
+/// Room for the Text(58) of a hole.
+const LONGEST_TEXT: usize = 240;
 
 /// `Headline(148)`, `LinesOfText(33)`, `Text(58)`.
 const HEADLINE_TAG: u32 = 148;
@@ -218,37 +223,6 @@ impl Holes {
                 _ => return,
             }
         }
-    }
-}
-
-/// A short text on the stack.
-#[derive(Default)]
-struct Line {
-    len: usize,
-    text: Room,
-}
-
-struct Room([u8; 240]);
-
-impl Default for Room {
-    fn default() -> Self {
-        Self([0; 240])
-    }
-}
-
-impl Line {
-    fn bytes(&self) -> &[u8] {
-        self.text.0.get(..self.len).unwrap_or_default()
-    }
-}
-
-impl fmt::Write for Line {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        let end = self.len + text.len();
-        let room = self.text.0.get_mut(self.len..end).ok_or(fmt::Error)?;
-        room.copy_from_slice(text.as_bytes());
-        self.len = end;
-        Ok(())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::config_error::ConfigError;
 use crate::feed::FeedError;
-use fanfare_engine::host::PortError;
+use fanfare_engine::tcp::BindError;
 use fanfare_engine::tls::TlsError;
 use std::io;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ pub enum StartError {
     Config(#[from] ConfigError),
     /// A port could not be listened on.
     #[error(transparent)]
-    Port(#[from] PortError),
+    Port(#[from] BindError),
     /// The certificates of a port cannot be used.
     #[error("{0}.tls")]
     Tls(&'static str, #[source] TlsError),

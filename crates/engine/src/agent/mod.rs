@@ -47,8 +47,9 @@ pub use runner::run;
 
 #[cfg(doc)]
 use crate::idle::Idle;
+use crate::poll::Waker;
 use fanfare_fix::session::Now;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 
 /// Why an agent cannot go on.
 pub type AgentError = Box<dyn std::error::Error + Send + Sync>;
@@ -79,11 +80,16 @@ pub trait Agent: Send {
         let _ = now;
     }
 
-    /// Descriptors that become readable when there is work, for [`Idle::Wait`]: the agent's
-    /// [`Poller`](crate::poll::Poller), usually. They must stay the same from start to close. An
-    /// agent without any is called at least every [`Idle::Wait`] time.
+    /// What other threads wake the agent with, if it has nothing else to wait for.
+    fn waker(&self) -> Option<&Waker> {
+        None
+    }
+
+    /// Descriptors that become readable when there is work, for [`Idle::Wait`]: that of the
+    /// [`waker`](Self::waker), or the agent's [`Poller`](crate::poll::Poller). They must stay the
+    /// same from start to close. An agent without any is called at least every [`Idle::Wait`] time.
     fn wait_for<'a>(&'a self, descriptors: &mut Vec<BorrowedFd<'a>>) {
-        let _ = descriptors;
+        descriptors.extend(self.waker().map(Waker::as_fd));
     }
 
     /// The monotonic time at which there will be work without any descriptor becoming ready.
@@ -91,45 +97,19 @@ pub trait Agent: Send {
         None
     }
 
-    /// The thread is about to sleep ([`Idle::Wait`]): arm the wakers. `do_work` is called once
-    /// more before it does.
-    fn before_sleep(&mut self) {}
+    /// The thread is about to sleep ([`Idle::Wait`]): arms the [`waker`](Self::waker). `do_work` is
+    /// called once more before it does.
+    fn before_sleep(&mut self) {
+        if let Some(waker) = self.waker() {
+            waker.prepare_sleep();
+        }
+    }
 
     /// The thread has slept.
-    fn after_sleep(&mut self) {}
-}
-
-impl<A: Agent + ?Sized> Agent for Box<A> {
-    fn name(&self) -> &str {
-        (**self).name()
-    }
-
-    fn on_start(&mut self, now: Now) -> Result<(), AgentError> {
-        (**self).on_start(now)
-    }
-
-    fn do_work(&mut self, now: Now) -> Result<usize, AgentError> {
-        (**self).do_work(now)
-    }
-
-    fn on_close(&mut self, now: Now) {
-        (**self).on_close(now);
-    }
-
-    fn wait_for<'a>(&'a self, descriptors: &mut Vec<BorrowedFd<'a>>) {
-        (**self).wait_for(descriptors);
-    }
-
-    fn next_timer(&self) -> Option<u64> {
-        (**self).next_timer()
-    }
-
-    fn before_sleep(&mut self) {
-        (**self).before_sleep();
-    }
-
     fn after_sleep(&mut self) {
-        (**self).after_sleep();
+        if let Some(waker) = self.waker() {
+            waker.awake();
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Why something cannot be hosted.
 
-use super::port::PortError;
 use crate::journal::OpenError;
+use crate::tcp::BindError;
 use fanfare_fix::session::SessionId;
 use std::io;
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use thiserror::Error;
 pub enum HostError {
     /// The port cannot be opened.
     #[error(transparent)]
-    Port(#[from] PortError),
+    Port(#[from] BindError),
     /// The store cannot be opened.
     #[error(transparent)]
     Store(#[from] OpenError),

@@ -21,13 +21,13 @@ use fanfare_fix::session::{Now, SessionId};
 use fanfare_wire::text::Escaped;
 use fanfare_wire::{Precision, UtcTimestamp};
 use std::collections::HashMap;
-use std::fmt;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use thiserror::Error;
 
 /// How a message log is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,9 +56,10 @@ impl Default for LogOptions {
 }
 
 /// A change in the state of the message log.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum LogTrouble {
     /// Bytes of this session are left out from here on.
+    #[error("message log: {bytes} bytes of {session} left out: {why}")]
     LeftOut {
         /// The session.
         session: SessionId,
@@ -68,6 +69,10 @@ pub enum LogTrouble {
         why: NoRoom,
     },
     /// The log is complete again.
+    #[error(
+        "message log: complete again; {bytes} bytes were left out, of {sessions} {}",
+        if *sessions == 1 { "session" } else { "sessions" }
+    )]
     Complete {
         /// The bytes left out before, of both directions.
         bytes: u64,
@@ -75,8 +80,10 @@ pub enum LogTrouble {
         sessions: usize,
     },
     /// The file cannot be written. Lines that it does not take are left out; no session is held up.
+    #[error("message log: {0}; the sessions go on, and what cannot be written is left out")]
     Disk(String),
     /// The file can be written again.
+    #[error("message log: can be written again; {bytes} bytes of it were left out")]
     DiskAgain {
         /// Bytes of lines left out before.
         bytes: u64,
@@ -84,50 +91,17 @@ pub enum LogTrouble {
 }
 
 /// Why there was no room for bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum NoRoom {
     /// More bytes came than the log could write, and it is lossy.
+    #[error("it cannot keep up")]
     Burst,
     /// The log has made no progress for [`LogOptions::patience`].
+    #[error("it makes no progress")]
     Stuck,
     /// The log's thread has ended.
+    #[error("its thread has ended")]
     Ended,
-}
-
-impl fmt::Display for LogTrouble {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::LeftOut {
-                session,
-                bytes,
-                why,
-            } => {
-                let why = match why {
-                    NoRoom::Burst => "it cannot keep up",
-                    NoRoom::Stuck => "it makes no progress",
-                    NoRoom::Ended => "its thread has ended",
-                };
-                write!(f, "message log: {bytes} bytes of {session} left out: {why}")
-            }
-            Self::Complete { bytes, sessions } => write!(
-                f,
-                "message log: complete again; {bytes} bytes were left out, of {sessions} {}",
-                if *sessions == 1 {
-                    "session"
-                } else {
-                    "sessions"
-                }
-            ),
-            Self::Disk(error) => write!(
-                f,
-                "message log: {error}; the sessions go on, and what cannot be written is left out"
-            ),
-            Self::DiskAgain { bytes } => write!(
-                f,
-                "message log: can be written again; {bytes} bytes of it were left out"
-            ),
-        }
-    }
 }
 
 /// The two directions of a connection.

@@ -89,9 +89,11 @@ pub use log::{LogOptions, LogTap, LogTrouble, MessageLog, NoRoom};
 pub use names::{CertificateNames, ClientName, ClientNameError, ClientNames, NameKind};
 pub use peer::{Peer, SessionKey};
 pub use permits::{Permit, Permits};
-pub use port::{Port, PortError, PortEvent, PortOptions};
+pub use port::{Port, PortEvent, PortOptions};
 pub use reactor::Host;
 pub use refusal::Refusal;
 pub use settings::{Acceptor, AcceptorSession, Admission, Initiator};
 pub use store::{Store, StoreFactory, StoreKind};
 pub use templates::{IdPattern, Pattern, Wildcard};
+#[cfg(feature = "tls")]
+pub(crate) use transport::Encrypt;

@@ -20,7 +20,6 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
-use thiserror::Error;
 
 /// A listening socket with its connections that have not logged on. For one thread.
 ///
@@ -63,7 +62,7 @@ pub struct PortOptions {
     /// Whether bytes in front of the Logon are skipped, as QuickFIX does. Otherwise the connection
     /// is closed.
     pub skip_noise: bool,
-    pub(super) encrypt: Encrypt,
+    pub(crate) encrypt: Encrypt,
 }
 
 impl Default for PortOptions {
@@ -155,17 +154,6 @@ impl Queue {
     }
 }
 
-/// Why a port cannot be opened.
-#[derive(Debug, Error)]
-pub enum PortError {
-    /// The address cannot be listened on.
-    #[error(transparent)]
-    Bind(#[from] BindError),
-    /// No descriptor is left.
-    #[error(transparent)]
-    Io(#[from] io::Error),
-}
-
 /// The outcome of a read.
 enum Read {
     Nothing,
@@ -198,12 +186,14 @@ impl Port {
     ///
     /// # Errors
     /// The address cannot be listened on, or no descriptor is left.
-    pub fn bind(address: SocketAddr, options: PortOptions) -> Result<Self, PortError> {
+    pub fn bind(address: SocketAddr, options: PortOptions) -> Result<Self, BindError> {
+        let failed = |source| BindError { address, source };
         let listener = Listener::bind(address)?;
-        let poller = Poller::new(EVENTS)?;
-        poller.add(&listener, LISTENER, Interest::Read)?;
+        let poller = Poller::new(EVENTS).map_err(failed)?;
+        let added = poller.add(&listener, LISTENER, Interest::Read);
+        added.map_err(failed)?;
         let mut port = Self {
-            address: listener.address()?,
+            address: listener.address().map_err(failed)?,
             listener,
             options: PortOptions::new(),
             permits: None,

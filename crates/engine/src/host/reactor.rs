@@ -413,39 +413,41 @@ impl<H: Handler> Host<H> {
         if now.mono < self.next_application {
             return 0;
         }
-        let mut peers = Peers {
-            now,
-            hosted: &mut self.hosted,
-            last: None,
-            is_logged: self.bench.log.is_some(),
-        };
-        let turn = AssertUnwindSafe(|| self.bench.handler.handler.on_turn(&mut peers));
-        let work = match catch_unwind(turn) {
-            Ok(work) => work,
-            Err(panic) => {
-                let last = peers.last;
-                self.application_panicked(last, now, &*panic)
-            }
-        };
+        let work = self.with_peers(now, H::on_turn);
         if work > 0 {
             self.flush_touched(now);
         }
         work
     }
 
-    /// Tells the handler that the host is stopped.
-    fn call_on_close(&mut self, now: Now) {
+    /// Calls the handler with all sessions. Returns an amount of work, also where it panics.
+    fn with_peers(
+        &mut self,
+        now: Now,
+        call: impl FnOnce(&mut H, &mut Peers<'_>) -> usize,
+    ) -> usize {
         let mut peers = Peers {
             now,
             hosted: &mut self.hosted,
             last: None,
             is_logged: self.bench.log.is_some(),
         };
-        let close = AssertUnwindSafe(|| self.bench.handler.handler.on_close(&mut peers));
-        if let Err(panic) = catch_unwind(close) {
-            let last = peers.last;
-            self.application_panicked(last, now, &*panic);
+        let call = AssertUnwindSafe(|| call(&mut self.bench.handler.handler, &mut peers));
+        match catch_unwind(call) {
+            Ok(work) => work,
+            Err(panic) => {
+                let last = peers.last;
+                self.application_panicked(last, now, &*panic)
+            }
         }
+    }
+
+    /// Tells the handler that the host is stopped.
+    fn call_on_close(&mut self, now: Now) {
+        self.with_peers(now, |handler, peers| {
+            handler.on_close(peers);
+            0
+        });
         self.flush_touched(now);
     }
 

@@ -32,7 +32,7 @@ pub struct Initiator {
     pub backoff: (Duration, Duration),
     /// How long one attempt may take.
     pub connect_timeout: Duration,
-    pub(super) encrypt: Encrypt,
+    pub(crate) encrypt: Encrypt,
 }
 
 impl Initiator {

@@ -3,7 +3,7 @@
 use super::names::CertificateNames;
 use crate::tcp::{Received, Stream};
 #[cfg(feature = "tls")]
-use crate::tls::{TlsClient, TlsServer, TlsStream};
+use crate::tls::{TlsClient, TlsError, TlsServer, TlsStream};
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -16,7 +16,7 @@ pub(super) enum Transport {
 
 /// Whether connections are encrypted, and how.
 #[derive(Debug, Clone, Default)]
-pub(super) enum Encrypt {
+pub(crate) enum Encrypt {
     #[default]
     No,
     #[cfg(feature = "tls")]
@@ -34,6 +34,16 @@ impl Encrypt {
             #[cfg(feature = "tls")]
             Self::Server(tls) => Transport::Tls(Box::new(tls.accept(stream)?)),
         })
+    }
+
+    /// Reads the certificates again.
+    #[cfg(feature = "tls")]
+    pub(crate) fn reload(&self) -> Result<(), TlsError> {
+        match self {
+            Self::No => Ok(()),
+            Self::Client(tls) => tls.reload(),
+            Self::Server(tls) => tls.reload(),
+        }
     }
 }
 

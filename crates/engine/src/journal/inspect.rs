@@ -212,12 +212,6 @@ impl Snapshot {
         }
         damages
     }
-
-    /// True if there is no [damage](Self::damages).
-    #[must_use]
-    pub fn is_sound(&self) -> bool {
-        self.damages().is_empty()
-    }
 }
 
 /// Whether a file follows the one before it.

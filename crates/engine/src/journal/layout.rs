@@ -49,7 +49,7 @@ const CHECKED: Range<usize> = 16..1024;
 const CELL_SLOT: usize = 64;
 
 /// What a segment says about itself; written once.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Header {
     pub(super) number: u64,
     pub(super) created: UtcTimestamp,

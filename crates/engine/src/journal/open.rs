@@ -404,9 +404,7 @@ fn first_segment(
         first_sender: 1,
         entries,
         data_len,
-        previous_count: 0,
-        previous_crc: 0,
-        identity: String::new(),
+        ..Header::default()
     };
     let mut segment = blank.activate(header, 1);
     std::fs::rename(&making, &path).map_err(io_error)?;

@@ -10,7 +10,6 @@ use super::layout::{
 use crate::private;
 use crate::sys::map::{self, Mapping};
 use fanfare_fix::session::{Kind, Search, Stored};
-use fanfare_wire::UtcTimestamp;
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
 use std::hint::black_box;
@@ -50,30 +49,14 @@ impl Blank {
     fn of(path: &Path, file: File, mut map: Mapping, identity: &str) -> Self {
         write_cell(map.bytes_mut(), BOOT_CELL, 1, boot());
         let header = Header {
-            number: 0,
-            created: UtcTimestamp::from_nanos(0),
-            first_sender: 1,
-            entries: 0,
-            data_len: 0,
-            previous_count: 0,
-            previous_crc: 0,
             identity: identity.to_owned(),
+            ..Header::default()
         };
         Self(Box::new(Segment {
-            path: path.to_owned(),
-            file: Some(file),
-            map,
-            visible_below: u64::MAX,
-            next_sender: 1,
-            header,
-            count: 0,
-            data_end: 0,
-            crc: 0,
-            header_crc: 0,
             target_generation: 1,
             synced_generation: 1,
             prefaulted: u32::MAX,
-            len: None,
+            ..Segment::new(path, file, map, header, 0)
         }))
     }
 
@@ -183,9 +166,17 @@ impl Segment {
         let generation =
             |cell| read_cell(page.bytes(), cell).map_or(0, |(generation, _)| generation);
         Ok(Ok(Self {
-            path: path.to_owned(),
             target_generation: generation(TARGET_CELL),
             synced_generation: generation(SYNCED_CELL),
+            len: (len < whole).then_some(len),
+            ..Self::new(path, file, map, header, crc)
+        }))
+    }
+
+    /// A segment without entries; `crc` is that of the header.
+    fn new(path: &Path, file: File, map: Mapping, header: Header, crc: u32) -> Self {
+        Self {
+            path: path.to_owned(),
             file: Some(file),
             map,
             count: 0,
@@ -194,10 +185,12 @@ impl Segment {
             header_crc: crc,
             next_sender: header.first_sender,
             visible_below: u64::MAX,
+            target_generation: 0,
+            synced_generation: 0,
             prefaulted: 0,
-            len: (len < whole).then_some(len),
+            len: None,
             header,
-        }))
+        }
     }
 
     /// The size of the file, if it was cut short.

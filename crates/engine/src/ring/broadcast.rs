@@ -1,6 +1,6 @@
 //! One writer, many readers, by policy.
 
-use super::{PADDING, Record, WriteError, lapped};
+use super::{Batch, PADDING, Record, WriteError, lapped};
 use crate::sys::gated;
 
 /// What happens when the writer catches up with a reader.
@@ -93,16 +93,6 @@ pub struct BroadcastReader(Reader);
 enum Reader {
     Gate(gated::Reader),
     Lap(lapped::Reader),
-}
-
-/// What one call to [`BroadcastReader::read`] did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Batch {
-    /// Messages handed over.
-    pub read: usize,
-    /// Messages that the writer overwrote before this reader came (only [`Policy::Lap`]); they
-    /// stood somewhere before the last message of this batch.
-    pub lost: u64,
 }
 
 impl BroadcastReader {

@@ -27,7 +27,7 @@ mod spsc;
 #[cfg(test)]
 mod tests;
 
-pub use broadcast::{Batch, Broadcast, BroadcastReader, Policy};
+pub use broadcast::{Broadcast, BroadcastReader, Policy};
 pub use spsc::{Consumer, Producer, spsc};
 
 use thiserror::Error;
@@ -52,6 +52,16 @@ pub struct Record<'a> {
     pub kind: u32,
     /// The message, in the ring or in the reader's copy.
     pub bytes: &'a [u8],
+}
+
+/// What one call to [`BroadcastReader::read`] did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Batch {
+    /// Messages handed over.
+    pub read: usize,
+    /// Messages that the writer overwrote before this reader came (only [`Policy::Lap`]); they
+    /// stood somewhere before the last message of this batch.
+    pub lost: u64,
 }
 
 /// Why a message was not written. Nothing has changed in the ring.

@@ -44,9 +44,9 @@ impl Producer {
         self.0.claim(most)
     }
 
-    /// Writes the first `len` bytes of the last claim; returns their sequence number. Of a ring that
-    /// the consumer [closes](Consumer::close), all messages are written so: either the consumer reads
-    /// the message, or this fails.
+    /// Writes the first `len` bytes of the last claim; returns their sequence number. All messages
+    /// of a ring that the consumer [closes](Consumer::close) are written so: either the consumer
+    /// reads the message, or this fails.
     pub(crate) fn publish(&mut self, kind: u32, len: usize) -> Result<u64, WriteError> {
         self.0.publish(kind, len)
     }

@@ -5,22 +5,23 @@ use super::session::{PortLimits, SessionSettings};
 use super::tls::{ClientTlsFiles, TlsFiles};
 use crate::agent::{self, AgentError, Crew, CrewError};
 use crate::counters::Counters;
+#[cfg(feature = "tls")]
+use crate::host::Encrypt;
 use crate::host::{
     Acceptor, AcceptorSession, AllowList, Handler, Host, HostError, Initiator, LogOptions, LogTap,
     MessageLog, Wildcard,
 };
 use crate::idle::Idle;
 use crate::limits::raise_open_files;
+use crate::private;
 use crate::stop::Stop;
 #[cfg(feature = "tls")]
 use crate::tls::{Identity, TlsClient, TlsError, TlsServer};
 use fanfare_fix::session::{Config, Role, SessionId};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::fs::DirBuilder;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -220,8 +221,8 @@ impl Endpoints {
             lossy: self.lossy_log,
             ..LogOptions::default()
         };
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
         let path = folder.join(LOG_FILE);
+        let made = private::create_folder(folder);
         let opened = made.and_then(|()| MessageLog::open(&path, options, counters));
         opened.map(Some).map_err(|source| EndpointsError::Log {
             folder: folder.clone(),
@@ -373,14 +374,7 @@ impl Port {
 pub struct Certificates {
     /// What they are for: the address of a port, or `session` and its identity.
     pub of: String,
-    tls: Tls,
-}
-
-#[cfg(feature = "tls")]
-#[derive(Debug, Clone)]
-enum Tls {
-    Server(TlsServer),
-    Client(TlsClient),
+    encrypt: Encrypt,
 }
 
 #[cfg(feature = "tls")]
@@ -390,10 +384,7 @@ impl Certificates {
     /// # Errors
     /// They cannot be used; those from before stay in force.
     pub fn reload(&self) -> Result<(), TlsError> {
-        match &self.tls {
-            Tls::Server(tls) => tls.reload(),
-            Tls::Client(tls) => tls.reload(),
-        }
+        self.encrypt.reload()
     }
 }
 
@@ -413,9 +404,9 @@ impl Endpoints {
             Ok(tls) => tls,
             Err(source) => return Err(EndpointsError::Tls { of, source }),
         };
-        let acceptor = acceptor.tls(tls.clone());
-        let tls = Tls::Server(tls);
-        self.certificates.push(Certificates { of, tls });
+        let acceptor = acceptor.tls(tls);
+        let encrypt = acceptor.options.encrypt.clone();
+        self.certificates.push(Certificates { of, encrypt });
         Ok(acceptor)
     }
 
@@ -443,9 +434,9 @@ impl Endpoints {
             Ok(tls) => tls,
             Err(source) => return Err(EndpointsError::Tls { of, source }),
         };
-        let initiator = initiator.tls(tls.clone());
-        let tls = Tls::Client(tls);
-        self.certificates.push(Certificates { of, tls });
+        let initiator = initiator.tls(tls);
+        let encrypt = initiator.encrypt.clone();
+        self.certificates.push(Certificates { of, encrypt });
         Ok(initiator)
     }
 }

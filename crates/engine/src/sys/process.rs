@@ -91,22 +91,8 @@ extern "C" fn on_interrupt(signal: libc::c_int) {
     }
 }
 
-/// Sends SIGINT to a process.
-pub(crate) fn interrupt(process: u32) -> io::Result<()> {
-    signal(process, libc::SIGINT)
-}
-
-/// Sends SIGTERM to a process.
-pub(crate) fn terminate(process: u32) -> io::Result<()> {
-    signal(process, libc::SIGTERM)
-}
-
-/// Stops a process where it is (SIGSTOP), or lets it go on (SIGCONT).
-pub(crate) fn halt(process: u32, halted: bool) -> io::Result<()> {
-    signal(process, if halted { libc::SIGSTOP } else { libc::SIGCONT })
-}
-
-fn signal(process: u32, signal: libc::c_int) -> io::Result<()> {
+/// Sends a signal to a process.
+pub(crate) fn signal(process: u32, signal: libc::c_int) -> io::Result<()> {
     // 0 and negative numbers name groups of processes.
     let Some(pid) = libc::pid_t::try_from(process).ok().filter(|&pid| pid > 0) else {
         return Err(io::Error::new(
@@ -121,12 +107,11 @@ fn signal(process: u32, signal: libc::c_int) -> io::Result<()> {
 
 /// Whether there is a process of this number.
 pub(crate) fn exists(process: u32) -> bool {
-    let Some(pid) = libc::pid_t::try_from(process).ok().filter(|&pid| pid > 0) else {
-        return false;
-    };
-    // SAFETY: signal 0 is not sent; no pointer is passed.
-    let code = unsafe { libc::kill(pid, 0) };
-    code == 0 || io::Error::last_os_error().raw_os_error() == Some(libc::EPERM)
+    // Signal 0 is not sent.
+    match signal(process, 0) {
+        Ok(()) => true,
+        Err(error) => error.raw_os_error() == Some(libc::EPERM),
+    }
 }
 
 /// Asks the kernel for SIGTERM when the thread that started this process ends.

@@ -63,7 +63,7 @@ pub(crate) fn send_parts(fd: BorrowedFd<'_>, parts: &[IoSlice<'_>]) -> io::Resul
 /// The kernel's limit of parts in one call (UIO_MAXIOV).
 pub(crate) const MAX_PARTS: usize = 1024;
 
-fn raw_address(address: SocketAddr) -> (libc::sockaddr_storage, libc::socklen_t) {
+pub(super) fn raw_address(address: SocketAddr) -> (libc::sockaddr_storage, libc::socklen_t) {
     // SAFETY: an all-zero sockaddr_storage is valid.
     let mut storage: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
     let length = match address {

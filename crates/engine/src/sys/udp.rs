@@ -1,9 +1,11 @@
 //! UDP calls that std has no name for: options before bind, batches, the kernel's drop count.
 
 use super::check;
+use super::socket::raw_address;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::ptr;
 
 /// Room for one control message with a timespec.
 const CONTROL: usize = 64;
@@ -22,9 +24,8 @@ pub(crate) fn bind(address: SocketAddrV4) -> io::Result<UdpSocket> {
     let borrowed = std::os::fd::AsFd::as_fd(&socket);
     set_int(borrowed, libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
     set_int(borrowed, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)?;
-    let raw = raw_address(address);
-    let length = size_of::<libc::sockaddr_in>() as libc::socklen_t;
-    // SAFETY: `raw` is an initialised address of `length` bytes that lives over the call.
+    let (raw, length) = raw_address(address.into());
+    // SAFETY: `raw` is an initialised storage of which `length` bytes are the address.
     check(unsafe { libc::bind(socket.as_raw_fd(), (&raw const raw).cast(), length) })?;
     Ok(socket.into())
 }
@@ -37,17 +38,7 @@ pub(crate) fn enlarge_receive_buffer(fd: BorrowedFd<'_>, bytes: usize) -> io::Re
         set_int(fd, libc::SOL_SOCKET, libc::SO_RCVBUF, wanted)?;
     }
     let mut granted: libc::c_int = 0;
-    let mut length = size_of::<libc::c_int>() as libc::socklen_t;
-    // SAFETY: the kernel writes at most `length` bytes into a c_int that lives over the call.
-    check(unsafe {
-        libc::getsockopt(
-            fd.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_RCVBUF,
-            (&raw mut granted).cast(),
-            &mut length,
-        )
-    })?;
+    get_option(fd, libc::SOL_SOCKET, libc::SO_RCVBUF, &mut granted)?;
     // The kernel doubles what it is asked for, to make room for its own book-keeping.
     Ok(usize::try_from(granted).unwrap_or(0) / 2)
 }
@@ -55,36 +46,20 @@ pub(crate) fn enlarge_receive_buffer(fd: BorrowedFd<'_>, bytes: usize) -> io::Re
 /// Datagrams that the kernel threw away because the socket's buffer was full.
 pub(crate) fn drops(fd: BorrowedFd<'_>) -> io::Result<u64> {
     let mut info = [0u32; MEMINFO_VARS];
-    let mut length = size_of_val(&info) as libc::socklen_t;
-    // SAFETY: the kernel writes at most `length` bytes into the array.
-    check(unsafe {
-        libc::getsockopt(
-            fd.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_MEMINFO,
-            info.as_mut_ptr().cast(),
-            &mut length,
-        )
-    })?;
+    get_option(fd, libc::SOL_SOCKET, libc::SO_MEMINFO, &mut info)?;
     Ok(u64::from(info[MEMINFO_DROPS]))
 }
 
 /// Sends multicast out of the interface with this address.
 pub(crate) fn set_multicast_interface(fd: BorrowedFd<'_>, interface: Ipv4Addr) -> io::Result<()> {
-    let address = libc::in_addr {
-        s_addr: u32::from_ne_bytes(interface.octets()),
-    };
-    // SAFETY: the kernel reads an in_addr that lives over the call.
-    check(unsafe {
-        libc::setsockopt(
-            fd.as_raw_fd(),
-            libc::IPPROTO_IP,
-            libc::IP_MULTICAST_IF,
-            (&raw const address).cast(),
-            size_of::<libc::in_addr>() as libc::socklen_t,
-        )
-    })?;
-    Ok(())
+    let address = in_addr(interface);
+    set_option(fd, libc::IPPROTO_IP, libc::IP_MULTICAST_IF, &address)
+}
+
+fn in_addr(address: Ipv4Addr) -> libc::in_addr {
+    libc::in_addr {
+        s_addr: u32::from_ne_bytes(address.octets()),
+    }
 }
 
 /// Joins a group for what this source sends to it, on the interface with this address.
@@ -94,27 +69,15 @@ pub(crate) fn join_source(
     interface: Ipv4Addr,
     source: Ipv4Addr,
 ) -> io::Result<()> {
-    let raw = |address: Ipv4Addr| libc::in_addr {
-        s_addr: u32::from_ne_bytes(address.octets()),
-    };
     let request = libc::ip_mreq_source {
-        imr_multiaddr: raw(group),
-        imr_interface: raw(interface),
-        imr_sourceaddr: raw(source),
+        imr_multiaddr: in_addr(group),
+        imr_interface: in_addr(interface),
+        imr_sourceaddr: in_addr(source),
     };
     // Without this the socket also receives what others on this host have joined.
     set_int(fd, libc::IPPROTO_IP, libc::IP_MULTICAST_ALL, 0)?;
-    // SAFETY: the kernel reads an ip_mreq_source that lives over the call.
-    check(unsafe {
-        libc::setsockopt(
-            fd.as_raw_fd(),
-            libc::IPPROTO_IP,
-            libc::IP_ADD_SOURCE_MEMBERSHIP,
-            (&raw const request).cast(),
-            size_of::<libc::ip_mreq_source>() as libc::socklen_t,
-        )
-    })?;
-    Ok(())
+    let name = libc::IP_ADD_SOURCE_MEMBERSHIP;
+    set_option(fd, libc::IPPROTO_IP, name, &request)
 }
 
 fn set_int(
@@ -123,28 +86,48 @@ fn set_int(
     name: libc::c_int,
     value: libc::c_int,
 ) -> io::Result<()> {
-    // SAFETY: the kernel reads a c_int that lives over the call.
+    set_option(fd, level, name, &value)
+}
+
+fn set_option<T: Copy>(
+    fd: BorrowedFd<'_>,
+    level: libc::c_int,
+    name: libc::c_int,
+    value: &T,
+) -> io::Result<()> {
+    let length = size_of::<T>() as libc::socklen_t;
+    // SAFETY: the kernel reads a plain value of `length` bytes that lives over the call.
     check(unsafe {
         libc::setsockopt(
             fd.as_raw_fd(),
             level,
             name,
-            (&raw const value).cast(),
-            size_of::<libc::c_int>() as libc::socklen_t,
+            ptr::from_ref(value).cast(),
+            length,
         )
     })?;
     Ok(())
 }
 
-fn raw_address(address: SocketAddrV4) -> libc::sockaddr_in {
-    libc::sockaddr_in {
-        sin_family: libc::AF_INET as libc::sa_family_t,
-        sin_port: address.port().to_be(),
-        sin_addr: libc::in_addr {
-            s_addr: u32::from_ne_bytes(address.ip().octets()),
-        },
-        sin_zero: [0; 8],
-    }
+fn get_option<T: Copy>(
+    fd: BorrowedFd<'_>,
+    level: libc::c_int,
+    name: libc::c_int,
+    value: &mut T,
+) -> io::Result<()> {
+    let mut length = size_of::<T>() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `length` bytes into a plain value that has as many, and of
+    // which every pattern of bits is one (integers).
+    check(unsafe {
+        libc::getsockopt(
+            fd.as_raw_fd(),
+            level,
+            name,
+            ptr::from_mut(value).cast(),
+            &mut length,
+        )
+    })?;
+    Ok(())
 }
 
 /// What the kernel said of one datagram.
@@ -181,14 +164,16 @@ impl Inbox {
         let count = count.max(1);
         let slot = slot.max(1);
         let names = if wants_senders { count } else { 0 };
-        // SAFETY: all-zero iovec and mmsghdr are valid: null pointers with lengths of zero.
-        let (part, header) = unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
+        // SAFETY: all-zero iovec, mmsghdr and sockaddr_in are valid: null pointers with lengths of
+        // zero, and an address of no family.
+        let (part, header, name) =
+            unsafe { (std::mem::zeroed(), std::mem::zeroed(), std::mem::zeroed()) };
         Self {
             bytes: vec![0; count * slot].into_boxed_slice(),
             slot,
             parts: vec![part; count].into_boxed_slice(),
             controls: vec![[0; CONTROL / 8]; count].into_boxed_slice(),
-            names: vec![raw_address(NOBODY); names].into_boxed_slice(),
+            names: vec![name; names].into_boxed_slice(),
             headers: vec![header; count].into_boxed_slice(),
             arrived: vec![Arrived::default(); count].into_boxed_slice(),
         }
@@ -219,7 +204,7 @@ impl Inbox {
                 self.headers.as_mut_ptr(),
                 self.headers.len() as _,
                 libc::MSG_DONTWAIT as _,
-                std::ptr::null_mut(),
+                ptr::null_mut(),
             )
         });
         let count = match outcome {
@@ -249,9 +234,6 @@ impl Inbox {
         (arrived, bytes.unwrap_or_default())
     }
 }
-
-/// Before a sender is known.
-const NOBODY: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0);
 
 /// The sender that the kernel has written to `name`.
 fn sender(header: &libc::msghdr, name: &libc::sockaddr_in) -> Option<SocketAddrV4> {

@@ -4,7 +4,6 @@ use super::{Backoff, Stream};
 use crate::sys::socket;
 use std::io;
 use std::net::{SocketAddr, TcpStream};
-use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 /// Brings a connection up to one of several hosts, in order and round again, with a back-off
@@ -35,7 +34,7 @@ enum State {
 #[derive(Debug)]
 pub enum Attempt {
     /// Nothing to do before this monotonic time (`u64::MAX`: while connected, nothing at all).
-    /// While a connection is under way, [`Connector::pending`] becomes writable sooner.
+    /// While a connection is under way, there may be an outcome sooner.
     Wait(u64),
     /// Connected. The connector is silent until [`Connector::lost`].
     Connected(Stream),
@@ -87,15 +86,6 @@ impl Connector {
     /// beginning again. Without this a peer that accepts and then hangs up is backed off from.
     pub const fn succeeded(&mut self) {
         self.backoff.reset();
-    }
-
-    /// The socket of the attempt under way: it becomes writable when there is an outcome.
-    #[must_use]
-    pub fn pending(&self) -> Option<BorrowedFd<'_>> {
-        match &self.state {
-            State::Connecting { stream, .. } => Some(stream.as_fd()),
-            _ => None,
-        }
     }
 
     fn start(&mut self, now: u64) -> Attempt {

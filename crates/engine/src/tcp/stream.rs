@@ -41,14 +41,6 @@ impl Stream {
         self.peer
     }
 
-    /// Where this end is.
-    ///
-    /// # Errors
-    /// As the system call has them; not expected.
-    pub fn local(&self) -> io::Result<SocketAddr> {
-        self.inner.local_addr()
-    }
-
     /// One read into `buffer` (which must not be empty).
     ///
     /// # Errors

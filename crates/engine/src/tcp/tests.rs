@@ -99,12 +99,7 @@ fn a_message_longer_than_the_buffer_is_an_error() {
 fn outcome(connector: &mut Connector, now: u64) -> Attempt {
     loop {
         match connector.poll(now) {
-            Attempt::Wait(_) => {
-                let mut poller = Poller::new(1).unwrap();
-                let pending = connector.pending().expect("an attempt is under way");
-                poller.add(pending, Token(0), Interest::Write).unwrap();
-                poller.poll(None).unwrap();
-            }
+            Attempt::Wait(_) => std::thread::yield_now(),
             outcome => return outcome,
         }
     }

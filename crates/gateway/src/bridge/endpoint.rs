@@ -1,7 +1,7 @@
 //! What every side on DDS is told first: which domain it joins, and how samples go.
 
 use super::patience::slice;
-use crate::config_error::{ConfigError, range};
+use crate::config_error::{ConfigError, range, within};
 use fanfare_dds::{Domain, DomainConfig, Error, Qos, Reliability, Transport};
 use serde::Deserialize;
 use std::time::Duration;
@@ -86,14 +86,8 @@ pub(crate) fn check(
         some,
         "must be at least 1",
     )?;
-    range(
-        format!("{at}.domain"),
-        domain,
-        domain <= 232,
-        "must be 0 to 232",
-    )?;
-    let fits = wait_ms <= 10_000;
-    range(format!("{at}.wait_ms"), wait_ms, fits, "must be 0 to 10000")
+    within(format!("{at}.domain"), domain, 0..=232)?;
+    within(format!("{at}.wait_ms"), wait_ms, 0..=10_000)
 }
 
 /// Declares the table of a side: the keys that every side has, then its own with their defaults.

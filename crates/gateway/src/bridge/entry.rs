@@ -1,14 +1,15 @@
 //! A message as it stands in the ring to DDS: as in the other ring, with its stamps in front.
 //!
 //! Layout: ingress time (8), origin (8), number (8), epoch (8), number in the feed (8), index (4),
-//! all little endian; length of Symbol (1), of MsgType (1), of the channel (1), byte sum of the
-//! fields (1), Symbol, MsgType, channel, fields.
+//! all little endian; length of Symbol (1), of the channel (1), Symbol, channel, and the
+//! [record](crate::record) of the message.
 
 use crate::bridge::channels::Identity;
+use crate::record;
 use crate::stamp::Stamp;
 use fanfare_fix::codec::SharedBody;
 
-const PREFIX: usize = 48;
+const PREFIX: usize = 46;
 
 /// The longest name of a channel that there is.
 pub(crate) const MAX_CHANNEL: usize = 96;
@@ -35,28 +36,24 @@ fn channel<'a>(entry: &Entry<'a>) -> &'a [u8] {
 
 /// Length of an entry's record.
 pub(crate) fn len(entry: &Entry<'_>) -> usize {
-    let names = key(entry).len() + channel(entry).len() + entry.body.msg_type().len();
-    PREFIX + names + entry.body.fields().len()
+    PREFIX + key(entry).len() + channel(entry).len() + record::len(&entry.body)
 }
 
 /// Writes it into `room`, which has exactly `len(entry)` bytes.
 pub(crate) fn write(entry: &Entry<'_>, room: &mut [u8]) {
-    let (stamp, body, symbol) = (&entry.stamp, &entry.body, key(entry));
-    let (symbol_len, type_len) = (symbol.len() as u8, body.msg_type().len() as u8);
-    let (identity, channel) = (&stamp.identity, channel(entry));
+    let (stamp, identity) = (&entry.stamp, &entry.stamp.identity);
+    let (symbol, channel) = (key(entry), channel(entry));
     let mut rest = room;
-    let parts: [&[u8]; 11] = [
+    let parts: [&[u8]; 9] = [
         &stamp.ingress_nanos.to_le_bytes(),
         &stamp.origin.to_le_bytes(),
         &stamp.number.to_le_bytes(),
         &identity.epoch.to_le_bytes(),
         &identity.number.to_le_bytes(),
         &identity.index.to_le_bytes(),
-        &[symbol_len, type_len, channel.len() as u8, body.sum()],
+        &[symbol.len() as u8, channel.len() as u8],
         symbol,
-        body.msg_type(),
         channel,
-        body.fields(),
     ];
     for part in parts {
         let Some((place, behind)) = rest.split_at_mut_checked(part.len()) else {
@@ -65,6 +62,7 @@ pub(crate) fn write(entry: &Entry<'_>, room: &mut [u8]) {
         place.copy_from_slice(part);
         rest = behind;
     }
+    record::write(&entry.body, rest);
 }
 
 /// What a record holds; `None` if it is no record.
@@ -75,10 +73,9 @@ pub(crate) fn read(record: &[u8]) -> Option<Entry<'_>> {
     let (epoch, rest) = rest.split_first_chunk()?;
     let (in_feed, rest) = rest.split_first_chunk()?;
     let (index, rest) = rest.split_first_chunk()?;
-    let (&[symbol_len, type_len, channel_len, sum], rest) = rest.split_first_chunk()?;
+    let (&[symbol_len, channel_len], rest) = rest.split_first_chunk()?;
     let (symbol, rest) = rest.split_at_checked(symbol_len.into())?;
-    let (msg_type, rest) = rest.split_at_checked(type_len.into())?;
-    let (channel, fields) = rest.split_at_checked(channel_len.into())?;
+    let (channel, message) = rest.split_at_checked(channel_len.into())?;
     Some(Entry {
         stamp: Stamp {
             ingress_nanos: i64::from_le_bytes(*ingress),
@@ -92,7 +89,7 @@ pub(crate) fn read(record: &[u8]) -> Option<Entry<'_>> {
                 index: u32::from_le_bytes(*index),
             },
         },
-        body: SharedBody::with_sum(msg_type, fields, sum).ok()?,
+        body: record::read(message)?,
     })
 }
 

@@ -14,7 +14,6 @@ use fanfare_engine::agent::{Agent, AgentError};
 use fanfare_engine::poll::Waker;
 use fanfare_engine::ring::BroadcastReader;
 use fanfare_fix::session::Now;
-use std::os::fd::{AsFd, BorrowedFd};
 
 /// Messages of one turn.
 const TURN: usize = 64;
@@ -77,7 +76,7 @@ impl BusPublisher {
                 buffer: CdrBuffer::with_capacity(longest),
                 patience: Patience::new(end.wait_ms, plan.stop.clone()),
                 omissions: Omissions::new(Way::Dds, plan.notices.clone()),
-                counts: PublishCounts::new(plan.counters),
+                counts: PublishCounts::new(plan.counters, ""),
             },
         })
     }
@@ -106,16 +105,8 @@ impl Agent for BusPublisher {
         }
     }
 
-    fn wait_for<'a>(&'a self, descriptors: &mut Vec<BorrowedFd<'a>>) {
-        descriptors.push(self.waker.as_fd());
-    }
-
-    fn before_sleep(&mut self) {
-        self.waker.prepare_sleep();
-    }
-
-    fn after_sleep(&mut self) {
-        self.waker.awake();
+    fn waker(&self) -> Option<&Waker> {
+        Some(&self.waker)
     }
 }
 
@@ -156,20 +147,19 @@ impl Outlets {
         let Some(outlet) = self.outlets.get_mut(place) else {
             return Ok(());
         };
-        let own = entry.stamp.origin == 0;
-        let (origin, number) = if own {
+        let mut entry = *entry;
+        let stamp = &mut entry.stamp;
+        let own = stamp.origin == 0;
+        if own {
             // Taken also by a message that is then left out: subscribers see that one is missing.
             outlet.number += 1;
-            (self.origin, outlet.number)
-        } else {
-            (entry.stamp.origin, entry.stamp.number)
-        };
-        let mut entry = *entry;
-        let identity = &mut entry.stamp.identity;
+            (stamp.origin, stamp.number) = (self.origin, outlet.number);
+        }
+        let identity = &mut stamp.identity;
         if identity.is_some() && identity.epoch == 0 {
             identity.epoch = channels::epoch(entry.body.msg_type(), entry.body.fields());
         }
-        let Ok(bytes) = sample::write(&entry, origin, number, &mut self.buffer) else {
+        let Ok(bytes) = sample::write(&entry, &mut self.buffer) else {
             self.counts.unsent.increment(1);
             return Ok(());
         };

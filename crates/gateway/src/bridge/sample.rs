@@ -2,6 +2,7 @@
 
 use crate::bridge::channels::Identity;
 use crate::bridge::entry::{Entry, MAX_CHANNEL};
+use crate::stamp::Stamp;
 use fanfare_dds::cdr::{CdrBuffer, CdrError, CdrReader};
 use fanfare_dds::types::{Kind, StructType};
 use fanfare_fix::codec::{Decoder, FrameFinder, SharedBody, msg_types, tags};
@@ -37,18 +38,16 @@ pub(crate) fn topic_name(prefix: &str, msg_type: &str) -> String {
 /// Writes a sample; its bytes.
 pub(crate) fn write<'b>(
     entry: &Entry<'_>,
-    origin: u64,
-    number: u64,
     buffer: &'b mut CdrBuffer,
 ) -> Result<&'b [u8], CdrError> {
+    let (stamp, identity) = (&entry.stamp, &entry.stamp.identity);
     buffer.begin();
-    buffer.string(entry.stamp.symbol);
+    buffer.string(stamp.symbol);
     buffer.string(entry.body.msg_type());
-    buffer.u64(origin);
-    buffer.u64(number);
-    buffer.i64(entry.stamp.ingress_nanos);
+    buffer.u64(stamp.origin);
+    buffer.u64(stamp.number);
+    buffer.i64(stamp.ingress_nanos);
     buffer.octets(entry.body.fields());
-    let identity = entry.stamp.identity;
     buffer.string(identity.channel);
     buffer.u64(identity.epoch);
     buffer.u64(identity.number);
@@ -59,31 +58,34 @@ pub(crate) fn write<'b>(
 /// A sample's parts.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Parts<'a> {
-    pub(crate) symbol: &'a [u8],
+    pub(crate) stamp: Stamp<'a>,
     pub(crate) msg_type: &'a [u8],
-    pub(crate) origin: u64,
-    pub(crate) number: u64,
-    pub(crate) ingress_nanos: i64,
     pub(crate) body: &'a [u8],
-    pub(crate) identity: Identity<'a>,
 }
 
 /// Reads a sample.
 pub(crate) fn read(bytes: &[u8]) -> Result<Parts<'_>, CdrError> {
     let mut cdr = CdrReader::new(bytes)?;
-    Ok(Parts {
-        symbol: cdr.string()?,
-        msg_type: cdr.string()?,
-        origin: cdr.u64()?,
+    let (symbol, msg_type) = (cdr.string()?, cdr.string()?);
+    let (origin, number, ingress_nanos) = (cdr.u64()?, cdr.u64()?, cdr.i64()?);
+    let body = cdr.octets()?;
+    let identity = Identity {
+        channel: cdr.string()?,
+        epoch: cdr.u64()?,
         number: cdr.u64()?,
-        ingress_nanos: cdr.i64()?,
-        body: cdr.octets()?,
-        identity: Identity {
-            channel: cdr.string()?,
-            epoch: cdr.u64()?,
-            number: cdr.u64()?,
-            index: cdr.u32()?,
-        },
+        index: cdr.u32()?,
+    };
+    let stamp = Stamp {
+        ingress_nanos,
+        origin,
+        number,
+        symbol,
+        identity,
+    };
+    Ok(Parts {
+        stamp,
+        msg_type,
+        body,
     })
 }
 
@@ -166,15 +168,14 @@ const fn is_framing(field: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stamp::Stamp;
 
     #[test]
     fn a_sample_holds_all_of_a_message() {
         let entry = Entry {
             stamp: Stamp {
                 ingress_nanos: 1_700_000_000_123_456_789,
-                origin: 0,
-                number: 0,
+                origin: 7,
+                number: 9,
                 symbol: b"EURUSD",
                 identity: Identity {
                     channel: b"moex",
@@ -186,14 +187,15 @@ mod tests {
             body: SharedBody::new(b"W", b"55=EURUSD\x01268=0\x01").unwrap(),
         };
         let mut buffer = CdrBuffer::with_capacity(256);
-        let bytes = write(&entry, 7, 9, &mut buffer).unwrap();
+        let bytes = write(&entry, &mut buffer).unwrap();
         fanfare_dds::cdr::check(&sample_type(), bytes).unwrap();
         let parts = read(bytes).unwrap();
-        assert_eq!((parts.symbol, parts.msg_type), (&b"EURUSD"[..], &b"W"[..]));
-        assert_eq!((parts.origin, parts.number), (7, 9));
-        assert_eq!(parts.ingress_nanos, 1_700_000_000_123_456_789);
+        let stamp = &parts.stamp;
+        assert_eq!((stamp.symbol, parts.msg_type), (&b"EURUSD"[..], &b"W"[..]));
+        assert_eq!((stamp.origin, stamp.number), (7, 9));
+        assert_eq!(stamp.ingress_nanos, 1_700_000_000_123_456_789);
         assert_eq!(parts.body, entry.body.fields());
-        assert_eq!(parts.identity, entry.stamp.identity);
+        assert_eq!(stamp.identity, entry.stamp.identity);
         for end in 0..bytes.len() - 4 {
             assert!(read(&bytes[..end]).is_err());
         }

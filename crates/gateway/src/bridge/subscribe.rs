@@ -4,19 +4,17 @@ use crate::bridge::Plan;
 use crate::bridge::channels::{self, Channels, Turn};
 use crate::bridge::config::{DdsEnd, READER_SAMPLES};
 use crate::bridge::origins::{Origins, Seen};
-use crate::bridge::sample::{self, Inspector};
+use crate::bridge::sample::{self, Inspector, Parts};
 use crate::counts::{SubscribeCounts, TopicCounts};
 use crate::hole::{Hole, Missing};
 use crate::notice::{Notice, Notices};
 use crate::record;
 use crate::source_rings::{Put, SourceRings};
-use crate::stamp::Stamp;
 use fanfare_dds::{Domain, Error, Reader, Samples};
 use fanfare_engine::agent::{Agent, AgentError};
 use fanfare_engine::poll::Waker;
 use fanfare_fix::codec::SharedBody;
 use fanfare_fix::session::Now;
-use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -132,7 +130,7 @@ impl BusSubscriber {
                     .map(|name| name.as_bytes().to_vec())
                     .collect(),
                 utc_nanos: 0,
-                counts: SubscribeCounts::new(plan.counters),
+                counts: SubscribeCounts::new(plan.counters, ""),
                 notices: plan.notices.clone(),
             },
         })
@@ -197,15 +195,15 @@ impl Source {
                 continue;
             }
             match sample::read(sample.bytes()) {
-                Ok(parts) => left.push(Waiting {
-                    origin: parts.origin,
-                    number: parts.number,
+                Ok(Parts { stamp, .. }) => left.push(Waiting {
+                    origin: stamp.origin,
+                    number: stamp.number,
                     place,
-                    channel: match parts.identity.is_some() {
-                        true => channels::hash_of(parts.identity.channel),
+                    channel: match stamp.identity.is_some() {
+                        true => channels::hash_of(stamp.identity.channel),
                         false => 0,
                     },
-                    in_feed: (parts.identity.number, parts.identity.index),
+                    in_feed: (stamp.identity.number, stamp.identity.index),
                 }),
                 Err(_) => counts.bad.increment(1),
             }
@@ -236,19 +234,19 @@ impl SampleHandler {
     fn take(&mut self, bytes: &[u8], msg_type: &[u8], known: &mut Known) -> bool {
         let counts = &self.counts;
         let parts = sample::read(bytes).ok().filter(|p| p.msg_type == msg_type);
-        let body = parts.and_then(|p| Some((p, SharedBody::new(p.msg_type, p.body).ok()?)));
-        let Some((parts, body)) = body else {
+        let body = parts.and_then(|p| Some((p.stamp, SharedBody::new(p.msg_type, p.body).ok()?)));
+        let Some((stamp, body)) = body else {
             counts.bad.increment(1);
             return true;
         };
-        let identity = &parts.identity;
+        let identity = &stamp.identity;
         let is_ours = self.ours.iter().any(|channel| channel == identity.channel);
-        if parts.origin == self.origin || parts.origin == 0 || is_ours {
+        if stamp.origin == self.origin || stamp.origin == 0 || is_ours {
             counts.own.increment(1);
             return true;
         }
         let Known { origins, channels } = known;
-        let Seen::New { missing } = origins.look(parts.origin, parts.number) else {
+        let Seen::New { missing } = origins.look(stamp.origin, stamp.number) else {
             counts.before.increment(1);
             return true;
         };
@@ -257,7 +255,7 @@ impl SampleHandler {
             return true;
         }
         let turn = match identity.is_some() {
-            true => channels.look(identity, parts.origin),
+            true => channels.look(identity, stamp.origin),
             false => Turn::New,
         };
         // What one gateway of several with the same feed lacks, another may bring.
@@ -269,13 +267,6 @@ impl SampleHandler {
             let hole = Hole::new(Missing::DdsGap, missing, self.utc_nanos);
             let _ = self.source_rings.put_hole(&hole);
         }
-        let stamp = Stamp {
-            ingress_nanos: parts.ingress_nanos,
-            origin: parts.origin,
-            number: parts.number,
-            symbol: parts.symbol,
-            identity: *identity,
-        };
         let put = match turn {
             Turn::New => self.source_rings.put(&body, stamp),
             Turn::Before | Turn::Behind => Put::Done,
@@ -288,13 +279,13 @@ impl SampleHandler {
             (Put::Done, Turn::Behind) => counts.behind.increment(1),
         }
         if identity.is_some() {
-            channels.take(identity, parts.origin);
+            channels.take(identity, stamp.origin);
         }
         // What one gateway of several did not send, another may have brought.
         if !channels.has_several(identity.channel) {
             counts.missing.increment(missing);
         }
-        origins.note(parts.origin, parts.number);
+        origins.note(stamp.origin, stamp.number);
         true
     }
 }
@@ -314,15 +305,7 @@ impl Agent for BusSubscriber {
         Ok(work)
     }
 
-    fn wait_for<'a>(&'a self, descriptors: &mut Vec<BorrowedFd<'a>>) {
-        descriptors.push(self.waker.as_fd());
-    }
-
-    fn before_sleep(&mut self) {
-        self.waker.prepare_sleep();
-    }
-
-    fn after_sleep(&mut self) {
-        self.waker.awake();
+    fn waker(&self) -> Option<&Waker> {
+        Some(&self.waker)
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::bridge::endpoint::{DdsQos, DdsTransport, Participant, check, dds_endpoint};
 use crate::bridge::entry::MAX_CHANNEL;
-use crate::config_error::{ConfigError, range};
+use crate::config_error::{ConfigError, range, within};
 use crate::versions::VERSIONS;
 use fanfare_dds::distribute::Distribution;
 use fanfare_dds::fast::TypeOptions;
@@ -62,7 +62,6 @@ pub struct Feed {
     /// Name of the feed on DDS: gateways that receive the same feed have the same, and a
     /// subscriber takes each message from the first that brings it. Default: the groups of the
     /// lines, lowest first, with `+` between.
-    #[serde(default)]
     pub channel: Option<String>,
     /// MsgType(35) of messages whose template has none. They go only to versions whose dictionary
     /// has this type, and with `user_tags`.
@@ -70,7 +69,6 @@ pub struct Feed {
     pub msg_type: String,
     /// Added to the tags of fields that have no place in a version, and user-defined fields go out
     /// too; without it both are left out. 5000 to 95000.
-    #[serde(default)]
     pub user_tags: Option<u32>,
     /// Fields that go out under another tag, by the feed's own.
     #[serde(default)]
@@ -83,7 +81,6 @@ pub struct Feed {
     #[serde(default = "dds_version")]
     pub dds_version: String,
     /// Where decoded messages are published, as samples of types made from the templates.
-    #[serde(default)]
     pub publish: Option<FeedTopics>,
 }
 
@@ -106,7 +103,8 @@ dds_endpoint! {
 }
 
 /// A line of a feed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(remote = "Self", deny_unknown_fields)]
 pub struct FeedLine {
     /// Multicast group and port.
     pub group: SocketAddrV4,
@@ -114,17 +112,6 @@ pub struct FeedLine {
     pub interface: Option<Ipv4Addr>,
     /// The only sender that is heard (source-specific multicast); any without.
     pub source: Option<Ipv4Addr>,
-}
-
-/// A line with more than its group.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct LineTable {
-    group: SocketAddrV4,
-    #[serde(default)]
-    interface: Option<Ipv4Addr>,
-    #[serde(default)]
-    source: Option<Ipv4Addr>,
 }
 
 impl<'de> Deserialize<'de> for FeedLine {
@@ -156,16 +143,7 @@ impl<'de> Visitor<'de> for LineVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<FeedLine, A::Error> {
-        let LineTable {
-            group,
-            interface,
-            source,
-        } = LineTable::deserialize(MapAccessDeserializer::new(map))?;
-        Ok(FeedLine {
-            group,
-            interface,
-            source,
-        })
+        FeedLine::deserialize(MapAccessDeserializer::new(map))
     }
 }
 
@@ -301,19 +279,11 @@ impl Feed {
 
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         self.check_lines()?;
-        let wait = self.gap_timeout_ms;
-        range(
-            "feed.gap_timeout_ms",
-            wait,
-            (1..=60_000).contains(&wait),
-            "must be 1 to 60000",
-        )?;
-        let restart = self.restart_after_ms;
-        range(
+        within("feed.gap_timeout_ms", self.gap_timeout_ms, 1..=60_000)?;
+        within(
             "feed.restart_after_ms",
-            restart,
-            restart <= 3_600_000,
-            "must be 0 to 3600000",
+            self.restart_after_ms,
+            0..=3_600_000,
         )?;
         let t = &self.msg_type;
         let plain = t.bytes().all(|b| b.is_ascii_alphanumeric());
@@ -341,25 +311,11 @@ impl Feed {
             topics.wait_ms,
             topics.instances,
         )?;
-        let many = topics.securities;
-        range(
-            "feed.publish.securities",
-            many,
-            (1..=100_000).contains(&many),
-            "must be 1 to 100000",
-        )
+        within("feed.publish.securities", topics.securities, 1..=100_000)
     }
-}
 
-impl Feed {
     fn check_lines(&self) -> Result<(), ConfigError> {
-        let lines = self.lines.len();
-        range(
-            "feed.lines",
-            lines,
-            (1..=MOST_LINES).contains(&lines),
-            "must be 1 to 4",
-        )?;
+        within("feed.lines", self.lines.len(), 1..=MOST_LINES)?;
         for FeedLine { group, .. } in &self.lines {
             range(
                 "feed.lines",
@@ -387,12 +343,7 @@ impl Feed {
 
     fn check_fix(&self) -> Result<(), ConfigError> {
         if let Some(first) = self.user_tags {
-            range(
-                "feed.user_tags",
-                first,
-                (USER_TAGS..=95_000).contains(&first),
-                "must be 5000 to 95000",
-            )?;
+            within("feed.user_tags", first, USER_TAGS..=95_000)?;
         }
         for (from, to) in &self.tags {
             let is_tag = from.parse::<u32>().is_ok_and(|tag| tag > 0);

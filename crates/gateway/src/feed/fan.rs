@@ -79,7 +79,7 @@ impl Fan {
             key: Vec::new(),
             exchange: None,
             limit: Limit::default(),
-            counts: FanCounts::new(plan.counters),
+            counts: FanCounts::new(plan.counters, ""),
             notices: plan.notices.clone(),
         }
     }

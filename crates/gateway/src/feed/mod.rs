@@ -132,7 +132,7 @@ impl FeedSource {
                 source_rings: outlets.source_rings,
                 to_topics: outlets.to_topics,
                 utc_nanos: 0,
-                counts: FeedCounts::new(plan.counters),
+                counts: FeedCounts::new(plan.counters, ""),
             },
             part: outlets.ring_bytes / PARTS,
         })

@@ -18,7 +18,6 @@ use fanfare_engine::poll::Waker;
 use fanfare_engine::ring::{Broadcast, BroadcastReader, Policy, Record as RingRecord};
 use fanfare_fast::Record;
 use fanfare_fix::session::Now;
-use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -145,7 +144,7 @@ impl TopicsPublisher {
                 next: 0,
                 patience: Patience::new(topics.wait_ms, plan.stop.clone()),
                 omissions: Omissions::new(Outlet::Feed, plan.notices.clone()),
-                counts: TopicsCounts::new(plan.counters),
+                counts: TopicsCounts::new(plan.counters, ""),
                 notices: plan.notices.clone(),
             },
         })
@@ -248,16 +247,8 @@ impl Agent for TopicsPublisher {
         let _ = publisher.wait_for_acks(patience.left());
     }
 
-    fn wait_for<'a>(&'a self, descriptors: &mut Vec<BorrowedFd<'a>>) {
-        descriptors.push(self.waker.as_fd());
-    }
-
-    fn before_sleep(&mut self) {
-        self.waker.prepare_sleep();
-    }
-
-    fn after_sleep(&mut self) {
-        self.waker.awake();
+    fn waker(&self) -> Option<&Waker> {
+        Some(&self.waker)
     }
 }
 

@@ -13,11 +13,6 @@ pub(super) struct Permitted {
 /// Who mends one of them removes it here. All but those of `wire::lanes` are to go.
 pub(super) const PERMITTED: &[Permitted] = &[
     Permitted {
-        name: "engine",
-        modules: &["ring::broadcast", "ring::lapped"],
-        why: "to go with issue 14",
-    },
-    Permitted {
         name: "fanfare",
         modules: &["background", "print"],
         why: "to go with issue 14",

@@ -7,7 +7,7 @@ use crate::host::handler::Handler;
 use crate::host::hosted::Prepared;
 use crate::host::incoming::Incoming;
 use crate::host::peer::SessionKey;
-use crate::host::port::{Port, PortError, PortEvent};
+use crate::host::port::{Port, PortEvent};
 use crate::host::refusal::Refusal;
 use crate::host::settings::{Acceptor, Admission, Opened};
 use crate::host::templates::Wildcard;
@@ -84,7 +84,7 @@ impl<H: Handler> Host<H> {
         let token = self.slots.next_token();
         if let Err(error) = self.poller.add(&port, token, Interest::Read) {
             added.into_iter().for_each(|key| self.give_up(key));
-            return Err(PortError::from(error).into());
+            return Err(error.into());
         }
         self.slots.insert(Slot::Port(number));
         self.next_port += 1;

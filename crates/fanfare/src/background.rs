@@ -4,7 +4,7 @@
 //! At most [`MOST`] bytes wait for each stream. Further lines are left out; a line with their
 //! number takes their place when the stream is read again.
 
-use crate::print::counted;
+use crate::plural::counted;
 use fanfare_wire::text::Escaped;
 use std::collections::VecDeque;
 use std::io::{self, Write};

@@ -5,6 +5,8 @@ mod address;
 mod background;
 mod children;
 mod cmd;
+mod input;
+mod plural;
 mod print;
 mod progress;
 mod range;

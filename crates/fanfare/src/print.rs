@@ -88,12 +88,6 @@ pub(crate) fn keep(printed: io::Result<()>) {
     }
 }
 
-/// A number of things: "1 session", "2 sessions".
-pub(crate) fn counted(n: u64, thing: &str) -> String {
-    let plural = if n == 1 { "" } else { "s" };
-    format!("{n} {thing}{plural}")
-}
-
 /// The exit status of a command that gives `code`, if all that it said could be printed.
 pub(crate) fn printed(code: ExitCode) -> ExitCode {
     end_of(&OUT);
@@ -130,11 +124,12 @@ pub(crate) fn figures_out(figures: &Figures, json: bool) -> ExitCode {
             .iter()
             .for_each(|(name, value)| say!("{name:>24} {value:14.2}"));
     }
-    if figures.is_ok() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    }
+    exit_code(figures.is_ok())
+}
+
+/// What a command ends with: success if all was in order.
+pub(crate) fn exit_code(ok: bool) -> ExitCode {
+    ExitCode::from(u8::from(!ok))
 }
 
 /// Whether the error is a write to a pipe whose reader has gone.

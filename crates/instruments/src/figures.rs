@@ -15,6 +15,7 @@ use std::fs;
 use std::thread::available_parallelism;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use fanfare_wire::UtcTimestamp;
 use serde_json::{Map, Number, Value, json};
 
 use crate::histogram::Histogram;
@@ -161,6 +162,16 @@ impl Printed {
     }
 }
 
+/// Messages a second, from the first to the last of `count` in so many seconds; 0 for fewer than
+/// two.
+pub fn rate(count: u64, seconds: f64) -> f64 {
+    if seconds > 0.0 {
+        count.saturating_sub(1) as f64 / seconds
+    } else {
+        0.0
+    }
+}
+
 /// The middle value, the upper one of two; NaN for none.
 pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
@@ -232,30 +243,11 @@ fn cpu_name(cpuinfo: &str) -> &str {
 
 /// Seconds since 1970 as `2026-11-21T03:20:00Z`.
 fn iso_date(secs: u64) -> String {
-    let (days, second) = (secs / 86_400, secs % 86_400);
-    let (year, month, day) = civil(days);
-    let (h, m, s) = (second / 3_600, second / 60 % 60, second % 60);
-    format!("{year:04}-{month:02}-{day:02}T{h:02}:{m:02}:{s:02}Z")
-}
-
-/// Days since 1970-01-01 as year, month, day, by whole cycles of 400 years counted from 1 March,
-/// so that the leap day is the last of its year.
-fn civil(days: u64) -> (u64, u64, u64) {
-    let from_march_0000 = days + 719_468;
-    let (cycle, day_of_cycle) = (from_march_0000 / 146_097, from_march_0000 % 146_097);
-    let leap_days = day_of_cycle / 1_460 + day_of_cycle / 146_096;
-    let year_of_cycle = (day_of_cycle + day_of_cycle / 36_524 - leap_days) / 365;
-    let day_of_year =
-        day_of_cycle - (365 * year_of_cycle + year_of_cycle / 4 - year_of_cycle / 100);
-    let march_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * march_month + 2) / 5 + 1;
-    let month = if march_month < 10 {
-        march_month + 3
-    } else {
-        march_month - 9
-    };
-    let year = cycle * 400 + year_of_cycle + u64::from(month <= 2);
-    (year, month, day)
+    let time = UtcTimestamp::from_nanos(secs.cast_signed().saturating_mul(1_000_000_000));
+    // As FIX writes it, without the fraction: 20261121-03:20:00.
+    let text = format!("{time:.17}");
+    let (year, month, day) = (&text[..4], &text[4..6], &text[6..8]);
+    format!("{year}-{month}-{day}T{}Z", &text[9..])
 }
 
 #[cfg(test)]

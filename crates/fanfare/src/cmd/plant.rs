@@ -3,7 +3,8 @@
 
 use crate::background;
 use crate::cmd::fix::print_log_losses;
-use crate::print::{counted, note, say};
+use crate::plural::counted;
+use crate::print::{note, say};
 use anyhow::{Context, Result};
 use fanfare_engine::counters::Counters;
 use fanfare_engine::limits::raise_open_files;

@@ -6,6 +6,7 @@ use std::io::{self, Read};
 use fanfare_fix::codec::{Decoder, Message, tags::FANOUT_ID};
 
 use super::matcher::Matcher;
+use super::options::Options;
 use super::report::Report;
 use crate::messages::MessageStream;
 use crate::pcap::{End, LinkType, PcapError, Reader};
@@ -13,27 +14,6 @@ use crate::tcp::{Endpoint, NoSegment, Segment, segment};
 
 /// Connections followed; the segments of further ones are counted and left out.
 const MAX_CONNECTIONS: usize = 1 << 16;
-
-/// What of a capture is the gateway's traffic.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Options {
-    /// Producers connect to this port: what is sent to it is incoming.
-    pub in_port: u16,
-    /// Consumers connect to this port: what is sent from it is outgoing.
-    pub out_port: u16,
-    /// The first so many deliveries are the warm-up and left out of the latency figures.
-    pub skip: u64,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            in_port: 3000,
-            out_port: 3001,
-            skip: 1000,
-        }
-    }
-}
 
 /// Why a capture gives no report.
 #[derive(Debug, thiserror::Error)]

@@ -2,10 +2,12 @@
 
 mod analysis;
 mod matcher;
+mod options;
 mod report;
 mod series;
 #[cfg(test)]
 mod tests;
 
-pub use analysis::{AnalysisError, Options, analyse};
+pub use analysis::{AnalysisError, analyse};
+pub use options::Options;
 pub use report::Report;

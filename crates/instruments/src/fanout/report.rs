@@ -2,9 +2,9 @@
 
 use std::fmt::{self, Write};
 
-use super::analysis::Options;
+use super::options::Options;
 use super::series::{Bin, Series};
-use crate::figures::Figures;
+use crate::figures::{Figures, rate};
 use crate::histogram::Histogram;
 use crate::page::Page;
 use crate::plot::{
@@ -53,11 +53,7 @@ impl Flow {
     /// fewer than two, or for messages of one instant.
     pub fn rate(&self) -> f64 {
         let seconds = self.last.saturating_sub(self.first) as f64 / 1e9;
-        if seconds > 0.0 {
-            (self.messages.saturating_sub(1)) as f64 / seconds
-        } else {
-            0.0
-        }
+        rate(self.messages, seconds)
     }
 
     fn count(&mut self, time: u64) {

@@ -6,13 +6,13 @@ use std::time::Duration;
 use fanfare_engine::stop::Stop;
 use fanfare_fix::codec::Message;
 use fanfare_fix::codec::tags::FANOUT_ID;
-use fanfare_fix::session::{SECOND, Version};
+use fanfare_fix::session::SECOND;
 use fanfare_wire::int;
 
 use super::LoadError;
 use super::order::{OrderCheck, OrderCounts};
 use super::sessions::{Refused, SessionOptions, Sessions, Task};
-use crate::figures::Figures;
+use crate::figures::{Figures, rate};
 
 /// Sleep between two looks. Asleep outside of the poller the thread is not woken by each
 /// delivery, which would cost the gateway more than the delivery itself, and reads in batches.
@@ -38,10 +38,6 @@ pub struct ConsumerOptions {
     pub name: String,
     /// The number of the first.
     pub first: usize,
-    /// TargetCompID(56).
-    pub target: String,
-    /// BeginString(8).
-    pub version: Version,
     /// Progress is told every so many messages of all sessions together; 0 is never.
     pub progress: u64,
     /// Stop by itself after so many messages of all sessions together.
@@ -58,8 +54,6 @@ impl ConsumerOptions {
             clients,
             name: "C".to_owned(),
             first: 1,
-            target: "FANFARE".to_owned(),
-            version: Version::Fix44,
             progress: 1_000,
             messages: None,
             from_start: false,
@@ -105,12 +99,7 @@ impl ConsumerReport {
 
     /// Messages a second, from the first to the last; 0 for fewer than two.
     pub fn rate(&self) -> f64 {
-        let messages = self.received.saturating_sub(1) as f64;
-        if self.seconds > 0.0 {
-            messages / self.seconds
-        } else {
-            0.0
-        }
+        rate(self.received, self.seconds)
     }
 
     /// The figures of `fanfare fanout consumers`.
@@ -162,8 +151,6 @@ impl Consumers {
             address: options.address,
             name: options.name.clone(),
             first: options.first,
-            target: options.target.clone(),
-            version: options.version,
             max_send: 4 << 10,
         };
         let checks = (0..options.clients).map(|_| (0, OrderCheck::new(options.from_start)));

@@ -8,12 +8,12 @@ use std::time::Duration;
 use fanfare_engine::host::{Peers, SessionKey};
 use fanfare_engine::stop::Stop;
 use fanfare_fix::codec::tags::FANOUT_ID;
-use fanfare_fix::session::{SECOND, SendError, StoreError, Version};
+use fanfare_fix::session::{SECOND, SendError, StoreError};
 
 use super::LoadError;
 use super::sessions::{Refused, SessionOptions, Sessions, Task};
 use super::template::Template;
-use crate::figures::Figures;
+use crate::figures::{Figures, rate};
 use crate::histogram::Histogram;
 
 /// From the last logon to the first message.
@@ -44,10 +44,6 @@ pub struct ProducerOptions {
     pub name: String,
     /// The number of the first.
     pub first: usize,
-    /// TargetCompID(56).
-    pub target: String,
-    /// BeginString(8).
-    pub version: Version,
     /// Threads among which the sessions are divided.
     pub threads: usize,
 }
@@ -64,8 +60,6 @@ impl ProducerOptions {
             fanout: clients as u64,
             name: "P".to_owned(),
             first: 1,
-            target: "FANFARE".to_owned(),
-            version: Version::Fix44,
             threads: 1,
         }
     }
@@ -109,12 +103,7 @@ pub struct ProducerReport {
 impl ProducerReport {
     /// Achieved rate, messages a second of all sessions together; 0 for fewer than two messages.
     pub fn rate(&self) -> f64 {
-        let messages = self.sent.saturating_sub(1) as f64;
-        if self.seconds > 0.0 {
-            messages / self.seconds
-        } else {
-            0.0
-        }
+        rate(self.sent, self.seconds)
     }
 
     /// A sentence when the rate asked for was missed: then the load was not what was asked for.
@@ -168,8 +157,6 @@ impl Producers {
             address: options.address,
             name: options.name.clone(),
             first: options.first,
-            target: options.target.clone(),
-            version: options.version,
             max_send: template.body().len() + 1_024,
         };
         let template = Arc::new(template);

@@ -21,6 +21,8 @@ const LOOK: Duration = Duration::from_millis(1);
 const UNSENT: usize = 5 << 18;
 /// A session that is over stays so.
 const NEVER_AGAIN: Duration = Duration::from_secs(365 * 24 * 3600);
+/// TargetCompID(56).
+const TARGET: &str = "FANFARE";
 /// How long the gateway may take to answer a Logout.
 const LOGOUT: u64 = 5 * SECOND;
 
@@ -37,9 +39,6 @@ pub(super) struct SessionOptions {
     pub(super) name: String,
     /// The number in the first.
     pub(super) first: usize,
-    /// TargetCompID(56).
-    pub(super) target: String,
-    pub(super) version: Version,
     /// Largest message sent.
     pub(super) max_send: usize,
 }
@@ -151,7 +150,7 @@ impl<T: Task> Sessions<T> {
 
     fn add(&mut self, options: &SessionOptions, number: usize) -> Result<(), LoadError> {
         let name = format!("{}{}", options.name, options.first + number);
-        let mut config = Config::new(SessionId::new(options.version, &name, &options.target));
+        let mut config = Config::new(SessionId::new(Version::Fix44, &name, TARGET));
         config.reset_on_logon = true;
         config.max_send = options.max_send;
         config.logout_timeout = LOGOUT;

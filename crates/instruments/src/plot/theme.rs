@@ -1,56 +1,39 @@
 //! The theme without CSS variables: as presentation attributes in its light colours, and as CSS.
 
+use std::sync::LazyLock;
+
 use super::THEME;
 
-/// The presentation attributes of each class, in light colours. CSS overrides them where it is
-/// supported.
-const ATTRIBUTES: [(&str, &[(&str, &str)]); 18] = [
-    ("label", &[("fill", "#1c2330")]),
-    ("strong", &[("fill", "#1c2330"), ("font-weight", "600")]),
-    ("grid", &[("stroke", "#e3e7ee"), ("stroke-width", "1")]),
-    (
-        "frame",
-        &[
-            ("stroke", "#b4bccb"),
-            ("stroke-width", "1"),
-            ("fill", "none"),
-        ],
-    ),
-    ("line", &[("fill", "none"), ("stroke-width", "1.75")]),
-    ("dash", &[("stroke-dasharray", "5 4")]),
-    ("band", &[("stroke", "none"), ("fill-opacity", "0.16")]),
-    (
-        "halo",
-        &[
-            ("paint-order", "stroke"),
-            ("stroke", "#ffffff"),
-            ("stroke-width", "4"),
-        ],
-    ),
-    ("s0", &[("stroke", "#2563c9")]),
-    ("s1", &[("stroke", "#c2571a")]),
-    ("s2", &[("stroke", "#0e8074")]),
-    ("s3", &[("stroke", "#a3307e")]),
-    ("s4", &[("stroke", "#6a7180")]),
-    ("f0", &[("fill", "#2563c9")]),
-    ("f1", &[("fill", "#c2571a")]),
-    ("f2", &[("fill", "#0e8074")]),
-    ("f3", &[("fill", "#a3307e")]),
-    ("f4", &[("fill", "#6a7180")]),
-];
+/// The names of a block with their values.
+type Looks = Vec<(&'static str, String)>;
 
-/// The class attribute, and the presentation attributes of these classes.
+/// The rules for charts, in their order and in light colours: a class, or `text`, and how it
+/// looks.
+static RULES: LazyLock<Vec<(&str, Looks)>> = LazyLock::new(|| {
+    let light = colours(0);
+    let rules = rules(".chart text").split('}');
+    let rules = rules.filter_map(|rule| rule.split_once('{'));
+    let rules = rules.map(|(selector, block)| {
+        let class = selector
+            .rsplit([' ', '.', '\n'])
+            .find(|name| !name.is_empty());
+        let looks = declarations(block).map(|(name, value)| (name, literal_of(value, &light)));
+        (class.unwrap_or_default(), looks.collect())
+    });
+    rules.collect()
+});
+
+/// The class attribute, and the presentation attributes of these classes, in light colours. CSS
+/// overrides them where it is supported.
 pub(super) fn class(classes: &str, is_text: bool) -> String {
     let mut attributes: Vec<(&str, &str)> = Vec::new();
-    if is_text {
-        attributes.push(("fill", "#5b6577"));
-    }
-    for (class, looks) in ATTRIBUTES {
-        if !classes.split(' ').any(|own| own == class) {
+    for (class, looks) in RULES.iter() {
+        let is_own = classes.split(' ').any(|own| own == *class);
+        if !(is_own || is_text && *class == "text") {
             continue;
         }
-        for &(name, value) in looks {
-            attributes.retain(|(known, _)| *known != name);
+        for (name, value) in looks {
+            attributes.retain(|(known, _)| known != name);
             attributes.push((name, value));
         }
     }
@@ -63,34 +46,38 @@ pub(super) fn class(classes: &str, is_text: bool) -> String {
 /// The theme as CSS without variables, with the light colours, and the dark ones where they are
 /// preferred.
 pub(super) fn literal() -> String {
-    let mut blocks = THEME.split(":root {").skip(1);
-    let colours = |block: Option<&str>| -> Vec<(String, String)> {
-        let block = block
-            .and_then(|block| block.split_once('}'))
-            .map_or("", |(block, _)| block);
-        let pairs = block
-            .split(';')
-            .filter_map(|pair| pair.trim().split_once(": "));
-        pairs
-            .map(|(name, value)| (name.to_owned(), value.to_owned()))
-            .collect()
-    };
-    let (light, dark) = (colours(blocks.next()), colours(blocks.next()));
-    let rules = THEME
-        .find(".chart {")
-        .and_then(|at| THEME.get(at..))
-        .unwrap_or_default();
+    let rules = rules(".chart {");
     let rules = format!("{rules}.chart .paper {{ fill: var(--paper); }}\n");
-    let with = |colours: &[(String, String)]| {
-        colours.iter().fold(rules.clone(), |rules, (name, value)| {
-            rules.replace(&format!("var({name})"), value)
-        })
-    };
-    format!(
-        "{}@media (prefers-color-scheme: dark) {{\n{}}}\n",
-        with(&light),
-        with(&dark)
-    )
+    let [light, dark] = [0, 1].map(|block| literal_of(&rules, &colours(block)));
+    format!("{light}@media (prefers-color-scheme: dark) {{\n{dark}}}\n")
+}
+
+/// The theme from this rule on.
+fn rules(first: &str) -> &'static str {
+    let at = THEME.find(first).and_then(|at| THEME.get(at..));
+    at.unwrap_or_default()
+}
+
+/// The variables of the light block, number 0, or of the dark one.
+fn colours(block: usize) -> Looks {
+    let block = THEME.split(":root {").nth(block + 1);
+    let block = block.and_then(|block| block.split_once('}'));
+    let pairs = declarations(block.map_or("", |(block, _)| block));
+    pairs
+        .map(|(name, value)| (name, value.to_owned()))
+        .collect()
+}
+
+fn declarations(block: &'static str) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let declarations = block.split(';');
+    declarations.filter_map(|declaration| declaration.trim().split_once(": "))
+}
+
+/// The text with the values of its variables.
+fn literal_of(text: &str, colours: &Looks) -> String {
+    let replace =
+        |text: String, (name, value): &(&str, String)| text.replace(&format!("var({name})"), value);
+    colours.iter().fold(text.to_owned(), replace)
 }
 
 #[cfg(test)]
@@ -102,17 +89,18 @@ mod tests {
         let literal = literal();
         let (light, dark) = literal.split_once("@media").unwrap();
         assert!(!literal.contains("var("), "{literal}");
-        for (class, looks) in ATTRIBUTES {
-            let rule = light.split(&format!(".{class} {{")).nth(1).unwrap();
+        for (class, looks) in RULES.iter() {
+            let place = if *class == "text" { " " } else { "." };
+            let rule = light.split(&format!("{place}{class} {{")).nth(1).unwrap();
             let rule = rule.split_once('}').unwrap().0;
             for (name, value) in looks {
-                let value = value.trim_end_matches("px");
                 assert!(
                     rule.contains(&format!("{name}: {value}")),
                     "{class} {name}: {rule}"
                 );
             }
         }
+        assert_eq!(RULES.len(), 19, "{RULES:?}");
         assert!(dark.contains("#14181f") && !light.contains("#14181f"));
     }
 
@@ -121,7 +109,8 @@ mod tests {
         let looks = class("line s1 dash", false);
         assert_eq!(
             looks,
-            "class=\"line s1 dash\" fill=\"none\" stroke-width=\"1.75\" stroke-dasharray=\"5 4\" \
+            "class=\"line s1 dash\" fill=\"none\" stroke-width=\"1.75\" \
+             stroke-linejoin=\"round\" stroke-linecap=\"round\" stroke-dasharray=\"5 4\" \
              stroke=\"#c2571a\""
         );
         assert_eq!(class("tick", true), "class=\"tick\" fill=\"#5b6577\"");

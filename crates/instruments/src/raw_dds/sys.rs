@@ -2,10 +2,11 @@
 
 use std::ffi::{CString, c_char, c_int};
 use std::ptr::NonNull;
-
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use fanfare_dds::{DomainConfig, Error};
+
+use super::Role;
 
 #[repr(C)]
 struct Opened {
@@ -35,11 +36,11 @@ fn next_local() -> u32 {
 }
 
 /// The most round trips at a time.
-pub(super) const MOST: u32 = 1 << 16;
+const MOST: u32 = 1 << 16;
 
-/// An open end of the C program.
+/// One end of the C program, in this process.
 #[derive(Debug)]
-pub(super) struct Raw {
+pub struct CProgram {
     raw: NonNull<Opened>,
     /// Where the C program stores round trips.
     round_trips: Vec<u64>,
@@ -47,21 +48,19 @@ pub(super) struct Raw {
 
 // SAFETY: the C side is used by one thread at a time (all methods with effect take `&mut self`),
 // and what its listeners touch it shares by atomics.
-unsafe impl Send for Raw {}
+unsafe impl Send for CProgram {}
 
-impl Raw {
-    pub(super) fn open(config: &DomainConfig, role: u8, batching: bool) -> Result<Self, Error> {
+impl CProgram {
+    /// Opens it. `batching` is that of writers.
+    ///
+    /// # Errors
+    /// [`Error::Config`] with what Cyclone DDS says.
+    pub fn open(config: &DomainConfig, role: Role, batching: bool) -> Result<Self, Error> {
         let xml = CString::new(config.to_xml()?)
             .map_err(|_| Error::Config("there is a NUL byte in it".to_owned()))?;
-        // SAFETY: the string outlives the call, which copies it; `role` is one of the four.
-        let raw = unsafe {
-            fanfare_raw_open(
-                next_local(),
-                xml.as_ptr(),
-                c_int::from(role.min(3)),
-                batching,
-            )
-        };
+        // SAFETY: the string outlives the call, which copies it; the roles have the numbers that
+        // the C side knows.
+        let raw = unsafe { fanfare_raw_open(next_local(), xml.as_ptr(), role as c_int, batching) };
         let Some(raw) = NonNull::new(raw) else {
             return Err(Error::Config("the C program cannot open".to_owned()));
         };
@@ -71,13 +70,14 @@ impl Raw {
         })
     }
 
-    pub(super) fn is_matched(&self) -> bool {
+    /// Whether the other end is there.
+    pub fn is_matched(&self) -> bool {
         // SAFETY: open until `self` is dropped.
         unsafe { fanfare_raw_matched(self.raw.as_ptr()) }
     }
 
-    /// Begins `n` round trips, at most [`MOST`].
-    pub(super) fn ping(&mut self, n: u32) {
+    /// Begins `n` round trips (at most 65,536), one after the other.
+    pub fn ping(&mut self, n: u32) {
         let n = n.min(MOST);
         // SAFETY: the memory has room for `n`, never moves, and lives until `self` is dropped,
         // which closes the C side first.
@@ -85,23 +85,26 @@ impl Raw {
     }
 
     /// The round trips that are over, nanoseconds.
-    pub(super) fn done(&mut self) -> &[u64] {
+    pub fn round_trips(&mut self) -> &[u64] {
         // SAFETY: open until `self` is dropped. The count is raised after the value is stored.
         let n = unsafe { fanfare_raw_done(self.raw.as_ptr()) };
         self.round_trips.get(..n as usize).unwrap_or_default()
     }
 
-    pub(super) fn flow(&mut self, nanos: u64) -> u64 {
+    /// Writes quotes for so long; how many.
+    pub fn flow(&mut self, nanos: u64) -> u64 {
         // SAFETY: open until `self` is dropped.
         unsafe { fanfare_raw_flow(self.raw.as_ptr(), nanos) }
     }
 
-    pub(super) fn burst(&mut self, n: u32) -> u64 {
+    /// Writes `n` quotes; the nanoseconds that this takes, 0 if it fails.
+    pub fn burst(&mut self, n: u32) -> u64 {
         // SAFETY: open until `self` is dropped.
         unsafe { fanfare_raw_burst(self.raw.as_ptr(), n) }
     }
 
-    pub(super) fn count(&self) -> (u64, u64) {
+    /// Quotes taken, and the nanoseconds from the first to the last.
+    pub fn count(&self) -> (u64, u64) {
         let mut nanos = 0;
         // SAFETY: open until `self` is dropped; `nanos` is written before the call returns.
         let n = unsafe { fanfare_raw_count(self.raw.as_ptr(), &mut nanos) };
@@ -109,7 +112,7 @@ impl Raw {
     }
 }
 
-impl Drop for Raw {
+impl Drop for CProgram {
     fn drop(&mut self) {
         // SAFETY: opened once and not closed before; the listeners are over when it returns, so
         // `round_trips` may go after it.

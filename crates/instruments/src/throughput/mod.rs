@@ -33,9 +33,9 @@ use fanfare_fix::session::{Config, SECOND, SessionId, Version};
 pub use acceptor::{AcceptorOptions, Acceptors};
 pub use initiator::{InitiatorOptions, Initiators, Sent};
 pub use orders::{MAX_LINE, MAX_ORDERS, Orders, OrdersError};
-pub use persisted::persisted;
+pub use persisted::{holds, persisted, segment_bytes};
 pub use receiver::Tally;
-pub use summary::{Outcome, Row, Summary};
+pub use summary::{MOST_RUNS, Outcome, Plan, Row, Summary};
 
 /// Most sessions of one process.
 pub const MAX_SESSIONS: usize = 10_000;

@@ -36,3 +36,19 @@ pub fn persisted(base: &Path, orders: &Orders) -> Result<u64, OpenError> {
     }
     Ok(count)
 }
+
+/// The default length of a journal's segments, bytes: the journals of all sessions together begin
+/// with at most a gigabyte, each with 64 KiB to 4 MiB. A power of two.
+#[must_use]
+pub fn segment_bytes(sessions: usize) -> u32 {
+    let share = (1 << 30) / sessions.max(1) as u32;
+    1 << share.clamp(64 << 10, 4 << 20).ilog2()
+}
+
+/// Whether a journal of so many segments keeps all orders of a session.
+#[must_use]
+pub fn holds(messages: u64, segment_bytes: u32, max_segments: u32) -> bool {
+    let room = u64::from(segment_bytes) * u64::from(max_segments.saturating_sub(1));
+    // An order takes far less.
+    messages.saturating_mul(1024) <= room
+}

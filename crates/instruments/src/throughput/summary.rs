@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use crate::figures::Figures;
+use fanfare_engine::stop::Stop;
+
+use crate::figures::{Figures, Printed};
 use crate::plot::{CategoryChart, CategorySeries, Unit, standalone, thousands};
 
 /// The runs with one number of sessions.
@@ -51,6 +53,34 @@ pub struct Outcome {
     pub persisted: Option<u64>,
 }
 
+impl Outcome {
+    /// What the acceptor's figures say, without the journals.
+    #[must_use]
+    pub fn of(received: &Printed) -> Self {
+        let figure = |name| received.figure(name).unwrap_or(f64::NAN);
+        Self {
+            rate: figure("rate_per_s"),
+            t1: figure("t1_ns") as u64,
+            t2: figure("t2_ns") as u64,
+            lost: figure("lost") as u64,
+            wrong: figure("wrong") as u64,
+            persisted: None,
+        }
+    }
+}
+
+/// Most runs of a number of sessions.
+pub const MOST_RUNS: u64 = 1000;
+
+/// How often each number of sessions is measured.
+#[derive(Debug, Clone, Copy)]
+pub struct Plan {
+    /// Runs of each, at most [`MOST_RUNS`].
+    pub runs: u64,
+    /// Further runs are made until all of a row took so long from t1 to t2, seconds.
+    pub at_least: f64,
+}
+
 impl Row {
     /// The arithmetic mean of the runs; NaN without any.
     #[must_use]
@@ -67,8 +97,64 @@ impl Row {
 }
 
 impl Summary {
+    /// A row for each of these numbers of sessions, without a run.
+    #[must_use]
+    pub fn new(sessions: &[usize], persists: bool) -> Self {
+        let rows = sessions.iter().map(|&sessions| Row {
+            sessions,
+            ..Row::default()
+        });
+        Self {
+            rows: rows.collect(),
+            persisted: persists.then_some(0),
+            ..Self::default()
+        }
+    }
+
+    /// Makes all runs, the rows in turns: `measure` has the number of the run, the row and its
+    /// sessions, and returns `None` when it was interrupted. Returns false if it was, or `stop`
+    /// was raised. What was measured before is in the summary in any case.
+    ///
+    /// # Errors
+    /// That of `measure`, at once.
+    pub fn measure<E>(
+        &mut self,
+        plan: Plan,
+        stop: &Stop,
+        mut measure: impl FnMut(u64, usize, usize) -> Result<Option<Outcome>, E>,
+    ) -> Result<bool, E> {
+        for run in 1..=MOST_RUNS {
+            let wants = |row: &Row| run <= plan.runs || row.measured() < plan.at_least;
+            let wanted: Vec<usize> = (0..self.rows.len())
+                .filter(|&row| wants(&self.rows[row]))
+                .collect();
+            if wanted.is_empty() {
+                break;
+            }
+            for row in wanted {
+                if stop.is_raised() {
+                    return Ok(false);
+                }
+                let Some(outcome) = measure(run, row, self.rows[row].sessions)? else {
+                    return Ok(false);
+                };
+                self.add(row, &outcome);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether every order of `messages` a session came, and stands in the journals if these
+    /// `hold` all.
+    #[must_use]
+    pub fn is_whole(&self, messages: u64, holds: bool) -> bool {
+        let persisted = self.persisted.filter(|_| holds);
+        let is_kept = persisted.is_none_or(|found| found == self.sessions * messages);
+        self.lost == 0 && self.wrong == 0 && is_kept
+    }
+
     /// Adds a run of the row at `index`.
-    pub fn add(&mut self, index: usize, outcome: &Outcome) {
+    pub(super) fn add(&mut self, index: usize, outcome: &Outcome) {
         if let Some(row) = self.rows.get_mut(index) {
             row.rates.push(outcome.rate);
             row.spans.push((outcome.t1, outcome.t2));

@@ -181,3 +181,41 @@ fn the_summary_has_the_sources_rows_and_the_agreed_figures() {
     );
     assert!(summary.chart().contains("sessions"));
 }
+
+#[test]
+fn rows_take_turns_until_each_was_measured_for_long_enough() {
+    let plan = Plan {
+        runs: 1,
+        at_least: 1.0,
+    };
+    let outcome = |t2| Outcome {
+        rate: 1.0,
+        t1: 0,
+        t2,
+        lost: 0,
+        wrong: 0,
+        persisted: Some(10),
+    };
+    let mut summary = Summary::new(&[1, 2], true);
+    let mut made = Vec::new();
+    let measured = summary.measure(plan, &Stop::new(), |run, row, sessions| {
+        made.push((run, row, sessions));
+        // The second row is the faster one.
+        Ok::<_, ()>(Some(outcome([600_000_000, 400_000_000][row])))
+    });
+    assert_eq!(measured, Ok(true));
+    assert_eq!(
+        made,
+        [(1, 0, 1), (1, 1, 2), (2, 0, 1), (2, 1, 2), (3, 1, 2)]
+    );
+    assert_eq!((summary.runs, summary.sessions), (5, 8));
+    assert!(summary.is_whole(6, false) && !summary.is_whole(6, true));
+    assert!(Summary::new(&[1], true).is_whole(6, true));
+    assert_eq!(
+        summary.measure(plan, &Stop::new(), |_, _, _| Err(1)),
+        Err(1)
+    );
+    let interrupted =
+        Summary::new(&[1], false).measure(plan, &Stop::new(), |_, _, _| Ok::<_, ()>(None));
+    assert_eq!(interrupted, Ok(false));
+}

@@ -13,24 +13,6 @@ pub(super) struct Permitted {
 /// Who mends one of them removes it here. All but those of `wire::lanes` are to go.
 pub(super) const PERMITTED: &[Permitted] = &[
     Permitted {
-        name: "fanfare",
-        modules: &["background", "print"],
-        why: "to go with issue 14",
-    },
-    Permitted {
-        name: "fanfare",
-        modules: &[
-            "cmd::fast::capture",
-            "cmd::fast::decode",
-            "cmd::fast::feed",
-            "cmd::fast::live",
-            "cmd::fast::sequence",
-            "cmd::fast::streams",
-            "cmd::fast::two_files",
-        ],
-        why: "to go with issue 14",
-    },
-    Permitted {
         name: "fast",
         modules: &["decode", "encode", "typed"],
         why: "to go with issue 14",
@@ -60,21 +42,6 @@ pub(super) const PERMITTED: &[Permitted] = &[
     Permitted {
         name: "fast",
         modules: &["program::lanes", "program::place", "program::visit"],
-        why: "to go with issue 14",
-    },
-    Permitted {
-        name: "instruments",
-        modules: &[
-            "bench::dds::ends",
-            "bench::dds::shm",
-            "bench::dds::stalled",
-            "bench::dds::trips",
-        ],
-        why: "to go with issue 14",
-    },
-    Permitted {
-        name: "instruments",
-        modules: &["fanout::analysis", "fanout::report"],
         why: "to go with issue 14",
     },
     Permitted {

@@ -22,7 +22,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let mut figures = Figures::new("bench codec");
-    codec::run(args.kernel)?.add_to(&mut figures);
+    codec::add_figures(&mut figures, args.kernel)?;
     Ok(figures_out(&figures, args.json))
 }
 

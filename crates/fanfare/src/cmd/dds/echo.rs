@@ -4,7 +4,7 @@ use super::ls::{plain, seconds};
 use super::options::{DomainArgs, InstancesArg, Role};
 use super::outlet::Outlet;
 use super::waiting::{Item, Waiting};
-use crate::print::note;
+use crate::print::{exit_code, note};
 use anyhow::{Result, bail};
 use fanfare_dds::cdr::print_json;
 use fanfare_dds::discovery::{Discovery, Endpoint, EndpointKind};
@@ -87,11 +87,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         );
     }
     taken?;
-    Ok(if printer.unreadable == 0 {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(exit_code(printer.unreadable == 0))
 }
 
 /// Waits for a writer that describes its type; one that does not is better than none. `None` after

@@ -5,8 +5,8 @@
 //! slower than the feed for a while costs no datagram. When the ring is full, datagrams stay with
 //! the kernel, which drops and counts what its buffer does not hold.
 
-use crate::cmd::fast::feed::stopwatch;
 use crate::cmd::fast::packets::PacketFile;
+use crate::cmd::fast::stopwatch::stopwatch;
 use crate::print::note;
 use anyhow::{Context, Result, anyhow};
 use fanfare_dds::fast::Converted;

@@ -1,7 +1,6 @@
 //! `fanfare dds`: distribution over DDS (systems.md E).
 
 mod bridge;
-mod departures;
 mod echo;
 mod idl;
 mod input;

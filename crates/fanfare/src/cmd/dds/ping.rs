@@ -3,7 +3,7 @@
 use super::ls::seconds;
 use super::options::{DomainArgs, Role};
 use super::statistics;
-use crate::print::{note, say};
+use crate::print::{exit_code, note, say};
 use anyhow::{Context, Result, bail};
 use fanfare_dds::Status;
 use fanfare_engine::stop::Stop;
@@ -77,11 +77,7 @@ pub(crate) fn pong(args: &PongArgs) -> Result<ExitCode> {
     }
     let (came, failed) = pong.finish();
     note!("{came} samples came, {failed} could not be answered");
-    Ok(if failed == 0 {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(exit_code(failed == 0))
 }
 
 pub(crate) fn ping(args: &PingArgs) -> Result<ExitCode> {
@@ -161,9 +157,5 @@ fn report(args: &PingArgs, ping: &Ping) -> ExitCode {
         let median = trips.micros(50.0) / 2.0;
         say!("latency = round trip / 2: p50 {median:.3} us");
     }
-    if ok {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    }
+    exit_code(ok)
 }

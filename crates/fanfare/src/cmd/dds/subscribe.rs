@@ -1,19 +1,19 @@
 //! `fanfare dds subscribe`: receive, check, echo.
 
-use super::departures::Watch;
 use super::input::{self, Flow};
 use super::once::Once;
 use super::options::{self, DomainArgs, FeedArgs, Role, ShmArgs};
 use super::printer::{self, Printing};
 use super::publish::SAMPLE;
-use crate::print::{counted, note, say};
+use crate::plural::counted;
+use crate::print::{exit_code, note, say};
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use fanfare_dds::Error;
 use fanfare_dds::distribute::{Received, Subscriber};
 use fanfare_engine::stop::Stop;
 use fanfare_feed::Header;
-use fanfare_instruments::dds::{Expected, Verdict};
+use fanfare_instruments::dds::{DepartureWatch, Expected, Verdict};
 use fanfare_instruments::figures::Figures;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -159,7 +159,7 @@ fn wait(args: &Args, subscriber: &Subscriber, once: Option<&Once>, stop: &Stop) 
     let mut is_hinted = once.is_some() || args.publishers > 1;
     let mut changed = (0, Instant::now());
     let (mut warned, mut company) = (false, false);
-    let mut watch = Watch::new("writers");
+    let mut watch = DepartureWatch::new("writers", |line| note!("fanfare: {line}"));
     while !stop.is_raised() {
         let received = subscriber.received();
         if received != changed.0 {
@@ -340,9 +340,5 @@ fn report(args: &Args, subscriber: &Subscriber, outcome: &Outcome, stop: &Stop) 
     } else {
         outcome.note(args, subscriber);
     }
-    if is_complete {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    }
+    exit_code(is_complete)
 }

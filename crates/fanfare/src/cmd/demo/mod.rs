@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use crate::children::Fanfare;
-use crate::print::{note, say};
+use crate::print::{exit_code, note, say};
 use crate::scratch::Scratch;
 
 /// Options of `fanfare demo`.
@@ -102,11 +102,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if args.json {
         say!("{}", figures.to_json());
     }
-    Ok(if figures.is_ok() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(exit_code(figures.is_ok()))
 }
 
 /// The report's text, where `--json` leaves room for it.

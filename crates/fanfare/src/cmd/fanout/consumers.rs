@@ -10,7 +10,8 @@ use std::process::ExitCode;
 
 use super::{FIRST, MOST_SESSIONS, prefix, tell_logged_on};
 use crate::address::resolve;
-use crate::print::{counted, note, say};
+use crate::plural::counted;
+use crate::print::{exit_code, note, say};
 use crate::range::whole;
 
 /// Options of `fanfare fanout consumers`.
@@ -80,11 +81,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     };
     let report = consumers.run(&stop, &mut progress)?;
     print(args, &report);
-    Ok(if report.is_clean() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(exit_code(report.is_clean()))
 }
 
 fn stop_on_enter(stop: Stop) {

@@ -8,7 +8,8 @@ mod server;
 
 pub(crate) use server::Args as ServerArgs;
 
-use crate::print::{counted, note};
+use crate::plural::counted;
+use crate::print::note;
 use clap::Subcommand;
 use fanfare_instruments::load::Refused;
 use std::process::ExitCode;

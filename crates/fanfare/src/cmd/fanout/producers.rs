@@ -10,7 +10,8 @@ use std::process::ExitCode;
 
 use super::{FIRST, MOST_SESSIONS, prefix, tell_logged_on};
 use crate::address::resolve;
-use crate::print::{counted, note, say};
+use crate::plural::counted;
+use crate::print::{exit_code, note, say};
 use crate::range::{rate, whole};
 
 /// Options of `fanfare fanout producers`.
@@ -68,11 +69,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     tell_logged_on(producers.sessions(), producers.refused());
     let report = producers.run(&stop)?;
     print(args, &report);
-    Ok(if report.is_whole() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(exit_code(report.is_whole()))
 }
 
 fn template(args: &Args) -> Result<Template> {

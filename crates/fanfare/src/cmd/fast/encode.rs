@@ -2,9 +2,11 @@
 
 use super::generate::{cannot_write, create};
 use super::lines::{LINE_LIMIT, Line, LineFile};
-use super::options::{LoadError, Strictness, TEMPLATES_HELP, check_preamble, is_standard, load};
+use super::options::{LoadError, Strictness, TEMPLATES_HELP, check_preamble, load};
 use super::output::{Format, Output};
-use crate::print::{counted, note, say};
+use crate::input::is_standard;
+use crate::plural::counted;
+use crate::print::{exit_code, note, say};
 use crate::range::whole;
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
@@ -132,11 +134,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     encoding.flush()?;
     errors.flush()?;
     encoding.counts.report(args);
-    Ok(if encoding.counts.errors == 0 {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(exit_code(encoding.counts.errors == 0))
 }
 
 #[derive(Debug, Default)]

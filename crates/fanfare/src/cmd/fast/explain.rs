@@ -4,6 +4,7 @@
 use super::options::{Framing, Strictness, TEMPLATES_HELP, check_preamble, load};
 use super::packets::{ByteFile, PacketError, PacketFile, frame_code};
 use super::templates::{decimal, kind};
+use crate::plural::counted;
 use crate::print::{note, say};
 use anyhow::{Context, Result, bail};
 use fanfare_engine::stop::Stop;
@@ -261,8 +262,7 @@ impl Trace {
     fn field(&mut self, field: &Field, value: &str) {
         if let Some(bits) = field.bits() {
             let tag = field.tag().map_or(String::new(), |tag| format!("({tag})"));
-            let plural = if bits == 1 { "" } else { "s" };
-            let what = format!("{}{tag} {bits} bit{plural}", field.name());
+            let what = format!("{}{tag} {}", field.name(), counted(bits.into(), "bit"));
             self.line(0, &[], &what);
         }
         self.value(value);

@@ -1,8 +1,10 @@
 //! `fanfare fast generate`: the two feeds that everything can be tried with.
 
 use super::lines::is_same_file;
-use super::options::{TEMPLATES_HELP, TemplateReading, check_preamble, is_standard, load};
-use crate::print::{counted, note, say};
+use super::options::{TEMPLATES_HELP, TemplateReading, check_preamble, load};
+use crate::input::is_standard;
+use crate::plural::counted;
+use crate::print::{note, say};
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use fanfare_engine::stop::Stop;

@@ -1,7 +1,6 @@
 //! Lines of a file or a pipe, of bounded length.
 
-use super::options::named;
-use super::pipe::open;
+use super::options::{named, open};
 use anyhow::Result;
 use fanfare_engine::stop::Stop;
 use std::io::{self, BufRead, BufReader, Read};
@@ -33,7 +32,7 @@ impl LineFile {
     /// A wait for a pipe ends when `stop` is raised.
     pub(crate) fn open(path: &Path, stop: &Stop) -> Result<Self> {
         Ok(Self {
-            input: BufReader::with_capacity(1 << 16, open(path, stop)?),
+            input: BufReader::with_capacity(1 << 16, Box::new(open(path, stop)?)),
             text: Vec::new(),
             is_first: true,
         })

@@ -1,27 +1,19 @@
 //! `fanfare fast`: the FAST codec and the feed layer as tools.
 
 mod bench;
-mod capture;
 mod codegen;
 mod decode;
 mod encode;
 mod explain;
-pub(crate) mod feed;
 mod generate;
 mod lines;
-mod live;
 mod multicast;
 pub(crate) mod options;
 mod output;
 pub(crate) mod packets;
-mod pipe;
-mod report;
-mod sequence;
-mod sink;
-mod streams;
+pub(crate) mod stopwatch;
 mod structs;
 mod templates;
-mod two_files;
 
 use clap::Subcommand;
 use std::process::ExitCode;

@@ -1,7 +1,9 @@
 //! Options that several commands share, and what they stand for.
 
+use crate::input::{Input, is_standard};
 use crate::print::note;
 use anyhow::{Context, Result, bail};
+use fanfare_engine::stop::Stop;
 use fanfare_fast::template::limits::MAX_BYTES;
 use fanfare_fast::{Options, Program, TemplateError};
 use fanfare_feed::{Header, Preamble, SequenceField};
@@ -220,15 +222,15 @@ pub(crate) fn socket_address(text: &str) -> Result<SocketAddrV4, String> {
     Ok(SocketAddrV4::new(address, port))
 }
 
-/// `-` is stdin or stdout.
-pub(crate) fn is_standard(path: &Path) -> bool {
-    path.as_os_str() == "-"
-}
-
 /// Where the file system has what a command reads.
 pub(crate) fn named(path: &Path) -> &Path {
     match is_standard(path) {
         true => Path::new("/dev/stdin"),
         false => path,
     }
+}
+
+/// What a command reads: a file, or stdin for `-`.
+pub(crate) fn open(path: &Path, stop: &Stop) -> Result<Input> {
+    Input::open(path, stop).with_context(|| format!("cannot open `{}`", path.display()))
 }

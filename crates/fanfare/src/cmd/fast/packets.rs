@@ -1,7 +1,7 @@
 //! Packets out of files: with a length header, and without one.
 
-use super::options::named;
-use super::pipe::open;
+use super::options::{named, open};
+use crate::input::Input;
 use anyhow::{Result, bail};
 use fanfare_engine::stop::Stop;
 use fanfare_feed::{Deframer, FrameError, FrameErrorKind, Header, Packet};
@@ -18,7 +18,7 @@ const FILE_LIMIT: usize = 1 << 30;
 
 /// Packets of a file, one after the other, however large the file is.
 pub(crate) struct PacketFile {
-    input: Box<dyn Read>,
+    input: Input,
     deframer: Deframer,
     at_end: bool,
     interrupted: bool,
@@ -102,7 +102,7 @@ impl PacketFile {
 
 /// The bytes of a file without packets, as a window that moves along.
 pub(crate) struct ByteFile {
-    input: Box<dyn Read>,
+    input: Input,
     buffer: Vec<u8>,
     start: usize,
     end: usize,
@@ -150,11 +150,6 @@ impl ByteFile {
     /// Whether [`window`](Self::window) may take as long as a pipe likes.
     pub(crate) fn must_wait(&self) -> bool {
         self.waits && !self.is_whole()
-    }
-
-    /// Whether Ctrl-C came while more was waited for.
-    pub(crate) fn is_interrupted(&self) -> bool {
-        self.interrupted
     }
 
     /// Returns the bytes read so far as [`window`](Self::window) does, without reading more.

@@ -1,7 +1,8 @@
 //! `fanfare fast templates`: what a template file declares, checked.
 
 use super::options::{TEMPLATES_HELP, TemplateReading, load};
-use crate::print::{counted, note, say};
+use crate::plural::counted;
+use crate::print::{note, say};
 use anyhow::Result;
 use fanfare_fast::program::{Field, FieldId, FieldKind, IntOp, Op, Reset, Slot, TemplateProgram};
 use fanfare_fast::template::OperatorKind;
@@ -103,8 +104,7 @@ fn fields(program: &Program, ids: &[FieldId], depth: usize) {
 }
 
 fn bits(count: u32) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{count} bit{plural}")
+    counted(count.into(), "bit")
 }
 
 pub(super) fn kind(kind: FieldKind) -> &'static str {

@@ -3,7 +3,8 @@
 use super::echo::Application;
 use super::sessions::{self, NAP, Running};
 use crate::background;
-use crate::print::{counted, note, say};
+use crate::plural::counted;
+use crate::print::{note, say};
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 use fanfare_engine::agent;

@@ -1,7 +1,8 @@
 //! `fanfare store repair`: a torn end cut off, or a new store of all that is whole.
 
 use super::stores::{Store, fault, stores};
-use crate::print::{counted, note, say};
+use crate::plural::counted;
+use crate::print::{note, say};
 use anyhow::Result;
 use clap::Args as ClapArgs;
 use fanfare_engine::journal::{OpenError, Outcome, RepairError, holder, repair};
@@ -100,8 +101,8 @@ fn tell(name: &str, outcome: &Outcome, dry_run: bool) {
     match outcome {
         Outcome::Sound => say!("{name}: in order, nothing to do"),
         Outcome::Cut { from, records } => {
-            let plural = if *records == 1 { "" } else { "s" };
-            say!("{name}: {records} record{plural} at the end {would}cut off, the first was:");
+            let records = counted((*records).into(), "record");
+            say!("{name}: {records} at the end {would}cut off, the first was:");
             say!("  {from} ({} bytes)", from.bytes);
         }
         Outcome::Rebuilt {

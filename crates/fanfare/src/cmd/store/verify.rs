@@ -1,7 +1,8 @@
 //! `fanfare store verify`: every CRC, and the order of the files.
 
 use super::stores::{Store, fault, stores_counted};
-use crate::print::{counted, say};
+use crate::plural::counted;
+use crate::print::{exit_code, say};
 use anyhow::Result;
 use clap::Args as ClapArgs;
 use fanfare_engine::journal::{Damage, Defect, holder};
@@ -37,11 +38,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
             tell(&store, &damages);
         }
     }
-    Ok(if sound {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(exit_code(sound))
 }
 
 fn look(path: PathBuf) -> Result<(Store, Vec<Damage>)> {

@@ -5,7 +5,9 @@ use clap::Args as ClapArgs;
 use clap::builder::RangedU64ValueParser;
 use fanfare_engine::host::StoreKind;
 use fanfare_engine::journal::{Durability, Options};
-use fanfare_instruments::throughput::{MAX_MESSAGES, MAX_SESSIONS, MAX_THREADS, Orders};
+use fanfare_instruments::throughput::{
+    MAX_MESSAGES, MAX_SESSIONS, MAX_THREADS, Orders, holds, segment_bytes,
+};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -102,22 +104,12 @@ impl Store {
     }
 
     fn segment(&self, sessions: usize) -> u32 {
-        let share = (1 << 30) / sessions.max(1) as u32;
-        let default = share.clamp(64 << 10, 4 << 20).next_power_of_two();
-        // The power of two below, unless it is one.
-        let default = if default > share {
-            default / 2
-        } else {
-            default
-        };
-        self.segment.unwrap_or(default.max(64 << 10))
+        self.segment.unwrap_or_else(|| segment_bytes(sessions))
     }
 
     /// Whether the journal of each of so many sessions keeps so many orders to the last.
     pub(crate) fn holds(&self, messages: u64, sessions: usize) -> bool {
-        let room =
-            u64::from(self.segment(sessions)) * u64::from(self.max_segments.saturating_sub(1));
-        messages.saturating_mul(1024) <= room
+        holds(messages, self.segment(sessions), self.max_segments)
     }
 
     /// The same options for a process of its own, with the journals in `base`.

@@ -28,17 +28,13 @@ pub(super) fn run(
     stop: &Stop,
 ) -> Result<Option<Outcome>> {
     let outcome = exchange(sessions, load, store, base, stop);
-    let outcome = outcome.and_then(|outcome| match outcome {
-        Some(outcome) if !store.is_none() => {
-            let persisted =
-                persisted(base, orders).context("cannot read back what the initiator has kept")?;
-            let persisted = Some(persisted);
-            Ok(Some(Outcome {
-                persisted,
-                ..outcome
-            }))
-        }
-        other => Ok(other),
+    let outcome = outcome.and_then(|outcome| {
+        let Some(mut outcome) = outcome.filter(|_| !store.is_none()) else {
+            return Ok(outcome);
+        };
+        let found = persisted(base, orders);
+        outcome.persisted = Some(found.context("cannot read back what the initiator has kept")?);
+        Ok(Some(outcome))
     });
     if base.exists() {
         std::fs::remove_dir_all(base)
@@ -55,14 +51,8 @@ fn exchange(
     stop: &Stop,
 ) -> Result<Option<Outcome>> {
     let count = sessions.to_string();
-    let mut args = vec![
-        "throughput",
-        "acceptor",
-        "--port",
-        "0",
-        "--sessions",
-        &count,
-    ];
+    let mut args = vec!["throughput", "acceptor", "--port", "0"];
+    args.extend(["--sessions", &count]);
     let load_args = load.args();
     args.extend(load_args.iter().map(String::as_str));
     let mut acceptor = Fanfare::start(&args, stop)?;
@@ -90,13 +80,5 @@ fn exchange(
     if !sent.is_ok() {
         bail!("the initiator: {told}");
     }
-    let figure = |name| received.figure(name).unwrap_or(f64::NAN);
-    Ok(Some(Outcome {
-        rate: figure("rate_per_s"),
-        t1: figure("t1_ns") as u64,
-        t2: figure("t2_ns") as u64,
-        lost: figure("lost") as u64,
-        wrong: figure("wrong") as u64,
-        persisted: None,
-    }))
+    Ok(Some(Outcome::of(&received)))
 }

@@ -4,14 +4,15 @@ use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 use fanfare_engine::stop::Stop;
 use fanfare_instruments::figures::Figures;
-use fanfare_instruments::throughput::{Orders, Row, Summary};
+use fanfare_instruments::throughput::{MOST_RUNS, Plan, Summary};
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use super::options::{Load, Store, sessions};
 use super::pair;
-use crate::print::{counted, note, say};
+use crate::plural::counted;
+use crate::print::{exit_code, note, say};
 use crate::range::whole;
 use crate::scratch::Scratch;
 
@@ -53,23 +54,26 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
             .with_context(|| format!("cannot make a folder in {}", folder.display())),
         _ => Scratch::new("throughput").context("cannot make a folder for the journals"),
     }?;
-    let rows = args.sessions.iter().map(|&sessions| Row {
-        sessions,
-        ..Row::default()
-    });
-    let mut summary = Summary {
-        rows: rows.collect(),
-        persisted: (!args.store.is_none()).then_some(0),
-        ..Summary::default()
+    let mut summary = Summary::new(&args.sessions, !args.store.is_none());
+    let plan = Plan {
+        runs: args.runs,
+        at_least: args.at_least,
     };
-    let outcome = measure(args, &orders, &scratch, &stop, &mut summary);
+    let talks = std::io::stderr().is_terminal();
+    let outcome = summary.measure(plan, &stop, |run, row, sessions| {
+        let base = scratch.file(&row.to_string());
+        let counted = counted(sessions as u64, "session");
+        let outcome = pair::run(sessions, &args.load, &args.store, &orders, &base, &stop)
+            .with_context(|| format!("run {run} with {counted}"))?;
+        if let Some(outcome) = outcome.filter(|_| talks) {
+            note!("run {run}: {counted}, {:.0} messages/s", outcome.rate);
+        }
+        Ok::<_, anyhow::Error>(outcome)
+    });
     let complete = matches!(outcome, Ok(true));
     let code = report(args, &summary, complete)?;
     outcome.map(|_| code)
 }
-
-/// Most runs of a number of sessions.
-const MOST_RUNS: u64 = 1000;
 
 /// Parses seconds from 0 to an hour.
 fn seconds(text: &str) -> Result<f64, String> {
@@ -82,61 +86,12 @@ fn seconds(text: &str) -> Result<f64, String> {
     }
 }
 
-/// All runs; false if it was interrupted. What was measured before is in `summary` in any case.
-fn measure(
-    args: &Args,
-    orders: &Orders,
-    scratch: &Scratch,
-    stop: &Stop,
-    summary: &mut Summary,
-) -> Result<bool> {
-    let talks = std::io::stderr().is_terminal();
-    for run in 1..=MOST_RUNS {
-        let wants = |row: &Row| run <= args.runs || row.measured() < args.at_least;
-        if !summary.rows.iter().any(wants) {
-            break;
-        }
-        for (index, &sessions) in args.sessions.iter().enumerate() {
-            if stop.is_raised() {
-                return Ok(false);
-            }
-            if !summary.rows.get(index).is_some_and(wants) {
-                continue;
-            }
-            let base = scratch.file(&index.to_string());
-            let outcome = pair::run(sessions, &args.load, &args.store, orders, &base, stop)
-                .with_context(|| {
-                    format!("run {run} with {}", counted(sessions as u64, "session"))
-                })?;
-            let Some(outcome) = outcome else {
-                return Ok(false);
-            };
-            if talks {
-                note!(
-                    "run {run}: {}, {:.0} messages/s",
-                    counted(sessions as u64, "session"),
-                    outcome.rate
-                );
-            }
-            summary.add(index, &outcome);
-        }
-    }
-    Ok(true)
-}
-
-/// Whether no journal gives anything up.
-fn holds_all(args: &Args) -> bool {
-    let mut all = args.sessions.iter();
-    all.all(|&sessions| args.store.holds(args.load.messages, sessions))
-}
-
 fn report(args: &Args, summary: &Summary, complete: bool) -> Result<ExitCode> {
     let sent = summary.sessions * args.load.messages;
-    let kept = match summary.persisted {
-        Some(persisted) if holds_all(args) => persisted == sent,
-        _ => true,
-    };
-    let ok = complete && summary.lost == 0 && summary.wrong == 0 && kept;
+    // Whether no journal gives anything up.
+    let mut sessions = args.sessions.iter();
+    let holds = sessions.all(|&sessions| args.store.holds(args.load.messages, sessions));
+    let ok = complete && summary.is_whole(args.load.messages, holds);
     let mut figures = Figures::new("throughput run");
     summary.add_to(&mut figures);
     figures.set_ok(ok);
@@ -165,9 +120,5 @@ fn report(args: &Args, summary: &Summary, complete: bool) -> Result<ExitCode> {
     if !complete {
         note!("not all runs were made: the report is of those that were");
     }
-    Ok(if ok {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(exit_code(ok))
 }

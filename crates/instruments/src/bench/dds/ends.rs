@@ -1,188 +1,17 @@
-//! The ends of the benchmark: ours here, and the processes at the other side.
+//! Our own ends of the benchmark.
 
-use std::io::{self, BufRead, Write, stdin, stdout};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use fanfare_dds::cdr::{CdrBuffer, CdrReader};
+use fanfare_dds::cdr::CdrBuffer;
 use fanfare_dds::fast::Converter;
-use fanfare_dds::types::{Kind, StructType};
 use fanfare_dds::{Domain, DomainConfig, Error, Qos, Reader, Sample, Status, Writer};
-use fanfare_engine::process::Process;
-use fanfare_engine::stop::halt;
 use fanfare_fast::Record;
-use fanfare_gateway::SlowPolicy;
 
 use super::convert::told;
-use super::{DdsBench, shm, stalled};
+use super::quote::{put_quote, quote, sequence_of};
 use crate::bench::BenchError;
-use crate::raw_dds::{CProgram, Role};
-
-/// What the other process does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
-    /// The C program answers.
-    RawPong,
-    /// Ours answers.
-    Pong,
-    /// The C program receives.
-    RawSink,
-    /// Ours receives.
-    Sink,
-    /// Answers through shared memory.
-    ShmPong,
-    /// Answers, with the policies of the comparison with a reader that stops.
-    PolicyPong,
-    /// Reads what is written to that, and may be stopped.
-    Beside,
-}
-
-impl End {
-    /// All of them.
-    pub const ALL: [Self; 7] = [
-        Self::RawPong,
-        Self::Pong,
-        Self::RawSink,
-        Self::Sink,
-        Self::ShmPong,
-        Self::PolicyPong,
-        Self::Beside,
-    ];
-
-    /// Its name on the command line.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::RawPong => "raw-pong",
-            Self::Pong => "pong",
-            Self::RawSink => "raw-sink",
-            Self::Sink => "sink",
-            Self::ShmPong => "shm-pong",
-            Self::PolicyPong => "policy-pong",
-            Self::Beside => "beside",
-        }
-    }
-}
-
-/// What another process is to be.
-#[derive(Debug, Clone, Copy)]
-pub struct Other {
-    /// What it does.
-    pub end: End,
-    /// In this domain.
-    pub domain: u32,
-    /// On this processor, if there is one to choose.
-    pub cpu: Option<usize>,
-    /// What becomes of a reader that stops.
-    pub policy: SlowPolicy,
-}
-
-/// Starts a process that calls [`serve`], with its stdin and stdout piped.
-pub type Start = dyn Fn(&Other) -> io::Result<Process> + Sync;
-
-/// How long the other process may take to answer.
-const LIMIT: Duration = Duration::from_secs(60);
-
-/// The other process. It ends when this end of its pipe closes.
-pub(super) struct Child {
-    process: Process,
-}
-
-impl DdsBench<'_> {
-    /// Starts the other process.
-    pub(super) fn child(&self, end: End, domain: u32) -> Result<Child, BenchError> {
-        self.child_on(self.processors.there, end, domain)
-    }
-
-    /// Starts it on that processor.
-    pub(super) fn child_on(
-        &self,
-        cpu: Option<usize>,
-        end: End,
-        domain: u32,
-    ) -> Result<Child, BenchError> {
-        self.child_as(&Other {
-            end,
-            domain,
-            cpu,
-            policy: SlowPolicy::Drop,
-        })
-    }
-
-    /// Starts one, and waits until it is open.
-    pub(super) fn child_as(&self, other: &Other) -> Result<Child, BenchError> {
-        let process = (self.start)(other)?;
-        let mut child = Child { process };
-        child.ask()?;
-        Ok(child)
-    }
-}
-
-impl Child {
-    /// Asks the sink for its count and its nanoseconds; a reader beside for its count and how
-    /// many it missed.
-    pub(super) fn ask(&mut self) -> Result<(u64, u64), BenchError> {
-        let answer = self.line().map_err(|error| {
-            BenchError::Missing(format!("the other process does not answer: {error}"))
-        })?;
-        let numbers = answer.trim().split_once(' ');
-        let numbers = numbers.and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
-        numbers.ok_or_else(|| {
-            BenchError::Missing(format!("the other process answers `{}`", answer.trim()))
-        })
-    }
-
-    fn line(&mut self) -> io::Result<String> {
-        if let Some(pipe) = self.process.stdin() {
-            pipe.write_all(b"\n")?;
-        }
-        let line = self.process.next_line(None, LIMIT);
-        line.map(|(_, line)| line).map_err(io::Error::other)
-    }
-
-    /// Stops the process where it is, or lets it go on.
-    pub(super) fn halt(&self, halted: bool) -> io::Result<()> {
-        halt(self.process.id(), halted)
-    }
-}
-
-impl Drop for Child {
-    fn drop(&mut self) {
-        let _ = self.halt(false);
-        drop(self.process.stdin().take());
-        let _ = self.process.wait(LIMIT);
-    }
-}
-
-/// Is the other process: answers each line with the count, until the pipe closes.
-///
-/// # Errors
-/// An end of DDS cannot be opened, or the pipe is gone.
-pub fn serve(other: &Other) -> Result<(), BenchError> {
-    let own = super::config(other.domain);
-    let with = stalled::config(other.policy, &own);
-    let qos = stalled::qos(other.policy);
-    let (mut raw, mut ours, mut shm) = (None, None, None);
-    match other.end {
-        End::RawPong => raw = Some(CProgram::open(&own, Role::Pong, false)?),
-        End::RawSink => raw = Some(CProgram::open(&own, Role::Sink, true)?),
-        End::Pong => ours = Some(Ours::pong(&own, &Qos::reliable())?),
-        End::Sink => ours = Some(Ours::sink(&own)?),
-        End::PolicyPong => ours = Some(Ours::pong(&with, &qos)?),
-        End::Beside => ours = Some(Ours::beside(&with, &qos)?),
-        End::ShmPong => shm = Some(shm::Pong::start(other.domain)?),
-    }
-    for line in stdin().lock().lines() {
-        line?;
-        let counted = raw.as_ref().map(CProgram::count);
-        let (count, nanos) = counted.or(ours.as_ref().map(Ours::count)).unwrap_or((0, 0));
-        let mut out = stdout().lock();
-        writeln!(out, "{count} {nanos}")?;
-        out.flush()?;
-    }
-    drop(shm);
-    Ok(())
-}
 
 /// Our reader and writer.
 pub(super) struct Ours {
@@ -234,7 +63,7 @@ impl Ours {
         })
     }
 
-    fn pong(config: &DomainConfig, qos: &Qos) -> Result<Self, Error> {
+    pub(super) fn pong(config: &DomainConfig, qos: &Qos) -> Result<Self, Error> {
         Self::open(config, Some("Pong"), Some("Ping"), qos, |_, writer| {
             let mut buffer = CdrBuffer::with_capacity(128);
             move |sample: Sample<'_>| {
@@ -247,7 +76,7 @@ impl Ours {
     }
 
     /// Counts what pings are written, and by their numbers those that never come.
-    fn beside(config: &DomainConfig, qos: &Qos) -> Result<Self, Error> {
+    pub(super) fn beside(config: &DomainConfig, qos: &Qos) -> Result<Self, Error> {
         Self::open(config, None, Some("Ping"), qos, |shared, _| {
             let mut before = None;
             move |sample: Sample<'_>| {
@@ -267,7 +96,7 @@ impl Ours {
         Self::open(config, Some("Flow"), None, &qos, |_, _| |_| ())
     }
 
-    fn sink(config: &DomainConfig) -> Result<Self, Error> {
+    pub(super) fn sink(config: &DomainConfig) -> Result<Self, Error> {
         let begin = Instant::now();
         let qos = Qos::reliable().batching(true);
         Self::open(config, None, Some("Flow"), &qos, move |shared, _| {
@@ -410,7 +239,7 @@ impl Ours {
         Ok(nanos)
     }
 
-    fn count(&self) -> (u64, u64) {
+    pub(super) fn count(&self) -> (u64, u64) {
         let first = self.shared.first.load(Ordering::Acquire);
         let last = self.shared.last.load(Ordering::Acquire);
         (
@@ -434,46 +263,7 @@ fn matches(shared: &Arc<Shared>) -> impl FnMut(Status) + Send + 'static + use<> 
     }
 }
 
-/// The Quote message of the simple templates.
-pub(super) fn quote() -> StructType {
-    StructType::new("Bench::Quote")
-        .member("MessageType", Kind::UInt16)
-        .member("SequenceNumber", Kind::UInt32)
-        .member("Timestamp", Kind::UInt32)
-        .member("OrderId", Kind::UInt32)
-        .member("Volume", Kind::UInt32)
-        .member("Price", Kind::UInt32)
-        .member("ExchangeId", Kind::Byte)
-        .member("SecurityId", Kind::UInt16)
-        .member("SecurityType", Kind::Byte)
-        .member("SessionId", Kind::Byte)
-}
-
 #[inline]
 fn write_quote(writer: &Writer, buffer: &mut CdrBuffer, sequence: u32) -> Result<(), Error> {
     writer.write(put_quote(buffer, sequence)?)
-}
-
-/// Makes a sample of a Quote.
-#[inline]
-pub(super) fn put_quote(buffer: &mut CdrBuffer, sequence: u32) -> Result<&[u8], Error> {
-    buffer.begin();
-    buffer.u16(11);
-    buffer.u32(sequence);
-    for field in 2..6 {
-        buffer.u32(field);
-    }
-    buffer.u8(6);
-    buffer.u16(7);
-    buffer.u8(8);
-    buffer.u8(9);
-    Ok(buffer.finish()?)
-}
-
-/// The number of a Quote.
-#[inline]
-pub(super) fn sequence_of(cdr: &[u8]) -> Option<u32> {
-    let mut cdr = CdrReader::new(cdr).ok()?;
-    cdr.u16().ok()?;
-    cdr.u32().ok()
 }

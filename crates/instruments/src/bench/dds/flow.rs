@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::ends::{Child, End, Ours};
+use super::ends::Ours;
+use super::other::{Child, End};
 use super::{DdsBench, ask_until, config, settle, wait};
 use crate::bench::{BenchError, on};
 use crate::figures::{Figures, median};

@@ -6,6 +6,9 @@
 mod convert;
 mod ends;
 mod flow;
+mod other;
+mod quote;
+mod serve;
 mod shm;
 mod stalled;
 mod trips;
@@ -18,7 +21,8 @@ use fanfare_dds::{DomainConfig, Transport};
 
 use super::{BenchError, Processors};
 pub use convert::add_conversion;
-pub use ends::{End, Other, Start, serve};
+pub use other::{End, Other, Start};
+pub use serve::serve;
 
 /// What is measured, and where.
 pub struct DdsBench<'a> {
@@ -58,7 +62,7 @@ fn wait(what: &str, mut over: impl FnMut() -> bool) -> Result<(), BenchError> {
 /// Asks the other process, every `pause`, until `done` takes its answer, for at most ten seconds;
 /// `missing` says what was waited for, in the words of the last answer.
 fn ask_until<T>(
-    child: &mut ends::Child,
+    child: &mut other::Child,
     pause: Duration,
     mut done: impl FnMut(u64, u64) -> Option<T>,
     missing: impl FnOnce(u64, u64) -> String,

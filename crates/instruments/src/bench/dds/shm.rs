@@ -9,7 +9,8 @@ use fanfare_dds::Error;
 use fanfare_dds::cdr::CdrBuffer;
 use fanfare_dds::shm::{Config, Receiver, Sender, TopicSpec};
 
-use super::ends::{End, put_quote, quote, sequence_of};
+use super::other::End;
+use super::quote::{put_quote, quote, sequence_of};
 use super::{DdsBench, wait};
 use crate::bench::{BenchError, on};
 use crate::figures::{Figures, median, percentile};

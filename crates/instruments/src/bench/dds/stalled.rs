@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use fanfare_dds::{DomainConfig, History, Qos};
 use fanfare_gateway::SlowPolicy;
 
-use super::ends::{Child, End, Other, Ours};
+use super::ends::Ours;
+use super::other::{Child, End, Other};
 use super::{DdsBench, ask_until, settle, wait};
 use crate::bench::{BenchError, on};
 use crate::figures::{Figures, median, percentile};

@@ -8,7 +8,8 @@
 
 use fanfare_dds::Qos;
 
-use super::ends::{End, Ours};
+use super::ends::Ours;
+use super::other::End;
 use super::{DdsBench, config, wait};
 use crate::bench::{BenchError, Processors, on};
 use crate::figures::{Figures, median, percentile};

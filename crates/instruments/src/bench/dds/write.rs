@@ -7,7 +7,8 @@ use fanfare_fast::generate::{Generator, PACKET_SIZE};
 use fanfare_fast::{Decoder, Program, Record};
 
 use super::convert::{converter, told};
-use super::ends::{Child, End, Ours};
+use super::ends::Ours;
+use super::other::{Child, End};
 use super::{DdsBench, ask_until, config, settle, wait};
 use crate::bench::{BenchError, on};
 use crate::figures::{Figures, median};

@@ -1,19 +1,18 @@
 //! `fanfare dds publish`: decode, convert, write; measure the way there and back.
 
-mod echoes;
 mod make;
 mod report;
 mod run;
 
 use super::options::{self, DomainArgs, FeedArgs, Role, ShmArgs};
 use crate::cmd::fast::options::socket_address;
-use crate::print::note;
+use crate::print::{exit_code, note};
 use anyhow::{Context, Result, bail};
-use echoes::Echoes;
 use fanfare_dds::distribute::Publisher;
 use fanfare_dds::fast::Mapping;
 use fanfare_engine::stop::Stop;
 use fanfare_feed::Header;
+use fanfare_instruments::dds::Echoes;
 use report::report;
 use run::Run;
 use std::fs::File;
@@ -101,7 +100,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         File::open(file).with_context(|| format!("cannot open `{}`", file.display()))?;
     }
     let stop = Stop::on_interrupt()?;
-    let echoes = Arc::new(Echoes::new());
+    let echoes = Arc::new(Echoes::default());
     let publisher = if args.empty {
         None
     } else {
@@ -112,11 +111,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let complete = run.writer.finish()?;
     let times = run.times(echoes.last());
     report(args, &run, &echoes, times, (losses, complete));
-    Ok(if complete {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(exit_code(complete))
 }
 
 /// Opens the topics and waits until all of them have a subscriber.

@@ -1,12 +1,12 @@
 //! What is said at the end.
 
-use super::echoes::Echoes;
 use super::run::{Run, Times};
 use super::{Args, nanos};
 use crate::cmd::dds::input::Losses;
 use crate::cmd::dds::statistics;
 use crate::print::say;
 use fanfare_dds::distribute::Publisher;
+use fanfare_instruments::dds::Echoes;
 use fanfare_instruments::figures::Figures;
 use fanfare_instruments::histogram::Histogram;
 use std::time::Duration;

@@ -2,7 +2,6 @@
 
 use super::Args;
 use super::make::Maker;
-use crate::cmd::dds::departures::Watch;
 use crate::cmd::dds::input::{self, Flow, Losses, SampleRing, Source};
 use crate::print::note;
 use anyhow::{Result, bail};
@@ -11,6 +10,7 @@ use fanfare_dds::fast::{Converted, Mapping};
 use fanfare_dds::{Error as DdsError, ReturnCode};
 use fanfare_engine::stop::Stop;
 use fanfare_feed::channel::Event;
+use fanfare_instruments::dds::DepartureWatch;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -33,7 +33,7 @@ pub(super) struct Writer {
     /// How long samples waited for the echoes of others.
     waited: Duration,
     patience: Duration,
-    watch: Watch,
+    watch: DepartureWatch,
     /// Of subscribers, before the Done token: departures after it are in order.
     pub(super) departures: Departures,
     last: Option<Instant>,
@@ -61,7 +61,7 @@ impl Run {
             echo_lost: 0,
             waited: Duration::ZERO,
             patience: Duration::from_secs(args.patience),
-            watch: Watch::new("readers"),
+            watch: DepartureWatch::new("readers", |line| note!("fanfare: {line}")),
             departures: Departures::default(),
             last: None,
         };
@@ -199,7 +199,7 @@ fn patiently(
     sample: &Converted<'_>,
     patience: Duration,
     stop: &Stop,
-    watch: &mut Watch,
+    watch: &mut DepartureWatch,
 ) -> Result<()> {
     let mut since = None;
     loop {

@@ -1,13 +1,13 @@
 //! The messages of a capture: its TCP streams put back in order, each scanned by itself.
 
-use super::input::Input;
+use super::pieces::Pieces;
 use super::printer::Printer;
 use crate::print::note;
 use anyhow::Result;
 use fanfare_fix::text::{Scanner, Skipped};
 use fanfare_instruments::pcap::{End, Reader};
 use fanfare_instruments::tcp::{Endpoint, Piece, Segment, Stream, segment};
-use fanfare_wire::{Precision, UtcTimestamp};
+use fanfare_wire::UtcTimestamp;
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 
@@ -23,7 +23,7 @@ struct Flow {
     time: u64,
 }
 
-pub(super) fn print(input: &mut Input, printer: &mut Printer) -> Result<Skipped> {
+pub(super) fn print(input: &mut Pieces, printer: &mut Printer) -> Result<Skipped> {
     let mut reader = Reader::new(input)?;
     let mut flows: Vec<Flow> = Vec::new();
     let mut known: HashMap<(Endpoint, Endpoint), usize> = HashMap::new();
@@ -128,14 +128,8 @@ fn hand_on(
         Piece::Bytes { bytes, .. } => scanner.push(bytes),
         Piece::Hole => scanner.finish(),
     }
-    printer.all_of(scanner, Some(&format!("{} {ends}", stamp(time))))
-}
-
-fn stamp(nanos: u64) -> String {
-    let mut room = [0; UtcTimestamp::MAX_LEN];
-    let time = UtcTimestamp::from_nanos(nanos.cast_signed());
-    let len = time.write(Precision::Nanos, &mut room);
-    String::from_utf8_lossy(room.get(..len).unwrap_or_default()).into_owned()
+    let stamp = UtcTimestamp::from_nanos(time.cast_signed());
+    printer.all_of(scanner, Some(&format!("{stamp} {ends}")))
 }
 
 /// An IPv4 address in IPv6 clothes is shown as what it is.

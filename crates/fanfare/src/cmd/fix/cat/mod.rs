@@ -2,22 +2,23 @@
 
 mod capture;
 mod filter;
-mod input;
 mod json;
 mod names;
+mod pieces;
 mod printer;
 
-pub(super) use input::Input;
 pub(super) use names::Names;
+pub(super) use pieces::Pieces;
 pub(super) use printer::Printer;
 
-use crate::print::{counted, note};
+use crate::plural::counted;
+use crate::print::note;
 use anyhow::{Context, Result, bail};
 use clap::{Args as ClapArgs, ValueEnum};
 use fanfare_engine::stop::Stop;
 use fanfare_fix::text::Scanner;
 use filter::Filter;
-use input::Kind;
+use pieces::Kind;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -92,7 +93,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let stop = Stop::on_interrupt().context("cannot catch Ctrl-C")?;
     let printer = Printer::new(names, args.json, args.color.is_on()).only(filter);
     let mut printer = printer.showing_secrets(args.show_secrets);
-    let mut input = Input::open(&args.file, stop.clone())?;
+    let mut input = Pieces::open(&args.file, stop.clone())?;
     let name = input.name().to_owned();
     let skipped = match input.kind().with_context(|| name.clone())? {
         Kind::Text => text(&mut input, &mut printer),
@@ -124,7 +125,7 @@ fn because(bytes: u64) -> String {
     }
 }
 
-fn text(input: &mut Input, printer: &mut Printer) -> Result<fanfare_fix::text::Skipped> {
+fn text(input: &mut Pieces, printer: &mut Printer) -> Result<fanfare_fix::text::Skipped> {
     let mut scanner = Scanner::default();
     while let Some(piece) = input.next_piece()? {
         scanner.push(&piece);

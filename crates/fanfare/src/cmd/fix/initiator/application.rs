@@ -2,7 +2,8 @@
 
 use super::super::cat::Printer;
 use super::outgoing::Outgoing;
-use crate::print::{counted, note};
+use crate::plural::counted;
+use crate::print::note;
 use anyhow::{Result, anyhow};
 use fanfare_engine::host::{Handler, LogTrouble, Peer, Peers, Refusal, SessionKey};
 use fanfare_engine::journal::Recovery;

@@ -1,6 +1,6 @@
 //! The messages to send, from a file or stdin.
 
-use super::super::cat::Input;
+use super::super::cat::Pieces;
 use super::super::echo::is_renewed;
 use anyhow::{Context, Result, bail};
 use fanfare_engine::stop::Stop;
@@ -34,7 +34,7 @@ const SOH: u8 = 1;
 /// Reads messages in a thread of its own, which ends with the input, its first fault, or when
 /// nobody takes what it reads.
 pub(super) fn read(path: &Path, stop: Stop) -> Result<Receiver<Result<Outgoing>>> {
-    let input = Input::open(path, stop)?;
+    let input = Pieces::open(path, stop)?;
     let (to, messages) = sync_channel(WAITING);
     thread::Builder::new()
         .name("input".to_owned())
@@ -48,7 +48,7 @@ pub(super) fn read(path: &Path, stop: Stop) -> Result<Receiver<Result<Outgoing>>
     Ok(messages)
 }
 
-fn forward(mut input: Input, to: &SyncSender<Result<Outgoing>>) -> Result<()> {
+fn forward(mut input: Pieces, to: &SyncSender<Result<Outgoing>>) -> Result<()> {
     let mut lines = Lines::default();
     while let Some(piece) = input.next_piece()? {
         lines.pending.extend_from_slice(&piece);

@@ -1,7 +1,7 @@
 //! Where messages end: written, counted; those of continuous streams decoded, too.
 
-use super::output::Output;
 use super::report::Counts;
+use crate::cmd::fast::output::Output;
 use fanfare_fast::program::{FieldId, TemplateProgram};
 use fanfare_fast::{CodecError, Decoder, Ignore, Message, MessageView, Program, Record};
 use std::io;
@@ -98,59 +98,47 @@ impl Sink {
     /// Decodes one message at the front of a continuous stream. Where it is not `whole`, more
     /// bytes may come behind those.
     pub(crate) fn next(&mut self, bytes: &[u8], offset: u64, whole: bool) -> io::Result<Next> {
-        let next = self.read(bytes, offset, whole, self.is_unseen())?;
+        let decoded = match (whole, self.is_unseen()) {
+            (true, true) => self.decoder.decode(bytes, &mut Ignore).map(Some),
+            (true, false) => self.decoder.decode(bytes, &mut self.message).map(Some),
+            (false, true) => self.decoder.decode_partial(bytes, &mut Ignore),
+            (false, false) => self.decoder.decode_partial(bytes, &mut self.message),
+        };
+        let next = self.decoded(decoded, offset)?;
         if let Next::Message(_) = next {
-            self.deliver()?;
+            self.counts.messages += 1;
+            if !self.is_unseen() {
+                let view = self.message.view(self.decoder.program());
+                show(view, &mut self.output, &mut self.counts)?;
+            }
         }
         Ok(next)
     }
 
-    /// Decodes one message as [`next`](Self::next), and keeps it in hand for
-    /// [`number`](Self::number) and [`deliver`](Self::deliver).
-    pub(crate) fn take(&mut self, bytes: &[u8], offset: u64, whole: bool) -> io::Result<Next> {
-        let clock = self.options.timed.then(Instant::now);
-        let next = self.read(bytes, offset, whole, false);
-        if let Some(start) = clock {
-            self.decoding += start.elapsed();
-        }
-        next
-    }
-
-    /// Decodes one message of a continuous stream that has a decoder of its own.
-    pub(crate) fn take_with(
+    /// Decodes one message as [`next`](Self::next), of a continuous stream that has a decoder of
+    /// its own, and does not deliver it.
+    pub(crate) fn take(
         &mut self,
         decoder: &mut Decoder,
         message: &mut Message,
-        (bytes, offset): (&[u8], u64),
+        (bytes, offset, whole): (&[u8], u64, bool),
     ) -> io::Result<Next> {
         let clock = self.options.timed.then(Instant::now);
-        let decoded = decoder.decode(bytes, message);
+        let decoded = match whole {
+            true => decoder.decode(bytes, message).map(Some),
+            false => decoder.decode_partial(bytes, message),
+        };
         if let Some(start) = clock {
             self.decoding += start.elapsed();
         }
-        match decoded {
-            Ok(len) => {
-                self.counts.bytes += len as u64;
-                Ok(Next::Message(len))
-            }
-            Err(error) => {
-                let _ = self.codec_error(&error, offset)?;
-                Ok(Next::Error)
-            }
-        }
+        self.decoded(decoded, offset)
     }
 
-    /// The number of the message in hand in the first of these fields that it has.
-    pub(crate) fn number(&self, fields: &[FieldId]) -> Option<u32> {
-        number(&self.message, self.decoder.program(), fields)
-    }
-
-    fn read(&mut self, bytes: &[u8], offset: u64, whole: bool, empty: bool) -> io::Result<Next> {
-        let decoded = match (whole, empty) {
-            (true, _) => self.decode(bytes, empty).map(Some),
-            (false, true) => self.decoder.decode_partial(bytes, &mut Ignore),
-            (false, false) => self.decoder.decode_partial(bytes, &mut self.message),
-        };
+    fn decoded(
+        &mut self,
+        decoded: Result<Option<usize>, CodecError>,
+        offset: u64,
+    ) -> io::Result<Next> {
         match decoded {
             Ok(Some(len)) => {
                 self.counts.bytes += len as u64;
@@ -199,27 +187,8 @@ impl Sink {
         self.options.timed || !self.output.wants_messages()
     }
 
-    fn decode(&mut self, bytes: &[u8], empty: bool) -> Result<usize, CodecError> {
-        if empty {
-            return self.decoder.decode(bytes, &mut Ignore);
-        }
-        self.decoder.decode(bytes, &mut self.message)
-    }
-
-    /// Writes the message in hand.
-    pub(crate) fn deliver(&mut self) -> io::Result<()> {
-        if self.is_unseen() {
-            self.counts.messages += 1;
-            return Ok(());
-        }
-        let message = std::mem::take(&mut self.message);
-        let delivered = self.deliver_other(&message);
-        self.message = message;
-        delivered
-    }
-
     /// Writes a message that another decoder of the same program has in hand.
-    pub(crate) fn deliver_other(&mut self, message: &Message) -> io::Result<()> {
+    pub(crate) fn deliver(&mut self, message: &Message) -> io::Result<()> {
         self.counts.messages += 1;
         if self.is_unseen() {
             return Ok(());

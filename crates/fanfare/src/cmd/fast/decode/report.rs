@@ -1,7 +1,8 @@
 //! What a run of decode came to: figures as JSON, or a few lines of text.
 
-use super::output::Format;
-use crate::print::{counted, note, say};
+use crate::cmd::fast::output::Format;
+use crate::plural::counted;
+use crate::print::{note, say};
 use fanfare_feed::{Arbiter, Line};
 use fanfare_instruments::figures::Figures;
 use std::time::Duration;

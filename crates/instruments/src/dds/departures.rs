@@ -1,27 +1,31 @@
 //! Notes on the other side's writers and readers that fall silent, come back, or go.
 
-use crate::print::note;
-use fanfare_dds::distribute::Departures;
 use std::time::{Duration, Instant};
+
+use fanfare_dds::distribute::Departures;
 
 /// The writers and readers of one process go one after the other: a note waits until nothing has
 /// changed for this long.
 const SETTLED: Duration = Duration::from_millis(100);
 
 /// Compares the departures with those noted before, and notes what changed.
-pub(crate) struct Watch {
+#[derive(Debug)]
+pub struct DepartureWatch {
     /// `writers` or `readers`.
     ends: &'static str,
+    tell: fn(&str),
     lost: u32,
     told: Departures,
     seen: Departures,
     since: Instant,
 }
 
-impl Watch {
-    pub(crate) fn new(ends: &'static str) -> Self {
+impl DepartureWatch {
+    /// Of `writers` or `readers`; each note is a line for `tell`.
+    pub fn new(ends: &'static str, tell: fn(&str)) -> Self {
         Self {
             ends,
+            tell,
             lost: 0,
             told: Departures::default(),
             seen: Departures::default(),
@@ -30,7 +34,7 @@ impl Watch {
     }
 
     /// Notes changes that have settled.
-    pub(crate) fn look(&mut self, now: Departures) {
+    pub fn look(&mut self, now: Departures) {
         if now == self.told {
             return;
         }
@@ -44,15 +48,15 @@ impl Watch {
     }
 
     /// How many fell silent and were not gone at once.
-    pub(crate) fn lost(&self, now: Departures) -> u32 {
+    pub fn lost(&self, now: Departures) -> u32 {
         self.lost + lost(self.told, now)
     }
 
     /// Notes all changes.
-    pub(crate) fn tell(&mut self, now: Departures) {
+    pub fn tell(&mut self, now: Departures) {
         self.lost += lost(self.told, now);
         for line in lines(self.ends, self.told, now) {
-            note!("fanfare: {line}");
+            (self.tell)(&line);
         }
         self.told = now;
     }

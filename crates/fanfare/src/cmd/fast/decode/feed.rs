@@ -1,9 +1,10 @@
 //! Lines to one stream: packets to a channel, and what it delivers to the sink.
 
-use super::decode::{Args, decoder};
-use super::options::Sequence;
-use super::packets::frame_code;
 use super::sink::{Flow, Sink};
+use super::{Args, decoder};
+use crate::cmd::fast::options::Sequence;
+use crate::cmd::fast::packets::frame_code;
+use crate::cmd::fast::stopwatch::stopwatch;
 use anyhow::{Result, anyhow};
 use fanfare_fast::Record;
 use fanfare_feed::channel::{
@@ -12,8 +13,7 @@ use fanfare_feed::channel::{
 };
 use fanfare_feed::{Arbiter, ArbiterConfig, FrameErrorKind, Start};
 use std::io;
-use std::sync::OnceLock;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How lines are arbitrated; `wait` is how long the first packet waits for an earlier one, ns.
 pub(crate) fn arbitration(args: &Args, wait: u64) -> ArbiterConfig {
@@ -39,13 +39,6 @@ pub(crate) fn channel_config(args: &Args, lines: usize, wait: u64) -> ChannelCon
     config.stopwatch = args.empty.then_some(Stopwatch::Packets(stopwatch));
     config.arbiter = arbitration(args, wait);
     config
-}
-
-/// Nanoseconds since the first call.
-pub(crate) fn stopwatch() -> u64 {
-    static BEGIN: OnceLock<Instant> = OnceLock::new();
-    let elapsed = BEGIN.get_or_init(Instant::now).elapsed();
-    u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// The error of a channel in the words of the command.

@@ -1,8 +1,8 @@
 //! A feed out of a packet capture: one or two groups, in the time of the capture.
 
-use super::decode::{Args, Outcome};
 use super::feed::{Feed, channel_config};
 use super::sink::{Flow, Sink};
+use super::{Args, Outcome};
 use crate::print::note;
 use crate::progress;
 use anyhow::{Context, Result, bail, ensure};

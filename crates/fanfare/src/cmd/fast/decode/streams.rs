@@ -1,18 +1,19 @@
-//! The recordings of two lines as continuous streams: no packets, and dictionaries that are kept
-//! from message to message.
+//! The recordings of one or two lines as continuous streams: no packets, and dictionaries that are
+//! kept from message to message.
 
-use super::decode::{Args, Outcome, decoder};
 use super::feed::Feed;
-use super::packets::ByteFile;
+use super::place::{Place, lowest};
 use super::sequence::Numbered;
 use super::sink::{Flow, Next, Sink};
-use super::two_files::{Place, lowest};
+use super::{Args, Outcome, decoder};
+use crate::cmd::fast::packets::ByteFile;
 use anyhow::{Context, Result};
 use fanfare_engine::stop::Stop;
 use fanfare_fast::program::RESET_ID;
 use fanfare_fast::{Decoder, Message};
 use fanfare_feed::{Line, PacketNumbers, Verdict};
 use std::io;
+use std::path::Path;
 
 /// The longest datagram, bytes.
 const DATAGRAM: usize = 65_507;
@@ -29,6 +30,19 @@ pub(super) fn is_of_packets(args: &Args, feed: &mut Feed, stream: &[u8]) -> bool
     first.is_ok() && is_reset && packet < stream.len() && packet <= DATAGRAM
 }
 
+/// Plays one file, whose numbers are checked. A hole is told at once: nothing else can bring what
+/// is missing. What came before is left out.
+pub(super) fn one(args: &Args, file: &Path, sink: Sink) -> Result<Outcome> {
+    let stop = Stop::on_interrupt()?;
+    let stream = ByteFile::open(file, &stop)?;
+    run(
+        args,
+        vec![(stream, file.display().to_string())],
+        sink,
+        &stop,
+    )
+}
+
 /// Plays the files as lines, each with a decoder of its own; the message that stands lower in the
 /// sequence goes first.
 pub(super) fn run(
@@ -38,6 +52,7 @@ pub(super) fn run(
     stop: &Stop,
 ) -> Result<Outcome> {
     let mut feed = Numbered::new(args, sink, files.len())?;
+    let is_alone = files.len() == 1;
     let mut streams = Vec::new();
     let mut flow = Flow::Continue(());
     for (index, (file, name)) in files.into_iter().enumerate() {
@@ -47,7 +62,7 @@ pub(super) fn run(
             *packets = 1;
         }
         let decoder = decoder(args, feed.sink().program());
-        let mut stream = Stream::new(file, name, decoder);
+        let mut stream = Stream::new(file, name, decoder, is_alone);
         if flow.is_continue() {
             flow = stream.advance(&mut feed)?;
         }
@@ -67,7 +82,9 @@ pub(super) fn run(
         };
         let is_leader = *leader.get_or_insert(index) == index;
         stream.deliver(&mut feed, line, is_leader, &mut doubtful)?;
-        flow = stream.advance(&mut feed)?;
+        if !feed.sink().is_full() {
+            flow = stream.advance(&mut feed)?;
+        }
     }
     let (sink, arbiter) = feed.finish();
     Ok(Outcome::arbitrated(sink, arbiter))
@@ -83,13 +100,15 @@ struct Stream {
     bytes: Vec<u8>,
     numbers: PacketNumbers,
     place: Place,
+    /// Whether there is no other.
+    is_alone: bool,
     /// Whether the last message with a number was delivered, if there was one: so are those
     /// without a number behind it.
     was_delivered: Option<bool>,
 }
 
 impl Stream {
-    fn new(file: ByteFile, name: String, decoder: Decoder) -> Self {
+    fn new(file: ByteFile, name: String, decoder: Decoder, is_alone: bool) -> Self {
         Self {
             file,
             name,
@@ -98,6 +117,7 @@ impl Stream {
             bytes: Vec::new(),
             numbers: PacketNumbers::default(),
             place: Place::default(),
+            is_alone,
             was_delivered: None,
         }
     }
@@ -116,8 +136,8 @@ impl Stream {
         doubtful: &mut Option<(u32, Message)>,
     ) -> io::Result<()> {
         let Some(sequence) = self.numbers.first else {
-            return match self.was_delivered.unwrap_or(is_leader) {
-                true => feed.sink().deliver_other(&self.message),
+            return match self.is_alone || self.was_delivered.unwrap_or(is_leader) {
+                true => feed.sink().deliver(&self.message),
                 false => Ok(()),
             };
         };
@@ -126,15 +146,18 @@ impl Stream {
         let verdict = feed.turn(line, self.numbers, &self.bytes, |sink, number| {
             if number == sequence {
                 was_delivered = true;
-                return sink.deliver_other(message);
+                return sink.deliver(message);
             }
             match doubtful.take_if(|(kept, _)| *kept == number) {
-                Some((_, kept)) => sink.deliver_other(&kept),
+                Some((_, kept)) => sink.deliver(&kept),
                 None => Ok(()),
             }
         })?;
-        if verdict == Verdict::Suspect {
-            *doubtful = Some((sequence, self.message.clone()));
+        match verdict {
+            // No other line will say how it goes on.
+            Verdict::Suspect if self.is_alone => feed.sink().deliver(message)?,
+            Verdict::Suspect => *doubtful = Some((sequence, self.message.clone())),
+            _ => {}
         }
         self.was_delivered = Some(was_delivered);
         Ok(())
@@ -145,27 +168,40 @@ impl Stream {
     fn advance(&mut self, feed: &mut Numbered) -> Result<Flow> {
         self.bytes.clear();
         let cannot = || format!("cannot read `{}`", self.name);
-        if self.file.must_wait() {
-            feed.sink().output().flush()?;
-        }
-        self.file.window().with_context(cannot)?;
-        let is_interrupted = self.file.is_interrupted();
-        let (offset, bytes) = self.file.bytes();
-        if bytes.is_empty() || is_interrupted {
-            return Ok(Flow::Continue(()));
-        }
         let sink = feed.sink();
-        let next = sink.take_with(&mut self.decoder, &mut self.message, (bytes, offset))?;
-        let Next::Message(len) = next else {
-            let text = format_args!("`{}` is read no further", self.name);
-            sink.output().remark(text);
-            return Ok(sink.after_error());
-        };
-        self.bytes
-            .extend_from_slice(bytes.get(..len).unwrap_or_default());
-        self.file.consume(len);
-        self.numbers = feed.numbers_of(Some(&self.message));
-        self.place.go_on(self.numbers);
-        Ok(Flow::Continue(()))
+        loop {
+            let (offset, bytes, is_whole) = self.file.ready().with_context(cannot)?;
+            let next = match (bytes, is_whole) {
+                ([], true) => return Ok(Flow::Continue(())),
+                ([], false) => Next::Partial,
+                _ => {
+                    let place = (bytes, offset, is_whole);
+                    sink.take(&mut self.decoder, &mut self.message, place)?
+                }
+            };
+            match next {
+                Next::Message(len) => {
+                    self.bytes
+                        .extend_from_slice(bytes.get(..len).unwrap_or_default());
+                    self.file.consume(len);
+                    self.numbers = feed.numbers_of(&self.message);
+                    self.place.go_on(self.numbers);
+                    return Ok(Flow::Continue(()));
+                }
+                Next::Error => {
+                    if !self.is_alone {
+                        let text = format_args!("`{}` is read no further", self.name);
+                        sink.output().remark(text);
+                    }
+                    return Ok(sink.after_error());
+                }
+                Next::Partial => {
+                    sink.output().flush()?;
+                    if !self.file.read_more().with_context(cannot)? {
+                        return Ok(Flow::Continue(()));
+                    }
+                }
+            }
+        }
     }
 }

@@ -1,24 +1,30 @@
 //! `fanfare fast decode`: FAST from a file or from multicast, as text, JSON or FIX.
 
-use super::capture;
-use super::feed::Feed;
-use super::live;
+mod capture;
+mod feed;
+mod live;
+mod place;
+mod report;
+mod sequence;
+mod sink;
+mod streams;
+mod two_files;
+
 use super::options::{
     Framing, LoadError, Sequence, Strictness, TEMPLATES_HELP, check_preamble, load, socket_address,
 };
 use super::output::{Format, Output};
 use super::packets::{ByteFile, PacketError, PacketFile, frame_code};
-use super::report::Report;
-use super::sequence::Numbered;
-use super::sink::{Next, Sink, SinkOptions};
-use super::two_files;
+use crate::print::exit_code;
 use crate::range::{rate, whole};
 use anyhow::{Context, Result, bail};
 use fanfare_engine::stop::Stop;
 use fanfare_fast::{Decoder, Program};
 use fanfare_feed::channel::Datagram;
 use fanfare_feed::{Arbiter, FrameErrorKind, Header, Line, SequenceField};
-use std::io;
+use feed::Feed;
+use report::Report;
+use sink::{Next, Sink, SinkOptions};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -178,7 +184,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let outcome = match (&args.pcap, &args.file[..]) {
         (Some(capture), _) => capture::run(args, capture, sink)?,
         (_, [file]) if !is_sequenced(args) => one_file(args, file, sink)?,
-        (_, [file]) if args.framing.of_file() == Header::None => numbered(args, file, sink)?,
+        (_, [file]) if args.framing.of_file() == Header::None => streams::one(args, file, sink)?,
         (_, [file]) => two_files::run(args, &[file], sink)?,
         (_, files @ [_, _]) => {
             let files: Vec<&Path> = files.iter().map(PathBuf::as_path).collect();
@@ -241,11 +247,7 @@ impl Outcome {
             arbiter: self.arbiter.as_deref(),
         };
         report.print(args.json, args.message_format());
-        Ok(if counts.errors == 0 {
-            ExitCode::SUCCESS
-        } else {
-            ExitCode::FAILURE
-        })
+        Ok(exit_code(counts.errors == 0))
     }
 }
 
@@ -293,65 +295,23 @@ fn one_file(args: &Args, file: &Path, mut sink: Sink) -> Result<Outcome> {
     Ok(Outcome::plain(sink))
 }
 
-/// A continuous run of messages whose sequence is checked.
-fn numbered(args: &Args, file: &Path, sink: Sink) -> Result<Outcome> {
-    let stop = Stop::on_interrupt()?;
-    let mut numbered = Numbered::new(args, sink, 1)?;
-    let name = || format!("cannot read `{}`", file.display());
-    stream(&stop, file, &mut numbered).with_context(name)?;
-    let (sink, arbiter) = numbered.finish();
-    Ok(Outcome::arbitrated(sink, arbiter))
-}
-
-/// What takes the messages of a continuous stream.
-trait Taker {
-    fn sink(&mut self) -> &mut Sink;
-
-    /// Takes one message at the front.
-    fn take(&mut self, bytes: &[u8], offset: u64, whole: bool) -> io::Result<Next>;
-}
-
-impl Taker for Sink {
-    fn sink(&mut self) -> &mut Sink {
-        self
-    }
-
-    fn take(&mut self, bytes: &[u8], offset: u64, whole: bool) -> io::Result<Next> {
-        self.next(bytes, offset, whole)
-    }
-}
-
-impl Taker for Numbered {
-    fn sink(&mut self) -> &mut Sink {
-        Self::sink(self)
-    }
-
-    fn take(&mut self, bytes: &[u8], offset: u64, whole: bool) -> io::Result<Next> {
-        let next = Self::sink(self).take(bytes, offset, whole)?;
-        if let Next::Message(_) = next {
-            self.in_hand()?;
-        }
-        Ok(next)
-    }
-}
-
 /// A continuous run of messages that keeps its dictionaries; an error ends it.
-fn stream(stop: &Stop, file: &Path, taker: &mut impl Taker) -> Result<()> {
+fn stream(stop: &Stop, file: &Path, sink: &mut Sink) -> Result<()> {
     let mut input = ByteFile::open(file, stop)?;
-    taker.sink().counts.packets = 1;
-    taker.sink().counts.line_packets[0] = 1;
-    while !stop.is_raised() && !taker.sink().is_full() {
+    sink.counts.packets = 1;
+    sink.counts.line_packets[0] = 1;
+    while !stop.is_raised() && !sink.is_full() {
         let (offset, bytes, is_whole) = input.ready()?;
         let next = match (bytes, is_whole) {
             ([], true) => break,
             ([], false) => Next::Partial,
-            _ => taker.take(bytes, offset, is_whole)?,
+            _ => sink.next(bytes, offset, is_whole)?,
         };
         match next {
             Next::Message(len) => input.consume(len),
             Next::Error => break,
             Next::Partial => {
-                taker.sink().output().flush()?;
+                sink.output().flush()?;
                 if !input.read_more()? {
                     break;
                 }

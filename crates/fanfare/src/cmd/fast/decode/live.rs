@@ -1,9 +1,10 @@
 //! Multicast: one or two groups, batch by batch.
 
-use super::decode::{Args, Outcome, decoder};
 use super::feed::{Feed, Taker, channel_config, refused};
 use super::sink::Sink;
-use crate::print::{counted, note};
+use super::{Args, Outcome, decoder};
+use crate::plural::counted;
+use crate::print::note;
 use anyhow::{Context, Result};
 use fanfare_engine::clock::Clock;
 use fanfare_engine::feed::{LineConfig, OpenError, Receiver, ReceiverConfig};

@@ -1,10 +1,10 @@
 //! Continuous streams whose numbers are checked, message by message.
 
-use super::decode::Args;
+use super::Args;
 use super::feed::arbitration;
-use super::options::Sequence;
-use super::output::Output;
 use super::sink::{Sink, number};
+use crate::cmd::fast::options::Sequence;
+use crate::cmd::fast::output::Output;
 use anyhow::{Result, bail};
 use fanfare_fast::Message;
 use fanfare_fast::program::FieldId;
@@ -61,32 +61,9 @@ impl Numbered {
         (self.sink, self.arbiter)
     }
 
-    /// Takes a message of a continuous stream, which the sink has in hand. A hole before it is
-    /// told at once: nothing else can bring what is missing. One that came before is left out.
-    pub(crate) fn in_hand(&mut self) -> io::Result<()> {
-        let numbers = self.numbers_of(None);
-        let Some(sequence) = numbers.first else {
-            return self.sink.deliver();
-        };
-        let verdict = self.turn(Line::A, numbers, &[], |sink, number| {
-            match number == sequence {
-                true => sink.deliver(),
-                // It was delivered when it was doubtful.
-                false => Ok(()),
-            }
-        })?;
-        match verdict {
-            Verdict::Suspect => self.sink.deliver(),
-            _ => Ok(()),
-        }
-    }
-
-    /// The numbers of a message of a continuous stream; without one, of that in the sink's hand.
-    pub(crate) fn numbers_of(&self, message: Option<&Message>) -> PacketNumbers {
-        let number = |fields: &[FieldId]| match message {
-            Some(message) => number(message, self.sink.program(), fields),
-            None => self.sink.number(fields),
-        };
+    /// The numbers of a message of a continuous stream.
+    pub(crate) fn numbers_of(&self, message: &Message) -> PacketNumbers {
+        let number = |fields: &[FieldId]| number(message, self.sink.program(), fields);
         PacketNumbers {
             first: number(&self.fields),
             count: 1,

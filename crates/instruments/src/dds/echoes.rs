@@ -1,15 +1,18 @@
 //! The round trips of samples whose echoes have come back.
 
-use fanfare_dds::distribute::RoundTrips;
-use fanfare_instruments::histogram::Histogram;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-/// Round trips by template, and when the last one ended.
-pub(super) struct Echoes {
+use fanfare_dds::distribute::RoundTrips;
+
+use crate::histogram::Histogram;
+
+/// Round trips by template, and when the last one ended. Made by the thread that publishes, which
+/// each echo wakes.
+pub struct Echoes {
     series: Mutex<BTreeMap<String, Vec<Arc<Mutex<Histogram>>>>>,
     publisher: Thread,
     begin: Instant,
@@ -17,8 +20,8 @@ pub(super) struct Echoes {
     last: Arc<AtomicU64>,
 }
 
-impl Echoes {
-    pub(super) fn new() -> Self {
+impl Default for Echoes {
+    fn default() -> Self {
         Self {
             series: Mutex::default(),
             publisher: thread::current(),
@@ -26,9 +29,11 @@ impl Echoes {
             last: Arc::default(),
         }
     }
+}
 
+impl Echoes {
     /// When the last echo came.
-    pub(super) fn last(&self) -> Option<Instant> {
+    pub fn last(&self) -> Option<Instant> {
         match self.last.load(Ordering::Acquire) {
             0 => None,
             nanos => Some(self.begin + Duration::from_nanos(nanos)),
@@ -36,7 +41,7 @@ impl Echoes {
     }
 
     /// A series of its own for each topic: no listener waits for another.
-    pub(super) fn recorder(&self, template: &str) -> RoundTrips {
+    pub fn recorder(&self, template: &str) -> RoundTrips {
         let series = Arc::new(Mutex::new(Histogram::new()));
         let publisher = self.publisher.clone();
         let (begin, last) = (self.begin, Arc::clone(&self.last));
@@ -48,12 +53,16 @@ impl Echoes {
             if let Ok(mut series) = series.lock() {
                 series.record(nanos);
             }
-            last.fetch_max(super::nanos(begin.elapsed()).max(1), Ordering::Release);
+            last.fetch_max(
+                (begin.elapsed().as_nanos() as u64).max(1),
+                Ordering::Release,
+            );
             publisher.unpark();
         })
     }
 
-    pub(super) fn merged(&self) -> BTreeMap<String, Histogram> {
+    /// The round trips of all topics of each template.
+    pub fn merged(&self) -> BTreeMap<String, Histogram> {
         let Ok(all) = self.series.lock() else {
             return BTreeMap::new();
         };
@@ -74,7 +83,7 @@ mod tests {
 
     #[test]
     fn the_last_echo_is_that_of_any_topic() {
-        let echoes = Echoes::new();
+        let echoes = Echoes::default();
         assert_eq!(echoes.last(), None);
         let (mut first, mut second) = (echoes.recorder("A"), echoes.recorder("B"));
         first(5);

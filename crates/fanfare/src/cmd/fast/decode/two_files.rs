@@ -1,14 +1,15 @@
 //! The recordings of two lines (or of one, with its sequence checked), arbitrated.
 
-use super::decode::{Args, Outcome};
 use super::feed::Feed;
-use super::packets::{ByteFile, PacketError, PacketFile, frame_code};
+use super::place::{Place, lowest};
 use super::sink::{Flow, Sink};
 use super::streams;
+use super::{Args, Outcome};
+use crate::cmd::fast::packets::{ByteFile, PacketError, PacketFile, frame_code};
 use anyhow::{Context, Result};
 use fanfare_engine::stop::Stop;
 use fanfare_feed::channel::Datagram;
-use fanfare_feed::{FrameErrorKind, Header, Line, PacketNumbers};
+use fanfare_feed::{FrameErrorKind, Header, Line};
 use std::path::Path;
 
 /// Plays the files as lines. A recording has no time, so the line that stands lower in the
@@ -79,61 +80,6 @@ pub(crate) fn run(args: &Args, files: &[&Path], sink: Sink) -> Result<Outcome> {
     }
     let (sink, arbiter) = feed.finish()?;
     Ok(Outcome::arbitrated(sink, arbiter))
-}
-
-/// The line whose packet or message in hand comes first; one without a number goes at once.
-pub(super) fn lowest<'p>(lines: impl Iterator<Item = Option<&'p Place>>) -> Option<usize> {
-    let mut best: Option<(usize, &Place)> = None;
-    for (index, place) in lines.enumerate() {
-        let Some(place) = place else {
-            continue;
-        };
-        if best.is_none_or(|(_, other)| place.is_before(other)) {
-            best = Some((index, place));
-        }
-    }
-    best.map(|(index, _)| index)
-}
-
-/// Where a line stands in the sequence.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Place {
-    sequence: Option<u32>,
-    /// Sequences that are over, as far as this line tells.
-    run: u32,
-    /// Where the one in hand begins, once that was announced.
-    begin: Option<u32>,
-    /// What the packet in hand says of the number behind it.
-    announced: Option<u32>,
-}
-
-impl Place {
-    fn is_before(&self, other: &Self) -> bool {
-        match (self.sequence, other.sequence) {
-            (Some(_), Some(_)) if self.run != other.run => self.run < other.run,
-            (Some(mine), Some(theirs)) => (mine.wrapping_sub(theirs) as i32) < 0,
-            (mine, _) => mine.is_none(),
-        }
-    }
-
-    /// Goes on to the packet with these numbers. A sequence is over where the line says so, or
-    /// where it goes back to nearer the begin than to where it was: that packet was lost then.
-    pub(super) fn go_on(&mut self, numbers: PacketNumbers) {
-        let before = self.sequence;
-        self.sequence = numbers.first;
-        if let Some(next) = self.announced.take() {
-            self.run += 1;
-            self.begin = Some(next);
-        } else if let (Some(before), Some(now), Some(begin)) = (before, numbers.first, self.begin)
-            && let back = before.wrapping_sub(now)
-            && (back as i32) > 0
-            && now.wrapping_sub(begin) < back
-        {
-            self.run += 1;
-        }
-        let goes_on = numbers.first.map(|first| first.wrapping_add(numbers.count));
-        self.announced = numbers.next.filter(|next| goes_on != Some(*next));
-    }
 }
 
 struct Recording {

@@ -1,0 +1,58 @@
+//! Which of two recordings comes next: they have numbers, but no time.
+
+use fanfare_feed::PacketNumbers;
+
+/// The line whose packet or message in hand comes first; one without a number goes at once.
+pub(super) fn lowest<'p>(lines: impl Iterator<Item = Option<&'p Place>>) -> Option<usize> {
+    let mut best: Option<(usize, &Place)> = None;
+    for (index, place) in lines.enumerate() {
+        let Some(place) = place else {
+            continue;
+        };
+        if best.is_none_or(|(_, other)| place.is_before(other)) {
+            best = Some((index, place));
+        }
+    }
+    best.map(|(index, _)| index)
+}
+
+/// Where a line stands in the sequence.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Place {
+    sequence: Option<u32>,
+    /// Sequences that are over, as far as this line tells.
+    run: u32,
+    /// Where the one in hand begins, once that was announced.
+    begin: Option<u32>,
+    /// What the packet in hand says of the number behind it.
+    announced: Option<u32>,
+}
+
+impl Place {
+    fn is_before(&self, other: &Self) -> bool {
+        match (self.sequence, other.sequence) {
+            (Some(_), Some(_)) if self.run != other.run => self.run < other.run,
+            (Some(mine), Some(theirs)) => (mine.wrapping_sub(theirs) as i32) < 0,
+            (mine, _) => mine.is_none(),
+        }
+    }
+
+    /// Goes on to the packet with these numbers. A sequence is over where the line says so, or
+    /// where it goes back to nearer the begin than to where it was: that packet was lost then.
+    pub(super) fn go_on(&mut self, numbers: PacketNumbers) {
+        let before = self.sequence;
+        self.sequence = numbers.first;
+        if let Some(next) = self.announced.take() {
+            self.run += 1;
+            self.begin = Some(next);
+        } else if let (Some(before), Some(now), Some(begin)) = (before, numbers.first, self.begin)
+            && let back = before.wrapping_sub(now)
+            && (back as i32) > 0
+            && now.wrapping_sub(begin) < back
+        {
+            self.run += 1;
+        }
+        let goes_on = numbers.first.map(|first| first.wrapping_add(numbers.count));
+        self.announced = numbers.next.filter(|next| goes_on != Some(*next));
+    }
+}

@@ -1,0 +1,94 @@
+//! Bytes that may take as long to come as a pipe likes, until Ctrl-C.
+
+use crate::progress;
+use fanfare_engine::poll::{Interest, Poller, Token};
+use fanfare_engine::stop::Stop;
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::time::Duration;
+
+/// How often Ctrl-C is looked for.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// A file, or stdin for `-`. Where it is a pipe, or a terminal, a read that waits when `stop` is
+/// raised ends with [`ErrorKind::Interrupted`].
+pub(crate) struct Input {
+    from: Box<dyn Read + Send>,
+    /// Of what may have to be waited for. A signal alone ends a read only if it comes while that
+    /// waits: one that comes just before it would be forgotten.
+    pipe: Option<Poller>,
+    stop: Stop,
+}
+
+impl Input {
+    pub(crate) fn open(path: &Path, stop: &Stop) -> io::Result<Self> {
+        let file = if is_standard(path) {
+            File::from(io::stdin().as_fd().try_clone_to_owned()?)
+        } else {
+            File::open(path)?
+        };
+        let poller = Poller::new(1)?;
+        // A plain file, which nobody waits for, is none that it takes.
+        let is_pipe = poller.add(&file, Token(0), Interest::Read).is_ok();
+        let from: Box<dyn Read + Send> = match is_pipe {
+            true => Box::new(file),
+            false => Box::new(progress::watch(file)),
+        };
+        Ok(Self {
+            from,
+            pipe: is_pipe.then_some(poller),
+            stop: stop.clone(),
+        })
+    }
+
+    /// Whether a read would wait now.
+    pub(crate) fn would_wait(&mut self) -> bool {
+        let pipe = self.pipe.as_mut();
+        pipe.is_some_and(|pipe| matches!(pipe.poll(Some(Duration::ZERO)), Ok(0)))
+    }
+}
+
+impl Read for Input {
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        if let Some(pipe) = &mut self.pipe {
+            while pipe.poll(Some(LOOK))? == 0 {
+                if self.stop.is_raised() {
+                    return Err(ErrorKind::Interrupted.into());
+                }
+            }
+        }
+        self.from.read(room)
+    }
+}
+
+/// Whether the path is that of stdin or stdout: `-`.
+pub(crate) fn is_standard(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn a_wish_to_stop_that_is_older_than_the_read_ends_it() {
+        let (from, mut to) = io::pipe().unwrap();
+        let path = format!("/dev/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&from));
+        let stop = Stop::new();
+        let mut pipe = Input::open(Path::new(&path), &stop).unwrap();
+        assert!(pipe.would_wait());
+        stop.raise();
+        let mut room = [0; 8];
+        let ended = pipe.read(&mut room).unwrap_err();
+        assert_eq!(ended.kind(), ErrorKind::Interrupted);
+        // What is there is read all the same.
+        to.write_all(b"rest").unwrap();
+        assert!(!pipe.would_wait());
+        assert_eq!(pipe.read(&mut room).unwrap(), 4);
+        drop(to);
+        assert_eq!(pipe.read(&mut room).unwrap(), 0);
+    }
+}

@@ -1,7 +1,5 @@
 //! What can go wrong between the application and DDS.
 
-use std::fmt;
-
 use crate::cdr::CdrError;
 use crate::guid::Guid;
 use crate::qos::LONGEST_KEY;
@@ -90,80 +88,92 @@ pub enum Error {
 }
 
 /// What was too much for a reader.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Overflow {
     /// One instance more than so many.
+    #[error("more than {0} keys")]
     Keys(u32),
     /// A key of so many bytes.
+    #[error("a key of {0} bytes, which is more than {LONGEST_KEY}")]
     Key(u32),
 }
 
-impl fmt::Display for Overflow {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Keys(limit) => write!(f, "more than {limit} keys"),
-            Self::Key(bytes) => {
-                write!(
-                    f,
-                    "a key of {bytes} bytes, which is more than {LONGEST_KEY}"
-                )
-            }
-        }
-    }
-}
-
 /// The return codes of the DDS specification and Cyclone DDS, one variant each.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReturnCode {
     /// Unspecified error.
+    #[error("unspecified error")]
     Error,
     /// The feature is not in this build.
+    #[error("not supported")]
     Unsupported,
     /// An argument is invalid.
+    #[error("bad parameter")]
     BadParameter,
     /// The entity is not in the state the operation needs.
+    #[error("precondition not met")]
     PreconditionNotMet,
     /// Memory, samples or instances ran out against the limits set.
+    #[error("out of resources")]
     OutOfResources,
     /// The feature is not switched on.
+    #[error("not enabled")]
     NotEnabled,
     /// The policy cannot change after creation.
+    #[error("policy cannot be changed")]
     ImmutablePolicy,
     /// Two policies contradict each other.
+    #[error("policies contradict each other")]
     InconsistentPolicy,
     /// The entity is gone.
+    #[error("already deleted")]
     AlreadyDeleted,
     /// The time given was not enough; for a write: a reliable reader holds the history full.
+    #[error("timeout")]
     Timeout,
     /// There is nothing to take.
+    #[error("no data")]
     NoData,
     /// The operation does not exist on this kind of entity.
+    #[error("illegal operation")]
     IllegalOperation,
     /// Security refused it.
+    #[error("not allowed by security")]
     NotAllowedBySecurity,
     /// It is still going on.
+    #[error("in progress")]
     InProgress,
     /// Try once more.
+    #[error("try again")]
     TryAgain,
     /// Interrupted by a signal.
+    #[error("interrupted")]
     Interrupted,
     /// The operating system refused it.
+    #[error("not allowed")]
     NotAllowed,
     /// The host name is unknown.
+    #[error("host not found")]
     HostNotFound,
     /// There is no network.
+    #[error("no network")]
     NoNetwork,
     /// There is no connection.
+    #[error("no connection")]
     NoConnection,
     /// A buffer is too small.
+    #[error("not enough space")]
     NotEnoughSpace,
     /// A number is out of range.
+    #[error("out of range")]
     OutOfRange,
     /// Nothing has that name.
+    #[error("not found")]
     NotFound,
     /// A code this version does not know.
+    #[error("return code {0}")]
     Other(i32),
 }
 
@@ -198,38 +208,6 @@ impl ReturnCode {
             c if c == EXTENDED - 10 => Self::NotFound,
             other => Self::Other(other),
         }
-    }
-}
-
-impl fmt::Display for ReturnCode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = match self {
-            Self::Error => "unspecified error",
-            Self::Unsupported => "not supported",
-            Self::BadParameter => "bad parameter",
-            Self::PreconditionNotMet => "precondition not met",
-            Self::OutOfResources => "out of resources",
-            Self::NotEnabled => "not enabled",
-            Self::ImmutablePolicy => "policy cannot be changed",
-            Self::InconsistentPolicy => "policies contradict each other",
-            Self::AlreadyDeleted => "already deleted",
-            Self::Timeout => "timeout",
-            Self::NoData => "no data",
-            Self::IllegalOperation => "illegal operation",
-            Self::NotAllowedBySecurity => "not allowed by security",
-            Self::InProgress => "in progress",
-            Self::TryAgain => "try again",
-            Self::Interrupted => "interrupted",
-            Self::NotAllowed => "not allowed",
-            Self::HostNotFound => "host not found",
-            Self::NoNetwork => "no network",
-            Self::NoConnection => "no connection",
-            Self::NotEnoughSpace => "not enough space",
-            Self::OutOfRange => "out of range",
-            Self::NotFound => "not found",
-            Self::Other(code) => return write!(f, "return code {code}"),
-        };
-        f.write_str(text)
     }
 }
 

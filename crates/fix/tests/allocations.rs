@@ -4,8 +4,8 @@
 use fanfare_counting::allocations;
 use fanfare_fix::codec::{SendingTime, SharedBody, SharedFrame, SharedParts, tags};
 use fanfare_fix::session::{
-    Config, Event, Limits, MemoryStore, MessageStore, NoResendStore, Now, SECOND, Scratch, Session,
-    SessionId, Version,
+    Config, Event, Limits, MemoryStore, MessageStore, Now, SECOND, Scratch, Session, SessionId,
+    Version,
 };
 use fanfare_wire::{Decimal, UtcTimestamp};
 
@@ -139,7 +139,10 @@ fn no_allocation_after_warm_up() {
     let quiet = allocations(|| (0..1_000).for_each(|_| pair.pass(10 * SECOND)));
     assert_eq!(quiet, 0, "heartbeats");
 
-    let mut pair = Pair::new(NoResendStore::default(), NoResendStore::default());
+    let mut pair = Pair::new(
+        MemoryStore::without_resends(256 << 10),
+        MemoryStore::without_resends(256 << 10),
+    );
     let mut trade = |from: u64| (from..from + 1_000).for_each(|id| pair.order(id));
     trade(0);
     assert_eq!(
@@ -149,11 +152,11 @@ fn no_allocation_after_warm_up() {
     );
 
     fan_out(MemoryStore::new(small));
-    fan_out(NoResendStore::default());
+    fan_out(MemoryStore::without_resends(256 << 10));
 }
 
 fn fan_out(store: impl MessageStore) {
-    let mut pair = Pair::new(NoResendStore::default(), store);
+    let mut pair = Pair::new(MemoryStore::without_resends(256 << 10), store);
     let mut frame = SharedFrame::new(1024);
     let mut parts = SharedParts::new();
     let fields = b"55=EURUSD\x01268=1\x01269=0\x01270=1.08\x01";

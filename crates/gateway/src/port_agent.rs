@@ -6,7 +6,7 @@ use crate::notice::{Notice, Notices, PeerEnd};
 use crate::rules::Rules;
 use fanfare_engine::agent::{Agent, AgentError};
 use fanfare_engine::host::{Admission, HostHandle, Incoming, Port, PortEvent, Refusal, Store};
-use fanfare_fix::session::{MessageStore, NoResendStore, Now};
+use fanfare_fix::session::{MemoryStore, MessageStore, Now};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -123,14 +123,14 @@ impl PortAgent {
         let Some(host) = fewest else {
             return Ok(());
         };
-        let mut store = NoResendStore::default();
+        let mut store = MemoryStore::without_resends(256 << 10);
         // This store keeps numbers in memory; setting them cannot fail.
         let _ = store.set_next_sender(numbers.sender);
         let _ = store.set_next_target(numbers.target);
         let admission = Admission {
             queue_bytes: rules.queue_bytes,
             guard: Some(Box::new((claim, host.count()))),
-            ..Admission::new(config, Store::NoResend(store))
+            ..Admission::new(config, Store::Memory(store))
         };
         let mut pending = host.handle.admit(incoming, admission);
         match pending.poll() {

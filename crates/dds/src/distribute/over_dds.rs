@@ -6,11 +6,9 @@ use std::time::{Duration, Instant};
 
 use super::echo::Echo;
 use super::received::{Counts, Received};
-use super::{
-    DONE, Departures, Distribution, DoneToken, Matches, done_qos, echo_name, for_each_topic,
-};
+use super::{DONE, Distribution, DoneToken, Matches, done_qos, echo_name, for_each_topic};
 use crate::fast::{Converted, Mapping, TemplateType};
-use crate::{Domain, Error, Policy, Reader, Sample, Writer};
+use crate::{Domain, Error, Reader, Sample, Writer};
 
 /// The publishing side.
 #[derive(Debug)]
@@ -19,7 +17,7 @@ pub(super) struct Writers {
     writers: Vec<Vec<Writer>>,
     done: Writer,
     echoes: Vec<Reader>,
-    matches: Arc<Matches>,
+    pub(super) matches: Arc<Matches>,
     entities: u32,
 }
 
@@ -73,18 +71,6 @@ impl Writers {
         self.matches.count() >= self.entities
     }
 
-    pub(super) fn incompatible(&self) -> u32 {
-        self.matches.incompatible()
-    }
-
-    pub(super) fn policy(&self) -> Option<Policy> {
-        self.matches.policy()
-    }
-
-    pub(super) fn departures(&self) -> Departures {
-        self.matches.departures()
-    }
-
     pub(super) fn failures(&self) -> Vec<Error> {
         self.echoes.iter().filter_map(|r| r.check().err()).collect()
     }
@@ -129,7 +115,7 @@ impl Writers {
 pub(super) struct Readers {
     readers: Vec<Reader>,
     done: Reader,
-    matches: Arc<Matches>,
+    pub(super) matches: Arc<Matches>,
     entities: u32,
 }
 
@@ -185,26 +171,6 @@ impl Readers {
 
     pub(super) fn is_matched(&self) -> bool {
         self.matches.count() >= self.entities
-    }
-
-    pub(super) fn has_any(&self) -> bool {
-        self.matches.count() > 0
-    }
-
-    pub(super) fn has_several(&self) -> bool {
-        self.matches.several()
-    }
-
-    pub(super) fn incompatible(&self) -> u32 {
-        self.matches.incompatible()
-    }
-
-    pub(super) fn policy(&self) -> Option<Policy> {
-        self.matches.policy()
-    }
-
-    pub(super) fn departures(&self) -> Departures {
-        self.matches.departures()
     }
 
     pub(super) fn failures(&self) -> Vec<Error> {

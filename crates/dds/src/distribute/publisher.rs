@@ -78,7 +78,7 @@ impl Publisher {
     /// match and never will.
     pub fn incompatible(&self) -> u32 {
         match &self.carried {
-            Carried::Dds(outlets) => outlets.incompatible(),
+            Carried::Dds(outlets) => outlets.matches.incompatible(),
             Carried::Shm(outlets) => outlets.incompatible(),
         }
     }
@@ -86,7 +86,7 @@ impl Publisher {
     /// The policy that did not fit in the last such meeting, over DDS.
     pub fn incompatible_policy(&self) -> Option<Policy> {
         match &self.carried {
-            Carried::Dds(outlets) => outlets.policy(),
+            Carried::Dds(outlets) => outlets.matches.policy(),
             Carried::Shm(_) => None,
         }
     }
@@ -95,7 +95,7 @@ impl Publisher {
     /// reader itself has no liveliness. Over DDS only.
     pub fn departures(&self) -> Departures {
         match &self.carried {
-            Carried::Dds(outlets) => outlets.departures(),
+            Carried::Dds(outlets) => outlets.matches.departures(),
             Carried::Shm(_) => Departures::default(),
         }
     }

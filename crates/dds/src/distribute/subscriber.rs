@@ -66,7 +66,7 @@ impl Subscriber {
     /// Whether any topic has a publisher.
     pub fn has_any(&self) -> bool {
         match &self.carried {
-            Carried::Dds(inlets) => inlets.has_any(),
+            Carried::Dds(inlets) => inlets.matches.count() > 0,
             Carried::Shm(inlets) => inlets.is_matched(),
         }
     }
@@ -74,7 +74,7 @@ impl Subscriber {
     /// Whether any topic has had several publishers at a time. Over DDS only.
     pub fn has_several(&self) -> bool {
         match &self.carried {
-            Carried::Dds(inlets) => inlets.has_several(),
+            Carried::Dds(inlets) => inlets.matches.several(),
             Carried::Shm(_) => false,
         }
     }
@@ -82,7 +82,7 @@ impl Subscriber {
     /// How often another side's policies (over shared memory: types) did not fit.
     pub fn incompatible(&self) -> u32 {
         match &self.carried {
-            Carried::Dds(inlets) => inlets.incompatible(),
+            Carried::Dds(inlets) => inlets.matches.incompatible(),
             Carried::Shm(inlets) => inlets.incompatible(),
         }
     }
@@ -90,7 +90,7 @@ impl Subscriber {
     /// The policy that did not fit in the last such meeting, over DDS.
     pub fn incompatible_policy(&self) -> Option<Policy> {
         match &self.carried {
-            Carried::Dds(inlets) => inlets.policy(),
+            Carried::Dds(inlets) => inlets.matches.policy(),
             Carried::Shm(_) => None,
         }
     }
@@ -98,7 +98,7 @@ impl Subscriber {
     /// How many of the publishers' writers are gone or were silent. Over DDS only.
     pub fn departures(&self) -> Departures {
         match &self.carried {
-            Carried::Dds(inlets) => inlets.departures(),
+            Carried::Dds(inlets) => inlets.matches.departures(),
             Carried::Shm(_) => Departures::default(),
         }
     }

@@ -214,33 +214,24 @@ impl Dynamic {
         Ok(new)
     }
 
-    /// A sequence (no bound or one) or an array of `element`.
+    /// A string, or a list of `element`s; with `bound`, of at most so many.
     fn list(
         participant: &Entity,
         t: &StructType,
         kind: c::dds_dynamic_type_kind_t,
-        element: &Kind,
+        element: Option<&Kind>,
         bound: Option<u32>,
     ) -> Result<Self, Error> {
-        let spec = Spec::new(participant, t, element)?.hand_over();
+        let spec = element.map(|element| Spec::new(participant, t, element));
+        let spec = spec.transpose()?.map(Spec::hand_over);
         // The name is not part of the type; the library only asks for one.
         let name = CString::from(c"list");
         let bounds = [bound.unwrap_or_default()];
         Self::create(participant, kind, |d| {
-            d.name = name.as_ptr();
-            d.element_type = spec;
-            d.num_bounds = u32::from(bound.is_some());
-            d.bounds = bounds.as_ptr();
-        })
-    }
-
-    fn string(
-        participant: &Entity,
-        kind: c::dds_dynamic_type_kind_t,
-        bound: Option<u32>,
-    ) -> Result<Self, Error> {
-        let bounds = [bound.unwrap_or_default()];
-        Self::create(participant, kind, |d| {
+            if let Some(spec) = spec {
+                d.name = name.as_ptr();
+                d.element_type = spec;
+            }
             d.num_bounds = u32::from(bound.is_some());
             d.bounds = bounds.as_ptr();
         })
@@ -285,6 +276,9 @@ enum Spec {
 
 impl Spec {
     fn new(participant: &Entity, t: &StructType, kind: &Kind) -> Result<Self, Error> {
+        let list = |kind, element: Option<&Kind>, bound| {
+            Dynamic::list(participant, t, kind, element, bound).map(Self::Built)
+        };
         Ok(Self::Primitive(match kind {
             Kind::Bool => c::dds_dynamic_type_kind_DDS_DYNAMIC_BOOLEAN,
             Kind::Byte => c::dds_dynamic_type_kind_DDS_DYNAMIC_BYTE,
@@ -301,12 +295,10 @@ impl Spec {
             Kind::Char => c::dds_dynamic_type_kind_DDS_DYNAMIC_CHAR8,
             Kind::WChar => c::dds_dynamic_type_kind_DDS_DYNAMIC_CHAR16,
             Kind::String(bound) => {
-                let kind = c::dds_dynamic_type_kind_DDS_DYNAMIC_STRING8;
-                return Ok(Self::Built(Dynamic::string(participant, kind, *bound)?));
+                return list(c::dds_dynamic_type_kind_DDS_DYNAMIC_STRING8, None, *bound);
             }
             Kind::WString(bound) => {
-                let kind = c::dds_dynamic_type_kind_DDS_DYNAMIC_STRING16;
-                return Ok(Self::Built(Dynamic::string(participant, kind, *bound)?));
+                return list(c::dds_dynamic_type_kind_DDS_DYNAMIC_STRING16, None, *bound);
             }
             Kind::Enum(e) => return Ok(Self::Built(Dynamic::enumeration(participant, e)?)),
             Kind::Struct(s) => return Ok(Self::Built(Dynamic::structure(participant, s, true)?)),
@@ -318,13 +310,11 @@ impl Spec {
             }
             Kind::Sequence(element, bound) => {
                 let kind = c::dds_dynamic_type_kind_DDS_DYNAMIC_SEQUENCE;
-                let list = Dynamic::list(participant, t, kind, element, *bound)?;
-                return Ok(Self::Built(list));
+                return list(kind, Some(element), *bound);
             }
             Kind::Array(element, n) => {
                 let kind = c::dds_dynamic_type_kind_DDS_DYNAMIC_ARRAY;
-                let list = Dynamic::list(participant, t, kind, element, Some(*n))?;
-                return Ok(Self::Built(list));
+                return list(kind, Some(element), Some(*n));
             }
         }))
     }

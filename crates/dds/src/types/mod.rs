@@ -9,7 +9,6 @@ mod names;
 mod rust;
 mod union;
 
-use std::fmt;
 use std::sync::Arc;
 
 /// Structures may nest this deep; deeper ones are refused (and so are types that hold themselves).
@@ -244,7 +243,8 @@ impl Kind {
 }
 
 /// A type that DDS cannot carry, and where in it the reason lies.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{path}: {why}")]
 pub struct TypeError {
     /// The structure, and the member after a dot.
     pub path: String,
@@ -253,38 +253,28 @@ pub struct TypeError {
 }
 
 /// What is wrong with a type.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
     /// Not an IDL identifier, or an IDL keyword.
+    #[error("not a usable IDL name")]
     BadName,
     /// Two members of one name (IDL does not tell cases apart).
+    #[error("the name is taken by another member")]
     TwiceTheName,
     /// None, or more than [`MAX_MEMBERS`].
+    #[error("{0} members; 1 to {MAX_MEMBERS} can be")]
     MemberCount(usize),
     /// Nested deeper than [`MAX_DEPTH`].
+    #[error("nested deeper than {MAX_DEPTH}")]
     TooDeep,
     /// Keys are primitives, enumerations and strings, and not optional.
+    #[error("cannot be a key")]
     BadKey,
     /// Something XTypes has and Cyclone DDS does not read (maps, bit sets, mutable unions).
+    #[error("{0} are not supported")]
     Unsupported(&'static str),
 }
-
-impl fmt::Display for TypeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: ", self.path)?;
-        match &self.why {
-            Fault::BadName => f.write_str("not a usable IDL name"),
-            Fault::TwiceTheName => f.write_str("the name is taken by another member"),
-            Fault::MemberCount(n) => write!(f, "{n} members; 1 to {MAX_MEMBERS} can be"),
-            Fault::TooDeep => write!(f, "nested deeper than {MAX_DEPTH}"),
-            Fault::BadKey => f.write_str("cannot be a key"),
-            Fault::Unsupported(what) => write!(f, "{what} are not supported"),
-        }
-    }
-}
-
-impl std::error::Error for TypeError {}
 
 #[cfg(test)]
 mod tests {

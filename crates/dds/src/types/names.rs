@@ -1,94 +1,14 @@
 //! Which names can stand in IDL.
 
 /// Words that are no identifiers, in any case (IDL 4.2, 7.2.4).
-const KEYWORDS: [&str; 76] = [
-    "abstract",
-    "any",
-    "alias",
-    "attribute",
-    "bitfield",
-    "bitmask",
-    "bitset",
-    "boolean",
-    "case",
-    "char",
-    "component",
-    "connector",
-    "const",
-    "consumes",
-    "context",
-    "custom",
-    "default",
-    "double",
-    "emits",
-    "enum",
-    "eventtype",
-    "exception",
-    "factory",
-    "false",
-    "finder",
-    "fixed",
-    "float",
-    "getraises",
-    "home",
-    "import",
-    "in",
-    "inout",
-    "interface",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "local",
-    "long",
-    "manages",
-    "map",
-    "mirrorport",
-    "module",
-    "multiple",
-    "native",
-    "object",
-    "octet",
-    "oneway",
-    "out",
-    "port",
-    "porttype",
-    "primarykey",
-    "private",
-    "provides",
-    "public",
-    "publishes",
-    "raises",
-    "readonly",
-    "sequence",
-    "setraises",
-    "short",
-    "string",
-    "struct",
-    "supports",
-    "switch",
-    "true",
-    "truncatable",
-    "typedef",
-    "typeid",
-    "typename",
-    "typeprefix",
-    "union",
-    "unsigned",
-    "uses",
-    "valuetype",
-    "void",
-];
-const MORE_KEYWORDS: [&str; 8] = [
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-    "valuebase",
-    "wchar",
-    "wstring",
-    "module",
-];
+const KEYWORDS: &str = "\
+    abstract alias any attribute bitfield bitmask bitset boolean case char component connector \
+    const consumes context custom default double emits enum eventtype exception factory false \
+    finder fixed float getraises home import in inout int16 int32 int64 int8 interface local \
+    long manages map mirrorport module multiple native object octet oneway out port porttype \
+    primarykey private provides public publishes raises readonly sequence setraises short string \
+    struct supports switch true truncatable typedef typeid typename typeprefix uint16 uint32 \
+    uint64 uint8 union unsigned uses valuebase valuetype void wchar wstring";
 
 /// Whether `name` can stand in IDL as it is.
 pub(super) fn is_identifier(name: &str) -> bool {
@@ -96,6 +16,6 @@ pub(super) fn is_identifier(name: &str) -> bool {
     let starts = chars.next().is_some_and(|c| c.is_ascii_alphabetic());
     let goes_on = chars.all(|c| c.is_ascii_alphanumeric() || c == '_');
     let lower = name.to_ascii_lowercase();
-    let word = KEYWORDS.contains(&lower.as_str()) || MORE_KEYWORDS.contains(&lower.as_str());
+    let word = KEYWORDS.split(' ').any(|keyword| keyword == lower);
     starts && goes_on && !word
 }

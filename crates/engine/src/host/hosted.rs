@@ -13,7 +13,7 @@ use crate::journal::{OpenError, Recovery};
 use crate::poll::{Interest, Poller, Token};
 use crate::tcp::{Connector, Inbox};
 use fanfare_fix::session::{
-    AdminHook, Config, MessageStore, NoResendStore, Now, Session, SessionId, Version,
+    AdminHook, Config, MemoryStore, MessageStore, Now, Session, SessionId, Version,
 };
 use std::any::Any;
 use std::io;
@@ -162,7 +162,7 @@ impl Hosted {
     /// What stands in the place of a session that was removed.
     pub(super) fn nobody() -> Self {
         let config = Config::new(SessionId::new(Version::Fix44, "", ""));
-        let nothing = Store::NoResend(NoResendStore::new(0));
+        let nothing = Store::Memory(MemoryStore::without_resends(0));
         Self {
             is_vacant: true,
             ..Self::new(Session::acceptor(config, nothing))

@@ -6,7 +6,7 @@ use super::permits::Permit;
 use super::refusal::Refusal;
 use super::templates::header_fields;
 use super::transport::Transport;
-use fanfare_fix::session::{Config, NoResendStore, Now, Scratch, Session, SessionId, SubIds};
+use fanfare_fix::session::{Config, MemoryStore, Now, Scratch, Session, SessionId, SubIds};
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 
@@ -84,7 +84,7 @@ impl Incoming {
             admin_hook: config.admin_hook.clone().map(contained),
             ..config.clone()
         };
-        let mut session = Session::acceptor(config, NoResendStore::new(LOGOUT_ROOM));
+        let mut session = Session::acceptor(config, MemoryStore::without_resends(LOGOUT_ROOM));
         session.connected(now);
         let mut scratch = Scratch::new(self.bytes.len());
         session.handle_bytes(now, &mut scratch, &self.bytes);

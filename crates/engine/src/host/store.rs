@@ -2,8 +2,7 @@
 
 use crate::journal::{self, Journal, OpenError, Recovery, folder_for};
 use fanfare_fix::session::{
-    Again, Entry, MemoryLimits, MemoryStore, MessageStore, NoResendStore, Search, SessionId,
-    StoreError,
+    Again, Entry, MemoryLimits, MemoryStore, MessageStore, Search, SessionId, StoreError,
 };
 use fanfare_wire::UtcTimestamp;
 use std::fmt;
@@ -91,7 +90,7 @@ impl StoreKind {
         now: UtcTimestamp,
     ) -> Result<(Store, Recovery), OpenError> {
         let store = match self {
-            Self::NoResend(limit) => Store::NoResend(NoResendStore::new(*limit)),
+            Self::NoResend(limit) => Store::Memory(MemoryStore::without_resends(*limit)),
             Self::Memory(limits) => Store::Memory(MemoryStore::new(*limits)),
             Self::Own(factory) => Store::Own((factory.0)(id, now)?),
             Self::Journal(base, options) | Self::BothWays(base, options) => {
@@ -111,9 +110,7 @@ impl StoreKind {
     reason = "one per session, and never moved"
 )]
 pub enum Store {
-    /// Numbers only.
-    NoResend(NoResendStore),
-    /// The newest messages, in memory.
+    /// The newest messages, or the numbers only, in memory.
     Memory(MemoryStore),
     /// Everything, in files.
     Journal(Journal),
@@ -124,7 +121,6 @@ pub enum Store {
 macro_rules! each {
     ($self:ident, $store:ident => $call:expr) => {
         match $self {
-            Self::NoResend($store) => $call,
             Self::Memory($store) => $call,
             Self::Journal($store) => $call,
             Self::Own($store) => $call,

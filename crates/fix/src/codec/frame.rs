@@ -4,7 +4,6 @@
 //! behind its own separator up to the one in front of `10=`; CheckSum is the sum of all bytes in
 //! front of `10=` modulo 256, in three digits.
 
-use core::fmt;
 use fanfare_wire::byte_sum;
 use fanfare_wire::fields::{SOH, separators_in};
 use fanfare_wire::int::{parse_last_of_eight, parse_u64};
@@ -57,45 +56,36 @@ pub enum Frame {
 }
 
 /// Why a stretch of bytes is no message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum Garbled {
     /// BeginString(8) is empty or longer than 15 bytes.
+    #[error("BeginString(8) is empty or too long")]
     BadBeginString,
     /// The second field is not BodyLength(9), or it is no number, or the end of the message is not
     /// where it says.
+    #[error("BodyLength(9) is missing or wrong")]
     BadBodyLength,
     /// BodyLength(9) makes the message longer than the maximum.
+    #[error("BodyLength(9) exceeds the maximum message size")]
     BodyLengthTooLarge,
     /// The third field is not MsgType(35).
+    #[error("the third field is not MsgType(35)")]
     ThirdFieldNotMsgType,
     /// CheckSum(10) is not three digits.
+    #[error("CheckSum(10) is not three digits")]
     MissingCheckSum,
     /// CheckSum(10) is not the sum of the bytes.
+    #[error("CheckSum(10) is wrong")]
     BadCheckSum,
     /// No end within the maximum length.
+    #[error("no end within the maximum message size")]
     TooLong,
     /// A tag or MsgSeqNum(34) is no number, or BeginString(8), BodyLength(9) or CheckSum(10) comes
     /// again.
+    #[error("a tag or MsgSeqNum(34) is no number, or 8, 9 or 10 comes again")]
     BrokenFields,
 }
-
-impl fmt::Display for Garbled {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::BadBeginString => "BeginString(8) is empty or too long",
-            Self::BadBodyLength => "BodyLength(9) is missing or wrong",
-            Self::BodyLengthTooLarge => "BodyLength(9) exceeds the maximum message size",
-            Self::ThirdFieldNotMsgType => "the third field is not MsgType(35)",
-            Self::MissingCheckSum => "CheckSum(10) is not three digits",
-            Self::BadCheckSum => "CheckSum(10) is wrong",
-            Self::TooLong => "no end within the maximum message size",
-            Self::BrokenFields => "a tag or MsgSeqNum(34) is no number, or 8, 9 or 10 comes again",
-        })
-    }
-}
-
-impl core::error::Error for Garbled {}
 
 impl FrameFinder {
     /// The default maximum length of a message: 64 KiB.

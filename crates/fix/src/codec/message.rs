@@ -37,7 +37,8 @@ pub struct Field<'a> {
 }
 
 /// Why a field has no value of the type asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("tag {tag} {kind} (at offset {offset})")]
 pub struct FieldError {
     /// The tag asked for.
     pub tag: u32,
@@ -48,17 +49,22 @@ pub struct FieldError {
 }
 
 /// What is wrong with a field.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum FieldErrorKind {
     /// There is no such field.
+    #[error("is missing")]
     Missing,
     /// The field has no value.
+    #[error("has no value")]
     Empty,
     /// The value is not of the type.
+    #[error("has a value of the wrong format")]
     Format,
     /// The value is a number, but too large.
+    #[error("has a value out of range")]
     Range,
     /// A repeating group has more or fewer entries than its count says.
+    #[error("does not count the entries of its group")]
     GroupCount,
 }
 
@@ -432,18 +438,3 @@ impl fmt::Debug for Field<'_> {
         )
     }
 }
-
-impl fmt::Display for FieldError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what = match self.kind {
-            FieldErrorKind::Missing => "is missing",
-            FieldErrorKind::Empty => "has no value",
-            FieldErrorKind::Format => "has a value of the wrong format",
-            FieldErrorKind::Range => "has a value out of range",
-            FieldErrorKind::GroupCount => "does not count the entries of its group",
-        };
-        write!(f, "tag {} {what} (at offset {})", self.tag, self.offset)
-    }
-}
-
-impl core::error::Error for FieldError {}

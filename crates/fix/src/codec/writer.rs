@@ -1,33 +1,38 @@
 //! Fields into a caller's buffer, one after the other.
 
 use super::frame::TRAILER;
-use core::fmt;
 use fanfare_wire::fields::{SOH, separators_in};
 use fanfare_wire::{Decimal, Precision, UtcTimestamp, byte_sum, int};
 
 /// Why a message cannot be encoded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum EncodeError {
     /// The buffer is too short.
+    #[error("the message does not fit into the buffer")]
     BufferFull,
     /// A value with a separator (0x01) in it.
+    #[error("the value of tag {tag} holds a separator (0x01)")]
     Separator {
         /// The field.
         tag: u32,
     },
     /// A field without a value.
+    #[error("tag {tag} has no value")]
     Empty {
         /// The field.
         tag: u32,
     },
     /// Tag 0, which is none, or one of more than 9 digits.
+    #[error("{tag} is no tag number")]
     BadTag {
         /// The tag.
         tag: u32,
     },
     /// BeginString(8) has more than 15 bytes.
+    #[error("BeginString(8) is longer than 15 bytes")]
     BeginStringTooLong,
     /// A body of 10 million bytes or more.
+    #[error("the body has 10 million bytes or more")]
     BodyTooLong,
 }
 
@@ -397,18 +402,3 @@ pub(super) fn trailer(sum: u8) -> [u8; TRAILER] {
     let [hundreds, tens, ones] = three_digits(sum.into());
     [b'1', b'0', b'=', hundreds, tens, ones, SOH]
 }
-
-impl fmt::Display for EncodeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::BufferFull => f.write_str("the message does not fit into the buffer"),
-            Self::Separator { tag } => write!(f, "the value of tag {tag} holds a separator (0x01)"),
-            Self::Empty { tag } => write!(f, "tag {tag} has no value"),
-            Self::BadTag { tag } => write!(f, "{tag} is no tag number"),
-            Self::BeginStringTooLong => f.write_str("BeginString(8) is longer than 15 bytes"),
-            Self::BodyTooLong => f.write_str("the body has 10 million bytes or more"),
-        }
-    }
-}
-
-impl core::error::Error for EncodeError {}

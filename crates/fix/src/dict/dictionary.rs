@@ -70,17 +70,11 @@ impl Version {
 
     /// The version of an ApplVerID(1128) or DefaultApplVerID(1137).
     pub fn from_appl_ver_id(value: &[u8]) -> Option<Self> {
-        Some(match value {
-            b"2" => Self::Fix40,
-            b"3" => Self::Fix41,
-            b"4" => Self::Fix42,
-            b"5" => Self::Fix43,
-            b"6" => Self::Fix44,
-            b"7" => Self::Fix50,
-            b"8" => Self::Fix50Sp1,
-            b"9" => Self::Fix50Sp2,
-            _ => return None,
-        })
+        // From `2`, FIX.4.0, to `9`, FIX.5.0SP2.
+        let &[digit @ b'2'..=b'9'] = value else {
+            return None;
+        };
+        Self::ALL.get(usize::from(digit - b'2')).copied()
     }
 
     fn text(self) -> &'static str {

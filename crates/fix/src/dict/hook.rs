@@ -5,7 +5,6 @@ use std::sync::Arc;
 use super::dictionary::{Dictionary, Version};
 use super::schema::SchemaError;
 use super::validate::Switches;
-use super::violation::Violation;
 use crate::codec::{Message, tags};
 use crate::session::{Context, Fault, Validator};
 
@@ -109,7 +108,7 @@ impl DictionaryValidator {
         &self,
         message: &Message<'_>,
         default_version: Option<Version>,
-    ) -> Result<(), Violation> {
+    ) -> Result<(), Fault> {
         match self.loaded(message, default_version) {
             Some(dictionary) => dictionary.validate(message, self.switches),
             None => self.session.validate_frame(message, self.switches),
@@ -122,10 +121,6 @@ impl Validator for DictionaryValidator {
         let default = context
             .default_appl_ver_id
             .and_then(|id| Version::from_appl_ver_id(&[id.wire()]));
-        self.validate(message, default).map_err(|violation| Fault {
-            reason: violation.reason,
-            tag: violation.tag,
-            business: None,
-        })
+        self.validate(message, default)
     }
 }

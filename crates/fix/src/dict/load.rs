@@ -27,19 +27,23 @@ pub struct LoadError {
 }
 
 /// What is wrong with a dictionary text.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Cause {
     /// The text is larger than [`MAX_TEXT`].
+    #[error("the text has more than {MAX_TEXT} bytes")]
     TextTooLarge,
     /// The text is not well-formed; what the parser says.
+    #[error("{0}")]
     Syntax(String),
     /// The root element is not that of a dictionary.
+    #[error("<{root}> is neither <fix> nor <repository>")]
     NotADictionary {
         /// The root element's name.
         root: String,
     },
     /// An element without an attribute that it has to have.
+    #[error("<{element}> has no {attribute}")]
     MissingAttribute {
         /// The element's name.
         element: String,
@@ -47,6 +51,7 @@ pub enum Cause {
         attribute: &'static str,
     },
     /// An attribute whose value is not of the right kind.
+    #[error("{attribute}=\"{value}\" is no value")]
     BadValue {
         /// The attribute's name.
         attribute: &'static str,
@@ -54,10 +59,13 @@ pub enum Cause {
         value: String,
     },
     /// An element that has to be there is missing.
+    #[error("<{0}> is missing")]
     MissingElement(&'static str),
     /// A tag is declared twice.
+    #[error("tag {0} is declared twice")]
     DuplicateTag(u32),
     /// A name or MsgType(35) is declared twice.
+    #[error("{what} {name} is declared twice")]
     DuplicateName {
         /// What kind of thing has the name.
         what: &'static str,
@@ -65,6 +73,7 @@ pub enum Cause {
         name: String,
     },
     /// A field, component, group or code set is used that nothing declares.
+    #[error("{what} {name} is not declared")]
     Unknown {
         /// What kind of thing is used.
         what: &'static str,
@@ -72,8 +81,10 @@ pub enum Cause {
         name: String,
     },
     /// Groups are nested too deeply.
+    #[error("more than {MAX_DEPTH} groups in each other")]
     TooDeep,
     /// The declarations do not fit together.
+    #[error("{0}")]
     Schema(SchemaError),
 }
 
@@ -105,28 +116,6 @@ impl fmt::Display for LoadError {
             write!(f, "line {}, column {}: ", self.line, self.column)?;
         }
         self.cause.fmt(f)
-    }
-}
-
-impl fmt::Display for Cause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TextTooLarge => write!(f, "the text has more than {MAX_TEXT} bytes"),
-            Self::Syntax(why) => f.write_str(why),
-            Self::NotADictionary { root } => {
-                write!(f, "<{root}> is neither <fix> nor <repository>")
-            }
-            Self::MissingAttribute { element, attribute } => {
-                write!(f, "<{element}> has no {attribute}")
-            }
-            Self::BadValue { attribute, value } => write!(f, "{attribute}=\"{value}\" is no value"),
-            Self::MissingElement(name) => write!(f, "<{name}> is missing"),
-            Self::DuplicateTag(tag) => write!(f, "tag {tag} is declared twice"),
-            Self::DuplicateName { what, name } => write!(f, "{what} {name} is declared twice"),
-            Self::Unknown { what, name } => write!(f, "{what} {name} is not declared"),
-            Self::TooDeep => write!(f, "more than {MAX_DEPTH} groups in each other"),
-            Self::Schema(error) => error.fmt(f),
-        }
     }
 }
 

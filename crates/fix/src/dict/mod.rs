@@ -16,9 +16,9 @@
 //! let mut decoder = Decoder::new();
 //! let message = decoder.decode(order).unwrap();
 //! let dictionary = Dictionary::built_in(Version::Fix44);
-//! let violation = dictionary.validate(&message, Switches::default()).unwrap_err();
-//! assert_eq!(violation.reason, RejectReason::DataFormat);
-//! assert_eq!(violation.to_string(), "Incorrect data format for value (54)");
+//! let fault = dictionary.validate(&message, Switches::default()).unwrap_err();
+//! assert_eq!(fault.reason, RejectReason::DataFormat);
+//! assert_eq!(fault.to_string(), "Incorrect data format for value (54)");
 //! assert_eq!(dictionary.value_name(54, b"1"), Some("Buy"));
 //! ```
 
@@ -35,7 +35,6 @@ mod schema;
 mod table;
 mod validate;
 mod values;
-mod violation;
 
 pub use dictionary::{DictGroup, Dictionary, Version, schema_from_xml};
 pub use hook::DictionaryValidator;
@@ -45,4 +44,3 @@ pub use load::{Cause, LoadError, MAX_TEXT};
 pub use pretty::{Line, Pretty, Printable, lines, names_for, names_of};
 pub use schema::{EnumValue, FieldDef, Item, MessageDef, Schema, SchemaError};
 pub use validate::Switches;
-pub use violation::{Violation, ViolationText};

@@ -84,9 +84,10 @@ pub struct MessageDef {
 }
 
 /// Why a schema can not be compiled.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaError {
     /// An item has a tag that no field declares.
+    #[error("{place} has tag {tag}, which no field declares")]
     UnknownTag {
         /// The tag.
         tag: u32,
@@ -94,6 +95,7 @@ pub enum SchemaError {
         place: String,
     },
     /// An item names a component that is not declared.
+    #[error("{place} names component {name}, which is not declared")]
     UnknownComponent {
         /// The component's name.
         name: String,
@@ -101,11 +103,13 @@ pub enum SchemaError {
         place: String,
     },
     /// A component contains itself.
+    #[error("component {name} contains itself")]
     CyclicComponent {
         /// The component's name.
         name: String,
     },
     /// A group without fields.
+    #[error("group {tag} of {place} has no fields")]
     EmptyGroup {
         /// The tag of the count field.
         tag: u32,
@@ -113,6 +117,7 @@ pub enum SchemaError {
         place: String,
     },
     /// More than a dictionary may hold.
+    #[error("more than {limit} {what}")]
     TooLarge {
         /// What there is too much of.
         what: &'static str,
@@ -120,26 +125,6 @@ pub enum SchemaError {
         limit: usize,
     },
 }
-
-impl std::fmt::Display for SchemaError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::UnknownTag { tag, place } => {
-                write!(f, "{place} has tag {tag}, which no field declares")
-            }
-            Self::UnknownComponent { name, place } => {
-                write!(f, "{place} names component {name}, which is not declared")
-            }
-            Self::CyclicComponent { name } => write!(f, "component {name} contains itself"),
-            Self::EmptyGroup { tag, place } => {
-                write!(f, "group {tag} of {place} has no fields")
-            }
-            Self::TooLarge { what, limit } => write!(f, "more than {limit} {what}"),
-        }
-    }
-}
-
-impl std::error::Error for SchemaError {}
 
 impl SchemaError {
     /// The name of the message or component at fault. Blocks of Orchestra are named by their

@@ -9,9 +9,8 @@ mod group;
 
 use super::compile::{Block, Membership, Rule, Section};
 use super::dictionary::Dictionary;
-use super::violation::Violation;
 use crate::codec::{Field, Message, tags};
-use crate::session::RejectReason;
+use crate::session::{Fault, RejectReason};
 
 /// First tag of the user-defined range.
 const USER_TAGS: u32 = 5_000;
@@ -68,7 +67,7 @@ impl Dictionary {
     /// # Errors
     /// The first fault in the order of the module's description.
     #[inline]
-    pub fn validate(&self, message: &Message<'_>, switches: Switches) -> Result<(), Violation> {
+    pub fn validate(&self, message: &Message<'_>, switches: Switches) -> Result<(), Fault> {
         let Some(block) = self.block(message.msg_type()) else {
             return self.validate_unknown(message, switches);
         };
@@ -86,7 +85,7 @@ impl Dictionary {
         &self,
         message: &Message<'_>,
         switches: Switches,
-    ) -> Result<(), Violation> {
+    ) -> Result<(), Fault> {
         let block = Block::default();
         let switches = Switches {
             user_defined_fields: false,
@@ -98,19 +97,16 @@ impl Dictionary {
 
     /// A message that the dictionary does not know: only the order of header, body and trailer
     /// is looked at before that.
-    fn validate_unknown(&self, message: &Message<'_>, switches: Switches) -> Result<(), Violation> {
+    fn validate_unknown(&self, message: &Message<'_>, switches: Switches) -> Result<(), Fault> {
         let mut section = Section::Header;
         for field in message.fields().filter(|_| switches.fields_out_of_order) {
             let own = self.rule(field.tag).section;
             if own < section {
-                return Err(violation(RejectReason::TagOutOfOrder, &field));
+                return Err(fault(RejectReason::TagOutOfOrder, &field));
             }
             section = own;
         }
-        Err(Violation {
-            reason: RejectReason::InvalidMsgType,
-            tag: None,
-        })
+        Err(Fault::new(RejectReason::InvalidMsgType, None))
     }
 }
 
@@ -142,7 +138,7 @@ struct Pass<'a, const WORDS: usize> {
     seen: [u64; WORDS],
     /// How many of the required fields were seen outside groups.
     required: usize,
-    first: Option<(Place, Violation)>,
+    first: Option<(Place, Fault)>,
 }
 
 impl<'a, const WORDS: usize> Pass<'a, WORDS> {
@@ -169,7 +165,7 @@ impl<'a, const WORDS: usize> Pass<'a, WORDS> {
     }
 
     #[inline]
-    fn run(mut self) -> Result<(), Violation> {
+    fn run(mut self) -> Result<(), Fault> {
         let mut section = Section::Header;
         let mut at = 0;
         while let Some(&tag) = self.tags.get(at) {
@@ -188,7 +184,7 @@ impl<'a, const WORDS: usize> Pass<'a, WORDS> {
         if self.required < all {
             self.required_missing();
         }
-        self.first.map_or(Ok(()), |(_, violation)| Err(violation))
+        self.first.map_or(Ok(()), |(_, fault)| Err(fault))
     }
 
     /// Checks the field at a position and, if it counts a group, the group; gives the position
@@ -344,28 +340,23 @@ impl<'a, const WORDS: usize> Pass<'a, WORDS> {
     fn out_of_order(&mut self, at: usize) {
         let is_checked = self.switches.fields_out_of_order;
         if let Some(field) = self.message.field(at).filter(|_| is_checked) {
-            let violation = violation(RejectReason::TagOutOfOrder, &field);
-            self.note(Phase::Structure, (0, 0), at, violation);
+            let fault = fault(RejectReason::TagOutOfOrder, &field);
+            self.note(Phase::Structure, (0, 0), at, fault);
         }
     }
 
     #[cold]
     fn note_field(&mut self, rule: &Rule, at: usize, reason: RejectReason) {
         if let Some(field) = self.message.field(at) {
-            self.note(
-                Phase::Field,
-                spot(&field, rule),
-                at,
-                violation(reason, &field),
-            );
+            self.note(Phase::Field, spot(&field, rule), at, fault(reason, &field));
         }
     }
 
     #[cold]
-    fn note(&mut self, phase: Phase, spot: Spot, at: usize, violation: Violation) {
+    fn note(&mut self, phase: Phase, spot: Spot, at: usize, fault: Fault) {
         let place = (phase, spot, at);
         if self.first.is_none_or(|(first, _)| place < first) {
-            self.first = Some((place, violation));
+            self.first = Some((place, fault));
         }
     }
 }
@@ -399,18 +390,16 @@ fn tag_number(field: &Field<'_>) -> Option<i64> {
     }
 }
 
-fn violation(reason: RejectReason, field: &Field<'_>) -> Violation {
-    Violation {
-        reason,
-        tag: tag_number(field),
+fn fault(reason: RejectReason, field: &Field<'_>) -> Fault {
+    let tag = tag_number(field);
+    Fault {
+        tag,
+        ..Fault::new(reason, None)
     }
 }
 
-fn missing_tag(tag: u32) -> Violation {
-    Violation {
-        reason: RejectReason::RequiredTagMissing,
-        tag: Some(i64::from(tag)),
-    }
+fn missing_tag(tag: u32) -> Fault {
+    Fault::new(RejectReason::RequiredTagMissing, Some(tag))
 }
 
 fn parse_count(value: &[u8]) -> Option<u64> {

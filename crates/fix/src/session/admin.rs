@@ -93,7 +93,7 @@ impl<S: MessageStore> Session<S> {
     fn answer_test(&mut self, now: Now, message: &Message<'_>) {
         let id = message.get(tags::TEST_REQ_ID);
         if id.is_some_and(|id| id.len() > self.config.max_test_req_id) {
-            let tag = Some(tags::TEST_REQ_ID.into());
+            let tag = Some(tags::TEST_REQ_ID);
             return self.send_reject(now, message, RejectReason::ValueIncorrect, tag);
         }
         // Its answer counts it as processed.
@@ -154,12 +154,12 @@ impl<S: MessageStore> Session<S> {
         };
         let last = self.store.next_sender() - 1;
         if begin == 0 || begin > last {
-            let tag = Some(tags::BEGIN_SEQ_NO.into());
+            let tag = Some(tags::BEGIN_SEQ_NO);
             return self.send_reject(now, message, RejectReason::ValueIncorrect, tag);
         }
         let open = end == 0 || end > last;
         if !open && end < begin {
-            let tag = Some(tags::END_SEQ_NO.into());
+            let tag = Some(tags::END_SEQ_NO);
             return self.send_reject(now, message, RejectReason::ValueIncorrect, tag);
         }
         if self.is_repeated_too_often(now, begin) {

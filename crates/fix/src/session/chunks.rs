@@ -39,12 +39,8 @@ impl Chunks {
     /// Of the room of a chunk as much stays free at its end as the longest message wants.
     const LARGEST: usize = 256 << 10;
 
-    pub(super) fn new(limit: usize) -> Self {
-        Self::with_ready(limit, 0)
-    }
-
-    /// As `new`, with `ready` bytes of the limit in memory from the start.
-    pub(super) fn with_ready(limit: usize, ready: usize) -> Self {
+    /// With `ready` bytes of the limit in memory from the start.
+    pub(super) fn new(limit: usize, ready: usize) -> Self {
         let whole = ready.div_ceil(Self::LARGEST).min(limit / Self::LARGEST);
         Self {
             chunks: VecDeque::new(),
@@ -311,7 +307,7 @@ mod tests {
             steps in prop::collection::vec((0..4_u8, 0..300_usize, any::<u8>()), 1..300),
             limit in prop::sample::select(vec![600_usize, 2000, 1 << 20]),
         ) {
-            let mut chunks = Chunks::new(limit);
+            let mut chunks = Chunks::new(limit, 0);
             let mut oracle = Oracle::default();
             let mut kept: VecDeque<(usize, usize)> = VecDeque::new();
             for (kind, len, byte) in steps {
@@ -363,7 +359,7 @@ mod tests {
 
     #[test]
     fn growing_moves_nothing() {
-        let mut chunks = Chunks::new(16 << 20);
+        let mut chunks = Chunks::new(16 << 20, 0);
         let mut places = Vec::new();
         for _ in 0..20_000 {
             chunks.make_room(200, 0).unwrap();

@@ -1,11 +1,9 @@
 //! What a session tells its application, and why it ends.
 
-use std::fmt;
-
 use super::config::{AnswerLimit, Rate};
 use super::ids::FieldTooLong;
 use super::store::StoreError;
-use super::validate::RejectReason;
+use super::validate::{Fault, RejectReason};
 use crate::codec::{DecodeError, EncodeError, Message};
 
 /// Something that happened in a session. Those with a `Message` borrow the caller's bytes, not the
@@ -96,31 +94,43 @@ pub struct AppMessage<'a> {
 }
 
 /// Why a connection of a session ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DisconnectReason {
     /// The transport was closed or failed.
+    #[error("connection lost")]
     ConnectionLost,
     /// Our application asked for the logout, and the counterparty confirmed it.
+    #[error("logged out")]
     LogoutComplete,
     /// Our application asked for the logout, and no answer came in time.
+    #[error("no answer to our Logout")]
     LogoutTimeout,
     /// The counterparty logged out.
+    #[error("the counterparty logged out")]
     LogoutByPeer,
     /// The counterparty answered our Logon with a Logout.
+    #[error("the counterparty refused our Logon")]
     LogonRejected,
     /// No complete logon in time.
+    #[error("no Logon in time")]
     LogonTimeout,
     /// The first message was not a Logon.
+    #[error("first message is not a Logon")]
     FirstMessageNotLogon,
     /// The first bytes were no message.
+    #[error("garbled before Logon: {0}")]
     GarbledBeforeLogon(DecodeError),
     /// The Logon was not acceptable.
+    #[error("bad Logon: {0}")]
     BadLogon(LogonFault),
     /// Our application refused the Logon, or it lacks the credentials of the configuration.
+    #[error("the application refused the Logon")]
     LogonRefused,
     /// A Logon without ResetSeqNumFlag(141) while logged on.
+    #[error("Logon while logged on")]
     UnexpectedLogon,
     /// MsgSeqNum(34) too low without PossDupFlag(43).
+    #[error("MsgSeqNum too low, expecting {expected} but received {received}")]
     MsgSeqNumTooLow {
         /// The number expected.
         expected: u64,
@@ -128,6 +138,9 @@ pub enum DisconnectReason {
         received: u64,
     },
     /// NextExpectedMsgSeqNum(789) of the Logon is above what we ever sent.
+    #[error(
+        "Tag 789 (NextExpectedMsgSeqNum) is higher than expected. Expected {next}, Received {received}"
+    )]
     NextExpectedTooHigh {
         /// Our next number.
         next: u64,
@@ -135,137 +148,96 @@ pub enum DisconnectReason {
         received: u64,
     },
     /// BeginString(8) was not ours.
+    #[error("incorrect BeginString")]
     BeginString,
     /// CompIDs were not ours.
+    #[error("CompID problem")]
     CompId,
     /// SendingTime(52) too far from our clock, or before OrigSendingTime(122).
+    #[error("SendingTime accuracy problem")]
     SendingTime,
     /// Nothing was received for 2.4 times the heartbeat interval.
+    #[error("nothing received in 2.4 heartbeat intervals")]
     HeartbeatTimeout,
     /// A gap was asked for again and again and did not close.
+    #[error("missing messages did not come")]
     ResendTimeout,
     /// The counterparty asked for the same resend again and again.
+    #[error("the same resend asked for too often")]
     TooManyResendRequests,
     /// The counterparty sent faster than this (`Config::receive_limit`).
+    #[error("{0}")]
     ReceiveRate(Rate),
     /// The counterparty made the session write more than this (`Config::answer_limit`).
+    #[error("{0}")]
     AnswerRate(AnswerLimit),
     /// The session's hours are over, or have not begun.
+    #[error("outside the session's hours")]
     OutsideSchedule,
     /// A message of our own session layer found no room: the counterparty does not read.
+    #[error("the counterparty does not read")]
     TransmitFull,
     /// A message of our own session layer cannot be encoded: a field of the configuration, or of
     /// the hook, is faulty or too long.
+    #[error("cannot encode a message of the session: {0}")]
     AdminMessage(EncodeError),
     /// The store failed.
+    #[error("store: {0}")]
     Store(StoreError),
     /// Our application closed the session without a logout.
+    #[error("closed by the application")]
     Closed,
     /// Our application panicked while it handled an event of this session.
+    #[error("the application panicked")]
     ApplicationPanicked,
 }
 
-impl fmt::Display for DisconnectReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::ConnectionLost => f.write_str("connection lost"),
-            Self::LogoutComplete => f.write_str("logged out"),
-            Self::LogoutTimeout => f.write_str("no answer to our Logout"),
-            Self::LogoutByPeer => f.write_str("the counterparty logged out"),
-            Self::LogonRejected => f.write_str("the counterparty refused our Logon"),
-            Self::LogonTimeout => f.write_str("no Logon in time"),
-            Self::FirstMessageNotLogon => f.write_str("first message is not a Logon"),
-            Self::GarbledBeforeLogon(why) => write!(f, "garbled before Logon: {why}"),
-            Self::BadLogon(fault) => write!(f, "bad Logon: {fault}"),
-            Self::LogonRefused => f.write_str("the application refused the Logon"),
-            Self::UnexpectedLogon => f.write_str("Logon while logged on"),
-            Self::MsgSeqNumTooLow { expected, received } => {
-                write!(
-                    f,
-                    "MsgSeqNum too low, expecting {expected} but received {received}"
-                )
-            }
-            Self::NextExpectedTooHigh { next, received } => {
-                let what = "Tag 789 (NextExpectedMsgSeqNum) is higher than expected";
-                write!(f, "{what}. Expected {next}, Received {received}")
-            }
-            Self::BeginString => f.write_str("incorrect BeginString"),
-            Self::CompId => f.write_str("CompID problem"),
-            Self::SendingTime => f.write_str("SendingTime accuracy problem"),
-            Self::HeartbeatTimeout => f.write_str("nothing received in 2.4 heartbeat intervals"),
-            Self::ResendTimeout => f.write_str("missing messages did not come"),
-            Self::TooManyResendRequests => f.write_str("the same resend asked for too often"),
-            Self::ReceiveRate(rate) => rate.fmt(f),
-            Self::AnswerRate(limit) => limit.fmt(f),
-            Self::OutsideSchedule => f.write_str("outside the session's hours"),
-            Self::TransmitFull => f.write_str("the counterparty does not read"),
-            Self::AdminMessage(error) => {
-                write!(f, "cannot encode a message of the session: {error}")
-            }
-            Self::Store(error) => write!(f, "store: {error}"),
-            Self::Closed => f.write_str("closed by the application"),
-            Self::ApplicationPanicked => f.write_str("the application panicked"),
-        }
-    }
-}
-
 /// What was wrong with a Logon.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LogonFault {
     /// BeginString(8) was not ours.
+    #[error("BeginString(8)")]
     BeginString,
     /// CompIDs were not ours.
+    #[error("SenderCompID(49) or TargetCompID(56)")]
     CompId,
     /// SendingTime(52) too far from our clock.
+    #[error("SendingTime(52)")]
     SendingTime,
     /// EncryptMethod(98) was not 0 (none).
+    #[error("EncryptMethod(98)")]
     EncryptMethod,
     /// HeartBtInt(108) negative or outside the range agreed to.
+    #[error("HeartBtInt(108)")]
     HeartBtInt,
     /// DefaultApplVerID(1137) absent or unknown (FIXT.1.1).
+    #[error("DefaultApplVerID(1137)")]
     DefaultApplVerId,
     /// A CompID, SubID or LocationID was longer than `Config::max_header_field`.
+    #[error("{0}")]
     TooLong(FieldTooLong),
     /// A field of the Logon was missing or malformed.
-    Field {
-        /// What was wrong.
-        reason: RejectReason,
-        /// The field.
-        tag: Option<i64>,
-    },
-}
-
-impl fmt::Display for LogonFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::BeginString => f.write_str("BeginString(8)"),
-            Self::CompId => f.write_str("SenderCompID(49) or TargetCompID(56)"),
-            Self::SendingTime => f.write_str("SendingTime(52)"),
-            Self::EncryptMethod => f.write_str("EncryptMethod(98)"),
-            Self::HeartBtInt => f.write_str("HeartBtInt(108)"),
-            Self::DefaultApplVerId => f.write_str("DefaultApplVerID(1137)"),
-            Self::TooLong(field) => field.fmt(f),
-            Self::Field {
-                reason,
-                tag: Some(tag),
-            } => write!(f, "{} ({tag})", reason.text()),
-            Self::Field { reason, tag: None } => f.write_str(reason.text()),
-        }
-    }
+    #[error("{0}")]
+    Field(Fault),
 }
 
 /// Why a message was not sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
     /// No logon has completed, or the logout has begun.
+    #[error("not logged on")]
     NotLoggedOn,
     /// The message does not fit into `Config::max_send`, or a value cannot be encoded.
+    #[error("cannot encode: {0}")]
     Encode(EncodeError),
     /// MsgType(35) is one of the session's own.
+    #[error("MsgType belongs to the session layer")]
     AdminMessage,
     /// A resend is under way; only `send` can queue behind it, the fan-out path cannot.
+    #[error("a resend is under way")]
     ResendInProgress,
     /// As many messages wait as may (`Config::send_limit`).
+    #[error("as many messages wait as may")]
     Throttled {
         /// When the next of those that wait may go, by the monotonic clock: then there is room for
         /// one more.
@@ -273,20 +245,6 @@ pub enum SendError {
     },
     /// The store could not take it. `StoreError::Full` goes away when the counterparty reads; any
     /// other ends the session.
+    #[error("store: {0}")]
     Store(StoreError),
 }
-
-impl fmt::Display for SendError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotLoggedOn => f.write_str("not logged on"),
-            Self::Encode(error) => write!(f, "cannot encode: {error}"),
-            Self::AdminMessage => f.write_str("MsgType belongs to the session layer"),
-            Self::ResendInProgress => f.write_str("a resend is under way"),
-            Self::Throttled { .. } => f.write_str("as many messages wait as may"),
-            Self::Store(error) => write!(f, "store: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for SendError {}

@@ -243,16 +243,6 @@ impl<S: MessageStore> Session<S> {
     }
 
     #[cold]
-    fn answer_fault(&mut self, now: Now, message: &Message<'_>, fault: Fault) {
-        match fault.business {
-            Some(reason) if self.config.id.version.has_reject_codes() => {
-                self.send_business_reject(now, message, reason, fault.tag);
-            }
-            _ => self.send_reject(now, message, fault.reason, fault.tag),
-        }
-    }
-
-    #[cold]
     fn wrong_begin_string<'a>(&mut self, now: Now, message: Message<'a>) -> Option<Event<'a>> {
         let seq = message.u64(tags::MSG_SEQ_NUM).ok();
         if message.msg_type() == msg_types::LOGOUT {
@@ -328,7 +318,7 @@ impl<S: MessageStore> Session<S> {
             if !self.config.requires_orig_sending_time {
                 return;
             }
-            let tag = Some(tags::ORIG_SENDING_TIME.into());
+            let tag = Some(tags::ORIG_SENDING_TIME);
             return self.send_reject(now, message, RejectReason::RequiredTagMissing, tag);
         };
         match fanfare_wire::UtcTimestamp::parse(original) {
@@ -338,7 +328,7 @@ impl<S: MessageStore> Session<S> {
                 self.start_logout(now, b"", Some(DisconnectReason::SendingTime));
             }
             None => {
-                let tag = Some(tags::ORIG_SENDING_TIME.into());
+                let tag = Some(tags::ORIG_SENDING_TIME);
                 self.send_reject(now, message, RejectReason::DataFormat, tag);
             }
         }

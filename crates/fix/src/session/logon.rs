@@ -174,7 +174,7 @@ impl<S: MessageStore> Session<S> {
                 return None;
             }
             Err(fault) => {
-                self.end(now, DisconnectReason::BadLogon(field_fault(fault)));
+                self.end(now, DisconnectReason::BadLogon(LogonFault::Field(fault)));
                 return None;
             }
         };
@@ -194,7 +194,7 @@ impl<S: MessageStore> Session<S> {
             return Err(LogonFault::BeginString);
         }
         ids::check(message, self.header_field_limit).map_err(LogonFault::TooLong)?;
-        let header = self.check(message).map_err(field_fault)?;
+        let header = self.check(message).map_err(LogonFault::Field)?;
         if !self.is_good_time(now, &header) {
             return Err(LogonFault::SendingTime);
         }
@@ -209,15 +209,13 @@ impl<S: MessageStore> Session<S> {
             seq: header.seq,
             poss_dup: header.poss_dup,
             heart_bt_int: self.check_heart_bt_int(message)?,
-            reset: incoming_header::flag(message, tags::RESET_SEQ_NUM_FLAG).map_err(field_fault)?,
+            reset: incoming_header::flag(message, tags::RESET_SEQ_NUM_FLAG)
+                .map_err(LogonFault::Field)?,
             next_expected: message
                 .opt_u64(tags::NEXT_EXPECTED_MSG_SEQ_NUM)
                 .map_err(|_| {
-                    let tag = Some(tags::NEXT_EXPECTED_MSG_SEQ_NUM.into());
-                    LogonFault::Field {
-                        reason: RejectReason::DataFormat,
-                        tag,
-                    }
+                    let tag = Some(tags::NEXT_EXPECTED_MSG_SEQ_NUM);
+                    LogonFault::Field(Fault::new(RejectReason::DataFormat, tag))
                 })?,
             appl_ver: check_appl_ver(message, version)?,
         })
@@ -377,11 +375,4 @@ fn check_appl_ver(
     ApplVerId::parse(value)
         .map(Some)
         .ok_or(LogonFault::DefaultApplVerId)
-}
-
-fn field_fault(fault: Fault) -> LogonFault {
-    LogonFault::Field {
-        reason: fault.reason,
-        tag: fault.tag,
-    }
 }

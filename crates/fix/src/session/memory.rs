@@ -1,4 +1,4 @@
-//! Stores that live in memory: one that can resend, one that cannot.
+//! The store that lives in memory.
 
 use std::collections::VecDeque;
 use std::hint::black_box;
@@ -27,7 +27,7 @@ pub struct MemoryStore {
 /// The limits of a [`MemoryStore`]; all of them hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryLimits {
-    /// Most messages.
+    /// Most messages; with 0 only the numbers are kept, and a resend is answered with one gap fill.
     pub messages: usize,
     /// Most bytes, those that wait for transmission included; up to 6 % of them stay empty.
     pub bytes: usize,
@@ -75,7 +75,7 @@ impl MemoryStore {
         let ready = limits.ready.min(limits.bytes);
         let mut store = Self {
             numbers: Numbers::default(),
-            outbox: Chunks::with_ready(limits.bytes, ready),
+            outbox: Chunks::new(limits.bytes, ready),
             index: VecDeque::new(),
             touched: 0,
             limits,
@@ -84,6 +84,17 @@ impl MemoryStore {
         let share = limits.messages as u128 * ready as u128 / limits.bytes.max(1) as u128;
         store.touch(share as usize);
         store
+    }
+
+    /// A store that keeps the numbers only: a resend is answered with one gap fill. Up to `limit`
+    /// bytes may wait for transmission, and it holds no more than these, so that a thousand idle
+    /// sessions cost little.
+    pub fn without_resends(limit: usize) -> Self {
+        Self::new(MemoryLimits {
+            messages: 0,
+            bytes: limit,
+            ready: 0,
+        })
     }
 
     /// Brings `count` more places of the index into memory.
@@ -227,7 +238,8 @@ impl MessageStore for MemoryStore {
 
     fn commit(&mut self, range: Range<usize>, entry: Entry) -> Result<(), StoreError> {
         let Entry { kind, transmit } = entry;
-        if kind == Kind::App || !transmit {
+        // Without resends nothing ever has to wait behind one.
+        if self.keeps() && (kind == Kind::App || !transmit) {
             let start = self.outbox.end();
             self.keep(start..start + range.len() as u64, kind)?;
         }
@@ -237,6 +249,10 @@ impl MessageStore for MemoryStore {
     }
 
     fn record(&mut self, parts: &[&[u8]]) -> Result<(), StoreError> {
+        if !self.keeps() {
+            self.numbers.sender += 1;
+            return Ok(());
+        }
         let len: usize = parts.iter().map(|part| part.len()).sum();
         self.make_room(len)?;
         let start = self.outbox.end();
@@ -249,6 +265,11 @@ impl MessageStore for MemoryStore {
         self.outbox.append(0..len, false);
         self.numbers.sender += 1;
         Ok(())
+    }
+
+    #[inline]
+    fn keeps(&self) -> bool {
+        self.limits.messages > 0
     }
 
     fn search_from(&self, seq: u64) -> Search<'_> {
@@ -313,119 +334,6 @@ impl MessageStore for MemoryStore {
 /// Places of the index that are touched at once, at first and at most: 2 and 64 KiB.
 const FIRST_STEP: usize = 64;
 const STEP: usize = 2048;
-
-/// Keeps the numbers only: a resend is answered with one gap fill. Holds no more than the bytes
-/// that wait for transmission, so that a thousand idle sessions cost little.
-#[derive(Debug)]
-pub struct NoResendStore {
-    numbers: Numbers,
-    outbox: Chunks,
-}
-
-impl NoResendStore {
-    /// A store in which up to `limit` bytes may wait for transmission.
-    pub fn new(limit: usize) -> Self {
-        Self {
-            numbers: Numbers::default(),
-            outbox: Chunks::new(limit),
-        }
-    }
-
-    /// Bytes of memory allocated.
-    pub fn capacity(&self) -> usize {
-        self.outbox.capacity()
-    }
-}
-
-impl Default for NoResendStore {
-    /// Up to 256 KiB wait for transmission.
-    fn default() -> Self {
-        Self::new(256 << 10)
-    }
-}
-
-impl MessageStore for NoResendStore {
-    fn next_sender(&self) -> u64 {
-        self.numbers.sender
-    }
-
-    fn next_target(&self) -> u64 {
-        self.numbers.target
-    }
-
-    fn set_next_sender(&mut self, seq: u64) -> Result<(), StoreError> {
-        self.numbers.sender = seq;
-        Ok(())
-    }
-
-    fn set_next_target(&mut self, seq: u64) -> Result<(), StoreError> {
-        self.numbers.target = seq;
-        Ok(())
-    }
-
-    fn created(&self) -> UtcTimestamp {
-        self.numbers.created
-    }
-
-    fn reset(&mut self, created: UtcTimestamp) -> Result<(), StoreError> {
-        self.numbers = Numbers {
-            created,
-            ..Numbers::default()
-        };
-        Ok(())
-    }
-
-    fn reserve(&mut self, len: usize) -> Result<&mut [u8], StoreError> {
-        self.outbox.make_room(len, u64::MAX)?;
-        Ok(self.outbox.room())
-    }
-
-    fn commit(&mut self, range: Range<usize>, entry: Entry) -> Result<(), StoreError> {
-        // What must wait behind a resend cannot be kept here; a resend from this store is one gap
-        // fill, so nothing ever has to wait.
-        self.outbox.append(range, entry.transmit);
-        self.numbers.sender += 1;
-        Ok(())
-    }
-
-    fn record(&mut self, _parts: &[&[u8]]) -> Result<(), StoreError> {
-        self.numbers.sender += 1;
-        Ok(())
-    }
-
-    fn keeps(&self) -> bool {
-        false
-    }
-
-    fn search_from(&self, _seq: u64) -> Search<'_> {
-        Search::Nothing
-    }
-
-    fn transmit_again(&mut self, again: &Again<'_>) -> Result<(), StoreError> {
-        match again.kept {
-            None => self.outbox.transmit_again(again, 0..0),
-            Some(_) => Err(StoreError::NotKept),
-        }
-    }
-
-    fn retain_from(&mut self, _seq: Option<u64>) {}
-
-    fn unsent(&self) -> &[u8] {
-        self.outbox.unsent()
-    }
-
-    fn unsent_len(&self) -> usize {
-        self.outbox.unsent_len()
-    }
-
-    fn sent(&mut self, n: usize) {
-        self.outbox.sent(n);
-    }
-
-    fn drop_unsent(&mut self) {
-        self.outbox.drop_unsent();
-    }
-}
 
 #[derive(Clone, Copy, Debug)]
 struct Numbers {
@@ -592,7 +500,7 @@ mod tests {
 
     #[test]
     fn store_without_resend_stays_small() {
-        let mut store = NoResendStore::default();
+        let mut store = MemoryStore::without_resends(1 << 16);
         for _ in 0..1000 {
             put(&mut store, &[b'h'; 80], ADMIN).unwrap();
             let waiting = store.unsent().len();

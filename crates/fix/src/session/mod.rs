@@ -28,7 +28,7 @@
 //! let id = SessionId::new(Version::Fix44, "BUYSIDE", "SELLSIDE");
 //! let mut buy = Session::initiator(Config::new(id), MemoryStore::default());
 //! let id = SessionId::new(Version::Fix44, "SELLSIDE", "BUYSIDE");
-//! let mut sell = Session::acceptor(Config::new(id), NoResendStore::default());
+//! let mut sell = Session::acceptor(Config::new(id), MemoryStore::without_resends(1 << 18));
 //!
 //! sell.connected(now);
 //! buy.connected(now); // writes the Logon
@@ -102,7 +102,7 @@ pub use identity::{ApplVerId, SessionId, SubIds, Version};
 pub use ids::FieldTooLong;
 pub use inbound::{Scratch, Step};
 pub use logon::WRONG_CREDENTIALS;
-pub use memory::{MemoryLimits, MemoryStore, NoResendStore};
+pub use memory::{MemoryLimits, MemoryStore};
 pub use now::Now;
 pub use peek::{Peek, peek_logon};
 pub use route::ReverseRoute;

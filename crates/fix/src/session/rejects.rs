@@ -5,7 +5,7 @@ use super::identity::Version;
 use super::now::Now;
 use super::route::ReverseRoute;
 use super::store::{Kind, MessageStore};
-use super::validate::{BusinessReason, RejectReason};
+use super::validate::{BusinessReason, Fault, RejectReason};
 use super::{Session, State};
 use crate::codec::{Message, msg_types, tags};
 
@@ -52,15 +52,37 @@ impl<S: MessageStore> Session<S> {
             .inspect_err(|error| self.store_failed(now, error))
     }
 
-    /// Answers a faulty message with Reject(3), and uses up its number if it was the expected one.
+    /// Answers a faulty message with Reject(3): see [`Self::answer_fault`].
     pub(super) fn send_reject(
         &mut self,
         now: Now,
         message: &Message<'_>,
         reason: RejectReason,
-        tag: Option<i64>,
+        tag: Option<u32>,
     ) {
-        let result = self.write_reject(now, message, reason, tag, reason.text());
+        self.answer_fault(now, message, Fault::new(reason, tag));
+    }
+
+    /// Answers a faulty message with Reject(3), or, where fault and version have it, with
+    /// BusinessMessageReject(j). Uses up its number if it was the expected one.
+    #[cold]
+    pub(super) fn answer_fault(&mut self, now: Now, message: &Message<'_>, fault: Fault) {
+        let Fault { reason, tag, .. } = fault;
+        let has_codes = self.config.id.version.has_reject_codes();
+        let (reason, result) = match fault.business.filter(|_| has_codes) {
+            Some(business) => {
+                let text = match tag {
+                    Some(tag) => format!("{} ({tag})", business.text()),
+                    None => business.text().to_owned(),
+                };
+                let result = self.write_business_reject(now, message, business, &text);
+                (RejectReason::Other, result)
+            }
+            None => {
+                let result = self.write_reject(now, message, reason, tag, reason.text());
+                (reason, result)
+            }
+        };
         self.check_admin(now, result);
         let ref_seq = ref_seq_num(message);
         self.notice(Event::RejectSent {
@@ -68,38 +90,11 @@ impl<S: MessageStore> Session<S> {
             reason,
             tag,
         });
-        self.consume_rejected(now, message, ref_seq);
-    }
-
-    /// Answers a faulty message with BusinessMessageReject(j).
-    pub(super) fn send_business_reject(
-        &mut self,
-        now: Now,
-        message: &Message<'_>,
-        reason: BusinessReason,
-        tag: Option<i64>,
-    ) {
-        let text = match tag {
-            Some(tag) => format!("{} ({tag})", reason.text()),
-            None => reason.text().to_owned(),
-        };
-        let result = self.write_business_reject(now, message, reason, &text);
-        self.check_admin(now, result);
-        let ref_seq = ref_seq_num(message);
-        self.notice(Event::RejectSent {
-            ref_seq,
-            reason: RejectReason::Other,
-            tag,
-        });
-        self.consume_rejected(now, message, ref_seq);
-    }
-
-    fn consume_rejected(&mut self, now: Now, message: &Message<'_>, seq: u64) {
         let counts = !matches!(
             message.msg_type(),
             msg_types::LOGON | msg_types::SEQUENCE_RESET
         );
-        if counts && self.is_connected() && seq == self.store.next_target() {
+        if counts && self.is_connected() && ref_seq == self.store.next_target() {
             self.consume(now);
         }
     }

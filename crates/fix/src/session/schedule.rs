@@ -257,27 +257,18 @@ fn weekday(day: i64) -> Weekday {
 }
 
 /// What is wrong with a schedule.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ScheduleError {
     /// Not `HH:MM:SS`.
+    #[error("not a time of the day (HH:MM:SS): {0:?}")]
     Time(String),
     /// Not a weekday.
+    #[error("not a weekday: {0:?}")]
     Weekday(String),
     /// No window.
+    #[error("a schedule needs a window")]
     NoWindow,
 }
-
-impl fmt::Display for ScheduleError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Time(text) => write!(f, "not a time of the day (HH:MM:SS): {text:?}"),
-            Self::Weekday(text) => write!(f, "not a weekday: {text:?}"),
-            Self::NoWindow => f.write_str("a schedule needs a window"),
-        }
-    }
-}
-
-impl std::error::Error for ScheduleError {}
 
 #[cfg(test)]
 mod tests {

@@ -1,6 +1,5 @@
 //! Where a session keeps its numbers and its messages, and what it transmits from.
 
-use std::fmt;
 use std::ops::Range;
 
 use fanfare_wire::UtcTimestamp;
@@ -269,39 +268,30 @@ pub enum Search<'a> {
 }
 
 /// Why a store could not do its work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
     /// No room: too much waits for transmission. Goes away when the counterparty reads.
+    #[error("too many bytes wait for transmission")]
     Full,
     /// The message is larger than the store can ever take.
+    #[error("message larger than the store")]
     TooLong,
     /// The medium is full.
+    #[error("disk full")]
     DiskFull,
     /// The medium failed; the operating system's error number.
+    #[error("input/output error {0}")]
     Io(i32),
     /// A file of the store was cut short, or could not be read any more, while it was in use.
+    #[error("a file was cut short or became unreadable while in use")]
     Broken,
     /// The store was closed or is read-only.
+    #[error("the store is closed or read-only")]
     ReadOnly,
     /// The message that is to be transmitted again is not kept.
+    #[error("the message is not kept")]
     NotKept,
 }
-
-impl fmt::Display for StoreError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Full => f.write_str("too many bytes wait for transmission"),
-            Self::TooLong => f.write_str("message larger than the store"),
-            Self::DiskFull => f.write_str("disk full"),
-            Self::Io(code) => write!(f, "input/output error {code}"),
-            Self::Broken => f.write_str("a file was cut short or became unreadable while in use"),
-            Self::ReadOnly => f.write_str("the store is closed or read-only"),
-            Self::NotKept => f.write_str("the message is not kept"),
-        }
-    }
-}
-
-impl std::error::Error for StoreError {}
 
 /// A store chosen at run time.
 impl<S: MessageStore + ?Sized> MessageStore for Box<S> {

@@ -24,7 +24,8 @@ pub struct Context {
     pub default_appl_ver_id: Option<ApplVerId>,
 }
 
-/// A fault in a message.
+/// A fault in a message: the first one, in the order in which counterparties expect faults to be
+/// found. Displayed, it is the text of the reason and, in brackets, the tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// SessionRejectReason(373), and the text.
@@ -58,6 +59,13 @@ impl Fault {
             }
             _ => false,
         }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.reason.text())?;
+        self.tag.map_or(Ok(()), |tag| write!(f, " ({tag})"))
     }
 }
 

@@ -4,14 +4,15 @@ use crate::codec::{DecodeError, tags};
 use fanfare_wire::fields::{Fault, FaultKind};
 use fanfare_wire::int::parse_u64;
 use fanfare_wire::{FieldIndex, byte_sum};
-use std::fmt;
 
 /// What is wrong with a message.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Flaw {
     /// The second field is not BodyLength(9).
+    #[error("the second field is not BodyLength(9)")]
     NoBodyLength,
     /// BodyLength(9) is not the number of bytes.
+    #[error("BodyLength(9) is {value}, there are {counted}")]
     BodyLength {
         /// What stands there.
         value: Box<str>,
@@ -19,10 +20,13 @@ pub enum Flaw {
         counted: usize,
     },
     /// The third field is not MsgType(35).
+    #[error("the third field is not MsgType(35)")]
     NoMsgType,
     /// The last field is not CheckSum(10): the message is cut off.
+    #[error("CheckSum(10) is missing: the message is cut off")]
     NoCheckSum,
     /// CheckSum(10) is not the sum of the bytes.
+    #[error("CheckSum(10) is {value}, it should be {counted:03}")]
     CheckSum {
         /// What stands there.
         value: Box<str>,
@@ -31,24 +35,8 @@ pub enum Flaw {
     },
     /// The fields are broken; those in front of that place are there, or all of them, if it is
     /// the length of a data field.
+    #[error("{}", DecodeError::Field(*.0))]
     Fields(Fault),
-}
-
-impl fmt::Display for Flaw {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoBodyLength => f.write_str("the second field is not BodyLength(9)"),
-            Self::BodyLength { value, counted } => {
-                write!(f, "BodyLength(9) is {value}, there are {counted}")
-            }
-            Self::NoMsgType => f.write_str("the third field is not MsgType(35)"),
-            Self::NoCheckSum => f.write_str("CheckSum(10) is missing: the message is cut off"),
-            Self::CheckSum { value, counted } => {
-                write!(f, "CheckSum(10) is {value}, it should be {counted:03}")
-            }
-            Self::Fields(fault) => DecodeError::Field(*fault).fmt(f),
-        }
-    }
 }
 
 /// Indexes a message as far as that goes, and finds what is wrong. Gives the index that has more

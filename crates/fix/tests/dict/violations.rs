@@ -282,12 +282,12 @@ fn application_messages_go_by_their_version() {
 }
 
 #[test]
-fn the_suffix_with_the_tag_is_optional() {
+fn the_text_ends_in_the_tag() {
     let bytes = message("FIX.4.2", &format!("35=0|{HEAD}999=HI|"));
     let mut decoder = Decoder::new();
     let message = decoder.decode(&bytes).unwrap();
     let validator = DictionaryValidator::built_in(Version::Fix42, Switches::default()).unwrap();
     let violation = validator.validate(&message, None).unwrap_err();
-    assert_eq!(violation.text(false).to_string(), "Invalid tag number");
-    assert_eq!(violation.text(true).to_string(), "Invalid tag number (999)");
+    assert_eq!(violation.reason.text(), "Invalid tag number");
+    assert_eq!(violation.to_string(), "Invalid tag number (999)");
 }

@@ -2,9 +2,8 @@
 
 use fanfare_fix::codec::{SendingTime, SharedBody, SharedParts, tags};
 use fanfare_fix::session::{
-    AnswerLimit, Config, DisconnectReason, Event, MemoryStore, MessageStore, NoResendStore, Now,
-    OverRate, Rate, ReceiveLimit, RejectReason, SECOND, Scratch, SendError, SendLimit, Session,
-    SessionId, Version,
+    AnswerLimit, Config, DisconnectReason, Event, MemoryStore, MessageStore, Now, OverRate, Rate,
+    ReceiveLimit, RejectReason, SECOND, Scratch, SendError, SendLimit, Session, SessionId, Version,
 };
 use fanfare_wire::{Precision, UtcTimestamp};
 use proptest::prelude::*;
@@ -285,7 +284,7 @@ fn what_waits_when_the_connection_is_lost_is_there_for_the_next() {
 
 #[test]
 fn a_store_that_keeps_nothing_refuses_at_once() {
-    let mut one = One::new(sending(10), NoResendStore::default());
+    let mut one = One::new(sending(10), MemoryStore::without_resends(256 << 10));
     for _ in 0..3 {
         one.send().unwrap();
     }

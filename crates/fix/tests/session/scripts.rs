@@ -30,8 +30,8 @@ use std::sync::Arc;
 
 use fanfare_fix::dict::{self, DictionaryValidator};
 use fanfare_fix::session::{
-    Config, Event, FixedOffset, Limits, MemoryStore, MessageStore, NoResendStore, Now, SECOND,
-    Schedule, Scratch, Session, SessionId, State, TimeOfDay, Version, Window,
+    Config, Event, FixedOffset, Limits, MemoryStore, MessageStore, Now, SECOND, Schedule, Scratch,
+    Session, SessionId, State, TimeOfDay, Version, Window,
 };
 use fanfare_wire::UtcTimestamp;
 
@@ -156,7 +156,7 @@ impl Runner {
     fn session(&mut self) -> &mut Session<Box<dyn MessageStore>> {
         let store: fn(bool) -> Box<dyn MessageStore> = |keep| match keep {
             true => Box::new(MemoryStore::default()),
-            false => Box::new(NoResendStore::default()),
+            false => Box::new(MemoryStore::without_resends(256 << 10)),
         };
         self.session.get_or_insert_with(|| match self.acceptor {
             true => Session::acceptor(self.config.clone(), store(self.keep)),

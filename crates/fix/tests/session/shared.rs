@@ -2,8 +2,7 @@
 
 use fanfare_fix::codec::{SendingTime, SharedBody, SharedFrame, SharedParts};
 use fanfare_fix::session::{
-    Config, MemoryStore, MessageStore, NoResendStore, Now, SECOND, Scratch, SendError, Session,
-    SessionId, Version,
+    Config, MemoryStore, MessageStore, Now, SECOND, Scratch, SendError, Session, SessionId, Version,
 };
 use fanfare_wire::{Precision, UtcTimestamp};
 
@@ -82,7 +81,7 @@ fn each_way_gives_the_same_message_with_the_next_number() {
 
 #[test]
 fn they_count_as_sent() {
-    let mut session = logged_on(NoResendStore::default());
+    let mut session = logged_on(MemoryStore::without_resends(256 << 10));
     let body = SharedBody::new(b"W", FIELDS).unwrap();
     let time = SendingTime::new(now().utc, Precision::Millis);
     let later = |seconds| Now {
@@ -122,7 +121,7 @@ fn a_resend_gives_what_was_kept_or_a_gap_fill() {
         "{sent}"
     );
 
-    let mut forgets = logged_on(NoResendStore::default());
+    let mut forgets = logged_on(MemoryStore::without_resends(256 << 10));
     forgets
         .send_shared_parts(now(), &body, &time, &mut parts)
         .unwrap();
@@ -179,7 +178,7 @@ fn nothing_overtakes_a_resend() {
 
 #[test]
 fn an_idle_session_is_small() {
-    let session = logged_on(NoResendStore::default());
+    let session = logged_on(MemoryStore::without_resends(256 << 10));
     let held = size_of_val(&session);
     assert!(held < 2_048, "{held}");
 }

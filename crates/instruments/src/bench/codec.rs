@@ -11,7 +11,8 @@ use fanfare_fix::codec::{
     DecodeError, Decoder, EncodeError, Encoder, FrameFinder, SendingTime, SessionHeader,
     SharedBody, SharedFrame,
 };
-use fanfare_fix::dict::{Dictionary, Switches, Version, Violation};
+use fanfare_fix::dict::{Dictionary, Switches, Version};
+use fanfare_fix::session::Fault;
 use fanfare_wire::{DataFields, Decimal, FieldIndex, Kernel, Precision, UtcTimestamp, byte_sum};
 
 use crate::figures::{Figures, median};
@@ -46,7 +47,7 @@ pub enum CodecBenchError {
     Decode(#[from] DecodeError),
     /// A message of the benchmark itself is not valid.
     #[error("the benchmark's order is not valid: {0}")]
-    Invalid(Violation),
+    Invalid(Fault),
 }
 
 /// Batches of each figure; an odd number, for the median.

@@ -3,7 +3,7 @@
 use super::*;
 use crate::outbound::OutboundError;
 use fanfare_fix::codec::{SendingTime, SharedBody, SharedFrame, SharedParts};
-use fanfare_fix::session::NoResendStore;
+use fanfare_fix::session::MemoryStore;
 use std::io::IoSlice;
 
 /// Runs a port beside a host, and the other hosts, until all is quiet.
@@ -18,7 +18,7 @@ fn run(world: &mut World, port: &mut Port, hosts: &mut [&mut Host<Diary>]) -> Ve
 }
 
 fn admission(incoming: &Incoming, sender: u64) -> Admission {
-    let mut store = NoResendStore::new(1 << 16);
+    let mut store = MemoryStore::without_resends(1 << 16);
     store.set_next_sender(sender).unwrap();
     let config = Config::new(incoming.id().clone());
     Admission::new(config, Store::Own(Box::new(store)))

@@ -1,6 +1,6 @@
 //! The entries of repeating groups, nested ones too.
 
-use super::{Pass, Phase, Spot, missing_tag, parse_count, violation};
+use super::{Pass, Phase, Spot, fault, missing_tag, parse_count};
 use crate::codec::Field;
 use crate::dict::compile::{GroupRules, MAX_MEMBERS};
 use crate::session::RejectReason;
@@ -46,8 +46,8 @@ impl<const WORDS: usize> Pass<'_, WORDS> {
         self.entry_ends(&entry, rules, entries, spot);
         // A count that is no number has been noted as such.
         if parse_count(count.value).is_some_and(|claimed| claimed != entries) {
-            let violation = violation(RejectReason::NumInGroup, count);
-            self.note(Phase::Field, spot, at, violation);
+            let fault = fault(RejectReason::NumInGroup, count);
+            self.note(Phase::Field, spot, at, fault);
         }
         next
     }
@@ -72,7 +72,7 @@ impl<const WORDS: usize> Pass<'_, WORDS> {
             self.value_fault(field.value, rule)
         };
         if let Some(reason) = reason {
-            self.note(Phase::Field, spot, at, violation(reason, &field));
+            self.note(Phase::Field, spot, at, fault(reason, &field));
         }
         match rules.members.get(member).and_then(|member| member.group) {
             Some(nested) => self.group(&field, at, nested, spot),

@@ -54,11 +54,7 @@ impl Sink {
                 }
             }
         };
-        Some(if code >= 0 {
-            Ok(())
-        } else {
-            Err(ReturnCode::from_raw(code))
-        })
+        Some(outcome(code))
     }
 
     /// Says that an instance ends, by the CDR bytes of its key. `None` when they are no key of the
@@ -74,11 +70,7 @@ impl Sink {
             };
             c::dds_forwardcdr(self.writer.handle(), data.as_ptr())
         };
-        Some(if code >= 0 {
-            Ok(())
-        } else {
-            Err(ReturnCode::from_raw(code))
-        })
+        Some(outcome(code))
     }
 
     /// A sample or a key of the topic's type, of which the caller owns one reference; `None` when
@@ -115,6 +107,14 @@ impl Sink {
             return Ok(false);
         }
         checked(|| "wait for acknowledgements".to_owned(), code).map(|_| true)
+    }
+}
+
+#[inline]
+fn outcome(code: i32) -> Result<(), ReturnCode> {
+    match code {
+        0.. => Ok(()),
+        _ => Err(ReturnCode::from_raw(code)),
     }
 }
 

@@ -97,6 +97,18 @@ impl LoadError {
         }
     }
 
+    /// Something is used at an element that nothing declares.
+    pub(super) fn unknown(node: Node, what: &'static str, name: &str) -> Self {
+        let name = name.to_owned();
+        Self::at(node, Cause::Unknown { what, name })
+    }
+
+    /// Something is declared at an element that was declared before.
+    pub(super) fn twice(node: Node, what: &'static str, name: &str) -> Self {
+        let name = name.to_owned();
+        Self::at(node, Cause::DuplicateName { what, name })
+    }
+
     /// An error at the start of an element.
     pub(super) fn at(node: Node, cause: Cause) -> Self {
         let at = node.document().text_pos_at(node.range().start);

@@ -35,8 +35,7 @@ pub(super) fn read(document: &Document) -> Result<Schema, LoadError> {
             let name = format!("{element} {}#{}", attribute(node, "name")?, scenario(node));
             let known = context.blocks.insert((element, key(node)?), name.clone());
             if known.is_some() {
-                let what = element;
-                return Err(LoadError::at(node, Cause::DuplicateName { what, name }));
+                return Err(LoadError::twice(node, element, &name));
             }
             declared.push((node, element, name));
         }
@@ -111,7 +110,9 @@ fn read_field(schema: &mut Schema, field: Node, code_sets: &CodeSets) -> Result<
     let kind = attribute(field, "type")?;
     let (kind, values) = match code_sets.get(kind) {
         Some((kind, values)) => (*kind, values.clone()),
-        None if kind.ends_with("CodeSet") => return Err(unknown(field, "code set", kind)),
+        None if kind.ends_with("CodeSet") => {
+            return Err(LoadError::unknown(field, "code set", kind));
+        }
         None => (kind, Vec::new()),
     };
     let definition = FieldDef {
@@ -137,11 +138,7 @@ fn read_message(schema: &mut Schema, message: Node, context: &Context) -> Result
     };
     if schema.messages.contains_key(msg_type) {
         if scenario(message) == "base" {
-            let cause = Cause::DuplicateName {
-                what: "message",
-                name: msg_type.to_owned(),
-            };
-            return Err(LoadError::at(message, cause));
+            return Err(LoadError::twice(message, "message", msg_type));
         }
         return Ok(());
     }
@@ -210,7 +207,7 @@ impl Context<'_> {
             .blocks
             .get(&(element, (id, scenario)))
             .or_else(|| self.blocks.get(&(element, (id, "base"))));
-        let name = found.ok_or_else(|| unknown(node, element, id))?;
+        let name = found.ok_or_else(|| LoadError::unknown(node, element, id))?;
         if name.starts_with("component Standard") {
             return Ok(None);
         }
@@ -226,14 +223,6 @@ fn known_tag(schema: &Schema, node: Node) -> Result<u32, LoadError> {
     if schema.fields.contains_key(&tag) {
         Ok(tag)
     } else {
-        Err(unknown(node, "field", &tag.to_string()))
+        Err(LoadError::unknown(node, "field", &tag.to_string()))
     }
-}
-
-fn unknown(node: Node, what: &'static str, name: &str) -> LoadError {
-    let cause = Cause::Unknown {
-        what,
-        name: name.to_owned(),
-    };
-    LoadError::at(node, cause)
 }

@@ -28,7 +28,7 @@ pub(super) fn read(document: &Document) -> Result<Schema, LoadError> {
     for component in elements(components) {
         let name = attribute(component, "name")?;
         if !context.components.insert(name.to_owned()) {
-            return Err(twice(component, "component", name));
+            return Err(LoadError::twice(component, "component", name));
         }
     }
     for component in elements(components) {
@@ -47,7 +47,7 @@ pub(super) fn read(document: &Document) -> Result<Schema, LoadError> {
             .insert(msg_type.to_owned(), definition)
             .is_some()
         {
-            return Err(twice(message, "message", msg_type));
+            return Err(LoadError::twice(message, "message", msg_type));
         }
     }
     for (name, items) in [
@@ -85,14 +85,6 @@ fn elements<'a, 'b>(parent: Option<Node<'a, 'b>>) -> impl Iterator<Item = Node<'
         .filter(Node::is_element)
 }
 
-fn twice(node: Node, what: &'static str, name: &str) -> LoadError {
-    let cause = Cause::DuplicateName {
-        what,
-        name: name.to_owned(),
-    };
-    LoadError::at(node, cause)
-}
-
 /// Tags by field name.
 fn read_fields<'a>(
     fields: Node<'a, '_>,
@@ -118,7 +110,7 @@ fn read_fields<'a>(
             return Err(LoadError::at(field, Cause::DuplicateTag(tag)));
         }
         if names.insert(name, tag).is_some() {
-            return Err(twice(field, "field", name));
+            return Err(LoadError::twice(field, "field", name));
         }
     }
     Ok(names)
@@ -182,21 +174,13 @@ impl Context<'_> {
                 name: name.to_owned(),
                 required,
             }),
-            "component" => Err(unknown(node, "component", name)),
-            other => Err(unknown(node, "element", other)),
+            "component" => Err(LoadError::unknown(node, "component", name)),
+            other => Err(LoadError::unknown(node, "element", other)),
         }
     }
 
     fn tag(&self, node: Node, name: &str) -> Result<u32, LoadError> {
         let tag = self.names.get(name).copied();
-        tag.ok_or_else(|| unknown(node, "field", name))
+        tag.ok_or_else(|| LoadError::unknown(node, "field", name))
     }
-}
-
-fn unknown(node: Node, what: &'static str, name: &str) -> LoadError {
-    let cause = Cause::Unknown {
-        what,
-        name: name.to_owned(),
-    };
-    LoadError::at(node, cause)
 }

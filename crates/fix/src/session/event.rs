@@ -139,7 +139,8 @@ pub enum DisconnectReason {
     },
     /// NextExpectedMsgSeqNum(789) of the Logon is above what we ever sent.
     #[error(
-        "Tag 789 (NextExpectedMsgSeqNum) is higher than expected. Expected {next}, Received {received}"
+        "Tag 789 (NextExpectedMsgSeqNum) is higher than expected. Expected {next}, \
+         Received {received}"
     )]
     NextExpectedTooHigh {
         /// Our next number.

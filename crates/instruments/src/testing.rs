@@ -118,13 +118,12 @@ pub(crate) fn capture(packets: &[(u64, Vec<u8>)]) -> Vec<u8> {
 /// A segment with this sequence number and payload, between any two ends.
 pub(crate) fn segment(sequence: u32, payload: &[u8]) -> Segment<'_> {
     let (source, destination) = (v4(1, 1), v4(2, 2));
-    let (syn, fin_or_rst, cut) = (false, false, 0);
+    let (syn, cut) = (false, 0);
     Segment {
         source,
         destination,
         sequence,
         syn,
-        fin_or_rst,
         payload,
         cut,
     }

@@ -29,10 +29,10 @@ const FLUSH: Duration = Duration::from_secs(1);
 ///
 /// One thread that sleeps while the kernel collects packets in a ring and then writes all of
 /// them; the stamps are the kernel's.
-#[derive(Debug)]
 pub struct Capture {
     thread: Option<JoinHandle<Result<CaptureStats, CaptureError>>>,
-    stop: Stopper,
+    /// Ends the wait for packets.
+    waker: BreakLoop,
     file: PathBuf,
     wishes: Arc<Wishes>,
     ticker: Option<JoinHandle<()>>,
@@ -45,6 +45,8 @@ struct Wishes {
     unflushed: AtomicBool,
     /// Whether the wait for packets was interrupted because of a request.
     woken: AtomicBool,
+    /// The capture is to end: tells that from a failure of libpcap.
+    over: AtomicBool,
     reopen: AtomicBool,
     reopened: Mutex<Option<Result<Reopened, CaptureError>>>,
 }
@@ -53,18 +55,6 @@ impl Wishes {
     fn wake(&self, waker: &BreakLoop) {
         self.woken.store(true, Ordering::Release);
         waker.breakloop();
-    }
-}
-
-/// Ends the capture's wait for packets; the flag tells it from a failure of libpcap.
-struct Stopper {
-    break_loop: BreakLoop,
-    wanted: Arc<AtomicBool>,
-}
-
-impl std::fmt::Debug for Stopper {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Stopper")
     }
 }
 
@@ -84,34 +74,23 @@ impl Capture {
         let file = options.file.clone();
         let wishes = Arc::<Wishes>::default();
         let (seen, asked) = (Arc::clone(&wishes), Arc::clone(&wishes));
-        let wanted = Arc::new(AtomicBool::new(false));
-        let stop = Stopper {
-            break_loop: handle.breakloop_handle(),
-            wanted: wanted.clone(),
-        };
-        let (device, over) = (options.device.clone(), Arc::clone(&wanted));
-        let waker = handle.breakloop_handle();
-        let unstarted = {
-            let device = device.clone();
-            move |error: io::Error| CaptureError::Library {
-                device,
-                text: error.to_string(),
-            }
+        let (waker, ticked) = (handle.breakloop_handle(), handle.breakloop_handle());
+        let device = options.device.clone();
+        let unstarted = |error: io::Error| CaptureError::Library {
+            device: device.clone(),
+            text: error.to_string(),
         };
         let ticker = thread::Builder::new()
             .name("capture-ticker".to_owned())
-            .spawn(move || tick(&waker, &asked, &over))
+            .spawn(move || tick(&ticked, &asked))
             .map_err(unstarted)?;
         let thread = thread::Builder::new()
             .name("capture".to_owned())
-            .spawn(move || work(handle, output, &options, &wanted, &seen))
-            .map_err(|error| CaptureError::Library {
-                device,
-                text: error.to_string(),
-            })?;
+            .spawn(move || work(handle, output, &options, &seen))
+            .map_err(unstarted)?;
         Ok(Self {
             thread: Some(thread),
-            stop,
+            waker,
             file,
             wishes,
             ticker: Some(ticker),
@@ -131,7 +110,7 @@ impl Capture {
         self.wishes.reopen.store(true, Ordering::Release);
         for _ in 0..REOPEN_LOOKS {
             // Repeated, as the thread may be about to wait for packets.
-            self.wishes.wake(&self.stop.break_loop);
+            self.wishes.wake(&self.waker);
             let done = self.wishes.reopened.lock();
             if let Some(done) = done.unwrap_or_else(PoisonError::into_inner).take() {
                 return done;
@@ -159,8 +138,8 @@ impl Capture {
         let thread = self.thread.take()?;
         // What the kernel is collecting is handed on within that time.
         thread::sleep(COLLECT * 3);
-        self.stop.wanted.store(true, Ordering::Release);
-        self.stop.break_loop.breakloop();
+        self.wishes.over.store(true, Ordering::Release);
+        self.waker.breakloop();
         if let Some(ticker) = self.ticker.take() {
             ticker.thread().unpark();
             // It does nothing that could panic.
@@ -226,8 +205,8 @@ const REOPEN_LOOKS: u32 = 100;
 
 /// Wakes the capture's thread every [`FLUSH`] while packets wait to be written: without traffic the
 /// library waits for the next packet without end.
-fn tick(waker: &BreakLoop, wishes: &Wishes, over: &AtomicBool) {
-    while !over.load(Ordering::Acquire) {
+fn tick(waker: &BreakLoop, wishes: &Wishes) {
+    while !wishes.over.load(Ordering::Acquire) {
         thread::park_timeout(FLUSH);
         if wishes.unflushed.load(Ordering::Acquire) {
             wishes.wake(waker);
@@ -239,7 +218,6 @@ fn work(
     mut handle: pcap::Capture<Active>,
     mut output: Output,
     options: &CaptureOptions,
-    stop: &AtomicBool,
     wishes: &Wishes,
 ) -> Result<CaptureStats, CaptureError> {
     let broken = |error: Error| CaptureError::Library {
@@ -252,7 +230,7 @@ fn work(
     };
     while !output.is_broken() {
         match handle.dispatch(None, |packet| output.packet(&packet)) {
-            _ if stop.load(Ordering::Acquire) => break,
+            _ if wishes.over.load(Ordering::Acquire) => break,
             Ok(_) | Err(Error::TimeoutExpired) => {}
             // The library reports a wake-up as an error. Any other error comes again.
             Err(_) if wishes.woken.swap(false, Ordering::AcqRel) => {}
@@ -493,13 +471,13 @@ mod tests {
     #[test]
     fn an_unwritable_file_or_unknown_device_is_named() {
         let mut options = CaptureOptions::new("/no/such/folder/x.pcap", &[1]);
-        let text = Capture::start(options.clone()).unwrap_err().to_string();
+        let text = Capture::start(options.clone()).err().unwrap().to_string();
         assert!(
             text.contains("/no/such/folder") || text.contains("on any"),
             "{text}"
         );
         options.device = "no-such-device".to_owned();
-        let text = Capture::start(options).unwrap_err().to_string();
+        let text = Capture::start(options).err().unwrap().to_string();
         assert!(text.contains("no-such-device"), "{text}");
     }
 }

@@ -1,5 +1,6 @@
 //! Producers: sessions that send on schedule, whatever comes back.
 
+use std::io::Write;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread;
@@ -321,6 +322,8 @@ struct Line {
     round: u64,
     index: usize,
     sent: Sent,
+    /// The mark written last.
+    mark: Vec<u8>,
     progress: Progress,
     /// A session that cannot send, and why.
     failed: Option<(String, String)>,
@@ -394,6 +397,7 @@ impl Line {
             round: 0,
             index: 0,
             sent: Sent::default(),
+            mark: Vec::new(),
             progress: Progress::Behind,
             failed: None,
         }
@@ -407,14 +411,14 @@ impl Line {
         let Some(mut peer) = peers.get(turn.key) else {
             return false;
         };
-        let mut mark = Mark::default();
+        let mark = &mut self.mark;
         if marked {
-            mark.write(&turn.name, turn.marks + 1);
+            write_mark(mark, &turn.name, turn.marks + 1);
         }
         let result = peer.send(self.template.msg_type(), |fields| {
             fields.raw(self.template.body());
             if marked {
-                fields.field(FANOUT_ID, mark.bytes());
+                fields.field(FANOUT_ID, mark);
             }
         });
         match result {
@@ -431,35 +435,11 @@ impl Line {
     }
 }
 
-/// The text `<producer>-<n>` without an allocation.
-struct Mark {
-    text: [u8; 64],
-    len: usize,
-}
-
-impl Default for Mark {
-    fn default() -> Self {
-        Self {
-            text: [0; 64],
-            len: 0,
-        }
-    }
-}
-
-impl Mark {
-    fn write(&mut self, producer: &str, number: u64) {
-        use std::io::Write;
-        let mut room = &mut self.text[..];
-        // A name of more than 43 bytes is cut, the number never.
-        let name = producer.as_bytes().get(..43).unwrap_or(producer.as_bytes());
-        let _ = room.write_all(name);
-        let _ = write!(room, "-{number}");
-        self.len = 64 - room.len();
-    }
-
-    fn bytes(&self) -> &[u8] {
-        self.text.get(..self.len).unwrap_or_default()
-    }
+/// The mark of a producer's message: its name and the number of the mark.
+fn write_mark(mark: &mut Vec<u8>, producer: &str, number: u64) {
+    mark.clear();
+    // Writing to a Vec cannot fail.
+    let _ = write!(mark, "{producer}-{number}");
 }
 
 #[cfg(test)]
@@ -510,10 +490,14 @@ mod tests {
 
     #[test]
     fn marks_are_name_and_number() {
-        let mut mark = Mark::default();
-        mark.write("P12", 345);
-        assert_eq!(mark.bytes(), b"P12-345");
-        mark.write(&"x".repeat(90), u64::MAX);
-        assert!(mark.bytes().ends_with(b"x-18446744073709551615"));
+        let mut mark = Vec::new();
+        write_mark(&mut mark, "P12", 345);
+        assert_eq!(mark, b"P12-345");
+        // Names as long as any that the command takes stay apart.
+        write_mark(&mut mark, &"x".repeat(90), u64::MAX);
+        assert_eq!(
+            mark,
+            format!("{}-18446744073709551615", "x".repeat(90)).as_bytes()
+        );
     }
 }

@@ -16,8 +16,6 @@ pub struct Segment<'a> {
     pub sequence: u32,
     /// Opens the connection.
     pub syn: bool,
-    /// Closes or resets this direction.
-    pub fin_or_rst: bool,
     /// The bytes captured.
     pub payload: &'a [u8],
     /// Payload bytes that were on the wire behind `payload` and were not captured.
@@ -42,7 +40,6 @@ pub fn segment<'a>(packet: &Packet<'a>) -> Result<Segment<'a>, NoSegment> {
         destination: end(destination, tcp.destination_port()),
         sequence: tcp.sequence_number(),
         syn: tcp.syn(),
-        fin_or_rst: tcp.fin() || tcp.rst(),
         payload: tcp.payload(),
         cut: u32::try_from(cut).map_err(|_| NoSegment::Malformed)?,
     })

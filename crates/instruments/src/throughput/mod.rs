@@ -74,9 +74,6 @@ pub enum ThroughputError {
         /// The limit that holds.
         limit: u64,
     },
-    /// A session ended before its time, or could not begin.
-    #[error("{0}")]
-    Session(String),
 }
 
 /// CompID of the side that receives.

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use crate::address::free_udp_port;
 use crate::children::Fanfare;
-use crate::cmd::fast::packets::PacketFile;
+use crate::cmd::fast::packets::{Flow, each_packet};
 use crate::print::figures_out;
 use crate::range::{share, whole};
 use crate::scratch::Scratch;
@@ -96,11 +96,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 
 /// The datagrams of a file.
 fn read(file: &Path) -> Result<Vec<Vec<u8>>> {
-    let mut file = PacketFile::open(file, Header::U32Le, &Stop::new())?;
     let mut packets = Vec::new();
-    while let Some(packet) = file.next()? {
+    each_packet(file, Header::U32Le, &Stop::new(), |packet| {
         packets.push(packet.bytes.to_vec());
-    }
+        Ok(Flow::Continue(()))
+    })?;
     Ok(packets)
 }
 

@@ -5,10 +5,10 @@
 //! slower than the feed for a while costs no datagram. When the ring is full, datagrams stay with
 //! the kernel, which drops and counts what its buffer does not hold.
 
-use crate::cmd::fast::packets::PacketFile;
+use crate::cmd::fast::packets::{Flow, each_packet};
 use crate::cmd::fast::stopwatch::stopwatch;
 use crate::print::note;
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Result, anyhow};
 use fanfare_dds::fast::Converted;
 use fanfare_engine::clock::Clock;
 use fanfare_engine::feed::{LineConfig, Receiver, ReceiverConfig};
@@ -16,9 +16,8 @@ use fanfare_engine::ring::{Consumer, Producer, WriteError, spsc};
 use fanfare_engine::stop::Stop;
 use fanfare_fast::{Decoder, Program};
 use fanfare_feed::channel::{Channel, ChannelConfig, Datagram, Event, Stopwatch, Unnumbered};
-use fanfare_feed::{Header, Line, Packet, Start};
+use fanfare_feed::{Header, Line, Start};
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::{self, Thread};
@@ -30,32 +29,6 @@ const GAP_TIMEOUT: u64 = 100_000_000;
 const LOOK: Duration = Duration::from_millis(10);
 /// How often a full ring is looked at.
 const FULL: Duration = Duration::from_micros(200);
-
-/// Whether more is wanted.
-pub(crate) type Flow = ControlFlow<()>;
-
-/// All packets of a file.
-pub(crate) fn packets(
-    path: &Path,
-    header: Header,
-    stop: &Stop,
-    mut take: impl FnMut(Packet<'_>) -> Result<Flow>,
-) -> Result<()> {
-    let mut file = PacketFile::open(path, header, stop)?;
-    let name = || format!("cannot read `{}`", path.display());
-    while !stop.is_raised() {
-        match file.next() {
-            Ok(None) => break,
-            Ok(Some(packet)) => {
-                if take(packet)?.is_break() {
-                    break;
-                }
-            }
-            Err(error) => return Err(error).with_context(name),
-        }
-    }
-    Ok(())
-}
 
 /// All messages of a file, as they come.
 pub(crate) fn file(
@@ -69,7 +42,7 @@ pub(crate) fn file(
     config.sequence = None;
     config.stopwatch = Some(Stopwatch::Messages(stopwatch));
     let mut channel = Channel::new(Decoder::new(Arc::clone(program)), config)?;
-    packets(path, header, stop, |packet| {
+    each_packet(path, header, stop, |packet| {
         let mut events = channel.receive(Datagram {
             line: Line::A,
             now: 0,

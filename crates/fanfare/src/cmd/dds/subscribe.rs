@@ -1,10 +1,10 @@
 //! `fanfare dds subscribe`: receive, check, echo.
 
-use super::input::{self, Flow};
 use super::once::Once;
 use super::options::{self, DomainArgs, FeedArgs, Role, ShmArgs};
 use super::printer::{self, Printing};
 use super::publish::SAMPLE;
+use crate::cmd::fast::packets::{Flow, each_packet};
 use crate::plural::counted;
 use crate::print::{exit_code, note, say};
 use anyhow::{Context, Result, bail};
@@ -90,7 +90,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let expected = match &args.check {
         Some(file) => {
             let mut reader = Expected::reader(&mapping, &distribution, SAMPLE);
-            let read = input::packets(file, args.header, &stop, |packet| {
+            let read = each_packet(file, args.header, &stop, |packet| {
                 reader.packet(packet.bytes)?;
                 Ok(Flow::Continue(()))
             });

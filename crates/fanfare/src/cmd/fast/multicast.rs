@@ -1,7 +1,7 @@
 //! `fanfare fast multicast`: the packets of a file, to one group or two, with losses if wanted.
 
 use super::options::socket_address;
-use super::packets::{PacketFile, check_size};
+use super::packets::{Flow, check_size, each_packet};
 use crate::print::{note, say};
 use crate::range::share;
 use anyhow::{Context, Result, bail};
@@ -104,30 +104,22 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 
 /// All packets of the file as datagrams. They are read first so that the disk sets no pace.
 fn read(args: &Args, stop: &Stop) -> Result<Vec<Vec<u8>>> {
-    let mut file = PacketFile::open(&args.file, args.header, stop)?;
     let (mut packets, mut bytes) = (Vec::new(), 0);
-    let name = || format!("cannot read `{}`", args.file.display());
-    loop {
-        match file.next() {
-            Ok(None) => return Ok(packets),
-            Ok(Some(packet)) => {
-                let number = packets.len() as u32 + 1;
-                let mut datagram = Vec::with_capacity(args.preamble.len() + packet.bytes.len());
-                args.preamble.write(number, &mut datagram);
-                datagram.extend_from_slice(packet.bytes);
-                if datagram.len() > DATAGRAM {
-                    bail!(
-                        "packet {number} has {} bytes, too many for UDP",
-                        datagram.len()
-                    );
-                }
-                bytes += datagram.len() + size_of::<Vec<u8>>();
-                check_size(bytes)?;
-                packets.push(datagram);
-            }
-            Err(error) => return Err(error).with_context(name),
+    each_packet(&args.file, args.header, stop, |packet| {
+        let number = packets.len() as u32 + 1;
+        let mut datagram = Vec::with_capacity(args.preamble.len() + packet.bytes.len());
+        args.preamble.write(number, &mut datagram);
+        datagram.extend_from_slice(packet.bytes);
+        let len = datagram.len();
+        if len > DATAGRAM {
+            bail!("packet {number} has {len} bytes, too many for UDP");
         }
-    }
+        bytes += len + size_of::<Vec<u8>>();
+        check_size(bytes)?;
+        packets.push(datagram);
+        Ok(Flow::Continue(()))
+    })?;
+    Ok(packets)
 }
 
 /// Batches, one line after the other. Returns how many packets were taken from the file.

@@ -2,12 +2,13 @@
 
 use super::options::{named, open};
 use crate::input::Input;
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use fanfare_engine::stop::Stop;
 use fanfare_feed::{Deframer, FrameError, FrameErrorKind, Header, Packet};
 use std::fmt;
 use std::fs;
 use std::io::{self, Read};
+use std::ops::ControlFlow;
 use std::path::Path;
 
 /// The longest packet read, bytes.
@@ -98,6 +99,32 @@ impl PacketFile {
             Err(e) => Err(PacketError::Io(e)),
         }
     }
+}
+
+/// Whether more is wanted.
+pub(crate) type Flow = ControlFlow<()>;
+
+/// All packets of a file, as long as `take` wants more.
+pub(crate) fn each_packet(
+    path: &Path,
+    header: Header,
+    stop: &Stop,
+    mut take: impl FnMut(Packet<'_>) -> Result<Flow>,
+) -> Result<()> {
+    let mut file = PacketFile::open(path, header, stop)?;
+    let name = || format!("cannot read `{}`", path.display());
+    while !stop.is_raised() {
+        match file.next() {
+            Ok(None) => break,
+            Ok(Some(packet)) => {
+                if take(packet)?.is_break() {
+                    break;
+                }
+            }
+            Err(error) => return Err(error).with_context(name),
+        }
+    }
+    Ok(())
 }
 
 /// The bytes of a file without packets, as a window that moves along.

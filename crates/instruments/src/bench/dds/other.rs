@@ -68,7 +68,7 @@ pub struct Other {
     pub policy: SlowPolicy,
 }
 
-/// Starts a process that calls [`serve`], with its stdin and stdout piped.
+/// Starts a process that calls [`serve`](super::serve), with its stdin and stdout piped.
 pub type Start = dyn Fn(&Other) -> io::Result<Process> + Sync;
 
 /// How long the other process may take to answer.

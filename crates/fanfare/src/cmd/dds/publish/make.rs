@@ -1,7 +1,7 @@
 //! Makes the samples of a feed's messages, and measures that.
 
 use super::{Args, SAMPLE, nanos};
-use crate::cmd::dds::input::Flow;
+use crate::cmd::fast::packets::Flow;
 use crate::print::note;
 use anyhow::{Result, anyhow};
 use fanfare_dds::fast::{Converted, Converter, Mapping};

@@ -2,7 +2,8 @@
 
 use super::Args;
 use super::make::Maker;
-use crate::cmd::dds::input::{self, Flow, Losses, SampleRing, Source};
+use crate::cmd::dds::input::{self, Losses, SampleRing, Source};
+use crate::cmd::fast::packets::Flow;
 use crate::print::note;
 use anyhow::{Result, bail};
 use fanfare_dds::distribute::{Departures, Publisher};

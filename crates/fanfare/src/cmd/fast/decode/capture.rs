@@ -1,8 +1,9 @@
 //! A feed out of a packet capture: one or two groups, in the time of the capture.
 
 use super::feed::{Feed, channel_config};
-use super::sink::{Flow, Sink};
+use super::sink::Sink;
 use super::{Args, Outcome};
+use crate::cmd::fast::packets::Flow;
 use crate::print::note;
 use crate::progress;
 use anyhow::{Context, Result, bail, ensure};

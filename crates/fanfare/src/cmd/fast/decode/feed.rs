@@ -1,8 +1,9 @@
 //! Lines to one stream: packets to a channel, and what it delivers to the sink.
 
-use super::sink::{Flow, Sink};
+use super::sink::Sink;
 use super::{Args, decoder};
 use crate::cmd::fast::options::Sequence;
+use crate::cmd::fast::packets::Flow;
 use crate::cmd::fast::packets::frame_code;
 use crate::cmd::fast::stopwatch::stopwatch;
 use anyhow::{Result, anyhow};

@@ -2,15 +2,12 @@
 
 use super::report::Counts;
 use crate::cmd::fast::output::Output;
+use crate::cmd::fast::packets::Flow;
 use fanfare_fast::program::{FieldId, TemplateProgram};
 use fanfare_fast::{CodecError, Decoder, Ignore, Message, MessageView, Program, Record};
 use std::io;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-/// Whether the run goes on.
-pub(crate) type Flow = ControlFlow<()>;
 
 /// What stands at the front of a continuous stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

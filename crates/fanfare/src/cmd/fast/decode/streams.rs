@@ -4,9 +4,10 @@
 use super::feed::Feed;
 use super::place::{Place, lowest};
 use super::sequence::Numbered;
-use super::sink::{Flow, Next, Sink};
+use super::sink::{Next, Sink};
 use super::{Args, Outcome, decoder};
 use crate::cmd::fast::packets::ByteFile;
+use crate::cmd::fast::packets::Flow;
 use anyhow::{Context, Result};
 use fanfare_engine::stop::Stop;
 use fanfare_fast::program::RESET_ID;

@@ -2,9 +2,10 @@
 
 use super::feed::Feed;
 use super::place::{Place, lowest};
-use super::sink::{Flow, Sink};
+use super::sink::Sink;
 use super::streams;
 use super::{Args, Outcome};
+use crate::cmd::fast::packets::Flow;
 use crate::cmd::fast::packets::{ByteFile, PacketError, PacketFile, frame_code};
 use anyhow::{Context, Result};
 use fanfare_engine::stop::Stop;

@@ -93,41 +93,34 @@ pub enum Policy {
     Other(u32),
 }
 
+/// Their numbers in DDS 1.4, table 2.2.3, and their names.
+const POLICIES: [(u32, Policy, &str); 11] = [
+    (2, Policy::Durability, "durability"),
+    (3, Policy::Presentation, "presentation"),
+    (4, Policy::Deadline, "deadline"),
+    (5, Policy::LatencyBudget, "latency budget"),
+    (6, Policy::Ownership, "ownership"),
+    (8, Policy::Liveliness, "liveliness"),
+    (10, Policy::Partition, "partition"),
+    (11, Policy::Reliability, "reliability"),
+    (12, Policy::DestinationOrder, "destination order"),
+    (24, Policy::TypeConsistency, "type consistency"),
+    (25, Policy::DataRepresentation, "data representation"),
+];
+
 impl Policy {
-    pub(crate) const fn from_raw(id: u32) -> Self {
-        match id {
-            2 => Self::Durability,
-            3 => Self::Presentation,
-            4 => Self::Deadline,
-            5 => Self::LatencyBudget,
-            6 => Self::Ownership,
-            8 => Self::Liveliness,
-            10 => Self::Partition,
-            11 => Self::Reliability,
-            12 => Self::DestinationOrder,
-            24 => Self::TypeConsistency,
-            25 => Self::DataRepresentation,
-            other => Self::Other(other),
-        }
+    pub(crate) fn from_raw(id: u32) -> Self {
+        let known = POLICIES.iter().find(|(known, ..)| *known == id);
+        known.map_or(Self::Other(id), |(_, policy, _)| *policy)
     }
 }
 
 impl fmt::Display for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = match self {
-            Self::Durability => "durability",
-            Self::Presentation => "presentation",
-            Self::Deadline => "deadline",
-            Self::LatencyBudget => "latency budget",
-            Self::Ownership => "ownership",
-            Self::Liveliness => "liveliness",
-            Self::Partition => "partition",
-            Self::Reliability => "reliability",
-            Self::DestinationOrder => "destination order",
-            Self::TypeConsistency => "type consistency",
-            Self::DataRepresentation => "data representation",
-            Self::Other(id) => return write!(f, "policy {id}"),
-        };
-        f.write_str(name)
+        if let Self::Other(id) = self {
+            return write!(f, "policy {id}");
+        }
+        let known = POLICIES.iter().find(|(_, policy, _)| policy == self);
+        f.write_str(known.map_or("", |(.., name)| name))
     }
 }

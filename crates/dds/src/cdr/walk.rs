@@ -84,12 +84,7 @@ pub(crate) fn walk_key(
     alone: bool,
     visitor: &mut impl Visitor,
 ) -> Result<(), CdrError> {
-    let mut r = CdrReader::new(bytes)?;
-    match t.extensibility {
-        Extensibility::Mutable => return Err(r.fault(CdrFault::Representation(0x0002))),
-        Extensibility::Appendable if r.is_version_2() => _ = r.u32()?,
-        _ => {}
-    }
+    let mut r = members_of(t, bytes)?;
     let (mut keys, depth) = (Walk { visitor, depth: 0 }, 0);
     let visitor = &mut Nothing;
     let mut others = Walk { visitor, depth };
@@ -104,16 +99,22 @@ pub(crate) fn walk_key(
     Ok(())
 }
 
+/// A reader in front of the first member, in structures whose members stand in their order.
+fn members_of<'a>(t: &StructType, bytes: &'a [u8]) -> Result<CdrReader<'a>, CdrError> {
+    let mut r = CdrReader::new(bytes)?;
+    match t.extensibility {
+        Extensibility::Mutable => return Err(r.fault(CdrFault::Representation(0x0002))),
+        Extensibility::Appendable if r.is_version_2() => _ = r.u32()?,
+        _ => {}
+    }
+    Ok(r)
+}
+
 /// The integer that the member at `place` of `t` has in `sample`; a signed one by its bits. Reads
 /// nothing behind it, and does not allocate. `None` if the member is no integer or is absent, if
 /// the bytes in front of it contradict the type, and for types that are mutable.
 pub fn integer_member(t: &StructType, sample: &[u8], place: usize) -> Option<u64> {
-    let mut r = CdrReader::new(sample).ok()?;
-    match t.extensibility {
-        Extensibility::Mutable => return None,
-        Extensibility::Appendable if r.is_version_2() => _ = r.u32().ok()?,
-        _ => {}
-    }
+    let mut r = members_of(t, sample).ok()?;
     let (visitor, depth) = (&mut Nothing, 0);
     let mut others = Walk { visitor, depth };
     for member in t.members.get(..place)? {

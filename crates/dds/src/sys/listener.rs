@@ -214,43 +214,50 @@ unsafe extern "C" fn on_data(reader: c::dds_entity_t, arg: *mut c_void) {
 }
 
 macro_rules! on_status {
-    ($name:ident, $raw:ty, |$s:ident| $status:expr) => {
-        unsafe extern "C" fn $name(_: c::dds_entity_t, $s: $raw, arg: *mut c_void) {
+    ($($name:ident: $raw:ty),+; |$s:ident| $status:expr) => {
+        $(unsafe extern "C" fn $name(_: c::dds_entity_t, $s: $raw, arg: *mut c_void) {
             // SAFETY: as in `on_data`.
             if let Some(callbacks) = unsafe { arg.cast::<Callbacks>().as_ref() } {
                 callbacks.report($status);
             }
-        }
+        })+
     };
 }
 
 on_status!(
-    on_subscription_matched,
-    c::dds_subscription_matched_status_t,
-    |s| {
-        Status::Matched {
-            current: s.current_count,
-            total: s.total_count,
-            change: s.current_count_change,
-        }
+    on_subscription_matched: c::dds_subscription_matched_status_t,
+    on_publication_matched: c::dds_publication_matched_status_t;
+    |s| Status::Matched {
+        current: s.current_count,
+        total: s.total_count,
+        change: s.current_count_change,
     }
 );
 on_status!(
-    on_publication_matched,
-    c::dds_publication_matched_status_t,
-    |s| {
-        Status::Matched {
-            current: s.current_count,
-            total: s.total_count,
-            change: s.current_count_change,
-        }
+    on_sample_lost: c::dds_sample_lost_status_t;
+    |s| Status::SampleLost { total: s.total_count }
+);
+on_status!(
+    on_requested_deadline: c::dds_requested_deadline_missed_status_t,
+    on_offered_deadline: c::dds_offered_deadline_missed_status_t;
+    |s| Status::DeadlineMissed { total: s.total_count }
+);
+on_status!(
+    on_requested_qos: c::dds_requested_incompatible_qos_status_t,
+    on_offered_qos: c::dds_offered_incompatible_qos_status_t;
+    |s| Status::IncompatibleQos {
+        total: s.total_count,
+        policy: Policy::from_raw(s.last_policy_id),
     }
 );
-on_status!(on_sample_lost, c::dds_sample_lost_status_t, |s| {
-    Status::SampleLost {
-        total: s.total_count,
-    }
-});
+on_status!(
+    on_liveliness_changed: c::dds_liveliness_changed_status_t;
+    |s| Status::LivelinessChanged { alive: s.alive_count, not_alive: s.not_alive_count }
+);
+on_status!(
+    on_liveliness_lost: c::dds_liveliness_lost_status_t;
+    |s| Status::LivelinessLost { total: s.total_count }
+);
 
 /// Says why, besides that: beyond the limit on instances the reader closes.
 unsafe extern "C" fn on_sample_rejected(
@@ -269,57 +276,3 @@ unsafe extern "C" fn on_sample_rejected(
         total: s.total_count,
     });
 }
-
-on_status!(
-    on_requested_deadline,
-    c::dds_requested_deadline_missed_status_t,
-    |s| {
-        Status::DeadlineMissed {
-            total: s.total_count,
-        }
-    }
-);
-on_status!(
-    on_offered_deadline,
-    c::dds_offered_deadline_missed_status_t,
-    |s| {
-        Status::DeadlineMissed {
-            total: s.total_count,
-        }
-    }
-);
-on_status!(
-    on_requested_qos,
-    c::dds_requested_incompatible_qos_status_t,
-    |s| {
-        Status::IncompatibleQos {
-            total: s.total_count,
-            policy: Policy::from_raw(s.last_policy_id),
-        }
-    }
-);
-on_status!(
-    on_offered_qos,
-    c::dds_offered_incompatible_qos_status_t,
-    |s| {
-        Status::IncompatibleQos {
-            total: s.total_count,
-            policy: Policy::from_raw(s.last_policy_id),
-        }
-    }
-);
-on_status!(
-    on_liveliness_changed,
-    c::dds_liveliness_changed_status_t,
-    |s| {
-        Status::LivelinessChanged {
-            alive: s.alive_count,
-            not_alive: s.not_alive_count,
-        }
-    }
-);
-on_status!(on_liveliness_lost, c::dds_liveliness_lost_status_t, |s| {
-    Status::LivelinessLost {
-        total: s.total_count,
-    }
-});

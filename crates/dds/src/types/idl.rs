@@ -59,10 +59,9 @@ struct Printer {
 
 impl Printer {
     fn structure(&mut self, t: &StructType, nested: bool) {
-        if self.done.contains(&t.name) {
+        if !self.is_new(&t.name) {
             return;
         }
-        self.done.push(t.name.clone());
         for member in &t.members {
             self.parts(&member.kind);
         }
@@ -87,10 +86,9 @@ impl Printer {
     }
 
     fn enumeration(&mut self, t: &EnumType) {
-        if self.done.contains(&t.name) {
+        if !self.is_new(&t.name) {
             return;
         }
-        self.done.push(t.name.clone());
         let short = self.declare(&t.name);
         let pad = "  ".repeat(self.scope.len());
         let _ = writeln!(self.out, "{pad}enum {short} {{");
@@ -102,10 +100,9 @@ impl Printer {
     }
 
     fn union(&mut self, t: &UnionType) {
-        if self.done.contains(&t.name) {
+        if !self.is_new(&t.name) {
             return;
         }
-        self.done.push(t.name.clone());
         self.parts(&t.discriminator.kind);
         for case in &t.cases {
             self.parts(&case.member.kind);
@@ -131,6 +128,15 @@ impl Printer {
             let _ = writeln!(self.out, "{pad}    {kind} {name}{dimensions};");
         }
         let _ = writeln!(self.out, "{pad}}};");
+    }
+
+    /// Whether the type of this name is not printed yet; from now on it is.
+    fn is_new(&mut self, name: &str) -> bool {
+        let is_new = !self.done.iter().any(|done| done == name);
+        if is_new {
+            self.done.push(name.to_owned());
+        }
+        is_new
     }
 
     fn parts(&mut self, kind: &Kind) {

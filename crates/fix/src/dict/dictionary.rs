@@ -311,11 +311,6 @@ impl<'a> DictGroup<'a> {
         Some(Self { dictionary, rules })
     }
 
-    /// The tag of the count field.
-    pub fn count_tag(&self) -> u32 {
-        self.rules.tag
-    }
-
     /// The group that a member counts.
     pub fn nested(&self, count_tag: u32) -> Option<Self> {
         let at = self.rules.tags.iter().position(|tag| *tag == count_tag)?;

@@ -99,6 +99,15 @@ impl<S: MessageStore> Session<S> {
         }
     }
 
+    /// What a reject repeats of a message, as far as it is not too long: MsgType(35), and the way
+    /// back.
+    fn rejected<'m>(&self, message: &Message<'m>) -> (&'m [u8], ReverseRoute<'m>) {
+        let limit = self.header_field_limit;
+        let msg_type = message.msg_type();
+        let route = ReverseRoute::of(message, self.config.id.version).up_to(limit);
+        (msg_type.get(..limit).unwrap_or(msg_type), route)
+    }
+
     pub(super) fn write_reject(
         &mut self,
         now: Now,
@@ -108,10 +117,7 @@ impl<S: MessageStore> Session<S> {
         text: &str,
     ) -> Result<u64, SendError> {
         let version = self.config.id.version;
-        let limit = self.header_field_limit;
-        let msg_type = message.msg_type();
-        let msg_type = msg_type.get(..limit).unwrap_or(msg_type);
-        let route = ReverseRoute::of(message, version).up_to(limit);
+        let (msg_type, route) = self.rejected(message);
         let variable = text.len() + msg_type.len() + route.room();
         let kind = msg_types::REJECT;
         self.write_admin(now, kind, route.fields(), variable, false, |body| {
@@ -148,10 +154,7 @@ impl<S: MessageStore> Session<S> {
     ) -> Result<u64, SendError> {
         let version = self.config.id.version;
         let appl_ver = self.appl_ver();
-        let limit = self.header_field_limit;
-        let msg_type = message.msg_type();
-        let msg_type = msg_type.get(..limit).unwrap_or(msg_type);
-        let route = ReverseRoute::of(message, version).up_to(limit);
+        let (msg_type, route) = self.rejected(message);
         let room = self.admin_room(text.len() + msg_type.len() + route.room());
         let kind = msg_types::BUSINESS_MESSAGE_REJECT;
         self.write(now, kind, Kind::App, route.fields(), room, |body| {

@@ -126,7 +126,7 @@ struct Runner {
     config: Config,
     acceptor: bool,
     keep: bool,
-    session: Option<Session<Box<dyn MessageStore>>>,
+    session: Option<Session<MemoryStore>>,
     scratch: Scratch,
     now: Now,
     out: Vec<u8>,
@@ -153,10 +153,10 @@ impl Runner {
         }
     }
 
-    fn session(&mut self) -> &mut Session<Box<dyn MessageStore>> {
-        let store: fn(bool) -> Box<dyn MessageStore> = |keep| match keep {
-            true => Box::new(MemoryStore::default()),
-            false => Box::new(MemoryStore::without_resends(256 << 10)),
+    fn session(&mut self) -> &mut Session<MemoryStore> {
+        let store: fn(bool) -> MemoryStore = |keep| match keep {
+            true => MemoryStore::default(),
+            false => MemoryStore::without_resends(256 << 10),
         };
         self.session.get_or_insert_with(|| match self.acceptor {
             true => Session::acceptor(self.config.clone(), store(self.keep)),

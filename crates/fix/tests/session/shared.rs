@@ -18,10 +18,10 @@ fn now() -> Now {
 }
 
 /// A session that a counterparty has logged on to.
-fn logged_on(store: impl MessageStore + 'static) -> Session<Box<dyn MessageStore>> {
+fn logged_on(store: MemoryStore) -> Session<MemoryStore> {
     let mut config = Config::new(SessionId::new(Version::Fix44, "PLANT", "EDGE"));
     config.header_fields = vec![(57, b"DESK"[..].into())];
-    let mut session: Session<Box<dyn MessageStore>> = Session::acceptor(config, Box::new(store));
+    let mut session: Session<MemoryStore> = Session::acceptor(config, store);
     session.connected(now());
     receive(
         &mut session,
@@ -32,14 +32,14 @@ fn logged_on(store: impl MessageStore + 'static) -> Session<Box<dyn MessageStore
     session
 }
 
-fn receive(session: &mut Session<Box<dyn MessageStore>>, fields: &str) {
+fn receive(session: &mut Session<MemoryStore>, fields: &str) {
     let bytes = framed("FIX.4.4", fields);
     let mut scratch = Scratch::default();
     let step = session.handle_bytes(now(), &mut scratch, &bytes);
     assert_eq!(step.consumed, bytes.len());
 }
 
-fn take(session: &mut Session<Box<dyn MessageStore>>) -> String {
+fn take(session: &mut Session<MemoryStore>) -> String {
     let mut text = String::new();
     while !session.poll_transmit().is_empty() {
         text.push_str(&shown(session.poll_transmit()));

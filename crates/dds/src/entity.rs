@@ -32,7 +32,7 @@ impl Domain {
     pub fn open(config: &DomainConfig) -> Result<Self, Error> {
         Ok(Self {
             participant: sys::open(config)?,
-            id: config.id(),
+            id: config.id,
         })
     }
 

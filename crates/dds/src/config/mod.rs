@@ -37,17 +37,37 @@ pub enum Transport {
 /// domain id on this host find each other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DomainConfig {
-    id: u32,
-    interface: String,
-    transport: Transport,
-    peers: Vec<String>,
-    tcp_port: u16,
-    receive_buffer: usize,
-    unacknowledged: usize,
-    longest_sample: u32,
-    lease: Option<Duration>,
-    linger: Duration,
-    extra: String,
+    /// The domain id on the network, 0 to 232.
+    pub id: u32,
+    /// The network interface by name (`eth0`) or by address (`10.0.0.4`).
+    pub interface: String,
+    /// What carries discovery and samples.
+    pub transport: Transport,
+    /// Hosts to look for participants on, `HOST` or `HOST:PORT`: an IPv4 address, a name that the
+    /// system resolves when the domain is opened, or the name of the interface for its own
+    /// address. With UDP unicast this host itself is always looked at.
+    pub peers: Vec<String>,
+    /// The port on which a participant accepts TCP connections; 0 lets the system choose, and then
+    /// the others must be told or must be connected to from here. One that somebody else listens
+    /// on is refused when the domain is opened.
+    pub tcp_port: u16,
+    /// Bytes asked of the kernel for the receive buffer of each socket (it may grant less).
+    pub receive_buffer: usize,
+    /// Bytes that a reliable writer sends ahead of the slowest reader's acknowledgement; a write
+    /// beyond waits as long as its policy says.
+    pub unacknowledged: usize,
+    /// The longest sample, in bytes; 64 MiB unless set, 2 GiB at most. A longer one is dropped when
+    /// it comes, before its pieces are put together, and refused when it is written.
+    pub longest_sample: u32,
+    /// After how much silence of this participant the others forget it, with its writers and
+    /// readers: nobody waits for it any more. At least 100 ms; `None` is Cyclone's default, 10 s.
+    pub lease: Option<Duration>,
+    /// How long closing a writer waits for readers that have not acknowledged everything; 1 s
+    /// unless set. Writers are closed one after the other.
+    pub linger: Duration,
+    /// Further elements for Cyclone DDS's `<Domain>`, as XML, for what has no field here. They
+    /// replace the `MaxMessageSize` and `MultipleReceiveThreads` that loopback gets.
+    pub extra_xml: String,
 }
 
 impl DomainConfig {
@@ -64,92 +84,8 @@ impl DomainConfig {
             longest_sample: 64 << 20,
             lease: None,
             linger: Duration::from_secs(1),
-            extra: String::new(),
+            extra_xml: String::new(),
         }
-    }
-
-    /// The network interface by name (`eth0`) or by address (`10.0.0.4`).
-    #[must_use]
-    pub fn interface(mut self, interface: &str) -> Self {
-        interface.clone_into(&mut self.interface);
-        self
-    }
-
-    /// What carries discovery and samples.
-    #[must_use]
-    pub const fn transport(mut self, transport: Transport) -> Self {
-        self.transport = transport;
-        self
-    }
-
-    /// One more host to look for participants on, `HOST` or `HOST:PORT`: an IPv4 address, a name
-    /// that the system resolves when the domain is opened, or the name of the interface for its
-    /// own address. With UDP unicast this host itself is always looked at.
-    #[must_use]
-    pub fn peer(mut self, address: &str) -> Self {
-        self.peers.push(address.to_owned());
-        self
-    }
-
-    /// The port on which a participant accepts TCP connections; 0 lets the system choose, and then
-    /// the others must be told or must be connected to from here. One that somebody else listens
-    /// on is refused when the domain is opened.
-    #[must_use]
-    pub const fn tcp_port(mut self, port: u16) -> Self {
-        self.tcp_port = port;
-        self
-    }
-
-    /// Bytes asked of the kernel for the receive buffer of each socket (it may grant less).
-    #[must_use]
-    pub const fn receive_buffer(mut self, bytes: usize) -> Self {
-        self.receive_buffer = bytes;
-        self
-    }
-
-    /// Bytes that a reliable writer sends ahead of the slowest reader's acknowledgement; a write
-    /// beyond waits as long as its policy says.
-    #[must_use]
-    pub const fn unacknowledged(mut self, bytes: usize) -> Self {
-        self.unacknowledged = bytes;
-        self
-    }
-
-    /// The longest sample, in bytes; 64 MiB unless set, 2 GiB at most. A longer one is dropped when
-    /// it comes, before its pieces are put together, and refused when it is written.
-    #[must_use]
-    pub const fn longest_sample(mut self, bytes: u32) -> Self {
-        self.longest_sample = bytes;
-        self
-    }
-
-    /// After how much silence of this participant the others forget it, with its writers and
-    /// readers: nobody waits for it any more. At least 100 ms; 10 s unless set.
-    #[must_use]
-    pub const fn lease(mut self, time: Duration) -> Self {
-        self.lease = Some(time);
-        self
-    }
-
-    /// How long closing a writer waits for readers that have not acknowledged everything; 1 s
-    /// unless set. Writers are closed one after the other.
-    #[must_use]
-    pub const fn linger(mut self, time: Duration) -> Self {
-        self.linger = time;
-        self
-    }
-
-    /// Further elements for Cyclone DDS's `<Domain>`, as XML, for what has no method here. They
-    /// replace the `MaxMessageSize` and `MultipleReceiveThreads` that loopback gets.
-    #[must_use]
-    pub fn extra_xml(mut self, xml: &str) -> Self {
-        xml.clone_into(&mut self.extra);
-        self
-    }
-
-    /// The domain id on the network.
-    pub const fn id(&self) -> u32 {
-        self.id
     }
 
     /// The configuration as Cyclone DDS reads it. Looks up the names of peers.
@@ -182,7 +118,7 @@ impl DomainConfig {
             },
         );
         let datagrams_on_loopback = self.transport != Transport::Tcp && self.is_loopback();
-        if datagrams_on_loopback && !self.extra.contains("<MaxMessageSize") {
+        if datagrams_on_loopback && !self.extra_xml.contains("<MaxMessageSize") {
             let _ = write!(xml, "<MaxMessageSize>{LOOPBACK_MESSAGE}B</MaxMessageSize>");
         }
         xml.push_str("</General>");
@@ -191,7 +127,7 @@ impl DomainConfig {
             let _ = write!(xml, "<TCP><Port>{}</Port></TCP>", self.tcp_port);
         }
         let threads = match datagrams_on_loopback {
-            true if !self.extra.contains("<MultipleReceiveThreads") => {
+            true if !self.extra_xml.contains("<MultipleReceiveThreads") => {
                 "<MultipleReceiveThreads>true</MultipleReceiveThreads>"
             }
             _ => "",
@@ -207,7 +143,7 @@ impl DomainConfig {
             self.unacknowledged,
             self.longest_sample.min(i32::MAX as u32),
             self.linger.as_millis(),
-            self.extra
+            self.extra_xml
         );
         Ok(xml)
     }
@@ -281,6 +217,13 @@ fn escape(text: &str) -> String {
 mod tests {
     use super::*;
 
+    fn on(interface: &str) -> DomainConfig {
+        DomainConfig {
+            interface: interface.to_owned(),
+            ..DomainConfig::new(0)
+        }
+    }
+
     #[test]
     fn the_default_stays_on_loopback_without_multicast() {
         let xml = DomainConfig::new(3).to_xml().unwrap();
@@ -300,23 +243,29 @@ mod tests {
             assert_eq!(long, xml.contains("<MultipleReceiveThreads>true<"), "{xml}");
             long
         };
-        let config = DomainConfig::new(0);
-        assert!(has(config.clone()));
-        assert!(has(config.clone().interface("127.0.0.9")));
-        assert!(has(config.clone().interface("lo")));
-        assert!(!has(config.clone().interface("10.0.0.4")));
-        assert!(!has(config.clone().interface("eth0")));
-        assert!(has(config.clone().transport(Transport::Multicast)));
-        assert!(!has(config.clone().transport(Transport::Tcp)));
+        assert!(has(DomainConfig::new(0)));
+        assert!(has(on("127.0.0.9")));
+        assert!(has(on("lo")));
+        assert!(!has(on("10.0.0.4")));
+        assert!(!has(on("eth0")));
+        let by = |transport| DomainConfig {
+            transport,
+            ..DomainConfig::new(0)
+        };
+        assert!(has(by(Transport::Multicast)));
+        assert!(!has(by(Transport::Tcp)));
         let own = "<General><MaxMessageSize>9000B</MaxMessageSize></General>";
-        let xml = config.extra_xml(own).to_xml().unwrap();
+        let config = DomainConfig {
+            extra_xml: own.to_owned(),
+            ..DomainConfig::new(0)
+        };
+        let xml = config.to_xml().unwrap();
         assert_eq!(xml.matches("<MaxMessageSize>").count(), 1, "{xml}");
     }
 
     #[test]
     fn a_hostile_interface_stays_inside_its_attribute() {
-        let config = DomainConfig::new(0).interface("a\"/><x y=\"");
-        let xml = config.to_xml().unwrap();
+        let xml = on("a\"/><x y=\"").to_xml().unwrap();
         assert!(xml.contains("name=\"a&quot;/>&lt;x y=&quot;\""), "{xml}");
     }
 
@@ -324,13 +273,19 @@ mod tests {
     fn what_cannot_work_is_refused_with_the_reason() {
         let text = |c: DomainConfig| c.to_xml().unwrap_err().to_string();
         assert!(text(DomainConfig::new(8_675_309)).contains("8675309 is out of range"));
-        assert!(text(DomainConfig::new(0).interface(" ")).contains("no network interface"));
-        assert!(text(DomainConfig::new(0).peer("")).contains("no address"));
-        let short = DomainConfig::new(0).lease(Duration::from_millis(99));
+        assert!(text(on(" ")).contains("no network interface"));
+        let with = |peer: &str, transport| DomainConfig {
+            peers: vec![peer.to_owned()],
+            transport,
+            ..DomainConfig::new(0)
+        };
+        assert!(text(with("", Transport::Udp)).contains("no address"));
+        let short = DomainConfig {
+            lease: Some(Duration::from_millis(99)),
+            ..DomainConfig::new(0)
+        };
         assert!(text(short).contains("a lease of 99ms is too short: at least 100ms"));
-        let tcp = DomainConfig::new(0)
-            .transport(Transport::Tcp)
-            .peer("10.0.0.1");
+        let tcp = with("10.0.0.1", Transport::Tcp);
         assert!(text(tcp).contains("ADDRESS:PORT"));
     }
 }

@@ -189,7 +189,7 @@ pub(crate) fn open(config: &DomainConfig) -> Result<Arc<Entity>, Error> {
             .map_err(|e| Error::Config(format!("cannot listen on TCP port {port}: {e}")))?;
     }
     let local = next_local();
-    let action = || format!("open domain {}", config.id());
+    let action = || format!("open domain {}", config.id);
     // SAFETY: `xml` is a NUL-terminated string that outlives the call, which copies it.
     let handle = unsafe { c::dds_create_domain(local, xml.as_ptr()) };
     let domain = Entity::adopt(action, handle, None, Vec::new())?;

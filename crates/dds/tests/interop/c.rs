@@ -149,7 +149,7 @@ fn peer(topics: &[&str], samples: usize, reliable: bool) -> PeerCommand {
 
 /// Version 0.10, which Debian has, does not know all elements of today.
 fn old_config(config: &DomainConfig) -> String {
-    let id = config.id();
+    let id = config.id;
     format!(
         "<CycloneDDS><Domain Id=\"any\"><General><Interfaces>\
          <NetworkInterface address=\"127.0.0.1\" multicast=\"false\"/></Interfaces>\

@@ -217,7 +217,7 @@ impl Peer {
         process
             .args(&command.args)
             .env("CYCLONEDDS_URI", (command.config)(config))
-            .env("PEER_DOMAIN", config.id().to_string());
+            .env("PEER_DOMAIN", config.id.to_string());
         Self(fanfare_peers::Program::start(&mut process).unwrap())
     }
 

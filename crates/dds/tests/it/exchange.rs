@@ -40,9 +40,11 @@ fn samples_cross_the_network_in_order() {
 #[test]
 fn multicast_and_tcp_carry_samples_too() {
     for transport in [Transport::Multicast, Transport::Tcp] {
-        let config = DomainConfig::new(domain_id()).transport(transport);
+        let mut config = DomainConfig::new(domain_id());
+        config.transport = transport;
         let (here, port) = listening(&config);
-        let there = Domain::open(&config.peer(&format!("127.0.0.1:{port}"))).unwrap();
+        config.peers.push(format!("127.0.0.1:{port}"));
+        let there = Domain::open(&config).unwrap();
         let name = topic_name("transport");
         let qos = Qos::last_value();
         let reader = quote_reader(&there, &name, &qos);
@@ -59,7 +61,11 @@ fn listening(config: &DomainConfig) -> (Domain, u16) {
         let free = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = free.local_addr().unwrap().port();
         drop(free);
-        match Domain::open(&config.clone().tcp_port(port)) {
+        let config = DomainConfig {
+            tcp_port: port,
+            ..config.clone()
+        };
+        match Domain::open(&config) {
             Ok(domain) => return (domain, port),
             Err(taken) => assert!(taken.to_string().contains("cannot listen"), "{taken}"),
         }

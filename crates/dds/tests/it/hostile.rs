@@ -66,7 +66,11 @@ fn stranger_was_heard(stranger: &fanfare_dds::Writer) -> bool {
 #[test]
 fn a_sample_that_is_too_long_is_dropped_before_it_is_whole() {
     let config = DomainConfig::new(domain_id());
-    let here = Domain::open(&config.clone().longest_sample(100_000)).unwrap();
+    let short = DomainConfig {
+        longest_sample: 100_000,
+        ..config.clone()
+    };
+    let here = Domain::open(&short).unwrap();
     let there = Domain::open(&config).unwrap();
     let (name, qos) = (topic_name("long"), Qos::last_value());
     let t = StructType::new("Test::Blob")
@@ -98,10 +102,17 @@ fn a_sample_that_is_too_long_is_dropped_before_it_is_whole() {
     assert!(matches!(refused, Err(Error::Dds { .. })), "{refused:?}");
 }
 
+/// Domain 1 with something changed.
+fn with(change: impl FnOnce(&mut DomainConfig)) -> DomainConfig {
+    let mut config = DomainConfig::new(1);
+    change(&mut config);
+    config
+}
+
 #[test]
 fn each_thread_is_told_its_own_reason() {
     let open = |interface: &str| {
-        let refused = Domain::open(&DomainConfig::new(1).interface(interface)).unwrap_err();
+        let refused = Domain::open(&with(|c| c.interface = interface.to_owned())).unwrap_err();
         let text = refused.to_string();
         assert!(text.contains(interface), "{interface}: {text}");
     };
@@ -116,21 +127,26 @@ fn each_thread_is_told_its_own_reason() {
 fn what_cannot_be_opened_says_why() {
     let error = |c: DomainConfig| Domain::open(&c).unwrap_err().to_string();
     assert!(error(DomainConfig::new(233)).contains("0 to 232"));
-    assert!(error(DomainConfig::new(1).interface("")).contains("no network interface"));
-    let text = error(DomainConfig::new(1).interface("nosuch0"));
+    let on = |interface: &str| with(|c| c.interface = interface.to_owned());
+    assert!(error(on("")).contains("no network interface"));
+    let text = error(on("nosuch0"));
     assert!(text.contains("nosuch0"), "{text}");
-    let text = error(DomainConfig::new(1).interface("198.51.100.1"));
+    let text = error(on("198.51.100.1"));
     assert!(text.contains("198.51.100.1"), "{text}");
-    let text = error(DomainConfig::new(1).extra_xml("<Nonsense/>"));
+    let text = error(with(|c| c.extra_xml = "<Nonsense/>".to_owned()));
     assert!(text.contains("Nonsense"), "{text}");
-    let tcp = DomainConfig::new(1)
-        .transport(Transport::Tcp)
-        .peer("127.0.0.1");
+    let tcp = with(|c| {
+        c.transport = Transport::Tcp;
+        c.peers.push("127.0.0.1".to_owned());
+    });
     assert!(error(tcp).contains("ADDRESS:PORT"));
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    let tcp = DomainConfig::new(1).transport(Transport::Tcp);
-    let text = error(tcp.tcp_port(port));
+    let tcp = with(|c| {
+        c.transport = Transport::Tcp;
+        c.tcp_port = port;
+    });
+    let text = error(tcp);
     assert!(text.contains("cannot listen on TCP port"), "{text}");
 }
 
@@ -146,7 +162,7 @@ fn a_peer_that_is_no_host_is_refused() {
         ":1",
         "a,b",
     ] {
-        let refused = Domain::open(&DomainConfig::new(1).peer(peer));
+        let refused = Domain::open(&with(|c| c.peers.push(peer.to_owned())));
         assert!(matches!(refused, Err(Error::Config(_))), "{peer:?}");
     }
 }

@@ -187,7 +187,8 @@ fn echo_keeps_a_bounded_part_of_what_is_not_read() {
         .key("id", Kind::UInt64)
         .member("load", Kind::Sequence(Box::new(Kind::Byte), None));
     // Less under way than a socket holds: nothing need be sent again.
-    let config = joined(&id).unacknowledged(100_000);
+    let mut config = joined(&id);
+    config.unacknowledged = 100_000;
     let domain = Domain::open(&config).unwrap();
     let mut writer = Pushy::new(&domain, "Blobs", &t);
     let (mut echo, lines) = Running::start_unread(&mut on(&id, &["echo", "Blobs"]));

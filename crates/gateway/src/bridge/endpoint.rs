@@ -62,13 +62,15 @@ impl Participant<'_> {
             DdsTransport::Tcp => Transport::Tcp,
             DdsTransport::Mcast => Transport::Multicast,
         };
-        let config = DomainConfig::new(self.domain)
-            .interface(self.interface)
-            .transport(transport)
-            .tcp_port(self.tcp_port)
+        Domain::open(&DomainConfig {
+            interface: self.interface.to_owned(),
+            transport,
+            peers: self.peers.to_vec(),
+            tcp_port: self.tcp_port,
             // Publishers wait for acknowledgements before: no longer than a stop may take.
-            .linger(Duration::ZERO);
-        Domain::open(&self.peers.iter().fold(config, |c, peer| c.peer(peer)))
+            linger: Duration::ZERO,
+            ..DomainConfig::new(self.domain)
+        })
     }
 }
 

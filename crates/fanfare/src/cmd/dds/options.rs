@@ -82,23 +82,27 @@ impl DomainArgs {
     }
 
     pub(crate) fn config(&self, role: Role) -> DomainConfig {
-        let mut config = DomainConfig::new(self.domain).interface(&self.interface);
-        config = config.transport(match self.transport {
-            TransportArg::Udp | TransportArg::Shm => Transport::Udp,
-            TransportArg::Tcp => Transport::Tcp,
-            TransportArg::Mcast => Transport::Multicast,
-        });
+        let mut config = DomainConfig {
+            interface: self.interface.clone(),
+            transport: match self.transport {
+                TransportArg::Udp | TransportArg::Shm => Transport::Udp,
+                TransportArg::Tcp => Transport::Tcp,
+                TransportArg::Mcast => Transport::Multicast,
+            },
+            peers: self.peer.clone(),
+            ..DomainConfig::new(self.domain)
+        };
         if self.transport == TransportArg::Tcp {
             let (own, other) = match role {
                 Role::Publisher => (13_020, 13_021),
                 Role::Subscriber => (13_021, 13_020),
             };
-            config = config.tcp_port(self.tcp_port.unwrap_or(own));
+            config.tcp_port = self.tcp_port.unwrap_or(own);
             if self.peer.is_empty() {
-                config = config.peer(&format!("{}:{other}", self.interface));
+                config.peers.push(format!("{}:{other}", self.interface));
             }
         }
-        self.peer.iter().fold(config, |c, peer| c.peer(peer))
+        config
     }
 }
 
@@ -283,7 +287,8 @@ impl FeedArgs {
                     Some(LivelinessArg::Participant | LivelinessArg::Topic)
                 );
                 let lease = Duration::from_millis(ms) * if by_writing { 2 } else { 1 };
-                let config = domain.config(role).lease(lease);
+                let mut config = domain.config(role);
+                config.lease = Some(lease);
                 Ok((&Domain::open(&config)?).into())
             }
         }

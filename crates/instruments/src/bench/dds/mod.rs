@@ -39,7 +39,10 @@ pub struct DdsBench<'a> {
 }
 
 fn config(domain: u32) -> DomainConfig {
-    DomainConfig::new(domain).transport(Transport::Udp)
+    DomainConfig {
+        transport: Transport::Udp,
+        ..DomainConfig::new(domain)
+    }
 }
 
 /// That this side knows the other does not mean that the other knows this one.

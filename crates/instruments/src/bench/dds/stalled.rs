@@ -31,11 +31,14 @@ pub(super) fn qos(policy: SlowPolicy) -> Qos {
 }
 
 pub(super) fn config(policy: SlowPolicy, config: &DomainConfig) -> DomainConfig {
-    let config = config.clone().receive_buffer(BUFFER);
-    match policy {
-        // Whoever is stopped for a whole round is still one of them.
-        SlowPolicy::Drop => config.lease(Duration::from_secs(60)),
-        SlowPolicy::Disconnect => config.lease(LEASE),
+    DomainConfig {
+        receive_buffer: BUFFER,
+        lease: Some(match policy {
+            // Whoever is stopped for a whole round is still one of them.
+            SlowPolicy::Drop => Duration::from_secs(60),
+            SlowPolicy::Disconnect => LEASE,
+        }),
+        ..config.clone()
     }
 }
 

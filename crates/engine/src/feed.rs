@@ -35,12 +35,12 @@
 //! ```
 
 use crate::poll::{Interest, Poller, Token};
+pub use crate::udp::LineConfig;
 use crate::udp::{self, SmallBuffer};
 use fanfare_fast::Decoder;
 use fanfare_feed::channel::{Channel, ChannelConfig, ChannelError, Datagram, Event};
 use fanfare_feed::{Line, Pace};
 use std::io;
-use std::net::{Ipv4Addr, SocketAddrV4};
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
@@ -52,29 +52,6 @@ const BATCH: usize = 64;
 const DATAGRAM: usize = 65_536;
 /// Datagrams of one line that are counted at the end.
 const MOST_UNREAD: u64 = 1 << 20;
-
-/// Where a line comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LineConfig {
-    /// The multicast group and port; or an address of ours, for unicast.
-    pub address: SocketAddrV4,
-    /// The address of the interface that joins the group.
-    pub interface: Ipv4Addr,
-    /// The only sender that is heard (source-specific multicast); `None` hears all.
-    pub source: Option<Ipv4Addr>,
-}
-
-impl LineConfig {
-    /// A group on loopback, from any sender.
-    #[must_use]
-    pub const fn new(address: SocketAddrV4) -> Self {
-        Self {
-            address,
-            interface: Ipv4Addr::LOCALHOST,
-            source: None,
-        }
-    }
-}
 
 /// What to receive.
 #[derive(Debug, Clone)]
@@ -162,12 +139,10 @@ impl Receiver {
         let mut sockets = Vec::with_capacity(lines.len());
         for (index, line) in lines.iter().enumerate() {
             let config = udp::ReceiverConfig {
-                interface: line.interface,
-                source: line.source,
+                line: *line,
                 buffer,
                 batch: BATCH,
                 datagram: DATAGRAM,
-                ..udp::ReceiverConfig::new(line.address)
             };
             let error = |source| OpenError::Line {
                 line: *line,
@@ -340,7 +315,7 @@ mod tests {
     use super::*;
     use crate::udp::{Sender, SenderConfig};
     use fanfare_fast::Program;
-    use std::net::UdpSocket;
+    use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 
     #[derive(Default)]
     struct Taken {

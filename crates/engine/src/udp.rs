@@ -19,15 +19,34 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 
+/// Where a line comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LineConfig {
+    /// The multicast group and port; or an address of ours, for unicast.
+    pub address: SocketAddrV4,
+    /// The address of the interface that joins the group.
+    pub interface: Ipv4Addr,
+    /// The only sender that is heard (source-specific multicast); `None` hears all.
+    pub source: Option<Ipv4Addr>,
+}
+
+impl LineConfig {
+    /// A group on loopback, from any sender.
+    #[must_use]
+    pub const fn new(address: SocketAddrV4) -> Self {
+        Self {
+            address,
+            interface: Ipv4Addr::LOCALHOST,
+            source: None,
+        }
+    }
+}
+
 /// How to receive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReceiverConfig {
-    /// Multicast group and port; or an address of ours, for unicast.
-    pub address: SocketAddrV4,
-    /// The interface that joins the group.
-    pub interface: Ipv4Addr,
-    /// The only sender to the group that is heard (source-specific multicast); `None` hears all.
-    pub source: Option<Ipv4Addr>,
+    /// Where from.
+    pub line: LineConfig,
     /// Receive buffer to ask the kernel for, bytes.
     pub buffer: usize,
     /// Datagrams in one system call.
@@ -41,9 +60,7 @@ impl ReceiverConfig {
     #[must_use]
     pub const fn new(address: SocketAddrV4) -> Self {
         Self {
-            address,
-            interface: Ipv4Addr::LOCALHOST,
-            source: None,
+            line: LineConfig::new(address),
             buffer: 8 << 20,
             batch: 64,
             datagram: 2048,
@@ -86,18 +103,23 @@ impl Receiver {
     /// The address is in use by a program that does not share it, or the group cannot be joined
     /// on that interface.
     pub fn open(config: &ReceiverConfig) -> io::Result<Self> {
-        let socket = udp::bind(config.address)?;
-        let group = *config.address.ip();
-        match config.source {
+        let LineConfig {
+            address,
+            interface,
+            source,
+        } = config.line;
+        let socket = udp::bind(address)?;
+        let group = *address.ip();
+        match source {
             _ if !group.is_multicast() => {}
-            Some(source) => udp::join_source(socket.as_fd(), group, config.interface, source)?,
-            None => socket.join_multicast_v4(&group, &config.interface)?,
+            Some(source) => udp::join_source(socket.as_fd(), group, interface, source)?,
+            None => socket.join_multicast_v4(&group, &interface)?,
         }
         let wanted = config.buffer;
         let granted = udp::enlarge_receive_buffer(socket.as_fd(), wanted)?;
         Ok(Self {
             socket,
-            inbox: Inbox::new(config.batch, config.datagram, config.source.is_some()),
+            inbox: Inbox::new(config.batch, config.datagram, source.is_some()),
             small_buffer: (granted < wanted).then_some(SmallBuffer { granted, wanted }),
         })
     }
@@ -341,10 +363,9 @@ mod tests {
     #[test]
     fn an_interface_that_is_not_ours_is_an_error() {
         let nowhere = Ipv4Addr::new(192, 0, 2, 1);
-        let receiver = Receiver::open(&ReceiverConfig {
-            interface: nowhere,
-            ..ReceiverConfig::new(group(4))
-        });
+        let mut config = ReceiverConfig::new(group(4));
+        config.line.interface = nowhere;
+        let receiver = Receiver::open(&config);
         assert!(receiver.is_err());
         let sender = Sender::open(&SenderConfig {
             interface: nowhere,

@@ -270,27 +270,24 @@ impl Deframer {
     /// there on, and each further call says so again. A packet of no bytes is an error too, but
     /// the next call is about the one behind it.
     pub fn next_packet(&mut self) -> Result<Option<Packet<'_>>, FrameError> {
-        let offset = self.base + self.start as u64;
-        let bytes = self.buffer.get(self.start..self.end).unwrap_or_default();
-        if bytes.is_empty() {
-            return Ok(None);
-        }
-        let split = self.header.split(bytes, self.limit);
-        if split == Err(FrameErrorKind::ZeroBlock)
-            && let Ok(Some((header, _))) = self.header.read(bytes)
+        let split = self.split();
+        if let Err(FrameError {
+            kind: FrameErrorKind::ZeroBlock,
+            ..
+        }) = &split
+            && let Ok(Some((header, _))) = self.header.read(self.rest())
         {
             self.start += header;
         }
-        match split.map_err(|kind| FrameError { offset, kind })? {
-            Split::Partial { .. } => Ok(None),
-            Split::Packet(body) => {
-                self.start += body.end;
-                Ok(Some(Packet {
-                    offset: offset + body.start as u64,
-                    bytes: bytes.get(body).unwrap_or_default(),
-                }))
-            }
-        }
+        let Some(Split::Packet(body)) = split? else {
+            return Ok(None);
+        };
+        let (start, end) = (self.start + body.start, self.start + body.end);
+        self.start = end;
+        Ok(Some(Packet {
+            offset: self.base + start as u64,
+            bytes: self.buffer.get(start..end).unwrap_or_default(),
+        }))
     }
 
     /// Whether [`next_packet`](Self::next_packet) would give one.
@@ -298,23 +295,16 @@ impl Deframer {
     /// # Errors
     /// As [`next_packet`](Self::next_packet).
     pub fn has_packet(&self) -> Result<bool, FrameError> {
-        let bytes = self.buffer.get(self.start..self.end).unwrap_or_default();
-        if bytes.is_empty() {
-            return Ok(false);
-        }
-        let offset = self.base + self.start as u64;
-        let split = self.header.split(bytes, self.limit);
-        let split = split.map_err(|kind| FrameError { offset, kind })?;
-        Ok(matches!(split, Split::Packet(_)))
+        Ok(matches!(self.split()?, Some(Split::Packet(_))))
     }
 
     /// What is there of the next packet's body, if its header is; for the end of the stream, where
     /// the last packet is cut.
     pub fn cut_packet(&self) -> Option<Packet<'_>> {
-        let bytes = self.buffer.get(self.start..self.end).unwrap_or_default();
+        let bytes = self.rest();
         let (header, _) = self.header.read(bytes).ok().flatten()?;
         Some(Packet {
-            offset: self.base + (self.start + header) as u64,
+            offset: self.offset() + header as u64,
             bytes: bytes.get(header..)?,
         })
     }
@@ -324,22 +314,34 @@ impl Deframer {
     /// # Errors
     /// The last packet is cut.
     pub fn finish(&self) -> Result<(), FrameError> {
-        let rest = self.buffer.get(self.start..self.end).unwrap_or_default();
-        if rest.is_empty() {
-            return Ok(());
-        }
-        let offset = self.base + self.start as u64;
-        let split = self.header.split(rest, self.limit);
-        match split.map_err(|kind| FrameError { offset, kind })? {
-            Split::Packet(_) => Ok(()),
-            Split::Partial { need } => Err(FrameError {
+        let (offset, have) = (self.offset(), self.rest().len());
+        match self.split()? {
+            None | Some(Split::Packet(_)) => Ok(()),
+            Some(Split::Partial { need }) => Err(FrameError {
                 offset,
-                kind: FrameErrorKind::Truncated {
-                    need,
-                    have: rest.len(),
-                },
+                kind: FrameErrorKind::Truncated { need, have },
             }),
         }
+    }
+
+    /// The bytes that are there and were not taken.
+    fn rest(&self) -> &[u8] {
+        self.buffer.get(self.start..self.end).unwrap_or_default()
+    }
+
+    /// Where they stand in the stream.
+    const fn offset(&self) -> u64 {
+        self.base + self.start as u64
+    }
+
+    /// Looks at the next packet; `None` if no byte is there.
+    fn split(&self) -> Result<Option<Split>, FrameError> {
+        let (offset, rest) = (self.offset(), self.rest());
+        if rest.is_empty() {
+            return Ok(None);
+        }
+        let split = self.header.split(rest, self.limit);
+        split.map(Some).map_err(|kind| FrameError { offset, kind })
     }
 }
 

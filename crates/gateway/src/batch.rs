@@ -109,13 +109,11 @@ impl Batch {
             self.deliver_range(peer, consumer, limit, all, &time)?
         };
         consumer.offered += sent as u64;
-        match total - sent {
-            0 => Ok(Delivered { sent, unsent: 0 }),
-            unsent => {
-                consumer.leave_out(peer.now(), unsent as u64);
-                Ok(Delivered { sent, unsent })
-            }
+        let unsent = total - sent;
+        if unsent > 0 {
+            consumer.leave_out(peer.now(), unsent as u64);
         }
+        Ok(Delivered { sent, unsent })
     }
 
     /// How many messages of a range are of this session's version.

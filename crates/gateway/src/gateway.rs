@@ -48,8 +48,6 @@ pub struct Gateway {
     crew: Crew,
     /// The message logs end behind the sessions.
     logs: Crew,
-    producers: SocketAddr,
-    consumers: SocketAddr,
     counters: Counters,
     notices: Option<NoticeReceiver>,
     /// The producers' port, and the consumers'.
@@ -97,32 +95,16 @@ impl Gateway {
             reload_logs: &reload_logs,
         };
         let [producers, consumers] = builder.ports()?;
-        let addresses = (producers.address(), consumers.address());
-        let (mut agents, hosts) = builder.agents(producers, consumers)?;
+        let (mut agents, ports) = builder.agents(producers, consumers)?;
         agents.front.extend(guests);
         let mut logs = Crew::new(Stop::new());
         for log in agents.logs.drain(..) {
             logs.spawn(log, idle::Idle::Sleep(LOG_SLEEP), None)?;
         }
         let crew = builder.crew(agents, stop.clone())?;
-        let (producers, consumers) = addresses;
-        let [of_producers, of_consumers] = hosts;
-        let [producer_rules, consumer_rules] = rules;
-        let ports = [
-            PortHandle {
-                rules: producer_rules,
-                hosts: of_producers,
-            },
-            PortHandle {
-                rules: consumer_rules,
-                hosts: of_consumers,
-            },
-        ];
         Ok(Self {
             crew,
             logs,
-            producers,
-            consumers,
             counters,
             notices: Some(received),
             ports,
@@ -140,13 +122,13 @@ impl Gateway {
     /// Where producers connect.
     #[must_use]
     pub fn producers(&self) -> SocketAddr {
-        self.producers
+        self.ports[0].address
     }
 
     /// Where consumers connect.
     #[must_use]
     pub fn consumers(&self) -> SocketAddr {
-        self.consumers
+        self.ports[1].address
     }
 
     /// All counters; readable at any time.
@@ -290,7 +272,7 @@ impl Builder<'_> {
         &self,
         producers: Port,
         consumers: Port,
-    ) -> Result<(Agents, [Vec<HostHandle>; 2]), StartError> {
+    ) -> Result<(Agents, [PortHandle; 2]), StartError> {
         let config = self.config;
         let dds = &config.dds;
         let ring = || Broadcast::new(config.ring_bytes, config.workers, Policy::Gate);
@@ -314,11 +296,14 @@ impl Builder<'_> {
             config.limits.message_bytes,
         );
         let ingress = self.host("ingress", "producers", ingress, &mut logs)?;
-        let producer_hosts = vec![ingress.handle()];
+        let ports = [
+            PortHandle::new(&producers, producer_rules, vec![ingress.handle()]),
+            PortHandle::new(&consumers, consumer_rules, worker_hosts),
+        ];
         let mut front: Vec<Box<dyn Agent>> = vec![
             Box::new(ingress),
-            Box::new(self.port_agent("producers", producers, &producer_hosts, producer_rules)),
-            Box::new(self.port_agent("consumers", consumers, &worker_hosts, consumer_rules)),
+            Box::new(self.port_agent("producers", producers, &ports[0])),
+            Box::new(self.port_agent("consumers", consumers, &ports[1])),
         ];
         let [publish, subscribe] = domains(dds)?;
         let channels: Vec<String> = config.feeds.iter().map(Feed::channel).collect();
@@ -351,7 +336,7 @@ impl Builder<'_> {
             alone,
             logs,
         };
-        Ok((agents, [producer_hosts, worker_hosts]))
+        Ok((agents, ports))
     }
 
     /// The feed, and the agent that publishes its messages on topics of their own.
@@ -439,17 +424,12 @@ impl Builder<'_> {
         Reports::new(counts, self.notices.clone(), registry)
     }
 
-    fn port_agent(
-        &self,
-        name: &str,
-        port: Port,
-        hosts: &[HostHandle],
-        rules: &RuleBook,
-    ) -> PortAgent {
-        let hosts = hosts.iter().cloned().map(HostEnd::new).collect();
+    fn port_agent(&self, name: &str, port: Port, handle: &PortHandle) -> PortAgent {
+        let hosts = handle.hosts.iter().cloned().map(HostEnd::new).collect();
+        let rules = handle.rules.open();
         let counts = PortCounts::new(self.counters, name);
         let notices = self.notices.clone();
-        PortAgent::new(name.to_owned(), port, hosts, rules.open(), counts, notices)
+        PortAgent::new(name.to_owned(), port, hosts, rules, counts, notices)
     }
 
     /// The next source's way in, with one to DDS if what it brings goes there.

@@ -55,7 +55,7 @@ pub use digest::Digest;
 pub use fanfare_engine::host::Refusal;
 pub use feed::FeedError;
 pub use feed::config::{Feed, FeedLine, FeedTopics};
-pub use feed::feed_notice::{ExchangeState, FeedNotice};
+pub use feed::feed_notice::{ExchangeState, FeedNotice, TemplateNotice};
 pub use gateway::{Gateway, descriptors_wanted, total};
 pub use hole::Missing;
 pub use notice::{Notice, NoticeReceiver, Outlet, PeerEnd, Rejection, Why};

@@ -225,18 +225,22 @@ pub enum Why {
 }
 
 /// Why a connection ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PeerEnd {
     /// The session ended.
+    #[error("{0}")]
     Session(DisconnectReason),
     /// It was turned away before it had a session.
+    #[error(transparent)]
     Refused(Refusal),
     /// The consumer's outbound queue was full.
+    #[error("consumer too slow: {queued} bytes wait for it")]
     SlowConsumer {
         /// Bytes that waited.
         queued: usize,
     },
     /// The connection broke; what the operating system said.
+    #[error("connection broke: {0}")]
     Broken(String),
 }
 
@@ -305,21 +309,13 @@ impl Notice {
         ];
         match self {
             Self::LoggedOn { .. } | Self::FeedTopics { .. } => false,
-            Self::SmallBuffer(_)
-            | Self::LeftOut { .. }
-            | Self::Unpublished { .. }
-            | Self::LeftOutOfTemplates { .. }
-            | Self::CannotAccept { .. }
-            | Self::Log(_)
-            | Self::Panicked { .. }
-            | Self::Rejected { .. } => true,
             Self::Feed(notice) => notice.is_trouble(),
             Self::Ended { end, left_out, .. } => *left_out > 0 || !orderly.contains(end),
-            Self::BusClosed { .. } => true,
             Self::Dds { what, .. } => !matches!(
                 what,
                 Status::Matched { .. } | Status::LivelinessChanged { .. }
             ),
+            _ => true,
         }
     }
 }
@@ -433,18 +429,5 @@ impl fmt::Display for Why {
             Self::Unacknowledged => "a subscriber does not acknowledge",
             Self::Overrun => "overwritten before they could be published",
         })
-    }
-}
-
-impl fmt::Display for PeerEnd {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Session(reason) => write!(f, "{reason}"),
-            Self::Refused(refusal) => write!(f, "{refusal}"),
-            Self::SlowConsumer { queued } => {
-                write!(f, "consumer too slow: {queued} bytes wait for it")
-            }
-            Self::Broken(error) => write!(f, "connection broke: {error}"),
-        }
     }
 }

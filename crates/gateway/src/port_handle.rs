@@ -2,19 +2,30 @@
 
 use crate::port_config::Pair;
 use crate::rules::RuleBook;
-use fanfare_engine::host::{HostError, HostHandle};
+use fanfare_engine::host::{HostError, HostHandle, Port};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 /// The sessions of one port, for use on any thread while the gateway runs: see
 /// [`Gateway::producer_port`](crate::Gateway::producer_port).
 #[derive(Clone)]
 pub struct PortHandle {
+    /// Where the port listens.
+    pub(crate) address: SocketAddr,
     pub(crate) rules: RuleBook,
     /// The hosts of its sessions.
     pub(crate) hosts: Vec<HostHandle>,
 }
 
 impl PortHandle {
+    pub(crate) fn new(port: &Port, rules: &RuleBook, hosts: Vec<HostHandle>) -> Self {
+        Self {
+            address: port.address(),
+            rules: rules.clone(),
+            hosts,
+        }
+    }
+
     /// Adds a session to those that may log on. Has no effect on a port that any session may log on
     /// to.
     pub fn add_session(&self, session: Pair) {

@@ -442,20 +442,20 @@ impl Port {
 
     /// Bytes have come on a connection. Returns what that takes of [`STEPS`].
     fn serve(&mut self, token: Token) -> usize {
-        match self.read(token) {
-            Read::Nothing => {}
+        let refused = match self.read(token) {
+            Read::Nothing => false,
             Read::Refused(why) => {
                 self.refuse(token, why);
-                return if self.options.is_encrypted() {
-                    STEPS
-                } else {
-                    1
-                };
+                true
             }
-            Read::Logon(id, sub, bytes) => self.log_on(token, id, sub, bytes),
-        }
+            Read::Logon(id, sub, bytes) => {
+                self.log_on(token, id, sub, bytes);
+                false
+            }
+        };
         let connection = self.connections.get(token);
-        match connection.is_some_and(|connection| connection.transport.has_computed()) {
+        let computed = connection.is_some_and(|connection| connection.transport.has_computed());
+        match computed || refused && self.options.is_encrypted() {
             true => STEPS,
             false => 1,
         }

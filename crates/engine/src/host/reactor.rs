@@ -366,17 +366,14 @@ impl<H: Handler> Host<H> {
             work += match self.slots.get(event.token) {
                 Some(&Slot::Port(port)) => self.serve_port(port, now)?,
                 Some(&Slot::Link(key)) => {
-                    let written = if event.is_writable() {
-                        self.write(key, now)
-                    } else {
-                        0
-                    };
-                    written
-                        + if event.is_readable() {
-                            self.receive(key, now)
-                        } else {
-                            0
-                        }
+                    let mut done = 0;
+                    if event.is_writable() {
+                        done += self.write(key, now);
+                    }
+                    if event.is_readable() {
+                        done += self.receive(key, now);
+                    }
+                    done
                 }
                 Some(Slot::Ending(..)) => self.read_to_the_end(event.token),
                 None => 0,

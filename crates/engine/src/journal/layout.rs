@@ -270,6 +270,12 @@ pub(super) fn write_cell(page: &mut [u8], cell: usize, generation: u32, value: u
     put(page, at + 12, &cell_check(value, generation).to_le_bytes());
 }
 
+/// Writes the next value of a cell that seldom changes.
+pub(super) fn rewrite_cell(page: &mut [u8], cell: usize, value: u64) {
+    let generation = read_cell(page, cell).map_or(0, |(last, _)| last);
+    write_cell(page, cell, generation.wrapping_add(1), value);
+}
+
 /// Never 0, so that an empty or half-written slot is not whole.
 const fn cell_check(value: u64, generation: u32) -> u32 {
     let mixed = (value ^ (generation as u64).rotate_left(40)).wrapping_mul(0x9e37_79b9_7f4a_7c15);

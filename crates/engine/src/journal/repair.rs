@@ -130,14 +130,15 @@ fn rebuild(
     }
     unreadable += snapshot.cut_tables();
     let next_sender = last.next_sender.max(snapshot.claimed_next());
+    let rebuilt = |backup| Outcome::Rebuilt {
+        kept,
+        lost,
+        unreadable,
+        next_sender,
+        backup,
+    };
     if dry_run {
-        return Ok(Outcome::Rebuilt {
-            kept,
-            lost,
-            unreadable,
-            next_sender,
-            backup: None,
-        });
+        return Ok(rebuilt(None));
     }
     let copy = beside(folder, "repaired");
     let io_error = |source| OpenError::io(folder, source);
@@ -167,13 +168,7 @@ fn rebuild(
         fs::rename(&copy, folder).map_err(io_error)?;
     }
     carry_over(&backup, folder).map_err(io_error)?;
-    Ok(Outcome::Rebuilt {
-        kept,
-        lost,
-        unreadable,
-        next_sender,
-        backup: Some(backup),
-    })
+    Ok(rebuilt(Some(backup)))
 }
 
 /// Moves the subfolders of a journal's folder, such as the journal of received messages.

@@ -4,8 +4,8 @@ use super::Durability;
 use super::error::OpenError;
 use super::layout::{
     BOOT_CELL, BadHeader, CONTINUED_CELL, DURABILITY_CELL, ENTRY_LEN, Entry, EntryKind, HEADER_LEN,
-    Header, SYNCED_CELL, TARGET_CELL, chain, durability_code, durability_of, read_cell, u32_at,
-    write_cell,
+    Header, SYNCED_CELL, TARGET_CELL, chain, durability_code, durability_of, read_cell,
+    rewrite_cell, u32_at, write_cell,
 };
 use crate::private;
 use crate::sys::map::{self, Mapping};
@@ -54,7 +54,6 @@ impl Blank {
         };
         Self(Box::new(Segment {
             target_generation: 1,
-            synced_generation: 1,
             prefaulted: u32::MAX,
             ..Segment::new(path, file, map, header, 0)
         }))
@@ -115,7 +114,6 @@ pub(super) struct Segment {
     /// Messages from this number on were taken back by a later segment.
     pub(super) visible_below: u64,
     target_generation: u32,
-    synced_generation: u32,
     /// Bytes of messages, from the start, whose pages are in memory.
     prefaulted: u32,
     /// The size of the file, if it was cut short. The map is a copy then.
@@ -163,11 +161,9 @@ impl Segment {
             Mapping::copy(&file, len.min(whole) as usize)
         };
         let map = map.map_err(io_error)?;
-        let generation =
-            |cell| read_cell(page.bytes(), cell).map_or(0, |(generation, _)| generation);
+        let target = read_cell(page.bytes(), TARGET_CELL);
         Ok(Ok(Self {
-            target_generation: generation(TARGET_CELL),
-            synced_generation: generation(SYNCED_CELL),
+            target_generation: target.map_or(0, |(generation, _)| generation),
             len: (len < whole).then_some(len),
             ..Self::new(path, file, map, header, crc)
         }))
@@ -186,7 +182,6 @@ impl Segment {
             next_sender: header.first_sender,
             visible_below: u64::MAX,
             target_generation: 0,
-            synced_generation: 0,
             prefaulted: 0,
             len: None,
             header,
@@ -514,10 +509,8 @@ impl Segment {
 
     /// Notes with which durability it is written from now on.
     pub(super) fn set_durability(&mut self, durability: Durability) {
-        let page = self.map.bytes_mut();
-        let generation = read_cell(page, DURABILITY_CELL).map_or(0, |(last, _)| last);
         let code = durability_code(durability);
-        write_cell(page, DURABILITY_CELL, generation.wrapping_add(1), code);
+        rewrite_cell(self.map.bytes_mut(), DURABILITY_CELL, code);
     }
 
     /// With which durability it was last written, if that was noted.
@@ -553,13 +546,7 @@ impl Segment {
             self.prefaulted = self.data_end;
             self.prefault_ahead();
         }
-        let generation = read_cell(self.map.bytes(), BOOT_CELL).map_or(0, |(last, _)| last);
-        write_cell(
-            self.map.bytes_mut(),
-            BOOT_CELL,
-            generation.wrapping_add(1),
-            boot(),
-        );
+        rewrite_cell(self.map.bytes_mut(), BOOT_CELL, boot());
         Ok(())
     }
 
@@ -585,8 +572,8 @@ impl Segment {
     pub(super) fn seal(&mut self) {
         self.file = None;
         let page = self.map.bytes_mut();
-        if let Some((generation, 0)) = read_cell(page, CONTINUED_CELL) {
-            write_cell(page, CONTINUED_CELL, generation.wrapping_add(1), 1);
+        if let Some((_, 0)) = read_cell(page, CONTINUED_CELL) {
+            rewrite_cell(page, CONTINUED_CELL, 1);
         }
     }
 
@@ -612,14 +599,8 @@ impl Segment {
         if let Some(file) = &self.file {
             file.sync_data()?;
         }
-        self.synced_generation = self.synced_generation.wrapping_add(1);
         let count = u64::from(self.count);
-        write_cell(
-            self.map.bytes_mut(),
-            SYNCED_CELL,
-            self.synced_generation,
-            count,
-        );
+        rewrite_cell(self.map.bytes_mut(), SYNCED_CELL, count);
         Ok(())
     }
 }

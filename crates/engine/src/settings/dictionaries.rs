@@ -2,6 +2,7 @@
 
 use super::SettingsError;
 use super::file::{Entry, Section};
+use super::keys::SWITCHES;
 use fanfare_fix::dict::{
     Dictionary, DictionaryValidator, LoadError, SchemaError, Switches, Version,
 };
@@ -181,14 +182,6 @@ fn one(
         }),
     }
 }
-
-const SWITCHES: [&str; 5] = [
-    "ValidateFieldsOutOfOrder",
-    "ValidateFieldsHaveValues",
-    "ValidateUserDefinedFields",
-    "AllowUnknownMsgFields",
-    "ValidateUnorderedGroupFields",
-];
 
 /// The dictionary of the session, and of its application messages.
 fn versions(version: session::Version, default: ApplVerId) -> (Version, Version) {

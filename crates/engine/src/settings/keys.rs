@@ -20,7 +20,7 @@ pub(super) fn is_supported(key: &str) -> bool {
     let same = |known: &&str| known.eq_ignore_ascii_case(key);
     let is_numbered = NUMBERED.iter().any(|known| is_numbered(key, known));
     let is_other = OTHER_NAMES.iter().any(|(_, other)| same(other));
-    is_numbered || is_other || SUPPORTED.iter().any(same) || is_app_dictionary(key)
+    is_numbered || is_other || LISTS.iter().copied().flatten().any(same) || is_app_dictionary(key)
 }
 
 /// `SocketConnectHost`, `SocketConnectHost1` and so on.
@@ -56,30 +56,100 @@ const OTHER_NAMES: &[(&str, &str)] = &[
     ("ValidateUserDefinedFields", "CheckUserDefinedFields"),
 ];
 
-const SUPPORTED: &[&str] = &[
-    "AcceptorTemplate",
-    "AllowedRemoteAddresses",
+/// A key in the two spellings that QuickFIX has had, and as QuickFIX/Go has it.
+pub(super) type Key = [&'static str; 3];
+
+pub(super) const CERTIFICATE: Key = [
+    "SERVER_CERTIFICATE_FILE",
+    "ServerCertificateFile",
+    GO_CERTIFICATE,
+];
+pub(super) const KEY: Key = [
+    "SERVER_CERTIFICATE_KEY_FILE",
+    "ServerCertificateKeyFile",
+    GO_KEY,
+];
+pub(super) const ROOTS: Key = [
+    "CERTIFICATION_AUTHORITIES_FILE",
+    "CertificationAuthoritiesFile",
+    GO_ROOTS,
+];
+pub(super) const OWN_CERTIFICATE: Key = [
+    "CLIENT_CERTIFICATE_FILE",
+    "ClientCertificateFile",
+    GO_CERTIFICATE,
+];
+pub(super) const OWN_KEY: Key = [
+    "CLIENT_CERTIFICATE_KEY_FILE",
+    "ClientCertificateKeyFile",
+    GO_KEY,
+];
+const GO_CERTIFICATE: &str = "SocketCertificateFile";
+const GO_KEY: &str = "SocketPrivateKeyFile";
+pub(super) const GO_ROOTS: &str = "SocketCAFile";
+
+/// The keys that make a section a template.
+pub(super) const TEMPLATE: [&str; 2] = ["AcceptorTemplate", "DynamicSession"];
+
+/// The switches of the checks by a dictionary.
+pub(super) const SWITCHES: [&str; 5] = [
+    "ValidateFieldsOutOfOrder",
+    "ValidateFieldsHaveValues",
+    "ValidateUserDefinedFields",
     "AllowUnknownMsgFields",
+    "ValidateUnorderedGroupFields",
+];
+
+/// What an acceptor's port has, and an initiator has not.
+pub(super) const OF_PORTS: [&str; 3] = [
+    "MaxConnectionsNotLoggedOn",
+    "MaxConnectionsNotLoggedOnPerAddress",
+    "MaxLogonLength",
+];
+
+/// The sizes of a journal, and of a store in memory.
+pub(super) const FILE_SIZES: [&str; 3] = [
+    "FileStoreFirstSegmentSize",
+    "FileStoreSegmentSize",
+    "FileStoreSegments",
+];
+pub(super) const MEMORY_SIZES: [&str; 3] = [
+    "MemoryStoreMessages",
+    "MemoryStoreReadySize",
+    "MemoryStoreSize",
+];
+
+/// Lists of keys that have an effect.
+const LISTS: &[&[&str]] = &[
+    SUPPORTED,
+    &CERTIFICATE,
+    &KEY,
+    &ROOTS,
+    &OWN_CERTIFICATE,
+    &OWN_KEY,
+    &TEMPLATE,
+    &SWITCHES,
+    &OF_PORTS,
+    &FILE_SIZES,
+    &MEMORY_SIZES,
+];
+
+/// Those that are in no other list.
+const SUPPORTED: &[&str] = &[
+    "AllowedRemoteAddresses",
     "AnswerRateBytes",
     "AnswerRateMessages",
     "BeginString",
     "CERTIFICATE_VERIFY_LEVEL",
     "CertificateVerifyLevel",
-    "CERTIFICATION_AUTHORITIES_FILE",
-    "CertificationAuthoritiesFile",
     "CheckCompID",
     "CheckLatency",
-    "CLIENT_CERTIFICATE_FILE",
-    "ClientCertificateFile",
-    "CLIENT_CERTIFICATE_KEY_FILE",
-    "ClientCertificateKeyFile",
     "ClosedResendInterval",
     "ConnectionType",
     "DataDictionary",
     "DefaultApplVerID",
     "Description",
     "DynamicQualifier",
-    "DynamicSession",
     "DynamicSessions",
     "EnableLastMsgSeqNumProcessed",
     "EnableNextExpectedMsgSeqNum",
@@ -87,10 +157,7 @@ const SUPPORTED: &[&str] = &[
     "EndTime",
     "FileLogLossy",
     "FileLogPath",
-    "FileStoreFirstSegmentSize",
     "FileStorePath",
-    "FileStoreSegments",
-    "FileStoreSegmentSize",
     "FileStoreSync",
     "HeartBtInt",
     "KeepReceived",
@@ -100,16 +167,10 @@ const SUPPORTED: &[&str] = &[
     "LogoutDay",
     "LogoutTime",
     "LogoutTimeout",
-    "MaxConnectionsNotLoggedOn",
-    "MaxConnectionsNotLoggedOnPerAddress",
     "MaxDynamicSessions",
     "MaxHeaderFieldLength",
     "MaxLatency",
-    "MaxLogonLength",
     "MaxTestReqIDLength",
-    "MemoryStoreMessages",
-    "MemoryStoreReadySize",
-    "MemoryStoreSize",
     "MillisecondsInTimeStamp",
     "NeedClientAuth",
     "NonStopSession",
@@ -132,19 +193,12 @@ const SUPPORTED: &[&str] = &[
     "SendRateInterval",
     "SendRateMessages",
     "SendRateQueue",
-    "SERVER_CERTIFICATE_FILE",
-    "ServerCertificateFile",
-    "SERVER_CERTIFICATE_KEY_FILE",
-    "ServerCertificateKeyFile",
     "SessionQualifier",
     "SNIHostName",
     "SocketAcceptAddress",
     "SocketAcceptPort",
-    "SocketCAFile",
     "SocketCheckClientName",
     "SocketClientCertificateNames",
-    "SocketCertificateFile",
-    "SocketPrivateKeyFile",
     "SocketUseSSL",
     "StartDay",
     "StartTime",
@@ -157,11 +211,7 @@ const SUPPORTED: &[&str] = &[
     "UseDataDictionary",
     "UseLocalTime",
     "Username",
-    "ValidateFieldsHaveValues",
-    "ValidateFieldsOutOfOrder",
     "ValidateIncomingMessage",
-    "ValidateUnorderedGroupFields",
-    "ValidateUserDefinedFields",
     "Weekdays",
 ];
 
@@ -221,7 +271,7 @@ mod tests {
             .collect();
         let only = ONLY.iter().map(|(key, _)| *key);
         let others = OTHER_NAMES.iter().flat_map(|(key, other)| [*key, *other]);
-        let all = SUPPORTED.iter().chain(NUMBERED).copied();
+        let all = LISTS.iter().copied().flatten().chain(NUMBERED).copied();
         let missing: Vec<_> = all
             .chain(only)
             .chain(others)

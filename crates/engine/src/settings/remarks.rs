@@ -1,6 +1,7 @@
 //! Settings that have no effect, and are told to the user.
 
 use super::file::{Entry, Section};
+use super::keys::{FILE_SIZES, MEMORY_SIZES, OF_PORTS};
 use super::{SessionSettings, keys, refused};
 use crate::host::StoreKind;
 use fanfare_fix::session::Role;
@@ -61,25 +62,6 @@ pub(super) fn remark(entry: &Entry) -> Option<Remark> {
     }
     Some(Remark::of(entry, first))
 }
-
-/// What an acceptor's port has, and an initiator has not.
-const OF_PORTS: [&str; 3] = [
-    "MaxConnectionsNotLoggedOn",
-    "MaxConnectionsNotLoggedOnPerAddress",
-    "MaxLogonLength",
-];
-
-/// The sizes of a journal, and of a store in memory.
-const FILE_SIZES: [&str; 3] = [
-    "FileStoreFirstSegmentSize",
-    "FileStoreSegmentSize",
-    "FileStoreSegments",
-];
-const MEMORY_SIZES: [&str; 3] = [
-    "MemoryStoreMessages",
-    "MemoryStoreReadySize",
-    "MemoryStoreSize",
-];
 
 /// Settings that have no effect on this session: SessionQualifier in an acceptor, as no Logon has
 /// one, the limits of a port in an initiator, those of templates in any other session, and

@@ -2,6 +2,7 @@
 
 use super::SettingsError;
 use super::file::Section;
+use super::keys::TEMPLATE;
 use crate::host::{IdPattern, Pattern};
 use fanfare_fix::session::Role;
 
@@ -25,14 +26,11 @@ pub(super) const NO_TEMPLATE: &str =
 /// Sessions that strangers may have at a time.
 const MOST: u64 = 250;
 
-/// The keys that make a section a template.
-const KEYS: [&str; 2] = ["AcceptorTemplate", "DynamicSession"];
-
 impl Template {
     /// Reads the section as a template; `None` if it is a session.
     pub(super) fn read(section: &Section<'_>, role: Role) -> Result<Option<Self>, SettingsError> {
         let mut is_template = section.own.is_default;
-        for key in KEYS {
+        for key in TEMPLATE {
             let is_on = section.flag(key, false)?;
             if let Some(entry) = section
                 .find(key)

@@ -2,6 +2,7 @@
 
 use super::SettingsError;
 use super::file::{Entry, Section};
+use super::keys::{CERTIFICATE, GO_ROOTS, KEY, Key, OWN_CERTIFICATE, OWN_KEY, ROOTS};
 use crate::host::{ClientName, ClientNames};
 use std::path::PathBuf;
 
@@ -29,38 +30,6 @@ pub struct ClientTlsFiles {
     /// that is connected to.
     pub name: Option<String>,
 }
-
-/// A key in the two spellings that QuickFIX has had, and as QuickFIX/Go has it.
-type Key = [&'static str; 3];
-
-const CERTIFICATE: Key = [
-    "SERVER_CERTIFICATE_FILE",
-    "ServerCertificateFile",
-    GO_CERTIFICATE,
-];
-const KEY: Key = [
-    "SERVER_CERTIFICATE_KEY_FILE",
-    "ServerCertificateKeyFile",
-    GO_KEY,
-];
-const ROOTS: Key = [
-    "CERTIFICATION_AUTHORITIES_FILE",
-    "CertificationAuthoritiesFile",
-    GO_ROOTS,
-];
-const OWN_CERTIFICATE: Key = [
-    "CLIENT_CERTIFICATE_FILE",
-    "ClientCertificateFile",
-    GO_CERTIFICATE,
-];
-const OWN_KEY: Key = [
-    "CLIENT_CERTIFICATE_KEY_FILE",
-    "ClientCertificateKeyFile",
-    GO_KEY,
-];
-const GO_CERTIFICATE: &str = "SocketCertificateFile";
-const GO_KEY: &str = "SocketPrivateKeyFile";
-const GO_ROOTS: &str = "SocketCAFile";
 
 fn find<'a>(section: &Section<'a>, key: Key) -> Option<&'a Entry> {
     key.into_iter().find_map(|key| section.find(key))

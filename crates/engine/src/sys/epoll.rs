@@ -1,8 +1,8 @@
 //! epoll and eventfd.
 
-use super::{check, check_len};
+use super::{check, check_len, made};
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
 /// One kernel event as epoll reports it: the event bits and the 64 bits given at registration.
 pub(crate) type RawEvent = libc::epoll_event;
@@ -10,10 +10,8 @@ pub(crate) type RawEvent = libc::epoll_event;
 pub(crate) const EMPTY_EVENT: RawEvent = RawEvent { events: 0, u64: 0 };
 
 pub(crate) fn create() -> io::Result<OwnedFd> {
-    // SAFETY: no pointer is passed; the result is checked.
-    let fd = check(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
-    // SAFETY: the kernel has just given us this descriptor and nobody else owns it.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    // SAFETY: no pointer is passed; the descriptor is new.
+    unsafe { made(libc::epoll_create1(libc::EPOLL_CLOEXEC)) }
 }
 
 /// `operation` is one of `EPOLL_CTL_ADD`, `EPOLL_CTL_MOD`, `EPOLL_CTL_DEL`.
@@ -50,10 +48,8 @@ pub(crate) fn wait(
 }
 
 pub(crate) fn eventfd() -> io::Result<OwnedFd> {
-    // SAFETY: no pointer is passed; the result is checked.
-    let fd = check(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?;
-    // SAFETY: the kernel has just given us this descriptor and nobody else owns it.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    // SAFETY: no pointer is passed; the descriptor is new.
+    unsafe { made(libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK)) }
 }
 
 /// Adds one to an eventfd. A counter that is already full is readable, which is all we want.

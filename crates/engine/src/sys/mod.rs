@@ -12,6 +12,7 @@ pub(crate) mod time;
 pub(crate) mod udp;
 
 use std::io;
+use std::os::fd::{FromRawFd, OwnedFd};
 
 /// Turns the `-1 and errno` of a system call into a `Result`.
 fn check(outcome: libc::c_int) -> io::Result<libc::c_int> {
@@ -20,6 +21,16 @@ fn check(outcome: libc::c_int) -> io::Result<libc::c_int> {
     } else {
         Ok(outcome)
     }
+}
+
+/// The same for calls that make a descriptor.
+///
+/// # Safety
+/// The kernel has just returned the descriptor, and nobody else owns it.
+unsafe fn made(outcome: libc::c_int) -> io::Result<OwnedFd> {
+    let fd = check(outcome)?;
+    // SAFETY: as the caller promises.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 /// The same for calls that return a length.

@@ -1,9 +1,9 @@
 //! Socket calls that std has no name for.
 
-use super::{check, check_len};
+use super::{check, check_len, made};
 use std::io::{self, IoSlice};
 use std::net::{SocketAddr, TcpStream};
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd};
 
 /// Starts a TCP connection without waiting for it. The socket is non-blocking.
 pub(crate) fn connect(to: SocketAddr) -> io::Result<TcpStream> {
@@ -13,10 +13,8 @@ pub(crate) fn connect(to: SocketAddr) -> io::Result<TcpStream> {
         libc::AF_INET6
     };
     let kind = libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-    // SAFETY: no pointer is passed; the result is checked.
-    let fd = check(unsafe { libc::socket(family, kind, 0) })?;
-    // SAFETY: the kernel has just given us this descriptor and nobody else owns it.
-    let socket = unsafe { OwnedFd::from_raw_fd(fd) };
+    // SAFETY: no pointer is passed; the descriptor is new.
+    let socket = unsafe { made(libc::socket(family, kind, 0)) }?;
     let (address, length) = raw_address(to);
     // SAFETY: `address` is an initialised storage of which `length` bytes are the address.
     let outcome =

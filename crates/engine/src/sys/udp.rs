@@ -1,10 +1,10 @@
 //! UDP calls that std has no name for: options before bind, batches, the kernel's drop count.
 
-use super::check;
 use super::socket::raw_address;
+use super::{check, made};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
 
 /// Room for one control message with a timespec.
@@ -17,10 +17,8 @@ const MEMINFO_VARS: usize = 9;
 /// sockets may share. It stamps what it receives.
 pub(crate) fn bind(address: SocketAddrV4) -> io::Result<UdpSocket> {
     let kind = libc::SOCK_DGRAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-    // SAFETY: no pointer is passed; the result is checked.
-    let fd = check(unsafe { libc::socket(libc::AF_INET, kind, 0) })?;
-    // SAFETY: the kernel has just given us this descriptor and nobody else owns it.
-    let socket = unsafe { OwnedFd::from_raw_fd(fd) };
+    // SAFETY: no pointer is passed; the descriptor is new.
+    let socket = unsafe { made(libc::socket(libc::AF_INET, kind, 0)) }?;
     let borrowed = std::os::fd::AsFd::as_fd(&socket);
     set_int(borrowed, libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
     set_int(borrowed, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)?;

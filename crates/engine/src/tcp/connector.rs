@@ -103,11 +103,7 @@ impl Connector {
                 };
                 self.progress(now)
             }
-            Err(error) => Attempt::Failed {
-                to,
-                error,
-                retry_at: self.lost(now),
-            },
+            Err(error) => self.failed(now, to, error),
         }
     }
 
@@ -126,17 +122,17 @@ impl Connector {
             Ok(false) if now < deadline => Attempt::Wait(deadline),
             Ok(false) => {
                 let error = io::Error::new(io::ErrorKind::TimedOut, "no answer in time");
-                Attempt::Failed {
-                    to,
-                    error,
-                    retry_at: self.lost(now),
-                }
+                self.failed(now, to, error)
             }
-            Err(error) => Attempt::Failed {
-                to,
-                error,
-                retry_at: self.lost(now),
-            },
+            Err(error) => self.failed(now, to, error),
+        }
+    }
+
+    fn failed(&mut self, now: u64, to: SocketAddr, error: io::Error) -> Attempt {
+        Attempt::Failed {
+            to,
+            error,
+            retry_at: self.lost(now),
         }
     }
 
@@ -147,11 +143,7 @@ impl Connector {
         };
         match Stream::new(stream) {
             Ok(stream) => Attempt::Connected(stream),
-            Err(error) => Attempt::Failed {
-                to,
-                error,
-                retry_at: self.lost(now),
-            },
+            Err(error) => self.failed(now, to, error),
         }
     }
 }

@@ -5,48 +5,40 @@ use std::fmt;
 /// A notice about a feed for the operator of the gateway.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FeedNotice {
-    /// Fields of a template that have no place in a version, when its first message comes.
-    Fields {
+    /// What becomes of a template's messages in a version.
+    Template {
         /// The version of the sessions concerned.
         version: &'static str,
         /// The template.
         template: String,
+        /// What.
+        what: TemplateNotice,
+    },
+    /// The exchange's session on the feed has changed.
+    Exchange(ExchangeState),
+}
+
+/// What becomes of a template's messages in a version.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TemplateNotice {
+    /// Fields that have no place in the version, when the first message comes.
+    Fields {
         /// The fields that are left out; may be empty.
         left: String,
         /// The fields that go out under other tags; may be empty.
         moved: String,
     },
-    /// No message of a template can be valid in a version.
-    Unfit {
-        /// The version of the sessions concerned.
-        version: &'static str,
-        /// The template.
-        template: String,
-        /// What is in the way.
-        why: String,
-    },
-    /// A message lacks what its version asks for: the first of its template.
-    Lacking {
-        /// The version of the sessions concerned.
-        version: &'static str,
-        /// The template.
-        template: String,
-        /// What it lacks.
-        why: String,
-    },
-    /// A value that its field cannot have: the first of its template.
+    /// No message can be valid in the version; what is in the way.
+    Unfit(String),
+    /// A message lacks what the version asks for, the first of the template; what it lacks.
+    Lacking(String),
+    /// A value that its field cannot have: the first of the template.
     Value {
-        /// The version of the sessions concerned.
-        version: &'static str,
-        /// The template.
-        template: String,
         /// The field.
         field: String,
         /// The value, what is not printable escaped.
         value: String,
     },
-    /// The exchange's session on the feed has changed.
-    Exchange(ExchangeState),
 }
 
 /// The state of the exchange's session, by its messages on the feed.
@@ -63,49 +55,11 @@ pub enum ExchangeState {
 impl fmt::Display for FeedNotice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Fields {
+            Self::Template {
                 version,
                 template,
-                left,
-                moved,
-            } => {
-                write!(f, "feed: of template {template}, {version} sessions")?;
-                let separator = if left.is_empty() { "" } else { ", and" };
-                if !left.is_empty() {
-                    write!(f, " do not get {left}")?;
-                }
-                match moved.is_empty() {
-                    true => Ok(()),
-                    false => write!(f, "{separator} get {moved}"),
-                }
-            }
-            Self::Unfit {
-                version,
-                template,
-                why,
-            } => write!(
-                f,
-                "feed: {version} sessions do not get messages of template {template}: {why}"
-            ),
-            Self::Lacking {
-                version,
-                template,
-                why,
-            } => write!(
-                f,
-                "feed: {version} sessions did not get a message of template {template}: {why}; \
-                 more of this template are only counted"
-            ),
-            Self::Value {
-                version,
-                template,
-                field,
-                value,
-            } => write!(
-                f,
-                "feed: {version} sessions did not get {field} of a message of template \
-                 {template}: it cannot be \"{value}\"; more of this template are only counted"
-            ),
+                what,
+            } => what.write(f, version, template),
             Self::Exchange(state) => match state {
                 ExchangeState::LoggedOn => f.write_str("feed: the exchange has logged on"),
                 ExchangeState::LoggedOut(text) if text.is_empty() => {
@@ -116,6 +70,38 @@ impl fmt::Display for FeedNotice {
                 }
                 ExchangeState::Done => f.write_str("feed: the exchange says that the feed is over"),
             },
+        }
+    }
+}
+
+impl TemplateNotice {
+    fn write(&self, f: &mut fmt::Formatter<'_>, version: &str, template: &str) -> fmt::Result {
+        match self {
+            Self::Fields { left, moved } => {
+                write!(f, "feed: of template {template}, {version} sessions")?;
+                let separator = if left.is_empty() { "" } else { ", and" };
+                if !left.is_empty() {
+                    write!(f, " do not get {left}")?;
+                }
+                match moved.is_empty() {
+                    true => Ok(()),
+                    false => write!(f, "{separator} get {moved}"),
+                }
+            }
+            Self::Unfit(why) => write!(
+                f,
+                "feed: {version} sessions do not get messages of template {template}: {why}"
+            ),
+            Self::Lacking(why) => write!(
+                f,
+                "feed: {version} sessions did not get a message of template {template}: {why}; \
+                 more of this template are only counted"
+            ),
+            Self::Value { field, value } => write!(
+                f,
+                "feed: {version} sessions did not get {field} of a message of template \
+                 {template}: it cannot be \"{value}\"; more of this template are only counted"
+            ),
         }
     }
 }

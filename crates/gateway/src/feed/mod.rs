@@ -24,7 +24,7 @@ use fanfare_engine::feed::{OpenError, Receiver};
 use fanfare_fast::template::limits::MAX_BYTES;
 use fanfare_fast::{Decoder, Program, TemplateError};
 use fanfare_feed::Gap;
-use fanfare_feed::channel::{ChannelError, Delivered, Event, Fault};
+use fanfare_feed::channel::{Delivered, Event, Fault};
 use fanfare_fix::dict::{Dictionary, LoadError};
 use fanfare_fix::session::Now;
 pub(crate) use fix::Tally;
@@ -70,12 +70,9 @@ pub enum FeedError {
     /// A template has no type on DDS.
     #[error(transparent)]
     Mapping(#[from] MappingError),
-    /// A line could not be received, or the lines could not be arbitrated.
+    /// A line could not be received, or the lines cannot be arbitrated.
     #[error(transparent)]
     Lines(#[from] OpenError),
-    /// The lines cannot be arbitrated.
-    #[error(transparent)]
-    Channel(#[from] ChannelError),
     /// DDS could not be joined.
     #[error(transparent)]
     Dds(#[from] DdsError),
@@ -144,7 +141,8 @@ pub(crate) fn check(feed: &Feed) -> Result<(), FeedError> {
     // What a lenient reading leaves out is told at the start.
     let (notices, _) = notice::channel();
     let program = Arc::new(templates(feed, &notices)?);
-    feed.receiver().channel.check(&program)?;
+    let checked = feed.receiver().channel.check(&program);
+    checked.map_err(OpenError::from)?;
     dictionaries(feed)?;
     if let Some(topics) = &feed.publish {
         mapping(topics, program)?;

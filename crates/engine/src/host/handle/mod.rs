@@ -183,6 +183,12 @@ impl Shared {
         self.ring();
     }
 
+    /// The host notes for its next turn that a command waits.
+    fn remind(&self) {
+        self.news.store(true, Ordering::Release);
+        self.rung.store(true, Ordering::Release);
+    }
+
     /// Tells the host that something waits for it.
     fn ring(&self) {
         self.rung.store(true, Ordering::Release);

@@ -61,8 +61,7 @@ impl<H: Handler> Host<H> {
         self.remote.requests.append(&mut state.rings);
         let command = state.commands.pop_front();
         if !state.commands.is_empty() {
-            shared.news.store(true, Ordering::Release);
-            shared.rung.store(true, Ordering::Release);
+            shared.remind();
         }
         command
     }
@@ -125,12 +124,8 @@ impl<H: Handler> Host<H> {
         match command {
             Command::Add(prepared, reply) => reply.send(self.add(*prepared)),
             Command::AddTo(address, mut prepared, reply) => {
-                let port = self
-                    .ports
-                    .iter()
-                    .find(|(_, own)| own.port.address() == address);
-                let added = match port {
-                    Some((&port, _)) => {
+                let added = match self.port_at(address) {
+                    Some(port) => {
                         prepared.set_port(port);
                         let added = self.add(*prepared);
                         self.set_limits(port);
@@ -165,8 +160,7 @@ impl<H: Handler> Host<H> {
         let shared = &self.remote.shared;
         let command = Command::Admit(admitted, reply);
         shared.lock().commands.push_front(command);
-        shared.news.store(true, Ordering::Release);
-        shared.rung.store(true, Ordering::Release);
+        shared.remind();
     }
 
     /// Logs a session out and removes it when it is over.
@@ -183,12 +177,15 @@ impl<H: Handler> Host<H> {
         self.write(key, now);
     }
 
+    /// The number of the port that is listened on at this address.
+    fn port_at(&self, address: SocketAddr) -> Option<usize> {
+        let mut ports = self.ports.iter();
+        let found = ports.find(|(_, own)| own.port.address() == address);
+        found.map(|(&port, _)| port)
+    }
+
     fn close_port(&mut self, address: SocketAddr, now: Now, removal: Arc<Removal>) {
-        let found = self
-            .ports
-            .iter()
-            .find(|(_, own)| own.port.address() == address);
-        let Some((&port, _)) = found else {
+        let Some(port) = self.port_at(address) else {
             return Removal::fail(removal, HostError::NoPort(address));
         };
         self.stop_listening(port, now);

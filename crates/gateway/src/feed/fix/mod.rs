@@ -7,7 +7,7 @@ mod rules;
 mod value;
 
 use crate::feed::config::Feed;
-use crate::feed::feed_notice::FeedNotice;
+use crate::feed::feed_notice::{FeedNotice, TemplateNotice};
 use crate::notice::{Notice, Notices};
 use crate::versions::{COUNT, VERSIONS};
 use convert::Converter;
@@ -268,23 +268,16 @@ impl Met<'_> {
     fn plan(&self, refs: &Refs, notices: Option<&Notices>) -> Planned {
         let template = self.message.template();
         let planned = Plan::new(self.program, template, self.msg_type, refs, self.rules);
-        let (version, name) = (self.rules.version.name(), template.name().to_owned());
-        let notice = match &planned {
+        let what = match &planned {
             Ok(plan) if plan.left.is_empty() && plan.moved.is_empty() => None,
-            Ok(plan) => Some(FeedNotice::Fields {
-                version,
-                template: name,
+            Ok(plan) => Some(TemplateNotice::Fields {
                 left: plan.left.clone(),
                 moved: plan.moved.clone(),
             }),
-            Err(unfit) => Some(FeedNotice::Unfit {
-                version,
-                template: name,
-                why: self.rules.why(unfit, self.msg_type),
-            }),
+            Err(unfit) => Some(TemplateNotice::Unfit(self.rules.why(unfit, self.msg_type))),
         };
-        if let (Some(notice), Some(notices)) = (notice, notices) {
-            notices.send(Notice::Feed(notice));
+        if let (Some(what), Some(notices)) = (what, notices) {
+            notices.send(self.rules.notice(self.message, what));
         }
         planned.map(Box::new)
     }
@@ -305,6 +298,14 @@ impl Rules {
         format!("{name}({tag})")
     }
 
+    fn notice(&self, message: MessageView<'_>, what: TemplateNotice) -> Notice {
+        Notice::Feed(FeedNotice::Template {
+            version: self.version.name(),
+            template: message.template().name().to_owned(),
+            what,
+        })
+    }
+
     /// Tells the first value of a template that did not fit, and the first message.
     fn tell(
         &self,
@@ -315,16 +316,12 @@ impl Rules {
         notices: &Notices,
     ) {
         let [value_told, message_told] = &plan.told;
-        let (version, template) = (self.version.name(), || message.template().name().to_owned());
         if let Some((tag, value)) = sample
             && !value_told.replace(true)
         {
-            notices.send(Notice::Feed(FeedNotice::Value {
-                version,
-                template: template(),
-                field: self.name(*tag),
-                value: Escaped::fields(value).to_string(),
-            }));
+            let field = self.name(*tag);
+            let value = Escaped::fields(value).to_string();
+            notices.send(self.notice(message, TemplateNotice::Value { field, value }));
         }
         if let Some(tag) = lacks
             && !message_told.replace(true)
@@ -333,11 +330,7 @@ impl Rules {
                 0 => "no field of it is FIX's".to_owned(),
                 _ => format!("it has no {}", self.name(tag)),
             };
-            notices.send(Notice::Feed(FeedNotice::Lacking {
-                version,
-                template: template(),
-                why,
-            }));
+            notices.send(self.notice(message, TemplateNotice::Lacking(why)));
         }
     }
 }

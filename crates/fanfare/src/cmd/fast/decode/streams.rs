@@ -96,7 +96,9 @@ struct Stream {
     file: ByteFile,
     name: String,
     decoder: Decoder,
-    /// The message in hand, its bytes and its numbers; no bytes at the end.
+    /// Whether a message is in hand; not at the end.
+    is_in_hand: bool,
+    /// That message, its numbers, and its bytes, by which another line's is known.
     message: Message,
     bytes: Vec<u8>,
     numbers: PacketNumbers,
@@ -114,6 +116,7 @@ impl Stream {
             file,
             name,
             decoder,
+            is_in_hand: false,
             message: Message::new(),
             bytes: Vec::new(),
             numbers: PacketNumbers::default(),
@@ -125,7 +128,7 @@ impl Stream {
 
     /// Where the message in hand stands, if there is one.
     fn in_hand(&self) -> Option<&Place> {
-        (!self.bytes.is_empty()).then_some(&self.place)
+        self.is_in_hand.then_some(&self.place)
     }
 
     /// Delivers the message in hand if it is new.
@@ -167,7 +170,7 @@ impl Stream {
     /// Takes the next message in hand. What cannot be decoded ends the file: all behind it depends
     /// on it.
     fn advance(&mut self, feed: &mut Numbered) -> Result<Flow> {
-        self.bytes.clear();
+        self.is_in_hand = false;
         let cannot = || format!("cannot read `{}`", self.name);
         let sink = feed.sink();
         loop {
@@ -182,11 +185,15 @@ impl Stream {
             };
             match next {
                 Next::Message(len) => {
-                    self.bytes
-                        .extend_from_slice(bytes.get(..len).unwrap_or_default());
-                    self.file.consume(len);
+                    self.is_in_hand = true;
                     self.numbers = feed.numbers_of(&self.message);
-                    self.place.go_on(self.numbers);
+                    if !self.is_alone {
+                        self.bytes.clear();
+                        let bytes = bytes.get(..len).unwrap_or_default();
+                        self.bytes.extend_from_slice(bytes);
+                        self.place.go_on(self.numbers);
+                    }
+                    self.file.consume(len);
                     return Ok(Flow::Continue(()));
                 }
                 Next::Error => {

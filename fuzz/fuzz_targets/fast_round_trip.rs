@@ -9,7 +9,8 @@ use libfuzzer_sys::fuzz_target;
 fuzz_target!(|input: (&str, &[u8])| {
     let (xml, stream) = input;
     let Ok(program) = Program::parse(xml) else { return };
-    let mut decoder = Decoder::new(program.clone());
+    let oracle = Options { oracle: true, ..Options::default() };
+    let mut decoder = Decoder::with_options(program.clone(), oracle);
     let mut encoder = Encoder::new(program.clone());
     let mut again = Decoder::new(program.clone());
     let mut third = Encoder::new(program.clone());

@@ -6,6 +6,7 @@ use std::ops::Deref;
 use fanfare_wire::lanes::{self, BLOCK, Columns, Flags, Kept, Plan};
 
 use crate::program::{Program, Slot, TemplateProgram};
+use crate::slots::SHORT;
 use crate::value::{Decimal, IntType, TextType};
 
 /// State of a previous value (section 6.3.1): undefined, empty, or assigned by a certain type.
@@ -18,6 +19,16 @@ impl State {
     pub const UNDEFINED: Self = Self(0);
     /// The value is known to be absent.
     pub const EMPTY: Self = Self(1);
+
+    /// The state as a number.
+    pub(crate) const fn number(self) -> u8 {
+        self.0
+    }
+
+    /// The state of this number.
+    pub(crate) const fn from_number(number: u8) -> Self {
+        Self(number)
+    }
 
     /// Assigned by an integer field of this type.
     #[must_use]
@@ -50,8 +61,63 @@ pub enum Previous {
     Text(Vec<u8>),
 }
 
-/// The previous values of one stream. Allocates only where a byte string grows beyond all its
-/// predecessors.
+/// The previous values of one stream, of all its dictionaries.
+pub(crate) trait PreviousValues {
+    /// Index of the template of the last message.
+    fn template(&self) -> Option<u32>;
+
+    fn set_template(&mut self, template: Option<u32>);
+
+    /// All previous values become undefined.
+    fn reset(&mut self);
+
+    /// From here on changes can be undone, until [`Self::commit`].
+    fn begin(&mut self);
+
+    /// The changes since [`Self::begin`] stay.
+    fn commit(&mut self);
+
+    /// Undoes the changes since [`Self::begin`].
+    fn roll_back(&mut self);
+
+    /// Keeps all that a message of this template can change, but for the texts and what is inside
+    /// dynamic references.
+    fn keep_all(&mut self, template: &TemplateProgram);
+
+    fn state(&self, slot: Slot) -> State;
+
+    fn int(&self, slot: Slot) -> u64;
+
+    fn decimal(&self, slot: Slot) -> Decimal;
+
+    /// A previous byte string.
+    fn text(&self, slot: Slot, text_slot: u32) -> TextRef<'_>;
+
+    fn set_empty(&mut self, slot: Slot);
+
+    fn set_int(&mut self, slot: Slot, state: State, value: u64);
+
+    fn set_decimal(&mut self, slot: Slot, value: Decimal);
+
+    /// Replaces a previous byte string.
+    fn set_text(&mut self, slot: Slot, text_slot: u32, ty: TextType, value: &[u8]);
+
+    /// The previous value in words.
+    fn previous(&self, slot: Slot, text_slot: u32, ty: Option<IntType>) -> Previous {
+        match self.state(slot) {
+            State::UNDEFINED => Previous::Undefined,
+            State::EMPTY => Previous::Empty,
+            State::DECIMAL => Previous::Decimal(self.decimal(slot)),
+            State(tag) if tag > State::DECIMAL.0 => {
+                Previous::Text(self.text(slot, text_slot).to_vec())
+            }
+            _ => Previous::Int(ty.unwrap_or(IntType::UInt64).widen(self.int(slot))),
+        }
+    }
+}
+
+/// Previous values as columns, for the vector kernels. Allocates only where a byte string grows
+/// beyond all its predecessors.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Dictionaries {
     /// Integers, mantissas of decimals, short ASCII strings packed; other strings are outside.
@@ -124,61 +190,6 @@ impl Dictionaries {
         }
     }
 
-    /// All previous values become undefined.
-    #[inline]
-    pub(crate) fn reset(&mut self) {
-        if self.noting {
-            self.keep_flags();
-        }
-        self.columns.reset();
-    }
-
-    /// From here on changes can be undone, until [`Self::commit`].
-    pub(crate) fn begin(&mut self) {
-        self.noting = true;
-        let journal = &mut self.journal;
-        journal.number += 1;
-        journal.template = self.template;
-        (journal.keeps, journal.wholes, journal.reset) = (0, 0, None);
-        journal.flags.clear();
-        journal.texts.clear();
-        journal.bytes.clear();
-    }
-
-    /// The changes since [`Self::begin`] stay.
-    pub(crate) fn commit(&mut self) {
-        self.noting = false;
-    }
-
-    /// Undoes the changes since [`Self::begin`].
-    pub(crate) fn roll_back(&mut self) {
-        self.noting = false;
-        let journal = &self.journal;
-        // What was kept behind the reset has the flags that it left.
-        let behind = journal.reset.unwrap_or_default();
-        for (kept, _) in &journal.kept[behind..journal.keeps] {
-            self.columns.restore(kept);
-        }
-        if journal.reset.is_some() {
-            self.columns.set_flags(journal.flags.iter().copied());
-            for (kept, _) in &journal.kept[..behind] {
-                self.columns.restore(kept);
-            }
-        }
-        for (kept, others) in &journal.kept[..journal.wholes] {
-            self.others[kept.number()] = *others;
-        }
-        let mut bytes = &journal.bytes[..];
-        for &(slot, len) in &journal.texts {
-            let (old, rest) = bytes.split_at(len as usize);
-            let text = &mut self.texts[slot as usize];
-            text.clear();
-            text.extend_from_slice(old);
-            bytes = rest;
-        }
-        self.template = journal.template;
-    }
-
     /// Keeps the columns that a kernel is going to change with these plans, if they may have to be
     /// restored. Before anything else is changed, [`Self::keep_all`] must be called.
     #[inline]
@@ -206,15 +217,6 @@ impl Dictionaries {
             *others = self.others[kept.number()];
         }
         journal.wholes = journal.keeps;
-    }
-
-    /// Keeps all that a message of this template can change, but for the texts and what is inside
-    /// dynamic references.
-    #[inline]
-    pub(crate) fn keep_all(&mut self, template: &TemplateProgram) {
-        if self.noting {
-            self.keep_blocks_of(template);
-        }
     }
 
     #[cold]
@@ -274,30 +276,6 @@ impl Dictionaries {
         self.noting
     }
 
-    #[inline(always)]
-    pub(crate) fn state(&self, slot: Slot) -> State {
-        if self.columns.is_assigned(slot.index()) {
-            self.others[slot.index() / BLOCK].types[slot.index() % BLOCK]
-        } else if self.columns.is_empty(slot.index()) {
-            State::EMPTY
-        } else {
-            State::UNDEFINED
-        }
-    }
-
-    #[inline(always)]
-    pub(crate) fn int(&self, slot: Slot) -> u64 {
-        self.columns.value(slot.index())
-    }
-
-    #[inline(always)]
-    pub(crate) fn decimal(&self, slot: Slot) -> Decimal {
-        Decimal {
-            mantissa: self.columns.value(slot.index()) as i64,
-            exponent: self.others[slot.index() / BLOCK].exponents[slot.index() % BLOCK],
-        }
-    }
-
     /// The previous ASCII string as it is packed, if it is.
     #[inline(always)]
     pub(crate) fn packed(&self, slot: Slot) -> Option<u64> {
@@ -313,9 +291,105 @@ impl Dictionaries {
         self.columns.assign(slot.index(), packed);
     }
 
-    /// A previous byte string.
+    #[inline(always)]
+    fn set_state(&mut self, slot: Slot, state: State) {
+        self.others[slot.index() / BLOCK].types[slot.index() % BLOCK] = state;
+    }
+}
+
+impl PreviousValues for Dictionaries {
+    fn template(&self) -> Option<u32> {
+        self.template
+    }
+
+    fn set_template(&mut self, template: Option<u32>) {
+        self.template = template;
+    }
+
     #[inline]
-    pub(crate) fn text(&self, slot: Slot, text_slot: u32) -> TextRef<'_> {
+    fn reset(&mut self) {
+        if self.noting {
+            self.keep_flags();
+        }
+        self.columns.reset();
+    }
+
+    fn begin(&mut self) {
+        self.noting = true;
+        let journal = &mut self.journal;
+        journal.number += 1;
+        journal.template = self.template;
+        (journal.keeps, journal.wholes, journal.reset) = (0, 0, None);
+        journal.flags.clear();
+        journal.texts.clear();
+        journal.bytes.clear();
+    }
+
+    fn commit(&mut self) {
+        self.noting = false;
+    }
+
+    fn roll_back(&mut self) {
+        self.noting = false;
+        let journal = &self.journal;
+        // What was kept behind the reset has the flags that it left.
+        let behind = journal.reset.unwrap_or_default();
+        for (kept, _) in &journal.kept[behind..journal.keeps] {
+            self.columns.restore(kept);
+        }
+        if journal.reset.is_some() {
+            self.columns.set_flags(journal.flags.iter().copied());
+            for (kept, _) in &journal.kept[..behind] {
+                self.columns.restore(kept);
+            }
+        }
+        for (kept, others) in &journal.kept[..journal.wholes] {
+            self.others[kept.number()] = *others;
+        }
+        let mut bytes = &journal.bytes[..];
+        for &(slot, len) in &journal.texts {
+            let (old, rest) = bytes.split_at(len as usize);
+            let text = &mut self.texts[slot as usize];
+            text.clear();
+            text.extend_from_slice(old);
+            bytes = rest;
+        }
+        self.template = journal.template;
+    }
+
+    #[inline]
+    fn keep_all(&mut self, template: &TemplateProgram) {
+        if self.noting {
+            self.keep_blocks_of(template);
+        }
+    }
+
+    #[inline(always)]
+    fn state(&self, slot: Slot) -> State {
+        if self.columns.is_assigned(slot.index()) {
+            self.others[slot.index() / BLOCK].types[slot.index() % BLOCK]
+        } else if self.columns.is_empty(slot.index()) {
+            State::EMPTY
+        } else {
+            State::UNDEFINED
+        }
+    }
+
+    #[inline(always)]
+    fn int(&self, slot: Slot) -> u64 {
+        self.columns.value(slot.index())
+    }
+
+    #[inline(always)]
+    fn decimal(&self, slot: Slot) -> Decimal {
+        Decimal {
+            mantissa: self.columns.value(slot.index()) as i64,
+            exponent: self.others[slot.index() / BLOCK].exponents[slot.index() % BLOCK],
+        }
+    }
+
+    #[inline]
+    fn text(&self, slot: Slot, text_slot: u32) -> TextRef<'_> {
         if self.columns.is_outside(slot.index()) {
             TextRef::long(&self.texts[text_slot as usize])
         } else {
@@ -324,12 +398,12 @@ impl Dictionaries {
     }
 
     #[inline(always)]
-    pub(crate) fn set_empty(&mut self, slot: Slot) {
+    fn set_empty(&mut self, slot: Slot) {
         self.columns.clear(slot.index());
     }
 
     #[inline(always)]
-    pub(crate) fn set_int(&mut self, slot: Slot, state: State, value: u64) {
+    fn set_int(&mut self, slot: Slot, state: State, value: u64) {
         self.set_state(slot, state);
         if state == State::int(IntType::UInt64) && value >> 63 != 0 {
             return self.columns.assign_beside(slot.index(), value);
@@ -338,15 +412,14 @@ impl Dictionaries {
     }
 
     #[inline(always)]
-    pub(crate) fn set_decimal(&mut self, slot: Slot, value: Decimal) {
+    fn set_decimal(&mut self, slot: Slot, value: Decimal) {
         self.set_state(slot, State::DECIMAL);
         self.columns.assign(slot.index(), value.mantissa as u64);
         self.others[slot.index() / BLOCK].exponents[slot.index() % BLOCK] = value.exponent;
     }
 
-    /// Replaces a previous byte string.
     #[inline]
-    pub(crate) fn set_text(&mut self, slot: Slot, text_slot: u32, ty: TextType, value: &[u8]) {
+    fn set_text(&mut self, slot: Slot, text_slot: u32, ty: TextType, value: &[u8]) {
         self.set_state(slot, State::text(ty));
         match lanes::pack(value) {
             Some(packed) if ty == TextType::Ascii => self.columns.assign(slot.index(), packed),
@@ -360,24 +433,6 @@ impl Dictionaries {
                 text.extend_from_slice(value);
             }
         }
-    }
-
-    /// The previous value in words.
-    pub(crate) fn previous(&self, slot: Slot, text_slot: u32, ty: Option<IntType>) -> Previous {
-        match self.state(slot) {
-            State::UNDEFINED => Previous::Undefined,
-            State::EMPTY => Previous::Empty,
-            State::DECIMAL => Previous::Decimal(self.decimal(slot)),
-            State(tag) if tag > State::DECIMAL.0 => {
-                Previous::Text(self.text(slot, text_slot).to_vec())
-            }
-            _ => Previous::Int(ty.unwrap_or(IntType::UInt64).widen(self.int(slot))),
-        }
-    }
-
-    #[inline(always)]
-    fn set_state(&mut self, slot: Slot, state: State) {
-        self.others[slot.index() / BLOCK].types[slot.index() % BLOCK] = state;
     }
 }
 
@@ -398,7 +453,7 @@ pub struct TextRef<'a>(Form<'a>);
 #[derive(Clone, Copy)]
 enum Form<'a> {
     /// So many characters.
-    Short([u8; lanes::MAX_CHARS], usize),
+    Short([u8; SHORT], usize),
     Long(&'a [u8]),
 }
 
@@ -406,7 +461,13 @@ impl<'a> TextRef<'a> {
     #[inline(always)]
     pub(crate) fn packed(packed: u64) -> Self {
         let (chars, len) = lanes::unpack(packed);
-        Self(Form::Short(chars, len))
+        Self::short(u32::from_le_bytes(chars).into(), len)
+    }
+
+    /// So many bytes, eight at most, the first one lowest.
+    #[inline(always)]
+    pub(crate) const fn short(bits: u64, len: usize) -> Self {
+        Self(Form::Short(bits.to_le_bytes(), len))
     }
 
     pub(crate) const fn long(bytes: &'a [u8]) -> Self {

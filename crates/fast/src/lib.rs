@@ -51,6 +51,7 @@ mod node;
 pub mod program;
 mod record;
 mod rows;
+mod slots;
 mod source;
 pub mod template;
 mod trace;

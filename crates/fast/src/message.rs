@@ -60,12 +60,14 @@ impl Message {
         self.open.clear();
     }
 
+    #[inline(always)]
     fn open(&mut self, field: &Field, content: Content<'_>) {
         let index = self.nodes.len() as u32;
         self.open.push(index);
         self.nodes.push(Node::open(field.id(), content, index));
     }
 
+    #[inline(always)]
     fn close(&mut self) {
         let end = self.nodes.len() as u32;
         let open = self.open.pop();
@@ -95,18 +97,22 @@ impl Visitor for Message {
         self.template = Some(template.index());
     }
 
+    #[inline(always)]
     fn unsigned(&mut self, field: &Field, value: u64) {
         self.nodes.push(Node::int(field.id(), value));
     }
 
+    #[inline(always)]
     fn signed(&mut self, field: &Field, value: i64) {
         self.nodes.push(Node::int(field.id(), value as u64));
     }
 
+    #[inline(always)]
     fn decimal(&mut self, field: &Field, value: Decimal) {
         self.nodes.push(Node::decimal(field.id(), value));
     }
 
+    #[inline(always)]
     fn ascii(&mut self, field: &Field, value: &[u8]) {
         self.push_text(field, value);
     }
@@ -119,6 +125,7 @@ impl Visitor for Message {
         self.push_text(field, value);
     }
 
+    #[inline(always)]
     fn absent(&mut self, field: &Field) {
         self.nodes.push(Node::absent(field.id()));
     }
@@ -135,10 +142,12 @@ impl Visitor for Message {
         self.open(field, Content::Sequence(length));
     }
 
+    #[inline(always)]
     fn begin_entry(&mut self, field: &Field, _: u32) {
         self.open(field, Content::Entry);
     }
 
+    #[inline(always)]
     fn end_entry(&mut self, _: &Field) {
         self.close();
     }

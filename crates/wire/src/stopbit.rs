@@ -100,6 +100,117 @@ signed_reader! {
     read_signed_wide, i128
 }
 
+/// An entity of eight bytes at most, read without regard to what it means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Short {
+    /// Its data bits, zeros above them.
+    pub bits: u64,
+    /// How many bytes it has: 1 to 8.
+    pub len: usize,
+}
+
+impl Short {
+    /// Whether the first seven bits of several say nothing, if it is an unsigned integer.
+    #[inline(always)]
+    #[must_use]
+    pub const fn is_overlong_unsigned(&self) -> bool {
+        self.len > 1 && self.bits >> (7 * (self.len - 1)) == 0
+    }
+
+    /// The signed integer.
+    #[inline(always)]
+    #[must_use]
+    pub const fn signed(&self) -> i64 {
+        let unused = 64 - 7 * self.len as u32;
+        ((self.bits << unused) as i64) >> unused
+    }
+
+    /// Whether the first seven bits of several say nothing, if it is a signed integer.
+    #[inline(always)]
+    #[must_use]
+    pub const fn is_overlong_signed(&self) -> bool {
+        // One byte less would hold it.
+        let value = self.signed();
+        let without = 71 - 7 * self.len as u32;
+        self.len > 1 && (value << without) >> without == value
+    }
+}
+
+/// The stop bits of a word.
+const STOPS: u64 = 0x8080_8080_8080_8080;
+
+/// Reads an entity at `start`; `None` if it has more than eight bytes, or the bytes end before it
+/// does.
+#[inline(always)]
+#[must_use]
+pub fn read_short(bytes: &[u8], start: usize) -> Option<Short> {
+    let first = *bytes.get(start)?;
+    if first & 0x80 != 0 {
+        return Some(Short {
+            bits: u64::from(first & 0x7f),
+            len: 1,
+        });
+    }
+    let word = word_at(bytes, start);
+    let stops = word & STOPS;
+    if stops == 0 {
+        return None;
+    }
+    let used = stops.trailing_zeros() + 1;
+    Some(Short {
+        bits: squeeze(word.swap_bytes() >> (64 - used)),
+        len: (used / 8) as usize,
+    })
+}
+
+/// Reads an entity of characters at `start`: as a word, the first one lowest and zeros behind the
+/// last one, whose stop bit is taken off, and how many they are. `None` as for [`read_short`].
+#[inline(always)]
+#[must_use]
+pub fn read_chars(bytes: &[u8], start: usize) -> Option<(u64, usize)> {
+    let word = word_at(bytes, start);
+    let stops = word & STOPS;
+    if stops == 0 {
+        return None;
+    }
+    let below = (stops & stops.wrapping_neg()).wrapping_sub(1);
+    Some((word & below, (below.count_ones() / 8 + 1) as usize))
+}
+
+/// How many bytes from `start` on are entities of one byte that is zero: NULL. Counts eight at
+/// most.
+#[inline(always)]
+#[must_use]
+pub fn leading_nulls(bytes: &[u8], start: usize) -> usize {
+    let others = word_at(bytes, start) ^ STOPS;
+    (others.trailing_zeros() / 8) as usize
+}
+
+/// Eight bytes, the first one lowest, with zeros behind the end.
+#[inline(always)]
+fn word_at(bytes: &[u8], start: usize) -> u64 {
+    let rest = bytes.get(start..).unwrap_or_default();
+    match rest.first_chunk() {
+        Some(word) => u64::from_le_bytes(*word),
+        None => last_word(rest),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn last_word(rest: &[u8]) -> u64 {
+    let each = rest.iter().take(8).rev();
+    each.fold(0, |word, byte| word << 8 | u64::from(*byte))
+}
+
+/// Seven bits of each byte, put together.
+#[inline(always)]
+const fn squeeze(word: u64) -> u64 {
+    let pairs = (word & 0x007f_007f_007f_007f) | (word & 0x7f00_7f00_7f00_7f00) >> 1;
+    let fours = (pairs & 0x0000_3fff_0000_3fff) | (pairs & 0x3fff_0000_3fff_0000) >> 2;
+    (fours & 0x0fff_ffff) | (fours & 0x0fff_ffff_0000_0000) >> 4
+}
+
 /// Says whether `second` still has the sign when `first`, the leading byte, is taken away.
 #[inline]
 fn sign_repeats(first: u8, second: u8) -> bool {

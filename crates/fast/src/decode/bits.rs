@@ -3,11 +3,12 @@
 use super::input::{Input, Read};
 use super::presence::PresenceMap;
 use super::run::Run;
+use crate::dictionary::PreviousValues;
 use crate::error::{CodecError, ErrorCode};
 use crate::program::{BitsOp, IntOp, Op};
 use crate::visitor::Visitor;
 
-impl<'a> Run<'a> {
+impl<'a, P: PreviousValues> Run<'a, P> {
     /// A bit group with its operator, which works on all bits together.
     pub(super) fn bits<V: Visitor>(
         &mut self,

@@ -9,7 +9,7 @@ use super::input::Input;
 use super::lanes::{BATCH, LaneState, front_word, length, map_bits};
 use super::run::Run;
 use super::visit::{visit_row, visit_rows};
-use crate::dictionary::Dictionaries;
+use crate::dictionary::{Dictionaries, PreviousValues};
 use crate::error::{CodecError, ErrorCode};
 use crate::program::Program;
 use crate::program::lanes::{Entry, Flat};
@@ -235,7 +235,7 @@ impl<'d> Parts<'d> {
         bytes: &'d [u8],
         sink: &mut S,
     ) -> Option<(&'d Flat, usize, Option<u32>)> {
-        let (flat, front) = map_front(self.program, self.dictionaries.template, bytes)?;
+        let (flat, front) = map_front(self.program, self.dictionaries.template(), bytes)?;
         if bytes.len() > self.options.limits.message
             || self.dictionaries.is_noting()
             || !self.lanes.is_regular()
@@ -251,7 +251,7 @@ impl<'d> Parts<'d> {
         if at == 0 {
             return None;
         }
-        self.dictionaries.template = Some(flat.template);
+        self.dictionaries.set_template(Some(flat.template));
         let lane = flat.entry.as_ref().map(|entry| entry.length);
         let count = lane.and_then(|lane| length(row, lane));
         Some((flat, at, count))
@@ -262,7 +262,7 @@ impl<'d> Parts<'d> {
     #[inline(never)]
     fn by_no_shortcut<S: Sink>(self, kernel: LaneKernel, bytes: &'d [u8], sink: &mut S) -> Outcome {
         let program = self.program;
-        let Some((flat, front)) = head(program, self.dictionaries.template, bytes) else {
+        let Some((flat, front)) = head(program, self.dictionaries.template(), bytes) else {
             return Outcome::Refused;
         };
         if bytes.len() > self.options.limits.message
@@ -284,7 +284,7 @@ impl<'d> Parts<'d> {
         let is_whole = row.bits == 0 || !self.options.strict;
         let lane = flat.entry.as_ref().map(|entry| entry.length);
         let count = lane.and_then(|lane| length(row, lane));
-        self.dictionaries.template = Some(flat.template);
+        self.dictionaries.set_template(Some(flat.template));
         self.lanes.succeeded(flat.head);
         sink.begin(program, flat, &self.lanes.row);
         let Some(entry) = &flat.entry else {
@@ -383,13 +383,12 @@ impl<'d> Parts<'d> {
         left.texts -= texts + constant_texts + progress.texts as usize * MAX_CHARS;
         let mut run = Run {
             program: self.program,
-            dictionaries: self.dictionaries,
+            previous: self.dictionaries,
             scratch: self.scratch,
             input: Input::new(progress.bytes, progress.at, strict, limits.text),
             left,
             template: Some(flat.template),
-            kernel: self.lanes.flat_kernel,
-            lanes: self.lanes,
+            failure: &mut self.lanes.failure,
         };
         let visitor = sink.rest(self.program);
         let rest = match progress.has_begun {
@@ -405,7 +404,7 @@ impl<'d> Parts<'d> {
             result => result,
         };
         if let Err(error) = result {
-            run.lanes.failure = Some(error.in_template(flat.template));
+            self.lanes.failure = Some(error.in_template(flat.template));
             return Outcome::Failed;
         }
         visitor.end_message(&self.program.templates()[flat.template as usize]);

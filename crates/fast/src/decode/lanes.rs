@@ -1,16 +1,11 @@
 //! Segments in lanes. What a kernel does not do is done by the scalar executor, op by op.
 
-use fanfare_wire::lanes::{Front, LaneKernel, MAX_LANES, Row, Shapes};
+use fanfare_wire::lanes::{LaneKernel, MAX_LANES, Row, Shapes};
 
-use super::input::Read;
-use super::presence::PresenceMap;
-use super::run::Run;
-use super::visit::visit_row;
 use super::{Limits, Options};
-use crate::error::{CodecError, ErrorCode};
-use crate::program::lanes::{Flat, Segment, Step};
-use crate::program::{Body, Op, Program};
-use crate::visitor::Visitor;
+use crate::error::CodecError;
+use crate::program::Program;
+use crate::program::lanes::Flat;
 
 /// How often at most a segment is not tried after it was not regular.
 const LONGEST_PAUSE: u8 = 63;
@@ -49,7 +44,8 @@ impl LaneState {
             flat.fields <= limits.fields && most_texts <= limits.texts
         };
         let kernel = options.lane_kernel();
-        let kernel = kernel.filter(|_| program.flats().iter().all(fits));
+        let kernel =
+            kernel.filter(|_| !program.flats().is_empty() && program.flats().iter().all(fits));
         let has_entries = program.flats().iter().any(|flat| flat.entry.is_some());
         let most_entries = most_entries(program, limits);
         let flats = program.flats().iter().filter(|flat| flat.entry.is_some());
@@ -147,16 +143,6 @@ fn most_entries(program: &Program, limits: &Limits) -> Vec<u32> {
     most
 }
 
-/// How an attempt in lanes ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Attempt {
-    Done,
-    /// Nothing was done.
-    Refused,
-    /// The error is in [`LaneState::failure`]: results as large as it are slow to pass on.
-    Failed,
-}
-
 /// The first eight bytes, zeros behind the end.
 #[inline(always)]
 pub(super) fn front_word(bytes: &[u8]) -> u64 {
@@ -182,186 +168,6 @@ pub(super) fn map_bits(word: u64) -> Option<u32> {
     // R7, or a habit that is rare enough.
     let is_overlong = (bits > 8) & ((word >> ((bits - 8) & 63)) as u8 == 0x80);
     ((ends != 0) & !is_overlong).then_some(bits)
-}
-
-impl<'a> Run<'a> {
-    /// Whether the limits allow the body, as the scalar executor would find out op by op.
-    #[inline(always)]
-    fn has_room(&self, body: Body, segment: &Segment) -> bool {
-        self.left.fields > body.end - body.start && self.left.texts >= segment.most_texts
-    }
-
-    /// Decodes a segment in lanes, if that can be done.
-    #[inline(always)]
-    fn try_lanes(
-        &mut self,
-        kernel: LaneKernel,
-        index: u32,
-        segment: &Segment,
-        at: usize,
-        front: Front,
-    ) -> bool {
-        if !self.lanes.tries(index) {
-            return false;
-        }
-        let plan = &segment.plan;
-        let bytes = self.input.all();
-        let (columns, row) = (&mut self.dictionaries.columns, &mut self.lanes.row);
-        match kernel.decode(plan, columns, (bytes, at), front, row) {
-            Some(at) => {
-                self.lanes.succeeded(index);
-                self.input.at = at;
-                true
-            }
-            None => {
-                self.lanes.failed(index);
-                false
-            }
-        }
-    }
-
-    /// Executes a body that begins with its presence map and a segment in lanes.
-    #[inline(always)]
-    pub(super) fn nested_in_lanes<V: Visitor>(
-        &mut self,
-        kernel: LaneKernel,
-        body: Body,
-        visitor: &mut V,
-    ) -> Attempt {
-        let [Step::Lanes(index), rest @ ..] = self.program.steps(body) else {
-            return Attempt::Refused;
-        };
-        let segment = self.program.segment(*index);
-        if body.bits == 0 || !self.has_room(body, segment) {
-            return Attempt::Refused;
-        }
-        let Some(map_bits) = map_bits(front_word(self.input.rest())) else {
-            return Attempt::Refused;
-        };
-        let map_len = (map_bits / 8) as u8;
-        let front = Front {
-            len: map_len,
-            map_len,
-        };
-        let start = self.input.at;
-        if !self.try_lanes(kernel, *index, segment, start, front) {
-            return Attempt::Refused;
-        }
-        self.left.fields -= body.end - body.start + 1;
-        self.rest_of_body(segment, rest, start, visitor)
-    }
-
-    /// Calls a visitor for the first segment of a body, executes the others, and checks that no
-    /// presence bits are left in its map, which starts at `map_at`.
-    #[inline(always)]
-    fn rest_of_body<V: Visitor>(
-        &mut self,
-        segment: &'a Segment,
-        rest: &'a [Step],
-        map_at: usize,
-        visitor: &mut V,
-    ) -> Attempt {
-        let bits = self.lanes.row.bits;
-        self.emits(segment, visitor);
-        if segment.length.is_none() && rest.is_empty() {
-            if bits != 0 && self.input.strict() {
-                return self.failed(CodecError::new(ErrorCode::R8, map_at));
-            }
-            return Attempt::Done;
-        }
-        match self.further_steps(segment, (bits, map_at), rest, visitor) {
-            Ok(()) => Attempt::Done,
-            Err(error) => self.failed(error),
-        }
-    }
-
-    fn further_steps<V: Visitor>(
-        &mut self,
-        segment: &'a Segment,
-        (bits, map_at): (u64, usize),
-        rest: &'a [Step],
-        visitor: &mut V,
-    ) -> Read<()> {
-        self.sequence_behind(segment, visitor)?;
-        let mut more = bits != 0;
-        if !rest.is_empty() {
-            let mut map = PresenceMap::of_bits(bits);
-            self.steps(rest, &mut map, visitor)?;
-            more = map.has_more();
-        }
-        if more && self.input.strict() {
-            return Err(CodecError::new(ErrorCode::R8, map_at));
-        }
-        Ok(())
-    }
-
-    #[cold]
-    fn failed(&mut self, error: CodecError) -> Attempt {
-        self.lanes.failure = Some(error);
-        Attempt::Failed
-    }
-
-    /// Executes steps whose presence bits are known.
-    pub(super) fn steps<V: Visitor>(
-        &mut self,
-        steps: &'a [Step],
-        map: &mut PresenceMap<'a>,
-        visitor: &mut V,
-    ) -> Read<()> {
-        for step in steps {
-            match *step {
-                Step::Op(index) => self.op(self.program.op_at(index), map, visitor)?,
-                Step::Lanes(index) => self.segment_step(index, map, visitor)?,
-            }
-        }
-        Ok(())
-    }
-
-    /// A segment inside a body, in lanes or op by op.
-    fn segment_step<V: Visitor>(
-        &mut self,
-        index: u32,
-        map: &mut PresenceMap<'a>,
-        visitor: &mut V,
-    ) -> Read<()> {
-        let segment = self.program.segment(index);
-        if let (Some(kernel), Some(bits), Some(at)) =
-            (self.kernel, map.bits(), self.input.at.checked_sub(1))
-            && self.left.texts >= segment.most_texts
-        {
-            let front = Front { len: 1, map_len: 0 };
-            self.lanes.row.bits = bits;
-            if self.try_lanes(kernel, index, segment, at, front) {
-                *map = PresenceMap::of_bits(self.lanes.row.bits);
-                self.emits(segment, visitor);
-                return self.sequence_behind(segment, visitor);
-            }
-        }
-        for op in self.program.ops_in(segment.ops.clone()) {
-            self.op(op, map, visitor)?;
-        }
-        Ok(())
-    }
-
-    /// Calls a visitor for the fields of a segment.
-    #[inline(always)]
-    fn emits<V: Visitor>(&mut self, segment: &'a Segment, visitor: &mut V) {
-        let row = &self.lanes.row;
-        self.left.texts -= segment.texts(row);
-        visit_row(self.program, segment, row, visitor);
-    }
-
-    /// If a sequence follows a segment, with its length there, executes it.
-    fn sequence_behind<V: Visitor>(&mut self, segment: &'a Segment, visitor: &mut V) -> Read<()> {
-        let Some(lane) = segment.length else {
-            return Ok(());
-        };
-        let Op::Sequence { field, body, .. } = self.program.op_at(segment.ops.end - 1) else {
-            return Ok(());
-        };
-        let count = length(&self.lanes.row, lane);
-        self.entries(*field, count, *body, visitor)
-    }
 }
 
 /// The length of a sequence, which is in this lane; `None` if it is absent.

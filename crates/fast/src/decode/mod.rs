@@ -1,7 +1,9 @@
 //! The decoder: executes programs on bytes.
 
 mod bits;
+mod cursor;
 mod flat;
+mod fused;
 mod input;
 mod lanes;
 mod presence;
@@ -14,10 +16,11 @@ use std::sync::Arc;
 
 use fanfare_wire::lanes::LaneKernel;
 
-use crate::dictionary::Dictionaries;
+use crate::dictionary::{Dictionaries, PreviousValues};
 use crate::error::{CodecError, ErrorCode};
 use crate::program::Program;
 use crate::record::Record;
+use crate::slots::{self, Slots};
 use crate::typed::Feed;
 use crate::visitor::Visitor;
 use flat::{Outcome, Parts, Visiting};
@@ -74,16 +77,19 @@ pub struct Options {
     pub strict: bool,
     /// The bounds.
     pub limits: Limits,
-    /// What works in lanes; `None`: all is done field by field. The default is the fastest that
-    /// this processor has. Results do not depend on it.
+    /// What works in lanes, where all templates are such that it can; `None`: all is done field by
+    /// field. The default is the fastest that this processor has. Results do not depend on it.
     pub kernel: Option<LaneKernel>,
+    /// Decodes op by op, in the words of the specification: slow, and what the other ways are held
+    /// against. Default false.
+    pub oracle: bool,
 }
 
 impl Options {
     /// The kernel, unless strings of the length that lanes hold are beyond the limit.
     #[inline(always)]
     pub(crate) const fn lane_kernel(&self) -> Option<LaneKernel> {
-        if self.limits.text < fanfare_wire::lanes::MAX_CHARS {
+        if self.oracle || self.limits.text < fanfare_wire::lanes::MAX_CHARS {
             return None;
         }
         self.kernel
@@ -96,6 +102,7 @@ impl Default for Options {
             strict: true,
             limits: Limits::default(),
             kernel: LaneKernel::best(),
+            oracle: false,
         }
     }
 }
@@ -123,10 +130,28 @@ impl Default for Options {
 #[derive(Debug, Clone)]
 pub struct Decoder {
     program: Arc<Program>,
-    dictionaries: Dictionaries,
+    previous: Previous,
     scratch: Vec<u8>,
     lanes: LaneState,
     options: Options,
+}
+
+/// The previous values, as the way of decoding wants them.
+#[derive(Debug, Clone)]
+enum Previous {
+    /// For the vector kernels, which take programs whose templates are all flat.
+    Columns(Dictionaries),
+    /// For any program.
+    Slots(Slots),
+}
+
+impl Previous {
+    fn values(&mut self) -> &mut dyn PreviousValues {
+        match self {
+            Self::Columns(columns) => columns,
+            Self::Slots(slots) => slots,
+        }
+    }
 }
 
 impl Decoder {
@@ -140,11 +165,14 @@ impl Decoder {
     #[must_use]
     pub fn with_options(program: impl Into<Arc<Program>>, options: Options) -> Self {
         let program = program.into();
-        let dictionaries = Dictionaries::new(&program);
         let lanes = LaneState::new(&program, &options);
+        let previous = match lanes.flat_kernel {
+            Some(_) => Previous::Columns(Dictionaries::new(&program)),
+            None => Previous::Slots(Slots::new(&program)),
+        };
         Self {
             program,
-            dictionaries,
+            previous,
             scratch: Vec::new(),
             lanes,
             options,
@@ -159,8 +187,10 @@ impl Decoder {
 
     /// Clears all dictionaries and the template identifier, as at the start of a packet.
     pub fn reset(&mut self) {
-        self.dictionaries.reset();
-        self.dictionaries.template = None;
+        match &mut self.previous {
+            Previous::Columns(columns) => clear(columns),
+            Previous::Slots(slots) => clear(slots),
+        }
     }
 
     /// Decodes one message at the front of `bytes`, field by field into `visitor`; returns the
@@ -232,9 +262,12 @@ impl Decoder {
     /// Decodes a message of a flat template.
     #[inline(always)]
     fn flat<S: Sink>(&mut self, bytes: &[u8], sink: &mut S) -> Outcome {
+        let Previous::Columns(dictionaries) = &mut self.previous else {
+            return Outcome::Refused;
+        };
         let parts = Parts {
             program: &self.program,
-            dictionaries: &mut self.dictionaries,
+            dictionaries,
             scratch: &mut self.scratch,
             lanes: &mut self.lanes,
             options: &self.options,
@@ -254,29 +287,47 @@ impl Decoder {
     /// a result that goes by way of memory would hold up the next message.
     #[inline(never)]
     fn decode_any<V: Visitor>(&mut self, bytes: &[u8], visitor: &mut V) -> Option<usize> {
-        let limits = &self.options.limits;
+        let Options {
+            strict,
+            limits,
+            oracle,
+            ..
+        } = self.options;
         let cut = bytes.len().min(limits.message);
-        let kernel = self.options.lane_kernel();
-        let mut run = Run {
-            program: &self.program,
-            dictionaries: &mut self.dictionaries,
-            scratch: &mut self.scratch,
-            input: Input::new(&bytes[..cut], 0, self.options.strict, limits.text),
-            left: *limits,
-            template: None,
-            kernel,
-            lanes: &mut self.lanes,
+        macro_rules! run {
+            ($previous:expr) => {
+                Run {
+                    program: &self.program,
+                    previous: $previous,
+                    scratch: &mut self.scratch,
+                    input: Input::new(&bytes[..cut], 0, strict, limits.text),
+                    left: limits,
+                    template: None,
+                    failure: &mut self.lanes.failure,
+                }
+            };
+        }
+        let len = match &mut self.previous {
+            Previous::Columns(columns) => run!(columns).by_ops(visitor),
+            Previous::Slots(slots) if V::TRACE || oracle || limits.text < slots::SHORT => {
+                run!(slots).by_ops(visitor)
+            }
+            Previous::Slots(slots) => run!(slots).fused(visitor),
         };
-        let result = run.message(visitor);
-        let at = run.input.at;
-        let Err(mut error) = result else {
-            return Some(at);
-        };
-        if cut < bytes.len() && error.code == ErrorCode::Truncated {
+        if len.is_none() && cut < bytes.len() {
+            self.reached_limit();
+        }
+        len
+    }
+
+    /// What is truncated by the limit is not truncated.
+    #[cold]
+    fn reached_limit(&mut self) {
+        if let Some(error) = &mut self.lanes.failure
+            && error.code == ErrorCode::Truncated
+        {
             error.code = ErrorCode::Limit;
         }
-        self.lanes.failure = Some(error);
-        None
     }
 
     /// Like [`Self::decode`], for a stream that arrives in pieces: where `bytes` end inside a
@@ -291,11 +342,11 @@ impl Decoder {
         bytes: &[u8],
         visitor: &mut V,
     ) -> Result<Option<usize>, CodecError> {
-        self.dictionaries.begin();
+        self.previous.values().begin();
         let result = self.decode(bytes, visitor);
         match result {
-            Ok(_) => self.dictionaries.commit(),
-            Err(_) => self.dictionaries.roll_back(),
+            Ok(_) => self.previous.values().commit(),
+            Err(_) => self.previous.values().roll_back(),
         }
         match result {
             Ok(len) => Ok(Some(len)),
@@ -303,4 +354,10 @@ impl Decoder {
             Err(error) => Err(error),
         }
     }
+}
+
+/// Makes all previous values undefined, and the template unknown.
+fn clear(previous: &mut impl PreviousValues) {
+    previous.reset();
+    previous.set_template(None);
 }

@@ -44,20 +44,20 @@ impl<'a> PresenceMap<'a> {
         }
     }
 
-    /// The map of these bits, the first one lowest.
+    /// The map of these bits, the first one topmost.
     #[inline(always)]
-    pub(crate) const fn of_bits(bits: u64) -> Self {
+    pub(crate) const fn of_word(word: u64) -> Self {
         Self {
-            word: bits.reverse_bits(),
+            word,
             left: 64,
             rest: &[],
         }
     }
 
-    /// All bits that are left, the first one lowest, if they are not too many.
-    #[inline]
-    pub(crate) fn bits(&self) -> Option<u64> {
-        self.rest.is_empty().then_some(self.word.reverse_bits())
+    /// The bits that are left of a map of one word, the first one topmost.
+    #[inline(always)]
+    pub(crate) const fn word(&self) -> u64 {
+        self.word
     }
 
     /// Takes the next bit.

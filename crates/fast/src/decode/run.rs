@@ -3,13 +3,10 @@
 
 use std::ops::Range;
 
-use fanfare_wire::lanes::LaneKernel;
-
 use super::Limits;
 use super::input::{Input, Read, instead_of_d2};
-use super::lanes::{Attempt, LaneState};
 use super::presence::PresenceMap;
-use crate::dictionary::{Dictionaries, State};
+use crate::dictionary::{PreviousValues, State};
 use crate::error::{CodecError, ErrorCode};
 use crate::program::{Body, DecimalOp, FieldId, IntOp, Op, Program, Reset, Slot, TemplateProgram};
 use crate::template::OperatorKind;
@@ -18,23 +15,33 @@ use crate::value::{Decimal, EXPONENTS, IntType};
 use crate::visitor::Visitor;
 
 /// The decoding of one message.
-pub(super) struct Run<'a> {
+pub(super) struct Run<'a, P> {
     pub(super) program: &'a Program,
-    pub(super) dictionaries: &'a mut Dictionaries,
+    pub(super) previous: &'a mut P,
     pub(super) scratch: &'a mut Vec<u8>,
     pub(super) input: Input<'a>,
     /// What of the limits is not used up.
     pub(super) left: Limits,
     /// Index of the template that is being processed.
     pub(super) template: Option<u32>,
-    /// What does segments in lanes, if anything does.
-    pub(super) kernel: Option<LaneKernel>,
-    pub(super) lanes: &'a mut LaneState,
+    /// Where the fused executor leaves its error: results as large as it are slow to pass on.
+    pub(super) failure: &'a mut Option<CodecError>,
 }
 
-impl<'a> Run<'a> {
-    /// Decodes one message.
-    pub(super) fn message<V: Visitor>(&mut self, visitor: &mut V) -> Read<()> {
+impl<'a, P: PreviousValues> Run<'a, P> {
+    /// Decodes one message; its length, or `None` with the error in [`Self::failure`].
+    #[inline(never)]
+    pub(super) fn by_ops<V: Visitor>(mut self, visitor: &mut V) -> Option<usize> {
+        match self.message(visitor) {
+            Ok(()) => Some(self.input.at),
+            Err(error) => {
+                *self.failure = Some(error);
+                None
+            }
+        }
+    }
+
+    fn message<V: Visitor>(&mut self, visitor: &mut V) -> Read<()> {
         let start = self.input.at;
         let (template, mut map) = self.segment_header(visitor)?;
         visitor.begin_message(template);
@@ -55,11 +62,11 @@ impl<'a> Run<'a> {
         let index = if map.next() {
             Some(self.template_identifier()?)
         } else {
-            self.dictionaries.template.or(self.program.only())
+            self.previous.template().or(self.program.only())
         };
         let template = index.and_then(|index| self.program.templates().get(index as usize));
         let template = template.ok_or(CodecError::new(ErrorCode::D9, start))?;
-        self.dictionaries.template = index;
+        self.previous.set_template(index);
         if V::TRACE {
             let bytes = self.input.since(start);
             visitor.step(Step::Template {
@@ -87,12 +94,12 @@ impl<'a> Run<'a> {
         map: (&mut PresenceMap<'a>, usize),
         visitor: &mut V,
     ) -> Read<()> {
-        self.dictionaries.keep_all(template);
+        self.previous.keep_all(template);
         if template.reset() != Reset::None {
-            self.dictionaries.reset();
+            self.previous.reset();
         }
         if template.reset() == Reset::All {
-            self.dictionaries.template = None;
+            self.previous.set_template(None);
         }
         let outer = self.template.replace(template.index());
         self.ops(template.body(), map, visitor)?;
@@ -122,13 +129,8 @@ impl<'a> Run<'a> {
             return Err(CodecError::new(ErrorCode::Limit, self.input.at));
         };
         self.left.fields = left;
-        let steps = self.program.steps(body);
-        if V::TRACE || self.kernel.is_none() || steps.is_empty() {
-            for op in self.program.ops(body) {
-                self.op(op, map, visitor)?;
-            }
-        } else {
-            self.steps(steps, map, visitor)?;
+        for op in self.program.ops(body) {
+            self.op(op, map, visitor)?;
         }
         if body.bits != 0 && self.input.strict() && map.has_more() {
             return Err(CodecError::new(ErrorCode::R8, map_at));
@@ -249,22 +251,8 @@ impl<'a> Run<'a> {
     }
 
     /// Executes a body that has a presence map of its own if it takes bits.
-    #[inline(always)]
-    fn nested<V: Visitor>(&mut self, body: Body, visitor: &mut V) -> Read<()> {
-        if !V::TRACE
-            && let Some(kernel) = self.kernel
-        {
-            match self.nested_in_lanes(kernel, body, visitor) {
-                Attempt::Done => return Ok(()),
-                Attempt::Refused => {}
-                Attempt::Failed => return self.lanes.failure.take().map_or(Ok(()), Err),
-            }
-        }
-        self.nested_by_ops(body, visitor)
-    }
-
     #[inline(never)]
-    fn nested_by_ops<V: Visitor>(&mut self, body: Body, visitor: &mut V) -> Read<()> {
+    pub(super) fn nested<V: Visitor>(&mut self, body: Body, visitor: &mut V) -> Read<()> {
         let start = self.input.at;
         let mut map = match body.bits {
             0 => PresenceMap::empty(),
@@ -395,27 +383,27 @@ impl<'a> Run<'a> {
     #[inline(always)]
     fn assign_int(&mut self, op: &IntOp, value: Option<u64>) {
         match value {
-            Some(value) => self.dictionaries.set_int(op.slot, State::int(op.ty), value),
-            None => self.dictionaries.set_empty(op.slot),
+            Some(value) => self.previous.set_int(op.slot, State::int(op.ty), value),
+            None => self.previous.set_empty(op.slot),
         }
     }
 
     /// The value of a copied or incremented field that is not in the stream.
     #[inline(always)]
     fn implied_int(&mut self, op: &IntOp) -> Read<Option<u64>> {
-        let state = self.dictionaries.state(op.slot);
+        let state = self.previous.state(op.slot);
         if state == State::int(op.ty) {
-            let previous = self.dictionaries.int(op.slot);
+            let previous = self.previous.int(op.slot);
             if op.operator == OperatorKind::Copy {
                 return Ok(Some(previous));
             }
             let value = incremented(op.ty, previous);
-            self.dictionaries.set_int(op.slot, state, value);
+            self.previous.set_int(op.slot, state, value);
             return Ok(Some(value));
         }
         match (state, op.initial) {
             (State::UNDEFINED, Some(value)) => {
-                self.dictionaries.set_int(op.slot, State::int(op.ty), value);
+                self.previous.set_int(op.slot, State::int(op.ty), value);
                 Ok(Some(value))
             }
             _ => self
@@ -431,9 +419,9 @@ impl<'a> Run<'a> {
         optional: bool,
         field: FieldId,
     ) -> Read<()> {
-        match self.dictionaries.state(slot) {
+        match self.previous.state(slot) {
             State::UNDEFINED | State::EMPTY if optional => {
-                self.dictionaries.set_empty(slot);
+                self.previous.set_empty(slot);
                 Ok(())
             }
             State::UNDEFINED => self.fail(ErrorCode::D5, field),
@@ -453,9 +441,9 @@ impl<'a> Run<'a> {
         let Some(delta) = delta? else {
             return Ok(None);
         };
-        let state = self.dictionaries.state(op.slot);
+        let state = self.previous.state(op.slot);
         let base = if state == State::int(op.ty) {
-            self.dictionaries.int(op.slot)
+            self.previous.int(op.slot)
         } else if state == State::UNDEFINED {
             op.initial.unwrap_or_default()
         } else {
@@ -465,14 +453,14 @@ impl<'a> Run<'a> {
         if !op.ty.holds(value) {
             return Err(CodecError::new(ErrorCode::R4, start).in_field(op.field));
         }
-        self.dictionaries
+        self.previous
             .set_int(op.slot, State::int(op.ty), value as u64);
         Ok(Some(value as u64))
     }
 
     /// The error of a delta on a previous value that is empty, or of another type.
     pub(super) fn no_base<T>(&self, slot: Slot, field: FieldId) -> Read<T> {
-        match self.dictionaries.state(slot) {
+        match self.previous.state(slot) {
             State::EMPTY => self.fail(ErrorCode::D6, field),
             _ => self.fail(ErrorCode::D4, field),
         }
@@ -520,15 +508,15 @@ impl<'a> Run<'a> {
                 if map.next() {
                     let value = self.read_decimal(op)?;
                     match value {
-                        Some(value) => self.dictionaries.set_decimal(op.slot, value),
-                        None => self.dictionaries.set_empty(op.slot),
+                        Some(value) => self.previous.set_decimal(op.slot, value),
+                        None => self.previous.set_empty(op.slot),
                     }
                     return Ok(value);
                 }
-                match (self.dictionaries.state(op.slot), op.initial) {
-                    (State::DECIMAL, _) => Ok(Some(self.dictionaries.decimal(op.slot))),
+                match (self.previous.state(op.slot), op.initial) {
+                    (State::DECIMAL, _) => Ok(Some(self.previous.decimal(op.slot))),
                     (State::UNDEFINED, Some(value)) => {
-                        self.dictionaries.set_decimal(op.slot, value);
+                        self.previous.set_decimal(op.slot, value);
                         Ok(Some(value))
                     }
                     _ => self
@@ -570,8 +558,8 @@ impl<'a> Run<'a> {
             return Ok(None);
         };
         let mantissa = self.input.delta().map_err(too_large)?;
-        let base = match self.dictionaries.state(op.slot) {
-            State::DECIMAL => self.dictionaries.decimal(op.slot),
+        let base = match self.previous.state(op.slot) {
+            State::DECIMAL => self.previous.decimal(op.slot),
             State::UNDEFINED => op.initial.unwrap_or_default(),
             _ => return self.no_base(op.slot, op.field),
         };
@@ -583,7 +571,7 @@ impl<'a> Run<'a> {
             mantissa: mantissa.map_err(|_| r1)?,
             exponent,
         };
-        self.dictionaries.set_decimal(op.slot, value);
+        self.previous.set_decimal(op.slot, value);
         Ok(Some(value))
     }
 

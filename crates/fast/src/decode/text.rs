@@ -5,7 +5,7 @@ use fanfare_wire::lanes;
 use super::input::{Read, instead_of_d2};
 use super::presence::PresenceMap;
 use super::run::Run;
-use crate::dictionary::{Previous, State};
+use crate::dictionary::{Previous, PreviousValues, State};
 use crate::error::{CodecError, ErrorCode};
 use crate::program::{FieldId, Slot, TextId, TextOp};
 use crate::template::OperatorKind;
@@ -31,7 +31,7 @@ pub(super) struct Before {
     offset: usize,
 }
 
-impl<'a> Run<'a> {
+impl<'a, P: PreviousValues> Run<'a, P> {
     /// A string or byte vector field.
     pub(super) fn text<V: Visitor>(
         &mut self,
@@ -59,7 +59,7 @@ impl<'a> Run<'a> {
             Value::Initial(text) => self.program.text(text),
             Value::Scratch => &*self.scratch,
             Value::Previous => {
-                previous = self.dictionaries.text(op.slot, op.text_slot);
+                previous = self.previous.text(op.slot, op.text_slot);
                 &*previous
             }
         };
@@ -146,21 +146,20 @@ impl<'a> Run<'a> {
     fn assign_text(&mut self, op: &TextOp, value: Value) {
         match value {
             Value::Scratch => {
-                self.dictionaries
+                self.previous
                     .set_text(op.slot, op.text_slot, op.ty, self.scratch);
             }
-            _ => self.dictionaries.set_empty(op.slot),
+            _ => self.previous.set_empty(op.slot),
         }
     }
 
     /// The value of a field with copy or tail that is not in the stream.
     fn implied_text(&mut self, op: &TextOp) -> Read<Value> {
-        match (self.dictionaries.state(op.slot), op.initial) {
+        match (self.previous.state(op.slot), op.initial) {
             (state, _) if state == State::text(op.ty) => Ok(Value::Previous),
             (State::UNDEFINED, Some(text)) => {
                 let text = self.program.text(text);
-                self.dictionaries
-                    .set_text(op.slot, op.text_slot, op.ty, text);
+                self.previous.set_text(op.slot, op.text_slot, op.ty, text);
                 Ok(Value::Previous)
             }
             // Section 6.3.8 has D6 where sections 6.3.5 and 6.3.6 have D5.
@@ -177,10 +176,10 @@ impl<'a> Run<'a> {
     fn tail(&mut self, op: &TextOp) -> Read<Value> {
         let start = self.input.at;
         let Some(tail) = self.read_bytes(op, op.optional)? else {
-            self.dictionaries.set_empty(op.slot);
+            self.previous.set_empty(op.slot);
             return Ok(Value::Absent);
         };
-        let state = self.dictionaries.state(op.slot);
+        let state = self.previous.state(op.slot);
         if state == State::EMPTY {
             self.base_from_initial(op);
         } else {
@@ -226,11 +225,11 @@ impl<'a> Run<'a> {
 
     /// Puts the base value of a tail or delta into the scratch buffer.
     fn base(&mut self, op: &TextOp) -> Read<()> {
-        let state = self.dictionaries.state(op.slot);
+        let state = self.previous.state(op.slot);
         if state == State::text(op.ty) {
             self.scratch.clear();
             self.scratch
-                .extend_from_slice(&self.dictionaries.text(op.slot, op.text_slot));
+                .extend_from_slice(&self.previous.text(op.slot, op.text_slot));
             Ok(())
         } else if state == State::UNDEFINED {
             self.base_from_initial(op);
@@ -269,7 +268,7 @@ impl<'a> Run<'a> {
         });
         let previous = operator
             .uses_dictionary()
-            .then(|| self.dictionaries.previous(slot, text_slot, ty));
+            .then(|| self.previous.previous(slot, text_slot, ty));
         Before {
             bit,
             previous,

@@ -6,7 +6,7 @@ use fanfare_wire::lanes::{LaneKernel, Row};
 use super::Encoder;
 use super::gather::Nodes;
 use super::run::Run;
-use crate::dictionary::Dictionaries;
+use crate::dictionary::{Dictionaries, PreviousValues};
 use crate::error::{CodecError, ErrorCode};
 use crate::message::Message;
 use crate::program::lanes::Flat;

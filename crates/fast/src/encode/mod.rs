@@ -12,7 +12,7 @@ mod text;
 use std::sync::Arc;
 
 use crate::decode::Options;
-use crate::dictionary::Dictionaries;
+use crate::dictionary::{Dictionaries, PreviousValues};
 use crate::error::CodecError;
 use crate::message::Message;
 use crate::program::Program;

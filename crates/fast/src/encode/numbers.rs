@@ -3,7 +3,7 @@
 use super::output::PresenceWriter;
 use super::run::{Level, Run, Written};
 use crate::decode::incremented;
-use crate::dictionary::State;
+use crate::dictionary::{PreviousValues, State};
 use crate::error::ErrorCode;
 use crate::node::{Content, Node};
 use crate::program::{DecimalOp, FieldId, IntOp};

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::output::{PresenceWriter, Writer};
 use crate::decode::Options;
-use crate::dictionary::{Dictionaries, State};
+use crate::dictionary::{Dictionaries, PreviousValues, State};
 use crate::error::{CodecError, ErrorCode};
 use crate::message::Message;
 use crate::node::{Content, Node};

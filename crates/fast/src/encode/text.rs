@@ -5,7 +5,7 @@ use fanfare_wire::lanes;
 use super::gather::pack_word;
 use super::output::PresenceWriter;
 use super::run::{Level, Run, Written};
-use crate::dictionary::{State, TextRef};
+use crate::dictionary::{PreviousValues, State, TextRef};
 use crate::error::ErrorCode;
 use crate::node::{Content, Node};
 use crate::program::TextOp;

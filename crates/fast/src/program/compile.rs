@@ -78,11 +78,13 @@ impl<'s> Compiler<'s> {
             spare_fields: Vec::new(),
             children: Vec::new(),
             ops: Vec::new(),
+            fused: Vec::new(),
+            parts: Vec::new(),
             texts: Vec::new(),
             slots: Vec::new(),
             column_states: Vec::new(),
             text_slots: 0,
-            steps: Vec::new(),
+            body_segments: Vec::new(),
             segments: Vec::new(),
             flats: Vec::new(),
             places: Vec::new(),
@@ -190,23 +192,36 @@ impl<'s> Compiler<'s> {
             of_template[template.body.number as usize] = true;
         }
         for (body, of_template) in self.bodies.iter().zip(of_template) {
-            let steps = lanes::steps(program, *body, of_template);
-            program.steps.push(steps);
+            let segment = lanes::segment(program, *body, of_template);
+            program.body_segments.push(segment);
         }
         Self::find_flat(program);
+        super::fused::fuse(program);
         program.fingerprint = fingerprint(program);
         let spare = program.fields.iter().take(1).cycle();
         program.spare_fields = spare.take(super::visit::MAX_FIELDS).cloned().collect();
         self.program
     }
 
-    /// Finds the templates that are flat.
+    /// Finds the templates that are flat. If they have less than half of all fields, none is taken
+    /// to be: the others would be slow, as what fits lanes fits no other executor.
     fn find_flat(program: &mut Program) {
-        let flats: Vec<_> = program
+        let mut flats: Vec<_> = program
             .templates
             .iter()
             .filter_map(|template| lanes::flat(program, template))
             .collect();
+        let mut fields = vec![0_usize; program.templates.len()];
+        for field in &program.fields {
+            fields[field.template as usize] += 1;
+        }
+        let in_flats: usize = flats
+            .iter()
+            .map(|flat| fields[flat.template as usize])
+            .sum();
+        if 2 * in_flats < program.fields.len() {
+            flats.clear();
+        }
         program.flat_templates = vec![0; program.templates.len()];
         for (number, flat) in (1..).zip(&flats) {
             program.flat_templates[flat.template as usize] = number;

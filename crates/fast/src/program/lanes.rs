@@ -1,6 +1,4 @@
-//! Bodies cut into steps: segments that a vector kernel does in lanes, and single ops.
-
-use std::ops::Range;
+//! Bodies that are segments: what a vector kernel does in lanes.
 
 use fanfare_wire::lanes::{self, LaneKind, LaneOperator, MAX_LANES, Plan, Row};
 
@@ -13,21 +11,10 @@ use crate::value::{Decimal, EXPONENTS, TextType};
 /// Fewest lanes that are worth a kernel.
 const WORTH: usize = 3;
 
-/// What is done next in a body.
-#[derive(Debug, Clone)]
-pub(crate) enum Step {
-    /// The segment of this index in [`Program::segments`].
-    Lanes(u32),
-    /// The op of this index.
-    Op(u32),
-}
-
-/// A run of ops that is done in lanes.
+/// A body that is done in lanes.
 #[derive(Debug, Clone)]
 pub(crate) struct Segment {
     pub(crate) plan: Plan,
-    /// The same as ops.
-    pub(crate) ops: Range<u32>,
     pub(crate) visits: VisitPlan,
     /// The last op is a sequence, with its length in this lane.
     pub(crate) length: Option<u8>,
@@ -129,16 +116,12 @@ pub(crate) struct Entry {
 /// The flat form of a template, if it has one.
 pub(super) fn flat(program: &Program, template: &TemplateProgram) -> Option<Flat> {
     let body = template.body;
-    let [Step::Lanes(head)] = *program.steps(body) else {
-        return None;
-    };
+    let head = program.segment_of(body)?;
     let segment = program.segment(head);
     let entry = match (segment.length, program.op_at(body.end.checked_sub(1)?)) {
         (None, _) => None,
         (Some(length), Op::Sequence { field, body, .. }) => {
-            let [Step::Lanes(segment)] = *program.steps(*body) else {
-                return None;
-            };
+            let segment = program.segment_of(*body)?;
             if program.segment(segment).length.is_some() || body.bits == 0 {
                 return None;
             }
@@ -176,34 +159,41 @@ const fn front(id: u32) -> u32 {
     }
 }
 
-/// The steps of a body; adds its segments to the program. Empty if lanes are of no use to it.
-/// `of_template` says whether it is the body of a template.
-pub(super) fn steps(program: &mut Program, body: Body, of_template: bool) -> Box<[Step]> {
-    let mut finder = Finder {
-        program,
-        of_template,
-        steps: Vec::new(),
-        open: Open {
-            start: body.start,
-            ..Open::default()
-        },
-    };
-    for index in body.start..body.end {
-        finder.op(index);
+/// The number of the segment that a body is, which is added to the program; `None` if it is not
+/// one. `of_template` says whether it is the body of a template.
+pub(super) fn segment(program: &mut Program, body: Body, of_template: bool) -> Option<u32> {
+    let segment = gathered(program, body)?.close(program, of_template)?;
+    program.segments.push(segment);
+    Some(program.segments.len() as u32 - 1)
+}
+
+/// What the ops of a body are in lanes; `None` if one cannot be, or if they are too many or too
+/// few.
+fn gathered(program: &Program, body: Body) -> Option<Open> {
+    let finder = Finder { program };
+    let mut open = Open::default();
+    for op in program.ops(body) {
+        // What is behind a sequence has no place in the segment.
+        if open.length.is_some() {
+            return None;
+        }
+        let found = finder.in_lanes(op)?;
+        if !open.fits(&found.lanes) {
+            return None;
+        }
+        open.constant_texts += found.constant_texts;
+        open.emits.extend(found.emit);
+        if matches!(op, Op::Sequence { .. }) {
+            open.length = found.lanes.first().map(|lane| lane.column);
+        }
+        open.lanes.extend(found.lanes);
     }
-    finder.close(body.end);
-    let steps = finder.steps;
-    if steps.iter().any(|step| matches!(step, Step::Lanes(_))) {
-        steps.into()
-    } else {
-        Box::default()
-    }
+    (open.lanes.len() >= WORTH).then_some(open)
 }
 
 /// A segment that is being gathered.
 #[derive(Default)]
 struct Open {
-    start: u32,
     lanes: Vec<lanes::Lane>,
     /// With columns instead of lanes.
     emits: Vec<(Emit, u32)>,
@@ -212,10 +202,7 @@ struct Open {
 }
 
 struct Finder<'p> {
-    program: &'p mut Program,
-    of_template: bool,
-    steps: Vec<Step>,
-    open: Open,
+    program: &'p Program,
 }
 
 /// What an op is in lanes.
@@ -226,34 +213,10 @@ struct InLanes {
     constant_texts: usize,
 }
 
-impl Finder<'_> {
-    fn op(&mut self, index: u32) {
-        let op = self.program.ops[index as usize];
-        let Some(found) = self.in_lanes(&op) else {
-            self.close(index);
-            self.steps.push(Step::Op(index));
-            self.open.start = index + 1;
-            return;
-        };
-        if !self.fits(&found.lanes) {
-            self.close(index);
-        }
-        if self.open.lanes.is_empty() && self.open.emits.is_empty() {
-            self.open.start = index;
-        }
-        self.open.constant_texts += found.constant_texts;
-        self.open.emits.extend(found.emit);
-        let length = found.lanes.first().map(|lane| lane.column);
-        self.open.lanes.extend(found.lanes);
-        if matches!(op, Op::Sequence { .. }) {
-            self.open.length = length;
-            self.close(index + 1);
-        }
-    }
-
+impl Open {
     /// Whether the lanes can go on with these.
     fn fits(&self, more: &[lanes::Lane]) -> bool {
-        let (Some(first), Some(last)) = (self.open.lanes.first(), self.open.lanes.last()) else {
+        let (Some(first), Some(last)) = (self.lanes.first(), self.lanes.last()) else {
             return true;
         };
         let base = first.column & !15;
@@ -263,41 +226,25 @@ impl Finder<'_> {
         })
     }
 
-    /// Ends the segment before the op of this index.
-    fn close(&mut self, end: u32) {
-        let open = std::mem::take(&mut self.open);
-        self.open.start = end;
+    fn close(self, program: &Program, of_template: bool) -> Option<Segment> {
         // The first bit of a template's presence map is the identifier's.
-        let skipped_bits = u32::from(self.of_template);
-        let plan = match open.lanes.len() {
-            WORTH.. => Plan::new(&open.lanes, skipped_bits),
-            _ => None,
-        };
-        let Some(plan) = plan else {
-            self.steps.extend((open.start..end).map(Step::Op));
-            return;
-        };
+        let plan = Plan::new(&self.lanes, u32::from(of_template))?;
         let texts = plan.text().count_ones() as usize;
-        let most_texts = open.constant_texts + texts * lanes::MAX_CHARS;
-        let emits = open.emits.into_iter().map(|(mut emit, column)| {
+        let emits = self.emits.into_iter().map(|(mut emit, column)| {
             if emit.lane != NO_LANE {
                 emit.lane = plan.lane_of(column);
             }
             emit
         });
-        let visits = VisitPlan::new(self.program, emits.collect());
-        let segment = Segment {
+        let visits = VisitPlan::new(program, emits.collect());
+        Some(Segment {
             narrow: narrow(&plan, &visits),
             visits,
-            length: open.length.map(|column| plan.lane_of(column)),
-            ops: open.start..end,
-            constant_texts: open.constant_texts,
-            most_texts,
+            length: self.length.map(|column| plan.lane_of(column)),
+            constant_texts: self.constant_texts,
+            most_texts: self.constant_texts + texts * lanes::MAX_CHARS,
             plan,
-        };
-        self.steps
-            .push(Step::Lanes(self.program.segments.len() as u32));
-        self.program.segments.push(segment);
+        })
     }
 }
 

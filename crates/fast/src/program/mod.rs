@@ -14,12 +14,14 @@
 //! - Presence bits are taken in the order of the ops; [`Body::bits`] is how many a body can take.
 //!
 //! # Back ends
-//! The scalar executor (`decode`, `encode`) is the oracle. Bodies are cut into steps: segments,
-//! which a vector kernel does in lanes, and single ops, which the scalar executor does; both share
-//! the columns, so that they alternate within a message. Templates that are one segment, perhaps
-//! with a sequence of such entries, have an executor of their own.
+//! Three ways to decode, the later ones held against the first by tests:
+//! - op by op, in the words of the specification: the oracle, and what the others leave to it;
+//! - fused ops ([`fused`]), which any template has, in scalar code;
+//! - lanes ([`lanes`]), by vector kernels: templates that are one segment of small values, perhaps
+//!   with a sequence of such entries, if most fields of the program are in such templates.
 
 mod compile;
+pub(crate) mod fused;
 pub(crate) mod lanes;
 mod place;
 pub(crate) mod visit;
@@ -27,7 +29,7 @@ pub(crate) mod visit;
 use std::collections::HashMap;
 use std::ops::Range;
 
-use lanes::{Flat, Segment, Step};
+use lanes::{Flat, Segment};
 pub use place::{Place, Reading};
 
 use crate::dictionary::State;
@@ -74,14 +76,18 @@ pub struct Program {
     spare_fields: Vec<Field>,
     children: Vec<FieldId>,
     ops: Vec<Op>,
+    /// One for each op.
+    fused: Vec<fused::Fused>,
+    /// Exponents and mantissas of decimals in two parts, one behind the other.
+    parts: Vec<fused::Int>,
     texts: Vec<Box<[u8]>>,
     /// One for each column; `None` for those that no dictionary has.
     slots: Vec<Option<SlotInfo>>,
     /// The type that all ops with this column have; undefined if they differ.
     column_states: Vec<State>,
     text_slots: u32,
-    /// The steps of each body, by its number.
-    steps: Vec<Box<[Step]>>,
+    /// The segment that each body is, by its number.
+    body_segments: Vec<Option<u32>>,
     segments: Vec<Segment>,
     flats: Vec<Flat>,
     /// By field.
@@ -256,10 +262,9 @@ impl Program {
         &self.column_states
     }
 
-    /// The steps of a body; none if there is nothing to be done in lanes.
-    #[inline]
-    pub(crate) fn steps(&self, body: Body) -> &[Step] {
-        &self.steps[body.number as usize]
+    /// The number of the segment that a body is, if it is one.
+    fn segment_of(&self, body: Body) -> Option<u32> {
+        *self.body_segments.get(body.number as usize)?
     }
 
     /// Where a field is in the rows of a [`crate::Record`]; `None` if its template is not one of
@@ -293,6 +298,19 @@ impl Program {
         self.flats.get((number as usize).wrapping_sub(1))
     }
 
+    /// The ops of a body as they are fused.
+    #[inline(always)]
+    pub(crate) fn fused(&self, body: Body) -> &[fused::Fused] {
+        let range = body.start as usize..body.end as usize;
+        self.fused.get(range).unwrap_or_default()
+    }
+
+    /// The parts of a decimal.
+    #[inline(always)]
+    pub(crate) fn parts(&self, fused: &fused::Fused) -> Option<&[fused::Int; 2]> {
+        self.parts.get(fused.aux as usize..)?.first_chunk()
+    }
+
     pub(crate) fn segments(&self) -> usize {
         self.segments.len()
     }
@@ -305,11 +323,6 @@ impl Program {
     #[inline]
     pub(crate) fn op_at(&self, index: u32) -> &Op {
         &self.ops[index as usize]
-    }
-
-    #[inline]
-    pub(crate) fn ops_in(&self, range: Range<u32>) -> &[Op] {
-        &self.ops[range.start as usize..range.end as usize]
     }
 
     /// How many previous values are byte strings.

@@ -90,7 +90,7 @@ impl Source for Dice {
 }
 
 fn scalar(mut options: Options) -> Options {
-    options.kernel = None;
+    (options.kernel, options.oracle) = (None, true);
     options
 }
 

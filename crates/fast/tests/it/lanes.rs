@@ -299,21 +299,24 @@ fn line(program: &Program, message: &Message) -> String {
     line
 }
 
-/// The same options with each kernel that this processor has.
+/// The same options with each kernel that this processor has, and without.
 pub(crate) fn kernels(options: Options) -> impl Iterator<Item = Options> {
-    LaneKernel::all().map(move |kernel| Options {
-        kernel: Some(kernel),
+    let kernels = LaneKernel::all().map(Some).chain([None]);
+    kernels.map(move |kernel| Options { kernel, ..options })
+}
+
+/// The same options, for the slow way.
+pub(crate) fn oracle(options: Options) -> Options {
+    Options {
+        kernel: None,
+        oracle: true,
         ..options
-    })
+    }
 }
 
 /// All must agree on everything.
 fn compare(program: &Program, stream: &[u8], options: Options) -> Result<(), TestCaseError> {
-    let plain = Options {
-        kernel: None,
-        ..options
-    };
-    let expected = decoded(program, stream, plain);
+    let expected = decoded(program, stream, oracle(options));
     for options in kernels(options) {
         let with = || format!("{:?} {}", options.kernel, to_hex(stream));
         let message = decoded(program, stream, options);
@@ -531,7 +534,7 @@ proptest! {
     fn pieces_are_the_same(xml in templates(), seed in 1u64.., step in 1usize..40) {
         let program = Program::parse(&xml).unwrap();
         let (bytes, _) = stream(&program, seed, 12);
-        let expected = decoded(&program, &bytes, Options { kernel: None, ..Options::default() });
+        let expected = decoded(&program, &bytes, oracle(Options::default()));
         let mut decoder = Decoder::new(program.clone());
         let (mut message, mut lines, mut at, mut end) = (Message::new(), Vec::new(), 0, 0);
         while at < bytes.len() {

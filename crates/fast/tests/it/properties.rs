@@ -10,6 +10,7 @@ use fastrand::Rng;
 use proptest::prelude::*;
 
 use crate::common::to_hex;
+use crate::lanes::oracle;
 
 const INTS: [&str; 8] = [
     "int8", "uInt8", "int16", "uInt16", "int32", "uInt32", "int64", "uInt64",
@@ -275,6 +276,7 @@ proptest! {
         let mut encoder = Encoder::new(program.clone());
         let mut again = Encoder::new(program.clone());
         let mut decoder = Decoder::new(program.clone());
+        let mut slow = Decoder::with_options(program.clone(), oracle(Options::default()));
         let (mut message, mut decoded) = (Message::new(), Message::new());
         for _ in 0..12 {
             let template = &program.templates()[1 + dice.roll(2) as usize];
@@ -290,6 +292,8 @@ proptest! {
             let result = decoder.decode(&bytes, &mut decoded);
             prop_assert_eq!(result, Ok(bytes.len()), "{}", to_hex(&bytes));
             prop_assert_eq!(line(&program, &decoded), line(&program, &message));
+            prop_assert_eq!(slow.decode(&bytes, &mut message), Ok(bytes.len()));
+            prop_assert_eq!(&decoded, &message);
             let mut second = Vec::new();
             again.encode(&decoded, &mut second).unwrap();
             prop_assert_eq!(to_hex(&second), to_hex(&bytes));
@@ -306,7 +310,7 @@ proptest! {
     ) {
         let program = Program::parse(&xml).unwrap();
         let options = Options { strict, ..Options::default() };
-        let mut whole = Decoder::with_options(program.clone(), options);
+        let mut whole = Decoder::with_options(program.clone(), oracle(options));
         let mut pieces = Decoder::with_options(program.clone(), options);
         let (mut message, mut other) = (Message::new(), Message::new());
         let mut at = 0;

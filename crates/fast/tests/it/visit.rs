@@ -5,7 +5,7 @@ use fanfare_fast::program::{Field, TemplateProgram};
 use fanfare_fast::{CodecError, Decimal, Decoder, Options, Program, Visitor};
 use proptest::prelude::*;
 
-use crate::lanes::{Dice, kernels, stream_of, templates};
+use crate::lanes::{Dice, kernels, oracle, stream_of, templates};
 
 /// Writes down every call.
 #[derive(Default)]
@@ -87,11 +87,7 @@ fn calls(program: &Program, stream: &[u8], options: Options) -> (Vec<String>, Op
 }
 
 fn compare(program: &Program, stream: &[u8]) -> Result<(), TestCaseError> {
-    let with = |kernel| Options {
-        kernel,
-        ..Options::default()
-    };
-    let expected = calls(program, stream, with(None));
+    let expected = calls(program, stream, oracle(Options::default()));
     for options in kernels(Options::default()) {
         let told = calls(program, stream, options);
         prop_assert_eq!(&told, &expected, "{:?}", options.kernel);

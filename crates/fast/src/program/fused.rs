@@ -1,0 +1,307 @@
+//! Ops fused by type, operator, presence and nullability, with all that an executor needs of them
+//! in one place: what the general way of decoding runs through. There is one for each op, of the
+//! same index; [`Kind::Op`] stands for what is rare enough to be left to the op itself.
+
+use super::{DecimalOp, IntOp, Op, Program, TextOp};
+use crate::dictionary::State;
+use crate::template::OperatorKind;
+use crate::value::{IntType, TextType};
+
+/// One op for the executor.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Fused {
+    pub(crate) kind: Kind,
+    /// How many ops from this one on are one byte each where they are absent, eight at most; 0 if
+    /// this is the only one.
+    pub(crate) run: u8,
+    /// Number of the field.
+    pub(crate) field: u32,
+    /// Of a string: its text slot, or the number of a constant; of a decimal in two parts, where
+    /// they are in [`Program::parts`].
+    pub(crate) aux: u32,
+    pub(crate) int: Int,
+}
+
+/// What is done with an integer, with the state of a previous value of other types too.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Int {
+    pub(crate) operation: Operation,
+    pub(crate) is_signed: bool,
+    pub(crate) is_optional: bool,
+    pub(crate) has_initial: bool,
+    pub(crate) state: State,
+    pub(crate) slot: u32,
+    /// The initial value's pattern.
+    pub(crate) initial: u64,
+    /// The smallest value's pattern, and how far the largest one is above it.
+    pub(crate) min: u64,
+    pub(crate) span: u64,
+}
+
+/// The operators of integers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Operation {
+    None,
+    Constant,
+    Default,
+    Copy,
+    Increment,
+    /// Of 32 bits at most.
+    Delta,
+    DeltaU64,
+    DeltaI64,
+    /// None that there is.
+    Op,
+}
+
+/// What an executor does for a field. `Signed` and `Unsigned` are the types of integers, `Nullable`
+/// those that are optional.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Unsigned,
+    UnsignedNullable,
+    Signed,
+    SignedNullable,
+    UnsignedCopy,
+    UnsignedCopyNullable,
+    SignedCopy,
+    SignedCopyNullable,
+    UnsignedDelta,
+    UnsignedDeltaNullable,
+    SignedDelta,
+    SignedDeltaNullable,
+    DeltaU64,
+    DeltaU64Nullable,
+    DeltaI64,
+    DeltaI64Nullable,
+    UnsignedIncrement,
+    UnsignedDefault,
+    UnsignedDefaultNullable,
+    SignedDefault,
+    SignedDefaultNullable,
+    /// Constants that are not optional.
+    UnsignedConstant,
+    SignedConstant,
+    /// Any other integer.
+    Int,
+    Decimal,
+    DecimalNullable,
+    /// A decimal in two parts.
+    Parts,
+    Ascii,
+    AsciiNullable,
+    AsciiCopy,
+    AsciiCopyNullable,
+    AsciiConstant,
+    /// With one presence bit, if it is optional.
+    Group,
+    Sequence,
+    /// Whatever else.
+    Op,
+}
+
+impl Kind {
+    /// Whether an absent field is a byte of its own, whatever was there before.
+    const fn is_byte_if_absent(self) -> bool {
+        matches!(
+            self,
+            Self::UnsignedNullable
+                | Self::SignedNullable
+                | Self::DecimalNullable
+                | Self::AsciiNullable
+        )
+    }
+}
+
+/// Most ops of a run: what a word has bytes.
+const LONGEST_RUN: usize = 8;
+
+/// Fuses all ops of a program.
+pub(super) fn fuse(program: &mut Program) {
+    let (mut fused, mut parts) = (Vec::with_capacity(program.ops.len()), Vec::new());
+    for op in &program.ops {
+        fused.push(one(op, &mut parts));
+    }
+    for template in &program.templates {
+        runs(&mut fused[template.body.start as usize..template.body.end as usize]);
+    }
+    for op in &program.ops {
+        if let Op::Group { body, .. } | Op::Sequence { body, .. } = op {
+            runs(&mut fused[body.start as usize..body.end as usize]);
+        }
+    }
+    (program.fused, program.parts) = (fused, parts);
+}
+
+/// Tells the first ops of runs how long these are.
+fn runs(body: &mut [Fused]) {
+    let mut behind = 0;
+    for fused in body.iter_mut().rev() {
+        behind = match fused.kind.is_byte_if_absent() {
+            true => behind + 1,
+            false => 0,
+        };
+        fused.run = match behind {
+            2.. => behind.min(LONGEST_RUN) as u8,
+            _ => 0,
+        };
+    }
+}
+
+fn one(op: &Op, parts: &mut Vec<Int>) -> Fused {
+    let whole = |kind, int| Fused {
+        kind,
+        run: 0,
+        field: op.field().0,
+        aux: 0,
+        int,
+    };
+    match op {
+        Op::Int(op) => {
+            let int = int(op);
+            whole(int_kind(&int), int)
+        }
+        Op::Decimal(op) => whole(decimal_kind(op), no_int()),
+        Op::SplitDecimal {
+            exponent, mantissa, ..
+        } => {
+            let aux = parts.len() as u32;
+            parts.extend([int(exponent), int(mantissa)]);
+            Fused {
+                aux,
+                ..whole(Kind::Parts, no_int())
+            }
+        }
+        Op::Text(op) => text(op, whole(text_kind(op), no_int())),
+        Op::Group { optional, .. } => {
+            let mut int = no_int();
+            int.is_optional = *optional;
+            whole(Kind::Group, int)
+        }
+        Op::Sequence { length, .. } => whole(Kind::Sequence, int(length)),
+        Op::Bits(_) | Op::TemplateRef { .. } | Op::Unresolved { .. } => whole(Kind::Op, no_int()),
+    }
+}
+
+const fn no_int() -> Int {
+    Int {
+        operation: Operation::Op,
+        is_signed: false,
+        is_optional: false,
+        has_initial: false,
+        state: State::UNDEFINED,
+        slot: 0,
+        initial: 0,
+        min: 0,
+        span: 0,
+    }
+}
+
+fn int(op: &IntOp) -> Int {
+    let delta = match op.ty {
+        IntType::UInt64 => Operation::DeltaU64,
+        IntType::Int64 => Operation::DeltaI64,
+        _ => Operation::Delta,
+    };
+    let operation = match op.operator {
+        OperatorKind::None => Operation::None,
+        OperatorKind::Constant if op.initial.is_some() => Operation::Constant,
+        OperatorKind::Default => Operation::Default,
+        OperatorKind::Copy => Operation::Copy,
+        OperatorKind::Increment => Operation::Increment,
+        OperatorKind::Delta => delta,
+        OperatorKind::Constant | OperatorKind::Tail => Operation::Op,
+    };
+    Int {
+        operation,
+        is_signed: op.ty.is_signed(),
+        is_optional: op.optional,
+        has_initial: op.initial.is_some(),
+        state: State::int(op.ty),
+        slot: op.slot.0,
+        initial: op.initial.unwrap_or_default(),
+        min: op.ty.min() as u64,
+        span: (op.ty.max() - op.ty.min()) as u64,
+    }
+}
+
+fn int_kind(int: &Int) -> Kind {
+    let by_type = |[unsigned, nullable, signed, signed_nullable]: [Kind; 4]| match (
+        int.is_signed,
+        int.is_optional,
+    ) {
+        (false, false) => unsigned,
+        (false, true) => nullable,
+        (true, false) => signed,
+        (true, true) => signed_nullable,
+    };
+    match (int.operation, int.is_optional) {
+        (Operation::None, _) => by_type([
+            Kind::Unsigned,
+            Kind::UnsignedNullable,
+            Kind::Signed,
+            Kind::SignedNullable,
+        ]),
+        (Operation::Copy, _) => by_type([
+            Kind::UnsignedCopy,
+            Kind::UnsignedCopyNullable,
+            Kind::SignedCopy,
+            Kind::SignedCopyNullable,
+        ]),
+        (Operation::Default, _) => by_type([
+            Kind::UnsignedDefault,
+            Kind::UnsignedDefaultNullable,
+            Kind::SignedDefault,
+            Kind::SignedDefaultNullable,
+        ]),
+        (Operation::Delta, _) => by_type([
+            Kind::UnsignedDelta,
+            Kind::UnsignedDeltaNullable,
+            Kind::SignedDelta,
+            Kind::SignedDeltaNullable,
+        ]),
+        (Operation::DeltaU64, false) => Kind::DeltaU64,
+        (Operation::DeltaU64, true) => Kind::DeltaU64Nullable,
+        (Operation::DeltaI64, false) => Kind::DeltaI64,
+        (Operation::DeltaI64, true) => Kind::DeltaI64Nullable,
+        (Operation::Increment, false) if !int.is_signed => Kind::UnsignedIncrement,
+        (Operation::Constant, false) if int.is_signed => Kind::SignedConstant,
+        (Operation::Constant, false) => Kind::UnsignedConstant,
+        (Operation::Increment | Operation::Constant, _) => Kind::Int,
+        (Operation::Op, _) => Kind::Op,
+    }
+}
+
+const fn decimal_kind(op: &DecimalOp) -> Kind {
+    match (op.operator, op.optional) {
+        (OperatorKind::None, false) => Kind::Decimal,
+        (OperatorKind::None, true) => Kind::DecimalNullable,
+        _ => Kind::Op,
+    }
+}
+
+const fn text_kind(op: &TextOp) -> Kind {
+    match (op.ty, op.operator, op.optional) {
+        (TextType::Ascii, OperatorKind::None, false) => Kind::Ascii,
+        (TextType::Ascii, OperatorKind::None, true) => Kind::AsciiNullable,
+        (TextType::Ascii, OperatorKind::Copy, false) => Kind::AsciiCopy,
+        (TextType::Ascii, OperatorKind::Copy, true) => Kind::AsciiCopyNullable,
+        (TextType::Ascii, OperatorKind::Constant, false) if op.initial.is_some() => {
+            Kind::AsciiConstant
+        }
+        _ => Kind::Op,
+    }
+}
+
+fn text(op: &TextOp, whole: Fused) -> Fused {
+    let mut int = no_int();
+    int.state = State::text(op.ty);
+    int.slot = op.slot.0;
+    int.is_optional = op.optional;
+    int.has_initial = op.initial.is_some();
+    let aux = match (whole.kind, op.initial) {
+        (Kind::AsciiConstant, Some(text)) => text.0,
+        _ => op.text_slot,
+    };
+    Fused { aux, int, ..whole }
+}

@@ -1,0 +1,243 @@
+//! Previous values in one array by slot, for the executor that takes field after field: each with
+//! all 64 bits, and a stamp that a reset outdates without touching it.
+
+use crate::dictionary::{PreviousValues, State, TextRef};
+use crate::program::{Program, Slot, TemplateProgram};
+use crate::value::{Decimal, TextType};
+
+/// Bytes of a string that is kept in its slot.
+pub(crate) const SHORT: usize = 8;
+
+/// The length in [`Value::extra`] of a string that is kept elsewhere.
+const LONG: u8 = u8::MAX;
+
+/// How far a generation is above the state in a stamp.
+const GENERATION: u32 = 8;
+
+/// One previous value.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Value {
+    /// An integer's pattern, a mantissa, or the bytes of a short string, the first one lowest.
+    pub(crate) bits: u64,
+    /// The generation, with the state below it.
+    pub(crate) stamp: u32,
+    /// The exponent of a decimal, or the length of a string.
+    extra: u8,
+}
+
+impl Value {
+    /// The length of a string that is kept here.
+    #[inline(always)]
+    pub(crate) const fn short_len(&self) -> Option<usize> {
+        match self.extra {
+            LONG => None,
+            len => Some(len as usize),
+        }
+    }
+
+    /// Assigns a string of so many bytes, eight at most.
+    #[inline(always)]
+    pub(crate) const fn set_short(&mut self, stamp: u32, bits: u64, len: usize) {
+        *self = Self {
+            bits,
+            stamp,
+            extra: len as u8,
+        };
+    }
+}
+
+/// The previous values of one stream. Allocates only where a byte string grows beyond all its
+/// predecessors.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Slots {
+    values: Vec<Value>,
+    /// Strings longer than eight bytes, by their own slots.
+    texts: Vec<Vec<u8>>,
+    template: Option<u32>,
+    /// Values of another one are undefined. At most 2^24 - 1, and never 0.
+    generation: u32,
+    /// What it takes to undo everything since [`PreviousValues::begin`], if that is wanted.
+    saved: Saved,
+    is_noting: bool,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Saved {
+    values: Vec<Value>,
+    template: Option<u32>,
+    generation: u32,
+    /// Texts that were overwritten, in their order: their slots and their lengths in the bytes.
+    texts: Vec<(u32, u32)>,
+    bytes: Vec<u8>,
+}
+
+impl Slots {
+    pub(crate) fn new(program: &Program) -> Self {
+        Self {
+            values: vec![Value::default(); program.columns()],
+            texts: vec![Vec::new(); program.text_slots()],
+            generation: 1,
+            ..Self::default()
+        }
+    }
+
+    /// The stamp of a value of this state.
+    #[inline(always)]
+    pub(crate) const fn stamp(&self, state: State) -> u32 {
+        self.generation << GENERATION | state.number() as u32
+    }
+
+    /// Whether the stamp is one of an undefined value.
+    #[inline(always)]
+    pub(crate) const fn is_outdated(&self, stamp: u32) -> bool {
+        stamp >> GENERATION != self.generation
+    }
+
+    #[inline(always)]
+    pub(crate) fn value(&self, slot: u32) -> Option<&Value> {
+        self.values.get(slot as usize)
+    }
+
+    #[inline(always)]
+    pub(crate) fn value_mut(&mut self, slot: u32) -> Option<&mut Value> {
+        self.values.get_mut(slot as usize)
+    }
+
+    /// A string that is not in its slot.
+    pub(crate) fn long_text(&self, text_slot: u32) -> Option<&[u8]> {
+        self.texts.get(text_slot as usize).map(Vec::as_slice)
+    }
+
+    /// All stamps begin anew.
+    #[cold]
+    fn restamp(&mut self) {
+        self.generation = 1;
+        for value in &mut self.values {
+            value.stamp = 0;
+        }
+    }
+
+    #[inline(always)]
+    fn set(&mut self, slot: Slot, state: State, bits: u64, extra: u8) {
+        let stamp = self.stamp(state);
+        if let Some(value) = self.values.get_mut(slot.index()) {
+            *value = Value { bits, stamp, extra };
+        }
+    }
+
+    fn keep_text(&mut self, text_slot: u32) {
+        let old = &self.texts[text_slot as usize];
+        self.saved.texts.push((text_slot, old.len() as u32));
+        self.saved.bytes.extend_from_slice(old);
+    }
+}
+
+impl PreviousValues for Slots {
+    fn template(&self) -> Option<u32> {
+        self.template
+    }
+
+    fn set_template(&mut self, template: Option<u32>) {
+        self.template = template;
+    }
+
+    #[inline(always)]
+    fn reset(&mut self) {
+        self.generation += 1;
+        if self.generation >> (32 - GENERATION) != 0 {
+            self.restamp();
+        }
+    }
+
+    fn begin(&mut self) {
+        self.is_noting = true;
+        let saved = &mut self.saved;
+        saved.values.clone_from(&self.values);
+        (saved.template, saved.generation) = (self.template, self.generation);
+        saved.texts.clear();
+        saved.bytes.clear();
+    }
+
+    fn commit(&mut self) {
+        self.is_noting = false;
+    }
+
+    fn roll_back(&mut self) {
+        self.is_noting = false;
+        let saved = &self.saved;
+        self.values.copy_from_slice(&saved.values);
+        (self.template, self.generation) = (saved.template, saved.generation);
+        // From the last one back: the first one that was kept is what there was.
+        let mut bytes = &saved.bytes[..];
+        for &(slot, len) in saved.texts.iter().rev() {
+            let (rest, old) = bytes.split_at(bytes.len() - len as usize);
+            let text = &mut self.texts[slot as usize];
+            text.clear();
+            text.extend_from_slice(old);
+            bytes = rest;
+        }
+    }
+
+    fn keep_all(&mut self, _: &TemplateProgram) {}
+
+    #[inline(always)]
+    fn state(&self, slot: Slot) -> State {
+        let stamp = self.values[slot.index()].stamp;
+        match self.is_outdated(stamp) {
+            true => State::UNDEFINED,
+            false => State::from_number(stamp as u8),
+        }
+    }
+
+    #[inline(always)]
+    fn int(&self, slot: Slot) -> u64 {
+        self.values[slot.index()].bits
+    }
+
+    fn decimal(&self, slot: Slot) -> Decimal {
+        let value = self.values[slot.index()];
+        Decimal {
+            mantissa: value.bits as i64,
+            exponent: value.extra as i8,
+        }
+    }
+
+    fn text(&self, slot: Slot, text_slot: u32) -> TextRef<'_> {
+        let value = &self.values[slot.index()];
+        match value.short_len() {
+            Some(len) => TextRef::short(value.bits, len),
+            None => TextRef::long(&self.texts[text_slot as usize]),
+        }
+    }
+
+    #[inline(always)]
+    fn set_empty(&mut self, slot: Slot) {
+        self.set(slot, State::EMPTY, 0, 0);
+    }
+
+    #[inline(always)]
+    fn set_int(&mut self, slot: Slot, state: State, value: u64) {
+        self.set(slot, state, value, 0);
+    }
+
+    fn set_decimal(&mut self, slot: Slot, value: Decimal) {
+        let (bits, extra) = (value.mantissa as u64, value.exponent as u8);
+        self.set(slot, State::DECIMAL, bits, extra);
+    }
+
+    fn set_text(&mut self, slot: Slot, text_slot: u32, ty: TextType, value: &[u8]) {
+        if value.len() <= SHORT {
+            let mut bits = [0; SHORT];
+            bits[..value.len()].copy_from_slice(value);
+            let len = value.len() as u8;
+            return self.set(slot, State::text(ty), u64::from_le_bytes(bits), len);
+        }
+        if self.is_noting {
+            self.keep_text(text_slot);
+        }
+        let text = &mut self.texts[text_slot as usize];
+        text.clear();
+        text.extend_from_slice(value);
+        self.set(slot, State::text(ty), 0, LONG);
+    }
+}

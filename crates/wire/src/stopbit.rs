@@ -110,13 +110,6 @@ pub struct Short {
 }
 
 impl Short {
-    /// Whether the first seven bits of several say nothing, if it is an unsigned integer.
-    #[inline(always)]
-    #[must_use]
-    pub const fn is_overlong_unsigned(&self) -> bool {
-        self.len > 1 && self.bits >> (7 * (self.len - 1)) == 0
-    }
-
     /// The signed integer.
     #[inline(always)]
     #[must_use]
@@ -144,13 +137,6 @@ const STOPS: u64 = 0x8080_8080_8080_8080;
 #[inline(always)]
 #[must_use]
 pub fn read_short(bytes: &[u8], start: usize) -> Option<Short> {
-    let first = *bytes.get(start)?;
-    if first & 0x80 != 0 {
-        return Some(Short {
-            bits: u64::from(first & 0x7f),
-            len: 1,
-        });
-    }
     let word = word_at(bytes, start);
     let stops = word & STOPS;
     if stops == 0 {

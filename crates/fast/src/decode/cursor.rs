@@ -5,7 +5,7 @@ use crate::dictionary::State;
 use crate::program::fused::{Int, Operation};
 use crate::slots::{Slots, Value};
 use crate::value::{Decimal, EXPONENTS};
-use fanfare_wire::stopbit::{self, Short};
+use fanfare_wire::stopbit;
 
 /// Where the executor is in a body.
 #[derive(Clone, Copy)]
@@ -26,12 +26,6 @@ pub(super) enum Text<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// An entity of eight bytes at most.
-    #[inline(always)]
-    fn entity(&self) -> Option<Short> {
-        stopbit::read_short(self.bytes, self.at)
-    }
-
     /// Whether the next byte is an entity that is zero.
     #[inline(always)]
     pub(super) fn is_null(&self) -> bool {
@@ -49,10 +43,15 @@ impl<'a> Cursor<'a> {
     /// An unsigned integer that is not overlong.
     #[inline(always)]
     pub(super) fn unsigned(&mut self) -> Option<u64> {
-        let entity = self.entity()?;
-        if entity.is_overlong_unsigned() {
+        let first = *self.bytes.get(self.at)?;
+        if first & 0x80 != 0 {
+            self.at += 1;
+            return Some(u64::from(first & 0x7f));
+        }
+        if first == 0 {
             return None;
         }
+        let entity = stopbit::read_short(self.bytes, self.at)?;
         self.at += entity.len;
         Some(entity.bits)
     }
@@ -60,56 +59,39 @@ impl<'a> Cursor<'a> {
     /// The same of a signed one.
     #[inline(always)]
     fn signed(&mut self) -> Option<i64> {
-        let entity = self.entity()?;
-        let value = entity.signed();
-        if entity.is_overlong_signed() {
+        let first = *self.bytes.get(self.at)?;
+        if first & 0x80 != 0 {
+            self.at += 1;
+            // The stop bit goes, the one below it is the sign.
+            return Some(i64::from((first << 1).cast_signed() >> 1));
+        }
+        let entity = stopbit::read_short(self.bytes, self.at)?;
+        // Zeros or ones alone may say nothing.
+        if matches!(first, 0 | 0x7f) && entity.is_overlong_signed() {
             return None;
         }
         self.at += entity.len;
-        Some(value)
-    }
-
-    /// An integer of a type.
-    #[inline(always)]
-    fn int<const SIGNED: bool>(&mut self, int: &Int) -> Option<u64> {
-        let value = match SIGNED {
-            true => self.signed()? as u64,
-            false => self.unsigned()?,
-        };
-        int.holds(value).then_some(value)
+        Some(entity.signed())
     }
 
     /// An integer of a type, or its absence.
-    #[inline(always)]
-    fn nullable<const SIGNED: bool>(&mut self, int: &Int) -> Option<Option<u64>> {
-        let value = match SIGNED {
-            true => {
-                let value = self.signed()?;
-                if value == 0 {
-                    return Some(None);
-                }
-                (value - i64::from(value > 0)) as u64
-            }
-            false => {
-                let value = self.unsigned()?;
-                if value == 0 {
-                    return Some(None);
-                }
-                value - 1
-            }
-        };
-        int.holds(value).then_some(Some(value))
-    }
-
     #[inline(always)]
     pub(super) fn read<const SIGNED: bool, const NULLABLE: bool>(
         &mut self,
         int: &Int,
     ) -> Option<Option<u64>> {
-        match NULLABLE {
-            true => self.nullable::<SIGNED>(int),
-            false => self.int::<SIGNED>(int).map(Some),
+        let start = self.at;
+        let value = match SIGNED {
+            true => self.signed()? as u64,
+            false => self.unsigned()?,
+        };
+        if NULLABLE && value == 0 {
+            return Some(None);
         }
+        let is_above = NULLABLE && (!SIGNED || (value as i64) > 0);
+        let value = value - u64::from(is_above);
+        // Every type holds what one byte does.
+        (self.at == start + 1 || int.holds(value)).then_some(Some(value))
     }
 
     /// A value that is the previous one if it is not in the stream.

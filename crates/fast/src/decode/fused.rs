@@ -87,9 +87,18 @@ impl<'a> Run<'a, Slots> {
     /// A presence map of eight bytes at most, and the place behind it.
     #[inline(always)]
     fn usual_map(&self, bytes: &'a [u8], at: usize) -> Option<Cursor<'a>> {
+        let first = *bytes.get(at)?;
+        if first & 0x80 != 0 {
+            let map = u64::from(first) << 57;
+            return Some(Cursor {
+                bytes,
+                at: at + 1,
+                map,
+            });
+        }
         let entity = stopbit::read_short(bytes, at)?;
         // R7, or a habit that is rare enough.
-        if entity.len > 1 && entity.bits & 0x7f == 0 {
+        if entity.bits & 0x7f == 0 {
             return None;
         }
         let map = entity.bits << (64 - 7 * entity.len as u32);

@@ -1,6 +1,6 @@
 //! The value of a field of a record.
 
-use crate::dictionary::TextRef;
+use crate::text_ref::TextRef;
 use crate::value::Decimal;
 
 /// The value of a field of a [`Record`](crate::Record).

@@ -1,9 +1,8 @@
 //! Errors: the specification's codes, and where they arose.
 
-use std::borrow::Cow;
 use std::fmt;
 
-use crate::program::{FieldId, FieldKind, Program};
+use crate::ids::FieldId;
 
 /// Codes of FAST 1.1 (appendix 4), and three of our own for what the specification leaves open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -256,77 +255,16 @@ impl CodecError {
         self
     }
 
-    /// Name of the template, if one was known.
-    #[must_use]
-    pub fn template_name<'p>(&self, program: &'p Program) -> Option<&'p str> {
-        Some(program.templates().get(self.template? as usize)?.name())
+    /// The entries in which it happened, those of inner sequences first.
+    pub(crate) fn entries(&self) -> &[u32] {
+        self.entries
+            .get(..usize::from(self.depth))
+            .unwrap_or_default()
     }
 
-    /// The field as a path, `MDEntries[2].MDEntryPx`, entries counted from 0.
-    #[must_use]
-    pub fn path(&self, program: &Program) -> Option<String> {
-        let mut entries = self.entries[..usize::from(self.depth)].iter();
-        let mut path = String::new();
-        let mut next = self.field;
-        let mut inner = false;
-        while let Some(id) = next {
-            let field = program.field(id);
-            let index = match field.is_sequence() && (inner || self.of_entry) {
-                true => entries
-                    .next()
-                    .map(|entry| format!("[{entry}]"))
-                    .unwrap_or_default(),
-                false => String::new(),
-            };
-            let dot = if inner { "." } else { "" };
-            path = format!("{}{index}{dot}{path}", field.name());
-            inner = true;
-            next = field.parent();
-        }
-        self.field.map(|_| path)
-    }
-
-    /// What went wrong, in a few words: of D9 with the identifier that was read, of
-    /// [`ErrorCode::Limit`] which limit it was. Allocates for D9 alone.
-    #[must_use]
-    pub fn text(&self, program: &Program) -> Cow<'static, str> {
-        match self.template_id {
-            Some(id) => format!("{} {id}", self.code.text()).into(),
-            None => self.text_of_code(program).into(),
-        }
-    }
-
-    fn text_of_code(&self, program: &Program) -> &'static str {
-        let kind = self.field.map(|id| program.field(id).kind());
-        match (self.code, kind) {
-            (ErrorCode::Limit, Some(FieldKind::Sequence)) if !self.of_entry => {
-                "limit exceeded: too many entries"
-            }
-            (ErrorCode::Limit, Some(FieldKind::Text(_))) => "limit exceeded: too long a text",
-            (ErrorCode::Limit, Some(FieldKind::TemplateRef)) => {
-                "limit exceeded: references too deep inside each other"
-            }
-            (ErrorCode::Limit, _) => "limit exceeded: too long a message, or too many fields",
-            (code, _) => code.text(),
-        }
-    }
-
-    /// The error as a sentence with all names: `D9 at byte 7 in template T, field S[1].V: ...`.
-    /// `base` is where the bytes stand in a file or stream.
-    #[must_use]
-    pub fn describe(&self, program: &Program, base: u64) -> String {
-        let mut text = format!("{} at byte {}", self.code, base + self.offset as u64);
-        if let Some(template) = self.template_name(program) {
-            text += " in template ";
-            text += template;
-        }
-        if let Some(path) = self.path(program) {
-            text += ", field ";
-            text += &path;
-        }
-        text += ": ";
-        text += &self.text(program);
-        text
+    /// Whether it is ascribed to an entry as a whole.
+    pub(crate) const fn is_of_entry(&self) -> bool {
+        self.of_entry
     }
 }
 

@@ -4,12 +4,12 @@ use fanfare_wire::lanes::Row;
 
 use crate::cell::Cell;
 use crate::decode::{RowBatch, Scratch, Sink};
-use crate::dictionary::TextRef;
 use crate::message::{Message, MessageView};
 use crate::node::{Content, Node};
 use crate::program::lanes::{Entry, Flat};
 use crate::program::{FieldId, FieldKind, Program};
 use crate::rows::Rows;
+use crate::text_ref::TextRef;
 use crate::visitor::Visitor;
 
 /// One message, in the form in which a decoder has it at hand: the cheapest way to get all its

@@ -4,8 +4,8 @@ use fanfare_wire::lanes::{self, MAX_LANES, Row};
 
 use crate::cell::Cell;
 use crate::decode::visit_row;
-use crate::dictionary::TextRef;
 use crate::program::{FieldId, Place, Program, Reading};
+use crate::text_ref::TextRef;
 use crate::value::Decimal;
 use crate::visitor::Visitor;
 

@@ -1,12 +1,11 @@
 //! Previous values in one array by slot, for the executor that takes field after field: each with
 //! all 64 bits, and a stamp that a reset outdates without touching it.
 
-use crate::dictionary::{PreviousValues, State, TextRef};
+use crate::previous::PreviousValues;
 use crate::program::{Program, Slot, TemplateProgram};
+use crate::state::State;
+use crate::text_ref::{SHORT, TextRef};
 use crate::value::{Decimal, TextType};
-
-/// Bytes of a string that is kept in its slot.
-pub(crate) const SHORT: usize = 8;
 
 /// The length in [`Value::extra`] of a string that is kept elsewhere.
 const LONG: u8 = u8::MAX;

@@ -1,6 +1,6 @@
 //! What a decoder does, step by step, for the person who stares at a garbled feed.
 
-use crate::dictionary::Previous;
+use crate::previous::Previous;
 use crate::program::{Field, TemplateProgram};
 use crate::template::OperatorKind;
 

@@ -3,8 +3,8 @@
 use super::input::{Input, Read};
 use super::presence::PresenceMap;
 use super::run::Run;
-use crate::dictionary::PreviousValues;
 use crate::error::{CodecError, ErrorCode};
+use crate::previous::PreviousValues;
 use crate::program::{BitsOp, IntOp, Op};
 use crate::visitor::Visitor;
 

@@ -1,9 +1,9 @@
 //! Where the fused executor is in the bytes, and what it reads there. `None` always means: not
 //! usual, with the cursor anywhere, and previous values as they were.
 
-use crate::dictionary::State;
 use crate::program::fused::{Int, Operation};
 use crate::slots::{Slots, Value};
+use crate::state::State;
 use crate::value::{Decimal, EXPONENTS};
 use fanfare_wire::stopbit;
 

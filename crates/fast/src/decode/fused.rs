@@ -5,11 +5,12 @@
 use super::cursor::{Cursor, Text, signed_sum, small_sum, unsigned_sum};
 use super::presence::PresenceMap;
 use super::run::Run;
-use crate::dictionary::{PreviousValues, State};
 use crate::error::{CodecError, ErrorCode};
+use crate::previous::PreviousValues;
 use crate::program::fused::{Fused, Kind, Operation};
 use crate::program::{Body, Field, FieldId, Op, Reset, TemplateProgram};
 use crate::slots::Slots;
+use crate::state::State;
 use crate::visitor::Visitor;
 use fanfare_wire::lanes::MAX_CHARS;
 use fanfare_wire::stopbit;

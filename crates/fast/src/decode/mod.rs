@@ -16,11 +16,13 @@ use std::sync::Arc;
 
 use fanfare_wire::lanes::LaneKernel;
 
-use crate::dictionary::{Dictionaries, PreviousValues};
+use crate::dictionary::Dictionaries;
 use crate::error::{CodecError, ErrorCode};
+use crate::previous::PreviousValues;
 use crate::program::Program;
 use crate::record::Record;
-use crate::slots::{self, Slots};
+use crate::slots::Slots;
+use crate::text_ref::SHORT;
 use crate::typed::Feed;
 use crate::visitor::Visitor;
 use flat::{Outcome, Parts, Visiting};
@@ -309,7 +311,7 @@ impl Decoder {
         }
         let len = match &mut self.previous {
             Previous::Columns(columns) => run!(columns).by_ops(visitor),
-            Previous::Slots(slots) if V::TRACE || oracle || limits.text < slots::SHORT => {
+            Previous::Slots(slots) if V::TRACE || oracle || limits.text < SHORT => {
                 run!(slots).by_ops(visitor)
             }
             Previous::Slots(slots) => run!(slots).fused(visitor),

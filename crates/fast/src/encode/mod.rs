@@ -12,9 +12,10 @@ mod text;
 use std::sync::Arc;
 
 use crate::decode::Options;
-use crate::dictionary::{Dictionaries, PreviousValues};
+use crate::dictionary::Dictionaries;
 use crate::error::CodecError;
 use crate::message::Message;
+use crate::previous::PreviousValues;
 use crate::program::Program;
 use fanfare_wire::lanes::Row;
 use flat::{BATCH, Done};

@@ -3,10 +3,11 @@
 use super::output::PresenceWriter;
 use super::run::{Level, Run, Written};
 use crate::decode::incremented;
-use crate::dictionary::{PreviousValues, State};
 use crate::error::ErrorCode;
 use crate::node::{Content, Node};
+use crate::previous::PreviousValues;
 use crate::program::{DecimalOp, FieldId, IntOp};
+use crate::state::State;
 use crate::template::OperatorKind;
 use crate::value::{Decimal, EXPONENTS};
 

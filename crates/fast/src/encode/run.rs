@@ -4,11 +4,13 @@ use std::ops::Range;
 
 use super::output::{PresenceWriter, Writer};
 use crate::decode::Options;
-use crate::dictionary::{Dictionaries, PreviousValues, State};
+use crate::dictionary::Dictionaries;
 use crate::error::{CodecError, ErrorCode};
 use crate::message::Message;
 use crate::node::{Content, Node};
+use crate::previous::PreviousValues;
 use crate::program::{Body, FieldId, IntOp, Op, Program, Reset, Slot, TemplateProgram};
+use crate::state::State;
 
 /// The encoding of one message.
 pub(super) struct Run<'a> {

@@ -5,11 +5,13 @@ use fanfare_wire::lanes;
 use super::gather::pack_word;
 use super::output::PresenceWriter;
 use super::run::{Level, Run, Written};
-use crate::dictionary::{PreviousValues, State, TextRef};
 use crate::error::ErrorCode;
 use crate::node::{Content, Node};
+use crate::previous::PreviousValues;
 use crate::program::TextOp;
+use crate::state::State;
 use crate::template::OperatorKind;
+use crate::text_ref::TextRef;
 use crate::value::TextType;
 
 impl<'a> Run<'a> {

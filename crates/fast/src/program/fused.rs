@@ -3,7 +3,7 @@
 //! same index; [`Kind::Op`] stands for what is rare enough to be left to the op itself.
 
 use super::{DecimalOp, IntOp, Op, Program, TextOp};
-use crate::dictionary::State;
+use crate::state::State;
 use crate::template::OperatorKind;
 use crate::value::{IntType, TextType};
 

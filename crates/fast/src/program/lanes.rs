@@ -4,7 +4,7 @@ use fanfare_wire::lanes::{self, LaneKind, LaneOperator, MAX_LANES, Plan, Row};
 
 use super::visit::{Emit, EmitKind, NO_LANE, VisitPlan};
 use super::{Body, DecimalOp, FieldId, IntOp, Op, Program, Reset, TemplateProgram, TextOp};
-use crate::dictionary::State;
+use crate::state::State;
 use crate::template::OperatorKind;
 use crate::value::{Decimal, EXPONENTS, TextType};
 

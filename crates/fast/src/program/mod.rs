@@ -21,6 +21,7 @@
 //!   with a sequence of such entries, if most fields of the program are in such templates.
 
 mod compile;
+mod describe;
 pub(crate) mod fused;
 pub(crate) mod lanes;
 mod place;
@@ -32,37 +33,14 @@ use std::ops::Range;
 use lanes::{Flat, Segment};
 pub use place::{Place, Reading};
 
-use crate::dictionary::State;
 use crate::error::TemplateError;
+pub use crate::ids::{FieldId, Slot, TextId};
+use crate::state::State;
 use crate::template::{Deviations, Name, OperatorKind, TemplateSet};
 use crate::value::{Decimal, IntType, TextType};
 
 /// The identifier of the Reset message of the session control protocol.
 pub const RESET_ID: u32 = 120;
-
-/// Number of a field in its program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct FieldId(pub(crate) u32);
-
-impl FieldId {
-    /// The number as an index, from 0, dense in the program.
-    #[must_use]
-    pub const fn index(self) -> usize {
-        self.0 as usize
-    }
-}
-
-/// Number of a previous value in its program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Slot(pub(crate) u32);
-
-impl Slot {
-    /// The number as an index into the flat arrays of previous values.
-    #[must_use]
-    pub const fn index(self) -> usize {
-        self.0 as usize
-    }
-}
 
 /// A set of templates, ready to execute.
 #[derive(Debug, Clone, Default)]
@@ -529,10 +507,6 @@ pub enum FieldKind {
     /// A dynamic template reference.
     TemplateRef,
 }
-
-/// Number of a constant or initial byte string in its program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TextId(pub(crate) u32);
 
 /// One instruction of the program.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -5,7 +5,7 @@ use std::fmt::{self, Write as _};
 use fanfare_wire::lanes::Plan;
 
 use super::lanes::Flat;
-use super::visit::{Emit, EmitKind};
+use super::visit::{Emit, EmitKind, NO_LANE};
 use super::{Program, TextId};
 use crate::value::Decimal;
 
@@ -26,7 +26,7 @@ pub struct Place {
 
 impl Place {
     /// The lane of what has none. The presence bit of this number is always set.
-    pub const NO_LANE: u8 = 63;
+    pub const NO_LANE: u8 = NO_LANE;
 }
 
 /// How the value of a field is read from its lane ([`crate::RowRef::value`]).

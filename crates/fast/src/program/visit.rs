@@ -7,7 +7,7 @@ use crate::node::Node;
 use crate::value::Decimal;
 
 /// The bit of [`Emit::lane`] that is always set: the field has a value, but no lane.
-pub(crate) const NO_LANE: u8 = super::Place::NO_LANE;
+pub(crate) const NO_LANE: u8 = 63;
 
 /// The calls for the fields of a segment, in their order.
 #[derive(Debug, Clone)]

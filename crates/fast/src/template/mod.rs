@@ -1,14 +1,12 @@
 //! Templates as the XML declares them: a validated tree, before it becomes a program.
 
 mod encoding;
-mod extension;
 mod initial;
 pub mod limits;
-mod schema;
 mod xml;
 
 pub use encoding::decode;
-pub use schema::Deviations;
+pub use xml::schema::Deviations;
 
 use crate::value::{Decimal, IntType, TextType};
 
@@ -183,6 +181,19 @@ pub enum OperatorKind {
 }
 
 impl OperatorKind {
+    /// The operator that an element of this name is.
+    fn of_element(name: &str) -> Option<Self> {
+        Some(match name {
+            "constant" => Self::Constant,
+            "default" => Self::Default,
+            "copy" => Self::Copy,
+            "increment" => Self::Increment,
+            "delta" => Self::Delta,
+            "tail" => Self::Tail,
+            _ => return None,
+        })
+    }
+
     /// Name of the element, or `none`.
     #[must_use]
     pub const fn name(self) -> &'static str {

@@ -1,18 +1,17 @@
 //! Reads the XML of sections 6 and 9: the elements of the template namespace, foreign ones
 //! skipped, with the static errors S1 to S5.
 
+mod extension;
 mod operator;
+pub(super) mod schema;
 
-pub(super) use operator::operator_kind;
-
+use schema::Deviations;
 use std::collections::{HashMap, HashSet};
 
 use roxmltree::{Document, Node};
 
-use super::extension;
 use super::initial::OperandType;
 use super::limits::{self, MAX_NAME, MAX_NESTING};
-use super::schema::Deviations;
 use super::{
     Block, Dictionary, Instruction, Kind, Length, Name, Operator, Position, Template, TemplateSet,
 };

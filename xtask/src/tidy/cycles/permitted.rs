@@ -13,38 +13,6 @@ pub(super) struct Permitted {
 /// Who mends one of them removes it here. All but those of `wire::lanes` are to go.
 pub(super) const PERMITTED: &[Permitted] = &[
     Permitted {
-        name: "fast",
-        modules: &["decode", "encode", "typed"],
-        why: "to go with issue 14",
-    },
-    Permitted {
-        name: "fast",
-        modules: &["decode::lanes", "decode::run"],
-        why: "to go with issue 14",
-    },
-    Permitted {
-        name: "fast",
-        modules: &[
-            "dictionary",
-            "error",
-            "program",
-            "template",
-            "template::extension",
-            "template::initial",
-            "template::limits",
-            "template::schema",
-            "template::xml",
-            "template::xml::operator",
-            "value",
-        ],
-        why: "to go with issue 14",
-    },
-    Permitted {
-        name: "fast",
-        modules: &["program::lanes", "program::place", "program::visit"],
-        why: "to go with issue 14",
-    },
-    Permitted {
         name: "wire",
         modules: &["lanes::avx2", "lanes::avx2_short"],
         why: "the kernels are about to be replaced",

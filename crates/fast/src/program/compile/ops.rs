@@ -2,9 +2,9 @@
 
 use super::slots::Part;
 use super::{Compiler, Context, MAX_TEXTS, s1};
-use crate::dictionary::State;
 use crate::error::TemplateError;
 use crate::program::{BitsOp, DecimalOp, FieldId, IntOp, Op, Slot, TextId, TextOp};
+use crate::state::State;
 use crate::template::{BitGroup, Initial, Instruction, Kind, Operator};
 use crate::value::{IntType, TextType};
 

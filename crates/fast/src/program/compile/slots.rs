@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use fanfare_wire::lanes::BLOCK;
 
 use super::{Compiler, Context};
-use crate::dictionary::State;
 use crate::program::{Body, Op, Program, Slot, SlotInfo};
+use crate::state::State;
 use crate::template::{Dictionary, Name, Operator, OperatorKind};
 
 /// The entry of a dictionary that an operator uses.

@@ -2,9 +2,9 @@
 
 use roxmltree::Node;
 
+use super::extension;
 use super::{Parsed, Reader, Scope, error_at, token};
 use crate::error::ErrorCode;
-use crate::template::extension;
 use crate::template::initial::{OperandType, convert};
 use crate::template::{Initial, Name, Operator, OperatorKind};
 use crate::value::TextType;
@@ -31,7 +31,7 @@ impl Reader<'_, '_> {
                     continue;
                 }
                 let name = node.tag_name().name();
-                let kind = operator_kind(name)
+                let kind = OperatorKind::of_element(name)
                     .ok_or_else(|| self.s1(node, format!("<{name}> is no field operator")))?;
                 if operator.is_some() {
                     return Err(self.s1(node, "a field has one operator"));
@@ -59,7 +59,7 @@ impl Reader<'_, '_> {
         let text = matches!(ty, OperandType::Text(TextType::Unicode | TextType::Bytes));
         Ok(match holder.tag_name().name() {
             // Its type, which was looked at before.
-            "field" | "bitGroup" => operator_kind(name).is_none(),
+            "field" | "bitGroup" => OperatorKind::of_element(name).is_none(),
             "enum" | "set" if name == "element" => true,
             _ if name == "length" && text && !is_behind => {
                 self.name(node)?;
@@ -113,18 +113,6 @@ impl Reader<'_, '_> {
             initial,
         })
     }
-}
-
-pub(in crate::template) fn operator_kind(element: &str) -> Option<OperatorKind> {
-    Some(match element {
-        "constant" => OperatorKind::Constant,
-        "default" => OperatorKind::Default,
-        "copy" => OperatorKind::Copy,
-        "increment" => OperatorKind::Increment,
-        "delta" => OperatorKind::Delta,
-        "tail" => OperatorKind::Tail,
-        _ => return None,
-    })
 }
 
 fn initial(ty: Node<'_, '_>, text: &str, operand: OperandType) -> Result<Initial, ErrorCode> {

@@ -4,9 +4,9 @@
 
 use roxmltree::Node;
 
-use super::extension;
-use super::xml::{Reader, operator_kind};
+use super::{Reader, extension};
 use crate::error::TemplateError;
+use crate::template::OperatorKind;
 use crate::value::IntType;
 
 /// How many deviations are kept; the others are counted.
@@ -113,7 +113,8 @@ impl Reader<'_, '_> {
 /// Whether an element may stand in another. The reader has already checked instructions and
 /// operators where these have to be.
 fn takes(parent: Node<'_, '_>, node: Node<'_, '_>) -> bool {
-    let is_operator = |node: Node<'_, '_>| operator_kind(node.tag_name().name()).is_some();
+    let is_operator =
+        |node: Node<'_, '_>| OperatorKind::of_element(node.tag_name().name()).is_some();
     match parent.tag_name().name() {
         "typeRef" | "templateRef" | "element" => false,
         "define" => !node
@@ -144,7 +145,9 @@ fn attributes<'a>(node: Node<'_, '_>, parent: Option<Node<'_, '_>>) -> [&'a [&'a
         "string" => [NAMED, &["charset"]],
         "element" => [&["name", "ns", "id", "value"], &[]],
         "timestamp" | "timeStamp" => [NAMED, &["unit", "epoch"]],
-        name if operator_kind(name).is_some() => [&["dictionary", "key", "ns", "value"], &[]],
+        name if OperatorKind::of_element(name).is_some() => {
+            [&["dictionary", "key", "ns", "value"], &[]]
+        }
         name if is_integer(name) || name == "field" => [NAMED, &["bits", "size", "length"]],
         _ => [NAMED, &[]],
     }

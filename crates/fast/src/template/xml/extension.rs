@@ -7,10 +7,10 @@
 
 use roxmltree::Node;
 
-use super::initial::OperandType;
-use super::limits::MAX_VALUES;
-use super::xml::{Parsed, Reader, Scope, operator_kind};
-use super::{BitGroup, Instruction, Kind, Name, Operator};
+use super::{Parsed, Reader, Scope};
+use crate::template::initial::OperandType;
+use crate::template::limits::MAX_VALUES;
+use crate::template::{BitGroup, Instruction, Kind, Name, Operator, OperatorKind};
 use crate::value::IntType;
 
 /// Most bits of a bit group.
@@ -76,7 +76,7 @@ impl Reader<'_, '_> {
         }
         let mut types = self
             .children(node)
-            .filter(|child| operator_kind(child.tag_name().name()).is_none());
+            .filter(|child| OperatorKind::of_element(child.tag_name().name()).is_none());
         let inner = types
             .next()
             .ok_or_else(|| self.s1(node, "<field> has a type, or a <type> with its name"))?;
@@ -127,7 +127,7 @@ impl Reader<'_, '_> {
             operator: Operator::none(),
         };
         for child in self.children(ty) {
-            if operator_kind(child.tag_name().name()).is_none() {
+            if OperatorKind::of_element(child.tag_name().name()).is_none() {
                 group.members.push(self.member(child, scope)?);
             }
         }
@@ -149,7 +149,8 @@ impl Reader<'_, '_> {
         let holders = self.holders(node)?;
         self.check_values(node, holders.last().copied().unwrap_or(node))?;
         let operators = holders.iter().flat_map(|holder| self.children(*holder));
-        let mut operators = operators.filter(|c| operator_kind(c.tag_name().name()).is_some());
+        let mut operators =
+            operators.filter(|c| OperatorKind::of_element(c.tag_name().name()).is_some());
         if let Some(operator) = operators.next() {
             let message = "operators are the bitGroup's, not its fields'";
             return Err(self.s1(operator, message));

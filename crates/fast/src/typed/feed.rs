@@ -1,0 +1,57 @@
+//! What generated structs do.
+
+use super::rows::RowsMut;
+use crate::program::Program;
+use crate::rows::RowRef;
+use crate::visitor::Visitor;
+
+/// The generated messages of a template set: one struct for each template, filled in turn.
+pub trait Feed: Visitor + Default {
+    /// The document that the structs were generated from.
+    const TEMPLATES: &'static str;
+
+    /// The message that was decoded last, by its template.
+    type Decoded<'m>
+    where
+        Self: 'm;
+
+    /// The message that was decoded last; `None` for one of no template of the document.
+    fn decoded(&self) -> Option<Self::Decoded<'_>>;
+
+    /// [`Program::layout`] of the templates, as [`Self::read`] takes it for granted; 0 if that
+    /// reads nothing.
+    const LAYOUT: u64 = 0;
+
+    /// Begins a message of the template of this index with the row of its own fields; its sequence
+    /// is empty or absent. False, with nothing done, for a template that it does not read so.
+    #[inline]
+    fn read(&mut self, template: u32, row: RowRef<'_>) -> bool {
+        _ = (template, row);
+        false
+    }
+
+    /// Goes on with entries of its sequence, behind those that there are.
+    #[inline]
+    fn read_entries<'r>(&mut self, rows: impl ExactSizeIterator<Item = RowRef<'r>>) {
+        _ = rows;
+    }
+}
+
+/// A generated struct that can be encoded.
+pub trait Typed {
+    /// Calls `visitor` for the message of this template with these values, but not of its end. The
+    /// program must be that of the document the struct was generated from.
+    fn write<V: Visitor>(&self, program: &Program, visitor: &mut V);
+
+    /// [`Program::layout`] of the templates, as [`Self::fill`] takes it for granted; 0 if that
+    /// fills nothing.
+    const LAYOUT: u64 = 0;
+
+    /// Fills the rows of a message with these values; false, with the rows undefined, for one of a
+    /// template of which it does not know the rows.
+    #[inline]
+    fn fill(&self, rows: &mut RowsMut<'_>) -> bool {
+        _ = rows;
+        false
+    }
+}

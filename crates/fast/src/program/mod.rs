@@ -16,8 +16,8 @@
 //! # Back ends
 //! Three ways to decode, the later ones held against the first by tests:
 //! - op by op, in the words of the specification: the oracle, and what the others leave to it;
-//! - fused ops ([`fused`]), which any template has, in scalar code;
-//! - lanes ([`lanes`]), by vector kernels: templates that are one segment of small values, perhaps
+//! - fused ops (`fused`), which any template has, in scalar code;
+//! - lanes (`lanes`), by vector kernels: templates that are one segment of small values, perhaps
 //!   with a sequence of such entries, if most fields of the program are in such templates.
 
 mod compile;

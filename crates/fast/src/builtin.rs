@@ -8,6 +8,10 @@ pub const SIMPLE: &str = include_str!("../templates/simple.xml");
 /// Market data with repeating groups: MarketData (1), QuoteRequest (2), Done (99).
 pub const COMPLEX: &str = include_str!("../templates/complex.xml");
 
+/// Market data in the shapes of MOEX SPECTRA's: DefaultIncrementalRefreshMessage (74),
+/// DefaultSnapshotMessage (75), TradingSessionStatus (66), SequenceReset (49), Done (99).
+pub const SPECTRA: &str = include_str!("../templates/spectra.xml");
+
 /// Structs of [`SIMPLE`], as `fanfare fast codegen -t builtin:simple` prints them.
 pub mod simple {
     include!("../templates/simple.generated");
@@ -18,12 +22,18 @@ pub mod complex {
     include!("../templates/complex.generated");
 }
 
-/// The document that `builtin:simple` or `builtin:complex` stands for.
+/// Structs of [`SPECTRA`], as `fanfare fast codegen -t builtin:spectra` prints them.
+pub mod spectra {
+    include!("../templates/spectra.generated");
+}
+
+/// The document that `builtin:simple`, `builtin:complex` or `builtin:spectra` stands for.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static str> {
     match name {
         "builtin:simple" => Some(SIMPLE),
         "builtin:complex" => Some(COMPLEX),
+        "builtin:spectra" => Some(SPECTRA),
         _ => None,
     }
 }
@@ -39,6 +49,12 @@ impl Program {
     #[must_use]
     pub fn complex() -> Self {
         Self::parse(COMPLEX).unwrap_or_default()
+    }
+
+    /// The program of [`SPECTRA`].
+    #[must_use]
+    pub fn spectra() -> Self {
+        Self::parse(SPECTRA).unwrap_or_default()
     }
 }
 
@@ -77,7 +93,19 @@ mod tests {
                 id(120, "Reset")
             ]
         );
+        assert_eq!(
+            names(find("builtin:spectra").unwrap()),
+            [
+                id(74, "DefaultIncrementalRefreshMessage"),
+                id(75, "DefaultSnapshotMessage"),
+                id(66, "TradingSessionStatus"),
+                id(49, "SequenceReset"),
+                id(99, "Done"),
+                id(120, "Reset")
+            ]
+        );
         assert_eq!(Program::simple().templates().len(), 6);
         assert_eq!(Program::complex().templates().len(), 4);
+        assert_eq!(Program::spectra().templates().len(), 6);
     }
 }

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use fanfare_counting::allocations;
-use fanfare_fast::generate::{ComplexOptions, Generator, PACKET_SIZE};
+use fanfare_fast::generate::{ComplexOptions, Generator, PACKET_SIZE, SpectraOptions};
 use fanfare_fast::{Decoder, Encoder, Ignore, Message, Program, Record, fix};
 
 /// Everything that a hot path does with a stream, in one pass.
@@ -101,6 +101,20 @@ fn market_data_needs_no_memory_after_warm_up() {
         Program::complex(),
         Generator::complex(Program::complex(), 1000, None, options),
     );
+}
+
+#[test]
+fn data_of_real_shapes_needs_no_memory_after_warm_up() {
+    for snapshots in [false, true] {
+        let options = SpectraOptions {
+            snapshots,
+            ..SpectraOptions::default()
+        };
+        check(
+            Program::spectra(),
+            Generator::spectra(Program::spectra(), 1000, None, options),
+        );
+    }
 }
 
 #[test]

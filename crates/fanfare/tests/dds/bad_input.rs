@@ -22,7 +22,7 @@ fn what_cannot_work_is_said_in_one_sentence() {
         (&["ls", "--peer", "127.0.0.1:99999"], "not 1 to 65535"),
         (
             &["idl", "-t", "builtin:none"],
-            "builtin:simple and builtin:complex",
+            "builtin:simple, builtin:complex and builtin:spectra",
         ),
         (
             &["idl", "-t", "builtin:simple", "--keyed", "--key", "Nope"],

@@ -49,6 +49,32 @@ fn simple_comes_back_byte_for_byte() {
 }
 
 #[test]
+fn spectra_comes_back_byte_for_byte() {
+    let folder = Folder::new("spectra");
+    let none = ["--header", "none"];
+    for more in [&["--trades", "10"][..], &["--snapshots"]] {
+        // As the exchange's recordings are: one stream, whose Resets are enough.
+        let more = [more, &none].concat();
+        let file = generated(&folder, "spectra", "2000", &more);
+        let again = there_and_back(&folder, "builtin:spectra", &file, &none);
+        assert!(again == folder.read("spectra.dat"));
+        let lines = folder.read("lines.jsonl");
+        let other = generated(
+            &folder,
+            "spectra",
+            "2000",
+            &[&more[..], &["--seed", "2"]].concat(),
+        );
+        assert!(again != std::fs::read(other).unwrap());
+        // One message a packet, with its Reset.
+        let file = generated(&folder, "spectra", "2000", &more[..more.len() - 2]);
+        let decode = ["decode", "-t", "builtin:spectra", "-f", &file];
+        let said = run(&[&decode[..], &["--format", "json"]].concat()).succeeded();
+        assert!(said.out.as_bytes() == lines);
+    }
+}
+
+#[test]
 fn fix_is_a_way_there_and_back() {
     let folder = Folder::new("fix");
     // Messages of simple have no MsgType(35): their template is the one that has their fields.

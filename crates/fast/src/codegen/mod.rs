@@ -17,7 +17,8 @@
 //! [`crate::typed::OptionalText`]s. The code runs on [`crate::Decoder`] and [`crate::Encoder`],
 //! with whatever fast path they have: structs of templates of rows ([`crate::Record`]) are filled
 //! from the rows, and fill rows that are encoded. What is not regular goes field by field.
-//! [`crate::builtin::simple`] and [`crate::builtin::complex`] are such modules.
+//! [`crate::builtin::simple`], [`crate::builtin::complex`] and [`crate::builtin::spectra`] are such
+//! modules.
 
 mod model;
 mod names;

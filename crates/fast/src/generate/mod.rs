@@ -1,11 +1,13 @@
 //! Generators of test feeds: packets of encoded messages, the same ones every time.
 //!
 //! [`Generator::simple`] makes orders for [`crate::builtin::SIMPLE`], [`Generator::complex`]
-//! market data for [`crate::builtin::COMPLEX`]; other templates do if they have the same names.
-//! Each packet starts with empty dictionaries.
+//! market data for [`crate::builtin::COMPLEX`], [`Generator::spectra`] market data in the shapes
+//! of a real exchange's for [`crate::builtin::SPECTRA`]; other templates do if they have the same
+//! names. Each packet starts with empty dictionaries.
 
 mod complex;
 mod simple;
+mod spectra;
 
 use std::sync::Arc;
 
@@ -14,8 +16,11 @@ use crate::error::{CodecError, ErrorCode};
 use crate::message::Message;
 use crate::program::{Field, Program};
 use crate::source::{Scalar, Source};
+use crate::visitor::Visitor as _;
+use spectra::Spectra;
 
 pub use complex::ComplexOptions;
+pub use spectra::SpectraOptions;
 
 /// Bytes of a packet of orders, unless told otherwise.
 pub const PACKET_SIZE: usize = 1024;
@@ -25,11 +30,14 @@ pub const PACKET_SIZE: usize = 1024;
 pub struct Generator {
     encoder: Encoder,
     feed: Feed,
-    /// Messages made, and to be made; then comes Done.
+    /// Messages made, and to be made; then comes Done, if it is one of `all`.
     next: u64,
     count: u64,
+    all: u64,
     packet_size: Option<usize>,
     message: Message,
+    /// What is in front of each message of spectra.
+    reset: Message,
     packet: Vec<u8>,
     /// A message that did not fit into the packet before.
     waiting: bool,
@@ -39,6 +47,7 @@ pub struct Generator {
 enum Feed {
     Simple,
     Complex(ComplexOptions),
+    Spectra(Box<Spectra>),
 }
 
 impl Generator {
@@ -62,7 +71,31 @@ impl Generator {
         Self::new(program.into(), Feed::Complex(options), count, packet_size)
     }
 
+    /// Market data in the shapes of MOEX SPECTRA's: `count` messages, then Done if the templates
+    /// have it, each of them behind a Reset, which is not counted. They are a market's increments,
+    /// one message a packet or as many as `packet_size` bytes allow, or the snapshots that agree
+    /// with the increments of the same seed: one of each security in turn, the session's state, and
+    /// a SequenceReset.
+    #[must_use]
+    pub fn spectra(
+        program: impl Into<Arc<Program>>,
+        count: u64,
+        packet_size: Option<usize>,
+        options: SpectraOptions,
+    ) -> Self {
+        let feed = Feed::Spectra(Box::new(Spectra::new(options)));
+        Self::new(program.into(), feed, count, packet_size)
+    }
+
     fn new(program: Arc<Program>, feed: Feed, count: u64, packet_size: Option<usize>) -> Self {
+        let done = match feed {
+            Feed::Simple | Feed::Complex(_) => true,
+            Feed::Spectra(_) => program.by_name("Done").is_some(),
+        };
+        let mut reset = Message::new();
+        if let Some(template) = program.by_name("Reset") {
+            reset.begin_message(template);
+        }
         let encoder = Encoder::new(program);
         let (message, packet) = (Message::new(), Vec::new());
         Self {
@@ -70,20 +103,28 @@ impl Generator {
             feed,
             next: 0,
             count,
+            all: count.saturating_add(done.into()),
             packet_size,
             message,
+            reset,
             packet,
             waiting: false,
         }
     }
 
-    /// Messages in the packets so far, Done among them.
+    /// Messages in the packets so far, Done among them, the Resets of spectra not.
     #[must_use]
     pub const fn messages(&self) -> u64 {
         self.next
     }
 
-    /// The next packet, or `None` behind the one with Done.
+    /// True when the last packet was made.
+    #[must_use]
+    pub const fn is_complete(&self) -> bool {
+        self.next >= self.all
+    }
+
+    /// The next packet, or `None` behind the last one.
     ///
     /// # Errors
     /// A [`CodecError`] if the templates do not have the fields, or do not take the values:
@@ -91,11 +132,14 @@ impl Generator {
     pub fn next_packet(&mut self) -> Result<Option<&[u8]>, CodecError> {
         self.packet.clear();
         self.encoder.reset();
-        while self.next <= self.count {
+        while self.next < self.all {
             if !std::mem::take(&mut self.waiting) {
                 self.make()?;
             }
             let len = self.packet.len();
+            if matches!(self.feed, Feed::Spectra(_)) {
+                self.encoder.encode(&self.reset, &mut self.packet)?;
+            }
             self.encoder.encode(&self.message, &mut self.packet)?;
             let full = self.packet_size.is_none_or(|size| self.packet.len() > size);
             let alone = self.next == self.count && matches!(self.feed, Feed::Complex(_));
@@ -124,7 +168,7 @@ impl Generator {
                 .ok_or(CodecError::new(ErrorCode::D9, 0))?;
             self.message.fill(&program, template, source)
         };
-        match &self.feed {
+        match &mut self.feed {
             _ if done => fill("Done", &mut Nothing),
             Feed::Simple => {
                 let mut order = simple::Order::new(number);
@@ -133,6 +177,10 @@ impl Generator {
             Feed::Complex(options) => {
                 let mut data = complex::Data::new(number, *options);
                 fill(data.template(), &mut data)
+            }
+            Feed::Spectra(spectra) => {
+                spectra.advance();
+                fill(spectra.template(), spectra.as_mut())
             }
         }
     }

@@ -4,7 +4,7 @@
 //! which is here, with its file. Empty a file first whose code does not compile any more.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use fanfare_fast::builtin::{complex, simple};
+use fanfare_fast::builtin::{complex, simple, spectra};
 use fanfare_fast::typed::{Dynamic, Feed, Typed, TypedDecoder, TypedEncoder};
 use fanfare_fast::{
     Decimal, Decoder, Encoder, Message, Options, Program, Visitor, builtin, codegen, generate,
@@ -43,6 +43,7 @@ fn the_generator_writes_what_is_compiled_here() {
     let generated = |xml: &str| codegen::generate(xml).unwrap();
     assert!(generated(builtin::SIMPLE) == include_str!("../../templates/simple.generated"));
     assert!(generated(builtin::COMPLEX) == include_str!("../../templates/complex.generated"));
+    assert!(generated(builtin::SPECTRA) == include_str!("../../templates/spectra.generated"));
     assert!(generated(EVERY) == include_str!("every.generated"));
     assert!(codegen::generate("<templates><nonsense/></templates>").is_err());
 }
@@ -109,6 +110,20 @@ fn complex_comes_back_byte_for_byte() {
     let generator = generate::Generator::complex(Program::complex(), 2_000, None, options);
     let messages = there_and_back::<complex::Messages>(&packets(generator));
     assert_eq!(messages, 2_001);
+}
+
+#[test]
+fn spectra_comes_back_byte_for_byte() {
+    for snapshots in [false, true] {
+        let options = generate::SpectraOptions {
+            snapshots,
+            trades: 10,
+            ..generate::SpectraOptions::default()
+        };
+        let generator = generate::Generator::spectra(Program::spectra(), 2_000, None, options);
+        let messages = there_and_back::<spectra::Messages>(&packets(generator));
+        assert_eq!(messages, 2 * 2_001, "with the Resets");
+    }
 }
 
 /// Two encoders, one by way of rows, one field by field: the same bytes or errors.

@@ -6,7 +6,7 @@ use fanfare_fast::{Decoder, Encoder, Message, MessageView, Program};
 
 use crate::common::to_hex;
 
-fn packets_of(mut generator: Generator) -> Vec<Vec<u8>> {
+pub(crate) fn packets_of(mut generator: Generator) -> Vec<Vec<u8>> {
     let mut packets = Vec::new();
     while let Some(packet) = generator.next_packet().unwrap() {
         packets.push(packet.to_vec());
@@ -15,7 +15,7 @@ fn packets_of(mut generator: Generator) -> Vec<Vec<u8>> {
 }
 
 /// Decodes packets, shows each message, and checks that it encodes to the same bytes.
-fn each(
+pub(crate) fn each(
     program: &Program,
     packets: &[Vec<u8>],
     empty: bool,

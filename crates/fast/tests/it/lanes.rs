@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use fanfare_fast::generate::{ComplexOptions, Generator, PACKET_SIZE};
+use fanfare_fast::generate::{ComplexOptions, Generator, PACKET_SIZE, SpectraOptions};
 use fanfare_fast::program::{Field, FieldKind};
 use fanfare_fast::value::TextType;
 use fanfare_fast::{
@@ -647,15 +647,28 @@ fn foreign_records_are_refused() {
 #[test]
 fn generated_feeds_are_the_same() {
     let options = ComplexOptions::default();
-    for (program, mut generator) in [
+    let spectra = |snapshots| {
+        let options = SpectraOptions {
+            snapshots,
+            trades: 10,
+            ..SpectraOptions::default()
+        };
+        Generator::spectra(Program::spectra(), 40, None, options)
+    };
+    // Rows at least: all but Done and quote requests, with the entries of each.
+    for (program, mut generator, expected) in [
         (
             Program::simple(),
             Generator::simple(Program::simple(), 200, PACKET_SIZE),
+            200,
         ),
         (
             Program::complex(),
             Generator::complex(Program::complex(), 103, None, options),
+            400,
         ),
+        (Program::spectra(), spectra(false), 0),
+        (Program::spectra(), spectra(true), 0),
     ] {
         let mut rows = 0;
         while let Some(packet) = generator.next_packet().unwrap() {
@@ -673,12 +686,6 @@ fn generated_feeds_are_the_same() {
                 turned[bit / 8] ^= 1 << (bit % 8);
             }
         }
-        // All but Done and quote requests, with the entries of each.
-        let expected = if program.templates().len() > 4 {
-            200
-        } else {
-            400
-        };
         assert!(
             LaneKernel::best().is_none() || rows >= expected,
             "{rows} rows"

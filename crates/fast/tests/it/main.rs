@@ -17,6 +17,7 @@ mod moex;
 mod operators;
 mod properties;
 mod specification;
+mod spectra;
 mod templates;
 mod trace;
 mod vectors;

@@ -27,7 +27,7 @@ pub(crate) const USER_TAGS: u32 = 5_000;
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Feed {
-    /// A template file, or `builtin:simple` or `builtin:complex`.
+    /// A template file, or `builtin:simple`, `builtin:complex` or `builtin:spectra`.
     pub templates: String,
     /// Takes templates with attributes, elements and text that the schema of FAST does not have,
     /// and leaves those out; a notice has the first of them and the number of the others.

@@ -53,7 +53,7 @@ pub enum FeedError {
     #[error("cannot read templates `{0}`")]
     Read(String, #[source] io::Error),
     /// No templates of this name are built in.
-    #[error("there is no `{0}`: there are builtin:simple and builtin:complex")]
+    #[error("there is no `{0}`: there are builtin:simple, builtin:complex and builtin:spectra")]
     NoBuiltin(String),
     /// It holds no templates that can be used.
     #[error("templates `{0}`")]

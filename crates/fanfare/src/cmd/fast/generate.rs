@@ -1,4 +1,4 @@
-//! `fanfare fast generate`: the two feeds that everything can be tried with.
+//! `fanfare fast generate`: the three feeds that everything can be tried with.
 
 use super::lines::is_same_file;
 use super::options::{TEMPLATES_HELP, TemplateReading, check_preamble, load};
@@ -8,18 +8,21 @@ use crate::print::{note, say};
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use fanfare_engine::stop::Stop;
-use fanfare_fast::generate::{ComplexOptions, Generator, PACKET_SIZE};
+use fanfare_fast::Program;
+use fanfare_fast::generate::{ComplexOptions, Generator, PACKET_SIZE, SpectraOptions};
 use fanfare_feed::{Header, Preamble};
 use fanfare_instruments::figures::Figures;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
-/// Generate a file of FAST packets: orders (simple) or market data (complex).
+/// Generate a file of FAST packets: orders (simple) or market data (complex, spectra).
 ///
 /// The same options always give the same bytes. Each packet starts with empty dictionaries; the
-/// last message is Done.
+/// last message is Done. A Reset is in front of each message of spectra, so that its packets need
+/// no --header; it takes other templates of the same names, even those without Done.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Which feed.
@@ -35,11 +38,11 @@ pub(crate) struct Args {
     /// File to write, - for stdout.
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Messages to generate, not counting Done.
+    /// Messages to generate, not counting Done and the Resets of spectra.
     #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 30_000)]
     count: u64,
     /// Bytes of a packet at most; a longer message has one for itself. Default: 1024 for simple,
-    /// one message a packet for complex.
+    /// one message a packet for complex and spectra.
     #[arg(short = 'p', long, value_name = "BYTES")]
     packet_size: Option<usize>,
     /// Mean number of entries in a message of complex.
@@ -51,6 +54,19 @@ pub(crate) struct Args {
     /// Let all entries of a message belong to one security.
     #[arg(long)]
     no_split: bool,
+    /// Seed of the market of spectra.
+    #[arg(long, value_name = "SEED", default_value_t = 1)]
+    seed: u64,
+    /// The snapshots of spectra in place of its increments, with which they agree if the seed and
+    /// the trades are the same.
+    #[arg(long)]
+    snapshots: bool,
+    /// Of a hundred changes in spectra's market, how many are trades.
+    #[arg(
+        long, value_name = "PERCENT", default_value_t = 0,
+        value_parser = clap::value_parser!(u32).range(..=100)
+    )]
+    trades: u32,
     /// Length header in front of each packet.
     #[arg(long, value_name = "HEADER", default_value = "u32le")]
     header: Header,
@@ -68,6 +84,9 @@ enum FeedKind {
     Simple,
     /// Market data with repeating groups: one message a packet.
     Complex,
+    /// Market data in the shapes of a real exchange's templates (MOEX SPECTRA): price levels,
+    /// trades, snapshots.
+    Spectra,
 }
 
 impl FeedKind {
@@ -75,6 +94,33 @@ impl FeedKind {
         match self {
             Self::Simple => "simple",
             Self::Complex => "complex",
+            Self::Spectra => "spectra",
+        }
+    }
+}
+
+impl Args {
+    fn generator(&self, program: Arc<Program>) -> Generator {
+        match self.feed {
+            FeedKind::Simple => {
+                let size = self.packet_size.unwrap_or(PACKET_SIZE);
+                Generator::simple(program, self.count, size)
+            }
+            FeedKind::Complex => {
+                let options = ComplexOptions {
+                    sequence_length: self.sequence_length,
+                    split: !self.no_split,
+                };
+                Generator::complex(program, self.count, self.packet_size, options)
+            }
+            FeedKind::Spectra => {
+                let options = SpectraOptions {
+                    seed: self.seed,
+                    snapshots: self.snapshots,
+                    trades: self.trades,
+                };
+                Generator::spectra(program, self.count, self.packet_size, options)
+            }
         }
     }
 }
@@ -86,19 +132,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         args.templates.as_deref().unwrap_or(&own),
         args.reading.reading(),
     )?;
-    let mut generator = match args.feed {
-        FeedKind::Simple => {
-            let size = args.packet_size.unwrap_or(PACKET_SIZE);
-            Generator::simple(program, args.count, size)
-        }
-        FeedKind::Complex => {
-            let options = ComplexOptions {
-                sequence_length: args.sequence_length,
-                split: !args.no_split,
-            };
-            Generator::complex(program, args.count, args.packet_size, options)
-        }
-    };
+    let mut generator = args.generator(program);
     let stop = Stop::on_interrupt()?;
     let templates = Path::new(args.templates.as_deref().unwrap_or(&own));
     let mut out = create(&args.output, &[templates])?;
@@ -120,15 +154,15 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         }
     }
     out.flush().with_context(|| cannot_write(&args.output))?;
-    let messages = generator.messages();
-    report(args, messages, packets, bytes);
-    if messages <= args.count {
-        bail!("interrupted: the feed has no Done yet");
+    let complete = generator.is_complete();
+    report(args, complete, generator.messages(), packets, bytes);
+    if !complete {
+        bail!("interrupted: the feed is not complete");
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn report(args: &Args, messages: u64, packets: u32, bytes: usize) {
+fn report(args: &Args, complete: bool, messages: u64, packets: u32, bytes: usize) {
     if !args.json {
         note!(
             "{} in {}, {bytes} bytes",
@@ -138,7 +172,7 @@ fn report(args: &Args, messages: u64, packets: u32, bytes: usize) {
         return;
     }
     let mut figures = Figures::new("fast generate");
-    figures.set_ok(messages > args.count);
+    figures.set_ok(complete);
     figures.count("messages", messages);
     figures.count("packets", u64::from(packets));
     figures.count("bytes", bytes as u64);

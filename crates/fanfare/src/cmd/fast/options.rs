@@ -14,9 +14,9 @@ use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// Templates: a file, or one of the two sets that are part of the product.
+/// Templates: a file, or one of the three sets that are part of the product.
 pub(crate) const TEMPLATES_HELP: &str =
-    "Template file (FAST 1.1 XML), or builtin:simple, or builtin:complex";
+    "Template file (FAST 1.1 XML), or builtin:simple, builtin:complex or builtin:spectra";
 
 /// The text of a template file or builtin set.
 fn template_text(templates: &str) -> Result<String, LoadError> {
@@ -33,7 +33,10 @@ fn template_text(templates: &str) -> Result<String, LoadError> {
 
 fn template_bytes(templates: &str) -> Result<Vec<u8>> {
     if templates.starts_with("builtin:") {
-        bail!("there is no `{templates}`: there are builtin:simple and builtin:complex");
+        bail!(
+            "there is no `{templates}`: there are builtin:simple, builtin:complex and \
+             builtin:spectra"
+        );
     }
     let mut bytes = Vec::new();
     let read = fs::File::open(templates)

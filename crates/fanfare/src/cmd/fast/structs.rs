@@ -1,7 +1,7 @@
 //! Generated structs on the bench: those of the builtin templates are part of the binary.
 
 use anyhow::{Result, anyhow};
-use fanfare_fast::builtin::{COMPLEX, SIMPLE, complex, simple};
+use fanfare_fast::builtin::{COMPLEX, SIMPLE, SPECTRA, complex, simple, spectra};
 use fanfare_fast::typed::{Feed, Typed, TypedDecoder, TypedEncoder};
 use fanfare_fast::{CodecError, Options};
 use std::hint::black_box;
@@ -22,6 +22,7 @@ pub(super) fn find(xml: &str, options: Options) -> Result<Option<Box<dyn Structs
     Ok(match xml {
         SIMPLE => Some(Box::new(Of::<simple::Messages>::new(options)?)),
         COMPLEX => Some(Box::new(Of::<complex::Messages>::new(options)?)),
+        SPECTRA => Some(Box::new(Of::<spectra::Messages>::new(options)?)),
         _ => None,
     })
 }

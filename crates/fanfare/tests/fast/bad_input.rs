@@ -435,11 +435,6 @@ fn nonsense_gets_one_sentence() {
         ("decode -t builtin:simple -f FILE --hold-back 0", 2, "'0'"),
         ("generate complex -o x --sequence-length 0", 2, "'0'"),
         ("generate spectra -o x --trades 101", 2, "101"),
-        (
-            "generate spectra -o /dev/null -t builtin:simple",
-            1,
-            "do not fit",
-        ),
         ("generate odd -o x", 2, "odd"),
         ("multicast -f FILE --loss-a 2", 2, "0 to 1"),
     ] {

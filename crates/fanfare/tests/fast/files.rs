@@ -72,6 +72,13 @@ fn spectra_comes_back_byte_for_byte() {
         let said = run(&[&decode[..], &["--format", "json"]].concat()).succeeded();
         assert!(said.out.as_bytes() == lines);
     }
+    let unfit = ["generate", "spectra", "-t", "builtin:simple", "-o", "-"];
+    let said = run(&unfit);
+    assert!(
+        said.code == 1 && said.err.contains("do not fit"),
+        "{}",
+        said.err
+    );
 }
 
 #[test]

@@ -63,7 +63,7 @@ impl Read for Input {
     }
 }
 
-/// Whether the path is that of stdin or stdout: `-`.
+/// Returns true if the path is `-`, which stands for stdin or stdout.
 pub(crate) fn is_standard(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
@@ -84,7 +84,7 @@ mod tests {
         let mut room = [0; 8];
         let ended = pipe.read(&mut room).unwrap_err();
         assert_eq!(ended.kind(), ErrorKind::Interrupted);
-        // What is there is read all the same.
+        // Bytes that are available are read without waiting for more.
         to.write_all(b"rest").unwrap();
         assert!(!pipe.would_wait());
         assert_eq!(pipe.read(&mut room).unwrap(), 4);

@@ -34,7 +34,7 @@ impl Value {
         }
     }
 
-    /// Assigns a string of so many bytes, eight at most.
+    /// Assigns a string of `len` bytes, at most eight.
     #[inline(always)]
     pub(crate) const fn set_short(&mut self, stamp: u32, bits: u64, len: usize) {
         *self = Self {
@@ -238,5 +238,47 @@ impl PreviousValues for Slots {
         text.clear();
         text.extend_from_slice(value);
         self.set(slot, State::text(ty), 0, LONG);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::value::IntType;
+
+    const INT: State = State::int(IntType::UInt32);
+
+    fn slots() -> Slots {
+        let xml = "<template name='T' id='1'><uInt32 name='A'><copy/></uInt32></template>";
+        Slots::new(&Program::parse(xml).unwrap())
+    }
+
+    #[test]
+    fn generations_that_begin_anew_leave_nothing_assigned() {
+        let mut slots = slots();
+        slots.set_int(Slot(0), INT, 7);
+        let first = slots.values[0].stamp;
+        slots.generation = (1 << (32 - GENERATION)) - 1;
+        slots.reset();
+        assert_eq!(
+            slots.stamp(INT),
+            first,
+            "the stamps of the first generation"
+        );
+        assert_eq!(slots.state(Slot(0)), State::UNDEFINED);
+        slots.set_int(Slot(0), INT, 8);
+        assert_eq!((slots.state(Slot(0)), slots.int(Slot(0))), (INT, 8));
+    }
+
+    #[test]
+    fn what_a_reset_at_the_last_generation_cleared_is_restored() {
+        let mut slots = slots();
+        slots.generation = (1 << (32 - GENERATION)) - 1;
+        slots.set_int(Slot(0), INT, 7);
+        slots.begin();
+        slots.reset();
+        slots.set_int(Slot(0), INT, 8);
+        slots.roll_back();
+        assert_eq!((slots.state(Slot(0)), slots.int(Slot(0))), (INT, 7));
     }
 }

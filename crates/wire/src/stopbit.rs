@@ -334,6 +334,35 @@ mod tests {
 
     proptest! {
         #[test]
+        fn short_entities_are_what_the_slow_readers_find(
+            bytes in prop::collection::vec(
+                prop_oneof![any::<u8>(), 0_u8..0x80, Just(0), Just(0x7f), Just(0x80)], 0..14),
+            start in 0_usize..4,
+        ) {
+            let end = entity_end(&bytes, start).filter(|end| end - start <= 8);
+            let entity = end.map(|end| &bytes[start..end]);
+            let found = read_short(&bytes, start);
+            prop_assert_eq!(found.map(|short| short.len), entity.map(<[u8]>::len));
+            let chars = entity.map(|entity| {
+                let word = entity.iter().rev();
+                let word = word.fold(0, |word, byte| word << 8 | u64::from(byte & 0x7f));
+                (word, entity.len())
+            });
+            prop_assert_eq!(read_chars(&bytes, start), chars);
+            if let Some(short) = found {
+                let unsigned = read_unsigned(&bytes, start).unwrap();
+                prop_assert_eq!(short.bits, unsigned.value);
+                let signed = read_signed(&bytes, start).unwrap();
+                prop_assert_eq!(short.signed(), signed.value);
+                prop_assert_eq!(short.is_overlong_signed(), signed.overlong);
+            }
+            let nulls = bytes.iter().skip(start).take_while(|byte| **byte == 0x80);
+            prop_assert_eq!(leading_nulls(&bytes, start), nulls.count().min(8));
+        }
+    }
+
+    proptest! {
+        #[test]
         fn what_is_written_reads_back(
             value: u64,
             shift in 0u32..64,

@@ -214,7 +214,7 @@ impl Dynamic {
         Ok(new)
     }
 
-    /// A string, or a list of `element`s; with `bound`, of at most so many.
+    /// Creates the type of a string, or of a sequence of `element`; `bound` is the maximum length.
     fn list(
         participant: &Entity,
         t: &StructType,

@@ -169,7 +169,7 @@ impl Segment {
         }))
     }
 
-    /// A segment without entries; `crc` is that of the header.
+    /// Creates an empty segment; `crc` is the checksum of the header.
     fn new(path: &Path, file: File, map: Mapping, header: Header, crc: u32) -> Self {
         Self {
             path: path.to_owned(),

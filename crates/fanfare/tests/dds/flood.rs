@@ -199,7 +199,7 @@ fn echo_keeps_a_bounded_part_of_what_is_not_read() {
         // Many keys, so that no depth of one helps.
         eventually("room", || writer.write(n % 5_000, 2_000));
     }
-    // The last one, which is always printed: what is left out is older.
+    // The queue drops its oldest lines, so the last sample is always printed.
     eventually("room", || writer.write(LAST, 2_000));
     let waiting = Duration::from_secs(60);
     assert!(

@@ -15,7 +15,7 @@ use crate::visitor::Visitor;
 use fanfare_wire::lanes::MAX_CHARS;
 use fanfare_wire::stopbit;
 
-/// Calls a visitor for a value that is there, or for its absence.
+/// Calls the visitor with the value, or with `absent` if the value is `None`.
 macro_rules! tell {
     ($visitor:ident, $field:ident, $read:expr, $value:ident => $told:expr) => {
         match $read? {

@@ -276,7 +276,7 @@ impl Program {
         self.flats.get((number as usize).wrapping_sub(1))
     }
 
-    /// The ops of a body as they are fused.
+    /// Returns the fused ops of a body, in the order of its ops.
     #[inline(always)]
     pub(crate) fn fused(&self, body: Body) -> &[fused::Fused] {
         let range = body.start as usize..body.end as usize;

@@ -38,24 +38,20 @@ pub(super) fn decode<const ENTRY: bool>(
     front: Front,
     row: &mut Row,
 ) -> usize {
-    if front.map_len != 0 {
-        let done = avx2_short::decode::<ENTRY>(plan, columns, (bytes, at), front, row);
-        if done != 0 {
-            return done;
-        }
+    let done = avx2_short::decode::<ENTRY>(plan, columns, (bytes, at), front, row);
+    if done != 0 {
+        return done;
     }
-    let done = match (plan.groups, front.map_len) {
-        (..=1, 1..) => decode_eights::<2, true, ENTRY>(plan, columns, bytes, at, front, row),
-        (2.., 1..) => decode_eights::<4, true, ENTRY>(plan, columns, bytes, at, front, row),
-        (..=1, 0) => decode_eights::<2, false, ENTRY>(plan, columns, bytes, at, front, row),
-        (2.., 0) => decode_eights::<4, false, ENTRY>(plan, columns, bytes, at, front, row),
+    let done = match plan.groups {
+        ..=1 => decode_eights::<2, ENTRY>(plan, columns, bytes, at, front, row),
+        2.. => decode_eights::<4, ENTRY>(plan, columns, bytes, at, front, row),
     };
     done.unwrap_or(0)
 }
 
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,movbe,popcnt")]
-fn decode_eights<const E: usize, const MAP: bool, const ENTRY: bool>(
+fn decode_eights<const E: usize, const ENTRY: bool>(
     plan: &Plan,
     columns: &mut Columns,
     bytes: &[u8],
@@ -65,24 +61,14 @@ fn decode_eights<const E: usize, const MAP: bool, const ENTRY: bool>(
 ) -> Option<usize> {
     let ColumnBlock { flags, values } = columns.blocks.get_mut(plan.block as usize)?;
     let values = values.get_mut(plan.first()..plan.first() + E.div_ceil(2))?;
-    let map = match MAP {
-        true => _bzhi_u64(word_at(bytes, at), 8 * u32::from(front.map_len)),
-        false => 0,
-    };
-    let bits = match MAP {
-        true => map_bits(map) >> plan.skipped_bits,
-        false => row.bits,
-    };
+    let map = _bzhi_u64(word_at(bytes, at), 8 * u32::from(front.map_len));
+    let bits = map_bits(map) >> plan.skipped_bits;
     let left = bits >> plan.bit_count;
     if ENTRY && left != 0 {
         return None;
     }
     let masks = masks(plan, flags, _pdep_u64(bits, plan.bit))?;
-    let count = match MAP {
-        true => count(plan, map),
-        false => masks.stream.count_ones(),
-    };
-    let (block, stops) = entities(bytes, at, front.len, count)?;
+    let (block, stops) = entities(bytes, at, front.len, count(plan, map))?;
     let nulls = irregular(plan, &masks, &stops, &block)?;
     let mut words = Words([0; MAX_LANES]);
     gather(&mut words, (bytes, at), &stops, masks.stream);

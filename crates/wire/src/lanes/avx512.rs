@@ -121,16 +121,8 @@ unsafe fn segment<const G: usize, const ENTRY: bool>(
         let Block { flags, values } = columns.blocks.get_mut(plan.block as usize)?;
         let values: &mut [Vector; G] = values.get_mut(plan.first()..)?.first_chunk_mut()?;
         let window = Window::new(plan, rest);
-        let (bits, count) = match front.map_len {
-            0 => {
-                let masks = masks(plan, flags, _pdep_u64(row.bits, plan.bit))?;
-                (row.bits, masks.stream.count_ones())
-            }
-            len => {
-                let map = _bzhi_u64(front_word(rest), 8 * u32::from(len));
-                (map_bits(map) >> plan.skipped_bits, count(plan, map))
-            }
-        };
+        let map = _bzhi_u64(front_word(rest), 8 * u32::from(front.map_len));
+        let (bits, count) = (map_bits(map) >> plan.skipped_bits, count(plan, map));
         let left = bits >> plan.bit_count;
         if ENTRY && left != 0 {
             return None;

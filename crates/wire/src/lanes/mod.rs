@@ -75,7 +75,7 @@ pub struct LaneKernel {
 pub struct Front {
     /// How many bytes stand between the given index and the segment's first entity, at least 1.
     pub len: u8,
-    /// How many of them are the presence map, at most 8; 0 if its bits are in the row.
+    /// How many of them are the presence map: 1 to 8.
     pub map_len: u8,
 }
 

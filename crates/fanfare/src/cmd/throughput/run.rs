@@ -88,7 +88,7 @@ fn seconds(text: &str) -> Result<f64, String> {
 
 fn report(args: &Args, summary: &Summary, complete: bool) -> Result<ExitCode> {
     let sent = summary.sessions * args.load.messages;
-    // Whether no journal gives anything up.
+    // True if the journals hold every message of every run.
     let mut sessions = args.sessions.iter();
     let holds = sessions.all(|&sessions| args.store.holds(args.load.messages, sessions));
     let ok = complete && summary.is_whole(args.load.messages, holds);

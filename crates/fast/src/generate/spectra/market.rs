@@ -214,7 +214,7 @@ impl Market {
             true => Side::Bid,
             false => Side::Offer,
         };
-        // An order is older than the message that tells of it.
+        // The order reached the exchange before the message was sent.
         let time = self.now - self.random.u64(2..=60);
         let trade = self.trades > 0 && self.of_hundred(self.trades);
         let level = self.weighted(&LEVELS);

@@ -20,7 +20,7 @@ pub(super) fn lowest<'p>(lines: impl Iterator<Item = Option<&'p Place>>) -> Opti
 #[derive(Clone, Copy, Default)]
 pub(super) struct Place {
     sequence: Option<u32>,
-    /// Sequences that are over, as far as this line tells.
+    /// Number of sequences that have ended on this line.
     run: u32,
     /// Where the one in hand begins, once that was announced.
     begin: Option<u32>,

@@ -1,5 +1,5 @@
-//! Previous values in one array by slot, for the executor that takes field after field: each with
-//! all 64 bits, and a stamp that a reset outdates without touching it.
+//! Previous values in one array by slot, for the fused ops: each has 64 bits and a stamp of
+//! generation and state. A reset begins a new generation and touches no value.
 
 use crate::previous::PreviousValues;
 use crate::program::{Program, Slot, TemplateProgram};
@@ -86,7 +86,7 @@ impl Slots {
         self.generation << GENERATION | state.number() as u32
     }
 
-    /// Whether the stamp is one of an undefined value.
+    /// Returns true if a value with this stamp is undefined.
     #[inline(always)]
     pub(crate) const fn is_outdated(&self, stamp: u32) -> bool {
         stamp >> GENERATION != self.generation
@@ -102,12 +102,12 @@ impl Slots {
         self.values.get_mut(slot as usize)
     }
 
-    /// A string that is not in its slot.
+    /// Returns a string that is kept outside its slot.
     pub(crate) fn long_text(&self, text_slot: u32) -> Option<&[u8]> {
         self.texts.get(text_slot as usize).map(Vec::as_slice)
     }
 
-    /// All stamps begin anew.
+    /// Begins with the first generation again.
     #[cold]
     fn restamp(&mut self) {
         self.generation = 1;
@@ -166,7 +166,7 @@ impl PreviousValues for Slots {
         let saved = &self.saved;
         self.values.copy_from_slice(&saved.values);
         (self.template, self.generation) = (saved.template, saved.generation);
-        // From the last one back: the first one that was kept is what there was.
+        // In reverse: the copy that was made first is the text before all changes.
         let mut bytes = &saved.bytes[..];
         for &(slot, len) in saved.texts.iter().rev() {
             let (rest, old) = bytes.split_at(bytes.len() - len as usize);

@@ -1,5 +1,6 @@
-//! Where the fused executor is in the bytes, and what it reads there. `None` always means: not
-//! usual, with the cursor anywhere, and previous values as they were.
+//! The position of the fused executor in the bytes, and the values it reads there. Each method
+//! returns `None` for a value that it leaves to the op: the cursor is then at no particular place,
+//! and previous values are unchanged.
 
 use crate::program::fused::{Int, Operation};
 use crate::slots::{Slots, Value};
@@ -7,7 +8,7 @@ use crate::state::State;
 use crate::value::{Decimal, EXPONENTS};
 use fanfare_wire::stopbit;
 
-/// Where the executor is in a body.
+/// The position of the executor in a body.
 #[derive(Clone, Copy)]
 pub(super) struct Cursor<'a> {
     pub(super) bytes: &'a [u8],
@@ -19,14 +20,14 @@ pub(super) struct Cursor<'a> {
 /// A string in the stream.
 pub(super) enum Text<'a> {
     Absent,
-    /// Its bytes, the first one lowest, and how many they are.
+    /// The bytes as a word, the first byte lowest, and their number.
     Short(u64, usize),
-    /// As it stands there, with the stop bit.
+    /// The bytes of the stream, stop bit included.
     Long(&'a [u8]),
 }
 
 impl<'a> Cursor<'a> {
-    /// Whether the next byte is an entity that is zero.
+    /// Returns true if the next byte is 0x80: NULL.
     #[inline(always)]
     pub(super) fn is_null(&self) -> bool {
         self.bytes.get(self.at) == Some(&0x80)
@@ -40,7 +41,7 @@ impl<'a> Cursor<'a> {
         bit
     }
 
-    /// An unsigned integer that is not overlong.
+    /// Reads an unsigned integer that is not overlong.
     #[inline(always)]
     pub(super) fn unsigned(&mut self) -> Option<u64> {
         let first = *self.bytes.get(self.at)?;
@@ -56,17 +57,17 @@ impl<'a> Cursor<'a> {
         Some(entity.bits)
     }
 
-    /// The same of a signed one.
+    /// Reads a signed integer that is not overlong.
     #[inline(always)]
     fn signed(&mut self) -> Option<i64> {
         let first = *self.bytes.get(self.at)?;
         if first & 0x80 != 0 {
             self.at += 1;
-            // The stop bit goes, the one below it is the sign.
+            // Shifted up, the stop bit is gone and the sign bit is topmost.
             return Some(i64::from((first << 1).cast_signed() >> 1));
         }
         let entity = stopbit::read_short(self.bytes, self.at)?;
-        // Zeros or ones alone may say nothing.
+        // Only a first byte of zeros or of ones can repeat the sign.
         if matches!(first, 0 | 0x7f) && entity.is_overlong_signed() {
             return None;
         }
@@ -74,7 +75,7 @@ impl<'a> Cursor<'a> {
         Some(entity.signed())
     }
 
-    /// An integer of a type, or its absence.
+    /// Reads an integer within the bounds of its type; `Some(None)` is NULL.
     #[inline(always)]
     pub(super) fn read<const SIGNED: bool, const NULLABLE: bool>(
         &mut self,
@@ -90,47 +91,58 @@ impl<'a> Cursor<'a> {
         }
         let is_above = NULLABLE && (!SIGNED || (value as i64) > 0);
         let value = value - u64::from(is_above);
-        // Every type holds what one byte does.
+        // A value of one byte is within the bounds of every type.
         (self.at == start + 1 || int.holds(value)).then_some(Some(value))
     }
 
-    /// A value that is the previous one if it is not in the stream.
+    /// Reads a copied or incremented integer: from the stream if its presence bit is set, else
+    /// `next` of the previous value. The result becomes the previous value.
+    #[inline(always)]
+    fn carried(
+        &mut self,
+        int: &Int,
+        slots: &mut Slots,
+        read: impl FnOnce(&mut Self, &Int) -> Option<Option<u64>>,
+        next: impl FnOnce(&Int, u64) -> u64,
+    ) -> Option<Option<u64>> {
+        if self.take_bit() {
+            let value = read(self, int)?;
+            slots.assign(int, value);
+            return Some(value);
+        }
+        slots.implied(int, |bits| next(int, bits))
+    }
+
+    /// Reads a copied integer.
     #[inline(always)]
     pub(super) fn copied<const SIGNED: bool, const NULLABLE: bool>(
         &mut self,
         int: &Int,
         slots: &mut Slots,
     ) -> Option<Option<u64>> {
-        if self.take_bit() {
-            let value = self.read::<SIGNED, NULLABLE>(int)?;
-            slots.assign(int, value);
-            return Some(value);
-        }
-        slots.implied(int, |bits| bits)
+        self.carried(int, slots, Self::read::<SIGNED, NULLABLE>, same)
     }
 
+    /// Reads an incremented integer.
     #[inline(always)]
     pub(super) fn incremented(&mut self, int: &Int, slots: &mut Slots) -> Option<Option<u64>> {
-        if self.take_bit() {
-            let value = self.read_any(int)?;
-            slots.assign(int, value);
-            return Some(value);
-        }
-        slots.implied(int, |bits| int.following(bits))
+        self.carried(int, slots, Self::read_any, Int::following)
     }
 
+    /// Reads an integer with the default operator.
     #[inline(always)]
-    pub(super) fn default<const SIGNED: bool, const NULLABLE: bool>(
+    pub(super) fn default(
         &mut self,
         int: &Int,
+        read: impl FnOnce(&mut Self, &Int) -> Option<Option<u64>>,
     ) -> Option<Option<u64>> {
         match self.take_bit() {
-            true => self.read::<SIGNED, NULLABLE>(int),
+            true => read(self, int),
             false => Some(int.has_initial.then_some(int.initial)),
         }
     }
 
-    /// The sum of a difference and the previous value.
+    /// Reads a difference and adds it to the previous value, which the sum replaces.
     #[inline(always)]
     pub(super) fn delta<const NULLABLE: bool>(
         &mut self,
@@ -151,7 +163,7 @@ impl<'a> Cursor<'a> {
         Some(Some(value))
     }
 
-    /// An integer whose kind is rare, a part of a decimal, or a length.
+    /// Reads an integer of any operator: one of a rare kind, a part of a decimal, or a length.
     #[inline(always)]
     pub(super) fn any(&mut self, int: &Int, slots: &mut Slots) -> Option<Option<u64>> {
         let mut there = *self;
@@ -160,25 +172,15 @@ impl<'a> Cursor<'a> {
         value
     }
 
-    /// Not inlined, and with a cursor of its own, so that others can stay in registers.
+    /// Works on a copy of the cursor: a cursor passed by reference would live in memory.
     #[inline(never)]
     fn any_of_all(&mut self, int: &Int, slots: &mut Slots) -> Option<Option<u64>> {
         match (int.operation, int.is_optional) {
             (Operation::None, _) => self.read_any(int),
             (Operation::Constant, true) => Some(self.take_bit().then_some(int.initial)),
             (Operation::Constant, false) => Some(Some(int.initial)),
-            (Operation::Default, _) => match self.take_bit() {
-                true => self.read_any(int),
-                false => Some(int.has_initial.then_some(int.initial)),
-            },
-            (Operation::Copy, _) => match self.take_bit() {
-                true => {
-                    let value = self.read_any(int)?;
-                    slots.assign(int, value);
-                    Some(value)
-                }
-                false => slots.implied(int, |bits| bits),
-            },
+            (Operation::Default, _) => self.default(int, Self::read_any),
+            (Operation::Copy, _) => self.carried(int, slots, Self::read_any, same),
             (Operation::Increment, _) => self.incremented(int, slots),
             (Operation::Delta, false) => self.delta::<false>(int, slots, small_sum),
             (Operation::Delta, true) => self.delta::<true>(int, slots, small_sum),
@@ -200,7 +202,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A decimal without operator.
+    /// Reads a decimal without operator.
     #[inline(always)]
     pub(super) fn decimal<const NULLABLE: bool>(&mut self) -> Option<Option<Decimal>> {
         let mut exponent = self.signed()?;
@@ -215,7 +217,7 @@ impl<'a> Cursor<'a> {
         Some(Some(Decimal { mantissa, exponent }))
     }
 
-    /// A decimal in two parts; what is not usual leaves the previous values as they were.
+    /// Reads a decimal whose parts have operators of their own.
     #[inline(always)]
     pub(super) fn parts(
         &mut self,
@@ -236,7 +238,7 @@ impl<'a> Cursor<'a> {
         Some(Some(Decimal { mantissa, exponent }))
     }
 
-    /// An ASCII string without zero preamble.
+    /// Reads an ASCII string without a zero preamble.
     #[inline(always)]
     pub(super) fn ascii<const NULLABLE: bool>(&mut self) -> Option<Text<'a>> {
         let first = *self.bytes.get(self.at)?;
@@ -264,19 +266,25 @@ impl<'a> Cursor<'a> {
     }
 }
 
+/// Returns the previous value itself: that of a copied integer.
+#[inline(always)]
+const fn same(_: &Int, bits: u64) -> u64 {
+    bits
+}
+
 #[inline(never)]
 fn long_entity(bytes: &[u8], at: usize) -> Option<&[u8]> {
     bytes.get(at..stopbit::entity_end(bytes, at)?)
 }
 
 impl Int {
-    /// Whether it is within the bounds of the type.
+    /// Returns true if the value is within the bounds of the type.
     #[inline(always)]
     const fn holds(&self, bits: u64) -> bool {
         bits.wrapping_sub(self.min) <= self.span
     }
 
-    /// One more; after the largest value comes the smallest (section 6.3.6).
+    /// Returns the next value; after the largest comes the smallest (section 6.3.6).
     #[inline(always)]
     const fn following(&self, bits: u64) -> u64 {
         let next = bits.wrapping_add(1);
@@ -284,7 +292,7 @@ impl Int {
     }
 }
 
-/// A sum of at most 32 bits: neither difference nor base are near the bounds of 64.
+/// Adds to a base of at most 32 bits; a difference of eight bytes cannot overflow 64.
 #[inline(always)]
 pub(super) fn small_sum(int: &Int, base: u64, difference: i64) -> Option<u64> {
     let value = base.wrapping_add_signed(difference);
@@ -302,7 +310,7 @@ pub(super) fn signed_sum(_: &Int, base: u64, difference: i64) -> Option<u64> {
     Some(value as u64)
 }
 
-/// An exponent that strict decoders take.
+/// Returns the exponent if it is within -63 to 63.
 #[inline(always)]
 fn exponent_within(exponent: i64) -> Option<i8> {
     let is_within =
@@ -311,7 +319,7 @@ fn exponent_within(exponent: i64) -> Option<i8> {
 }
 
 impl Slots {
-    /// The value becomes the previous one.
+    /// Makes the value the previous one.
     #[inline(always)]
     fn assign(&mut self, int: &Int, value: Option<u64>) {
         let (stamp, empty) = (self.stamp(int.state), self.stamp(State::EMPTY));
@@ -323,7 +331,8 @@ impl Slots {
         }
     }
 
-    /// The value of a field that is not in the stream, by the previous one, which it replaces.
+    /// Returns the value of a field that is absent from the stream: `next` of the previous value,
+    /// or the initial value. It becomes the previous value.
     #[inline(always)]
     fn implied(&mut self, int: &Int, next: impl FnOnce(u64) -> u64) -> Option<Option<u64>> {
         let slot = self.value(int.slot)?;
@@ -345,7 +354,7 @@ impl Slots {
         (int.is_optional && slot.stamp == self.stamp(State::EMPTY)).then_some(None)
     }
 
-    /// What a difference is added to.
+    /// Returns the base of a difference.
     #[inline(always)]
     fn base(&self, int: &Int) -> Option<u64> {
         let slot = self.value(int.slot)?;

@@ -1,6 +1,6 @@
-//! The fast executor for any template: runs through fused ops, with the place in the bytes and the
-//! presence map at hand. It does what is usual; whatever is not (values of nine bytes and more,
-//! whatever breaks a rule) it leaves as it is to the op of [`Run`], which knows all of it.
+//! The fast executor for any template: executes fused ops with the position and the presence map
+//! in registers. A value that it does not handle (entities of nine bytes and more, rare operators,
+//! anything that breaks a rule) is left to the op of [`Run`], from the beginning of that op.
 
 use super::cursor::{Cursor, Text, signed_sum, small_sum, unsigned_sum};
 use super::presence::PresenceMap;
@@ -25,7 +25,7 @@ macro_rules! tell {
     };
 }
 
-/// Calls a visitor for the first ops of a run, which are absent; the ops behind them.
+/// Calls the visitor for the absent fields at the start of a run; returns the ops behind them.
 #[inline(always)]
 fn absent_run<'p, V: Visitor>(
     op: &Fused,
@@ -46,7 +46,7 @@ fn absent_run<'p, V: Visitor>(
 }
 
 impl<'a> Run<'a, Slots> {
-    /// Decodes one message; its length, or `None` with the error in [`Run::failure`].
+    /// Decodes one message; returns its length, or `None` with the error in [`Run::failure`].
     #[inline(always)]
     pub(super) fn fused<V: Visitor>(mut self, visitor: &mut V) -> Option<usize> {
         let Some((template, cursor)) = self.fused_header() else {
@@ -69,7 +69,7 @@ impl<'a> Run<'a, Slots> {
         Some(self.input.at)
     }
 
-    /// The template of a message, and the place behind its identifier, if both are usual.
+    /// Reads the presence map and the template identifier; `None` leaves them to [`Run::by_ops`].
     #[inline(always)]
     fn fused_header(&self) -> Option<(&'a TemplateProgram, Cursor<'a>)> {
         let (bytes, at) = (self.input.all(), self.input.at);
@@ -85,7 +85,7 @@ impl<'a> Run<'a, Slots> {
         Some((template, cursor))
     }
 
-    /// A presence map of eight bytes at most, and the place behind it.
+    /// Reads a presence map of at most eight bytes; returns a cursor behind it.
     #[inline(always)]
     fn usual_map(&self, bytes: &'a [u8], at: usize) -> Option<Cursor<'a>> {
         let first = *bytes.get(at)?;
@@ -98,7 +98,7 @@ impl<'a> Run<'a, Slots> {
             });
         }
         let entity = stopbit::read_short(bytes, at)?;
-        // R7, or a habit that is rare enough.
+        // Overlong (R7): the op reports it, or lets it pass if the decoder is lenient.
         if entity.bits & 0x7f == 0 {
             return None;
         }
@@ -168,8 +168,8 @@ impl<'a> Run<'a, Slots> {
         true
     }
 
-    /// What is not a usual field: one with contents, or one left to the general way. The place and
-    /// the presence bits behind it, or `None` with the error in [`Run::failure`].
+    /// Executes an op that [`Self::fused_field`] does not. Returns the position and the presence
+    /// bits behind it, or `None` with the error in [`Run::failure`].
     #[inline(never)]
     fn unusual<V: Visitor>(
         &mut self,
@@ -191,7 +191,7 @@ impl<'a> Run<'a, Slots> {
         }
     }
 
-    /// Decodes a field without contents; `None` if it is not usual, with the cursor anywhere.
+    /// Decodes a field without contents; `None` leaves it to [`Self::unusual`].
     #[inline(always)]
     fn fused_field<V: Visitor>(
         &mut self,
@@ -235,10 +235,12 @@ impl<'a> Run<'a, Slots> {
             Kind::DeltaI64 => signed!(cursor.delta::<false>(int, slots, signed_sum)),
             Kind::DeltaI64Nullable => signed!(cursor.delta::<true>(int, slots, signed_sum)),
             Kind::UnsignedIncrement => unsigned!(cursor.incremented(int, slots)),
-            Kind::UnsignedDefault => unsigned!(cursor.default::<false, false>(int)),
-            Kind::UnsignedDefaultNullable => unsigned!(cursor.default::<false, true>(int)),
-            Kind::SignedDefault => signed!(cursor.default::<true, false>(int)),
-            Kind::SignedDefaultNullable => signed!(cursor.default::<true, true>(int)),
+            Kind::UnsignedDefault => unsigned!(cursor.default(int, Cursor::read::<false, false>)),
+            Kind::UnsignedDefaultNullable => {
+                unsigned!(cursor.default(int, Cursor::read::<false, true>));
+            }
+            Kind::SignedDefault => signed!(cursor.default(int, Cursor::read::<true, false>)),
+            Kind::SignedDefaultNullable => signed!(cursor.default(int, Cursor::read::<true, true>)),
             Kind::UnsignedConstant => visitor.unsigned(field, int.initial),
             Kind::SignedConstant => visitor.signed(field, int.initial as i64),
             Kind::Int if int.is_signed => signed!(cursor.any(int, slots)),
@@ -258,7 +260,7 @@ impl<'a> Run<'a, Slots> {
         Some(())
     }
 
-    /// A string counts for its bytes, and four at least.
+    /// Counts a string against the limit: its bytes, and at least four.
     #[inline(always)]
     fn count_text(&mut self, len: usize) -> Option<()> {
         self.left.texts = self.left.texts.checked_sub(len.max(MAX_CHARS))?;
@@ -281,7 +283,7 @@ impl<'a> Run<'a, Slots> {
         Some(())
     }
 
-    /// Takes the stop bit off a long string: into the scratch buffer.
+    /// Copies a long string to the scratch buffer, without its stop bit.
     #[inline(never)]
     fn keep_long(&mut self, bytes: &[u8]) -> Option<()> {
         self.input.check_length(bytes.len(), 0).ok()?;
@@ -314,13 +316,13 @@ impl<'a> Run<'a, Slots> {
                 let value = self.previous.value_mut(op.int.slot)?;
                 value.set_short(stamp, chars, len);
             }
-            // The op keeps it.
+            // The op copies it to the previous values.
             Text::Long(_) => return None,
         }
         self.ascii(text, field, visitor)
     }
 
-    /// The previous string, for a field that is not in the stream.
+    /// Handles a copied string that is absent from the stream.
     #[inline(always)]
     fn ascii_implied<V: Visitor>(
         &mut self,
@@ -373,7 +375,7 @@ impl<'a> Run<'a, Slots> {
         Some(())
     }
 
-    /// A group, or a sequence with its entries.
+    /// Decodes a group, or a sequence with its entries.
     #[inline(always)]
     fn fused_inside<V: Visitor>(
         &mut self,
@@ -453,8 +455,7 @@ impl<'a> Run<'a, Slots> {
         true
     }
 
-    /// Leaves an op to the general way; the place and the presence bits behind it, or `None` with
-    /// the error in [`Run::failure`].
+    /// Executes an op in the slow way. Returns as [`Self::unusual`].
     #[cold]
     #[inline(never)]
     fn by_op<V: Visitor>(
@@ -477,7 +478,7 @@ impl<'a> Run<'a, Slots> {
         *self.failure = Some(error);
     }
 
-    /// Says of the error where it is.
+    /// Adds to the error where it happened.
     #[cold]
     fn adds(&mut self, place: impl FnOnce(CodecError) -> CodecError) {
         *self.failure = self.failure.take().map(place);
@@ -487,7 +488,7 @@ impl<'a> Run<'a, Slots> {
 /// How an op ended.
 enum Outcome {
     Done,
-    /// Nothing is done: it is for the general way.
+    /// Nothing was done: [`Run::op`] executes it.
     Unusual,
     /// The error is in [`Run::failure`].
     Failed,

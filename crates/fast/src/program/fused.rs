@@ -1,6 +1,6 @@
-//! Ops fused by type, operator, presence and nullability, with all that an executor needs of them
-//! in one place: what the general way of decoding runs through. There is one for each op, of the
-//! same index; [`Kind::Op`] stands for what is rare enough to be left to the op itself.
+//! Ops fused by type, operator, presence and nullability, each with all that the executor needs in
+//! one place. There is one for each op, of the same index; [`Kind::Op`] marks those that are left
+//! to the op itself.
 
 use super::{DecimalOp, IntOp, Op, Program, TextOp};
 use crate::state::State;
@@ -11,18 +11,18 @@ use crate::value::{IntType, TextType};
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Fused {
     pub(crate) kind: Kind,
-    /// How many ops from this one on are one byte each where they are absent, eight at most; 0 if
-    /// this is the only one.
+    /// Number of consecutive ops, from this one on, whose absent fields take one byte each: 2 to 8,
+    /// or 0.
     pub(crate) run: u8,
     /// Number of the field.
     pub(crate) field: u32,
-    /// Of a string: its text slot, or the number of a constant; of a decimal in two parts, where
-    /// they are in [`Program::parts`].
+    /// The text slot of a string, the number of a constant string, or the index of a decimal's
+    /// parts in [`Program::parts`].
     pub(crate) aux: u32,
     pub(crate) int: Int,
 }
 
-/// What is done with an integer, with the state of a previous value of other types too.
+/// An integer with its operator; of other types, the slot and the state of the previous value.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Int {
     pub(crate) operation: Operation,
@@ -33,7 +33,7 @@ pub(crate) struct Int {
     pub(crate) slot: u32,
     /// The initial value's pattern.
     pub(crate) initial: u64,
-    /// The smallest value's pattern, and how far the largest one is above it.
+    /// The pattern of the smallest value, and the distance from it to the largest.
     pub(crate) min: u64,
     pub(crate) span: u64,
 }
@@ -50,7 +50,7 @@ pub(crate) enum Operation {
     Delta,
     DeltaU64,
     DeltaI64,
-    /// None that there is.
+    /// The operator does not apply to integers, or the constant has no value.
     Op,
 }
 
@@ -96,12 +96,12 @@ pub(crate) enum Kind {
     /// With one presence bit, if it is optional.
     Group,
     Sequence,
-    /// Whatever else.
+    /// Any other op.
     Op,
 }
 
 impl Kind {
-    /// Whether an absent field is a byte of its own, whatever was there before.
+    /// Returns true if an absent field takes one byte, whatever the previous value.
     const fn is_byte_if_absent(self) -> bool {
         matches!(
             self,
@@ -113,7 +113,7 @@ impl Kind {
     }
 }
 
-/// Most ops of a run: what a word has bytes.
+/// Most ops of a run: the bytes of a word.
 const LONGEST_RUN: usize = 8;
 
 /// Fuses all ops of a program.
@@ -133,7 +133,7 @@ pub(super) fn fuse(program: &mut Program) {
     (program.fused, program.parts) = (fused, parts);
 }
 
-/// Tells the first ops of runs how long these are.
+/// Sets [`Fused::run`] of each op.
 fn runs(body: &mut [Fused]) {
     let mut behind = 0;
     for fused in body.iter_mut().rev() {

@@ -10,8 +10,8 @@ use crate::value::{Decimal, TextType};
 /// The length in [`Value::extra`] of a string that is kept elsewhere.
 const LONG: u8 = u8::MAX;
 
-/// How far a generation is above the state in a stamp.
-const GENERATION: u32 = 8;
+/// The first generation, and the distance from one to the next.
+const FIRST: u32 = 1 << 8;
 
 /// One previous value.
 #[derive(Debug, Clone, Copy, Default)]
@@ -53,7 +53,7 @@ pub(crate) struct Slots {
     /// Strings longer than eight bytes, by their own slots.
     texts: Vec<Vec<u8>>,
     template: Option<u32>,
-    /// Values of another one are undefined. At most 2^24 - 1, and never 0.
+    /// Values of another one are undefined. It stands above the state in a stamp, and is never 0.
     generation: u32,
     /// What it takes to undo everything since [`PreviousValues::begin`], if that is wanted.
     saved: Saved,
@@ -75,7 +75,7 @@ impl Slots {
         Self {
             values: vec![Value::default(); program.columns()],
             texts: vec![Vec::new(); program.text_slots()],
-            generation: 1,
+            generation: FIRST,
             ..Self::default()
         }
     }
@@ -83,13 +83,13 @@ impl Slots {
     /// The stamp of a value of this state.
     #[inline(always)]
     pub(crate) const fn stamp(&self, state: State) -> u32 {
-        self.generation << GENERATION | state.number() as u32
+        self.generation | state.number() as u32
     }
 
     /// Returns true if a value with this stamp is undefined.
     #[inline(always)]
     pub(crate) const fn is_outdated(&self, stamp: u32) -> bool {
-        stamp >> GENERATION != self.generation
+        stamp & !(FIRST - 1) != self.generation
     }
 
     #[inline(always)]
@@ -110,7 +110,7 @@ impl Slots {
     /// Begins with the first generation again.
     #[cold]
     fn restamp(&mut self) {
-        self.generation = 1;
+        self.generation = FIRST;
         for value in &mut self.values {
             value.stamp = 0;
         }
@@ -142,9 +142,9 @@ impl PreviousValues for Slots {
 
     #[inline(always)]
     fn reset(&mut self) {
-        self.generation += 1;
-        if self.generation >> (32 - GENERATION) != 0 {
-            self.restamp();
+        match self.generation.checked_add(FIRST) {
+            Some(next) => self.generation = next,
+            None => self.restamp(),
         }
     }
 
@@ -258,7 +258,7 @@ mod tests {
         let mut slots = slots();
         slots.set_int(Slot(0), INT, 7);
         let first = slots.values[0].stamp;
-        slots.generation = (1 << (32 - GENERATION)) - 1;
+        slots.generation = !(FIRST - 1);
         slots.reset();
         assert_eq!(
             slots.stamp(INT),
@@ -273,7 +273,7 @@ mod tests {
     #[test]
     fn what_a_reset_at_the_last_generation_cleared_is_restored() {
         let mut slots = slots();
-        slots.generation = (1 << (32 - GENERATION)) - 1;
+        slots.generation = !(FIRST - 1);
         slots.set_int(Slot(0), INT, 7);
         slots.begin();
         slots.reset();

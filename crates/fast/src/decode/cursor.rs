@@ -1,6 +1,6 @@
 //! The position of the fused executor in the bytes, and the values it reads there. Each method
-//! returns `None` for a value that it leaves to the op: the cursor is then at no particular place,
-//! and previous values are unchanged.
+//! returns `None` for a value that it leaves to the op: the cursor and previous values are then
+//! unchanged. So the executor needs no copy of the cursor, for which there are no registers.
 
 use crate::program::fused::{Int, Operation};
 use crate::slots::{Slots, Value};
@@ -11,8 +11,8 @@ use fanfare_wire::stopbit;
 /// The position of the executor in a body.
 #[derive(Clone, Copy)]
 pub(super) struct Cursor<'a> {
-    pub(super) bytes: &'a [u8],
-    pub(super) at: usize,
+    /// The bytes that are not read yet.
+    pub(super) rest: &'a [u8],
     /// The presence bits that are left, the next one topmost.
     pub(super) map: u64,
 }
@@ -20,59 +20,145 @@ pub(super) struct Cursor<'a> {
 /// A string in the stream.
 pub(super) enum Text<'a> {
     Absent,
+    /// One character.
+    Char(u8),
     /// The bytes as a word, the first byte lowest, and their number.
     Short(u64, usize),
     /// The bytes of the stream, stop bit included.
     Long(&'a [u8]),
 }
 
-impl<'a> Cursor<'a> {
-    /// Returns true if the next byte is 0x80: NULL.
+/// A value in the stream.
+struct Next<'a, T> {
+    value: T,
+    /// Whether it has one byte.
+    is_byte: bool,
+    /// The bytes behind it.
+    behind: &'a [u8],
+}
+
+impl<'a, T> Next<'a, T> {
     #[inline(always)]
-    pub(super) fn is_null(&self) -> bool {
-        self.bytes.get(self.at) == Some(&0x80)
+    const fn byte(value: T, behind: &'a [u8]) -> Self {
+        let is_byte = true;
+        Self {
+            value,
+            is_byte,
+            behind,
+        }
+    }
+
+    #[inline(always)]
+    const fn bytes(value: T, behind: &'a [u8]) -> Self {
+        let is_byte = false;
+        Self {
+            value,
+            is_byte,
+            behind,
+        }
+    }
+}
+
+impl<'a> Next<'a, i64> {
+    /// Returns the value as its pattern.
+    #[inline(always)]
+    const fn bits(self) -> Next<'a, u64> {
+        Next {
+            value: self.value as u64,
+            is_byte: self.is_byte,
+            behind: self.behind,
+        }
+    }
+}
+
+impl<'a> Cursor<'a> {
+    /// Returns the next presence bit.
+    #[inline(always)]
+    pub(super) const fn bit(&self) -> bool {
+        self.map >> 63 != 0
+    }
+
+    #[inline(always)]
+    pub(super) const fn pass_bit(&mut self) {
+        self.map <<= 1;
     }
 
     /// Takes the next presence bit.
     #[inline(always)]
     pub(super) const fn take_bit(&mut self) -> bool {
-        let bit = self.map >> 63 != 0;
-        self.map <<= 1;
+        let bit = self.bit();
+        self.pass_bit();
         bit
     }
 
-    /// Reads an unsigned integer that is not overlong.
+    /// Reads a presence map of at most eight bytes.
     #[inline(always)]
-    pub(super) fn unsigned(&mut self) -> Option<u64> {
-        let first = *self.bytes.get(self.at)?;
+    pub(super) fn presence_map(&mut self) -> Option<()> {
+        let (&first, behind) = self.rest.split_first()?;
         if first & 0x80 != 0 {
-            self.at += 1;
-            return Some(u64::from(first & 0x7f));
+            self.map = u64::from(first) << 57;
+            self.rest = behind;
+            return Some(());
+        }
+        let entity = stopbit::read_short(self.rest, 0)?;
+        // Overlong (R7): the op reports it, or lets it pass if the decoder is lenient.
+        if entity.bits & 0x7f == 0 {
+            return None;
+        }
+        self.map = entity.bits << (64 - 7 * entity.len as u32);
+        self.rest = self.rest.get(entity.len..)?;
+        Some(())
+    }
+
+    /// Passes NULLs of one byte, at most so many; returns their number.
+    #[inline(always)]
+    pub(super) fn pass_nulls(&mut self, most: usize) -> usize {
+        let nulls = stopbit::leading_nulls(self.rest, 0).min(most);
+        self.rest = self.rest.get(nulls..).unwrap_or_default();
+        nulls
+    }
+
+    /// Returns the next value if it is an unsigned integer that is not overlong.
+    #[inline(always)]
+    fn unsigned(&self) -> Option<Next<'a, u64>> {
+        let (&first, behind) = self.rest.split_first()?;
+        if first & 0x80 != 0 {
+            let value = u64::from(first & 0x7f);
+            return Some(Next::byte(value, behind));
         }
         if first == 0 {
             return None;
         }
-        let entity = stopbit::read_short(self.bytes, self.at)?;
-        self.at += entity.len;
-        Some(entity.bits)
+        let entity = stopbit::read_short(self.rest, 0)?;
+        let behind = self.rest.get(entity.len..)?;
+        Some(Next::bytes(entity.bits, behind))
     }
 
-    /// Reads a signed integer that is not overlong.
+    /// Returns the next value if it is a signed integer that is not overlong.
     #[inline(always)]
-    fn signed(&mut self) -> Option<i64> {
-        let first = *self.bytes.get(self.at)?;
+    fn signed(&self) -> Option<Next<'a, i64>> {
+        let (&first, behind) = self.rest.split_first()?;
         if first & 0x80 != 0 {
-            self.at += 1;
             // Shifted up, the stop bit is gone and the sign bit is topmost.
-            return Some(i64::from((first << 1).cast_signed() >> 1));
+            let value = i64::from((first << 1).cast_signed() >> 1);
+            return Some(Next::byte(value, behind));
         }
-        let entity = stopbit::read_short(self.bytes, self.at)?;
+        let entity = stopbit::read_short(self.rest, 0)?;
         // Only a first byte of zeros or of ones can repeat the sign.
         if matches!(first, 0 | 0x7f) && entity.is_overlong_signed() {
             return None;
         }
-        self.at += entity.len;
-        Some(entity.signed())
+        let behind = self.rest.get(entity.len..)?;
+        Some(Next::bytes(entity.signed(), behind))
+    }
+
+    /// Reads the identifier of a template.
+    #[inline(always)]
+    pub(super) fn identifier(&mut self) -> Option<u32> {
+        let next = self.unsigned()?;
+        let id = u32::try_from(next.value).ok()?;
+        self.rest = next.behind;
+        Some(id)
     }
 
     /// Reads an integer within the bounds of its type; `Some(None)` is NULL.
@@ -81,65 +167,75 @@ impl<'a> Cursor<'a> {
         &mut self,
         int: &Int,
     ) -> Option<Option<u64>> {
-        let start = self.at;
-        let value = match SIGNED {
-            true => self.signed()? as u64,
+        let next = match SIGNED {
+            true => self.signed()?.bits(),
             false => self.unsigned()?,
         };
-        if NULLABLE && value == 0 {
-            return Some(None);
+        let mut value = Some(next.value);
+        if NULLABLE {
+            let is_above = !SIGNED || (next.value as i64) > 0;
+            value = (next.value != 0).then(|| next.value - u64::from(is_above));
         }
-        let is_above = NULLABLE && (!SIGNED || (value as i64) > 0);
-        let value = value - u64::from(is_above);
         // A value of one byte is within the bounds of every type.
-        (self.at == start + 1 || int.holds(value)).then_some(Some(value))
-    }
-
-    /// Reads a copied or incremented integer: from the stream if its presence bit is set, else
-    /// `next` of the previous value. The result becomes the previous value.
-    #[inline(always)]
-    fn carried(
-        &mut self,
-        int: &Int,
-        slots: &mut Slots,
-        read: impl FnOnce(&mut Self, &Int) -> Option<Option<u64>>,
-        next: impl FnOnce(&Int, u64) -> u64,
-    ) -> Option<Option<u64>> {
-        if self.take_bit() {
-            let value = read(self, int)?;
-            slots.assign(int, value);
-            return Some(value);
+        if !next.is_byte && value.is_some_and(|value| !int.holds(value)) {
+            return None;
         }
-        slots.implied(int, |bits| next(int, bits))
+        self.rest = next.behind;
+        Some(value)
     }
 
-    /// Reads a copied integer.
+    /// Reads a copied integer: from the stream if its presence bit is set, else the previous
+    /// value. The result becomes the previous value.
     #[inline(always)]
     pub(super) fn copied<const SIGNED: bool, const NULLABLE: bool>(
         &mut self,
         int: &Int,
         slots: &mut Slots,
     ) -> Option<Option<u64>> {
-        self.carried(int, slots, Self::read::<SIGNED, NULLABLE>, same)
+        let value = match self.bit() {
+            true => {
+                let value = self.read::<SIGNED, NULLABLE>(int)?;
+                slots.assign(int, value);
+                value
+            }
+            false => slots.implied(int, |bits| bits)?,
+        };
+        self.pass_bit();
+        Some(value)
     }
 
-    /// Reads an incremented integer.
+    /// Reads an incremented integer, as [`Self::copied`] but for the previous value: the one
+    /// after it.
     #[inline(always)]
-    pub(super) fn incremented(&mut self, int: &Int, slots: &mut Slots) -> Option<Option<u64>> {
-        self.carried(int, slots, Self::read_any, Int::following)
+    pub(super) fn incremented<const SIGNED: bool, const NULLABLE: bool>(
+        &mut self,
+        int: &Int,
+        slots: &mut Slots,
+    ) -> Option<Option<u64>> {
+        let value = match self.bit() {
+            true => {
+                let value = self.read::<SIGNED, NULLABLE>(int)?;
+                slots.assign(int, value);
+                value
+            }
+            false => slots.implied(int, |bits| int.following(bits))?,
+        };
+        self.pass_bit();
+        Some(value)
     }
 
     /// Reads an integer with the default operator.
     #[inline(always)]
-    pub(super) fn default(
+    pub(super) fn default<const SIGNED: bool, const NULLABLE: bool>(
         &mut self,
         int: &Int,
-        read: impl FnOnce(&mut Self, &Int) -> Option<Option<u64>>,
     ) -> Option<Option<u64>> {
-        match self.take_bit() {
-            true => read(self, int),
-            false => Some(int.has_initial.then_some(int.initial)),
-        }
+        let value = match self.bit() {
+            true => self.read::<SIGNED, NULLABLE>(int)?,
+            false => int.has_initial.then_some(int.initial),
+        };
+        self.pass_bit();
+        Some(value)
     }
 
     /// Reads a difference and adds it to the previous value, which the sum replaces.
@@ -150,9 +246,11 @@ impl<'a> Cursor<'a> {
         slots: &mut Slots,
         add: impl FnOnce(&Int, u64, i64) -> Option<u64>,
     ) -> Option<Option<u64>> {
-        let mut difference = self.signed()?;
+        let next = self.signed()?;
+        let mut difference = next.value;
         if NULLABLE {
             if difference == 0 {
+                self.rest = next.behind;
                 return Some(None);
             }
             difference -= i64::from(difference > 0);
@@ -160,60 +258,38 @@ impl<'a> Cursor<'a> {
         let base = slots.base(int)?;
         let value = add(int, base, difference)?;
         slots.assign(int, Some(value));
+        self.rest = next.behind;
         Some(Some(value))
     }
 
     /// Reads an integer of any operator: one of a rare kind, a part of a decimal, or a length.
     #[inline(always)]
     pub(super) fn any(&mut self, int: &Int, slots: &mut Slots) -> Option<Option<u64>> {
-        let mut there = *self;
-        let value = there.any_of_all(int, slots);
-        (self.at, self.map) = (there.at, there.map);
+        let value;
+        (value, *self) = any_of_all(*self, int, slots);
         value
-    }
-
-    /// Works on a copy of the cursor: a cursor passed by reference would live in memory.
-    #[inline(never)]
-    fn any_of_all(&mut self, int: &Int, slots: &mut Slots) -> Option<Option<u64>> {
-        match (int.operation, int.is_optional) {
-            (Operation::None, _) => self.read_any(int),
-            (Operation::Constant, true) => Some(self.take_bit().then_some(int.initial)),
-            (Operation::Constant, false) => Some(Some(int.initial)),
-            (Operation::Default, _) => self.default(int, Self::read_any),
-            (Operation::Copy, _) => self.carried(int, slots, Self::read_any, same),
-            (Operation::Increment, _) => self.incremented(int, slots),
-            (Operation::Delta, false) => self.delta::<false>(int, slots, small_sum),
-            (Operation::Delta, true) => self.delta::<true>(int, slots, small_sum),
-            (Operation::DeltaU64, false) => self.delta::<false>(int, slots, unsigned_sum),
-            (Operation::DeltaU64, true) => self.delta::<true>(int, slots, unsigned_sum),
-            (Operation::DeltaI64, false) => self.delta::<false>(int, slots, signed_sum),
-            (Operation::DeltaI64, true) => self.delta::<true>(int, slots, signed_sum),
-            (Operation::Op, _) => None,
-        }
-    }
-
-    #[inline(always)]
-    pub(super) fn read_any(&mut self, int: &Int) -> Option<Option<u64>> {
-        match (int.is_signed, int.is_optional) {
-            (false, false) => self.read::<false, false>(int),
-            (false, true) => self.read::<false, true>(int),
-            (true, false) => self.read::<true, false>(int),
-            (true, true) => self.read::<true, true>(int),
-        }
     }
 
     /// Reads a decimal without operator.
     #[inline(always)]
     pub(super) fn decimal<const NULLABLE: bool>(&mut self) -> Option<Option<Decimal>> {
-        let mut exponent = self.signed()?;
+        let first = self.signed()?;
+        let mut exponent = first.value;
         if NULLABLE {
             if exponent == 0 {
+                self.rest = first.behind;
                 return Some(None);
             }
             exponent -= i64::from(exponent > 0);
         }
         let exponent = exponent_within(exponent)?;
-        let mantissa = self.signed()?;
+        let second = Self {
+            rest: first.behind,
+            ..*self
+        }
+        .signed()?;
+        self.rest = second.behind;
+        let mantissa = second.value;
         Some(Some(Decimal { mantissa, exponent }))
     }
 
@@ -225,56 +301,89 @@ impl<'a> Cursor<'a> {
         slots: &mut Slots,
     ) -> Option<Option<Decimal>> {
         let before = slots.value(first.slot).copied();
-        let Some(exponent) = self.any(first, slots)? else {
+        let mut there = *self;
+        let Some(exponent) = there.any(first, slots)? else {
+            *self = there;
             return Some(None);
         };
         let mantissa = exponent_within(exponent as i64)
-            .and_then(|exponent| Some((exponent, self.any(second, slots)?.unwrap_or_default())));
+            .and_then(|exponent| Some((exponent, there.any(second, slots)?.unwrap_or_default())));
         let Some((exponent, mantissa)) = mantissa else {
             slots.restore(first.slot, before);
             return None;
         };
+        *self = there;
         let mantissa = mantissa as i64;
         Some(Some(Decimal { mantissa, exponent }))
     }
 
-    /// Reads an ASCII string without a zero preamble.
+    /// Returns the next value if it is an ASCII string without a zero preamble, with the bytes
+    /// behind it.
     #[inline(always)]
-    pub(super) fn ascii<const NULLABLE: bool>(&mut self) -> Option<Text<'a>> {
-        let first = *self.bytes.get(self.at)?;
+    pub(super) fn ascii<const NULLABLE: bool>(&self) -> Option<(Text<'a>, &'a [u8])> {
+        let (&first, behind) = self.rest.split_first()?;
         if first > 0x80 {
-            self.at += 1;
-            return Some(Text::Short(u64::from(first & 0x7f), 1));
+            return Some((Text::Char(first & 0x7f), behind));
         }
         if first == 0x80 {
-            self.at += 1;
-            return Some(match NULLABLE {
+            let empty = match NULLABLE {
                 true => Text::Absent,
                 false => Text::Short(0, 0),
-            });
+            };
+            return Some((empty, behind));
         }
         if first == 0 {
             return None;
         }
-        if let Some((text, len)) = stopbit::read_chars(self.bytes, self.at) {
-            self.at += len;
-            return Some(Text::Short(text, len));
+        if let Some((text, len)) = stopbit::read_chars(self.rest, 0) {
+            return Some((Text::Short(text, len), self.rest.get(len..)?));
         }
-        let text = long_entity(self.bytes, self.at)?;
-        self.at += text.len();
-        Some(Text::Long(text))
+        let text = long_entity(self.rest)?;
+        Some((Text::Long(text), self.rest.get(text.len()..)?))
     }
 }
 
-/// Returns the previous value itself: that of a copied integer.
-#[inline(always)]
-const fn same(_: &Int, bits: u64) -> u64 {
-    bits
+/// Reads an integer of any operator; returns where the cursor then is. A cursor passed by
+/// reference would live in memory.
+#[inline(never)]
+fn any_of_all<'a>(
+    mut cursor: Cursor<'a>,
+    int: &Int,
+    slots: &mut Slots,
+) -> (Option<Option<u64>>, Cursor<'a>) {
+    let value = match (int.is_signed, int.is_optional) {
+        (false, false) => cursor.any_as::<false, false>(int, slots),
+        (false, true) => cursor.any_as::<false, true>(int, slots),
+        (true, false) => cursor.any_as::<true, false>(int, slots),
+        (true, true) => cursor.any_as::<true, true>(int, slots),
+    };
+    (value, cursor)
+}
+
+impl Cursor<'_> {
+    fn any_as<const SIGNED: bool, const NULLABLE: bool>(
+        &mut self,
+        int: &Int,
+        slots: &mut Slots,
+    ) -> Option<Option<u64>> {
+        match int.operation {
+            Operation::None => self.read::<SIGNED, NULLABLE>(int),
+            Operation::Constant if NULLABLE => Some(self.take_bit().then_some(int.initial)),
+            Operation::Constant => Some(Some(int.initial)),
+            Operation::Default => self.default::<SIGNED, NULLABLE>(int),
+            Operation::Copy => self.copied::<SIGNED, NULLABLE>(int, slots),
+            Operation::Increment => self.incremented::<SIGNED, NULLABLE>(int, slots),
+            Operation::Delta => self.delta::<NULLABLE>(int, slots, small_sum),
+            Operation::DeltaU64 => self.delta::<NULLABLE>(int, slots, unsigned_sum),
+            Operation::DeltaI64 => self.delta::<NULLABLE>(int, slots, signed_sum),
+            Operation::Op => None,
+        }
+    }
 }
 
 #[inline(never)]
-fn long_entity(bytes: &[u8], at: usize) -> Option<&[u8]> {
-    bytes.get(at..stopbit::entity_end(bytes, at)?)
+fn long_entity(rest: &[u8]) -> Option<&[u8]> {
+    rest.get(..stopbit::entity_end(rest, 0)?)
 }
 
 impl Int {

@@ -8,41 +8,28 @@ use super::run::Run;
 use crate::error::{CodecError, ErrorCode};
 use crate::previous::PreviousValues;
 use crate::program::fused::{Fused, Kind, Operation};
-use crate::program::{Body, Field, FieldId, Op, Reset, TemplateProgram};
+use crate::program::{Body, Field, Op, Reset, TemplateProgram};
 use crate::slots::Slots;
 use crate::state::State;
 use crate::visitor::Visitor;
 use fanfare_wire::lanes::MAX_CHARS;
-use fanfare_wire::stopbit;
 
-/// Calls the visitor with the value, or with `absent` if the value is `None`.
+/// Calls the visitor with the value; [`Told::Absent`] if the value is `None`.
 macro_rules! tell {
-    ($visitor:ident, $field:ident, $read:expr, $value:ident => $told:expr) => {
+    ($read:expr, $value:ident => $told:expr) => {
         match $read? {
             Some($value) => $told,
-            None => $visitor.absent($field),
+            None => return Some(Told::Absent),
         }
     };
 }
 
-/// Calls the visitor for the absent fields at the start of a run; returns the ops behind them.
-#[inline(always)]
-fn absent_run<'p, V: Visitor>(
-    op: &Fused,
-    ops: &'p [Fused],
-    fields: &[Field],
-    cursor: &mut Cursor<'_>,
-    visitor: &mut V,
-) -> &'p [Fused] {
-    let absent = stopbit::leading_nulls(cursor.bytes, cursor.at).min(op.run.into());
-    let (absent, behind) = ops.split_at_checked(absent).unwrap_or((ops, &[]));
-    for op in absent {
-        if let Some(field) = fields.get(op.field as usize) {
-            visitor.absent(field);
-        }
-    }
-    cursor.at += absent.len();
-    behind
+/// What the executor found of a field.
+enum Told {
+    Value,
+    Absent,
+    /// A group or a sequence: nothing was done.
+    Inside,
 }
 
 impl<'a> Run<'a, Slots> {
@@ -52,7 +39,6 @@ impl<'a> Run<'a, Slots> {
         let Some((template, cursor)) = self.fused_header() else {
             return self.by_ops(visitor);
         };
-        self.input.at = cursor.at;
         self.previous.set_template(Some(template.index()));
         visitor.begin_message(template);
         if template.reset() != Reset::None {
@@ -61,7 +47,7 @@ impl<'a> Run<'a, Slots> {
         if template.reset() == Reset::All {
             self.previous.set_template(None);
         }
-        if !self.fused_body(template.body(), cursor.map, 0, visitor) {
+        if !self.once(template.body(), cursor, 0, visitor) {
             self.adds(|error| error.in_template(template.index()));
             return None;
         }
@@ -72,149 +58,174 @@ impl<'a> Run<'a, Slots> {
     /// Reads the presence map and the template identifier; `None` leaves them to [`Run::by_ops`].
     #[inline(always)]
     fn fused_header(&self) -> Option<(&'a TemplateProgram, Cursor<'a>)> {
-        let (bytes, at) = (self.input.all(), self.input.at);
-        let mut cursor = self.usual_map(bytes, at)?;
+        let mut cursor = self.cursor(0);
+        cursor.presence_map()?;
         let index = match cursor.take_bit() {
-            true => {
-                let id = u32::try_from(cursor.unsigned()?).ok()?;
-                self.program.index_of(id)?
-            }
+            true => self.program.index_of(cursor.identifier()?)?,
             false => self.previous.template()?,
         };
         let template = self.program.templates().get(index as usize)?;
         Some((template, cursor))
     }
 
-    /// Reads a presence map of at most eight bytes; returns a cursor behind it.
+    /// Returns a cursor at the position of the input, with these presence bits.
     #[inline(always)]
-    fn usual_map(&self, bytes: &'a [u8], at: usize) -> Option<Cursor<'a>> {
-        let first = *bytes.get(at)?;
-        if first & 0x80 != 0 {
-            let map = u64::from(first) << 57;
-            return Some(Cursor {
-                bytes,
-                at: at + 1,
-                map,
-            });
-        }
-        let entity = stopbit::read_short(bytes, at)?;
-        // Overlong (R7): the op reports it, or lets it pass if the decoder is lenient.
-        if entity.bits & 0x7f == 0 {
-            return None;
-        }
-        let map = entity.bits << (64 - 7 * entity.len as u32);
-        let at = at + entity.len;
-        Some(Cursor { bytes, at, map })
+    fn cursor(&self, map: u64) -> Cursor<'a> {
+        let rest = self.input.rest();
+        Cursor { rest, map }
     }
 
-    /// Executes a body that has a presence map of its own if it takes bits.
+    /// Returns the offset of a cursor.
     #[inline(always)]
-    fn fused_nested<V: Visitor>(&mut self, body: Body, visitor: &mut V) -> bool {
-        let start = self.input.at;
-        if body.bits == 0 {
-            return self.fused_body(body, 0, start, visitor);
-        }
-        let Some(cursor) = self.usual_map(self.input.all(), start) else {
-            return self
-                .nested(body, visitor)
-                .map_err(|error| self.fails(error))
-                .is_ok();
-        };
-        self.input.at = cursor.at;
-        self.fused_body(body, cursor.map, start, visitor)
+    fn offset(&self, cursor: Cursor<'_>) -> usize {
+        self.input.all().len() - cursor.rest.len()
     }
 
-    /// Executes a body with these presence bits, the first one topmost, whose map starts at a
-    /// certain byte.
+    /// Executes the body of a message or of a group, whose presence map starts at a certain byte.
     #[inline(never)]
-    fn fused_body<V: Visitor>(
+    fn once<V: Visitor>(
         &mut self,
         body: Body,
-        map: u64,
+        cursor: Cursor<'a>,
         map_at: usize,
         visitor: &mut V,
     ) -> bool {
-        let Some(left) = self.left.fields.checked_sub(body.end - body.start + 1) else {
-            self.fails(CodecError::new(ErrorCode::Limit, self.input.at));
+        let ops = self.program.fused(body);
+        let Some(rest) = self.body((body, ops), cursor, map_at, visitor) else {
             return false;
         };
-        self.left.fields = left;
-        let (mut ops, fields) = (self.program.fused(body), self.program.fields());
-        let mut cursor = Cursor {
-            bytes: self.input.all(),
-            at: self.input.at,
-            map,
-        };
-        while let [op, behind @ ..] = ops {
-            if op.run != 0 && cursor.is_null() {
-                ops = absent_run(op, ops, fields, &mut cursor, visitor);
-                continue;
-            }
-            let (at, map) = (cursor.at, cursor.map);
-            if self.fused_field(op, fields, &mut cursor, visitor).is_none() {
-                let number = body.end - ops.len() as u32;
-                let Some(there) = self.unusual(op, number, (at, map), visitor) else {
-                    return false;
-                };
-                (cursor.at, cursor.map) = there;
-            }
-            ops = behind;
-        }
-        self.input.at = cursor.at;
-        if cursor.map != 0 && body.bits != 0 && self.input.strict() {
-            self.fails(CodecError::new(ErrorCode::R8, map_at));
-            return false;
-        }
+        self.input.at = self.input.all().len() - rest.len();
         true
     }
 
-    /// Executes an op that [`Self::fused_field`] does not. Returns the position and the presence
-    /// bits behind it, or `None` with the error in [`Run::failure`].
+    /// Executes the bodies of the entries of a sequence. Each has a presence map of its own if it
+    /// takes bits.
     #[inline(never)]
-    fn unusual<V: Visitor>(
+    fn fused_sequence<V: Visitor>(
+        &mut self,
+        (field, count): (&Field, u32),
+        body: Body,
+        mut cursor: Cursor<'a>,
+        visitor: &mut V,
+    ) -> bool {
+        let ops = self.program.fused(body);
+        for index in 0..count {
+            visitor.begin_entry(field, index);
+            let start = self.offset(cursor);
+            cursor.map = 0;
+            let rest = match body.bits != 0 && cursor.presence_map().is_none() {
+                true => self.by_ops_of(body, start, visitor),
+                false => self.body((body, ops), cursor, start, visitor),
+            };
+            let Some(rest) = rest else {
+                self.adds(|error| error.in_entry(field.id(), index));
+                return false;
+            };
+            cursor.rest = rest;
+            visitor.end_entry(field);
+        }
+        self.input.at = self.offset(cursor);
+        true
+    }
+
+    /// Executes a body with its presence map in the slow way; returns the bytes behind it.
+    #[cold]
+    fn by_ops_of<V: Visitor>(
+        &mut self,
+        body: Body,
+        start: usize,
+        visitor: &mut V,
+    ) -> Option<&'a [u8]> {
+        self.input.at = start;
+        if let Err(error) = self.nested(body, visitor) {
+            self.fails(error);
+            return None;
+        }
+        Some(self.input.rest())
+    }
+
+    /// Executes a body whose presence map starts at a certain byte; returns the bytes behind it.
+    #[inline(always)]
+    fn body<V: Visitor>(
+        &mut self,
+        (body, ops): (Body, &'a [Fused]),
+        mut cursor: Cursor<'a>,
+        map_at: usize,
+        visitor: &mut V,
+    ) -> Option<&'a [u8]> {
+        let Some(left) = self.left.fields.checked_sub(body.end - body.start + 1) else {
+            let at = self.offset(cursor);
+            self.fails(CodecError::new(ErrorCode::Limit, at));
+            return None;
+        };
+        self.left.fields = left;
+        let mut ops = ops.iter();
+        while let Some(op) = ops.next() {
+            match self.fused_field(op, &mut cursor, visitor) {
+                Some(Told::Value) => {}
+                Some(Told::Absent) => {
+                    visitor.absent(&op.field);
+                    if op.run != 0 {
+                        absent_run(op.run, &mut ops, &mut cursor, visitor);
+                    }
+                }
+                Some(Told::Inside) => {
+                    let number = body.end - ops.len() as u32 - 1;
+                    cursor = self.inside(op, number, cursor, visitor)?;
+                }
+                None => {
+                    let number = body.end - ops.len() as u32 - 1;
+                    cursor = self.by_op(number, cursor, visitor)?;
+                }
+            }
+        }
+        if cursor.map != 0 && body.bits != 0 && self.input.strict() {
+            self.fails(CodecError::new(ErrorCode::R8, map_at));
+            return None;
+        }
+        Some(cursor.rest)
+    }
+
+    /// Executes a group or a sequence. Returns the cursor behind it, or `None` with the error in
+    /// [`Run::failure`].
+    #[inline(never)]
+    fn inside<V: Visitor>(
         &mut self,
         op: &Fused,
         number: u32,
-        (at, map): (usize, u64),
+        before: Cursor<'a>,
         visitor: &mut V,
-    ) -> Option<(usize, u64)> {
-        let bytes = self.input.all();
-        let mut cursor = Cursor { bytes, at, map };
-        let outcome = match op.kind {
-            Kind::Group | Kind::Sequence => self.fused_inside(op, number, &mut cursor, visitor),
-            _ => Outcome::Unusual,
-        };
-        match outcome {
-            Outcome::Done => Some((cursor.at, cursor.map)),
-            Outcome::Unusual => self.by_op(number, (at, map), visitor),
+    ) -> Option<Cursor<'a>> {
+        let mut cursor = before;
+        match self.fused_inside(op, number, &mut cursor, visitor) {
+            Outcome::Done => Some(cursor),
+            Outcome::Unusual => self.by_op(number, before, visitor),
             Outcome::Failed => None,
         }
     }
 
-    /// Decodes a field without contents; `None` leaves it to [`Self::unusual`].
+    /// Decodes a field without contents; `None` leaves it to [`Self::by_op`].
     #[inline(always)]
     fn fused_field<V: Visitor>(
         &mut self,
         op: &Fused,
-        fields: &[Field],
         cursor: &mut Cursor<'a>,
         visitor: &mut V,
-    ) -> Option<()> {
-        let (int, slots) = (&op.int, &mut *self.previous);
-        let field = fields.get(op.field as usize)?;
+    ) -> Option<Told> {
+        let (int, slots, field) = (&op.int, &mut *self.previous, &op.field);
         macro_rules! unsigned {
             ($value:expr) => {
-                tell!(visitor, field, $value, value => visitor.unsigned(field, value))
+                tell!($value, value => visitor.unsigned(field, value))
             };
         }
         macro_rules! signed {
             ($value:expr) => {
-                tell!(visitor, field, $value, value => visitor.signed(field, value as i64))
+                tell!($value, value => visitor.signed(field, value as i64))
             };
         }
         macro_rules! decimal {
             ($value:expr) => {
-                tell!(visitor, field, $value, value => visitor.decimal(field, value))
+                tell!($value, value => visitor.decimal(field, value))
             };
         }
         match op.kind {
@@ -234,13 +245,13 @@ impl<'a> Run<'a, Slots> {
             Kind::DeltaU64Nullable => unsigned!(cursor.delta::<true>(int, slots, unsigned_sum)),
             Kind::DeltaI64 => signed!(cursor.delta::<false>(int, slots, signed_sum)),
             Kind::DeltaI64Nullable => signed!(cursor.delta::<true>(int, slots, signed_sum)),
-            Kind::UnsignedIncrement => unsigned!(cursor.incremented(int, slots)),
-            Kind::UnsignedDefault => unsigned!(cursor.default(int, Cursor::read::<false, false>)),
+            Kind::UnsignedIncrement => unsigned!(cursor.incremented::<false, false>(int, slots)),
+            Kind::UnsignedDefault => unsigned!(cursor.default::<false, false>(int)),
             Kind::UnsignedDefaultNullable => {
-                unsigned!(cursor.default(int, Cursor::read::<false, true>));
+                unsigned!(cursor.default::<false, true>(int));
             }
-            Kind::SignedDefault => signed!(cursor.default(int, Cursor::read::<true, false>)),
-            Kind::SignedDefaultNullable => signed!(cursor.default(int, Cursor::read::<true, true>)),
+            Kind::SignedDefault => signed!(cursor.default::<true, false>(int)),
+            Kind::SignedDefaultNullable => signed!(cursor.default::<true, true>(int)),
             Kind::UnsignedConstant => visitor.unsigned(field, int.initial),
             Kind::SignedConstant => visitor.signed(field, int.initial as i64),
             Kind::Int if int.is_signed => signed!(cursor.any(int, slots)),
@@ -248,16 +259,17 @@ impl<'a> Run<'a, Slots> {
             Kind::Decimal => decimal!(cursor.decimal::<false>()),
             Kind::DecimalNullable => decimal!(cursor.decimal::<true>()),
             Kind::Parts => decimal!(cursor.parts(self.program.parts(op)?, slots)),
-            Kind::Ascii => return self.ascii(cursor.ascii::<false>()?, field, visitor),
-            Kind::AsciiNullable => return self.ascii(cursor.ascii::<true>()?, field, visitor),
-            Kind::AsciiCopy => return self.ascii_copy::<_, false>(op, field, cursor, visitor),
+            Kind::Ascii => return self.ascii_read::<_, false>(field, cursor, visitor),
+            Kind::AsciiNullable => return self.ascii_read::<_, true>(field, cursor, visitor),
+            Kind::AsciiCopy => return self.ascii_copy::<_, false>(op, cursor, visitor),
             Kind::AsciiCopyNullable => {
-                return self.ascii_copy::<_, true>(op, field, cursor, visitor);
+                return self.ascii_copy::<_, true>(op, cursor, visitor);
             }
-            Kind::AsciiConstant => return self.ascii_constant(op, field, visitor),
-            Kind::Group | Kind::Sequence | Kind::Op => return None,
+            Kind::AsciiConstant => return self.ascii_constant(op, visitor),
+            Kind::Group | Kind::Sequence => return Some(Told::Inside),
+            Kind::Op => return None,
         }
-        Some(())
+        Some(Told::Value)
     }
 
     /// Counts a string against the limit: its bytes, and at least four.
@@ -268,9 +280,18 @@ impl<'a> Run<'a, Slots> {
     }
 
     #[inline(always)]
-    fn ascii<V: Visitor>(&mut self, text: Text<'_>, field: &Field, visitor: &mut V) -> Option<()> {
+    fn ascii<V: Visitor>(
+        &mut self,
+        text: Text<'_>,
+        field: &Field,
+        visitor: &mut V,
+    ) -> Option<Told> {
         match text {
-            Text::Absent => visitor.absent(field),
+            Text::Absent => return Some(Told::Absent),
+            Text::Char(char) => {
+                self.count_text(1)?;
+                visitor.ascii(field, &[char]);
+            }
             Text::Short(chars, len) => {
                 self.count_text(len)?;
                 visitor.ascii(field, chars.to_le_bytes().get(..len)?);
@@ -280,7 +301,7 @@ impl<'a> Run<'a, Slots> {
                 visitor.ascii(field, self.scratch);
             }
         }
-        Some(())
+        Some(Told::Value)
     }
 
     /// Copies a long string to the scratch buffer, without its stop bit.
@@ -295,23 +316,41 @@ impl<'a> Run<'a, Slots> {
     }
 
     #[inline(always)]
-    fn ascii_copy<V: Visitor, const NULLABLE: bool>(
+    fn ascii_read<V: Visitor, const NULLABLE: bool>(
         &mut self,
-        op: &Fused,
         field: &Field,
         cursor: &mut Cursor<'a>,
         visitor: &mut V,
-    ) -> Option<()> {
-        if !cursor.take_bit() {
-            return self.ascii_implied(op, field, visitor);
+    ) -> Option<Told> {
+        let (text, behind) = cursor.ascii::<NULLABLE>()?;
+        let told = self.ascii(text, field, visitor)?;
+        cursor.rest = behind;
+        Some(told)
+    }
+
+    #[inline(always)]
+    fn ascii_copy<V: Visitor, const NULLABLE: bool>(
+        &mut self,
+        op: &Fused,
+        cursor: &mut Cursor<'a>,
+        visitor: &mut V,
+    ) -> Option<Told> {
+        if !cursor.bit() {
+            let told = self.ascii_implied(op, visitor)?;
+            cursor.pass_bit();
+            return Some(told);
         }
-        let text = cursor.ascii::<NULLABLE>()?;
+        let (text, behind) = cursor.ascii::<NULLABLE>()?;
         let (stamp, empty) = (
             self.previous.stamp(op.int.state),
             self.previous.stamp(State::EMPTY),
         );
         match text {
             Text::Absent => self.previous.value_mut(op.int.slot)?.stamp = empty,
+            Text::Char(char) => {
+                let value = self.previous.value_mut(op.int.slot)?;
+                value.set_short(stamp, char.into(), 1);
+            }
             Text::Short(chars, len) => {
                 let value = self.previous.value_mut(op.int.slot)?;
                 value.set_short(stamp, chars, len);
@@ -319,25 +358,23 @@ impl<'a> Run<'a, Slots> {
             // The op copies it to the previous values.
             Text::Long(_) => return None,
         }
-        self.ascii(text, field, visitor)
+        let told = self.ascii(text, &op.field, visitor)?;
+        cursor.rest = behind;
+        cursor.pass_bit();
+        Some(told)
     }
 
     /// Handles a copied string that is absent from the stream.
     #[inline(always)]
-    fn ascii_implied<V: Visitor>(
-        &mut self,
-        op: &Fused,
-        field: &Field,
-        visitor: &mut V,
-    ) -> Option<()> {
+    fn ascii_implied<V: Visitor>(&mut self, op: &Fused, visitor: &mut V) -> Option<Told> {
         let value = *self.previous.value(op.int.slot)?;
         if value.stamp == self.previous.stamp(op.int.state) {
             let Some(len) = value.short_len() else {
-                return self.long_implied(op, field, visitor);
+                return self.long_implied(op, visitor);
             };
             self.count_text(len)?;
-            visitor.ascii(field, value.bits.to_le_bytes().get(..len)?);
-            return Some(());
+            visitor.ascii(&op.field, value.bits.to_le_bytes().get(..len)?);
+            return Some(Told::Value);
         }
         let empty = self.previous.stamp(State::EMPTY);
         let is_outdated = self.previous.is_outdated(value.stamp) && !op.int.has_initial;
@@ -345,34 +382,23 @@ impl<'a> Run<'a, Slots> {
             return None;
         }
         self.previous.value_mut(op.int.slot)?.stamp = empty;
-        visitor.absent(field);
-        Some(())
+        Some(Told::Absent)
     }
 
     #[inline(never)]
-    fn long_implied<V: Visitor>(
-        &mut self,
-        op: &Fused,
-        field: &Field,
-        visitor: &mut V,
-    ) -> Option<()> {
+    fn long_implied<V: Visitor>(&mut self, op: &Fused, visitor: &mut V) -> Option<Told> {
         let text = self.previous.long_text(op.aux)?;
         self.left.texts = self.left.texts.checked_sub(text.len())?;
-        visitor.ascii(field, text);
-        Some(())
+        visitor.ascii(&op.field, text);
+        Some(Told::Value)
     }
 
     #[inline(always)]
-    fn ascii_constant<V: Visitor>(
-        &mut self,
-        op: &Fused,
-        field: &Field,
-        visitor: &mut V,
-    ) -> Option<()> {
+    fn ascii_constant<V: Visitor>(&mut self, op: &Fused, visitor: &mut V) -> Option<Told> {
         let text = self.program.text_at(op.aux as usize);
         self.count_text(text.len())?;
-        visitor.ascii(field, text);
-        Some(())
+        visitor.ascii(&op.field, text);
+        Some(Told::Value)
     }
 
     /// Decodes a group, or a sequence with its entries.
@@ -384,19 +410,19 @@ impl<'a> Run<'a, Slots> {
         cursor: &mut Cursor<'a>,
         visitor: &mut V,
     ) -> Outcome {
-        let field = self.program.field(FieldId(op.field));
+        let field = &op.field;
         let is_done = match *self.program.op_at(number) {
             Op::Group { optional, body, .. } => {
                 if optional && !cursor.take_bit() {
                     visitor.absent(field);
                     return Outcome::Done;
                 }
-                self.input.at = cursor.at;
-                self.fused_group(field, body, visitor)
+                self.fused_group(field, body, *cursor, visitor)
             }
             Op::Sequence { body, .. } => {
                 let count = match op.int.operation {
-                    Operation::None => cursor.read_any(&op.int),
+                    Operation::None if op.int.is_optional => cursor.read::<false, true>(&op.int),
+                    Operation::None => cursor.read::<false, false>(&op.int),
                     _ => cursor.any(&op.int, self.previous),
                 };
                 match count {
@@ -406,23 +432,38 @@ impl<'a> Run<'a, Slots> {
                         return Outcome::Done;
                     }
                     Some(Some(count)) => {
-                        self.input.at = cursor.at;
-                        self.fused_entries(field, count as u32, body, visitor)
+                        self.fused_entries((field, count as u32), body, *cursor, visitor)
                     }
                 }
             }
             _ => return Outcome::Unusual,
         };
-        cursor.at = self.input.at;
+        cursor.rest = self.input.rest();
         match is_done {
             true => Outcome::Done,
             false => Outcome::Failed,
         }
     }
 
-    fn fused_group<V: Visitor>(&mut self, field: &Field, body: Body, visitor: &mut V) -> bool {
+    fn fused_group<V: Visitor>(
+        &mut self,
+        field: &Field,
+        body: Body,
+        mut cursor: Cursor<'a>,
+        visitor: &mut V,
+    ) -> bool {
         visitor.begin_group(field);
-        if !self.fused_nested(body, visitor) {
+        let start = self.offset(cursor);
+        self.input.at = start;
+        cursor.map = 0;
+        let is_done = match body.bits != 0 && cursor.presence_map().is_none() {
+            true => self
+                .nested(body, visitor)
+                .map_err(|error| self.fails(error))
+                .is_ok(),
+            false => self.once(body, cursor, start, visitor),
+        };
+        if !is_done {
             self.adds(|error| error.in_field(field.id()));
             return false;
         }
@@ -432,45 +473,40 @@ impl<'a> Run<'a, Slots> {
 
     fn fused_entries<V: Visitor>(
         &mut self,
-        field: &Field,
-        count: u32,
+        (field, count): (&Field, u32),
         body: Body,
+        cursor: Cursor<'a>,
         visitor: &mut V,
     ) -> bool {
         if count > self.left.entries {
-            let error = CodecError::new(ErrorCode::Limit, self.input.at);
+            let error = CodecError::new(ErrorCode::Limit, self.offset(cursor));
             self.fails(error.in_field(field.id()));
             return false;
         }
         visitor.begin_sequence(field, count);
-        for index in 0..count {
-            visitor.begin_entry(field, index);
-            if !self.fused_nested(body, visitor) {
-                self.adds(|error| error.in_entry(field.id(), index));
-                return false;
-            }
-            visitor.end_entry(field);
+        let is_done = self.fused_sequence((field, count), body, cursor, visitor);
+        if is_done {
+            visitor.end_sequence(field);
         }
-        visitor.end_sequence(field);
-        true
+        is_done
     }
 
-    /// Executes an op in the slow way. Returns as [`Self::unusual`].
+    /// Executes an op in the slow way. Returns as [`Self::inside`].
     #[cold]
     #[inline(never)]
     fn by_op<V: Visitor>(
         &mut self,
         number: u32,
-        (at, map): (usize, u64),
+        before: Cursor<'a>,
         visitor: &mut V,
-    ) -> Option<(usize, u64)> {
-        self.input.at = at;
-        let mut map = PresenceMap::of_word(map);
+    ) -> Option<Cursor<'a>> {
+        self.input.at = self.offset(before);
+        let mut map = PresenceMap::of_word(before.map);
         if let Err(error) = self.op(self.program.op_at(number), &mut map, visitor) {
             self.fails(error);
             return None;
         }
-        Some((self.input.at, map.word()))
+        Some(self.cursor(map.word()))
     }
 
     #[cold]
@@ -482,6 +518,20 @@ impl<'a> Run<'a, Slots> {
     #[cold]
     fn adds(&mut self, place: impl FnOnce(CodecError) -> CodecError) {
         *self.failure = self.failure.take().map(place);
+    }
+}
+
+/// Calls the visitor for the absent fields at the front of a run of so many ops, and passes these.
+#[inline(always)]
+fn absent_run<V: Visitor>(
+    run: u8,
+    ops: &mut std::slice::Iter<'_, Fused>,
+    cursor: &mut Cursor<'_>,
+    visitor: &mut V,
+) {
+    let absent = cursor.pass_nulls(usize::from(run));
+    for op in ops.by_ref().take(absent) {
+        visitor.absent(&op.field);
     }
 }
 

@@ -2,24 +2,25 @@
 //! one place. There is one for each op, of the same index; [`Kind::Op`] marks those that are left
 //! to the op itself.
 
-use super::{DecimalOp, IntOp, Op, Program, TextOp};
+use super::{DecimalOp, Field, IntOp, Op, Program, TextOp};
 use crate::state::State;
 use crate::template::OperatorKind;
 use crate::value::{IntType, TextType};
 
-/// One op for the executor.
-#[derive(Debug, Clone, Copy)]
+/// One op for the executor. What it reads first stands at the front.
+#[derive(Debug, Clone)]
+#[repr(C)]
 pub(crate) struct Fused {
+    pub(crate) int: Int,
     pub(crate) kind: Kind,
-    /// Number of consecutive ops, from this one on, whose absent fields take one byte each: 2 to 8,
-    /// or 0.
+    /// Number of consecutive ops behind this one whose absent fields take one byte each: at most 8;
+    /// 0 if that of this one does not.
     pub(crate) run: u8,
-    /// Number of the field.
-    pub(crate) field: u32,
     /// The text slot of a string, the number of a constant string, or the index of a decimal's
     /// parts in [`Program::parts`].
     pub(crate) aux: u32,
-    pub(crate) int: Int,
+    /// The field: a copy, so that the executor need not look for it.
+    pub(crate) field: Field,
 }
 
 /// An integer with its operator; of other types, the slot and the state of the previous value.
@@ -113,14 +114,15 @@ impl Kind {
     }
 }
 
-/// Most ops of a run: the bytes of a word.
-const LONGEST_RUN: usize = 8;
+/// Most ops behind the first one of a run: the bytes of a word.
+const LONGEST_RUN: u8 = 8;
 
 /// Fuses all ops of a program.
 pub(super) fn fuse(program: &mut Program) {
     let (mut fused, mut parts) = (Vec::with_capacity(program.ops.len()), Vec::new());
     for op in &program.ops {
-        fused.push(one(op, &mut parts));
+        let field = program.field(op.field()).clone();
+        fused.push(one(op, field, &mut parts));
     }
     for template in &program.templates {
         runs(&mut fused[template.body.start as usize..template.body.end as usize]);
@@ -137,24 +139,23 @@ pub(super) fn fuse(program: &mut Program) {
 fn runs(body: &mut [Fused]) {
     let mut behind = 0;
     for fused in body.iter_mut().rev() {
-        behind = match fused.kind.is_byte_if_absent() {
-            true => behind + 1,
-            false => 0,
-        };
-        fused.run = match behind {
-            2.. => behind.min(LONGEST_RUN) as u8,
-            _ => 0,
+        let is_byte = fused.kind.is_byte_if_absent();
+        fused.run = if is_byte { behind } else { 0 };
+        behind = if is_byte {
+            (behind + 1).min(LONGEST_RUN)
+        } else {
+            0
         };
     }
 }
 
-fn one(op: &Op, parts: &mut Vec<Int>) -> Fused {
+fn one(op: &Op, field: Field, parts: &mut Vec<Int>) -> Fused {
     let whole = |kind, int| Fused {
         kind,
         run: 0,
-        field: op.field().0,
         aux: 0,
         int,
+        field,
     };
     match op {
         Op::Int(op) => {

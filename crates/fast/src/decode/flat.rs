@@ -2,15 +2,14 @@
 //! segment each. What they need and no more; everything else goes to the general executor, from
 //! the place where it was met.
 
-use fanfare_wire::lanes::{Front, LaneKernel, MAX_CHARS, MapFront, Row};
+use fanfare_wire::lanes::{Front, MAX_CHARS, Row};
 
 use super::Options;
 use super::input::Input;
-use super::lanes::{BATCH, LaneState, front_word, length, map_bits};
+use super::lanes::{BATCH, LaneState, front_word, length};
 use super::run::Run;
 use super::visit::{visit_row, visit_rows};
 use crate::dictionary::Dictionaries;
-use crate::error::{CodecError, ErrorCode};
 use crate::previous::PreviousValues;
 use crate::program::Program;
 use crate::program::lanes::{Entry, Flat};
@@ -135,27 +134,10 @@ struct Progress<'a> {
     at: usize,
     /// Entries that are done.
     index: u32,
-    /// How many there are, if the sequence is not absent.
-    count: Option<u32>,
+    /// How many there are.
+    count: u32,
     /// How many strings they have.
     texts: u32,
-    /// The sink knows of the sequence.
-    has_begun: bool,
-}
-
-impl<'a> Progress<'a> {
-    /// The first segment is done, up to this index.
-    #[inline(always)]
-    const fn new(bytes: &'a [u8], at: usize, count: Option<u32>) -> Self {
-        Self {
-            bytes,
-            at,
-            index: 0,
-            count,
-            texts: 0,
-            has_begun: false,
-        }
-    }
 }
 
 /// The result of [`Parts::message`].
@@ -178,69 +160,60 @@ pub(super) struct Parts<'d> {
 }
 
 impl<'d> Parts<'d> {
-    /// Decodes a message of a flat template: by the shortcuts as far as they go, so that nothing
-    /// stands in their way that is needed only elsewhere.
+    /// Decodes a message of a flat template.
     #[inline(always)]
     pub(super) fn message<S: Sink>(mut self, bytes: &'d [u8], sink: &mut S) -> Outcome {
         let program = self.program;
-        let Some(kernel) = self.lanes.flat_kernel else {
+        let Some((flat, at, count)) = self.head(bytes, sink) else {
             return Outcome::Refused;
-        };
-        let Some((flat, at, count)) = self.shortcut(kernel, bytes, sink) else {
-            return self.by_no_shortcut(kernel, bytes, sink);
         };
         let Some(entry) = &flat.entry else {
             sink.begin(program, flat, &self.lanes.row);
             sink.end(program, flat);
             return Outcome::Done(at);
         };
-        let near = count.filter(|count| self.lanes.may_have(flat.head, *count));
-        let Some(count) = near else {
+        let Some(count) = count else {
             sink.begin(program, flat, &self.lanes.row);
-            return self.behind_head((flat, entry), Progress::new(bytes, at, count), sink);
+            sink.no_sequence(program, entry);
+            sink.end(program, flat);
+            return Outcome::Done(at);
         };
-        // What is decoded has to wait, what is told has not: so all is decoded first.
-        let (columns, shapes) = (&mut self.dictionaries.columns, &self.lanes.shapes);
-        let rows = sink.rows(0, count as usize, &mut self.lanes.batch);
-        let (from, plan) = ((bytes, at), &entry.at_hand.plan);
-        let done = kernel.known_entries(plan, columns, shapes, from, rows);
+        let mut progress = Progress {
+            bytes,
+            at,
+            index: 0,
+            count,
+            texts: 0,
+        };
+        if count > self.lanes.most_entries {
+            sink.begin(program, flat, &self.lanes.row);
+            return self.go_on(flat, entry, progress, sink);
+        }
+        // What is decoded has to wait, what is told has not: so the first entries are decoded
+        // before the message's own fields are told.
+        let decoded = self.decode_entries::<S, true>(entry, &mut progress, sink);
         sink.begin(program, flat, &self.lanes.row);
         sink.begin_sequence(program, entry, count);
-        let told = RowBatch {
-            count: done.count,
-            scratch: &self.lanes.batch,
-        };
-        sink.entries(program, entry, 0, told);
-        if done.count == count as usize {
-            sink.end_sequence(program, entry);
-            sink.end(program, flat);
-            return Outcome::Done(done.at);
+        self.tell_entries(entry, decoded, &mut progress, sink);
+        if progress.index < count {
+            return self.behind_first_entries((flat, entry), progress, sink);
         }
-        let progress = Progress {
-            bytes,
-            at: done.at,
-            index: done.count as u32,
-            count: Some(count),
-            texts: done.texts,
-            has_begun: true,
-        };
-        self.behind_head((flat, entry), progress, sink)
+        sink.end_sequence(program, entry);
+        sink.end(program, flat);
+        Outcome::Done(progress.at)
     }
 
-    /// The first segment by a shortcut, the index behind it, and the length of the sequence, if
-    /// that is there; `None`, with nothing done but a reset, if there is no such way.
+    /// Decodes the first segment: the template, the index behind it, and the length of the
+    /// sequence, if that is there; `None`, with nothing done but a reset, if it is not regular.
     #[inline(always)]
-    fn shortcut<S: Sink>(
+    fn head<S: Sink>(
         &mut self,
-        kernel: LaneKernel,
         bytes: &'d [u8],
         sink: &mut S,
     ) -> Option<(&'d Flat, usize, Option<u32>)> {
-        let (flat, front) = map_front(self.program, self.dictionaries.template(), bytes)?;
-        if bytes.len() > self.options.limits.message
-            || self.dictionaries.is_noting()
-            || !self.lanes.is_regular()
-        {
+        let kernel = self.lanes.kernel?;
+        let (flat, front) = front(self.program, self.dictionaries.template(), bytes)?;
+        if bytes.len() > self.options.limits.message || self.dictionaries.is_noting() {
             return None;
         }
         if flat.resets {
@@ -248,121 +221,75 @@ impl<'d> Parts<'d> {
         }
         let columns = &mut self.dictionaries.columns;
         let row = sink.head(&mut self.lanes.row);
-        let at = kernel.shortcut(&flat.segment.plan, columns, bytes, front, row);
+        let at = kernel.decode(&flat.segment.plan, columns, bytes, front, row);
         if at == 0 {
             return None;
         }
         self.dictionaries.set_template(Some(flat.template));
         let lane = flat.entry.as_ref().map(|entry| entry.length);
-        let count = lane.and_then(|lane| length(row, lane));
-        Some((flat, at, count))
+        Some((flat, at, lane.and_then(|lane| length(row, lane))))
     }
 
-    /// Decodes a message of a flat template without a shortcut for its first segment. It is not
-    /// inlined, to be out of the way of those with one.
-    #[inline(never)]
-    fn by_no_shortcut<S: Sink>(self, kernel: LaneKernel, bytes: &'d [u8], sink: &mut S) -> Outcome {
-        let program = self.program;
-        let Some((flat, front)) = head(program, self.dictionaries.template(), bytes) else {
-            return Outcome::Refused;
+    /// Decodes as many entries as there are rows for them, as far as they are regular; if `KNOWN`,
+    /// as far as they are such as were met before.
+    #[inline(always)]
+    fn decode_entries<S: Sink, const KNOWN: bool>(
+        &mut self,
+        entry: &Entry,
+        progress: &mut Progress<'_>,
+        sink: &mut S,
+    ) -> usize {
+        let Some(kernel) = self.lanes.kernel else {
+            return 0;
         };
-        if bytes.len() > self.options.limits.message
-            || self.dictionaries.is_noting()
-            || !self.lanes.tries(flat.head)
-        {
-            return Outcome::Refused;
-        }
-        if flat.resets {
-            self.dictionaries.reset();
-        }
-        let columns = &mut self.dictionaries.columns;
-        let row = sink.head(&mut self.lanes.row);
-        let (from, plan) = ((bytes, 0), &flat.segment.plan);
-        let Some(at) = kernel.decode(plan, columns, from, front, row) else {
-            self.lanes.failed(flat.head);
-            return Outcome::Refused;
+        let (columns, shapes) = (&mut self.dictionaries.columns, &mut self.lanes.shapes);
+        let (done, left) = (progress.index, progress.count - progress.index);
+        let rows = sink.rows(done as usize, left as usize, &mut self.lanes.batch);
+        let (from, plan) = ((progress.bytes, progress.at), &entry.at_hand.plan);
+        let done = match KNOWN {
+            true => kernel.known_entries(plan, columns, shapes, from, rows),
+            false => kernel.entries(plan, columns, shapes, from, rows),
         };
-        let is_whole = row.bits == 0 || !self.options.strict;
-        let lane = flat.entry.as_ref().map(|entry| entry.length);
-        let count = lane.and_then(|lane| length(row, lane));
-        self.dictionaries.set_template(Some(flat.template));
-        self.lanes.succeeded(flat.head);
-        sink.begin(program, flat, &self.lanes.row);
-        let Some(entry) = &flat.entry else {
-            if !is_whole {
-                return self.failed(r8().in_template(flat.template));
-            }
-            sink.end(program, flat);
-            return Outcome::Done(at);
-        };
-        self.behind_head((flat, entry), Progress::new(bytes, at, count), sink)
+        progress.at = done.at;
+        progress.texts += done.texts;
+        done.count
     }
 
-    /// The sequence behind the first segment, or the rest of it; not inlined for the same reason.
+    /// Passes on so many entries that were decoded.
+    #[inline(always)]
+    fn tell_entries<S: Sink>(
+        &self,
+        entry: &Entry,
+        count: usize,
+        progress: &mut Progress<'_>,
+        sink: &mut S,
+    ) {
+        let told = RowBatch {
+            count,
+            scratch: &self.lanes.batch,
+        };
+        sink.entries(self.program, entry, progress.index, told);
+        progress.index += count as u32;
+    }
+
+    /// The rest of a sequence; not inlined, to be out of the way of short ones.
     #[inline(never)]
-    fn behind_head<S: Sink>(
+    fn behind_first_entries<S: Sink>(
         mut self,
         (flat, entry): (&'d Flat, &'d Entry),
         mut progress: Progress<'d>,
         sink: &mut S,
     ) -> Outcome {
-        let program = self.program;
-        match progress.count {
-            None => sink.no_sequence(program, entry),
-            Some(count) if self.lanes.may_have(flat.head, count) => {
-                if !progress.has_begun {
-                    sink.begin_sequence(program, entry, count);
-                    progress.has_begun = true;
-                }
-                if self.lanes.tries(entry.segment) {
-                    self.entries(entry, count, &mut progress, sink);
-                }
-                if progress.index < count {
-                    return self.go_on(flat, entry, progress, sink);
-                }
-                sink.end_sequence(program, entry);
+        while progress.index < progress.count {
+            let decoded = self.decode_entries::<S, false>(entry, &mut progress, sink);
+            if decoded == 0 {
+                return self.go_on(flat, entry, progress, sink);
             }
-            Some(_) => return self.go_on(flat, entry, progress, sink),
+            self.tell_entries(entry, decoded, &mut progress, sink);
         }
-        if sink.head(&mut self.lanes.row).bits != 0 && self.options.strict {
-            return self.failed(r8().in_template(flat.template));
-        }
-        sink.end(program, flat);
+        sink.end_sequence(self.program, entry);
+        sink.end(self.program, flat);
         Outcome::Done(progress.at)
-    }
-
-    /// Decodes entries as long as they are regular.
-    #[inline(always)]
-    fn entries<S: Sink>(
-        &mut self,
-        entry: &Entry,
-        count: u32,
-        progress: &mut Progress<'_>,
-        sink: &mut S,
-    ) {
-        let (columns, shapes) = (&mut self.dictionaries.columns, &mut self.lanes.shapes);
-        let Some(kernel) = self.lanes.flat_kernel else {
-            return;
-        };
-        while progress.index < count {
-            let left = (count - progress.index) as usize;
-            let rows = sink.rows(progress.index as usize, left, &mut self.lanes.batch);
-            let wanted = rows.len();
-            let (from, plan) = ((progress.bytes, progress.at), &entry.at_hand.plan);
-            let done = kernel.entries(plan, columns, shapes, from, rows);
-            progress.at = done.at;
-            progress.texts += done.texts;
-            let told = RowBatch {
-                count: done.count,
-                scratch: &self.lanes.batch,
-            };
-            sink.entries(self.program, entry, progress.index, told);
-            progress.index += done.count as u32;
-            if done.count < wanted {
-                return self.lanes.failed(entry.segment);
-            }
-        }
-        self.lanes.succeeded(entry.segment);
     }
 
     /// Executes the rest of a message in the general way.
@@ -377,7 +304,7 @@ impl<'d> Parts<'d> {
     ) -> Outcome {
         let Options { strict, limits, .. } = *self.options;
         let row = sink.head(&mut self.lanes.row);
-        let (bits, texts) = (row.bits, flat.segment.texts(row));
+        let texts = flat.segment.texts(row);
         let constant_texts = progress.index as usize * entry.at_hand.constant_texts;
         let mut left = limits;
         left.fields -= flat.fields + progress.index * entry.fields;
@@ -392,71 +319,29 @@ impl<'d> Parts<'d> {
             failure: &mut self.lanes.failure,
         };
         let visitor = sink.rest(self.program);
-        let rest = match progress.has_begun {
-            true => {
-                let left = progress.index..progress.count.unwrap_or_default();
-                run.further_entries(entry.field, left, entry.body, visitor)
-            }
-            false => run.entries(entry.field, progress.count, entry.body, visitor),
+        let (count, body) = (progress.count, entry.body);
+        let rest = match count > self.lanes.most_entries {
+            true => run.entries(entry.field, Some(count), body, visitor),
+            false => run.further_entries(entry.field, progress.index..count, body, visitor),
         };
         let at = run.input.at;
-        let result = match rest {
-            Ok(()) if bits != 0 && strict => Err(r8()),
-            result => result,
-        };
-        if let Err(error) = result {
+        if let Err(error) = rest {
             self.lanes.failure = Some(error.in_template(flat.template));
             return Outcome::Failed;
         }
         visitor.end_message(&self.program.templates()[flat.template as usize]);
         Outcome::Done(at)
     }
-
-    #[cold]
-    fn failed(self, error: CodecError) -> Outcome {
-        self.lanes.failure = Some(error);
-        Outcome::Failed
-    }
-}
-
-/// The template that a message is of, and what stands in front of its first segment; `None` if it
-/// is not flat, or has another form than usual.
-#[inline(always)]
-fn head<'p>(program: &'p Program, last: Option<u32>, bytes: &[u8]) -> Option<(&'p Flat, Front)> {
-    let word = front_word(bytes);
-    let map_bits = map_bits(word)?;
-    let map_len = (map_bits / 8) as u8;
-    if word & 0x40 == 0 {
-        let front = Front {
-            len: map_len,
-            map_len,
-        };
-        return Some((program.flat_of(last?)?, front));
-    }
-    // Behind a map of eight bytes it would not be in the word: then this is the map's first one.
-    let id = word.rotate_right(map_bits) as u8;
-    if id & 0x80 == 0 {
-        return None;
-    }
-    let front = Front {
-        len: map_len + 1,
-        map_len,
-    };
-    Some((program.flat_by_id(id & 0x7f)?, front))
 }
 
 /// The stop bits of eight bytes.
 const ENDS: u64 = 0x8080_8080_8080_8080;
 
-/// The same, if the map is not in front of anything but an identifier of one byte, and if there are
-/// eight bytes.
+/// The template that a message is of, and what stands in front of its first segment; `None` if it
+/// is not flat, or has another form than usual.
 #[inline(always)]
-fn map_front<'p>(
-    program: &'p Program,
-    last: Option<u32>,
-    bytes: &[u8],
-) -> Option<(&'p Flat, MapFront)> {
-    let word = u64::from_le_bytes(*bytes.first_chunk()?);
+fn front<'p>(program: &'p Program, last: Option<u32>, bytes: &[u8]) -> Option<(&'p Flat, Front)> {
+    let word = front_word(bytes);
     let ends = word & ENDS;
     let bits = NonZero::new(ends)?.trailing_zeros() + 1;
     let map = word & (ends ^ ends.wrapping_sub(1));
@@ -468,17 +353,11 @@ fn map_front<'p>(
         let has_id = false;
         let is_usual = bits == 8 || !is_overlong;
         let flat = program.flat_of(last?)?;
-        return is_usual.then_some((flat, MapFront { map, has_id }));
+        return is_usual.then_some((flat, Front { map, has_id }));
     }
     let (id, has_id) = (turned as u8, true);
     if id & 0x80 == 0 || is_overlong {
         return None;
     }
-    Some((program.flat_by_id(id & 0x7f)?, MapFront { map, has_id }))
-}
-
-/// The presence map, which is in front, has more bits than are required.
-#[cold]
-fn r8() -> CodecError {
-    CodecError::new(ErrorCode::R8, 0)
+    Some((program.flat_by_id(id & 0x7f)?, Front { map, has_id }))
 }

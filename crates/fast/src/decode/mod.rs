@@ -168,7 +168,7 @@ impl Decoder {
     pub fn with_options(program: impl Into<Arc<Program>>, options: Options) -> Self {
         let program = program.into();
         let lanes = LaneState::new(&program, &options);
-        let previous = match lanes.flat_kernel {
+        let previous = match lanes.kernel {
             Some(_) => Previous::Columns(Dictionaries::new(&program)),
             None => Previous::Slots(Slots::new(&program)),
         };

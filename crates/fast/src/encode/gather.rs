@@ -124,7 +124,6 @@ fn fill(
         row.values[lane] = length as i32;
         row.present |= 1 << lane;
     }
-    row.bits = 0;
     segment.plan.may_hold(row.present) && (segment.narrow.is_empty() || segment.is_within(row))
 }
 

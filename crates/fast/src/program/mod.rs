@@ -289,10 +289,6 @@ impl Program {
         self.parts.get(fused.aux as usize..)?.first_chunk()
     }
 
-    pub(crate) fn segments(&self) -> usize {
-        self.segments.len()
-    }
-
     #[inline]
     pub(crate) fn segment(&self, index: u32) -> &Segment {
         &self.segments[index as usize]

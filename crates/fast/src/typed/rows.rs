@@ -89,7 +89,7 @@ impl RowMut<'_> {
             beyond: 0,
         };
         fill(&mut filling);
-        (filling.row.present, filling.row.bits) = (filling.present, 0);
+        filling.row.present = filling.present;
         filling.beyond
     }
 

@@ -1,21 +1,62 @@
-//! The way of `avx512` for processors without it, for segments that are too long for `avx2_short`:
-//! the stop bits as a mask, the entities taken out as words one after the other, their arithmetic
-//! eight lanes at once.
+//! Segments of up to 24 entities in up to 32 bytes, none longer than four bytes, eight lanes at
+//! once. From the stream to their lanes entities stay in registers, since a vector that is loaded
+//! from what was stored in pieces is waited for. What is longer, or not regular, is not done.
+//!
+//! Structs and vectors go to functions by way of memory. So what takes or returns some must be
+//! inlined, come what may; and since that cannot be asked of functions with instructions of their
+//! own, some here rely on those of their callers.
 
-use super::avx2_short;
-use super::avx512::{Masks, Stops, keep, masks, stops};
-use super::columns::{Block as ColumnBlock, Vector};
-use super::{Columns, Front, MAX_LANES, Plan, Row};
+use super::columns::{Block, Flags, Vector};
+use super::masks::{Masks, keep, map_of, masks, steady, word_at};
+use super::{Columns, Front, Plan, Row};
 use core::arch::x86_64::*;
+use core::hint::black_box;
 
 /// Lanes of a vector.
 pub(super) const EIGHT: usize = 8;
 
-/// The data bits of eight bytes.
-pub(super) const SEVENS: u64 = 0x7f7f_7f7f_7f7f_7f7f;
+/// Bytes of a window.
+const WINDOW: usize = 32;
 
-/// A byte that is nothing of interest, behind the end of the bytes.
-const NEUTRAL: u8 = 1;
+/// Most entities.
+const MOST: u32 = 24;
+
+#[repr(align(32))]
+struct Pattern([u8; 32]);
+
+/// For each byte of eight entities: the first eight of sixteen, or the second eight.
+const ENTITIES: [Pattern; 2] = [entities(0), entities(EIGHT)];
+
+const fn entities(first: usize) -> Pattern {
+    let mut all = [0; 32];
+    let mut i = 0;
+    while i < 32 {
+        all[i] = (first + i / 4) as u8;
+        i += 1;
+    }
+    Pattern(all)
+}
+
+/// How far a byte is from the end of its entity, the last one first: in four bytes.
+const BACK: i32 = 0x0302_0100;
+
+/// For eight lanes, the bits of which are set that are in the stream: the numbers of their
+/// entities.
+static EXPANDED: [[u8; EIGHT]; 256] = expanded();
+
+const fn expanded() -> [[u8; EIGHT]; 256] {
+    let mut all = [[0; EIGHT]; 256];
+    let mut mask = 0;
+    while mask < 256 {
+        let mut lane = 0;
+        while lane < EIGHT {
+            all[mask][lane] = (mask & ((1 << lane) - 1)).count_ones() as u8;
+            lane += 1;
+        }
+        mask += 1;
+    }
+    all
+}
 
 /// Whether this processor has all instructions of this kernel.
 pub(super) fn is_available() -> bool {
@@ -27,128 +68,540 @@ pub(super) fn is_available() -> bool {
         && is_x86_feature_detected!("popcnt")
 }
 
-/// Decodes a segment: the index behind it, 0 where it is not regular. An entry must use up its
-/// presence bits.
+/// Decodes the segment behind what is in front of it, at the beginning of these bytes: its length
+/// with the front, 0 where it is not done.
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,movbe,popcnt")]
-pub(super) fn decode<const ENTRY: bool>(
+pub(super) fn decode(
     plan: &Plan,
     columns: &mut Columns,
     bytes: &[u8],
-    at: usize,
     front: Front,
     row: &mut Row,
 ) -> usize {
-    let done = avx2_short::decode::<ENTRY>(plan, columns, (bytes, at), front, row);
-    if done != 0 {
-        return done;
-    }
-    let done = match plan.groups {
-        ..=1 => decode_eights::<2, ENTRY>(plan, columns, bytes, at, front, row),
-        2.. => decode_eights::<4, ENTRY>(plan, columns, bytes, at, front, row),
+    // SAFETY: this function has the instructions.
+    let done = unsafe {
+        match plan.eights {
+            ..=1 => segment::<1>(plan, columns, bytes, front, row),
+            2 => segment::<2>(plan, columns, bytes, front, row),
+            3 => segment::<3>(plan, columns, bytes, front, row),
+            4.. => segment::<4>(plan, columns, bytes, front, row),
+        }
     };
     done.unwrap_or(0)
 }
 
-#[inline]
+#[inline(always)]
+unsafe fn segment<const E: usize>(
+    plan: &Plan,
+    columns: &mut Columns,
+    bytes: &[u8],
+    Front { map, has_id }: Front,
+    row: &mut Row,
+) -> Option<usize> {
+    let Block { flags, values } = columns.blocks.get_mut(plan.block as usize)?;
+    let values = values.get_mut(plan.first()..plan.first() + E.div_ceil(2))?;
+    // SAFETY: the caller has the instructions.
+    unsafe {
+        let window = Window::at(bytes, 0)?;
+        let count = count(plan, map);
+        if map & plan.excess != 0 || count > MOST {
+            return None;
+        }
+        let first = 8 - map.leading_zeros() / 8 + u32::from(has_id);
+        let stops = stops(window.stops, first, count)?;
+        let bits = map_bits(map) >> plan.skipped_bits;
+        let masks = masks(plan, flags, _pdep_u64(bits, plan.bit))?;
+        let vectors = load(values)?;
+        let (nulls, results) = read::<E>(plan, &masks, &stops, &window, &vectors)?;
+        save(values, &results);
+        fill(plan, &masks, nulls, &results, row);
+        keep(plan, flags, &masks, nulls);
+        Some(stops.last.trailing_zeros() as usize + 1)
+    }
+}
+
+/// Decodes entries with a presence map each, as long as they are regular, short, and have no bits
+/// left: the index behind them, and how many they are, with the number of their strings in the
+/// upper half.
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,movbe,popcnt")]
-fn decode_eights<const E: usize, const ENTRY: bool>(
+pub(super) fn entries(
     plan: &Plan,
     columns: &mut Columns,
     bytes: &[u8],
     at: usize,
-    front: Front,
-    row: &mut Row,
-) -> Option<usize> {
-    let ColumnBlock { flags, values } = columns.blocks.get_mut(plan.block as usize)?;
-    let values = values.get_mut(plan.first()..plan.first() + E.div_ceil(2))?;
-    let map = _bzhi_u64(word_at(bytes, at), 8 * u32::from(front.map_len));
-    let bits = map_bits(map) >> plan.skipped_bits;
-    let left = bits >> plan.bit_count;
-    if ENTRY && left != 0 {
-        return None;
-    }
-    let masks = masks(plan, flags, _pdep_u64(bits, plan.bit))?;
-    let (block, stops) = entities(bytes, at, front.len, count(plan, map))?;
-    let nulls = irregular(plan, &masks, &stops, &block)?;
-    let mut words = Words([0; MAX_LANES]);
-    gather(&mut words, (bytes, at), &stops, masks.stream);
-    let above;
-    let mut lanes = Lanes {
-        plan,
-        words: &words,
-        above: None,
-        previous: (!masks.is_steady).then_some(masks.previous),
-    };
-    if any_long(&stops) {
-        above = fifths(plan, (bytes, at), &stops, masks.stream)?;
-        lanes.above = Some(&above);
-    }
-    let mut results = [_mm256_setzero_si256(); E];
-    let mut good = _mm256_set1_epi32(-1);
-    for (eight, result) in results.iter_mut().enumerate() {
-        *result = lanes.values(values, eight)?;
-        good = _mm256_and_si256(good, in_range(plan, eight, *result));
-    }
-    if _mm256_movemask_epi8(good) != -1 {
-        return None;
-    }
-    for (eight, result) in results.iter().enumerate() {
-        store(values, eight, *result)?;
-        let to = row.values.get_mut(EIGHT * eight..)?.first_chunk_mut()?;
-        store_eight(to, *result);
-    }
-    keep(plan, flags, &masks, nulls);
-    row.bits = left;
-    row.present = plan.all & !(masks.absent | nulls);
-    Some(at + stops.last.trailing_zeros() as usize + 1)
-}
-
-/// The bytes of a segment, and where its entities end; `None` if they are not all there.
-#[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2")]
-fn entities(bytes: &[u8], at: usize, front: u8, count: u32) -> Option<(Block, Stops)> {
-    let mut block = Block {
-        lower: Half::new(bytes, at),
-        upper: None,
-    };
-    let marks = block.lower.stops();
+    rows: &mut [Row],
+) -> (usize, u64) {
     // SAFETY: this function has the instructions.
-    let of = |marks: u64| unsafe { stops(marks, front.into(), count) };
-    let stops = match of(marks) {
-        Some(stops) => stops,
-        None => {
-            let upper = block.upper.insert(Half::new(bytes, at.saturating_add(32)));
-            of(marks | upper.stops() << 32)?
+    let done = unsafe {
+        match plan.eights {
+            ..=1 => all_entries::<1>(plan, columns, bytes, at, rows),
+            2 => all_entries::<2>(plan, columns, bytes, at, rows),
+            3 => all_entries::<3>(plan, columns, bytes, at, rows),
+            4.. => all_entries::<4>(plan, columns, bytes, at, rows),
         }
     };
-    Some((block, stops))
+    done.unwrap_or((at, 0))
 }
 
-/// The next eight bytes, first one lowest, zeros behind the end.
-#[inline]
-pub(super) fn word_at(bytes: &[u8], at: usize) -> u64 {
-    let rest = bytes.get(at..).unwrap_or_default();
-    if let Some(word) = rest.first_chunk() {
-        return u64::from_le_bytes(*word);
+#[inline(always)]
+unsafe fn all_entries<const E: usize>(
+    plan: &Plan,
+    columns: &mut Columns,
+    bytes: &[u8],
+    mut at: usize,
+    rows: &mut [Row],
+) -> Option<(usize, u64)> {
+    let Block { flags, values } = columns.blocks.get_mut(plan.block as usize)?;
+    let values = values.get_mut(plan.first()..plan.first() + E.div_ceil(2))?;
+    let mut ready = (flags.assigned & !flags.outside) >> plan.shift;
+    let (mut done, mut texts) = (0, 0);
+    // SAFETY: the caller has the instructions.
+    unsafe {
+        let mut vectors = load::<E>(values)?;
+        while let Some(row) = rows.get_mut(done) {
+            // Otherwise all of the plan is read in advance, only to be put aside again.
+            let plan = black_box(plan);
+            let Some(window) = Window::at(bytes, at) else {
+                break;
+            };
+            let Some((given, stops)) = entry(plan, &window, bytes, at) else {
+                break;
+            };
+            let masks = match plan.kept & !ready {
+                0 => Some(steady(plan, given)),
+                _ => masks(plan, flags, given),
+            };
+            let Some(masks) = masks else {
+                break;
+            };
+            let Some((nulls, results)) = read(plan, &masks, &stops, &window, &vectors) else {
+                break;
+            };
+            vectors = results;
+            ready = note(plan, flags, &masks, nulls, ready);
+            fill(plan, &masks, nulls, &vectors, row);
+            texts += u64::from((row.present & plan.text).count_ones());
+            at = window.start + stops.last.trailing_zeros() as usize + 1;
+            done += 1;
+        }
+        save(values, &vectors);
     }
-    rest.iter()
-        .rev()
-        .fold(0, |word, byte| word << 8 | u64::from(*byte))
+    Some((at, done as u64 | texts << 32))
 }
 
-/// The bits of a presence map, the first one lowest.
-#[inline]
-#[target_feature(enable = "bmi2")]
-pub(super) fn map_bits(map: u64) -> u64 {
-    // The bits of each byte turned round: the lowest is the stop bit.
-    let turned = map.reverse_bits().swap_bytes();
-    _pext_u64(turned, 0xfefe_fefe_fefe_fefe)
+/// Notes the states behind an entry: the lanes that then have a previous value in their columns.
+#[inline(always)]
+fn note(plan: &Plan, flags: &mut Flags, masks: &Masks, nulls: u64, ready: u64) -> u64 {
+    if masks.is_steady && nulls & plan.implied == 0 {
+        return ready;
+    }
+    keep(plan, flags, masks, nulls);
+    (flags.assigned & !flags.outside) >> plan.shift
+}
+
+/// The entry that begins at an index: its presence bits by lane, and its stop bits; `None` if it
+/// goes beyond the window, has an unusual map, or bits too many.
+#[inline(always)]
+unsafe fn entry(plan: &Plan, window: &Window, bytes: &[u8], at: usize) -> Option<(u64, Stops)> {
+    // SAFETY: the caller has the instructions.
+    unsafe {
+        let (map, len) = map_of(word_at(bytes, at))?;
+        let count = count(plan, map);
+        if map & plan.excess != 0 || count > MOST {
+            return None;
+        }
+        let first = (at - window.start) as u32 + len / 8;
+        let stops = stops(window.stops, first, count)?;
+        Some((_pdep_u64(map_bits(map), plan.bit), stops))
+    }
+}
+
+/// 32 bytes of the stream.
+struct Window {
+    all: __m256i,
+    /// The index of the first one.
+    start: usize,
+    stops: u64,
+}
+
+impl Window {
+    /// Those that are equal to a byte.
+    #[inline(always)]
+    unsafe fn equal(&self, byte: u8) -> u64 {
+        // SAFETY: the caller has the instructions.
+        unsafe {
+            let equal = _mm256_cmpeq_epi8(self.all, _mm256_set1_epi8(byte as i8));
+            u64::from(_mm256_movemask_epi8(equal) as u32)
+        }
+    }
+
+    /// Those from an index on, or the last ones if there are fewer; `None` if nothing is behind the
+    /// index.
+    #[inline(always)]
+    unsafe fn at(bytes: &[u8], at: usize) -> Option<Self> {
+        let Some(last) = bytes.len().checked_sub(WINDOW) else {
+            // SAFETY: the caller has the instructions.
+            return unsafe { Self::of(&padded(bytes.get(at..)?), at) };
+        };
+        let start = at.min(last);
+        if at - start >= WINDOW {
+            return None;
+        }
+        // SAFETY: as above.
+        unsafe { Self::of(bytes.get(start..)?.first_chunk()?, start) }
+    }
+
+    #[inline(always)]
+    unsafe fn of(all: &[u8; WINDOW], start: usize) -> Option<Self> {
+        // SAFETY: there are so many bytes, and the caller has the instructions.
+        unsafe {
+            let all = _mm256_loadu_si256(all.as_ptr().cast());
+            let stops = u64::from(_mm256_movemask_epi8(all) as u32);
+            Some(Self { all, start, stops })
+        }
+    }
+}
+
+/// Fewer bytes than a window has, zeros behind them.
+#[cold]
+#[inline(never)]
+fn padded(rest: &[u8]) -> [u8; WINDOW] {
+    let mut all = [0; WINDOW];
+    for (to, from) in all.iter_mut().zip(rest) {
+        *to = *from;
+    }
+    all
+}
+
+/// The stop bits of a segment.
+struct Stops {
+    /// Those of its entities, and of the byte before its first one.
+    stops: u64,
+    /// The byte before the first entity.
+    before: u64,
+    /// The last one.
+    last: u64,
+}
+
+/// Where so many entities end, the first one beginning at `first`, from 1 to 63; `None` if the
+/// window does not have them all.
+#[inline(always)]
+unsafe fn stops(stops: u64, first: u32, count: u32) -> Option<Stops> {
+    // SAFETY: the caller has the instructions.
+    unsafe {
+        let before = 1_u64 << (first.wrapping_sub(1) & 63);
+        let stops = (stops | before) & before.wrapping_neg();
+        let last = _pdep_u64(1 << (count & 63), stops);
+        if last == 0 {
+            return None;
+        }
+        Some(Stops {
+            stops: stops & _blsmsk_u64(last),
+            before,
+            last,
+        })
+    }
+}
+
+/// The lanes that are NULL, and the values of a segment, of which `vectors` are the previous ones;
+/// `None` if something is not regular.
+#[inline(always)]
+unsafe fn read<const E: usize>(
+    plan: &Plan,
+    masks: &Masks,
+    stops: &Stops,
+    window: &Window,
+    vectors: &[__m256i; E],
+) -> Option<(u64, [__m256i; E])> {
+    // SAFETY: the caller has the instructions.
+    unsafe {
+        let nulls = irregular(plan, masks.stream, stops, window)?;
+        if any_long(stops) {
+            return None;
+        }
+        let entities = Entities::new(plan, masks.stream, stops, window);
+        let mut results = *vectors;
+        let mut good = _mm256_set1_epi32(-1);
+        for (eight, result) in results.iter_mut().enumerate() {
+            let value = entities.expanded(masks.stream, eight);
+            *result = applied(plan, masks, eight, value, *result)?;
+            good = _mm256_and_si256(good, in_range(plan, eight, *result));
+        }
+        (_mm256_movemask_epi8(good) == -1).then_some((nulls, results))
+    }
+}
+
+/// The lanes that are NULL; `None` if an integer is overlong, a string has a zero
+/// preamble, or the exponent of a decimal is NULL.
+#[inline(always)]
+unsafe fn irregular(plan: &Plan, stream: u64, stops: &Stops, window: &Window) -> Option<u64> {
+    // SAFETY: the caller has the instructions.
+    unsafe {
+        let firsts = (stops.stops ^ stops.last) << 1;
+        let zeros = window.equal(0) & firsts;
+        let ones = match plan.signed {
+            0 => 0,
+            _ => window.equal(0x7f) & firsts,
+        };
+        if zeros | ones != 0 {
+            let signs = _mm256_movemask_epi8(_mm256_slli_epi16::<1>(window.all));
+            let signs = u64::from(signs as u32) >> 1;
+            let lanes = |marks: u64| _pdep_u64(_pext_u64(marks, firsts), stream);
+            let repeated = zeros & !signs | ones & signs;
+            if lanes(zeros) & !plan.signed | lanes(repeated) & plan.signed != 0 {
+                return None;
+            }
+        }
+        if plan.optional == 0 {
+            return Some(0);
+        }
+        let entities = stops.stops ^ stops.before;
+        let nulls = _pext_u64(window.equal(0x80) & firsts, entities);
+        let nulls = _pdep_u64(nulls, stream) & plan.optional;
+        (nulls & plan.leads == 0).then_some(nulls)
+    }
+}
+
+/// Entities in the order of the stream, as integers.
+struct Entities {
+    first: __m256i,
+    second: __m256i,
+    third: __m256i,
+    count: u32,
+}
+
+impl Entities {
+    #[inline(always)]
+    unsafe fn new(plan: &Plan, stream: u64, stops: &Stops, window: &Window) -> Self {
+        // SAFETY: the caller has the instructions.
+        unsafe {
+            let [before, later] = numbers(stops.stops);
+            let ends = _mm_alignr_epi8::<1>(later, before);
+            let bytes = [
+                _mm256_permute2x128_si256::<0x00>(window.all, window.all),
+                _mm256_permute2x128_si256::<0x11>(window.all, window.all),
+            ];
+            let (signed, nullable) = (
+                _pext_u64(plan.signed, stream),
+                _pext_u64(plan.nullable, stream),
+            );
+            let count = stream.count_ones();
+            let first = integers::<0>((before, ends), bytes, signed, nullable);
+            let (mut second, mut third) = (first, first);
+            if count > 8 {
+                second = integers::<1>((before, ends), bytes, signed >> 8, nullable >> 8);
+            }
+            if count > 16 {
+                let ends = _mm_srli_si128::<1>(later);
+                third = integers::<0>((later, ends), bytes, signed >> 16, nullable >> 16);
+            }
+            Self {
+                first,
+                second,
+                third,
+                count,
+            }
+        }
+    }
+
+    /// Those of eight lanes that are in the stream, in their lanes.
+    #[inline(always)]
+    unsafe fn expanded(&self, stream: u64, eight: usize) -> __m256i {
+        let lanes = (stream >> (EIGHT * eight)) as u8;
+        let numbers = &EXPANDED[usize::from(lanes)];
+        let passed = (stream & ((1 << (EIGHT * eight)) - 1)).count_ones() as i32;
+        // SAFETY: the caller has the instructions, and there are eight bytes.
+        unsafe {
+            let numbers = _mm_loadl_epi64(numbers.as_ptr().cast());
+            let numbers = _mm256_cvtepu8_epi32(numbers);
+            if eight == 0 {
+                return _mm256_permutevar8x32_epi32(self.first, numbers);
+            }
+            let numbers = _mm256_add_epi32(numbers, _mm256_set1_epi32(passed));
+            let first = _mm256_permutevar8x32_epi32(self.first, numbers);
+            let second = _mm256_permutevar8x32_epi32(self.second, numbers);
+            // Bits 3 and 4 say which.
+            let value = chosen(first, second, _mm256_slli_epi32::<28>(numbers));
+            if eight == 1 || self.count <= 16 {
+                return value;
+            }
+            let third = _mm256_permutevar8x32_epi32(self.third, numbers);
+            chosen(value, third, _mm256_slli_epi32::<27>(numbers))
+        }
+    }
+}
+
+/// The lanes of `second` where the topmost bit of `which` is set, else those of `first`.
+#[inline(always)]
+unsafe fn chosen(first: __m256i, second: __m256i, which: __m256i) -> __m256i {
+    // SAFETY: the caller has the instructions.
+    unsafe {
+        let (first, second) = (_mm256_castsi256_ps(first), _mm256_castsi256_ps(second));
+        _mm256_castps_si256(_mm256_blendv_ps(first, second, _mm256_castsi256_ps(which)))
+    }
+}
+
+/// The numbers of marked bytes of 32: sixteen of them and the next sixteen, and anything behind
+/// them.
+#[inline(always)]
+unsafe fn numbers(marks: u64) -> [__m128i; 2] {
+    // SAFETY: the caller has the instructions.
+    unsafe {
+        // Four bits each.
+        let of = |marks: u64| {
+            let wanted = _pdep_u64(marks, 0x1111_1111_1111_1111).wrapping_mul(15);
+            _pext_u64(0xfedc_ba98_7654_3210, wanted) as i64
+        };
+        let lower = marks & 0xffff;
+        let pairs = _mm256_set_epi64x(0, of(marks >> 16), 0, of(lower));
+        let single = _mm256_unpacklo_epi8(pairs, _mm256_srli_epi16::<4>(pairs));
+        let single = _mm256_and_si256(single, _mm256_set1_epi8(15));
+        let upper = _mm256_extracti128_si256::<1>(single);
+        let upper = _mm_add_epi8(upper, _mm_set1_epi8(16));
+        let iota = _mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+        // Those of the upper half come behind those of the lower one.
+        let index = _mm_sub_epi8(iota, _mm_set1_epi8(lower.count_ones() as i8));
+        let first = _mm_or_si128(
+            _mm256_castsi256_si128(single),
+            _mm_shuffle_epi8(upper, index),
+        );
+        let index = _mm_add_epi8(index, _mm_set1_epi8(16));
+        [first, _mm_shuffle_epi8(upper, index)]
+    }
+}
+
+/// The first or second eight of sixteen entities, where it is known at which bytes they end, and
+/// the ones before them; `signed` and `nullable` are numbers of entities.
+#[inline(always)]
+unsafe fn integers<const PART: usize>(
+    (before, end): (__m128i, __m128i),
+    [lower, upper]: [__m256i; 2],
+    signed: u64,
+    nullable: u64,
+) -> __m256i {
+    // SAFETY: the caller has the instructions.
+    unsafe {
+        let entities = pattern(&ENTITIES[PART]);
+        let end = _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(end), entities);
+        let before = _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(before), entities);
+        let index = _mm256_sub_epi8(end, _mm256_set1_epi32(BACK));
+        let valid = _mm256_cmpgt_epi8(index, before);
+        let lower = _mm256_shuffle_epi8(lower, index);
+        let upper = _mm256_shuffle_epi8(upper, index);
+        // Bit 4 says which.
+        let bytes = _mm256_blendv_epi8(lower, upper, _mm256_slli_epi16::<3>(index));
+        let sevens = _mm256_and_si256(valid, _mm256_set1_epi8(0x7f));
+        let sevens = _mm256_and_si256(bytes, sevens);
+        let fourteens = _mm256_maddubs_epi16(_mm256_set1_epi16(0x8001_u16 as i16), sevens);
+        let mut value = _mm256_madd_epi16(fourteens, _mm256_set1_epi32(1 << 30 | 1));
+        if signed != 0 {
+            // How many bits of 32 the entity leaves unused, by its length.
+            let len = _mm256_sub_epi8(end, before);
+            let len = _mm256_or_si256(len, _mm256_set1_epi32(0x8080_8000_u32 as i32));
+            let unused = _mm256_set1_epi64x(0x0004_0b12_1920);
+            let unused = _mm256_shuffle_epi8(unused, len);
+            let extended = _mm256_srav_epi32(_mm256_sllv_epi32(value, unused), unused);
+            value = _mm256_blendv_epi8(value, extended, spread(signed));
+        }
+        if nullable != 0 {
+            let more = _mm256_cmpgt_epi32(value, _mm256_setzero_si256());
+            value = _mm256_add_epi32(value, _mm256_and_si256(more, spread(nullable)));
+        }
+        value
+    }
+}
+
+/// Operators applied to eight lanes, of which those that are in the stream have this value.
+#[inline(always)]
+unsafe fn applied(
+    plan: &Plan,
+    masks: &Masks,
+    eight: usize,
+    value: __m256i,
+    old: __m256i,
+) -> Option<__m256i> {
+    let wide = &plan.wide;
+    // SAFETY: the caller has the instructions.
+    unsafe {
+        let stream = spread(masks.stream >> (EIGHT * eight));
+        let previous = match masks.is_steady {
+            true => half_of(&wide.previous, eight)?,
+            false => spread(masks.previous >> (EIGHT * eight)),
+        };
+        let mut base = _mm256_blendv_epi8(half_of(&plan.initials, eight)?, old, previous);
+        let delta = half_of(&wide.delta, eight)?;
+        let added = _mm256_and_si256(_mm256_and_si256(stream, delta), base);
+        if plan.increment != 0 {
+            let add = _mm256_and_si256(half_of(&wide.increment, eight)?, previous);
+            base = _mm256_sub_epi32(base, add);
+        }
+        let value = _mm256_add_epi32(value, added);
+        Some(_mm256_blendv_epi8(base, value, stream))
+    }
+}
+
+/// Eight bits of a mask as eight lanes.
+#[inline(always)]
+pub(super) unsafe fn spread(mask: u64) -> __m256i {
+    // SAFETY: the caller has the instructions.
+    unsafe {
+        let bits = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
+        let all = _mm256_set1_epi32(mask as i32);
+        _mm256_cmpeq_epi32(_mm256_and_si256(all, bits), bits)
+    }
+}
+
+#[inline(always)]
+unsafe fn pattern(pattern: &Pattern) -> __m256i {
+    // SAFETY: the caller has the instructions, and the pattern 32 bytes.
+    unsafe { _mm256_load_si256(pattern.0.as_ptr().cast()) }
+}
+
+/// The columns of a segment.
+#[inline(always)]
+pub(super) unsafe fn load<const E: usize>(values: &[Vector]) -> Option<[__m256i; E]> {
+    // SAFETY: the caller has the instructions.
+    unsafe {
+        let mut vectors = [_mm256_setzero_si256(); E];
+        for (eight, vector) in vectors.iter_mut().enumerate() {
+            *vector = half_of(values, eight)?;
+        }
+        Some(vectors)
+    }
+}
+
+/// Stores the columns of a segment.
+#[inline(always)]
+pub(super) unsafe fn save<const E: usize>(values: &mut [Vector], vectors: &[__m256i; E]) {
+    let eights = values
+        .iter_mut()
+        .flat_map(|vector| vector.0.as_chunks_mut().0);
+    for (to, vector) in eights.zip(vectors) {
+        // SAFETY: the caller has the instructions.
+        unsafe { store_eight(to, *vector) };
+    }
+}
+
+/// Writes the row.
+#[inline(always)]
+unsafe fn fill<const E: usize>(
+    plan: &Plan,
+    masks: &Masks,
+    nulls: u64,
+    vectors: &[__m256i; E],
+    row: &mut Row,
+) {
+    for (to, vector) in row.values.as_chunks_mut().0.iter_mut().zip(vectors) {
+        // SAFETY: the caller has the instructions.
+        unsafe { store_eight(to, *vector) };
+    }
+    row.present = plan.all & !(masks.absent | nulls);
 }
 
 /// How many entities the segment has, by its presence map.
 #[inline]
 #[target_feature(enable = "popcnt")]
-pub(super) fn count(plan: &Plan, map: u64) -> u32 {
+fn count(plan: &Plan, map: u64) -> u32 {
     let [once, twice] = plan.counted;
     let count = plan.always_count + (map & once).count_ones();
     match twice {
@@ -157,298 +610,21 @@ pub(super) fn count(plan: &Plan, map: u64) -> u32 {
     }
 }
 
-/// Up to thirty-two bytes: those of a vector, but for the first few, which are somebody else's.
-struct Half {
-    bytes: __m256i,
-    shift: u32,
-}
-
-impl Half {
-    /// The bytes from an index on.
-    #[inline]
-    #[target_feature(enable = "avx2")]
-    fn new(bytes: &[u8], at: usize) -> Self {
-        if let Some(last) = bytes.len().checked_sub(32) {
-            // The last whole vector, where there is none from the index on.
-            let start = at.min(last);
-            if let Some(all) = bytes.get(start..).and_then(<[u8]>::first_chunk) {
-                return Self::of(all, (at - start).min(63) as u32);
-            }
-        }
-        let mut copy = [NEUTRAL; 32];
-        let rest = bytes.get(at..).unwrap_or_default();
-        for (to, from) in copy.iter_mut().zip(rest) {
-            *to = *from;
-        }
-        Self::of(&copy, 0)
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx2")]
-    fn of(bytes: &[u8; 32], shift: u32) -> Self {
-        // SAFETY: there are 32 bytes.
-        let bytes = unsafe { _mm256_loadu_si256(bytes.as_ptr().cast()) };
-        Self { bytes, shift }
-    }
-
-    /// The topmost bits of bytes that belong to these.
-    #[inline]
-    #[target_feature(enable = "avx2")]
-    fn mask(&self, marks: __m256i) -> u64 {
-        u64::from(_mm256_movemask_epi8(marks) as u32) >> self.shift
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx2")]
-    fn stops(&self) -> u64 {
-        self.mask(self.bytes)
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx2")]
-    fn equal(&self, byte: u8) -> u64 {
-        self.mask(_mm256_cmpeq_epi8(self.bytes, _mm256_set1_epi8(byte as i8)))
-    }
-
-    /// The second bits: of a first byte, the sign.
-    #[inline]
-    #[target_feature(enable = "avx2")]
-    fn signs(&self) -> u64 {
-        self.mask(_mm256_slli_epi16::<1>(self.bytes))
-    }
-}
-
-/// The next 32 bytes, or 64 for a segment that takes more.
-struct Block {
-    lower: Half,
-    upper: Option<Half>,
-}
-
-impl Block {
-    #[inline]
-    #[target_feature(enable = "avx2")]
-    fn equal(&self, byte: u8) -> u64 {
-        let upper = match &self.upper {
-            Some(half) => half.equal(byte) << 32,
-            None => 0,
-        };
-        self.lower.equal(byte) | upper
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx2")]
-    fn signs(&self) -> u64 {
-        let upper = match &self.upper {
-            Some(half) => half.signs() << 32,
-            None => 0,
-        };
-        self.lower.signs() | upper
-    }
+/// The bits of a presence map, the first one lowest.
+#[inline]
+#[target_feature(enable = "bmi2")]
+fn map_bits(map: u64) -> u64 {
+    // The bits of each byte turned round: the lowest is the stop bit.
+    let turned = map.reverse_bits().swap_bytes();
+    _pext_u64(turned, 0xfefe_fefe_fefe_fefe)
 }
 
 /// Whether any entity has more than four bytes.
 #[inline(always)]
-pub(super) const fn any_long(stops: &Stops) -> bool {
+const fn any_long(stops: &Stops) -> bool {
     let inner = (stops.last - stops.before) & !stops.stops;
     let two = inner & inner >> 1;
     two & two >> 2 != 0
-}
-
-/// The lanes that are NULL; `None` if an integer is overlong, a string has a zero preamble, or
-/// the exponent of a decimal is NULL.
-#[inline]
-#[target_feature(enable = "avx2,bmi2")]
-fn irregular(plan: &Plan, masks: &Masks, stops: &Stops, block: &Block) -> Option<u64> {
-    let firsts = (stops.stops ^ stops.last) << 1;
-    let longer = firsts & !stops.stops;
-    if longer != 0 && is_overlong(plan, masks.stream, longer, firsts, block) {
-        return None;
-    }
-    if plan.optional == 0 {
-        return Some(0);
-    }
-    let entities = stops.stops ^ stops.before;
-    let null = firsts & block.equal(0x80);
-    let nulls = _pdep_u64(_pext_u64(null, entities), masks.stream) & plan.optional;
-    (nulls & plan.leads == 0).then_some(nulls)
-}
-
-/// Whether an entity says the same without its first byte; `longer` are those first bytes of
-/// `firsts` that are not the last ones too.
-#[inline]
-#[target_feature(enable = "avx2,bmi2")]
-fn is_overlong(plan: &Plan, stream: u64, longer: u64, firsts: u64, block: &Block) -> bool {
-    let zero = longer & block.equal(0);
-    let ones = match plan.signed {
-        0 => 0,
-        _ => longer & block.equal(0x7f),
-    };
-    if zero | ones == 0 {
-        return false;
-    }
-    let lanes = |marks: u64| _pdep_u64(_pext_u64(marks, firsts), stream);
-    let sign = block.signs() >> 1;
-    let repeated = zero & !sign | ones & sign;
-    lanes(zero) & !plan.signed | lanes(repeated) & plan.signed != 0
-}
-
-/// Where the length is in a word: up to four bytes' data bits, with those of bytes in front above
-/// them, and from here on how many bytes they are.
-const LEN: i32 = 28;
-
-/// Entities as words, by lane.
-#[repr(align(32))]
-struct Words([u32; MAX_LANES]);
-
-/// The entities of a segment as words; the words of other lanes stay.
-#[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,movbe")]
-fn gather(words: &mut Words, (bytes, at): (&[u8], usize), stops: &Stops, stream: u64) {
-    let mut ends = stops.stops ^ stops.before;
-    let mut lanes = stream;
-    let mut before = stops.before.trailing_zeros();
-    // Bytes that stop bits are of are there; and with these three in front of the first entity, so
-    // are four up to each.
-    let is_inside = at + before as usize >= 2;
-    while lanes != 0 {
-        let end = ends.trailing_zeros();
-        let lane = lanes.trailing_zeros() as usize % MAX_LANES;
-        (ends, lanes) = (_blsr_u64(ends), _blsr_u64(lanes));
-        let index = at + end as usize;
-        let four = match is_inside {
-            // SAFETY: `end` is behind `before`, and the bit of a byte that is there.
-            true => unsafe { four_up_to(bytes, index) },
-            false => first_four(bytes, index),
-        };
-        words.0[lane] = _pext_u32(four, SEVENS as u32) | (end - before) << LEN;
-        before = end;
-    }
-}
-
-/// Of entities of five bytes, what is above their words' data bits; `None` if one has more bytes,
-/// or too many bits.
-#[cold]
-#[target_feature(enable = "bmi1")]
-fn fifths(
-    plan: &Plan,
-    (bytes, at): (&[u8], usize),
-    stops: &Stops,
-    stream: u64,
-) -> Option<[u32; MAX_LANES]> {
-    let mut above = [0; MAX_LANES];
-    let mut ends = stops.stops ^ stops.before;
-    let mut lanes = stream;
-    let mut before = stops.before.trailing_zeros();
-    while lanes != 0 {
-        let end = ends.trailing_zeros();
-        let lane = lanes.trailing_zeros() as usize % MAX_LANES;
-        (ends, lanes) = (_blsr_u64(ends), _blsr_u64(lanes));
-        let len = end - before;
-        before = end;
-        if len > 5 {
-            return None;
-        }
-        if len == 5 {
-            let fifth = u32::from(bytes.get((at + end as usize).checked_sub(4)?)? & 0x7f);
-            // The bits that are lost must be copies of the sign.
-            let sign = match plan.signed >> lane & 1 {
-                0 => 0,
-                _ => (((fifth << 28) as i32) >> 31) as u32 & 7,
-            };
-            if fifth >> 4 != sign {
-                return None;
-            }
-            above[lane] = fifth << LEN;
-        }
-    }
-    Some(above)
-}
-
-/// What the lanes are made of.
-struct Lanes<'a> {
-    plan: &'a Plan,
-    words: &'a Words,
-    /// Of entities that do not fit into their words.
-    above: Option<&'a [u32; MAX_LANES]>,
-    /// Which lanes have a previous value, if not all have it.
-    previous: Option<u64>,
-}
-
-impl Lanes<'_> {
-    /// Eight lanes of what the segment says, operators applied.
-    #[inline]
-    #[target_feature(enable = "avx2")]
-    fn values(&self, columns: &[Vector], eight: usize) -> Option<__m256i> {
-        let (plan, wide) = (self.plan, &self.plan.wide);
-        let mut words = load(&self.words.0, eight)?;
-        // Entities have a byte at least.
-        let zero = _mm256_setzero_si256();
-        let missing = _mm256_cmpeq_epi32(words, zero);
-        let lens = _mm256_srli_epi32::<LEN>(words);
-        let bits = _mm256_sub_epi32(_mm256_slli_epi32::<3>(lens), lens);
-        let mut unused = _mm256_sub_epi32(_mm256_set1_epi32(32), bits);
-        if let Some(above) = self.above {
-            let long = _mm256_cmpgt_epi32(lens, _mm256_set1_epi32(4));
-            let lower = _mm256_and_si256(words, _mm256_set1_epi32((1 << LEN) - 1));
-            let whole = _mm256_or_si256(lower, load(above, eight)?);
-            words = _mm256_blendv_epi8(words, whole, long);
-            unused = _mm256_andnot_si256(long, unused);
-        }
-        let high = _mm256_sllv_epi32(words, unused);
-        let mut value = _mm256_srlv_epi32(high, unused);
-        if plan.signed != 0 {
-            let signed = _mm256_srav_epi32(high, unused);
-            value = _mm256_blendv_epi8(value, signed, half_of(&wide.signed, eight)?);
-        }
-        if plan.nullable != 0 {
-            let more = _mm256_cmpgt_epi32(value, zero);
-            let more = _mm256_and_si256(more, half_of(&wide.nullable, eight)?);
-            value = _mm256_add_epi32(value, more);
-        }
-        let previous = match self.previous {
-            None => half_of(&wide.previous, eight)?,
-            Some(previous) => spread(previous, eight),
-        };
-        let initial = half_of(&plan.initials, eight)?;
-        let base = _mm256_blendv_epi8(initial, half_of(columns, eight)?, previous);
-        let based = _mm256_or_si256(missing, half_of(&wide.delta, eight)?);
-        value = _mm256_add_epi32(value, _mm256_and_si256(base, based));
-        if plan.increment != 0 {
-            let add = _mm256_and_si256(half_of(&wide.increment, eight)?, missing);
-            value = _mm256_sub_epi32(value, _mm256_and_si256(add, previous));
-        }
-        Some(value)
-    }
-}
-
-/// The four bytes up to an index, the last one lowest.
-///
-/// # Safety
-/// The index must be one of `bytes`, and at least 3.
-#[inline]
-#[target_feature(enable = "movbe")]
-unsafe fn four_up_to(bytes: &[u8], end: usize) -> u32 {
-    debug_assert!(end >= 3 && end < bytes.len());
-    // SAFETY: the four are inside.
-    let four = unsafe { bytes.as_ptr().add(end - 3).cast::<[u8; 4]>().read() };
-    u32::from_be_bytes(four)
-}
-
-/// The same near the beginning; zeros in front of the first byte.
-#[cold]
-fn first_four(bytes: &[u8], end: usize) -> u32 {
-    let all = bytes.get(..=end).unwrap_or_default();
-    all.iter()
-        .fold(0, |four, byte| four << 8 | u32::from(*byte))
-}
-
-/// Eight bits of a mask as eight lanes.
-#[inline]
-#[target_feature(enable = "avx2")]
-pub(super) fn spread(mask: u64, eight: usize) -> __m256i {
-    let bits = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
-    let all = _mm256_set1_epi32((mask >> (EIGHT * eight)) as i32);
-    _mm256_cmpeq_epi32(_mm256_and_si256(all, bits), bits)
 }
 
 /// The lanes whose value is one of their type.
@@ -461,14 +637,6 @@ pub(super) fn in_range(plan: &Plan, eight: usize, value: __m256i) -> __m256i {
     _mm256_cmpeq_epi32(_mm256_max_epu32(above, range), range)
 }
 
-#[inline]
-#[target_feature(enable = "avx2")]
-fn load(values: &[u32; MAX_LANES], eight: usize) -> Option<__m256i> {
-    let eight = values.get(EIGHT * eight..)?.first_chunk::<EIGHT>()?;
-    // SAFETY: there are eight.
-    Some(unsafe { _mm256_loadu_si256(eight.as_ptr().cast()) })
-}
-
 /// Eight of some vectors' lanes.
 #[inline]
 #[target_feature(enable = "avx2")]
@@ -478,21 +646,9 @@ pub(super) fn half_of(vectors: &[Vector], eight: usize) -> Option<__m256i> {
     Some(unsafe { _mm256_loadu_si256(vector.0.as_ptr().add(EIGHT * (eight % 2)).cast()) })
 }
 
-/// Stores eight of some vectors' lanes.
 #[inline]
 #[target_feature(enable = "avx2")]
-pub(super) fn store(vectors: &mut [Vector], eight: usize, value: __m256i) -> Option<()> {
-    let vector = vectors.get_mut(eight / 2)?;
-    store_eight(
-        vector.0.get_mut(EIGHT * (eight % 2)..)?.first_chunk_mut()?,
-        value,
-    );
-    Some(())
-}
-
-#[inline]
-#[target_feature(enable = "avx2")]
-pub(super) fn store_eight(to: &mut [i32; EIGHT], value: __m256i) {
+fn store_eight(to: &mut [i32; EIGHT], value: __m256i) {
     // SAFETY: there is room for eight.
     unsafe { _mm256_storeu_si256(to.as_mut_ptr().cast(), value) };
 }

@@ -1,9 +1,8 @@
 //! Encoding: the way of `avx512_encode`, eight lanes at once, and the bytes of two entities.
 //!
-//! As in `avx512`, helpers are inlined come what may, and rely on their callers' instructions.
+//! As in `avx2`, helpers are inlined come what may, and rely on their callers' instructions.
 
-use super::avx2::{EIGHT, half_of, in_range};
-use super::avx2_short::{load, save, spread};
+use super::avx2::{EIGHT, half_of, in_range, load, save, spread};
 use super::columns::Block;
 use super::encode::{Masks, Room, commit, masks, put, room, written};
 use super::{Columns, MAX_ENCODED, MAX_LANES, Plan, Row};

@@ -1,5 +1,5 @@
 //! The shortest way to encode: one segment of the plainest kind, all of whose previous values are
-//! there, as `avx512_plain` decodes it. Whatever is out of the ordinary is left to
+//! there, as `avx512` decodes it. Whatever is out of the ordinary is left to
 //! `avx512_encode`.
 
 use super::avx512::{forwarded, store, vector};

@@ -3,16 +3,14 @@
 //! presence map says is known from the last time.
 
 use super::avx512::{
-    Masks, NEARER, NEXT, SEVENS, Window, block, compressed, constant, forwarded, front_word,
-    is_overlong, long, map_bits, masks, out_of_range, store, sum, vector,
+    NEARER, NEXT, SEVENS, block, compressed, constant, forwarded, long, map_bits, out_of_range,
+    store, sum, vector,
 };
 use super::columns::{Block, Vector};
+use super::masks::{Masks, STOPS, map_of, masks, word_at};
 use super::shapes::{Key, MAX_MAP, NOTHING, SLOTS, Shape, Shapes, found, set_states, states};
 use super::{Columns, MAX_LANES, Plan, Row};
 use core::arch::x86_64::*;
-
-/// The stop bits of eight bytes.
-const STOPS: u64 = 0x8080_8080_8080_8080;
 
 /// A matrix for bytes: with a copy of the sign bit in the place of the stop bit.
 const SIGNED: i64 = 0x0102_0408_1020_4040;
@@ -60,7 +58,7 @@ unsafe fn entries<const G: usize>(
                 let word = match offset as isize <= words {
                     // SAFETY: eight bytes follow.
                     true => rest.as_ptr().add(offset).cast::<u64>().read_unaligned(),
-                    false => front_word(rest.get(offset..).unwrap_or_default()),
+                    false => word_at(rest, offset),
                 };
                 if let Some(entry) = Entry::at(plan, shapes, word, &left, now) {
                     break entry;
@@ -272,9 +270,14 @@ impl<'s> Entry<'s> {
 #[inline(never)]
 #[target_feature(enable = "avx512f,avx512bw,bmi2")]
 fn is_irregular(plan: &Plan, shape: &Shape, firsts: u64, rest: &[u8]) -> bool {
-    let window = Window::new(plan, rest);
-    let odd = (window.zeros | window.ones) & firsts;
-    firsts & long(window.stops) != 0 || is_overlong(plan, shape.stream, odd, firsts, &window)
+    let block = block(rest);
+    let zeros = _mm512_testn_epi8_mask(block, block) & firsts;
+    let ones = _mm512_cmpeq_epi8_mask(block, _mm512_set1_epi8(0x7f)) & firsts;
+    let signs = _mm512_movepi8_mask(_mm512_slli_epi16::<1>(block)) >> 1;
+    let lanes = |marks: u64| _pdep_u64(_pext_u64(marks, firsts), shape.stream);
+    let repeated = zeros & !signs | ones & signs;
+    firsts & long(_mm512_movepi8_mask(block)) != 0
+        || lanes(zeros) & !plan.signed | lanes(repeated) & plan.signed != 0
 }
 
 /// What an entry is of which these lanes are NULL; `None` if one is an exponent: then its
@@ -334,15 +337,21 @@ unsafe fn integers(shape: &Shape, part: usize, number: u32, view: &View) -> __m5
     }
 }
 
-/// Keeps what a presence map comes to that is not known yet, if it is a regular one.
+/// Keeps what the presence map at an index comes to, if it is a regular one.
 #[cold]
-#[target_feature(enable = "avx512f,bmi2,gfni")]
-pub(super) fn learn(plan: &Plan, columns: &Columns, shapes: &mut Shapes, map: u64) -> Option<()> {
+#[target_feature(enable = "avx512f,bmi1,bmi2,gfni")]
+pub(super) fn learn(
+    plan: &Plan,
+    columns: &Columns,
+    shapes: &mut Shapes,
+    (bytes, at): (&[u8], usize),
+) -> Option<()> {
     let Block { flags, .. } = columns.blocks.get(plan.block as usize)?;
-    let key = Key::new(plan, map, states(plan, flags)?);
+    let (map, _) = map_of(word_at(bytes, at))?;
     if map & plan.excess != 0 || plan.skipped_bits != 0 || map >> (8 * MAX_MAP) != 0 {
         return None;
     }
+    let key = Key::new(plan, map, states(plan, flags)?);
     let masks = masks(plan, flags, _pdep_u64(map_bits(map), plan.bit))?;
     *shapes.place(key)? = Shape::new(plan, key, &masks);
     Some(())

@@ -19,9 +19,6 @@ mod avx2;
 mod avx2_encode;
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
-mod avx2_short;
-#[cfg(target_arch = "x86_64")]
-#[allow(unsafe_code)]
 mod avx512;
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
@@ -32,33 +29,27 @@ mod avx512_encode_plain;
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
 mod avx512_entries;
-#[cfg(target_arch = "x86_64")]
-#[allow(unsafe_code)]
-mod avx512_plain;
 mod columns;
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
 mod encode;
+#[cfg(target_arch = "x86_64")]
+mod masks;
 mod plan;
 #[cfg_attr(
     not(target_arch = "x86_64"),
     allow(dead_code, reason = "only a kernel looks for shapes")
 )]
 mod shapes;
-mod shortcuts;
 
 pub use columns::{BLOCK, Columns, Flags, Kept, fits};
 pub use plan::{Lane, LaneKind, LaneOperator, MAX_LANES, Plan};
 pub use shapes::Shapes;
-pub use shortcuts::MapFront;
 
 use crate::Kernel;
 
 /// Most characters of a string that a lane holds.
 pub const MAX_CHARS: usize = 4;
-
-/// The longest presence map that a kernel reads.
-const MAX_MAP: usize = 8;
 
 /// The room that encoding a segment takes, however short it is.
 pub const MAX_ENCODED: usize = 8 + 4 * MAX_LANES + 64;
@@ -69,14 +60,13 @@ pub struct LaneKernel {
     kernel: Kernel,
 }
 
-/// What stands in front of a segment.
-#[derive(Clone, Copy, Debug, Default)]
-#[repr(C)]
+/// What stands in front of the segment of a message.
+#[derive(Clone, Copy, Debug)]
 pub struct Front {
-    /// How many bytes stand between the given index and the segment's first entity, at least 1.
-    pub len: u8,
-    /// How many of them are the presence map: 1 to 8.
-    pub map_len: u8,
+    /// The presence map as it stands in the stream, the first byte lowest.
+    pub map: u64,
+    /// Whether a template identifier of one byte stands between it and the first entity.
+    pub has_id: bool,
 }
 
 /// Values by lane, with room behind, so that a few can be read from any lane on.
@@ -90,9 +80,6 @@ pub struct Row {
     pub values: Values,
     /// The lanes that have a value. For a decimal only the exponent's lane counts.
     pub present: u64,
-    /// The presence bits that are left behind a segment that was decoded alone, the first one
-    /// lowest; for a segment without a map in front, first those from the segment on.
-    pub bits: u64,
 }
 
 impl Default for Row {
@@ -100,7 +87,6 @@ impl Default for Row {
         Self {
             values: [0; _],
             present: 0,
-            bits: 0,
         }
     }
 }
@@ -121,7 +107,9 @@ impl LaneKernel {
     pub fn new(kernel: Kernel) -> Option<Self> {
         let is_available = match kernel {
             #[cfg(target_arch = "x86_64")]
-            Kernel::Avx512 => kernel.is_available() && avx512::is_available(),
+            Kernel::Avx512 => {
+                kernel.is_available() && avx512::is_available() && avx2::is_available()
+            }
             #[cfg(target_arch = "x86_64")]
             Kernel::Avx2 => avx2::is_available(),
             _ => false,
@@ -139,20 +127,40 @@ impl LaneKernel {
         Self::all().next()
     }
 
-    /// Decodes one segment, `front` of which begins at index `at` (a segment without a map of its
-    /// own: the byte before it): its values to `row`, previous values updated; returns the
-    /// index behind it. `None`, with `columns` unchanged, where the scalar code must do it.
+    /// Decodes the first segment of a message, which begins with the first of these bytes: its
+    /// values to `row`, previous values updated; returns the length. 0, with `columns` unchanged,
+    /// where the scalar code must do it; presence bits that are left are such a case.
     #[inline(always)]
+    #[allow(unsafe_code)]
     pub fn decode(
         self,
         plan: &Plan,
         columns: &mut Columns,
-        (bytes, at): (&[u8], usize),
+        bytes: &[u8],
         front: Front,
         row: &mut Row,
-    ) -> Option<usize> {
-        let at = self.segment::<false>(plan, columns, (bytes, at), front, row);
-        (at != 0).then_some(at)
+    ) -> usize {
+        #[cfg(target_arch = "x86_64")]
+        {
+            let done = match (self.kernel, plan.plain) {
+                // SAFETY: `new` has found the kernel to be available.
+                (Kernel::Avx512, 1) => unsafe {
+                    avx512::decode::<1>(plan, columns, bytes, front, row)
+                },
+                // SAFETY: as above.
+                (Kernel::Avx512, 2) => unsafe {
+                    avx512::decode::<2>(plan, columns, bytes, front, row)
+                },
+                _ => 0,
+            };
+            if done != 0 {
+                return done;
+            }
+            // SAFETY: either kernel has these instructions.
+            unsafe { avx2::decode(plan, columns, bytes, front, row) }
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        0
     }
 
     /// The room that [`Self::entries`] needs to know presence maps again, which is worth having
@@ -166,7 +174,8 @@ impl LaneKernel {
 
     /// Decodes entries from index `at` on, each a presence map and one segment, to rows: as many
     /// as there are rows, or until one is not regular or has presence bits left.
-    #[inline(always)]
+    #[inline(never)]
+    #[allow(unsafe_code)]
     pub fn entries(
         self,
         plan: &Plan,
@@ -176,85 +185,66 @@ impl LaneKernel {
         rows: &mut [Row],
     ) -> Decoded {
         let mut all = self.known_entries(plan, columns, shapes, (bytes, at), rows);
-        while let Some(row) = rows.get_mut(all.count)
-            && let at = self.odd_entry(plan, columns, shapes, (bytes, all.at), row)
-            && at != 0
-        {
-            let texts = all.texts + (row.present & plan.text).count_ones();
-            let rest = rows.get_mut(all.count + 1..).unwrap_or_default();
-            let more = self.known_entries(plan, columns, shapes, (bytes, at), rest);
+        if self.kernel != Kernel::Avx512 {
+            return all;
+        }
+        while let Some(left @ [_, ..]) = rows.get_mut(all.count..) {
+            let from = (bytes, all.at);
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: `new` has found the kernel to be available.
+            unsafe {
+                avx512_entries::learn(plan, columns, shapes, from);
+            }
+            let mut more = self.known_entries(plan, columns, shapes, from, left);
+            if more.count == 0 {
+                let no_shapes = &Shapes::default();
+                more = self.known_entries(plan, columns, no_shapes, from, &mut left[..1]);
+            }
+            if more.count == 0 {
+                break;
+            }
             all = Decoded {
                 at: more.at,
-                count: all.count + 1 + more.count,
-                texts: texts + more.texts,
+                count: all.count + more.count,
+                texts: all.texts + more.texts,
             };
         }
         all
     }
 
-    /// An entry by itself, if it can be done.
-    #[inline(never)]
-    fn odd_entry(
-        self,
-        plan: &Plan,
-        columns: &mut Columns,
-        shapes: &mut Shapes,
-        (bytes, at): (&[u8], usize),
-        row: &mut Row,
-    ) -> usize {
-        let map = bytes.iter().skip(at).take(MAX_MAP);
-        let map_len = map.take_while(|byte| **byte & 0x80 == 0).count() + 1;
-        match bytes.get(at + map_len - 1) {
-            Some(0x80) if map_len > 1 => 0,
-            Some(0x80..) if map_len <= MAX_MAP => {
-                self.learn(plan, columns, shapes, &bytes[at..at + map_len]);
-                let len = map_len as u8;
-                let front = Front { len, map_len: len };
-                self.segment::<true>(plan, columns, (bytes, at), front, row)
-            }
-            _ => 0,
-        }
-    }
-
-    /// Keeps in mind what this presence map comes to, if the kernel makes use of it.
-    #[allow(unsafe_code)]
-    fn learn(self, plan: &Plan, columns: &Columns, shapes: &mut Shapes, map: &[u8]) {
-        #[cfg(target_arch = "x86_64")]
-        if self.kernel == Kernel::Avx512 {
-            let each = map.iter().rev();
-            let map = each.fold(0, |word, byte| word << 8 | u64::from(*byte));
-            // SAFETY: `new` has found the kernel to be available.
-            unsafe { avx512_entries::learn(plan, columns, shapes, map) };
-        }
-    }
-
+    /// Decodes entries as [`Self::entries`] does, but, if there is room for shapes, none of which
+    /// the shape is not known.
     #[inline(always)]
     #[allow(unsafe_code)]
-    fn segment<const ENTRY: bool>(
+    pub fn known_entries(
         self,
         plan: &Plan,
         columns: &mut Columns,
+        shapes: &Shapes,
         (bytes, at): (&[u8], usize),
-        front: Front,
-        row: &mut Row,
-    ) -> usize {
-        match (self.kernel, plan.groups) {
+        rows: &mut [Row],
+    ) -> Decoded {
+        let (at, counts) = match (shapes.slots(), plan.groups) {
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: `new` has found the kernel to be available.
-            (Kernel::Avx512, 1) => unsafe {
-                avx512::decode::<1, ENTRY>(plan, columns, bytes, at, front, row)
-            },
-            #[cfg(target_arch = "x86_64")]
-            // SAFETY: `new` has found the kernel to be available.
-            (Kernel::Avx512, _) => unsafe {
-                avx512::decode::<2, ENTRY>(plan, columns, bytes, at, front, row)
+            // SAFETY: only a kernel that has been found to be available makes room for shapes.
+            (Some(shapes), 1) => unsafe {
+                avx512_entries::decode::<1>(plan, columns, shapes, bytes, at, rows)
             },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: as above.
-            (Kernel::Avx2, _) => unsafe {
-                avx2::decode::<ENTRY>(plan, columns, bytes, at, front, row)
+            (Some(shapes), _) => unsafe {
+                avx512_entries::decode::<2>(plan, columns, shapes, bytes, at, rows)
             },
-            _ => 0,
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: either kernel has these instructions.
+            (None, _) => unsafe { avx2::entries(plan, columns, bytes, at, rows) },
+            #[cfg(not(target_arch = "x86_64"))]
+            _ => (at, 0),
+        };
+        Decoded {
+            at,
+            count: counts as u32 as usize,
+            texts: (counts >> 32) as u32,
         }
     }
 
@@ -453,30 +443,34 @@ mod tests {
     fn is_decoded_or_left_alone(kernel: LaneKernel) {
         let plan = Plan::new(&[lane(0), lane(1), lane(2)], 0).unwrap();
         let (mut columns, mut row) = (Columns::new(3), Row::default());
-        let front = Front { len: 1, map_len: 1 };
         let mut decode = |bytes: &[u8], columns: &mut Columns| {
-            let at = kernel.decode(&plan, columns, (bytes, 0), front, &mut row)?;
-            Some((at, row.values[0], row.values[1], row.values[2]))
+            let front = Front {
+                map: bytes[0].into(),
+                has_id: false,
+            };
+            let at = kernel.decode(&plan, columns, bytes, front, &mut row);
+            (at != 0).then_some((at, row.values[0], row.values[1], row.values[2]))
         };
         assert_eq!(decode(&[0xe0, 0x81, 0x82, 0x83], &mut columns), None, "D5");
         assert!(!columns.is_assigned(0));
-        let whole = [0xf0, 0x81, 0x02, 0x81, 0x07, 0x7f, 0x7f, 0x7f, 0xff];
-        assert_eq!(decode(&whole, &mut columns), Some((9, 1, 257, i32::MAX)));
-        assert_eq!(
-            decode(&[0xa0, 0x85], &mut columns),
-            Some((2, 1, 5, i32::MAX))
+        let (whole, most) = (
+            [0xf0, 0x81, 0x02, 0x81, 0x7f, 0x7f, 0x7f, 0xff],
+            (1 << 28) - 1,
         );
+        assert_eq!(decode(&whole, &mut columns), Some((8, 1, 257, most)));
+        assert_eq!(decode(&[0xa0, 0x85], &mut columns), Some((2, 1, 5, most)));
         let before = columns.clone();
         for bytes in [
             &[0xf0, 0x81, 0x02][..],
             &[0xf0, 0x81, 0x00, 0x81, 0x81],
-            &[0xf0, 0x81, 0x82, 0x08, 0, 0, 0, 0x80],
+            &[0xf0, 0x81, 0x82, 0x07, 0x7f, 0x7f, 0x7f, 0xff],
+            &[0xf8, 0x81, 0x82, 0x83],
             &[0xf0, 0x81, 0x82, 0x01, 0, 0, 0, 0, 0x80],
         ] {
             assert_eq!(decode(bytes, &mut columns), None, "{bytes:x?}");
             assert_eq!(
                 (0..3).map(|i| columns.value(i)).sum::<u64>(),
-                1 + 5 + i32::MAX as u64
+                1 + 5 + most as u64
             );
         }
         assert_eq!(columns.value(0), before.value(0));

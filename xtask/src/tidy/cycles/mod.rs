@@ -5,7 +5,6 @@
 //! re-export too, is an arrow to the file that has it; files with a way from each to each
 //! are a *knot*. What only tests use does not count.
 
-mod permitted;
 mod tokens;
 mod uses;
 
@@ -13,7 +12,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::{File, Finding};
-use permitted::{PERMITTED, Permitted};
 use uses::{Uses, uses};
 
 /// The files of a crate by their modules' paths: `session::state`; the crate's root has none.
@@ -25,30 +23,13 @@ type Arrows = BTreeMap<String, BTreeMap<String, usize>>;
 const HOPS: usize = 8;
 
 pub(crate) fn check(files: &[File]) -> Vec<Finding> {
-    check_with(files, PERMITTED)
-}
-
-fn check_with(files: &[File], permitted: &[Permitted]) -> Vec<Finding> {
     let mut found = Vec::new();
-    let mut is_met = vec![false; permitted.len()];
-    for (name, modules) in crates(files) {
-        let arrows = arrows(&modules);
+    for modules in crates(files).values() {
+        let arrows = arrows(modules);
         for knot in knots(&arrows) {
-            let is_this = |p: &Permitted| p.name == name && p.modules == knot;
-            match permitted.iter().position(is_this) {
-                Some(at) => is_met[at] = true,
-                None => found.extend(tell(&knot, &modules, &arrows)),
-            }
+            found.extend(tell(&knot, modules, &arrows));
         }
     }
-    let this = Path::new("xtask/src/tidy/cycles/permitted.rs");
-    let gone = permitted.iter().zip(is_met).filter(|(_, is_met)| !is_met);
-    found.extend(gone.map(|(knot, _)| {
-        let Permitted { name, modules, why } = knot;
-        let modules = modules.join(", ");
-        let what = format!("permitted knot that does not exist in {name}: {modules} ({why})");
-        Finding::new(this, 1, what)
-    }));
     found
 }
 
@@ -209,7 +190,7 @@ mod tests {
     }
 
     fn found(texts: &[(&str, &str)]) -> Vec<String> {
-        let found = check_with(&files(texts), &[]);
+        let found = check(&files(texts));
         found.iter().map(ToString::to_string).collect()
     }
 
@@ -284,27 +265,6 @@ mod tests {
             ("b/tests.rs", "use crate::a::A;"),
         ];
         assert_eq!(found(&in_tests), [""; 0]);
-    }
-
-    #[test]
-    fn a_permitted_knot_must_exist_as_it_is_written() {
-        let knot = files(&[("a.rs", "use crate::b::B;"), ("b.rs", "use crate::a::A;")]);
-        let permit = |name, modules| Permitted {
-            name,
-            modules,
-            why: "for a while",
-        };
-        assert_eq!(check_with(&knot, &[permit("x", &["a", "b"])]), []);
-        let told = check_with(&knot, &[permit("x", &["a", "b"]), permit("y", &["a", "b"])]);
-        assert_eq!(told.len(), 1);
-        assert!(
-            told[0]
-                .what
-                .contains("does not exist in y: a, b (for a while)"),
-            "{told:?}"
-        );
-        // One of three is mended, or there is one more: the list no longer says what is.
-        assert_eq!(check_with(&knot, &[permit("x", &["a", "b", "c"])]).len(), 4);
     }
 
     #[test]

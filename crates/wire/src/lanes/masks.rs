@@ -1,0 +1,111 @@
+//! What the kernels share in decoding: what is known of a segment before its values are read.
+
+use super::Plan;
+use super::columns::Flags;
+
+/// The stop bits of eight bytes.
+pub(super) const STOPS: u64 = 0x8080_8080_8080_8080;
+
+/// The presence map with which these bytes begin, as it stands there, and how many bits it has with
+/// its stop bits; `None` if it has no end here, or its last byte of several says nothing.
+#[inline(always)]
+pub(super) const fn map_of(word: u64) -> Option<(u64, u32)> {
+    let ends = word & STOPS;
+    let map = word & (ends ^ ends.wrapping_sub(1));
+    let len = ends.trailing_zeros() + 1;
+    let is_overlong = (map >> 8) >> (len.wrapping_sub(16) & 63) == 0x80;
+    if ends == 0 || is_overlong {
+        return None;
+    }
+    Some((map, len))
+}
+
+/// What is known of a segment before its values are read.
+pub(super) struct Masks {
+    /// In the stream.
+    pub(super) stream: u64,
+    /// Not there, as the presence map and the previous values say.
+    pub(super) absent: u64,
+    /// The previous value, not the initial one, is the base.
+    pub(super) previous: u64,
+    /// One is added.
+    pub(super) add: u64,
+    /// All previous values are there; states do not change but by NULL.
+    pub(super) is_steady: bool,
+}
+
+/// What the presence bits, in their lanes, and the previous values say; `None` if a value must
+/// not be absent.
+#[inline(always)]
+pub(super) fn masks(plan: &Plan, flags: &Flags, given: u64) -> Option<Masks> {
+    let assigned = flags.assigned >> plan.shift;
+    let outside = flags.outside >> plan.shift;
+    let mut absent = plan.without & !given;
+    let is_steady = plan.kept & (!assigned | outside) == 0;
+    if !is_steady {
+        let empty = flags.empty >> plan.shift;
+        let implied = plan.implied & !given;
+        let gone = implied & !(assigned | plan.initial & !empty);
+        let lost = gone & !plan.optional
+            | plan.delta & empty
+            | (implied | plan.delta) & assigned & outside;
+        if lost != 0 {
+            return None;
+        }
+        absent |= gone;
+    }
+    absent |= (absent & plan.leads) << 1;
+    Some(Masks {
+        stream: given & plan.bit_stream | plan.always | (plan.leads & !absent) << 1,
+        absent,
+        previous: assigned & plan.kept | plan.others,
+        add: plan.increment & !given & assigned,
+        is_steady,
+    })
+}
+
+/// What a presence map says, where all previous values are there.
+#[inline(always)]
+pub(super) fn steady(plan: &Plan, given: u64) -> Masks {
+    let absent = plan.without & !given;
+    let absent = absent | (absent & plan.leads) << 1;
+    Masks {
+        stream: given & plan.bit_stream | plan.always | (plan.leads & !absent) << 1,
+        absent,
+        previous: plan.kept | plan.others,
+        add: plan.increment & !given,
+        is_steady: true,
+    }
+}
+
+/// Notes the new states.
+#[inline(always)]
+pub(super) fn keep(plan: &Plan, flags: &mut Flags, masks: &Masks, nulls: u64) {
+    if masks.is_steady && nulls & plan.implied == 0 {
+        return;
+    }
+    let absent = masks.absent | nulls;
+    let set = plan.implied & !absent | plan.delta & masks.stream & !nulls;
+    let clear = (plan.implied & absent) << plan.shift;
+    let set = set << plan.shift;
+    flags.assigned = (flags.assigned | set) & !clear;
+    flags.empty = flags.empty & !set | clear;
+    flags.outside &= !set;
+}
+
+/// The next eight bytes, first one lowest, zeros behind the end.
+#[inline(always)]
+pub(super) fn word_at(bytes: &[u8], at: usize) -> u64 {
+    let rest = bytes.get(at..).unwrap_or_default();
+    match rest.first_chunk() {
+        Some(word) => u64::from_le_bytes(*word),
+        None => short_word(rest),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn short_word(rest: &[u8]) -> u64 {
+    let each = rest.iter().rev();
+    each.fold(0, |word, byte| word << 8 | u64::from(*byte))
+}

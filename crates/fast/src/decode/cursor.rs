@@ -295,26 +295,44 @@ impl<'a> Cursor<'a> {
 
     /// Reads a decimal whose parts have operators of their own.
     #[inline(always)]
-    pub(super) fn parts(
+    pub(super) fn parts<const NULLABLE: bool>(
         &mut self,
         [first, second]: &[Int; 2],
         slots: &mut Slots,
     ) -> Option<Option<Decimal>> {
-        let before = slots.value(first.slot).copied();
         let mut there = *self;
-        let Some(exponent) = there.any(first, slots)? else {
+        let mut before = None;
+        let exponent = match first.operation {
+            Operation::Default => there.default::<true, NULLABLE>(first)?,
+            Operation::None => there.read::<true, NULLABLE>(first)?,
+            _ => {
+                before = slots.value(first.slot).copied();
+                there.any(first, slots)?
+            }
+        };
+        let Some(exponent) = exponent else {
             *self = there;
             return Some(None);
         };
-        let mantissa = exponent_within(exponent as i64)
-            .and_then(|exponent| Some((exponent, there.any(second, slots)?.unwrap_or_default())));
-        let Some((exponent, mantissa)) = mantissa else {
-            slots.restore(first.slot, before);
-            return None;
+        let decimal = exponent_within(exponent as i64).and_then(|exponent| {
+            let mantissa = there.mantissa(second, slots)?;
+            Some(Decimal { mantissa, exponent })
+        });
+        match decimal {
+            Some(_) => *self = there,
+            None => slots.restore(first.slot, before),
+        }
+        decimal.map(Some)
+    }
+
+    /// Reads a mantissa with its operator.
+    #[inline(always)]
+    fn mantissa(&mut self, int: &Int, slots: &mut Slots) -> Option<i64> {
+        let mantissa = match (int.operation, int.is_optional) {
+            (Operation::DeltaI64, false) => self.delta::<false>(int, slots, signed_sum)?,
+            _ => self.any(int, slots)?,
         };
-        *self = there;
-        let mantissa = mantissa as i64;
-        Some(Some(Decimal { mantissa, exponent }))
+        Some(mantissa.unwrap_or_default() as i64)
     }
 
     /// Returns the next value if it is an ASCII string without a zero preamble, with the bytes

@@ -11,6 +11,7 @@ use crate::program::fused::{Fused, Kind, Operation};
 use crate::program::{Body, Field, Op, Reset, TemplateProgram};
 use crate::slots::Slots;
 use crate::state::State;
+use crate::text_ref::SHORT;
 use crate::visitor::Visitor;
 use fanfare_wire::lanes::MAX_CHARS;
 
@@ -258,14 +259,19 @@ impl<'a> Run<'a, Slots> {
             Kind::Int => unsigned!(cursor.any(int, slots)),
             Kind::Decimal => decimal!(cursor.decimal::<false>()),
             Kind::DecimalNullable => decimal!(cursor.decimal::<true>()),
-            Kind::Parts => decimal!(cursor.parts(self.program.parts(op)?, slots)),
+            Kind::Parts => decimal!(cursor.parts::<false>(self.program.parts(op)?, slots)),
+            Kind::PartsNullable => decimal!(cursor.parts::<true>(self.program.parts(op)?, slots)),
             Kind::Ascii => return self.ascii_read::<_, false>(field, cursor, visitor),
             Kind::AsciiNullable => return self.ascii_read::<_, true>(field, cursor, visitor),
             Kind::AsciiCopy => return self.ascii_copy::<_, false>(op, cursor, visitor),
             Kind::AsciiCopyNullable => {
                 return self.ascii_copy::<_, true>(op, cursor, visitor);
             }
-            Kind::AsciiConstant => return self.ascii_constant(op, visitor),
+            Kind::AsciiDefault => return self.ascii_default::<_, false>(op, cursor, visitor),
+            Kind::AsciiDefaultNullable => {
+                return self.ascii_default::<_, true>(op, cursor, visitor);
+            }
+            Kind::AsciiConstant => return self.ascii_initial(op, visitor),
             Kind::Group | Kind::Sequence => return Some(Told::Inside),
             Kind::Op => return None,
         }
@@ -377,7 +383,16 @@ impl<'a> Run<'a, Slots> {
             return Some(Told::Value);
         }
         let empty = self.previous.stamp(State::EMPTY);
-        let is_outdated = self.previous.is_outdated(value.stamp) && !op.int.has_initial;
+        let is_outdated = self.previous.is_outdated(value.stamp);
+        if is_outdated && op.int.has_initial {
+            let (stamp, len) = (self.previous.stamp(op.int.state), op.int.min as usize);
+            if len > SHORT {
+                return None;
+            }
+            let slot = self.previous.value_mut(op.int.slot)?;
+            slot.set_short(stamp, op.int.initial, len);
+            return self.ascii_initial(op, visitor);
+        }
         if !op.int.is_optional || !(value.stamp == empty || is_outdated) {
             return None;
         }
@@ -394,10 +409,30 @@ impl<'a> Run<'a, Slots> {
     }
 
     #[inline(always)]
-    fn ascii_constant<V: Visitor>(&mut self, op: &Fused, visitor: &mut V) -> Option<Told> {
-        let text = self.program.text_at(op.aux as usize);
-        self.count_text(text.len())?;
-        visitor.ascii(&op.field, text);
+    fn ascii_default<V: Visitor, const NULLABLE: bool>(
+        &mut self,
+        op: &Fused,
+        cursor: &mut Cursor<'a>,
+        visitor: &mut V,
+    ) -> Option<Told> {
+        let told = match (cursor.bit(), op.int.has_initial) {
+            (true, _) => self.ascii_read::<_, NULLABLE>(&op.field, cursor, visitor)?,
+            (false, true) => self.ascii_initial(op, visitor)?,
+            (false, false) => Told::Absent,
+        };
+        cursor.pass_bit();
+        Some(told)
+    }
+
+    /// Handles a string that has its initial value.
+    #[inline(always)]
+    fn ascii_initial<V: Visitor>(&mut self, op: &Fused, visitor: &mut V) -> Option<Told> {
+        let len = op.int.min as usize;
+        self.count_text(len)?;
+        match op.int.initial.to_le_bytes().get(..len) {
+            Some(text) => visitor.ascii(&op.field, text),
+            None => visitor.ascii(&op.field, self.program.text_at(op.aux as usize)),
+        }
         Some(Told::Value)
     }
 

@@ -5,6 +5,7 @@
 use super::{DecimalOp, Field, IntOp, Op, Program, TextOp};
 use crate::state::State;
 use crate::template::OperatorKind;
+use crate::text_ref::SHORT;
 use crate::value::{IntType, TextType};
 
 /// One op for the executor. What it reads first stands at the front.
@@ -16,8 +17,8 @@ pub(crate) struct Fused {
     /// Number of consecutive ops behind this one whose absent fields take one byte each: at most 8;
     /// 0 if that of this one does not.
     pub(crate) run: u8,
-    /// The text slot of a string, the number of a constant string, or the index of a decimal's
-    /// parts in [`Program::parts`].
+    /// The text slot of a copied string, the number of a constant or default string, or the index
+    /// of a decimal's parts in [`Program::parts`].
     pub(crate) aux: u32,
     /// The field: a copy, so that the executor need not look for it.
     pub(crate) field: Field,
@@ -32,9 +33,10 @@ pub(crate) struct Int {
     pub(crate) has_initial: bool,
     pub(crate) state: State,
     pub(crate) slot: u32,
-    /// The initial value's pattern.
+    /// The initial value's pattern; of a string, its first eight characters, the first one lowest.
     pub(crate) initial: u64,
-    /// The pattern of the smallest value, and the distance from it to the largest.
+    /// The pattern of the smallest value, and the distance from it to the largest; of a string, the
+    /// length of the initial value.
     pub(crate) min: u64,
     pub(crate) span: u64,
 }
@@ -89,10 +91,13 @@ pub(crate) enum Kind {
     DecimalNullable,
     /// A decimal in two parts.
     Parts,
+    PartsNullable,
     Ascii,
     AsciiNullable,
     AsciiCopy,
     AsciiCopyNullable,
+    AsciiDefault,
+    AsciiDefaultNullable,
     AsciiConstant,
     /// With one presence bit, if it is optional.
     Group,
@@ -122,7 +127,7 @@ pub(super) fn fuse(program: &mut Program) {
     let (mut fused, mut parts) = (Vec::with_capacity(program.ops.len()), Vec::new());
     for op in &program.ops {
         let field = program.field(op.field()).clone();
-        fused.push(one(op, field, &mut parts));
+        fused.push(one(op, field, &program.texts, &mut parts));
     }
     for template in &program.templates {
         runs(&mut fused[template.body.start as usize..template.body.end as usize]);
@@ -149,7 +154,7 @@ fn runs(body: &mut [Fused]) {
     }
 }
 
-fn one(op: &Op, field: Field, parts: &mut Vec<Int>) -> Fused {
+fn one(op: &Op, field: Field, texts: &[Box<[u8]>], parts: &mut Vec<Int>) -> Fused {
     let whole = |kind, int| Fused {
         kind,
         run: 0,
@@ -168,12 +173,16 @@ fn one(op: &Op, field: Field, parts: &mut Vec<Int>) -> Fused {
         } => {
             let aux = parts.len() as u32;
             parts.extend([int(exponent), int(mantissa)]);
+            let kind = match exponent.optional {
+                true => Kind::PartsNullable,
+                false => Kind::Parts,
+            };
             Fused {
                 aux,
-                ..whole(Kind::Parts, no_int())
+                ..whole(kind, no_int())
             }
         }
-        Op::Text(op) => text(op, whole(text_kind(op), no_int())),
+        Op::Text(op) => text(op, texts, whole(text_kind(op), no_int())),
         Op::Group { optional, .. } => {
             let mut int = no_int();
             int.is_optional = *optional;
@@ -287,6 +296,10 @@ const fn text_kind(op: &TextOp) -> Kind {
         (TextType::Ascii, OperatorKind::None, true) => Kind::AsciiNullable,
         (TextType::Ascii, OperatorKind::Copy, false) => Kind::AsciiCopy,
         (TextType::Ascii, OperatorKind::Copy, true) => Kind::AsciiCopyNullable,
+        (TextType::Ascii, OperatorKind::Default, false) if op.initial.is_some() => {
+            Kind::AsciiDefault
+        }
+        (TextType::Ascii, OperatorKind::Default, true) => Kind::AsciiDefaultNullable,
         (TextType::Ascii, OperatorKind::Constant, false) if op.initial.is_some() => {
             Kind::AsciiConstant
         }
@@ -294,14 +307,20 @@ const fn text_kind(op: &TextOp) -> Kind {
     }
 }
 
-fn text(op: &TextOp, whole: Fused) -> Fused {
+fn text(op: &TextOp, texts: &[Box<[u8]>], whole: Fused) -> Fused {
     let mut int = no_int();
     int.state = State::text(op.ty);
     int.slot = op.slot.0;
     int.is_optional = op.optional;
-    int.has_initial = op.initial.is_some();
-    let aux = match (whole.kind, op.initial) {
-        (Kind::AsciiConstant, Some(text)) => text.0,
+    let initial = op.initial.and_then(|text| texts.get(text.0 as usize));
+    if let Some(text) = initial {
+        let chars = text.iter().take(SHORT).rev();
+        int.has_initial = true;
+        int.initial = chars.fold(0, |word, byte| word << 8 | u64::from(*byte));
+        int.min = text.len() as u64;
+    }
+    let aux = match (op.operator, op.initial) {
+        (OperatorKind::Constant | OperatorKind::Default, Some(text)) => text.0,
         _ => op.text_slot,
     };
     Fused { aux, int, ..whole }

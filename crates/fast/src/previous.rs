@@ -1,6 +1,6 @@
 //! Previous values, whatever way of decoding or encoding they are for.
 
-use crate::program::{Slot, TemplateProgram};
+use crate::program::Slot;
 use crate::state::State;
 use crate::text_ref::TextRef;
 use crate::value::{Decimal, IntType, TextType};
@@ -38,10 +38,6 @@ pub(crate) trait PreviousValues {
 
     /// Undoes the changes since [`Self::begin`].
     fn roll_back(&mut self);
-
-    /// Keeps all that a message of this template can change, but for the texts and what is inside
-    /// dynamic references.
-    fn keep_all(&mut self, template: &TemplateProgram);
 
     fn state(&self, slot: Slot) -> State;
 

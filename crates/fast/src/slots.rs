@@ -2,7 +2,7 @@
 //! generation and state. A reset begins a new generation and touches no value.
 
 use crate::previous::PreviousValues;
-use crate::program::{Program, Slot, TemplateProgram};
+use crate::program::{Program, Slot};
 use crate::state::State;
 use crate::text_ref::{SHORT, TextRef};
 use crate::value::{Decimal, TextType};
@@ -176,8 +176,6 @@ impl PreviousValues for Slots {
             bytes = rest;
         }
     }
-
-    fn keep_all(&mut self, _: &TemplateProgram) {}
 
     #[inline(always)]
     fn state(&self, slot: Slot) -> State {

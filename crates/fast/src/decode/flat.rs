@@ -213,7 +213,7 @@ impl<'d> Parts<'d> {
     ) -> Option<(&'d Flat, usize, Option<u32>)> {
         let kernel = self.lanes.kernel?;
         let (flat, front) = front(self.program, self.dictionaries.template(), bytes)?;
-        if bytes.len() > self.options.limits.message || self.dictionaries.is_noting() {
+        if bytes.len() > self.options.limits.message {
             return None;
         }
         if flat.resets {

@@ -95,7 +95,6 @@ impl<'a, P: PreviousValues> Run<'a, P> {
         map: (&mut PresenceMap<'a>, usize),
         visitor: &mut V,
     ) -> Read<()> {
-        self.previous.keep_all(template);
         if template.reset() != Reset::None {
             self.previous.reset();
         }

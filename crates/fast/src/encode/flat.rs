@@ -187,8 +187,6 @@ fn head(
         false if flat.front == 0 => return false,
         false => flat.front,
     };
-    let entry = flat.entry.as_ref().map(|entry| &entry.at_hand.plan);
-    dictionaries.keep(&flat.segment.plan, entry);
     if flat.resets {
         dictionaries.reset();
     }

@@ -86,7 +86,6 @@ impl<'a> Run<'a> {
             self.out.unsigned(id.into());
         }
         self.dictionaries.template = Some(template.index());
-        self.dictionaries.keep_all(template);
         match template.reset() {
             Reset::None => {}
             Reset::Dictionaries => self.dictionaries.reset(),
@@ -235,7 +234,6 @@ impl<'a> Run<'a> {
     /// `written` with all that is in front of them.
     pub(super) fn further_entries(&mut self, done: u32, written: &[u8]) -> Written {
         let template = self.template()?;
-        self.dictionaries.keep_all(template);
         let body = template.body();
         let ops = self.program.ops(body);
         let Some(Op::Sequence {

@@ -135,7 +135,6 @@ impl<'s> Compiler<'s> {
             body,
             children,
             type_ref: template.type_ref.clone(),
-            blocks: Box::default(),
         });
         Ok(())
     }
@@ -163,7 +162,6 @@ impl<'s> Compiler<'s> {
             body,
             children: 0..0,
             type_ref: None,
-            blocks: Box::default(),
         });
     }
 
@@ -183,10 +181,6 @@ impl<'s> Compiler<'s> {
             }
         }
         program.text_slots = self.text_slots.len() as u32;
-        for index in 0..program.templates.len() {
-            let body = program.templates[index].body;
-            program.templates[index].blocks = slots::blocks(program, body);
-        }
         let mut of_template = vec![false; self.bodies.len()];
         for template in &program.templates {
             of_template[template.body.number as usize] = true;

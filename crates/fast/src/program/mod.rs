@@ -323,8 +323,6 @@ pub struct TemplateProgram {
     body: Body,
     children: Range<u32>,
     type_ref: Option<Name>,
-    /// The blocks of columns in which there are previous values of its fields.
-    blocks: Box<[u32]>,
 }
 
 impl TemplateProgram {
@@ -362,13 +360,6 @@ impl TemplateProgram {
     #[must_use]
     pub const fn body(&self) -> Body {
         self.body
-    }
-
-    /// The blocks of columns in which there are previous values of its fields, those of dynamic
-    /// references left out.
-    #[inline]
-    pub(crate) fn blocks(&self) -> &[u32] {
-        &self.blocks
     }
 
     /// Its application type.

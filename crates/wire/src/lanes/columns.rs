@@ -2,7 +2,7 @@
 
 /// The flags of 64 columns. A column is undefined if it is neither assigned nor empty.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Flags {
+pub(super) struct Flags {
     pub(super) assigned: u64,
     pub(super) empty: u64,
     /// The value does not fit into the column.
@@ -27,43 +27,11 @@ pub(super) struct Vector(pub(super) [i32; 16]);
 ///
 /// A column has 32 bits. What does not fit ([`fits`]) is outside: a 64-bit number is kept beside
 /// the columns, anything else is its owner's affair.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Columns {
     pub(super) blocks: Vec<Block>,
-    /// By block.
-    outside: Vec<[u64; BLOCK]>,
-}
-
-/// How many columns a block has: those of the same number, divided by this, share one.
-pub const BLOCK: usize = 64;
-
-/// A block of columns as it was.
-#[derive(Clone, Debug)]
-pub struct Kept {
-    number: usize,
-    block: Block,
-    outside: [u64; BLOCK],
-    /// The numbers outside are kept too.
-    is_whole: bool,
-}
-
-impl Default for Kept {
-    fn default() -> Self {
-        Self {
-            number: 0,
-            block: Block::default(),
-            outside: [0; _],
-            is_whole: false,
-        }
-    }
-}
-
-impl Kept {
-    /// The number of the block.
-    #[inline]
-    pub const fn number(&self) -> usize {
-        self.number
-    }
+    /// By column.
+    outside: Vec<u64>,
 }
 
 /// Whether a column holds a 64-bit pattern, signed or not: leaving room for a difference to be
@@ -73,12 +41,26 @@ pub const fn fits(bits: u64) -> bool {
     bits < 1 << 31 || (bits as i64) < 0 && (bits as i64) >= -(1 << 30)
 }
 
+impl Clone for Columns {
+    fn clone(&self) -> Self {
+        Self {
+            blocks: self.blocks.clone(),
+            outside: self.outside.clone(),
+        }
+    }
+
+    fn clone_from(&mut self, other: &Self) {
+        self.blocks.clone_from(&other.blocks);
+        self.outside.clone_from(&other.outside);
+    }
+}
+
 impl Columns {
     /// So many columns, all undefined.
     pub fn new(count: usize) -> Self {
         Self {
-            blocks: vec![Block::default(); count.div_ceil(BLOCK)],
-            outside: vec![[0; BLOCK]; count.div_ceil(BLOCK)],
+            blocks: vec![Block::default(); count.div_ceil(64)],
+            outside: vec![0; count],
         }
     }
 
@@ -95,55 +77,11 @@ impl Columns {
         }
     }
 
-    /// All flags: what [`Self::reset`] changes.
-    pub fn flags(&self) -> impl ExactSizeIterator<Item = Flags> {
-        self.blocks.iter().map(|block| block.flags)
-    }
-
-    /// Makes all flags what they were.
-    pub fn set_flags(&mut self, all: impl IntoIterator<Item = Flags>) {
-        for (block, flags) in self.blocks.iter_mut().zip(all) {
-            block.flags = flags;
-        }
-    }
-
-    /// Notes what [`Self::restore`] needs to undo what kernels do in a block: they change no column
-    /// whose value is outside.
-    #[inline]
-    pub fn keep(&self, number: usize, kept: &mut Kept) {
-        kept.number = number;
-        kept.is_whole = false;
-        if let Some(block) = self.blocks.get(number) {
-            kept.block = *block;
-        }
-    }
-
-    /// Notes the numbers outside of the block that is kept, so that all changes can be undone.
-    #[inline]
-    pub fn keep_outside(&self, kept: &mut Kept) {
-        if let Some(outside) = self.outside.get(kept.number) {
-            kept.outside = *outside;
-            kept.is_whole = true;
-        }
-    }
-
-    /// Makes a block what it was.
-    pub fn restore(&mut self, kept: &Kept) {
-        if let Some(block) = self.blocks.get_mut(kept.number) {
-            *block = kept.block;
-        }
-        if kept.is_whole
-            && let Some(outside) = self.outside.get_mut(kept.number)
-        {
-            *outside = kept.outside;
-        }
-    }
-
     /// The 64-bit pattern of an assigned column: an integer, or a packed string.
     #[inline(always)]
     pub fn value(&self, column: usize) -> u64 {
         if self.is_outside(column) {
-            return self.outside[column / 64][column % 64];
+            return self.outside[column];
         }
         let values = &self.blocks[column / 64].values;
         i64::from(values[column / 16 % 4].0[column % 16]) as u64
@@ -184,7 +122,7 @@ impl Columns {
     /// an unsigned one near the largest is a small negative number's.
     #[inline]
     pub fn assign_beside(&mut self, column: usize, value: u64) {
-        self.outside[column / 64][column % 64] = value;
+        self.outside[column] = value;
         self.assign_outside(column);
     }
 

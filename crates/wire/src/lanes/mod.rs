@@ -42,7 +42,7 @@ mod plan;
 )]
 mod shapes;
 
-pub use columns::{BLOCK, Columns, Flags, Kept, fits};
+pub use columns::{Columns, fits};
 pub use plan::{Lane, LaneKind, LaneOperator, MAX_LANES, Plan};
 pub use shapes::Shapes;
 

@@ -323,12 +323,6 @@ impl Plan {
         (self.shift / 16) as usize
     }
 
-    /// The number of the block of columns that the lanes are in.
-    #[inline]
-    pub const fn block(&self) -> usize {
-        self.block as usize
-    }
-
     /// The lane of a column of the segment.
     pub const fn lane_of(&self, column: u32) -> u8 {
         (column - self.column()) as u8

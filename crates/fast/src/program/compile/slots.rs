@@ -1,11 +1,7 @@
 //! Previous values: which operators share one, and the columns in which they stand.
 
-use std::collections::BTreeSet;
-
-use fanfare_wire::lanes::BLOCK;
-
 use super::{Compiler, Context};
-use crate::program::{Body, Op, Program, Slot, SlotInfo};
+use crate::program::{Slot, SlotInfo};
 use crate::state::State;
 use crate::template::{Dictionary, Name, Operator, OperatorKind};
 
@@ -146,41 +142,6 @@ impl<'s> Compiler<'s> {
         SlotInfo {
             dictionary,
             key: format!("{}{part}", entry.key.local),
-        }
-    }
-}
-
-/// The blocks of columns in which there are previous values of a body, and of what is inside it.
-pub(super) fn blocks(program: &Program, body: Body) -> Box<[u32]> {
-    let mut found = BTreeSet::new();
-    gather(program, body, &mut found);
-    found.into_iter().collect()
-}
-
-fn gather(program: &Program, body: Body, found: &mut BTreeSet<u32>) {
-    for op in program.ops(body) {
-        let mut slot = |operator: OperatorKind, slot: Slot| {
-            if operator.uses_dictionary() {
-                found.insert(slot.0 / BLOCK as u32);
-            }
-        };
-        match op {
-            Op::Int(op) => slot(op.operator, op.slot),
-            Op::Bits(op) => slot(op.whole.operator, op.whole.slot),
-            Op::Text(op) => slot(op.operator, op.slot),
-            Op::Decimal(op) => slot(op.operator, op.slot),
-            Op::SplitDecimal {
-                exponent, mantissa, ..
-            } => {
-                slot(exponent.operator, exponent.slot);
-                slot(mantissa.operator, mantissa.slot);
-            }
-            Op::Sequence { length, body, .. } => {
-                slot(length.operator, length.slot);
-                gather(program, *body, found);
-            }
-            Op::Group { body, .. } => gather(program, *body, found),
-            Op::TemplateRef { .. } | Op::Unresolved { .. } => {}
         }
     }
 }

@@ -1,5 +1,5 @@
 //! What decodes, encodes; what was encoded decodes to the same; and from then on the bytes stay.
-//! A record encodes to the same bytes as the message.
+//! A record encodes to the same bytes as the message, and so does the encoder that goes op by op.
 #![no_main]
 
 use fanfare_fast::{Decoder, Encoder, Message, Options, Program, Record, json};
@@ -11,11 +11,13 @@ fuzz_target!(|input: (&str, &[u8])| {
     let Ok(program) = Program::parse(xml) else { return };
     let oracle = Options { oracle: true, ..Options::default() };
     let mut decoder = Decoder::with_options(program.clone(), oracle);
+    let mut by_ops = Encoder::with_options(program.clone(), oracle);
     let mut encoder = Encoder::new(program.clone());
     let mut again = Decoder::new(program.clone());
     let mut third = Encoder::new(program.clone());
     let (mut message, mut second) = (Message::new(), Message::new());
-    let lanes = LaneKernel::all().map(|kernel| Lanes::new(&program, kernel));
+    let kernels = LaneKernel::all().map(Some).chain([None]);
+    let lanes = kernels.map(|kernel| Lanes::new(&program, kernel));
     let mut lanes: Vec<_> = lanes.collect();
     let mut rest = stream;
     while let Ok(len) = decoder.decode(rest, &mut message) {
@@ -24,6 +26,9 @@ fuzz_target!(|input: (&str, &[u8])| {
         let mut bytes = Vec::new();
         // The bytes may differ from the stream's, which need not leave out what it could.
         encoder.encode(&message, &mut bytes).expect("what was decoded encodes");
+        let mut expected = Vec::new();
+        assert_eq!(by_ops.encode(&message, &mut expected), Ok(bytes.len()));
+        assert_eq!(bytes, expected);
         for lanes in &mut lanes {
             assert_eq!(lanes.encoded_again(encoded), bytes);
         }
@@ -44,7 +49,7 @@ fn line(program: &Program, message: &Message) -> String {
     line
 }
 
-/// Decodes to records, and encodes them again, with one kernel.
+/// Decodes to records, and encodes them again, with one kernel or none.
 struct Lanes {
     decoder: Decoder,
     encoder: Encoder,
@@ -52,8 +57,8 @@ struct Lanes {
 }
 
 impl Lanes {
-    fn new(program: &Program, kernel: LaneKernel) -> Self {
-        let options = Options { kernel: Some(kernel), ..Options::default() };
+    fn new(program: &Program, kernel: Option<LaneKernel>) -> Self {
+        let options = Options { kernel, ..Options::default() };
         Self {
             decoder: Decoder::with_options(program.clone(), options),
             encoder: Encoder::with_options(program.clone(), options),

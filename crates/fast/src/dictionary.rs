@@ -36,21 +36,6 @@ impl Dictionaries {
         }
     }
 
-    /// The previous ASCII string as it is packed, if it is.
-    #[inline(always)]
-    pub(crate) fn packed(&self, slot: Slot) -> Option<u64> {
-        let is_packed = self.state(slot) == State::text(TextType::Ascii)
-            && !self.columns.is_outside(slot.index());
-        is_packed.then(|| self.columns.value(slot.index()))
-    }
-
-    /// Replaces it.
-    #[inline(always)]
-    pub(crate) fn set_packed(&mut self, slot: Slot, packed: u64) {
-        self.set_state(slot, State::text(TextType::Ascii));
-        self.columns.assign(slot.index(), packed);
-    }
-
     #[inline(always)]
     fn set_state(&mut self, slot: Slot, state: State) {
         self.types[slot.index()] = state;

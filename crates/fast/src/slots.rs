@@ -2,6 +2,7 @@
 //! generation and state. A reset begins a new generation and touches no value.
 
 use crate::previous::PreviousValues;
+use crate::program::fused::Int;
 use crate::program::{Program, Slot};
 use crate::state::State;
 use crate::text_ref::{SHORT, TextRef};
@@ -34,6 +35,36 @@ impl Value {
         }
     }
 
+    /// Returns true if it was assigned with this stamp.
+    #[inline(always)]
+    pub(crate) const fn is_of(&self, stamp: u32) -> bool {
+        self.stamp == stamp
+    }
+
+    /// Returns true if it is of another generation than this stamp, and so undefined.
+    #[inline(always)]
+    pub(crate) const fn is_outdated(&self, stamp: u32) -> bool {
+        (self.stamp ^ stamp) >= FIRST
+    }
+
+    /// Returns true if it is empty, and of the generation of this stamp.
+    #[inline(always)]
+    pub(crate) const fn is_empty(&self, stamp: u32) -> bool {
+        self.stamp == empty(stamp)
+    }
+
+    /// It is empty from now on, in the generation of this stamp.
+    #[inline(always)]
+    pub(crate) const fn set_empty(&mut self, stamp: u32) {
+        self.stamp = empty(stamp);
+    }
+
+    /// Returns true if a string of `len` bytes is kept here.
+    #[inline(always)]
+    pub(crate) const fn is_short(&self, bits: u64, len: usize) -> bool {
+        self.bits == bits && self.extra == len as u8
+    }
+
     /// Assigns a string of `len` bytes, at most eight.
     #[inline(always)]
     pub(crate) const fn set_short(&mut self, stamp: u32, bits: u64, len: usize) {
@@ -43,6 +74,11 @@ impl Value {
             extra: len as u8,
         };
     }
+}
+
+/// The stamp of an empty value of the same generation.
+const fn empty(stamp: u32) -> u32 {
+    stamp & !(FIRST - 1) | State::EMPTY.number() as u32
 }
 
 /// The previous values of one stream. Allocates only where a byte string grows beyond all its
@@ -100,6 +136,13 @@ impl Slots {
     #[inline(always)]
     pub(crate) fn value_mut(&mut self, slot: u32) -> Option<&mut Value> {
         self.values.get_mut(slot as usize)
+    }
+
+    /// Returns the previous value of an op, and the stamp that the op assigns.
+    #[inline(always)]
+    pub(crate) fn of(&mut self, int: &Int) -> Option<(&mut Value, u32)> {
+        let stamp = self.stamp(int.state);
+        Some((self.value_mut(int.slot)?, stamp))
     }
 
     /// Returns a string that is kept outside its slot.

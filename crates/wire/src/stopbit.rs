@@ -222,15 +222,48 @@ pub fn entity_end(bytes: &[u8], start: usize) -> Option<usize> {
         .map(|index| at + index + 1)
 }
 
+/// An entity of eight bytes at most: the bytes, of which those behind the entity mean nothing, and
+/// how many there are.
+pub type Spread = ([u8; 8], usize);
+
+/// Returns `value` in its shortest form; `None` if that is longer than eight bytes.
+#[inline(always)]
+#[must_use]
+pub const fn spread_unsigned(value: u64) -> Option<Spread> {
+    let len = groups(64 - (value | 1).leading_zeros());
+    match len {
+        ..=8 => Some((spread(value, len), len)),
+        _ => None,
+    }
+}
+
+/// Returns `value` in its shortest form, sign bit included; `None` if that is longer than eight
+/// bytes.
+#[inline(always)]
+#[must_use]
+pub const fn spread_signed(value: i64) -> Option<Spread> {
+    let magnitude = value ^ value >> 63;
+    let len = groups(65 - magnitude.leading_zeros());
+    match len {
+        ..=8 => Some((spread(value as u64, len), len)),
+        _ => None,
+    }
+}
+
+/// How many groups of seven so many bits take, from 1 to 65.
+#[inline(always)]
+const fn groups(bits: u32) -> usize {
+    // Divided by seven and rounded up, without a division.
+    ((9 * bits + 64) / 64) as usize
+}
+
 /// Writes `value` in its shortest form to the front of `out`; returns the number of bytes. What
 /// is behind them in `out` is undefined.
 #[inline]
 pub fn write_unsigned(value: u64, out: &mut [u8; MAX_INT_LEN]) -> usize {
-    let len = ((64 - (value | 1).leading_zeros()) as usize).div_ceil(7);
-    if len <= 8 {
-        spread(value, len, out)
-    } else {
-        fill(u128::from(value), len, out)
+    match spread_unsigned(value) {
+        Some(spread) => put(spread, out),
+        None => fill(value.into(), groups(64 - value.leading_zeros()), out),
     }
 }
 
@@ -245,12 +278,12 @@ pub fn write_unsigned_wide(value: u128, out: &mut [u8; MAX_WIDE_LEN]) -> usize {
 /// number of bytes. What is behind them in `out` is undefined.
 #[inline]
 pub fn write_signed(value: i64, out: &mut [u8; MAX_INT_LEN]) -> usize {
-    let magnitude = if value < 0 { !value } else { value };
-    let len = ((64 - magnitude.leading_zeros()) as usize + 1).div_ceil(7);
-    if len <= 8 {
-        spread(value as u64, len, out)
-    } else {
-        fill(value as u128, len, out)
+    match spread_signed(value) {
+        Some(spread) => put(spread, out),
+        None => {
+            let magnitude = value ^ value >> 63;
+            fill(value as u128, groups(65 - magnitude.leading_zeros()), out)
+        }
     }
 }
 
@@ -263,16 +296,20 @@ pub fn write_signed_wide(value: i128, out: &mut [u8; MAX_WIDE_LEN]) -> usize {
     fill(value as u128, len, out)
 }
 
-/// [`fill`] for up to eight bytes, all stored at once: halves, quarters and eighths of the 56
-/// bits are moved apart.
 #[inline(always)]
-fn spread(value: u64, len: usize, out: &mut [u8; MAX_INT_LEN]) -> usize {
+fn put((bytes, len): Spread, out: &mut [u8; MAX_INT_LEN]) -> usize {
+    out[..8].copy_from_slice(&bytes);
+    len
+}
+
+/// [`fill`] for up to eight bytes, all at once: halves, quarters and eighths of the 56 bits are
+/// moved apart.
+#[inline(always)]
+const fn spread(value: u64, len: usize) -> [u8; 8] {
     let x = value & 0x0fff_ffff | (value & 0x00ff_ffff_f000_0000) << 4;
     let x = x & 0x0000_3fff_0000_3fff | (x & 0x0fff_c000_0fff_c000) << 2;
     let x = x & 0x007f_007f_007f_007f | (x & 0x3f80_3f80_3f80_3f80) << 1;
-    let bytes = ((x | 0x80) << (64 - 8 * len)).to_be_bytes();
-    out[..8].copy_from_slice(&bytes);
-    len
+    ((x | 0x80) << (64 - 8 * len)).to_be_bytes()
 }
 
 /// Puts the lowest `7 * len` bits of `value` into the first `len` bytes of `out`, with the

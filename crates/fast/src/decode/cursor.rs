@@ -407,13 +407,13 @@ fn long_entity(rest: &[u8]) -> Option<&[u8]> {
 impl Int {
     /// Returns true if the value is within the bounds of the type.
     #[inline(always)]
-    const fn holds(&self, bits: u64) -> bool {
+    pub(crate) const fn holds(&self, bits: u64) -> bool {
         bits.wrapping_sub(self.min) <= self.span
     }
 
     /// Returns the next value; after the largest comes the smallest (section 6.3.6).
     #[inline(always)]
-    const fn following(&self, bits: u64) -> u64 {
+    pub(crate) const fn following(&self, bits: u64) -> u64 {
         let next = bits.wrapping_add(1);
         if self.holds(next) { next } else { self.min }
     }
@@ -491,7 +491,7 @@ impl Slots {
         self.is_outdated(slot.stamp).then_some(int.initial)
     }
 
-    fn restore(&mut self, slot: u32, before: Option<Value>) {
+    pub(crate) fn restore(&mut self, slot: u32, before: Option<Value>) {
         if let (Some(slot), Some(before)) = (self.value_mut(slot), before) {
             *slot = before;
         }

@@ -82,8 +82,8 @@ pub struct Options {
     /// What works in lanes, where all templates are such that it can; `None`: all is done field by
     /// field. The default is the fastest that this processor has. Results do not depend on it.
     pub kernel: Option<LaneKernel>,
-    /// Decodes op by op, in the words of the specification: slow, and what the other ways are held
-    /// against. Default false.
+    /// Decodes or encodes op by op, in the words of the specification: slow, and what the other
+    /// ways are held against. Default false.
     pub oracle: bool,
 }
 

@@ -4,9 +4,10 @@ use super::output::{PresenceWriter, Writer};
 use super::run::{Level, Run, Written};
 use crate::error::ErrorCode;
 use crate::node::Content;
+use crate::previous::PreviousValues;
 use crate::program::{BitsOp, IntOp, Op};
 
-impl<'a> Run<'a> {
+impl<'a, P: PreviousValues> Run<'a, P> {
     /// A bit group with its operator.
     #[inline(never)]
     pub(super) fn bits(

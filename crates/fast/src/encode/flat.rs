@@ -3,19 +3,19 @@
 
 use fanfare_wire::lanes::{LaneKernel, Row};
 
-use super::Encoder;
 use super::gather::Nodes;
-use super::run::Run;
+use super::{Encoder, Previous};
 use crate::dictionary::Dictionaries;
 use crate::error::{CodecError, ErrorCode};
 use crate::message::Message;
 use crate::previous::PreviousValues;
+use crate::program::Program;
 use crate::program::lanes::Flat;
 use crate::record::Record;
 use crate::rows::Rows;
 
 /// How many entries of a message are made rows at a time.
-pub(super) const BATCH: usize = 16;
+const BATCH: usize = 16;
 
 /// How much of a message is encoded in lanes.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -25,6 +25,15 @@ pub(super) enum Done {
     /// The first segment, and so many entries of the sequence.
     Entries(u32),
     All,
+}
+
+/// What it takes to encode in lanes.
+#[derive(Debug, Clone)]
+pub(super) struct Lanes {
+    kernel: LaneKernel,
+    pub(super) dictionaries: Dictionaries,
+    /// Where messages become rows.
+    rows: Box<[Row]>,
 }
 
 impl Encoder {
@@ -74,13 +83,15 @@ impl Encoder {
     /// Encodes rows in lanes.
     #[inline(always)]
     fn rows(&mut self, rows: &Rows<'_>, out: &mut Vec<u8>) -> Done {
-        let flat = self.program.flat_of(rows.template);
-        let (Some(kernel), Some(flat), Some((first, entries))) =
-            (self.options.lane_kernel(), flat, rows.rows.split_first())
-        else {
+        let Previous::Columns(lanes) = &mut self.previous else {
             return Done::Nothing;
         };
-        let (only, dictionaries) = (self.program.only(), &mut self.dictionaries);
+        let flat = self.program.flat_of(rows.template);
+        let (Some(flat), Some((first, entries))) = (flat, rows.rows.split_first()) else {
+            return Done::Nothing;
+        };
+        let (kernel, only, dictionaries) =
+            (lanes.kernel, self.program.only(), &mut lanes.dictionaries);
         if !head((kernel, flat, only), dictionaries, first, out) {
             return Done::Nothing;
         }
@@ -95,15 +106,46 @@ impl Encoder {
         }
     }
 
+    /// Encodes what of rows was not done in lanes, field by field.
+    #[cold]
+    #[inline(never)]
+    fn rest_of_rows(
+        &mut self,
+        rows: &Rows<'_>,
+        done: Done,
+        start: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<(), CodecError> {
+        let mut message = std::mem::take(&mut self.message);
+        rows.write(&self.program, &mut message);
+        let result = self.rest(&message, done, start, out);
+        self.message = message;
+        result
+    }
+}
+
+impl Lanes {
+    pub(super) fn new(kernel: LaneKernel, program: &Program) -> Self {
+        Self {
+            kernel,
+            dictionaries: Dictionaries::new(program),
+            rows: vec![Row::default(); BATCH].into(),
+        }
+    }
+
     /// Encodes a message in lanes, if its values are such as a decoder could have left in rows.
     #[inline(always)]
-    pub(super) fn in_lanes(&mut self, message: &Message, out: &mut Vec<u8>) -> Done {
-        let program = &*self.program;
+    pub(super) fn encode(
+        &mut self,
+        program: &Program,
+        message: &Message,
+        out: &mut Vec<u8>,
+    ) -> Done {
         let template = message.template_index();
-        let flat = template.and_then(|template| program.flat_of(template));
-        let (Some(kernel), Some(flat)) = (self.options.lane_kernel(), flat) else {
+        let Some(flat) = template.and_then(|template| program.flat_of(template)) else {
             return Done::Nothing;
         };
+        let kernel = self.kernel;
         let (Some(mut nodes), Some(row)) = (Nodes::of(flat, message), self.rows.first_mut()) else {
             return Done::Nothing;
         };
@@ -126,51 +168,6 @@ impl Encoder {
             }
         }
         Done::All
-    }
-
-    /// Encodes what of rows was not done in lanes, field by field.
-    #[cold]
-    #[inline(never)]
-    fn rest_of_rows(
-        &mut self,
-        rows: &Rows<'_>,
-        done: Done,
-        start: usize,
-        out: &mut Vec<u8>,
-    ) -> Result<(), CodecError> {
-        let mut message = std::mem::take(&mut self.message);
-        rows.write(&self.program, &mut message);
-        let result = self.rest(&message, done, start, out);
-        self.message = message;
-        result
-    }
-
-    /// Encodes what of a message, which begins at `start`, was not done in lanes.
-    #[inline(never)]
-    pub(super) fn rest(
-        &mut self,
-        message: &Message,
-        done: Done,
-        start: usize,
-        out: &mut Vec<u8>,
-    ) -> Result<(), CodecError> {
-        self.writer.clear();
-        let mut run = Run {
-            program: &self.program,
-            dictionaries: &mut self.dictionaries,
-            message,
-            out: &mut self.writer,
-            options: &self.options,
-        };
-        let result = match done {
-            Done::Entries(done) => run.further_entries(done, out.get(start..).unwrap_or_default()),
-            _ => run.message(),
-        };
-        match result {
-            Ok(()) => out.extend_from_slice(self.writer.written()),
-            Err(_) => out.truncate(start),
-        }
-        result
     }
 }
 
@@ -238,7 +235,10 @@ mod tests {
                     while at < packet.len() {
                         at += decoder.decode(&packet[at..], &mut message).unwrap();
                         let is_flat = program.flat_of(message.template_index().unwrap()).is_some();
-                        let done = encoder.in_lanes(&message, &mut out);
+                        let Previous::Columns(lanes) = &mut encoder.previous else {
+                            panic!("no lanes")
+                        };
+                        let done = lanes.encode(&program, &message, &mut out);
                         assert_eq!(done == Done::All, is_flat, "{kernel:?} {message:?}");
                         if !is_flat {
                             encoder.rest(&message, done, out.len(), &mut out).unwrap();

@@ -311,7 +311,7 @@ fn many(len: u64, word: u64) -> u64 {
 /// So many characters (at most [`lanes::MAX_CHARS`]), the first one lowest, as [`lanes::pack`]
 /// packs them.
 #[inline(always)]
-pub(super) const fn pack_word(word: u64, len: u64) -> u64 {
+const fn pack_word(word: u64, len: u64) -> u64 {
     // The last one lowest; then the eighth bit of each is left out.
     let x = word.swap_bytes() >> (64_u64.wrapping_sub(8 * len) & 63);
     let x = x & 0x007f_007f | x >> 1 & 0x3f80_3f80;

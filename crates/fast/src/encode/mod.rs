@@ -2,7 +2,9 @@
 //! whose operator lets it be left out is left out, everything has its shortest form.
 
 mod bits;
+mod cursor;
 mod flat;
+mod fused;
 mod gather;
 mod numbers;
 mod output;
@@ -12,14 +14,15 @@ mod text;
 use std::sync::Arc;
 
 use crate::decode::Options;
-use crate::dictionary::Dictionaries;
-use crate::error::CodecError;
+use crate::error::{CodecError, ErrorCode};
 use crate::message::Message;
 use crate::previous::PreviousValues;
 use crate::program::Program;
-use fanfare_wire::lanes::Row;
-use flat::{BATCH, Done};
+use crate::slots::Slots;
+use crate::text_ref::SHORT;
+use flat::{Done, Lanes};
 use output::Writer;
+use run::Run;
 
 /// Encodes the messages of one stream, keeping their previous values.
 ///
@@ -27,13 +30,31 @@ use output::Writer;
 #[derive(Debug, Clone)]
 pub struct Encoder {
     program: Arc<Program>,
-    dictionaries: Dictionaries,
+    previous: Previous,
     writer: Writer,
     /// A record's message, where it must be one.
     message: Message,
-    /// Where messages become rows; none without a kernel.
-    rows: Box<[Row]>,
     options: Options,
+    /// The error of the last message that had one.
+    failure: Option<CodecError>,
+}
+
+/// The previous values, as the way of encoding wants them.
+#[derive(Debug, Clone)]
+enum Previous {
+    /// For the vector kernels, which take programs whose templates are mostly flat.
+    Columns(Box<Lanes>),
+    /// For any program.
+    Slots(Slots),
+}
+
+impl Previous {
+    fn values(&mut self) -> &mut dyn PreviousValues {
+        match self {
+            Self::Columns(lanes) => &mut lanes.dictionaries,
+            Self::Slots(slots) => slots,
+        }
+    }
 }
 
 impl Encoder {
@@ -47,18 +68,18 @@ impl Encoder {
     #[must_use]
     pub fn with_options(program: impl Into<Arc<Program>>, options: Options) -> Self {
         let program = program.into();
-        let dictionaries = Dictionaries::new(&program);
-        let rows = match options.lane_kernel() {
-            Some(_) if !program.flats().is_empty() => BATCH,
-            _ => 0,
+        let kernel = options.lane_kernel();
+        let previous = match kernel.filter(|_| !program.flats().is_empty()) {
+            Some(kernel) => Previous::Columns(Box::new(Lanes::new(kernel, &program))),
+            None => Previous::Slots(Slots::new(&program)),
         };
         Self {
-            rows: vec![Row::default(); rows].into(),
             program,
-            dictionaries,
+            previous,
             writer: Writer::default(),
             message: Message::new(),
             options,
+            failure: None,
         }
     }
 
@@ -70,18 +91,18 @@ impl Encoder {
 
     /// Clears all dictionaries and the template identifier, as at the start of a packet.
     pub fn reset(&mut self) {
-        self.dictionaries.reset();
-        self.dictionaries.template = None;
+        self.previous.values().reset();
+        self.reset_template();
     }
 
     /// Clears the template identifier alone: at the start of a packet that keeps dictionaries.
-    pub const fn reset_template(&mut self) {
-        self.dictionaries.template = None;
+    pub fn reset_template(&mut self) {
+        self.previous.values().set_template(None);
     }
 
     /// Whether records are encoded in lanes.
     pub(crate) const fn has_lanes(&self) -> bool {
-        self.options.lane_kernel().is_some()
+        matches!(self.previous, Previous::Columns(_))
     }
 
     /// Appends one message to `out`; returns the number of bytes.
@@ -94,11 +115,66 @@ impl Encoder {
     /// state until [`Self::reset`].
     pub fn encode(&mut self, message: &Message, out: &mut Vec<u8>) -> Result<usize, CodecError> {
         let start = out.len();
-        match self.in_lanes(message, out) {
-            Done::All => {}
-            done => self.rest(message, done, start, out)?,
+        let done = match &mut self.previous {
+            Previous::Columns(lanes) => lanes.encode(&self.program, message, out),
+            Previous::Slots(_) => Done::Nothing,
+        };
+        if done != Done::All {
+            self.rest(message, done, start, out)?;
         }
         self.within_limit(start, out)
+    }
+
+    /// Encodes what of a message, which begins at `start`, was not done in lanes.
+    #[inline(always)]
+    fn rest(
+        &mut self,
+        message: &Message,
+        done: Done,
+        start: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<(), CodecError> {
+        let result = self.write(message, done, out.get(start..).unwrap_or_default());
+        if result.is_none() {
+            out.truncate(start);
+            return Err(self.failure());
+        }
+        out.extend_from_slice(self.writer.written());
+        Ok(())
+    }
+
+    /// Writes it to the writer; `None` leaves the error in [`Self::failure`].
+    #[inline(never)]
+    fn write(&mut self, message: &Message, done: Done, written: &[u8]) -> Option<()> {
+        self.writer.clear();
+        let Options { oracle, limits, .. } = self.options;
+        macro_rules! run {
+            ($previous:expr) => {
+                Run {
+                    program: &self.program,
+                    previous: $previous,
+                    message,
+                    out: &mut self.writer,
+                    options: &self.options,
+                    failure: &mut self.failure,
+                }
+            };
+        }
+        match (&mut self.previous, done) {
+            (Previous::Columns(lanes), Done::Entries(done)) => {
+                run!(&mut lanes.dictionaries).further_entries(done, written)
+            }
+            (Previous::Columns(lanes), _) => run!(&mut lanes.dictionaries).by_ops(),
+            (Previous::Slots(slots), _) if oracle || limits.text < SHORT => run!(slots).by_ops(),
+            (Previous::Slots(slots), _) => run!(slots).fused(),
+        }
+    }
+
+    /// The error of the message.
+    #[cold]
+    fn failure(&mut self) -> CodecError {
+        let none = CodecError::new(ErrorCode::Input, 0);
+        self.failure.take().unwrap_or(none)
     }
 
     /// Like [`Self::encode`], but previous values are as before the call where it fails.
@@ -110,11 +186,11 @@ impl Encoder {
         message: &Message,
         out: &mut Vec<u8>,
     ) -> Result<usize, CodecError> {
-        self.dictionaries.begin();
+        self.previous.values().begin();
         let result = self.encode(message, out);
         match result {
-            Ok(_) => self.dictionaries.commit(),
-            Err(_) => self.dictionaries.roll_back(),
+            Ok(_) => self.previous.values().commit(),
+            Err(_) => self.previous.values().roll_back(),
         }
         result
     }

@@ -4,14 +4,14 @@ use super::output::PresenceWriter;
 use super::run::{Level, Run, Written};
 use crate::decode::incremented;
 use crate::error::ErrorCode;
-use crate::node::{Content, Node};
+use crate::node::Content;
 use crate::previous::PreviousValues;
 use crate::program::{DecimalOp, FieldId, IntOp};
 use crate::state::State;
 use crate::template::OperatorKind;
 use crate::value::{Decimal, EXPONENTS};
 
-impl<'a> Run<'a> {
+impl<'a, P: PreviousValues> Run<'a, P> {
     #[inline(always)]
     pub(super) fn int_field(
         &mut self,
@@ -19,35 +19,12 @@ impl<'a> Run<'a> {
         level: &mut Level<'a>,
         map: &mut PresenceWriter,
     ) -> Written {
-        let value = match level.next() {
-            Some(node) if node.head() == Node::int(op.field, 0).head() => {
-                level.pass();
-                let value = node.word();
-                // The most frequent one.
-                if op.operator == OperatorKind::None && op.ty.holds_bits(value) {
-                    self.write_int(op, Some(value));
-                    return Ok(());
-                }
-                Some(value)
-            }
-            Some(node) if is_null(op.operator, op.optional, op.field, node) => {
-                level.pass();
-                self.out.null();
-                return Ok(());
-            }
-            _ => self.displaced_int(level, op.field)?,
+        let value = match self.content(level, op.field) {
+            Content::Int(bits) => Some(bits),
+            Content::Absent => None,
+            _ => return self.fail(ErrorCode::D1, op.field),
         };
         self.int(op, value, map)
-    }
-
-    /// The value of an integer field that is absent, not in its usual place, or of another type.
-    #[inline(never)]
-    fn displaced_int(&self, level: &mut Level<'a>, field: FieldId) -> Written<Option<u64>> {
-        match self.content(level, field) {
-            Content::Int(bits) => Ok(Some(bits)),
-            Content::Absent => Ok(None),
-            _ => self.fail(ErrorCode::D1, field),
-        }
     }
 
     #[inline(always)]
@@ -57,13 +34,6 @@ impl<'a> Run<'a> {
         level: &mut Level<'a>,
         map: &mut PresenceWriter,
     ) -> Written {
-        if let Some(node) = level.next()
-            && is_null(op.operator, op.optional, op.field, node)
-        {
-            level.pass();
-            self.out.null();
-            return Ok(());
-        }
         let value = self.decimal_content(level, op.field)?;
         self.decimal(op, value, map)
     }
@@ -170,8 +140,8 @@ impl<'a> Run<'a> {
         map.push(self.out, sent);
         match value {
             Some(_) if value == previous => {}
-            Some(value) => self.dictionaries.set_int(op.slot, State::int(op.ty), value),
-            None => self.dictionaries.set_empty(op.slot),
+            Some(value) => self.previous.set_int(op.slot, State::int(op.ty), value),
+            None => self.previous.set_empty(op.slot),
         }
         sent
     }
@@ -190,9 +160,9 @@ impl<'a> Run<'a> {
     /// it does not take anything); and the previous value, if there is one of this type.
     #[inline(always)]
     fn implied_int(&self, op: &IntOp) -> (Option<Option<u64>>, Option<u64>) {
-        let state = self.dictionaries.state(op.slot);
+        let state = self.previous.state(op.slot);
         if state == State::int(op.ty) {
-            let previous = self.dictionaries.int(op.slot);
+            let previous = self.previous.int(op.slot);
             let implied = match op.operator {
                 OperatorKind::Increment => incremented(op.ty, previous),
                 _ => previous,
@@ -213,9 +183,9 @@ impl<'a> Run<'a> {
             self.out.null();
             return Ok(());
         };
-        let state = self.dictionaries.state(op.slot);
+        let state = self.previous.state(op.slot);
         let base = if state == State::int(op.ty) {
-            self.dictionaries.int(op.slot)
+            self.previous.int(op.slot)
         } else if state == State::UNDEFINED {
             op.initial.unwrap_or_default()
         } else {
@@ -233,7 +203,7 @@ impl<'a> Run<'a> {
                 self.out.signed_wide(delta, op.optional);
             }
         }
-        self.dictionaries.set_int(op.slot, State::int(op.ty), bits);
+        self.previous.set_int(op.slot, State::int(op.ty), bits);
         Ok(())
     }
 
@@ -286,8 +256,8 @@ impl<'a> Run<'a> {
                 }
             }
             OperatorKind::Copy => {
-                let implied = match (self.dictionaries.state(op.slot), op.initial) {
-                    (State::DECIMAL, _) => Some(Some(self.dictionaries.decimal(op.slot))),
+                let implied = match (self.previous.state(op.slot), op.initial) {
+                    (State::DECIMAL, _) => Some(Some(self.previous.decimal(op.slot))),
                     (State::UNDEFINED, Some(initial)) => Some(Some(initial)),
                     (State::UNDEFINED | State::EMPTY, _) if op.optional => Some(None),
                     _ => None,
@@ -298,8 +268,8 @@ impl<'a> Run<'a> {
                     self.write_decimal(op, value);
                 }
                 match value {
-                    Some(value) => self.dictionaries.set_decimal(op.slot, value),
-                    None => self.dictionaries.set_empty(op.slot),
+                    Some(value) => self.previous.set_decimal(op.slot, value),
+                    None => self.previous.set_empty(op.slot),
                 }
             }
             OperatorKind::Delta => return self.decimal_delta(op, value),
@@ -324,8 +294,8 @@ impl<'a> Run<'a> {
             self.out.null();
             return Ok(());
         };
-        let base = match self.dictionaries.state(op.slot) {
-            State::DECIMAL => self.dictionaries.decimal(op.slot),
+        let base = match self.previous.state(op.slot) {
+            State::DECIMAL => self.previous.decimal(op.slot),
             State::UNDEFINED => op.initial.unwrap_or_default(),
             _ => return self.no_base(op.slot, op.field),
         };
@@ -335,17 +305,9 @@ impl<'a> Run<'a> {
         );
         let mantissa = i128::from(value.mantissa) - i128::from(base.mantissa);
         self.out.signed_wide(mantissa, false);
-        self.dictionaries.set_decimal(op.slot, value);
+        self.previous.set_decimal(op.slot, value);
         Ok(())
     }
-}
-
-/// Whether a node is that of a field of this operator and presence, absent, and no more than
-/// a NULL in the stream.
-#[inline(always)]
-fn is_null(operator: OperatorKind, optional: bool, field: FieldId, node: &Node) -> bool {
-    let is_sent = matches!(operator, OperatorKind::None | OperatorKind::Delta);
-    node.head() == Node::absent(field).head() && optional && is_sent
 }
 
 /// The same number with another exponent, if there is one.

@@ -8,23 +8,83 @@ use fanfare_wire::stopbit::{self, MAX_INT_LEN, MAX_WIDE_LEN};
 #[derive(Debug, Clone, Default)]
 pub(super) struct Writer {
     bytes: Vec<u8>,
+    /// Where the message begins: its presence map may take less room than was left for it.
+    start: usize,
     at: usize,
 }
 
 impl Writer {
     /// Begins again at the front.
     pub(super) fn clear(&mut self) {
-        self.at = 0;
+        (self.start, self.at) = (0, 0);
     }
 
     /// What was written.
     pub(super) fn written(&self) -> &[u8] {
-        self.bytes.get(..self.at).unwrap_or_default()
+        self.bytes.get(self.start..self.at).unwrap_or_default()
     }
 
     /// How many bytes were written.
     pub(super) const fn len(&self) -> usize {
         self.at
+    }
+
+    /// All its room, and how much of it is used.
+    #[inline(always)]
+    pub(super) fn parts(&mut self) -> (&mut [u8], usize) {
+        (&mut self.bytes, self.at)
+    }
+
+    /// So many bytes are used now.
+    #[inline(always)]
+    pub(super) const fn set_len(&mut self, len: usize) {
+        self.at = len;
+    }
+
+    /// Appends room for a presence map of so many bits; returns how many bytes that are.
+    #[inline(always)]
+    pub(super) fn take_map(&mut self, bits: u32) -> usize {
+        let len = bits.div_ceil(7) as usize;
+        self.reserve(len);
+        self.at += len;
+        len
+    }
+
+    /// Puts bits, which stand below a one, into the `len` bytes of room at the front: into the last
+    /// ones, so that the message begins with the first byte that the map needs.
+    #[inline(always)]
+    pub(super) fn put_first_map(&mut self, len: usize, map: u64) {
+        let (groups, used) = shortest(len, map);
+        self.start = len - used;
+        self.put_groups(len - used, groups, used);
+    }
+
+    /// Puts bits, which stand below a one, into `len` bytes of room at `start`, and closes the gap
+    /// behind the bytes that the map does not need.
+    #[inline(always)]
+    pub(super) fn put_map(&mut self, start: usize, len: usize, map: u64) {
+        if let (1, Some(byte)) = (len, self.bytes.get_mut(start)) {
+            *byte = (map << (7 - map.ilog2())) as u8 | 0x80;
+            return;
+        }
+        let (groups, used) = shortest(len, map);
+        self.put_groups(start, groups, used);
+        if used < len {
+            let gap = start + used..start + len;
+            self.bytes.copy_within(gap.end..self.at, gap.start);
+            self.at -= gap.len();
+        }
+    }
+
+    #[inline(always)]
+    fn put_groups(&mut self, start: usize, groups: u64, used: usize) {
+        let map = self.bytes.get_mut(start..).unwrap_or_default();
+        for (byte, behind) in map.iter_mut().zip((0..used).rev()) {
+            *byte = (groups >> (7 * behind)) as u8 & 0x7f;
+        }
+        if let Some(last) = map.get_mut(used - 1) {
+            *last |= 0x80;
+        }
     }
 
     /// Appends an unsigned integer.
@@ -109,14 +169,6 @@ impl Writer {
         self.push(0x80);
     }
 
-    /// Appends an ASCII string of one to eight characters, the first one lowest and not NUL.
-    #[inline(always)]
-    pub(super) fn short_ascii(&mut self, word: u64, len: usize) {
-        let bytes = word | 0x80 << ((8 * len).wrapping_sub(8) & 63);
-        *self.room() = bytes.to_le_bytes();
-        self.at += len;
-    }
-
     /// Appends an ASCII string, with a zero preamble where it needs one.
     #[inline]
     pub(super) fn ascii(&mut self, text: &[u8], nullable: bool) {
@@ -185,6 +237,17 @@ impl Writer {
     }
 }
 
+/// The groups of a presence map of at most `len` bytes without those of zeros at its end, and how
+/// many they are. The bits stand below a one.
+#[inline(always)]
+const fn shortest(len: usize, map: u64) -> (u64, usize) {
+    let count = map.ilog2();
+    let bits = (map ^ 1 << count) << (7 * len as u32 - count);
+    let zeros = (bits.trailing_zeros() / 7) as usize;
+    let unused = if zeros < len { zeros } else { len - 1 };
+    (bits >> (7 * unused), len - unused)
+}
+
 /// A presence map that is being written: room for all bits is taken first, and what they did
 /// not need is given back.
 #[derive(Debug)]
@@ -216,6 +279,29 @@ impl PresenceWriter {
             bits: 0,
             count: 0,
         }
+    }
+
+    /// Whether a map of so many bits can be held as [`Self::of_word`] takes it.
+    #[inline(always)]
+    pub(super) const fn is_word(bits: u32) -> bool {
+        bits < GATHERED
+    }
+
+    /// A map that is not in a buffer: bits below a one.
+    pub(super) const fn of_word(word: u64) -> Self {
+        let count = word.ilog2();
+        Self {
+            next: 0,
+            start: 0,
+            end: 0,
+            bits: word ^ 1 << count,
+            count,
+        }
+    }
+
+    /// Its bits below a one.
+    pub(super) const fn word(&self) -> u64 {
+        self.bits | 1 << self.count
     }
 
     /// Appends a bit to the map.

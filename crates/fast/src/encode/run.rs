@@ -1,10 +1,10 @@
-//! The scalar encoder: one op after the other.
+//! The scalar encoder: one op after the other. It is the oracle of every other way of encoding, and
+//! what those leave to it.
 
 use std::ops::Range;
 
 use super::output::{PresenceWriter, Writer};
 use crate::decode::Options;
-use crate::dictionary::Dictionaries;
 use crate::error::{CodecError, ErrorCode};
 use crate::message::Message;
 use crate::node::{Content, Node};
@@ -13,12 +13,14 @@ use crate::program::{Body, FieldId, IntOp, Op, Program, Reset, Slot, TemplatePro
 use crate::state::State;
 
 /// The encoding of one message.
-pub(super) struct Run<'a> {
+pub(super) struct Run<'a, P> {
     pub(super) program: &'a Program,
-    pub(super) dictionaries: &'a mut Dictionaries,
+    pub(super) previous: &'a mut P,
     pub(super) message: &'a Message,
     pub(super) out: &'a mut Writer,
     pub(super) options: &'a Options,
+    /// Where the fused executor leaves its error: results as large as it are slow to pass on.
+    pub(super) failure: &'a mut Option<CodecError>,
 }
 
 pub(super) type Written<T = ()> = Result<T, CodecError>;
@@ -50,16 +52,46 @@ impl<'a> Level<'a> {
         self.nodes.get(self.next as usize)
     }
 
-    /// The next node has nothing inside it, and is done.
+    /// The next node with its index, if it is of this field.
     #[inline(always)]
-    pub(super) const fn pass(&mut self) {
-        self.next += 1;
+    pub(super) fn next_of(&self, field: FieldId) -> Option<(u32, &'a Node)> {
+        let node = self.next().filter(|node| node.field() == field)?;
+        Some((self.next, node))
+    }
+
+    /// Passes to the node of this index.
+    #[inline(always)]
+    pub(super) const fn pass_to(&mut self, next: u32) {
+        self.next = next;
+    }
+
+    /// The nodes that are left.
+    #[inline(always)]
+    pub(super) fn left(&self) -> &'a [Node] {
+        self.nodes.get(self.next as usize..).unwrap_or_default()
+    }
+
+    /// Passes so many nodes that have nothing inside them.
+    #[inline(always)]
+    pub(super) const fn pass(&mut self, count: u32) {
+        self.next += count;
     }
 }
 
-impl<'a> Run<'a> {
+impl<'a, P: PreviousValues> Run<'a, P> {
+    /// Encodes the message; `None` leaves the error in [`Self::failure`].
+    #[inline(never)]
+    pub(super) fn by_ops(mut self) -> Option<()> {
+        let result = self.message();
+        self.keep(result)
+    }
+
+    fn keep(self, result: Written) -> Option<()> {
+        result.map_err(|error| *self.failure = Some(error)).ok()
+    }
+
     /// Encodes the message.
-    pub(super) fn message(&mut self) -> Written {
+    fn message(&mut self) -> Written {
         let template = self.template()?;
         let end = self.message.nodes().len() as u32;
         self.segment(template, Level::new(self.message, 0, end))
@@ -73,11 +105,16 @@ impl<'a> Run<'a> {
             .ok_or(CodecError::new(ErrorCode::Input, 0))
     }
 
+    /// The template that a message is of where none is named.
+    #[inline(always)]
+    pub(super) fn last_template(&self) -> Option<u32> {
+        self.previous.template().or(self.program.only())
+    }
+
     fn segment(&mut self, template: &TemplateProgram, level: Level<'a>) -> Written {
         let body = template.body();
         let mut map = PresenceWriter::new(self.out, body.bits);
-        let last = self.dictionaries.template.or(self.program.only());
-        let changed = last != Some(template.index());
+        let changed = self.last_template() != Some(template.index());
         map.push(self.out, changed);
         if changed {
             let Some(id) = template.id() else {
@@ -85,13 +122,13 @@ impl<'a> Run<'a> {
             };
             self.out.unsigned(id.into());
         }
-        self.dictionaries.template = Some(template.index());
+        self.previous.set_template(Some(template.index()));
         match template.reset() {
             Reset::None => {}
-            Reset::Dictionaries => self.dictionaries.reset(),
+            Reset::Dictionaries => self.previous.reset(),
             Reset::All => {
-                self.dictionaries.reset();
-                self.dictionaries.template = None;
+                self.previous.reset();
+                self.previous.set_template(None);
             }
         }
         self.ops(body, level, &mut map)?;
@@ -107,7 +144,12 @@ impl<'a> Run<'a> {
     }
 
     #[inline(always)]
-    fn op(&mut self, op: &'a Op, level: &mut Level<'a>, map: &mut PresenceWriter) -> Written {
+    pub(super) fn op(
+        &mut self,
+        op: &'a Op,
+        level: &mut Level<'a>,
+        map: &mut PresenceWriter,
+    ) -> Written {
         match op {
             Op::Int(op) => self.int_field(op, level, map),
             Op::Text(op) => self.text_field(op, level, map),
@@ -139,14 +181,11 @@ impl<'a> Run<'a> {
     /// The node of a field on this level: usually the next one.
     #[inline(always)]
     pub(super) fn find(&self, level: &mut Level<'a>, field: FieldId) -> Option<(u32, &'a Node)> {
-        let index = level.next;
-        match level.next() {
-            Some(node) if node.field() == field => {
-                level.next = node.end(index);
-                Some((index, node))
-            }
-            _ => self.search(level, field),
-        }
+        let Some((index, node)) = level.next_of(field) else {
+            return self.search(level, field);
+        };
+        level.next = node.end(index);
+        Some((index, node))
     }
 
     #[cold]
@@ -232,7 +271,13 @@ impl<'a> Run<'a> {
 
     /// Encodes the entries of a message's sequence behind the first `done` ones, which are in
     /// `written` with all that is in front of them.
-    pub(super) fn further_entries(&mut self, done: u32, written: &[u8]) -> Written {
+    /// `None` leaves the error in [`Self::failure`].
+    pub(super) fn further_entries(mut self, done: u32, written: &[u8]) -> Option<()> {
+        let result = self.behind(done, written);
+        self.keep(result)
+    }
+
+    fn behind(&mut self, done: u32, written: &[u8]) -> Written {
         let template = self.template()?;
         let body = template.body();
         let ops = self.program.ops(body);
@@ -266,7 +311,7 @@ impl<'a> Run<'a> {
     }
 
     /// Encodes what is inside a node, with a presence map of its own if the body takes bits.
-    fn nested(&mut self, body: Body, index: u32, node: &Node) -> Written {
+    pub(super) fn nested(&mut self, body: Body, index: u32, node: &Node) -> Written {
         let level = Level::new(self.message, index + 1, node.end(index));
         let mut map = PresenceWriter::new(self.out, body.bits);
         self.ops(body, level, &mut map)?;
@@ -323,7 +368,7 @@ impl<'a> Run<'a> {
 
     /// The error of a delta on a previous value that is empty, or of another type.
     pub(super) fn no_base<T>(&self, slot: Slot, field: FieldId) -> Written<T> {
-        match self.dictionaries.state(slot) {
+        match self.previous.state(slot) {
             State::EMPTY => self.fail(ErrorCode::D6, field),
             _ => self.fail(ErrorCode::D4, field),
         }

@@ -1,12 +1,9 @@
 //! Strings and byte vectors with their operators.
 
-use fanfare_wire::lanes;
-
-use super::gather::pack_word;
 use super::output::PresenceWriter;
 use super::run::{Level, Run, Written};
 use crate::error::ErrorCode;
-use crate::node::{Content, Node};
+use crate::node::Content;
 use crate::previous::PreviousValues;
 use crate::program::TextOp;
 use crate::state::State;
@@ -14,7 +11,7 @@ use crate::template::OperatorKind;
 use crate::text_ref::TextRef;
 use crate::value::TextType;
 
-impl<'a> Run<'a> {
+impl<'a, P: PreviousValues> Run<'a, P> {
     #[inline(always)]
     pub(super) fn text_field(
         &mut self,
@@ -22,89 +19,12 @@ impl<'a> Run<'a> {
         level: &mut Level<'a>,
         map: &mut PresenceWriter,
     ) -> Written {
-        if let Some(node) = level.next()
-            && self.short_text(op, node, map)
-        {
-            level.pass();
-            return Ok(());
-        }
         let value = match self.content(level, op.field) {
             Content::Text(text) => Some(text),
             Content::Absent => None,
             _ => return self.fail(ErrorCode::D1, op.field),
         };
         self.text(op, value, map)
-    }
-
-    /// A field with a short ASCII string, or absent, in this node, if that is simple; otherwise
-    /// nothing is done.
-    #[inline(always)]
-    fn short_text(&mut self, op: &TextOp, node: &Node, map: &mut PresenceWriter) -> bool {
-        let differ = node.head() ^ Node::empty(op.field).head();
-        let (len, word) = (Node::short_len(differ), node.word());
-        // Between 1 and 8 characters.
-        let is_short = len.wrapping_sub(1) < 8 && word & 0x8080_8080_8080_8080 == 0;
-        let is_simple = is_short
-            && op.ty == TextType::Ascii
-            && len as usize <= self.options.limits.text
-            && word & 0xff != 0;
-        match op.operator {
-            OperatorKind::None if is_simple => self.out.short_ascii(word, len as usize),
-            _ if node.head() == Node::absent(op.field).head() => {
-                return self.absent_text(op, map);
-            }
-            OperatorKind::Constant if is_short && !op.optional => {
-                return self.is_constant(op, node);
-            }
-            OperatorKind::Copy if is_simple && len as usize <= lanes::MAX_CHARS => {
-                return self.short_copy(op, (word, len), map);
-            }
-            _ => return false,
-        }
-        true
-    }
-
-    /// An absent one, if that is simple.
-    #[inline(always)]
-    fn absent_text(&mut self, op: &TextOp, map: &mut PresenceWriter) -> bool {
-        match op.operator {
-            _ if !op.optional => return false,
-            OperatorKind::None => self.out.null(),
-            OperatorKind::Copy if self.dictionaries.state(op.slot) == State::EMPTY => {
-                map.push(self.out, false);
-            }
-            _ => return false,
-        }
-        true
-    }
-
-    /// Whether the node is that of the initial value.
-    #[inline(always)]
-    fn is_constant(&self, op: &TextOp, node: &Node) -> bool {
-        let initial = op.initial.map(|text| self.program.text(text));
-        let initial = initial.and_then(|text| Node::short(op.field, text));
-        initial.is_some_and(|initial| initial == *node)
-    }
-
-    /// A copied string that can be in a column, as the previous value is.
-    #[inline(always)]
-    fn short_copy(
-        &mut self,
-        op: &TextOp,
-        (word, len): (u64, u64),
-        map: &mut PresenceWriter,
-    ) -> bool {
-        let Some(previous) = self.dictionaries.packed(op.slot) else {
-            return false;
-        };
-        let value = pack_word(word, len);
-        let sent = value != previous;
-        map.push(self.out, sent);
-        if sent {
-            self.out.short_ascii(word, len as usize);
-            self.dictionaries.set_packed(op.slot, value);
-        }
-        true
     }
 
     /// A string or byte vector with its operator.
@@ -175,19 +95,18 @@ impl<'a> Run<'a> {
     fn assign_text(&mut self, op: &TextOp, value: Option<&[u8]>) {
         match value {
             Some(value) => {
-                self.dictionaries
-                    .set_text(op.slot, op.text_slot, op.ty, value);
+                self.previous.set_text(op.slot, op.text_slot, op.ty, value);
             }
-            None => self.dictionaries.set_empty(op.slot),
+            None => self.previous.set_empty(op.slot),
         }
     }
 
     /// What a decoder would take for the field if it is not in the stream; `None` if it would
     /// not take anything.
     fn implied_text(&self, op: &TextOp) -> Option<Option<TextRef<'_>>> {
-        let state = self.dictionaries.state(op.slot);
+        let state = self.previous.state(op.slot);
         if state == State::text(op.ty) {
-            return Some(Some(self.dictionaries.text(op.slot, op.text_slot)));
+            return Some(Some(self.previous.text(op.slot, op.text_slot)));
         }
         match (state, op.initial) {
             (State::UNDEFINED, Some(text)) => Some(Some(TextRef::long(self.program.text(text)))),
@@ -203,7 +122,7 @@ impl<'a> Run<'a> {
             self.out.null();
             return Ok(());
         };
-        let state = self.dictionaries.state(op.slot);
+        let state = self.previous.state(op.slot);
         let base = if state == State::EMPTY {
             TextRef::long(self.initial(op))
         } else {
@@ -247,9 +166,9 @@ impl<'a> Run<'a> {
 
     /// The base value of a tail or delta.
     fn base(&self, op: &TextOp) -> Written<TextRef<'_>> {
-        let state = self.dictionaries.state(op.slot);
+        let state = self.previous.state(op.slot);
         if state == State::text(op.ty) {
-            Ok(self.dictionaries.text(op.slot, op.text_slot))
+            Ok(self.previous.text(op.slot, op.text_slot))
         } else if state == State::UNDEFINED {
             Ok(TextRef::long(self.initial(op)))
         } else {

@@ -2,7 +2,7 @@
 //! one place. There is one for each op, of the same index; [`Kind::Op`] marks those that are left
 //! to the op itself.
 
-use super::{DecimalOp, Field, IntOp, Op, Program, TextOp};
+use super::{DecimalOp, Field, FieldId, IntOp, Op, Program, TextOp};
 use crate::state::State;
 use crate::template::OperatorKind;
 use crate::text_ref::SHORT;
@@ -20,6 +20,8 @@ pub(crate) struct Fused {
     /// The text slot of a copied string, the number of a constant or default string, or the index
     /// of a decimal's parts in [`Program::parts`].
     pub(crate) aux: u32,
+    /// That of the field.
+    pub(crate) id: FieldId,
     /// The field: a copy, so that the executor need not look for it.
     pub(crate) field: Field,
 }
@@ -39,6 +41,14 @@ pub(crate) struct Int {
     /// length of the initial value.
     pub(crate) min: u64,
     pub(crate) span: u64,
+}
+
+impl Int {
+    /// Returns the initial value's pattern, if there is one.
+    #[inline(always)]
+    pub(crate) fn initial(&self) -> Option<u64> {
+        self.has_initial.then_some(self.initial)
+    }
 }
 
 /// The operators of integers.
@@ -160,6 +170,7 @@ fn one(op: &Op, field: Field, texts: &[Box<[u8]>], parts: &mut Vec<Int>) -> Fuse
         run: 0,
         aux: 0,
         int,
+        id: field.id(),
         field,
     };
     match op {

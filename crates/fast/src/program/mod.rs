@@ -14,7 +14,7 @@
 //! - Presence bits are taken in the order of the ops; [`Body::bits`] is how many a body can take.
 //!
 //! # Back ends
-//! Three ways to decode, the later ones held against the first by tests:
+//! Three ways to decode and to encode, the later ones held against the first by tests:
 //! - op by op, in the words of the specification: the oracle, and what the others leave to it;
 //! - fused ops (`fused`), which any template has, in scalar code;
 //! - lanes (`lanes`), by vector kernels: templates that are one segment of small values, perhaps

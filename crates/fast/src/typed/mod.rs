@@ -133,7 +133,7 @@ impl TypedEncoder {
     }
 
     /// Clears the template identifier alone: at the start of a packet that keeps dictionaries.
-    pub const fn reset_template(&mut self) {
+    pub fn reset_template(&mut self) {
         self.encoder.reset_template();
     }
 

@@ -227,11 +227,12 @@ impl Source for Dice {
     }
 
     fn group(&mut self, _: &Field) -> bool {
-        true
+        self.tame || self.roll(4) > 0
     }
 
-    fn length(&mut self, _: &Field) -> Option<u32> {
-        Some(self.roll(5) as u32)
+    fn length(&mut self, field: &Field) -> Option<u32> {
+        let is_absent = field.optional() && !self.tame && self.roll(4) == 0;
+        (!is_absent).then(|| self.roll(5) as u32)
     }
 }
 
@@ -389,13 +390,7 @@ fn encoded_again_with(
     let mut decoder = Decoder::new(program.clone());
     let (mut lanes, mut plain) = (
         Encoder::with_options(program.clone(), options),
-        Encoder::with_options(
-            program.clone(),
-            Options {
-                kernel: None,
-                ..options
-            },
-        ),
+        Encoder::with_options(program.clone(), oracle(options)),
     );
     let (mut record, mut at) = (Record::new(), 0);
     let (mut out, mut expected) = (Vec::new(), Vec::new());

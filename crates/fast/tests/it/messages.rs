@@ -1,5 +1,5 @@
-//! Encoding messages in lanes against encoding them field by field: the same bytes and errors,
-//! also of messages that are not what their template says.
+//! Encoding messages in lanes and by fused ops against encoding them op by op: the same bytes and
+//! errors, also of messages that are not what their template says.
 
 use fanfare_fast::program::Field;
 use fanfare_fast::{
@@ -9,7 +9,8 @@ use fanfare_fast::{
 use proptest::prelude::*;
 
 use crate::common::to_hex;
-use crate::lanes::{Dice, kernels, templates, templates_of};
+use crate::lanes::{Dice, kernels, oracle, templates, templates_of};
+use crate::properties;
 
 /// Repeats the calls that filled a message, with a slip here and there.
 struct Slips<'m> {
@@ -117,10 +118,10 @@ impl<'m> Slips<'m> {
     }
 }
 
-/// The encoders of all kernels, and that without.
+/// The encoder that is the oracle, and those of all kernels and without.
 struct All {
-    plain: Encoder,
-    lanes: Vec<Encoder>,
+    slow: Encoder,
+    others: Vec<Encoder>,
     /// The bytes of the last message.
     last: Vec<u8>,
 }
@@ -129,11 +130,8 @@ impl All {
     fn new(program: &Program, options: Options) -> Self {
         let with = |options| Encoder::with_options(program.clone(), options);
         Self {
-            plain: with(Options {
-                kernel: None,
-                ..options
-            }),
-            lanes: kernels(options).map(with).collect(),
+            slow: with(oracle(options)),
+            others: kernels(options).map(with).collect(),
             last: Vec::new(),
         }
     }
@@ -145,9 +143,9 @@ impl All {
         encode: impl Fn(&mut Encoder, &Message, &mut Vec<u8>) -> Result<usize, CodecError>,
     ) -> Result<bool, TestCaseError> {
         let mut expected = b"before".to_vec();
-        let result = encode(&mut self.plain, message, &mut expected);
+        let result = encode(&mut self.slow, message, &mut expected);
         self.last = expected[b"before".len()..].to_vec();
-        for encoder in &mut self.lanes {
+        for encoder in &mut self.others {
             let mut out = b"before".to_vec();
             prop_assert_eq!(encode(encoder, message, &mut out), result, "{:?}", message);
             prop_assert_eq!(to_hex(&out), to_hex(&expected));
@@ -156,8 +154,8 @@ impl All {
     }
 
     fn reset(&mut self) {
-        self.plain.reset();
-        self.lanes.iter_mut().for_each(Encoder::reset);
+        self.slow.reset();
+        self.others.iter_mut().for_each(Encoder::reset);
     }
 }
 
@@ -170,11 +168,7 @@ fn compare(
 ) -> Result<(), TestCaseError> {
     let mut all = All::new(program, options);
     let mut restoring = All::new(program, options);
-    let plain = Options {
-        kernel: None,
-        ..options
-    };
-    let mut of_good_ones = Encoder::with_options(program.clone(), plain);
+    let mut of_good_ones = Encoder::with_options(program.clone(), oracle(options));
     let mut message = Message::new();
     for _ in 0..30 {
         // The last one is Reset.
@@ -224,6 +218,10 @@ fn flat() -> impl Strategy<Value = String> {
             xml.replace("id='1'", &format!("id='{id}'"))
         })
         .prop_filter("a template that is flat", has_rows)
+}
+
+fn any_templates() -> impl Strategy<Value = String> {
+    prop_oneof![1 => templates(), 3 => flat(), 2 => properties::templates()]
 }
 
 /// An error behind what was done in lanes has the offset that it has field by field, where a
@@ -279,7 +277,7 @@ proptest! {
 
     #[test]
     fn messages_are_encoded_alike(
-        xml in prop_oneof![1 => templates(), 3 => flat()],
+        xml in any_templates(),
         seed: u64,
         tame: bool,
         options in options(),
@@ -290,7 +288,7 @@ proptest! {
 
     #[test]
     fn what_is_no_message_is_refused_alike(
-        xml in prop_oneof![1 => templates(), 3 => flat()],
+        xml in any_templates(),
         seed: u64,
         tame: bool,
         rarity in prop::sample::select(&[3_usize, 20, 60][..]),

@@ -153,7 +153,8 @@ fn body() -> impl Strategy<Value = String> {
     prop::collection::vec(field, 0..10).prop_map(|fields| fields.concat())
 }
 
-fn templates() -> impl Strategy<Value = String> {
+/// Templates of all kinds of fields: A and B, with the references of [`body`].
+pub(crate) fn templates() -> impl Strategy<Value = String> {
     (
         prop::collection::vec(scalar_field(), 0..4),
         body(),
@@ -275,14 +276,18 @@ proptest! {
         let mut dice = Dice { program: &program, random: Rng::with_seed(seed), depth: 0 };
         let mut encoder = Encoder::new(program.clone());
         let mut again = Encoder::new(program.clone());
+        let mut by_ops = Encoder::with_options(program.clone(), oracle(Options::default()));
         let mut decoder = Decoder::new(program.clone());
         let mut slow = Decoder::with_options(program.clone(), oracle(Options::default()));
         let (mut message, mut decoded) = (Message::new(), Message::new());
         for _ in 0..12 {
             let template = &program.templates()[1 + dice.roll(2) as usize];
             message.fill(&program, template, &mut dice).unwrap();
-            let mut bytes = Vec::new();
-            if let Err(error) = encoder.encode_or_restore(&message, &mut bytes) {
+            let (mut bytes, mut expected) = (Vec::new(), Vec::new());
+            let result = encoder.encode_or_restore(&message, &mut bytes);
+            prop_assert_eq!(by_ops.encode_or_restore(&message, &mut expected), result);
+            prop_assert_eq!(to_hex(&bytes), to_hex(&expected));
+            if let Err(error) = result {
                 // What operators and shared keys can rule out; nothing else may fail.
                 let legal = [ErrorCode::D3, ErrorCode::D4, ErrorCode::D6];
                 prop_assert!(legal.contains(&error.code), "{error}");

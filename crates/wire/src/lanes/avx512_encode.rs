@@ -3,20 +3,20 @@
 
 use super::avx512::{forwarded, store, vector};
 use super::columns::{Block, Vector};
-use super::encode::{Masks, Room, commit, masks, put, room, written};
+use super::encode::{Masks, Room, commit, masks, plain_masks, put, room, written};
 use super::{Columns, Plan, Row};
 use core::arch::x86_64::*;
 use core::hint::black_box;
 use core::mem::MaybeUninit;
 
 /// For each byte of an entity, first one first, where its seven bits are in two lanes.
-pub(super) const SHIFTS: i64 = 0x2027_2e35_0007_0e15;
+const SHIFTS: i64 = 0x2027_2e35_0007_0e15;
 
 /// Encodes segments of the same plan, each with its presence map and the first one with `front`,
 /// behind the end of `out`: how many of them. The first one that is not regular is left, with
-/// nothing changed.
+/// nothing changed. `PLAIN` is for plain plans, with all values there.
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,gfni,bmi1,bmi2,lzcnt,popcnt")]
-pub(super) fn encode<const G: usize>(
+pub(super) fn encode<const G: usize, const PLAIN: bool>(
     plan: &Plan,
     columns: &mut Columns,
     rows: &[Row],
@@ -24,11 +24,11 @@ pub(super) fn encode<const G: usize>(
     out: &mut Vec<u8>,
 ) -> usize {
     // SAFETY: this function has the instructions.
-    unsafe { segments::<G>(plan, columns, rows, front, out) }.unwrap_or(0)
+    unsafe { segments::<G, PLAIN>(plan, columns, rows, front, out) }.unwrap_or(0)
 }
 
 #[inline(always)]
-unsafe fn segments<const G: usize>(
+unsafe fn segments<const G: usize, const PLAIN: bool>(
     plan: &Plan,
     columns: &mut Columns,
     rows: &[Row],
@@ -47,14 +47,21 @@ unsafe fn segments<const G: usize>(
         while let Some(row) = rows.get(done) {
             // Otherwise all of the plan is read in advance, only to be put aside again.
             let plan = black_box(plan);
-            let (Some(masks), Some(room)) = (masks(plan, flags, row.present), room(out)) else {
+            let masks = match PLAIN {
+                true => plain_masks(plan, flags, row.present),
+                false => masks(plan, flags, row.present),
+            };
+            let (Some(masks), Some(room)) = (masks, room(out)) else {
                 break;
             };
-            let Some((results, len)) = segment(plan, &masks, row, &vectors, front, room) else {
+            let done_as = segment::<G, PLAIN>;
+            let Some((results, len)) = done_as(plan, &masks, row, &vectors, front, room) else {
                 break;
             };
             vectors = results;
-            commit(plan, flags, masks.present);
+            if !PLAIN {
+                commit(plan, flags, masks.present);
+            }
             out.set_len(out.len() + len);
             done += 1;
         }
@@ -68,7 +75,7 @@ unsafe fn segments<const G: usize>(
 /// Writes a segment: what the columns, which are `vectors`, are afterwards, and how many bytes it
 /// has; `None` if it is not regular.
 #[inline(always)]
-unsafe fn segment<const G: usize>(
+unsafe fn segment<const G: usize, const PLAIN: bool>(
     plan: &Plan,
     masks: &Masks,
     row: &Row,
@@ -85,13 +92,22 @@ unsafe fn segment<const G: usize>(
             let present = of(masks.present);
             let value = load(&row.values, 16 * group)?;
             let old = vectors[group];
-            let initial = vector(&plan.initials[group]);
-            let base = _mm512_mask_mov_epi32(initial, of(masks.previous), old);
+            let base = match PLAIN {
+                true => old,
+                false => {
+                    let initial = vector(&plan.initials[group]);
+                    _mm512_mask_mov_epi32(initial, of(masks.previous), old)
+                }
+            };
             let ones = _mm512_set1_epi32(-1);
             let expected = _mm512_mask_sub_epi32(base, of(masks.add), base, ones);
             bad |= beyond(plan, group, of(masks.add), expected);
             equal |= u64::from(_mm512_cmpeq_epi32_mask(value, expected)) << (16 * group);
             kept[group] = _mm512_mask_mov_epi32(old, present, value);
+            if PLAIN {
+                entities[group] = value;
+                continue;
+            }
             let difference = of(plan.delta);
             let entity = _mm512_maskz_mov_epi32(present, value);
             let entity = _mm512_mask_sub_epi32(entity, present & difference, entity, base);
@@ -107,7 +123,7 @@ unsafe fn segment<const G: usize>(
         let mut at = map(plan, given, front, room);
         for (group, entity) in entities.into_iter().enumerate() {
             let of = |mask: u64| (mask >> (16 * group)) as u16;
-            let (bytes, keep, long) = bytes(entity, of(plan.signed));
+            let (bytes, keep, long) = bytes(entity, if PLAIN { 0 } else { of(plan.signed) });
             bad |= long & of(stream);
             at += pack(bytes, keep, of(stream), room.get_mut(at..)?)?;
         }
@@ -117,7 +133,7 @@ unsafe fn segment<const G: usize>(
 
 /// Writes those bytes of sixteen entities that are kept, of lanes that are in the stream: how many.
 #[inline(always)]
-pub(super) unsafe fn pack(
+unsafe fn pack(
     bytes: __m512i,
     keep: u64,
     stream: u16,
@@ -137,7 +153,7 @@ pub(super) unsafe fn pack(
 /// the first one lowest, and above them how many they are.
 #[inline]
 #[target_feature(enable = "avx512f,gfni,bmi2,lzcnt")]
-pub(super) fn map(plan: &Plan, given: u64, front: u32, room: &mut Room) -> usize {
+fn map(plan: &Plan, given: u64, front: u32, room: &mut Room) -> usize {
     let first = u64::from(front != 0);
     let bits = _pext_u64(given, plan.bit) << plan.skipped_bits | first;
     let len = ((70 - (bits | 1).leading_zeros()) / 7) as usize;
@@ -180,7 +196,7 @@ fn bytes(entity: __m512i, signed: u16) -> (__m512i, u64, u16) {
 
 /// Of four bytes each, those from the first marked one on; the last one always.
 #[inline(always)]
-pub(super) const fn from_first(marks: u64) -> u64 {
+const fn from_first(marks: u64) -> u64 {
     let keep = marks | marks << 1 & 0xeeee_eeee_eeee_eeee;
     keep | keep << 2 & 0xcccc_cccc_cccc_cccc | 0x8888_8888_8888_8888
 }
@@ -198,7 +214,7 @@ fn beyond(plan: &Plan, group: usize, lanes: u16, expected: __m512i) -> u16 {
 
 #[inline]
 #[target_feature(enable = "avx512f")]
-pub(super) fn load(values: &[i32], at: usize) -> Option<__m512i> {
+fn load(values: &[i32], at: usize) -> Option<__m512i> {
     let sixteen = values.get(at..at + 16)?;
     // SAFETY: there are 64 bytes.
     Some(unsafe { _mm512_loadu_si512(sixteen.as_ptr().cast()) })

@@ -37,6 +37,19 @@ pub(super) fn masks(plan: &Plan, flags: &Flags, present: u64) -> Option<Masks> {
     })
 }
 
+/// The same for a plain plan; `None` if not all previous values and all values are there.
+#[inline(always)]
+pub(super) fn plain_masks(plan: &Plan, flags: &Flags, present: u64) -> Option<Masks> {
+    let ready = (flags.assigned & !flags.outside) >> plan.shift;
+    let all = Masks {
+        present: plan.all,
+        have: plan.kept,
+        previous: plan.kept,
+        add: plan.increment,
+    };
+    (plan.kept & !ready | plan.all & !present == 0).then_some(all)
+}
+
 /// The lanes whose presence bits are set, and those that are in the stream, where `equal` ones
 /// have the value that a decoder would take: a field is left out where it would take the same
 /// without it.

@@ -25,9 +25,6 @@ mod avx512;
 mod avx512_encode;
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
-mod avx512_encode_plain;
-#[cfg(target_arch = "x86_64")]
-#[allow(unsafe_code)]
 mod avx512_entries;
 mod columns;
 #[cfg(target_arch = "x86_64")]
@@ -265,8 +262,10 @@ impl LaneKernel {
         front: u32,
         out: &mut Vec<u8>,
     ) -> bool {
-        plan.plain != 0 && self.encode_plain(plan, columns, row, front, out)
-            || self.encode_rows(plan, columns, std::slice::from_ref(row), front, out) != 0
+        let rows = std::slice::from_ref(row);
+        let is_plain = plan.plain != 0 && self.kernel == Kernel::Avx512;
+        is_plain && self.encode_rows::<true>(plan, columns, rows, front, out) != 0
+            || self.encode_rows::<false>(plan, columns, rows, front, out) != 0
     }
 
     /// Encodes entries, each a presence map and one segment, behind the end of `out`: how many,
@@ -279,37 +278,12 @@ impl LaneKernel {
         rows: &[Row],
         out: &mut Vec<u8>,
     ) -> usize {
-        self.encode_rows(plan, columns, rows, 0, out)
+        self.encode_rows::<false>(plan, columns, rows, 0, out)
     }
 
     #[inline(always)]
     #[allow(unsafe_code)]
-    fn encode_plain(
-        self,
-        plan: &Plan,
-        columns: &mut Columns,
-        row: &Row,
-        front: u32,
-        out: &mut Vec<u8>,
-    ) -> bool {
-        match (self.kernel, plan.plain) {
-            #[cfg(target_arch = "x86_64")]
-            // SAFETY: `new` has found the kernel to be available.
-            (Kernel::Avx512, 1) => unsafe {
-                avx512_encode_plain::encode::<1>(plan, columns, row, front, out)
-            },
-            #[cfg(target_arch = "x86_64")]
-            // SAFETY: as above.
-            (Kernel::Avx512, _) => unsafe {
-                avx512_encode_plain::encode::<2>(plan, columns, row, front, out)
-            },
-            _ => false,
-        }
-    }
-
-    #[inline(always)]
-    #[allow(unsafe_code)]
-    fn encode_rows(
+    fn encode_rows<const PLAIN: bool>(
         self,
         plan: &Plan,
         columns: &mut Columns,
@@ -321,12 +295,12 @@ impl LaneKernel {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: `new` has found the kernel to be available.
             (Kernel::Avx512, 1) => unsafe {
-                avx512_encode::encode::<1>(plan, columns, rows, front, out)
+                avx512_encode::encode::<1, PLAIN>(plan, columns, rows, front, out)
             },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: as above.
             (Kernel::Avx512, _) => unsafe {
-                avx512_encode::encode::<2>(plan, columns, rows, front, out)
+                avx512_encode::encode::<2, PLAIN>(plan, columns, rows, front, out)
             },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: as above.

@@ -16,7 +16,7 @@ const FIRST: u32 = 1 << 8;
 
 /// One previous value.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Value {
+pub struct Value {
     /// An integer's pattern, a mantissa, or the bytes of a short string, the first one lowest.
     pub(crate) bits: u64,
     /// The generation, with the state below it.
@@ -65,6 +65,15 @@ impl Value {
         self.bits == bits && self.extra == len as u8
     }
 
+    /// The length of a string that is kept here and does not begin with NUL.
+    #[inline(always)]
+    pub(crate) const fn plain_len(&self) -> Option<usize> {
+        match self.extra {
+            len @ 1..=8 if self.bits as u8 != 0 => Some(len as usize),
+            _ => None,
+        }
+    }
+
     /// Assigns a string of `len` bytes, at most eight.
     #[inline(always)]
     pub(crate) const fn set_short(&mut self, stamp: u32, bits: u64, len: usize) {
@@ -86,6 +95,12 @@ const fn empty(stamp: u32) -> u32 {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Slots {
     values: Vec<Value>,
+    rest: Rest,
+}
+
+/// All of the slots but the values, which generated code keeps at hand as an array.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Rest {
     /// Strings longer than eight bytes, by their own slots.
     texts: Vec<Vec<u8>>,
     template: Option<u32>,
@@ -110,22 +125,24 @@ impl Slots {
     pub(crate) fn new(program: &Program) -> Self {
         Self {
             values: vec![Value::default(); program.columns()],
-            texts: vec![Vec::new(); program.text_slots()],
-            generation: FIRST,
-            ..Self::default()
+            rest: Rest {
+                texts: vec![Vec::new(); program.text_slots()],
+                generation: FIRST,
+                ..Rest::default()
+            },
         }
     }
 
     /// The stamp of a value of this state.
     #[inline(always)]
     pub(crate) const fn stamp(&self, state: State) -> u32 {
-        self.generation | state.number() as u32
+        self.rest.stamp(state)
     }
 
     /// Returns true if a value with this stamp is undefined.
     #[inline(always)]
     pub(crate) const fn is_outdated(&self, stamp: u32) -> bool {
-        stamp & !(FIRST - 1) != self.generation
+        self.rest.is_outdated(stamp)
     }
 
     #[inline(always)]
@@ -147,24 +164,26 @@ impl Slots {
 
     /// Returns a string that is kept outside its slot.
     pub(crate) fn long_text(&self, text_slot: u32) -> Option<&[u8]> {
-        self.texts.get(text_slot as usize).map(Vec::as_slice)
+        self.rest.long_text(text_slot)
     }
+}
 
-    /// Begins with the first generation again.
-    #[cold]
-    fn restamp(&mut self) {
-        self.generation = FIRST;
-        for value in &mut self.values {
-            value.stamp = 0;
-        }
-    }
-
+impl Rest {
+    /// The stamp of a value of this state.
     #[inline(always)]
-    fn set(&mut self, slot: Slot, state: State, bits: u64, extra: u8) {
-        let stamp = self.stamp(state);
-        if let Some(value) = self.values.get_mut(slot.index()) {
-            *value = Value { bits, stamp, extra };
-        }
+    pub(crate) const fn stamp(&self, state: State) -> u32 {
+        self.generation | state.number() as u32
+    }
+
+    /// Returns true if a value with this stamp is undefined.
+    #[inline(always)]
+    pub(crate) const fn is_outdated(&self, stamp: u32) -> bool {
+        stamp & !(FIRST - 1) != self.generation
+    }
+
+    /// Returns a string that is kept outside its slot.
+    pub(crate) fn long_text(&self, text_slot: u32) -> Option<&[u8]> {
+        self.texts.get(text_slot as usize).map(Vec::as_slice)
     }
 
     fn keep_text(&mut self, text_slot: u32) {
@@ -174,56 +193,127 @@ impl Slots {
     }
 }
 
-impl PreviousValues for Slots {
+/// The previous values of one stream, borrowed in two parts.
+pub(crate) struct SlotsMut<'s> {
+    pub(crate) values: &'s mut [Value],
+    pub(crate) rest: &'s mut Rest,
+}
+
+impl<'s> SlotsMut<'s> {
+    #[inline(always)]
+    pub(crate) const fn new(values: &'s mut [Value], rest: &'s mut Rest) -> Self {
+        Self { values, rest }
+    }
+
+    /// Begins with the first generation again.
+    #[cold]
+    fn restamp(&mut self) {
+        self.rest.generation = FIRST;
+        for value in &mut *self.values {
+            value.stamp = 0;
+        }
+    }
+
+    #[inline(always)]
+    fn set(&mut self, slot: Slot, state: State, bits: u64, extra: u8) {
+        let stamp = self.rest.stamp(state);
+        if let Some(value) = self.values.get_mut(slot.index()) {
+            *value = Value { bits, stamp, extra };
+        }
+    }
+}
+
+/// Previous values in two parts, owned or borrowed.
+pub(crate) trait Split {
+    fn parts(&self) -> (&[Value], &Rest);
+
+    fn split(&mut self) -> SlotsMut<'_>;
+}
+
+impl Split for Slots {
+    #[inline(always)]
+    fn parts(&self) -> (&[Value], &Rest) {
+        (&self.values, &self.rest)
+    }
+
+    #[inline(always)]
+    fn split(&mut self) -> SlotsMut<'_> {
+        SlotsMut {
+            values: &mut self.values,
+            rest: &mut self.rest,
+        }
+    }
+}
+
+impl Split for SlotsMut<'_> {
+    #[inline(always)]
+    fn parts(&self) -> (&[Value], &Rest) {
+        (self.values, self.rest)
+    }
+
+    #[inline(always)]
+    fn split(&mut self) -> SlotsMut<'_> {
+        SlotsMut {
+            values: self.values,
+            rest: self.rest,
+        }
+    }
+}
+
+impl<S: Split> PreviousValues for S {
     fn template(&self) -> Option<u32> {
-        self.template
+        self.parts().1.template
     }
 
     fn set_template(&mut self, template: Option<u32>) {
-        self.template = template;
+        self.split().rest.template = template;
     }
 
     #[inline(always)]
     fn reset(&mut self) {
-        match self.generation.checked_add(FIRST) {
-            Some(next) => self.generation = next,
-            None => self.restamp(),
+        let mut all = self.split();
+        match all.rest.generation.checked_add(FIRST) {
+            Some(next) => all.rest.generation = next,
+            None => all.restamp(),
         }
     }
 
     fn begin(&mut self) {
-        self.is_noting = true;
-        let saved = &mut self.saved;
-        saved.values.clone_from(&self.values);
-        (saved.template, saved.generation) = (self.template, self.generation);
+        let SlotsMut { values, rest } = self.split();
+        rest.is_noting = true;
+        let saved = &mut rest.saved;
+        values.clone_into(&mut saved.values);
+        (saved.template, saved.generation) = (rest.template, rest.generation);
         saved.texts.clear();
         saved.bytes.clear();
     }
 
     fn commit(&mut self) {
-        self.is_noting = false;
+        self.split().rest.is_noting = false;
     }
 
     fn roll_back(&mut self) {
-        self.is_noting = false;
-        let saved = &self.saved;
-        self.values.copy_from_slice(&saved.values);
-        (self.template, self.generation) = (saved.template, saved.generation);
+        let SlotsMut { values, rest } = self.split();
+        rest.is_noting = false;
+        let saved = &rest.saved;
+        values.copy_from_slice(&saved.values);
+        (rest.template, rest.generation) = (saved.template, saved.generation);
         // In reverse: the copy that was made first is the text before all changes.
         let mut bytes = &saved.bytes[..];
         for &(slot, len) in saved.texts.iter().rev() {
-            let (rest, old) = bytes.split_at(bytes.len() - len as usize);
-            let text = &mut self.texts[slot as usize];
+            let (before, old) = bytes.split_at(bytes.len() - len as usize);
+            let text = &mut rest.texts[slot as usize];
             text.clear();
             text.extend_from_slice(old);
-            bytes = rest;
+            bytes = before;
         }
     }
 
     #[inline(always)]
     fn state(&self, slot: Slot) -> State {
-        let stamp = self.values[slot.index()].stamp;
-        match self.is_outdated(stamp) {
+        let (values, rest) = self.parts();
+        let stamp = values[slot.index()].stamp;
+        match rest.is_outdated(stamp) {
             true => State::UNDEFINED,
             false => State::from_number(stamp as u8),
         }
@@ -231,11 +321,11 @@ impl PreviousValues for Slots {
 
     #[inline(always)]
     fn int(&self, slot: Slot) -> u64 {
-        self.values[slot.index()].bits
+        self.parts().0[slot.index()].bits
     }
 
     fn decimal(&self, slot: Slot) -> Decimal {
-        let value = self.values[slot.index()];
+        let value = self.parts().0[slot.index()];
         Decimal {
             mantissa: value.bits as i64,
             exponent: value.extra as i8,
@@ -243,42 +333,44 @@ impl PreviousValues for Slots {
     }
 
     fn text(&self, slot: Slot, text_slot: u32) -> TextRef<'_> {
-        let value = &self.values[slot.index()];
+        let (values, rest) = self.parts();
+        let value = &values[slot.index()];
         match value.short_len() {
             Some(len) => TextRef::short(value.bits, len),
-            None => TextRef::long(&self.texts[text_slot as usize]),
+            None => TextRef::long(&rest.texts[text_slot as usize]),
         }
     }
 
     #[inline(always)]
     fn set_empty(&mut self, slot: Slot) {
-        self.set(slot, State::EMPTY, 0, 0);
+        self.split().set(slot, State::EMPTY, 0, 0);
     }
 
     #[inline(always)]
     fn set_int(&mut self, slot: Slot, state: State, value: u64) {
-        self.set(slot, state, value, 0);
+        self.split().set(slot, state, value, 0);
     }
 
     fn set_decimal(&mut self, slot: Slot, value: Decimal) {
         let (bits, extra) = (value.mantissa as u64, value.exponent as u8);
-        self.set(slot, State::DECIMAL, bits, extra);
+        self.split().set(slot, State::DECIMAL, bits, extra);
     }
 
     fn set_text(&mut self, slot: Slot, text_slot: u32, ty: TextType, value: &[u8]) {
+        let mut all = self.split();
         if value.len() <= SHORT {
             let mut bits = [0; SHORT];
             bits[..value.len()].copy_from_slice(value);
             let len = value.len() as u8;
-            return self.set(slot, State::text(ty), u64::from_le_bytes(bits), len);
+            return all.set(slot, State::text(ty), u64::from_le_bytes(bits), len);
         }
-        if self.is_noting {
-            self.keep_text(text_slot);
+        if all.rest.is_noting {
+            all.rest.keep_text(text_slot);
         }
-        let text = &mut self.texts[text_slot as usize];
+        let text = &mut all.rest.texts[text_slot as usize];
         text.clear();
         text.extend_from_slice(value);
-        self.set(slot, State::text(ty), 0, LONG);
+        all.set(slot, State::text(ty), 0, LONG);
     }
 }
 
@@ -299,7 +391,7 @@ mod tests {
         let mut slots = slots();
         slots.set_int(Slot(0), INT, 7);
         let first = slots.values[0].stamp;
-        slots.generation = !(FIRST - 1);
+        slots.rest.generation = !(FIRST - 1);
         slots.reset();
         assert_eq!(
             slots.stamp(INT),
@@ -314,7 +406,7 @@ mod tests {
     #[test]
     fn what_a_reset_at_the_last_generation_cleared_is_restored() {
         let mut slots = slots();
-        slots.generation = !(FIRST - 1);
+        slots.rest.generation = !(FIRST - 1);
         slots.set_int(Slot(0), INT, 7);
         slots.begin();
         slots.reset();

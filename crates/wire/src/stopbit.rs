@@ -3,6 +3,10 @@
 //!
 //! These are the scalar kernels, and the oracle of the vector ones. Nothing allocates.
 
+mod squeeze;
+
+pub use squeeze::Squeeze;
+
 /// Why no entity could be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StopBitError {
@@ -129,6 +133,76 @@ impl Short {
     }
 }
 
+/// An entity of two to eight bytes at the front of `bytes`, first byte and all, and what is
+/// behind it. `None` as for [`read_short`].
+#[inline(always)]
+#[must_use]
+pub fn split_several(bytes: &[u8]) -> Option<(Several, &[u8])> {
+    let word = match bytes.first_chunk() {
+        Some(word) => u64::from_le_bytes(*word),
+        None => last_word(bytes),
+    };
+    let stops = word & STOPS;
+    if stops == 0 {
+        return None;
+    }
+    let last = stops.trailing_zeros();
+    let behind = bytes.get((last as usize + 1) / 8..)?;
+    Some((Several { word, last }, behind))
+}
+
+/// An entity of two to eight bytes, and perhaps some bytes behind it.
+#[derive(Debug, Clone, Copy)]
+pub struct Several {
+    word: u64,
+    /// The number of the bit that is the stop bit.
+    last: u32,
+}
+
+impl Several {
+    /// Its data bits, zeros above them.
+    #[inline(always)]
+    #[must_use]
+    pub fn unsigned(self, how: Squeeze) -> u64 {
+        how.squeeze(self.word.swap_bytes() >> (!self.last & 63))
+    }
+
+    /// The signed integer.
+    #[inline(always)]
+    #[must_use]
+    pub fn signed(self, how: Squeeze) -> i64 {
+        // The sign takes the place of the first byte's stop bit, which is 0, and comes down.
+        let word = (self.word.swap_bytes() << 1) as i64;
+        let word = word >> (self.last.wrapping_neg() & 63);
+        (how.squeeze(word as u64) << 8) as i64 >> 8
+    }
+
+    /// Whether the first seven bits say nothing, if it is an unsigned integer.
+    #[inline(always)]
+    #[must_use]
+    pub const fn is_overlong(self) -> bool {
+        self.word as u8 == 0
+    }
+
+    /// Whether the first seven bits say nothing, if it is a signed integer.
+    #[inline(always)]
+    #[must_use]
+    pub const fn is_overlong_signed(self) -> bool {
+        let (first, second) = (self.word as u8, (self.word >> 8) as u8);
+        // Only a first byte of zeros or of ones can repeat the sign.
+        first.wrapping_add(1) & 0x7e == 0 && (first ^ second) & 0x40 == 0
+    }
+
+    /// The characters as a word, the first one lowest and zeros behind the last one, whose stop
+    /// bit is taken off; and how many they are.
+    #[inline(always)]
+    #[must_use]
+    pub const fn chars(self) -> (u64, usize) {
+        let below = (1 << self.last) - 1;
+        (self.word & below, (self.last as usize + 1) / 8)
+    }
+}
+
 /// The stop bits of a word.
 const STOPS: u64 = 0x8080_8080_8080_8080;
 
@@ -163,6 +237,28 @@ pub fn read_chars(bytes: &[u8], start: usize) -> Option<(u64, usize)> {
     Some((word & below, (below.count_ones() / 8 + 1) as usize))
 }
 
+/// What is behind so many entities of one byte that is zero: NULL. `None` if they are not at the
+/// front of `bytes`; `count` is 1 to 8.
+#[inline(always)]
+#[must_use]
+pub fn behind_nulls(bytes: &[u8], count: usize) -> Option<&[u8]> {
+    let Some(word) = bytes.first_chunk() else {
+        return behind_last_nulls(bytes, count);
+    };
+    let unused = 64_u32.saturating_sub(8 * count as u32) & 63;
+    match (u64::from_le_bytes(*word) ^ STOPS) << unused {
+        0 => bytes.get(count..),
+        _ => None,
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn behind_last_nulls(bytes: &[u8], count: usize) -> Option<&[u8]> {
+    let (nulls, behind) = bytes.split_at_checked(count)?;
+    nulls.iter().all(|byte| *byte == 0x80).then_some(behind)
+}
+
 /// How many bytes from `start` on are entities of one byte that is zero: NULL. Counts eight at
 /// most.
 #[inline(always)]
@@ -175,10 +271,10 @@ pub fn leading_nulls(bytes: &[u8], start: usize) -> usize {
 /// Eight bytes, the first one lowest, with zeros behind the end.
 #[inline(always)]
 fn word_at(bytes: &[u8], start: usize) -> u64 {
-    let rest = bytes.get(start..).unwrap_or_default();
-    match rest.first_chunk() {
+    let rest = bytes.get(start..);
+    match rest.and_then(|rest| rest.first_chunk()) {
         Some(word) => u64::from_le_bytes(*word),
-        None => last_word(rest),
+        None => last_word(rest.unwrap_or_default()),
     }
 }
 
@@ -394,7 +490,28 @@ mod tests {
                 prop_assert_eq!(short.is_overlong_signed(), signed.overlong);
             }
             let nulls = bytes.iter().skip(start).take_while(|byte| **byte == 0x80);
-            prop_assert_eq!(leading_nulls(&bytes, start), nulls.count().min(8));
+            prop_assert_eq!(leading_nulls(&bytes, start), nulls.clone().count().min(8));
+            let rest = bytes.get(start..).unwrap_or_default();
+            for count in 1..=8 {
+                let behind = (nulls.clone().count() >= count).then(|| &rest[count..]);
+                prop_assert_eq!(behind_nulls(rest, count), behind);
+            }
+            if found.is_none_or(|short| short.len > 1) {
+                let several = split_several(rest);
+                prop_assert_eq!(several.is_some(), found.is_some());
+                for how in [Squeeze::best(), Squeeze::portable()] {
+                    let Some((several, behind)) = several else { continue };
+                    let len = rest.len() - behind.len();
+                    let unsigned = read_unsigned(rest, 0).unwrap();
+                    prop_assert_eq!(len, unsigned.next);
+                    prop_assert_eq!(several.unsigned(how), unsigned.value);
+                    prop_assert_eq!(several.is_overlong(), unsigned.overlong);
+                    let signed = read_signed(rest, 0).unwrap();
+                    prop_assert_eq!(several.signed(how), signed.value);
+                    prop_assert_eq!(several.is_overlong_signed(), signed.overlong);
+                    prop_assert_eq!(Some(several.chars()), read_chars(rest, 0));
+                }
+            }
         }
     }
 

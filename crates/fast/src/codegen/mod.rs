@@ -14,16 +14,23 @@
 //! [`TypedDecoder`](crate::typed::TypedDecoder) fills; `Decoded`, which tells the template of
 //! what was decoded, and can be encoded as it is. Mandatory constants are associated constants,
 //! optional numbers are [`Option`]s, strings are [`crate::typed::Text`]s and
-//! [`crate::typed::OptionalText`]s. The code runs on [`crate::Decoder`] and [`crate::Encoder`],
-//! with whatever fast path they have: structs of templates of rows ([`crate::Record`]) are filled
-//! from the rows, and fill rows that are encoded. What is not regular goes field by field.
-//! [`crate::builtin::simple`], [`crate::builtin::complex`] and [`crate::builtin::spectra`] are such
-//! modules.
+//! [`crate::typed::OptionalText`]s.
+//!
+//! Decoding is straight-line code: for each template, group and entry one function that reads the
+//! fields in their order, each by one call of a [`Reader`](crate::typed::Reader) with the constants
+//! of its op, and stores the value in its member. What is unusual is left to the op of the
+//! [`Program`], and told of by the number of its field ([`Members`](crate::typed::Members)). Where
+//! a vector kernel decodes all templates in lanes, structs are filled from rows of a
+//! [`crate::Record`] instead. Encoding fills such rows, where a template has them, and else a
+//! [`crate::Message`]. [`crate::builtin::simple`], [`crate::builtin::complex`] and
+//! [`crate::builtin::spectra`] are such modules.
 
+mod members;
 mod model;
 mod names;
 mod rows;
-mod visitor;
+mod straight;
+
 mod write;
 
 use std::fmt::Write as _;
@@ -60,8 +67,8 @@ pub fn generate_from(program: &Program, xml: &str) -> String {
         write::decoded(&model, &mut out);
     }
     feed(&model, xml, &mut out);
-    visitor::write(&model, &mut out);
-    out.push('\n');
+    members::messages(&model, &mut out);
+    straight::write(&model, &mut out);
     rows::write(&model, &mut out);
     out.truncate(out.trim_end().len());
     out.push('\n');
@@ -85,9 +92,9 @@ fn structure(model: &Model<'_>, item: &Struct, out: &mut String) {
     for member in item.members.iter().filter(|m| m.shape == Shape::Constant) {
         write::constant(model.program, member, out);
     }
-    visitor::setters(model, item, out);
     write::fields(model, item, out);
     out.push_str("}\n\n");
+    members::structure(model, item, out);
 }
 
 fn type_of(model: &Model<'_>, member: &Member) -> String {
@@ -136,19 +143,11 @@ fn messages(model: &Model<'_>, out: &mut String) {
         let name = &model.structs[*index].name;
         _ = writeln!(out, "    {}: {name},", snake(name));
     }
-    if visitor::has_dynamic(model) {
-        out.push_str("    /// The message of a dynamic reference, and how deep inside it is.\n");
-        out.push_str("    inner: ::fanfare_fast::typed::Dynamic,\n    depth: u32,\n");
-    }
     out.push_str("}\n\nimpl Default for Messages {\n    fn default() -> Self {\n");
     out.push_str("        Self {\n            template: u32::MAX,\n");
     for index in &model.templates {
         let name = &model.structs[*index].name;
         _ = writeln!(out, "            {}: {name}::default(),", snake(name));
-    }
-    if visitor::has_dynamic(model) {
-        out.push_str("            inner: ::fanfare_fast::typed::Dynamic::default(),\n");
-        out.push_str("            depth: 0,\n");
     }
     out.push_str("        }\n    }\n}\n\n");
 }
@@ -184,6 +183,7 @@ fn feed(model: &Model<'_>, xml: &str, out: &mut String) {
         );
     }
     out.push_str("            _ => return None,\n        })\n    }\n");
+    straight::feed(model, out);
     rows::feed(model, out);
     out.push_str("}\n\n");
 }

@@ -7,7 +7,9 @@ mod fused;
 mod input;
 mod lanes;
 mod presence;
+pub(crate) mod reader;
 mod run;
+pub(crate) mod straight;
 mod structs;
 mod text;
 mod visit;
@@ -23,7 +25,7 @@ use crate::program::Program;
 use crate::record::Record;
 use crate::slots::Slots;
 use crate::text_ref::SHORT;
-use crate::typed::Feed;
+use crate::typed::{Feed, Filling};
 use crate::visitor::Visitor;
 use flat::{Outcome, Parts, Visiting};
 pub(crate) use flat::{RowBatch, Scratch, Sink};
@@ -256,9 +258,16 @@ impl Decoder {
     pub(crate) fn decode_into<F: Feed>(&mut self, bytes: &[u8], feed: &mut F) -> Option<usize> {
         match self.flat(bytes, &mut StructSink::new(feed)) {
             Outcome::Done(len) => Some(len),
-            Outcome::Refused => self.decode_any(bytes, feed),
+            Outcome::Refused => self.decode_any(bytes, &mut Filling::new(feed)),
             Outcome::Failed => None,
         }
+    }
+
+    /// Returns true if straight-line code can decode: if vector kernels do not, and nothing is
+    /// asked for that it does not do.
+    pub(crate) const fn is_for_straight(&self) -> bool {
+        let Options { limits, oracle, .. } = self.options;
+        matches!(self.previous, Previous::Slots(_)) && !oracle && limits.text >= SHORT
     }
 
     /// Decodes a message of a flat template.

@@ -7,24 +7,28 @@ use super::lanes::BATCH;
 use crate::program::Program;
 use crate::program::lanes::{Entry, Flat};
 use crate::rows::RowRef;
-use crate::typed::Feed;
+use crate::typed::{Feed, Filling};
 
 /// Fills a struct from rows, if it is one that is generated for them, and else as a visitor. What
 /// is not regular goes on where the rows end, as the structs are a visitor as well.
 pub(super) struct StructSink<'f, F> {
-    feed: &'f mut F,
+    filling: Filling<'f, F>,
     /// The message is read from rows.
     reads: bool,
 }
 
 impl<'f, F: Feed> StructSink<'f, F> {
-    pub(super) const fn new(feed: &'f mut F) -> Self {
-        Self { feed, reads: false }
+    #[inline(always)]
+    pub(super) fn new(feed: &'f mut F) -> Self {
+        Self {
+            filling: Filling::new(feed),
+            reads: false,
+        }
     }
 }
 
-impl<F: Feed> Sink for StructSink<'_, F> {
-    type Rest = F;
+impl<'f, F: Feed> Sink for StructSink<'f, F> {
+    type Rest = Filling<'f, F>;
 
     #[inline(always)]
     fn head<'r>(&'r mut self, scratch: &'r mut Row) -> &'r mut Row {
@@ -38,16 +42,16 @@ impl<F: Feed> Sink for StructSink<'_, F> {
 
     #[inline(always)]
     fn begin(&mut self, program: &Program, flat: &Flat, scratch: &Row) {
-        self.reads = self.feed.read(flat.template, RowRef(scratch));
+        self.reads = self.filling.members().read(flat.template, RowRef(scratch));
         if !self.reads {
-            Visiting(self.feed).begin(program, flat, scratch);
+            Visiting(&mut self.filling).begin(program, flat, scratch);
         }
     }
 
     #[inline(always)]
     fn no_sequence(&mut self, program: &Program, entry: &Entry) {
         if !self.reads {
-            Visiting(self.feed).no_sequence(program, entry);
+            Visiting(&mut self.filling).no_sequence(program, entry);
         }
     }
 
@@ -55,30 +59,33 @@ impl<F: Feed> Sink for StructSink<'_, F> {
     fn begin_sequence(&mut self, program: &Program, entry: &Entry, count: u32) {
         // With its first entry it is there.
         if !self.reads || count == 0 {
-            Visiting(self.feed).begin_sequence(program, entry, count);
+            Visiting(&mut self.filling).begin_sequence(program, entry, count);
         }
     }
 
     #[inline(always)]
     fn entries(&mut self, program: &Program, entry: &Entry, index: u32, told: RowBatch<'_>) {
         match self.reads {
-            true => self.feed.read_entries(told.rows().iter().map(RowRef)),
-            false => Visiting(self.feed).entries(program, entry, index, told),
+            true => self
+                .filling
+                .members()
+                .read_entries(told.rows().iter().map(RowRef)),
+            false => Visiting(&mut self.filling).entries(program, entry, index, told),
         }
     }
 
     #[inline(always)]
     fn end_sequence(&mut self, program: &Program, entry: &Entry) {
-        Visiting(self.feed).end_sequence(program, entry);
+        Visiting(&mut self.filling).end_sequence(program, entry);
     }
 
     #[inline(always)]
     fn end(&mut self, program: &Program, flat: &Flat) {
-        Visiting(self.feed).end(program, flat);
+        Visiting(&mut self.filling).end(program, flat);
     }
 
     #[inline(always)]
-    fn rest(&mut self, _: &Program) -> &mut F {
-        self.feed
+    fn rest(&mut self, _: &Program) -> &mut Filling<'f, F> {
+        &mut self.filling
     }
 }

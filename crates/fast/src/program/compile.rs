@@ -10,8 +10,8 @@ use std::fmt::{self, Write as _};
 use std::hash::{DefaultHasher, Hasher as _};
 
 use super::{
-    Body, Field, FieldId, FieldKind, FlatIds, IntOp, Op, Program, RESET_ID, Reset, Slot,
-    TemplateProgram, lanes, place,
+    Body, Field, FieldId, FieldKind, FlatIds, Op, Program, RESET_ID, Reset, Slot, TemplateProgram,
+    lanes, place,
 };
 use crate::error::{ErrorCode, TemplateError};
 use crate::template::{Block, Instruction, Kind, Name, Position, Template, TemplateSet};
@@ -364,7 +364,7 @@ impl<'s> Compiler<'s> {
     /// Ops as the body of this number; one that no body has if they are not executed in steps.
     fn append_ops(&mut self, ops: Vec<Op>, number: u32) -> Body {
         let start = self.program.ops.len() as u32;
-        let bits = ops.iter().map(bits_of).sum();
+        let bits = ops.iter().map(Op::bits).sum();
         for (index, op) in ops.iter().enumerate() {
             self.program.fields[op.field().index()].op = start + index as u32;
         }
@@ -381,23 +381,6 @@ impl<'s> Compiler<'s> {
         let start = self.program.children.len() as u32;
         self.program.children.extend(children);
         start..self.program.children.len() as u32
-    }
-}
-
-/// The most presence bits that an op takes in the map of its body.
-fn bits_of(op: &Op) -> u32 {
-    let int = |op: &IntOp| u32::from(op.operator.takes_bit(op.optional));
-    match op {
-        Op::Int(op) => int(op),
-        Op::Decimal(op) => u32::from(op.operator.takes_bit(op.optional)),
-        Op::SplitDecimal {
-            exponent, mantissa, ..
-        } => int(exponent) + int(mantissa),
-        Op::Text(op) => u32::from(op.operator.takes_bit(op.optional)),
-        Op::Group { optional, .. } => u32::from(*optional),
-        Op::Sequence { length, .. } => int(length),
-        Op::Bits(op) => int(&op.whole),
-        Op::TemplateRef { .. } | Op::Unresolved { .. } => 0,
     }
 }
 

@@ -196,6 +196,11 @@ impl Program {
         &self.ops[self.field(field).op as usize]
     }
 
+    /// The number of a field's op, among all.
+    pub(crate) fn op_number(&self, field: FieldId) -> u32 {
+        self.field(field).op
+    }
+
     /// The ops of a body.
     #[must_use]
     #[inline]
@@ -560,6 +565,23 @@ impl Op {
             | Self::Sequence { field, .. }
             | Self::TemplateRef { field }
             | Self::Unresolved { field } => *field,
+        }
+    }
+
+    /// The most presence bits that it takes in the map of its body.
+    pub(crate) fn bits(&self) -> u32 {
+        let int = |op: &IntOp| u32::from(op.operator.takes_bit(op.optional));
+        match self {
+            Self::Int(op) => int(op),
+            Self::Decimal(op) => u32::from(op.operator.takes_bit(op.optional)),
+            Self::SplitDecimal {
+                exponent, mantissa, ..
+            } => int(exponent) + int(mantissa),
+            Self::Text(op) => u32::from(op.operator.takes_bit(op.optional)),
+            Self::Group { optional, .. } => u32::from(*optional),
+            Self::Sequence { length, .. } => int(length),
+            Self::Bits(op) => int(&op.whole),
+            Self::TemplateRef { .. } | Self::Unresolved { .. } => 0,
         }
     }
 }

@@ -6,7 +6,7 @@ use fanfare_wire::lanes::Plan;
 
 use super::lanes::Flat;
 use super::visit::{Emit, EmitKind, NO_LANE};
-use super::{Program, TextId};
+use super::{Program, TemplateProgram, TextId};
 use crate::value::Decimal;
 
 /// Where a field is in the rows of a [`crate::Record`], and how it is read there. It is computed
@@ -88,6 +88,25 @@ impl Program {
             });
             // Writing to it does not fail.
             _ = write!(hash, "{place:?}{limits:?}");
+        }
+        hash.0
+    }
+
+    /// A number that is the same where all ops are the same, with the same previous values, and
+    /// hardly elsewhere; the same in every build. It is computed anew with each call.
+    #[must_use]
+    pub fn code(&self) -> u64 {
+        let mut hash = Fnv(0xcbf2_9ce4_8422_2325);
+        // Writing to it does not fail.
+        _ = write!(hash, "{:?}{}", self.ops, self.columns());
+        for template in &self.templates {
+            let TemplateProgram {
+                id, reset, body, ..
+            } = template;
+            _ = write!(hash, "{id:?}{reset:?}{body:?}");
+        }
+        for text in &self.texts {
+            _ = write!(hash, "{text:?}");
         }
         hash.0
     }

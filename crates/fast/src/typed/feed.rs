@@ -1,12 +1,14 @@
 //! What generated structs do.
 
+use super::members::Members;
 use super::rows::RowsMut;
+use super::{PreviousValue, Stream};
 use crate::program::Program;
 use crate::rows::RowRef;
 use crate::visitor::Visitor;
 
 /// The generated messages of a template set: one struct for each template, filled in turn.
-pub trait Feed: Visitor + Default {
+pub trait Feed: Members + Default {
     /// The document that the structs were generated from.
     const TEMPLATES: &'static str;
 
@@ -17,6 +19,22 @@ pub trait Feed: Visitor + Default {
 
     /// The message that was decoded last; `None` for one of no template of the document.
     fn decoded(&self) -> Option<Self::Decoded<'_>>;
+
+    /// [`Program::code`] of the templates, as [`Self::straight`] takes it for granted; 0 if it is
+    /// not to be called.
+    const CODE: u64;
+
+    /// Reads the fields of a message of the template of this index, which begin at a place behind
+    /// these presence bits, the first one topmost: straight-line code. Their end, or `None` with
+    /// the error in the stream.
+    fn straight(
+        &mut self,
+        template: u32,
+        stream: &mut Stream<'_>,
+        values: &mut [PreviousValue],
+        at: usize,
+        map: u64,
+    ) -> Option<usize>;
 
     /// [`Program::layout`] of the templates, as [`Self::read`] takes it for granted; 0 if that
     /// reads nothing.

@@ -6,11 +6,14 @@
 //! up to 15 bytes are in the struct ([`Text`]), as most of a feed are.
 
 mod feed;
+mod members;
 mod rows;
 mod values;
 mod visit;
 
 use std::sync::Arc;
+
+use fanfare_wire::stopbit::Squeeze;
 
 use crate::decode::{Decoder, Options};
 use crate::encode::Encoder;
@@ -19,7 +22,12 @@ use crate::message::Message;
 use crate::program::Program;
 use crate::record::Record;
 
+pub use crate::decode::reader::{Operator, Reader, Segment};
+pub use crate::decode::straight::Stream;
+pub use crate::slots::Value as PreviousValue;
 pub use feed::{Feed, Typed};
+pub(crate) use members::Filling;
+pub use members::{DecimalMember, Integer, Members, TextMember};
 pub use rows::{RowMut, RowsMut};
 pub use values::{Entries, Optional, OptionalText, Text};
 pub use visit::{Dynamic, decimal, group, sequence, signed, text, unsigned};
@@ -29,8 +37,32 @@ pub use visit::{Dynamic, decimal, group, sequence, signed, text, unsigned};
 pub struct TypedDecoder<F> {
     decoder: Decoder,
     feed: F,
-    /// The feed was generated for rows as this program lays them out.
-    reads_rows: bool,
+    way: Way,
+    squeeze: Squeeze,
+}
+
+/// How structs are filled.
+#[derive(Debug, Clone, Copy)]
+enum Way {
+    /// By the straight-line code that was generated for this program.
+    Straight,
+    /// From rows, which were generated for as this program lays them out.
+    Rows,
+    /// Op by op.
+    Ops,
+}
+
+impl Way {
+    fn of<F: Feed>(decoder: &Decoder) -> Self {
+        let program = decoder.program();
+        if decoder.is_for_straight() && F::CODE != 0 && F::CODE == program.code() {
+            Self::Straight
+        } else if F::LAYOUT != 0 && F::LAYOUT == program.layout() {
+            Self::Rows
+        } else {
+            Self::Ops
+        }
+    }
 }
 
 impl<F: Feed> TypedDecoder<F> {
@@ -40,11 +72,12 @@ impl<F: Feed> TypedDecoder<F> {
     /// Those of [`Program::parse_lenient`], if the document is not valid for this version.
     pub fn new(options: Options) -> Result<Self, TemplateError> {
         let (program, _) = Program::parse_lenient(F::TEMPLATES)?;
-        let reads_rows = F::LAYOUT != 0 && F::LAYOUT == program.layout();
+        let decoder = Decoder::with_options(program, options);
         Ok(Self {
-            decoder: Decoder::with_options(program, options),
+            way: Way::of::<F>(&decoder),
+            decoder,
             feed: F::default(),
-            reads_rows,
+            squeeze: Squeeze::best(),
         })
     }
 
@@ -81,15 +114,28 @@ impl<F: Feed> TypedDecoder<F> {
     /// The length of a message; a result that goes by way of memory would hold up the next one.
     #[inline]
     fn fill(&mut self, bytes: &[u8]) -> Option<usize> {
-        let Self {
-            decoder,
-            feed,
-            reads_rows,
-        } = self;
-        match reads_rows {
-            true => decoder.decode_into(bytes, feed),
-            false => decoder.decode_visited(bytes, feed),
+        match self.way {
+            Way::Straight => self.straight(bytes),
+            Way::Rows => self.decoder.decode_into(bytes, &mut self.feed),
+            Way::Ops => self.by_ops(bytes),
         }
+    }
+
+    #[inline(always)]
+    fn straight(&mut self, bytes: &[u8]) -> Option<usize> {
+        let feed = &mut self.feed;
+        let decoder = &mut self.decoder;
+        let len =
+            decoder.decode_straight(bytes, self.squeeze, |stream, template, values, place| {
+                feed.begin_message(template);
+                feed.straight(template, stream, values, place.0, place.1)
+            });
+        len.unwrap_or_else(|| self.by_ops(bytes))
+    }
+
+    fn by_ops(&mut self, bytes: &[u8]) -> Option<usize> {
+        let mut filling = Filling::<dyn Members>::new(&mut self.feed);
+        self.decoder.decode_visited(bytes, &mut filling)
     }
 }
 

@@ -59,6 +59,19 @@ impl Text {
         self.set_front(value as u32, ONE);
     }
 
+    /// Sets it to so many bytes, one to eight, the first one lowest and zeros behind the last one;
+    /// the first one is not NUL.
+    #[inline(always)]
+    pub(crate) const fn set_word(&mut self, bytes: u64, len: u8) {
+        self.short = ((bytes as u128) << 8 | len as u128).to_le_bytes();
+    }
+
+    /// Sets it to a character that is not NUL, or to none if it is 0.
+    #[inline(always)]
+    pub(crate) fn set_char(&mut self, char: u8) {
+        self.set_front(char.into(), ONE);
+    }
+
     /// Sets form and characters at once: stores are what costs time where a struct is filled.
     #[inline(always)]
     fn set_front(&mut self, chars: u32, form: u8) {
@@ -217,6 +230,12 @@ impl OptionalText {
     #[inline]
     pub fn clear(&mut self) {
         self.0.short[FORM] = NOTHING;
+    }
+
+    /// The text, which is to be set: it may be absent.
+    #[inline(always)]
+    pub(super) const fn unset(&mut self) -> &mut Text {
+        &mut self.0
     }
 
     /// Sets it to the characters of a row's value ([`RowRef::chars`]), or makes it absent.

@@ -5,14 +5,15 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use fanfare_fast::builtin::{complex, simple, spectra};
-use fanfare_fast::typed::{Dynamic, Feed, Typed, TypedDecoder, TypedEncoder};
+use fanfare_fast::typed::{Dynamic, Feed, Members, Typed, TypedDecoder, TypedEncoder};
 use fanfare_fast::{
-    Decimal, Decoder, Encoder, Message, Options, Program, Visitor, builtin, codegen, generate,
+    Decimal, Decoder, Encoder, Message, Options, Program, builtin, codegen, generate,
 };
 use fanfare_wire::lanes::LaneKernel;
 use fastrand::Rng;
 
 mod rows;
+mod straight;
 
 #[allow(unreachable_pub, dead_code)]
 mod every {
@@ -331,6 +332,6 @@ fn nothing_is_decoded_at_first() {
     let messages = simple::Messages::default();
     assert_eq!(messages.decoded(), None);
     let mut messages = messages;
-    messages.begin_message(&Program::simple().templates()[4]);
+    messages.begin_message(4);
     assert!(matches!(messages.decoded(), Some(simple::Decoded::Done(_))));
 }

@@ -89,7 +89,7 @@ impl Source for Dice {
     }
 }
 
-fn scalar(mut options: Options) -> Options {
+pub(crate) fn scalar(mut options: Options) -> Options {
     (options.kernel, options.oracle) = (None, true);
     options
 }
@@ -109,7 +109,7 @@ fn rolled(xml: &str, dice: &mut Dice, count: usize) -> Vec<u8> {
     out
 }
 
-fn line(program: &Program, message: &Message) -> String {
+pub(crate) fn line(program: &Program, message: &Message) -> String {
     let mut line = String::new();
     json::write_line(message.view(program).unwrap(), &mut line);
     line
@@ -174,11 +174,11 @@ where
 }
 
 /// The stream with a few bytes changed.
-fn damaged(stream: &[u8], dice: &mut Dice) -> Vec<u8> {
+pub(crate) fn damaged(stream: &[u8], random: &mut Rng) -> Vec<u8> {
     let mut stream = stream.to_vec();
-    for _ in 0..=dice.roll(3) {
-        let at = dice.roll(stream.len() as u64) as usize;
-        stream[at] ^= 1 << dice.roll(8);
+    for _ in 0..=random.usize(..3) {
+        let at = random.usize(..stream.len());
+        stream[at] ^= 1 << random.u8(..8);
     }
     stream
 }
@@ -190,7 +190,7 @@ fn random_messages_are_the_same_in_structs() {
         let stream = rolled(ROWS, &mut dice, 40);
         assert_eq!(beside_all::<structs::Messages>(&stream), 40);
         for _ in 0..4 {
-            let stream = damaged(&stream, &mut dice);
+            let stream = damaged(&stream, &mut dice.0);
             beside_all::<structs::Messages>(&stream);
         }
     }
@@ -206,7 +206,7 @@ fn damaged_feeds_are_the_same_in_structs() {
         let mut dice = Dice(Rng::with_seed(3));
         while let Some(packet) = generator.next_packet().unwrap() {
             assert!(beside_all::<F>(packet) > 0);
-            beside_all::<F>(&damaged(packet, &mut dice));
+            beside_all::<F>(&damaged(packet, &mut dice.0));
             let cut = dice.roll(packet.len() as u64) as usize;
             beside_all::<F>(&packet[..cut]);
         }

@@ -1,0 +1,314 @@
+//! Straight-line code that decodes: for each struct the fields in their order, each by one call
+//! with the constants of its op, and the op itself for what is not usual.
+
+use std::fmt::Write as _;
+
+use super::members::cleared;
+use super::model::{Member, Model, Shape, Struct};
+use super::names::snake;
+use crate::program::{Body, DecimalOp, IntOp, Op, Program, TemplateProgram, TextOp};
+use crate::template::OperatorKind;
+use crate::value::TextType;
+
+/// Most fields that are looked at together, whether all are absent.
+const LONGEST_RUN: usize = 8;
+
+/// The part of `impl Feed` that decodes.
+pub(super) fn feed(model: &Model<'_>, out: &mut String) {
+    let code = match is_straight(model.program) {
+        true => model.program.code(),
+        false => 0,
+    };
+    _ = writeln!(out, "\n    const CODE: u64 = {code:#x};\n");
+    out.push_str("    #[inline]\n    fn straight(\n        &mut self,\n        template: u32,\n");
+    out.push_str("        stream: &mut ::fanfare_fast::typed::Stream<'_>,\n");
+    out.push_str("        values: &mut [::fanfare_fast::typed::PreviousValue],\n");
+    out.push_str("        at: usize,\n        map: u64,\n    ) -> Option<usize> {\n");
+    out.push_str("        use ::fanfare_fast::typed::Segment;\n");
+    out.push_str("        let values = values.first_chunk_mut::<SLOTS>()?;\n");
+    out.push_str("        match template {\n");
+    for (template, index) in model.templates.iter().enumerate() {
+        let member = snake(&model.structs[*index].name);
+        _ = writeln!(
+            out,
+            "            {template} => self.{member}.straight(stream, values, 0, at, map),"
+        );
+    }
+    out.push_str("            _ => None,\n        }\n    }\n");
+}
+
+/// Whether the presence bits of each body have known places in a word. Where a decimal is absent,
+/// the bit of its mantissa is not taken, and those behind it are moved down: they must not fall
+/// out.
+fn is_straight(program: &Program) -> bool {
+    let bodies = program.templates().iter().map(TemplateProgram::body);
+    let inner = program.fields().iter().map(|field| program.op(field.id()));
+    let inner = inner.filter_map(|op| match op {
+        Op::Group { body, .. } | Op::Sequence { body, .. } => Some(*body),
+        _ => None,
+    });
+    let moves = |op: &&Op| {
+        let Op::SplitDecimal {
+            exponent, mantissa, ..
+        } = op
+        else {
+            return false;
+        };
+        exponent.optional && mantissa.operator.takes_bit(false)
+    };
+    let mut all = bodies.chain(inner);
+    all.all(|body| body.bits <= u64::BITS || program.ops(body).iter().filter(moves).count() <= 8)
+}
+
+/// The number of slots, and `impl Segment` of each struct.
+pub(super) fn write(model: &Model<'_>, out: &mut String) {
+    out.push_str("/// How many previous values there are.\n");
+    _ = writeln!(out, "const SLOTS: usize = {};\n", model.program.columns());
+    for (template, index) in model.templates.iter().enumerate() {
+        let body = model.program.templates()[template].body();
+        segment(model, &model.structs[*index], body, out);
+    }
+    for member in model.structs.iter().flat_map(|item| &item.members) {
+        let body = match model.program.op(member.id) {
+            Op::Group { body, .. } | Op::Sequence { body, .. } => *body,
+            _ => continue,
+        };
+        if let Shape::Group(inner) | Shape::Sequence(inner) = member.shape {
+            segment(model, &model.structs[inner], body, out);
+        }
+    }
+}
+
+fn segment(model: &Model<'_>, item: &Struct, body: Body, out: &mut String) {
+    out.push_str("#[allow(clippy::all, clippy::pedantic)]\n");
+    _ = writeln!(
+        out,
+        "impl ::fanfare_fast::typed::Segment<SLOTS> for {} {{",
+        item.name
+    );
+    out.push_str("    #[inline(never)]\n    fn straight(\n        &mut self,\n");
+    out.push_str("        stream: &mut ::fanfare_fast::typed::Stream<'_>,\n");
+    out.push_str("        values: &mut [::fanfare_fast::typed::PreviousValue; SLOTS],\n");
+    out.push_str("        map_at: usize,\n        at: usize,\n        map: u64,\n");
+    out.push_str("    ) -> Option<usize> {\n");
+    out.push_str("        #[allow(unused_imports)]\n");
+    out.push_str("        use ::fanfare_fast::typed::{Operator, Reader};\n");
+    _ = writeln!(
+        out,
+        "        #[allow(unused_mut)]\n        \
+         let mut r = Reader::new(stream, values, (map_at, at, map), {})?;",
+        body.end - body.start
+    );
+    let mut members = &item.members[..];
+    while let [member, behind @ ..] = members {
+        let run = run(model.program, members);
+        if run < 2 {
+            field(model.program, member, 2, out);
+            members = behind;
+            continue;
+        }
+        let (all, behind) = members.split_at(run);
+        absent(model.program, all, out);
+        members = behind;
+    }
+    let end = if body.bits == 0 {
+        "end_without_map"
+    } else {
+        "end"
+    };
+    _ = writeln!(out, "        r.{end}()\n    }}\n}}\n");
+}
+
+/// A run of fields that take one byte each where they are absent: from each of them on, the last
+/// one but one included, all may be.
+fn absent(program: &Program, run: &[Member], out: &mut String) {
+    out.push_str("        'run: {\n");
+    let mut rest = run;
+    while let [member, behind @ ..] = rest {
+        if !behind.is_empty() {
+            _ = writeln!(out, "            if r.absent({}) {{", rest.len());
+            for member in rest {
+                let cleared = cleared(member).unwrap_or_default();
+                _ = writeln!(out, "                self.{}{cleared};", member.name);
+            }
+            out.push_str("                break 'run;\n            }\n");
+        }
+        field(program, member, 3, out);
+        rest = behind;
+    }
+    out.push_str("        }\n");
+}
+
+/// How many of the first members take one byte each that is NULL where they are absent.
+fn run(program: &Program, members: &[Member]) -> usize {
+    let takes_null = |member: &&Member| match program.op(member.id) {
+        Op::Int(op) => {
+            op.optional && matches!(op.operator, OperatorKind::None | OperatorKind::Delta)
+        }
+        Op::Decimal(op) => op.optional && op.operator == OperatorKind::None,
+        Op::Text(op) => op.optional && op.operator == OperatorKind::None,
+        _ => false,
+    };
+    members
+        .iter()
+        .take(LONGEST_RUN)
+        .take_while(takes_null)
+        .count()
+}
+
+/// The statements that read a field.
+fn field(program: &Program, member: &Member, depth: usize, out: &mut String) {
+    let indent = "    ".repeat(depth);
+    let number = program.op_number(member.id);
+    let op = program.op(member.id);
+    if let Op::Group { optional, body, .. } = op {
+        return group(member, number, (*optional, *body), &indent, out);
+    }
+    if let Op::Sequence { length, body, .. } = op {
+        return sequence(member, number, (length, *body), &indent, out);
+    }
+    match call(program, member, op) {
+        Call::Nothing => {}
+        Call::Op => by_op(number, op, &indent, out),
+        Call::Usual(call) => {
+            _ = writeln!(out, "{indent}if !r.{call} {{");
+            _ = writeln!(out, "{indent}    r.op({number}, self)?;\n{indent}}}");
+        }
+    }
+}
+
+/// The statement that executes an op in the general way.
+fn by_op(number: u32, op: &Op, indent: &str, out: &mut String) {
+    let bits = op.bits();
+    _ = writeln!(out, "{indent}r.by_op({number}, {bits}, self)?;");
+}
+
+/// What reads a field.
+enum Call {
+    /// Nothing has to be read.
+    Nothing,
+    /// A method, which leaves what is not usual to the op.
+    Usual(String),
+    /// The op alone.
+    Op,
+}
+
+fn call(program: &Program, member: &Member, op: &Op) -> Call {
+    let place = format!("&mut self.{}", member.name);
+    let called = |call: Option<String>| call.map_or(Call::Op, Call::Usual);
+    match op {
+        Op::Int(op) if member.shape == Shape::Constant => match op.initial {
+            Some(_) => Call::Nothing,
+            None => Call::Op,
+        },
+        Op::Int(op) => called(operator(op).map(|operator| format!("int({operator}, {place})"))),
+        Op::Decimal(op) => decimal(member, op, &place),
+        Op::SplitDecimal {
+            exponent, mantissa, ..
+        } => called(parts(exponent, mantissa, &place)),
+        Op::Text(op) => text(program, member, op, &place),
+        _ => Call::Op,
+    }
+}
+
+/// The operator of an integer; `None` for one that is not usual.
+fn operator(op: &IntOp) -> Option<String> {
+    let (slot, initial) = (op.slot.index(), op.initial);
+    Some(match op.operator {
+        OperatorKind::None => "Operator::None".to_owned(),
+        OperatorKind::Constant => format!(
+            "Operator::{}({})",
+            if op.optional { "Constant" } else { "Fixed" },
+            initial?
+        ),
+        OperatorKind::Default => format!("Operator::Default({initial:?})"),
+        OperatorKind::Copy => format!("Operator::Copy({slot}, {initial:?})"),
+        OperatorKind::Increment => format!("Operator::Increment({slot}, {initial:?})"),
+        OperatorKind::Delta => format!("Operator::Delta({slot}, {})", initial.unwrap_or(0)),
+        OperatorKind::Tail => return None,
+    })
+}
+
+fn decimal(member: &Member, op: &DecimalOp, place: &str) -> Call {
+    match op.operator {
+        OperatorKind::Constant if member.shape == Shape::Constant && op.initial.is_some() => {
+            Call::Nothing
+        }
+        OperatorKind::None => Call::Usual(format!("decimal({place})")),
+        _ => Call::Op,
+    }
+}
+
+fn parts(exponent: &IntOp, mantissa: &IntOp, place: &str) -> Option<String> {
+    let (exponent, mantissa) = (operator(exponent)?, operator(mantissa)?);
+    Some(format!("parts({exponent}, {mantissa}, {place})"))
+}
+
+fn text(program: &Program, member: &Member, op: &TextOp, place: &str) -> Call {
+    let slot = op.slot.index();
+    match (op.ty, op.operator, op.initial) {
+        (_, OperatorKind::Constant, Some(text)) if member.shape == Shape::Constant => {
+            Call::Usual(format!("constant({})", program.text(text).len()))
+        }
+        (TextType::Ascii, OperatorKind::None, _) => Call::Usual(format!("ascii({place})")),
+        (TextType::Ascii, OperatorKind::Copy, initial) => {
+            let has_initial = initial.is_some();
+            Call::Usual(format!("ascii_copy({slot}, {has_initial}, {place})"))
+        }
+        _ => Call::Op,
+    }
+}
+
+fn group(
+    member: &Member,
+    number: u32,
+    (optional, body): (bool, Body),
+    indent: &str,
+    out: &mut String,
+) {
+    let (name, has_map) = (&member.name, body.bits != 0);
+    if !optional {
+        _ = writeln!(
+            out,
+            "{indent}r.group({number}, {has_map}, &mut self.{name})?;"
+        );
+        return;
+    }
+    _ = writeln!(out, "{indent}if r.bit() {{");
+    _ = writeln!(
+        out,
+        "{indent}    r.group({number}, {has_map}, self.{name}.insert())?;"
+    );
+    _ = writeln!(
+        out,
+        "{indent}}} else {{\n{indent}    self.{name}.clear();\n{indent}}}"
+    );
+}
+
+fn sequence(
+    member: &Member,
+    number: u32,
+    (length, body): (&IntOp, Body),
+    indent: &str,
+    out: &mut String,
+) {
+    let (name, has_map) = (&member.name, body.bits != 0);
+    let Some(operator) = operator(length) else {
+        by_op(number, &Op::Int(*length), indent, out);
+        return;
+    };
+    let (start, method) = match length.optional {
+        true => ("None::<u32>", "maybe_entries"),
+        false => ("0_u32", "entries"),
+    };
+    _ = writeln!(out, "{indent}let mut length = {start};");
+    _ = writeln!(out, "{indent}if r.int({operator}, &mut length) {{");
+    _ = writeln!(
+        out,
+        "{indent}    r.{method}({number}, {has_map}, length, &mut self.{name})?;"
+    );
+    _ = writeln!(
+        out,
+        "{indent}}} else {{\n{indent}    r.op({number}, self)?;\n{indent}}}"
+    );
+}

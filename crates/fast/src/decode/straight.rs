@@ -1,0 +1,329 @@
+//! Decoding by straight-line code that was generated for the templates: what it shares, and what
+//! it leaves to the ops.
+
+use super::input::Input;
+use super::presence::PresenceMap;
+use super::run::Run;
+use super::{Decoder, Limits, Previous};
+use crate::error::{CodecError, ErrorCode};
+use crate::previous::PreviousValues;
+use crate::program::{Body, FieldId, Op, Program, Reset};
+use crate::slots::{Rest, SlotsMut, Split, Value};
+use crate::state::State;
+use crate::text_ref::SHORT;
+use crate::typed::{Filling, Members, Text};
+use fanfare_wire::stopbit::{self, Short, Squeeze};
+
+/// The stream, as far as a message is decoded, and what is left of its limits.
+pub struct Stream<'a> {
+    program: &'a Program,
+    rest: &'a mut Rest,
+    scratch: &'a mut Vec<u8>,
+    bytes: &'a [u8],
+    strict: bool,
+    left: Limits,
+    failure: &'a mut Option<CodecError>,
+    squeeze: Squeeze,
+    /// That of the previous values: their stamps are this and more.
+    generation: u32,
+}
+
+impl Decoder {
+    /// Decodes one message at the front of `bytes` by straight-line code that was generated for
+    /// this very program; as [`Self::decode_visited`]. The code is given the index of the template,
+    /// the previous values, where the fields begin and the presence bits for them. The outer `None`
+    /// is for a message whose header is not usual: nothing is done.
+    #[inline(always)]
+    pub(crate) fn decode_straight(
+        &mut self,
+        bytes: &[u8],
+        squeeze: Squeeze,
+        code: impl FnOnce(&mut Stream<'_>, u32, &mut [Value], (usize, u64)) -> Option<usize>,
+    ) -> Option<Option<usize>> {
+        let Previous::Slots(slots) = &mut self.previous else {
+            return None;
+        };
+        let cut = bytes.len().min(self.options.limits.message);
+        let SlotsMut { values, rest } = slots.split();
+        let mut stream = Stream {
+            program: &self.program,
+            generation: 0,
+            rest,
+            scratch: &mut self.scratch,
+            bytes: bytes.get(..cut).unwrap_or_default(),
+            strict: self.options.strict,
+            left: self.options.limits,
+            failure: &mut self.lanes.failure,
+            squeeze,
+        };
+        let (template, place) = stream.header(values)?;
+        let len = code(&mut stream, template, values, place);
+        if len.is_none() {
+            stream.failed(template, bytes.len());
+        }
+        Some(len)
+    }
+}
+
+impl<'a> Stream<'a> {
+    /// Reads presence map and template identifier, and clears what the template clears: the index
+    /// of the template, and where its fields begin with the presence bits for them. `None`, with
+    /// nothing changed, for a header that is not usual.
+    #[inline(always)]
+    fn header(&mut self, values: &mut [Value]) -> Option<(u32, (usize, u64))> {
+        let (mut at, map) = self.map(0)?;
+        let index = match map >> 63 != 0 {
+            true => {
+                let id = self.entity(at)?;
+                at += id.len;
+                self.program.index_of(u32::try_from(id.bits).ok()?)?
+            }
+            false => SlotsMut::new(values, self.rest).template()?,
+        };
+        let template = self.program.templates().get(index as usize)?;
+        let mut previous = SlotsMut::new(values, self.rest);
+        previous.set_template(Some(index));
+        if template.reset() != Reset::None {
+            previous.reset();
+        }
+        if template.reset() == Reset::All {
+            previous.set_template(None);
+        }
+        self.generation = self.rest.stamp(State::UNDEFINED);
+        Some((index, (at, map << 1)))
+    }
+
+    #[inline(always)]
+    pub(super) const fn generation(&self) -> u32 {
+        self.generation
+    }
+
+    #[inline(always)]
+    pub(super) const fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    #[inline(always)]
+    pub(super) const fn squeeze(&self) -> Squeeze {
+        self.squeeze
+    }
+
+    /// Reads a presence map: the place behind it, and its bits. `None` for one that is not usual.
+    #[inline(always)]
+    pub(super) fn map(&self, at: usize) -> Option<(usize, u64)> {
+        let first = *self.bytes.get(at)?;
+        if first & 0x80 != 0 {
+            return Some((at + 1, u64::from(first) << 57));
+        }
+        let map = stopbit::read_short(self.bytes, at)?;
+        // Overlong (R7): the op reports it, or lets it pass if the decoder is lenient.
+        if map.bits & 0x7f == 0 {
+            return None;
+        }
+        Some((at + map.len, map.bits << (64 - 7 * map.len as u32)))
+    }
+
+    /// Reads an unsigned integer that is not overlong.
+    #[inline(always)]
+    fn entity(&self, at: usize) -> Option<Short> {
+        let first = *self.bytes.get(at)?;
+        match first {
+            0 => None,
+            0x80.. => Some(Short {
+                bits: u64::from(first & 0x7f),
+                len: 1,
+            }),
+            _ => stopbit::read_short(self.bytes, at),
+        }
+    }
+
+    /// Counts fields against the limit; `None` with the error.
+    #[inline(always)]
+    pub(super) fn count_fields(&mut self, count: u32, at: usize) -> Option<()> {
+        let Some(left) = self.left.fields.checked_sub(count) else {
+            self.fails(CodecError::new(ErrorCode::Limit, at));
+            return None;
+        };
+        self.left.fields = left;
+        Some(())
+    }
+
+    /// Counts a string of so many bytes against the limit; false, with nothing counted, if it is
+    /// beyond.
+    #[inline(always)]
+    pub(super) const fn count_text(&mut self, len: usize) -> bool {
+        match self.left.texts.checked_sub(len) {
+            Some(left) => {
+                self.left.texts = left;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Sets a text to the string of more than eight bytes that is next; what is behind it. `None`,
+    /// with nothing done, for any other, or if it is beyond a limit.
+    #[inline(never)]
+    pub(super) fn long<'b>(&mut self, bytes: &'b [u8], text: &mut Text) -> Option<&'b [u8]> {
+        let (string, behind) = bytes.split_at_checked(stopbit::entity_end(bytes, 0)?)?;
+        let is_long = string.len() > SHORT && string.first() != Some(&0);
+        if !is_long || string.len() > self.left.text || !self.count_text(string.len()) {
+            return None;
+        }
+        self.scratch.clear();
+        self.scratch.extend_from_slice(string);
+        *self.scratch.last_mut()? &= 0x7f;
+        text.set(self.scratch);
+        Some(behind)
+    }
+
+    /// As [`Self::op`], for what straight-line code leaves to it.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn unusual(
+        &mut self,
+        values: &mut [Value],
+        number: u32,
+        place: (usize, u64),
+        members: &mut dyn Members,
+    ) -> Option<(usize, u64)> {
+        self.op(values, number, place, members)
+    }
+
+    /// Executes the op of this number from this place on; the place behind it.
+    #[inline(never)]
+    pub(super) fn op(
+        &mut self,
+        values: &mut [Value],
+        number: u32,
+        (at, map): (usize, u64),
+        members: &mut dyn Members,
+    ) -> Option<(usize, u64)> {
+        let mut left = 0;
+        let at = self.run(values, at, |run| {
+            let mut map = PresenceMap::of_word(map);
+            let op = run.program.op_at(number);
+            run.op(op, &mut map, &mut Filling::new(members))?;
+            left = map.word();
+            Ok(())
+        })?;
+        Some((at, left))
+    }
+
+    /// Executes the ops inside the group or sequence of this op, presence map included; the end.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn nested(
+        &mut self,
+        values: &mut [Value],
+        number: u32,
+        at: usize,
+        members: &mut dyn Members,
+    ) -> Option<usize> {
+        let body = self.body(number)?;
+        self.run(values, at, |run| {
+            run.nested(body, &mut Filling::new(members))
+        })
+    }
+
+    fn body(&self, number: u32) -> Option<Body> {
+        match self.program.op_at(number) {
+            Op::Group { body, .. } | Op::Sequence { body, .. } => Some(*body),
+            _ => None,
+        }
+    }
+
+    /// Executes something op by op, from this place on; the end.
+    fn run(
+        &mut self,
+        values: &mut [Value],
+        at: usize,
+        execute: impl FnOnce(&mut Run<'_, SlotsMut<'_>>) -> Result<(), CodecError>,
+    ) -> Option<usize> {
+        let mut previous = SlotsMut::new(values, self.rest);
+        let mut run = Run {
+            program: self.program,
+            previous: &mut previous,
+            scratch: self.scratch,
+            input: Input::new(self.bytes, at, self.strict, self.left.text),
+            left: self.left,
+            template: None,
+            failure: self.failure,
+        };
+        let result = execute(&mut run);
+        let (at, left) = (run.input.at, run.left);
+        self.left = left;
+        self.generation = self.rest.stamp(State::UNDEFINED);
+        match result {
+            Ok(()) => Some(at),
+            Err(error) => {
+                self.fails(error);
+                None
+            }
+        }
+    }
+
+    /// Checks that a sequence may have so many entries; `None` with the error.
+    #[inline(always)]
+    pub(super) fn may_have(&mut self, op: u32, count: u32, at: usize) -> Option<()> {
+        if count > self.left.entries {
+            self.fails(CodecError::new(ErrorCode::Limit, at).in_field(self.field(op)));
+            return None;
+        }
+        Some(())
+    }
+
+    /// Presence bits are left over: `None`, with the error, for a strict decoder.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn has_more(&mut self, map_at: usize) -> Option<()> {
+        if self.strict {
+            self.fails(CodecError::new(ErrorCode::R8, map_at));
+            return None;
+        }
+        Some(())
+    }
+
+    fn field(&self, op: u32) -> FieldId {
+        self.program.op_at(op).field()
+    }
+
+    /// Says in which entry of the sequence of this op the error is.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn in_entry(&mut self, op: u32, index: u32) {
+        let field = self.field(op);
+        self.adds(|error| error.in_entry(field, index));
+    }
+
+    /// Says in which group the error is.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn in_group(&mut self, op: u32) {
+        let field = self.field(op);
+        self.adds(|error| error.in_field(field));
+    }
+
+    /// Says in which template the error is, and that what the limit cut is not truncated.
+    #[cold]
+    #[inline(never)]
+    fn failed(&mut self, template: u32, len: usize) {
+        let is_cut = self.bytes.len() < len;
+        self.adds(|mut error| {
+            if is_cut && error.code == ErrorCode::Truncated {
+                error.code = ErrorCode::Limit;
+            }
+            error.in_template(template)
+        });
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn fails(&mut self, error: CodecError) {
+        *self.failure = Some(error);
+    }
+
+    fn adds(&mut self, place: impl FnOnce(CodecError) -> CodecError) {
+        *self.failure = self.failure.take().map(place);
+    }
+}

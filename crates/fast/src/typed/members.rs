@@ -1,0 +1,271 @@
+//! How the members of generated structs are set: one by one by the number of their fields, where
+//! a message is not decoded by straight-line code; and by type, where it is.
+
+use super::values::{OptionalText, Text};
+use super::visit::Dynamic;
+use crate::program::{Field, TemplateProgram};
+use crate::value::{Decimal, IntType};
+use crate::visitor::Visitor;
+
+/// The members of a generated struct by the numbers of their fields. Each method is for members
+/// of one kind, in the struct or in one inside it; it does nothing for any other field.
+#[expect(unused_variables, reason = "the defaults do nothing")]
+pub trait Members {
+    /// A message of the template of this index begins.
+    fn begin_message(&mut self, template: u32) {}
+
+    /// Sets an unsigned integer.
+    fn unsigned(&mut self, field: usize, value: u64) {}
+
+    /// Sets a signed integer.
+    fn signed(&mut self, field: usize, value: i64) {}
+
+    /// Sets a decimal.
+    fn decimal(&mut self, field: usize, value: Decimal) {}
+
+    /// Sets a string or byte vector.
+    fn text(&mut self, field: usize, value: &[u8]) {}
+
+    /// Makes an optional member absent.
+    fn absent(&mut self, field: usize) {}
+
+    /// Makes a group present.
+    fn begin_group(&mut self, field: usize) {}
+
+    /// Makes a sequence present, and empty.
+    fn begin_sequence(&mut self, field: usize) {}
+
+    /// Adds an entry to a sequence.
+    fn begin_entry(&mut self, field: usize) {}
+
+    /// Sets a dynamic reference to what it refers to.
+    fn end_template(&mut self, field: usize, inner: Dynamic) {}
+}
+
+/// Fills a struct as a visitor.
+pub(crate) struct Filling<'m, M: ?Sized> {
+    members: &'m mut M,
+    /// The message of a dynamic reference, and how deep inside it is.
+    inner: Dynamic,
+    depth: u32,
+}
+
+impl<'m, M: Members + ?Sized> Filling<'m, M> {
+    #[inline(always)]
+    pub(crate) fn new(members: &'m mut M) -> Self {
+        Self {
+            members,
+            inner: Dynamic::default(),
+            depth: 0,
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) const fn members(&mut self) -> &mut M {
+        self.members
+    }
+}
+
+/// A method that sets a member, of the struct or of what is inside a dynamic reference.
+macro_rules! set {
+    ($($visit:ident => $set:ident($($name:ident: $type:ty),*),)*) => {
+        $(
+        #[inline]
+        fn $visit(&mut self, field: &Field, $($name: $type),*) {
+            match self.depth {
+                0 => self.members.$set(field.id().index(), $($name),*),
+                _ => self.inner.0.$visit(field, $($name),*),
+            }
+        }
+        )*
+    };
+}
+
+/// A method that says nothing to a struct, but to what is inside a dynamic reference.
+macro_rules! inside {
+    ($($visit:ident,)*) => {
+        $(
+        fn $visit(&mut self, field: &Field) {
+            if self.depth > 0 {
+                self.inner.0.$visit(field);
+            }
+        }
+        )*
+    };
+}
+
+impl<M: Members + ?Sized> Visitor for Filling<'_, M> {
+    set! {
+        unsigned => unsigned(value: u64),
+        signed => signed(value: i64),
+        decimal => decimal(value: Decimal),
+        ascii => text(value: &[u8]),
+        unicode => text(value: &[u8]),
+        bytes => text(value: &[u8]),
+        absent => absent(),
+        begin_group => begin_group(),
+    }
+
+    inside! {
+        end_group,
+        end_entry,
+        end_sequence,
+    }
+
+    #[inline]
+    fn begin_message(&mut self, template: &TemplateProgram) {
+        self.members.begin_message(template.index());
+    }
+
+    #[inline]
+    fn begin_sequence(&mut self, field: &Field, length: u32) {
+        match self.depth {
+            0 => self.members.begin_sequence(field.id().index()),
+            _ => self.inner.0.begin_sequence(field, length),
+        }
+    }
+
+    #[inline]
+    fn begin_entry(&mut self, field: &Field, index: u32) {
+        match self.depth {
+            0 => self.members.begin_entry(field.id().index()),
+            _ => self.inner.0.begin_entry(field, index),
+        }
+    }
+
+    fn begin_template(&mut self, field: &Field, template: &TemplateProgram) {
+        self.depth += 1;
+        match self.depth {
+            1 => self.inner.0.begin_message(template),
+            _ => self.inner.0.begin_template(field, template),
+        }
+    }
+
+    fn end_template(&mut self, field: &Field) {
+        self.depth -= 1;
+        match self.depth {
+            0 => {
+                let inner = std::mem::take(&mut self.inner);
+                self.members.end_template(field.id().index(), inner);
+            }
+            _ => self.inner.0.end_template(field),
+        }
+    }
+}
+
+/// A member that holds an integer, or perhaps one.
+pub trait Integer {
+    /// The type of the integer.
+    const TYPE: IntType;
+
+    /// True if it may be absent.
+    const OPTIONAL: bool;
+
+    /// Sets it to the integer of this pattern, which is one of the type; `None` makes it absent,
+    /// if it may be.
+    fn set(&mut self, value: Option<u64>);
+}
+
+macro_rules! integers {
+    ($($int:ty => $type:ident,)*) => {
+        $(impl Integer for $int {
+            const TYPE: IntType = IntType::$type;
+            const OPTIONAL: bool = false;
+
+            #[inline(always)]
+            fn set(&mut self, value: Option<u64>) {
+                if let Some(value) = value {
+                    *self = value as Self;
+                }
+            }
+        }
+
+        impl Integer for Option<$int> {
+            const TYPE: IntType = IntType::$type;
+            const OPTIONAL: bool = true;
+
+            #[inline(always)]
+            fn set(&mut self, value: Option<u64>) {
+                *self = value.map(|value| value as $int);
+            }
+        })*
+    };
+}
+
+integers! {
+    i8 => Int8,
+    u8 => UInt8,
+    i16 => Int16,
+    u16 => UInt16,
+    i32 => Int32,
+    u32 => UInt32,
+    i64 => Int64,
+    u64 => UInt64,
+}
+
+/// A member that holds a decimal, or perhaps one.
+pub trait DecimalMember {
+    /// True if it may be absent.
+    const OPTIONAL: bool;
+
+    /// Sets it; `None` makes it absent, if it may be.
+    fn set(&mut self, value: Option<Decimal>);
+}
+
+impl DecimalMember for Decimal {
+    const OPTIONAL: bool = false;
+
+    #[inline(always)]
+    fn set(&mut self, value: Option<Decimal>) {
+        if let Some(value) = value {
+            *self = value;
+        }
+    }
+}
+
+impl DecimalMember for Option<Decimal> {
+    const OPTIONAL: bool = true;
+
+    #[inline(always)]
+    fn set(&mut self, value: Option<Decimal>) {
+        *self = value;
+    }
+}
+
+/// A member that holds a string, or perhaps one.
+pub trait TextMember {
+    /// True if it may be absent.
+    const OPTIONAL: bool;
+
+    /// Makes it absent, if it may be.
+    fn clear(&mut self);
+
+    /// Makes it present; returns its text, which is to be set.
+    fn text_mut(&mut self) -> &mut Text;
+}
+
+impl TextMember for Text {
+    const OPTIONAL: bool = false;
+
+    #[inline(always)]
+    fn clear(&mut self) {}
+
+    #[inline(always)]
+    fn text_mut(&mut self) -> &mut Text {
+        self
+    }
+}
+
+impl TextMember for OptionalText {
+    const OPTIONAL: bool = true;
+
+    #[inline(always)]
+    fn clear(&mut self) {
+        Self::clear(self);
+    }
+
+    #[inline(always)]
+    fn text_mut(&mut self) -> &mut Text {
+        self.unset()
+    }
+}

@@ -1,0 +1,381 @@
+//! Straight-line code against the op-by-op decoder: each type with each operator, structures,
+//! limits and damage; the same messages and the same errors.
+
+use std::path::Path;
+
+use fanfare_fast::builtin::spectra;
+use fanfare_fast::generate::{Generator, SpectraOptions};
+use fanfare_fast::program::{Field, FieldKind, Op, Program};
+use fanfare_fast::template::OperatorKind;
+use fanfare_fast::typed::{Feed, Typed, TypedDecoder};
+use fanfare_fast::value::TextType;
+use fanfare_fast::{
+    Decimal, Decoder, Encoder, ErrorCode, Limits, Message, Options, Scalar, Source, codegen,
+};
+use fastrand::Rng;
+
+use crate::rows::{damaged, line, scalar};
+use crate::{EVERY, every};
+
+#[allow(unreachable_pub, dead_code)]
+mod structs {
+    include!("straight.generated");
+}
+
+const ALL: &str = include_str!("straight.xml");
+
+#[test]
+fn the_generator_writes_the_straight_line_code_that_is_compiled_here() {
+    assert!(codegen::generate(ALL).unwrap() == include_str!("straight.generated"));
+    let code = |xml: &str| Program::parse(xml).unwrap().code();
+    assert_eq!(structs::Messages::CODE, code(ALL));
+    // Any other operator, value or slot is other code.
+    for (one, other) in [
+        ("<copy value='7'/>", "<copy value='8'/>"),
+        ("<increment/>", "<copy/>"),
+        ("key='s'", "key='u'"),
+        ("scp:reset=\"yes\"", ""),
+    ] {
+        assert!(code(&ALL.replacen(one, other, 1)) != code(ALL), "{one}");
+    }
+}
+
+/// What decimals do not take of a presence map is moved out of a word's way only so far.
+#[test]
+fn bodies_of_more_bits_than_a_word_with_many_parts_are_not_straight() {
+    let part = "<exponent><copy/></exponent><mantissa><copy/></mantissa>";
+    let code = |decimals, bits| {
+        let decimal = format!("<decimal name='D' presence='optional'>{part}</decimal>");
+        let fields = decimal.repeat(decimals) + &"<int32 name='I'><copy/></int32>".repeat(bits);
+        let xml = format!("<template name='T' id='1'>{fields}</template>");
+        let code = codegen::generate(&xml).unwrap();
+        !code.contains("const CODE: u64 = 0x0;")
+    };
+    assert!(code(8, 60) && code(9, 45));
+    assert!(!code(9, 46));
+}
+
+/// Random values; those of constants are theirs.
+struct Dice<'p>(Rng, &'p Program);
+
+impl Dice<'_> {
+    fn number(&mut self) -> i64 {
+        let bits = [1, 3, 6, 7, 8, 14, 32, 33, 56, 63];
+        let most = 1_u64 << bits[self.0.usize(..bits.len())];
+        let near = [0, 1, most / 2, most - 1, self.0.u64(..most)];
+        near[self.0.usize(..near.len())] as i64
+    }
+}
+
+const TEXTS: [&[u8]; 12] = [
+    b"A",
+    b"AB",
+    b"",
+    b"\0",
+    b"ABCD",
+    b"ABCDEFGH",
+    b"ABCDEFGHI",
+    b"\0A",
+    b"a string that is longer than any word",
+    b"AC",
+    b"A string of fifty bytes, all of them characters, 50",
+    b"B",
+];
+
+impl Source for Dice<'_> {
+    fn scalar(&mut self, field: &Field) -> Scalar<'_> {
+        if field.optional() && self.0.usize(..3) == 0 {
+            return Scalar::Absent;
+        }
+        let constant = |operator| operator == OperatorKind::Constant;
+        match self.1.op(field.id()) {
+            Op::Int(op) if constant(op.operator) => {
+                return op.initial.map_or(Scalar::Absent, Scalar::Unsigned);
+            }
+            Op::Decimal(op) if constant(op.operator) => {
+                return op.initial.map_or(Scalar::Absent, Scalar::Decimal);
+            }
+            Op::SplitDecimal {
+                exponent, mantissa, ..
+            } if self.0.bool() || constant(exponent.operator) || constant(mantissa.operator) => {
+                return Scalar::Decimal(Decimal {
+                    mantissa: mantissa.initial.unwrap_or(5) as i64,
+                    exponent: exponent.initial.map_or(-2, |exponent| exponent as i8),
+                });
+            }
+            Op::Text(op) if constant(op.operator) => {
+                let text = op.initial.map(|text| Scalar::Text(self.1.text(text)));
+                return text.unwrap_or(Scalar::Absent);
+            }
+            _ => {}
+        }
+        let number = self.number();
+        match field.kind() {
+            FieldKind::Int(ty) => {
+                let number = if ty.is_signed() && self.0.bool() {
+                    !number
+                } else {
+                    number
+                };
+                match ty.holds(number.into()) {
+                    true => Scalar::Signed(number),
+                    false => Scalar::Signed(number & 7),
+                }
+            }
+            FieldKind::Decimal => {
+                let mantissa = if self.0.bool() {
+                    number
+                } else {
+                    -(number & 15)
+                };
+                let exponent = [0, -2, 63, -63, 5][self.0.usize(..5)];
+                Scalar::Decimal(Decimal { mantissa, exponent })
+            }
+            FieldKind::Text(TextType::Unicode) => {
+                let texts = ["\u{e9}", "", "AB", "gr\u{f6}\u{df}er als ein Wort"];
+                Scalar::Text(texts[self.0.usize(..texts.len())].as_bytes())
+            }
+            _ => Scalar::Text(TEXTS[self.0.usize(..TEXTS.len())]),
+        }
+    }
+
+    fn group(&mut self, _: &Field) -> bool {
+        self.0.bool()
+    }
+
+    fn length(&mut self, field: &Field) -> Option<u32> {
+        if field.optional() && self.0.usize(..4) == 0 {
+            return None;
+        }
+        Some([0, 1, 2, 2, 7][self.0.usize(..5)])
+    }
+
+    fn template(&mut self, _: &Field) -> Option<u32> {
+        Some(self.0.u32(..self.1.templates().len() as u32))
+    }
+}
+
+/// A stream of random messages, of all templates or of one: those that can be encoded.
+fn stream(program: &Program, seed: u64, template: Option<usize>, messages: usize) -> Vec<u8> {
+    let mut dice = Dice(Rng::with_seed(seed), program);
+    let options = scalar(Options::default());
+    let mut encoder = Encoder::with_options(program.clone(), options);
+    let (mut message, mut out) = (Message::new(), Vec::new());
+    for _ in 0..messages {
+        let all = program.templates().len();
+        let template = template.unwrap_or_else(|| dice.0.usize(..all));
+        let filled = message.fill(program, &program.templates()[template], &mut dice);
+        // Some have a value that its operator cannot express.
+        if filled.is_ok() {
+            _ = encoder.encode_or_restore(&message, &mut out);
+        }
+    }
+    out
+}
+
+/// Decodes streams into structs, and op by op.
+struct Both<F> {
+    oracle: Decoder,
+    typed: TypedDecoder<F>,
+    message: Message,
+    again: Message,
+}
+
+impl<F> Both<F>
+where
+    F: Feed,
+    for<'m> F::Decoded<'m>: Typed,
+{
+    fn new(options: Options) -> Self {
+        let program = Program::parse(F::TEMPLATES).unwrap();
+        Self {
+            oracle: Decoder::with_options(program, scalar(options)),
+            typed: TypedDecoder::new(options).unwrap(),
+            message: Message::new(),
+            again: Message::new(),
+        }
+    }
+
+    /// Strict and lenient.
+    fn each() -> [Self; 2] {
+        [true, false].map(|strict| Self::new(options(strict)))
+    }
+
+    /// Decodes a stream; returns the first error, which is the same.
+    fn decode(&mut self, stream: &[u8]) -> Option<ErrorCode> {
+        self.oracle.reset();
+        self.typed.reset();
+        let mut at = 0;
+        while at < stream.len() {
+            let len = self.oracle.decode(&stream[at..], &mut self.message);
+            let program = self.oracle.program();
+            let (typed_len, decoded) = match self.typed.decode(&stream[at..]) {
+                Ok((len, decoded)) => (Ok(len), decoded),
+                Err(error) => (Err(error), None),
+            };
+            let path = |error: &fanfare_fast::CodecError| error.path(program);
+            assert_eq!(typed_len, len, "at {at}: {:?}", len.as_ref().map_err(path));
+            match len {
+                Ok(len) => at += len,
+                Err(error) => return Some(error.code),
+            }
+            decoded.unwrap().write(program, &mut self.again);
+            if self.again != self.message {
+                let lines = [&self.again, &self.message].map(|m| line(program, m));
+                assert_eq!(lines[0], lines[1], "at {at}");
+            }
+        }
+        None
+    }
+}
+
+fn options(strict: bool) -> Options {
+    Options {
+        strict,
+        kernel: None,
+        ..Options::default()
+    }
+}
+
+/// The stream as it is, cut, and damaged; strict and lenient.
+fn beside_all<F>([strict, lenient]: &mut [Both<F>; 2], stream: &[u8], random: &mut Rng)
+where
+    F: Feed,
+    for<'m> F::Decoded<'m>: Typed,
+{
+    assert_eq!(strict.decode(stream), None);
+    let cut = &stream[..random.usize(..=stream.len())];
+    for both in [strict, lenient] {
+        both.decode(cut);
+        for _ in 0..4 {
+            both.decode(&damaged(stream, random));
+        }
+    }
+}
+
+#[test]
+fn each_operator_of_each_type_is_the_same() {
+    let program = Program::parse(ALL).unwrap();
+    let mut both = Both::<structs::Messages>::each();
+    let mut random = Rng::with_seed(1);
+    let mut encoded = vec![0; program.templates().len()];
+    for seed in 0..20 {
+        for (template, bytes) in encoded.iter_mut().enumerate() {
+            let stream = stream(&program, seed, Some(template), 8);
+            *bytes += stream.len();
+            if !stream.is_empty() {
+                beside_all(&mut both, &stream, &mut random);
+            }
+        }
+    }
+    assert!(encoded.iter().all(|bytes| *bytes >= 100), "{encoded:?}");
+}
+
+#[test]
+fn templates_in_turn_are_the_same() {
+    let program = Program::parse(ALL).unwrap();
+    let mut both = Both::<structs::Messages>::each();
+    let mut random = Rng::with_seed(2);
+    for seed in 100..200 {
+        let stream = stream(&program, seed, None, 30);
+        beside_all(&mut both, &stream, &mut random);
+    }
+    let program = Program::parse(EVERY).unwrap();
+    let mut both = Both::<every::Messages>::each();
+    for seed in 0..200 {
+        let stream = stream(&program, seed, None, 10);
+        beside_all(&mut both, &stream, &mut random);
+    }
+}
+
+#[test]
+fn noise_is_the_same() {
+    let (mut one, mut other) = (
+        Both::<structs::Messages>::each(),
+        Both::<every::Messages>::each(),
+    );
+    let mut random = Rng::with_seed(3);
+    for round in 0..10_000 {
+        // Stop bits at random, or nearly everywhere; small identifiers in front.
+        let mut noise = vec![0xc0 | random.u8(..), 0x80 | random.u8(..45)];
+        noise.extend((0..random.usize(..40)).map(|_| match round % 3 {
+            0 => random.u8(..),
+            1 => random.u8(..) | 0x80,
+            _ => [0, 0x80, 0xff, 0x7f, 0x81, random.u8(..)][random.usize(..6)],
+        }));
+        for both in &mut one {
+            both.decode(&noise);
+        }
+        for both in &mut other {
+            both.decode(&noise);
+        }
+    }
+}
+
+#[test]
+fn limits_are_the_same() {
+    let program = Program::parse(ALL).unwrap();
+    let mut random = Rng::with_seed(4);
+    let streams: Vec<_> = (0..20)
+        .map(|seed| stream(&program, seed, None, 20))
+        .collect();
+    let most = Limits::default();
+    let mut reached = 0;
+    for round in 0..90 {
+        let mut limits = most;
+        match round % 6 {
+            0 => limits.message = random.usize(20..400),
+            1 => limits.text = [3, 8, 9, 20, 40][random.usize(..5)],
+            2 => limits.entries = random.u32(1..7),
+            3 => limits.fields = random.u32(10..60),
+            4 => limits.texts = random.usize(4..90),
+            _ => limits.references = random.u32(..3),
+        }
+        let options = Options {
+            limits,
+            ..options(round % 4 < 2)
+        };
+        let mut both = Both::<structs::Messages>::new(options);
+        for stream in &streams {
+            let error = both.decode(stream);
+            reached += usize::from(error == Some(ErrorCode::Limit));
+        }
+    }
+    assert!(reached > 500, "{reached}");
+}
+
+#[test]
+fn generated_feeds_are_the_same() {
+    let mut random = Rng::with_seed(5);
+    let mut both = Both::<spectra::Messages>::each();
+    for snapshots in [false, true] {
+        let contents = SpectraOptions {
+            snapshots,
+            trades: 10,
+            ..SpectraOptions::default()
+        };
+        let mut generator = Generator::spectra(Program::spectra(), 300, None, contents);
+        while let Some(packet) = generator.next_packet().unwrap() {
+            beside_all(&mut both, packet, &mut random);
+        }
+    }
+}
+
+/// The builtin templates are of the shapes of the recorded feed's, and so decode it.
+#[test]
+fn recorded_market_data_is_the_same() {
+    let folder = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../../shared/data/moex-spectra"
+    );
+    let [mut both, _] = Both::<spectra::Messages>::each();
+    for file in ["increment_a.dat", "snapshot.dat"] {
+        let Ok(stream) = std::fs::read(Path::new(folder).join(file)) else {
+            // Not by a macro: what those print of a test that passes is not shown.
+            use std::io::Write as _;
+            _ = writeln!(std::io::stderr(), "skipped: no data in {folder}");
+            return;
+        };
+        assert_eq!(both.decode(&stream), None);
+    }
+}

@@ -158,9 +158,9 @@ impl<'p> Teller<'p> {
                         };
                         let mut next = Next {
                             row,
-                            lane: chunk.lane as usize,
+                            lane: usize::from(chunk.lane) % MAX_LANES,
                             constants: self.constants,
-                            constant: chunk.constant as usize,
+                            constant: usize::from(chunk.constant) % MAX_LANES,
                         };
                         let mut number = 0;
                         $(

@@ -168,9 +168,9 @@ impl Gathered<'_> {
                         let mut next = Next {
                             message: self.message,
                             row,
-                            lane: chunk.lane as usize,
+                            lane: usize::from(chunk.lane) % MAX_LANES,
                             constants,
-                            constant: chunk.constant as usize,
+                            constant: usize::from(chunk.constant) % MAX_LANES,
                         };
                         let mut number = 0;
                         $(

@@ -68,30 +68,6 @@ pub(crate) enum EmitKind {
     BytesConstant,
 }
 
-macro_rules! define_index {
-    ($($number:ident)*) => {
-        /// The index of a lane or a constant, of which the compiler knows that it is one.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        #[repr(u8)]
-        pub(crate) enum Index {
-            $($number,)*
-        }
-
-        impl Index {
-            const ALL: [Self; MAX_LANES] = [$(Self::$number,)*];
-
-            /// That of a lane; any for what is none.
-            fn of(lane: u8) -> Self {
-                Self::ALL[usize::from(lane) % MAX_LANES]
-            }
-        }
-    };
-}
-define_index! {
-    L0 L1 L2 L3 L4 L5 L6 L7 L8 L9 L10 L11 L12 L13 L14 L15
-    L16 L17 L18 L19 L20 L21 L22 L23 L24 L25 L26 L27 L28 L29 L30 L31
-}
-
 /// How many fields a chunk has at most.
 pub(crate) const MAX_FIELDS: usize = 7;
 
@@ -103,8 +79,8 @@ pub(crate) struct Chunk {
     /// How many they are, and of which kinds.
     pub(crate) kinds: Kinds,
     /// The first of their lanes, which follow each other, and of their constants.
-    pub(crate) lane: Index,
-    pub(crate) constant: Index,
+    pub(crate) lane: u8,
+    pub(crate) constant: u8,
 }
 
 /// Gives a macro what a chunk can be: a name, and the kinds of its fields by their letters. Each
@@ -179,8 +155,8 @@ impl VisitPlan {
             chunks.push(Chunk {
                 field: emits[0].field,
                 kinds,
-                lane: Index::of(first_lane(emits).unwrap_or_default()),
-                constant: Index::of(constants.len() as u8),
+                lane: first_lane(emits).unwrap_or_default(),
+                constant: constants.len() as u8,
             });
             constants.extend(emits.iter().flat_map(|emit| emit.constants(program)));
         }

@@ -166,6 +166,38 @@ fn bench_says_where_there_are_no_structs() {
     assert_eq!(f.get("generated_decode_ns"), None);
 }
 
+/// It builds the structs of any templates, in the user's cache; here without optimisation.
+#[test]
+fn bench_builds_structs() {
+    let folder = Folder::new("bench-structs");
+    let file = folder.file("feed.dat");
+    run(&["generate", "spectra", "-n", "200", "-o", &file]).succeeded();
+    let other = format!("{} ", fanfare_fast::builtin::SPECTRA);
+    let templates = folder.with("other.xml", &other);
+    let bench = |cargo: Option<&str>| {
+        let args = "fast bench --structs --json --passes 2 -t".split(' ');
+        let args: Vec<_> = args.chain([&templates[..], "-f", &file]).collect();
+        let mut command = fanfare(&args);
+        command
+            .env("XDG_CACHE_HOME", folder.path())
+            .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0")
+            .env("CARGO_PROFILE_RELEASE_LTO", "off")
+            .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16");
+        if let Some(cargo) = cargo {
+            command.env("CARGO", cargo);
+        }
+        said(&mut command)
+    };
+    let none = bench(Some("/no/such/cargo"));
+    assert!(none.err.contains("--structs needs cargo"), "{}", none.err);
+    for _ in 0..2 {
+        let f = bench(None).succeeded().figures();
+        for name in ["generated_decode_ns", "generated_encode_ns"] {
+            assert!(f[name].as_f64().unwrap() > 0.0, "{name}");
+        }
+    }
+}
+
 #[test]
 fn bench_measures_what_another_encoder_wrote() {
     let folder = Folder::new("bench-other");

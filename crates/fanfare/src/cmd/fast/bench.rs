@@ -2,7 +2,7 @@
 
 use super::options::{Framing, Strictness, TEMPLATES_HELP, check_preamble, load_with_text};
 use super::packets::{ByteFile, PacketError, PacketFile, check_size};
-use super::structs::{self, Structs};
+use super::structs::{self, Built, Structs};
 use crate::print::{note, say};
 use anyhow::{Context, Result, anyhow, bail};
 use fanfare_engine::stop::Stop;
@@ -28,7 +28,8 @@ const CHUNK: usize = 64;
 /// Each figure is the median of passes over the whole file, the kinds of passes taken in turn.
 /// Encoded bytes are compared with the file's: it is told if the file's encoder chose others.
 /// Generated structs (`fanfare fast codegen`) are measured with the builtin templates, as the
-/// structs of these are part of the program.
+/// structs of these are part of the program, and with any other templates where --structs asks for
+/// it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[arg(short, long, value_name = "TEMPLATES", help = TEMPLATES_HELP)]
@@ -50,6 +51,11 @@ pub(crate) struct Args {
     /// here].
     #[arg(long, value_name = "NAME", value_parser = kernel)]
     kernel: Option<Kernel>,
+    /// Build generated structs for templates that are not builtin, with the installed cargo and the
+    /// source that this program was built from, in the user's cache folder: it takes a minute the
+    /// first time.
+    #[arg(long)]
+    structs: bool,
     /// Print the figures as one JSON object.
     #[arg(long)]
     json: bool,
@@ -62,11 +68,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let packets = read(args, &stop)?;
     let options = options(args);
     let mut bench = Bench::new(options, args.framing.keep_dictionary, &program, &packets);
-    let mut structs = structs::find(&text, options)?;
     let messages = bench.check()?;
     if messages == 0 {
         bail!("`{}` has no messages", args.file.display());
     }
+    let mut structs = structs(args, (&program, &text), options, &packets)?;
     let mut passes = Passes::default();
     let start = Instant::now();
     let enough = |done: u32| match args.passes {
@@ -98,6 +104,24 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         note!("encoded, the messages have other bytes than in the file");
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The structs of the templates, if the binary has any, or they are asked for.
+fn structs(
+    args: &Args,
+    (program, text): (&Program, &str),
+    options: Options,
+    packets: &[Vec<u8>],
+) -> Result<Option<Box<dyn Structs>>> {
+    let found = structs::find(text, options)?;
+    if found.is_some() || !args.structs {
+        return Ok(found);
+    }
+    note!("building structs for `{}`", args.templates);
+    let kernel = args.kernel.map(Kernel::name);
+    let keeps = args.framing.keep_dictionary;
+    let built = Built::new((program, text), options, kernel, keeps, packets)?;
+    Ok(Some(Box::new(built)))
 }
 
 /// A kernel that this processor has, or the scalar program.

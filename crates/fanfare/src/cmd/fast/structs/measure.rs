@@ -1,55 +1,35 @@
-//! Generated structs on the bench: those of the builtin templates are part of the binary.
+//! Decoding into generated structs and encoding from them, measured. This file is also part of the
+//! program that is built for templates whose structs the binary does not have: it uses nothing but
+//! the codec and the standard library.
 
-use anyhow::{Result, anyhow};
-use fanfare_fast::builtin::{COMPLEX, SIMPLE, SPECTRA, complex, simple, spectra};
 use fanfare_fast::typed::{Feed, Typed, TypedDecoder, TypedEncoder};
-use fanfare_fast::{CodecError, Options};
+use fanfare_fast::{CodecError, Options, TemplateError};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-/// Measures decoding into structs and encoding from them; nanoseconds of all messages.
-pub(super) trait Structs {
-    /// One pass over all packets.
-    fn decode(&mut self, packets: &[Vec<u8>], keeps: bool) -> Result<f64>;
-
-    /// One pass that encodes all messages, so many packets at a time; only the encoding is timed.
-    /// Whether the bytes are the same, too.
-    fn encode(&mut self, packets: &[Vec<u8>], chunk: usize, keeps: bool) -> Result<(f64, bool)>;
-}
-
-/// The structs of a template document, if the binary has any.
-pub(super) fn find(xml: &str, options: Options) -> Result<Option<Box<dyn Structs>>> {
-    Ok(match xml {
-        SIMPLE => Some(Box::new(Of::<simple::Messages>::new(options)?)),
-        COMPLEX => Some(Box::new(Of::<complex::Messages>::new(options)?)),
-        SPECTRA => Some(Box::new(Of::<spectra::Messages>::new(options)?)),
-        _ => None,
-    })
-}
-
-struct Of<F> {
+/// Measures the structs of a feed; nanoseconds of all messages.
+pub(super) struct Of<F> {
     decoder: TypedDecoder<F>,
     encoder: TypedEncoder,
     /// Each message in structs of its own.
     messages: Vec<F>,
 }
 
-impl<F: Feed> Of<F> {
-    fn new(options: Options) -> Result<Self> {
+impl<F> Of<F>
+where
+    F: Feed + Clone,
+    for<'m> F::Decoded<'m>: Typed,
+{
+    pub(super) fn new(options: Options) -> Result<Self, TemplateError> {
         Ok(Self {
             decoder: TypedDecoder::new(options)?,
             encoder: TypedEncoder::new::<F>(options)?,
             messages: Vec::new(),
         })
     }
-}
 
-impl<F> Structs for Of<F>
-where
-    F: Feed + Clone,
-    for<'m> F::Decoded<'m>: Typed,
-{
-    fn decode(&mut self, packets: &[Vec<u8>], keeps: bool) -> Result<f64> {
+    /// One pass over all packets.
+    pub(super) fn decode(&mut self, packets: &[Vec<u8>], keeps: bool) -> Result<f64, CodecError> {
         let decoder = &mut self.decoder;
         decoder.reset();
         let start = Instant::now();
@@ -59,7 +39,7 @@ where
             }
             let mut rest = &packet[..];
             while !rest.is_empty() {
-                let (len, decoded) = decoder.decode(rest).map_err(failed)?;
+                let (len, decoded) = decoder.decode(rest)?;
                 black_box(decoded);
                 rest = rest.get(len..).unwrap_or_default();
             }
@@ -67,7 +47,14 @@ where
         Ok(start.elapsed().as_nanos() as f64)
     }
 
-    fn encode(&mut self, packets: &[Vec<u8>], chunk: usize, keeps: bool) -> Result<(f64, bool)> {
+    /// One pass that encodes all messages, so many packets at a time; only the encoding is timed.
+    /// Whether the bytes are the same, too.
+    pub(super) fn encode(
+        &mut self,
+        packets: &[Vec<u8>],
+        chunk: usize,
+        keeps: bool,
+    ) -> Result<(f64, bool), CodecError> {
         self.decoder.reset();
         self.encoder.reset();
         let (mut out, mut timed, mut same) = (Vec::new(), Duration::ZERO, true);
@@ -81,9 +68,9 @@ where
                     false => self.encoder.reset(),
                 }
                 for messages in self.messages.get(at..end).unwrap_or_default() {
-                    let decoded = messages.decoded();
-                    let message = decoded.ok_or_else(|| anyhow!("a message of no template"))?;
-                    self.encoder.encode(&message, &mut out).map_err(failed)?;
+                    if let Some(message) = messages.decoded() {
+                        self.encoder.encode(&message, &mut out)?;
+                    }
                 }
                 at = end;
             }
@@ -92,11 +79,9 @@ where
         }
         Ok((timed.as_nanos() as f64, same))
     }
-}
 
-impl<F: Feed + Clone> Of<F> {
     /// Decodes packets into structs that are kept; the number of messages up to the end of each.
-    fn keep(&mut self, packets: &[Vec<u8>], keeps: bool) -> Result<Vec<usize>> {
+    fn keep(&mut self, packets: &[Vec<u8>], keeps: bool) -> Result<Vec<usize>, CodecError> {
         self.messages.clear();
         let mut ends = Vec::with_capacity(packets.len());
         for packet in packets {
@@ -105,7 +90,7 @@ impl<F: Feed + Clone> Of<F> {
             }
             let mut rest = &packet[..];
             while !rest.is_empty() {
-                let (len, _) = self.decoder.decode(rest).map_err(failed)?;
+                let (len, _) = self.decoder.decode(rest)?;
                 rest = rest.get(len..).unwrap_or_default();
                 self.messages.push(self.decoder.messages().clone());
             }
@@ -113,8 +98,4 @@ impl<F: Feed + Clone> Of<F> {
         }
         Ok(ends)
     }
-}
-
-fn failed(error: CodecError) -> anyhow::Error {
-    anyhow!("{error}")
 }

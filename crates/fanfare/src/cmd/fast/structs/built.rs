@@ -1,0 +1,163 @@
+//! Structs that are built when they are asked for: a package with the generated code, in a folder
+//! of the user's cache, compiled by the installed toolchain, runs beside and is asked for passes.
+
+use super::Structs;
+use anyhow::{Context, Result, anyhow, bail};
+use fanfare_fast::{Options, Program, codegen};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::{env, fs};
+
+/// Where the sources were when this program was built.
+const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+
+/// A program that measures structs.
+#[derive(Debug)]
+pub(crate) struct Built {
+    child: Child,
+    asks: ChildStdin,
+    answers: BufReader<ChildStdout>,
+}
+
+impl Built {
+    /// Generates the structs of a template document, builds the program that measures them (which
+    /// takes a minute the first time), and gives it the packets.
+    pub(crate) fn new(
+        (program, xml): (&Program, &str),
+        options: Options,
+        kernel: Option<&str>,
+        keeps: bool,
+        packets: &[Vec<u8>],
+    ) -> Result<Self> {
+        let mut child = Command::new(build(program, xml)?)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("cannot start the program that was built for the structs")?;
+        let pipes = child.stdin.take().zip(child.stdout.take());
+        let (mut asks, answers) = pipes.ok_or_else(|| anyhow!("a program without pipes"))?;
+        let kernel = kernel.unwrap_or("best");
+        let strict = options.strict;
+        writeln!(asks, "{strict} {keeps} {kernel} {}", packets.len())?;
+        for packet in packets {
+            asks.write_all(&(packet.len() as u64).to_le_bytes())?;
+            asks.write_all(packet)?;
+        }
+        let answers = BufReader::new(answers);
+        Ok(Self {
+            child,
+            asks,
+            answers,
+        })
+    }
+
+    /// Asks for a pass; its nanoseconds, and whether the bytes are the same.
+    fn ask(&mut self, pass: &str) -> Result<(f64, bool)> {
+        const STOPPED: &str = "the program that was built for the structs stopped";
+        writeln!(self.asks, "{pass}").context(STOPPED)?;
+        let mut line = String::new();
+        self.answers.read_line(&mut line).context(STOPPED)?;
+        let answer = line.trim().split_once(' ');
+        let answer = answer.and_then(|(nanos, same)| Some((nanos.parse().ok()?, same == "true")));
+        answer.ok_or_else(|| anyhow!(STOPPED))
+    }
+}
+
+impl Structs for Built {
+    fn decode(&mut self, _: &[Vec<u8>], _: bool) -> Result<f64> {
+        Ok(self.ask("decode")?.0)
+    }
+
+    fn encode(&mut self, _: &[Vec<u8>], chunk: usize, _: bool) -> Result<(f64, bool)> {
+        self.ask(&format!("encode {chunk}"))
+    }
+}
+
+impl Drop for Built {
+    fn drop(&mut self) {
+        // It may be in the midst of a pass; what it has left to say is of no use.
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+}
+
+/// Builds the program for a template document; where it is.
+fn build(program: &Program, xml: &str) -> Result<PathBuf> {
+    let sources = fs::canonicalize(SOURCES).ok();
+    let sources = sources.filter(|sources| sources.join("fast/Cargo.toml").is_file());
+    let sources = sources.ok_or_else(|| {
+        anyhow!("--structs compiles the codec, but its source is not in `{SOURCES}` any more")
+    })?;
+    let mut hash = DefaultHasher::new();
+    (xml, env!("CARGO_PKG_VERSION")).hash(&mut hash);
+    let name = format!("structs-{:016x}", hash.finish());
+    let cache = cache()?;
+    let package = cache.join(&name);
+    let write = |file: &str, text: &str| {
+        let file = package.join(file);
+        // What is the same is left as it is, so that it is not compiled again.
+        if fs::read_to_string(&file).is_ok_and(|before| before == text) {
+            return Ok(());
+        }
+        fs::write(&file, text).with_context(|| format!("cannot write `{}`", file.display()))
+    };
+    fs::create_dir_all(package.join("src"))
+        .with_context(|| format!("cannot make the folder `{}`", package.display()))?;
+    write("Cargo.toml", &manifest(&name, &sources))?;
+    // The versions that the codec itself is built with.
+    if let Ok(lock) = fs::read_to_string(sources.join("../Cargo.lock"))
+        && !package.join("Cargo.lock").exists()
+    {
+        write("Cargo.lock", &lock)?;
+    }
+    write("src/main.rs", include_str!("main.rs.in"))?;
+    write("src/measure.rs", include_str!("measure.rs"))?;
+    write("src/feed.rs", &codegen::generate_from(program, xml))?;
+    compile(&package, &cache.join("target"))?;
+    let built = cache.join("target/release").join(&name);
+    Ok(built.with_extension(env::consts::EXE_EXTENSION))
+}
+
+fn manifest(name: &str, sources: &Path) -> String {
+    let path = |folder: &str| format!("{:?}", sources.join(folder).display().to_string());
+    format!(
+        "[package]\nname = \"{name}\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n[workspace]\n\n\
+         [dependencies]\nfanfare-fast = {{ path = {} }}\nfanfare-wire = {{ path = {} }}\n\n\
+         [profile.release]\nlto = \"thin\"\ncodegen-units = 1\n",
+        path("fast"),
+        path("wire")
+    )
+}
+
+/// The folder of the user in which what is built is kept.
+fn cache() -> Result<PathBuf> {
+    let set = |name| env::var_os(name).filter(|value| !value.is_empty());
+    let cache = set("XDG_CACHE_HOME").map(PathBuf::from);
+    let cache = cache.or_else(|| set("HOME").map(|home| PathBuf::from(home).join(".cache")));
+    let cache = cache.filter(|cache| cache.is_absolute());
+    let cache = cache.context("--structs builds in $XDG_CACHE_HOME or $HOME/.cache: neither is")?;
+    Ok(cache.join("fanfare/structs"))
+}
+
+fn compile(package: &Path, target: &Path) -> Result<()> {
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(&cargo)
+        .args(["build", "--release", "--offline", "--quiet"])
+        .env("CARGO_TARGET_DIR", target)
+        .current_dir(package)
+        .stdin(Stdio::null())
+        .output()
+        .with_context(|| format!("--structs needs cargo: cannot start `{}`", cargo.display()))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        let last = said.lines().rev().take(20).collect::<Vec<_>>();
+        let last = last.into_iter().rev().collect::<Vec<_>>().join("\n");
+        bail!(
+            "cannot build the structs in `{}`: {last}",
+            package.display()
+        );
+    }
+    Ok(())
+}

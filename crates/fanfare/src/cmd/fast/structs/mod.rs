@@ -1,0 +1,50 @@
+//! Generated structs on the bench: those of the builtin templates are part of the binary, those of
+//! other templates are built when they are asked for.
+
+mod built;
+mod measure;
+
+use anyhow::{Result, anyhow};
+pub(super) use built::Built;
+use fanfare_fast::builtin::{COMPLEX, SIMPLE, SPECTRA, complex, simple, spectra};
+use fanfare_fast::typed::{Feed, Typed};
+use fanfare_fast::{CodecError, Options};
+use measure::Of;
+
+/// Measures decoding into structs and encoding from them; nanoseconds of all messages.
+pub(super) trait Structs {
+    /// One pass over all packets.
+    fn decode(&mut self, packets: &[Vec<u8>], keeps: bool) -> Result<f64>;
+
+    /// One pass that encodes all messages, so many packets at a time; only the encoding is timed.
+    /// Whether the bytes are the same, too.
+    fn encode(&mut self, packets: &[Vec<u8>], chunk: usize, keeps: bool) -> Result<(f64, bool)>;
+}
+
+/// The structs of a template document, if the binary has any.
+pub(super) fn find(xml: &str, options: Options) -> Result<Option<Box<dyn Structs>>> {
+    Ok(match xml {
+        SIMPLE => Some(Box::new(Of::<simple::Messages>::new(options)?)),
+        COMPLEX => Some(Box::new(Of::<complex::Messages>::new(options)?)),
+        SPECTRA => Some(Box::new(Of::<spectra::Messages>::new(options)?)),
+        _ => None,
+    })
+}
+
+impl<F> Structs for Of<F>
+where
+    F: Feed + Clone,
+    for<'m> F::Decoded<'m>: Typed,
+{
+    fn decode(&mut self, packets: &[Vec<u8>], keeps: bool) -> Result<f64> {
+        Self::decode(self, packets, keeps).map_err(failed)
+    }
+
+    fn encode(&mut self, packets: &[Vec<u8>], chunk: usize, keeps: bool) -> Result<(f64, bool)> {
+        Self::encode(self, packets, chunk, keeps).map_err(failed)
+    }
+}
+
+fn failed(error: CodecError) -> anyhow::Error {
+    anyhow!("{error}")
+}

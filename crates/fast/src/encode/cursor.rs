@@ -219,19 +219,36 @@ impl Cursor<'_> {
 
     /// Writes a decimal whose parts have operators of their own.
     #[inline(always)]
-    pub(super) fn parts(
+    pub(super) fn parts<const NULLABLE: bool>(
         &mut self,
         [first, second]: &[Int; 2],
         slots: &mut Slots,
         (head, word): (u64, u64),
     ) -> Option<()> {
-        if head == ABSENT {
-            return self.any(first, slots, None);
+        let value = match exponent(head) {
+            Some(exponent @ -63..=63) => Some(i64::from(exponent) as u64),
+            None if NULLABLE && head == ABSENT => None,
+            _ => return None,
+        };
+        let (at, map) = (self.at, self.map);
+        let mut before = None;
+        match first.operation {
+            Operation::Default => self.default::<true, NULLABLE>(first, value)?,
+            Operation::None => self.write::<true, NULLABLE>(first, value)?,
+            _ => {
+                before = slots.value(first.slot).copied();
+                self.any(first, slots, value)?;
+            }
         }
-        let exponent = exponent(head).filter(|exponent| (-63..=63).contains(exponent))?;
-        let (at, map, before) = (self.at, self.map, slots.value(first.slot).copied());
-        self.any(first, slots, Some(i64::from(exponent) as u64))?;
-        let done = self.any(second, slots, Some(word));
+        if value.is_none() {
+            return Some(());
+        }
+        let done = match (second.operation, second.is_optional) {
+            (Operation::DeltaI64, false) => {
+                self.delta::<false>(second, slots, Some(word), signed_difference)
+            }
+            _ => self.any(second, slots, Some(word)),
+        };
         if done.is_none() {
             (self.at, self.map) = (at, map);
             slots.restore(first.slot, before);
@@ -338,6 +355,12 @@ impl Short {
         }
         let len = len as usize;
         Some(Self { bits, len })
+    }
+
+    /// Returns true if it has these characters, which are so many.
+    #[inline(always)]
+    pub(super) const fn is(self, bits: u64, len: usize) -> bool {
+        self.bits == bits && self.len == len
     }
 }
 

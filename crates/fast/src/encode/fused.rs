@@ -14,6 +14,7 @@ use crate::previous::PreviousValues;
 use crate::program::fused::{Fused, Kind};
 use crate::program::{Body, FieldId, Op, Program, Reset, Slot, TemplateProgram};
 use crate::slots::Slots;
+use crate::state::State;
 use crate::value::TextType;
 
 /// Where the executor is between two ops.
@@ -335,8 +336,11 @@ impl Fields<'_> {
             Kind::Int => cursor.any(int, slots, nullable!()),
             Kind::Decimal => cursor.decimal::<false>(head, node.word()),
             Kind::DecimalNullable => cursor.decimal::<true>(head, node.word()),
-            Kind::Parts | Kind::PartsNullable => {
-                cursor.parts(self.program.parts(op)?, slots, (head, node.word()))
+            Kind::Parts => {
+                cursor.parts::<false>(self.program.parts(op)?, slots, (head, node.word()))
+            }
+            Kind::PartsNullable => {
+                cursor.parts::<true>(self.program.parts(op)?, slots, (head, node.word()))
             }
             Kind::Ascii => self.ascii::<false>(node, head, cursor),
             Kind::AsciiNullable => self.ascii::<true>(node, head, cursor),
@@ -416,28 +420,28 @@ impl Fields<'_> {
         cursor: &mut Cursor<'_>,
     ) -> Option<()> {
         let (slot, stamp) = self.slots.of(&op.int)?;
-        let is_outdated = slot.is_outdated(stamp);
-        if is_outdated && op.int.has_initial {
-            return None;
-        }
+        let is_undefined = slot.is_outdated(stamp);
         if NULLABLE && head == ABSENT {
-            let is_sent = !is_outdated && !slot.is_empty(stamp);
-            if is_sent {
+            let is_implied = is_undefined && !op.int.has_initial || slot.is_empty(stamp);
+            if !is_implied {
                 cursor.null()?;
             }
             slot.set_empty(stamp);
-            cursor.push_bit(is_sent);
+            cursor.push_bit(!is_implied);
             return Some(());
         }
         let Some(text) = Short::of((head, node.word())) else {
             return self.long_copy(op, node, head, cursor);
         };
-        let is_sent = !(slot.is_of(stamp) && slot.is_short(text.bits, text.len));
-        if is_sent {
+        let is_implied = match is_undefined {
+            true => op.int.has_initial && text.is(op.int.initial, op.int.min as usize),
+            false => slot.is_of(stamp) && slot.is_short(text.bits, text.len),
+        };
+        if !is_implied {
             cursor.ascii::<NULLABLE>(text)?;
-            slot.set_short(stamp, text.bits, text.len);
         }
-        cursor.push_bit(is_sent);
+        slot.set_short(stamp, text.bits, text.len);
+        cursor.push_bit(!is_implied);
         Some(())
     }
 
@@ -451,13 +455,16 @@ impl Fields<'_> {
     ) -> Option<()> {
         let text = long_text(self.message, node, head, self.longest)?;
         let slot = Slot(op.int.slot);
-        let is_text = self.slots.state(slot) == op.int.state;
-        let same = is_text && *self.slots.text(slot, op.aux) == *text;
-        if !same {
+        let state = self.slots.state(slot);
+        if state == State::UNDEFINED && op.int.has_initial {
+            return None;
+        }
+        let is_implied = state == op.int.state && *self.slots.text(slot, op.aux) == *text;
+        if !is_implied {
             cursor.at = put_text(text, cursor.room, cursor.at)?;
             self.slots.set_text(slot, op.aux, TextType::Ascii, text);
         }
-        cursor.push_bit(!same);
+        cursor.push_bit(!is_implied);
         Some(())
     }
 }

@@ -2,6 +2,7 @@
 
 use super::options::{Framing, Strictness, TEMPLATES_HELP, check_preamble, load_with_text};
 use super::packets::{ByteFile, PacketError, PacketFile, check_size};
+use super::structs::measure::{self, Held};
 use super::structs::{self, Built, Structs};
 use crate::print::{note, say};
 use anyhow::{Context, Result, anyhow, bail};
@@ -19,9 +20,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-/// About how many messages are decoded before they are encoded: few enough to stay in the cache.
-const CHUNK: usize = 64;
 
 /// Measure decoding and encoding of a file's messages, without any I/O.
 ///
@@ -87,12 +85,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
             .push(bench.decode(&mut EachField::default())?);
         passes.typed.push(bench.decode_records()?);
         passes.message.push(bench.decode(&mut Message::new())?);
-        passes.encode.push(bench.encode::<Record>(messages)?);
-        passes
-            .encode_message
-            .push(bench.encode::<Message>(messages)?);
+        passes.encode.push(bench.encode::<Record>()?);
+        passes.encode_message.push(bench.encode::<Message>()?);
         if let Some(structs) = &mut structs {
-            passes.generated(&bench, structs.as_mut(), messages)?;
+            passes.generated(&bench, structs.as_mut())?;
         }
         done += 1;
     }
@@ -198,11 +194,6 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// How many packets have as many messages as are encoded at a time.
-    fn chunk(&self, messages: u64) -> usize {
-        (CHUNK * self.packets.len() / messages.max(1) as usize).max(1)
-    }
-
     /// One pass that says where an error is; how many messages there are.
     fn check(&mut self) -> Result<u64> {
         self.decoder.reset();
@@ -264,65 +255,63 @@ impl<'a> Bench<'a> {
     }
 
     /// One pass that encodes all messages; only the encoding is timed.
-    #[inline(never)]
-    fn encode<H: Held>(&mut self, messages: u64) -> Result<f64> {
-        self.decoder.reset();
-        self.encoder.reset();
-        let mut held: Vec<H> = Vec::new();
-        let mut out = Vec::new();
-        let mut timed = Duration::ZERO;
-        for chunk in self.packets.chunks(self.chunk(messages)) {
-            let mut ends = Vec::with_capacity(chunk.len());
-            let mut used = 0;
-            for packet in chunk {
-                if !self.keeps {
-                    self.decoder.reset();
-                }
-                let mut rest = &packet[..];
-                while !rest.is_empty() {
-                    if used == held.len() {
-                        held.push(H::default());
-                    }
-                    let Some(one) = held.get_mut(used) else {
-                        break;
-                    };
-                    let len = one.decode(&mut self.decoder, rest).map_err(failed)?;
-                    rest = rest.get(len..).unwrap_or_default();
-                    used += 1;
-                }
-                ends.push(used);
-            }
-            out.clear();
-            let start = Instant::now();
-            let mut at = 0;
-            for end in &ends {
-                match self.keeps {
-                    true => self.encoder.reset_template(),
-                    false => self.encoder.reset(),
-                }
-                for one in held.get(at..*end).unwrap_or_default() {
-                    let result = one.encode(&mut self.encoder, &mut out);
-                    result.map_err(failed)?;
-                }
-                at = *end;
-            }
-            timed += start.elapsed();
-            if !chunk.iter().flatten().eq(&out) {
-                self.differs = true;
-            }
+    fn encode<H: Holder>(&mut self) -> Result<f64> {
+        let (packets, keeps) = (self.packets, self.keeps);
+        let mut held = Both {
+            bench: self,
+            held: Vec::<H>::new(),
+        };
+        let (nanos, same) = measure::encode(&mut held, packets, keeps).map_err(failed)?;
+        self.differs |= !same;
+        Ok(nanos)
+    }
+}
+
+/// Messages that are held in between the decoder and the encoder.
+struct Both<'b, 'a, H> {
+    bench: &'b mut Bench<'a>,
+    held: Vec<H>,
+}
+
+impl<H: Holder> Held for Both<'_, '_, H> {
+    fn reset_decoder(&mut self) {
+        self.bench.decoder.reset();
+    }
+
+    fn decode(&mut self, bytes: &[u8], place: usize) -> Result<usize, CodecError> {
+        if place == self.held.len() {
+            self.held.push(H::default());
         }
-        Ok(timed.as_nanos() as f64)
+        match self.held.get_mut(place) {
+            Some(one) => one.decode(&mut self.bench.decoder, bytes),
+            None => Ok(bytes.len()),
+        }
+    }
+
+    fn reset_encoder(&mut self, keeps: bool) {
+        match keeps {
+            true => self.bench.encoder.reset_template(),
+            false => self.bench.encoder.reset(),
+        }
+    }
+
+    #[inline(always)]
+    fn encode(&mut self, place: usize, out: &mut Vec<u8>) -> Result<(), CodecError> {
+        if let Some(one) = self.held.get(place) {
+            one.encode(&mut self.bench.encoder, out)?;
+        }
+        Ok(())
     }
 }
 
 /// What a message is held in between the decoder and the encoder.
-trait Held: Default {
+trait Holder: Default {
     fn decode(&mut self, decoder: &mut Decoder, bytes: &[u8]) -> Result<usize, CodecError>;
 
     fn encode(&self, encoder: &mut Encoder, out: &mut Vec<u8>) -> Result<usize, CodecError>;
 }
 
-impl Held for Record {
+impl Holder for Record {
     fn decode(&mut self, decoder: &mut Decoder, bytes: &[u8]) -> Result<usize, CodecError> {
         decoder.decode_record(bytes, self)
     }
@@ -333,7 +322,7 @@ impl Held for Record {
     }
 }
 
-impl Held for Message {
+impl Holder for Message {
     fn decode(&mut self, decoder: &mut Decoder, bytes: &[u8]) -> Result<usize, CodecError> {
         decoder.decode(bytes, self)
     }
@@ -406,15 +395,10 @@ struct Passes {
 }
 
 impl Passes {
-    fn generated(
-        &mut self,
-        bench: &Bench<'_>,
-        structs: &mut dyn Structs,
-        messages: u64,
-    ) -> Result<()> {
-        let (packets, keeps, chunk) = (bench.packets, bench.keeps, bench.chunk(messages));
+    fn generated(&mut self, bench: &Bench<'_>, structs: &mut dyn Structs) -> Result<()> {
+        let (packets, keeps) = (bench.packets, bench.keeps);
         self.generated_decode.push(structs.decode(packets, keeps)?);
-        let (nanos, same) = structs.encode(packets, chunk, keeps)?;
+        let (nanos, same) = structs.encode(packets, keeps)?;
         if same == bench.differs {
             bail!("encoded, generated structs have other bytes than records");
         }

@@ -70,8 +70,8 @@ impl Structs for Built {
         Ok(self.ask("decode")?.0)
     }
 
-    fn encode(&mut self, _: &[Vec<u8>], chunk: usize, _: bool) -> Result<(f64, bool)> {
-        self.ask(&format!("encode {chunk}"))
+    fn encode(&mut self, _: &[Vec<u8>], _: bool) -> Result<(f64, bool)> {
+        self.ask("encode")
     }
 }
 

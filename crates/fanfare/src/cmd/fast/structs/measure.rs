@@ -47,55 +47,123 @@ where
         Ok(start.elapsed().as_nanos() as f64)
     }
 
-    /// One pass that encodes all messages, so many packets at a time; only the encoding is timed.
-    /// Whether the bytes are the same, too.
+    /// One pass that encodes all messages ([`encode`]).
     pub(super) fn encode(
         &mut self,
         packets: &[Vec<u8>],
-        chunk: usize,
         keeps: bool,
     ) -> Result<(f64, bool), CodecError> {
+        encode(self, packets, keeps)
+    }
+}
+
+impl<F> Held for Of<F>
+where
+    F: Feed + Clone,
+    for<'m> F::Decoded<'m>: Typed,
+{
+    fn reset_decoder(&mut self) {
         self.decoder.reset();
-        self.encoder.reset();
-        let (mut out, mut timed, mut same) = (Vec::new(), Duration::ZERO, true);
-        for chunk in packets.chunks(chunk.max(1)) {
-            let ends = self.keep(chunk, keeps)?;
-            out.clear();
-            let (start, mut at) = (Instant::now(), 0);
-            for end in ends {
-                match keeps {
-                    true => self.encoder.reset_template(),
-                    false => self.encoder.reset(),
-                }
-                for messages in self.messages.get(at..end).unwrap_or_default() {
-                    if let Some(message) = messages.decoded() {
-                        self.encoder.encode(&message, &mut out)?;
-                    }
-                }
-                at = end;
-            }
-            timed += start.elapsed();
-            same &= chunk.iter().flatten().eq(&out);
-        }
-        Ok((timed.as_nanos() as f64, same))
     }
 
-    /// Decodes packets into structs that are kept; the number of messages up to the end of each.
-    fn keep(&mut self, packets: &[Vec<u8>], keeps: bool) -> Result<Vec<usize>, CodecError> {
-        self.messages.clear();
-        let mut ends = Vec::with_capacity(packets.len());
-        for packet in packets {
-            if !keeps {
-                self.decoder.reset();
-            }
-            let mut rest = &packet[..];
-            while !rest.is_empty() {
-                let (len, _) = self.decoder.decode(rest)?;
-                rest = rest.get(len..).unwrap_or_default();
-                self.messages.push(self.decoder.messages().clone());
-            }
-            ends.push(self.messages.len());
+    fn decode(&mut self, bytes: &[u8], place: usize) -> Result<usize, CodecError> {
+        let (len, _) = self.decoder.decode(bytes)?;
+        match self.messages.get_mut(place) {
+            Some(messages) => messages.clone_from(self.decoder.messages()),
+            None => self.messages.push(self.decoder.messages().clone()),
         }
-        Ok(ends)
+        Ok(len)
+    }
+
+    fn reset_encoder(&mut self, keeps: bool) {
+        match keeps {
+            true => self.encoder.reset_template(),
+            false => self.encoder.reset(),
+        }
+    }
+
+    #[inline(always)]
+    fn encode(&mut self, place: usize, out: &mut Vec<u8>) -> Result<(), CodecError> {
+        if let Some(message) = self.messages.get(place).and_then(Feed::decoded) {
+            self.encoder.encode(&message, out)?;
+        }
+        Ok(())
+    }
+}
+
+/// How many messages are decoded before they are encoded: few enough to stay in the cache.
+const BATCH: usize = 64;
+
+/// Messages that are decoded and held, each in a place, until they are encoded.
+pub(crate) trait Held {
+    fn reset_decoder(&mut self);
+
+    /// Decodes a message; its length.
+    fn decode(&mut self, bytes: &[u8], place: usize) -> Result<usize, CodecError>;
+
+    /// Resets the encoder as at the start of a packet.
+    fn reset_encoder(&mut self, keeps: bool);
+
+    fn encode(&mut self, place: usize, out: &mut Vec<u8>) -> Result<(), CodecError>;
+}
+
+/// One pass that encodes all messages; nanoseconds of the encoding alone, and whether the bytes are
+/// the same.
+pub(crate) fn encode<H: Held>(
+    held: &mut H,
+    packets: &[Vec<u8>],
+    keeps: bool,
+) -> Result<(f64, bool), CodecError> {
+    held.reset_decoder();
+    held.reset_encoder(false);
+    let mut batch = Batch::default();
+    for packet in packets {
+        if !keeps {
+            held.reset_decoder();
+        }
+        let (mut rest, mut is_first) = (&packet[..], true);
+        while !rest.is_empty() {
+            let len = held.decode(rest, batch.begins.len())?;
+            batch.begins.push(is_first);
+            is_first = false;
+            let (message, behind) = rest.split_at_checked(len).unwrap_or((rest, &[]));
+            batch.expected.extend_from_slice(message);
+            rest = behind;
+            if batch.begins.len() == BATCH {
+                batch.encode(held, keeps)?;
+            }
+        }
+    }
+    batch.encode(held, keeps)?;
+    Ok((batch.timed.as_nanos() as f64, !batch.differs))
+}
+
+/// Messages that are decoded, and then encoded.
+#[derive(Default)]
+struct Batch {
+    /// Of each message, whether it is the first one of a packet.
+    begins: Vec<bool>,
+    expected: Vec<u8>,
+    out: Vec<u8>,
+    timed: Duration,
+    differs: bool,
+}
+
+impl Batch {
+    #[inline(never)]
+    fn encode<H: Held>(&mut self, held: &mut H, keeps: bool) -> Result<(), CodecError> {
+        self.out.clear();
+        let start = Instant::now();
+        for (place, begins) in self.begins.iter().enumerate() {
+            if *begins {
+                held.reset_encoder(keeps);
+            }
+            held.encode(place, &mut self.out)?;
+        }
+        self.timed += start.elapsed();
+        self.differs |= self.out != self.expected;
+        self.begins.clear();
+        self.expected.clear();
+        Ok(())
     }
 }

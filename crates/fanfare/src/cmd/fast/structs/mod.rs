@@ -2,7 +2,7 @@
 //! other templates are built when they are asked for.
 
 mod built;
-mod measure;
+pub(super) mod measure;
 
 use anyhow::{Result, anyhow};
 pub(super) use built::Built;
@@ -16,9 +16,9 @@ pub(super) trait Structs {
     /// One pass over all packets.
     fn decode(&mut self, packets: &[Vec<u8>], keeps: bool) -> Result<f64>;
 
-    /// One pass that encodes all messages, so many packets at a time; only the encoding is timed.
-    /// Whether the bytes are the same, too.
-    fn encode(&mut self, packets: &[Vec<u8>], chunk: usize, keeps: bool) -> Result<(f64, bool)>;
+    /// One pass that encodes all messages; only the encoding is timed. Whether the bytes are the
+    /// same, too.
+    fn encode(&mut self, packets: &[Vec<u8>], keeps: bool) -> Result<(f64, bool)>;
 }
 
 /// The structs of a template document, if the binary has any.
@@ -40,8 +40,8 @@ where
         Self::decode(self, packets, keeps).map_err(failed)
     }
 
-    fn encode(&mut self, packets: &[Vec<u8>], chunk: usize, keeps: bool) -> Result<(f64, bool)> {
-        Self::encode(self, packets, chunk, keeps).map_err(failed)
+    fn encode(&mut self, packets: &[Vec<u8>], keeps: bool) -> Result<(f64, bool)> {
+        Self::encode(self, packets, keeps).map_err(failed)
     }
 }
 

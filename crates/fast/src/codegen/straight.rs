@@ -251,6 +251,11 @@ fn text(program: &Program, member: &Member, op: &TextOp, place: &str) -> Call {
             Call::Usual(format!("constant({})", program.text(text).len()))
         }
         (TextType::Ascii, OperatorKind::None, _) => Call::Usual(format!("ascii({place})")),
+        (TextType::Ascii, OperatorKind::Default, initial) => {
+            let initial = initial.map(|text| program.text(text).escape_ascii());
+            let initial = initial.map_or("None".to_owned(), |text| format!("Some(b\"{text}\")"));
+            Call::Usual(format!("ascii_default({initial}, {place})"))
+        }
         (TextType::Ascii, OperatorKind::Copy, initial) => {
             let has_initial = initial.is_some();
             Call::Usual(format!("ascii_copy({slot}, {has_initial}, {place})"))

@@ -478,6 +478,33 @@ impl<'r, 'a, const N: usize> Reader<'r, 'a, N> {
     #[inline(always)]
     pub fn ascii<M: TextMember>(&mut self, member: &mut M) -> bool {
         self.begin();
+        self.plain_ascii(member)
+    }
+
+    /// Reads an ASCII string with the default operator.
+    #[inline(always)]
+    pub fn ascii_default<M: TextMember>(
+        &mut self,
+        initial: Option<&'static [u8]>,
+        member: &mut M,
+    ) -> bool {
+        self.begin();
+        if self.bit() {
+            return self.plain_ascii(member);
+        }
+        let Some(initial) = initial else {
+            member.clear();
+            return M::OPTIONAL;
+        };
+        let is_counted = self.stream.count_text(initial.len().max(MAX_CHARS));
+        if is_counted {
+            member.text_mut().set(initial);
+        }
+        is_counted
+    }
+
+    #[inline(always)]
+    fn plain_ascii<M: TextMember>(&mut self, member: &mut M) -> bool {
         match self.chars() {
             Some(Chars::None) if M::OPTIONAL => {
                 member.clear();

@@ -10,6 +10,9 @@ use crate::program::lanes::Flat;
 /// How many entries are decoded before a visitor is told of them.
 pub(super) const BATCH: usize = 8;
 
+/// How much of a feed may be irregular: see [`LaneState::irregular`].
+pub(super) const MOST_IRREGULAR: u32 = 128;
+
 /// What a decoder keeps for its segments.
 #[derive(Debug, Clone, Default)]
 pub(super) struct LaneState {
@@ -25,6 +28,9 @@ pub(super) struct LaneState {
     pub(super) failure: Option<CodecError>,
     /// How many entries a message may have without coming near a limit.
     pub(super) most_entries: u32,
+    /// Two more for each message that was not done in lanes, one less for each reset: so it grows
+    /// where more than one message of two packets is such.
+    pub(super) irregular: u32,
 }
 
 impl LaneState {

@@ -30,7 +30,7 @@ use crate::visitor::Visitor;
 use flat::{Outcome, Parts, Visiting};
 pub(crate) use flat::{RowBatch, Scratch, Sink};
 use input::Input;
-use lanes::LaneState;
+use lanes::{LaneState, MOST_IRREGULAR};
 use run::Run;
 pub(crate) use run::incremented;
 use structs::StructSink;
@@ -114,7 +114,8 @@ impl Default for Options {
 /// Decodes the messages of one stream, keeping their previous values.
 ///
 /// One thread uses it at a time; it can be sent to another. It allocates when it is made, and
-/// afterwards only where a previous string outgrows all its predecessors in the same field.
+/// afterwards only where a previous string outgrows all its predecessors in the same field, and
+/// once, at a reset, if most messages turn out not to be such as vector kernels decode.
 ///
 /// ```
 /// use fanfare_fast::{Decoder, Message, Program};
@@ -192,9 +193,20 @@ impl Decoder {
     /// Clears all dictionaries and the template identifier, as at the start of a packet.
     pub fn reset(&mut self) {
         match &mut self.previous {
-            Previous::Columns(columns) => clear(columns),
+            Previous::Columns(_) if self.lanes.irregular > MOST_IRREGULAR => self.leave_lanes(),
+            Previous::Columns(columns) => {
+                clear(columns);
+                self.lanes.irregular = self.lanes.irregular.saturating_sub(1);
+            }
             Previous::Slots(slots) => clear(slots),
         }
+    }
+
+    /// Does without lanes from here on: too much is irregular, which fused ops decode faster.
+    #[cold]
+    fn leave_lanes(&mut self) {
+        self.previous = Previous::Slots(Slots::new(&self.program));
+        self.lanes.kernel = None;
     }
 
     /// Decodes one message at the front of `bytes`, field by field into `visitor`; returns the
@@ -319,7 +331,12 @@ impl Decoder {
             };
         }
         let len = match &mut self.previous {
-            Previous::Columns(columns) => run!(columns).by_ops(visitor),
+            Previous::Columns(columns) => {
+                if !V::TRACE {
+                    self.lanes.irregular += 2;
+                }
+                run!(columns).by_ops(visitor)
+            }
             Previous::Slots(slots) if V::TRACE || oracle || limits.text < SHORT => {
                 run!(slots).by_ops(visitor)
             }

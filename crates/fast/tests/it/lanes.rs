@@ -687,3 +687,38 @@ fn generated_feeds_are_the_same() {
         );
     }
 }
+
+/// Values of more than four bytes, in most packets or in few: where most are such, a decoder does
+/// without lanes from a reset on, and its records are no rows; the messages are the same.
+#[test]
+fn lanes_are_left_where_most_is_irregular() {
+    const FEED: &str = "<template name='T' id='1'><uInt32 name='A'><copy/></uInt32>\
+        <uInt32 name='B'/><uInt32 name='C'/></template>";
+    let program = std::sync::Arc::new(Program::parse(FEED).unwrap());
+    let last = program.find("T", "C").unwrap();
+    let small = [0xe0, 0x81, 0x85, 0x86, 0x87];
+    let large = [0xe0, 0x81, 0x85, 0x86, 0x01, 0x00, 0x00, 0x00, 0x87];
+    for kernel in LaneKernel::all() {
+        for (share, stays) in [(1, false), (2, true), (3, true)] {
+            let options = Options {
+                kernel: Some(kernel),
+                ..Options::default()
+            };
+            let mut decoder = Decoder::with_options(program.clone(), options);
+            let mut record = Record::new();
+            for packet in 0..600 {
+                decoder.reset();
+                let (bytes, value) = match packet % share {
+                    0 => (&large[..], (1 << 28) + 7),
+                    _ => (&small[..], 7),
+                };
+                let len = decoder.decode_record(bytes, &mut record).unwrap();
+                assert_eq!(len, bytes.len());
+                assert_eq!(record.get(&program, last, 0), Cell::Unsigned(value));
+            }
+            decoder.reset();
+            decoder.decode_record(&small, &mut record).unwrap();
+            assert_eq!(record.rows().is_some(), stays, "{kernel:?}, one of {share}");
+        }
+    }
+}

@@ -104,51 +104,19 @@ signed_reader! {
     read_signed_wide, i128
 }
 
-/// An entity of eight bytes at most, read without regard to what it means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Short {
-    /// Its data bits, zeros above them.
-    pub bits: u64,
-    /// How many bytes it has: 1 to 8.
-    pub len: usize,
-}
-
-impl Short {
-    /// The signed integer.
-    #[inline(always)]
-    #[must_use]
-    pub const fn signed(&self) -> i64 {
-        let unused = 64 - 7 * self.len as u32;
-        ((self.bits << unused) as i64) >> unused
-    }
-
-    /// Whether the first seven bits of several say nothing, if it is a signed integer.
-    #[inline(always)]
-    #[must_use]
-    pub const fn is_overlong_signed(&self) -> bool {
-        // One byte less would hold it.
-        let value = self.signed();
-        let without = 71 - 7 * self.len as u32;
-        self.len > 1 && (value << without) >> without == value
-    }
-}
-
-/// An entity of two to eight bytes at the front of `bytes`, first byte and all, and what is
-/// behind it. `None` as for [`read_short`].
+/// Splits `bytes` behind an entity of two to eight bytes, which is returned as it stands. Returns
+/// `None` if the entity has more bytes than eight, or if `bytes` end before it does.
 #[inline(always)]
 #[must_use]
 pub fn split_several(bytes: &[u8]) -> Option<(Several, &[u8])> {
-    let word = match bytes.first_chunk() {
-        Some(word) => u64::from_le_bytes(*word),
-        None => last_word(bytes),
-    };
+    let word = first_word(bytes);
     let stops = word & STOPS;
     if stops == 0 {
         return None;
     }
     let last = stops.trailing_zeros();
-    let behind = bytes.get((last as usize + 1) / 8..)?;
-    Some((Several { word, last }, behind))
+    let several = Several { word, last };
+    Some((several, bytes.get(several.size()..)?))
 }
 
 /// An entity of two to eight bytes, and perhaps some bytes behind it.
@@ -160,6 +128,13 @@ pub struct Several {
 }
 
 impl Several {
+    /// The number of its bytes.
+    #[inline(always)]
+    #[must_use]
+    pub const fn size(self) -> usize {
+        (self.last as usize + 1) / 8
+    }
+
     /// Its data bits, zeros above them.
     #[inline(always)]
     #[must_use]
@@ -199,82 +174,27 @@ impl Several {
     #[must_use]
     pub const fn chars(self) -> (u64, usize) {
         let below = (1 << self.last) - 1;
-        (self.word & below, (self.last as usize + 1) / 8)
+        (self.word & below, self.size())
     }
 }
 
 /// The stop bits of a word.
 const STOPS: u64 = 0x8080_8080_8080_8080;
 
-/// Reads an entity at `start`; `None` if it has more than eight bytes, or the bytes end before it
-/// does.
+/// Returns the number of entities at the front of `bytes` that are one byte of zero each: NULL.
+/// Counts to eight.
 #[inline(always)]
 #[must_use]
-pub fn read_short(bytes: &[u8], start: usize) -> Option<Short> {
-    let word = word_at(bytes, start);
-    let stops = word & STOPS;
-    if stops == 0 {
-        return None;
-    }
-    let used = stops.trailing_zeros() + 1;
-    Some(Short {
-        bits: squeeze(word.swap_bytes() >> (64 - used)),
-        len: (used / 8) as usize,
-    })
-}
-
-/// Reads an entity of characters at `start`: as a word, the first one lowest and zeros behind the
-/// last one, whose stop bit is taken off, and how many they are. `None` as for [`read_short`].
-#[inline(always)]
-#[must_use]
-pub fn read_chars(bytes: &[u8], start: usize) -> Option<(u64, usize)> {
-    let word = word_at(bytes, start);
-    let stops = word & STOPS;
-    if stops == 0 {
-        return None;
-    }
-    let below = (stops & stops.wrapping_neg()).wrapping_sub(1);
-    Some((word & below, (below.count_ones() / 8 + 1) as usize))
-}
-
-/// What is behind so many entities of one byte that is zero: NULL. `None` if they are not at the
-/// front of `bytes`; `count` is 1 to 8.
-#[inline(always)]
-#[must_use]
-pub fn behind_nulls(bytes: &[u8], count: usize) -> Option<&[u8]> {
-    let Some(word) = bytes.first_chunk() else {
-        return behind_last_nulls(bytes, count);
-    };
-    let unused = 64_u32.saturating_sub(8 * count as u32) & 63;
-    match (u64::from_le_bytes(*word) ^ STOPS) << unused {
-        0 => bytes.get(count..),
-        _ => None,
-    }
-}
-
-#[cold]
-#[inline(never)]
-fn behind_last_nulls(bytes: &[u8], count: usize) -> Option<&[u8]> {
-    let (nulls, behind) = bytes.split_at_checked(count)?;
-    nulls.iter().all(|byte| *byte == 0x80).then_some(behind)
-}
-
-/// How many bytes from `start` on are entities of one byte that is zero: NULL. Counts eight at
-/// most.
-#[inline(always)]
-#[must_use]
-pub fn leading_nulls(bytes: &[u8], start: usize) -> usize {
-    let others = word_at(bytes, start) ^ STOPS;
-    (others.trailing_zeros() / 8) as usize
+pub fn leading_nulls(bytes: &[u8]) -> usize {
+    ((first_word(bytes) ^ STOPS).trailing_zeros() / 8) as usize
 }
 
 /// Eight bytes, the first one lowest, with zeros behind the end.
 #[inline(always)]
-fn word_at(bytes: &[u8], start: usize) -> u64 {
-    let rest = bytes.get(start..);
-    match rest.and_then(|rest| rest.first_chunk()) {
+fn first_word(bytes: &[u8]) -> u64 {
+    match bytes.first_chunk() {
         Some(word) => u64::from_le_bytes(*word),
-        None => last_word(rest.unwrap_or_default()),
+        None => last_word(bytes),
     }
 }
 
@@ -470,47 +390,29 @@ mod tests {
         fn short_entities_are_what_the_slow_readers_find(
             bytes in prop::collection::vec(
                 prop_oneof![any::<u8>(), 0_u8..0x80, Just(0), Just(0x7f), Just(0x80)], 0..14),
-            start in 0_usize..4,
         ) {
-            let end = entity_end(&bytes, start).filter(|end| end - start <= 8);
-            let entity = end.map(|end| &bytes[start..end]);
-            let found = read_short(&bytes, start);
-            prop_assert_eq!(found.map(|short| short.len), entity.map(<[u8]>::len));
-            let chars = entity.map(|entity| {
-                let word = entity.iter().rev();
-                let word = word.fold(0, |word, byte| word << 8 | u64::from(byte & 0x7f));
-                (word, entity.len())
-            });
-            prop_assert_eq!(read_chars(&bytes, start), chars);
-            if let Some(short) = found {
-                let unsigned = read_unsigned(&bytes, start).unwrap();
-                prop_assert_eq!(short.bits, unsigned.value);
-                let signed = read_signed(&bytes, start).unwrap();
-                prop_assert_eq!(short.signed(), signed.value);
-                prop_assert_eq!(short.is_overlong_signed(), signed.overlong);
+            let nulls = bytes.iter().take_while(|byte| **byte == 0x80);
+            prop_assert_eq!(leading_nulls(&bytes), nulls.count().min(8));
+            let end = entity_end(&bytes, 0).filter(|end| *end <= 8);
+            let several = split_several(&bytes);
+            prop_assert_eq!(several.map(|(several, _)| several.size()), end);
+            let (Some((several, behind)), Some(end)) = (several, end) else {
+                return Ok(());
+            };
+            prop_assert_eq!(behind, &bytes[end..]);
+            let chars = bytes[..end].iter().rev();
+            let chars = chars.fold(0, |word, byte| word << 8 | u64::from(byte & 0x7f));
+            prop_assert_eq!(several.chars(), (chars, end));
+            if end == 1 {
+                return Ok(());
             }
-            let nulls = bytes.iter().skip(start).take_while(|byte| **byte == 0x80);
-            prop_assert_eq!(leading_nulls(&bytes, start), nulls.clone().count().min(8));
-            let rest = bytes.get(start..).unwrap_or_default();
-            for count in 1..=8 {
-                let behind = (nulls.clone().count() >= count).then(|| &rest[count..]);
-                prop_assert_eq!(behind_nulls(rest, count), behind);
-            }
-            if found.is_none_or(|short| short.len > 1) {
-                let several = split_several(rest);
-                prop_assert_eq!(several.is_some(), found.is_some());
-                for how in [Squeeze::best(), Squeeze::portable()] {
-                    let Some((several, behind)) = several else { continue };
-                    let len = rest.len() - behind.len();
-                    let unsigned = read_unsigned(rest, 0).unwrap();
-                    prop_assert_eq!(len, unsigned.next);
-                    prop_assert_eq!(several.unsigned(how), unsigned.value);
-                    prop_assert_eq!(several.is_overlong(), unsigned.overlong);
-                    let signed = read_signed(rest, 0).unwrap();
-                    prop_assert_eq!(several.signed(how), signed.value);
-                    prop_assert_eq!(several.is_overlong_signed(), signed.overlong);
-                    prop_assert_eq!(Some(several.chars()), read_chars(rest, 0));
-                }
+            let unsigned = read_unsigned(&bytes, 0).unwrap();
+            let signed = read_signed(&bytes, 0).unwrap();
+            prop_assert_eq!(several.is_overlong(), unsigned.overlong);
+            prop_assert_eq!(several.is_overlong_signed(), signed.overlong);
+            for how in [Squeeze::best(), Squeeze::portable()] {
+                prop_assert_eq!(several.unsigned(how), unsigned.value);
+                prop_assert_eq!(several.signed(how), signed.value);
             }
         }
     }

@@ -85,9 +85,9 @@ pub trait Agent: Send {
         None
     }
 
-    /// Adds the descriptors that [`Idle::Wait`] polls, each readable when there is work. The
-    /// default adds that of the [`waker`](Self::waker). The descriptors must not change between
-    /// start and close. An agent without any is called at least every [`Idle::Wait`] time.
+    /// Adds the descriptors that [`Idle::Wait`] polls; each is readable when there is work. By
+    /// default, adds the descriptor of the [`waker`](Self::waker). The descriptors must not change
+    /// between start and close. An agent without any is called at least every [`Idle::Wait`] time.
     fn wait_for<'a>(&'a self, descriptors: &mut Vec<BorrowedFd<'a>>) {
         descriptors.extend(self.waker().map(Waker::as_fd));
     }

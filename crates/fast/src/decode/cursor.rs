@@ -6,7 +6,7 @@ use crate::program::fused::{Int, Operation};
 use crate::slots::{Slots, Value};
 use crate::state::State;
 use crate::value::{Decimal, EXPONENTS};
-use fanfare_wire::stopbit;
+use fanfare_wire::stopbit::{self, Squeeze};
 
 /// The position of the executor in a body.
 #[derive(Clone, Copy)]
@@ -15,6 +15,7 @@ pub(super) struct Cursor<'a> {
     pub(super) rest: &'a [u8],
     /// The presence bits that are left, the next one topmost.
     pub(super) map: u64,
+    pub(super) squeeze: Squeeze,
 }
 
 /// A string in the stream.
@@ -100,20 +101,21 @@ impl<'a> Cursor<'a> {
             self.rest = behind;
             return Some(());
         }
-        let entity = stopbit::read_short(self.rest, 0)?;
+        let (several, behind) = stopbit::split_several(self.rest)?;
+        let bits = several.unsigned(self.squeeze);
         // Overlong (R7): the op reports it, or lets it pass if the decoder is lenient.
-        if entity.bits & 0x7f == 0 {
+        if bits & 0x7f == 0 {
             return None;
         }
-        self.map = entity.bits << (64 - 7 * entity.len as u32);
-        self.rest = self.rest.get(entity.len..)?;
+        self.map = bits << (64 - 7 * several.size() as u32);
+        self.rest = behind;
         Some(())
     }
 
-    /// Passes NULLs of one byte, at most so many; returns their number.
+    /// Skips up to `most` NULLs of one byte; returns the number of those that it skipped.
     #[inline(always)]
-    pub(super) fn pass_nulls(&mut self, most: usize) -> usize {
-        let nulls = stopbit::leading_nulls(self.rest, 0).min(most);
+    pub(super) fn skip_nulls(&mut self, most: usize) -> usize {
+        let nulls = stopbit::leading_nulls(self.rest).min(most);
         self.rest = self.rest.get(nulls..).unwrap_or_default();
         nulls
     }
@@ -126,12 +128,11 @@ impl<'a> Cursor<'a> {
             let value = u64::from(first & 0x7f);
             return Some(Next::byte(value, behind));
         }
-        if first == 0 {
-            return None;
+        let (several, behind) = stopbit::split_several(self.rest)?;
+        match several.is_overlong() {
+            true => None,
+            false => Some(Next::bytes(several.unsigned(self.squeeze), behind)),
         }
-        let entity = stopbit::read_short(self.rest, 0)?;
-        let behind = self.rest.get(entity.len..)?;
-        Some(Next::bytes(entity.bits, behind))
     }
 
     /// Returns the next value if it is a signed integer that is not overlong.
@@ -143,13 +144,11 @@ impl<'a> Cursor<'a> {
             let value = i64::from((first << 1).cast_signed() >> 1);
             return Some(Next::byte(value, behind));
         }
-        let entity = stopbit::read_short(self.rest, 0)?;
-        // Only a first byte of zeros or of ones can repeat the sign.
-        if matches!(first, 0 | 0x7f) && entity.is_overlong_signed() {
-            return None;
+        let (several, behind) = stopbit::split_several(self.rest)?;
+        match several.is_overlong_signed() {
+            true => None,
+            false => Some(Next::bytes(several.signed(self.squeeze), behind)),
         }
-        let behind = self.rest.get(entity.len..)?;
-        Some(Next::bytes(entity.signed(), behind))
     }
 
     /// Reads the identifier of a template.
@@ -184,10 +183,10 @@ impl<'a> Cursor<'a> {
         Some(value)
     }
 
-    /// Reads a copied integer: from the stream if its presence bit is set, else the previous
-    /// value. The result becomes the previous value.
+    /// Reads a copied or an incremented integer: from the stream if its presence bit is set, else
+    /// the previous value, or the one after it. The result becomes the previous value.
     #[inline(always)]
-    pub(super) fn copied<const SIGNED: bool, const NULLABLE: bool>(
+    pub(super) fn carry<const SIGNED: bool, const NULLABLE: bool, const INCREMENTED: bool>(
         &mut self,
         int: &Int,
         slots: &mut Slots,
@@ -198,27 +197,8 @@ impl<'a> Cursor<'a> {
                 slots.assign(int, value);
                 value
             }
+            false if INCREMENTED => slots.implied(int, |bits| int.following(bits))?,
             false => slots.implied(int, |bits| bits)?,
-        };
-        self.pass_bit();
-        Some(value)
-    }
-
-    /// Reads an incremented integer, as [`Self::copied`] but for the previous value: the one
-    /// after it.
-    #[inline(always)]
-    pub(super) fn incremented<const SIGNED: bool, const NULLABLE: bool>(
-        &mut self,
-        int: &Int,
-        slots: &mut Slots,
-    ) -> Option<Option<u64>> {
-        let value = match self.bit() {
-            true => {
-                let value = self.read::<SIGNED, NULLABLE>(int)?;
-                slots.assign(int, value);
-                value
-            }
-            false => slots.implied(int, |bits| int.following(bits))?,
         };
         self.pass_bit();
         Some(value)
@@ -353,8 +333,9 @@ impl<'a> Cursor<'a> {
         if first == 0 {
             return None;
         }
-        if let Some((text, len)) = stopbit::read_chars(self.rest, 0) {
-            return Some((Text::Short(text, len), self.rest.get(len..)?));
+        if let Some((several, behind)) = stopbit::split_several(self.rest) {
+            let (text, len) = several.chars();
+            return Some((Text::Short(text, len), behind));
         }
         let text = long_entity(self.rest)?;
         Some((Text::Long(text), self.rest.get(text.len()..)?))
@@ -389,8 +370,8 @@ impl Cursor<'_> {
             Operation::Constant if NULLABLE => Some(self.take_bit().then_some(int.initial)),
             Operation::Constant => Some(Some(int.initial)),
             Operation::Default => self.default::<SIGNED, NULLABLE>(int),
-            Operation::Copy => self.copied::<SIGNED, NULLABLE>(int, slots),
-            Operation::Increment => self.incremented::<SIGNED, NULLABLE>(int, slots),
+            Operation::Copy => self.carry::<SIGNED, NULLABLE, false>(int, slots),
+            Operation::Increment => self.carry::<SIGNED, NULLABLE, true>(int, slots),
             Operation::Delta => self.delta::<NULLABLE>(int, slots, small_sum),
             Operation::DeltaU64 => self.delta::<NULLABLE>(int, slots, unsigned_sum),
             Operation::DeltaI64 => self.delta::<NULLABLE>(int, slots, signed_sum),

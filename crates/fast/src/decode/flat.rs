@@ -3,6 +3,7 @@
 //! the place where it was met.
 
 use fanfare_wire::lanes::{Front, MAX_CHARS, Row};
+use fanfare_wire::stopbit::Squeeze;
 
 use super::Options;
 use super::input::Input;
@@ -203,8 +204,9 @@ impl<'d> Parts<'d> {
         Outcome::Done(progress.at)
     }
 
-    /// Decodes the first segment: the template, the index behind it, and the length of the
-    /// sequence, if that is there; `None`, with nothing done but a reset, if it is not regular.
+    /// Decodes the first segment. Returns the template, the offset behind the segment, and the
+    /// length of the sequence if it is present. Returns `None` if the segment is not regular; only
+    /// the reset of the template has then been done.
     #[inline(always)]
     fn head<S: Sink>(
         &mut self,
@@ -230,8 +232,8 @@ impl<'d> Parts<'d> {
         Some((flat, at, lane.and_then(|lane| length(row, lane))))
     }
 
-    /// Decodes as many entries as there are rows for them, as far as they are regular; if `KNOWN`,
-    /// as far as they are such as were met before.
+    /// Decodes entries until the rows are full or an entry is not regular, and returns their
+    /// number. With `KNOWN`, an entry whose shape is new also ends them.
     #[inline(always)]
     fn decode_entries<S: Sink, const KNOWN: bool>(
         &mut self,
@@ -255,7 +257,7 @@ impl<'d> Parts<'d> {
         done.count
     }
 
-    /// Passes on so many entries that were decoded.
+    /// Passes the `count` entries that were decoded last to the sink.
     #[inline(always)]
     fn tell_entries<S: Sink>(
         &self,
@@ -317,6 +319,7 @@ impl<'d> Parts<'d> {
             input: Input::new(progress.bytes, progress.at, strict, limits.text),
             left,
             template: Some(flat.template),
+            squeeze: Squeeze::portable(),
             failure: &mut self.lanes.failure,
         };
         let visitor = sink.rest(self.program);

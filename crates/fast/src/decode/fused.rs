@@ -72,8 +72,11 @@ impl<'a> Run<'a, Slots> {
     /// Returns a cursor at the position of the input, with these presence bits.
     #[inline(always)]
     fn cursor(&self, map: u64) -> Cursor<'a> {
-        let rest = self.input.rest();
-        Cursor { rest, map }
+        Cursor {
+            rest: self.input.rest(),
+            map,
+            squeeze: self.squeeze,
+        }
     }
 
     /// Returns the offset of a cursor.
@@ -234,10 +237,10 @@ impl<'a> Run<'a, Slots> {
             Kind::UnsignedNullable => unsigned!(cursor.read::<false, true>(int)),
             Kind::Signed => signed!(cursor.read::<true, false>(int)),
             Kind::SignedNullable => signed!(cursor.read::<true, true>(int)),
-            Kind::UnsignedCopy => unsigned!(cursor.copied::<false, false>(int, slots)),
-            Kind::UnsignedCopyNullable => unsigned!(cursor.copied::<false, true>(int, slots)),
-            Kind::SignedCopy => signed!(cursor.copied::<true, false>(int, slots)),
-            Kind::SignedCopyNullable => signed!(cursor.copied::<true, true>(int, slots)),
+            Kind::UnsignedCopy => unsigned!(cursor.carry::<false, false, false>(int, slots)),
+            Kind::UnsignedCopyNullable => unsigned!(cursor.carry::<false, true, false>(int, slots)),
+            Kind::SignedCopy => signed!(cursor.carry::<true, false, false>(int, slots)),
+            Kind::SignedCopyNullable => signed!(cursor.carry::<true, true, false>(int, slots)),
             Kind::UnsignedDelta => unsigned!(cursor.delta::<false>(int, slots, small_sum)),
             Kind::UnsignedDeltaNullable => unsigned!(cursor.delta::<true>(int, slots, small_sum)),
             Kind::SignedDelta => signed!(cursor.delta::<false>(int, slots, small_sum)),
@@ -246,7 +249,7 @@ impl<'a> Run<'a, Slots> {
             Kind::DeltaU64Nullable => unsigned!(cursor.delta::<true>(int, slots, unsigned_sum)),
             Kind::DeltaI64 => signed!(cursor.delta::<false>(int, slots, signed_sum)),
             Kind::DeltaI64Nullable => signed!(cursor.delta::<true>(int, slots, signed_sum)),
-            Kind::UnsignedIncrement => unsigned!(cursor.incremented::<false, false>(int, slots)),
+            Kind::UnsignedIncrement => unsigned!(cursor.carry::<false, false, true>(int, slots)),
             Kind::UnsignedDefault => unsigned!(cursor.default::<false, false>(int)),
             Kind::UnsignedDefaultNullable => {
                 unsigned!(cursor.default::<false, true>(int));
@@ -556,7 +559,7 @@ impl<'a> Run<'a, Slots> {
     }
 }
 
-/// Calls the visitor for the absent fields at the front of a run of so many ops, and passes these.
+/// Calls the visitor for the absent fields that the next `run` ops begin with, and skips their ops.
 #[inline(always)]
 fn absent_run<V: Visitor>(
     run: u8,
@@ -564,7 +567,7 @@ fn absent_run<V: Visitor>(
     cursor: &mut Cursor<'_>,
     visitor: &mut V,
 ) {
-    let absent = cursor.pass_nulls(usize::from(run));
+    let absent = cursor.skip_nulls(usize::from(run));
     for op in ops.by_ref().take(absent) {
         visitor.absent(&op.field);
     }

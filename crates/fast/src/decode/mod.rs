@@ -17,6 +17,7 @@ mod visit;
 use std::sync::Arc;
 
 use fanfare_wire::lanes::LaneKernel;
+use fanfare_wire::stopbit::Squeeze;
 
 use crate::dictionary::Dictionaries;
 use crate::error::{CodecError, ErrorCode};
@@ -138,6 +139,7 @@ pub struct Decoder {
     previous: Previous,
     scratch: Vec<u8>,
     lanes: LaneState,
+    squeeze: Squeeze,
     options: Options,
 }
 
@@ -180,6 +182,7 @@ impl Decoder {
             previous,
             scratch: Vec::new(),
             lanes,
+            squeeze: Squeeze::best(),
             options,
         }
     }
@@ -326,6 +329,7 @@ impl Decoder {
                     input: Input::new(&bytes[..cut], 0, strict, limits.text),
                     left: limits,
                     template: None,
+                    squeeze: self.squeeze,
                     failure: &mut self.lanes.failure,
                 }
             };

@@ -92,8 +92,8 @@ pub trait Segment<const N: usize>: Members {
 type Usual = Option<Option<u64>>;
 
 impl<'r, 'a, const N: usize> Reader<'r, 'a, N> {
-    /// A reader for so many ops, from a place on ([`Segment::straight`]). `None` with the error in
-    /// the stream if the message has too many fields.
+    /// Returns a reader for a segment of `ops` ops that begins here ([`Segment::straight`]).
+    /// Returns `None`, with the error in the stream, if the message has too many fields.
     #[inline(always)]
     pub fn new(
         stream: &'r mut Stream<'a>,
@@ -156,7 +156,7 @@ impl<'r, 'a, const N: usize> Reader<'r, 'a, N> {
         Some(())
     }
 
-    /// Executes the op of this number, which takes so many presence bits, in the general way.
+    /// Executes op `number`, which takes `bits` presence bits, in the general way.
     #[inline(always)]
     pub fn by_op(&mut self, number: u32, bits: u32, members: &mut dyn Members) -> Option<()> {
         let place = (self.at(), below(self.map, self.taken));
@@ -171,19 +171,16 @@ impl<'r, 'a, const N: usize> Reader<'r, 'a, N> {
         self.start = Start { bytes, taken };
     }
 
-    /// Takes so many absent fields of one byte each, eight at most, if they are next.
+    /// Skips `count` absent fields of one byte each, eight at most. Returns false, with none
+    /// skipped, if fewer come next.
     #[inline(always)]
     pub fn absent(&mut self, count: usize) -> bool {
-        if self.bytes.first() != Some(&0x80) {
+        let is_null = self.bytes.first() == Some(&0x80);
+        if !is_null || stopbit::leading_nulls(self.bytes) < count {
             return false;
         }
-        match stopbit::behind_nulls(self.bytes, count) {
-            Some(behind) => {
-                self.bytes = behind;
-                true
-            }
-            None => false,
-        }
+        self.bytes = self.bytes.get(count..).unwrap_or_default();
+        true
     }
 
     /// Takes the next presence bit.
@@ -446,7 +443,7 @@ impl<'r, 'a, const N: usize> Reader<'r, 'a, N> {
             return false;
         };
         if value.is_none() && mantissa.bits() != 0 {
-            // Its bit was not taken: it is that of the next field, which is to be the next one.
+            // An absent decimal has no bit for its mantissa: the bit belongs to the next field.
             self.map >>= 1;
         }
         member.set(value);

@@ -14,6 +14,7 @@ use crate::template::OperatorKind;
 use crate::trace::Step;
 use crate::value::{Decimal, EXPONENTS, IntType};
 use crate::visitor::Visitor;
+use fanfare_wire::stopbit::Squeeze;
 
 /// The decoding of one message.
 pub(super) struct Run<'a, P> {
@@ -25,6 +26,7 @@ pub(super) struct Run<'a, P> {
     pub(super) left: Limits,
     /// Index of the template that is being processed.
     pub(super) template: Option<u32>,
+    pub(super) squeeze: Squeeze,
     /// Where the fused executor leaves its error: results as large as it are slow to pass on.
     pub(super) failure: &'a mut Option<CodecError>,
 }

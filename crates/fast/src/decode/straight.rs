@@ -1,6 +1,7 @@
 //! Decoding by straight-line code that was generated for the templates: what it shares, and what
 //! it leaves to the ops.
 
+use super::cursor::Cursor;
 use super::input::Input;
 use super::presence::PresenceMap;
 use super::run::Run;
@@ -12,7 +13,7 @@ use crate::slots::{Rest, SlotsMut, Split, Value};
 use crate::state::State;
 use crate::text_ref::SHORT;
 use crate::typed::{Filling, Members, Text};
-use fanfare_wire::stopbit::{self, Short, Squeeze};
+use fanfare_wire::stopbit::{self, Squeeze};
 
 /// The stream, as far as a message is decoded, and what is left of its limits.
 pub struct Stream<'a> {
@@ -37,7 +38,6 @@ impl Decoder {
     pub(crate) fn decode_straight(
         &mut self,
         bytes: &[u8],
-        squeeze: Squeeze,
         code: impl FnOnce(&mut Stream<'_>, u32, &mut [Value], (usize, u64)) -> Option<usize>,
     ) -> Option<Option<usize>> {
         let Previous::Slots(slots) = &mut self.previous else {
@@ -54,7 +54,7 @@ impl Decoder {
             strict: self.options.strict,
             left: self.options.limits,
             failure: &mut self.lanes.failure,
-            squeeze,
+            squeeze: self.squeeze,
         };
         let (template, place) = stream.header(values)?;
         let len = code(&mut stream, template, values, place);
@@ -71,13 +71,10 @@ impl<'a> Stream<'a> {
     /// nothing changed, for a header that is not usual.
     #[inline(always)]
     fn header(&mut self, values: &mut [Value]) -> Option<(u32, (usize, u64))> {
-        let (mut at, map) = self.map(0)?;
-        let index = match map >> 63 != 0 {
-            true => {
-                let id = self.entity(at)?;
-                at += id.len;
-                self.program.index_of(u32::try_from(id.bits).ok()?)?
-            }
+        let mut cursor = self.cursor(0)?;
+        cursor.presence_map()?;
+        let index = match cursor.take_bit() {
+            true => self.program.index_of(cursor.identifier()?)?,
             false => SlotsMut::new(values, self.rest).template()?,
         };
         let template = self.program.templates().get(index as usize)?;
@@ -90,7 +87,7 @@ impl<'a> Stream<'a> {
             previous.set_template(None);
         }
         self.generation = self.rest.stamp(State::UNDEFINED);
-        Some((index, (at, map << 1)))
+        Some((index, self.place(cursor)))
     }
 
     #[inline(always)]
@@ -108,33 +105,29 @@ impl<'a> Stream<'a> {
         self.squeeze
     }
 
-    /// Reads a presence map: the place behind it, and its bits. `None` for one that is not usual.
+    /// Returns a cursor at an offset, without presence bits.
     #[inline(always)]
-    pub(super) fn map(&self, at: usize) -> Option<(usize, u64)> {
-        let first = *self.bytes.get(at)?;
-        if first & 0x80 != 0 {
-            return Some((at + 1, u64::from(first) << 57));
-        }
-        let map = stopbit::read_short(self.bytes, at)?;
-        // Overlong (R7): the op reports it, or lets it pass if the decoder is lenient.
-        if map.bits & 0x7f == 0 {
-            return None;
-        }
-        Some((at + map.len, map.bits << (64 - 7 * map.len as u32)))
+    fn cursor(&self, at: usize) -> Option<Cursor<'a>> {
+        Some(Cursor {
+            rest: self.bytes.get(at..)?,
+            map: 0,
+            squeeze: self.squeeze,
+        })
     }
 
-    /// Reads an unsigned integer that is not overlong.
+    /// Returns the offset of a cursor, and its presence bits.
     #[inline(always)]
-    fn entity(&self, at: usize) -> Option<Short> {
-        let first = *self.bytes.get(at)?;
-        match first {
-            0 => None,
-            0x80.. => Some(Short {
-                bits: u64::from(first & 0x7f),
-                len: 1,
-            }),
-            _ => stopbit::read_short(self.bytes, at),
-        }
+    const fn place(&self, cursor: Cursor<'_>) -> (usize, u64) {
+        (self.bytes.len() - cursor.rest.len(), cursor.map)
+    }
+
+    /// Reads a presence map; returns the offset behind it and its bits, or `None` for one that is
+    /// not usual.
+    #[inline(always)]
+    pub(super) fn map(&self, at: usize) -> Option<(usize, u64)> {
+        let mut cursor = self.cursor(at)?;
+        cursor.presence_map()?;
+        Some(self.place(cursor))
     }
 
     /// Counts fields against the limit; `None` with the error.
@@ -248,6 +241,7 @@ impl<'a> Stream<'a> {
             input: Input::new(self.bytes, at, self.strict, self.left.text),
             left: self.left,
             template: None,
+            squeeze: self.squeeze,
             failure: self.failure,
         };
         let result = execute(&mut run);

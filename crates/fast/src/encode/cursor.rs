@@ -119,7 +119,7 @@ impl Cursor<'_> {
     /// Writes a copied integer, or an incremented one, unless it is what follows from the previous
     /// value. It becomes the previous value.
     #[inline(always)]
-    pub(super) fn carried<const SIGNED: bool, const NULLABLE: bool, const INCREMENTED: bool>(
+    pub(super) fn carry<const SIGNED: bool, const NULLABLE: bool, const INCREMENTED: bool>(
         &mut self,
         int: &Int,
         slots: &mut Slots,
@@ -304,8 +304,8 @@ impl Cursor<'_> {
             Operation::None => self.write::<SIGNED, NULLABLE>(int, value),
             Operation::Constant => self.constant(int, value),
             Operation::Default => self.default::<SIGNED, NULLABLE>(int, value),
-            Operation::Copy => self.carried::<SIGNED, NULLABLE, false>(int, slots, value),
-            Operation::Increment => self.carried::<SIGNED, NULLABLE, true>(int, slots, value),
+            Operation::Copy => self.carry::<SIGNED, NULLABLE, false>(int, slots, value),
+            Operation::Increment => self.carry::<SIGNED, NULLABLE, true>(int, slots, value),
             Operation::Delta => self.delta::<NULLABLE>(int, slots, value, small_difference),
             Operation::DeltaU64 => self.delta::<NULLABLE>(int, slots, value, unsigned_difference),
             Operation::DeltaI64 => self.delta::<NULLABLE>(int, slots, value, signed_difference),

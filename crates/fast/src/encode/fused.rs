@@ -305,14 +305,12 @@ impl Fields<'_> {
             Kind::UnsignedNullable => cursor.write::<false, true>(int, nullable!()),
             Kind::Signed => cursor.write::<true, false>(int, present!()),
             Kind::SignedNullable => cursor.write::<true, true>(int, nullable!()),
-            Kind::UnsignedCopy => cursor.carried::<false, false, false>(int, slots, present!()),
+            Kind::UnsignedCopy => cursor.carry::<false, false, false>(int, slots, present!()),
             Kind::UnsignedCopyNullable => {
-                cursor.carried::<false, true, false>(int, slots, nullable!())
+                cursor.carry::<false, true, false>(int, slots, nullable!())
             }
-            Kind::SignedCopy => cursor.carried::<true, false, false>(int, slots, present!()),
-            Kind::SignedCopyNullable => {
-                cursor.carried::<true, true, false>(int, slots, nullable!())
-            }
+            Kind::SignedCopy => cursor.carry::<true, false, false>(int, slots, present!()),
+            Kind::SignedCopyNullable => cursor.carry::<true, true, false>(int, slots, nullable!()),
             Kind::UnsignedDelta | Kind::SignedDelta => {
                 cursor.delta::<false>(int, slots, present!(), small_difference)
             }
@@ -327,7 +325,7 @@ impl Fields<'_> {
             Kind::DeltaI64Nullable => {
                 cursor.delta::<true>(int, slots, nullable!(), signed_difference)
             }
-            Kind::UnsignedIncrement => cursor.carried::<false, false, true>(int, slots, present!()),
+            Kind::UnsignedIncrement => cursor.carry::<false, false, true>(int, slots, present!()),
             Kind::UnsignedDefault => cursor.default::<false, false>(int, present!()),
             Kind::UnsignedDefaultNullable => cursor.default::<false, true>(int, nullable!()),
             Kind::SignedDefault => cursor.default::<true, false>(int, present!()),

@@ -13,8 +13,6 @@ mod visit;
 
 use std::sync::Arc;
 
-use fanfare_wire::stopbit::Squeeze;
-
 use crate::decode::{Decoder, Options};
 use crate::encode::Encoder;
 use crate::error::{CodecError, TemplateError};
@@ -38,7 +36,6 @@ pub struct TypedDecoder<F> {
     decoder: Decoder,
     feed: F,
     way: Way,
-    squeeze: Squeeze,
 }
 
 /// How structs are filled.
@@ -77,7 +74,6 @@ impl<F: Feed> TypedDecoder<F> {
             way: Way::of::<F>(&decoder),
             decoder,
             feed: F::default(),
-            squeeze: Squeeze::best(),
         })
     }
 
@@ -125,11 +121,10 @@ impl<F: Feed> TypedDecoder<F> {
     fn straight(&mut self, bytes: &[u8]) -> Option<usize> {
         let feed = &mut self.feed;
         let decoder = &mut self.decoder;
-        let len =
-            decoder.decode_straight(bytes, self.squeeze, |stream, template, values, place| {
-                feed.begin_message(template);
-                feed.straight(template, stream, values, place.0, place.1)
-            });
+        let len = decoder.decode_straight(bytes, |stream, template, values, place| {
+            feed.begin_message(template);
+            feed.straight(template, stream, values, place.0, place.1)
+        });
         len.unwrap_or_else(|| self.by_ops(bytes))
     }
 

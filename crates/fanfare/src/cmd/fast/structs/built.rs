@@ -22,8 +22,8 @@ pub(crate) struct Built {
 }
 
 impl Built {
-    /// Generates the structs of a template document, builds the program that measures them (which
-    /// takes a minute the first time), and gives it the packets.
+    /// Generates the structs of a template document, builds the program that measures them, and
+    /// sends it the packets. The first build takes about a minute.
     pub(crate) fn new(
         (program, xml): (&Program, &str),
         options: Options,
@@ -53,7 +53,7 @@ impl Built {
         })
     }
 
-    /// Asks for a pass; its nanoseconds, and whether the bytes are the same.
+    /// Requests a pass; returns its nanoseconds a message, and whether the bytes are the same.
     fn ask(&mut self, pass: &str) -> Result<(f64, bool)> {
         const STOPPED: &str = "the program that was built for the structs stopped";
         writeln!(self.asks, "{pass}").context(STOPPED)?;
@@ -83,7 +83,7 @@ impl Drop for Built {
     }
 }
 
-/// Builds the program for a template document; where it is.
+/// Builds the program for a template document; returns its path.
 fn build(program: &Program, xml: &str) -> Result<PathBuf> {
     let sources = fs::canonicalize(SOURCES).ok();
     let sources = sources.filter(|sources| sources.join("fast/Cargo.toml").is_file());

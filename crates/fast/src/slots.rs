@@ -155,13 +155,6 @@ impl Slots {
         self.values.get_mut(slot as usize)
     }
 
-    /// Returns the previous value of an op, and the stamp that the op assigns.
-    #[inline(always)]
-    pub(crate) fn of(&mut self, int: &Int) -> Option<(&mut Value, u32)> {
-        let stamp = self.stamp(int.state);
-        Some((self.value_mut(int.slot)?, stamp))
-    }
-
     /// Returns a string that is kept outside its slot.
     pub(crate) fn long_text(&self, text_slot: u32) -> Option<&[u8]> {
         self.rest.long_text(text_slot)
@@ -228,6 +221,21 @@ pub(crate) trait Split {
     fn parts(&self) -> (&[Value], &Rest);
 
     fn split(&mut self) -> SlotsMut<'_>;
+
+    /// Returns the previous value of an op, and the stamp that the op assigns.
+    #[inline(always)]
+    fn of(&mut self, int: &Int) -> Option<(&mut Value, u32)> {
+        let SlotsMut { values, rest } = self.split();
+        Some((values.get_mut(int.slot as usize)?, rest.stamp(int.state)))
+    }
+
+    /// Takes back the change of a previous value, if there was one.
+    #[inline(always)]
+    fn restore(&mut self, int: &Int, before: Option<Value>) {
+        if let (Some((slot, _)), Some(before)) = (self.of(int), before) {
+            *slot = before;
+        }
+    }
 }
 
 impl Split for Slots {

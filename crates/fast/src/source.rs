@@ -131,7 +131,7 @@ impl Message {
         Ok(())
     }
 
-    fn scalar(
+    pub(crate) fn scalar(
         &mut self,
         program: &Program,
         field: &Field,

@@ -8,6 +8,13 @@ use fanfare_wire::lanes;
 /// Bytes of the longest string that is kept in a word.
 pub(crate) const SHORT: usize = 8;
 
+/// The first eight bytes of a string, the first one lowest.
+#[inline(always)]
+pub(crate) fn front(text: &[u8]) -> u64 {
+    let bytes = text.iter().take(SHORT).rev();
+    bytes.fold(0, |word, byte| word << 8 | u64::from(*byte))
+}
+
 /// A byte string: a short one as it is packed, a long one borrowed. It dereferences to its bytes.
 #[derive(Clone, Copy)]
 pub struct TextRef<'a>(Form<'a>);

@@ -16,21 +16,22 @@
 //! optional numbers are [`Option`]s, strings are [`crate::typed::Text`]s and
 //! [`crate::typed::OptionalText`]s.
 //!
-//! Decoding is straight-line code: for each template, group and entry one function that reads the
-//! fields in their order, each by one call of a [`Reader`](crate::typed::Reader) with the constants
-//! of its op, and stores the value in its member. What is unusual is left to the op of the
-//! [`Program`], and told of by the number of its field ([`Members`](crate::typed::Members)). Where
-//! a vector kernel decodes all templates in lanes, structs are filled from rows of a
-//! [`crate::Record`] instead. Encoding fills such rows, where a template has them, and else a
-//! [`crate::Message`]. [`crate::builtin::simple`], [`crate::builtin::complex`] and
+//! Decoding and encoding are straight-line code: for each template, group and entry one function
+//! that reads the fields in their order, each by one call of a [`Reader`](crate::typed::Reader)
+//! with the constants of its op, and stores the value in its member; and one that writes them by a
+//! [`Writer`](crate::typed::Writer). What is unusual is left to the op of the [`Program`], and told
+//! of by the number of its field ([`Members`](crate::typed::Members)). Where a vector kernel
+//! decodes all templates in lanes, structs are filled from rows of a [`crate::Record`] instead, and
+//! encoded by way of such rows. [`crate::builtin::simple`], [`crate::builtin::complex`] and
 //! [`crate::builtin::spectra`] are such modules.
 
+mod calls;
+mod encoder;
 mod members;
 mod model;
 mod names;
 mod rows;
 mod straight;
-
 mod write;
 
 use std::fmt::Write as _;
@@ -69,6 +70,7 @@ pub fn generate_from(program: &Program, xml: &str) -> String {
     feed(&model, xml, &mut out);
     members::messages(&model, &mut out);
     straight::write(&model, &mut out);
+    encoder::write(&model, &mut out);
     rows::write(&model, &mut out);
     out.truncate(out.trim_end().len());
     out.push('\n');

@@ -3,12 +3,12 @@
 
 use std::fmt::Write as _;
 
+use super::calls::{Call, call, operator, segments};
 use super::members::cleared;
-use super::model::{Member, Model, Shape, Struct};
+use super::model::{Member, Model, Struct};
 use super::names::snake;
-use crate::program::{Body, DecimalOp, IntOp, Op, Program, TemplateProgram, TextOp};
+use crate::program::{Body, IntOp, Op, Program, TemplateProgram};
 use crate::template::OperatorKind;
-use crate::value::TextType;
 
 /// Most fields that are looked at together, whether all are absent.
 const LONGEST_RUN: usize = 8;
@@ -16,10 +16,10 @@ const LONGEST_RUN: usize = 8;
 /// The part of `impl Feed` that decodes.
 pub(super) fn feed(model: &Model<'_>, out: &mut String) {
     let code = match is_straight(model.program) {
-        true => model.program.code(),
-        false => 0,
+        true => "CODE",
+        false => "0",
     };
-    _ = writeln!(out, "\n    const CODE: u64 = {code:#x};\n");
+    _ = writeln!(out, "\n    const CODE: u64 = {code};\n");
     out.push_str("    #[inline]\n    fn straight(\n        &mut self,\n        template: u32,\n");
     out.push_str("        stream: &mut ::fanfare_fast::typed::Stream<'_>,\n");
     out.push_str("        values: &mut [::fanfare_fast::typed::PreviousValue],\n");
@@ -64,18 +64,10 @@ fn is_straight(program: &Program) -> bool {
 pub(super) fn write(model: &Model<'_>, out: &mut String) {
     out.push_str("/// How many previous values there are.\n");
     _ = writeln!(out, "const SLOTS: usize = {};\n", model.program.columns());
-    for (template, index) in model.templates.iter().enumerate() {
-        let body = model.program.templates()[template].body();
-        segment(model, &model.structs[*index], body, out);
-    }
-    for member in model.structs.iter().flat_map(|item| &item.members) {
-        let body = match model.program.op(member.id) {
-            Op::Group { body, .. } | Op::Sequence { body, .. } => *body,
-            _ => continue,
-        };
-        if let Shape::Group(inner) | Shape::Sequence(inner) = member.shape {
-            segment(model, &model.structs[inner], body, out);
-        }
+    out.push_str("/// What the ops were when this code was generated.\n");
+    _ = writeln!(out, "const CODE: u64 = {:#x};\n", model.program.code());
+    for (item, body) in segments(model) {
+        segment(model, item, body, out);
     }
 }
 
@@ -167,101 +159,22 @@ fn field(program: &Program, member: &Member, depth: usize, out: &mut String) {
     if let Op::Sequence { length, body, .. } = op {
         return sequence(member, number, (length, *body), &indent, out);
     }
-    match call(program, member, op) {
-        Call::Nothing => {}
-        Call::Op => by_op(number, op, &indent, out),
-        Call::Usual(call) => {
-            _ = writeln!(out, "{indent}if !r.{call} {{");
-            _ = writeln!(out, "{indent}    r.op({number}, self)?;\n{indent}}}");
+    let call = match call(program, member, op) {
+        Call::Nothing => return,
+        Call::Op => return by_op(number, op, &indent, out),
+        Call::Constant(len) => format!("constant({len})"),
+        Call::Usual(method, constants) => {
+            format!("{method}({constants}&mut self.{})", member.name)
         }
-    }
+    };
+    _ = writeln!(out, "{indent}if !r.{call} {{");
+    _ = writeln!(out, "{indent}    r.op({number}, self)?;\n{indent}}}");
 }
 
 /// The statement that executes an op in the general way.
 fn by_op(number: u32, op: &Op, indent: &str, out: &mut String) {
     let bits = op.bits();
     _ = writeln!(out, "{indent}r.by_op({number}, {bits}, self)?;");
-}
-
-/// What reads a field.
-enum Call {
-    /// Nothing has to be read.
-    Nothing,
-    /// A method, which leaves what is not usual to the op.
-    Usual(String),
-    /// The op alone.
-    Op,
-}
-
-fn call(program: &Program, member: &Member, op: &Op) -> Call {
-    let place = format!("&mut self.{}", member.name);
-    let called = |call: Option<String>| call.map_or(Call::Op, Call::Usual);
-    match op {
-        Op::Int(op) if member.shape == Shape::Constant => match op.initial {
-            Some(_) => Call::Nothing,
-            None => Call::Op,
-        },
-        Op::Int(op) => called(operator(op).map(|operator| format!("int({operator}, {place})"))),
-        Op::Decimal(op) => decimal(member, op, &place),
-        Op::SplitDecimal {
-            exponent, mantissa, ..
-        } => called(parts(exponent, mantissa, &place)),
-        Op::Text(op) => text(program, member, op, &place),
-        _ => Call::Op,
-    }
-}
-
-/// The operator of an integer; `None` for one that is not usual.
-fn operator(op: &IntOp) -> Option<String> {
-    let (slot, initial) = (op.slot.index(), op.initial);
-    Some(match op.operator {
-        OperatorKind::None => "Operator::None".to_owned(),
-        OperatorKind::Constant => format!(
-            "Operator::{}({})",
-            if op.optional { "Constant" } else { "Fixed" },
-            initial?
-        ),
-        OperatorKind::Default => format!("Operator::Default({initial:?})"),
-        OperatorKind::Copy => format!("Operator::Copy({slot}, {initial:?})"),
-        OperatorKind::Increment => format!("Operator::Increment({slot}, {initial:?})"),
-        OperatorKind::Delta => format!("Operator::Delta({slot}, {})", initial.unwrap_or(0)),
-        OperatorKind::Tail => return None,
-    })
-}
-
-fn decimal(member: &Member, op: &DecimalOp, place: &str) -> Call {
-    match op.operator {
-        OperatorKind::Constant if member.shape == Shape::Constant && op.initial.is_some() => {
-            Call::Nothing
-        }
-        OperatorKind::None => Call::Usual(format!("decimal({place})")),
-        _ => Call::Op,
-    }
-}
-
-fn parts(exponent: &IntOp, mantissa: &IntOp, place: &str) -> Option<String> {
-    let (exponent, mantissa) = (operator(exponent)?, operator(mantissa)?);
-    Some(format!("parts({exponent}, {mantissa}, {place})"))
-}
-
-fn text(program: &Program, member: &Member, op: &TextOp, place: &str) -> Call {
-    let slot = op.slot.index();
-    match (op.ty, op.operator, op.initial) {
-        (_, OperatorKind::Constant, Some(text)) if member.shape == Shape::Constant => {
-            Call::Usual(format!("constant({})", program.text(text).len()))
-        }
-        (TextType::Ascii, OperatorKind::None, _) => Call::Usual(format!("ascii({place})")),
-        (TextType::Ascii, OperatorKind::Default, initial) => {
-            let initial = initial.map(|text| program.text(text).escape_ascii());
-            let initial = initial.map_or("None".to_owned(), |text| format!("Some(b\"{text}\")"));
-            Call::Usual(format!("ascii_default({initial}, {place})"))
-        }
-        (TextType::Ascii, OperatorKind::Copy, initial) => {
-            let has_initial = initial.is_some();
-            Call::Usual(format!("ascii_copy({slot}, {has_initial}, {place})"))
-        }
-        _ => Call::Op,
-    }
 }
 
 fn group(

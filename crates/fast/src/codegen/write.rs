@@ -1,10 +1,11 @@
-//! From the members to the encoder's message.
+//! From the members to a visitor, and what else `impl Typed` has.
 
 use std::fmt::Write as _;
 
 use super::int;
 use super::model::{Member, Model, Shape, Struct};
 use super::rows;
+use crate::encode::is_word;
 use crate::program::{FieldKind, Op, Program};
 use crate::value::{IntType, TextType};
 
@@ -62,6 +63,7 @@ pub(super) fn typed(model: &Model<'_>, item: &Struct, template: usize, out: &mut
         "        visitor.begin_message(&program.templates()[{template}]);"
     );
     out.push_str("        self.write_fields(program, visitor);\n    }\n");
+    straight(model, template, out);
     rows::typed(model, item, template, out);
     out.push_str("}\n\n");
 }
@@ -80,6 +82,10 @@ pub(super) fn decoded(model: &Model<'_>, out: &mut String) {
     out.push_str("    fn write<V: ::fanfare_fast::Visitor>(\n        &self,\n");
     out.push_str("        program: &::fanfare_fast::Program,\n        visitor: &mut V,\n    ) {\n");
     arms("write(program, visitor)", out);
+    template_head(out);
+    arms("template()", out);
+    straight_head(out);
+    arms("straight(target, values, map)", out);
     if rows::any_filled(model) {
         rows::layout(model, out);
         out.push_str("    #[inline]\n");
@@ -89,6 +95,38 @@ pub(super) fn decoded(model: &Model<'_>, out: &mut String) {
         arms("fill(rows)", out);
     }
     out.push_str("}\n\n");
+}
+
+/// The part of `impl Typed` of a template that encodes.
+fn straight(model: &Model<'_>, template: usize, out: &mut String) {
+    template_head(out);
+    _ = writeln!(out, "        {template}\n    }}");
+    straight_head(out);
+    match is_word(model.program.templates()[template].body().bits) {
+        true => {
+            out.push_str("        let values = values.first_chunk_mut::<SLOTS>()?;\n");
+            out.push_str("        ::fanfare_fast::typed::Encoded::encode(");
+            out.push_str("self, target, values, map)\n    }\n");
+        }
+        false => {
+            out.push_str("        // It has more presence bits than a word.\n");
+            out.push_str("        _ = (target, values, map);\n        None\n    }\n");
+        }
+    }
+}
+
+/// `CODE` of `impl Typed`, and the head of `template`.
+fn template_head(out: &mut String) {
+    out.push_str("\n    const CODE: u64 = CODE;\n\n");
+    out.push_str("    #[inline]\n    fn template(&self) -> u32 {\n");
+}
+
+/// The head of `straight` of `impl Typed`.
+fn straight_head(out: &mut String) {
+    out.push_str("\n    #[inline]\n    fn straight(\n        &self,\n");
+    out.push_str("        target: &mut ::fanfare_fast::typed::Target<'_>,\n");
+    out.push_str("        values: &mut [::fanfare_fast::typed::PreviousValue],\n");
+    out.push_str("        map: u64,\n    ) -> Option<u64> {\n");
 }
 
 /// The method of a struct that tells its fields.
@@ -113,7 +151,8 @@ pub(super) fn fields(model: &Model<'_>, item: &Struct, out: &mut String) {
     out.push_str("    }\n");
 }
 
-fn field(model: &Model<'_>, member: &Member, out: &mut String) {
+/// The statement that tells a field.
+pub(super) fn field(model: &Model<'_>, member: &Member, out: &mut String) {
     let place = format!("&fields[{}]", member.id.index());
     let value = format!("self.{}", member.name);
     let line = match (member.shape, member.optional) {

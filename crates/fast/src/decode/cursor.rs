@@ -3,7 +3,7 @@
 //! unchanged. So the executor needs no copy of the cursor, for which there are no registers.
 
 use crate::program::fused::{Int, Operation};
-use crate::slots::{Slots, Value};
+use crate::slots::{Slots, Split};
 use crate::state::State;
 use crate::value::{Decimal, EXPONENTS};
 use fanfare_wire::stopbit::{self, Squeeze};
@@ -300,7 +300,7 @@ impl<'a> Cursor<'a> {
         });
         match decimal {
             Some(_) => *self = there,
-            None => slots.restore(first.slot, before),
+            None => slots.restore(first, before),
         }
         decimal.map(Some)
     }
@@ -470,11 +470,5 @@ impl Slots {
             return Some(slot.bits);
         }
         self.is_outdated(slot.stamp).then_some(int.initial)
-    }
-
-    pub(crate) fn restore(&mut self, slot: u32, before: Option<Value>) {
-        if let (Some(slot), Some(before)) = (self.value_mut(slot), before) {
-            *slot = before;
-        }
     }
 }

@@ -572,12 +572,12 @@ impl<'r, 'a, const N: usize> Reader<'r, 'a, N> {
     pub fn ascii_copy<M: TextMember>(
         &mut self,
         slot: usize,
-        has_initial: bool,
+        initial: Option<&'static [u8]>,
         member: &mut M,
     ) -> bool {
         self.begin();
         if !self.bit() {
-            return self.ascii_implied(slot, has_initial, member);
+            return self.ascii_implied(slot, initial.is_some(), member);
         }
         let stamp = self.stamp(State::text(TextType::Ascii));
         match self.chars() {

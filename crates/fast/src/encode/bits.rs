@@ -1,6 +1,6 @@
 //! Bit groups of FAST 1.2.
 
-use super::output::{PresenceWriter, Writer};
+use super::output::{Output, PresenceWriter};
 use super::run::{Level, Run, Written};
 use crate::error::ErrorCode;
 use crate::node::Content;
@@ -65,7 +65,7 @@ impl<'a, P: PreviousValues> Run<'a, P> {
     }
 }
 
-impl Writer {
+impl Output {
     /// Appends so many bits, topmost first, with zeros to whole bytes behind them; for a nullable
     /// group one more, as a number.
     fn bits(&mut self, value: Option<u64>, width: u32, nullable: bool) {

@@ -4,7 +4,7 @@
 use crate::node::Node;
 use crate::program::FieldId;
 use crate::program::fused::{Int, Operation};
-use crate::slots::Slots;
+use crate::slots::Split;
 use crate::value::Decimal;
 use fanfare_wire::stopbit;
 
@@ -122,7 +122,7 @@ impl Cursor<'_> {
     pub(super) fn carry<const SIGNED: bool, const NULLABLE: bool, const INCREMENTED: bool>(
         &mut self,
         int: &Int,
-        slots: &mut Slots,
+        slots: &mut impl Split,
         value: Option<u64>,
     ) -> Option<()> {
         let (slot, stamp) = slots.of(int)?;
@@ -165,7 +165,7 @@ impl Cursor<'_> {
     pub(super) fn delta<const NULLABLE: bool>(
         &mut self,
         int: &Int,
-        slots: &mut Slots,
+        slots: &mut impl Split,
         value: Option<u64>,
         difference: impl FnOnce(u64, u64) -> Option<i64>,
     ) -> Option<()> {
@@ -198,11 +198,11 @@ impl Cursor<'_> {
         Some(())
     }
 
-    /// Writes a decimal without operator: that of a node whose head is this of field 0.
+    /// Writes a decimal without operator.
     #[inline(always)]
-    pub(super) fn decimal<const NULLABLE: bool>(&mut self, head: u64, word: u64) -> Option<()> {
-        let Some(exponent) = exponent(head) else {
-            return (NULLABLE && head == ABSENT).then(|| self.null())?;
+    pub(super) fn decimal<const NULLABLE: bool>(&mut self, value: Option<Decimal>) -> Option<()> {
+        let Some(Decimal { mantissa, exponent }) = value else {
+            return NULLABLE.then(|| self.null())?;
         };
         // Of one byte in any case.
         if !(-63..63).contains(&exponent) {
@@ -210,55 +210,67 @@ impl Cursor<'_> {
         }
         let at = self.at;
         self.signed::<NULLABLE>(exponent.into())?;
-        let done = self.signed::<false>(word as i64);
+        let done = self.signed::<false>(mantissa);
         if done.is_none() {
             self.at = at;
         }
         done
     }
 
-    /// Writes a decimal whose parts have operators of their own.
+    /// Writes a decimal whose parts have operators of their own, each by `part`.
     #[inline(always)]
-    pub(super) fn parts<const NULLABLE: bool>(
+    pub(super) fn parts<S: Split>(
         &mut self,
         [first, second]: &[Int; 2],
-        slots: &mut Slots,
-        (head, word): (u64, u64),
+        slots: &mut S,
+        value: Option<Decimal>,
+        part: impl Fn(&mut Self, &Int, &mut S, Option<u64>) -> Option<()>,
     ) -> Option<()> {
-        let value = match exponent(head) {
-            Some(exponent @ -63..=63) => Some(i64::from(exponent) as u64),
-            None if NULLABLE && head == ABSENT => None,
-            _ => return None,
-        };
+        let exponent = value.map(|value| value.exponent);
+        if !exponent.is_none_or(|exponent| (-63..=63).contains(&exponent)) {
+            return None;
+        }
         let (at, map) = (self.at, self.map);
-        let mut before = None;
-        match first.operation {
-            Operation::Default => self.default::<true, NULLABLE>(first, value)?,
-            Operation::None => self.write::<true, NULLABLE>(first, value)?,
-            _ => {
-                before = slots.value(first.slot).copied();
-                self.any(first, slots, value)?;
-            }
-        }
-        if value.is_none() {
-            return Some(());
-        }
-        let done = match (second.operation, second.is_optional) {
-            (Operation::DeltaI64, false) => {
-                self.delta::<false>(second, slots, Some(word), signed_difference)
-            }
-            _ => self.any(second, slots, Some(word)),
+        let before = match first.operation {
+            Operation::Default | Operation::None => None,
+            _ => slots.of(first).map(|(slot, _)| *slot),
         };
+        part(
+            self,
+            first,
+            slots,
+            exponent.map(|exponent| i64::from(exponent) as u64),
+        )?;
+        let Some(Decimal { mantissa, .. }) = value else {
+            return Some(());
+        };
+        let done = part(self, second, slots, Some(mantissa as u64));
         if done.is_none() {
             (self.at, self.map) = (at, map);
-            slots.restore(first.slot, before);
+            slots.restore(first, before);
         }
         done
     }
 
-    /// Writes a string of one to eight characters, or an empty or absent one.
+    /// Writes a string, if it needs no preamble unless it is empty.
     #[inline(always)]
-    pub(super) fn ascii<const NULLABLE: bool>(&mut self, text: Short) -> Option<()> {
+    pub(super) fn ascii<const NULLABLE: bool>(
+        &mut self,
+        text: Option<Ascii<'_>>,
+        longest: usize,
+    ) -> Option<()> {
+        match text {
+            Some(Ascii::Short(text)) => self.short::<NULLABLE>(text),
+            Some(Ascii::Long(text)) => {
+                self.at = put_text(text, longest, self.room, self.at)?;
+                Some(())
+            }
+            None => NULLABLE.then(|| self.null())?,
+        }
+    }
+
+    #[inline(always)]
+    fn short<const NULLABLE: bool>(&mut self, text: Short) -> Option<()> {
         match text {
             Short { len: 0, .. } if NULLABLE => self.word([0, 0x80, 0, 0, 0, 0, 0, 0], 2),
             Short { len: 0, .. } => self.byte(0x80),
@@ -269,21 +281,108 @@ impl Cursor<'_> {
         }
     }
 
+    /// Writes a string unless it is the initial value.
+    #[inline(always)]
+    pub(super) fn ascii_default<const NULLABLE: bool>(
+        &mut self,
+        initial: Option<Ascii<'_>>,
+        text: Option<Ascii<'_>>,
+        longest: usize,
+    ) -> Option<()> {
+        if initial.is_some_and(|initial| initial.len() > longest) {
+            return None;
+        }
+        let is_sent = text != initial;
+        if is_sent {
+            self.ascii::<NULLABLE>(text, longest)?;
+        }
+        self.push_bit(is_sent);
+        Some(())
+    }
+
+    /// Writes a copied string of eight characters at most. It becomes the previous value.
+    #[inline(always)]
+    pub(super) fn ascii_copy<const NULLABLE: bool>(
+        &mut self,
+        int: &Int,
+        slots: &mut impl Split,
+        text: Option<Short>,
+    ) -> Option<()> {
+        let (slot, stamp) = slots.of(int)?;
+        let is_undefined = slot.is_outdated(stamp);
+        let is_implied = match text {
+            None if !NULLABLE => return None,
+            None => is_undefined && !int.has_initial || slot.is_empty(stamp),
+            Some(text) if is_undefined => int.has_initial && text.is(int.initial, int.min as usize),
+            Some(text) => slot.is_of(stamp) && slot.is_short(text.bits, text.len),
+        };
+        if !is_implied {
+            self.ascii::<NULLABLE>(text.map(Ascii::Short), 0)?;
+        }
+        self.push_bit(!is_implied);
+        match text {
+            Some(text) => slot.set_short(stamp, text.bits, text.len),
+            None => slot.set_empty(stamp),
+        }
+        Some(())
+    }
+
     /// Writes an integer of any operator: one of a rare kind, a part of a decimal, or a length.
     #[inline(always)]
-    pub(super) fn any(&mut self, int: &Int, slots: &mut Slots, value: Option<u64>) -> Option<()> {
+    pub(super) fn any(
+        &mut self,
+        int: &Int,
+        slots: &mut impl Split,
+        value: Option<u64>,
+    ) -> Option<()> {
         let mut there = Cursor {
             room: &mut *self.room,
             ..*self
         };
-        there.any_of_all(int, slots, value)?;
+        there.any_outlined(int, slots, value)?;
         (self.at, self.map) = (there.at, there.map);
         Some(())
     }
 
     /// Works on a copy of the cursor: a cursor passed by reference would live in memory.
     #[inline(never)]
-    fn any_of_all(&mut self, int: &Int, slots: &mut Slots, value: Option<u64>) -> Option<()> {
+    fn any_outlined(
+        &mut self,
+        int: &Int,
+        slots: &mut impl Split,
+        value: Option<u64>,
+    ) -> Option<()> {
+        self.int(int, slots, value)
+    }
+
+    /// As [`Self::any`]; what the parts of decimals usually are is not outlined.
+    #[inline(always)]
+    pub(super) fn part(
+        &mut self,
+        int: &Int,
+        slots: &mut impl Split,
+        value: Option<u64>,
+    ) -> Option<()> {
+        match (int.operation, int.is_optional) {
+            (Operation::Default, true) => self.default::<true, true>(int, value),
+            (Operation::Default, false) if value.is_some() => {
+                self.default::<true, false>(int, value)
+            }
+            (Operation::DeltaI64, false) => {
+                self.delta::<false>(int, slots, value, signed_difference)
+            }
+            _ => self.any(int, slots, value),
+        }
+    }
+
+    /// As [`Self::any`], where the op is known when the code is compiled.
+    #[inline(always)]
+    pub(super) fn int(
+        &mut self,
+        int: &Int,
+        slots: &mut impl Split,
+        value: Option<u64>,
+    ) -> Option<()> {
         match (int.is_signed, int.is_optional) {
             (_, false) if value.is_none() => None,
             (false, false) => self.of_type::<false, false>(int, slots, value),
@@ -297,7 +396,7 @@ impl Cursor<'_> {
     fn of_type<const SIGNED: bool, const NULLABLE: bool>(
         &mut self,
         int: &Int,
-        slots: &mut Slots,
+        slots: &mut impl Split,
         value: Option<u64>,
     ) -> Option<()> {
         match int.operation {
@@ -331,9 +430,32 @@ pub(super) const fn signed_difference(value: u64, base: u64) -> Option<i64> {
     (value as i64).checked_sub(base as i64)
 }
 
+/// An ASCII string.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Ascii<'t> {
+    Short(Short),
+    Long(&'t [u8]),
+}
+
+impl<'t> Ascii<'t> {
+    /// Returns a string by its first eight characters, the first one lowest, if it has no more.
+    #[inline(always)]
+    pub(super) fn new(bits: u64, len: usize, all: impl FnOnce() -> &'t [u8]) -> Self {
+        Short::new(bits, len).map_or_else(|| Self::Long(all()), Self::Short)
+    }
+
+    #[inline(always)]
+    const fn len(&self) -> usize {
+        match self {
+            Self::Short(text) => text.len,
+            Self::Long(text) => text.len(),
+        }
+    }
+}
+
 /// A string that needs no preamble, but for an empty one: its characters, the first one lowest, and
 /// how many there are, eight at most.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 pub(super) struct Short {
     pub(super) bits: u64,
     pub(super) len: usize,
@@ -346,14 +468,12 @@ impl Short {
         Node::short_len(head ^ TEXT)
     }
 
-    /// The string in a node of field 0 with this head, if it has one.
+    /// The string of these characters.
     #[inline(always)]
-    pub(super) const fn of((head, bits): (u64, u64)) -> Option<Self> {
-        let len = Self::len(head);
+    pub(super) const fn new(bits: u64, len: usize) -> Option<Self> {
         if len > 8 || bits & 0x8080_8080_8080_8080 != 0 || len != 0 && bits & 0xff == 0 {
             return None;
         }
-        let len = len as usize;
         Some(Self { bits, len })
     }
 
@@ -364,10 +484,29 @@ impl Short {
     }
 }
 
-/// The exponent of the decimal in a node of field 0 with this head, if it has one.
+/// The decimal in a node of field 0 with this head and this word, or its absence; `None` for any
+/// other node.
 #[inline(always)]
-fn exponent(head: u64) -> Option<i8> {
-    u8::try_from(Node::short_len(head ^ DECIMAL))
-        .ok()
-        .map(u8::cast_signed)
+pub(super) fn decimal(head: u64, word: u64) -> Option<Option<Decimal>> {
+    if head == ABSENT {
+        return Some(None);
+    }
+    let exponent = u8::try_from(Node::short_len(head ^ DECIMAL)).ok()?;
+    Some(Some(Decimal {
+        mantissa: word as i64,
+        exponent: exponent.cast_signed(),
+    }))
+}
+
+/// Writes a string that is not empty and needs no preamble; returns the index behind it.
+#[inline(never)]
+pub(super) fn put_text(text: &[u8], longest: usize, room: &mut [u8], at: usize) -> Option<usize> {
+    let needs_none = text.first().is_some_and(|first| *first != 0);
+    if !needs_none || text.len() > longest || !text.is_ascii() {
+        return None;
+    }
+    let room = room.get_mut(at..)?.get_mut(..text.len())?;
+    room.copy_from_slice(text);
+    *room.last_mut()? |= 0x80;
+    Some(at + text.len())
 }

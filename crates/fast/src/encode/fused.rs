@@ -3,10 +3,11 @@
 //! anything that breaks a rule) is left to the op of [`Run`], from the beginning of that op.
 
 use super::cursor::{
-    ABSENT, Cursor, INT, LONG, Short, signed_difference, small_difference, unsigned_difference,
+    ABSENT, Ascii, Cursor, INT, LONG, Short, decimal, put_text, signed_difference,
+    small_difference, unsigned_difference,
 };
-use super::output::PresenceWriter;
-use super::run::{Level, Run};
+use super::output::{Output, PresenceWriter};
+use super::run::{Level, Run, last_template};
 use crate::error::{CodecError, ErrorCode};
 use crate::message::Message;
 use crate::node::{Content, Node};
@@ -37,41 +38,22 @@ impl<'a> Run<'a, Slots> {
     /// Encodes the message; `None` leaves the error in [`Run::failure`].
     #[inline(always)]
     pub(super) fn fused(mut self) -> Option<()> {
-        let Some(template) = self.fused_template() else {
+        let index = self.message.template_index();
+        let template = index.and_then(|index| usual_template(self.program, self.previous, index));
+        let Some(template) = template else {
             return self.by_ops();
         };
-        let (index, body) = (template.index(), template.body());
-        let map_len = self.out.take_map(body.bits);
-        let is_changed = self.last_template() != Some(index);
-        if is_changed {
-            self.out.unsigned(template.id().unwrap_or_default().into());
-        }
-        self.previous.set_template(Some(index));
-        if template.reset() != Reset::None {
-            self.previous.reset();
-        }
-        if template.reset() == Reset::All {
-            self.previous.set_template(None);
-        }
+        let (map_len, map) = header(self.program, self.previous, template, self.out);
         let mut place = Place {
             level: Level::new(self.message, 0, self.message.nodes().len() as u32),
-            map: 0b10 | u64::from(is_changed),
+            map,
         };
-        if !self.fused_body(body, &mut place) {
-            self.adds(|error| error.in_template(index));
+        if !self.fused_body(template.body(), &mut place) {
+            self.adds(|error| error.in_template(template.index()));
             return None;
         }
         self.out.put_first_map(map_len, place.map);
         Some(())
-    }
-
-    /// The template, unless it is for [`Run::by_ops`].
-    #[inline(always)]
-    fn fused_template(&self) -> Option<&'a TemplateProgram> {
-        let index = self.message.template_index()?;
-        let template = self.program.templates().get(index as usize)?;
-        let has_id = template.id().is_some() || self.last_template() == Some(index);
-        (has_id && PresenceWriter::is_word(template.body().bits)).then_some(template)
     }
 
     /// Executes a body that has a presence map of its own if it takes bits.
@@ -332,126 +314,78 @@ impl Fields<'_> {
             Kind::SignedDefaultNullable => cursor.default::<true, true>(int, nullable!()),
             Kind::UnsignedConstant | Kind::SignedConstant => cursor.constant(int, present!()),
             Kind::Int => cursor.any(int, slots, nullable!()),
-            Kind::Decimal => cursor.decimal::<false>(head, node.word()),
-            Kind::DecimalNullable => cursor.decimal::<true>(head, node.word()),
-            Kind::Parts => {
-                cursor.parts::<false>(self.program.parts(op)?, slots, (head, node.word()))
+            Kind::Decimal => cursor.decimal::<false>(decimal(head, node.word())?),
+            Kind::DecimalNullable => cursor.decimal::<true>(decimal(head, node.word())?),
+            Kind::Parts | Kind::PartsNullable => {
+                let value = decimal(head, node.word())?;
+                let parts = self.program.parts(op)?;
+                cursor.parts(parts, slots, value, |c, int, slots, value| {
+                    c.part(int, slots, value)
+                })
             }
-            Kind::PartsNullable => {
-                cursor.parts::<true>(self.program.parts(op)?, slots, (head, node.word()))
+            Kind::Ascii => cursor.ascii::<false>(self.text(node, head)?, self.longest),
+            Kind::AsciiNullable => cursor.ascii::<true>(self.text(node, head)?, self.longest),
+            Kind::AsciiCopy => self.copied::<false>(op, node, head, cursor),
+            Kind::AsciiCopyNullable => self.copied::<true>(op, node, head, cursor),
+            Kind::AsciiDefault => self.defaulted::<false>(op, node, head, cursor),
+            Kind::AsciiDefaultNullable => self.defaulted::<true>(op, node, head, cursor),
+            Kind::AsciiConstant => {
+                let text = self.text(node, head)?;
+                (text == initial(self.program, op)).then_some(())
             }
-            Kind::Ascii => self.ascii::<false>(node, head, cursor),
-            Kind::AsciiNullable => self.ascii::<true>(node, head, cursor),
-            Kind::AsciiCopy => self.ascii_copy::<false>(op, node, head, cursor),
-            Kind::AsciiCopyNullable => self.ascii_copy::<true>(op, node, head, cursor),
-            Kind::AsciiDefault => self.ascii_default::<false>(op, node, head, cursor),
-            Kind::AsciiDefaultNullable => self.ascii_default::<true>(op, node, head, cursor),
-            Kind::AsciiConstant => self.is_initial(op, node, head).then_some(()),
             Kind::Group | Kind::Sequence | Kind::Op => None,
         }
     }
 
-    /// Returns true if the node has the initial string, which is there.
+    /// The string of a node, or its absence; `None` for any other node.
     #[inline(always)]
-    fn is_initial(&self, op: &Fused, node: &Node, head: u64) -> bool {
-        match op.int.min {
-            len @ ..=8 => Short::len(head) == len && node.word() == op.int.initial,
-            _ => {
-                let text = self.program.text_at(op.aux as usize);
-                head == LONG && self.message.content(node) == Content::Text(text)
-            }
+    fn text<'n>(&'n self, node: &'n Node, head: u64) -> Option<Option<Ascii<'n>>> {
+        if head == ABSENT {
+            return Some(None);
         }
+        let bytes = || match self.message.content(node) {
+            Content::Text(text) => text,
+            _ => &[],
+        };
+        let len = Short::len(head);
+        let is_text = len <= 8 || head == LONG;
+        is_text.then(|| Some(Ascii::new(node.word(), len as usize, bytes)))
     }
 
     #[inline(always)]
-    fn ascii_default<const NULLABLE: bool>(
+    fn defaulted<const NULLABLE: bool>(
         &self,
         op: &Fused,
         node: &Node,
         head: u64,
         cursor: &mut Cursor<'_>,
     ) -> Option<()> {
-        if op.int.min > self.longest as u64 {
+        let (initial, text) = (initial(self.program, op), self.text(node, head)?);
+        cursor.ascii_default::<NULLABLE>(initial, text, self.longest)
+    }
+
+    /// Writes a copied string.
+    #[inline(always)]
+    fn copied<const NULLABLE: bool>(
+        &mut self,
+        op: &Fused,
+        node: &Node,
+        head: u64,
+        cursor: &mut Cursor<'_>,
+    ) -> Option<()> {
+        let text = match head {
+            ABSENT => None,
+            LONG => return self.long_copy(op, node, cursor),
+            _ => Some(Short::new(node.word(), Short::len(head) as usize)?),
+        };
+        cursor.ascii_copy::<NULLABLE>(&op.int, self.slots, text)
+    }
+
+    #[inline(always)]
+    fn long_copy(&mut self, op: &Fused, node: &Node, cursor: &mut Cursor<'_>) -> Option<()> {
+        let Content::Text(text) = self.message.content(node) else {
             return None;
-        }
-        let is_implied = match op.int.has_initial {
-            true => self.is_initial(op, node, head),
-            false => head == ABSENT,
         };
-        if !is_implied {
-            self.ascii::<NULLABLE>(node, head, cursor)?;
-        }
-        cursor.push_bit(!is_implied);
-        Some(())
-    }
-
-    #[inline(always)]
-    fn ascii<const NULLABLE: bool>(
-        &self,
-        node: &Node,
-        head: u64,
-        cursor: &mut Cursor<'_>,
-    ) -> Option<()> {
-        if NULLABLE && head == ABSENT {
-            return cursor.null();
-        }
-        match Short::of((head, node.word())) {
-            Some(text) => cursor.ascii::<NULLABLE>(text),
-            None => self.long(node, head, cursor),
-        }
-    }
-
-    /// Writes a longer string, if it needs no preamble.
-    #[inline(always)]
-    fn long(&self, node: &Node, head: u64, cursor: &mut Cursor<'_>) -> Option<()> {
-        let text = long_text(self.message, node, head, self.longest)?;
-        cursor.at = put_text(text, cursor.room, cursor.at)?;
-        Some(())
-    }
-
-    #[inline(always)]
-    fn ascii_copy<const NULLABLE: bool>(
-        &mut self,
-        op: &Fused,
-        node: &Node,
-        head: u64,
-        cursor: &mut Cursor<'_>,
-    ) -> Option<()> {
-        let (slot, stamp) = self.slots.of(&op.int)?;
-        let is_undefined = slot.is_outdated(stamp);
-        if NULLABLE && head == ABSENT {
-            let is_implied = is_undefined && !op.int.has_initial || slot.is_empty(stamp);
-            if !is_implied {
-                cursor.null()?;
-            }
-            slot.set_empty(stamp);
-            cursor.push_bit(!is_implied);
-            return Some(());
-        }
-        let Some(text) = Short::of((head, node.word())) else {
-            return self.long_copy(op, node, head, cursor);
-        };
-        let is_implied = match is_undefined {
-            true => op.int.has_initial && text.is(op.int.initial, op.int.min as usize),
-            false => slot.is_of(stamp) && slot.is_short(text.bits, text.len),
-        };
-        if !is_implied {
-            cursor.ascii::<NULLABLE>(text)?;
-        }
-        slot.set_short(stamp, text.bits, text.len);
-        cursor.push_bit(!is_implied);
-        Some(())
-    }
-
-    #[inline(always)]
-    fn long_copy(
-        &mut self,
-        op: &Fused,
-        node: &Node,
-        head: u64,
-        cursor: &mut Cursor<'_>,
-    ) -> Option<()> {
-        let text = long_text(self.message, node, head, self.longest)?;
         let slot = Slot(op.int.slot);
         let state = self.slots.state(slot);
         if state == State::UNDEFINED && op.int.has_initial {
@@ -459,7 +393,7 @@ impl Fields<'_> {
         }
         let is_implied = state == op.int.state && *self.slots.text(slot, op.aux) == *text;
         if !is_implied {
-            cursor.at = put_text(text, cursor.room, cursor.at)?;
+            cursor.at = put_text(text, self.longest, cursor.room, cursor.at)?;
             self.slots.set_text(slot, op.aux, TextType::Ascii, text);
         }
         cursor.push_bit(!is_implied);
@@ -467,29 +401,49 @@ impl Fields<'_> {
     }
 }
 
-/// A string of more than eight characters that may be in the stream without a preamble.
-#[inline(never)]
-fn long_text<'m>(
-    message: &'m Message,
-    node: &'m Node,
-    head: u64,
-    longest: usize,
-) -> Option<&'m [u8]> {
-    let Content::Text(text) = message.content(node) else {
-        return None;
-    };
-    let is_usual = head == LONG
-        && text.len() <= longest
-        && text.first().is_some_and(|first| *first != 0)
-        && text.is_ascii();
-    is_usual.then_some(text)
+/// The initial value of a string.
+#[inline(always)]
+fn initial<'p>(program: &'p Program, op: &Fused) -> Option<Ascii<'p>> {
+    let all = || program.text_at(op.aux as usize);
+    let len = op.int.min as usize;
+    op.int
+        .has_initial
+        .then(|| Ascii::new(op.int.initial, len, all))
 }
 
-/// Writes a string that is not empty; returns the index behind it.
-#[inline(never)]
-fn put_text(text: &[u8], room: &mut [u8], at: usize) -> Option<usize> {
-    let room = room.get_mut(at..)?.get_mut(..text.len())?;
-    room.copy_from_slice(text);
-    *room.last_mut()? |= 0x80;
-    Some(at + text.len())
+/// The template of this index; `None` if it is for [`Run::by_ops`].
+#[inline(always)]
+pub(super) fn usual_template<'p>(
+    program: &'p Program,
+    previous: &Slots,
+    index: u32,
+) -> Option<&'p TemplateProgram> {
+    let template = program.templates().get(index as usize)?;
+    let has_id = template.id().is_some() || last_template(program, previous) == Some(index);
+    (has_id && PresenceWriter::is_word(template.body().bits)).then_some(template)
+}
+
+/// Begins a message of a template: takes room for its presence map, appends its identifier, and
+/// clears what it clears. The bytes of the room, and the presence bits so far.
+#[inline(always)]
+pub(super) fn header(
+    program: &Program,
+    previous: &mut Slots,
+    template: &TemplateProgram,
+    out: &mut Output,
+) -> (usize, u64) {
+    let index = template.index();
+    let map_len = out.take_map(template.body().bits);
+    let is_changed = last_template(program, previous) != Some(index);
+    if is_changed {
+        out.unsigned(template.id().unwrap_or_default().into());
+    }
+    previous.set_template(Some(index));
+    if template.reset() != Reset::None {
+        previous.reset();
+    }
+    if template.reset() == Reset::All {
+        previous.set_template(None);
+    }
+    (map_len, 0b10 | u64::from(is_changed))
 }

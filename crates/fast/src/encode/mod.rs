@@ -9,7 +9,9 @@ mod gather;
 mod numbers;
 mod output;
 mod run;
+pub(crate) mod straight;
 mod text;
+pub(crate) mod writer;
 
 use std::sync::Arc;
 
@@ -21,8 +23,13 @@ use crate::program::Program;
 use crate::slots::Slots;
 use crate::text_ref::SHORT;
 use flat::{Done, Lanes};
-use output::Writer;
+use output::Output;
 use run::Run;
+
+/// Whether the presence bits of a body are gathered in a word, if it takes so many.
+pub(crate) const fn is_word(bits: u32) -> bool {
+    output::PresenceWriter::is_word(bits)
+}
 
 /// Encodes the messages of one stream, keeping their previous values.
 ///
@@ -31,7 +38,7 @@ use run::Run;
 pub struct Encoder {
     program: Arc<Program>,
     previous: Previous,
-    writer: Writer,
+    output: Output,
     /// A record's message, where it must be one.
     message: Message,
     options: Options,
@@ -76,7 +83,7 @@ impl Encoder {
         Self {
             program,
             previous,
-            writer: Writer::default(),
+            output: Output::default(),
             message: Message::new(),
             options,
             failure: None,
@@ -139,14 +146,14 @@ impl Encoder {
             out.truncate(start);
             return Err(self.failure());
         }
-        out.extend_from_slice(self.writer.written());
+        out.extend_from_slice(self.output.written());
         Ok(())
     }
 
-    /// Writes it to the writer; `None` leaves the error in [`Self::failure`].
+    /// Writes it to the output; `None` leaves the error in [`Self::failure`].
     #[inline(never)]
     fn write(&mut self, message: &Message, done: Done, written: &[u8]) -> Option<()> {
-        self.writer.clear();
+        self.output.clear();
         let Options { oracle, limits, .. } = self.options;
         macro_rules! run {
             ($previous:expr) => {
@@ -154,7 +161,7 @@ impl Encoder {
                     program: &self.program,
                     previous: $previous,
                     message,
-                    out: &mut self.writer,
+                    out: &mut self.output,
                     options: &self.options,
                     failure: &mut self.failure,
                 }
@@ -172,7 +179,7 @@ impl Encoder {
 
     /// The error of the message.
     #[cold]
-    fn failure(&mut self) -> CodecError {
+    pub(crate) fn failure(&mut self) -> CodecError {
         let none = CodecError::new(ErrorCode::Input, 0);
         self.failure.take().unwrap_or(none)
     }

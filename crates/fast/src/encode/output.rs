@@ -1,19 +1,20 @@
 //! Writing the transfer encoding (section 10), always in its shortest form.
 
 use fanfare_wire::stopbit::{self, MAX_INT_LEN, MAX_WIDE_LEN};
+use std::mem;
 
 /// A buffer that is written from front to back. It keeps its length, so that what is written
 /// can be stored in pieces of fixed size, which is much faster than copying as many bytes as
 /// count.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Writer {
+pub(super) struct Output {
     bytes: Vec<u8>,
     /// Where the message begins: its presence map may take less room than was left for it.
     start: usize,
     at: usize,
 }
 
-impl Writer {
+impl Output {
     /// Begins again at the front.
     pub(super) fn clear(&mut self) {
         (self.start, self.at) = (0, 0);
@@ -33,6 +34,13 @@ impl Writer {
     #[inline(always)]
     pub(super) fn parts(&mut self) -> (&mut [u8], usize) {
         (&mut self.bytes, self.at)
+    }
+
+    /// Exchanges all its room, and how much of it is used.
+    #[inline(always)]
+    pub(super) const fn swap_room(&mut self, room: &mut Vec<u8>, at: &mut usize) {
+        mem::swap(&mut self.bytes, room);
+        mem::swap(&mut self.at, at);
     }
 
     /// So many bytes are used now.
@@ -267,7 +275,7 @@ const GATHERED: u32 = 56;
 impl PresenceWriter {
     /// Takes room for so many bits at the end of `out`; for none, no room.
     #[inline]
-    pub(super) fn new(out: &mut Writer, bits: u32) -> Self {
+    pub(super) fn new(out: &mut Output, bits: u32) -> Self {
         let start = out.at;
         let len = bits.div_ceil(7) as usize;
         out.reserve(len);
@@ -306,7 +314,7 @@ impl PresenceWriter {
 
     /// Appends a bit to the map.
     #[inline]
-    pub(super) fn push(&mut self, out: &mut Writer, bit: bool) {
+    pub(super) fn push(&mut self, out: &mut Output, bit: bool) {
         self.bits = self.bits << 1 | u64::from(bit);
         self.count += 1;
         if self.count == GATHERED {
@@ -316,7 +324,7 @@ impl PresenceWriter {
 
     /// Cuts trailing groups of zeros, sets the stop bit, and closes the gap.
     #[inline]
-    pub(super) fn finish(mut self, out: &mut Writer) {
+    pub(super) fn finish(mut self, out: &mut Output) {
         if self.end - self.start == 1 {
             out.bytes[self.start] = (self.bits << (7 - self.count)) as u8 | 0x80;
             return;
@@ -338,7 +346,7 @@ impl PresenceWriter {
     }
 
     /// Writes the gathered bits, filled up with zeros to whole groups.
-    fn flush(&mut self, out: &mut Writer) {
+    fn flush(&mut self, out: &mut Output) {
         let groups = self.count.div_ceil(7);
         let bits = self.bits << (7 * groups - self.count);
         for group in 0..groups {
@@ -356,7 +364,7 @@ mod tests {
     #[test]
     fn strings_get_the_preambles_they_need() {
         let written = |text: &[u8], nullable| {
-            let mut out = Writer::default();
+            let mut out = Output::default();
             out.ascii(text, nullable);
             out.written().to_vec()
         };
@@ -382,7 +390,7 @@ mod tests {
         ] {
             for room in [20_u32, 56, 80, 150] {
                 let bits = room.min(80);
-                let mut out = Writer::default();
+                let mut out = Output::default();
                 out.push(1);
                 let mut map = PresenceWriter::new(&mut out, room);
                 out.push(2);
@@ -401,7 +409,7 @@ mod tests {
                 assert_eq!(out.written(), [&[1][..], &expected, &[2]].concat());
             }
         }
-        let mut out = Writer::default();
+        let mut out = Output::default();
         PresenceWriter::new(&mut out, 0).finish(&mut out);
         assert!(out.written().is_empty());
     }

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::output::{PresenceWriter, Writer};
+use super::output::{Output, PresenceWriter};
 use crate::decode::Options;
 use crate::error::{CodecError, ErrorCode};
 use crate::message::Message;
@@ -17,7 +17,7 @@ pub(super) struct Run<'a, P> {
     pub(super) program: &'a Program,
     pub(super) previous: &'a mut P,
     pub(super) message: &'a Message,
-    pub(super) out: &'a mut Writer,
+    pub(super) out: &'a mut Output,
     pub(super) options: &'a Options,
     /// Where the fused executor leaves its error: results as large as it are slow to pass on.
     pub(super) failure: &'a mut Option<CodecError>,
@@ -78,6 +78,12 @@ impl<'a> Level<'a> {
     }
 }
 
+/// The template that a message is of where none is named.
+#[inline(always)]
+pub(super) fn last_template<P: PreviousValues>(program: &Program, previous: &P) -> Option<u32> {
+    previous.template().or(program.only())
+}
+
 impl<'a, P: PreviousValues> Run<'a, P> {
     /// Encodes the message; `None` leaves the error in [`Self::failure`].
     #[inline(never)]
@@ -105,16 +111,10 @@ impl<'a, P: PreviousValues> Run<'a, P> {
             .ok_or(CodecError::new(ErrorCode::Input, 0))
     }
 
-    /// The template that a message is of where none is named.
-    #[inline(always)]
-    pub(super) fn last_template(&self) -> Option<u32> {
-        self.previous.template().or(self.program.only())
-    }
-
     fn segment(&mut self, template: &TemplateProgram, level: Level<'a>) -> Written {
         let body = template.body();
         let mut map = PresenceWriter::new(self.out, body.bits);
-        let changed = self.last_template() != Some(template.index());
+        let changed = last_template(self.program, self.previous) != Some(template.index());
         map.push(self.out, changed);
         if changed {
             let Some(id) = template.id() else {

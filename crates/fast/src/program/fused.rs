@@ -5,7 +5,7 @@
 use super::{DecimalOp, Field, FieldId, IntOp, Op, Program, TextOp};
 use crate::state::State;
 use crate::template::OperatorKind;
-use crate::text_ref::SHORT;
+use crate::text_ref::front;
 use crate::value::{IntType, TextType};
 
 /// One op for the executor. What it reads first stands at the front.
@@ -44,6 +44,40 @@ pub(crate) struct Int {
 }
 
 impl Int {
+    /// What is no integer.
+    pub(crate) const NONE: Self = Self {
+        operation: Operation::Op,
+        is_signed: false,
+        is_optional: false,
+        has_initial: false,
+        state: State::UNDEFINED,
+        slot: 0,
+        initial: 0,
+        min: 0,
+        span: 0,
+    };
+
+    /// Returns an integer of this type, optional or not, whose previous value is in this slot.
+    #[inline(always)]
+    pub(crate) fn new(
+        operation: Operation,
+        (ty, is_optional): (IntType, bool),
+        slot: u32,
+        initial: Option<u64>,
+    ) -> Self {
+        Self {
+            operation,
+            is_signed: ty.is_signed(),
+            is_optional,
+            has_initial: initial.is_some(),
+            state: State::int(ty),
+            slot,
+            initial: initial.unwrap_or_default(),
+            min: ty.min() as u64,
+            span: (ty.max() - ty.min()) as u64,
+        }
+    }
+
     /// Returns the initial value's pattern, if there is one.
     #[inline(always)]
     pub(crate) fn initial(&self) -> Option<u64> {
@@ -65,6 +99,18 @@ pub(crate) enum Operation {
     DeltaI64,
     /// The operator does not apply to integers, or the constant has no value.
     Op,
+}
+
+impl Operation {
+    /// Returns the delta operator for a type.
+    #[inline(always)]
+    pub(crate) const fn delta(ty: IntType) -> Self {
+        match ty {
+            IntType::UInt64 => Self::DeltaU64,
+            IntType::Int64 => Self::DeltaI64,
+            _ => Self::Delta,
+        }
+    }
 }
 
 /// What an executor does for a field. `Signed` and `Unsigned` are the types of integers, `Nullable`
@@ -178,7 +224,7 @@ fn one(op: &Op, field: Field, texts: &[Box<[u8]>], parts: &mut Vec<Int>) -> Fuse
             let int = int(op);
             whole(int_kind(&int), int)
         }
-        Op::Decimal(op) => whole(decimal_kind(op), no_int()),
+        Op::Decimal(op) => whole(decimal_kind(op), Int::NONE),
         Op::SplitDecimal {
             exponent, mantissa, ..
         } => {
@@ -190,60 +236,31 @@ fn one(op: &Op, field: Field, texts: &[Box<[u8]>], parts: &mut Vec<Int>) -> Fuse
             };
             Fused {
                 aux,
-                ..whole(kind, no_int())
+                ..whole(kind, Int::NONE)
             }
         }
-        Op::Text(op) => text(op, texts, whole(text_kind(op), no_int())),
+        Op::Text(op) => text(op, texts, whole(text_kind(op), Int::NONE)),
         Op::Group { optional, .. } => {
-            let mut int = no_int();
+            let mut int = Int::NONE;
             int.is_optional = *optional;
             whole(Kind::Group, int)
         }
         Op::Sequence { length, .. } => whole(Kind::Sequence, int(length)),
-        Op::Bits(_) | Op::TemplateRef { .. } | Op::Unresolved { .. } => whole(Kind::Op, no_int()),
-    }
-}
-
-const fn no_int() -> Int {
-    Int {
-        operation: Operation::Op,
-        is_signed: false,
-        is_optional: false,
-        has_initial: false,
-        state: State::UNDEFINED,
-        slot: 0,
-        initial: 0,
-        min: 0,
-        span: 0,
+        Op::Bits(_) | Op::TemplateRef { .. } | Op::Unresolved { .. } => whole(Kind::Op, Int::NONE),
     }
 }
 
 fn int(op: &IntOp) -> Int {
-    let delta = match op.ty {
-        IntType::UInt64 => Operation::DeltaU64,
-        IntType::Int64 => Operation::DeltaI64,
-        _ => Operation::Delta,
-    };
     let operation = match op.operator {
         OperatorKind::None => Operation::None,
         OperatorKind::Constant if op.initial.is_some() => Operation::Constant,
         OperatorKind::Default => Operation::Default,
         OperatorKind::Copy => Operation::Copy,
         OperatorKind::Increment => Operation::Increment,
-        OperatorKind::Delta => delta,
+        OperatorKind::Delta => Operation::delta(op.ty),
         OperatorKind::Constant | OperatorKind::Tail => Operation::Op,
     };
-    Int {
-        operation,
-        is_signed: op.ty.is_signed(),
-        is_optional: op.optional,
-        has_initial: op.initial.is_some(),
-        state: State::int(op.ty),
-        slot: op.slot.0,
-        initial: op.initial.unwrap_or_default(),
-        min: op.ty.min() as u64,
-        span: (op.ty.max() - op.ty.min()) as u64,
-    }
+    Int::new(operation, (op.ty, op.optional), op.slot.0, op.initial)
 }
 
 fn int_kind(int: &Int) -> Kind {
@@ -319,15 +336,14 @@ const fn text_kind(op: &TextOp) -> Kind {
 }
 
 fn text(op: &TextOp, texts: &[Box<[u8]>], whole: Fused) -> Fused {
-    let mut int = no_int();
+    let mut int = Int::NONE;
     int.state = State::text(op.ty);
     int.slot = op.slot.0;
     int.is_optional = op.optional;
     let initial = op.initial.and_then(|text| texts.get(text.0 as usize));
     if let Some(text) = initial {
-        let chars = text.iter().take(SHORT).rev();
         int.has_initial = true;
-        int.initial = chars.fold(0, |word, byte| word << 8 | u64::from(*byte));
+        int.initial = front(text);
         int.min = text.len() as u64;
     }
     let aux = match (op.operator, op.initial) {

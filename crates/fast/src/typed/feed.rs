@@ -1,11 +1,8 @@
 //! What generated structs do.
 
 use super::members::Members;
-use super::rows::RowsMut;
 use super::{PreviousValue, Stream};
-use crate::program::Program;
 use crate::rows::RowRef;
-use crate::visitor::Visitor;
 
 /// The generated messages of a template set: one struct for each template, filled in turn.
 pub trait Feed: Members + Default {
@@ -52,24 +49,5 @@ pub trait Feed: Members + Default {
     #[inline]
     fn read_entries<'r>(&mut self, rows: impl ExactSizeIterator<Item = RowRef<'r>>) {
         _ = rows;
-    }
-}
-
-/// A generated struct that can be encoded.
-pub trait Typed {
-    /// Calls `visitor` for the message of this template with these values, but not of its end. The
-    /// program must be that of the document the struct was generated from.
-    fn write<V: Visitor>(&self, program: &Program, visitor: &mut V);
-
-    /// [`Program::layout`] of the templates, as [`Self::fill`] takes it for granted; 0 if that
-    /// fills nothing.
-    const LAYOUT: u64 = 0;
-
-    /// Fills the rows of a message with these values; false, with the rows undefined, for one of a
-    /// template of which it does not know the rows.
-    #[inline]
-    fn fill(&self, rows: &mut RowsMut<'_>) -> bool {
-        _ = rows;
-        false
     }
 }

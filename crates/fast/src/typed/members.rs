@@ -4,6 +4,7 @@
 use super::values::{OptionalText, Text};
 use super::visit::Dynamic;
 use crate::program::{Field, TemplateProgram};
+use crate::source::Scalar;
 use crate::value::{Decimal, IntType};
 use crate::visitor::Visitor;
 
@@ -153,8 +154,38 @@ impl<M: Members + ?Sized> Visitor for Filling<'_, M> {
     }
 }
 
+/// A member that is no group, sequence or reference.
+pub trait Member {
+    /// Its value.
+    fn scalar(&self) -> Scalar<'_>;
+}
+
+impl<M: Member> Member for Option<M> {
+    fn scalar(&self) -> Scalar<'_> {
+        self.as_ref().map_or(Scalar::Absent, M::scalar)
+    }
+}
+
+impl Member for Decimal {
+    fn scalar(&self) -> Scalar<'_> {
+        Scalar::Decimal(*self)
+    }
+}
+
+impl Member for Text {
+    fn scalar(&self) -> Scalar<'_> {
+        Scalar::Text(self)
+    }
+}
+
+impl Member for OptionalText {
+    fn scalar(&self) -> Scalar<'_> {
+        self.get().map_or(Scalar::Absent, Text::scalar)
+    }
+}
+
 /// A member that holds an integer, or perhaps one.
-pub trait Integer {
+pub trait Integer: Member {
     /// The type of the integer.
     const TYPE: IntType;
 
@@ -164,11 +195,20 @@ pub trait Integer {
     /// Sets it to the integer of this pattern, which is one of the type; `None` makes it absent,
     /// if it may be.
     fn set(&mut self, value: Option<u64>);
+
+    /// The pattern of the integer.
+    fn get(&self) -> Option<u64>;
 }
 
 macro_rules! integers {
-    ($($int:ty => $type:ident,)*) => {
-        $(impl Integer for $int {
+    ($($int:ty => $type:ident, $wide:ident $variant:ident;)*) => {
+        $(impl Member for $int {
+            fn scalar(&self) -> Scalar<'_> {
+                Scalar::$variant($wide::from(*self))
+            }
+        }
+
+        impl Integer for $int {
             const TYPE: IntType = IntType::$type;
             const OPTIONAL: bool = false;
 
@@ -177,6 +217,11 @@ macro_rules! integers {
                 if let Some(value) = value {
                     *self = value as Self;
                 }
+            }
+
+            #[inline(always)]
+            fn get(&self) -> Option<u64> {
+                Some($wide::from(*self) as u64)
             }
         }
 
@@ -188,28 +233,36 @@ macro_rules! integers {
             fn set(&mut self, value: Option<u64>) {
                 *self = value.map(|value| value as $int);
             }
+
+            #[inline(always)]
+            fn get(&self) -> Option<u64> {
+                self.map(|value| $wide::from(value) as u64)
+            }
         })*
     };
 }
 
 integers! {
-    i8 => Int8,
-    u8 => UInt8,
-    i16 => Int16,
-    u16 => UInt16,
-    i32 => Int32,
-    u32 => UInt32,
-    i64 => Int64,
-    u64 => UInt64,
+    i8 => Int8, i64 Signed;
+    u8 => UInt8, u64 Unsigned;
+    i16 => Int16, i64 Signed;
+    u16 => UInt16, u64 Unsigned;
+    i32 => Int32, i64 Signed;
+    u32 => UInt32, u64 Unsigned;
+    i64 => Int64, i64 Signed;
+    u64 => UInt64, u64 Unsigned;
 }
 
 /// A member that holds a decimal, or perhaps one.
-pub trait DecimalMember {
+pub trait DecimalMember: Member {
     /// True if it may be absent.
     const OPTIONAL: bool;
 
     /// Sets it; `None` makes it absent, if it may be.
     fn set(&mut self, value: Option<Decimal>);
+
+    /// The decimal.
+    fn get(&self) -> Option<Decimal>;
 }
 
 impl DecimalMember for Decimal {
@@ -221,6 +274,11 @@ impl DecimalMember for Decimal {
             *self = value;
         }
     }
+
+    #[inline(always)]
+    fn get(&self) -> Option<Decimal> {
+        Some(*self)
+    }
 }
 
 impl DecimalMember for Option<Decimal> {
@@ -230,10 +288,15 @@ impl DecimalMember for Option<Decimal> {
     fn set(&mut self, value: Option<Decimal>) {
         *self = value;
     }
+
+    #[inline(always)]
+    fn get(&self) -> Option<Decimal> {
+        *self
+    }
 }
 
 /// A member that holds a string, or perhaps one.
-pub trait TextMember {
+pub trait TextMember: Member {
     /// True if it may be absent.
     const OPTIONAL: bool;
 
@@ -242,6 +305,9 @@ pub trait TextMember {
 
     /// Makes it present; returns its text, which is to be set.
     fn text_mut(&mut self) -> &mut Text;
+
+    /// The text.
+    fn text(&self) -> Option<&Text>;
 }
 
 impl TextMember for Text {
@@ -253,6 +319,11 @@ impl TextMember for Text {
     #[inline(always)]
     fn text_mut(&mut self) -> &mut Text {
         self
+    }
+
+    #[inline(always)]
+    fn text(&self) -> Option<&Text> {
+        Some(self)
     }
 }
 
@@ -267,5 +338,10 @@ impl TextMember for OptionalText {
     #[inline(always)]
     fn text_mut(&mut self) -> &mut Text {
         self.unset()
+    }
+
+    #[inline(always)]
+    fn text(&self) -> Option<&Text> {
+        self.get()
     }
 }

@@ -5,6 +5,7 @@
 //! their memory, so that decoding allocates only where a message outgrows all before it. Strings of
 //! up to 15 bytes are in the struct ([`Text`]), as most of a feed are.
 
+mod encoder;
 mod feed;
 mod members;
 mod rows;
@@ -14,18 +15,18 @@ mod visit;
 use std::sync::Arc;
 
 use crate::decode::{Decoder, Options};
-use crate::encode::Encoder;
 use crate::error::{CodecError, TemplateError};
-use crate::message::Message;
 use crate::program::Program;
-use crate::record::Record;
 
 pub use crate::decode::reader::{Operator, Reader, Segment};
 pub use crate::decode::straight::Stream;
+pub use crate::encode::straight::{Encoded, Target};
+pub use crate::encode::writer::Writer;
 pub use crate::slots::Value as PreviousValue;
-pub use feed::{Feed, Typed};
+pub use encoder::{Typed, TypedEncoder};
+pub use feed::Feed;
 pub(crate) use members::Filling;
-pub use members::{DecimalMember, Integer, Members, TextMember};
+pub use members::{DecimalMember, Integer, Member, Members, TextMember};
 pub use rows::{RowMut, RowsMut};
 pub use values::{Entries, Optional, OptionalText, Text};
 pub use visit::{Dynamic, decimal, group, sequence, signed, text, unsigned};
@@ -131,80 +132,5 @@ impl<F: Feed> TypedDecoder<F> {
     fn by_ops(&mut self, bytes: &[u8]) -> Option<usize> {
         let mut filling = Filling::<dyn Members>::new(&mut self.feed);
         self.decoder.decode_visited(bytes, &mut filling)
-    }
-}
-
-/// Encodes generated structs: by way of the rows of a record, where a message fits into them, and
-/// else of a [`Message`].
-#[derive(Debug, Clone)]
-pub struct TypedEncoder {
-    encoder: Encoder,
-    record: Record,
-    message: Message,
-    /// That of the program, if it encodes rows; else 0.
-    layout: u64,
-}
-
-impl TypedEncoder {
-    /// An encoder for the structs of `F` that behaves as told.
-    ///
-    /// # Errors
-    /// Those of [`Program::parse_lenient`], if the document is not valid for this version.
-    pub fn new<F: Feed>(options: Options) -> Result<Self, TemplateError> {
-        let (program, _) = Program::parse_lenient(F::TEMPLATES)?;
-        let layout = program.layout();
-        let encoder = Encoder::with_options(program, options);
-        Ok(Self {
-            layout: if encoder.has_lanes() { layout } else { 0 },
-            encoder,
-            record: Record::new(),
-            message: Message::new(),
-        })
-    }
-
-    /// The program of the templates.
-    #[must_use]
-    pub const fn program(&self) -> &Arc<Program> {
-        self.encoder.program()
-    }
-
-    /// Clears all dictionaries and the template identifier, as at the start of a packet.
-    pub fn reset(&mut self) {
-        self.encoder.reset();
-    }
-
-    /// Clears the template identifier alone: at the start of a packet that keeps dictionaries.
-    pub fn reset_template(&mut self) {
-        self.encoder.reset_template();
-    }
-
-    /// Appends one message to `out`; the number of bytes.
-    ///
-    /// # Errors
-    /// As [`Encoder::encode`].
-    #[inline]
-    pub fn encode<M: Typed>(
-        &mut self,
-        message: &M,
-        out: &mut Vec<u8>,
-    ) -> Result<usize, CodecError> {
-        if M::LAYOUT != 0 && M::LAYOUT == self.layout {
-            let mut rows = RowsMut::new(&mut self.record);
-            if message.fill(&mut rows) && rows.finish() {
-                return self.encoder.encode_record(&self.record, out);
-            }
-        }
-        self.encode_fields(message, out)
-    }
-
-    /// Encodes a message whose rows are not known, or do not hold it.
-    #[inline(never)]
-    fn encode_fields<M: Typed>(
-        &mut self,
-        message: &M,
-        out: &mut Vec<u8>,
-    ) -> Result<usize, CodecError> {
-        message.write(self.encoder.program(), &mut self.message);
-        self.encoder.encode(&self.message, out)
     }
 }

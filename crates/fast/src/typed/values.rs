@@ -104,6 +104,21 @@ impl Text {
         self.short = short;
     }
 
+    /// How many bytes it has, and the bytes, the first one lowest, if they are eight at most; more
+    /// than eight for a longer one, and for one of NUL.
+    #[inline(always)]
+    pub(crate) fn short(&self) -> (u64, usize) {
+        let [form, bytes @ ..] = &self.short;
+        let word = bytes.first_chunk().copied().map_or(0, u64::from_le_bytes);
+        match *form {
+            NOTHING => (0, 0),
+            ONE => (word & 0xff, usize::from(word & 0xff != 0)),
+            // Behind them are bytes of longer ones.
+            len @ 2..=8 => (word & u64::MAX >> (64 - 8 * len), len.into()),
+            _ => (0, usize::MAX),
+        }
+    }
+
     /// The value of its lane in a row, if it can have one; anything if it is absent.
     #[inline(always)]
     pub(super) fn packed(&self) -> Option<u64> {
@@ -361,17 +376,32 @@ mod tests {
         {
             text.set(value);
             assert_eq!((&*text, text.packed()), (value, lanes::pack(value)));
+            check_short(&text);
             if let Some(packed) = lanes::pack(value) {
                 let mut other = Text::from(&long[..15]);
                 other.set_packed(packed as i32);
                 assert_eq!((&other, other.packed()), (&text, Some(packed)));
+                check_short(&other);
                 if packed < 0x80 {
                     other.set_short(packed as i32);
                     assert_eq!(other, text);
+                    check_short(&other);
                 }
             }
         }
         assert_eq!(format!("{text:?}"), "\"A\"");
+    }
+
+    /// Whatever was in it before.
+    fn check_short(text: &Text) {
+        let (bits, len) = text.short();
+        let is_short = text.len() <= 8 && **text != *b"\0";
+        assert_eq!(len <= 8, is_short, "{text:?}");
+        if is_short {
+            let word = text.iter().rev();
+            let word = word.fold(0, |word, byte| word << 8 | u64::from(*byte));
+            assert_eq!((bits, len), (word, text.len()), "{text:?}");
+        }
     }
 
     #[test]

@@ -55,7 +55,7 @@ where
     F: Feed,
     for<'m> F::Decoded<'m>: Typed,
 {
-    // From rows with each kernel, and field by field.
+    // From rows with each kernel, and by straight-line code.
     let kernels = LaneKernel::all().map(Some).chain([None]);
     let counts = kernels.map(|kernel| {
         let options = Options {
@@ -127,10 +127,10 @@ fn spectra_comes_back_byte_for_byte() {
     }
 }
 
-/// Two encoders, one by way of rows, one field by field: the same bytes or errors.
+/// Two encoders, one by way of rows, one by straight-line code: the same bytes or errors.
 struct Both {
     rows: TypedEncoder,
-    fields: TypedEncoder,
+    straight: TypedEncoder,
 }
 
 impl Both {
@@ -144,18 +144,18 @@ impl Both {
         };
         Self {
             rows: with(Options::default().kernel),
-            fields: with(None),
+            straight: with(None),
         }
     }
 
     fn encode(&mut self, message: &impl Typed) {
         let (mut bytes, mut expected) = (Vec::new(), Vec::new());
         let result = self.rows.encode(message, &mut bytes);
-        assert_eq!(result, self.fields.encode(message, &mut expected));
+        assert_eq!(result, self.straight.encode(message, &mut expected));
         assert_eq!(bytes, expected);
         if result.is_err() {
             self.rows.reset();
-            self.fields.reset();
+            self.straight.reset();
         }
     }
 }
@@ -168,7 +168,7 @@ fn number(random: &mut Rng) -> u64 {
 }
 
 #[test]
-fn structs_are_encoded_alike_in_rows_and_field_by_field() {
+fn structs_are_encoded_alike_in_rows_and_by_straight_line_code() {
     let mut random = Rng::with_seed(1);
     let mut both = Both::new::<complex::Messages>();
     let mut data = complex::MarketData::default();

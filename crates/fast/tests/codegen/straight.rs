@@ -1,5 +1,5 @@
-//! Straight-line code against the op-by-op decoder: each type with each operator, structures,
-//! limits and damage; the same messages and the same errors.
+//! Straight-line code against the op-by-op codec: each type with each operator, structures,
+//! limits and damage; the same messages, the same bytes and the same errors.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use fanfare_fast::builtin::spectra;
 use fanfare_fast::generate::{Generator, SpectraOptions};
 use fanfare_fast::program::{Field, FieldKind, Op, Program};
 use fanfare_fast::template::OperatorKind;
-use fanfare_fast::typed::{Feed, Typed, TypedDecoder};
+use fanfare_fast::typed::{Feed, Typed, TypedDecoder, TypedEncoder};
 use fanfare_fast::value::TextType;
 use fanfare_fast::{
     Decimal, Decoder, Encoder, ErrorCode, Limits, Message, Options, Scalar, Source, codegen,
@@ -49,7 +49,7 @@ fn bodies_of_more_bits_than_a_word_with_many_parts_are_not_straight() {
         let fields = decimal.repeat(decimals) + &"<int32 name='I'><copy/></int32>".repeat(bits);
         let xml = format!("<template name='T' id='1'>{fields}</template>");
         let code = codegen::generate(&xml).unwrap();
-        !code.contains("const CODE: u64 = 0x0;")
+        !code.contains("const CODE: u64 = 0;")
     };
     assert!(code(8, 60) && code(9, 45));
     assert!(!code(9, 46));
@@ -173,22 +173,30 @@ fn stream(program: &Program, seed: u64, template: Option<usize>, messages: usize
     out
 }
 
-/// Decodes streams into structs, and op by op.
+/// Decodes streams into structs and encodes those, and op by op.
 struct Both<F> {
     oracle: Decoder,
     typed: TypedDecoder<F>,
     message: Message,
     again: Message,
+    encoders: Encoders,
 }
 
 impl<F> Both<F>
 where
-    F: Feed,
+    F: Feed + Clone,
     for<'m> F::Decoded<'m>: Typed,
 {
     fn new(options: Options) -> Self {
         let program = Program::parse(F::TEMPLATES).unwrap();
         Self {
+            encoders: Encoders {
+                oracle: Encoder::with_options(program.clone(), scalar(options)),
+                typed: TypedEncoder::new::<F>(options).unwrap(),
+                message: Message::new(),
+                dice: Rng::with_seed(7),
+                counts: (0, 0),
+            },
             oracle: Decoder::with_options(program, scalar(options)),
             typed: TypedDecoder::new(options).unwrap(),
             message: Message::new(),
@@ -201,31 +209,129 @@ where
         [true, false].map(|strict| Self::new(options(strict)))
     }
 
-    /// Decodes a stream; returns the first error, which is the same.
+    /// Decodes a stream, and encodes what it holds; returns the first error of decoding, which is
+    /// the same.
     fn decode(&mut self, stream: &[u8]) -> Option<ErrorCode> {
         self.oracle.reset();
         self.typed.reset();
+        self.encoders.reset();
         let mut at = 0;
         while at < stream.len() {
             let len = self.oracle.decode(&stream[at..], &mut self.message);
             let program = self.oracle.program();
-            let (typed_len, decoded) = match self.typed.decode(&stream[at..]) {
-                Ok((len, decoded)) => (Ok(len), decoded),
-                Err(error) => (Err(error), None),
-            };
+            let typed = self.typed.decode(&stream[at..]);
+            let typed_len = typed.map(|(len, decoded)| {
+                decoded.unwrap().write(program, &mut self.again);
+                len
+            });
             let path = |error: &fanfare_fast::CodecError| error.path(program);
             assert_eq!(typed_len, len, "at {at}: {:?}", len.as_ref().map_err(path));
             match len {
                 Ok(len) => at += len,
                 Err(error) => return Some(error.code),
             }
-            decoded.unwrap().write(program, &mut self.again);
             if self.again != self.message {
                 let lines = [&self.again, &self.message].map(|m| line(program, m));
                 assert_eq!(lines[0], lines[1], "at {at}");
             }
+            let feed = self.typed.messages();
+            self.encoders.encode(feed);
+            if self.encoders.dice.usize(..8) == 0 {
+                self.encoders.encode_changed(feed.clone());
+            }
         }
         None
+    }
+}
+
+/// Encodes structs, and op by op.
+struct Encoders {
+    oracle: Encoder,
+    typed: TypedEncoder,
+    message: Message,
+    dice: Rng,
+    /// How many messages were encoded, and how many could not be.
+    counts: (usize, usize),
+}
+
+impl Encoders {
+    fn reset(&mut self) {
+        self.oracle.reset();
+        self.typed.reset();
+    }
+
+    /// Encodes a struct, and the message of its values.
+    fn encode<F>(&mut self, feed: &F)
+    where
+        F: Feed,
+        for<'m> F::Decoded<'m>: Typed,
+    {
+        let decoded = feed.decoded().unwrap();
+        let program = self.oracle.program();
+        decoded.write(program, &mut self.message);
+        let [mut bytes, mut expected] = [b"before".to_vec(), b"before".to_vec()];
+        let expected_result = self.oracle.encode(&self.message, &mut expected);
+        let result = self.typed.encode(&decoded, &mut bytes);
+        if (result, &bytes) != (expected_result, &expected) {
+            let shown = line(self.oracle.program(), &self.message);
+            assert_eq!(result, expected_result, "{shown}");
+            assert_eq!(bytes, expected, "{shown}");
+        }
+        self.counts.0 += 1;
+        if result.is_err() {
+            self.counts.1 += 1;
+            assert_eq!(bytes, b"before");
+            self.reset();
+        }
+    }
+
+    /// Encodes a struct with some members of other values, many of which no field can have.
+    fn encode_changed<F>(&mut self, mut feed: F)
+    where
+        F: Feed,
+        for<'m> F::Decoded<'m>: Typed,
+    {
+        let template = feed.decoded().unwrap().template();
+        let program = self.oracle.program().clone();
+        let fields = program.fields().iter().enumerate();
+        let fields: Vec<_> = fields.filter(|(_, f)| f.template() == template).collect();
+        for _ in 0..4 {
+            if let Some((index, field)) = self.dice.choice(&fields) {
+                self.change(&mut feed, *index, field.kind());
+            }
+        }
+        self.encode(&feed);
+    }
+
+    fn change<F: Feed>(&mut self, feed: &mut F, index: usize, kind: FieldKind) {
+        const BEYOND: [&[u8]; 5] = [
+            b"\xff",
+            b"A\x80",
+            b"\xc3\xa9",
+            b"ABCDEFG\xe9",
+            &[b'x'; 3000],
+        ];
+        let dice = &mut self.dice;
+        if dice.usize(..4) == 0 {
+            return feed.absent(index);
+        }
+        let shift = dice.u32(..64);
+        let number = dice.u64(..) >> shift;
+        match kind {
+            FieldKind::Int(ty) if ty.is_signed() => feed.signed(index, number as i64),
+            FieldKind::Int(_) => feed.unsigned(index, number),
+            FieldKind::Decimal => {
+                let (mantissa, exponent) = (number as i64, dice.i8(..));
+                feed.decimal(index, Decimal { mantissa, exponent });
+            }
+            FieldKind::Text(_) => {
+                let texts: Vec<_> = TEXTS.iter().chain(&BEYOND).collect();
+                feed.text(index, texts[dice.usize(..texts.len())]);
+            }
+            FieldKind::Group => feed.begin_group(index),
+            FieldKind::Sequence => feed.begin_sequence(index),
+            FieldKind::TemplateRef => {}
+        }
     }
 }
 
@@ -240,7 +346,7 @@ fn options(strict: bool) -> Options {
 /// The stream as it is, cut, and damaged; strict and lenient.
 fn beside_all<F>([strict, lenient]: &mut [Both<F>; 2], stream: &[u8], random: &mut Rng)
 where
-    F: Feed,
+    F: Feed + Clone,
     for<'m> F::Decoded<'m>: Typed,
 {
     assert_eq!(strict.decode(stream), None);
@@ -269,6 +375,26 @@ fn each_operator_of_each_type_is_the_same() {
         }
     }
     assert!(encoded.iter().all(|bytes| *bytes >= 100), "{encoded:?}");
+    for both in &both {
+        let (all, failed) = both.encoders.counts;
+        assert!(failed > 200 && failed < all / 4, "{failed} of {all}");
+    }
+}
+
+/// Each message was encoded alone: behind others, there are operators that cannot express it.
+#[test]
+fn messages_behind_any_others_are_encoded_alike() {
+    let program = Program::parse(ALL).unwrap();
+    let alone = (0..1_500).map(|seed| stream(&program, seed, None, 1));
+    let alone: Vec<_> = alone.filter(|bytes| !bytes.is_empty()).collect();
+    for mut both in Both::<structs::Messages>::each() {
+        for bytes in &alone {
+            both.typed.reset();
+            both.typed.decode(bytes).unwrap();
+            both.encoders.encode(both.typed.messages());
+        }
+        assert!(both.encoders.counts.1 > 20, "{:?}", both.encoders.counts);
+    }
 }
 
 #[test]

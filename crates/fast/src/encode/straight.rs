@@ -1,0 +1,225 @@
+//! Encoding by straight-line code that was generated for the templates: what it shares, and what
+//! it leaves to the ops.
+
+use super::fused::{header, usual_template};
+use super::output::{Output, PresenceWriter};
+use super::run::{Level, Run, Written};
+use super::{Encoder, Previous};
+use crate::decode::Options;
+use crate::error::{CodecError, ErrorCode};
+use crate::message::Message;
+use crate::program::{Op, Program};
+use crate::slots::{Rest, SlotsMut, Split, Value};
+use crate::text_ref::SHORT;
+use crate::typed::Member;
+
+/// Where straight-line code encodes a message to.
+pub struct Target<'a> {
+    program: &'a Program,
+    rest: &'a mut Rest,
+    out: &'a mut Output,
+    /// What is left to an op.
+    message: &'a mut Message,
+    options: &'a Options,
+    failure: &'a mut Option<CodecError>,
+}
+
+/// A message, a group, or an entry of a sequence, that straight-line code encodes.
+pub trait Encoded<const N: usize> {
+    /// As [`crate::typed::Typed::straight`].
+    fn encode(&self, target: &mut Target<'_>, values: &mut [Value; N], map: u64) -> Option<u64>;
+}
+
+impl Encoder {
+    /// Returns true if straight-line code can encode: if vector kernels do not, and nothing is
+    /// asked for that it does not do.
+    pub(crate) const fn is_for_straight(&self) -> bool {
+        let Options { limits, oracle, .. } = self.options;
+        matches!(self.previous, Previous::Slots(_)) && !oracle && limits.text >= SHORT
+    }
+
+    /// Appends a message of the template of this index to `out`, by straight-line code that was
+    /// generated for this very program; returns the number of bytes, or `None` with the error in
+    /// [`Self::failure`]. The code is given the previous values and the presence bits in front,
+    /// and returns all of them. The outer `None` is for a template that is left to the ops.
+    #[inline(always)]
+    pub(crate) fn encode_straight(
+        &mut self,
+        index: u32,
+        out: &mut Vec<u8>,
+        code: impl FnOnce(&mut Target<'_>, &mut [Value], u64) -> Option<u64>,
+    ) -> Option<Option<usize>> {
+        let Previous::Slots(slots) = &mut self.previous else {
+            return None;
+        };
+        let template = usual_template(&self.program, slots, index)?;
+        self.output.clear();
+        let (map_len, map) = header(&self.program, slots, template, &mut self.output);
+        let SlotsMut { values, rest } = slots.split();
+        let mut target = Target {
+            program: &self.program,
+            rest,
+            out: &mut self.output,
+            message: &mut self.message,
+            options: &self.options,
+            failure: &mut self.failure,
+        };
+        let Some(map) = code(&mut target, values, map) else {
+            target.adds(|error| error.in_template(index));
+            return Some(None);
+        };
+        target.out.put_first_map(map_len, map);
+        let written = target.out.written();
+        if written.len() > target.options.limits.message {
+            let error = CodecError::new(ErrorCode::Limit, written.len());
+            target.fails(error);
+            return Some(None);
+        }
+        out.extend_from_slice(written);
+        Some(Some(written.len()))
+    }
+}
+
+impl Target<'_> {
+    /// Exchanges the room of the output, and how much of it is used.
+    #[inline(always)]
+    pub(super) const fn swap_room(&mut self, room: &mut Vec<u8>, at: &mut usize) {
+        self.out.swap_room(room, at);
+    }
+
+    #[inline(always)]
+    pub(super) const fn slots<'s>(&'s mut self, values: &'s mut [Value]) -> SlotsMut<'s> {
+        SlotsMut::new(values, self.rest)
+    }
+
+    /// Bytes of the longest string that may be.
+    #[inline(always)]
+    pub(super) const fn longest(&self) -> usize {
+        self.options.limits.text
+    }
+
+    /// Encodes a member as the op of this number does, behind these presence bits; returns them
+    /// with those of the op.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn member(
+        &mut self,
+        values: &mut [Value],
+        op: u32,
+        map: u64,
+        member: &dyn Member,
+    ) -> Option<u64> {
+        self.field(values, op, map, |program, message| {
+            let field = program.field(program.op_at(op).field());
+            // It is of the type of the field.
+            _ = message.scalar(program, field, member.scalar());
+        })
+    }
+
+    /// As [`Self::member`], for a field that `fill` adds to a message.
+    pub(super) fn field(
+        &mut self,
+        values: &mut [Value],
+        op: u32,
+        map: u64,
+        fill: impl FnOnce(&Program, &mut Message),
+    ) -> Option<u64> {
+        self.message.clear();
+        fill(self.program, self.message);
+        self.run(values, map, |run, map| {
+            let end = run.message.nodes().len() as u32;
+            run.op(
+                run.program.op_at(op),
+                &mut Level::new(run.message, 0, end),
+                map,
+            )
+        })
+    }
+
+    /// As [`Self::member`], for the length of the sequence of this op.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn length(
+        &mut self,
+        values: &mut [Value],
+        op: u32,
+        map: u64,
+        length: Option<u64>,
+    ) -> Option<u64> {
+        self.run(values, map, |run, map| match run.program.op_at(op) {
+            Op::Sequence { length: op, .. } => run.part(op, length, map),
+            _ => Ok(()),
+        })
+    }
+
+    fn run(
+        &mut self,
+        values: &mut [Value],
+        map: u64,
+        execute: impl FnOnce(&mut Run<'_, SlotsMut<'_>>, &mut PresenceWriter) -> Written,
+    ) -> Option<u64> {
+        let mut map = PresenceWriter::of_word(map);
+        let mut run = Run {
+            program: self.program,
+            previous: &mut SlotsMut::new(values, self.rest),
+            message: self.message,
+            out: self.out,
+            options: self.options,
+            failure: self.failure,
+        };
+        match execute(&mut run, &mut map) {
+            Ok(()) => Some(map.word()),
+            Err(error) => {
+                self.fails(error);
+                None
+            }
+        }
+    }
+
+    /// Encodes the entries of a sequence, that of this op.
+    #[inline(always)]
+    pub(super) fn entries<const N: usize, T: Encoded<N>>(
+        &mut self,
+        values: &mut [Value; N],
+        op: u32,
+        bits: u32,
+        entries: &[T],
+    ) -> Option<()> {
+        for (entry, index) in entries.iter().zip(0..) {
+            if self.segment(values, bits, entry).is_none() {
+                let field = self.program.op_at(op).field();
+                self.adds(|error| error.in_entry(field, index));
+                return None;
+            }
+        }
+        Some(())
+    }
+
+    /// Encodes a group or an entry that takes `bits` presence bits.
+    #[inline(always)]
+    pub(super) fn segment<const N: usize, T: Encoded<N>>(
+        &mut self,
+        values: &mut [Value; N],
+        bits: u32,
+        item: &T,
+    ) -> Option<()> {
+        let start = self.out.len();
+        let map_len = self.out.take_map(bits);
+        let map = item.encode(self, values, 1)?;
+        if map_len != 0 {
+            self.out.put_map(start, map_len, map);
+        }
+        Some(())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn fails(&mut self, error: CodecError) {
+        *self.failure = Some(error);
+    }
+
+    #[cold]
+    fn adds(&mut self, place: impl FnOnce(CodecError) -> CodecError) {
+        *self.failure = self.failure.take().map(place);
+    }
+}

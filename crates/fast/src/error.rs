@@ -225,6 +225,15 @@ impl CodecError {
         error
     }
 
+    /// The same error where a limit cut the bytes: they are not truncated.
+    #[must_use]
+    pub(crate) fn cut_by_limit(mut self) -> Self {
+        if self.code == ErrorCode::Truncated {
+            self.code = ErrorCode::Limit;
+        }
+        self
+    }
+
     /// The same error with so many bytes more before it.
     #[must_use]
     pub(crate) const fn behind(mut self, bytes: usize) -> Self {
@@ -265,6 +274,41 @@ impl CodecError {
     /// Whether it is ascribed to an entry as a whole.
     pub(crate) const fn is_of_entry(&self) -> bool {
         self.of_entry
+    }
+}
+
+/// Where the error of a message is left: results as large as it are slow to pass on.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Failure(Option<CodecError>);
+
+impl Failure {
+    /// Leaves an error.
+    #[cold]
+    pub(crate) fn set<T>(&mut self, error: CodecError) -> Option<T> {
+        self.0 = Some(error);
+        None
+    }
+
+    /// Leaves the error of a result.
+    #[inline(always)]
+    pub(crate) fn keep<T>(&mut self, result: Result<T, CodecError>) -> Option<T> {
+        match result {
+            Ok(done) => Some(done),
+            Err(error) => self.set(error),
+        }
+    }
+
+    /// Adds to the error where it happened.
+    #[cold]
+    pub(crate) fn add(&mut self, place: impl FnOnce(CodecError) -> CodecError) {
+        self.0 = self.0.take().map(place);
+    }
+
+    /// Takes the error.
+    #[cold]
+    pub(crate) fn take(&mut self) -> CodecError {
+        let none = CodecError::new(ErrorCode::Input, 0);
+        self.0.take().unwrap_or(none)
     }
 }
 

@@ -330,7 +330,9 @@ impl<'d> Parts<'d> {
         };
         let at = run.input.at;
         if let Err(error) = rest {
-            self.lanes.failure = Some(error.in_template(flat.template));
+            self.lanes
+                .failure
+                .set::<()>(error.in_template(flat.template));
             return Outcome::Failed;
         }
         visitor.end_message(&self.program.templates()[flat.template as usize]);

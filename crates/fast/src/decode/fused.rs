@@ -49,7 +49,8 @@ impl<'a> Run<'a, Slots> {
             self.previous.set_template(None);
         }
         if !self.once(template.body(), cursor, 0, visitor) {
-            self.adds(|error| error.in_template(template.index()));
+            self.failure
+                .add(|error| error.in_template(template.index()));
             return None;
         }
         visitor.end_message(template);
@@ -122,7 +123,7 @@ impl<'a> Run<'a, Slots> {
                 false => self.body((body, ops), cursor, start, visitor),
             };
             let Some(rest) = rest else {
-                self.adds(|error| error.in_entry(field.id(), index));
+                self.failure.add(|error| error.in_entry(field.id(), index));
                 return false;
             };
             cursor.rest = rest;
@@ -141,10 +142,8 @@ impl<'a> Run<'a, Slots> {
         visitor: &mut V,
     ) -> Option<&'a [u8]> {
         self.input.at = start;
-        if let Err(error) = self.nested(body, visitor) {
-            self.fails(error);
-            return None;
-        }
+        let result = self.nested(body, visitor);
+        self.failure.keep(result)?;
         Some(self.input.rest())
     }
 
@@ -159,8 +158,7 @@ impl<'a> Run<'a, Slots> {
     ) -> Option<&'a [u8]> {
         let Some(left) = self.left.fields.checked_sub(body.end - body.start + 1) else {
             let at = self.offset(cursor);
-            self.fails(CodecError::new(ErrorCode::Limit, at));
-            return None;
+            return self.failure.set(CodecError::new(ErrorCode::Limit, at));
         };
         self.left.fields = left;
         let mut ops = ops.iter();
@@ -184,8 +182,7 @@ impl<'a> Run<'a, Slots> {
             }
         }
         if cursor.map != 0 && body.bits != 0 && self.input.strict() {
-            self.fails(CodecError::new(ErrorCode::R8, map_at));
-            return None;
+            return self.failure.set(CodecError::new(ErrorCode::R8, map_at));
         }
         Some(cursor.rest)
     }
@@ -495,14 +492,14 @@ impl<'a> Run<'a, Slots> {
         self.input.at = start;
         cursor.map = 0;
         let is_done = match body.bits != 0 && cursor.presence_map().is_none() {
-            true => self
-                .nested(body, visitor)
-                .map_err(|error| self.fails(error))
-                .is_ok(),
+            true => {
+                let result = self.nested(body, visitor);
+                self.failure.keep(result).is_some()
+            }
             false => self.once(body, cursor, start, visitor),
         };
         if !is_done {
-            self.adds(|error| error.in_field(field.id()));
+            self.failure.add(|error| error.in_field(field.id()));
             return false;
         }
         visitor.end_group(field);
@@ -518,7 +515,7 @@ impl<'a> Run<'a, Slots> {
     ) -> bool {
         if count > self.left.entries {
             let error = CodecError::new(ErrorCode::Limit, self.offset(cursor));
-            self.fails(error.in_field(field.id()));
+            self.failure.set::<()>(error.in_field(field.id()));
             return false;
         }
         visitor.begin_sequence(field, count);
@@ -540,22 +537,9 @@ impl<'a> Run<'a, Slots> {
     ) -> Option<Cursor<'a>> {
         self.input.at = self.offset(before);
         let mut map = PresenceMap::of_word(before.map);
-        if let Err(error) = self.op(self.program.op_at(number), &mut map, visitor) {
-            self.fails(error);
-            return None;
-        }
+        let result = self.op(self.program.op_at(number), &mut map, visitor);
+        self.failure.keep(result)?;
         Some(self.cursor(map.word()))
-    }
-
-    #[cold]
-    fn fails(&mut self, error: CodecError) {
-        *self.failure = Some(error);
-    }
-
-    /// Adds to the error where it happened.
-    #[cold]
-    fn adds(&mut self, place: impl FnOnce(CodecError) -> CodecError) {
-        *self.failure = self.failure.take().map(place);
     }
 }
 

@@ -3,7 +3,7 @@
 use fanfare_wire::lanes::{LaneKernel, MAX_LANES, Row, Shapes};
 
 use super::{Limits, Options};
-use crate::error::CodecError;
+use crate::error::Failure;
 use crate::program::Program;
 use crate::program::lanes::Flat;
 
@@ -25,7 +25,7 @@ pub(super) struct LaneState {
     /// What is known of the presence maps of entries.
     pub(super) shapes: Shapes,
     /// Where an attempt in lanes leaves its error.
-    pub(super) failure: Option<CodecError>,
+    pub(super) failure: Failure,
     /// How many entries a message may have without coming near a limit.
     pub(super) most_entries: u32,
     /// Two more for each message that was not done in lanes, one less for each reset: so it grows

@@ -305,8 +305,7 @@ impl Decoder {
     #[cold]
     #[inline(never)]
     pub(crate) fn failure(&mut self) -> CodecError {
-        let none = CodecError::new(ErrorCode::Input, 0);
-        self.lanes.failure.take().unwrap_or(none)
+        self.lanes.failure.take()
     }
 
     /// Decodes a message of any template; its length, or `None`, with the error in the lane state:
@@ -355,11 +354,7 @@ impl Decoder {
     /// What is truncated by the limit is not truncated.
     #[cold]
     fn reached_limit(&mut self) {
-        if let Some(error) = &mut self.lanes.failure
-            && error.code == ErrorCode::Truncated
-        {
-            error.code = ErrorCode::Limit;
-        }
+        self.lanes.failure.add(CodecError::cut_by_limit);
     }
 
     /// Like [`Self::decode`], for a stream that arrives in pieces: where `bytes` end inside a

@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::Limits;
 use super::input::{Input, Read, instead_of_d2};
 use super::presence::PresenceMap;
-use crate::error::{CodecError, ErrorCode};
+use crate::error::{CodecError, ErrorCode, Failure};
 use crate::previous::PreviousValues;
 use crate::program::{Body, DecimalOp, FieldId, IntOp, Op, Program, Reset, Slot, TemplateProgram};
 use crate::state::State;
@@ -27,21 +27,16 @@ pub(super) struct Run<'a, P> {
     /// Index of the template that is being processed.
     pub(super) template: Option<u32>,
     pub(super) squeeze: Squeeze,
-    /// Where the fused executor leaves its error: results as large as it are slow to pass on.
-    pub(super) failure: &'a mut Option<CodecError>,
+    pub(super) failure: &'a mut Failure,
 }
 
 impl<'a, P: PreviousValues> Run<'a, P> {
     /// Decodes one message; its length, or `None` with the error in [`Self::failure`].
     #[inline(never)]
     pub(super) fn by_ops<V: Visitor>(mut self, visitor: &mut V) -> Option<usize> {
-        match self.message(visitor) {
-            Ok(()) => Some(self.input.at),
-            Err(error) => {
-                *self.failure = Some(error);
-                None
-            }
-        }
+        let result = self.message(visitor);
+        self.failure.keep(result)?;
+        Some(self.input.at)
     }
 
     fn message<V: Visitor>(&mut self, visitor: &mut V) -> Read<()> {

@@ -6,7 +6,7 @@ use super::input::Input;
 use super::presence::PresenceMap;
 use super::run::Run;
 use super::{Decoder, Limits, Previous};
-use crate::error::{CodecError, ErrorCode};
+use crate::error::{CodecError, ErrorCode, Failure};
 use crate::previous::PreviousValues;
 use crate::program::{Body, FieldId, Op, Program, Reset};
 use crate::slots::{Rest, SlotsMut, Split, Value};
@@ -23,7 +23,7 @@ pub struct Stream<'a> {
     bytes: &'a [u8],
     strict: bool,
     left: Limits,
-    failure: &'a mut Option<CodecError>,
+    failure: &'a mut Failure,
     squeeze: Squeeze,
     /// That of the previous values: their stamps are this and more.
     generation: u32,
@@ -134,8 +134,7 @@ impl<'a> Stream<'a> {
     #[inline(always)]
     pub(super) fn count_fields(&mut self, count: u32, at: usize) -> Option<()> {
         let Some(left) = self.left.fields.checked_sub(count) else {
-            self.fails(CodecError::new(ErrorCode::Limit, at));
-            return None;
+            return self.failure.set(CodecError::new(ErrorCode::Limit, at));
         };
         self.left.fields = left;
         Some(())
@@ -248,21 +247,16 @@ impl<'a> Stream<'a> {
         let (at, left) = (run.input.at, run.left);
         self.left = left;
         self.generation = self.rest.stamp(State::UNDEFINED);
-        match result {
-            Ok(()) => Some(at),
-            Err(error) => {
-                self.fails(error);
-                None
-            }
-        }
+        self.failure.keep(result)?;
+        Some(at)
     }
 
     /// Checks that a sequence may have so many entries; `None` with the error.
     #[inline(always)]
     pub(super) fn may_have(&mut self, op: u32, count: u32, at: usize) -> Option<()> {
         if count > self.left.entries {
-            self.fails(CodecError::new(ErrorCode::Limit, at).in_field(self.field(op)));
-            return None;
+            let error = CodecError::new(ErrorCode::Limit, at).in_field(self.field(op));
+            return self.failure.set(error);
         }
         Some(())
     }
@@ -272,8 +266,7 @@ impl<'a> Stream<'a> {
     #[inline(never)]
     pub(super) fn has_more(&mut self, map_at: usize) -> Option<()> {
         if self.strict {
-            self.fails(CodecError::new(ErrorCode::R8, map_at));
-            return None;
+            return self.failure.set(CodecError::new(ErrorCode::R8, map_at));
         }
         Some(())
     }
@@ -287,7 +280,7 @@ impl<'a> Stream<'a> {
     #[inline(never)]
     pub(super) fn in_entry(&mut self, op: u32, index: u32) {
         let field = self.field(op);
-        self.adds(|error| error.in_entry(field, index));
+        self.failure.add(|error| error.in_entry(field, index));
     }
 
     /// Says in which group the error is.
@@ -295,7 +288,7 @@ impl<'a> Stream<'a> {
     #[inline(never)]
     pub(super) fn in_group(&mut self, op: u32) {
         let field = self.field(op);
-        self.adds(|error| error.in_field(field));
+        self.failure.add(|error| error.in_field(field));
     }
 
     /// Says in which template the error is, and that what the limit cut is not truncated.
@@ -303,21 +296,9 @@ impl<'a> Stream<'a> {
     #[inline(never)]
     fn failed(&mut self, template: u32, len: usize) {
         let is_cut = self.bytes.len() < len;
-        self.adds(|mut error| {
-            if is_cut && error.code == ErrorCode::Truncated {
-                error.code = ErrorCode::Limit;
-            }
-            error.in_template(template)
+        self.failure.add(|error| match is_cut {
+            true => error.cut_by_limit().in_template(template),
+            false => error.in_template(template),
         });
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn fails(&mut self, error: CodecError) {
-        *self.failure = Some(error);
-    }
-
-    fn adds(&mut self, place: impl FnOnce(CodecError) -> CodecError) {
-        *self.failure = self.failure.take().map(place);
     }
 }

@@ -8,7 +8,7 @@ use super::cursor::{
 };
 use super::output::{Output, PresenceWriter};
 use super::run::{Level, Run, last_template};
-use crate::error::{CodecError, ErrorCode};
+use crate::error::ErrorCode;
 use crate::message::Message;
 use crate::node::{Content, Node};
 use crate::previous::PreviousValues;
@@ -49,7 +49,8 @@ impl<'a> Run<'a, Slots> {
             map,
         };
         if !self.fused_body(template.body(), &mut place) {
-            self.adds(|error| error.in_template(template.index()));
+            self.failure
+                .add(|error| error.in_template(template.index()));
             return None;
         }
         self.out.put_first_map(map_len, place.map);
@@ -61,7 +62,7 @@ impl<'a> Run<'a, Slots> {
     fn fused_nested(&mut self, body: Body, index: u32, node: &Node) -> bool {
         if !PresenceWriter::is_word(body.bits) {
             let done = self.nested(body, index, node);
-            return done.map_err(|error| self.fails(error)).is_ok();
+            return self.failure.keep(done).is_some();
         }
         let mut place = Place {
             level: Level::new(self.message, index + 1, node.end(index)),
@@ -110,7 +111,7 @@ impl<'a> Run<'a, Slots> {
         let undone = loop {
             let Some(op) = left.next() else { break 0 };
             let Some(node) = nodes.next() else { break 1 };
-            let head = node.head() ^ Node::absent(op.id).head();
+            let head = node.head() ^ Node::absent(op.field.id()).head();
             if op.run != 0 && head == ABSENT {
                 if cursor.nulls().is_none() {
                     break 1;
@@ -118,7 +119,7 @@ impl<'a> Run<'a, Slots> {
                 let mut count = 1;
                 while count <= op.run.min(7)
                     && let ([op, ..], [node, ..]) = (left.as_slice(), nodes.as_slice())
-                    && node.head() == Node::absent(op.id).head()
+                    && node.head() == Node::absent(op.field.id()).head()
                 {
                     left.next();
                     nodes.next();
@@ -155,7 +156,7 @@ impl<'a> Run<'a, Slots> {
     /// Encodes a group, or a sequence with its entries.
     #[inline(always)]
     fn fused_inside(&mut self, op: &Fused, number: u32, place: &mut Place<'a>) -> Outcome {
-        let id = op.id;
+        let id = op.field.id();
         let Some((index, node)) = place.level.next_of(id) else {
             return Outcome::Unusual;
         };
@@ -164,11 +165,7 @@ impl<'a> Run<'a, Slots> {
                 if optional {
                     place.map = place.map << 1 | 1;
                 }
-                let is_done = self.fused_nested(body, index, node);
-                if !is_done {
-                    self.adds(|error| error.in_field(id));
-                }
-                is_done
+                self.fused_nested(body, index, node)
             }
             (Op::Group { optional: true, .. }, Content::Absent) => {
                 place.map <<= 1;
@@ -211,11 +208,11 @@ impl<'a> Run<'a, Slots> {
             let node = message.nodes().get(index as usize);
             let Some(node) = node.filter(|node| node.is_entry()) else {
                 let error = self.error(ErrorCode::D1);
-                self.fails(error.in_field(id));
+                self.failure.set::<()>(error.in_field(id));
                 return false;
             };
             if !self.fused_nested(body, index, node) {
-                self.adds(|error| error.in_entry(id, entry));
+                self.failure.add(|error| error.in_entry(id, entry));
                 return false;
             }
             index = node.end(index);
@@ -229,27 +226,9 @@ impl<'a> Run<'a, Slots> {
     fn by_op(&mut self, number: u32, place: &mut Place<'a>) -> bool {
         let mut map = PresenceWriter::of_word(place.map);
         let op = self.program.op_at(number);
-        match self.op(op, &mut place.level, &mut map) {
-            Ok(()) => {
-                place.map = map.word();
-                true
-            }
-            Err(error) => {
-                self.fails(error);
-                false
-            }
-        }
-    }
-
-    #[cold]
-    fn fails(&mut self, error: CodecError) {
-        *self.failure = Some(error);
-    }
-
-    /// Adds to the error where it happened.
-    #[cold]
-    fn adds(&mut self, place: impl FnOnce(CodecError) -> CodecError) {
-        *self.failure = self.failure.take().map(place);
+        let result = self.op(op, &mut place.level, &mut map);
+        place.map = map.word();
+        self.failure.keep(result).is_some()
     }
 }
 
@@ -267,53 +246,53 @@ impl Fields<'_> {
     /// [`Run::unusual`]; nothing has changed then.
     #[inline(always)]
     fn field(&mut self, op: &Fused, node: &Node, head: u64, cursor: &mut Cursor<'_>) -> Option<()> {
-        let (int, slots) = (&op.int, &mut *self.slots);
-        macro_rules! present {
-            () => {
-                Some((head == INT).then(|| node.word())?)
+        let (int, slots, longest) = (&op.int, &mut *self.slots, self.longest);
+        macro_rules! of {
+            (int) => {
+                present(node, head)?
             };
-        }
-        macro_rules! nullable {
-            () => {
-                match head {
-                    INT => Some(node.word()),
-                    ABSENT => None,
-                    _ => return None,
-                }
+            (maybe) => {
+                nullable(node, head)?
+            };
+            (text) => {
+                text(self.message, node, head)?
+            };
+            (initial) => {
+                initial(self.program, op)
             };
         }
         match op.kind {
-            Kind::Unsigned => cursor.write::<false, false>(int, present!()),
-            Kind::UnsignedNullable => cursor.write::<false, true>(int, nullable!()),
-            Kind::Signed => cursor.write::<true, false>(int, present!()),
-            Kind::SignedNullable => cursor.write::<true, true>(int, nullable!()),
-            Kind::UnsignedCopy => cursor.carry::<false, false, false>(int, slots, present!()),
+            Kind::Unsigned => cursor.write::<false, false>(int, of!(int)),
+            Kind::UnsignedNullable => cursor.write::<false, true>(int, of!(maybe)),
+            Kind::Signed => cursor.write::<true, false>(int, of!(int)),
+            Kind::SignedNullable => cursor.write::<true, true>(int, of!(maybe)),
+            Kind::UnsignedCopy => cursor.carry::<false, false, false>(int, slots, of!(int)),
             Kind::UnsignedCopyNullable => {
-                cursor.carry::<false, true, false>(int, slots, nullable!())
+                cursor.carry::<false, true, false>(int, slots, of!(maybe))
             }
-            Kind::SignedCopy => cursor.carry::<true, false, false>(int, slots, present!()),
-            Kind::SignedCopyNullable => cursor.carry::<true, true, false>(int, slots, nullable!()),
+            Kind::SignedCopy => cursor.carry::<true, false, false>(int, slots, of!(int)),
+            Kind::SignedCopyNullable => cursor.carry::<true, true, false>(int, slots, of!(maybe)),
             Kind::UnsignedDelta | Kind::SignedDelta => {
-                cursor.delta::<false>(int, slots, present!(), small_difference)
+                cursor.delta::<false>(int, slots, of!(int), small_difference)
             }
             Kind::UnsignedDeltaNullable | Kind::SignedDeltaNullable => {
-                cursor.delta::<true>(int, slots, nullable!(), small_difference)
+                cursor.delta::<true>(int, slots, of!(maybe), small_difference)
             }
-            Kind::DeltaU64 => cursor.delta::<false>(int, slots, present!(), unsigned_difference),
+            Kind::DeltaU64 => cursor.delta::<false>(int, slots, of!(int), unsigned_difference),
             Kind::DeltaU64Nullable => {
-                cursor.delta::<true>(int, slots, nullable!(), unsigned_difference)
+                cursor.delta::<true>(int, slots, of!(maybe), unsigned_difference)
             }
-            Kind::DeltaI64 => cursor.delta::<false>(int, slots, present!(), signed_difference),
+            Kind::DeltaI64 => cursor.delta::<false>(int, slots, of!(int), signed_difference),
             Kind::DeltaI64Nullable => {
-                cursor.delta::<true>(int, slots, nullable!(), signed_difference)
+                cursor.delta::<true>(int, slots, of!(maybe), signed_difference)
             }
-            Kind::UnsignedIncrement => cursor.carry::<false, false, true>(int, slots, present!()),
-            Kind::UnsignedDefault => cursor.default::<false, false>(int, present!()),
-            Kind::UnsignedDefaultNullable => cursor.default::<false, true>(int, nullable!()),
-            Kind::SignedDefault => cursor.default::<true, false>(int, present!()),
-            Kind::SignedDefaultNullable => cursor.default::<true, true>(int, nullable!()),
-            Kind::UnsignedConstant | Kind::SignedConstant => cursor.constant(int, present!()),
-            Kind::Int => cursor.any(int, slots, nullable!()),
+            Kind::UnsignedIncrement => cursor.carry::<false, false, true>(int, slots, of!(int)),
+            Kind::UnsignedDefault => cursor.default::<false, false>(int, of!(int)),
+            Kind::UnsignedDefaultNullable => cursor.default::<false, true>(int, of!(maybe)),
+            Kind::SignedDefault => cursor.default::<true, false>(int, of!(int)),
+            Kind::SignedDefaultNullable => cursor.default::<true, true>(int, of!(maybe)),
+            Kind::UnsignedConstant | Kind::SignedConstant => cursor.constant(int, of!(int)),
+            Kind::Int => cursor.any(int, slots, of!(maybe)),
             Kind::Decimal => cursor.decimal::<false>(decimal(head, node.word())?),
             Kind::DecimalNullable => cursor.decimal::<true>(decimal(head, node.word())?),
             Kind::Parts | Kind::PartsNullable => {
@@ -323,69 +302,36 @@ impl Fields<'_> {
                     c.part(int, slots, value)
                 })
             }
-            Kind::Ascii => cursor.ascii::<false>(self.text(node, head)?, self.longest),
-            Kind::AsciiNullable => cursor.ascii::<true>(self.text(node, head)?, self.longest),
-            Kind::AsciiCopy => self.copied::<false>(op, node, head, cursor),
-            Kind::AsciiCopyNullable => self.copied::<true>(op, node, head, cursor),
-            Kind::AsciiDefault => self.defaulted::<false>(op, node, head, cursor),
-            Kind::AsciiDefaultNullable => self.defaulted::<true>(op, node, head, cursor),
-            Kind::AsciiConstant => {
-                let text = self.text(node, head)?;
-                (text == initial(self.program, op)).then_some(())
+            Kind::Ascii => cursor.ascii::<false>(of!(text), longest),
+            Kind::AsciiNullable => cursor.ascii::<true>(of!(text), longest),
+            Kind::AsciiCopy => self.ascii_copy::<false>(op, of!(text), cursor),
+            Kind::AsciiCopyNullable => self.ascii_copy::<true>(op, of!(text), cursor),
+            Kind::AsciiDefault => cursor.ascii_default::<false>(of!(initial), of!(text), longest),
+            Kind::AsciiDefaultNullable => {
+                cursor.ascii_default::<true>(of!(initial), of!(text), longest)
             }
+            Kind::AsciiConstant => (of!(text) == of!(initial)).then_some(()),
             Kind::Group | Kind::Sequence | Kind::Op => None,
         }
     }
 
-    /// The string of a node, or its absence; `None` for any other node.
     #[inline(always)]
-    fn text<'n>(&'n self, node: &'n Node, head: u64) -> Option<Option<Ascii<'n>>> {
-        if head == ABSENT {
-            return Some(None);
-        }
-        let bytes = || match self.message.content(node) {
-            Content::Text(text) => text,
-            _ => &[],
-        };
-        let len = Short::len(head);
-        let is_text = len <= 8 || head == LONG;
-        is_text.then(|| Some(Ascii::new(node.word(), len as usize, bytes)))
-    }
-
-    #[inline(always)]
-    fn defaulted<const NULLABLE: bool>(
-        &self,
-        op: &Fused,
-        node: &Node,
-        head: u64,
-        cursor: &mut Cursor<'_>,
-    ) -> Option<()> {
-        let (initial, text) = (initial(self.program, op), self.text(node, head)?);
-        cursor.ascii_default::<NULLABLE>(initial, text, self.longest)
-    }
-
-    /// Writes a copied string.
-    #[inline(always)]
-    fn copied<const NULLABLE: bool>(
+    fn ascii_copy<const NULLABLE: bool>(
         &mut self,
         op: &Fused,
-        node: &Node,
-        head: u64,
+        text: Option<Ascii<'_>>,
         cursor: &mut Cursor<'_>,
     ) -> Option<()> {
-        let text = match head {
-            ABSENT => None,
-            LONG => return self.long_copy(op, node, cursor),
-            _ => Some(Short::new(node.word(), Short::len(head) as usize)?),
+        let text = match text {
+            Some(Ascii::Long(text)) => return self.long_copy(op, text, cursor),
+            Some(Ascii::Short(text)) => Some(text),
+            None => None,
         };
         cursor.ascii_copy::<NULLABLE>(&op.int, self.slots, text)
     }
 
     #[inline(always)]
-    fn long_copy(&mut self, op: &Fused, node: &Node, cursor: &mut Cursor<'_>) -> Option<()> {
-        let Content::Text(text) = self.message.content(node) else {
-            return None;
-        };
+    fn long_copy(&mut self, op: &Fused, text: &[u8], cursor: &mut Cursor<'_>) -> Option<()> {
         let slot = Slot(op.int.slot);
         let state = self.slots.state(slot);
         if state == State::UNDEFINED && op.int.has_initial {
@@ -399,6 +345,37 @@ impl Fields<'_> {
         cursor.push_bit(!is_implied);
         Some(())
     }
+}
+
+/// The integer of a node; `None` for any other node.
+#[inline(always)]
+fn present(node: &Node, head: u64) -> Option<Option<u64>> {
+    (head == INT).then(|| Some(node.word()))
+}
+
+/// The integer of a node, or its absence; `None` for any other node.
+#[inline(always)]
+const fn nullable(node: &Node, head: u64) -> Option<Option<u64>> {
+    match head {
+        INT => Some(Some(node.word())),
+        ABSENT => Some(None),
+        _ => None,
+    }
+}
+
+/// The string of a node, or its absence; `None` for any other node.
+#[inline(always)]
+fn text<'m>(message: &'m Message, node: &'m Node, head: u64) -> Option<Option<Ascii<'m>>> {
+    if head == ABSENT {
+        return Some(None);
+    }
+    let bytes = || match message.content(node) {
+        Content::Text(text) => text,
+        _ => &[],
+    };
+    let len = Short::len(head);
+    let is_text = len <= 8 || head == LONG;
+    is_text.then(|| Some(Ascii::new(node.word(), len as usize, bytes)))
 }
 
 /// The initial value of a string.

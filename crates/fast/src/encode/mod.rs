@@ -16,7 +16,7 @@ pub(crate) mod writer;
 use std::sync::Arc;
 
 use crate::decode::Options;
-use crate::error::{CodecError, ErrorCode};
+use crate::error::{CodecError, Failure};
 use crate::message::Message;
 use crate::previous::PreviousValues;
 use crate::program::Program;
@@ -43,7 +43,7 @@ pub struct Encoder {
     message: Message,
     options: Options,
     /// The error of the last message that had one.
-    failure: Option<CodecError>,
+    failure: Failure,
 }
 
 /// The previous values, as the way of encoding wants them.
@@ -86,7 +86,7 @@ impl Encoder {
             output: Output::default(),
             message: Message::new(),
             options,
-            failure: None,
+            failure: Failure::default(),
         }
     }
 
@@ -180,8 +180,7 @@ impl Encoder {
     /// The error of the message.
     #[cold]
     pub(crate) fn failure(&mut self) -> CodecError {
-        let none = CodecError::new(ErrorCode::Input, 0);
-        self.failure.take().unwrap_or(none)
+        self.failure.take()
     }
 
     /// Like [`Self::encode`], but previous values are as before the call where it fails.

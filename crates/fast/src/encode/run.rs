@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::output::{Output, PresenceWriter};
 use crate::decode::Options;
-use crate::error::{CodecError, ErrorCode};
+use crate::error::{CodecError, ErrorCode, Failure};
 use crate::message::Message;
 use crate::node::{Content, Node};
 use crate::previous::PreviousValues;
@@ -19,8 +19,7 @@ pub(super) struct Run<'a, P> {
     pub(super) message: &'a Message,
     pub(super) out: &'a mut Output,
     pub(super) options: &'a Options,
-    /// Where the fused executor leaves its error: results as large as it are slow to pass on.
-    pub(super) failure: &'a mut Option<CodecError>,
+    pub(super) failure: &'a mut Failure,
 }
 
 pub(super) type Written<T = ()> = Result<T, CodecError>;
@@ -89,11 +88,7 @@ impl<'a, P: PreviousValues> Run<'a, P> {
     #[inline(never)]
     pub(super) fn by_ops(mut self) -> Option<()> {
         let result = self.message();
-        self.keep(result)
-    }
-
-    fn keep(self, result: Written) -> Option<()> {
-        result.map_err(|error| *self.failure = Some(error)).ok()
+        self.failure.keep(result)
     }
 
     /// Encodes the message.
@@ -274,7 +269,7 @@ impl<'a, P: PreviousValues> Run<'a, P> {
     /// `None` leaves the error in [`Self::failure`].
     pub(super) fn further_entries(mut self, done: u32, written: &[u8]) -> Option<()> {
         let result = self.behind(done, written);
-        self.keep(result)
+        self.failure.keep(result)
     }
 
     fn behind(&mut self, done: u32, written: &[u8]) -> Written {

@@ -6,7 +6,7 @@ use super::output::{Output, PresenceWriter};
 use super::run::{Level, Run, Written};
 use super::{Encoder, Previous};
 use crate::decode::Options;
-use crate::error::{CodecError, ErrorCode};
+use crate::error::{CodecError, ErrorCode, Failure};
 use crate::message::Message;
 use crate::program::{Op, Program};
 use crate::slots::{Rest, SlotsMut, Split, Value};
@@ -21,7 +21,7 @@ pub struct Target<'a> {
     /// What is left to an op.
     message: &'a mut Message,
     options: &'a Options,
-    failure: &'a mut Option<CodecError>,
+    failure: &'a mut Failure,
 }
 
 /// A message, a group, or an entry of a sequence, that straight-line code encodes.
@@ -65,15 +65,14 @@ impl Encoder {
             failure: &mut self.failure,
         };
         let Some(map) = code(&mut target, values, map) else {
-            target.adds(|error| error.in_template(index));
+            target.failure.add(|error| error.in_template(index));
             return Some(None);
         };
         target.out.put_first_map(map_len, map);
         let written = target.out.written();
         if written.len() > target.options.limits.message {
             let error = CodecError::new(ErrorCode::Limit, written.len());
-            target.fails(error);
-            return Some(None);
+            return Some(target.failure.set(error));
         }
         out.extend_from_slice(written);
         Some(Some(written.len()))
@@ -167,13 +166,9 @@ impl Target<'_> {
             options: self.options,
             failure: self.failure,
         };
-        match execute(&mut run, &mut map) {
-            Ok(()) => Some(map.word()),
-            Err(error) => {
-                self.fails(error);
-                None
-            }
-        }
+        let result = execute(&mut run, &mut map);
+        self.failure.keep(result)?;
+        Some(map.word())
     }
 
     /// Encodes the entries of a sequence, that of this op.
@@ -188,7 +183,7 @@ impl Target<'_> {
         for (entry, index) in entries.iter().zip(0..) {
             if self.segment(values, bits, entry).is_none() {
                 let field = self.program.op_at(op).field();
-                self.adds(|error| error.in_entry(field, index));
+                self.failure.add(|error| error.in_entry(field, index));
                 return None;
             }
         }
@@ -210,16 +205,5 @@ impl Target<'_> {
             self.out.put_map(start, map_len, map);
         }
         Some(())
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn fails(&mut self, error: CodecError) {
-        *self.failure = Some(error);
-    }
-
-    #[cold]
-    fn adds(&mut self, place: impl FnOnce(CodecError) -> CodecError) {
-        *self.failure = self.failure.take().map(place);
     }
 }

@@ -2,7 +2,7 @@
 //! one place. There is one for each op, of the same index; [`Kind::Op`] marks those that are left
 //! to the op itself.
 
-use super::{DecimalOp, Field, FieldId, IntOp, Op, Program, TextOp};
+use super::{DecimalOp, Field, IntOp, Op, Program, TextOp};
 use crate::state::State;
 use crate::template::OperatorKind;
 use crate::text_ref::front;
@@ -20,8 +20,6 @@ pub(crate) struct Fused {
     /// The text slot of a copied string, the number of a constant or default string, or the index
     /// of a decimal's parts in [`Program::parts`].
     pub(crate) aux: u32,
-    /// That of the field.
-    pub(crate) id: FieldId,
     /// The field: a copy, so that the executor need not look for it.
     pub(crate) field: Field,
 }
@@ -216,7 +214,6 @@ fn one(op: &Op, field: Field, texts: &[Box<[u8]>], parts: &mut Vec<Int>) -> Fuse
         run: 0,
         aux: 0,
         int,
-        id: field.id(),
         field,
     };
     match op {

@@ -5,19 +5,25 @@ use super::{File, Finding};
 use std::path::{Path, PathBuf};
 
 /// What each crate may use of ours. A crate that is not listed here may not exist.
-const MAY_USE: [(&str, &[&str]); 11] = [
+const MAY_USE: [(&str, &[&str]); 12] = [
     ("peers", &["engine"]),
     ("wire", &[]),
     ("counting", &[]),
     ("fix", &["wire"]),
     ("fast", &["wire"]),
     ("feed", &["wire", "fast"]),
+    ("market", &["wire", "fix", "fast"]),
     ("dds", &["wire", "fast"]),
     ("engine", &["wire", "fix", "fast", "feed"]),
-    ("gateway", &["wire", "engine", "fix", "fast", "feed", "dds"]),
+    (
+        "gateway",
+        &["wire", "engine", "fix", "fast", "feed", "market", "dds"],
+    ),
     (
         "instruments",
-        &["wire", "engine", "fix", "fast", "feed", "dds", "gateway"],
+        &[
+            "wire", "engine", "fix", "fast", "feed", "market", "dds", "gateway",
+        ],
     ),
     (
         "fanfare",
@@ -26,6 +32,7 @@ const MAY_USE: [(&str, &[&str]); 11] = [
             "fix",
             "fast",
             "feed",
+            "market",
             "dds",
             "engine",
             "gateway",

@@ -1,0 +1,157 @@
+//! Events: what changed in the market, 64 bytes each, in one sequence of numbers.
+
+use crate::price::Price;
+
+/// The plant's number of an instrument: its place in the table of instruments, from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct InstrumentId(pub u32);
+
+/// What an [`Event`] is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Kind {
+    /// The definition of the instrument is new or has changed: it stands in the table of
+    /// instruments, `id` is its revision.
+    Definition = 1,
+    /// A price level of the book changed: `level` (by level number; 0 if the feed numbers none),
+    /// `price`, `size`, `id` the NumberOfOrders(346), 0 if unknown.
+    Level = 2,
+    /// An order of the book changed: `id` is its OrderID(37) or MDEntryID(278).
+    Order = 3,
+    /// A trade: `price`, `size`, `id` of the trade, 0 if unknown.
+    Trade = 4,
+    /// A value of the session (open, high, settlement, volume, ...): `entry` says which, `price`
+    /// or `size` is its value.
+    Statistic = 5,
+    /// The trading status: `id` is SecurityTradingStatus(326) or TradSesStatus(340).
+    Status = 6,
+    /// The plant's state of the instrument: `id` is a state code of the plant.
+    State = 7,
+    /// The book is empty from here on; with [`Flags::SNAPSHOT`] a picture of it follows.
+    Clear = 8,
+}
+
+/// What became of a level, an order or an entry: MDUpdateAction(279).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Action {
+    /// 0: it is new.
+    New = 0,
+    /// 1: it changed.
+    Change = 1,
+    /// 2: it is gone.
+    Delete = 2,
+    /// 3: all levels from the first to this one are gone.
+    DeleteThru = 3,
+    /// 4: all levels from this one to the last are gone.
+    DeleteFrom = 4,
+    /// 5: it takes the place of what stood there, without moving other levels.
+    Overlay = 5,
+}
+
+/// Marks of an [`Event`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Flags(u8);
+
+impl Flags {
+    /// No mark.
+    pub const NONE: Self = Self(0);
+    /// The last event of its message for its instrument: the book can be read behind it.
+    pub const LAST: Self = Self(0x80);
+    /// Part of a picture of the book, not of its changes.
+    pub const SNAPSHOT: Self = Self(0x20);
+
+    /// These marks and those.
+    #[must_use]
+    pub const fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// True if all marks of `other` are set.
+    pub const fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// The marks as bits; LAST and SNAPSHOT are those of DBN.
+    pub const fn bits(self) -> u8 {
+        self.0
+    }
+}
+
+/// MDEntryType(269) of bids, offers, trades and what else an entry of market data is about.
+pub mod entry {
+    /// `0`: bid.
+    pub const BID: u8 = b'0';
+    /// `1`: offer.
+    pub const OFFER: u8 = b'1';
+    /// `2`: trade.
+    pub const TRADE: u8 = b'2';
+    /// `J`: the book is empty.
+    pub const EMPTY_BOOK: u8 = b'J';
+}
+
+/// Something that happened to an instrument.
+///
+/// Events have no pointers and one size, 64 bytes, so that rings and files carry them as they
+/// are. What a field means depends on [`Kind`]; a field that a kind does not mention is as in
+/// [`Event::EMPTY`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Event {
+    /// The plant's number: one sequence for all instruments, from 1, without holes; 0 where none
+    /// was given yet.
+    pub number: u64,
+    /// The exchange's time in nanoseconds since 1970-01-01 UTC, [`Event::NO_TIME`] if unknown.
+    pub ts_event: u64,
+    /// When the datagram or segment arrived, in nanoseconds since 1970-01-01 UTC.
+    pub ts_recv: u64,
+    /// Number of the order, the trade, or as [`Kind`] says.
+    pub id: u64,
+    /// The price, [`Price::UNDEFINED`] if there is none.
+    pub price: Price,
+    /// The size in the units of the instrument, [`Event::NO_SIZE`] if there is none.
+    pub size: i64,
+    /// The instrument, by the plant's number.
+    pub instrument: InstrumentId,
+    /// RptSeq(83): the feed's number of this change within the instrument, 0 if it has none.
+    pub rpt_seq: u32,
+    /// What it is about.
+    pub kind: Kind,
+    /// What became of it.
+    pub action: Action,
+    /// MDEntryType(269), as on the wire; 0 if there is none.
+    pub entry: u8,
+    /// Marks.
+    pub flags: Flags,
+    /// MDPriceLevel(1023) from 1, 0 if there is none.
+    pub level: u16,
+    /// Which feed of the plant it came from.
+    pub source: u16,
+}
+
+const _: () = assert!(size_of::<Event>() == 64);
+
+impl Event {
+    /// A time that is not known.
+    pub const NO_TIME: u64 = u64::MAX;
+    /// A size that is not known.
+    pub const NO_SIZE: i64 = i64::MAX;
+
+    /// A [`Kind::Clear`] of instrument 0 with nothing known, to be filled.
+    pub const EMPTY: Self = Self {
+        number: 0,
+        ts_event: Self::NO_TIME,
+        ts_recv: Self::NO_TIME,
+        id: 0,
+        price: Price::UNDEFINED,
+        size: Self::NO_SIZE,
+        instrument: InstrumentId(0),
+        rpt_seq: 0,
+        kind: Kind::Clear,
+        action: Action::New,
+        entry: 0,
+        flags: Flags::NONE,
+        level: 0,
+        source: 0,
+    };
+}

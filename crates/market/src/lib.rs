@@ -1,0 +1,11 @@
+//! What the messages of a feed say about the market: events, instruments, books and states.
+//!
+//! Everything here is sans-I/O and sans-clock. Decoded messages and times (nanoseconds) come in
+//! as arguments; events come out.
+#![forbid(unsafe_code)]
+
+pub mod event;
+pub mod price;
+
+pub use event::{Action, Event, Flags, InstrumentId, Kind};
+pub use price::{Price, PriceError};

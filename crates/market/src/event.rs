@@ -16,7 +16,8 @@ pub enum Kind {
     /// A price level of the book changed: `level` (by level number; 0 if the feed numbers none),
     /// `price`, `size`, `id` the NumberOfOrders(346), 0 if unknown.
     Level = 2,
-    /// An order of the book changed: `id` is its OrderID(37) or MDEntryID(278).
+    /// An order of the book changed: `id` is its OrderID(37) or MDEntryID(278). A trade that
+    /// takes from it is an [`Action::Fill`] of it, beside a [`Kind::Trade`] where the feed has one.
     Order = 3,
     /// A trade: `price`, `size`, `id` of the trade, 0 if unknown.
     Trade = 4,
@@ -31,7 +32,8 @@ pub enum Kind {
     Clear = 8,
 }
 
-/// What became of a level, an order or an entry: MDUpdateAction(279).
+/// What became of a level, an order or an entry: MDUpdateAction(279), and what feeds of orders
+/// have beyond it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Action {
@@ -47,6 +49,9 @@ pub enum Action {
     DeleteFrom = 4,
     /// 5: it takes the place of what stood there, without moving other levels.
     Overlay = 5,
+    /// The order traded: `size` of it is gone, the rest keeps its place in the queue, and without a
+    /// rest the order is gone. No value of MDUpdateAction(279); DBN's `F`.
+    Fill = 6,
 }
 
 /// Marks of an [`Event`].

@@ -4,8 +4,10 @@
 //! as arguments; events come out.
 #![forbid(unsafe_code)]
 
+pub mod book;
 pub mod event;
 pub mod price;
 
+pub use book::{Book, BookConfig, Books, Fault, Side};
 pub use event::{Action, Event, Flags, InstrumentId, Kind};
 pub use price::{Price, PriceError};

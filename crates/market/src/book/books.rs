@@ -1,0 +1,151 @@
+//! The books of all instruments, each made when its first data comes.
+
+use super::{Book, BookConfig, Fault};
+use crate::event::{Event, InstrumentId, Kind};
+
+/// A book for each instrument that has data; one without costs a pointer.
+///
+/// Memory is bounded by the number of instruments times what [`BookConfig`] says of their books.
+#[derive(Clone, Debug)]
+pub struct Books {
+    config: BookConfig,
+    books: Vec<Option<Box<Book>>>,
+    most: u32,
+    refused: u64,
+}
+
+impl Books {
+    /// Books of this kind for at most so many instruments: those with numbers below `most`.
+    pub const fn new(config: BookConfig, most: u32) -> Self {
+        Self {
+            config,
+            books: Vec::new(),
+            most,
+            refused: 0,
+        }
+    }
+
+    /// Applies an event to the book of its instrument. The first event of [`Kind::Level`] or
+    /// [`Kind::Order`] makes that book, which allocates; until then there is nothing to apply
+    /// others to.
+    ///
+    /// # Errors
+    ///
+    /// What [`Book::apply`] says, or [`Fault::Instrument`].
+    #[inline]
+    pub fn apply(&mut self, event: &Event) -> Result<(), Fault> {
+        match self.books.get_mut(event.instrument.0 as usize) {
+            Some(Some(book)) => book.apply(event),
+            _ => self.apply_first(event),
+        }
+    }
+
+    #[cold]
+    fn apply_first(&mut self, event: &Event) -> Result<(), Fault> {
+        if !matches!(event.kind, Kind::Level | Kind::Order) {
+            return Ok(());
+        }
+        let config = self.config;
+        self.open(event.instrument, &config)?.apply(event)
+    }
+
+    /// Makes a new book for the instrument, with a configuration of its own, in the place of the
+    /// one that it has.
+    ///
+    /// # Errors
+    ///
+    /// [`Fault::Instrument`]: its number is beyond the most.
+    pub fn open(&mut self, id: InstrumentId, config: &BookConfig) -> Result<&mut Book, Fault> {
+        if id.0 >= self.most {
+            self.refused += 1;
+            return Err(Fault::Instrument);
+        }
+        let place = id.0 as usize;
+        if place >= self.books.len() {
+            self.books.resize_with(place + 1, || None);
+        }
+        Ok(self.books[place].insert(Box::new(Book::new(config))))
+    }
+
+    /// The book of an instrument, if it has had data.
+    #[inline]
+    pub fn get(&self, id: InstrumentId) -> Option<&Book> {
+        self.books.get(id.0 as usize)?.as_deref()
+    }
+
+    /// The book of an instrument, if it has had data, to be changed.
+    pub fn get_mut(&mut self, id: InstrumentId) -> Option<&mut Book> {
+        self.books.get_mut(id.0 as usize)?.as_deref_mut()
+    }
+
+    /// Each book with its instrument, in the order of their numbers.
+    pub fn iter(&self) -> impl Iterator<Item = (InstrumentId, &Book)> {
+        let books = (0..).zip(&self.books);
+        books.filter_map(|(id, book)| Some((InstrumentId(id), book.as_deref()?)))
+    }
+
+    /// How many events were refused as their instrument's number is beyond the most.
+    pub const fn refused(&self) -> u64 {
+        self.refused
+    }
+
+    /// Bytes of all books and their table. Looks at each of them.
+    pub fn memory(&self) -> usize {
+        size_of::<Self>()
+            + self.books.capacity() * size_of::<Option<Box<Book>>>()
+            + self.iter().map(|(_, book)| book.memory()).sum::<usize>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{Action, entry};
+    use crate::{Price, Side};
+
+    fn level(instrument: u32) -> Event {
+        Event {
+            kind: Kind::Level,
+            instrument: InstrumentId(instrument),
+            entry: entry::BID,
+            price: Price::from_units(1),
+            size: 1,
+            level: 1,
+            ..Event::EMPTY
+        }
+    }
+
+    #[test]
+    fn an_instrument_without_data_costs_a_pointer() {
+        let config = BookConfig::by_level(20).unwrap();
+        let mut books = Books::new(config, 1_000_000);
+        assert_eq!(books.apply(&level(999_999)), Ok(()));
+        assert!(books.memory() < 8_000_000 + 3_000, "{}", books.memory());
+        assert_eq!(books.iter().count(), 1);
+        assert!(books.get(InstrumentId(0)).is_none());
+    }
+
+    #[test]
+    fn made_up_instruments_are_counted_and_cost_nothing() {
+        let mut books = Books::new(BookConfig::by_price(20).unwrap(), 2);
+        let status = Event {
+            kind: Kind::Status,
+            ..level(1)
+        };
+        assert_eq!(books.apply(&status), Ok(()));
+        assert_eq!(books.iter().count(), 0, "nothing to keep yet");
+        for instrument in [2, u32::MAX] {
+            assert_eq!(books.apply(&level(instrument)), Err(Fault::Instrument));
+        }
+        assert_eq!(books.refused(), 2);
+        assert_eq!(books.apply(&level(1)), Ok(()));
+        let delete = Event {
+            action: Action::Delete,
+            ..level(1)
+        };
+        assert_eq!(books.apply(&delete), Ok(()));
+        let orders = BookConfig::by_order(2, 2).unwrap();
+        let book = books.open(InstrumentId(1), &orders).unwrap();
+        assert!(book.best(Side::Bid).is_none());
+    }
+}

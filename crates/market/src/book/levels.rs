@@ -1,0 +1,165 @@
+//! Levels by number and by price: two windows of rows, the best at the end.
+
+use super::window::{Row, Window};
+use super::{Fault, Side};
+use crate::event::{Action, Event};
+
+/// A level as it is kept.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct LevelRow {
+    pub(super) key: i64,
+    pub(super) size: i64,
+    pub(super) orders: u64,
+}
+
+impl Row for LevelRow {
+    #[inline]
+    fn key(&self) -> i64 {
+        self.key
+    }
+}
+
+impl LevelRow {
+    /// What the event says of a level.
+    #[inline]
+    fn of(side: Side, event: &Event) -> Result<Self, Fault> {
+        if !event.price.is_defined() {
+            return Err(Fault::Price);
+        }
+        if event.size < 0 || event.size == Event::NO_SIZE {
+            return Err(Fault::Size);
+        }
+        Ok(Self {
+            key: side.key(event.price),
+            size: event.size,
+            orders: event.id,
+        })
+    }
+}
+
+/// The levels of both sides.
+#[derive(Clone, Debug)]
+pub(super) struct Levels {
+    sides: [Window<LevelRow>; 2],
+    most: usize,
+    /// A level has come that was not in order with its neighbours.
+    suspect: bool,
+}
+
+impl Levels {
+    pub(super) fn new(most: usize) -> Self {
+        Self {
+            sides: [Window::new(most), Window::new(most)],
+            most,
+            suspect: false,
+        }
+    }
+
+    #[inline]
+    pub(super) fn side(&self, side: Side) -> &Window<LevelRow> {
+        &self.sides[side as usize]
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.sides.iter_mut().for_each(Window::clear);
+        self.suspect = false;
+    }
+
+    pub(super) fn memory(&self) -> usize {
+        self.sides.iter().map(Window::memory).sum()
+    }
+
+    /// A level by its number.
+    #[inline]
+    pub(super) fn apply_by_number(&mut self, event: &Event) -> Result<(), Fault> {
+        let side = Side::of_entry(event.entry).ok_or(Fault::Side)?;
+        let level = usize::from(event.level);
+        if level == 0 || level > self.most {
+            return Err(Fault::Level);
+        }
+        let rows = &mut self.sides[side as usize];
+        let len = rows.len();
+        match event.action {
+            Action::New => {
+                let row = LevelRow::of(side, event)?;
+                if level > len + 1 {
+                    return Err(Fault::Hole);
+                }
+                if len == self.most {
+                    rows.remove_worst(1);
+                }
+                let at = rows.len() + 1 - level;
+                rows.insert(at, row);
+                self.suspect |= !in_order(rows.rows(), at);
+                return Ok(());
+            }
+            Action::Fill => return Err(Fault::Action),
+            _ if level > len => return Err(Fault::NotThere),
+            Action::Change | Action::Overlay => {
+                let row = LevelRow::of(side, event)?;
+                if let Some(place) = rows.rows_mut().get_mut(len - level) {
+                    *place = row;
+                }
+                self.suspect |= !in_order(rows.rows(), len - level);
+            }
+            Action::Delete => rows.remove(len - level),
+            Action::DeleteThru => rows.remove_best(level),
+            Action::DeleteFrom => rows.remove_worst(len + 1 - level),
+        }
+        Ok(())
+    }
+
+    /// A level by its price.
+    #[inline]
+    pub(super) fn apply_by_price(&mut self, event: &Event) -> Result<(), Fault> {
+        let side = Side::of_entry(event.entry).ok_or(Fault::Side)?;
+        let rows = &mut self.sides[side as usize];
+        match event.action {
+            Action::New | Action::Change => {
+                let row = LevelRow::of(side, event)?;
+                let at = rows.place(row.key);
+                let (len, most) = (rows.len(), self.most);
+                match rows.rows_mut().get_mut(at) {
+                    Some(there) if there.key == row.key => *there = row,
+                    _ if len == most => return Err(Fault::Full),
+                    _ => rows.insert(at, row),
+                }
+            }
+            Action::Delete => {
+                if !event.price.is_defined() {
+                    return Err(Fault::Price);
+                }
+                let key = side.key(event.price);
+                let at = rows.place(key);
+                if rows.rows().get(at).is_none_or(|there| there.key != key) {
+                    return Err(Fault::NotThere);
+                }
+                rows.remove(at);
+            }
+            _ => return Err(Fault::Action),
+        }
+        Ok(())
+    }
+
+    /// True if each level has a price no better than the one in front of it.
+    ///
+    /// Within a message numbered levels may be out of order; only what came out of order is
+    /// looked at again, and then all of it.
+    #[inline]
+    pub(super) fn are_in_order(&mut self) -> bool {
+        if self.suspect {
+            let sorted = |rows: &Window<LevelRow>| rows.rows().is_sorted_by_key(|row| row.key);
+            self.suspect = !self.sides.iter().all(sorted);
+        }
+        !self.suspect
+    }
+}
+
+/// True if the row at `at` is in order with its neighbours.
+#[inline]
+fn in_order(rows: &[LevelRow], at: usize) -> bool {
+    let Some(row) = rows.get(at) else { return true };
+    let worse = at.checked_sub(1).and_then(|at| rows.get(at));
+    worse.is_none_or(|worse| worse.key <= row.key)
+        && rows.get(at + 1).is_none_or(|better| row.key <= better.key)
+}

@@ -1,0 +1,275 @@
+//! Books: what stands in the market, by level number, by price or by order, from [`Event`]s.
+//!
+//! A [`Book`] refuses what cannot be true of it with a [`Fault`], counts it, and says from then
+//! on that it is doubtful, until a [`Kind::Clear`] and the picture behind it bring it back.
+//! [`Books`] has one for each instrument that has data.
+//!
+//! ```
+//! use fanfare_market::event::{Action, Event, Flags, Kind, entry};
+//! use fanfare_market::{Book, BookConfig, Fault, Price, Side};
+//!
+//! let mut book = Book::new(&BookConfig::by_price(100)?);
+//! let level = |action, units, size| Event {
+//!     kind: Kind::Level,
+//!     action,
+//!     entry: entry::BID,
+//!     price: Price::from_units(units),
+//!     size,
+//!     flags: Flags::LAST,
+//!     ..Event::EMPTY
+//! };
+//! book.apply(&level(Action::New, 19_835_000_000_000, 7))?;
+//! let best = book.best(Side::Bid).ok_or("no bid")?;
+//! assert_eq!((best.price.to_string().as_str(), best.size), ("19835", 7));
+//!
+//! let lost = book.apply(&level(Action::Delete, 19_830_000_000_000, 0));
+//! assert_eq!(lost, Err(Fault::NotThere));
+//! assert!(book.is_doubtful());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod books;
+mod config;
+mod fault;
+mod ids;
+mod levels;
+mod orders;
+mod view;
+mod window;
+
+pub use books::Books;
+pub use config::{BookConfig, BookKind, ConfigError, Priority};
+pub use fault::{Fault, Faults};
+pub use view::{DepthIter, Level, Order, QueueIter};
+
+use core::fmt;
+
+use crate::event::{Event, Flags, Kind, entry};
+use crate::price::Price;
+use levels::Levels;
+use orders::Orders;
+
+/// A side of a book.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Side {
+    /// Who wants to buy; the highest price is the best.
+    Bid = 0,
+    /// Who wants to sell; the lowest price is the best.
+    Offer = 1,
+}
+
+impl Side {
+    /// Both.
+    pub const BOTH: [Self; 2] = [Self::Bid, Self::Offer];
+
+    /// The side of MDEntryType(269) `0` and `1`, of others none.
+    #[inline]
+    pub const fn of_entry(entry: u8) -> Option<Self> {
+        match entry {
+            entry::BID => Some(Self::Bid),
+            entry::OFFER => Some(Self::Offer),
+            _ => None,
+        }
+    }
+
+    /// MDEntryType(269) of this side.
+    pub const fn entry(self) -> u8 {
+        match self {
+            Self::Bid => entry::BID,
+            Self::Offer => entry::OFFER,
+        }
+    }
+
+    #[inline]
+    const fn of_number(number: u32) -> Self {
+        if number == 0 { Self::Bid } else { Self::Offer }
+    }
+
+    /// A number that is higher the better the price is. Its own inverse; no price overflows.
+    #[inline]
+    const fn key(self, price: Price) -> i64 {
+        match self {
+            Self::Bid => price.units(),
+            Self::Offer => !price.units(),
+        }
+    }
+
+    #[inline]
+    const fn price(self, key: i64) -> Price {
+        match self {
+            Self::Bid => Price::from_units(key),
+            Self::Offer => Price::from_units(!key),
+        }
+    }
+}
+
+/// The book of an instrument.
+///
+/// It takes all of its memory when it is made ([`BookConfig`] says how much) and allocates nothing
+/// after that. Two books are equal if they hold the same, whatever happened to them.
+#[derive(Clone)]
+pub struct Book {
+    kind: BookKind,
+    may_cross: bool,
+    is_doubtful: bool,
+    rpt_seq: u32,
+    body: Body,
+    faults: Faults,
+}
+
+/// Boxed, so that a book is as large as its own kind needs.
+#[derive(Clone)]
+enum Body {
+    Levels(Levels),
+    Orders(Box<Orders>),
+}
+
+impl Book {
+    /// An empty book; allocates.
+    pub fn new(config: &BookConfig) -> Self {
+        Self {
+            kind: config.kind,
+            may_cross: config.may_cross,
+            is_doubtful: false,
+            rpt_seq: 0,
+            body: match config.kind {
+                BookKind::Levels | BookKind::Prices => {
+                    Body::Levels(Levels::new(config.levels as usize))
+                }
+                BookKind::Orders => Body::Orders(Box::new(Orders::new(config))),
+            },
+            faults: Faults::default(),
+        }
+    }
+
+    /// Applies what happened to the instrument.
+    ///
+    /// Books of levels take events of [`Kind::Level`], books of orders those of [`Kind::Order`],
+    /// all of them [`Kind::Clear`]; of all others only [`Flags::LAST`] counts. At the last event of
+    /// a message the book must be in order and not crossed; within a message it may be either.
+    ///
+    /// A level by number needs a price and a size but for being deleted; `id` is its number of
+    /// orders. A new one moves those from its number on down, and what falls out of the depth is
+    /// gone; one that is deleted moves up what is behind it. A level by price is set by New and
+    /// Change, whichever it was, and goes with Delete; its number is not looked at. A size of 0
+    /// is kept as any other in a level; an order of nothing is a fault.
+    ///
+    /// A new order goes to the back of the queue of its price, and so does one whose price changes
+    /// or that becomes larger (see [`Priority`]). [`Fill`](crate::Action::Fill) takes from an order. Deletions
+    /// and fills are found by `id` alone; where they say a side, it has to be the order's.
+    ///
+    /// # Errors
+    ///
+    /// The event cannot be true of this book, or the book cannot be true behind the last event of
+    /// a message. The fault is counted, and the book doubtful from here on; its content is as it
+    /// was before an impossible event.
+    #[inline]
+    pub fn apply(&mut self, event: &Event) -> Result<(), Fault> {
+        let mut done = match (event.kind, &mut self.body) {
+            (Kind::Level, Body::Levels(levels)) => match self.kind {
+                BookKind::Levels => levels.apply_by_number(event),
+                _ => levels.apply_by_price(event),
+            },
+            (Kind::Order, Body::Orders(orders)) => orders.apply(event),
+            (Kind::Clear, _) => {
+                self.clear();
+                Ok(())
+            }
+            _ => Ok(()),
+        };
+        if event.flags.has(Flags::LAST) && done.is_ok() {
+            done = self.check();
+        }
+        self.rpt_seq = event.rpt_seq;
+        if let Err(fault) = done {
+            self.doubt(fault);
+        }
+        done
+    }
+
+    /// Empties the book, which is not doubtful then; the counts of faults stay.
+    #[cold]
+    pub fn clear(&mut self) {
+        self.is_doubtful = false;
+        match &mut self.body {
+            Body::Levels(levels) => levels.clear(),
+            Body::Orders(orders) => orders.clear(),
+        }
+    }
+
+    /// What must hold at the end of a message.
+    #[inline]
+    fn check(&mut self) -> Result<(), Fault> {
+        if let Body::Levels(levels) = &mut self.body
+            && !levels.are_in_order()
+        {
+            return Err(Fault::Disorder);
+        }
+        if !self.may_cross && self.is_crossed() {
+            return Err(Fault::Crossed);
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn doubt(&mut self, fault: Fault) {
+        self.is_doubtful = true;
+        self.faults.add(fault);
+    }
+
+    /// True from a fault on until the book is cleared: what it holds may be wrong.
+    pub const fn is_doubtful(&self) -> bool {
+        self.is_doubtful
+    }
+
+    /// How often each fault was found since the book was made.
+    pub const fn faults(&self) -> &Faults {
+        &self.faults
+    }
+
+    /// RptSeq(83) of the last event, 0 if that had none.
+    pub const fn rpt_seq(&self) -> u32 {
+        self.rpt_seq
+    }
+
+    /// What the book is fed with.
+    pub const fn kind(&self) -> BookKind {
+        self.kind
+    }
+
+    /// Bytes of the book, its own included, whatever it holds.
+    pub fn memory(&self) -> usize {
+        size_of::<Self>()
+            + match &self.body {
+                Body::Levels(levels) => levels.memory(),
+                Body::Orders(orders) => size_of::<Orders>() + orders.memory(),
+            }
+    }
+}
+
+impl PartialEq for Book {
+    /// True if both hold the same levels and, if both are of orders, the same queues.
+    fn eq(&self, other: &Self) -> bool {
+        let queues = |book: &Self| book.kind == BookKind::Orders;
+        queues(self) == queues(other)
+            && Side::BOTH.into_iter().all(|side| {
+                self.depth(side).eq(other.depth(side))
+                    && self.depth(side).all(|level| {
+                        let queue = self.queue(side, level.price);
+                        queue.eq(other.queue(side, level.price))
+                    })
+            })
+    }
+}
+
+impl fmt::Debug for Book {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Book")
+            .field("kind", &self.kind)
+            .field("best_bid", &self.best(Side::Bid))
+            .field("best_offer", &self.best(Side::Offer))
+            .field("is_doubtful", &self.is_doubtful)
+            .finish_non_exhaustive()
+    }
+}

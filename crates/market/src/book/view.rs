@@ -1,0 +1,184 @@
+//! What there is to read of a book: best levels, depth, queues, a checksum.
+
+use super::levels::LevelRow;
+use super::orders::{Orders, RankRow};
+use super::{Body, Book, Side};
+use crate::price::Price;
+
+/// A level of a book.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Level {
+    /// The price.
+    pub price: Price,
+    /// The size, in a book of orders that of all its orders.
+    pub size: i64,
+    /// The number of orders: in a book of levels as the feed says it, 0 if it does not.
+    pub orders: u64,
+}
+
+/// An order in its queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Order {
+    /// Its number, as the feed says it.
+    pub id: u64,
+    /// What is left of it.
+    pub size: i64,
+}
+
+/// The levels of a side, the best first; allocates nothing.
+#[derive(Clone, Debug)]
+pub struct DepthIter<'a> {
+    side: Side,
+    rows: Rows<'a>,
+}
+
+#[derive(Clone, Debug)]
+enum Rows<'a> {
+    Levels(core::slice::Iter<'a, LevelRow>),
+    Orders(&'a Orders, core::slice::Iter<'a, RankRow>),
+}
+
+impl Iterator for DepthIter<'_> {
+    type Item = Level;
+
+    #[inline]
+    fn next(&mut self) -> Option<Level> {
+        let (key, size, orders) = match &mut self.rows {
+            Rows::Levels(rows) => {
+                let row = rows.next_back()?;
+                (row.key, row.size, row.orders)
+            }
+            Rows::Orders(orders, rows) => {
+                let (key, size, count) = orders.sums(rows.next_back()?);
+                (key, size, u64::from(count))
+            }
+        };
+        Some(Level {
+            price: self.side.price(key),
+            size,
+            orders,
+        })
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        match &self.rows {
+            Rows::Levels(rows) => rows.size_hint(),
+            Rows::Orders(_, rows) => rows.size_hint(),
+        }
+    }
+}
+
+impl ExactSizeIterator for DepthIter<'_> {}
+
+/// The orders of a level, the one that trades first in front; allocates nothing.
+#[derive(Clone, Debug)]
+pub struct QueueIter<'a>(Option<(&'a Orders, u32)>);
+
+impl Iterator for QueueIter<'_> {
+    type Item = Order;
+
+    #[inline]
+    fn next(&mut self) -> Option<Order> {
+        let (orders, place) = self.0?;
+        let (id, size, next) = orders.order(place)?;
+        self.0 = Some((orders, next));
+        Some(Order { id, size })
+    }
+}
+
+impl Book {
+    /// The best level of a side.
+    #[inline]
+    pub fn best(&self, side: Side) -> Option<Level> {
+        self.depth(side).next()
+    }
+
+    /// The levels of a side, the best first. Its length is known: `depth(side).len()`.
+    #[inline]
+    pub fn depth(&self, side: Side) -> DepthIter<'_> {
+        let rows = match &self.body {
+            Body::Levels(levels) => Rows::Levels(levels.side(side).rows().iter()),
+            Body::Orders(orders) => Rows::Orders(orders, orders.ranks(side).iter()),
+        };
+        DepthIter { side, rows }
+    }
+
+    /// The orders at a price, the first of the queue in front; none in a book of levels.
+    pub fn queue(&self, side: Side, price: Price) -> QueueIter<'_> {
+        QueueIter(match &self.body {
+            Body::Levels(_) => None,
+            Body::Orders(orders) => Some((&**orders, orders.first(side, side.key(price)))),
+        })
+    }
+
+    /// Side, price and what is left of an order; none in a book of levels.
+    pub fn order(&self, id: u64) -> Option<(Side, Price, i64)> {
+        match &self.body {
+            Body::Levels(_) => None,
+            Body::Orders(orders) => orders
+                .find(id)
+                .map(|(side, key, size)| (side, side.price(key), size)),
+        }
+    }
+
+    /// How many orders are in the book; 0 in a book of levels, which knows only their numbers.
+    pub fn orders(&self) -> usize {
+        match &self.body {
+            Body::Levels(_) => 0,
+            Body::Orders(orders) => orders.len(),
+        }
+    }
+
+    /// True if nothing is in the book.
+    pub fn is_empty(&self) -> bool {
+        Side::BOTH.iter().all(|&side| self.depth(side).len() == 0)
+    }
+
+    /// True if the best bid is above the best offer. Within a message that may be so; behind its
+    /// last event it is a fault, unless the configuration says otherwise.
+    #[inline]
+    pub fn is_crossed(&self) -> bool {
+        let best = |side| match &self.body {
+            Body::Levels(levels) => levels.side(side).rows().last().map(|row| row.key),
+            Body::Orders(orders) => orders.best_key(side),
+        };
+        match (best(Side::Bid), best(Side::Offer)) {
+            (Some(bid), Some(offer)) => bid > Side::Offer.price(offer).units(),
+            _ => false,
+        }
+    }
+
+    /// A checksum of what the book holds: books that are equal have equal ones, on each machine
+    /// and in each version. Reads the whole book.
+    ///
+    /// It is FNV-1a of 64 bits over, for bids, then for offers: the number of levels; of each
+    /// level, the best first, price in units, size and number of orders; of each order of its
+    /// queue, the first in front, number and size. All of them as 8 bytes, little-endian.
+    pub fn checksum(&self) -> u64 {
+        let mut sum = Sum(0xcbf2_9ce4_8422_2325);
+        for side in Side::BOTH {
+            sum.add(self.depth(side).len() as u64);
+            for level in self.depth(side) {
+                sum.add(level.price.units().cast_unsigned());
+                sum.add(level.size.cast_unsigned());
+                sum.add(level.orders);
+                for order in self.queue(side, level.price) {
+                    sum.add(order.id);
+                    sum.add(order.size.cast_unsigned());
+                }
+            }
+        }
+        sum.0
+    }
+}
+
+/// FNV-1a of 64 bits.
+struct Sum(u64);
+
+impl Sum {
+    fn add(&mut self, word: u64) {
+        for byte in word.to_le_bytes() {
+            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! No heap allocation after warm-up: books of each kind, reading them included.
+#![allow(clippy::unwrap_used)]
+
+use fanfare_counting::allocations;
+use fanfare_market::event::{Action, Event, Flags, InstrumentId, Kind};
+use fanfare_market::{BookConfig, Books, Price, Side};
+
+/// A random event, most of them possible.
+fn event(random: &mut fastrand::Rng, kind: Kind) -> Event {
+    let actions = [Action::New, Action::Change, Action::Delete, Action::Fill];
+    let side = Side::BOTH[random.usize(..2)];
+    let worse = random.i64(..300);
+    Event {
+        kind: if random.u32(..5_000) == 0 {
+            Kind::Clear
+        } else {
+            kind
+        },
+        instrument: InstrumentId(random.u32(..4)),
+        action: actions[random.usize(..if kind == Kind::Order { 4 } else { 3 })],
+        entry: side.entry(),
+        price: Price::from_units(if side == Side::Bid { -worse } else { worse }),
+        size: random.i64(1..100),
+        id: random.u64(..5_000),
+        level: random.u16(1..60) % random.u16(1..60),
+        flags: if random.bool() {
+            Flags::LAST
+        } else {
+            Flags::NONE
+        },
+        ..Event::EMPTY
+    }
+}
+
+fn churn(books: &mut Books, random: &mut fastrand::Rng, kind: Kind) -> (u64, i64) {
+    let (mut applied, mut sum) = (0, 0);
+    for _ in 0..50_000 {
+        let event = event(random, kind);
+        applied += u64::from(books.apply(&event).is_ok());
+        let Some(book) = books.get(event.instrument) else {
+            continue;
+        };
+        for side in Side::BOTH {
+            for level in book.depth(side).take(5) {
+                let queue = book.queue(side, level.price);
+                sum += level.size + queue.map(|order| order.size).sum::<i64>();
+            }
+        }
+        if event.id == 0 {
+            sum = sum.wrapping_add_unsigned(book.checksum());
+        }
+    }
+    (applied, sum)
+}
+
+#[test]
+fn books_allocate_nothing_once_they_have_data() {
+    // The other test counts what is live.
+    fanfare_counting::exempt_this_thread();
+    let kinds = [
+        (BookConfig::by_level(50), Kind::Level),
+        (BookConfig::by_price(250), Kind::Level),
+        (BookConfig::by_order(250, 4_000), Kind::Order),
+    ];
+    for (config, kind) in kinds {
+        let mut books = Books::new(config.unwrap(), 4);
+        let mut random = fastrand::Rng::with_seed(1);
+        for _ in 0..100 {
+            // Refused or not, it makes the book.
+            let _ = books.apply(&event(&mut random, kind));
+        }
+        let memory = books.memory();
+        let mut result = (0, 0);
+        let count = allocations(|| result = churn(&mut books, &mut random, kind));
+        assert_eq!(count, 0, "{kind:?}");
+        assert!(result.0 > 2_000 && result.1 != 0, "{kind:?}: {result:?}");
+        assert_eq!(books.memory(), memory);
+    }
+}
+
+#[test]
+fn memory_is_what_the_documentation_says() {
+    let window = |levels: usize| levels + levels / 2 + 8;
+    for levels in [1, 20, 1_000] {
+        let most = levels as u32;
+        let book = |config: Result<BookConfig, _>| {
+            let config: BookConfig = config.unwrap();
+            let before = fanfare_counting::totals().live_bytes;
+            let book = fanfare_market::Book::new(&config);
+            let live = fanfare_counting::totals().live_bytes - before;
+            let memory = book.memory();
+            assert_eq!(live, (memory - size_of_val(&book)) as i64);
+            memory
+        };
+        for config in [BookConfig::by_level(most), BookConfig::by_price(most)] {
+            let own = book(config) - 48 * window(levels);
+            assert!(own < 350, "{own}");
+        }
+        let own = book(BookConfig::by_order(most, 30_000));
+        let own = own - 32 * window(levels) - 64 * levels - 32 * 30_000 - 8 * 65_536;
+        assert!(own < 500, "{own}");
+    }
+}

@@ -34,6 +34,7 @@ pub mod numbers;
 pub mod pace;
 pub mod preamble;
 mod recent;
+pub mod recovery;
 
 pub use arbiter::{
     Arbiter, ArbiterConfig, ArbiterStats, Delivery, Event, Gap, Refusal, Start, Unit, Verdict,

@@ -34,6 +34,11 @@ impl Missing {
         self.ranges.is_empty()
     }
 
+    /// The number behind the last missing one.
+    pub(crate) fn last_end(&self) -> Option<u64> {
+        self.ranges.back().map(|range| range.end)
+    }
+
     /// Whether any of these is missing.
     pub(crate) fn has(&self, span: Range<u64>) -> bool {
         let mut ranges = self.ranges.iter();

@@ -5,6 +5,9 @@
 use fanfare_counting::allocations;
 use fanfare_fast::{Decoder, Program};
 use fanfare_feed::channel::{Channel, ChannelConfig, Datagram, Event as ChannelEvent};
+use fanfare_feed::recovery::{
+    Increment, Numbering, Recovery, RecoveryConfig, Sink, Snapshot, State,
+};
 use fanfare_feed::{
     Arbiter, ArbiterConfig, Deframer, Event, Header, Line, Preamble, Unit, Verdict,
 };
@@ -122,4 +125,66 @@ fn steady_state_does_not_allocate() {
         delivered > 27_000 && missing == 800,
         "{delivered} {missing}"
     );
+}
+
+/// Counts what it is told.
+#[derive(Default)]
+struct Count(u64);
+
+impl Sink<[u64; 8]> for Count {
+    fn apply(&mut self, _: u32, _: &[u64; 8]) {
+        self.0 += 1;
+    }
+
+    fn superseded(&mut self, _: u32, _: &[u64; 8]) {}
+
+    fn picture(&mut self, _: u32, _: &[[u64; 8]]) {
+        self.0 += 1;
+    }
+
+    fn clear(&mut self, _: u32) {}
+
+    fn state(&mut self, _: u32, _: State) {}
+}
+
+/// Changes of 100 instruments: of each hundred messages one is lost, and pictures follow.
+fn recover(recovery: &mut Recovery<[u64; 8]>, from: u64, to: u64) -> u64 {
+    let mut count = Count::default();
+    for sequence in from..to {
+        if sequence % 100 == 50 {
+            recovery.gap(sequence, sequence..sequence + 1, &mut count);
+            continue;
+        }
+        let increment = Increment {
+            instrument: (sequence % 97) as u32,
+            rpt_seq: (sequence / 97 + 1) as u32,
+            sequence,
+            item: [sequence; 8],
+        };
+        recovery.increment(increment, &mut count).unwrap();
+        if sequence % 100 == 99 {
+            for instrument in 0..97 {
+                let changes = (sequence + 97 - u64::from(instrument)) / 97;
+                let snapshot = Snapshot {
+                    instrument,
+                    rpt_seq: changes as u32,
+                    last_processed: Some(sequence as u32),
+                    items: &[[sequence; 8]],
+                };
+                recovery.snapshot(sequence, snapshot, &mut count).unwrap();
+            }
+        }
+    }
+    count.0
+}
+
+#[test]
+fn recovery_allocates_nothing_once_warm() {
+    let mut recovery = Recovery::new(RecoveryConfig::new(Numbering::Instrument));
+    recover(&mut recovery, 0, 20_000);
+    let mut told = 0;
+    let allocated = allocations(|| told = recover(&mut recovery, 20_000, 60_000));
+    assert_eq!(allocated, 0);
+    let stats = recovery.stats();
+    assert!(told > 30_000 && stats.recovered > 1_000, "{stats:?}");
 }

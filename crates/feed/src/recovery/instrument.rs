@@ -1,0 +1,115 @@
+//! What is known of one instrument.
+
+use super::held::List;
+use super::state::{Lack, State};
+
+/// The recovery of one instrument. Keys are RptSeq(83), or numbers of messages where instruments
+/// have none.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Instrument {
+    /// The state that was told last; `None` before anything was seen.
+    pub(super) state: Option<State>,
+    /// The key of the last change in the book.
+    pub(super) applied: u64,
+    /// The key of the last picture taken.
+    pub(super) picture: u64,
+    /// The key of the newest change, and the number of its message.
+    pub(super) seen: u64,
+    pub(super) seen_sequence: u64,
+    /// All of its changes in messages of the channel in front of this one are in the book; 0 if
+    /// nothing is known.
+    pub(super) known_end: u64,
+    /// Pictures with a lower key have no use: changes behind them were dropped.
+    pub(super) floor: u64,
+    /// The key of a picture that was ahead of the live book.
+    pub(super) ahead: u64,
+    pub(super) list: List,
+    /// How many changes are in the list.
+    pub(super) held: u32,
+    /// There is a book: a picture, or the empty one to begin with.
+    pub(super) has_book: bool,
+    /// The number of the channel that `known_end` is follows from numbers, not from times.
+    pub(super) is_dated: bool,
+    pub(super) is_faulty: bool,
+    pub(super) is_closed: bool,
+}
+
+impl Instrument {
+    pub(super) const fn new(starts_empty: bool) -> Self {
+        Self {
+            state: None,
+            applied: 0,
+            picture: 0,
+            seen: 0,
+            seen_sequence: 0,
+            known_end: 0,
+            floor: 0,
+            ahead: 0,
+            list: List::EMPTY,
+            held: 0,
+            has_book: starts_empty,
+            is_dated: false,
+            is_faulty: false,
+            is_closed: false,
+        }
+    }
+
+    /// A change with this key, of this message, was applied.
+    #[inline(always)]
+    pub(super) const fn advance(&mut self, key: u64, sequence: u64) {
+        self.applied = key;
+        self.is_dated = true;
+        if sequence >= self.known_end {
+            self.known_end = sequence + 1;
+        }
+        if sequence > self.seen_sequence {
+            self.seen_sequence = sequence;
+        }
+    }
+
+    /// The book is a picture with this key.
+    pub(super) const fn take_picture(&mut self, key: u64, known_end: u64, is_dated: bool) {
+        (self.applied, self.picture) = (key, key);
+        (self.known_end, self.is_dated, self.ahead) = (known_end, is_dated, 0);
+        (self.has_book, self.is_faulty) = (true, false);
+    }
+
+    /// There is no book any more; only pictures with this key or a higher one have a use.
+    pub(super) const fn begin_anew(&mut self, floor: u64) {
+        let (state, list, held) = (self.state, self.list, self.held);
+        *self = Self::new(false);
+        (self.state, self.list, self.held) = (state, list, held);
+        self.floor = floor;
+    }
+
+    /// Returns true if the book has the change of this key. Where keys are numbers of messages, a
+    /// message may have several changes: only a picture says that all of them are in the book.
+    pub(super) const fn is_in_book(&self, key: u64, is_numbered: bool) -> bool {
+        match is_numbered {
+            true => self.has_book && key <= self.applied,
+            false => self.has_book && key <= self.picture,
+        }
+    }
+
+    /// Returns true if RptSeq(83) went back: the number of a newer message came before.
+    pub(super) const fn is_back(&self, key: u64, sequence: u64) -> bool {
+        let is_repeated = self.seen != 0 && key <= self.seen && sequence > self.seen_sequence;
+        let is_in_book = self.has_book && self.is_dated && key <= self.applied;
+        is_repeated || is_in_book && sequence >= self.known_end
+    }
+
+    /// The state, given the key of the first change that waits and the end of what did not come.
+    pub(super) fn judge(&self, first: Option<u64>, unseen: u64, is_silent: bool) -> State {
+        let lack = match first {
+            _ if self.is_closed => return State::Closed,
+            _ if self.is_faulty => Lack::PictureAfterFault,
+            _ if !self.has_book => Lack::Picture,
+            Some(first) => Lack::Changes(self.applied + 1, first - 1),
+            None if self.known_end == 0 => Lack::Picture,
+            None if self.known_end < unseen => Lack::Certainty(unseen),
+            None if is_silent => return State::Stale,
+            None => return State::Live,
+        };
+        State::Recovering(lack)
+    }
+}

@@ -1,0 +1,265 @@
+//! Which missing messages to ask a replay for, when, and how often. Sans-I/O: the caller sends the
+//! requests (MarketDataRequest(V) with ApplBegSeqNum(1182) and ApplEndSeqNum(1183), an
+//! ApplMessageRequest(BW), or what a feed has) and tells what became of them.
+//!
+//! One request is under way at a time. What an answer left out, or what is not answered in time, is
+//! asked for again, up to a number of attempts; then it is left to pictures.
+
+use crate::missing::Missing;
+use std::ops::Range;
+
+/// Limits of a [`Replay`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReplayConfig {
+    /// Most messages a request.
+    pub most: u64,
+    /// How long an answer may take, from the request or its last message on, in nanoseconds.
+    pub timeout: u64,
+    /// How often the same messages are asked for.
+    pub attempts: u32,
+    /// How long to wait after a refusal or a lost connection, in nanoseconds; doubled with each
+    /// one, up to 64 times.
+    pub pause: u64,
+}
+
+impl Default for ReplayConfig {
+    /// 1,000 messages, 2 s, 3 attempts, 1 s.
+    fn default() -> Self {
+        Self {
+            most: 1_000,
+            timeout: 2_000_000_000,
+            attempts: 3,
+            pause: 1_000_000_000,
+        }
+    }
+}
+
+/// What a replay did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ReplayStats {
+    /// Requests made.
+    pub requests: u64,
+    /// Requests that brought everything they asked for.
+    pub answered: u64,
+    /// Requests that were refused, or whose connection was lost.
+    pub refused: u64,
+    /// Requests that were not answered in time, or not wholly.
+    pub unanswered: u64,
+    /// Messages that were asked for as often as configured, and given up.
+    pub given_up: u64,
+}
+
+#[derive(Debug, Clone)]
+struct Request {
+    range: Range<u64>,
+    /// When it is given up, unless something comes.
+    deadline: u64,
+}
+
+/// The requests of one channel to its replay.
+#[derive(Debug)]
+pub struct Replay {
+    config: ReplayConfig,
+    under_way: Option<Request>,
+    /// The range asked for last, and how often.
+    last: Range<u64>,
+    attempts: u32,
+    refusals: u32,
+    /// No request before this time.
+    not_before: u64,
+    /// Messages below this number are not asked for any more.
+    given_up_below: u64,
+    stats: ReplayStats,
+}
+
+impl Replay {
+    /// A replay that has asked for nothing.
+    pub fn new(config: ReplayConfig) -> Self {
+        Self {
+            config: ReplayConfig {
+                most: config.most.max(1),
+                ..config
+            },
+            under_way: None,
+            last: 0..0,
+            attempts: 0,
+            refusals: 0,
+            not_before: 0,
+            given_up_below: 0,
+            stats: ReplayStats::default(),
+        }
+    }
+
+    /// What it did so far.
+    pub const fn stats(&self) -> ReplayStats {
+        self.stats
+    }
+
+    /// The next request: the messages to ask for, in extended numbers. `None` while one is under
+    /// way, nothing is missing, or a pause is not over.
+    pub fn poll_request(&mut self, now: u64, missing: &Missing) -> Option<Range<u64>> {
+        while self.under_way.is_none() && now >= self.not_before {
+            let range = self.next_range(missing)?;
+            if range != self.last {
+                (self.last, self.attempts) = (range.clone(), 0);
+            }
+            if self.attempts < self.config.attempts {
+                self.attempts += 1;
+                self.stats.requests += 1;
+                self.under_way = Some(Request {
+                    range: range.clone(),
+                    deadline: now.saturating_add(self.config.timeout),
+                });
+                return Some(range);
+            }
+            self.given_up_below = range.end;
+            self.stats.given_up += range.end - range.start;
+        }
+        None
+    }
+
+    fn next_range(&self, missing: &Missing) -> Option<Range<u64>> {
+        let mut ranges = missing.ranges();
+        let range = ranges.find(|range| range.end > self.given_up_below)?;
+        let start = range.start.max(self.given_up_below);
+        Some(start..range.end.min(start + self.config.most))
+    }
+
+    /// Whether a message is one that was asked for and that is still missing: others are not to be
+    /// delivered. Tells that the answer goes on.
+    pub fn expects(&mut self, now: u64, sequence: u64, missing: &Missing) -> bool {
+        let Some(request) = &mut self.under_way else {
+            return false;
+        };
+        if !request.range.contains(&sequence) {
+            return false;
+        }
+        request.deadline = now.saturating_add(self.config.timeout);
+        missing.has(sequence..sequence + 1)
+    }
+
+    /// The answer is over: what it did not bring may be asked for again.
+    pub fn answered(&mut self, missing: &Missing) {
+        let Some(request) = self.under_way.take() else {
+            return;
+        };
+        self.refusals = 0;
+        match missing.has(request.range) {
+            true => self.stats.unanswered += 1,
+            false => self.stats.answered += 1,
+        }
+    }
+
+    /// The request was refused, or its connection was lost: a pause follows.
+    pub fn refused(&mut self, now: u64) {
+        if self.under_way.take().is_none() {
+            return;
+        }
+        self.stats.refused += 1;
+        let pause = self.config.pause << self.refusals.min(6);
+        self.refusals += 1;
+        self.not_before = now.saturating_add(pause);
+    }
+
+    /// When to call [`Self::handle_timeout`], in nanoseconds.
+    pub fn poll_timeout(&self) -> Option<u64> {
+        self.under_way.as_ref().map(|request| request.deadline)
+    }
+
+    /// Gives up a request whose answer takes too long.
+    pub fn handle_timeout(&mut self, now: u64) {
+        if self.poll_timeout().is_some_and(|deadline| now >= deadline) {
+            self.under_way = None;
+            self.stats.unanswered += 1;
+        }
+    }
+
+    /// The channel began anew: nothing of before is asked for.
+    pub fn reset(&mut self) {
+        (self.under_way, self.last) = (None, 0..0);
+        (self.attempts, self.given_up_below) = (0, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CONFIG: ReplayConfig = ReplayConfig {
+        most: 10,
+        timeout: 100,
+        attempts: 2,
+        pause: 50,
+    };
+
+    fn missing(ranges: &[(u64, u64)]) -> Missing {
+        let mut missing = Missing::new(16);
+        for (from, to) in ranges {
+            missing.push(*from..*to);
+        }
+        missing
+    }
+
+    #[test]
+    fn ranges_are_bounded_and_asked_for_one_after_the_other() {
+        let mut missing = missing(&[(5, 20), (30, 31)]);
+        let mut replay = Replay::new(CONFIG);
+        for expected in [5..15, 15..20, 30..31] {
+            assert_eq!(replay.poll_request(0, &missing), Some(expected.clone()));
+            assert_eq!(replay.poll_request(0, &missing), None, "one at a time");
+            for sequence in expected {
+                assert!(replay.expects(0, sequence, &missing));
+                missing.take(sequence..sequence + 1);
+                assert!(!replay.expects(0, sequence, &missing), "it came already");
+            }
+            replay.answered(&missing);
+        }
+        assert_eq!(replay.poll_request(0, &missing), None);
+        let stats = replay.stats();
+        assert_eq!((stats.requests, stats.answered, stats.given_up), (3, 3, 0));
+    }
+
+    #[test]
+    fn what_is_never_brought_is_given_up() {
+        let missing = missing(&[(5, 8), (9, 10)]);
+        let mut replay = Replay::new(CONFIG);
+        assert_eq!(replay.poll_request(0, &missing), Some(5..8));
+        replay.answered(&missing);
+        assert_eq!(replay.poll_request(1, &missing), Some(5..8));
+        assert_eq!(replay.poll_timeout(), Some(101));
+        replay.handle_timeout(100);
+        assert_eq!(replay.poll_request(100, &missing), None);
+        replay.handle_timeout(101);
+        assert_eq!(replay.poll_request(101, &missing), Some(9..10));
+        let stats = replay.stats();
+        assert_eq!((stats.unanswered, stats.given_up), (2, 3));
+    }
+
+    #[test]
+    fn refusals_are_followed_by_longer_and_longer_pauses() {
+        let missing = missing(&[(5, 8)]);
+        let config = ReplayConfig {
+            attempts: 100,
+            ..CONFIG
+        };
+        let (mut replay, mut now) = (Replay::new(config), 0);
+        for pause in [50, 100, 200, 400, 800, 1_600, 3_200, 3_200] {
+            assert_eq!(replay.poll_request(now, &missing), Some(5..8));
+            replay.refused(now);
+            assert_eq!(replay.poll_request(now + pause - 1, &missing), None);
+            now += pause;
+        }
+    }
+
+    #[test]
+    fn messages_that_were_not_asked_for_are_not_expected() {
+        let missing = missing(&[(5, 8), (50, 60)]);
+        let mut replay = Replay::new(CONFIG);
+        assert!(!replay.expects(0, 5, &missing));
+        replay.poll_request(0, &missing);
+        assert!(!replay.expects(0, 50, &missing));
+        assert!(!replay.expects(0, 4, &missing));
+        replay.reset();
+        assert!(!replay.expects(0, 5, &missing));
+    }
+}

@@ -1,0 +1,171 @@
+//! States of instruments, and the configuration and counters of a recovery.
+
+use core::fmt;
+
+/// Whether the book of an instrument can be trusted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum State {
+    /// It is whole, as of the last change that was applied.
+    Live,
+    /// It is not; this is missing.
+    Recovering(Lack),
+    /// It was whole when all lines fell silent.
+    Stale,
+    /// The instrument is not traded any more.
+    Closed,
+}
+
+/// What a book lacks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Lack {
+    /// A picture to begin with.
+    Picture,
+    /// A picture, since the book was found wrong or RptSeq(83) went back.
+    PictureAfterFault,
+    /// Changes with these RptSeq(83), from the first to the last.
+    Changes(u64, u64),
+    /// The certainty that nothing of it was in the messages of the channel below this number that
+    /// did not come.
+    Certainty(u64),
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Live => f.write_str("live"),
+            Self::Recovering(lack) => write!(f, "recovering: {lack}"),
+            Self::Stale => f.write_str("stale"),
+            Self::Closed => f.write_str("closed"),
+        }
+    }
+}
+
+impl fmt::Display for Lack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Picture => f.write_str("a picture is missing"),
+            Self::PictureAfterFault => f.write_str("a picture is missing, after a fault"),
+            Self::Changes(from, to) if from == to => write!(f, "RptSeq {from} is missing"),
+            Self::Changes(from, to) => write!(f, "RptSeq {from} to {to} are missing"),
+            Self::Certainty(u64::MAX) => f.write_str("nothing of the channel was heard"),
+            Self::Certainty(end) => {
+                write!(
+                    f,
+                    "changes may have been lost below MsgSeqNum {}",
+                    *end as u32
+                )
+            }
+        }
+    }
+}
+
+/// What numbers the changes of an instrument.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Numbering {
+    /// RptSeq(83) of the instrument; snapshots may have LastMsgSeqNumProcessed(369) too.
+    Instrument,
+    /// Nothing but MsgSeqNum(34) of the channel: snapshots have LastMsgSeqNumProcessed(369).
+    Channel,
+}
+
+/// Limits and habits of a [`super::Recovery`].
+#[derive(Debug, Clone)]
+pub struct RecoveryConfig {
+    /// What numbers the changes.
+    pub numbering: Numbering,
+    /// Books are empty, and whole, in front of RptSeq(83) 1.
+    pub starts_empty: bool,
+    /// Most instruments: their numbers are below this. Each takes 80 bytes.
+    pub most_instruments: usize,
+    /// Most changes that wait, of all instruments together. Each takes 24 bytes and its item.
+    pub most_held: usize,
+    /// Most changes of one instrument that wait. At the limit they are dropped and counted, and
+    /// only a picture behind them brings the instrument back.
+    pub most_held_each: u32,
+    /// Most ranges of missing messages that are remembered; beyond, the oldest is forgotten, which
+    /// means that nobody can replay it.
+    pub most_gaps: usize,
+    /// Most messages that a snapshot may be ahead of the channel; beyond, it is of another time (in
+    /// front of a reset) and not taken.
+    pub most_ahead: u32,
+    /// The longest time from making a snapshot to its arrival, in nanoseconds. For this long after
+    /// a reset none is taken: it may be from before. One without LastMsgSeqNumProcessed(369) that
+    /// comes this long after a gap contains what was lost in it.
+    pub snapshot_age: u64,
+}
+
+impl RecoveryConfig {
+    /// Usual limits: 2^20 instruments and changes that wait, 4,096 of one instrument.
+    pub const fn new(numbering: Numbering) -> Self {
+        Self {
+            numbering,
+            starts_empty: true,
+            most_instruments: 1 << 20,
+            most_held: 1 << 20,
+            most_held_each: 4_096,
+            most_gaps: 1_024,
+            most_ahead: 1 << 16,
+            snapshot_age: 10_000_000_000,
+        }
+    }
+
+    /// Returns true if an instrument has a book before anything of it came.
+    pub(super) fn begins_with_a_book(&self) -> bool {
+        self.starts_empty && self.numbering == Numbering::Instrument
+    }
+}
+
+/// What a recovery has done.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RecoveryStats {
+    /// Changes applied.
+    pub applied: u64,
+    /// Changes that were part of a picture.
+    pub superseded: u64,
+    /// Changes that wait now.
+    pub held: u64,
+    /// Changes that waited already when they came again.
+    pub repeated: u64,
+    /// Changes that waited, or were to wait, and were dropped: at a limit, at a reset, at the end
+    /// of an instrument.
+    pub dropped: u64,
+    /// How often changes did not find room to wait.
+    pub overflows: u64,
+    /// RptSeq(83) that went back.
+    pub jumped_back: u64,
+    /// Books that were reported wrong.
+    pub faults: u64,
+    /// Pictures that books began anew with.
+    pub snapshots_taken: u64,
+    /// Pictures that were older than the book, or than what is missing.
+    pub snapshots_old: u64,
+    /// Pictures ahead of a live book, not taken yet.
+    pub snapshots_ahead: u64,
+    /// Pictures without the numbers it takes, or of another time.
+    pub snapshots_unusable: u64,
+    /// How often an instrument began to recover.
+    pub recoveries: u64,
+    /// How often one became live again.
+    pub recovered: u64,
+    /// Changes and pictures of instruments beyond the limit.
+    pub refused: u64,
+}
+
+/// Why nothing was done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refused {
+    /// The number of the instrument is not below the configured limit.
+    TooManyInstruments(usize),
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooManyInstruments(most) => {
+                write!(f, "more than {most} instruments, the configured limit")
+            }
+        }
+    }
+}
+
+impl core::error::Error for Refused {}

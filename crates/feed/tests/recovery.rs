@@ -1,0 +1,526 @@
+//! Seeded simulations: a feed of several instruments, lines that lose, pictures that are lost,
+//! late and doubled, replays that answer or refuse, channels that begin anew. A book that is live
+//! equals that of the exchange, and lacks nothing that the channel told so far.
+//!
+//! `FANFARE_SEEDS=10000` runs more seeds, `FANFARE_SEED=7` just that one.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use fanfare_feed::recovery::{
+    Increment, Lack, Numbering, Recovery, RecoveryConfig, RecoveryStats, Refused, Sink, Snapshot,
+    State,
+};
+use fastrand::Rng;
+use std::collections::{BTreeMap, VecDeque};
+
+/// A change, or a whole book, which is a number made of all its changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Item {
+    rpt_seq: u32,
+    value: u64,
+}
+
+fn mix(book: u64, value: u64) -> u64 {
+    (book ^ value)
+        .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        .rotate_left(23)
+}
+
+/// A book, and how many changes it has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Book {
+    rpt_seq: u32,
+    value: u64,
+}
+
+impl Book {
+    fn apply(&mut self, change: Item) {
+        assert_eq!(change.rpt_seq, self.rpt_seq + 1, "changes come in turn");
+        self.rpt_seq = change.rpt_seq;
+        self.value = mix(self.value, change.value);
+    }
+}
+
+/// What a client keeps.
+#[derive(Debug, Default)]
+struct Client {
+    books: BTreeMap<u32, Book>,
+    states: BTreeMap<u32, State>,
+    log: Vec<String>,
+}
+
+impl Sink<Item> for Client {
+    fn apply(&mut self, instrument: u32, change: &Item) {
+        self.books.entry(instrument).or_default().apply(*change);
+        self.log.push(format!("apply {}", change.rpt_seq));
+    }
+
+    fn superseded(&mut self, instrument: u32, change: &Item) {
+        assert!(change.rpt_seq <= self.books[&instrument].rpt_seq);
+        self.log.push(format!("superseded {}", change.rpt_seq));
+    }
+
+    fn picture(&mut self, instrument: u32, items: &[Item]) {
+        let Item { rpt_seq, value } = items[0];
+        self.books.insert(instrument, Book { rpt_seq, value });
+        self.log.push(format!("picture {rpt_seq}"));
+    }
+
+    fn clear(&mut self, instrument: u32) {
+        self.books.insert(instrument, Book::default());
+        self.log.push("clear".into());
+    }
+
+    fn state(&mut self, instrument: u32, state: State) {
+        assert_ne!(self.states.insert(instrument, state), Some(state));
+        self.log.push(state.to_string());
+    }
+}
+
+/// A message of the channel: changes of instruments.
+#[derive(Debug, Clone, Default)]
+struct Message {
+    changes: Vec<(u32, Item)>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Picture {
+    instrument: u32,
+    book: Book,
+    last_processed: u64,
+    made: u64,
+    due: u64,
+}
+
+/// The exchange: everything that it sent since it began anew.
+struct Exchange {
+    base: u64,
+    messages: Vec<Message>,
+    /// Each instrument's book behind each message.
+    books: Vec<Vec<Book>>,
+}
+
+impl Exchange {
+    fn new(base: u64, instruments: usize) -> Self {
+        Self {
+            base,
+            messages: Vec::new(),
+            books: vec![vec![Book::default(); instruments]],
+        }
+    }
+
+    fn next(&self) -> u64 {
+        self.base + self.messages.len() as u64
+    }
+
+    fn send(&mut self, rng: &mut Rng) -> Message {
+        let mut books = self.books.last().unwrap().clone();
+        let mut message = Message::default();
+        for _ in 0..rng.usize(0..4) {
+            let instrument = rng.usize(0..books.len());
+            let (rpt_seq, value) = (books[instrument].rpt_seq + 1, rng.u64(..));
+            let item = Item { rpt_seq, value };
+            books[instrument].apply(item);
+            message.changes.push((instrument as u32, item));
+        }
+        self.messages.push(message.clone());
+        self.books.push(books);
+        message
+    }
+
+    /// The book of an instrument in front of a message.
+    fn book(&self, instrument: usize, sequence: u64) -> Book {
+        self.books[(sequence - self.base) as usize][instrument]
+    }
+}
+
+struct World {
+    rng: Rng,
+    numbering: Numbering,
+    with_last: bool,
+    loss: f64,
+    now: u64,
+    exchange: Exchange,
+    recovery: Recovery<Item>,
+    client: Client,
+    pictures: VecDeque<Picture>,
+    /// The next message that the client has not heard of.
+    heard: Option<u64>,
+    lives: u64,
+}
+
+const INSTRUMENTS: usize = 5;
+const SNAPSHOT_AGE: u64 = 50;
+
+impl World {
+    fn new(seed: u64) -> Self {
+        let mut rng = Rng::with_seed(seed);
+        let numbering = match rng.u8(0..3) {
+            0 => Numbering::Channel,
+            _ => Numbering::Instrument,
+        };
+        let with_last = numbering == Numbering::Channel || rng.bool();
+        let config = RecoveryConfig {
+            most_held: rng.usize(4..200),
+            most_held_each: rng.u32(2..100),
+            most_gaps: rng.usize(1..20),
+            snapshot_age: SNAPSHOT_AGE,
+            ..RecoveryConfig::new(numbering)
+        };
+        let base = [1, (1 << 32) - 20, 5_000][rng.usize(0..3)];
+        Self {
+            numbering,
+            with_last,
+            loss: [0.0, 0.05, 0.3, 0.6][rng.usize(0..4)],
+            now: 0,
+            exchange: Exchange::new(base, INSTRUMENTS),
+            recovery: Recovery::new(config),
+            client: Client::default(),
+            pictures: VecDeque::new(),
+            heard: None,
+            lives: 0,
+            rng,
+        }
+    }
+
+    fn deliver(&mut self, sequence: u64, message: &Message) {
+        self.recovery.see(sequence, &mut self.client);
+        for &(instrument, item) in &message.changes {
+            let increment = Increment {
+                instrument,
+                rpt_seq: item.rpt_seq,
+                sequence,
+                item,
+            };
+            self.recovery
+                .increment(increment, &mut self.client)
+                .unwrap();
+        }
+    }
+
+    fn message(&mut self) {
+        let sequence = self.exchange.next();
+        let message = self.exchange.send(&mut self.rng);
+        if self.rng.f64() < self.loss || (self.heard.is_none() && self.rng.u8(0..4) != 0) {
+            return;
+        }
+        if let Some(heard) = self.heard.filter(|heard| *heard < sequence) {
+            self.recovery
+                .gap(self.now, heard..sequence, &mut self.client);
+        }
+        self.deliver(sequence, &message);
+        self.heard = Some(sequence + 1);
+    }
+
+    fn send_picture(&mut self) {
+        let instrument = self.rng.usize(0..INSTRUMENTS);
+        let picture = Picture {
+            instrument: instrument as u32,
+            book: self.exchange.book(instrument, self.exchange.next()),
+            last_processed: self.exchange.next() - 1,
+            made: self.now,
+            due: self.now + self.rng.u64(0..40),
+        };
+        for _ in 0..self.rng.usize(0..3) {
+            self.pictures.push_back(picture);
+        }
+    }
+
+    fn take_pictures(&mut self) {
+        for _ in 0..self.pictures.len() {
+            let Some(picture) = self.pictures.pop_front() else {
+                return;
+            };
+            if picture.due > self.now {
+                self.pictures.push_back(picture);
+                continue;
+            }
+            // The configuration says that none is older.
+            if self.now - picture.made >= SNAPSHOT_AGE {
+                continue;
+            }
+            let Book { rpt_seq, value } = picture.book;
+            let snapshot = Snapshot {
+                instrument: picture.instrument,
+                rpt_seq,
+                last_processed: self.with_last.then_some(picture.last_processed as u32),
+                items: &[Item { rpt_seq, value }],
+            };
+            self.recovery
+                .snapshot(self.now, snapshot, &mut self.client)
+                .unwrap();
+        }
+    }
+
+    /// A replay answers for a part of what is missing.
+    fn replay(&mut self) {
+        let ranges: Vec<_> = self.recovery.missing().ranges().collect();
+        let Some(range) = self.rng.choice(ranges) else {
+            return;
+        };
+        let from = self.rng.u64(range.clone());
+        let to = self.rng.u64(from..range.end) + 1;
+        for sequence in from..to {
+            let index = (sequence - self.exchange.base) as usize;
+            let message = self.exchange.messages[index].clone();
+            self.deliver(sequence, &message);
+        }
+        self.recovery.replayed(from..to, &mut self.client);
+    }
+
+    fn reset(&mut self) {
+        let base = (self.exchange.next() | 0xffff_ffff) + 1 + self.rng.u64(0..3);
+        self.exchange = Exchange::new(base, INSTRUMENTS);
+        self.heard = Some(base);
+        self.recovery.reset(self.now, base, &mut self.client);
+    }
+
+    fn check(&mut self) {
+        for (&instrument, &state) in &self.client.states {
+            assert_eq!(self.recovery.state(instrument), Some(state));
+            if state != State::Live {
+                continue;
+            }
+            self.lives += 1;
+            let book = self
+                .client
+                .books
+                .get(&instrument)
+                .copied()
+                .unwrap_or_default();
+            let exchange = &self.exchange.books;
+            let same = exchange.iter().map(|books| books[instrument as usize]);
+            assert!(same.clone().any(|same| same == book), "{book:?} never was");
+            let told = self.exchange.book(instrument as usize, self.heard.unwrap());
+            assert!(
+                book.rpt_seq >= told.rpt_seq,
+                "{book:?} is live, told was {told:?}"
+            );
+        }
+    }
+
+    fn step(&mut self, resets: bool) {
+        self.now += 1;
+        match self.rng.u32(0..1_000) {
+            0..600 => self.message(),
+            600..800 => self.send_picture(),
+            800..860 => self.replay(),
+            860..862 if resets => self.reset(),
+            862..866 => {
+                let instrument = self.rng.u32(0..INSTRUMENTS as u32);
+                self.recovery.fault(instrument, &mut self.client);
+            }
+            _ => self.take_pictures(),
+        }
+        self.check();
+    }
+}
+
+fn run(seed: u64) -> (u64, RecoveryStats) {
+    let mut world = World::new(seed);
+    let resets = world.with_last || world.numbering == Numbering::Channel;
+    for _ in 0..1_500 {
+        world.step(resets);
+    }
+    (world.lives, world.recovery.stats())
+}
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+#[test]
+fn what_is_live_equals_the_exchange_and_lacks_nothing() {
+    let seeds = match number("FANFARE_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("FANFARE_SEEDS").unwrap_or(200),
+    };
+    let count = seeds.end - seeds.start;
+    let (mut lives, mut taken, mut recovered) = (0, 0, 0);
+    for seed in seeds {
+        let outcome = std::panic::catch_unwind(|| run(seed));
+        let (live, stats) = outcome.unwrap_or_else(|_| panic!("FANFARE_SEED={seed}: see above"));
+        lives += live;
+        taken += stats.snapshots_taken;
+        recovered += stats.recovered;
+    }
+    if count >= 100 {
+        // It is not that nothing ever recovers.
+        assert!(lives > 1_000 * count, "{lives}");
+        assert!(taken.min(recovered) > 20 * count, "{taken}, {recovered}");
+    }
+}
+
+/// Without loss a joined channel recovers wholly, whatever the pictures did.
+#[test]
+fn all_are_live_in_the_end_if_pictures_come_and_nothing_is_lost() {
+    for seed in 0..100 {
+        let mut world = World::new(seed);
+        for _ in 0..300 {
+            world.step(false);
+        }
+        world.loss = 0.0;
+        for _ in 0..600 {
+            world.step(false);
+        }
+        let next = world.exchange.next();
+        for instrument in 0..INSTRUMENTS {
+            let Some(state) = world.recovery.state(instrument as u32) else {
+                continue;
+            };
+            world.now += 100;
+            let Book { rpt_seq, value } = world.exchange.book(instrument, next);
+            let last_processed = world.with_last.then_some((next - 1) as u32);
+            let (instrument, items) = (instrument as u32, &[Item { rpt_seq, value }]);
+            let snapshot = Snapshot {
+                instrument,
+                rpt_seq,
+                last_processed,
+                items,
+            };
+            for _ in 0..2 {
+                let (recovery, client) = (&mut world.recovery, &mut world.client);
+                recovery.snapshot(world.now, snapshot, client).unwrap();
+            }
+            let after = world.recovery.state(instrument);
+            assert_eq!(after, Some(State::Live), "seed {seed}, was {state:?}");
+        }
+    }
+}
+
+fn change(rpt_seq: u32, sequence: u64) -> Increment<Item> {
+    let item = Item { rpt_seq, value: 1 };
+    Increment {
+        instrument: 0,
+        rpt_seq,
+        sequence,
+        item,
+    }
+}
+
+fn picture(rpt_seq: u32, last_processed: Option<u32>, items: &[Item]) -> Snapshot<'_, Item> {
+    Snapshot {
+        instrument: 0,
+        rpt_seq,
+        last_processed,
+        items,
+    }
+}
+
+fn item(rpt_seq: u32) -> [Item; 1] {
+    [Item { rpt_seq, value: 0 }]
+}
+
+#[test]
+fn a_number_that_goes_back_ends_trust_until_the_next_picture() {
+    let mut recovery = Recovery::new(RecoveryConfig::new(Numbering::Instrument));
+    let mut client = Client::default();
+    for n in 1..=3 {
+        recovery
+            .increment(change(n, u64::from(n)), &mut client)
+            .unwrap();
+    }
+    assert_eq!(recovery.state(0), Some(State::Live));
+    recovery.increment(change(2, 4), &mut client).unwrap();
+    let lack = State::Recovering(Lack::PictureAfterFault);
+    assert_eq!(recovery.state(0), Some(lack));
+    recovery
+        .snapshot(0, picture(2, Some(4), &item(2)), &mut client)
+        .unwrap();
+    recovery.increment(change(3, 5), &mut client).unwrap();
+    assert_eq!(recovery.state(0), Some(State::Live));
+    assert_eq!(recovery.stats().jumped_back, 1);
+}
+
+#[test]
+fn a_picture_from_in_front_of_a_reset_is_not_taken() {
+    let mut recovery = Recovery::new(RecoveryConfig::new(Numbering::Instrument));
+    let mut client = Client::default();
+    recovery
+        .increment(change(226_148, 482_727), &mut client)
+        .unwrap();
+    recovery.reset(0, (1 << 32) + 1, &mut client);
+    let late = picture(226_148, Some(482_727), &[]);
+    recovery.snapshot(1, late, &mut client).unwrap();
+    assert_eq!(recovery.stats().snapshots_unusable, 1);
+    recovery
+        .increment(change(1, (1 << 32) + 1), &mut client)
+        .unwrap();
+    assert_eq!(recovery.state(0), Some(State::Live));
+}
+
+#[test]
+fn a_live_book_waits_for_changes_that_a_picture_is_ahead_of() {
+    let mut recovery = Recovery::new(RecoveryConfig::new(Numbering::Instrument));
+    let mut client = Client::default();
+    recovery.increment(change(1, 1), &mut client).unwrap();
+    recovery
+        .snapshot(0, picture(2, Some(2), &item(2)), &mut client)
+        .unwrap();
+    recovery.increment(change(2, 2), &mut client).unwrap();
+    assert!(!client.log.iter().any(|line| line.starts_with("picture")));
+    // Number 3 is lost and nothing comes behind it: the second picture is taken.
+    recovery
+        .snapshot(1, picture(3, Some(3), &item(3)), &mut client)
+        .unwrap();
+    recovery
+        .snapshot(2, picture(3, Some(3), &item(3)), &mut client)
+        .unwrap();
+    assert_eq!(client.log.last().map(String::as_str), Some("picture 3"));
+    assert_eq!(recovery.position(0), Some(3));
+}
+
+#[test]
+fn changes_without_room_are_counted_and_a_picture_behind_them_helps() {
+    let config = RecoveryConfig {
+        most_held_each: 2,
+        ..RecoveryConfig::new(Numbering::Instrument)
+    };
+    let mut recovery = Recovery::new(config);
+    let mut client = Client::default();
+    for n in 10..14 {
+        recovery
+            .increment(change(n, u64::from(n)), &mut client)
+            .unwrap();
+    }
+    let stats = recovery.stats();
+    assert_eq!((stats.overflows, stats.dropped, stats.held), (1, 3, 1));
+    recovery
+        .snapshot(0, picture(11, Some(11), &item(11)), &mut client)
+        .unwrap();
+    assert_eq!(recovery.stats().snapshots_old, 1, "12 was dropped");
+    recovery
+        .snapshot(0, picture(12, Some(12), &item(12)), &mut client)
+        .unwrap();
+    assert_eq!(recovery.state(0), Some(State::Live));
+    assert_eq!(recovery.position(0), Some(13));
+}
+
+#[test]
+fn instruments_beyond_the_limit_are_refused_and_counted() {
+    let config = RecoveryConfig {
+        most_instruments: 1,
+        ..RecoveryConfig::new(Numbering::Instrument)
+    };
+    let mut recovery = Recovery::new(config);
+    let mut client = Client::default();
+    let beyond = Increment {
+        instrument: 1,
+        ..change(1, 1)
+    };
+    let refused = recovery.increment(beyond, &mut client);
+    assert_eq!(refused, Err(Refused::TooManyInstruments(1)));
+    assert_eq!(recovery.stats().refused, 1);
+}
+
+#[test]
+fn silence_makes_live_books_stale_and_speech_live_again() {
+    let mut recovery = Recovery::new(RecoveryConfig::new(Numbering::Instrument));
+    let mut client = Client::default();
+    recovery.increment(change(1, 1), &mut client).unwrap();
+    recovery.silence(true, &mut client);
+    assert_eq!(recovery.state(0), Some(State::Stale));
+    recovery.silence(false, &mut client);
+    recovery.close(0, &mut client);
+    let states = ["apply 1", "live", "stale", "live", "closed"];
+    assert_eq!(client.log, states);
+}

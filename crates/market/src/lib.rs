@@ -6,8 +6,11 @@
 
 pub mod book;
 pub mod event;
+pub mod market;
 pub mod price;
+pub mod state;
 
 pub use book::{Book, BookConfig, Books, Fault, Side};
 pub use event::{Action, Event, Flags, InstrumentId, Kind};
+pub use market::{Market, MarketConfig, MarketStats};
 pub use price::{Price, PriceError};

@@ -12,7 +12,7 @@ const MAY_USE: [(&str, &[&str]); 12] = [
     ("fix", &["wire"]),
     ("fast", &["wire"]),
     ("feed", &["wire", "fast"]),
-    ("market", &["wire", "fix", "fast"]),
+    ("market", &["wire", "fix", "fast", "feed"]),
     ("dds", &["wire", "fast"]),
     ("engine", &["wire", "fix", "fast", "feed"]),
     (

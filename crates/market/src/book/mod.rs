@@ -156,8 +156,8 @@ impl Book {
     /// is kept as any other in a level; an order of nothing is a fault.
     ///
     /// A new order goes to the back of the queue of its price, and so does one whose price changes
-    /// or that becomes larger (see [`Priority`]). [`Fill`](crate::Action::Fill) takes from an order. Deletions
-    /// and fills are found by `id` alone; where they say a side, it has to be the order's.
+    /// or that becomes larger (see [`Priority`]). [`Fill`](crate::Action::Fill) takes from an order.
+    /// Deletions and fills are found by `id` alone; where they say a side, it has to be the order's.
     ///
     /// # Errors
     ///

@@ -1,0 +1,359 @@
+//! The market as one feed says: what its messages bring, put in order by a [`Recovery`], applied
+//! to books, and passed on as events with the plant's numbers.
+
+use crate::book::{Book, BookConfig, Books, Fault};
+use crate::event::{Event, Flags, InstrumentId, Kind};
+use crate::state;
+use fanfare_feed::recovery::{
+    Increment, Numbering, Recovery, RecoveryConfig, RecoveryStats, Sink, Snapshot, State,
+};
+use fanfare_feed::{Missing, recovery::Refused};
+use std::ops::Range;
+
+/// Kind and size of the books, numbers and limits of a feed.
+#[derive(Debug, Clone)]
+pub struct MarketConfig {
+    /// Of each instrument, unless its definition says otherwise.
+    pub book: BookConfig,
+    /// Numbers and limits.
+    pub recovery: RecoveryConfig,
+    /// [`Event::source`] of all events.
+    pub source: u16,
+}
+
+/// What a market did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct MarketStats {
+    /// Changes that a book refused, or behind which it was crossed or in disorder.
+    pub faults: u64,
+    /// Changes of books without RptSeq(83) in a feed that numbers them: a fault each.
+    pub unnumbered: u64,
+    /// Changes that were left out: a picture contained them, or they came behind a fault. Trades
+    /// among them were passed on.
+    pub left_out: u64,
+    /// Events of instruments beyond the limit.
+    pub refused: u64,
+}
+
+/// The instruments' books and states of one feed. See the module's text.
+///
+/// Events come out in the order in which they are true of the book: behind each call, books are as
+/// the events so far say. A change that waits comes out when it is in turn. Numbers are without
+/// holes over everything that comes out.
+///
+/// Allocates for new instruments and books, and for changes that wait beyond all that waited
+/// before; nothing for changes in turn.
+#[derive(Debug)]
+pub struct Market {
+    recovery: Recovery<Event>,
+    out: Out,
+    is_numbered: bool,
+}
+
+/// What becomes of changes in turn.
+#[derive(Debug)]
+struct Out {
+    books: Books,
+    /// The number of the next event.
+    next: u64,
+    source: u16,
+    /// When the message arrived that is dealt with.
+    ts_recv: u64,
+    /// Instruments whose books were found wrong in the message that is dealt with.
+    faulty: Vec<InstrumentId>,
+    stats: MarketStats,
+}
+
+/// [`Out`] with the receiver of events.
+struct To<'a, F> {
+    out: &'a mut Out,
+    send: &'a mut F,
+}
+
+impl Market {
+    /// A market that knows nothing; its first event has number `first`.
+    pub fn new(config: MarketConfig, first: u64) -> Self {
+        let most = u32::try_from(config.recovery.most_instruments).unwrap_or(u32::MAX);
+        Self {
+            is_numbered: config.recovery.numbering == Numbering::Instrument,
+            recovery: Recovery::new(config.recovery),
+            out: Out {
+                books: Books::new(config.book, most),
+                next: first,
+                source: config.source,
+                ts_recv: Event::NO_TIME,
+                faulty: Vec::new(),
+                stats: MarketStats::default(),
+            },
+        }
+    }
+
+    /// The number of the next event.
+    pub const fn next_number(&self) -> u64 {
+        self.out.next
+    }
+
+    /// What it did so far.
+    pub const fn stats(&self) -> MarketStats {
+        self.out.stats
+    }
+
+    /// What its recovery did so far.
+    pub fn recovery_stats(&self) -> RecoveryStats {
+        self.recovery.stats()
+    }
+
+    /// The messages of the channel that are missing.
+    pub fn missing(&self) -> &Missing {
+        self.recovery.missing()
+    }
+
+    /// The state of an instrument; `None` if nothing of it came.
+    pub fn state(&self, instrument: InstrumentId) -> Option<State> {
+        self.recovery.state(instrument.0)
+    }
+
+    /// RptSeq(83) of the last change in the book of an instrument, or the low 32 bits of the number
+    /// of its message where the feed numbers no instruments.
+    pub fn position(&self, instrument: InstrumentId) -> Option<u32> {
+        Some(self.recovery.position(instrument.0)? as u32)
+    }
+
+    /// The book of an instrument, if it has one. It can be trusted where [`Self::state`] is
+    /// [`State::Live`].
+    pub fn book(&self, instrument: InstrumentId) -> Option<&Book> {
+        self.out.books.get(instrument)
+    }
+
+    /// All books, in the order of their instruments.
+    pub const fn books(&self) -> &Books {
+        &self.out.books
+    }
+
+    /// Takes the changes of one message of the channel: `sequence` is its number, extended as by
+    /// the arbiter, `ts_recv` its time of arrival.
+    #[inline]
+    pub fn changes(
+        &mut self,
+        ts_recv: u64,
+        sequence: u64,
+        events: &[Event],
+        send: &mut impl FnMut(&Event),
+    ) {
+        self.out.ts_recv = ts_recv;
+        let mut to = To {
+            out: &mut self.out,
+            send,
+        };
+        self.recovery.see(sequence, &mut to);
+        for event in events {
+            if (event.rpt_seq == 0 && self.is_numbered) || !Self::is_ordered(event.kind) {
+                if is_of_book(event.kind) {
+                    to.out.stats.unnumbered += 1;
+                    to.out.faulty.push(event.instrument);
+                } else {
+                    to.emit(event);
+                }
+                continue;
+            }
+            let increment = Increment {
+                instrument: event.instrument.0,
+                rpt_seq: event.rpt_seq,
+                sequence,
+                item: *event,
+            };
+            if let Err(Refused::TooManyInstruments(_)) = self.recovery.increment(increment, &mut to)
+            {
+                to.out.stats.refused += 1;
+            }
+        }
+        self.end(send);
+    }
+
+    /// Whether changes of this kind wait for their turn.
+    const fn is_ordered(kind: Kind) -> bool {
+        !matches!(kind, Kind::Definition | Kind::Status | Kind::State)
+    }
+
+    /// Takes the picture of one instrument: a Clear and entries, all with [`Flags::SNAPSHOT`], and
+    /// LastMsgSeqNumProcessed(369). `now` is the caller's time in nanoseconds.
+    pub fn snapshot(
+        &mut self,
+        (now, ts_recv): (u64, u64),
+        last_processed: Option<u32>,
+        events: &[Event],
+        send: &mut impl FnMut(&Event),
+    ) {
+        let Some(first) = events.first() else {
+            return;
+        };
+        self.out.ts_recv = ts_recv;
+        let mut to = To {
+            out: &mut self.out,
+            send,
+        };
+        let snapshot = Snapshot {
+            instrument: first.instrument.0,
+            rpt_seq: first.rpt_seq,
+            last_processed,
+            items: events,
+        };
+        if self.recovery.snapshot(now, snapshot, &mut to).is_err() {
+            to.out.stats.refused += 1;
+        }
+        self.end(send);
+    }
+
+    /// Ends a message: books that were found wrong are given up until a picture comes.
+    #[inline]
+    fn end(&mut self, send: &mut impl FnMut(&Event)) {
+        if !self.out.faulty.is_empty() {
+            self.give_up(send);
+        }
+    }
+
+    #[cold]
+    fn give_up(&mut self, send: &mut impl FnMut(&Event)) {
+        while let Some(instrument) = self.out.faulty.pop() {
+            self.fault(instrument, send);
+        }
+    }
+
+    /// The book of an instrument is wrong, or a change of it could not be read: it recovers.
+    pub fn fault(&mut self, instrument: InstrumentId, send: &mut impl FnMut(&Event)) {
+        self.with(send, |recovery, to| recovery.fault(instrument.0, to));
+    }
+
+    /// A message of the channel without changes came.
+    pub fn see(&mut self, sequence: u64, send: &mut impl FnMut(&Event)) {
+        self.with(send, |recovery, to| recovery.see(sequence, to));
+    }
+
+    /// These messages did not come over any line.
+    pub fn gap(&mut self, now: u64, range: Range<u64>, send: &mut impl FnMut(&Event)) {
+        self.with(send, |recovery, to| recovery.gap(now, range, to));
+    }
+
+    /// These messages came by replay; called behind their changes.
+    pub fn replayed(&mut self, range: Range<u64>, send: &mut impl FnMut(&Event)) {
+        self.with(send, |recovery, to| recovery.replayed(range, to));
+    }
+
+    /// The channel begins anew: SequenceReset(4) to this number.
+    pub fn reset(&mut self, now: u64, next: u64, send: &mut impl FnMut(&Event)) {
+        self.with(send, |recovery, to| recovery.reset(now, next, to));
+    }
+
+    /// All lines are silent, or speak again.
+    pub fn silence(&mut self, is_silent: bool, send: &mut impl FnMut(&Event)) {
+        self.with(send, |recovery, to| recovery.silence(is_silent, to));
+    }
+
+    /// The instrument is not traded any more.
+    pub fn close(&mut self, instrument: InstrumentId, send: &mut impl FnMut(&Event)) {
+        self.with(send, |recovery, to| recovery.close(instrument.0, to));
+    }
+
+    /// Passes on what is not of one channel: a definition, a status.
+    pub fn pass_on(&mut self, ts_recv: u64, event: &Event, send: &mut impl FnMut(&Event)) {
+        self.out.ts_recv = ts_recv;
+        self.with(send, |_, to| to.emit(event));
+    }
+
+    fn with<F: FnMut(&Event)>(
+        &mut self,
+        send: &mut F,
+        work: impl FnOnce(&mut Recovery<Event>, &mut To<'_, F>),
+    ) {
+        let out = &mut self.out;
+        work(&mut self.recovery, &mut To { out, send });
+        // What was drained may have been impossible for the book.
+        while let Some(instrument) = self.out.faulty.pop() {
+            let out = &mut self.out;
+            let mut to = To { out, send };
+            self.recovery.fault(instrument.0, &mut to);
+        }
+    }
+}
+
+/// Whether an event of this kind changes a book.
+const fn is_of_book(kind: Kind) -> bool {
+    matches!(kind, Kind::Level | Kind::Order | Kind::Clear)
+}
+
+impl<F: FnMut(&Event)> To<'_, F> {
+    #[inline]
+    fn emit(&mut self, event: &Event) {
+        let event = Event {
+            number: self.out.next,
+            source: self.out.source,
+            ..*event
+        };
+        self.out.next += 1;
+        (self.send)(&event);
+    }
+
+    /// Applies an event to the book of its instrument and passes it on, unless the book refuses it.
+    #[inline]
+    fn apply_to_book(&mut self, event: &Event) {
+        match self.out.books.apply(event) {
+            Ok(()) => self.emit(event),
+            Err(fault) => self.refused(event, fault),
+        }
+    }
+
+    #[cold]
+    fn refused(&mut self, event: &Event, fault: Fault) {
+        self.out.stats.faults += 1;
+        self.out.faulty.push(event.instrument);
+        // These were found behind the event, which is true; others were not applied.
+        if matches!(fault, Fault::Crossed | Fault::Disorder) {
+            self.emit(event);
+        }
+    }
+}
+
+impl<F: FnMut(&Event)> Sink<Event> for To<'_, F> {
+    #[inline]
+    fn apply(&mut self, _: u32, event: &Event) {
+        if self.out.faulty.contains(&event.instrument) && is_of_book(event.kind) {
+            // Behind a fault nothing can be true of the book until a picture comes.
+            self.out.stats.left_out += 1;
+            return;
+        }
+        self.apply_to_book(event);
+    }
+
+    fn superseded(&mut self, _: u32, event: &Event) {
+        match event.kind {
+            Kind::Trade => self.emit(event),
+            _ => self.out.stats.left_out += 1,
+        }
+    }
+
+    fn picture(&mut self, _: u32, events: &[Event]) {
+        for event in events {
+            self.apply_to_book(event);
+        }
+    }
+
+    fn clear(&mut self, instrument: u32) {
+        let event = Event {
+            instrument: InstrumentId(instrument),
+            ts_recv: self.out.ts_recv,
+            flags: Flags::LAST,
+            ..Event::EMPTY
+        };
+        self.apply_to_book(&event);
+    }
+
+    fn state(&mut self, instrument: u32, state: State) {
+        let event = Event {
+            instrument: InstrumentId(instrument),
+            ts_recv: self.out.ts_recv,
+            flags: Flags::LAST,
+            ..state::to_event(state)
+        };
+        self.emit(&event);
+    }
+}

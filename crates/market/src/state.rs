@@ -1,0 +1,120 @@
+//! States of instruments as events carry them.
+
+use crate::event::{Event, Kind};
+use fanfare_feed::recovery::{Lack, State};
+
+/// Codes of states in the `id` of a [`Kind::State`] event.
+pub mod code {
+    /// The book is whole, as of the last change applied.
+    pub const LIVE: u64 = 1;
+    /// It is not: `level` says what it lacks.
+    pub const RECOVERING: u64 = 2;
+    /// It was whole when all lines fell silent.
+    pub const STALE: u64 = 3;
+    /// The instrument is not traded any more.
+    pub const CLOSED: u64 = 4;
+}
+
+/// Codes of what a recovering instrument lacks, in the `level` of a [`Kind::State`] event.
+pub mod lack {
+    /// A picture to begin with.
+    pub const PICTURE: u16 = 1;
+    /// A picture, since the book was found wrong.
+    pub const PICTURE_AFTER_FAULT: u16 = 2;
+    /// Changes: `rpt_seq` is the first of them, `size` their number.
+    pub const CHANGES: u16 = 3;
+    /// The certainty that nothing was lost in the messages of the channel in front of number `size`
+    /// (its low 32 bits are MsgSeqNum(34)); [`Event::NO_SIZE`](crate::Event::NO_SIZE) where nothing
+    /// of the channel was heard.
+    pub const CERTAINTY: u16 = 4;
+}
+
+/// The fields of an event that say the state of its instrument. Allocates nothing.
+pub fn to_event(state: State) -> Event {
+    let mut event = Event {
+        kind: Kind::State,
+        ..Event::EMPTY
+    };
+    let lack = match state {
+        State::Live => {
+            event.id = code::LIVE;
+            return event;
+        }
+        State::Stale => {
+            event.id = code::STALE;
+            return event;
+        }
+        State::Closed => {
+            event.id = code::CLOSED;
+            return event;
+        }
+        State::Recovering(lack) => lack,
+    };
+    event.id = code::RECOVERING;
+    match lack {
+        Lack::Picture => event.level = lack::PICTURE,
+        Lack::PictureAfterFault => event.level = lack::PICTURE_AFTER_FAULT,
+        Lack::Changes(from, to) => {
+            event.level = lack::CHANGES;
+            event.rpt_seq = u32::try_from(from).unwrap_or(u32::MAX);
+            event.size = i64::try_from(to - from + 1).unwrap_or(Event::NO_SIZE);
+        }
+        Lack::Certainty(end) => {
+            event.level = lack::CERTAINTY;
+            event.size = i64::try_from(end).unwrap_or(Event::NO_SIZE);
+        }
+    }
+    event
+}
+
+/// The state that an event says; `None` if it is of another kind or has an unknown code.
+pub fn of_event(event: &Event) -> Option<State> {
+    if event.kind != Kind::State {
+        return None;
+    }
+    let lack = match (event.id, event.level) {
+        (code::LIVE, _) => return Some(State::Live),
+        (code::STALE, _) => return Some(State::Stale),
+        (code::CLOSED, _) => return Some(State::Closed),
+        (code::RECOVERING, lack::PICTURE) => Lack::Picture,
+        (code::RECOVERING, lack::PICTURE_AFTER_FAULT) => Lack::PictureAfterFault,
+        (code::RECOVERING, lack::CHANGES) => {
+            let from = u64::from(event.rpt_seq);
+            let count = u64::try_from(event.size).ok()?;
+            Lack::Changes(from, (from + count).checked_sub(1)?)
+        }
+        (code::RECOVERING, lack::CERTAINTY) => match event.size {
+            Event::NO_SIZE => Lack::Certainty(u64::MAX),
+            size => Lack::Certainty(size.try_into().ok()?),
+        },
+        _ => return None,
+    };
+    Some(State::Recovering(lack))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_are_what_their_events_say() {
+        let lacks = [
+            Lack::Picture,
+            Lack::PictureAfterFault,
+            Lack::Changes(5, 5),
+            Lack::Changes(1, 226_147),
+            Lack::Certainty(482_727),
+            Lack::Certainty(u64::MAX),
+        ];
+        let states = [State::Live, State::Stale, State::Closed];
+        for state in states.into_iter().chain(lacks.map(State::Recovering)) {
+            assert_eq!(of_event(&to_event(state)), Some(state));
+        }
+        assert_eq!(of_event(&Event::EMPTY), None);
+        let strange = Event {
+            id: 99,
+            ..to_event(State::Live)
+        };
+        assert_eq!(of_event(&strange), None);
+    }
+}

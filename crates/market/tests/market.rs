@@ -1,0 +1,230 @@
+//! What a market tells its receivers: faults, trades that a picture contains, resets, silence.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use fanfare_feed::recovery::{Lack, Numbering, RecoveryConfig, State};
+use fanfare_market::event::entry;
+use fanfare_market::{
+    Action, BookConfig, Event, Flags, InstrumentId, Kind, Market, MarketConfig, Price, Side, state,
+};
+
+const RIU3: InstrumentId = InstrumentId(3);
+
+fn market(numbering: Numbering) -> Market {
+    let config = MarketConfig {
+        book: BookConfig::by_level(5).unwrap(),
+        recovery: RecoveryConfig {
+            most_instruments: 10,
+            ..RecoveryConfig::new(numbering)
+        },
+        source: 7,
+    };
+    Market::new(config, 100)
+}
+
+fn level(rpt_seq: u32, entry: u8, level: u16, price: i64) -> Event {
+    Event {
+        kind: Kind::Level,
+        instrument: RIU3,
+        rpt_seq,
+        entry,
+        level,
+        price: Price::from_units(price),
+        size: 1,
+        flags: Flags::LAST,
+        ..Event::EMPTY
+    }
+}
+
+fn trade(rpt_seq: u32, price: i64) -> Event {
+    Event {
+        kind: Kind::Trade,
+        level: 0,
+        ..level(rpt_seq, entry::TRADE, 0, price)
+    }
+}
+
+fn picture(rpt_seq: u32, price: i64) -> [Event; 2] {
+    let flags = Flags::SNAPSHOT;
+    let clear = Event {
+        flags,
+        instrument: RIU3,
+        rpt_seq,
+        ..Event::EMPTY
+    };
+    let bid = Event {
+        flags: flags.with(Flags::LAST),
+        ..level(rpt_seq, entry::BID, 1, price)
+    };
+    [clear, bid]
+}
+
+/// Events in a few words, each with its number from 100 without a hole.
+#[derive(Default)]
+struct Log(Vec<String>);
+
+impl Log {
+    fn add(&mut self, event: &Event) {
+        assert_eq!(event.number, 100 + self.0.len() as u64);
+        assert_eq!((event.source, event.instrument), (7, RIU3));
+        self.0.push(match event.kind {
+            Kind::State => state::of_event(event).unwrap().to_string(),
+            kind => format!("{kind:?} {} {}", event.rpt_seq, event.price.units()),
+        });
+    }
+}
+
+fn changes(market: &mut Market, log: &mut Log, sequence: u64, events: &[Event]) {
+    market.changes(0, sequence, events, &mut |event| log.add(event));
+}
+
+fn snapshot(market: &mut Market, log: &mut Log, last: u32, events: &[Event]) {
+    market.snapshot((0, 0), Some(last), events, &mut |event| log.add(event));
+}
+
+#[test]
+fn trades_that_a_picture_contains_are_passed_on_and_its_levels_are_not() {
+    let (mut market, mut log) = (market(Numbering::Instrument), Log::default());
+    changes(&mut market, &mut log, 50, &[level(7, entry::BID, 1, 70)]);
+    changes(&mut market, &mut log, 51, &[trade(8, 71)]);
+    changes(&mut market, &mut log, 52, &[level(9, entry::OFFER, 1, 90)]);
+    snapshot(&mut market, &mut log, 51, &picture(8, 65));
+    assert_eq!(
+        log.0,
+        [
+            "recovering: RptSeq 1 to 6 are missing",
+            "Clear 8 9223372036854775807",
+            "Level 8 65",
+            "Trade 8 71",
+            "Level 9 90",
+            "live",
+        ]
+    );
+    assert_eq!(market.stats().left_out, 1);
+    let book = market.book(RIU3).unwrap();
+    let best = Side::BOTH.map(|side| book.best(side).unwrap().price.units());
+    assert_eq!(best, [65, 90]);
+}
+
+#[test]
+fn a_book_that_is_crossed_is_cleared_and_recovers_with_a_picture() {
+    let (mut market, mut log) = (market(Numbering::Instrument), Log::default());
+    changes(&mut market, &mut log, 1, &[level(1, entry::BID, 1, 70)]);
+    changes(&mut market, &mut log, 2, &[level(2, entry::OFFER, 1, 60)]);
+    assert_eq!(
+        market.state(RIU3),
+        Some(State::Recovering(Lack::PictureAfterFault))
+    );
+    assert!(market.book(RIU3).unwrap().is_empty());
+    changes(&mut market, &mut log, 3, &[level(3, entry::OFFER, 1, 80)]);
+    snapshot(&mut market, &mut log, 2, &picture(2, 70));
+    assert_eq!(
+        log.0,
+        [
+            "Level 1 70",
+            "live",
+            "Level 2 60",
+            "Clear 0 9223372036854775807",
+            "recovering: a picture is missing, after a fault",
+            "Clear 2 9223372036854775807",
+            "Level 2 70",
+            "Level 3 80",
+            "live",
+        ]
+    );
+    assert_eq!(market.stats().faults, 1);
+}
+
+#[test]
+fn what_a_book_refuses_is_not_passed_on_and_trades_behind_it_are() {
+    let (mut market, mut log) = (market(Numbering::Instrument), Log::default());
+    let delete = Event {
+        action: Action::Delete,
+        flags: Flags::NONE,
+        ..level(1, entry::BID, 1, 70)
+    };
+    let events = [delete, trade(2, 71), level(3, entry::BID, 1, 72)];
+    changes(&mut market, &mut log, 1, &events);
+    assert_eq!(
+        log.0,
+        [
+            "live",
+            "Trade 2 71",
+            "Clear 0 9223372036854775807",
+            "recovering: a picture is missing, after a fault",
+        ]
+    );
+}
+
+#[test]
+fn levels_without_numbers_in_a_feed_that_has_them_are_a_fault() {
+    let (mut market, mut log) = (market(Numbering::Instrument), Log::default());
+    changes(&mut market, &mut log, 1, &[level(1, entry::BID, 1, 70)]);
+    changes(
+        &mut market,
+        &mut log,
+        2,
+        &[trade(0, 70), level(0, entry::BID, 1, 71)],
+    );
+    assert_eq!(market.stats().unnumbered, 1);
+    assert_eq!(
+        market.state(RIU3),
+        Some(State::Recovering(Lack::PictureAfterFault))
+    );
+    assert!(log.0.contains(&"Trade 0 70".into()));
+}
+
+#[test]
+fn a_gap_a_silence_and_a_reset_are_told() {
+    let (mut market, mut log) = (market(Numbering::Instrument), Log::default());
+    changes(&mut market, &mut log, 1, &[level(1, entry::BID, 1, 70)]);
+    market.gap(0, 2..4, &mut |event| log.add(event));
+    changes(&mut market, &mut log, 4, &[level(2, entry::BID, 1, 71)]);
+    market.silence(true, &mut |event| log.add(event));
+    market.silence(false, &mut |event| log.add(event));
+    market.reset(0, 1 << 32, &mut |event| log.add(event));
+    assert_eq!(
+        log.0,
+        [
+            "Level 1 70",
+            "live",
+            "recovering: changes may have been lost below MsgSeqNum 4",
+            "Level 2 71",
+            "live",
+            "stale",
+            "live",
+            "Clear 0 9223372036854775807",
+            "recovering: a picture is missing",
+        ]
+    );
+}
+
+#[test]
+fn without_numbers_of_instruments_pictures_say_what_they_contain() {
+    let (mut market, mut log) = (market(Numbering::Channel), Log::default());
+    changes(&mut market, &mut log, 50, &[level(0, entry::OFFER, 1, 80)]);
+    snapshot(&mut market, &mut log, 49, &picture(0, 70));
+    changes(&mut market, &mut log, 51, &[level(0, entry::OFFER, 2, 90)]);
+    assert_eq!(
+        log.0,
+        [
+            "recovering: a picture is missing",
+            "Clear 0 9223372036854775807",
+            "Level 0 70",
+            "Level 0 80",
+            "live",
+            "Level 0 90",
+        ]
+    );
+    assert_eq!(market.book(RIU3).unwrap().depth(Side::Offer).len(), 2);
+}
+
+#[test]
+fn instruments_beyond_the_limit_are_counted() {
+    let mut market = market(Numbering::Instrument);
+    let beyond = Event {
+        instrument: InstrumentId(10),
+        ..level(1, entry::BID, 1, 70)
+    };
+    market.changes(0, 1, &[beyond], &mut |event| panic!("{event:?}"));
+    assert_eq!(market.stats().refused, 1);
+}

@@ -8,6 +8,7 @@ pub mod book;
 pub mod event;
 pub mod market;
 pub mod price;
+mod refresh;
 pub mod state;
 
 pub use book::{Book, BookConfig, Books, Fault, Side};

@@ -1,8 +1,9 @@
 //! The market as one feed says: what its messages bring, put in order by a [`Recovery`], applied
 //! to books, and passed on as events with the plant's numbers.
 
-use crate::book::{Book, BookConfig, Books, Fault};
+use crate::book::{Book, BookConfig, BookKind, Books, Fault};
 use crate::event::{Event, Flags, InstrumentId, Kind};
+use crate::refresh::{self, Refresh};
 use crate::state;
 use fanfare_feed::recovery::{
     Increment, Numbering, Recovery, RecoveryConfig, RecoveryStats, Sink, Snapshot, State,
@@ -17,6 +18,9 @@ pub struct MarketConfig {
     pub book: BookConfig,
     /// Numbers and limits.
     pub recovery: RecoveryConfig,
+    /// The feed sends levels anew often enough that a book comes back by them alone: of numbered
+    /// levels, with RptSeq(83), where both sides have their full depth.
+    pub has_natural_refresh: bool,
     /// [`Event::source`] of all events.
     pub source: u16,
 }
@@ -33,6 +37,8 @@ pub struct MarketStats {
     pub left_out: u64,
     /// Events of instruments beyond the limit.
     pub refused: u64,
+    /// Books that came back by levels that were sent anew.
+    pub refreshed: u64,
 }
 
 /// The instruments' books and states of one feed. See the module's text.
@@ -48,7 +54,11 @@ pub struct Market {
     recovery: Recovery<Event>,
     out: Out,
     is_numbered: bool,
+    refresh: Option<Refresh>,
 }
+
+/// Most instruments that recover by natural refresh at a time.
+const MOST_REFRESHED: usize = 4_096;
 
 /// What becomes of changes in turn.
 #[derive(Debug)]
@@ -74,8 +84,14 @@ impl Market {
     /// A market that knows nothing; its first event has number `first`.
     pub fn new(config: MarketConfig, first: u64) -> Self {
         let most = u32::try_from(config.recovery.most_instruments).unwrap_or(u32::MAX);
+        let is_numbered = config.recovery.numbering == Numbering::Instrument;
+        let depth = u16::try_from(config.book.levels()).unwrap_or(u16::MAX);
+        let can_refresh =
+            is_numbered && config.book.kind() == BookKind::Levels && depth <= refresh::MOST_LEVELS;
         Self {
-            is_numbered: config.recovery.numbering == Numbering::Instrument,
+            is_numbered,
+            refresh: (config.has_natural_refresh && can_refresh)
+                .then(|| Refresh::new(depth, MOST_REFRESHED)),
             recovery: Recovery::new(config.recovery),
             out: Out {
                 books: Books::new(config.book, most),
@@ -167,7 +183,38 @@ impl Market {
                 to.out.stats.refused += 1;
             }
         }
+        if self.refresh.is_some() {
+            self.refresh(sequence, events, send);
+        }
         self.end(send);
+    }
+
+    /// Tries to bring back the instruments of a message by the levels that it sends anew.
+    fn refresh(&mut self, sequence: u64, events: &[Event], send: &mut impl FnMut(&Event)) {
+        let Some(refresh) = &mut self.refresh else {
+            return;
+        };
+        let out = &mut self.out;
+        let mut to = To { out, send };
+        for event in events {
+            let id = event.instrument;
+            if !matches!(self.recovery.state(id.0), Some(State::Recovering(_))) {
+                refresh.forget(id);
+                continue;
+            }
+            let Some(items) = refresh.take(event) else {
+                continue;
+            };
+            // The instrument is known, so it is not refused.
+            let place = (id.0, event.rpt_seq);
+            if self
+                .recovery
+                .rebuilt(place, sequence, items, &mut to)
+                .is_ok()
+            {
+                to.out.stats.refreshed += 1;
+            }
+        }
     }
 
     /// Whether changes of this kind wait for their turn.
@@ -241,6 +288,9 @@ impl Market {
 
     /// The channel begins anew: SequenceReset(4) to this number.
     pub fn reset(&mut self, now: u64, next: u64, send: &mut impl FnMut(&Event)) {
+        if let Some(refresh) = &mut self.refresh {
+            refresh.clear();
+        }
         self.with(send, |recovery, to| recovery.reset(now, next, to));
     }
 

@@ -4,6 +4,7 @@
 use fanfare_counting::allocations;
 use fanfare_market::event::{Action, Event, Flags, InstrumentId, Kind};
 use fanfare_market::{BookConfig, Books, Price, Side};
+use std::sync::Mutex;
 
 /// A random event, most of them possible.
 fn event(random: &mut fastrand::Rng, kind: Kind) -> Event {
@@ -53,8 +54,12 @@ fn churn(books: &mut Books, random: &mut fastrand::Rng, kind: Kind) -> (u64, i64
     (applied, sum)
 }
 
+/// Live bytes are counted for all threads together: one test at a time.
+static ALONE: Mutex<()> = Mutex::new(());
+
 #[test]
 fn books_allocate_nothing_once_they_have_data() {
+    let _alone = ALONE.lock();
     // The other test counts what is live.
     fanfare_counting::exempt_this_thread();
     let kinds = [
@@ -80,6 +85,7 @@ fn books_allocate_nothing_once_they_have_data() {
 
 #[test]
 fn memory_is_what_the_documentation_says() {
+    let _alone = ALONE.lock();
     let window = |levels: usize| levels + levels / 2 + 8;
     for levels in [1, 20, 1_000] {
         let most = levels as u32;

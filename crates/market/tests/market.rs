@@ -17,6 +17,7 @@ fn market(numbering: Numbering) -> Market {
             ..RecoveryConfig::new(numbering)
         },
         source: 7,
+        has_natural_refresh: false,
     };
     Market::new(config, 100)
 }

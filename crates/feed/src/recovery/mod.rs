@@ -389,6 +389,31 @@ impl<T: Copy> Recovery<T> {
         Ok(())
     }
 
+    /// A picture that the caller put together of changes of the channel (natural refresh): it is as
+    /// of the message with this number. Only where instruments have numbers of their own.
+    ///
+    /// # Errors
+    ///
+    /// There are more instruments than configured; nothing is done.
+    pub fn rebuilt(
+        &mut self,
+        (instrument, rpt_seq): (u32, u32),
+        sequence: u64,
+        items: &[T],
+        sink: &mut impl Sink<T>,
+    ) -> Result<(), Refused> {
+        self.instrument(instrument)?;
+        let snapshot = Snapshot {
+            instrument,
+            rpt_seq,
+            last_processed: Some(sequence as u32),
+            items,
+        };
+        self.picture(u64::from(rpt_seq), sequence + 1, snapshot, sink);
+        self.settle(instrument, sink);
+        Ok(())
+    }
+
     /// Takes a picture, or leaves it where the book is as new.
     fn picture(
         &mut self,

@@ -155,9 +155,10 @@ impl Book {
     /// Change, whichever it was, and goes with Delete; its number is not looked at. A size of 0
     /// is kept as any other in a level; an order of nothing is a fault.
     ///
-    /// A new order goes to the back of the queue of its price, and so does one whose price changes
-    /// or that becomes larger (see [`Priority`]). [`Fill`](crate::Action::Fill) takes from an order.
-    /// Deletions and fills are found by `id` alone; where they say a side, it has to be the order's.
+    /// A new order goes to the back of the queue of its price, and so does one whose price
+    /// changes or that becomes larger (see [`Priority`]). [`Fill`](crate::Action::Fill) takes
+    /// from an order. Deletions and fills are found by `id` alone; where they say a side, it has
+    /// to be the order's.
     ///
     /// # Errors
     ///

@@ -36,6 +36,7 @@ pub mod pad;
 pub mod poll;
 mod private;
 pub mod process;
+pub mod replay;
 pub mod ring;
 pub mod settings;
 pub mod slots;

@@ -1,0 +1,279 @@
+//! Answers in FAST: Logon(A), MarketDataRequest(V) and Logout(5) go out in FIX, on a connection for
+//! each request; Logon(A), the messages and Logout(5) come in FAST.
+
+use super::{APPL_ID, Answer, Caller, ReplaySource, write_range};
+use fanfare_fast::program::FieldId;
+use fanfare_fast::{Cell, Decoder, Program, Record};
+use fanfare_feed::{Deframer, Header, SequenceField};
+use fanfare_fix::codec::{EncodeError, Encoder, FieldWriter, tags};
+use fanfare_fix::session::{ApplVerId, Version};
+use fanfare_wire::{Precision, UtcTimestamp};
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// How often a thread that waits looks whether it is to end.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Decodes answers.
+pub(super) struct Reader {
+    deframer: Deframer,
+    header: Header,
+    longest: usize,
+    messages: Messages,
+}
+
+struct Messages {
+    decoder: Decoder,
+    numbers: Vec<FieldId>,
+}
+
+/// What a message of an answer is.
+enum Part {
+    Logon,
+    Logout(String),
+    Numbered(u32),
+    Other,
+}
+
+impl Reader {
+    pub(super) fn new(
+        program: Arc<Program>,
+        header: Header,
+        number: &SequenceField,
+        longest: usize,
+    ) -> io::Result<Self> {
+        let numbers = number.find(&program);
+        if numbers.is_empty() {
+            let why = format!("no template has a field `{number}` for the numbers of messages");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
+        Ok(Self {
+            deframer: Deframer::new(header, longest),
+            header,
+            longest,
+            messages: Messages {
+                decoder: Decoder::new(program),
+                numbers,
+            },
+        })
+    }
+
+    /// A new connection: nothing of the last one counts.
+    fn begin(&mut self) {
+        self.messages.decoder.reset();
+        self.deframer = Deframer::new(self.header, self.longest);
+    }
+}
+
+impl Messages {
+    fn part(&self, record: &mut Record) -> Part {
+        let program = self.decoder.program();
+        if let Some(view) = record.view(program) {
+            let text = |tag: u32| view.fields().tag(tag)?.as_str();
+            match text(tags::MSG_TYPE) {
+                Some("A") => return Part::Logon,
+                Some("5") => return Part::Logout(text(tags::TEXT).unwrap_or_default().to_owned()),
+                _ => {}
+            }
+        }
+        let number = self
+            .numbers
+            .iter()
+            .find_map(|id| match record.get(program, *id, 0) {
+                Cell::Unsigned(number) => u32::try_from(number).ok(),
+                _ => None,
+            });
+        number.map_or(Part::Other, Part::Numbered)
+    }
+}
+
+/// Answers requests until there are no more.
+pub(super) fn run(caller: &Caller, source: &ReplaySource, mut reader: Reader) {
+    while let Some(range) = caller.next() {
+        let outcome = Request::open(caller, source, range).and_then(|mut request| {
+            reader.begin();
+            request.run(&mut reader)
+        });
+        let end = match outcome {
+            Ok(()) => Answer::Done,
+            Err(why) => Answer::Refused(why),
+        };
+        if !caller.answer(end) {
+            return;
+        }
+    }
+}
+
+/// One request on its connection.
+struct Request<'a> {
+    caller: &'a Caller,
+    source: &'a ReplaySource,
+    range: Range<u32>,
+    stream: TcpStream,
+    /// MsgSeqNum(34) of the next message that goes out.
+    next: u64,
+    is_logged_on: bool,
+}
+
+impl<'a> Request<'a> {
+    fn open(
+        caller: &'a Caller,
+        source: &'a ReplaySource,
+        range: Range<u32>,
+    ) -> Result<Self, String> {
+        let address = source.address;
+        let connect = || {
+            let stream = TcpStream::connect_timeout(&address, source.timeout)?;
+            stream.set_read_timeout(Some(LOOK))?;
+            stream.set_write_timeout(Some(source.timeout))?;
+            stream.set_nodelay(true)?;
+            Ok(stream)
+        };
+        let stream = connect().map_err(|error: io::Error| {
+            format!("cannot connect to the replay at {address}: {error}")
+        })?;
+        Ok(Self {
+            caller,
+            source,
+            range,
+            stream,
+            next: 1,
+            is_logged_on: false,
+        })
+    }
+
+    fn run(&mut self, reader: &mut Reader) -> Result<(), String> {
+        self.logon()?;
+        let mut last = Instant::now();
+        loop {
+            while let Some(packet) = reader.deframer.next_packet().map_err(text)? {
+                let mut rest = packet.bytes;
+                while !rest.is_empty() {
+                    let mut record = Box::<Record>::default();
+                    let len = reader.messages.decoder.decode_record(rest, &mut record);
+                    let len = len.map_err(|error| format!("the answer cannot be read: {error}"))?;
+                    rest = rest.get(len..).unwrap_or_default();
+                    let part = reader.messages.part(&mut record);
+                    if self.is_over(part, record)? {
+                        return Ok(());
+                    }
+                }
+            }
+            match self.stream.read(reader.deframer.space()) {
+                Ok(0) => return Err("the replay closed the connection".into()),
+                Ok(len) => {
+                    reader.deframer.filled(len);
+                    last = Instant::now();
+                }
+                Err(error) if is_a_pause(&error) => {}
+                Err(error) => return Err(format!("the replay's connection: {error}")),
+            }
+            if self.caller.stop.is_raised() {
+                return Err("stopped".into());
+            }
+            if last.elapsed() >= self.source.timeout {
+                return Err("the replay does not answer".into());
+            }
+        }
+    }
+
+    /// Deals with a message; true if it ends the answer.
+    fn is_over(&mut self, part: Part, record: Box<Record>) -> Result<bool, String> {
+        match part {
+            Part::Logon if !self.is_logged_on => {
+                self.is_logged_on = true;
+                self.ask()?;
+            }
+            Part::Logon | Part::Other => {}
+            Part::Logout(text) => {
+                // The exchange waits for it; whether it arrives is of no matter to the answer.
+                let _ = self.send(b"5", |_| {});
+                return match (self.is_logged_on, text.as_str()) {
+                    (true, _) => Ok(true),
+                    (false, "") => Err("the replay refused the Logon".into()),
+                    (false, text) => Err(format!("the replay refused the Logon: {text:?}")),
+                };
+            }
+            Part::Numbered(number) => {
+                if self.range.contains(&number)
+                    && !self.caller.answer(Answer::Fast { number, record })
+                {
+                    return Err("stopped".into());
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    fn logon(&mut self) -> Result<(), String> {
+        let source = self.source;
+        self.send(b"A", |out| {
+            out.u64(tags::ENCRYPT_METHOD, 0).u64(tags::HEART_BT_INT, 30);
+            out.bool(tags::RESET_SEQ_NUM_FLAG, true);
+            if let Some(username) = &source.username {
+                out.str(tags::USERNAME, username);
+            }
+            if let Some(password) = &source.password {
+                out.str(tags::PASSWORD, password);
+            }
+            if source.version == Version::Fixt11 {
+                out.u64(tags::DEFAULT_APPL_VER_ID, ApplVerId::Fix50Sp2 as u64);
+            }
+        })
+    }
+
+    fn ask(&mut self) -> Result<(), String> {
+        let (source, range) = (self.source, self.range.clone());
+        self.send(b"V", |out| {
+            if let Some(id) = &source.appl_id {
+                out.str(APPL_ID, id);
+            }
+            write_range(out, &range);
+        })
+    }
+
+    fn send(
+        &mut self,
+        msg_type: &[u8],
+        body: impl FnOnce(&mut FieldWriter<'_>),
+    ) -> Result<(), String> {
+        let mut buffer = [0; 1_024];
+        let place = self.encode(&mut buffer, msg_type, body).map_err(text)?;
+        let message = buffer.get(place).unwrap_or_default();
+        self.next += 1;
+        let sent = self.stream.write_all(message);
+        sent.map_err(|error| format!("cannot write to the replay: {error}"))
+    }
+
+    fn encode(
+        &self,
+        buffer: &mut [u8],
+        msg_type: &[u8],
+        body: impl FnOnce(&mut FieldWriter<'_>),
+    ) -> Result<Range<usize>, EncodeError> {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        let nanos = since.map_or(0, |since| since.as_nanos() as i64);
+        let version = self.source.version.begin_string();
+        let mut out = Encoder::new(buffer, version.as_bytes(), msg_type);
+        out.u64(tags::MSG_SEQ_NUM, self.next);
+        out.str(tags::SENDER_COMP_ID, &self.source.sender);
+        out.str(tags::TARGET_COMP_ID, &self.source.target);
+        let now = UtcTimestamp::from_nanos(nanos);
+        out.timestamp(tags::SENDING_TIME, now, Precision::Millis);
+        body(&mut out);
+        out.finish()
+    }
+}
+
+fn text(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}
+
+/// Whether nothing came for a moment.
+fn is_a_pause(error: &io::Error) -> bool {
+    use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
+    matches!(error.kind(), Interrupted | TimedOut | WouldBlock)
+}

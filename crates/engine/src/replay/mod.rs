@@ -1,0 +1,289 @@
+//! A replay over TCP: asks an exchange for messages that no line brought.
+//!
+//! A [`Replayer`] has a thread of its own, which waits for the network; whoever follows the feed
+//! gives it ranges of MsgSeqNum(34) ([`Replayer::request`], which ones and when says
+//! [`fanfare_feed::recovery::Replay`]) and takes the answers ([`Replayer::poll`]), and waits for
+//! nothing.
+//!
+//! Two kinds of services are spoken to ([`Service`]):
+//!
+//! - a MarketDataRequest(V) with ApplBegSeqNum(1182) and ApplEndSeqNum(1183) on a connection for
+//!   each request, answered with the messages in FAST;
+//! - an ApplMessageRequest(BW) in a FIX session that stays, answered with FIX messages that have
+//!   ApplSeqNum(1181).
+//!
+//! ```no_run
+//! use fanfare_engine::replay::{Answer, Replayer, ReplaySource, Service};
+//! use fanfare_fast::Program;
+//! use std::sync::Arc;
+//!
+//! let program = Program::parse(&std::fs::read_to_string("templates.xml")?)?;
+//! let source = ReplaySource::new("127.0.0.1:6001".parse()?, "US", "REPLAY");
+//! let replayer = Replayer::start(source, Service::fast(Arc::new(program)))?;
+//! assert!(replayer.request(482_727..482_730), "one request at a time");
+//! loop {
+//!     match replayer.poll() {
+//!         Some(Answer::Fast { number, record }) => println!("{number}: {record:?}"),
+//!         Some(Answer::Fix { number, .. }) => println!("{number}"),
+//!         Some(Answer::Done) => break,
+//!         Some(Answer::Refused(why)) => return Err(why.into()),
+//!         None => std::thread::yield_now(),
+//!     }
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod fast;
+mod fix;
+#[cfg(test)]
+mod tests;
+
+use crate::stop::Stop;
+use fanfare_fast::{Program, Record};
+use fanfare_feed::{Header, SequenceField};
+use fanfare_fix::codec::FieldWriter;
+use fanfare_fix::session::Version;
+use std::io;
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// ApplID(1180), the number of a message in it, and the range of a request.
+const APPL_ID: u32 = 1180;
+const APPL_SEQ_NUM: u32 = 1181;
+const APPL_BEG_SEQ_NUM: u32 = 1182;
+const APPL_END_SEQ_NUM: u32 = 1183;
+
+/// Writes the range of a request; its last number is part of it.
+fn write_range(out: &mut FieldWriter<'_>, range: &Range<u32>) {
+    out.u64(APPL_BEG_SEQ_NUM, range.start.into());
+    out.u64(APPL_END_SEQ_NUM, u64::from(range.end.saturating_sub(1)));
+}
+
+/// Answers that wait to be taken; at the limit the connection is not read.
+const MOST_WAITING: usize = 1_024;
+
+/// Where a replay is, and who asks.
+#[derive(Debug, Clone)]
+pub struct ReplaySource {
+    /// The address of the service.
+    pub address: SocketAddr,
+    /// SenderCompID(49).
+    pub sender: String,
+    /// TargetCompID(56).
+    pub target: String,
+    /// The version of the session.
+    pub version: Version,
+    /// Username(553).
+    pub username: Option<String>,
+    /// Password(554).
+    pub password: Option<String>,
+    /// ApplID(1180), RefApplID(1355): which channel's messages.
+    pub appl_id: Option<String>,
+    /// How long to wait for the connection, and for each further byte of an answer.
+    pub timeout: Duration,
+}
+
+impl ReplaySource {
+    /// A service with a session of FIXT.1.1, FIX.5.0SP2, without a user, and 2 s of patience.
+    #[must_use]
+    pub fn new(address: SocketAddr, sender: &str, target: &str) -> Self {
+        Self {
+            address,
+            sender: sender.to_owned(),
+            target: target.to_owned(),
+            version: Version::Fixt11,
+            username: None,
+            password: None,
+            appl_id: None,
+            timeout: Duration::from_secs(2),
+        }
+    }
+}
+
+/// What a replay speaks.
+#[derive(Debug, Clone)]
+pub enum Service {
+    /// Requests in FIX, one a connection; answers in FAST.
+    Fast {
+        /// The templates of the feed, with those of Logon(A) and Logout(5).
+        program: Arc<Program>,
+        /// What stands in front of each message.
+        header: Header,
+        /// Which field is the number of a message.
+        number: SequenceField,
+        /// The longest message, bytes.
+        longest: usize,
+    },
+    /// Requests and answers in one FIX session.
+    Fix,
+}
+
+impl Service {
+    /// Answers in FAST with four bytes of length, least significant first, in front of each
+    /// message.
+    #[must_use]
+    pub const fn fast(program: Arc<Program>) -> Self {
+        Self::Fast {
+            program,
+            header: Header::U32Le,
+            number: SequenceField::Auto,
+            longest: 1 << 20,
+        }
+    }
+}
+
+/// What a replay brought.
+#[derive(Debug)]
+pub enum Answer {
+    /// A message in FAST.
+    Fast {
+        /// Its MsgSeqNum(34).
+        number: u32,
+        /// The message.
+        record: Box<Record>,
+    },
+    /// A message in FIX, whole.
+    Fix {
+        /// Its ApplSeqNum(1181).
+        number: u32,
+        /// Its bytes.
+        message: Box<[u8]>,
+    },
+    /// The answer is over; what did not come, the service does not have.
+    Done,
+    /// Nothing more comes of the request, for this reason.
+    Refused(String),
+}
+
+/// A replay on a thread of its own. Dropped, it closes its connection and ends the thread.
+#[derive(Debug)]
+pub struct Replayer {
+    requests: Option<SyncSender<Range<u32>>>,
+    answers: Receiver<Answer>,
+    is_busy: Arc<AtomicBool>,
+    stop: Stop,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// The thread's side.
+struct Caller {
+    requests: Receiver<Range<u32>>,
+    answers: SyncSender<Answer>,
+    stop: Stop,
+}
+
+impl Replayer {
+    /// Starts the thread. A service with answers in FAST is connected with each request, a FIX
+    /// session at once.
+    ///
+    /// # Errors
+    ///
+    /// The thread cannot be started, or the templates have no numbered messages.
+    pub fn start(source: ReplaySource, service: Service) -> io::Result<Self> {
+        let (requests, to_thread) = sync_channel(1);
+        let (from_thread, answers) = sync_channel(MOST_WAITING);
+        let stop = Stop::new();
+        let is_busy = Arc::new(AtomicBool::new(false));
+        let caller = Caller {
+            requests: to_thread,
+            answers: from_thread,
+            stop: stop.clone(),
+        };
+        let name = std::thread::Builder::new().name("replay".into());
+        let thread = match service {
+            Service::Fast {
+                program,
+                header,
+                number,
+                longest,
+            } => {
+                let reader = fast::Reader::new(program, header, &number, longest)?;
+                name.spawn(move || fast::run(&caller, &source, reader))?
+            }
+            Service::Fix => {
+                let mut host = fix::host(caller, source)?;
+                let stop = stop.clone();
+                name.spawn(move || fix::run(&mut host, &stop))?
+            }
+        };
+        Ok(Self {
+            requests: Some(requests),
+            answers,
+            is_busy,
+            stop,
+            thread: Some(thread),
+        })
+    }
+
+    /// Asks for these messages; false, with nothing done, while a request is under way or if the
+    /// range is empty.
+    pub fn request(&self, range: Range<u32>) -> bool {
+        if range.is_empty() {
+            return false;
+        }
+        if self.is_busy.swap(true, Ordering::Relaxed) {
+            return false;
+        }
+        let sent = self
+            .requests
+            .as_ref()
+            .map(|requests| requests.try_send(range));
+        let is_sent = matches!(sent, Some(Ok(())));
+        self.is_busy.store(is_sent, Ordering::Relaxed);
+        is_sent
+    }
+
+    /// The next part of an answer, if there is one. Does not wait.
+    pub fn poll(&self) -> Option<Answer> {
+        let answer = self.answers.try_recv().ok()?;
+        if matches!(answer, Answer::Done | Answer::Refused(_)) {
+            self.is_busy.store(false, Ordering::Relaxed);
+        }
+        Some(answer)
+    }
+}
+
+impl Drop for Replayer {
+    fn drop(&mut self) {
+        self.stop.raise();
+        self.requests = None;
+        // A thread that waits for room ends as the channel does.
+        let (_, closed) = sync_channel(0);
+        self.answers = closed;
+        if let Some(thread) = self.thread.take() {
+            // It looks at the flag several times a second.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Caller {
+    /// The next request; `None` at the end.
+    fn next(&self) -> Option<Range<u32>> {
+        self.requests.recv().ok()
+    }
+
+    /// The next request, if there is one now.
+    fn try_next(&self) -> Option<Range<u32>> {
+        self.requests.try_recv().ok()
+    }
+
+    /// Hands an answer over, unless there is no room: then it comes back. Where nobody takes
+    /// answers any more it is dropped.
+    fn offer(&self, answer: Answer) -> Option<Answer> {
+        match self.answers.try_send(answer) {
+            Err(TrySendError::Full(answer)) => Some(answer),
+            _ => None,
+        }
+    }
+
+    /// Hands an answer over, and waits for room; false once nobody takes it.
+    fn answer(&self, answer: Answer) -> bool {
+        self.answers.send(answer).is_ok()
+    }
+}

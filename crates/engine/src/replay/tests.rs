@@ -1,0 +1,284 @@
+//! Replays against services of both kinds on loopback.
+
+use super::*;
+use crate::agent::{self, Agent};
+use crate::host::{Acceptor, Handler, Host, HostHandle, Peer};
+use crate::idle::Idle;
+use fanfare_fix::codec::tags;
+use fanfare_fix::session::{AppMessage, Config, SessionId};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::time::Instant;
+
+const XML: &str = r#"
+<templates>
+  <template name="Logon" id="1">
+    <string name="MessageType" id="35"><constant value="A"/></string>
+  </template>
+  <template name="Logout" id="2">
+    <string name="MessageType" id="35"><constant value="5"/></string>
+    <string name="Text" id="58" presence="optional"/>
+  </template>
+  <template name="Change" id="3">
+    <string name="MessageType" id="35"><constant value="X"/></string>
+    <uInt32 name="MsgSeqNum" id="34"/>
+  </template>
+</templates>"#;
+
+const LOGON: &[u8] = &[0xc0, 0x81];
+const LOGOUT: &[u8] = &[0xc0, 0x82, 0x80];
+
+fn change(number: u8) -> [u8; 3] {
+    [0xc0, 0x83, 0x80 | number]
+}
+
+/// Writes messages, each with its length in front, in pieces that end anywhere.
+fn write(stream: &mut TcpStream, messages: &[&[u8]]) {
+    let mut bytes = Vec::new();
+    for message in messages {
+        Header::U32Le.write(message.len(), &mut bytes).unwrap();
+        bytes.extend_from_slice(message);
+    }
+    for piece in bytes.chunks(5) {
+        stream.write_all(piece).unwrap();
+    }
+}
+
+/// The next FIX message, with `|` for SOH; empty at the end.
+fn read(stream: &mut TcpStream) -> String {
+    let (mut text, mut byte) = (String::new(), [0]);
+    while stream.read(&mut byte).unwrap() == 1 {
+        text.push(if byte[0] == 1 { '|' } else { byte[0] as char });
+        if text.ends_with('|') && text.contains("|10=") {
+            break;
+        }
+    }
+    text
+}
+
+fn source(address: SocketAddr) -> ReplaySource {
+    ReplaySource {
+        username: Some("us".into()),
+        password: Some("secret".into()),
+        appl_id: Some("OLR".into()),
+        timeout: Duration::from_secs(20),
+        ..ReplaySource::new(address, "US", "REPLAY")
+    }
+}
+
+/// Starts a service that serves each connection by this function, and a replay that asks it.
+fn fast(serve: impl Fn(TcpStream) + Send + 'static, patience: Duration) -> Replayer {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let source = ReplaySource {
+        timeout: patience,
+        ..source(listener.local_addr().unwrap())
+    };
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            serve(stream.unwrap());
+        }
+    });
+    let program = Arc::new(Program::parse(XML).unwrap());
+    Replayer::start(source, Service::fast(program)).unwrap()
+}
+
+/// The numbers of an answer, and how it ended.
+fn answer(replayer: &Replayer) -> (Vec<u32>, Option<String>) {
+    let (mut numbers, start) = (Vec::new(), Instant::now());
+    loop {
+        match replayer.poll() {
+            Some(Answer::Fast { number, .. }) => numbers.push(number),
+            Some(Answer::Fix { number, message }) => {
+                assert!(message.starts_with(b"8=FIXT.1.1\x01"));
+                numbers.push(number);
+            }
+            Some(Answer::Done) => return (numbers, None),
+            Some(Answer::Refused(why)) => return (numbers, Some(why)),
+            None => std::thread::sleep(Duration::from_millis(1)),
+        }
+        assert!(start.elapsed() < Duration::from_secs(60), "nothing came");
+    }
+}
+
+const LONG: Duration = Duration::from_secs(20);
+
+#[test]
+fn missing_messages_are_asked_for_and_come_in_fast() {
+    let replayer = fast(
+        |mut stream| {
+            let logon = read(&mut stream);
+            assert!(logon.contains("|35=A|34=1|49=US|56=REPLAY|"), "{logon}");
+            assert!(logon.contains("|553=us|554=secret|1137=9|"), "{logon}");
+            write(&mut stream, &[LOGON]);
+            let request = read(&mut stream);
+            assert!(request.contains("|35=V|34=2|"), "{request}");
+            let range = request.split("|1182=").nth(1).unwrap();
+            assert!(request.contains("|1180=OLR|"), "{request}");
+            let (first, rest) = range.split_once("|1183=").unwrap();
+            let last = rest.split('|').next().unwrap();
+            let (first, last): (u8, u8) = (first.parse().unwrap(), last.parse().unwrap());
+            // One that nobody asked for is not passed on.
+            for number in first - 1..=last {
+                write(&mut stream, &[&change(number)]);
+            }
+            write(&mut stream, &[LOGOUT]);
+            assert!(read(&mut stream).contains("|35=5|34=3|"));
+        },
+        LONG,
+    );
+    for range in [5..9, 7..8] {
+        assert!(replayer.request(range.clone()));
+        assert!(!replayer.request(1..2), "one at a time");
+        assert_eq!(answer(&replayer), (range.collect(), None));
+    }
+    assert!(!replayer.request(5..5), "nothing to ask for");
+}
+
+#[test]
+fn refusals_and_broken_answers_say_why() {
+    let refused = |serve: fn(TcpStream), patience| {
+        let replayer = fast(serve, patience);
+        assert!(replayer.request(5..7));
+        let (numbers, why) = answer(&replayer);
+        (numbers, why.unwrap())
+    };
+    let (numbers, why) = refused(
+        |mut stream| {
+            read(&mut stream);
+            write(&mut stream, &[&[0xc0, 0x82, b'n', b'o' | 0x80]]);
+            read(&mut stream);
+        },
+        LONG,
+    );
+    assert_eq!(
+        (numbers.len(), why.as_str()),
+        (0, "the replay refused the Logon: \"no\"")
+    );
+    let (numbers, why) = refused(
+        |mut stream| {
+            read(&mut stream);
+            write(&mut stream, &[LOGON, &change(5)]);
+            read(&mut stream);
+        },
+        LONG,
+    );
+    assert_eq!(
+        (numbers.as_slice(), why.as_str()),
+        (&[5][..], "the replay closed the connection")
+    );
+    let (_, why) = refused(
+        |mut stream| {
+            read(&mut stream);
+            write(&mut stream, &[&[0xc0, 0xff]]);
+            read(&mut stream);
+        },
+        LONG,
+    );
+    assert!(why.starts_with("the answer cannot be read: "), "{why}");
+    let (_, why) = refused(
+        |mut stream| {
+            read(&mut stream);
+            stream.write_all(&[0xff; 4]).unwrap();
+            read(&mut stream);
+        },
+        LONG,
+    );
+    assert!(why.contains("4294967295"), "{why}");
+    let silent = |mut stream: TcpStream| while !read(&mut stream).is_empty() {};
+    let (_, why) = refused(silent, Duration::from_millis(300));
+    assert_eq!(why, "the replay does not answer");
+}
+
+#[test]
+fn nobody_there_is_said_at_once() {
+    let closed = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let program = Arc::new(Program::parse(XML).unwrap());
+    let replayer = Replayer::start(source(closed), Service::fast(program)).unwrap();
+    assert!(replayer.request(5..7));
+    let (_, why) = answer(&replayer);
+    assert!(
+        why.unwrap()
+            .starts_with("cannot connect to the replay at 127.0.0.1:")
+    );
+    let without = Program::parse("<template name='T' id='1'><string name='S'/></template>");
+    let service = Service::fast(Arc::new(without.unwrap()));
+    let error = Replayer::start(source(closed), service).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .starts_with("no template has a field `auto`"),
+        "{error}"
+    );
+}
+
+/// A FIX service that has the messages below 5,000.
+struct Archive;
+
+impl Handler for Archive {
+    fn on_message(&mut self, peer: &mut Peer<'_>, message: &AppMessage<'_>) {
+        let message = &message.message;
+        assert_eq!(message.msg_type(), b"BW");
+        assert_eq!(message.get(1355), Some(&b"OLR"[..]));
+        let number = |tag| {
+            str::from_utf8(message.get(tag).unwrap())
+                .unwrap()
+                .parse::<u64>()
+        };
+        let (first, last) = (
+            number(APPL_BEG_SEQ_NUM).unwrap(),
+            number(APPL_END_SEQ_NUM).unwrap(),
+        );
+        let response = if first < 5_000 { b'0' } else { b'2' };
+        let acknowledged = peer.send(b"BX", |out| {
+            out.str(1353, "1")
+                .char(1348, response)
+                .str(tags::TEXT, "too new");
+        });
+        acknowledged.unwrap();
+        for number in first..=last.min(4_999) {
+            let sent = peer.send(b"X", |out| {
+                out.u64(APPL_SEQ_NUM, number).bool(1352, true).u64(268, 0);
+            });
+            sent.unwrap();
+        }
+        let report = peer.send(b"BY", |out| {
+            out.str(1356, "1").u64(1426, 3);
+        });
+        report.unwrap();
+    }
+}
+
+fn archive() -> (SocketAddr, HostHandle, Stop) {
+    let mut host = Host::new(Archive).unwrap();
+    let (handle, stop) = (host.handle(), Stop::new());
+    let flag = stop.clone();
+    std::thread::spawn(move || agent::run(&mut host as &mut dyn Agent, Idle::BackOff, &flag));
+    let id = SessionId::new(Version::Fixt11, "REPLAY", "US");
+    let acceptor = Acceptor::new("127.0.0.1:0".parse().unwrap()).session(Config::new(id));
+    let address = handle.listen(acceptor).wait().unwrap();
+    (address, handle, stop)
+}
+
+#[test]
+fn missing_messages_are_asked_for_and_come_in_a_fix_session() {
+    let (address, _handle, stop) = archive();
+    let replayer = Replayer::start(source(address), Service::Fix).unwrap();
+    for (range, there) in [(5..9, 5..9), (4_998..5_003, 4_998..5_000)] {
+        assert!(replayer.request(range));
+        assert_eq!(answer(&replayer), (there.collect(), None));
+    }
+    assert!(replayer.request(5_000..5_001));
+    let (numbers, why) = answer(&replayer);
+    assert!(numbers.is_empty());
+    assert_eq!(
+        why.unwrap(),
+        "the replay does not have these messages: \"too new\""
+    );
+    // More than may wait: the session is not read until there is room.
+    assert!(replayer.request(1..4_000));
+    assert_eq!(answer(&replayer), ((1..4_000).collect(), None));
+    stop.raise();
+}

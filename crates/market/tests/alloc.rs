@@ -3,7 +3,7 @@
 
 use fanfare_counting::allocations;
 use fanfare_market::event::{Action, Event, Flags, InstrumentId, Kind};
-use fanfare_market::{BookConfig, Books, Price, Side};
+use fanfare_market::{Book, BookConfig, Books, Price, Side};
 use std::sync::Mutex;
 
 /// A random event, most of them possible.
@@ -83,27 +83,31 @@ fn books_allocate_nothing_once_they_have_data() {
     }
 }
 
+/// Bytes of a book beside its own, of which the allocator knows.
+fn memory(config: BookConfig) -> usize {
+    let before = fanfare_counting::totals().live_bytes;
+    let book = Book::new(&config);
+    let live = fanfare_counting::totals().live_bytes - before;
+    assert_eq!(live, (book.memory() - size_of_val(&book)) as i64);
+    assert!(size_of_val(&book) < 450, "{}", size_of_val(&book));
+    live as usize
+}
+
 #[test]
 fn memory_is_what_the_documentation_says() {
     let _alone = ALONE.lock();
     let window = |levels: usize| levels + levels / 2 + 8;
-    for levels in [1, 20, 1_000] {
+    let table = |most: usize| 5 * (16 * most).div_ceil(7).next_power_of_two() + 16;
+    for levels in [8, 20, 100, 1_000] {
         let most = levels as u32;
-        let book = |config: Result<BookConfig, _>| {
-            let config: BookConfig = config.unwrap();
-            let before = fanfare_counting::totals().live_bytes;
-            let book = fanfare_market::Book::new(&config);
-            let live = fanfare_counting::totals().live_bytes - before;
-            let memory = book.memory();
-            assert_eq!(live, (memory - size_of_val(&book)) as i64);
-            memory
-        };
-        for config in [BookConfig::by_level(most), BookConfig::by_price(most)] {
-            let own = book(config) - 48 * window(levels);
-            assert!(own < 350, "{own}");
+        let ranks = 32 * window(levels) + 2 * table(levels);
+        let by_level = memory(BookConfig::by_level(most).unwrap());
+        assert_eq!(by_level, 48 * window(levels));
+        let by_price = memory(BookConfig::by_price(most).unwrap());
+        assert_eq!(by_price, 48 * levels + ranks);
+        for orders in [8, 28_672, 30_000] {
+            let by_order = memory(BookConfig::by_order(most, orders as u32).unwrap());
+            assert_eq!(by_order, 64 * levels + ranks + 32 * orders + table(orders));
         }
-        let own = book(BookConfig::by_order(most, 30_000));
-        let own = own - 32 * window(levels) - 64 * levels - 32 * 30_000 - 8 * 65_536;
-        assert!(own < 500, "{own}");
     }
 }

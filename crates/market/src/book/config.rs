@@ -16,14 +16,16 @@ pub enum BookKind {
 /// The kind of a book, its limits, and what venues do differently.
 ///
 /// A book takes all of its memory when it is made. With `L` levels a side at most and `M`
-/// orders it has, in bytes beside its own 300 or so, where `w(L)` = L + L/2 + 8:
+/// orders it has, in bytes beside its own 400 or so, where `w(L)` = L + L/2 + 8 and `t(n)` =
+/// 5 p + 16 with the power of two p from 16 n / 7 on (from 8 levels or orders on):
 ///
 /// | kind | bytes | L = 20 | L = 1,000 |
 /// |---|---|---|---|
-/// | levels, prices | 48 w(L) | 1.8 kB | 72 kB |
-/// | orders | 32 w(L) + 64 L + 32 M + 8 P(M) | 2.5 kB + orders | 112 kB + orders |
+/// | levels | 48 w(L) | 1.8 kB | 72 kB |
+/// | prices | 48 L + 32 w(L) + 2 t(L) | 2.8 kB | 137 kB |
+/// | orders | 64 L + 32 w(L) + 2 t(L) + 32 M + t(M) | 3.2 kB + orders | 153 kB + orders |
 ///
-/// P(M) is the power of two from 2 M on: 48 to 64 bytes for an order, 1.6 MB for 32,768 of them.
+/// An order takes 43 to 55 bytes; 28,672 of them 1.2 MB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BookConfig {
     pub(super) kind: BookKind,

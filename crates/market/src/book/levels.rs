@@ -1,4 +1,4 @@
-//! Levels by number and by price: two windows of rows, the best at the end.
+//! Levels by number: two windows of rows, the best at the end.
 
 use super::window::{Row, Window};
 use super::{Fault, Side};
@@ -22,7 +22,7 @@ impl Row for LevelRow {
 impl LevelRow {
     /// What the event says of a level.
     #[inline]
-    fn of(side: Side, event: &Event) -> Result<Self, Fault> {
+    pub(super) fn of(side: Side, event: &Event) -> Result<Self, Fault> {
         if !event.price.is_defined() {
             return Err(Fault::Price);
         }
@@ -69,9 +69,8 @@ impl Levels {
         self.sides.iter().map(Window::memory).sum()
     }
 
-    /// A level by its number.
     #[inline]
-    pub(super) fn apply_by_number(&mut self, event: &Event) -> Result<(), Fault> {
+    pub(super) fn apply(&mut self, event: &Event) -> Result<(), Fault> {
         let side = Side::of_entry(event.entry).ok_or(Fault::Side)?;
         let level = usize::from(event.level);
         if level == 0 || level > self.most {
@@ -105,38 +104,6 @@ impl Levels {
             Action::Delete => rows.remove(len - level),
             Action::DeleteThru => rows.remove_best(level),
             Action::DeleteFrom => rows.remove_worst(len + 1 - level),
-        }
-        Ok(())
-    }
-
-    /// A level by its price.
-    #[inline]
-    pub(super) fn apply_by_price(&mut self, event: &Event) -> Result<(), Fault> {
-        let side = Side::of_entry(event.entry).ok_or(Fault::Side)?;
-        let rows = &mut self.sides[side as usize];
-        match event.action {
-            Action::New | Action::Change => {
-                let row = LevelRow::of(side, event)?;
-                let at = rows.place(row.key);
-                let (len, most) = (rows.len(), self.most);
-                match rows.rows_mut().get_mut(at) {
-                    Some(there) if there.key == row.key => *there = row,
-                    _ if len == most => return Err(Fault::Full),
-                    _ => rows.insert(at, row),
-                }
-            }
-            Action::Delete => {
-                if !event.price.is_defined() {
-                    return Err(Fault::Price);
-                }
-                let key = side.key(event.price);
-                let at = rows.place(key);
-                if rows.rows().get(at).is_none_or(|there| there.key != key) {
-                    return Err(Fault::NotThere);
-                }
-                rows.remove(at);
-            }
-            _ => return Err(Fault::Action),
         }
         Ok(())
     }

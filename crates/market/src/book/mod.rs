@@ -34,6 +34,8 @@ mod fault;
 mod ids;
 mod levels;
 mod orders;
+mod prices;
+mod ranks;
 mod view;
 mod window;
 
@@ -48,6 +50,7 @@ use crate::event::{Event, Flags, Kind, entry};
 use crate::price::Price;
 use levels::Levels;
 use orders::Orders;
+use prices::Prices;
 
 /// A side of a book.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -66,19 +69,16 @@ impl Side {
     /// The side of MDEntryType(269) `0` and `1`, of others none.
     #[inline]
     pub const fn of_entry(entry: u8) -> Option<Self> {
-        match entry {
-            entry::BID => Some(Self::Bid),
-            entry::OFFER => Some(Self::Offer),
+        // Sides come in no order that a processor could foresee: no branch tells them apart.
+        match entry.wrapping_sub(entry::BID) {
+            number @ 0..2 => Some(Self::of_number(number as u32)),
             _ => None,
         }
     }
 
     /// MDEntryType(269) of this side.
     pub const fn entry(self) -> u8 {
-        match self {
-            Self::Bid => entry::BID,
-            Self::Offer => entry::OFFER,
-        }
+        entry::BID + self as u8
     }
 
     #[inline]
@@ -89,18 +89,18 @@ impl Side {
     /// A number that is higher the better the price is. Its own inverse; no price overflows.
     #[inline]
     const fn key(self, price: Price) -> i64 {
-        match self {
-            Self::Bid => price.units(),
-            Self::Offer => !price.units(),
-        }
+        price.units() ^ self.mask()
     }
 
     #[inline]
     const fn price(self, key: i64) -> Price {
-        match self {
-            Self::Bid => Price::from_units(key),
-            Self::Offer => Price::from_units(!key),
-        }
+        Price::from_units(key ^ self.mask())
+    }
+
+    /// All ones for offers.
+    #[inline]
+    const fn mask(self) -> i64 {
+        -(self as i64)
     }
 }
 
@@ -110,7 +110,6 @@ impl Side {
 /// after that. Two books are equal if they hold the same, whatever happened to them.
 #[derive(Clone)]
 pub struct Book {
-    kind: BookKind,
     may_cross: bool,
     is_doubtful: bool,
     rpt_seq: u32,
@@ -118,26 +117,24 @@ pub struct Book {
     faults: Faults,
 }
 
-/// Boxed, so that a book is as large as its own kind needs.
 #[derive(Clone)]
 enum Body {
     Levels(Levels),
-    Orders(Box<Orders>),
+    Prices(Prices),
+    Orders(Orders),
 }
 
 impl Book {
     /// An empty book; allocates.
     pub fn new(config: &BookConfig) -> Self {
         Self {
-            kind: config.kind,
             may_cross: config.may_cross,
             is_doubtful: false,
             rpt_seq: 0,
             body: match config.kind {
-                BookKind::Levels | BookKind::Prices => {
-                    Body::Levels(Levels::new(config.levels as usize))
-                }
-                BookKind::Orders => Body::Orders(Box::new(Orders::new(config))),
+                BookKind::Levels => Body::Levels(Levels::new(config.levels as usize)),
+                BookKind::Prices => Body::Prices(Prices::new(config.levels as usize)),
+                BookKind::Orders => Body::Orders(Orders::new(config)),
             },
             faults: Faults::default(),
         }
@@ -168,10 +165,8 @@ impl Book {
     #[inline]
     pub fn apply(&mut self, event: &Event) -> Result<(), Fault> {
         let mut done = match (event.kind, &mut self.body) {
-            (Kind::Level, Body::Levels(levels)) => match self.kind {
-                BookKind::Levels => levels.apply_by_number(event),
-                _ => levels.apply_by_price(event),
-            },
+            (Kind::Level, Body::Levels(levels)) => levels.apply(event),
+            (Kind::Level, Body::Prices(prices)) => prices.apply(event),
             (Kind::Order, Body::Orders(orders)) => orders.apply(event),
             (Kind::Clear, _) => {
                 self.clear();
@@ -195,6 +190,7 @@ impl Book {
         self.is_doubtful = false;
         match &mut self.body {
             Body::Levels(levels) => levels.clear(),
+            Body::Prices(prices) => prices.clear(),
             Body::Orders(orders) => orders.clear(),
         }
     }
@@ -236,7 +232,11 @@ impl Book {
 
     /// What the book is fed with.
     pub const fn kind(&self) -> BookKind {
-        self.kind
+        match self.body {
+            Body::Levels(_) => BookKind::Levels,
+            Body::Prices(_) => BookKind::Prices,
+            Body::Orders(_) => BookKind::Orders,
+        }
     }
 
     /// Bytes of the book, its own included, whatever it holds.
@@ -244,7 +244,8 @@ impl Book {
         size_of::<Self>()
             + match &self.body {
                 Body::Levels(levels) => levels.memory(),
-                Body::Orders(orders) => size_of::<Orders>() + orders.memory(),
+                Body::Prices(prices) => prices.memory(),
+                Body::Orders(orders) => orders.memory(),
             }
     }
 }
@@ -252,7 +253,7 @@ impl Book {
 impl PartialEq for Book {
     /// True if both hold the same levels and, if both are of orders, the same queues.
     fn eq(&self, other: &Self) -> bool {
-        let queues = |book: &Self| book.kind == BookKind::Orders;
+        let queues = |book: &Self| book.kind() == BookKind::Orders;
         queues(self) == queues(other)
             && Side::BOTH.into_iter().all(|side| {
                 self.depth(side).eq(other.depth(side))
@@ -267,7 +268,7 @@ impl PartialEq for Book {
 impl fmt::Debug for Book {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Book")
-            .field("kind", &self.kind)
+            .field("kind", &self.kind())
             .field("best_bid", &self.best(Side::Bid))
             .field("best_offer", &self.best(Side::Offer))
             .field("is_doubtful", &self.is_doubtful)

@@ -1,113 +1,98 @@
-//! Orders by number: a slab of orders, a slab of levels, queues as lists through the orders.
+//! Orders by number: one slab of levels and orders, each level with the ring of its orders.
 
 use super::config::{BookConfig, Priority};
 use super::ids::{Ids, Vacant};
-use super::window::{Row, Window};
+use super::ranks::{NIL, RankRow, Ranks};
 use super::{Fault, Side};
 use crate::event::{Action, Event};
 
-/// No order, no level.
-const NIL: u32 = u32::MAX;
-
-/// An order: two to a cache line. In the list of free ones `next` is the next free one.
+/// An order, or a level: two to a cache line.
+///
+/// A level is in a ring with its orders, in front of the first and behind the last. An order comes
+/// and goes there without a question whether it is the first or the last: to those a processor
+/// could only guess the answers.
 #[derive(Clone, Copy, Debug, Default)]
 struct Node {
+    /// The order's number; of a level its price as a key.
     id: u64,
+    /// What is left of the order; of a level what is left of all of its orders.
     size: i64,
     prev: u32,
+    /// In a list of free ones the next free one.
     next: u32,
+    /// The order's level; of a level its number of orders.
     level: u32,
-}
-
-/// A level with its queue. In the list of free ones `head` is the next free one.
-#[derive(Clone, Copy, Debug, Default)]
-struct Queue {
-    key: i64,
-    size: i64,
-    head: u32,
-    tail: u32,
-    orders: u32,
+    /// Of a level.
     side: u32,
-}
-
-/// Where the level of a price is: levels stay where they are while their ranks change.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct RankRow {
-    key: i64,
-    level: u32,
-}
-
-impl Row for RankRow {
-    #[inline]
-    fn key(&self) -> i64 {
-        self.key
-    }
 }
 
 /// The orders of both sides.
 #[derive(Clone, Debug)]
 pub(super) struct Orders {
     ids: Ids,
+    /// Room for all levels, then orders.
     nodes: Vec<Node>,
-    free_node: u32,
-    levels: Vec<Queue>,
+    free_order: u32,
     free_level: u32,
-    ranks: [Window<RankRow>; 2],
-    most_orders: usize,
+    /// From here on no level was ever used.
+    new_level: u32,
+    ranks: [Ranks; 2],
     most_levels: usize,
+    most_nodes: usize,
     priority: Priority,
 }
 
 impl Orders {
     pub(super) fn new(config: &BookConfig) -> Self {
         let (most_levels, most_orders) = (config.levels as usize, config.orders as usize);
+        let most_nodes = 2 * most_levels + most_orders;
+        let mut nodes = Vec::with_capacity(most_nodes);
+        nodes.resize(2 * most_levels, Node::default());
         Self {
             ids: Ids::new(most_orders),
-            nodes: Vec::with_capacity(most_orders),
-            free_node: NIL,
-            levels: Vec::with_capacity(2 * most_levels),
+            nodes,
+            free_order: NIL,
             free_level: NIL,
-            ranks: [Window::new(most_levels), Window::new(most_levels)],
-            most_orders,
+            new_level: 0,
+            ranks: [Ranks::new(most_levels), Ranks::new(most_levels)],
             most_levels,
+            most_nodes,
             priority: config.priority,
         }
     }
 
     pub(super) fn clear(&mut self) {
         self.ids.clear();
-        self.nodes.clear();
-        self.levels.clear();
-        self.ranks.iter_mut().for_each(Window::clear);
-        (self.free_node, self.free_level) = (NIL, NIL);
+        self.nodes.truncate(2 * self.most_levels);
+        self.ranks.iter_mut().for_each(Ranks::clear);
+        (self.free_order, self.free_level, self.new_level) = (NIL, NIL, 0);
     }
 
     pub(super) fn memory(&self) -> usize {
         self.ids.memory()
             + self.nodes.capacity() * size_of::<Node>()
-            + self.levels.capacity() * size_of::<Queue>()
-            + self.ranks.iter().map(Window::memory).sum::<usize>()
+            + self.ranks.iter().map(Ranks::memory).sum::<usize>()
     }
 
     #[inline]
     pub(super) fn apply(&mut self, event: &Event) -> Result<(), Fault> {
         let nodes = &self.nodes;
-        let found = self.ids.find(event.id, |place| {
+        let is = |place| {
             nodes
                 .get(place as usize)
-                .is_some_and(|node| node.id == event.id)
-        });
-        match (event.action, found) {
+                .is_some_and(|node: &Node| node.id == event.id)
+        };
+        match (event.action, self.ids.find(event.id, is)) {
             (Action::New, Err(vacant)) => self.add(event, vacant),
             (Action::New, Ok(_)) => Err(Fault::DuplicateOrder),
-            (Action::Change, Ok((_, place))) => self.change(event, place),
-            (Action::Delete, Ok((entry, place))) => {
+            (Action::Change, Ok(place)) => self.change(event, place),
+            (Action::Delete, Ok(place)) => {
                 let node = self.nodes[place as usize];
                 self.check_side(event, node)?;
-                self.remove(entry, place, node);
+                self.remove(place, node);
                 Ok(())
             }
-            (Action::Fill, Ok((entry, place))) => self.fill(event, entry, place),
+            (Action::Fill, Ok(place)) => self.fill(event, place),
             (Action::Change | Action::Delete | Action::Fill, Err(_)) => Err(Fault::UnknownOrder),
             _ => Err(Fault::Action),
         }
@@ -117,19 +102,19 @@ impl Orders {
     fn add(&mut self, event: &Event, vacant: Vacant) -> Result<(), Fault> {
         let side = Side::of_entry(event.entry).ok_or(Fault::Side)?;
         let (key, size) = key_and_size(side, event)?;
-        if self.nodes.len() == self.most_orders && self.free_node == NIL {
+        if self.nodes.len() == self.most_nodes && self.free_order == NIL {
             return Err(Fault::Full);
         }
         let level = self.level(side, key, size)?;
-        let place = self.new_node(Node {
+        let place = self.new_order(Node {
             id: event.id,
             size,
-            prev: NIL,
-            next: NIL,
             level,
+            ..Node::default()
         });
         self.push_back(place, level);
-        self.ids.insert(vacant, place);
+        let id_of = |place| self.nodes[place as usize].id;
+        self.ids.insert(vacant, place, id_of);
         Ok(())
     }
 
@@ -138,8 +123,8 @@ impl Orders {
         let node = self.nodes[place as usize];
         let side = self.check_side(event, node)?;
         let (key, size) = key_and_size(side, event)?;
-        let level = &mut self.levels[node.level as usize];
-        if level.key != key {
+        let level = &mut self.nodes[node.level as usize];
+        if level.id != key.cast_unsigned() {
             return self.move_to(side, key, size, place, node);
         }
         level.size = (level.size - node.size)
@@ -151,7 +136,7 @@ impl Orders {
             core::cmp::Ordering::Equal => false,
             core::cmp::Ordering::Greater => !self.priority.increase_keeps,
         };
-        if loses && node.next != NIL {
+        if loses {
             self.unlink(node);
             self.push_back(place, node.level);
         }
@@ -168,22 +153,15 @@ impl Orders {
         node: Node,
     ) -> Result<(), Fault> {
         // A level that loses its last order makes room for another.
-        let last = self.levels[node.level as usize].orders == 1;
-        if last && self.ranks[side as usize].len() == self.most_levels {
-            let ranks = &self.ranks[side as usize];
-            let at = ranks.place(key);
-            if ranks.rows().get(at).is_none_or(|row| row.key != key) {
-                self.take_from_level(node);
-                let level = self.level(side, key, size)?;
-                return self.settle(place, level, size);
-            }
+        let is_last = self.nodes[node.level as usize].level == 1;
+        let goes_first = is_last && self.is_full(side) && self.find_level(side, key).is_err();
+        if goes_first {
+            self.take_from_level(node);
         }
         let level = self.level(side, key, size)?;
-        self.take_from_level(node);
-        self.settle(place, level, size)
-    }
-
-    fn settle(&mut self, place: u32, level: u32, size: i64) -> Result<(), Fault> {
+        if !goes_first {
+            self.take_from_level(node);
+        }
         let node = &mut self.nodes[place as usize];
         (node.size, node.level) = (size, level);
         self.push_back(place, level);
@@ -191,17 +169,17 @@ impl Orders {
     }
 
     #[inline]
-    fn fill(&mut self, event: &Event, entry: usize, place: u32) -> Result<(), Fault> {
+    fn fill(&mut self, event: &Event, place: u32) -> Result<(), Fault> {
         let node = self.nodes[place as usize];
         self.check_side(event, node)?;
         if event.size <= 0 || event.size > node.size {
             return Err(Fault::Size);
         }
         if event.size == node.size {
-            self.remove(entry, place, node);
+            self.remove(place, node);
         } else {
             self.nodes[place as usize].size -= event.size;
-            self.levels[node.level as usize].size -= event.size;
+            self.nodes[node.level as usize].size -= event.size;
         }
         Ok(())
     }
@@ -209,20 +187,19 @@ impl Orders {
     /// The side of the order, which the event has to be on if it says one.
     #[inline]
     fn check_side(&self, event: &Event, node: Node) -> Result<Side, Fault> {
-        let side = Side::of_number(self.levels[node.level as usize].side);
-        match event.entry {
-            0 => Ok(side),
-            entry if Side::of_entry(entry) == Some(side) => Ok(side),
-            _ => Err(Fault::Side),
+        let side = Side::of_number(self.nodes[node.level as usize].side);
+        if event.entry != 0 && event.entry != side.entry() {
+            return Err(Fault::Side);
         }
+        Ok(side)
     }
 
     #[inline]
-    fn remove(&mut self, entry: usize, place: u32, node: Node) {
-        self.ids.remove(entry);
+    fn remove(&mut self, place: u32, node: Node) {
+        self.ids.remove(node.id, place);
         self.take_from_level(node);
-        self.nodes[place as usize].next = self.free_node;
-        self.free_node = place;
+        self.nodes[place as usize].next = self.free_order;
+        self.free_order = place;
     }
 
     /// Takes the order out of its queue and its size out of the level, and the level away with
@@ -230,14 +207,11 @@ impl Orders {
     #[inline]
     fn take_from_level(&mut self, node: Node) {
         self.unlink(node);
-        let level = &mut self.levels[node.level as usize];
+        let level = &mut self.nodes[node.level as usize];
         level.size -= node.size;
-        level.orders -= 1;
-        if level.orders == 0 {
-            let ranks = &mut self.ranks[level.side as usize & 1];
-            ranks.remove(ranks.place(level.key));
-            level.head = self.free_level;
-            self.free_level = node.level;
+        level.level -= 1;
+        if level.level == 0 {
+            self.remove_level(node.level);
         }
     }
 }
@@ -245,10 +219,10 @@ impl Orders {
 /// Queues and levels.
 impl Orders {
     #[inline]
-    fn new_node(&mut self, node: Node) -> u32 {
-        let place = self.free_node;
+    fn new_order(&mut self, node: Node) -> u32 {
+        let place = self.free_order;
         if let Some(free) = self.nodes.get_mut(place as usize) {
-            self.free_node = free.next;
+            self.free_order = free.next;
             *free = node;
             return place;
         }
@@ -256,126 +230,137 @@ impl Orders {
         self.nodes.len() as u32 - 1
     }
 
+    #[inline]
+    fn is_full(&self, side: Side) -> bool {
+        self.ranks[side as usize].len() == self.most_levels
+    }
+
+    #[inline]
+    fn find_level(&self, side: Side, key: i64) -> Result<u32, Vacant> {
+        let (nodes, id) = (&self.nodes, key.cast_unsigned());
+        let is = |place| {
+            nodes
+                .get(place as usize)
+                .is_some_and(|level: &Node| level.id == id)
+        };
+        self.ranks[side as usize].find(key, is)
+    }
+
     /// The level of that price, with so much more in it and one more order.
     #[inline]
     fn level(&mut self, side: Side, key: i64, size: i64) -> Result<u32, Fault> {
-        let ranks = &mut self.ranks[side as usize];
-        let at = ranks.place(key);
-        if let Some(row) = ranks.rows().get(at).filter(|row| row.key == key) {
-            let level = &mut self.levels[row.level as usize];
-            level.size = level.size.checked_add(size).ok_or(Fault::Size)?;
-            level.orders += 1;
-            return Ok(row.level);
+        match self.find_level(side, key) {
+            Ok(place) => {
+                let level = &mut self.nodes[place as usize];
+                level.size = level.size.checked_add(size).ok_or(Fault::Size)?;
+                level.level += 1;
+                Ok(place)
+            }
+            Err(_) if self.is_full(side) => Err(Fault::Full),
+            Err(vacant) => Ok(self.add_level(vacant, side, key, size)),
         }
-        if ranks.len() == self.most_levels {
-            return Err(Fault::Full);
+    }
+
+    /// A level that is to have an order of that size.
+    fn add_level(&mut self, vacant: Vacant, side: Side, key: i64, size: i64) -> u32 {
+        let place = if self.free_level == NIL {
+            self.new_level += 1;
+            self.new_level - 1
+        } else {
+            self.free_level
+        };
+        let level = &mut self.nodes[place as usize];
+        if self.free_level != NIL {
+            self.free_level = level.next;
         }
-        let level = Queue {
-            key,
+        *level = Node {
+            id: key.cast_unsigned(),
             size,
-            head: NIL,
-            tail: NIL,
-            orders: 1,
+            prev: place,
+            next: place,
+            level: 1,
             side: side as u32,
         };
-        let place = self.free_level;
-        let place = if let Some(free) = self.levels.get_mut(place as usize) {
-            self.free_level = free.head;
-            *free = level;
-            place
-        } else {
-            self.levels.push(level);
-            self.levels.len() as u32 - 1
-        };
-        ranks.insert(at, RankRow { key, level: place });
-        Ok(place)
+        let key_of = |place| self.nodes[place as usize].id.cast_signed();
+        self.ranks[side as usize].insert(vacant, key, place, key_of);
+        place
+    }
+
+    fn remove_level(&mut self, place: u32) {
+        let level = self.nodes[place as usize];
+        let (side, key) = (Side::of_number(level.side), level.id.cast_signed());
+        self.ranks[side as usize].remove(key, place);
+        self.nodes[place as usize].next = self.free_level;
+        self.free_level = place;
     }
 
     #[inline]
     fn push_back(&mut self, place: u32, level: u32) {
-        let level = &mut self.levels[level as usize];
-        let tail = level.tail;
-        level.tail = place;
-        match self.nodes.get_mut(tail as usize) {
-            Some(node) => node.next = place,
-            None => level.head = place,
-        }
+        let last = core::mem::replace(&mut self.nodes[level as usize].prev, place);
+        self.nodes[last as usize].next = place;
         let node = &mut self.nodes[place as usize];
-        (node.prev, node.next) = (tail, NIL);
+        (node.prev, node.next) = (last, level);
     }
 
     #[inline]
     fn unlink(&mut self, node: Node) {
-        let level = &mut self.levels[node.level as usize];
-        match self.nodes.get_mut(node.prev as usize) {
-            Some(prev) => prev.next = node.next,
-            None => level.head = node.next,
-        }
-        match self.nodes.get_mut(node.next as usize) {
-            Some(next) => next.prev = node.prev,
-            None => level.tail = node.prev,
-        }
+        self.nodes[node.prev as usize].next = node.next;
+        self.nodes[node.next as usize].prev = node.prev;
     }
 }
 
 /// What there is to read.
 impl Orders {
-    /// The price of the best level, as a key.
-    #[inline]
-    pub(super) fn best_key(&self, side: Side) -> Option<i64> {
-        self.ranks[side as usize].rows().last().map(|row| row.key)
-    }
-
     /// The worst level first.
+    #[inline]
     pub(super) fn ranks(&self, side: Side) -> &[RankRow] {
         self.ranks[side as usize].rows()
     }
 
-    /// Key, size and number of orders.
+    /// Size and number of orders.
     #[inline]
-    pub(super) fn sums(&self, row: &RankRow) -> (i64, i64, u32) {
-        let level = self
-            .levels
-            .get(row.level as usize)
-            .copied()
-            .unwrap_or_default();
-        (row.key, level.size, level.orders)
+    pub(super) fn sums(&self, row: &RankRow) -> (i64, u32) {
+        let level = self.nodes.get(row.slot as usize);
+        level.map_or((0, 0), |level| (level.size, level.level))
     }
 
     /// How many orders there are.
     pub(super) fn len(&self) -> usize {
         let sides = self.ranks.iter().flat_map(|ranks| ranks.rows());
-        sides.map(|row| self.sums(row).2 as usize).sum()
+        sides.map(|row| self.sums(row).1 as usize).sum()
     }
 
-    /// The first order of a queue.
+    /// The first order of a queue, nothing if there is no such level.
     pub(super) fn first(&self, side: Side, key: i64) -> u32 {
-        let ranks = &self.ranks[side as usize];
-        let row = ranks
-            .rows()
-            .get(ranks.place(key))
-            .filter(|row| row.key == key);
-        let level = row.and_then(|row| self.levels.get(row.level as usize));
-        level.map_or(NIL, |level| level.head)
+        let level = self.find_level(side, key).ok();
+        let level = level.and_then(|place| self.nodes.get(place as usize));
+        level.map_or(NIL, |level| level.next)
     }
 
-    /// Number and size of an order, and which is behind it.
+    /// Number and size of an order, and which is behind it. There is nothing behind the last one.
+    #[inline]
     pub(super) fn order(&self, place: u32) -> Option<(u64, i64, u32)> {
-        let node = self.nodes.get(place as usize)?;
+        let is_level = (place as usize) < 2 * self.most_levels;
+        let node = self.nodes.get(place as usize).filter(|_| !is_level)?;
         Some((node.id, node.size, node.next))
     }
 
     /// Side, price as a key, and size of an order.
     pub(super) fn find(&self, id: u64) -> Option<(Side, i64, i64)> {
+        let nodes = &self.nodes;
         let is = |place| {
-            self.nodes
+            nodes
                 .get(place as usize)
-                .is_some_and(|node| node.id == id)
+                .is_some_and(|node: &Node| node.id == id)
         };
-        let (_, place) = self.ids.find(id, is).ok()?;
+        let place = self.ids.find(id, is).ok()?;
         let node = self.nodes.get(place as usize)?;
-        let level = self.levels.get(node.level as usize)?;
-        Some((Side::of_number(level.side), level.key, node.size))
+        let level = self.nodes.get(node.level as usize)?;
+        Some((
+            Side::of_number(level.side),
+            level.id.cast_signed(),
+            node.size,
+        ))
     }
 }
 

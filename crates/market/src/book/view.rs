@@ -1,7 +1,9 @@
 //! What there is to read of a book: best levels, depth, queues, a checksum.
 
 use super::levels::LevelRow;
-use super::orders::{Orders, RankRow};
+use super::orders::Orders;
+use super::prices::Prices;
+use super::ranks::RankRow;
 use super::{Body, Book, Side};
 use crate::price::Price;
 
@@ -35,6 +37,7 @@ pub struct DepthIter<'a> {
 #[derive(Clone, Debug)]
 enum Rows<'a> {
     Levels(core::slice::Iter<'a, LevelRow>),
+    Prices(&'a Prices, core::slice::Iter<'a, RankRow>),
     Orders(&'a Orders, core::slice::Iter<'a, RankRow>),
 }
 
@@ -48,9 +51,14 @@ impl Iterator for DepthIter<'_> {
                 let row = rows.next_back()?;
                 (row.key, row.size, row.orders)
             }
+            Rows::Prices(prices, rows) => {
+                let row = prices.level(rows.next_back()?);
+                (row.key, row.size, row.orders)
+            }
             Rows::Orders(orders, rows) => {
-                let (key, size, count) = orders.sums(rows.next_back()?);
-                (key, size, u64::from(count))
+                let row = rows.next_back()?;
+                let (size, count) = orders.sums(row);
+                (row.key, size, u64::from(count))
             }
         };
         Some(Level {
@@ -63,7 +71,7 @@ impl Iterator for DepthIter<'_> {
     fn size_hint(&self) -> (usize, Option<usize>) {
         match &self.rows {
             Rows::Levels(rows) => rows.size_hint(),
-            Rows::Orders(_, rows) => rows.size_hint(),
+            Rows::Prices(_, rows) | Rows::Orders(_, rows) => rows.size_hint(),
         }
     }
 }
@@ -98,6 +106,7 @@ impl Book {
     pub fn depth(&self, side: Side) -> DepthIter<'_> {
         let rows = match &self.body {
             Body::Levels(levels) => Rows::Levels(levels.side(side).rows().iter()),
+            Body::Prices(prices) => Rows::Prices(prices, prices.ranks(side).iter()),
             Body::Orders(orders) => Rows::Orders(orders, orders.ranks(side).iter()),
         };
         DepthIter { side, rows }
@@ -106,15 +115,15 @@ impl Book {
     /// The orders at a price, the first of the queue in front; none in a book of levels.
     pub fn queue(&self, side: Side, price: Price) -> QueueIter<'_> {
         QueueIter(match &self.body {
-            Body::Levels(_) => None,
-            Body::Orders(orders) => Some((&**orders, orders.first(side, side.key(price)))),
+            Body::Levels(_) | Body::Prices(_) => None,
+            Body::Orders(orders) => Some((orders, orders.first(side, side.key(price)))),
         })
     }
 
     /// Side, price and what is left of an order; none in a book of levels.
     pub fn order(&self, id: u64) -> Option<(Side, Price, i64)> {
         match &self.body {
-            Body::Levels(_) => None,
+            Body::Levels(_) | Body::Prices(_) => None,
             Body::Orders(orders) => orders
                 .find(id)
                 .map(|(side, key, size)| (side, side.price(key), size)),
@@ -124,7 +133,7 @@ impl Book {
     /// How many orders are in the book; 0 in a book of levels, which knows only their numbers.
     pub fn orders(&self) -> usize {
         match &self.body {
-            Body::Levels(_) => 0,
+            Body::Levels(_) | Body::Prices(_) => 0,
             Body::Orders(orders) => orders.len(),
         }
     }
@@ -140,7 +149,8 @@ impl Book {
     pub fn is_crossed(&self) -> bool {
         let best = |side| match &self.body {
             Body::Levels(levels) => levels.side(side).rows().last().map(|row| row.key),
-            Body::Orders(orders) => orders.best_key(side),
+            Body::Prices(prices) => prices.ranks(side).last().map(|row| row.key),
+            Body::Orders(orders) => orders.ranks(side).last().map(|row| row.key),
         };
         match (best(Side::Bid), best(Side::Offer)) {
             (Some(bid), Some(offer)) => bid > Side::Offer.price(offer).units(),

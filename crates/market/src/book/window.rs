@@ -54,13 +54,15 @@ impl<R: Row> Window<R> {
     #[inline]
     pub(super) fn place(&self, key: i64) -> usize {
         let rows = self.rows();
-        let Some((far, near)) = rows.split_last_chunk::<NEAR>() else {
-            return rows.iter().filter(|row| row.key() < key).count();
-        };
-        match near.iter().filter(|row| row.key() < key).count() {
-            0 => far.partition_point(|row| row.key() < key),
-            below => far.len() + below,
+        let far = rows.len().saturating_sub(NEAR);
+        let mut at = rows.len();
+        while at > far {
+            if rows[at - 1].key() < key {
+                return at;
+            }
+            at -= 1;
         }
+        rows[..far].partition_point(|row| row.key() < key)
     }
 
     /// Puts a row in front of the one at `at`. There must be room: fewer rows than the most, and

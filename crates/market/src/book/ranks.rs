@@ -1,0 +1,89 @@
+//! Which slot a price's level is in, and how good it is among the levels of its side.
+
+use super::ids::{Ids, Vacant};
+use super::window::{Row, Window};
+
+/// No slot, no order.
+pub(super) const NIL: u32 = u32::MAX;
+
+/// Where the level of a price is: levels stay in their slots while their ranks change.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct RankRow {
+    pub(super) key: i64,
+    pub(super) slot: u32,
+}
+
+impl Row for RankRow {
+    #[inline]
+    fn key(&self) -> i64 {
+        self.key
+    }
+}
+
+/// The levels of a side by price, and by rank.
+///
+/// Most updates are of a level that is there. They find it in a table by its price, without a
+/// search among the ranks, where it comes to a branch that no processor foresees; ranks are looked
+/// at when a level comes or goes.
+#[derive(Clone, Debug)]
+pub(super) struct Ranks {
+    by_price: Ids,
+    rows: Window<RankRow>,
+}
+
+impl Ranks {
+    pub(super) fn new(most: usize) -> Self {
+        Self {
+            by_price: Ids::new(most),
+            rows: Window::new(most),
+        }
+    }
+
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// The best at the end.
+    #[inline]
+    pub(super) fn rows(&self) -> &[RankRow] {
+        self.rows.rows()
+    }
+
+    /// The slot of a price's level, which `is` knows, or where to put it.
+    #[inline]
+    pub(super) fn find(&self, key: i64, is: impl Fn(u32) -> bool) -> Result<u32, Vacant> {
+        self.by_price.find(key.cast_unsigned(), is)
+    }
+
+    /// Ranks a level that [`Ranks::find`] has found to be missing. There must be less than the
+    /// most. `key_of` says the key of each slot.
+    pub(super) fn insert(
+        &mut self,
+        vacant: Vacant,
+        key: i64,
+        slot: u32,
+        key_of: impl Fn(u32) -> i64,
+    ) {
+        let key_of = |slot| key_of(slot).cast_unsigned();
+        self.by_price.insert(vacant, slot, key_of);
+        self.rows
+            .insert(self.rows.place(key), RankRow { key, slot });
+    }
+
+    /// Takes a level out that is there.
+    pub(super) fn remove(&mut self, key: i64, slot: u32) {
+        self.by_price.remove(key.cast_unsigned(), slot);
+        self.rows.remove(self.rows.place(key));
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.by_price.clear();
+        self.rows.clear();
+    }
+
+    /// Bytes beside its own.
+    pub(super) fn memory(&self) -> usize {
+        self.by_price.memory() + self.rows.memory()
+    }
+}

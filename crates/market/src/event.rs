@@ -6,6 +6,11 @@ use crate::price::Price;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InstrumentId(pub u32);
 
+impl InstrumentId {
+    /// All instruments of the event's source: the status of a session is of them all.
+    pub const ALL: Self = Self(u32::MAX);
+}
+
 /// What an [`Event`] is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]

@@ -6,12 +6,17 @@
 
 pub mod book;
 pub mod event;
+pub mod instruments;
+pub mod mapping;
 pub mod market;
 pub mod price;
 mod refresh;
 pub mod state;
+mod toml_text;
 
 pub use book::{Book, BookConfig, Books, Fault, Side};
 pub use event::{Action, Event, Flags, InstrumentId, Kind};
+pub use instruments::Instruments;
+pub use mapping::{FastMapper, FixMapper, Mapping};
 pub use market::{Market, MarketConfig, MarketStats};
 pub use price::{Price, PriceError};

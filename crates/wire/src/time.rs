@@ -49,6 +49,17 @@ impl UtcTimestamp {
         self.0
     }
 
+    /// The beginning of a day, months and days counted from 1; `None` for an impossible date and
+    /// for a year out of range.
+    #[inline]
+    pub fn midnight(year: u32, month: u32, day: u32) -> Option<Self> {
+        let is_date = (1600..2400).contains(&year)
+            && (1..=12).contains(&month)
+            && (1..=days_in_month(year, month)).contains(&day);
+        let days = is_date.then(|| days_from_civil(year, month, day))?;
+        days.checked_mul(DAY * NANOS).map(Self)
+    }
+
     /// Parses `YYYYMMDD-HH:MM:SS` with no fraction or one of 3, 6 or 9 digits.
     ///
     /// Second 60 (a leap second) is accepted and counts as second 0 of the next minute. `None` for
@@ -267,6 +278,24 @@ mod tests {
             text(before, Precision::Nanos),
             "19691231-23:59:59.999999999"
         );
+    }
+
+    #[test]
+    fn midnights_are_those_of_texts() {
+        let parsed = |text: &str| UtcTimestamp::parse(text.as_bytes());
+        assert_eq!(
+            UtcTimestamp::midnight(2013, 8, 1),
+            parsed("20130801-00:00:00")
+        );
+        assert_eq!(
+            UtcTimestamp::midnight(1969, 12, 31),
+            parsed("19691231-00:00:00")
+        );
+        for (year, month, day) in [(2026, 2, 29), (2026, 13, 1), (2026, 0, 1), (2026, 1, 0)] {
+            assert_eq!(UtcTimestamp::midnight(year, month, day), None);
+        }
+        assert_eq!(UtcTimestamp::midnight(2399, 1, 1), None);
+        assert_eq!(UtcTimestamp::midnight(u32::MAX, 1, 1), None);
     }
 
     #[test]

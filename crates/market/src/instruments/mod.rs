@@ -1,0 +1,388 @@
+//! The table of instruments: names to numbers, and what is known of each.
+//!
+//! ```
+//! use fanfare_market::instruments::{Definition, IdSource, Instruments, Name, SecurityId};
+//!
+//! let mut table = Instruments::new(1_000_000);
+//! let name = Name {
+//!     symbol: b"RIU3",
+//!     id: SecurityId::Number(49_634_118),
+//!     source: IdSource::parse(b"8").unwrap(),
+//! };
+//! let defined = table.define(&Definition { name, currency: b"RUB", ..Definition::default() })?;
+//! assert_eq!(table.by_symbol(b"RIU3"), Some(defined.instrument));
+//! assert_eq!(table.by_id(name.id, name.source), Some(defined.instrument));
+//! assert_eq!(table.get(defined.instrument).unwrap().definition.currency, b"RUB");
+//! # Ok::<(), fanfare_market::instruments::Refused>(())
+//! ```
+
+mod definition;
+mod file;
+mod index;
+mod record;
+mod texts;
+
+pub use definition::{Definition, IdSource, Instrument, Name, SecurityId};
+pub use file::FileError;
+
+use crate::event::InstrumentId;
+use core::fmt;
+use index::{Index, Keys};
+use record::{Record, Records};
+use texts::Texts;
+
+/// The longest text of a definition, bytes.
+pub const MAX_TEXT: usize = 4096;
+
+/// The instruments of a plant. The number of an instrument is its place, from 0, and stays.
+///
+/// Looking up does not allocate. Adding allocates in large pieces; an instrument takes about 130
+/// bytes, and the bytes of its texts. What no longer fits into the limit is refused and counted.
+#[derive(Debug)]
+pub struct Instruments {
+    records: Records,
+    texts: Texts,
+    by_symbol: Index,
+    by_id: Index,
+    keys: Keys,
+    limit: usize,
+    refused: u64,
+    same_symbol: u64,
+    room: Vec<u8>,
+}
+
+/// What a definition was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Defined {
+    /// The instrument.
+    pub instrument: InstrumentId,
+    /// Whether it says anything new.
+    pub change: Change,
+    /// How often the instrument was defined anew, from 1.
+    pub revision: u32,
+}
+
+/// Whether a definition says anything new.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// The instrument was not defined before.
+    New,
+    /// It was defined in other words.
+    Changed,
+    /// It was defined in these words.
+    Same,
+}
+
+/// Why an instrument is not in the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// There are as many as the limit allows.
+    Full,
+    /// It has neither symbol nor SecurityID.
+    NoName,
+    /// A text has more than [`MAX_TEXT`] bytes.
+    TooLong,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Full => f.write_str("the table of instruments is full"),
+            Self::NoName => f.write_str("it has neither Symbol(55) nor SecurityID(48)"),
+            Self::TooLong => write!(f, "a text has more than {MAX_TEXT} bytes"),
+        }
+    }
+}
+
+impl core::error::Error for Refused {}
+
+impl Instruments {
+    /// An empty table for at most `limit` instruments, and never more than 2^32 - 2.
+    pub fn new(limit: usize) -> Self {
+        Self {
+            records: Records::default(),
+            texts: Texts::default(),
+            by_symbol: Index::default(),
+            by_id: Index::default(),
+            keys: Keys::new(),
+            limit: limit.min(u32::MAX as usize - 1),
+            refused: 0,
+            same_symbol: 0,
+            room: Vec::new(),
+        }
+    }
+
+    /// How many instruments there are.
+    pub const fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    /// True if there is none.
+    pub const fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many there can be.
+    pub const fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// How often an instrument was refused because the table was full.
+    pub const fn refused(&self) -> u64 {
+        self.refused
+    }
+
+    /// How many instruments have the symbol of another one. [`Instruments::by_symbol`] finds the
+    /// one that was there first.
+    pub const fn same_symbol(&self) -> u64 {
+        self.same_symbol
+    }
+
+    /// The instrument of this number.
+    pub fn get(&self, instrument: InstrumentId) -> Option<Instrument<'_>> {
+        let record = self.records.get(instrument.0)?;
+        Some(Instrument {
+            instrument,
+            definition: record.definition(&self.texts),
+            revision: record.revision,
+            status: record.status,
+        })
+    }
+
+    /// All instruments, by their numbers.
+    pub fn iter(&self) -> impl Iterator<Item = Instrument<'_>> {
+        (0..self.len() as u32).filter_map(|number| self.get(InstrumentId(number)))
+    }
+
+    /// The instrument of this symbol.
+    pub fn by_symbol(&self, symbol: &[u8]) -> Option<InstrumentId> {
+        let hash = self.keys.of_text(symbol, 0);
+        let found = self.by_symbol.find(hash, |place| {
+            let record = self.records.get(place);
+            record.is_some_and(|record| record.symbol(&self.texts) == symbol)
+        });
+        found.map(InstrumentId)
+    }
+
+    /// The instrument with this SecurityID from this source.
+    #[inline]
+    pub fn by_id(&self, id: SecurityId<'_>, source: IdSource) -> Option<InstrumentId> {
+        let hash = self.hash_of_id(id, source)?;
+        let found = self.by_id.find(hash, |place| {
+            let record = self.records.get(place);
+            record.is_some_and(|record| record.has_id(id, source, &self.texts))
+        });
+        found.map(InstrumentId)
+    }
+
+    /// The instrument of this name: by its ID, or by its symbol if it has no ID, or if no
+    /// instrument has this ID and the one of the symbol has none.
+    #[inline]
+    pub fn find(&self, name: &Name<'_>) -> Option<InstrumentId> {
+        if name.id != SecurityId::None {
+            let found = self.by_id(name.id, name.source);
+            return found.or_else(|| self.without_id(name.symbol));
+        }
+        match name.symbol {
+            b"" => None,
+            symbol => self.by_symbol(symbol),
+        }
+    }
+
+    /// The instrument of this symbol whose ID is not known.
+    #[cold]
+    fn without_id(&self, symbol: &[u8]) -> Option<InstrumentId> {
+        let found = self.by_symbol(symbol).filter(|_| !symbol.is_empty())?;
+        let record = self.records.get(found.0)?;
+        (record.id(&self.texts) == SecurityId::None).then_some(found)
+    }
+
+    /// The instrument of this name, which is added if it is not there.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused`]; nothing was added.
+    pub fn see(&mut self, name: &Name<'_>) -> Result<InstrumentId, Refused> {
+        match self.find(name) {
+            Some(found) => Ok(found),
+            None => self.add(&Definition {
+                name: *name,
+                ..Definition::default()
+            }),
+        }
+    }
+
+    /// Defines an instrument, or defines it anew; what the definition does not say is not known
+    /// from then on, except for the name.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused`]; the table is as before.
+    pub fn define(&mut self, definition: &Definition<'_>) -> Result<Defined, Refused> {
+        check(definition)?;
+        let (instrument, is_new) = match self.find(&definition.name) {
+            Some(found) => (found, false),
+            None => (self.add(definition)?, true),
+        };
+        let Some(old) = self.records.get(instrument.0).copied() else {
+            return Err(Refused::Full);
+        };
+        let before = old.definition(&self.texts);
+        let mut after = *definition;
+        if after.name.symbol.is_empty() {
+            after.name.symbol = before.name.symbol;
+        }
+        if after.name.id == SecurityId::None {
+            (after.name.id, after.name.source) = (before.name.id, before.name.source);
+        }
+        let is_same = after == before;
+        let change = match old.revision {
+            0 => Change::New,
+            _ if is_same => Change::Same,
+            _ => Change::Changed,
+        };
+        let mut record = old;
+        if !is_new && !is_same {
+            let names = Names::between(self.keys, &before.name, &after.name);
+            record = Record::new(&after, old.texts);
+            (record.revision, record.status) = (old.revision, old.status);
+            record::write_texts(&after, &mut self.room);
+            self.rename(instrument.0, &names, definition);
+            record.texts = self.texts.replace(old.texts, &self.room);
+        }
+        if change != Change::Same {
+            record.revision = record.revision.saturating_add(1);
+        }
+        let revision = record.revision;
+        self.records.set(instrument.0, record);
+        self.tidy_up();
+        Ok(Defined {
+            instrument,
+            change,
+            revision,
+        })
+    }
+
+    /// Keeps SecurityTradingStatus(326); true if it was another one before.
+    pub fn set_status(&mut self, instrument: InstrumentId, status: u16) -> bool {
+        let Some(mut record) = self.records.get(instrument.0).copied() else {
+            return false;
+        };
+        let before = std::mem::replace(&mut record.status, status);
+        self.records.set(instrument.0, record);
+        before != status
+    }
+
+    #[inline]
+    fn hash_of_id(&self, id: SecurityId<'_>, source: IdSource) -> Option<u32> {
+        hash_of_id(self.keys, id, source)
+    }
+
+    fn add(&mut self, definition: &Definition<'_>) -> Result<InstrumentId, Refused> {
+        check(definition)?;
+        if self.len() >= self.limit {
+            self.refused += 1;
+            return Err(Refused::Full);
+        }
+        let number = self.len() as u32;
+        record::write_texts(definition, &mut self.room);
+        let span = self.texts.push(&self.room);
+        self.records.push(Record::new(definition, span));
+        self.enter(number, &definition.name);
+        Ok(InstrumentId(number))
+    }
+
+    /// Makes an instrument known by its symbol and its ID.
+    fn enter(&mut self, number: u32, name: &Name<'_>) {
+        if !name.symbol.is_empty() {
+            match self.by_symbol(name.symbol) {
+                Some(_) => self.same_symbol += 1,
+                None => {
+                    let hash = self.keys.of_text(name.symbol, 0);
+                    self.by_symbol.insert(hash, number);
+                }
+            }
+        }
+        if let Some(hash) = self.hash_of_id(name.id, name.source) {
+            self.by_id.insert(hash, number);
+        }
+    }
+
+    /// An instrument has other names from now on.
+    fn rename(&mut self, number: u32, names: &Names, definition: &Definition<'_>) {
+        if let Some(hash) = names.old_symbol {
+            self.by_symbol.remove(hash, number);
+        }
+        if let Some(hash) = names.old_id {
+            self.by_id.remove(hash, number);
+        }
+        let mut added = definition.name;
+        if !names.has_new_symbol {
+            added.symbol = b"";
+        }
+        if !names.has_new_id {
+            added.id = SecurityId::None;
+        }
+        self.enter(number, &added);
+    }
+
+    /// Moves the texts together if most of the room for them is waste.
+    fn tidy_up(&mut self) {
+        if !self.texts.is_wasteful() {
+            return;
+        }
+        let mut texts = Texts::default();
+        for number in 0..self.len() as u32 {
+            if let Some(mut record) = self.records.get(number).copied() {
+                record.texts = texts.push(self.texts.get(record.texts));
+                self.records.set(number, record);
+            }
+        }
+        self.texts = texts;
+    }
+}
+
+#[inline]
+fn hash_of_id(keys: Keys, id: SecurityId<'_>, source: IdSource) -> Option<u32> {
+    match id {
+        SecurityId::None => None,
+        SecurityId::Number(number) => Some(keys.of_number(number, source.bits())),
+        SecurityId::Text(text) => Some(keys.of_text(text, source.bits())),
+    }
+}
+
+/// What becomes of the names of an instrument that is defined anew.
+struct Names {
+    /// Hashes of names that it had and no longer has.
+    old_symbol: Option<u32>,
+    old_id: Option<u32>,
+    has_new_symbol: bool,
+    has_new_id: bool,
+}
+
+impl Names {
+    fn between(keys: Keys, before: &Name<'_>, after: &Name<'_>) -> Self {
+        let has_new_symbol = before.symbol != after.symbol;
+        let has_new_id = before.id != after.id || before.source != after.source;
+        let had_symbol = has_new_symbol && !before.symbol.is_empty();
+        Self {
+            old_symbol: had_symbol.then(|| keys.of_text(before.symbol, 0)),
+            old_id: hash_of_id(keys, before.id, before.source).filter(|_| has_new_id),
+            has_new_symbol,
+            has_new_id,
+        }
+    }
+}
+
+fn check(definition: &Definition<'_>) -> Result<(), Refused> {
+    if definition.name.is_empty() {
+        return Err(Refused::NoName);
+    }
+    match definition.texts().iter().all(|text| text.len() <= MAX_TEXT) {
+        true => Ok(()),
+        false => Err(Refused::TooLong),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,60 @@
+//! Definitions out of the values of a message.
+
+use super::cells::{Cells, Raw, Ref, Room};
+use super::fault::Flaw;
+use super::plan::Plan;
+use crate::instruments::Definition;
+
+/// Texts of a definition that may have been sent as numbers.
+pub(super) const ROOMS: usize = 9;
+
+/// The definition that a message or an entry holds, without source and maturity, and its
+/// SecurityTradingStatus(326).
+pub(super) fn read<'c>(
+    cells: &'c Cells,
+    plan: &Plan,
+    texts: &'c [u8],
+    rooms: &'c mut [Room; ROOMS],
+) -> Result<(Definition<'c>, Option<u16>), Flaw> {
+    let mut definition = Definition::default();
+    let mut status = None;
+    let mut rooms = rooms.iter_mut();
+    let mut text = |field: Ref| -> &'c [u8] {
+        match (cells.find(field), rooms.next()) {
+            (Some((_, raw)), Some(room)) => raw.text(texts, room),
+            _ => b"",
+        }
+    };
+    definition.name.symbol = text(plan.symbol);
+    if let Some((cell, raw)) = cells.find(plan.id) {
+        definition.name.id = raw.security_id(texts).map_err(|why| (cell, why))?;
+    }
+    let price = |cell: u8, raw: &Raw| raw.price(texts).map_err(|why| (cell, why));
+    let small =
+        |cell: u8, raw: &Raw, most: u64| raw.at_most(most, texts).map_err(|why| (cell, why));
+    for (key, field) in &plan.definition {
+        let Some((cell, raw)) = cells.find(*field) else {
+            continue;
+        };
+        match *key {
+            "description" => definition.description = text(*field),
+            "type" => definition.security_type = text(*field),
+            "cfi" => definition.cfi = text(*field),
+            "currency" => definition.currency = text(*field),
+            "market" => definition.market = text(*field),
+            "segment" => definition.segment = text(*field),
+            "underlying" => definition.underlying = text(*field),
+            "maturity-month" => definition.maturity_month = text(*field),
+            "tick" => definition.tick = price(cell, raw)?,
+            "multiplier" => definition.multiplier = price(cell, raw)?,
+            "strike" => definition.strike = price(cell, raw)?,
+            "low-limit" => definition.low_limit = price(cell, raw)?,
+            "high-limit" => definition.high_limit = price(cell, raw)?,
+            "depth" => definition.depth = small(cell, raw, u16::MAX.into())? as u16,
+            "book-type" => definition.book_type = small(cell, raw, u8::MAX.into())? as u8,
+            "status" => status = Some(small(cell, raw, u16::MAX.into())? as u16),
+            _ => {}
+        }
+    }
+    Ok((definition, status))
+}

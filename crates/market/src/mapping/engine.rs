@@ -1,0 +1,661 @@
+//! From the values of a message to its events.
+
+use super::cells::{Cells, Raw, Ref};
+use super::document::{Does, Unknown};
+use super::fault::{Flaw, MapError, Why};
+use super::outcome::{Counts, Outcome, Picture};
+use super::plan::{Condition, Plan, Rule, TimePlan};
+use super::time::date;
+use crate::event::{Action, Event, Flags, InstrumentId, Kind};
+use crate::instruments::{Change, IdSource, Instruments, Name, Refused, SecurityId};
+use core::cmp::Ordering;
+use fanfare_wire::Decimal;
+
+/// How many faults of a message are kept; behind these all of it is withheld.
+const FAULTS: usize = 32;
+
+/// Whatever of a message does not belong to one entry.
+#[derive(Debug)]
+pub(super) struct Engine {
+    pub(super) cells: Cells,
+    pub(super) events: Vec<Event>,
+    pub(super) faults: Vec<MapError>,
+    pub(super) counts: Counts,
+    unknown: Unknown,
+    source: IdSource,
+    feed: u16,
+    /// By instrument: the message in which its last event is found.
+    stamps: Vec<u32>,
+    stamp: u32,
+    message: Current,
+    /// A name and its instrument, as most entries are of the same one as those before.
+    known: Option<(u64, IdSource, InstrumentId)>,
+    /// A date as digits, and its midnight.
+    date: (u64, i64),
+}
+
+/// The message in hand.
+#[derive(Debug, Clone, Copy, Default)]
+struct Current {
+    plan: u16,
+    ts_recv: u64,
+    /// The time of the message, once it is asked for.
+    sent: Option<u64>,
+    has_sent: bool,
+    /// The instrument of the entry before, or of the picture.
+    instrument: Option<InstrumentId>,
+    /// How many entries there were.
+    entries: u32,
+    /// The picture has begun.
+    has_begun: bool,
+    withholds_all: bool,
+}
+
+impl Engine {
+    pub(super) fn new(unknown: Unknown, source: IdSource, feed: u16) -> Self {
+        Self {
+            cells: Cells::new(),
+            events: Vec::new(),
+            faults: Vec::with_capacity(FAULTS),
+            counts: Counts::default(),
+            unknown,
+            source,
+            feed,
+            stamps: Vec::new(),
+            stamp: 0,
+            message: Current::default(),
+            known: None,
+            date: (0, 0),
+        }
+    }
+
+    /// A message begins.
+    #[inline]
+    pub(super) fn begin(&mut self, number: u16, largest: u128, ts_recv: u64) {
+        self.cells.clear(largest);
+        self.events.clear();
+        self.faults.clear();
+        self.message = Current {
+            plan: number,
+            ts_recv,
+            ..Current::default()
+        };
+    }
+
+    /// The entries begin: the message's own fields are there.
+    #[inline]
+    pub(super) fn begin_entries(&mut self, plan: &Plan, table: &mut Instruments, texts: &[u8]) {
+        if plan.does == Does::Snapshot {
+            self.begin_picture(plan, table, texts);
+        }
+    }
+
+    fn begin_picture(&mut self, plan: &Plan, table: &mut Instruments, texts: &[u8]) {
+        self.message.has_begun = true;
+        let begun = self.try_begin_picture(plan, table, texts);
+        if let Err(flaw) = begun {
+            self.fault(flaw, None);
+        }
+    }
+
+    fn try_begin_picture(
+        &mut self,
+        plan: &Plan,
+        table: &mut Instruments,
+        texts: &[u8],
+    ) -> Result<(), Flaw> {
+        let Some(instrument) = self.instrument(plan, table, texts)? else {
+            return Ok(());
+        };
+        self.message.instrument = Some(instrument);
+        let rpt_seq = self.at_most(plan.rpt_seq, u32::MAX.into(), texts)?;
+        let ts_event = self.sent(plan, texts)?;
+        self.push(Event {
+            instrument,
+            ts_event: ts_event.unwrap_or(Event::NO_TIME),
+            rpt_seq: rpt_seq.unwrap_or(0) as u32,
+            kind: Kind::Clear,
+            flags: Flags::SNAPSHOT,
+            ..Event::EMPTY
+        });
+        Ok(())
+    }
+
+    /// The values of an entry are there.
+    #[inline]
+    pub(super) fn entry(&mut self, plan: &Plan, table: &mut Instruments, texts: &[u8]) {
+        if let Err(flaw) = self.try_entry(plan, table, texts) {
+            self.fault(flaw, Some(self.message.entries));
+        }
+        self.message.entries += 1;
+    }
+
+    #[inline]
+    fn try_entry(
+        &mut self,
+        plan: &Plan,
+        table: &mut Instruments,
+        texts: &[u8],
+    ) -> Result<(), Flaw> {
+        if plan.does == Does::Definition {
+            return self.define(plan, table, texts);
+        }
+        let is_picture = plan.does == Does::Snapshot;
+        let instrument = match is_picture {
+            true => self.message.instrument,
+            false => {
+                let found = self.instrument(plan, table, texts);
+                self.message.instrument = found.unwrap_or(None);
+                found?
+            }
+        };
+        let Some(instrument) = instrument else {
+            self.counts.without_instrument += u64::from(is_picture);
+            return Ok(());
+        };
+        let Some(rule) = self.rule(plan, texts)? else {
+            self.counts.no_rule += 1;
+            return Ok(());
+        };
+        let Some(kind) = rule.kind else {
+            self.counts.ignored += 1;
+            return Ok(());
+        };
+        if is_picture && kind == Kind::Clear {
+            // The picture has begun with it.
+            return Ok(());
+        }
+        let mut event = self.event(kind, rule, plan, texts)?;
+        event.instrument = instrument;
+        if is_picture {
+            event.flags = Flags::SNAPSHOT;
+        }
+        self.push(event);
+        Ok(())
+    }
+
+    #[inline]
+    fn event(&mut self, kind: Kind, rule: &Rule, plan: &Plan, texts: &[u8]) -> Result<Event, Flaw> {
+        let mut event = Event {
+            kind,
+            ..Event::EMPTY
+        };
+        event.entry = match (rule.entry_type, self.cells.find(rule.kind_of)) {
+            (Some(entry), _) => entry,
+            (None, Some((cell, raw))) => raw.char(texts).map_err(|why| (cell, why))?,
+            (None, None) => 0,
+        };
+        if let Some((cell, raw)) = self.cells.find(rule.action) {
+            event.action = action(raw, texts).map_err(|why| (cell, why))?;
+        }
+        if let Some((cell, raw)) = self.cells.find(rule.price) {
+            event.price = raw.price(texts).map_err(|why| (cell, why))?;
+        }
+        if let Some((cell, raw)) = self.cells.find(rule.size) {
+            event.size = raw.size(texts).map_err(|why| (cell, why))?;
+        }
+        if let Some((cell, raw)) = self.cells.find(rule.level) {
+            event.level = level(raw, texts).map_err(|why| (cell, why))?;
+        }
+        if let Some((cell, raw)) = self.cells.find(rule.id) {
+            let id = raw.number_of(rule.hashes_id, texts);
+            event.id = id.map_err(|why| (cell, why))?;
+        }
+        if let Some(rpt_seq) = self.at_most(rule.rpt_seq, u32::MAX.into(), texts)? {
+            event.rpt_seq = rpt_seq as u32;
+        }
+        let own = match &rule.time {
+            Some(time) => self.time(time, plan, texts)?,
+            None => None,
+        };
+        let time = match own {
+            Some(time) => Some(time),
+            None => self.sent(plan, texts)?,
+        };
+        event.ts_event = time.unwrap_or(Event::NO_TIME);
+        Ok(event)
+    }
+
+    /// The first rule that an entry fits.
+    #[inline]
+    fn rule<'p>(&self, plan: &'p Plan, texts: &[u8]) -> Result<Option<&'p Rule>, Flaw> {
+        for rule in &plan.rules {
+            if rule.types != u128::MAX {
+                let Some((_, raw)) = self.cells.find(rule.kind_of) else {
+                    continue;
+                };
+                match raw.char(texts) {
+                    Ok(kind) if rule.types >> (kind & 127) & 1 != 0 => {}
+                    _ => continue,
+                }
+            }
+            let fits = rule.conditions.iter().all(|is| self.is_so(is, texts));
+            let has = rule.with.iter().all(|field| self.cells.has(*field));
+            let lacks = !rule.without.iter().any(|field| self.cells.has(*field));
+            if fits && has && lacks {
+                return Ok(Some(rule));
+            }
+        }
+        Ok(None)
+    }
+
+    fn is_so(&self, condition: &Condition, texts: &[u8]) -> bool {
+        let Some((_, raw)) = self.cells.find(condition.field) else {
+            return false;
+        };
+        let number = match raw {
+            Raw::Unsigned(value) => i64::try_from(*value).ok().map(|v| Decimal::new(v, 0)),
+            Raw::Signed(value) => Some(Decimal::new(*value, 0)),
+            Raw::Decimal(value) => Some(*value),
+            _ => None,
+        };
+        let mut room = [0; 24];
+        let text = raw.text(texts, &mut room);
+        condition.values.iter().any(|expected| match number {
+            None => *expected.text == *text,
+            Some(number) => {
+                let same = |other: Decimal| other.value_cmp(number) == Ordering::Equal;
+                expected.number.is_some_and(same)
+            }
+        })
+    }
+
+    /// The instrument that an entry or a message names; `None`, counted, if there is none.
+    #[inline]
+    fn instrument(
+        &mut self,
+        plan: &Plan,
+        table: &mut Instruments,
+        texts: &[u8],
+    ) -> Result<Option<InstrumentId>, Flaw> {
+        let id = self.cells.find(plan.id);
+        if let (Some((_, Raw::Unsigned(number))), Some((known, source, instrument))) =
+            (id, self.known)
+            && known == *number
+            && source == self.id_source(plan, texts)?
+        {
+            return Ok(Some(instrument));
+        }
+        let symbol = self.cells.find(plan.symbol);
+        if id.is_none() && symbol.is_none() {
+            let carried = self.message.instrument.filter(|_| plan.carries);
+            self.counts.without_instrument += u64::from(carried.is_none());
+            return Ok(carried);
+        }
+        self.look_up(plan, table, texts)
+    }
+
+    fn look_up(
+        &mut self,
+        plan: &Plan,
+        table: &mut Instruments,
+        texts: &[u8],
+    ) -> Result<Option<InstrumentId>, Flaw> {
+        let mut name = Name::default();
+        if let Some((cell, raw)) = self.cells.find(plan.id) {
+            name.id = raw.security_id(texts).map_err(|why| (cell, why))?;
+        }
+        name.source = self.id_source(plan, texts)?;
+        let mut room = [0; 24];
+        if let Some((_, raw)) = self.cells.find(plan.symbol) {
+            name.symbol = raw.text(texts, &mut room);
+        }
+        let found = match self.unknown {
+            Unknown::Add => table.see(&name),
+            Unknown::Count => table.find(&name).ok_or(Refused::NoName),
+        };
+        match found {
+            Ok(instrument) => {
+                if let SecurityId::Number(number) = name.id {
+                    self.known = Some((number, name.source, instrument));
+                }
+                Ok(Some(instrument))
+            }
+            Err(Refused::Full) => {
+                self.counts.table_full += 1;
+                Ok(None)
+            }
+            Err(_) => {
+                self.counts.unknown_instrument += 1;
+                Ok(None)
+            }
+        }
+    }
+
+    #[inline]
+    fn id_source(&self, plan: &Plan, texts: &[u8]) -> Result<IdSource, Flaw> {
+        match self.cells.find(plan.source) {
+            Some((cell, raw)) => raw.id_source(texts).map_err(|why| (cell, why)),
+            None => Ok(self.source),
+        }
+    }
+
+    #[inline]
+    fn at_most(&self, field: Ref, most: u64, texts: &[u8]) -> Result<Option<u64>, Flaw> {
+        match self.cells.find(field) {
+            None => Ok(None),
+            Some((cell, raw)) => match raw.at_most(most, texts) {
+                Ok(value) => Ok(Some(value)),
+                Err(why) => Err((cell, why)),
+            },
+        }
+    }
+
+    /// When the message was sent.
+    #[inline]
+    fn sent(&mut self, plan: &Plan, texts: &[u8]) -> Result<Option<u64>, Flaw> {
+        if !self.message.has_sent {
+            let sent = match &plan.sent {
+                Some(sent) => self.stamped(sent, self.message.ts_recv, texts)?,
+                None => None,
+            };
+            self.message.sent = sent;
+            self.message.has_sent = true;
+        }
+        Ok(self.message.sent)
+    }
+
+    #[inline]
+    fn time(&mut self, time: &TimePlan, plan: &Plan, texts: &[u8]) -> Result<Option<u64>, Flaw> {
+        let needs_date = time.how.format.is_of_day() && time.date.is_none();
+        let near = match needs_date || !self.cells.has(time.date) {
+            true => self.sent(plan, texts)?.unwrap_or(self.message.ts_recv),
+            false => 0,
+        };
+        self.stamped(time, near, texts)
+    }
+
+    /// A time; one without a date is near another one.
+    #[inline]
+    fn stamped(&mut self, time: &TimePlan, near: u64, texts: &[u8]) -> Result<Option<u64>, Flaw> {
+        let date = match self.cells.find(time.date) {
+            None => None,
+            Some((cell, raw)) => {
+                let digits = raw.whole(texts).map_err(|why| (cell, why))?;
+                Some(self.midnight(digits).ok_or((cell, Why::Time))?)
+            }
+        };
+        let Some((cell, raw)) = self.cells.find(time.field) else {
+            return Ok(match (date, time.how.format.is_of_day()) {
+                (Some(date), true) => time.how.on(date, 0),
+                _ => None,
+            });
+        };
+        let value = match raw {
+            Raw::Unsigned(value) => time.how.read_number(*value),
+            Raw::Signed(value) => match u64::try_from(*value) {
+                Ok(value) => time.how.read_number(value),
+                Err(_) => None,
+            },
+            raw => time.how.read_text(raw.text(texts, &mut [0; 24])),
+        };
+        let found = match (value, time.how.format.is_of_day(), date) {
+            (Some(value), false, _) => Some(value),
+            (Some(value), true, Some(date)) => time.how.on(date, value),
+            (Some(value), true, None) => time.how.near(near, value),
+            (None, ..) => None,
+        };
+        found.map(Some).ok_or((cell, Why::Time))
+    }
+
+    #[inline]
+    fn midnight(&mut self, digits: u64) -> Option<i64> {
+        if self.date.0 != digits {
+            self.date = (digits, date(digits)?);
+        }
+        Some(self.date.1)
+    }
+
+    #[inline(always)]
+    fn push(&mut self, mut event: Event) {
+        event.ts_recv = self.message.ts_recv;
+        event.source = self.feed;
+        self.events.push(event);
+    }
+
+    #[cold]
+    pub(super) fn fault(&mut self, (cell, why): Flaw, entry: Option<u32>) {
+        self.counts.faults += 1;
+        if self.faults.len() == FAULTS {
+            self.message.withholds_all = true;
+            return;
+        }
+        self.faults.push(MapError {
+            plan: self.message.plan,
+            cell,
+            entry,
+            instrument: self.message.instrument,
+            why,
+        });
+    }
+
+    /// Refuses the message as a whole.
+    #[cold]
+    pub(super) fn refuse(&mut self, flaw: Flaw) {
+        self.fault(flaw, None);
+        self.message.withholds_all = true;
+    }
+
+    /// The message is complete.
+    pub(super) fn finish(
+        &mut self,
+        plan: &Plan,
+        table: &mut Instruments,
+        texts: &[u8],
+    ) -> Result<Outcome, MapError> {
+        let ended = self.end(plan, table, texts);
+        let outcome = match ended {
+            Ok(outcome) => outcome,
+            Err(flaw) => {
+                self.fault(flaw, None);
+                Outcome::of(plan.does)
+            }
+        };
+        let first = self.faults.first().copied();
+        if first.is_some() {
+            self.withhold();
+        }
+        self.mark_last(table.len());
+        self.counts.events += self.events.len() as u64;
+        match first {
+            None => Ok(outcome),
+            Some(error) => Err(error),
+        }
+    }
+
+    #[inline]
+    fn end(&mut self, plan: &Plan, table: &mut Instruments, texts: &[u8]) -> Result<Outcome, Flaw> {
+        match plan.does {
+            Does::Changes if !plan.has_entries => self.entry(plan, table, texts),
+            Does::Definition if !plan.has_entries => self.define(plan, table, texts)?,
+            Does::Snapshot if !self.message.has_begun => self.begin_picture(plan, table, texts),
+            Does::Status => self.status(plan, table, texts)?,
+            Does::SessionStatus => self.session_status(plan, texts)?,
+            _ => {}
+        }
+        let mut outcome = Outcome::of(plan.does);
+        outcome.number = self.at_most(plan.number, u64::MAX, texts)?;
+        outcome.next = self.at_most(plan.next, u64::MAX, texts)?;
+        if let (Does::Snapshot, Some(instrument)) = (plan.does, self.message.instrument) {
+            outcome.picture = Some(Picture {
+                instrument,
+                rpt_seq: self.as_of(),
+                last_processed: self.at_most(plan.last, u64::MAX, texts)?,
+                total: self
+                    .at_most(plan.total, u32::MAX.into(), texts)?
+                    .map(|n| n as u32),
+            });
+        }
+        outcome.sent = match plan.sent {
+            Some(_) => self.sent(plan, texts)?,
+            None => None,
+        };
+        Ok(outcome)
+    }
+
+    /// RptSeq(83) of a picture: that of the message, or the highest one of its entries, which its
+    /// [`Kind::Clear`] then has as well.
+    fn as_of(&mut self) -> u32 {
+        let rpt_seq = self.events.iter().map(|event| event.rpt_seq).max();
+        let rpt_seq = rpt_seq.unwrap_or(0);
+        if let Some(first) = self.events.first_mut() {
+            first.rpt_seq = rpt_seq;
+        }
+        rpt_seq
+    }
+
+    fn status(&mut self, plan: &Plan, table: &mut Instruments, texts: &[u8]) -> Result<(), Flaw> {
+        let Some(instrument) = self.instrument(plan, table, texts)? else {
+            return Ok(());
+        };
+        self.message.instrument = Some(instrument);
+        if let Some(status) = self.at_most(plan.status, u16::MAX.into(), texts)? {
+            table.set_status(instrument, status as u16);
+            self.push_status(plan, texts, instrument, status)?;
+        }
+        Ok(())
+    }
+
+    fn session_status(&mut self, plan: &Plan, texts: &[u8]) -> Result<(), Flaw> {
+        match self.at_most(plan.status, u16::MAX.into(), texts)? {
+            Some(status) => self.push_status(plan, texts, InstrumentId::ALL, status),
+            None => Ok(()),
+        }
+    }
+
+    fn push_status(
+        &mut self,
+        plan: &Plan,
+        texts: &[u8],
+        instrument: InstrumentId,
+        status: u64,
+    ) -> Result<(), Flaw> {
+        let ts_event = self.sent(plan, texts)?.unwrap_or(Event::NO_TIME);
+        self.push(Event {
+            instrument,
+            ts_event,
+            id: status,
+            kind: Kind::Status,
+            ..Event::EMPTY
+        });
+        Ok(())
+    }
+
+    fn define(&mut self, plan: &Plan, table: &mut Instruments, texts: &[u8]) -> Result<(), Flaw> {
+        let mut rooms = [[0; 24]; super::define::ROOMS];
+        let maturity = match &plan.maturity {
+            Some(time) => self.stamped(time, 0, texts)?,
+            None => None,
+        };
+        let source = self.id_source(plan, texts)?;
+        let read = super::define::read(&self.cells, plan, texts, &mut rooms)?;
+        let (mut definition, status) = read;
+        definition.name.source = source;
+        definition.maturity = maturity.unwrap_or(Event::NO_TIME);
+        let defined = match table.define(&definition) {
+            Ok(defined) => defined,
+            Err(refused) => {
+                match refused {
+                    Refused::Full => self.counts.table_full += 1,
+                    Refused::NoName => self.counts.without_instrument += 1,
+                    Refused::TooLong => return Err((u8::MAX, Why::LongText)),
+                }
+                return Ok(());
+            }
+        };
+        let instrument = defined.instrument;
+        self.message.instrument = Some(instrument);
+        let ts_event = self.sent(plan, texts)?.unwrap_or(Event::NO_TIME);
+        match defined.change {
+            Change::Same => self.counts.same_definition += 1,
+            change => self.push(Event {
+                instrument,
+                ts_event,
+                id: defined.revision.into(),
+                kind: Kind::Definition,
+                action: match change {
+                    Change::New => Action::New,
+                    _ => Action::Change,
+                },
+                ..Event::EMPTY
+            }),
+        }
+        if let Some(status) = status.filter(|status| table.set_status(instrument, *status)) {
+            self.push_status(plan, texts, instrument, status.into())?;
+        }
+        Ok(())
+    }
+
+    /// Takes back the events of instruments that a fault is about.
+    #[cold]
+    fn withhold(&mut self) {
+        if self.message.withholds_all {
+            self.events.clear();
+        }
+        let faults = &self.faults;
+        let is_faulty = |event: &Event| {
+            let mut of = faults.iter().filter_map(|fault| fault.instrument);
+            of.any(|instrument| instrument == event.instrument)
+        };
+        let before = self.events.len();
+        self.events.retain(|event| !is_faulty(event));
+        self.counts.withheld += (before - self.events.len()) as u64;
+    }
+
+    /// Marks the last event of each instrument.
+    #[inline]
+    fn mark_last(&mut self, instruments: usize) {
+        let Some((last, before)) = self.events.split_last_mut() else {
+            return;
+        };
+        last.flags = last.flags.with(Flags::LAST);
+        let mut newer = last.instrument;
+        if before.iter().all(|event| event.instrument == newer) {
+            return;
+        }
+        self.stamp = self.stamp.wrapping_add(1);
+        if self.stamp == 0 {
+            self.stamps.fill(0);
+            self.stamp = 1;
+        }
+        if self.stamps.len() < instruments {
+            self.stamps.resize(instruments, 0);
+        }
+        let mut mark = |instrument: InstrumentId| {
+            let stamp = self.stamps.get_mut(instrument.0 as usize);
+            stamp.is_some_and(|stamp| std::mem::replace(stamp, self.stamp) != self.stamp)
+        };
+        mark(newer);
+        for event in before.iter_mut().rev() {
+            if event.instrument != newer {
+                newer = event.instrument;
+                if mark(newer) {
+                    event.flags = event.flags.with(Flags::LAST);
+                }
+            }
+        }
+    }
+}
+
+/// MDUpdateAction(279).
+#[inline]
+fn action(raw: &Raw, texts: &[u8]) -> Result<Action, Why> {
+    match raw.char(texts) {
+        Ok(b'0') => Ok(Action::New),
+        Ok(b'1') => Ok(Action::Change),
+        Ok(b'2') => Ok(Action::Delete),
+        Ok(b'3') => Ok(Action::DeleteThru),
+        Ok(b'4') => Ok(Action::DeleteFrom),
+        Ok(b'5') => Ok(Action::Overlay),
+        _ => Err(Why::Action),
+    }
+}
+
+/// MDPriceLevel(1023), counted from 1.
+#[inline]
+fn level(raw: &Raw, texts: &[u8]) -> Result<u16, Why> {
+    match raw.at_most(u16::MAX.into(), texts)? {
+        0 => Err(Why::LevelZero),
+        level => Ok(level as u16),
+    }
+}

@@ -1,0 +1,562 @@
+//! A mapping compiled against FAST templates, and applied to their messages.
+
+use super::Mapping;
+use super::cells::{LEVEL, Raw};
+use super::check::{self, Report};
+use super::document::{Binding, Does, FieldRef, MessageMap};
+use super::engine::Engine;
+use super::error::MappingError;
+use super::fault::MapError;
+use super::outcome::{Counts, Outcome};
+use super::plan::{Compiler, Fields, Found, Level, Plan, Type};
+use crate::event::Event;
+use crate::instruments::Instruments;
+use crate::toml_text::Problem;
+use fanfare_fast::program::{Field, FieldId, FieldKind, Op, Place, Reset, TemplateProgram};
+use fanfare_fast::template::OperatorKind;
+use fanfare_fast::value::TextType;
+use fanfare_fast::{Cell, Decimal, Message, Program, Record, RowRef, Rows, Visitor};
+use std::mem::take;
+use std::sync::Arc;
+
+/// No cell.
+const NONE: u8 = u8::MAX;
+
+/// Turns the messages of a FAST feed into events.
+///
+/// What becomes of each field is resolved when it is made: while it runs it looks up no name and
+/// hashes nothing but the names of instruments. After it has seen the largest message it does not
+/// allocate.
+#[derive(Debug)]
+pub struct FastMapper {
+    program: Arc<Program>,
+    /// By template.
+    plans: Box<[Option<Mapped>]>,
+    /// By field: its cell.
+    cells: Box<[u8]>,
+    engine: Engine,
+}
+
+/// A template that is mapped.
+#[derive(Debug)]
+struct Mapped {
+    plan: Plan,
+    entries: Option<FieldId>,
+    /// Where its fields are in rows, if they are.
+    rows: Option<RowReads>,
+}
+
+/// Places in rows, with their cells.
+#[derive(Debug, Default)]
+struct RowReads {
+    head: Vec<(u8, Place)>,
+    entry: Vec<(u8, Place)>,
+}
+
+impl Mapping {
+    /// Compiles the mapping against templates; `feed` is what the events say of their source.
+    ///
+    /// # Errors
+    ///
+    /// [`MappingError`] with line and key: a template or a field that is not there, a field of a
+    /// type that cannot become what it shall, two mappings of one template.
+    pub fn for_templates(
+        &self,
+        program: &Arc<Program>,
+        feed: u16,
+    ) -> Result<FastMapper, MappingError> {
+        let document = &self.document;
+        let mut plans: Vec<Option<Mapped>> = Vec::new();
+        plans.resize_with(program.templates().len(), || None);
+        let mut cells = vec![NONE; program.fields().len()];
+        for map in &document.messages {
+            let mapped = self.bind(program, map, &mut plans, &mut cells);
+            mapped.map_err(|problem| MappingError::new(&self.file, problem))?;
+        }
+        Ok(FastMapper {
+            program: Arc::clone(program),
+            plans: plans.into(),
+            cells: cells.into(),
+            engine: Engine::new(document.unknown, document.source, feed),
+        })
+    }
+
+    fn bind(
+        &self,
+        program: &Program,
+        map: &MessageMap,
+        plans: &mut [Option<Mapped>],
+        cells: &mut [u8],
+    ) -> Result<(), Problem> {
+        let wrong = |why: String| Problem {
+            why,
+            ..map.place.clone()
+        };
+        let bound = templates_of(program, &map.of);
+        if bound.is_empty() && !map.is_optional {
+            return Err(wrong(format!("there is no {}", map.of)));
+        }
+        for template in bound {
+            let fields = TemplateFields {
+                program,
+                template,
+                entries: map.entries.as_ref(),
+            };
+            let plan = Compiler::compile(&fields, map, self.document.is_strict)?;
+            let index = template.index() as usize;
+            let Some(place) = plans.get_mut(index) else {
+                continue;
+            };
+            if place.is_some() {
+                return Err(wrong(format!(
+                    "duplicate: {} is mapped twice, by another name before",
+                    plan.name
+                )));
+            }
+            for used in &plan.uses {
+                if let Some(cell) = cells.get_mut(used.key as usize) {
+                    *cell = used.cell;
+                }
+            }
+            *place = Some(Mapped {
+                entries: fields.entries(),
+                rows: row_reads(program, template, &plan),
+                plan,
+            });
+        }
+        Ok(())
+    }
+}
+
+/// The templates that a mapping's message is about.
+fn templates_of<'p>(program: &'p Program, binding: &Binding) -> Vec<&'p TemplateProgram> {
+    match binding {
+        Binding::Template(name) => program.by_name(name).into_iter().collect(),
+        Binding::Id(id) => program.by_id(*id).into_iter().collect(),
+        Binding::MsgType(msg_type) => {
+            let is_of = |template: &&TemplateProgram| {
+                msg_type_of(program, template) == Some(msg_type.as_bytes())
+            };
+            program.templates().iter().filter(is_of).collect()
+        }
+    }
+}
+
+/// MsgType(35) of all messages of a template.
+fn msg_type_of<'p>(program: &'p Program, template: &TemplateProgram) -> Option<&'p [u8]> {
+    let fields = program.template_fields(template).iter();
+    let mut ops = fields.filter(|id| program.field(**id).tag() == Some(35));
+    match program.op(*ops.next()?) {
+        Op::Text(op) if op.operator == OperatorKind::Constant => {
+            op.initial.map(|text| program.text(text))
+        }
+        _ => None,
+    }
+}
+
+fn row_reads(program: &Program, template: &TemplateProgram, plan: &Plan) -> Option<RowReads> {
+    if !program.has_rows(template.index()) {
+        return None;
+    }
+    let mut reads = RowReads::default();
+    for used in &plan.uses {
+        let field = program.fields().get(used.key as usize)?;
+        let place = program.place(field.id())?;
+        // Values of the message that are in an entry's row, or the other way round.
+        if place.in_entry != (usize::from(used.cell) < LEVEL) {
+            return None;
+        }
+        match place.in_entry {
+            true => reads.entry.push((used.cell, place)),
+            false => reads.head.push((used.cell, place)),
+        }
+    }
+    Some(reads)
+}
+
+/// The fields of a template.
+struct TemplateFields<'p> {
+    program: &'p Program,
+    template: &'p TemplateProgram,
+    entries: Option<&'p FieldRef>,
+}
+
+impl TemplateFields<'_> {
+    fn entries(&self) -> Option<FieldId> {
+        self.sequence(self.entries?)
+    }
+
+    fn sequence(&self, of: &FieldRef) -> Option<FieldId> {
+        let mut ids = self.program.template_fields(self.template).iter();
+        let found = ids.find(|id| {
+            let field = self.program.field(**id);
+            field.is_sequence() && is_called(field, field.name(), of)
+        });
+        found.copied()
+    }
+
+    fn walk(&self, ids: &[FieldId], place: &mut Walked, of: &FieldRef, found: &mut Vec<Found>) {
+        for id in ids {
+            let field = self.program.field(*id);
+            let before = place.path.len();
+            if before != 0 {
+                place.path.push('.');
+            }
+            place.path.push_str(field.name());
+            let is_elsewhere = place.in_other && !of.name.contains('.');
+            if !is_elsewhere && is_called(field, &place.path, of) {
+                found.push(Found {
+                    key: id.index() as u32,
+                    level: place.level,
+                    ty: type_of(field.kind()),
+                    name: check::name_of(field.name(), field.tag()),
+                    is_behind: place.is_behind && place.level == Level::Message,
+                });
+            }
+            let children = self.program.children(*id);
+            let is_entries = place.entries == Some(*id);
+            let (level, in_other) = (place.level, place.in_other);
+            if is_entries {
+                place.level = Level::Entry;
+            } else if field.is_sequence() {
+                place.in_other = true;
+            }
+            self.walk(children, place, of, found);
+            (place.level, place.in_other) = (level, in_other);
+            place.is_behind |= is_entries;
+            place.path.truncate(before);
+        }
+    }
+}
+
+/// Where a walk through a template is.
+struct Walked {
+    entries: Option<FieldId>,
+    level: Level,
+    /// Within a sequence that is not that of the entries.
+    in_other: bool,
+    is_behind: bool,
+    path: String,
+}
+
+fn is_called(field: &Field, path: &str, of: &FieldRef) -> bool {
+    match of.tag {
+        Some(tag) => field.tag() == Some(tag),
+        None => field.name() == of.name || path == of.name,
+    }
+}
+
+const fn type_of(kind: FieldKind) -> Type {
+    match kind {
+        FieldKind::Int(_) => Type::Int,
+        FieldKind::Decimal => Type::Decimal,
+        FieldKind::Text(TextType::Ascii) => Type::Text,
+        FieldKind::Text(TextType::Unicode) => Type::Unicode,
+        FieldKind::Text(TextType::Bytes) => Type::Bytes,
+        FieldKind::Group | FieldKind::Sequence | FieldKind::TemplateRef => Type::Many,
+    }
+}
+
+impl Fields for TemplateFields<'_> {
+    fn find(&self, field: &FieldRef) -> Vec<Found> {
+        let mut place = Walked {
+            entries: self.entries(),
+            level: Level::Message,
+            in_other: false,
+            is_behind: false,
+            path: String::new(),
+        };
+        let mut found = Vec::new();
+        let ids = self.program.template_fields(self.template);
+        self.walk(ids, &mut place, field, &mut found);
+        found.sort_by_key(|found| found.level == Level::Message);
+        found
+    }
+
+    fn has_entries(&self, field: &FieldRef) -> bool {
+        self.sequence(field).is_some()
+    }
+
+    fn name(&self) -> String {
+        check::name_of(self.template.name(), self.template.id())
+    }
+}
+
+impl FastMapper {
+    /// The templates.
+    pub const fn program(&self) -> &Arc<Program> {
+        &self.program
+    }
+
+    /// The events of the message in hand: complete, each without a number, the last one of each
+    /// instrument marked.
+    pub fn events(&self) -> &[Event] {
+        &self.engine.events
+    }
+
+    /// As [`FastMapper::events`], for those who number them.
+    pub fn events_mut(&mut self) -> &mut [Event] {
+        &mut self.engine.events
+    }
+
+    /// What cannot be represented in the message in hand, the first of which is its error. More
+    /// than 32 withhold all events of the message.
+    pub fn faults(&self) -> &[MapError] {
+        &self.engine.faults
+    }
+
+    /// What was counted.
+    pub const fn counts(&self) -> Counts {
+        self.engine.counts
+    }
+
+    /// The error in words, with the names of message, field and instrument.
+    pub fn describe(&self, error: &MapError, table: &Instruments) -> String {
+        let plans = self.plans.get(usize::from(error.plan));
+        let plan = plans.and_then(|mapped| mapped.as_ref());
+        check::describe(error, plan.map(|mapped| &mapped.plan), table)
+    }
+
+    /// What becomes of each template and each of its fields.
+    pub fn report(&self) -> Report {
+        let mapped = |index: usize| self.plans.get(index).and_then(|mapped| mapped.as_ref());
+        check::of_templates(&self.program, |index| {
+            mapped(index).map(|mapped| (&mapped.plan, mapped.entries))
+        })
+    }
+
+    /// Maps a message that a decoder of these templates, or a channel, has decoded; it arrived at
+    /// `ts_recv`, in nanoseconds since 1970-01-01 UTC. What it gives is in
+    /// [`FastMapper::events`], until the next message.
+    ///
+    /// # Errors
+    ///
+    /// [`MapError`], the first of [`FastMapper::faults`]: the events of the instruments that these
+    /// name are withheld, those of the others are there.
+    #[inline]
+    pub fn record(
+        &mut self,
+        table: &mut Instruments,
+        ts_recv: u64,
+        record: &Record,
+    ) -> Result<Outcome, MapError> {
+        self.engine.counts.messages += 1;
+        let index = record.template_index().unwrap_or(u32::MAX) as usize;
+        let Some(Some(mapped)) = self.plans.get(index) else {
+            return Ok(unmapped(&mut self.engine, &self.program, index));
+        };
+        let plan = &mapped.plan;
+        self.engine.begin(index as u16, plan.largest, ts_recv);
+        if let (Some(reads), Some(rows)) = (&mapped.rows, record.rows()) {
+            return read_rows(&mut self.engine, &self.program, plan, table, reads, &rows);
+        }
+        let mut walk = Walk {
+            engine: &mut self.engine,
+            mapped,
+            cells: &self.cells,
+            table,
+            foreign: 0,
+        };
+        record.visit(&self.program, &mut walk);
+        finish(&mut self.engine, plan, table)
+    }
+
+    /// Maps a message of these templates, as [`FastMapper::record`].
+    ///
+    /// # Errors
+    ///
+    /// As [`FastMapper::record`].
+    pub fn message(
+        &mut self,
+        table: &mut Instruments,
+        ts_recv: u64,
+        message: &Message,
+    ) -> Result<Outcome, MapError> {
+        self.engine.counts.messages += 1;
+        let index = message.template_index().unwrap_or(u32::MAX) as usize;
+        let (Some(Some(mapped)), Some(view)) = (self.plans.get(index), message.view(&self.program))
+        else {
+            return Ok(unmapped(&mut self.engine, &self.program, index));
+        };
+        self.engine
+            .begin(index as u16, mapped.plan.largest, ts_recv);
+        let mut walk = Walk {
+            engine: &mut self.engine,
+            mapped,
+            cells: &self.cells,
+            table,
+            foreign: 0,
+        };
+        view.visit(&mut walk);
+        finish(&mut self.engine, &mapped.plan, table)
+    }
+}
+
+/// A template that is not mapped; the Reset message is what it is in all templates.
+fn unmapped(engine: &mut Engine, program: &Program, index: usize) -> Outcome {
+    engine.events.clear();
+    engine.faults.clear();
+    match program.templates().get(index) {
+        Some(template) if template.reset() == Reset::All => Outcome::of(Does::Reset),
+        _ => {
+            engine.counts.unmapped += 1;
+            Outcome::UNMAPPED
+        }
+    }
+}
+
+#[inline]
+fn finish(engine: &mut Engine, plan: &Plan, table: &mut Instruments) -> Result<Outcome, MapError> {
+    let texts = take(&mut engine.cells.texts);
+    let outcome = engine.finish(plan, table, &texts);
+    engine.cells.texts = texts;
+    outcome
+}
+
+#[inline]
+fn begin_entries(engine: &mut Engine, plan: &Plan, table: &mut Instruments) {
+    let texts = take(&mut engine.cells.texts);
+    engine.begin_entries(plan, table, &texts);
+    engine.cells.texts = texts;
+    engine.cells.keep_texts();
+}
+
+#[inline]
+fn entry(engine: &mut Engine, plan: &Plan, table: &mut Instruments) {
+    let texts = take(&mut engine.cells.texts);
+    engine.entry(plan, table, &texts);
+    engine.cells.texts = texts;
+}
+
+/// Takes the values from the rows of a record.
+fn read_rows(
+    engine: &mut Engine,
+    program: &Program,
+    plan: &Plan,
+    table: &mut Instruments,
+    reads: &RowReads,
+    rows: &Rows<'_>,
+) -> Result<Outcome, MapError> {
+    read_row(engine, program, &reads.head, rows.head());
+    if let Some(entries) = rows.entries().filter(|_| plan.has_entries) {
+        begin_entries(engine, plan, table);
+        for row in entries {
+            engine.cells.clear_entry();
+            read_row(engine, program, &reads.entry, row);
+            entry(engine, plan, table);
+        }
+    }
+    finish(engine, plan, table)
+}
+
+#[inline]
+fn read_row(engine: &mut Engine, program: &Program, reads: &[(u8, Place)], row: RowRef<'_>) {
+    for (cell, place) in reads {
+        match row.cell(program, place) {
+            Cell::Unsigned(value) => engine.cells.set(*cell, Raw::Unsigned(value)),
+            Cell::Signed(value) => engine.cells.set(*cell, Raw::Signed(value)),
+            Cell::Decimal(value) => engine.cells.set(*cell, Raw::Decimal(value)),
+            Cell::Text(text) => engine.cells.set_text(*cell, &text),
+            Cell::Absent | Cell::Sequence(_) | Cell::Group => {}
+        }
+    }
+}
+
+/// Takes the values from the calls of a decoder or a message.
+struct Walk<'a> {
+    engine: &'a mut Engine,
+    mapped: &'a Mapped,
+    cells: &'a [u8],
+    table: &'a mut Instruments,
+    /// How many dynamic references are open: their fields are those of other templates.
+    foreign: u32,
+}
+
+impl Walk<'_> {
+    #[inline(always)]
+    fn cell(&self, field: &Field) -> u8 {
+        let cell = self.cells.get(field.id().index()).copied();
+        cell.unwrap_or(NONE)
+    }
+
+    #[inline(always)]
+    fn set(&mut self, field: &Field, value: Raw) {
+        let cell = self.cell(field);
+        if cell != NONE && self.foreign == 0 {
+            self.engine.cells.set(cell, value);
+        }
+    }
+
+    #[inline(always)]
+    fn set_text(&mut self, field: &Field, value: &[u8]) {
+        let cell = self.cell(field);
+        if cell != NONE && self.foreign == 0 {
+            self.engine.cells.set_text(cell, value);
+        }
+    }
+
+    #[inline(always)]
+    fn is_entries(&self, field: &Field) -> bool {
+        self.mapped.entries == Some(field.id()) && self.foreign == 0
+    }
+}
+
+impl Visitor for Walk<'_> {
+    #[inline(always)]
+    fn unsigned(&mut self, field: &Field, value: u64) {
+        self.set(field, Raw::Unsigned(value));
+    }
+
+    #[inline(always)]
+    fn signed(&mut self, field: &Field, value: i64) {
+        self.set(field, Raw::Signed(value));
+    }
+
+    #[inline(always)]
+    fn decimal(&mut self, field: &Field, value: Decimal) {
+        self.set(field, Raw::Decimal(value));
+    }
+
+    #[inline(always)]
+    fn ascii(&mut self, field: &Field, value: &[u8]) {
+        self.set_text(field, value);
+    }
+
+    #[inline(always)]
+    fn unicode(&mut self, field: &Field, value: &[u8]) {
+        self.set_text(field, value);
+    }
+
+    #[inline(always)]
+    fn bytes(&mut self, field: &Field, value: &[u8]) {
+        self.set_text(field, value);
+    }
+
+    fn begin_sequence(&mut self, field: &Field, _: u32) {
+        if self.is_entries(field) {
+            begin_entries(self.engine, &self.mapped.plan, self.table);
+        }
+    }
+
+    #[inline(always)]
+    fn begin_entry(&mut self, field: &Field, _: u32) {
+        if self.is_entries(field) {
+            self.engine.cells.clear_entry();
+        }
+    }
+
+    #[inline(always)]
+    fn end_entry(&mut self, field: &Field) {
+        if self.is_entries(field) {
+            entry(self.engine, &self.mapped.plan, self.table);
+        }
+    }
+
+    fn begin_template(&mut self, _: &Field, _: &TemplateProgram) {
+        self.foreign += 1;
+    }
+
+    fn end_template(&mut self, _: &Field) {
+        self.foreign = self.foreign.saturating_sub(1);
+    }
+}

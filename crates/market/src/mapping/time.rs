@@ -1,0 +1,290 @@
+//! Times as feeds send them, to nanoseconds since 1970-01-01 UTC.
+
+use fanfare_wire::{UtcTimestamp, int};
+
+const SECOND: u64 = 1_000_000_000;
+const DAY: u64 = 86_400 * SECOND;
+
+/// How a time is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    /// `YYYYMMDD-HH:MM:SS` with a fraction of 3, 6, 9 digits or none.
+    Timestamp,
+    /// Digits: `YYYYMMDDHHMMSS` and so many of the fraction.
+    DateAndTime { digits: u32 },
+    /// Digits: `HHMMSS` and so many of the fraction.
+    Time { digits: u32 },
+    /// `HH:MM` or `HH:MM:SS` with a fraction of 3, 6, 9 digits or none, and perhaps `Z` behind it.
+    TimeOnly,
+    /// `YYYYMMDD`.
+    Date,
+    /// Units since 1970-01-01 UTC; so many nanoseconds each.
+    Epoch { unit: u64 },
+    /// Units since midnight.
+    OfDay { unit: u64 },
+}
+
+/// The names of formats in mapping files.
+const NAMES: [(&str, Format); 18] = [
+    ("UTCTimestamp", Format::Timestamp),
+    ("UTCTimeOnly", Format::TimeOnly),
+    ("YYYYMMDD", Format::Date),
+    ("YYYYMMDDHHMMSS", Format::DateAndTime { digits: 0 }),
+    ("YYYYMMDDHHMMSSmmm", Format::DateAndTime { digits: 3 }),
+    ("YYYYMMDDHHMMSSuuuuuu", Format::DateAndTime { digits: 6 }),
+    ("HHMMSS", Format::Time { digits: 0 }),
+    ("HHMMSSmmm", Format::Time { digits: 3 }),
+    ("HHMMSSuuuuuu", Format::Time { digits: 6 }),
+    ("HHMMSSnnnnnnnnn", Format::Time { digits: 9 }),
+    ("epoch-s", Format::Epoch { unit: SECOND }),
+    ("epoch-ms", Format::Epoch { unit: 1_000_000 }),
+    ("epoch-us", Format::Epoch { unit: 1_000 }),
+    ("epoch-ns", Format::Epoch { unit: 1 }),
+    ("day-s", Format::OfDay { unit: SECOND }),
+    ("day-ms", Format::OfDay { unit: 1_000_000 }),
+    ("day-us", Format::OfDay { unit: 1_000 }),
+    ("day-ns", Format::OfDay { unit: 1 }),
+];
+
+impl Format {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        let found = NAMES.iter().find(|(other, _)| *other == name);
+        found.map(|(_, format)| *format)
+    }
+
+    /// All names, for error messages.
+    pub(crate) fn names() -> String {
+        NAMES.map(|(name, _)| name).join(", ")
+    }
+
+    /// Whether there is a time, but no date.
+    pub(crate) const fn is_of_day(self) -> bool {
+        matches!(
+            self,
+            Self::Time { .. } | Self::TimeOnly | Self::OfDay { .. }
+        )
+    }
+
+    /// Whether integers are written so.
+    pub(crate) const fn takes_integers(self) -> bool {
+        !matches!(self, Self::Timestamp | Self::TimeOnly)
+    }
+}
+
+/// How a time is written, and where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DateTime {
+    pub(crate) format: Format,
+    /// How far the clocks of the place are ahead of UTC, ns. Epochs are UTC everywhere.
+    offset: i64,
+}
+
+impl DateTime {
+    /// `offset` in seconds: how far the clocks of the place are ahead of UTC.
+    pub(crate) const fn new(format: Format, offset: i32) -> Self {
+        Self {
+            format,
+            offset: offset as i64 * SECOND as i64,
+        }
+    }
+
+    /// Nanoseconds, UTC; of a time without date, the local ones since midnight.
+    #[inline]
+    pub(crate) fn read_number(self, value: u64) -> Option<u64> {
+        match self.format {
+            Format::DateAndTime { digits } => {
+                let (fraction, unit) = fraction(digits);
+                let second_of_day = time_of_day(value / fraction % 1_000_000)?;
+                let date = date(value / fraction / 1_000_000)?;
+                let nanos = second_of_day * SECOND + value % fraction * unit;
+                self.utc(date.checked_add(nanos as i64)?)
+            }
+            Format::Time { digits } => {
+                let (fraction, unit) = fraction(digits);
+                Some(time_of_day(value / fraction)? * SECOND + value % fraction * unit)
+            }
+            Format::Date => self.utc(date(value)?),
+            Format::Epoch { unit } => value.checked_mul(unit).filter(|time| *time < u64::MAX),
+            Format::OfDay { unit } => value.checked_mul(unit).filter(|time| *time <= DAY),
+            Format::Timestamp | Format::TimeOnly => None,
+        }
+    }
+
+    /// As [`DateTime::read_number`], of a text.
+    #[inline]
+    pub(crate) fn read_text(self, text: &[u8]) -> Option<u64> {
+        match self.format {
+            Format::Timestamp => self.utc(UtcTimestamp::parse(text)?.nanos()),
+            Format::TimeOnly => {
+                // MaturityTime(1079) is a TZTimeOnly, with `Z` behind it and perhaps no seconds.
+                let text = text.strip_suffix(b"Z").unwrap_or(text);
+                let mut whole = *b"19700101-00:00:00.000000000";
+                if text.len() == 5 {
+                    whole.get_mut(9..14)?.copy_from_slice(text);
+                    let time = UtcTimestamp::parse(whole.get(..17)?)?;
+                    return u64::try_from(time.nanos()).ok();
+                }
+                let to = whole.get_mut(9..9 + text.len())?;
+                to.copy_from_slice(text);
+                let time = UtcTimestamp::parse(whole.get(..9 + text.len())?)?;
+                u64::try_from(time.nanos()).ok()
+            }
+            _ => self.read_number(int::parse_u64(text)?),
+        }
+    }
+
+    fn utc(self, local: i64) -> Option<u64> {
+        u64::try_from(local.checked_sub(self.offset)?).ok()
+    }
+
+    /// The UTC time of a time of the day whose date is in `date`, a format of [`Format::Date`].
+    #[inline]
+    pub(crate) fn on(self, date: i64, of_day: u64) -> Option<u64> {
+        self.utc(date.checked_add(of_day as i64)?)
+    }
+
+    /// The UTC time of a time of the day that is less than half a day away from `near`.
+    #[inline]
+    pub(crate) fn near(self, near: u64, of_day: u64) -> Option<u64> {
+        let near = i64::try_from(near).ok()?.checked_add(self.offset)?;
+        let (day, of_day) = (DAY as i64, of_day as i64);
+        let mut time = near - near.rem_euclid(day) + of_day;
+        if time > near + day / 2 {
+            time -= day;
+        } else if time <= near - day / 2 {
+            time += day;
+        }
+        self.utc(time)
+    }
+}
+
+/// How many steps the digits of a fraction have, and how many nanoseconds each.
+#[inline]
+const fn fraction(digits: u32) -> (u64, u64) {
+    match digits {
+        0 => (1, SECOND),
+        3 => (1_000, 1_000_000),
+        6 => (1_000_000, 1_000),
+        _ => (SECOND, 1),
+    }
+}
+
+/// Seconds since midnight of the digits `HHMMSS`.
+#[inline]
+const fn time_of_day(digits: u64) -> Option<u64> {
+    let (hour, minute, second) = (digits / 10_000, digits / 100 % 100, digits % 100);
+    if hour > 23 || minute > 59 || second > 60 {
+        return None;
+    }
+    Some(hour * 3_600 + minute * 60 + second)
+}
+
+/// The beginning of the day of the digits `YYYYMMDD`, ns since 1970-01-01 of the same clock.
+#[inline]
+pub(crate) fn date(digits: u64) -> Option<i64> {
+    let (year, month, day) = (digits / 10_000, digits / 100 % 100, digits % 100);
+    let year = u32::try_from(year).ok()?;
+    UtcTimestamp::midnight(year, month as u32, day as u32).map(UtcTimestamp::nanos)
+}
+
+/// Seconds of an offset like `+03:00`, `-05:30`, `Z` or `UTC`.
+pub(crate) fn offset(text: &str) -> Option<i32> {
+    if matches!(text, "Z" | "UTC") {
+        return Some(0);
+    }
+    let (sign, digits) = match text.split_at_checked(1)? {
+        ("+", digits) => (1, digits),
+        ("-", digits) => (-1, digits),
+        _ => return None,
+    };
+    let (hours, minutes) = digits.split_once(':')?;
+    let number = |text: &str, most: i32| {
+        let is_pair = text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_digit());
+        let number: i32 = text.parse().ok().filter(|_| is_pair)?;
+        (number <= most).then_some(number)
+    };
+    Some(sign * (number(hours, 23)? * 3_600 + number(minutes, 59)? * 60))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn utc(text: &str) -> u64 {
+        UtcTimestamp::parse(text.as_bytes()).unwrap().nanos() as u64
+    }
+
+    fn read(format: &str, value: u64) -> Option<u64> {
+        DateTime::new(Format::from_name(format).unwrap(), 0).read_number(value)
+    }
+
+    #[test]
+    fn digits_are_times() {
+        let at = utc("20130801-14:24:37.941");
+        assert_eq!(read("YYYYMMDDHHMMSSmmm", 20_130_801_142_437_941), Some(at));
+        let whole = at - 941_000_000;
+        assert_eq!(read("YYYYMMDDHHMMSS", 20_130_801_142_437), Some(whole));
+        assert_eq!(read("YYYYMMDD", 20_130_801), Some(utc("20130801-00:00:00")));
+        assert_eq!(read("epoch-s", at / SECOND), Some(whole));
+        assert_eq!(read("epoch-ms", at / 1_000_000), Some(at));
+        assert_eq!(read("epoch-ns", at), Some(at));
+        assert_eq!(read("HHMMSSmmm", 142_437_941), Some(51_877_941_000_000));
+        assert_eq!(read("HHMMSSnnnnnnnnn", 1), Some(1));
+        assert_eq!(read("day-s", 58_781), Some(58_781 * SECOND));
+        for (format, value) in [
+            ("YYYYMMDDHHMMSSmmm", 20_130_832_142_437_941),
+            ("YYYYMMDDHHMMSSmmm", 142_437_941),
+            ("YYYYMMDDHHMMSSmmm", u64::MAX),
+            ("HHMMSSmmm", 242_437_941),
+            ("HHMMSSmmm", 146_037_941),
+            ("HHMMSSmmm", u64::MAX),
+            ("YYYYMMDD", 19_690_101),
+            ("YYYYMMDD", 20_130_229),
+            ("epoch-s", u64::MAX),
+            ("epoch-ns", u64::MAX),
+            ("day-s", 86_401),
+            ("UTCTimestamp", 5),
+        ] {
+            assert_eq!(read(format, value), None, "{format} {value}");
+        }
+    }
+
+    #[test]
+    fn texts_are_times_of_their_place() {
+        let moscow = offset("+03:00").unwrap();
+        let local = DateTime::new(Format::Timestamp, moscow);
+        let text = b"20130801-14:24:37.941";
+        assert_eq!(local.read_text(text), Some(utc("20130801-11:24:37.941")));
+        let time = DateTime::new(Format::TimeOnly, moscow);
+        assert_eq!(time.read_text(b"14:24:37.941"), Some(51_877_941_000_000));
+        assert_eq!(time.read_text(b"14:24:37"), Some(51_877_000_000_000));
+        assert_eq!(time.read_text(b"14:24Z"), Some(51_840_000_000_000));
+        assert_eq!(time.read_text(b"14:2"), None);
+        assert_eq!(time.read_text(&[b'1'; 40]), None);
+        assert_eq!(offset("Z"), Some(0));
+        assert_eq!(offset("-05:30"), Some(-19_800));
+        for wrong in ["", "03:00", "+3:00", "+03", "+24:00", "+00:60", "+é:00"] {
+            assert_eq!(offset(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_time_without_a_date_is_near_its_message() {
+        let time = DateTime::new(Format::Time { digits: 3 }, 0);
+        let of_day = |value| time.read_number(value).unwrap();
+        let near = |near: &str, value| time.near(utc(near), of_day(value));
+        let today = Some(utc("20130801-23:59:59.900"));
+        assert_eq!(near("20130801-23:59:59", 235_959_900), today);
+        assert_eq!(near("20130802-00:00:01", 235_959_900), today);
+        let tomorrow = Some(utc("20130802-00:00:00.100"));
+        assert_eq!(near("20130801-23:59:59", 100), tomorrow);
+        // 01:00 in Moscow is 22:00 of the day before.
+        let moscow = DateTime::new(Format::Time { digits: 3 }, 10_800);
+        let at = moscow.near(utc("20130801-22:00:01"), of_day(10_000_000));
+        assert_eq!(at, Some(utc("20130801-22:00:00")));
+        let date = date(20_130_802).unwrap();
+        let on = moscow.on(date, of_day(10_000_000));
+        assert_eq!(on, Some(utc("20130801-22:00:00")));
+        assert_eq!(time.near(u64::MAX, 0), None);
+    }
+}

@@ -1,0 +1,10 @@
+//! Tests of the crate from outside, one binary.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+mod mapped;
+mod walk;

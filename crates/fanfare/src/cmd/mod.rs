@@ -8,6 +8,7 @@ mod fast;
 mod fix;
 mod gateway;
 mod latency;
+mod market;
 mod plant;
 mod store;
 mod throughput;
@@ -35,6 +36,9 @@ pub(crate) enum Command {
     /// Round trips of orders: a server that answers each, a client that measures.
     #[command(subcommand)]
     Latency(latency::Command),
+    /// What a feed says about the market: mappings, instruments, events.
+    #[command(subcommand)]
+    Market(market::Command),
     /// The files in which sessions keep their messages: list, verify, export, repair.
     #[command(subcommand)]
     Store(store::Command),
@@ -59,6 +63,7 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Fast(command) => fast::run(command),
         Command::Fix(command) => fix::run(command),
         Command::Latency(command) => latency::run(command),
+        Command::Market(command) => market::run(command),
         Command::Store(command) => store::run(command),
         Command::Dds(command) => dds::run(command),
         Command::Throughput(command) => throughput::run(command),

@@ -2,14 +2,14 @@
 
 mod bench;
 mod codegen;
-mod decode;
+pub(crate) mod decode;
 mod encode;
 mod explain;
 mod generate;
 mod lines;
 mod multicast;
 pub(crate) mod options;
-mod output;
+pub(crate) mod output;
 pub(crate) mod packets;
 pub(crate) mod stopwatch;
 mod structs;

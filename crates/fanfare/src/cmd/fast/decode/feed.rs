@@ -121,11 +121,18 @@ impl Feed {
     }
 }
 
+/// The message that says that the feed is over.
+struct Last {
+    record: Record,
+    received: u64,
+    packet_len: u64,
+}
+
 /// Takes what a channel delivers.
 pub(crate) struct Taker {
     sink: Sink,
     /// The message without a number that says the feed is over; its turn is at the end.
-    last: Option<(Record, u64)>,
+    last: Option<Last>,
     /// Packets that said so and were not delivered, and their bytes.
     withheld: (u64, u64),
     is_over: bool,
@@ -190,19 +197,23 @@ impl Taker {
         if self.sink.ends_feed(message.record) {
             return self.end(message);
         }
-        self.sink.record(message.record)
+        self.sink.record(message.record, message.received)
     }
 
     #[cold]
     fn end(&mut self, message: Delivered<'_>) -> io::Result<Flow> {
         self.is_over = true;
         if message.number.is_some() || !message.is_first {
-            return self.sink.record(message.record);
+            return self.sink.record(message.record, message.received);
         }
         let len = message.packet_len as u64;
         self.withheld.0 += 1;
         self.withheld.1 += len;
-        self.last = Some((message.record.clone(), len));
+        self.last = Some(Last {
+            record: message.record.clone(),
+            received: message.received,
+            packet_len: len,
+        });
         Ok(Flow::Continue(()))
     }
 
@@ -230,11 +241,11 @@ impl Taker {
 
     /// What says that the feed is over comes behind the rest of all lines.
     fn deliver_last(&mut self) -> io::Result<()> {
-        if let Some((mut record, len)) = self.last.take() {
+        if let Some(mut last) = self.last.take() {
             self.withheld.0 -= 1;
-            self.withheld.1 -= len;
+            self.withheld.1 -= last.packet_len;
             // The end is the end, whatever the limit of messages.
-            let _ = self.sink.record(&mut record)?;
+            let _ = self.sink.record(&mut last.record, last.received)?;
         }
         Ok(())
     }

@@ -48,7 +48,7 @@ pub(crate) fn run(args: &Args, groups: &[SocketAddrV4], sink: Sink) -> Result<Ou
         }
         progress.show(now, receiver.channel(), taker.sink());
         if turn.datagrams == 0 && !args.network.spin {
-            taker.sink().output().flush()?;
+            taker.sink().flush()?;
             receiver.wait(sleep(&receiver, now))?;
         }
     }

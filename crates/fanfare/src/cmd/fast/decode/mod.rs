@@ -6,7 +6,7 @@ mod live;
 mod place;
 mod report;
 mod sequence;
-mod sink;
+pub(crate) mod sink;
 mod streams;
 mod two_files;
 
@@ -25,6 +25,7 @@ use fanfare_feed::{Arbiter, FrameErrorKind, Header, Line, SequenceField};
 use feed::Feed;
 use report::Report;
 use sink::{Next, Sink, SinkOptions};
+use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -146,7 +147,8 @@ impl Args {
         self.format.or((!quiet).then_some(Format::Text))
     }
 
-    fn check(&self) -> Result<()> {
+    /// Whether the arguments go together.
+    pub(crate) fn check(&self) -> Result<()> {
         if self.file.len() > 2 || self.multicast.len() > 2 {
             bail!("a feed has two lines at most");
         }
@@ -181,7 +183,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         Err(error) => return Err(error.into()),
     };
     let sink = Sink::new(decoder(args, &program), output, sink_options(args));
-    let outcome = match (&args.pcap, &args.file[..]) {
+    play(args, sink)?.print(args)
+}
+
+/// Plays what the arguments name to the sink.
+pub(crate) fn play(args: &Args, sink: Sink) -> Result<Outcome> {
+    Ok(match (&args.pcap, &args.file[..]) {
         (Some(capture), _) => capture::run(args, capture, sink)?,
         (_, [file]) if !is_sequenced(args) => one_file(args, file, sink)?,
         (_, [file]) if args.framing.of_file() == Header::None => streams::one(args, file, sink)?,
@@ -191,8 +198,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
             two_files::run(args, &files, sink)?
         }
         _ => live::run(args, &args.multicast, sink)?,
-    };
-    outcome.print(args)
+    })
 }
 
 /// Whether a single file's sequence is to be checked: if asked for, since it takes time.
@@ -208,7 +214,7 @@ pub(crate) fn decoder(args: &Args, program: &Arc<Program>) -> Decoder {
     Decoder::with_options(Arc::clone(program), args.strictness.options())
 }
 
-fn sink_options(args: &Args) -> SinkOptions {
+pub(crate) fn sink_options(args: &Args) -> SinkOptions {
     SinkOptions {
         keep_going: args.keep_going,
         limit: args.messages,
@@ -237,9 +243,19 @@ impl Outcome {
         Self { sink, arbiter }
     }
 
-    fn print(mut self, args: &Args) -> Result<ExitCode> {
+    /// How many errors there were.
+    pub(crate) const fn errors(&self) -> u64 {
+        self.sink.counts.errors
+    }
+
+    /// Writes what is buffered.
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        self.sink.flush()
+    }
+
+    pub(crate) fn print(mut self, args: &Args) -> Result<ExitCode> {
         let sink = &mut self.sink;
-        sink.output().flush()?;
+        sink.flush()?;
         let (counts, decoding) = (sink.counts, sink.decoding);
         let report = Report {
             counts,
@@ -263,7 +279,7 @@ fn one_file(args: &Args, file: &Path, mut sink: Sink) -> Result<Outcome> {
     let mut packets = PacketFile::open(file, args.framing.of_file(), &stop)?;
     while !stop.is_raised() {
         if packets.must_read() {
-            feed.sink().output().flush()?;
+            feed.sink().flush()?;
         }
         match packets.next() {
             Ok(None) => break,
@@ -311,7 +327,7 @@ fn stream(stop: &Stop, file: &Path, sink: &mut Sink) -> Result<()> {
             Next::Message(len) => input.consume(len),
             Next::Error => break,
             Next::Partial => {
-                sink.output().flush()?;
+                sink.flush()?;
                 if !input.read_more()? {
                     break;
                 }

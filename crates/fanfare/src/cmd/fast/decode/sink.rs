@@ -33,10 +33,27 @@ pub(crate) struct SinkOptions {
     pub(crate) last: Option<String>,
 }
 
+/// What takes messages in place of the output.
+pub(crate) trait Taking {
+    /// A message that came at `received`, ns since 1970-01-01 UTC, 0 if that is not known; false
+    /// if it cannot be used.
+    fn record(&mut self, record: &Record, received: u64) -> io::Result<bool>;
+
+    /// A message of a recording, which has no time.
+    fn message(&mut self, message: &Message) -> io::Result<bool>;
+
+    /// Whether nothing more is wanted.
+    fn is_full(&self) -> bool;
+
+    /// Writes what is buffered.
+    fn flush(&mut self) -> io::Result<()>;
+}
+
 pub(crate) struct Sink {
     decoder: Decoder,
     message: Message,
     output: Output,
+    taking: Option<Box<dyn Taking>>,
     options: SinkOptions,
     /// The template that says that the feed is over.
     last: Option<u32>,
@@ -54,10 +71,25 @@ impl Sink {
             message: Message::new(),
             last,
             output,
+            taking: None,
             options,
             counts: Counts::default(),
             decoding: Duration::ZERO,
         }
+    }
+
+    /// Messages go there, not to the output.
+    pub(crate) fn with_taking(mut self, taking: Box<dyn Taking>) -> Self {
+        self.taking = Some(taking);
+        self
+    }
+
+    /// Writes what is buffered.
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        if let Some(taking) = &mut self.taking {
+            taking.flush()?;
+        }
+        self.output.flush()
     }
 
     /// Whether this is the message of [`SinkOptions::last`].
@@ -67,9 +99,12 @@ impl Sink {
 
     /// Writes a message that a channel has delivered.
     #[inline(always)]
-    pub(crate) fn record(&mut self, record: &mut Record) -> io::Result<Flow> {
+    pub(crate) fn record(&mut self, record: &mut Record, received: u64) -> io::Result<Flow> {
         self.counts.messages += 1;
-        if !self.is_unseen() {
+        if let Some(taking) = &mut self.taking {
+            let is_used = taking.record(record, received)?;
+            self.counts.errors += u64::from(!is_used);
+        } else if !self.is_unseen() {
             self.write(record)?;
         }
         Ok(match self.is_full() {
@@ -103,11 +138,10 @@ impl Sink {
         };
         let next = self.decoded(decoded, offset)?;
         if let Next::Message(_) = next {
-            self.counts.messages += 1;
-            if !self.is_unseen() {
-                let view = self.message.view(self.decoder.program());
-                show(view, &mut self.output, &mut self.counts)?;
-            }
+            let message = std::mem::take(&mut self.message);
+            let delivered = self.deliver(&message);
+            self.message = message;
+            delivered?;
         }
         Ok(next)
     }
@@ -151,9 +185,9 @@ impl Sink {
 
     /// Whether the run's limit of messages is reached.
     pub(crate) fn is_full(&self) -> bool {
-        self.options
-            .limit
-            .is_some_and(|limit| self.counts.messages >= limit)
+        let limit = self.options.limit;
+        let has_all = limit.is_some_and(|limit| self.counts.messages >= limit);
+        has_all || self.taking.as_ref().is_some_and(|taking| taking.is_full())
     }
 
     /// Counts and reports an error that is not the decoder's.
@@ -181,12 +215,17 @@ impl Sink {
 
     /// Whether nobody wants to see the messages, but for the last one.
     fn is_unseen(&self) -> bool {
-        self.options.timed || !self.output.wants_messages()
+        self.taking.is_none() && (self.options.timed || !self.output.wants_messages())
     }
 
     /// Writes a message that another decoder of the same program has in hand.
     pub(crate) fn deliver(&mut self, message: &Message) -> io::Result<()> {
         self.counts.messages += 1;
+        if let Some(taking) = &mut self.taking {
+            let is_used = taking.message(message)?;
+            self.counts.errors += u64::from(!is_used);
+            return Ok(());
+        }
         if self.is_unseen() {
             return Ok(());
         }

@@ -204,7 +204,7 @@ impl Stream {
                     return Ok(sink.after_error());
                 }
                 Next::Partial => {
-                    sink.output().flush()?;
+                    sink.flush()?;
                     if !self.file.read_more().with_context(cannot)? {
                         return Ok(Flow::Continue(()));
                     }

@@ -133,7 +133,7 @@ impl Recording {
         self.packet.clear();
         let cannot = || format!("cannot read `{}`", self.name);
         if self.source.must_read() {
-            feed.sink().output().flush()?;
+            feed.sink().flush()?;
         }
         match &mut self.source {
             Source::Stream(file) => {

@@ -1,0 +1,84 @@
+//! The options of a feed, which are those of `fanfare fast decode`.
+
+use crate::cmd::fast::decode::{self, Arbitration, Network};
+use crate::cmd::fast::options::{Framing, Sequence, Strictness, TEMPLATES_HELP, socket_address};
+use anyhow::{Result, bail};
+use std::net::SocketAddrV4;
+use std::path::PathBuf;
+
+/// Where a feed comes from, and how its bytes are taken.
+#[derive(Debug, clap::Args)]
+pub(super) struct Feed {
+    #[arg(short, long, value_name = "TEMPLATES", help = TEMPLATES_HELP)]
+    pub(super) templates: Option<String>,
+    /// File to decode, - for stdin; twice for the recordings of two lines.
+    #[arg(short, long, value_name = "FILE")]
+    file: Vec<PathBuf>,
+    /// Multicast group to receive, ADDRESS:PORT; twice for two lines with the same feed.
+    #[arg(
+        long, value_name = "ADDRESS:PORT", value_parser = socket_address,
+        conflicts_with = "file"
+    )]
+    multicast: Vec<SocketAddrV4>,
+    /// Capture (pcap or pcapng) to take the datagrams from instead of the network: those to the
+    /// groups of --multicast, or to the only address in it.
+    #[arg(long, value_name = "FILE", conflicts_with = "file")]
+    pcap: Option<PathBuf>,
+    #[command(flatten)]
+    framing: Framing,
+    #[command(flatten)]
+    pub(super) strictness: Strictness,
+    /// After an error go on with the next packet; the exit status tells of it all the same.
+    #[arg(long)]
+    keep_going: bool,
+    /// Field with the sequence number: none, auto (tag 34, or MsgSeqNum, or SequenceNumber), a
+    /// tag, or a name.
+    #[arg(long, value_name = "FIELD", default_value = "auto")]
+    sequence: Sequence,
+    #[command(flatten)]
+    arbitration: Arbitration,
+    #[command(flatten)]
+    network: Network,
+}
+
+impl Feed {
+    /// Whether it is said where the feed comes from.
+    const fn has_source(&self) -> bool {
+        !self.file.is_empty() || !self.multicast.is_empty() || self.pcap.is_some()
+    }
+
+    /// Whether there is a feed at all.
+    pub(super) const fn is_wanted(&self) -> bool {
+        self.templates.is_some() || self.has_source()
+    }
+
+    /// Templates and a source.
+    pub(super) fn check(&self) -> Result<&str> {
+        match (&self.templates, self.has_source()) {
+            (Some(templates), true) => Ok(templates),
+            (None, _) => bail!("give the templates of the feed: --templates"),
+            (_, false) => bail!("give a feed: --file, --multicast or --pcap"),
+        }
+    }
+
+    /// The same for `fast decode`, writing no messages.
+    pub(super) fn decoding(&self) -> decode::Args {
+        decode::Args {
+            templates: self.templates.clone().unwrap_or_default(),
+            file: self.file.clone(),
+            multicast: self.multicast.clone(),
+            pcap: self.pcap.clone(),
+            framing: self.framing.clone(),
+            strictness: self.strictness,
+            format: None,
+            begin_string: String::new(),
+            empty: false,
+            keep_going: self.keep_going,
+            messages: None,
+            sequence: self.sequence.clone(),
+            arbitration: self.arbitration.clone(),
+            network: self.network.clone(),
+            json: false,
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! `fanfare market`: what a feed says about the market.
+
+mod check;
+mod events;
+mod feed;
+mod instruments;
+mod json;
+mod options;
+mod writer;
+
+use clap::Subcommand;
+use std::process::ExitCode;
+
+/// The commands of `fanfare market`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Check(check::Args),
+    Events(Box<events::Args>),
+    Instruments(Box<instruments::Args>),
+}
+
+pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Check(args) => check::run(args),
+        Command::Events(args) => events::run(args),
+        Command::Instruments(args) => instruments::run(args),
+    }
+}

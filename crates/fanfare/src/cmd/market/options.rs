@@ -1,0 +1,61 @@
+//! Mappings and tables of instruments by the names of the command line.
+
+use anyhow::{Context, Result, bail};
+use fanfare_fast::Program;
+use fanfare_market::mapping::BUILT_IN;
+use fanfare_market::{Instruments, Mapping};
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+/// The largest mapping file, bytes.
+const MAPPING_LIMIT: u64 = 16 << 20;
+/// The largest file of instruments, bytes.
+const TABLE_LIMIT: u64 = 1 << 30;
+/// How many instruments there can be.
+pub(super) const INSTRUMENTS: usize = 10_000_000;
+
+pub(super) const MAPPING_HELP: &str =
+    "Mapping file (TOML), or builtin:fix, builtin:spectra or builtin:complex";
+
+/// The mapping of a name, or the built-in one that fits the templates.
+pub(super) fn mapping(name: Option<&str>, program: &Program) -> Result<Mapping> {
+    let name = name.unwrap_or_else(|| Mapping::name_for(program));
+    named_mapping(name)
+}
+
+/// A built-in mapping, or that of a file.
+pub(super) fn named_mapping(name: &str) -> Result<Mapping> {
+    if name.starts_with("builtin:") {
+        let all = BUILT_IN.map(|(name, _)| name).join(", ");
+        let found = Mapping::built_in(name);
+        return found.with_context(|| format!("there is no `{name}`: there are {all}"));
+    }
+    let text = read(Path::new(name), MAPPING_LIMIT)?;
+    Ok(Mapping::parse(name, &text)?)
+}
+
+/// Text of a file of a bounded size.
+fn read(path: &Path, limit: u64) -> Result<String> {
+    let cannot = || format!("cannot read `{}`", path.display());
+    let file = File::open(path).with_context(cannot)?;
+    let mut bytes = Vec::new();
+    file.take(limit + 1)
+        .read_to_end(&mut bytes)
+        .with_context(cannot)?;
+    if bytes.len() as u64 > limit {
+        bail!("`{}` has more than {limit} bytes", path.display());
+    }
+    String::from_utf8(bytes).with_context(|| format!("`{}` is not UTF-8", path.display()))
+}
+
+/// Puts the instruments of a file into the table: TOML if its name ends so, CSV otherwise.
+pub(super) fn read_table(path: &Path, table: &mut Instruments) -> Result<()> {
+    let text = read(path, TABLE_LIMIT)?;
+    let name = path.display().to_string();
+    match path.extension().is_some_and(|end| end == "toml") {
+        true => table.read_toml(&name, &text)?,
+        false => table.read_csv(&name, &text)?,
+    };
+    Ok(())
+}

@@ -7,9 +7,17 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: (&str, bool, u8, &[u8])| {
     let (xml, strict, cut, stream) = input;
-    let Ok(program) = Program::parse(xml) else { return };
-    let options = Options { strict, ..Options::default() };
-    let oracle = Options { oracle: true, ..options };
+    let Ok(program) = Program::parse(xml) else {
+        return;
+    };
+    let options = Options {
+        strict,
+        ..Options::default()
+    };
+    let oracle = Options {
+        oracle: true,
+        ..options
+    };
     let mut whole = Decoder::with_options(program.clone(), oracle);
     let mut pieces = Decoder::with_options(program, options);
     let (mut message, mut other) = (Message::new(), Message::new());

@@ -7,7 +7,9 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: (&str, &[u8])| {
     let (xml, line) = input;
-    let Ok(program) = Program::parse(xml) else { return };
+    let Ok(program) = Program::parse(xml) else {
+        return;
+    };
     let mut message = Message::new();
     if let Ok(line) = std::str::from_utf8(line) {
         match json::read_line(&program, line, &mut message) {
@@ -20,7 +22,9 @@ fuzz_target!(|input: (&str, &[u8])| {
             Err(error) => assert!(line.is_char_boundary(error.error.offset)),
         }
     }
-    let Ok(fields) = fix::split_fields(line) else { return };
+    let Ok(fields) = fix::split_fields(line) else {
+        return;
+    };
     if fix::read_message(&program, &fields, &mut message).is_ok() {
         let mut body = Vec::new();
         // A value with SOH in it is not FIX.

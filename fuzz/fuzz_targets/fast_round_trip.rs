@@ -8,8 +8,13 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: (&str, &[u8])| {
     let (xml, stream) = input;
-    let Ok(program) = Program::parse(xml) else { return };
-    let oracle = Options { oracle: true, ..Options::default() };
+    let Ok(program) = Program::parse(xml) else {
+        return;
+    };
+    let oracle = Options {
+        oracle: true,
+        ..Options::default()
+    };
     let mut decoder = Decoder::with_options(program.clone(), oracle);
     let mut by_ops = Encoder::with_options(program.clone(), oracle);
     let mut encoder = Encoder::new(program.clone());
@@ -25,7 +30,9 @@ fuzz_target!(|input: (&str, &[u8])| {
         rest = &rest[len..];
         let mut bytes = Vec::new();
         // The bytes may differ from the stream's, which need not leave out what it could.
-        encoder.encode(&message, &mut bytes).expect("what was decoded encodes");
+        encoder
+            .encode(&message, &mut bytes)
+            .expect("what was decoded encodes");
         let mut expected = Vec::new();
         assert_eq!(by_ops.encode(&message, &mut expected), Ok(bytes.len()));
         assert_eq!(bytes, expected);
@@ -35,7 +42,9 @@ fuzz_target!(|input: (&str, &[u8])| {
         assert_eq!(again.decode(&bytes, &mut second), Ok(bytes.len()));
         assert_eq!(line(&program, &message), line(&program, &second));
         let mut same = Vec::new();
-        third.encode(&second, &mut same).expect("what was decoded encodes");
+        third
+            .encode(&second, &mut same)
+            .expect("what was decoded encodes");
         assert_eq!(same, bytes);
         if rest.is_empty() {
             return;
@@ -58,7 +67,10 @@ struct Lanes {
 
 impl Lanes {
     fn new(program: &Program, kernel: Option<LaneKernel>) -> Self {
-        let options = Options { kernel, ..Options::default() };
+        let options = Options {
+            kernel,
+            ..Options::default()
+        };
         Self {
             decoder: Decoder::with_options(program.clone(), options),
             encoder: Encoder::with_options(program.clone(), options),
@@ -68,8 +80,12 @@ impl Lanes {
 
     fn encoded_again(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
-        self.decoder.decode_record(bytes, &mut self.record).expect("it decodes to a message");
-        self.encoder.encode_record(&self.record, &mut out).expect("what was decoded encodes");
+        self.decoder
+            .decode_record(bytes, &mut self.record)
+            .expect("it decodes to a message");
+        self.encoder
+            .encode_record(&self.record, &mut out)
+            .expect("what was decoded encodes");
         out
     }
 }

@@ -16,7 +16,10 @@ fuzz_target!(|bytes: &[u8]| {
         assert_eq!(indexed.sum, expected.sum, "{kernel:?}");
         assert_eq!(indexed.fault, expected.fault, "{kernel:?}");
         let separators = bytes.iter().filter(|&&byte| byte == 1).count();
-        assert!(indexed.may_hold_data || separators == index.len(), "{kernel:?}");
+        assert!(
+            indexed.may_hold_data || separators == index.len(),
+            "{kernel:?}"
+        );
         assert_eq!(index.tags(), oracle.tags(), "{kernel:?}");
         assert_eq!(index.begins(), oracle.begins(), "{kernel:?}");
         assert_eq!(index.ends(), oracle.ends(), "{kernel:?}");
@@ -43,7 +46,11 @@ fn decoders_agree(bytes: &[u8]) {
     let next = oracle.next(bytes);
     assert_eq!(format!("{:?}", decoder.next(bytes)), format!("{next:?}"));
     let whole = match next {
-        Next::Message { skipped: 0, message, end } if end == bytes.len() => Ok(message),
+        Next::Message {
+            skipped: 0,
+            message,
+            end,
+        } if end == bytes.len() => Ok(message),
         Next::Malformed { error, .. } => Err(error),
         Next::Garbled { why, .. } => Err(DecodeError::Garbled(why)),
         _ => Err(DecodeError::NotOneMessage),

@@ -12,6 +12,7 @@ pub mod market;
 pub mod price;
 mod refresh;
 pub mod state;
+pub mod to_fix;
 mod toml_text;
 
 pub use book::{Book, BookConfig, Books, Fault, Side};
@@ -20,3 +21,4 @@ pub use instruments::Instruments;
 pub use mapping::{FastMapper, FixMapper, Mapping};
 pub use market::{Market, MarketConfig, MarketStats};
 pub use price::{Price, PriceError};
+pub use to_fix::ToFix;

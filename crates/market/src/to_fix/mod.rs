@@ -1,0 +1,138 @@
+//! Market events and instruments back to FIX: the bodies of W, X, d, y, f and h, in the words of
+//! each version.
+//!
+//! ```
+//! use fanfare_fix::codec::FieldWriter;
+//! use fanfare_fix::dict::Version;
+//! use fanfare_market::event::{Event, Kind, entry};
+//! use fanfare_market::instruments::{Instruments, Name};
+//! use fanfare_market::{Price, ToFix};
+//!
+//! let mut table = Instruments::new(10);
+//! let instrument = table.see(&Name { symbol: b"RIU3", ..Name::default() })?;
+//! let bid = Event {
+//!     instrument,
+//!     kind: Kind::Level,
+//!     entry: entry::BID,
+//!     level: 1,
+//!     price: Price::from_units(133_310_000_000_000),
+//!     size: 7,
+//!     ..Event::EMPTY
+//! };
+//! let (mut room, to_fix) = ([0; 256], ToFix::new(Version::Fix44));
+//! let mut out = FieldWriter::new(&mut room);
+//! to_fix.changes(&table, b"r1", &[bid], &mut out)?;
+//! let text = String::from_utf8(out.written()?.to_vec())?.replace('\x01', "|");
+//! assert_eq!(text, "262=r1|268=1|279=0|269=0|55=RIU3|270=133310|271=7|290=1|");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod definitions;
+mod entries;
+
+pub use definitions::Request;
+
+use crate::instruments::{IdSource, Name, SecurityId};
+use core::fmt;
+use entries::Entries;
+use fanfare_fix::codec::FieldWriter;
+use fanfare_fix::dict::{Dictionary, Layout, Version};
+use std::sync::Arc;
+
+/// Why something cannot be said in a version of FIX. What was written of the body before is of no
+/// use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteError {
+    /// The version has no such message.
+    NoMessage,
+    /// The version has no such value of this field.
+    Value {
+        /// The field.
+        tag: u32,
+    },
+    /// The version demands this field, and it is not known.
+    Missing {
+        /// The field.
+        tag: u32,
+    },
+    /// Events of this kind are no entries.
+    Kind,
+    /// A picture is of one instrument.
+    Mixed,
+    /// There is no such instrument.
+    Instrument,
+}
+
+impl fmt::Display for WriteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoMessage => f.write_str("this version of FIX has no such message"),
+            Self::Value { tag } => write!(f, "this version of FIX has no such value of {tag}"),
+            Self::Missing { tag } => write!(f, "this version of FIX demands {tag}"),
+            Self::Kind => f.write_str("events of this kind are no entries"),
+            Self::Mixed => f.write_str("a picture is of one instrument"),
+            Self::Instrument => f.write_str("there is no such instrument"),
+        }
+    }
+}
+
+impl core::error::Error for WriteError {}
+
+/// Writes bodies of market data messages that pass the validation of a version.
+///
+/// What a version has is looked up when it is made; writing changes and pictures does not
+/// allocate. Fields that a version does not have are left out (RptSeq(83) before FIX.5.0,
+/// MDPriceLevel(1023), which is MDEntryPositionNo(290) there); values that it does not have are
+/// errors. Times are cut to milliseconds where the version has no finer ones. Text with the
+/// separator of FIX fields, and a buffer that is too small, are errors of the writer.
+#[derive(Debug)]
+pub struct ToFix {
+    dictionary: Arc<Dictionary>,
+    changes: Option<Entries>,
+    picture: Option<Entries>,
+}
+
+impl ToFix {
+    /// For messages of this version.
+    pub fn new(version: Version) -> Self {
+        Self::with(Dictionary::built_in(version))
+    }
+
+    /// For messages of a dictionary.
+    pub fn with(dictionary: Arc<Dictionary>) -> Self {
+        Self {
+            changes: Entries::of(&dictionary, b"X"),
+            picture: Entries::of(&dictionary, b"W"),
+            dictionary,
+        }
+    }
+
+    fn body(&self, msg_type: &[u8]) -> Result<Layout<'_>, WriteError> {
+        self.dictionary.body(msg_type).ok_or(WriteError::NoMessage)
+    }
+}
+
+/// Symbol(55), `[N/A]` where it is not known, SecurityID(48) and SecurityIDSource(22).
+fn names(name: &Name<'_>, has: impl Fn(u32) -> bool, out: &mut FieldWriter<'_>) {
+    for tag in [55, 48, 22] {
+        if has(tag) {
+            one_name(name, tag, out);
+        }
+    }
+}
+
+fn one_name(name: &Name<'_>, tag: u32, out: &mut FieldWriter<'_>) {
+    match (tag, name.id) {
+        (55, _) if name.symbol.is_empty() => _ = out.field(55, b"[N/A]"),
+        (55, _) => _ = out.field(55, name.symbol),
+        (48, SecurityId::Number(number)) => _ = out.u64(48, number),
+        (48, SecurityId::Text(text)) => _ = out.field(48, text),
+        (22, SecurityId::Number(_) | SecurityId::Text(_)) if name.source != IdSource::NONE => {
+            _ = out.field(22, name.source.as_bytes());
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests;

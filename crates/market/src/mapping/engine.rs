@@ -1,6 +1,7 @@
 //! From the values of a message to its events.
 
 use super::cells::{Cells, Raw, Ref};
+use super::direct::Read;
 use super::document::{Does, Unknown};
 use super::fault::{Flaw, MapError, Why};
 use super::outcome::{Counts, Outcome, Picture};
@@ -13,6 +14,17 @@ use fanfare_wire::Decimal;
 
 /// How many faults of a message are kept; behind these all of it is withheld.
 const FAULTS: usize = 32;
+
+/// How many instruments are remembered.
+const KNOWN: usize = 256;
+
+/// An instrument by the number that it has at its source.
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    number: u64,
+    source: IdSource,
+    instrument: InstrumentId,
+}
 
 /// Whatever of a message does not belong to one entry.
 #[derive(Debug)]
@@ -28,8 +40,9 @@ pub(super) struct Engine {
     stamps: Vec<u32>,
     stamp: u32,
     message: Current,
-    /// A name and its instrument, as most entries are of the same one as those before.
-    known: Option<(u64, IdSource, InstrumentId)>,
+    /// Instruments by the lowest bits of their numbers: most entries are of one that was there
+    /// before.
+    known: Box<[Option<Known>; KNOWN]>,
     /// A date as digits, and its midnight.
     date: (u64, i64),
 }
@@ -49,6 +62,8 @@ struct Current {
     /// The picture has begun.
     has_begun: bool,
     withholds_all: bool,
+    /// The time of the entry before: as it was sent, with its date, and what it is.
+    time: Option<((u64, TimePlan), u64)>,
 }
 
 impl Engine {
@@ -64,7 +79,7 @@ impl Engine {
             stamps: Vec::new(),
             stamp: 0,
             message: Current::default(),
-            known: None,
+            known: Box::new([None; KNOWN]),
             date: (0, 0),
         }
     }
@@ -269,12 +284,11 @@ impl Engine {
         texts: &[u8],
     ) -> Result<Option<InstrumentId>, Flaw> {
         let id = self.cells.find(plan.id);
-        if let (Some((_, Raw::Unsigned(number))), Some((known, source, instrument))) =
-            (id, self.known)
-            && known == *number
-            && source == self.id_source(plan, texts)?
-        {
-            return Ok(Some(instrument));
+        if let Some((_, Raw::Unsigned(number))) = id {
+            let source = self.id_source(plan, texts)?;
+            if let Some(instrument) = self.known(*number, source) {
+                return Ok(Some(instrument));
+            }
         }
         let symbol = self.cells.find(plan.symbol);
         if id.is_none() && symbol.is_none() {
@@ -283,6 +297,12 @@ impl Engine {
             return Ok(carried);
         }
         self.look_up(plan, table, texts)
+    }
+
+    #[inline(always)]
+    fn known(&self, number: u64, source: IdSource) -> Option<InstrumentId> {
+        let known = self.known[number as usize % KNOWN]?;
+        (known.number == number && known.source == source).then_some(known.instrument)
     }
 
     fn look_up(
@@ -307,7 +327,12 @@ impl Engine {
         match found {
             Ok(instrument) => {
                 if let SecurityId::Number(number) = name.id {
-                    self.known = Some((number, name.source, instrument));
+                    let source = name.source;
+                    self.known[number as usize % KNOWN] = Some(Known {
+                        number,
+                        source,
+                        instrument,
+                    });
                 }
                 Ok(Some(instrument))
             }
@@ -404,6 +429,52 @@ impl Engine {
             self.date = (digits, date(digits)?);
         }
         Some(self.date.1)
+    }
+
+    /// Takes an entry that was read straight from its row; false if it has to be looked at.
+    #[inline(always)]
+    pub(super) fn take(&mut self, read: &Read<'_>, source: Option<IdSource>, plan: &Plan) -> bool {
+        let source = source.unwrap_or(self.source);
+        let Some(instrument) = self.known(read.id, source) else {
+            return false;
+        };
+        let key = (read.time, *read.how);
+        let time = match self.message.time {
+            Some((before, time)) if before == key => Some(time),
+            _ => self.read_time(read, plan),
+        };
+        let Some(ts_event) = time else {
+            return false;
+        };
+        self.message.time = Some((key, ts_event));
+        self.message.instrument = Some(instrument);
+        self.message.entries += 1;
+        self.push(Event {
+            instrument,
+            ts_event,
+            ..read.event
+        });
+        true
+    }
+
+    fn read_time(&mut self, read: &Read<'_>, plan: &Plan) -> Option<u64> {
+        let how = read.how.how;
+        let value = how.read_number(read.time)?;
+        if !how.format.is_of_day() {
+            return Some(value);
+        }
+        let Some((_, date)) = self.cells.find(read.how.date) else {
+            // Texts of the message are not at hand here.
+            let Raw::Unsigned(_) = self.cells.find(plan.sent?.field)?.1 else {
+                return None;
+            };
+            let near = self.sent(plan, &[]).ok()?.unwrap_or(self.message.ts_recv);
+            return how.near(near, value);
+        };
+        let Raw::Unsigned(digits) = *date else {
+            return None;
+        };
+        how.on(self.midnight(digits)?, value)
     }
 
     #[inline(always)]

@@ -3,6 +3,7 @@
 use super::Mapping;
 use super::cells::{LEVEL, Raw};
 use super::check::{self, Report};
+use super::direct::Direct;
 use super::document::{Binding, Does, FieldRef, MessageMap};
 use super::engine::Engine;
 use super::error::MappingError;
@@ -12,7 +13,9 @@ use super::plan::{Compiler, Fields, Found, Level, Plan, Type};
 use crate::event::Event;
 use crate::instruments::Instruments;
 use crate::toml_text::Problem;
-use fanfare_fast::program::{Field, FieldId, FieldKind, Op, Place, Reset, TemplateProgram};
+use fanfare_fast::program::{
+    Field, FieldId, FieldKind, Op, Place, Reading, Reset, TemplateProgram,
+};
 use fanfare_fast::template::OperatorKind;
 use fanfare_fast::value::TextType;
 use fanfare_fast::{Cell, Decimal, Message, Program, Record, RowRef, Rows, Visitor};
@@ -51,6 +54,7 @@ struct Mapped {
 struct RowReads {
     head: Vec<(u8, Place)>,
     entry: Vec<(u8, Place)>,
+    direct: Option<Direct>,
 }
 
 impl Mapping {
@@ -171,6 +175,7 @@ fn row_reads(program: &Program, template: &TemplateProgram, plan: &Plan) -> Opti
             false => reads.head.push((used.cell, place)),
         }
     }
+    reads.direct = Direct::new(program, plan, &reads.entry);
     Some(reads)
 }
 
@@ -325,6 +330,19 @@ impl FastMapper {
         })
     }
 
+    /// Whether entries of a template are read straight from their rows.
+    #[cfg(test)]
+    pub(super) fn reads_straight(&self, template: &str) -> bool {
+        let template = self.program.by_name(template);
+        let mapped = template.and_then(|t| self.plans.get(t.index() as usize)?.as_ref());
+        mapped.is_some_and(|mapped| {
+            mapped
+                .rows
+                .as_ref()
+                .is_some_and(|rows| rows.direct.is_some())
+        })
+    }
+
     /// Maps a message that a decoder of these templates, or a channel, has decoded; it arrived at
     /// `ts_recv`, in nanoseconds since 1970-01-01 UTC. What it gives is in
     /// [`FastMapper::events`], until the next message.
@@ -441,6 +459,12 @@ fn read_rows(
     if let Some(entries) = rows.entries().filter(|_| plan.has_entries) {
         begin_entries(engine, plan, table);
         for row in entries {
+            if let Some(direct) = &reads.direct
+                && let Some(read) = direct.read(row)
+                && engine.take(&read, direct.source, plan)
+            {
+                continue;
+            }
             engine.cells.clear_entry();
             read_row(engine, program, &reads.entry, row);
             entry(engine, plan, table);
@@ -452,13 +476,35 @@ fn read_rows(
 #[inline]
 fn read_row(engine: &mut Engine, program: &Program, reads: &[(u8, Place)], row: RowRef<'_>) {
     for (cell, place) in reads {
-        match row.cell(program, place) {
-            Cell::Unsigned(value) => engine.cells.set(*cell, Raw::Unsigned(value)),
-            Cell::Signed(value) => engine.cells.set(*cell, Raw::Signed(value)),
-            Cell::Decimal(value) => engine.cells.set(*cell, Raw::Decimal(value)),
-            Cell::Text(text) => engine.cells.set_text(*cell, &text),
-            Cell::Absent | Cell::Sequence(_) | Cell::Group => {}
+        if !row.has(place) {
+            continue;
         }
+        let value = row.value(place.lane);
+        match place.reading {
+            Reading::Unsigned => engine.cells.set(*cell, Raw::Unsigned(value as u64)),
+            Reading::Signed => engine.cells.set(*cell, Raw::Signed(value.into())),
+            Reading::Decimal => {
+                let decimal = row.decimal(place.lane);
+                engine.cells.set(*cell, Raw::Decimal(decimal));
+            }
+            Reading::Ascii => {
+                let (chars, len) = RowRef::chars(value);
+                let text = u64::from(u32::from_le_bytes(chars)).to_le_bytes();
+                engine.cells.set(*cell, Raw::Short(text, len as u8));
+            }
+            _ => read_cell(engine, program, *cell, place, row),
+        }
+    }
+}
+
+/// Constants, for the most part.
+fn read_cell(engine: &mut Engine, program: &Program, cell: u8, place: &Place, row: RowRef<'_>) {
+    match row.cell(program, place) {
+        Cell::Unsigned(value) => engine.cells.set(cell, Raw::Unsigned(value)),
+        Cell::Signed(value) => engine.cells.set(cell, Raw::Signed(value)),
+        Cell::Decimal(value) => engine.cells.set(cell, Raw::Decimal(value)),
+        Cell::Text(text) => engine.cells.set_text(cell, &text),
+        Cell::Absent | Cell::Sequence(_) | Cell::Group => {}
     }
 }
 

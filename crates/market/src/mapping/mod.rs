@@ -35,6 +35,7 @@
 mod cells;
 mod check;
 mod define;
+mod direct;
 mod document;
 mod engine;
 mod error;

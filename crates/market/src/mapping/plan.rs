@@ -49,7 +49,7 @@ pub(super) struct Used {
 }
 
 /// A time.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TimePlan {
     pub(super) field: Ref,
     pub(super) date: Ref,

@@ -429,6 +429,21 @@ fn a_report_says_what_becomes_of_each_field() {
     assert_eq!(missing[..], ["84 (level: rpt-seq)", "84 (trade: rpt-seq)"]);
 }
 
+/// Rows of the complex feed are read straight; what is out of the ordinary, by the engine.
+#[test]
+fn entries_of_rows_are_read_straight() {
+    let program = program(fanfare_fast::builtin::COMPLEX);
+    let mapping = Mapping::built_in("builtin:complex").unwrap();
+    let mapper = mapping.for_templates(&program, 0).unwrap();
+    assert!(!program.has_rows(0) || mapper.reads_straight("MarketData"));
+    let other = Mapping::parse(
+        "m.toml",
+        &COMPLEX.replace("kind = \"level\"", "kind = \"ignore\""),
+    );
+    let mapper = other.unwrap().for_templates(&program, 0).unwrap();
+    assert!(!program.has_rows(0) || mapper.reads_straight("MarketData"));
+}
+
 /// A FIX message with `|` for SOH.
 fn fix(version: &str, fields: &str) -> Vec<u8> {
     let soh = |text: &str| text.replace('|', "\x01").into_bytes();

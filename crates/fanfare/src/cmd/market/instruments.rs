@@ -83,10 +83,10 @@ fn print(args: &Args, table: &Instruments, is_ok: bool) -> ExitCode {
             }
         }
     }
-    note!("{}", counted(count, "instrument"));
     let is_found = args.symbol.is_none() || count > 0;
-    if let (false, Some(wanted)) = (is_found, &args.symbol) {
-        note!("fanfare: there is no instrument `{wanted}`");
+    match &args.symbol {
+        Some(wanted) if count == 0 => note!("fanfare: there is no instrument `{wanted}`"),
+        _ => note!("{}", counted(count, "instrument")),
     }
     exit_code(is_ok && is_found)
 }

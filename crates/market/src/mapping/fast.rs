@@ -345,7 +345,7 @@ impl FastMapper {
 
     /// Maps a message that a decoder of these templates, or a channel, has decoded; it arrived at
     /// `ts_recv`, in nanoseconds since 1970-01-01 UTC. What it gives is in
-    /// [`FastMapper::events`], until the next message.
+    /// [`FastMapper::events`], until the next message. The table must be the same at each call.
     ///
     /// # Errors
     ///

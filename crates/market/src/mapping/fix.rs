@@ -321,7 +321,8 @@ impl FixMapper {
     }
 
     /// Maps a message that arrived at `ts_recv`, in nanoseconds since 1970-01-01 UTC. What it
-    /// gives is in [`FixMapper::events`], until the next message.
+    /// gives is in [`FixMapper::events`], until the next message. The table must be the same at
+    /// each call.
     ///
     /// Of a field that comes more than once in a message, or in an entry, the first one counts.
     /// An entry begins with the tag that stands behind the count.

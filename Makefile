@@ -9,7 +9,7 @@ ORACLE_SEED ?= 1
 # All unless named.
 FUZZ_TARGETS ?=
 
-.PHONY: help demo test check conformance oracle bench bench-peers fuzz soak memcheck asan build setup clean
+.PHONY: help demo test check conformance oracle bench bench-peers bench-books fuzz soak memcheck asan build setup clean
 
 help:
 	@echo "make demo   build, run the whole plant on this machine for a third of a minute, report"
@@ -19,6 +19,7 @@ help:
 	@echo "make oracle  the FAST codec against a second one, on random templates for five minutes (ORACLE_SECONDS, ORACLE_SEED)"
 	@echo "make bench  the figures of docs/benchmarks.md, as JSON under out/"
 	@echo "make bench-peers  FAST decoding beside the crate fastlib, in one run"
+	@echo "make bench-books  books beside those of hftbacktest and nautilus-model, in one run"
 	@echo "make soak   ten million samples over DDS and shared memory; resident memory must stay"
 	@echo "make memcheck  DDS under valgrind: bad reads and writes, leaks"
 	@echo "make asan   DDS, the C library below included, under AddressSanitizer (nightly Rust)"
@@ -58,6 +59,12 @@ bench: build
 
 bench-peers: setup
 	$(CARGO) run --release --locked --manifest-path benches/Cargo.toml
+
+bench-books: build
+	$(CARGO) build --release --locked --manifest-path benches/books/Cargo.toml
+	@mkdir -p out
+	@$(FANFARE) bench book --peers benches/books/target/release/fanfare-books --json >out/books.json
+	@cat out/books.json
 
 fuzz: setup
 	@scripts/fuzz.sh $(FUZZ_SECONDS) $(FUZZ_TARGETS)

@@ -12,6 +12,7 @@ run() {
     cat "$out/$name.json"
 }
 run codec bench codec
+run book bench book
 run fanout bench fanout
 run fanout-saturated bench fanout --saturate
 run fanout-stalled bench fanout --stalled drop

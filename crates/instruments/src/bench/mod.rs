@@ -1,5 +1,6 @@
 //! Benchmarks that the binary offers as `fanfare bench …`.
 
+pub mod book;
 pub mod codec;
 pub mod datagrams;
 pub mod dds;

@@ -1,5 +1,6 @@
 //! `fanfare bench …`: figures against a raw baseline of the same run.
 
+mod book;
 mod codec;
 mod dds;
 mod fanout;
@@ -18,6 +19,8 @@ use crate::print::note;
 /// Benchmarks, each against plain sockets or plain code in the same run.
 #[derive(Subcommand)]
 pub(crate) enum Command {
+    /// Updates of books by level and by order, against books of sorted maps and other people's.
+    Book(book::Args),
     /// The FIX codec alone: index and encode one message, in nanoseconds.
     Codec(codec::Args),
     /// Writing and reading against a plain C program on the same Cyclone DDS.
@@ -32,6 +35,7 @@ pub(crate) enum Command {
 
 pub(crate) fn run(command: &Command) -> Result<ExitCode> {
     match command {
+        Command::Book(args) => book::run(args),
         Command::Codec(args) => codec::run(args),
         Command::Dds(args) => dds::run(args),
         Command::Fanout(args) => fanout::run(args),

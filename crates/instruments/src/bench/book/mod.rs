@@ -1,0 +1,302 @@
+//! Books under what a busy market sends, beside other people's, in turns in one run.
+//!
+//! Every book gets the same events, made into what it takes before the time starts, and is asked
+//! for its best prices after each of them; these have to be the same. A few hundred events at a
+//! time are brought into the cache before they are timed: a plant has decoded them a moment ago.
+
+mod stream;
+mod tree;
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use fanfare_market::book::ConfigError;
+use fanfare_market::event::Event;
+use fanfare_market::{Book, BookConfig, Side};
+
+use crate::figures::Figures;
+pub use stream::{Shape, Stream, Streams, TICK};
+pub use tree::{TreeLevels, TreeOrders};
+
+/// Why books could not be compared.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum BookBenchError {
+    /// A book came to other best prices.
+    #[error("{name}: another book than ours after the same {what} updates")]
+    Differs {
+        /// Whose book.
+        name: &'static str,
+        /// Which updates.
+        what: &'static str,
+    },
+    /// The book would be too large.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+}
+
+/// A book that takes part.
+pub trait Contender {
+    /// What an event is made into before the time starts.
+    type Input: Copy;
+
+    /// The events as this book takes them.
+    fn inputs(events: &[Event]) -> Vec<Self::Input>;
+
+    /// Applies one.
+    fn apply(&mut self, input: &Self::Input);
+
+    /// The best bid and offer in units of 10^-9, 0 where there is none.
+    fn best(&self) -> [i64; 2];
+}
+
+impl Contender for Book {
+    type Input = Event;
+
+    fn inputs(events: &[Event]) -> Vec<Event> {
+        events.to_vec()
+    }
+
+    #[inline]
+    fn apply(&mut self, event: &Event) {
+        // What it refuses would show in its best prices, and in being doubtful.
+        let _ = Self::apply(self, event);
+    }
+
+    #[inline]
+    fn best(&self) -> [i64; 2] {
+        Side::BOTH.map(|side| Self::best(self, side).map_or(0, |level| level.price.units()))
+    }
+}
+
+/// What a pass over a stream came to.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Pass {
+    /// Nanoseconds an update.
+    pub nanos: f64,
+    /// Of all best prices.
+    pub sum: i64,
+    /// Allocations while it was timed, where they are counted.
+    pub allocations: u64,
+}
+
+/// A contender with its inputs: a pass on a new book each time it is called.
+pub type Passes<'a> = Box<dyn FnMut() -> Pass + 'a>;
+
+/// Events that are timed together.
+const BATCH: usize = 256;
+
+/// Passes of books that `new` makes; `allocations` says how many there were so far.
+pub fn passes<'a, C: Contender>(
+    stream: &Stream,
+    mut new: impl FnMut() -> C + 'a,
+    allocations: fn() -> u64,
+) -> Passes<'a>
+where
+    C::Input: 'a,
+{
+    // As one, so that what a later input needs to know of earlier ones is known.
+    let all: Vec<Event> = stream.start.iter().chain(&stream.turn).copied().collect();
+    let inputs = C::inputs(&all);
+    let start = stream.start.len();
+    let mut hot = inputs.clone();
+    hot.truncate(BATCH);
+    Box::new(move || {
+        let mut book = new();
+        let (before, turn) = inputs.split_at(start);
+        before.iter().for_each(|input| book.apply(input));
+        let allocated = allocations();
+        let (mut sum, mut nanos) = (0_i64, 0);
+        for batch in turn.chunks(BATCH) {
+            hot.clear();
+            hot.extend_from_slice(batch);
+            let begin = Instant::now();
+            for input in black_box(&hot) {
+                book.apply(input);
+                let [bid, offer] = black_box(book.best());
+                sum = sum.wrapping_mul(31).wrapping_add(bid ^ offer);
+            }
+            nanos += begin.elapsed().as_nanos();
+        }
+        Pass {
+            nanos: nanos as f64 / turn.len().max(1) as f64,
+            sum,
+            allocations: allocations() - allocated,
+        }
+    })
+}
+
+/// Allocations are not counted.
+pub const fn uncounted() -> u64 {
+    0
+}
+
+/// Takes turns, and adds the least of each: `{what}_update_ns` of the first, which is ours, and
+/// `{name}_{what}_ns` and `{name}_{what}_ratio` (theirs to ours) of the others. How often ours
+/// allocated.
+///
+/// # Errors
+/// A book that differs from ours.
+pub fn compare(
+    figures: &mut Figures,
+    what: &'static str,
+    rounds: u32,
+    books: &mut [(&'static str, Passes<'_>)],
+) -> Result<u64, BookBenchError> {
+    let mut least = vec![f64::INFINITY; books.len()];
+    let (mut ours, mut allocated) = (None, 0);
+    for _ in 0..rounds {
+        for (place, (name, passes)) in books.iter_mut().enumerate() {
+            let pass = passes();
+            if *ours.get_or_insert(pass.sum) != pass.sum {
+                return Err(BookBenchError::Differs { name, what });
+            }
+            if place == 0 {
+                allocated += pass.allocations;
+            }
+            least[place] = least[place].min(pass.nanos);
+        }
+    }
+    if let Some((&ours, theirs)) = least.split_first() {
+        figures.add(&format!("{what}_update_ns"), ours);
+        for ((name, _), &theirs) in books.iter().skip(1).zip(theirs) {
+            figures.add(&format!("{name}_{what}_ns"), theirs);
+            figures.add(&format!("{name}_{what}_ratio"), theirs / ours);
+        }
+    }
+    Ok(allocated)
+}
+
+/// How large a market, and how often.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// The market.
+    pub shape: Shape,
+    /// The seed of what happens in it.
+    pub seed: u64,
+    /// Passes of each book.
+    pub rounds: u32,
+}
+
+/// The configurations that hold a market, a quarter more than it has: by price, by order, by
+/// level number.
+fn configs(streams: &Streams, shape: Shape) -> Result<[BookConfig; 3], ConfigError> {
+    let spare = |most: usize| u32::try_from(most + most / 4).unwrap_or(u32::MAX);
+    let levels = spare(streams.most_levels);
+    Ok([
+        BookConfig::by_price(levels)?,
+        BookConfig::by_order(levels, spare(streams.most_orders))?,
+        BookConfig::by_level(u32::try_from(shape.depth).unwrap_or(u32::MAX))?,
+    ])
+}
+
+/// Other people's books, with a name for the figures: what they are fed with comes from the
+/// streams.
+#[derive(Default)]
+pub struct Others<'a> {
+    /// Of levels by price.
+    pub levels: Vec<(&'static str, Passes<'a>)>,
+    /// Of orders.
+    pub orders: Vec<(&'static str, Passes<'a>)>,
+}
+
+/// Measures ours beside the standard library's maps and `others`: updates of levels by price
+/// (`level_update_ns`), of orders (`order_update_ns`), and of levels by number, which the others do
+/// not have (`number_update_ns`). How often ours allocated, where `allocations` counts.
+///
+/// # Errors
+/// A market larger than books may be, or a book that differs.
+pub fn add_figures(
+    figures: &mut Figures,
+    streams: &Streams,
+    options: Options,
+    others: Others<'_>,
+    allocations: fn() -> u64,
+) -> Result<u64, BookBenchError> {
+    let [by_price, by_order, by_level] = configs(streams, options.shape)?;
+    let ours = |stream, config| {
+        (
+            "ours",
+            passes(stream, move || Book::new(&config), allocations),
+        )
+    };
+    let tree = passes(&streams.prices, TreeLevels::default, allocations);
+    let mut levels = vec![ours(&streams.prices, by_price), ("btreemap", tree)];
+    levels.extend(others.levels);
+    let tree = passes(&streams.orders, TreeOrders::default, allocations);
+    let mut orders = vec![ours(&streams.orders, by_order), ("btreemap", tree)];
+    orders.extend(others.orders);
+    let mut numbers = [ours(&streams.levels, by_level)];
+    let rounds = options.rounds;
+    Ok(compare(figures, "level", rounds, &mut levels)?
+        + compare(figures, "order", rounds, &mut orders)?
+        + compare(figures, "number", rounds, &mut numbers)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OPTIONS: Options = Options {
+        shape: Shape {
+            levels: 50,
+            orders: 500,
+            depth: 10,
+            operations: 5_000,
+        },
+        seed: 1,
+        rounds: 2,
+    };
+
+    #[test]
+    fn all_books_come_to_the_same_and_are_measured() {
+        let mut figures = Figures::new("bench book");
+        let streams = Streams::new(OPTIONS.shape, OPTIONS.seed);
+        let others = Others::default();
+        add_figures(&mut figures, &streams, OPTIONS, others, uncounted).unwrap();
+        let names = [
+            "level_update_ns",
+            "btreemap_level_ratio",
+            "order_update_ns",
+            "btreemap_order_ratio",
+            "number_update_ns",
+        ];
+        for name in names {
+            assert!(
+                figures.value(name).is_some_and(|value| value > 0.0),
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn another_book_is_found() {
+        let streams = Streams::new(OPTIONS.shape, 1);
+        let mut lossy = streams.prices.clone();
+        lossy
+            .turn
+            .retain(|event| event.action != fanfare_market::Action::Delete);
+        let mut books = [
+            (
+                "ours",
+                passes(&streams.prices, TreeLevels::default, uncounted),
+            ),
+            ("theirs", passes(&lossy, TreeLevels::default, uncounted)),
+        ];
+        let found = compare(&mut Figures::new("x"), "level", 1, &mut books);
+        let (name, what) = ("theirs", "level");
+        assert_eq!(found, Err(BookBenchError::Differs { name, what }));
+    }
+
+    #[test]
+    fn books_hold_markets_of_any_shape() {
+        for (levels, orders, depth) in [(2_000, 10, 1), (10, 5_000, 50), (1, 1, 1)] {
+            let mut options = OPTIONS;
+            (options.shape.levels, options.shape.orders) = (levels, orders);
+            options.shape.depth = depth;
+            let streams = Streams::new(options.shape, 3);
+            let (mut figures, others) = (Figures::new("x"), Others::default());
+            let added = add_figures(&mut figures, &streams, options, others, uncounted);
+            assert_eq!(added, Ok(0), "{levels} levels, {orders} orders");
+        }
+    }
+}

@@ -34,6 +34,14 @@ impl Missing {
         self.ranges.is_empty()
     }
 
+    /// Whether this number is missing.
+    pub fn contains(&self, number: u64) -> bool {
+        let at = self.ranges.partition_point(|range| range.end <= number);
+        self.ranges
+            .get(at)
+            .is_some_and(|range| range.start <= number)
+    }
+
     /// The number behind the last missing one.
     pub(crate) fn last_end(&self) -> Option<u64> {
         self.ranges.back().map(|range| range.end)

@@ -135,8 +135,8 @@ impl Market {
         Some(self.recovery.position(instrument.0)? as u32)
     }
 
-    /// The book of an instrument, if it has one. It can be trusted where [`Self::state`] is
-    /// [`State::Live`].
+    /// The book of an instrument, if it ever had a level or an order. It can be trusted where
+    /// [`Self::state`] is [`State::Live`]; one that is live and has no book is empty.
     pub fn book(&self, instrument: InstrumentId) -> Option<&Book> {
         self.out.books.get(instrument)
     }

@@ -1,0 +1,429 @@
+//! Following a feed: what its channel, its snapshot lines and its replay bring becomes events.
+//!
+//! A [`Follower`] has the table of instruments, the mapping and the [`Market`] of one feed. It is
+//! sans-I/O: whoever has the sockets or files gives it what a
+//! [`Channel`](fanfare_feed::Channel) says, and asks it what to request from a replay.
+
+use crate::event::{Event, Kind};
+use crate::instruments::Instruments;
+use crate::mapping::{Does, FastMapper, MapError, Outcome};
+use crate::market::{Market, MarketConfig};
+use fanfare_fast::Record;
+use fanfare_feed::channel;
+use fanfare_feed::recovery::{Replay, ReplayConfig, ReplayStats};
+use std::ops::Range;
+
+/// How a feed is followed.
+#[derive(Debug, Clone)]
+pub struct FollowerConfig {
+    /// Books, numbers and limits.
+    pub market: MarketConfig,
+    /// Limits of requests to the replay, if there is one.
+    pub replay: Option<ReplayConfig>,
+    /// Lines that bring nothing for longer than this are silent and books stale, in nanoseconds;
+    /// `u64::MAX` if a feed may be quiet for any time.
+    pub silence: u64,
+    /// The plant's number of the first event.
+    pub first: u64,
+}
+
+impl FollowerConfig {
+    /// No replay, 30 s of silence, numbers from 1.
+    pub const fn new(market: MarketConfig) -> Self {
+        Self {
+            market,
+            replay: None,
+            silence: 30_000_000_000,
+            first: 1,
+        }
+    }
+}
+
+/// What a follower did, beside what its mapper, its market and its replay count.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FollowerStats {
+    /// Messages of the channel.
+    pub messages: u64,
+    /// Messages of the channel without a number, of which no gap is known.
+    pub unnumbered: u64,
+    /// Messages that came late: by a slower line, or by replay.
+    pub late: u64,
+    /// Messages that came again, and were left out.
+    pub repeated: u64,
+    /// Packets that could not be decoded: what they had is missing.
+    pub bad: u64,
+    /// Pictures that could not be read, or came over the channel without a number.
+    pub bad_pictures: u64,
+    /// Times that the channel began anew.
+    pub resets: u64,
+}
+
+/// Follows one feed. See the module's text.
+#[derive(Debug)]
+pub struct Follower {
+    table: Instruments,
+    mapper: FastMapper,
+    market: Market,
+    replay: Option<Replay>,
+    silence: u64,
+    /// The number behind the highest message, extended; `None` before the first.
+    next: Option<u64>,
+    /// When the channel brought anything last.
+    heard: u64,
+    is_silent: bool,
+    stats: FollowerStats,
+}
+
+/// Of which number a message is, in the order of the channel.
+enum Turn {
+    InTurn(u64),
+    /// It was missing.
+    Late(u64),
+    Repeated,
+}
+
+impl Follower {
+    /// A follower that has seen nothing of its feed.
+    pub fn new(config: FollowerConfig, mapper: FastMapper, table: Instruments) -> Self {
+        Self {
+            market: Market::new(config.market, config.first),
+            replay: config.replay.map(Replay::new),
+            silence: config.silence,
+            table,
+            mapper,
+            next: None,
+            heard: 0,
+            is_silent: false,
+            stats: FollowerStats::default(),
+        }
+    }
+
+    /// The books and states.
+    pub const fn market(&self) -> &Market {
+        &self.market
+    }
+
+    /// The instruments.
+    pub const fn instruments(&self) -> &Instruments {
+        &self.table
+    }
+
+    /// The mapping, with its counts and the last message's faults.
+    pub const fn mapper(&self) -> &FastMapper {
+        &self.mapper
+    }
+
+    /// What it did so far.
+    pub const fn stats(&self) -> FollowerStats {
+        self.stats
+    }
+
+    /// What was asked of the replay, if there is one.
+    pub fn replay_stats(&self) -> Option<ReplayStats> {
+        self.replay.as_ref().map(Replay::stats)
+    }
+
+    /// Takes what the channel of changes says. `now` is the caller's time in nanoseconds, never
+    /// back.
+    #[inline]
+    pub fn channel(&mut self, now: u64, event: &channel::Event<'_>, send: &mut impl FnMut(&Event)) {
+        match event {
+            channel::Event::Message(message) => {
+                self.hear(now, send);
+                let number = message.number.map(|number| number as u32);
+                self.message(now, number, message.received, message.record, send);
+            }
+            other => self.unusual(now, other, send),
+        }
+    }
+
+    #[cold]
+    fn unusual(&mut self, now: u64, event: &channel::Event<'_>, send: &mut impl FnMut(&Event)) {
+        match event {
+            channel::Event::Gap(gap) => {
+                let next = self.next.unwrap_or_else(|| u64::from(gap.first));
+                let end = extend(Some(next), gap.last()) + 1;
+                self.lose_up_to(now, end, send);
+            }
+            channel::Event::Bad(_) => {
+                self.stats.bad += 1;
+                // Its number is not known: most likely it is the next one. If that comes after
+                // all, it is taken as late.
+                if let Some(next) = self.next {
+                    self.lose_up_to(now, next + 1, send);
+                }
+            }
+            channel::Event::Reset { next, .. } => {
+                self.stats.resets += 1;
+                let run = self.next.map_or(0, |before| (before >> 32) + 1);
+                let next = (run << 32) + u64::from(*next);
+                self.next = Some(next);
+                self.market.reset(now, next, send);
+                if let Some(replay) = &mut self.replay {
+                    replay.reset();
+                }
+            }
+            channel::Event::Message(_) | channel::Event::Recover(_) => {}
+        }
+    }
+
+    /// Everything in front of this number that did not come is missing.
+    fn lose_up_to(&mut self, now: u64, end: u64, send: &mut impl FnMut(&Event)) {
+        let from = self.next.unwrap_or(end);
+        if from < end {
+            self.market.gap(now, from..end, send);
+        }
+        self.next = Some(from.max(end));
+    }
+
+    /// The lines speak.
+    #[inline]
+    fn hear(&mut self, now: u64, send: &mut impl FnMut(&Event)) {
+        self.heard = now;
+        if self.is_silent {
+            self.is_silent = false;
+            self.market.silence(false, send);
+        }
+    }
+
+    /// When to call [`Self::handle_timeout`], in nanoseconds.
+    pub fn poll_timeout(&self) -> Option<u64> {
+        let silence = self.heard.checked_add(self.silence);
+        let silence = silence.filter(|_| !self.is_silent && self.next.is_some());
+        let replay = self.replay.as_ref().and_then(Replay::poll_timeout);
+        silence.into_iter().chain(replay).min()
+    }
+
+    /// Looks whether the lines are silent, and whether a request took too long.
+    pub fn handle_timeout(&mut self, now: u64, send: &mut impl FnMut(&Event)) {
+        let is_silent = now.saturating_sub(self.heard) >= self.silence && self.next.is_some();
+        if is_silent && !self.is_silent {
+            self.is_silent = true;
+            self.market.silence(true, send);
+        }
+        if let Some(replay) = &mut self.replay {
+            replay.handle_timeout(now);
+        }
+    }
+
+    /// Of which number a message is; what is missing in front of it is told.
+    #[inline]
+    fn turn(&mut self, now: u64, number: u32, send: &mut impl FnMut(&Event)) -> Turn {
+        let sequence = extend(self.next, number);
+        let next = self.next.unwrap_or(sequence);
+        if sequence == next || sequence + 1 == next {
+            self.next = Some(sequence + 1);
+            return Turn::InTurn(sequence);
+        }
+        if sequence > next {
+            self.lose_up_to(now, sequence, send);
+            self.next = Some(sequence + 1);
+            return Turn::InTurn(sequence);
+        }
+        match self.market.missing().contains(sequence) {
+            true => Turn::Late(sequence),
+            false => Turn::Repeated,
+        }
+    }
+
+    #[inline]
+    fn message(
+        &mut self,
+        now: u64,
+        number: Option<u32>,
+        received: u64,
+        record: &Record,
+        send: &mut impl FnMut(&Event),
+    ) {
+        self.stats.messages += 1;
+        let Some(number) = number else {
+            self.stats.unnumbered += 1;
+            let outcome = self.mapper.record(&mut self.table, received, record);
+            return self.without_number(received, outcome, send);
+        };
+        let (sequence, is_late) = match self.turn(now, number, send) {
+            Turn::InTurn(sequence) => (sequence, false),
+            Turn::Late(sequence) => (sequence, true),
+            Turn::Repeated => {
+                self.stats.repeated += 1;
+                return;
+            }
+        };
+        let outcome = self.mapper.record(&mut self.table, received, record);
+        self.mapped((now, received), sequence, &outcome, send);
+        let mut is_whole = true;
+        if outcome.is_err() {
+            is_whole = self.faults(send);
+        }
+        if is_late {
+            self.stats.late += 1;
+        }
+        match (is_late, is_whole) {
+            (true, true) => self.market.replayed(sequence..sequence + 1, send),
+            (false, false) => self.market.gap(now, sequence..sequence + 1, send),
+            _ => {}
+        }
+    }
+
+    /// Gives to the market what a message was mapped to.
+    #[inline]
+    fn mapped(
+        &mut self,
+        (now, received): (u64, u64),
+        sequence: u64,
+        outcome: &Result<Outcome, MapError>,
+        send: &mut impl FnMut(&Event),
+    ) {
+        let events = self.mapper.events();
+        match outcome {
+            Ok(Outcome {
+                picture: Some(picture),
+                ..
+            }) => {
+                // In the channel itself: as of this message, unless it says otherwise.
+                self.market.see(sequence, send);
+                let last = picture.last_processed.unwrap_or(sequence) as u32;
+                let times = (now, received);
+                self.market.snapshot(times, Some(last), events, send);
+            }
+            _ => self.market.changes(received, sequence, events, send),
+        }
+    }
+
+    /// Values that no event can hold: their instruments lack a change. False if it is not known
+    /// which: then everybody may lack one.
+    #[cold]
+    fn faults(&mut self, send: &mut impl FnMut(&Event)) -> bool {
+        let mut is_whole = true;
+        for fault in self.mapper.faults() {
+            match fault.instrument {
+                Some(instrument) => self.market.fault(instrument, send),
+                None => is_whole = false,
+            }
+        }
+        is_whole
+    }
+
+    /// A message without a number: what it says of definitions and states counts, its changes of
+    /// books have no place in the order of the channel.
+    #[cold]
+    fn without_number(
+        &mut self,
+        received: u64,
+        outcome: Result<Outcome, MapError>,
+        send: &mut impl FnMut(&Event),
+    ) {
+        if let Ok(Outcome {
+            does: Some(Does::Snapshot),
+            ..
+        }) = outcome
+        {
+            self.stats.bad_pictures += 1;
+            return;
+        }
+        for event in self.mapper.events() {
+            match event.kind {
+                Kind::Definition | Kind::Status | Kind::Trade | Kind::Statistic => {
+                    self.market.pass_on(received, event, send);
+                }
+                _ => self.market.fault(event.instrument, send),
+            }
+        }
+    }
+
+    /// Takes what the channel of the snapshot lines says.
+    pub fn snapshot_channel(
+        &mut self,
+        now: u64,
+        event: &channel::Event<'_>,
+        send: &mut impl FnMut(&Event),
+    ) {
+        if let channel::Event::Message(message) = event {
+            self.snapshot(now, message.received, message.record, send);
+        }
+    }
+
+    /// Takes a message of the snapshot lines: a picture, a definition, a status. Changes of books
+    /// are not taken from there.
+    pub fn snapshot(
+        &mut self,
+        now: u64,
+        received: u64,
+        record: &Record,
+        send: &mut impl FnMut(&Event),
+    ) {
+        match self.mapper.record(&mut self.table, received, record) {
+            Ok(Outcome {
+                picture: Some(picture),
+                ..
+            }) => {
+                let last = picture.last_processed.map(|last| last as u32);
+                let times = (now, received);
+                self.market
+                    .snapshot(times, last, self.mapper.events(), send);
+            }
+            Ok(_) => {
+                let events = self.mapper.events();
+                let is_told =
+                    |event: &&Event| matches!(event.kind, Kind::Definition | Kind::Status);
+                for event in events.iter().filter(is_told) {
+                    self.market.pass_on(received, event, send);
+                }
+            }
+            Err(_) => self.stats.bad_pictures += 1,
+        }
+    }
+
+    /// What to ask the replay for: numbers of the channel, their low 32 bits. `None` if there is
+    /// nothing to ask, or no replay.
+    pub fn poll_request(&mut self, now: u64) -> Option<Range<u32>> {
+        let replay = self.replay.as_mut()?;
+        let range = replay.poll_request(now, self.market.missing())?;
+        let (start, len) = (range.start as u32, range.end - range.start);
+        Some(start..u32::try_from(u64::from(start) + len).unwrap_or(u32::MAX))
+    }
+
+    /// Takes a message of the replay's answer.
+    pub fn replayed(
+        &mut self,
+        now: u64,
+        number: u32,
+        received: u64,
+        record: &Record,
+        send: &mut impl FnMut(&Event),
+    ) {
+        let sequence = extend(self.next, number);
+        let missing = self.market.missing();
+        let is_expected = self
+            .replay
+            .as_mut()
+            .is_some_and(|replay| replay.expects(now, sequence, missing));
+        if is_expected {
+            self.message(now, Some(number), received, record, send);
+        }
+    }
+
+    /// The replay's answer is over.
+    pub fn replay_done(&mut self) {
+        if let Some(replay) = &mut self.replay {
+            replay.answered(self.market.missing());
+        }
+    }
+
+    /// The replay refused, or cannot be reached.
+    pub fn replay_refused(&mut self, now: u64) {
+        if let Some(replay) = &mut self.replay {
+            replay.refused(now);
+        }
+    }
+}
+
+/// The number nearest to `next` with these low bits.
+#[inline]
+fn extend(next: Option<u64>, low: u32) -> u64 {
+    let Some(next) = next else {
+        return u64::from(low);
+    };
+    let distance = low.wrapping_sub(next as u32).cast_signed();
+    next.saturating_add_signed(distance.into())
+}

@@ -1,0 +1,21 @@
+//! The recorded feed of the Moscow Exchange's derivatives market: books that are live equal those
+//! of an obvious program at the same RptSeq(83), at any moment, whatever the lines lose. Skipped
+//! where the recording is not at hand.
+//!
+//! `FANFARE_SEEDS=10000` runs more seeds, `FANFARE_SEED=7` just that one.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod follower;
+mod market;
+mod recording;
+
+use std::ops::Range;
+
+/// The seeds to run: so many, unless the environment says otherwise.
+fn seeds(default: u64) -> Range<u64> {
+    let number = |name| std::env::var(name).ok()?.parse::<u64>().ok();
+    match number("FANFARE_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("FANFARE_SEEDS").unwrap_or(default),
+    }
+}

@@ -76,7 +76,7 @@ pub struct Follower {
 
 /// Of which number a message is, in the order of the channel.
 enum Turn {
-    InTurn(u64),
+    Next(u64),
     /// It was missing.
     Late(u64),
     Repeated,
@@ -213,12 +213,12 @@ impl Follower {
         let next = self.next.unwrap_or(sequence);
         if sequence == next || sequence + 1 == next {
             self.next = Some(sequence + 1);
-            return Turn::InTurn(sequence);
+            return Turn::Next(sequence);
         }
         if sequence > next {
             self.lose_up_to(now, sequence, send);
             self.next = Some(sequence + 1);
-            return Turn::InTurn(sequence);
+            return Turn::Next(sequence);
         }
         match self.market.missing().contains(sequence) {
             true => Turn::Late(sequence),
@@ -242,7 +242,7 @@ impl Follower {
             return self.without_number(received, outcome, send);
         };
         let (sequence, is_late) = match self.turn(now, number, send) {
-            Turn::InTurn(sequence) => (sequence, false),
+            Turn::Next(sequence) => (sequence, false),
             Turn::Late(sequence) => (sequence, true),
             Turn::Repeated => {
                 self.stats.repeated += 1;

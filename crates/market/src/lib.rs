@@ -6,6 +6,7 @@
 
 pub mod book;
 pub mod event;
+pub mod follower;
 pub mod instruments;
 pub mod mapping;
 pub mod market;
@@ -17,6 +18,7 @@ mod toml_text;
 
 pub use book::{Book, BookConfig, Books, Fault, Side};
 pub use event::{Action, Event, Flags, InstrumentId, Kind};
+pub use follower::{Follower, FollowerConfig, FollowerStats};
 pub use instruments::Instruments;
 pub use mapping::{FastMapper, FixMapper, Mapping};
 pub use market::{Market, MarketConfig, MarketStats};

@@ -1,6 +1,8 @@
-//! `fanfare market` from outside: mappings checked, feeds as events, instruments listed.
+//! `fanfare market` from outside: mappings checked, feeds as events, instruments listed, books
+//! followed.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
 
+mod book;
 #[path = "../common/mod.rs"]
 mod common;
 

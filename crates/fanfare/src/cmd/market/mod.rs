@@ -1,5 +1,6 @@
 //! `fanfare market`: what a feed says about the market.
 
+mod book;
 mod check;
 mod events;
 mod feed;
@@ -14,6 +15,7 @@ use std::process::ExitCode;
 /// The commands of `fanfare market`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Book(Box<book::Args>),
     Check(check::Args),
     Events(Box<events::Args>),
     Instruments(Box<instruments::Args>),
@@ -21,6 +23,7 @@ pub(crate) enum Command {
 
 pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
     match command {
+        Command::Book(args) => book::run(args),
         Command::Check(args) => check::run(args),
         Command::Events(args) => events::run(args),
         Command::Instruments(args) => instruments::run(args),

@@ -1,9 +1,9 @@
 //! `fanfare fast decode`: FAST from a file or from multicast, as text, JSON or FIX.
 
 mod capture;
-mod feed;
+pub(crate) mod feed;
 mod live;
-mod place;
+pub(crate) mod place;
 mod report;
 mod sequence;
 pub(crate) mod sink;

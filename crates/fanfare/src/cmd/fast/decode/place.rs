@@ -3,7 +3,7 @@
 use fanfare_feed::PacketNumbers;
 
 /// The line whose packet or message in hand comes first; one without a number goes at once.
-pub(super) fn lowest<'p>(lines: impl Iterator<Item = Option<&'p Place>>) -> Option<usize> {
+pub(crate) fn lowest<'p>(lines: impl Iterator<Item = Option<&'p Place>>) -> Option<usize> {
     let mut best: Option<(usize, &Place)> = None;
     for (index, place) in lines.enumerate() {
         let Some(place) = place else {
@@ -18,7 +18,7 @@ pub(super) fn lowest<'p>(lines: impl Iterator<Item = Option<&'p Place>>) -> Opti
 
 /// Where a line stands in the sequence.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Place {
+pub(crate) struct Place {
     sequence: Option<u32>,
     /// Number of sequences that have ended on this line.
     run: u32,
@@ -39,7 +39,7 @@ impl Place {
 
     /// Goes on to the packet with these numbers. A sequence is over where the line says so, or
     /// where it goes back to nearer the begin than to where it was: that packet was lost then.
-    pub(super) fn go_on(&mut self, numbers: PacketNumbers) {
+    pub(crate) fn go_on(&mut self, numbers: PacketNumbers) {
         let before = self.sequence;
         self.sequence = numbers.first;
         if let Some(next) = self.announced.take() {

@@ -1,0 +1,271 @@
+//! A feed out of files: changes of one line or two, and pictures of as many as there are.
+
+use super::{Args, From, Watch, channel};
+use crate::cmd::fast::decode;
+use crate::cmd::fast::decode::place::{Place, lowest};
+use crate::cmd::fast::packets::{ByteFile, PacketFile};
+use anyhow::{Context, Result, bail};
+use fanfare_engine::stop::Stop;
+use fanfare_fast::program::{FieldId, FieldKind};
+use fanfare_fast::{Cell, Decoder, Program, Record};
+use fanfare_feed::channel::{Channel, Datagram};
+use fanfare_feed::{Header, Line};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A recording has no time: each packet is this much behind the one before it, ns.
+const STEP: u64 = 1_000_000;
+
+/// LastMsgSeqNumProcessed(369).
+const LAST_PROCESSED: u32 = 369;
+
+pub(super) fn run(
+    args: &Args,
+    decoding: &decode::Args,
+    program: &Arc<Program>,
+    watch: &mut Watch,
+) -> Result<()> {
+    let stop = Stop::on_interrupt()?;
+    let mut changes = Recordings::open(decoding, program, &decoding.file, &stop)?;
+    let pictures: Vec<PathBuf> = args.snapshot.iter().map(PathBuf::from).collect();
+    let mut pictures = match pictures.is_empty() {
+        true => None,
+        false => Some(Pictures {
+            lines: Recordings::open(decoding, program, &pictures, &stop)?,
+            due: Due::new(decoding, program),
+        }),
+    };
+    let mut now = 0;
+    while !stop.is_raised() {
+        let Some(number) = changes.play_one(now, From::Changes, watch)? else {
+            break;
+        };
+        now += STEP;
+        while let Some(pictures) = &mut pictures
+            && pictures.are_due(number)
+            && !stop.is_raised()
+        {
+            pictures.lines.play_one(now, From::Snapshots, watch)?;
+        }
+    }
+    changes.finish(now, From::Changes, watch);
+    if let Some(mut pictures) = pictures {
+        while !stop.is_raised()
+            && pictures
+                .lines
+                .play_one(now, From::Snapshots, watch)?
+                .is_some()
+        {}
+        pictures.lines.finish(now, From::Snapshots, watch);
+    }
+    Ok(())
+}
+
+/// The lines of pictures.
+struct Pictures {
+    lines: Recordings,
+    due: Due,
+}
+
+impl Pictures {
+    /// Whether the next picture comes behind the message with this number.
+    fn are_due(&mut self, number: Option<u32>) -> bool {
+        let Some(packet) = self.lines.next_packet() else {
+            return false;
+        };
+        match (self.due.of(packet), number) {
+            (Some(due), Some(number)) => (due.wrapping_sub(number) as i32) <= 0,
+            _ => true,
+        }
+    }
+}
+
+/// Reads behind which message of the channel a picture comes.
+struct Due {
+    decoder: Decoder,
+    fields: Vec<FieldId>,
+    record: Record,
+    /// That of the picture before, for what has none.
+    last: Option<u32>,
+}
+
+impl Due {
+    fn new(decoding: &decode::Args, program: &Arc<Program>) -> Self {
+        let templates = program.templates().iter();
+        let fields = templates.filter_map(|template| {
+            let mut fields = program.template_fields(template).iter().copied();
+            fields.find(|id| {
+                let field = program.field(*id);
+                field.tag() == Some(LAST_PROCESSED) && matches!(field.kind(), FieldKind::Int(_))
+            })
+        });
+        Self {
+            fields: fields.collect(),
+            decoder: decode::decoder(decoding, program),
+            record: Record::new(),
+            last: None,
+        }
+    }
+
+    /// The number for a packet; what cannot be decoded has that of the one before.
+    fn of(&mut self, packet: &[u8]) -> Option<u32> {
+        let mut rest = packet;
+        self.decoder.reset();
+        while !rest.is_empty() {
+            let Ok(len) = self.decoder.decode_record(rest, &mut self.record) else {
+                break;
+            };
+            rest = rest.get(len..).unwrap_or_default();
+            let program = self.decoder.program();
+            let found = self
+                .fields
+                .iter()
+                .find_map(|id| match self.record.get(program, *id, 0) {
+                    Cell::Unsigned(last) => Some(last as u32),
+                    _ => None,
+                });
+            self.last = found.or(self.last);
+        }
+        self.last
+    }
+}
+
+/// The recordings of one channel's lines.
+struct Recordings {
+    channel: Channel,
+    lines: Vec<Recording>,
+}
+
+struct Recording {
+    source: Source,
+    name: String,
+    line: Line,
+    /// The packet in hand; empty at the end.
+    packet: Vec<u8>,
+    offset: u64,
+    place: Place,
+    number: Option<u32>,
+}
+
+enum Source {
+    Packets(PacketFile),
+    /// Each packet begins with a Reset message.
+    Stream(ByteFile),
+}
+
+impl Recordings {
+    fn open(
+        decoding: &decode::Args,
+        program: &Arc<Program>,
+        files: &[PathBuf],
+        stop: &Stop,
+    ) -> Result<Self> {
+        if files.is_empty() {
+            bail!("give a file of changes: --file");
+        }
+        let header = decoding.framing.of_file();
+        let mut channel = channel(decoding, program, files.len())?;
+        let mut lines = Vec::new();
+        for (file, line) in files.iter().zip([Line::A, Line::B]) {
+            let mut recording = Recording::open(file, line, header, stop)?;
+            recording.advance(&mut channel)?;
+            lines.push(recording);
+        }
+        Ok(Self { channel, lines })
+    }
+
+    /// The packet that comes next, as far as the files say.
+    fn next_packet(&self) -> Option<&[u8]> {
+        let next = lowest(self.lines.iter().map(Recording::in_hand))?;
+        self.lines.get(next).map(|line| line.packet.as_slice())
+    }
+
+    /// Plays one packet; its number, or `None` at the end.
+    fn play_one(&mut self, now: u64, from: From, watch: &mut Watch) -> Result<Option<Option<u32>>> {
+        let next = lowest(self.lines.iter().map(Recording::in_hand));
+        let Some(line) = next.and_then(|next| self.lines.get_mut(next)) else {
+            return Ok(None);
+        };
+        let datagram = Datagram {
+            line: line.line,
+            now,
+            received: 0,
+            offset: line.offset,
+            bytes: &line.packet,
+        };
+        let mut events = self.channel.receive(datagram);
+        while let Some(event) = events.next() {
+            watch.take(from, now, &event);
+        }
+        let mut events = self.channel.handle_timeout(now);
+        while let Some(event) = events.next() {
+            watch.take(from, now, &event);
+        }
+        let number = line.number;
+        line.advance(&mut self.channel)?;
+        Ok(Some(number))
+    }
+
+    /// Everything that waits comes out.
+    fn finish(&mut self, now: u64, from: From, watch: &mut Watch) {
+        let mut events = self.channel.finish();
+        while let Some(event) = events.next() {
+            watch.take(from, now, &event);
+        }
+    }
+}
+
+impl Recording {
+    fn open(file: &Path, line: Line, header: Header, stop: &Stop) -> Result<Self> {
+        let source = match header {
+            Header::None => Source::Stream(ByteFile::open(file, stop)?),
+            _ => Source::Packets(PacketFile::open(file, header, stop)?),
+        };
+        Ok(Self {
+            source,
+            name: file.display().to_string(),
+            line,
+            packet: Vec::new(),
+            offset: 0,
+            place: Place::default(),
+            number: None,
+        })
+    }
+
+    /// Where the packet in hand stands, if there is one.
+    fn in_hand(&self) -> Option<&Place> {
+        (!self.packet.is_empty()).then_some(&self.place)
+    }
+
+    /// Takes the next packet in hand.
+    fn advance(&mut self, channel: &mut Channel) -> Result<()> {
+        self.packet.clear();
+        let cannot = || format!("cannot read `{}`", self.name);
+        match &mut self.source {
+            Source::Stream(file) => {
+                let (offset, window) = file.window().with_context(cannot)?;
+                self.offset = offset;
+                let (len, _) = channel.cut(self.line, window);
+                self.packet
+                    .extend_from_slice(window.get(..len).unwrap_or_default());
+                file.consume(len);
+            }
+            Source::Packets(file) => {
+                if let Some(packet) = file.next().with_context(cannot)? {
+                    self.offset = packet.offset;
+                    self.packet.extend_from_slice(packet.bytes);
+                }
+            }
+        }
+        let numbers = channel.numbers(Datagram {
+            line: self.line,
+            now: 0,
+            received: 0,
+            offset: self.offset,
+            bytes: &self.packet,
+        });
+        self.number = numbers.first;
+        self.place.go_on(numbers);
+        Ok(())
+    }
+}

@@ -1,0 +1,103 @@
+//! A feed from multicast: lines of changes, and lines of pictures.
+
+use super::{Args, From, Watch, config};
+use crate::cmd::fast::decode;
+use crate::cmd::fast::options::socket_address;
+use crate::print::note;
+use anyhow::{Result, bail};
+use fanfare_engine::clock::Clock;
+use fanfare_engine::feed::{LineConfig, Receiver, ReceiverConfig};
+use fanfare_engine::stop::Stop;
+use fanfare_fast::Program;
+use fanfare_feed::Header;
+use std::io;
+use std::net::SocketAddrV4;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Duration;
+
+const SECOND: u64 = 1_000_000_000;
+/// How often the book is drawn anew, ns.
+const DRAW: u64 = 100_000_000;
+/// How long to wait for changes before looking for pictures again.
+const LOOK: Duration = Duration::from_millis(5);
+
+pub(super) fn run(
+    args: &Args,
+    decoding: &decode::Args,
+    program: &Arc<Program>,
+    watch: &mut Watch,
+) -> Result<()> {
+    let stop = Stop::on_interrupt()?;
+    let groups = args.snapshot.iter().map(|text| socket_address(text));
+    let groups: Vec<SocketAddrV4> = match groups.collect() {
+        Ok(groups) => groups,
+        Err(why) => bail!("--snapshot: {why}; with --multicast it is a group, ADDRESS:PORT"),
+    };
+    let mut changes = open(decoding, program, &decoding.multicast)?;
+    let mut pictures = match groups.is_empty() {
+        true => None,
+        false => Some(open(decoding, program, &groups)?),
+    };
+    let idle = decoding.network.idle;
+    let idle = idle.map_or(u64::MAX, |seconds| (seconds * SECOND as f64) as u64);
+    let mut clock = Clock::new();
+    let mut next_draw = 0;
+    while !stop.is_raised() {
+        let now = clock.read().mono;
+        let mut datagrams = turn(&mut changes, now, From::Changes, watch)?;
+        if let Some(pictures) = &mut pictures {
+            datagrams += turn(pictures, now, From::Snapshots, watch)?;
+        }
+        watch.handle_timeout(now);
+        if now >= next_draw {
+            next_draw = now + DRAW;
+            if watch.draw() {
+                break;
+            }
+        }
+        if now.saturating_sub(changes.last()) >= idle {
+            break;
+        }
+        if datagrams == 0 && !decoding.network.spin {
+            changes.wait(LOOK)?;
+        }
+    }
+    Ok(())
+}
+
+fn open(
+    decoding: &decode::Args,
+    program: &Arc<Program>,
+    groups: &[SocketAddrV4],
+) -> Result<Receiver> {
+    let interface = decoding.network.interface;
+    let lines = groups.iter().map(|group| LineConfig {
+        interface,
+        ..LineConfig::new(*group)
+    });
+    let mut channel = config(decoding, groups.len());
+    channel.header = decoding.framing.header.unwrap_or(Header::None);
+    let config = ReceiverConfig {
+        lines: lines.collect(),
+        buffer: decoding.network.buffer,
+        channel,
+    };
+    let receiver = Receiver::open(config, decode::decoder(decoding, program))?;
+    if let Some(small) = receiver.small_buffer() {
+        note!("fanfare: {small}");
+    }
+    for group in groups {
+        note!("receiving {group} on {interface}");
+    }
+    Ok(receiver)
+}
+
+/// A turn of the lines; how many datagrams it brought.
+fn turn(receiver: &mut Receiver, now: u64, from: From, watch: &mut Watch) -> Result<usize> {
+    let turn = receiver.turn(now, |event| {
+        watch.take(from, now, &event);
+        Ok::<_, io::Error>(ControlFlow::Continue(()))
+    })?;
+    Ok(turn.datagrams)
+}

@@ -1,0 +1,263 @@
+//! `fanfare market book`: one book, followed in the terminal.
+
+mod files;
+mod live;
+mod view;
+
+use super::feed::Feed;
+use super::options::{INSTRUMENTS, MAPPING_HELP, mapping, read_table};
+use crate::cmd::fast::decode::{self, feed::channel_config};
+use crate::cmd::fast::options::load;
+use crate::print::note;
+use crate::range::whole;
+use anyhow::{Result, bail};
+use clap::ValueEnum;
+use fanfare_fast::Program;
+use fanfare_feed::channel::{Channel, ChannelConfig, Event as ChannelEvent};
+use fanfare_feed::recovery::{Numbering, RecoveryConfig};
+use fanfare_market::event::{Event, InstrumentId};
+use fanfare_market::{BookConfig, Follower, FollowerConfig, Instruments, MarketConfig};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use view::View;
+
+/// Follow the book of one instrument in the terminal.
+///
+/// The feed's changes come from --file or --multicast as with `fanfare fast decode`, its pictures
+/// from --snapshot. The book is shown with its state: live, or recovering and what is missing. It
+/// is drawn anew as it changes; of a file, and with --once, the last state is printed alone.
+///
+/// Of files, a picture comes behind the message that its LastMsgSeqNumProcessed(369) names.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    feed: Feed,
+    /// Pictures: a file for each --file, or a multicast group for each --multicast.
+    #[arg(long, value_name = "FILE|ADDRESS:PORT")]
+    snapshot: Vec<String>,
+    /// Mapping; default: the built-in one that fits the templates.
+    #[arg(short, long, value_name = "MAPPING", long_help = MAPPING_HELP)]
+    mapping: Option<String>,
+    /// Instruments that are known before: a CSV file, or a TOML file.
+    #[arg(long, value_name = "FILE")]
+    instruments: Option<PathBuf>,
+    /// Symbol(55) or SecurityID(48) of the instrument.
+    #[arg(long, value_name = "SYMBOL")]
+    symbol: String,
+    /// How the feed describes books.
+    #[arg(long, value_enum, default_value_t = Kind::Levels)]
+    book: Kind,
+    /// Levels of a side: of numbered levels exactly as many as the feed sends, of others at most.
+    #[arg(
+        long, value_name = "LEVELS", default_value_t = 5, value_parser = whole::<u32>(1..=65_535)
+    )]
+    depth: u32,
+    /// Orders of the book at most, with --book orders.
+    #[arg(
+        long, value_name = "ORDERS", default_value_t = 100_000,
+        value_parser = whole::<u32>(1..=1 << 24)
+    )]
+    orders: u32,
+    /// What numbers the changes: RptSeq(83) of the instrument, or MsgSeqNum(34) of the channel.
+    #[arg(long, value_enum, default_value_t = Numbers::Instrument)]
+    numbers: Numbers,
+    /// Levels that the feed sends anew bring a book back without a picture.
+    #[arg(long)]
+    natural_refresh: bool,
+    /// Print the book once: when it is live, or at the end of the feed.
+    #[arg(long)]
+    once: bool,
+    /// Print JSON objects: one for each message that changes the book, with --once the last one.
+    #[arg(long)]
+    json: bool,
+}
+
+/// How a feed describes books.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Kind {
+    /// Levels with numbers, MDPriceLevel(1023).
+    Levels,
+    /// Levels known by their prices.
+    Prices,
+    /// Orders.
+    Orders,
+}
+
+/// What numbers the changes of an instrument.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Numbers {
+    /// RptSeq(83).
+    Instrument,
+    /// MsgSeqNum(34) of the channel, with LastMsgSeqNumProcessed(369) in pictures.
+    Channel,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let templates = args.feed.check()?;
+    let decoding = args.feed.decoding();
+    decoding.check()?;
+    if args.snapshot.len() > 2 {
+        bail!("pictures come over two lines at most");
+    }
+    let program = load(templates, args.feed.strictness.reading())?;
+    let mut watch = Watch::new(args, &program)?;
+    let is_live = !decoding.multicast.is_empty() && decoding.pcap.is_none();
+    match (decoding.pcap.is_some(), is_live) {
+        (true, _) => bail!("market book takes no capture yet: give --file or --multicast"),
+        (false, true) => live::run(args, &decoding, &program, &mut watch)?,
+        (false, false) => files::run(args, &decoding, &program, &mut watch)?,
+    }
+    watch.finish(args.once || !is_live)
+}
+
+/// A channel of changes or of pictures.
+fn channel(decoding: &decode::Args, program: &Arc<Program>, lines: usize) -> Result<Channel> {
+    let decoder = decode::decoder(decoding, program);
+    Ok(Channel::new(decoder, config(decoding, lines))?)
+}
+
+fn config(decoding: &decode::Args, lines: usize) -> ChannelConfig {
+    let wait = match lines {
+        1 => 0,
+        _ => decoding.arbitration.gap_timeout.saturating_mul(1_000_000),
+    };
+    channel_config(decoding, lines, wait)
+}
+
+/// Follows a feed, and shows one of its books.
+struct Watch {
+    follower: Follower,
+    wanted: String,
+    instrument: Option<InstrumentId>,
+    /// How many instruments were looked at for it.
+    looked_at: usize,
+    has_changed: bool,
+    bad: u64,
+    view: View,
+}
+
+/// Which lines an event came over.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum From {
+    Changes,
+    Snapshots,
+}
+
+impl Watch {
+    fn new(args: &Args, program: &Arc<Program>) -> Result<Self> {
+        let mapper = mapping(args.mapping.as_deref(), program)?.for_templates(program, 0)?;
+        let mut table = Instruments::new(INSTRUMENTS);
+        if let Some(file) = &args.instruments {
+            read_table(file, &mut table)?;
+        }
+        let book = match args.book {
+            Kind::Levels => BookConfig::by_level(args.depth)?,
+            Kind::Prices => BookConfig::by_price(args.depth)?,
+            Kind::Orders => BookConfig::by_order(args.depth, args.orders)?,
+        };
+        let numbering = match args.numbers {
+            Numbers::Instrument => Numbering::Instrument,
+            Numbers::Channel => Numbering::Channel,
+        };
+        let market = MarketConfig {
+            book,
+            recovery: RecoveryConfig::new(numbering),
+            source: 0,
+            has_natural_refresh: args.natural_refresh,
+        };
+        Ok(Self {
+            follower: Follower::new(FollowerConfig::new(market), mapper, table),
+            wanted: args.symbol.clone(),
+            instrument: None,
+            looked_at: 0,
+            has_changed: false,
+            bad: 0,
+            view: View::new(args.json, args.once),
+        })
+    }
+
+    /// Takes what a channel says.
+    fn take(&mut self, from: From, now: u64, event: &ChannelEvent<'_>) {
+        if let ChannelEvent::Bad(bad) = event {
+            self.bad += 1;
+            note!(
+                "fanfare: line {}, byte {}: {}",
+                bad.line,
+                bad.offset,
+                bad.fault
+            );
+        }
+        let (wanted, has_changed) = (self.instrument, &mut self.has_changed);
+        let send = &mut |event: &Event| *has_changed |= Some(event.instrument) == wanted;
+        match from {
+            From::Changes => self.follower.channel(now, event, send),
+            From::Snapshots => self.follower.snapshot_channel(now, event, send),
+        }
+        self.look();
+        if self.has_changed && self.view.wants_each() {
+            self.show();
+        }
+    }
+
+    /// Time passes without a message.
+    fn handle_timeout(&mut self, now: u64) {
+        let (wanted, has_changed) = (self.instrument, &mut self.has_changed);
+        let send = &mut |event: &Event| *has_changed |= Some(event.instrument) == wanted;
+        self.follower.handle_timeout(now, send);
+    }
+
+    /// Looks for the instrument among those that are new.
+    fn look(&mut self) {
+        let table = self.follower.instruments();
+        while self.instrument.is_none() && self.looked_at < table.len() {
+            let id = InstrumentId(self.looked_at as u32);
+            self.looked_at += 1;
+            let is_it = table.get(id).is_some_and(|known| {
+                let name = known.definition.name;
+                name.symbol == self.wanted.as_bytes() || name.id.to_string() == self.wanted
+            });
+            if is_it {
+                self.instrument = Some(id);
+                self.has_changed = true;
+            }
+        }
+    }
+
+    fn show(&mut self) {
+        self.has_changed = false;
+        if let Some(instrument) = self.instrument {
+            self.view.show(&self.follower, instrument);
+        }
+    }
+
+    /// Draws the book anew if it has changed; true if that was all that was wanted.
+    fn draw(&mut self) -> bool {
+        if self.view.is_once() {
+            let market = self.follower.market();
+            let state = self.instrument.and_then(|id| market.state(id));
+            return state == Some(fanfare_feed::recovery::State::Live);
+        }
+        if self.has_changed && !self.view.wants_each() {
+            self.show();
+        }
+        false
+    }
+
+    /// The end of the feed: the last state, and what was counted.
+    fn finish(mut self, shows_last: bool) -> Result<ExitCode> {
+        self.look();
+        let Some(instrument) = self.instrument else {
+            bail!(
+                "the feed has no instrument {:?} (it has {})",
+                self.wanted,
+                view::some_names(self.follower.instruments())
+            );
+        };
+        if shows_last && !(self.view.wants_each()) {
+            self.view.show_last(&self.follower, instrument);
+        }
+        view::report(&self.follower);
+        Ok(crate::print::exit_code(self.bad == 0))
+    }
+}

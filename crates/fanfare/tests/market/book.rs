@@ -1,0 +1,259 @@
+//! `fanfare market book`: files, pictures, loss, multicast, nonsense.
+
+use crate::common::{Folder, Running, Said, fails, fanfare, groups, run, told};
+use serde_json::{Value, json};
+
+const SECURITY: u64 = 49_634_118;
+
+fn entry(action: u8, ty: &str, rpt_seq: u64, level: u64, price: u64, size: i64) -> Value {
+    json!({
+        "MDUpdateAction": action, "MDEntryType": ty, "SecurityID": SECURITY, "Symbol": "RIU3",
+        "RptSeq": rpt_seq, "MarketDepth": 5, "MDPriceLevel": level,
+        "MDEntryPx": {"mantissa": price, "exponent": 0}, "MDEntrySize": size,
+        "MDEntryTime": 101_500_000,
+    })
+}
+
+fn changes(number: u64, entries: &[Value]) -> String {
+    json!({"template": "DefaultIncrementalRefreshMessage", "fields": {
+        "MsgSeqNum": number, "SendingTime": 20_130_801_101_500_000_u64, "MDEntries": entries,
+    }})
+    .to_string()
+}
+
+fn picture(rpt_seq: u64, last: u64, entries: &[Value]) -> String {
+    let mut entries = entries.to_vec();
+    for entry in &mut entries {
+        let entry = entry.as_object_mut().unwrap();
+        entry.retain(|name, _| name.starts_with("MDE") || name.starts_with("MDP"));
+    }
+    json!({"template": "DefaultSnapshotMessage", "fields": {
+        "MsgSeqNum": 1, "SendingTime": 20_130_801_101_500_000_u64, "RptSeq": rpt_seq,
+        "TotNumReports": 1, "LastMsgSeqNumProcessed": last, "SecurityID": SECURITY,
+        "Symbol": "RIU3", "MDEntries": entries,
+    }})
+    .to_string()
+}
+
+/// Three messages from RptSeq 1 on.
+fn day() -> Vec<String> {
+    vec![
+        changes(
+            1,
+            &[entry(0, "0", 1, 1, 100, 5), entry(0, "1", 2, 1, 102, 7)],
+        ),
+        changes(2, &[entry(0, "0", 3, 1, 101, 1)]),
+        changes(
+            3,
+            &[entry(2, "0", 4, 2, 100, 0), entry(1, "1", 5, 1, 102, 9)],
+        ),
+    ]
+}
+
+/// Messages as a file of packets, one each.
+fn packets(folder: &Folder, name: &str, lines: &[String]) -> String {
+    let from = folder.with(&format!("{name}.jsonl"), lines.join("\n"));
+    let to = folder.file(name);
+    run(&[
+        "fast",
+        "encode",
+        "-t",
+        "builtin:spectra",
+        "-f",
+        &from,
+        "-o",
+        &to,
+    ])
+    .succeeded();
+    to
+}
+
+fn book(args: &[&str]) -> Said {
+    let command = [
+        "market",
+        "book",
+        "-t",
+        "builtin:spectra",
+        "--symbol",
+        "RIU3",
+    ];
+    run(&[&command[..], args].concat())
+}
+
+fn of(json: &Value) -> (&str, u64, Vec<String>) {
+    let side = |name: &str| {
+        let levels = json[name].as_array().unwrap().iter();
+        let text = levels.map(|level| format!("{}x{}", level["size"], level["price"]));
+        text.collect::<Vec<_>>().join(" ")
+    };
+    let sides = vec![side("bids"), side("offers")];
+    (
+        json["state"].as_str().unwrap(),
+        json["rpt_seq"].as_u64().unwrap(),
+        sides,
+    )
+}
+
+#[test]
+fn a_book_that_begins_with_the_day_is_live() {
+    let folder = Folder::new("book-day");
+    let file = packets(&folder, "feed", &day());
+    let said = book(&["-f", &file]).succeeded();
+    let lines: Vec<_> = said.out.lines().collect();
+    assert_eq!(lines[0], "RIU3 49634118  live  RptSeq 5");
+    assert_eq!(
+        lines[2].split_whitespace().collect::<Vec<_>>(),
+        ["1", "101", "|", "102", "9"]
+    );
+    assert_eq!(lines.len(), 3);
+    let all = book(&["-f", &file, "--json"]).succeeded().json_lines();
+    let states: Vec<_> = all.iter().map(of).collect();
+    assert_eq!(
+        states[0],
+        ("live", 2, vec!["5x\"100\"".into(), "7x\"102\"".into()])
+    );
+    assert_eq!(
+        states[2],
+        ("live", 5, vec!["1x\"101\"".into(), "9x\"102\"".into()])
+    );
+    assert_eq!(states.len(), 3);
+}
+
+#[test]
+fn what_is_missing_is_said_until_a_picture_comes() {
+    let folder = Folder::new("book-loss");
+    let mut lines = day();
+    lines.remove(1);
+    let file = packets(&folder, "feed", &lines);
+    let said = book(&["-f", &file, "--gap-timeout", "0"]).succeeded();
+    let head = said.out.lines().next().unwrap().to_owned();
+    assert_eq!(
+        head,
+        "RIU3 49634118  recovering: RptSeq 3 is missing  RptSeq 2"
+    );
+    assert!(said.err.contains("1 missing"), "{}", said.err);
+    let whole = [
+        entry(0, "0", 0, 1, 101, 1),
+        entry(0, "0", 0, 2, 100, 5),
+        entry(0, "1", 0, 1, 102, 7),
+    ];
+    let snapshot = packets(&folder, "snapshot", &[picture(3, 2, &whole)]);
+    let args = [
+        "-f",
+        &file,
+        "--gap-timeout",
+        "0",
+        "--snapshot",
+        &snapshot,
+        "--once",
+        "--json",
+    ];
+    let last = book(&args).succeeded().json();
+    assert_eq!(
+        of(&last),
+        ("live", 5, vec!["1x\"101\"".into(), "9x\"102\"".into()])
+    );
+}
+
+#[test]
+fn two_lines_bring_what_either_has() {
+    let folder = Folder::new("book-lines");
+    let lines = day();
+    let a = packets(&folder, "a", &[lines[0].clone(), lines[2].clone()]);
+    let b = packets(&folder, "b", &lines[1..]);
+    let last = book(&["-f", &a, "-f", &b, "--once", "--json"])
+        .succeeded()
+        .json();
+    assert_eq!(of(&last).0, "live");
+    assert_eq!(of(&last).1, 5);
+}
+
+#[test]
+fn a_book_is_followed_over_multicast() {
+    let [group, pictures] = groups();
+    let folder = Folder::new("book-multicast");
+    let mut lines = day();
+    lines.remove(0);
+    let file = packets(&folder, "feed", &lines);
+    let whole = [entry(0, "0", 0, 1, 100, 5), entry(0, "1", 0, 1, 102, 7)];
+    let snapshot = packets(&folder, "snapshot", &[picture(2, 1, &whole)]);
+    let args = [
+        "market",
+        "book",
+        "-t",
+        "builtin:spectra",
+        "--symbol",
+        "RIU3",
+        "--multicast",
+        &group,
+        "--snapshot",
+        &pictures,
+        "--once",
+        "--json",
+        "--idle",
+        "60",
+    ];
+    let mut running = Running::start(&mut fanfare(&args));
+    running.tells(&format!("receiving {group}"));
+    running.tells(&format!("receiving {pictures}"));
+    for (file, group) in [(&file, &group), (&snapshot, &pictures)] {
+        let (address, port) = group.split_once(':').unwrap();
+        run(&["fast", "multicast", "-f", file, "-a", address, "-p", port]).succeeded();
+    }
+    let last = running.end().succeeded().json();
+    assert_eq!(
+        of(&last),
+        ("live", 5, vec!["1x\"101\"".into(), "9x\"102\"".into()])
+    );
+}
+
+#[test]
+fn nonsense_is_refused_with_the_reason() {
+    let folder = Folder::new("book-nonsense");
+    let file = packets(&folder, "feed", &day());
+    let feed = ["market", "book", "-t", "builtin:spectra", "-f", &file];
+    let with = |more: &[&'static str]| [&feed[..], more].concat();
+    let unknown = fails(&with(&["--symbol", "NOPE"]));
+    assert!(
+        unknown.contains("no instrument \"NOPE\" (it has RIU3 49634118)"),
+        "{unknown}"
+    );
+    assert!(told(&with(&[]), 2).contains("--symbol"));
+    assert!(told(&with(&["--symbol", "RIU3", "--depth", "0"]), 2).contains("1..=65535"));
+    let no_file = fails(&with(&["--symbol", "RIU3", "--snapshot", "/nowhere/x"]));
+    assert!(no_file.contains("/nowhere/x"), "{no_file}");
+    let three = [
+        "--symbol",
+        "RIU3",
+        "--snapshot",
+        "a",
+        "--snapshot",
+        "b",
+        "--snapshot",
+        "c",
+    ];
+    assert!(fails(&with(&three)).contains("two lines at most"));
+    let group = [
+        "market",
+        "book",
+        "-t",
+        "builtin:spectra",
+        "--multicast",
+        "239.255.1.1:5000",
+    ];
+    let group = [&group[..], &["--symbol", "RIU3", "--snapshot", "a file"]].concat();
+    assert!(fails(&group).contains("it is a group, ADDRESS:PORT"));
+    // A level beyond the depth is a fault, not a wrong book.
+    let deep = [day(), vec![changes(4, &[entry(0, "0", 6, 9, 50, 1)])]].concat();
+    let deep = packets(&folder, "deep", &deep);
+    let said = book(&["-f", &deep]).succeeded();
+    assert!(
+        said.out
+            .starts_with("RIU3 49634118  recovering: a picture is missing, after a fault")
+    );
+    assert!(
+        said.err.contains("impossible changes of books: 1"),
+        "{}",
+        said.err
+    );
+}

@@ -69,10 +69,12 @@ impl Contender for Book {
 }
 
 /// What a pass over a stream came to.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Pass {
-    /// Nanoseconds an update.
-    pub nanos: f64,
+    /// Nanoseconds of each batch; a batch has the same events in each pass.
+    pub batches: Vec<u64>,
+    /// How many updates there were.
+    pub updates: usize,
     /// Of all best prices.
     pub sum: i64,
     /// Allocations while it was timed, where they are counted.
@@ -104,8 +106,9 @@ where
         let mut book = new();
         let (before, turn) = inputs.split_at(start);
         before.iter().for_each(|input| book.apply(input));
+        let mut sum = 0_i64;
+        let mut batches = Vec::with_capacity(turn.len().div_ceil(BATCH));
         let allocated = allocations();
-        let (mut sum, mut nanos) = (0_i64, 0);
         for batch in turn.chunks(BATCH) {
             hot.clear();
             hot.extend_from_slice(batch);
@@ -115,10 +118,11 @@ where
                 let [bid, offer] = black_box(book.best());
                 sum = sum.wrapping_mul(31).wrapping_add(bid ^ offer);
             }
-            nanos += begin.elapsed().as_nanos();
+            batches.push(begin.elapsed().as_nanos() as u64);
         }
         Pass {
-            nanos: nanos as f64 / turn.len().max(1) as f64,
+            batches,
+            updates: turn.len(),
             sum,
             allocations: allocations() - allocated,
         }
@@ -130,7 +134,8 @@ pub const fn uncounted() -> u64 {
     0
 }
 
-/// Takes turns, and adds the least of each: `{what}_update_ns` of the first, which is ours, and
+/// Takes turns, and adds the least of each, batch by batch, as other programs on the machine get
+/// into most passes somewhere: `{what}_update_ns` of the first, which is ours, and
 /// `{name}_{what}_ns` and `{name}_{what}_ratio` (theirs to ours) of the others. How often ours
 /// allocated.
 ///
@@ -142,7 +147,8 @@ pub fn compare(
     rounds: u32,
     books: &mut [(&'static str, Passes<'_>)],
 ) -> Result<u64, BookBenchError> {
-    let mut least = vec![f64::INFINITY; books.len()];
+    let mut least: Vec<Vec<u64>> = vec![Vec::new(); books.len()];
+    let mut updates = 1;
     let (mut ours, mut allocated) = (None, 0);
     for _ in 0..rounds {
         for (place, (name, passes)) in books.iter_mut().enumerate() {
@@ -153,9 +159,16 @@ pub fn compare(
             if place == 0 {
                 allocated += pass.allocations;
             }
-            least[place] = least[place].min(pass.nanos);
+            updates = pass.updates.max(1);
+            let least = &mut least[place];
+            least.resize(pass.batches.len(), u64::MAX);
+            for (least, batch) in least.iter_mut().zip(pass.batches) {
+                *least = batch.min(*least);
+            }
         }
     }
+    let mean = |batches: &Vec<u64>| batches.iter().sum::<u64>() as f64 / updates as f64;
+    let least: Vec<f64> = least.iter().map(mean).collect();
     if let Some((&ours, theirs)) = least.split_first() {
         figures.add(&format!("{what}_update_ns"), ours);
         for ((name, _), &theirs) in books.iter().skip(1).zip(theirs) {

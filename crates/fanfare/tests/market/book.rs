@@ -1,6 +1,7 @@
 //! `fanfare market book`: files, pictures, loss, multicast, nonsense.
 
 use crate::common::{Folder, Running, Said, fails, fanfare, groups, run, told};
+use fanfare_instruments::pcap::{LinkType, Writer};
 use serde_json::{Value, json};
 
 const SECURITY: u64 = 49_634_118;
@@ -205,6 +206,70 @@ fn a_book_is_followed_over_multicast() {
         of(&last),
         ("live", 5, vec!["1x\"101\"".into(), "9x\"102\"".into()])
     );
+}
+
+/// An IPv4 packet with a datagram to a group of 224.1.2.0, port 13014.
+fn datagram(group: u8, payload: &[u8]) -> Vec<u8> {
+    let len = (payload.len() + 8) as u16;
+    let mut ip = vec![0x45, 0];
+    ip.extend((len + 20).to_be_bytes());
+    ip.extend([
+        0, 1, 0x40, 0, 1, 17, 0, 0, 10, 0, 0, 1, 224, 1, 2, group, 0x9c, 0x40,
+    ]);
+    ip.extend(13_014_u16.to_be_bytes());
+    ip.extend(len.to_be_bytes());
+    ip.extend([0, 0]);
+    ip.extend(payload);
+    ip
+}
+
+#[test]
+fn a_book_is_followed_in_a_capture() {
+    let folder = Folder::new("book-capture");
+    let mut lines = day();
+    lines.remove(0);
+    let whole = [entry(0, "0", 0, 1, 100, 5), entry(0, "1", 0, 1, 102, 7)];
+    let files = [
+        (133, packets(&folder, "feed", &lines)),
+        (140, packets(&folder, "snapshot", &[picture(2, 1, &whole)])),
+    ];
+    let mut writer = Writer::new(Vec::new(), LinkType::RAW, 65_535).unwrap();
+    for (group, file) in files {
+        let bytes = std::fs::read(file).unwrap();
+        let mut rest = &bytes[..];
+        while let Some((header, body)) = rest.split_first_chunk::<4>() {
+            let (packet, after) = body.split_at(u32::from_le_bytes(*header) as usize);
+            let ip = datagram(group, packet);
+            writer
+                .packet(1_700_000_000_000_000_000, &ip, ip.len() as u32)
+                .unwrap();
+            rest = after;
+        }
+    }
+    let capture = folder.with("lines.pcap", writer.into_inner());
+    let groups = [
+        "--multicast",
+        "224.1.2.133:13014",
+        "--snapshot",
+        "224.1.2.140:13014",
+    ];
+    let last = book(&[&["--pcap", &capture, "--once", "--json"], &groups[..]].concat());
+    let last = last.succeeded().json();
+    assert_eq!(
+        of(&last),
+        ("live", 5, vec!["1x\"101\"".into(), "9x\"102\"".into()])
+    );
+    let unnamed = [
+        "market",
+        "book",
+        "-t",
+        "builtin:spectra",
+        "--symbol",
+        "RIU3",
+        "--pcap",
+    ];
+    let unnamed = fails(&[&unnamed[..], &[&capture]].concat());
+    assert!(unnamed.contains("--multicast"), "{unnamed}");
 }
 
 #[test]

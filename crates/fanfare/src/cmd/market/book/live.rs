@@ -10,6 +10,7 @@ use fanfare_engine::feed::{LineConfig, Receiver, ReceiverConfig};
 use fanfare_engine::stop::Stop;
 use fanfare_fast::Program;
 use fanfare_feed::Header;
+use fanfare_feed::channel::ChannelConfig;
 use std::io;
 use std::net::SocketAddrV4;
 use std::ops::ControlFlow;
@@ -29,11 +30,7 @@ pub(super) fn run(
     watch: &mut Watch,
 ) -> Result<()> {
     let stop = Stop::on_interrupt()?;
-    let groups = args.snapshot.iter().map(|text| socket_address(text));
-    let groups: Vec<SocketAddrV4> = match groups.collect() {
-        Ok(groups) => groups,
-        Err(why) => bail!("--snapshot: {why}; with --multicast it is a group, ADDRESS:PORT"),
-    };
+    let groups = groups(args)?;
     let mut changes = open(decoding, program, &decoding.multicast)?;
     let mut pictures = match groups.is_empty() {
         true => None,
@@ -66,6 +63,22 @@ pub(super) fn run(
     Ok(())
 }
 
+/// The groups of the lines of pictures.
+pub(super) fn groups(args: &Args) -> Result<Vec<SocketAddrV4>> {
+    let groups = args.snapshot.iter().map(|text| socket_address(text));
+    match groups.collect() {
+        Ok(groups) => Ok(groups),
+        Err(why) => bail!("--snapshot: {why}; with --multicast it is a group, ADDRESS:PORT"),
+    }
+}
+
+/// How a channel of datagrams is framed, numbered and arbitrated.
+pub(super) fn datagram_config(decoding: &decode::Args, lines: usize) -> ChannelConfig {
+    let mut channel = config(decoding, lines);
+    channel.header = decoding.framing.header.unwrap_or(Header::None);
+    channel
+}
+
 fn open(
     decoding: &decode::Args,
     program: &Arc<Program>,
@@ -76,12 +89,10 @@ fn open(
         interface,
         ..LineConfig::new(*group)
     });
-    let mut channel = config(decoding, groups.len());
-    channel.header = decoding.framing.header.unwrap_or(Header::None);
     let config = ReceiverConfig {
         lines: lines.collect(),
         buffer: decoding.network.buffer,
-        channel,
+        channel: datagram_config(decoding, groups.len()),
     };
     let receiver = Receiver::open(config, decode::decoder(decoding, program))?;
     if let Some(small) = receiver.small_buffer() {

@@ -1,5 +1,6 @@
 //! `fanfare market book`: one book, followed in the terminal.
 
+mod capture;
 mod files;
 mod live;
 mod view;
@@ -33,7 +34,7 @@ use view::View;
 pub(crate) struct Args {
     #[command(flatten)]
     feed: Feed,
-    /// Pictures: a file for each --file, or a multicast group for each --multicast.
+    /// Pictures: one or two files, or with --multicast and --pcap one or two groups.
     #[arg(long, value_name = "FILE|ADDRESS:PORT")]
     snapshot: Vec<String>,
     /// Mapping; default: the built-in one that fits the templates.
@@ -102,11 +103,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     }
     let program = load(templates, args.feed.strictness.reading())?;
     let mut watch = Watch::new(args, &program)?;
-    let is_live = !decoding.multicast.is_empty() && decoding.pcap.is_none();
-    match (decoding.pcap.is_some(), is_live) {
-        (true, _) => bail!("market book takes no capture yet: give --file or --multicast"),
-        (false, true) => live::run(args, &decoding, &program, &mut watch)?,
-        (false, false) => files::run(args, &decoding, &program, &mut watch)?,
+    let is_live = decoding.file.is_empty() && decoding.pcap.is_none();
+    match (&decoding.pcap, is_live) {
+        (Some(file), _) => capture::run(args, &decoding, file, &program, &mut watch)?,
+        (None, true) => live::run(args, &decoding, &program, &mut watch)?,
+        (None, false) => files::run(args, &decoding, &program, &mut watch)?,
     }
     watch.finish(args.once || !is_live)
 }
@@ -198,6 +199,12 @@ impl Watch {
         if self.has_changed && self.view.wants_each() {
             self.show();
         }
+    }
+
+    /// A datagram that is not all there.
+    fn spoilt(&mut self, why: &str) {
+        self.bad += 1;
+        note!("fanfare: {why}");
     }
 
     /// Time passes without a message.

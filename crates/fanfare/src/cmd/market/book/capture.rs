@@ -1,0 +1,141 @@
+//! A feed out of a packet capture: lines of changes and of pictures, in the time of the capture.
+
+use super::live::{datagram_config, groups};
+use super::{Args, From, Watch};
+use crate::cmd::fast::decode;
+use crate::print::note;
+use crate::progress;
+use anyhow::{Context, Result, bail};
+use fanfare_engine::stop::Stop;
+use fanfare_fast::Program;
+use fanfare_feed::Line;
+use fanfare_feed::channel::{Channel, Datagram as Packet};
+use fanfare_instruments::ip::{Endpoint, NoSegment};
+use fanfare_instruments::pcap::{End, Reader};
+use fanfare_instruments::udp::{Datagram, datagram};
+use std::fs::File;
+use std::net::{SocketAddr, SocketAddrV4};
+use std::path::Path;
+use std::sync::Arc;
+
+pub(super) fn run(
+    args: &Args,
+    decoding: &decode::Args,
+    path: &Path,
+    program: &Arc<Program>,
+    watch: &mut Watch,
+) -> Result<()> {
+    if decoding.multicast.is_empty() {
+        bail!("name the lines of changes in the capture: --multicast");
+    }
+    let stop = Stop::on_interrupt()?;
+    let cannot = || format!("cannot read `{}`", path.display());
+    let file = File::open(path).with_context(cannot)?;
+    let mut reader = Reader::new(progress::watch(file)).with_context(cannot)?;
+    let mut feeds = vec![Feed::new(
+        decoding,
+        program,
+        &decoding.multicast,
+        From::Changes,
+    )?];
+    let pictures = groups(args)?;
+    if !pictures.is_empty() {
+        feeds.push(Feed::new(decoding, program, &pictures, From::Snapshots)?);
+    }
+    let (mut now, mut count) = (0, 0_u64);
+    while !stop.is_raised() {
+        let Some(packet) = reader.next_packet().with_context(cannot)? else {
+            break;
+        };
+        now = packet.time.unwrap_or(now).max(now);
+        feeds.iter_mut().for_each(|feed| feed.tick(now, watch));
+        watch.handle_timeout(now);
+        match datagram(&packet) {
+            Ok(datagram) => {
+                let taken = feeds
+                    .iter_mut()
+                    .any(|feed| feed.take(now, &datagram, watch));
+                count += u64::from(taken);
+            }
+            Err(NoSegment::Fragment) => {
+                watch.spoilt("a fragment of a datagram: fragments are not put together");
+            }
+            Err(_) => {}
+        }
+    }
+    feeds.iter_mut().for_each(|feed| feed.finish(now, watch));
+    if let Some(end) = reader.end().filter(|end| *end != End::Complete) {
+        note!("fanfare: `{}`: {end}", path.display());
+    }
+    if count == 0 {
+        note!("fanfare: `{}` has no datagram of the feed", path.display());
+    }
+    Ok(())
+}
+
+/// The lines of one channel.
+struct Feed {
+    channel: Channel,
+    groups: Vec<Endpoint>,
+    from: From,
+}
+
+impl Feed {
+    fn new(
+        decoding: &decode::Args,
+        program: &Arc<Program>,
+        groups: &[SocketAddrV4],
+        from: From,
+    ) -> Result<Self> {
+        let decoder = decode::decoder(decoding, program);
+        let end = |group: &SocketAddrV4| Endpoint {
+            ip: SocketAddr::V4(*group).ip(),
+            port: group.port(),
+        };
+        Ok(Self {
+            channel: Channel::new(decoder, datagram_config(decoding, groups.len()))?,
+            groups: groups.iter().map(end).collect(),
+            from,
+        })
+    }
+
+    /// Declares what has been missing for too long.
+    fn tick(&mut self, now: u64, watch: &mut Watch) {
+        let mut events = self.channel.handle_timeout(now);
+        while let Some(event) = events.next() {
+            watch.take(self.from, now, &event);
+        }
+    }
+
+    /// Takes a datagram, if it is one of its lines'.
+    fn take(&mut self, now: u64, datagram: &Datagram<'_>, watch: &mut Watch) -> bool {
+        let to = datagram.destination;
+        let line = self.groups.iter().position(|group| *group == to);
+        let Some(line) = line.and_then(Line::new) else {
+            return false;
+        };
+        if datagram.cut > 0 {
+            watch.spoilt("the capture has only a part of a datagram");
+            return true;
+        }
+        let mut events = self.channel.receive(Packet {
+            line,
+            now,
+            received: now,
+            offset: 0,
+            bytes: datagram.payload,
+        });
+        while let Some(event) = events.next() {
+            watch.take(self.from, now, &event);
+        }
+        true
+    }
+
+    /// Everything that waits comes out.
+    fn finish(&mut self, now: u64, watch: &mut Watch) {
+        let mut events = self.channel.finish();
+        while let Some(event) = events.next() {
+            watch.take(self.from, now, &event);
+        }
+    }
+}

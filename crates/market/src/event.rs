@@ -31,7 +31,8 @@ pub enum Kind {
     Statistic = 5,
     /// The trading status: `id` is SecurityTradingStatus(326) or TradSesStatus(340).
     Status = 6,
-    /// The plant's state of the instrument: `id` is a state code of the plant.
+    /// The plant's state of the instrument: `id` is a code of [`crate::state::code`], `level`,
+    /// `rpt_seq` and `size` say what it lacks ([`crate::state::lack`]).
     State = 7,
     /// The book is empty from here on; with [`Flags::SNAPSHOT`] a picture of it follows.
     Clear = 8,

@@ -197,19 +197,17 @@ fn lacks(state: State) -> Option<Value> {
 pub(super) fn report(follower: &Follower) {
     let (stats, recovery) = (follower.stats(), follower.market().recovery_stats());
     let (market, mapped) = (follower.market().stats(), follower.mapper().counts());
+    let pictures = recovery.snapshots_taken
+        + recovery.snapshots_old
+        + recovery.snapshots_ahead
+        + recovery.snapshots_unusable;
     note!(
-        "{}, {} missing, {} taken of {}; {} began and {} ended",
+        "{}, {} missing; {} taken of {}; recoveries: {} begun, {} ended",
         counted(stats.messages, "message"),
         follower.market().missing().count(),
         recovery.snapshots_taken,
-        counted(
-            recovery.snapshots_taken
-                + recovery.snapshots_old
-                + recovery.snapshots_ahead
-                + recovery.snapshots_unusable,
-            "picture"
-        ),
-        counted(recovery.recoveries, "recovery").replace("recoverys", "recoveries"),
+        counted(pictures, "picture"),
+        recovery.recoveries,
         recovery.recovered,
     );
     let others = [

@@ -17,8 +17,8 @@ pub trait Feed: Members + Default {
     /// The message that was decoded last; `None` for one of no template of the document.
     fn decoded(&self) -> Option<Self::Decoded<'_>>;
 
-    /// [`Program::code`] of the templates, as [`Self::straight`] takes it for granted; 0 if it is
-    /// not to be called.
+    /// [`Program::code`](crate::Program::code) of the templates, as [`Self::straight`] takes it
+    /// for granted; 0 if it is not to be called.
     const CODE: u64;
 
     /// Reads the fields of a message of the template of this index, which begin at a place behind
@@ -33,8 +33,8 @@ pub trait Feed: Members + Default {
         map: u64,
     ) -> Option<usize>;
 
-    /// [`Program::layout`] of the templates, as [`Self::read`] takes it for granted; 0 if that
-    /// reads nothing.
+    /// [`Program::layout`](crate::Program::layout) of the templates, as [`Self::read`] takes it
+    /// for granted; 0 if that reads nothing.
     const LAYOUT: u64 = 0;
 
     /// Begins a message of the template of this index with the row of its own fields; its sequence

@@ -15,7 +15,7 @@ use std::process::ExitCode;
 ///
 /// A file is CSV with a line of names (symbol, id, source, description, type, cfi, currency,
 /// market, segment, underlying, maturity-month, tick, multiplier, strike, low-limit, high-limit,
-/// maturity, depth, book-type, status), or TOML with tables [[instrument]] of these keys.
+/// maturity, depth, book-type, status), or TOML with tables `[[instrument]]` of these keys.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Instruments as CSV, or as TOML if the name ends in .toml.

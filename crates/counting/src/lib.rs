@@ -21,6 +21,7 @@ static LIVE_BYTES: AtomicI64 = AtomicI64::new(0);
 thread_local! {
     // Plain cells without destructors: they need no memory themselves.
     static HERE: Cell<u64> = const { Cell::new(0) };
+    static LIVE_HERE: Cell<i64> = const { Cell::new(0) };
     static IS_EXEMPT: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -41,6 +42,12 @@ pub fn allocations(work: impl FnOnce()) -> u64 {
     HERE.get() - before
 }
 
+/// Bytes that this thread has allocated less those that it gave back. What other threads do, such
+/// as the test harness, does not count.
+pub fn live_bytes_here() -> i64 {
+    LIVE_HERE.get()
+}
+
 /// Leaves what this thread does out of [`totals`]: a test that drives the threads it watches.
 pub fn exempt_this_thread() {
     IS_EXEMPT.set(true);
@@ -56,6 +63,7 @@ pub fn totals() -> Totals {
 
 fn count(allocations: u64, bytes: i64) {
     HERE.set(HERE.get() + allocations);
+    LIVE_HERE.set(LIVE_HERE.get() + bytes);
     if !IS_EXEMPT.get() {
         ALLOCATIONS.fetch_add(allocations, Relaxed);
         LIVE_BYTES.fetch_add(bytes, Relaxed);
@@ -105,6 +113,19 @@ mod tests {
         let both = allocations(|| drop(black_box(elsewhere())));
         assert!(both > 0, "starting a thread allocates here");
         assert_eq!(allocations(|| ()), 0);
+    }
+
+    #[test]
+    fn live_bytes_are_those_of_this_thread() {
+        let before = live_bytes_here();
+        let block = black_box(vec![7_u8; 1_000]);
+        assert_eq!(live_bytes_here() - before, 1_000);
+        drop(block);
+        assert_eq!(live_bytes_here(), before);
+        let elsewhere = std::thread::spawn(|| black_box(vec![1_u8; 5_000]));
+        let elsewhere = elsewhere.join();
+        assert!(live_bytes_here() - before < 5_000);
+        drop(elsewhere);
     }
 
     #[test]

@@ -4,7 +4,6 @@
 use fanfare_counting::allocations;
 use fanfare_market::event::{Action, Event, Flags, InstrumentId, Kind};
 use fanfare_market::{Book, BookConfig, Books, Price, Side};
-use std::sync::Mutex;
 
 /// A random event, most of them possible.
 fn event(random: &mut fastrand::Rng, kind: Kind) -> Event {
@@ -54,14 +53,8 @@ fn churn(books: &mut Books, random: &mut fastrand::Rng, kind: Kind) -> (u64, i64
     (applied, sum)
 }
 
-/// Live bytes are counted for all threads together: one test at a time.
-static ALONE: Mutex<()> = Mutex::new(());
-
 #[test]
 fn books_allocate_nothing_once_they_have_data() {
-    let _alone = ALONE.lock();
-    // The other test counts what is live.
-    fanfare_counting::exempt_this_thread();
     let kinds = [
         (BookConfig::by_level(50), Kind::Level),
         (BookConfig::by_price(250), Kind::Level),
@@ -85,9 +78,9 @@ fn books_allocate_nothing_once_they_have_data() {
 
 /// Bytes of a book beside its own, of which the allocator knows.
 fn memory(config: BookConfig) -> usize {
-    let before = fanfare_counting::totals().live_bytes;
+    let before = fanfare_counting::live_bytes_here();
     let book = Book::new(&config);
-    let live = fanfare_counting::totals().live_bytes - before;
+    let live = fanfare_counting::live_bytes_here() - before;
     assert_eq!(live, (book.memory() - size_of_val(&book)) as i64);
     assert!(size_of_val(&book) < 450, "{}", size_of_val(&book));
     live as usize
@@ -95,7 +88,6 @@ fn memory(config: BookConfig) -> usize {
 
 #[test]
 fn memory_is_what_the_documentation_says() {
-    let _alone = ALONE.lock();
     let window = |levels: usize| levels + levels / 2 + 8;
     let table = |most: usize| 5 * (16 * most).div_ceil(7).next_power_of_two() + 16;
     for levels in [8, 20, 100, 1_000] {

@@ -2,17 +2,14 @@
 //! memory that the documentation says.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use fanfare_counting::{allocations, exempt_this_thread, totals};
+use fanfare_counting::{allocations, live_bytes_here};
 use fanfare_fast::generate::{ComplexOptions, Generator, SpectraOptions};
 use fanfare_fast::{Decoder, Program, Record};
 use fanfare_fix::codec::{Decoder as FixDecoder, Encoder};
 use fanfare_fix::dict::{Dictionary, Version};
 use fanfare_market::instruments::{Definition, IdSource, Name, SecurityId};
 use fanfare_market::{Instruments, Mapping, Price};
-use std::sync::{Arc, Mutex, PoisonError};
-
-/// Tests that count what is live go one after the other.
-static ALONE: Mutex<()> = Mutex::new(());
+use std::sync::Arc;
 
 fn packets(mut generator: Generator) -> Vec<Vec<u8>> {
     let mut packets = Vec::new();
@@ -47,8 +44,6 @@ fn second_time(program: Program, mapping: &str, packets: &[Vec<u8>]) -> (u64, u6
 
 #[test]
 fn mapping_fast_messages_allocates_nothing() {
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    exempt_this_thread();
     let program = Program::complex();
     let options = ComplexOptions::default();
     let all = packets(Generator::complex(program.clone(), 500, None, options));
@@ -69,8 +64,6 @@ fn mapping_fast_messages_allocates_nothing() {
 
 #[test]
 fn mapping_fix_messages_allocates_nothing() {
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    exempt_this_thread();
     let mapping = Mapping::built_in("builtin:fix").unwrap();
     let dictionary = Dictionary::built_in(Version::Fix44);
     let mut mapper = mapping.for_fix(&dictionary, 0).unwrap();
@@ -128,17 +121,16 @@ fn define(table: &mut Instruments, number: u64) -> bool {
 /// A million instruments, and nine million that are made up.
 #[test]
 fn a_million_instruments_take_less_than_300_megabytes() {
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let before = totals().live_bytes;
+    let before = live_bytes_here();
     let mut table = Instruments::new(1_000_000);
     let mut most = 0;
     for number in 0..1_000_000 {
         assert!(define(&mut table, number));
         if number % 1024 == 0 {
-            most = most.max(totals().live_bytes - before);
+            most = most.max(live_bytes_here() - before);
         }
     }
-    let live = totals().live_bytes - before;
+    let live = live_bytes_here() - before;
     println!(
         "a million instruments: {} MB, at most {} MB",
         live >> 20,
@@ -156,7 +148,7 @@ fn a_million_instruments_take_less_than_300_megabytes() {
     }
     assert_eq!((table.len(), table.refused()), (1_000_000, 9_000_000));
     // The harness allocates a little meanwhile.
-    assert!(totals().live_bytes - before < live + (1 << 16));
+    assert!(live_bytes_here() - before < live + (1 << 16));
     let count = allocations(|| {
         for number in (0..1_000_000).step_by(997) {
             let source = IdSource::parse(b"8").unwrap();

@@ -138,6 +138,8 @@ impl Sink<[u64; 8]> for Count {
 
     fn superseded(&mut self, _: u32, _: &[u64; 8]) {}
 
+    fn dropped(&mut self, _: u32, _: &[u64; 8]) {}
+
     fn picture(&mut self, _: u32, _: &[[u64; 8]]) {
         self.0 += 1;
     }

@@ -46,6 +46,7 @@ struct Client {
     books: BTreeMap<u32, Book>,
     states: BTreeMap<u32, State>,
     log: Vec<String>,
+    dropped: u64,
 }
 
 impl Sink<Item> for Client {
@@ -57,6 +58,11 @@ impl Sink<Item> for Client {
     fn superseded(&mut self, instrument: u32, change: &Item) {
         assert!(change.rpt_seq <= self.books[&instrument].rpt_seq);
         self.log.push(format!("superseded {}", change.rpt_seq));
+    }
+
+    fn dropped(&mut self, _: u32, change: &Item) {
+        self.dropped += 1;
+        self.log.push(format!("dropped {}", change.rpt_seq));
     }
 
     fn picture(&mut self, instrument: u32, items: &[Item]) {
@@ -321,7 +327,9 @@ fn run(seed: u64) -> (u64, RecoveryStats) {
     for _ in 0..1_500 {
         world.step(resets);
     }
-    (world.lives, world.recovery.stats())
+    let stats = world.recovery.stats();
+    assert_eq!(stats.dropped, world.client.dropped, "each is handed over");
+    (world.lives, stats)
 }
 
 fn number(name: &str) -> Option<u64> {
@@ -484,6 +492,8 @@ fn changes_without_room_are_counted_and_a_picture_behind_them_helps() {
     }
     let stats = recovery.stats();
     assert_eq!((stats.overflows, stats.dropped, stats.held), (1, 3, 1));
+    let dropped = ["dropped 10", "dropped 11", "dropped 12"];
+    assert_eq!(client.log[1..4], dropped);
     recovery
         .snapshot(0, picture(11, Some(11), &item(11)), &mut client)
         .unwrap();

@@ -1,8 +1,8 @@
 //! Following a feed: what its channel, its snapshot lines and its replay bring becomes events.
 //!
 //! A [`Follower`] has the table of instruments, the mapping and the [`Market`] of one feed. It is
-//! sans-I/O: whoever has the sockets or files gives it what a
-//! [`Channel`](fanfare_feed::Channel) says, and asks it what to request from a replay.
+//! sans-I/O: the owner of the sockets or files passes it the events of a
+//! [`Channel`](fanfare_feed::Channel), and polls it for requests to a replay.
 
 use crate::event::{Event, Kind};
 use crate::instruments::Instruments;

@@ -32,8 +32,8 @@ pub struct MarketStats {
     pub faults: u64,
     /// Changes of books without RptSeq(83) in a feed that numbers them: a fault each.
     pub unnumbered: u64,
-    /// Changes that were left out: a picture contained them, or they came behind a fault. Trades
-    /// among them were passed on.
+    /// Changes that were left out: a picture contained them, they came behind a fault, or they were
+    /// dropped ([`RecoveryStats::dropped`]). Trades among them were passed on.
     pub left_out: u64,
     /// Events of instruments beyond the limit.
     pub refused: u64,
@@ -379,6 +379,10 @@ impl<F: FnMut(&Event)> Sink<Event> for To<'_, F> {
             Kind::Trade => self.emit(event),
             _ => self.out.stats.left_out += 1,
         }
+    }
+
+    fn dropped(&mut self, instrument: u32, event: &Event) {
+        self.superseded(instrument, event);
     }
 
     fn picture(&mut self, _: u32, events: &[Event]) {

@@ -32,7 +32,7 @@ pub(crate) struct Refresh {
 }
 
 impl Refresh {
-    /// Follows books of so many levels a side, `most` at a time.
+    /// Follows books of `depth` levels a side, at most `most` of them at a time.
     pub(crate) fn new(depth: u16, most: usize) -> Self {
         Self {
             depth: depth.clamp(1, MOST_LEVELS).into(),

@@ -1,4 +1,4 @@
-//! What a market tells its receivers: faults, trades that a picture contains, resets, silence.
+//! The events of a market: faults, trades that a picture contains, resets, silence.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use fanfare_feed::recovery::{Lack, Numbering, RecoveryConfig, State};
@@ -104,6 +104,25 @@ fn trades_that_a_picture_contains_are_passed_on_and_its_levels_are_not() {
     let book = market.book(RIU3).unwrap();
     let best = Side::BOTH.map(|side| book.best(side).unwrap().price.units());
     assert_eq!(best, [65, 90]);
+}
+
+#[test]
+fn trades_that_wait_when_the_channel_begins_anew_are_passed_on() {
+    let (mut market, mut log) = (market(Numbering::Instrument), Log::default());
+    changes(&mut market, &mut log, 50, &[level(7, entry::BID, 1, 70)]);
+    changes(&mut market, &mut log, 51, &[trade(8, 71)]);
+    market.reset(0, 1 << 32, &mut |event| log.add(event));
+    assert_eq!(
+        log.0,
+        [
+            "recovering: RptSeq 1 to 6 are missing",
+            "Trade 8 71",
+            "Clear 0 9223372036854775807",
+            "recovering: a picture is missing",
+        ]
+    );
+    let (stats, recovery) = (market.stats(), market.recovery_stats());
+    assert_eq!((stats.left_out, recovery.dropped), (1, 2));
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! A replay over TCP: asks an exchange for messages that no line brought.
 //!
-//! A [`Replayer`] has a thread of its own, which waits for the network; whoever follows the feed
-//! gives it ranges of MsgSeqNum(34) ([`Replayer::request`], which ones and when says
-//! [`fanfare_feed::recovery::Replay`]) and takes the answers ([`Replayer::poll`]), and waits for
-//! nothing.
+//! A [`Replayer`] waits for the network on a thread of its own. The thread that follows the feed
+//! passes ranges of MsgSeqNum(34) to [`Replayer::request`] and takes the answers from
+//! [`Replayer::poll`]; neither blocks. [`fanfare_feed::recovery::Replay`] decides which ranges to
+//! request, and when.
 //!
 //! Two kinds of services are spoken to ([`Service`]):
 //!
@@ -43,11 +43,11 @@ use fanfare_fast::{Program, Record};
 use fanfare_feed::{Header, SequenceField};
 use fanfare_fix::codec::FieldWriter;
 use fanfare_fix::session::Version;
+use std::cell::Cell;
 use std::io;
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -67,7 +67,7 @@ fn write_range(out: &mut FieldWriter<'_>, range: &Range<u32>) {
 /// Answers that wait to be taken; at the limit the connection is not read.
 const MOST_WAITING: usize = 1_024;
 
-/// Where a replay is, and who asks.
+/// The address of a replay service, and the session to open with it.
 #[derive(Debug, Clone)]
 pub struct ReplaySource {
     /// The address of the service.
@@ -160,12 +160,13 @@ pub enum Answer {
     Refused(String),
 }
 
-/// A replay on a thread of its own. Dropped, it closes its connection and ends the thread.
+/// A replay on a thread of its own. Dropped, it closes its connection and waits for the end of the
+/// thread: a tenth of a second, or [`ReplaySource::timeout`] while a connection is being made.
 #[derive(Debug)]
 pub struct Replayer {
     requests: Option<SyncSender<Range<u32>>>,
     answers: Receiver<Answer>,
-    is_busy: Arc<AtomicBool>,
+    is_busy: Cell<bool>,
     stop: Stop,
     thread: Option<JoinHandle<()>>,
 }
@@ -188,7 +189,6 @@ impl Replayer {
         let (requests, to_thread) = sync_channel(1);
         let (from_thread, answers) = sync_channel(MOST_WAITING);
         let stop = Stop::new();
-        let is_busy = Arc::new(AtomicBool::new(false));
         let caller = Caller {
             requests: to_thread,
             answers: from_thread,
@@ -214,7 +214,7 @@ impl Replayer {
         Ok(Self {
             requests: Some(requests),
             answers,
-            is_busy,
+            is_busy: Cell::new(false),
             stop,
             thread: Some(thread),
         })
@@ -223,10 +223,7 @@ impl Replayer {
     /// Asks for these messages; false, with nothing done, while a request is under way or if the
     /// range is empty.
     pub fn request(&self, range: Range<u32>) -> bool {
-        if range.is_empty() {
-            return false;
-        }
-        if self.is_busy.swap(true, Ordering::Relaxed) {
+        if range.is_empty() || self.is_busy.get() {
             return false;
         }
         let sent = self
@@ -234,7 +231,7 @@ impl Replayer {
             .as_ref()
             .map(|requests| requests.try_send(range));
         let is_sent = matches!(sent, Some(Ok(())));
-        self.is_busy.store(is_sent, Ordering::Relaxed);
+        self.is_busy.set(is_sent);
         is_sent
     }
 
@@ -242,7 +239,7 @@ impl Replayer {
     pub fn poll(&self) -> Option<Answer> {
         let answer = self.answers.try_recv().ok()?;
         if matches!(answer, Answer::Done | Answer::Refused(_)) {
-            self.is_busy.store(false, Ordering::Relaxed);
+            self.is_busy.set(false);
         }
         Some(answer)
     }
@@ -263,7 +260,7 @@ impl Drop for Replayer {
 }
 
 impl Caller {
-    /// The next request; `None` at the end.
+    /// Waits for the next request; returns `None` at the end.
     fn next(&self) -> Option<Range<u32>> {
         self.requests.recv().ok()
     }

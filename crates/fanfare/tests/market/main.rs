@@ -69,7 +69,7 @@ fn a_feed_is_printed_as_events() {
         assert_eq!(event["security_id"], entry["SecurityID"].to_string());
     }
     assert!(events.iter().any(|event| event["kind"] == "trade"));
-    // One instrument of it, and so many.
+    // Five events of one instrument.
     let id = events[0]["security_id"].as_str().unwrap();
     let mut some = args.to_vec();
     some.extend(["--symbol", id, "--limit", "5", "--json"]);

@@ -26,7 +26,7 @@ pub(super) fn segments<'m>(model: &'m Model<'_>) -> impl Iterator<Item = (&'m St
 pub(super) enum Call {
     /// Nothing has to be read.
     Nothing,
-    /// A constant string of so many bytes.
+    /// A constant string, with its length in bytes.
     Constant(usize),
     /// A method that leaves what is not usual to the op; the constants in front of the member.
     Usual(&'static str, String),

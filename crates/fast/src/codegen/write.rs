@@ -129,7 +129,7 @@ fn straight_head(out: &mut String) {
     out.push_str("        map: u64,\n    ) -> Option<u64> {\n");
 }
 
-/// The method of a struct that tells its fields.
+/// Writes the method of a struct that calls a visitor with each field.
 pub(super) fn fields(model: &Model<'_>, item: &Struct, out: &mut String) {
     let none = item.members.is_empty();
     let (program, visitor) = if none {
@@ -151,7 +151,7 @@ pub(super) fn fields(model: &Model<'_>, item: &Struct, out: &mut String) {
     out.push_str("    }\n");
 }
 
-/// The statement that tells a field.
+/// Writes the statement that calls the visitor with a field.
 pub(super) fn field(model: &Model<'_>, member: &Member, out: &mut String) {
     let place = format!("&fields[{}]", member.id.index());
     let value = format!("self.{}", member.name);

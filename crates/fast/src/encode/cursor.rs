@@ -477,7 +477,7 @@ impl Short {
         Some(Self { bits, len })
     }
 
-    /// Returns true if it has these characters, which are so many.
+    /// Returns true if it has these `len` characters.
     #[inline(always)]
     pub(super) const fn is(self, bits: u64, len: usize) -> bool {
         self.bits == bits && self.len == len

@@ -26,7 +26,7 @@ use flat::{Done, Lanes};
 use output::Output;
 use run::Run;
 
-/// Whether the presence bits of a body are gathered in a word, if it takes so many.
+/// Returns true if a presence map of this number of bits is gathered in a word.
 pub(crate) const fn is_word(bits: u32) -> bool {
     output::PresenceWriter::is_word(bits)
 }

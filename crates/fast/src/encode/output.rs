@@ -49,7 +49,7 @@ impl Output {
         self.at = len;
     }
 
-    /// Appends room for a presence map of so many bits; returns how many bytes that are.
+    /// Appends room for a presence map of `bits` bits; returns its length in bytes.
     #[inline(always)]
     pub(super) fn take_map(&mut self, bits: u32) -> usize {
         let len = bits.div_ceil(7) as usize;
@@ -273,7 +273,7 @@ pub(super) struct PresenceWriter {
 const GATHERED: u32 = 56;
 
 impl PresenceWriter {
-    /// Takes room for so many bits at the end of `out`; for none, no room.
+    /// Reserves room for `bits` presence bits at the end of `out`.
     #[inline]
     pub(super) fn new(out: &mut Output, bits: u32) -> Self {
         let start = out.at;
@@ -289,7 +289,7 @@ impl PresenceWriter {
         }
     }
 
-    /// Whether a map of so many bits can be held as [`Self::of_word`] takes it.
+    /// Returns true if a map of `bits` bits fits into the word that [`Self::of_word`] takes.
     #[inline(always)]
     pub(super) const fn is_word(bits: u32) -> bool {
         bits < GATHERED

@@ -34,6 +34,7 @@
 //!     fn superseded(&mut self, _: u32, change: &char) {
 //!         self.0.push(format!("superseded {change}"));
 //!     }
+//!     fn dropped(&mut self, _: u32, _: &char) {}
 //!     fn picture(&mut self, _: u32, items: &[char]) {
 //!         self.0.push(format!("picture {items:?}"));
 //!     }
@@ -113,6 +114,10 @@ pub trait Sink<T> {
 
     /// The change is part of a picture that came before it: the book has it already.
     fn superseded(&mut self, instrument: u32, change: &T);
+
+    /// The change waited, or was to wait, and no book will have it: there was no room, or what it
+    /// waited for will not come.
+    fn dropped(&mut self, instrument: u32, change: &T);
 
     /// The book is this picture from here on.
     fn picture(&mut self, instrument: u32, items: &[T]);
@@ -264,7 +269,7 @@ impl<T: Copy> Recovery<T> {
             self.stats.superseded += 1;
             sink.superseded(id, &increment.item);
         } else {
-            self.hold(id, key, increment);
+            self.hold(id, key, increment, sink);
         }
         self.settle(id, sink);
         Ok(())
@@ -274,7 +279,7 @@ impl<T: Copy> Recovery<T> {
     #[cold]
     fn jumped_back(&mut self, id: u32, sink: &mut impl Sink<T>) {
         self.stats.jumped_back += 1;
-        self.forget(id);
+        self.forget(id, sink);
         let known = &mut self.instruments[id as usize];
         known.begin_anew(0);
         known.is_faulty = true;
@@ -282,15 +287,16 @@ impl<T: Copy> Recovery<T> {
     }
 
     /// Drops all that waits for an instrument.
-    fn forget(&mut self, id: u32) {
+    fn forget(&mut self, id: u32, sink: &mut impl Sink<T>) {
         let known = &mut self.instruments[id as usize];
-        while self.held.pop(&mut known.list, u64::MAX).is_some() {
-            self.stats.dropped += 1;
-        }
         known.held = 0;
+        while let Some(waited) = self.held.pop(&mut known.list, u64::MAX) {
+            self.stats.dropped += 1;
+            sink.dropped(id, &waited.item);
+        }
     }
 
-    fn hold(&mut self, id: u32, key: u64, increment: Increment<T>) {
+    fn hold(&mut self, id: u32, key: u64, increment: Increment<T>, sink: &mut impl Sink<T>) {
         let is_unique = self.config.numbering == Numbering::Instrument;
         let known = &mut self.instruments[id as usize];
         let waited = Waited {
@@ -311,9 +317,10 @@ impl<T: Copy> Recovery<T> {
                 let last = self.held.last_key(known.list).unwrap_or_default();
                 known.floor = known.floor.max(last).max(key);
                 known.has_book = false;
-                self.stats.dropped += 1;
                 self.stats.overflows += 1;
-                self.forget(id);
+                self.forget(id, sink);
+                self.stats.dropped += 1;
+                sink.dropped(id, &increment.item);
             }
         }
     }
@@ -472,10 +479,6 @@ impl<T: Copy> Recovery<T> {
         }
         // Behind a reset pictures are not taken for a time; a gap does not shorten it.
         self.gap_at = Some(now);
-        self.lose(range, sink);
-    }
-
-    fn lose(&mut self, range: Range<u64>, sink: &mut impl Sink<T>) {
         if self.next.is_none() {
             self.unknown_below = range.start;
         }
@@ -534,7 +537,7 @@ impl<T: Copy> Recovery<T> {
         (self.unknown_below, self.was_reset) = (next, true);
         (self.next, self.gap_at) = (Some(next), Some(now));
         for id in 0..self.instruments.len() as u32 {
-            self.forget(id);
+            self.forget(id, sink);
             let known = &mut self.instruments[id as usize];
             if known.state.is_some() {
                 known.begin_anew(0);
@@ -561,7 +564,7 @@ impl<T: Copy> Recovery<T> {
     /// The instrument is not traded any more: nothing of it is awaited.
     pub fn close(&mut self, instrument: u32, sink: &mut impl Sink<T>) {
         if self.instruments.get(instrument as usize).is_some() {
-            self.forget(instrument);
+            self.forget(instrument, sink);
             let known = &mut self.instruments[instrument as usize];
             known.is_closed = true;
             self.settle(instrument, sink);

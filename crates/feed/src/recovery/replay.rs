@@ -1,6 +1,6 @@
 //! Which missing messages to ask a replay for, when, and how often. Sans-I/O: the caller sends the
 //! requests (MarketDataRequest(V) with ApplBegSeqNum(1182) and ApplEndSeqNum(1183), an
-//! ApplMessageRequest(BW), or what a feed has) and tells what became of them.
+//! ApplMessageRequest(BW), or what a feed has) and reports their outcome.
 //!
 //! One request is under way at a time. What an answer left out, or what is not answered in time, is
 //! asked for again, up to a number of attempts; then it is left to pictures.

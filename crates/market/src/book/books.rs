@@ -15,7 +15,7 @@ pub struct Books {
 }
 
 impl Books {
-    /// Books of this kind for at most so many instruments: those with numbers below `most`.
+    /// Books of this kind for the instruments with numbers below `most`.
     pub const fn new(config: BookConfig, most: u32) -> Self {
         Self {
             config,

@@ -48,9 +48,9 @@ pub struct Priority {
 /// A limit that no book can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConfigError {
-    /// Levels of a side: from 1 to so many.
+    /// The levels of a side are not between 1 and this number.
     Levels(u32),
-    /// Orders: from 1 to so many.
+    /// The orders are not between 1 and this number.
     Orders(u32),
 }
 
@@ -89,7 +89,7 @@ impl BookConfig {
         Self::new(BookKind::Prices, levels, 1)
     }
 
-    /// At most so many `orders` in the book, of at most so many prices on each side.
+    /// At most `orders` orders, at no more than `levels` prices on each side.
     ///
     /// # Errors
     ///

@@ -103,12 +103,12 @@ impl<R: Row> Window<R> {
         }
     }
 
-    /// Takes so many of the best out, which must be there.
+    /// Removes the `count` best, or all if there are fewer.
     pub(super) fn remove_best(&mut self, count: usize) {
         self.end -= count.min(self.len());
     }
 
-    /// Takes so many of the worst out, which must be there.
+    /// Removes the `count` worst, or all if there are fewer.
     #[inline]
     pub(super) fn remove_worst(&mut self, count: usize) {
         self.start += count.min(self.len());

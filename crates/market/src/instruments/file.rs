@@ -33,11 +33,8 @@ impl fmt::Display for FileError {
 
 impl core::error::Error for FileError {}
 
-/// Names of columns and keys.
-pub(crate) const COLUMNS: [&str; 20] = [
-    "symbol",
-    "id",
-    "source",
+/// Names of columns and keys that are not of the instrument's name, nor times.
+pub(crate) const VALUES: [&str; 16] = [
     "description",
     "type",
     "cfi",
@@ -51,11 +48,18 @@ pub(crate) const COLUMNS: [&str; 20] = [
     "strike",
     "low-limit",
     "high-limit",
-    "maturity",
     "depth",
     "book-type",
     "status",
 ];
+
+/// The other ones.
+const NAMES: [&str; 4] = ["symbol", "id", "source", "maturity"];
+
+/// Names of all columns and keys.
+fn columns() -> impl Iterator<Item = &'static str> {
+    NAMES.into_iter().chain(VALUES)
+}
 
 /// Sets what a column says.
 fn set<'t>(
@@ -145,7 +149,7 @@ impl Instruments {
         };
         for (at, column) in names.values.iter().enumerate() {
             let why = match () {
-                () if !COLUMNS.contains(&column.as_str()) => "there is no such column",
+                () if !columns().any(|known| known == column.as_str()) => "there is no such column",
                 () if names.values[..at].contains(column) => "the column is there twice",
                 () => continue,
             };
@@ -186,7 +190,7 @@ impl Instruments {
         let mut adding = Adding::new(self.len());
         for mut table in root.tables("instrument").map_err(error)? {
             let mut values = Vec::new();
-            for column in COLUMNS {
+            for column in columns() {
                 if let Some(value) = table.text_or_number(column).map_err(error)? {
                     values.push((column, value));
                 }

@@ -24,6 +24,7 @@ mod texts;
 
 pub use definition::{Definition, IdSource, Instrument, Name, SecurityId};
 pub use file::FileError;
+pub(crate) use file::VALUES;
 
 use crate::event::InstrumentId;
 use core::fmt;

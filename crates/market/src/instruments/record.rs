@@ -4,7 +4,7 @@ use super::definition::{Definition, IdSource, Name, SecurityId, TEXTS};
 use super::texts::{Span, Texts};
 use crate::price::Price;
 
-/// Records of a piece: the table grows by so many, and nothing moves.
+/// Records of a piece. The table grows by pieces, so that no record moves.
 const PIECE: usize = 4096;
 
 /// All but the texts.

@@ -4,10 +4,10 @@
 const PIECE: usize = 1 << 20;
 /// Texts begin at multiples of this many bytes.
 const UNIT: usize = 8;
-/// Below so many bytes nothing is tidied up.
+/// Texts are not moved together while fewer bytes than this are wasted.
 const LEAST_WASTE: usize = 4 << 20;
 
-/// A place for texts. What is replaced leaves waste, which [`Texts::is_wasteful`] tells of.
+/// A place for texts. A text that is replaced leaves waste ([`Texts::is_wasteful`]).
 #[derive(Debug, Default)]
 pub(super) struct Texts {
     pieces: Vec<Box<[u8]>>,

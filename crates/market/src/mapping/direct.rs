@@ -46,7 +46,7 @@ enum Number {
     Mantissa(u8, i8),
 }
 
-/// What an entry gives without its instrument, and the number of that.
+/// The event of an entry without its instrument, and the instrument's number.
 pub(super) struct Read<'d> {
     pub(super) event: Event,
     pub(super) id: u64,

@@ -2,7 +2,7 @@
 
 use super::time::{DateTime, Format, offset};
 use crate::event::Kind;
-use crate::instruments::IdSource;
+use crate::instruments::{IdSource, VALUES};
 use crate::toml_text::{Problem, Scalar, Table};
 
 /// The whole file.
@@ -179,26 +179,6 @@ pub(super) const MESSAGE_KEYS: [&str; 6] = ["number", "last", "total", "next", "
 /// Keys of an event that are fields.
 pub(super) const EVENT_KEYS: [&str; 7] =
     ["type", "action", "price", "size", "level", "id", "rpt-seq"];
-
-/// Keys of a definition that are fields; those of the instrument's name are elsewhere.
-pub(super) const DEFINITION_KEYS: [&str; 16] = [
-    "description",
-    "type",
-    "cfi",
-    "currency",
-    "market",
-    "segment",
-    "underlying",
-    "maturity-month",
-    "tick",
-    "multiplier",
-    "strike",
-    "low-limit",
-    "high-limit",
-    "depth",
-    "book-type",
-    "status",
-];
 
 const KINDS: [(&str, Option<Kind>); 7] = [
     ("level", Some(Kind::Level)),
@@ -535,7 +515,7 @@ fn definition(table: &mut Table<'_>, message: &mut MessageMap, zone: i32) -> Res
     let Some(mut fields) = table.table("definition")? else {
         return Ok(());
     };
-    for key in DEFINITION_KEYS {
+    for key in VALUES {
         if let Some(refs) = refs(&mut fields, key)? {
             message.definition.push((key, refs));
         }

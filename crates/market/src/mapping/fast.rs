@@ -344,8 +344,8 @@ impl FastMapper {
     }
 
     /// Maps a message that a decoder of these templates, or a channel, has decoded; it arrived at
-    /// `ts_recv`, in nanoseconds since 1970-01-01 UTC. What it gives is in
-    /// [`FastMapper::events`], until the next message. The table must be the same at each call.
+    /// `ts_recv`, in nanoseconds since 1970-01-01 UTC. Its events are in [`FastMapper::events`]
+    /// until the next message. The table must be the same at each call.
     ///
     /// # Errors
     ///
@@ -368,15 +368,10 @@ impl FastMapper {
         if let (Some(reads), Some(rows)) = (&mapped.rows, record.rows()) {
             return read_rows(&mut self.engine, &self.program, plan, table, reads, &rows);
         }
-        let mut walk = Walk {
-            engine: &mut self.engine,
-            mapped,
-            cells: &self.cells,
-            table,
-            foreign: 0,
-        };
-        record.visit(&self.program, &mut walk);
-        finish(&mut self.engine, plan, table)
+        let engine = &mut self.engine;
+        walked(engine, (mapped, &self.cells), table, |walk| {
+            record.visit(&self.program, walk);
+        })
     }
 
     /// Maps a message of these templates, as [`FastMapper::record`].
@@ -398,15 +393,10 @@ impl FastMapper {
         };
         self.engine
             .begin(index as u16, mapped.plan.largest, ts_recv);
-        let mut walk = Walk {
-            engine: &mut self.engine,
-            mapped,
-            cells: &self.cells,
-            table,
-            foreign: 0,
-        };
-        view.visit(&mut walk);
-        finish(&mut self.engine, &mapped.plan, table)
+        let engine = &mut self.engine;
+        walked(engine, (mapped, &self.cells), table, |walk| {
+            view.visit(walk);
+        })
     }
 }
 
@@ -421,6 +411,24 @@ fn unmapped(engine: &mut Engine, program: &Program, index: usize) -> Outcome {
             Outcome::UNMAPPED
         }
     }
+}
+
+/// Maps a message whose fields `visit` calls the walk with.
+#[inline]
+fn walked(
+    engine: &mut Engine,
+    (mapped, cells): (&Mapped, &[u8]),
+    table: &mut Instruments,
+    visit: impl FnOnce(&mut Walk<'_>),
+) -> Result<Outcome, MapError> {
+    visit(&mut Walk {
+        engine: &mut *engine,
+        mapped,
+        cells,
+        table: &mut *table,
+        foreign: 0,
+    });
+    finish(engine, &mapped.plan, table)
 }
 
 #[inline]

@@ -9,7 +9,7 @@ use fanfare_wire::Decimal;
 /// has are withheld, all of them: to whoever follows the instrument it is a message that was
 /// lost. The events of other instruments are passed on.
 ///
-/// [`Mapper::describe`](super::FastMapper::describe) gives the names.
+/// [`FastMapper::describe`](super::FastMapper::describe) returns the names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MapError {
     /// Number of the message among those that are mapped.

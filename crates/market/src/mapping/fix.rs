@@ -320,9 +320,9 @@ impl FixMapper {
         }
     }
 
-    /// Maps a message that arrived at `ts_recv`, in nanoseconds since 1970-01-01 UTC. What it
-    /// gives is in [`FixMapper::events`], until the next message. The table must be the same at
-    /// each call.
+    /// Maps a message that arrived at `ts_recv`, in nanoseconds since 1970-01-01 UTC. Its events
+    /// are in [`FixMapper::events`] until the next message. The table must be the same at each
+    /// call.
     ///
     /// Of a field that comes more than once in a message, or in an entry, the first one counts.
     /// An entry begins with the tag that stands behind the count.
@@ -331,7 +331,7 @@ impl FixMapper {
     ///
     /// [`MapError`], the first of [`FixMapper::faults`]: the events of the instruments that these
     /// name are withheld, those of the others are there. A message with another number of entries
-    /// than it says gives no event.
+    /// than it says has no events.
     pub fn message(
         &mut self,
         table: &mut Instruments,

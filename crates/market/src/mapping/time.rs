@@ -10,15 +10,15 @@ const DAY: u64 = 86_400 * SECOND;
 pub(crate) enum Format {
     /// `YYYYMMDD-HH:MM:SS` with a fraction of 3, 6, 9 digits or none.
     Timestamp,
-    /// Digits: `YYYYMMDDHHMMSS` and so many of the fraction.
+    /// Digits: `YYYYMMDDHHMMSS` and `digits` of the fraction.
     DateAndTime { digits: u32 },
-    /// Digits: `HHMMSS` and so many of the fraction.
+    /// Digits: `HHMMSS` and `digits` of the fraction.
     Time { digits: u32 },
     /// `HH:MM` or `HH:MM:SS` with a fraction of 3, 6, 9 digits or none, and perhaps `Z` behind it.
     TimeOnly,
     /// `YYYYMMDD`.
     Date,
-    /// Units since 1970-01-01 UTC; so many nanoseconds each.
+    /// Units of `unit` nanoseconds since 1970-01-01 UTC.
     Epoch { unit: u64 },
     /// Units since midnight.
     OfDay { unit: u64 },

@@ -11,7 +11,7 @@ mod recording;
 
 use std::ops::Range;
 
-/// The seeds to run: so many, unless the environment says otherwise.
+/// The seeds to run: the environment's, or the first `default`.
 fn seeds(default: u64) -> Range<u64> {
     let number = |name| std::env::var(name).ok()?.parse::<u64>().ok();
     match number("FANFARE_SEED") {

@@ -1,6 +1,6 @@
 //! `fanfare market events`: a feed as events, one JSON object a line.
 
-use super::feed::Feed;
+use super::feed::{Errors, Feed};
 use super::options::{INSTRUMENTS, MAPPING_HELP, mapping, read_table};
 use super::writer::{Mapped, Shared};
 use crate::cmd::fast::decode::sink::Sink;
@@ -27,6 +27,8 @@ use std::rc::Rc;
 pub(crate) struct Args {
     #[command(flatten)]
     feed: Feed,
+    #[command(flatten)]
+    errors: Errors,
     /// Mapping; default: the built-in one that fits the templates.
     #[arg(short, long, value_name = "MAPPING", long_help = MAPPING_HELP)]
     mapping: Option<String>,
@@ -36,7 +38,7 @@ pub(crate) struct Args {
     /// Events of the instrument with this symbol or SecurityID alone.
     #[arg(long, value_name = "SYMBOL")]
     symbol: Option<String>,
-    /// Stop after so many events.
+    /// Stop after this number of events.
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
     /// Print the figures as one JSON object on stderr.
@@ -45,25 +47,30 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    let (mapped, outcome) = play(&args.feed, args.mapping.as_deref(), true, |mut mapped| {
-        if let Some(file) = &args.instruments {
-            read_table(file, &mut mapped.table)?;
-        }
-        Ok(mapped.only(args.symbol.as_deref(), args.limit))
-    })?;
+    let (mapped, outcome) = play(
+        (&args.feed, args.errors),
+        args.mapping.as_deref(),
+        true,
+        |mut mapped| {
+            if let Some(file) = &args.instruments {
+                read_table(file, &mut mapped.table)?;
+            }
+            Ok(mapped.only(args.symbol.as_deref(), args.limit))
+        },
+    )?;
     report(&mapped.0.borrow(), &outcome, args.json);
     Ok(exit_code(outcome.errors() == 0))
 }
 
 /// Maps a feed to its end.
 pub(super) fn play(
-    feed: &Feed,
+    (feed, errors): (&Feed, Errors),
     name: Option<&str>,
     writes: bool,
     prepare: impl FnOnce(Mapped) -> Result<Mapped>,
 ) -> Result<(Shared, Outcome)> {
     let templates = feed.check()?;
-    let decoding = feed.decoding();
+    let decoding = feed.decoding(errors.keep_going);
     decoding.check()?;
     let program = load(templates, feed.strictness.reading())?;
     let mapper = mapping(name, &program)?.for_templates(&program, 0)?;

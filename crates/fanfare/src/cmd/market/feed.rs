@@ -28,9 +28,6 @@ pub(super) struct Feed {
     framing: Framing,
     #[command(flatten)]
     pub(super) strictness: Strictness,
-    /// After an error go on with the next packet; the exit status tells of it all the same.
-    #[arg(long)]
-    keep_going: bool,
     /// Field with the sequence number: none, auto (tag 34, or MsgSeqNum, or SequenceNumber), a
     /// tag, or a name.
     #[arg(long, value_name = "FIELD", default_value = "auto")]
@@ -39,6 +36,14 @@ pub(super) struct Feed {
     arbitration: Arbitration,
     #[command(flatten)]
     network: Network,
+}
+
+/// What an error does to a feed that is played to its end.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub(super) struct Errors {
+    /// Continue with the next packet after an error. The exit status is still 1.
+    #[arg(long)]
+    pub(super) keep_going: bool,
 }
 
 impl Feed {
@@ -62,7 +67,7 @@ impl Feed {
     }
 
     /// The same for `fast decode`, writing no messages.
-    pub(super) fn decoding(&self) -> decode::Args {
+    pub(super) fn decoding(&self, keep_going: bool) -> decode::Args {
         decode::Args {
             templates: self.templates.clone().unwrap_or_default(),
             file: self.file.clone(),
@@ -73,7 +78,7 @@ impl Feed {
             format: None,
             begin_string: String::new(),
             empty: false,
-            keep_going: self.keep_going,
+            keep_going,
             messages: None,
             sequence: self.sequence.clone(),
             arbitration: self.arbitration.clone(),

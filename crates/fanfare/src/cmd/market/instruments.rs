@@ -1,6 +1,6 @@
 //! `fanfare market instruments`: the table of instruments, from a file or a feed.
 
-use super::feed::Feed;
+use super::feed::{Errors, Feed};
 use super::options::{INSTRUMENTS, MAPPING_HELP, read_table};
 use super::{events, json};
 use crate::plural::counted;
@@ -23,6 +23,8 @@ pub(crate) struct Args {
     table: Option<PathBuf>,
     #[command(flatten)]
     feed: Feed,
+    #[command(flatten)]
+    errors: Errors,
     /// Mapping of the feed; default: the built-in one that fits the templates.
     #[arg(short, long, value_name = "MAPPING", long_help = MAPPING_HELP)]
     mapping: Option<String>,
@@ -46,13 +48,17 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         return Ok(print(args, &table, true));
     }
     let mut before = Some(table);
-    let (mapped, outcome) =
-        events::play(&args.feed, args.mapping.as_deref(), false, |mut mapped| {
+    let (mapped, outcome) = events::play(
+        (&args.feed, args.errors),
+        args.mapping.as_deref(),
+        false,
+        |mut mapped| {
             if let Some(table) = before.take() {
                 mapped.table = table;
             }
             Ok(mapped)
-        })?;
+        },
+    )?;
     let is_ok = outcome.errors() == 0;
     Ok(print(args, &mapped.0.borrow().table, is_ok))
 }

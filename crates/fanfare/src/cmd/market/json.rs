@@ -5,7 +5,8 @@ use fanfare_market::instruments::{Definition, IdSource, Instrument, Name, Securi
 use fanfare_market::{Instruments, Price};
 use serde_json::{Map, Value};
 
-/// A line for an event: what is not known is left out. Prices are strings, as they are exact.
+/// Appends the JSON object of an event, without the fields that are unknown. Prices are strings, so
+/// that they stay exact.
 pub(super) fn event(event: &Event, table: &Instruments, line: &mut String) {
     let mut object = Map::new();
     let mut add = |key: &str, value: Value| object.insert(key.to_owned(), value);

@@ -18,13 +18,13 @@ pub(super) const INSTRUMENTS: usize = 10_000_000;
 pub(super) const MAPPING_HELP: &str =
     "Mapping file (TOML), or builtin:fix, builtin:spectra or builtin:complex";
 
-/// The mapping of a name, or the built-in one that fits the templates.
+/// Returns the mapping of this name; without a name, the built-in mapping that fits the templates.
 pub(super) fn mapping(name: Option<&str>, program: &Program) -> Result<Mapping> {
     let name = name.unwrap_or_else(|| Mapping::name_for(program));
     named_mapping(name)
 }
 
-/// A built-in mapping, or that of a file.
+/// Returns the built-in mapping of this name, or the mapping in the file of this name.
 pub(super) fn named_mapping(name: &str) -> Result<Mapping> {
     if name.starts_with("builtin:") {
         let all = BUILT_IN.map(|(name, _)| name).join(", ");

@@ -4,6 +4,7 @@ mod capture;
 pub(crate) mod feed;
 mod live;
 pub(crate) mod place;
+pub(crate) mod recording;
 mod report;
 mod sequence;
 pub(crate) mod sink;
@@ -73,7 +74,7 @@ pub(crate) struct Args {
     /// Decode and throw away, measuring the time a message takes.
     #[arg(long)]
     pub(crate) empty: bool,
-    /// After an error go on with the next packet; the exit status tells of it all the same.
+    /// Continue with the next packet after an error. The exit status is still 1.
     #[arg(long)]
     pub(crate) keep_going: bool,
     /// Stop after so many messages.

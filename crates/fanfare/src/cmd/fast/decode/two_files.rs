@@ -1,15 +1,15 @@
 //! The recordings of two lines (or of one, with its sequence checked), arbitrated.
 
 use super::feed::Feed;
-use super::place::{Place, lowest};
+use super::place::lowest;
+use super::recording::{Recording, Source};
 use super::sink::Sink;
 use super::streams;
 use super::{Args, Outcome};
 use crate::cmd::fast::packets::Flow;
-use crate::cmd::fast::packets::{ByteFile, PacketError, PacketFile, frame_code};
+use crate::cmd::fast::packets::{ByteFile, frame_code};
 use anyhow::{Context, Result};
 use fanfare_engine::stop::Stop;
-use fanfare_feed::channel::Datagram;
 use fanfare_feed::{FrameErrorKind, Header, Line};
 use std::path::Path;
 
@@ -42,27 +42,20 @@ pub(crate) fn run(args: &Args, files: &[&Path], sink: Sink) -> Result<Outcome> {
         }
         _ => {
             let open = |file: &&Path| {
-                let packets = PacketFile::open(file, header, &stop)?;
-                Ok((Source::Packets(packets), file.display().to_string()))
+                let source = Source::open(file, header, &stop)?;
+                Ok((source, file.display().to_string()))
             };
             files.iter().map(open).collect::<Result<Vec<_>>>()?
         }
     };
     let mut lines = Vec::new();
     let mut flow = Flow::Continue(());
-    let asks = sources.len() > 1;
+    // One line alone has its turn anyhow.
+    let is_asked = sources.len() > 1;
     for ((source, name), line) in sources.into_iter().zip([Line::A, Line::B]) {
-        let mut recording = Recording {
-            source,
-            name,
-            line,
-            asks,
-            packet: Vec::new(),
-            offset: 0,
-            place: Place::default(),
-        };
+        let mut recording = Recording::new(source, name, line);
         if flow.is_continue() {
-            flow = recording.advance(&mut feed)?;
+            flow = advance(&mut recording, &mut feed, is_asked)?;
         }
         lines.push(recording);
     }
@@ -74,100 +67,29 @@ pub(crate) fn run(args: &Args, files: &[&Path], sink: Sink) -> Result<Outcome> {
         let Some(recording) = lines.get_mut(index) else {
             break;
         };
-        flow = feed.receive(recording.datagram())?;
+        flow = feed.receive(recording.datagram(0))?;
         if flow.is_continue() {
-            flow = recording.advance(&mut feed)?;
+            flow = advance(recording, &mut feed, is_asked)?;
         }
     }
     let (sink, arbiter) = feed.finish()?;
     Ok(Outcome::arbitrated(sink, arbiter))
 }
 
-struct Recording {
-    source: Source,
-    name: String,
-    line: Line,
-    /// Whether the numbers of the packet in hand are asked for: one line alone has its turn anyhow.
-    asks: bool,
-    /// The packet in hand; empty at the end.
-    packet: Vec<u8>,
-    offset: u64,
-    place: Place,
-}
-
-enum Source {
-    Packets(PacketFile),
-    /// Each packet begins with a Reset message.
-    Stream(ByteFile),
-}
-
-impl Source {
-    /// Whether the next packet must be read first, which may take as long as a pipe likes.
-    fn must_read(&self) -> bool {
-        match self {
-            Self::Packets(file) => file.must_read(),
-            Self::Stream(file) => file.must_wait(),
-        }
-    }
-}
-
-impl Recording {
-    /// Where the packet in hand stands, if there is one.
-    fn in_hand(&self) -> Option<&Place> {
-        (!self.packet.is_empty()).then_some(&self.place)
-    }
-
-    /// The packet in hand. A recording has no time.
-    const fn datagram(&self) -> Datagram<'_> {
-        Datagram {
-            line: self.line,
-            now: 0,
-            received: 0,
-            offset: self.offset,
-            bytes: self.packet.as_slice(),
-        }
-    }
-
-    /// Takes the next packet in hand.
-    fn advance(&mut self, feed: &mut Feed) -> Result<Flow> {
-        self.packet.clear();
-        let cannot = || format!("cannot read `{}`", self.name);
-        if self.source.must_read() {
+/// Takes the next packet of a line in hand. A packet of no bytes is an error with others behind it.
+fn advance(line: &mut Recording, feed: &mut Feed, is_asked: bool) -> Result<Flow> {
+    loop {
+        if line.must_read() {
             feed.sink().flush()?;
         }
-        match &mut self.source {
-            Source::Stream(file) => {
-                let (offset, window) = file.window().with_context(cannot)?;
-                self.offset = offset;
-                let (len, _) = feed.channel().cut(self.line, window);
-                let packet = window.get(..len).unwrap_or_default();
-                self.packet.extend_from_slice(packet);
-                file.consume(len);
-            }
-            Source::Packets(file) => loop {
-                match file.next() {
-                    Ok(Some(packet)) => {
-                        self.offset = packet.offset;
-                        self.packet.extend_from_slice(packet.bytes);
-                    }
-                    Ok(None) => {}
-                    Err(PacketError::Io(error)) => return Err(error).with_context(cannot),
-                    Err(PacketError::Frame(error)) => {
-                        let text = format!("{} in `{}`", error.kind, self.name);
-                        let code = frame_code(error.kind);
-                        let flow = feed.sink().error(code, error.offset, &text)?;
-                        if error.kind == FrameErrorKind::ZeroBlock && flow.is_continue() {
-                            continue;
-                        }
-                        return Ok(flow);
-                    }
-                }
-                break;
-            },
+        let Some(error) = line.advance(feed.channel(), is_asked)? else {
+            return Ok(Flow::Continue(()));
+        };
+        let text = format!("{} in `{}`", error.kind, line.name);
+        let code = frame_code(error.kind);
+        let flow = feed.sink().error(code, error.offset, &text)?;
+        if error.kind != FrameErrorKind::ZeroBlock || flow.is_break() {
+            return Ok(flow);
         }
-        if self.asks {
-            self.place.go_on(feed.channel().numbers(self.datagram()));
-        }
-        Ok(Flow::Continue(()))
     }
 }

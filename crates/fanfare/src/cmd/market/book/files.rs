@@ -2,15 +2,15 @@
 
 use super::{Args, From, Watch, channel};
 use crate::cmd::fast::decode;
-use crate::cmd::fast::decode::place::{Place, lowest};
-use crate::cmd::fast::packets::{ByteFile, PacketFile};
+use crate::cmd::fast::decode::place::lowest;
+use crate::cmd::fast::decode::recording::{Recording, Source};
 use anyhow::{Context, Result, bail};
 use fanfare_engine::stop::Stop;
 use fanfare_fast::program::{FieldId, FieldKind};
 use fanfare_fast::{Cell, Decoder, Program, Record};
-use fanfare_feed::channel::{Channel, Datagram};
-use fanfare_feed::{Header, Line};
-use std::path::{Path, PathBuf};
+use fanfare_feed::Line;
+use fanfare_feed::channel::Channel;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// A recording has no time: each packet is this much behind the one before it, ns.
@@ -107,7 +107,7 @@ impl Due {
         }
     }
 
-    /// The number for a packet; what cannot be decoded has that of the one before.
+    /// Returns the number for a packet, or that of the packet before if it has none.
     fn of(&mut self, packet: &[u8]) -> Option<u32> {
         let mut rest = packet;
         self.decoder.reset();
@@ -136,23 +136,6 @@ struct Recordings {
     lines: Vec<Recording>,
 }
 
-struct Recording {
-    source: Source,
-    name: String,
-    line: Line,
-    /// The packet in hand; empty at the end.
-    packet: Vec<u8>,
-    offset: u64,
-    place: Place,
-    number: Option<u32>,
-}
-
-enum Source {
-    Packets(PacketFile),
-    /// Each packet begins with a Reset message.
-    Stream(ByteFile),
-}
-
 impl Recordings {
     fn open(
         decoding: &decode::Args,
@@ -167,8 +150,9 @@ impl Recordings {
         let mut channel = channel(decoding, program, files.len())?;
         let mut lines = Vec::new();
         for (file, line) in files.iter().zip([Line::A, Line::B]) {
-            let mut recording = Recording::open(file, line, header, stop)?;
-            recording.advance(&mut channel)?;
+            let source = Source::open(file, header, stop)?;
+            let mut recording = Recording::new(source, file.display().to_string(), line);
+            advance(&mut recording, &mut channel)?;
             lines.push(recording);
         }
         Ok(Self { channel, lines })
@@ -177,7 +161,7 @@ impl Recordings {
     /// The packet that comes next, as far as the files say.
     fn next_packet(&self) -> Option<&[u8]> {
         let next = lowest(self.lines.iter().map(Recording::in_hand))?;
-        self.lines.get(next).map(|line| line.packet.as_slice())
+        self.lines.get(next).map(Recording::packet)
     }
 
     /// Plays one packet; its number, or `None` at the end.
@@ -186,14 +170,7 @@ impl Recordings {
         let Some(line) = next.and_then(|next| self.lines.get_mut(next)) else {
             return Ok(None);
         };
-        let datagram = Datagram {
-            line: line.line,
-            now,
-            received: 0,
-            offset: line.offset,
-            bytes: &line.packet,
-        };
-        let mut events = self.channel.receive(datagram);
+        let mut events = self.channel.receive(line.datagram(now));
         while let Some(event) = events.next() {
             watch.take(from, now, &event);
         }
@@ -201,8 +178,8 @@ impl Recordings {
         while let Some(event) = events.next() {
             watch.take(from, now, &event);
         }
-        let number = line.number;
-        line.advance(&mut self.channel)?;
+        let number = line.number();
+        advance(line, &mut self.channel)?;
         Ok(Some(number))
     }
 
@@ -215,57 +192,10 @@ impl Recordings {
     }
 }
 
-impl Recording {
-    fn open(file: &Path, line: Line, header: Header, stop: &Stop) -> Result<Self> {
-        let source = match header {
-            Header::None => Source::Stream(ByteFile::open(file, stop)?),
-            _ => Source::Packets(PacketFile::open(file, header, stop)?),
-        };
-        Ok(Self {
-            source,
-            name: file.display().to_string(),
-            line,
-            packet: Vec::new(),
-            offset: 0,
-            place: Place::default(),
-            number: None,
-        })
-    }
-
-    /// Where the packet in hand stands, if there is one.
-    fn in_hand(&self) -> Option<&Place> {
-        (!self.packet.is_empty()).then_some(&self.place)
-    }
-
-    /// Takes the next packet in hand.
-    fn advance(&mut self, channel: &mut Channel) -> Result<()> {
-        self.packet.clear();
-        let cannot = || format!("cannot read `{}`", self.name);
-        match &mut self.source {
-            Source::Stream(file) => {
-                let (offset, window) = file.window().with_context(cannot)?;
-                self.offset = offset;
-                let (len, _) = channel.cut(self.line, window);
-                self.packet
-                    .extend_from_slice(window.get(..len).unwrap_or_default());
-                file.consume(len);
-            }
-            Source::Packets(file) => {
-                if let Some(packet) = file.next().with_context(cannot)? {
-                    self.offset = packet.offset;
-                    self.packet.extend_from_slice(packet.bytes);
-                }
-            }
-        }
-        let numbers = channel.numbers(Datagram {
-            line: self.line,
-            now: 0,
-            received: 0,
-            offset: self.offset,
-            bytes: &self.packet,
-        });
-        self.number = numbers.first;
-        self.place.go_on(numbers);
-        Ok(())
+/// Takes the next packet in hand. Behind a wrong header no packet is known to begin.
+fn advance(line: &mut Recording, channel: &mut Channel) -> Result<()> {
+    match line.advance(channel, true)? {
+        None => Ok(()),
+        Some(error) => Err(error).with_context(|| format!("cannot read `{}`", line.name)),
     }
 }

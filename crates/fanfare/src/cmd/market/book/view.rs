@@ -57,7 +57,7 @@ impl View {
         }
     }
 
-    /// Shows the last state of the book; a table that is there already is left.
+    /// Prints the book as the feed left it.
     pub(super) fn show_last(&mut self, follower: &Follower, instrument: InstrumentId) {
         match self.is_json {
             true => self.print_json(follower, instrument),
@@ -218,6 +218,9 @@ pub(super) fn report(follower: &Follower) {
         ("values that cannot be represented", mapped.faults),
         ("packets that cannot be decoded", stats.bad),
         ("pictures that cannot be read", stats.bad_pictures),
+        ("messages without a number", stats.unnumbered),
+        ("messages that came again", stats.repeated),
+        ("changes dropped", recovery.dropped),
         ("instruments beyond the limit", market.refused),
     ];
     for (what, count) in others.into_iter().filter(|(_, count)| *count != 0) {

@@ -166,3 +166,119 @@ impl Event {
         source: 0,
     };
 }
+
+impl Kind {
+    const ALL: [Self; 8] = [
+        Self::Definition,
+        Self::Level,
+        Self::Order,
+        Self::Trade,
+        Self::Statistic,
+        Self::Status,
+        Self::State,
+        Self::Clear,
+    ];
+}
+
+impl Action {
+    const ALL: [Self; 7] = [
+        Self::New,
+        Self::Change,
+        Self::Delete,
+        Self::DeleteThru,
+        Self::DeleteFrom,
+        Self::Overlay,
+        Self::Fill,
+    ];
+}
+
+/// Events as bytes: the fields in the order of [`Event`], integers least significant byte first,
+/// the same on every machine.
+impl Event {
+    /// Bytes of an event.
+    pub const SIZE: usize = 64;
+
+    /// The event as bytes. Allocates nothing.
+    #[inline]
+    pub fn to_bytes(&self) -> [u8; Self::SIZE] {
+        let mut bytes = [0; Self::SIZE];
+        let (words, rest) = bytes.as_chunks_mut::<8>();
+        debug_assert!(rest.is_empty());
+        let half = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
+        let last = u32::from_le_bytes([
+            self.kind as u8,
+            self.action as u8,
+            self.entry,
+            self.flags.bits(),
+        ]);
+        let place = u32::from(self.level) | u32::from(self.source) << 16;
+        let values = [
+            self.number,
+            self.ts_event,
+            self.ts_recv,
+            self.id,
+            self.price.units().cast_unsigned(),
+            self.size.cast_unsigned(),
+            half(self.instrument.0, self.rpt_seq),
+            half(last, place),
+        ];
+        for (word, value) in words.iter_mut().zip(values) {
+            *word = value.to_le_bytes();
+        }
+        bytes
+    }
+
+    /// The event that [`Self::to_bytes`] wrote; `None` if the bytes are none.
+    #[inline]
+    pub fn from_bytes(bytes: &[u8; Self::SIZE]) -> Option<Self> {
+        let (words, _) = bytes.as_chunks::<8>();
+        let word = |at: usize| words.get(at).map(|word| u64::from_le_bytes(*word));
+        let (numbers, last) = (word(6)?, word(7)?);
+        let [kind, action, entry, flags, ..] = last.to_le_bytes();
+        Some(Self {
+            number: word(0)?,
+            ts_event: word(1)?,
+            ts_recv: word(2)?,
+            id: word(3)?,
+            price: Price::from_units(word(4)?.cast_signed()),
+            size: word(5)?.cast_signed(),
+            instrument: InstrumentId(numbers as u32),
+            rpt_seq: (numbers >> 32) as u32,
+            kind: *Kind::ALL.get(usize::from(kind).checked_sub(1)?)?,
+            action: *Action::ALL.get(usize::from(action))?,
+            entry,
+            flags: Flags(flags),
+            level: (last >> 32) as u16,
+            source: (last >> 48) as u16,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn kinds_and_actions_are_their_numbers() {
+        for (at, kind) in Kind::ALL.into_iter().enumerate() {
+            assert_eq!(kind as usize, at + 1);
+        }
+        for (at, action) in Action::ALL.into_iter().enumerate() {
+            assert_eq!(action as usize, at);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn bytes_and_events_are_the_same(bytes: [[u8; 32]; 2], kind in 0u8..12, action in 0u8..9) {
+            let mut all = [0; Event::SIZE];
+            all.copy_from_slice(bytes.as_flattened());
+            (all[56], all[57]) = (kind, action);
+            match Event::from_bytes(&all) {
+                Some(event) => prop_assert_eq!(event.to_bytes(), all),
+                None => prop_assert!(kind == 0 || kind > 8 || action > 6),
+            }
+        }
+    }
+}

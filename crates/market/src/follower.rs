@@ -6,11 +6,12 @@
 
 use crate::event::{Event, Kind};
 use crate::instruments::Instruments;
-use crate::mapping::{Does, FastMapper, MapError, Outcome};
+use crate::mapping::{Does, FastMapper, FixMapper, MapError, Outcome};
 use crate::market::{Market, MarketConfig};
 use fanfare_fast::Record;
 use fanfare_feed::channel;
 use fanfare_feed::recovery::{Replay, ReplayConfig, ReplayStats};
+use fanfare_fix::codec::Message;
 use std::ops::Range;
 
 /// How a feed is followed.
@@ -63,6 +64,14 @@ pub struct FollowerStats {
 pub struct Follower {
     table: Instruments,
     mapper: FastMapper,
+    /// For a replay that answers in FIX.
+    fix: Option<FixMapper>,
+    course: Course,
+}
+
+/// Where the channel is, and what it made of the market.
+#[derive(Debug)]
+struct Course {
     market: Market,
     replay: Option<Replay>,
     silence: u64,
@@ -74,6 +83,14 @@ pub struct Follower {
     stats: FollowerStats,
 }
 
+/// A message with what it was mapped to.
+struct Mapped<'a> {
+    outcome: Result<Outcome, MapError>,
+    events: &'a [Event],
+    faults: &'a [MapError],
+    received: u64,
+}
+
 /// Of which number a message is, in the order of the channel.
 enum Turn {
     Next(u64),
@@ -82,25 +99,47 @@ enum Turn {
     Repeated,
 }
 
+impl<'a> Mapped<'a> {
+    #[inline]
+    fn fast(mapper: &'a mut FastMapper, table: &mut Instruments, at: u64, record: &Record) -> Self {
+        Self {
+            outcome: mapper.record(table, at, record),
+            events: mapper.events(),
+            faults: mapper.faults(),
+            received: at,
+        }
+    }
+}
+
 impl Follower {
     /// A follower that has seen nothing of its feed.
     pub fn new(config: FollowerConfig, mapper: FastMapper, table: Instruments) -> Self {
         Self {
-            market: Market::new(config.market, config.first),
-            replay: config.replay.map(Replay::new),
-            silence: config.silence,
             table,
             mapper,
-            next: None,
-            heard: 0,
-            is_silent: false,
-            stats: FollowerStats::default(),
+            fix: None,
+            course: Course {
+                market: Market::new(config.market, config.first),
+                replay: config.replay.map(Replay::new),
+                silence: config.silence,
+                next: None,
+                heard: 0,
+                is_silent: false,
+                stats: FollowerStats::default(),
+            },
         }
+    }
+
+    /// Takes answers of the replay in FIX, with this mapping.
+    #[must_use]
+    pub fn with_fix(mut self, mapper: FixMapper) -> Self {
+        self.fix = Some(mapper);
+        self
     }
 
     /// The books and states.
     pub const fn market(&self) -> &Market {
-        &self.market
+        &self.course.market
     }
 
     /// The instruments.
@@ -115,12 +154,12 @@ impl Follower {
 
     /// What it did so far.
     pub const fn stats(&self) -> FollowerStats {
-        self.stats
+        self.course.stats
     }
 
     /// What was asked of the replay, if there is one.
     pub fn replay_stats(&self) -> Option<ReplayStats> {
-        self.replay.as_ref().map(Replay::stats)
+        self.course.replay.as_ref().map(Replay::stats)
     }
 
     /// Takes what the channel of changes says. `now` is the caller's time in nanoseconds, never
@@ -129,14 +168,110 @@ impl Follower {
     pub fn channel(&mut self, now: u64, event: &channel::Event<'_>, send: &mut impl FnMut(&Event)) {
         match event {
             channel::Event::Message(message) => {
-                self.hear(now, send);
+                self.course.hear(now, send);
                 let number = message.number.map(|number| number as u32);
-                self.message(now, number, message.received, message.record, send);
+                let (mapper, table) = (&mut self.mapper, &mut self.table);
+                let mapped = Mapped::fast(mapper, table, message.received, message.record);
+                self.course.message(now, number, &mapped, send);
             }
-            other => self.unusual(now, other, send),
+            other => self.course.unusual(now, other, send),
         }
     }
 
+    /// When to call [`Self::handle_timeout`], in nanoseconds.
+    pub fn poll_timeout(&self) -> Option<u64> {
+        self.course.poll_timeout()
+    }
+
+    /// Looks whether the lines are silent, and whether a request took too long.
+    pub fn handle_timeout(&mut self, now: u64, send: &mut impl FnMut(&Event)) {
+        self.course.handle_timeout(now, send);
+    }
+
+    /// Takes what the channel of the snapshot lines says.
+    pub fn snapshot_channel(
+        &mut self,
+        now: u64,
+        event: &channel::Event<'_>,
+        send: &mut impl FnMut(&Event),
+    ) {
+        if let channel::Event::Message(message) = event {
+            self.snapshot(now, message.received, message.record, send);
+        }
+    }
+
+    /// Takes a message of the snapshot lines: a picture, a definition, a status. Changes of books
+    /// are not taken from there.
+    pub fn snapshot(
+        &mut self,
+        now: u64,
+        received: u64,
+        record: &Record,
+        send: &mut impl FnMut(&Event),
+    ) {
+        let mapped = Mapped::fast(&mut self.mapper, &mut self.table, received, record);
+        self.course.snapshot(now, &mapped, send);
+    }
+
+    /// What to ask the replay for: numbers of the channel, their low 32 bits. `None` if there is
+    /// nothing to ask, or no replay.
+    pub fn poll_request(&mut self, now: u64) -> Option<Range<u32>> {
+        self.course.poll_request(now)
+    }
+
+    /// Takes a message of the replay's answer.
+    pub fn replayed(
+        &mut self,
+        now: u64,
+        number: u32,
+        received: u64,
+        record: &Record,
+        send: &mut impl FnMut(&Event),
+    ) {
+        if self.course.expects(now, number) {
+            let mapped = Mapped::fast(&mut self.mapper, &mut self.table, received, record);
+            self.course.message(now, Some(number), &mapped, send);
+        }
+    }
+
+    /// Takes a message of the replay's answer in FIX. Without [`Self::with_fix`] it is left out,
+    /// and what it would bring stays missing.
+    pub fn replayed_fix(
+        &mut self,
+        now: u64,
+        number: u32,
+        received: u64,
+        message: &Message<'_>,
+        send: &mut impl FnMut(&Event),
+    ) {
+        let Some(mapper) = &mut self.fix else {
+            return;
+        };
+        if self.course.expects(now, number) {
+            let mapped = Mapped {
+                outcome: mapper.message(&mut self.table, received, message),
+                events: mapper.events(),
+                faults: mapper.faults(),
+                received,
+            };
+            self.course.message(now, Some(number), &mapped, send);
+        }
+    }
+
+    /// The replay's answer is over.
+    pub fn replay_done(&mut self) {
+        self.course.replay_done();
+    }
+
+    /// The replay refused, or cannot be reached.
+    pub fn replay_refused(&mut self, now: u64) {
+        if let Some(replay) = &mut self.course.replay {
+            replay.refused(now);
+        }
+    }
+}
+
+impl Course {
     #[cold]
     fn unusual(&mut self, now: u64, event: &channel::Event<'_>, send: &mut impl FnMut(&Event)) {
         match event {
@@ -186,16 +321,14 @@ impl Follower {
         }
     }
 
-    /// When to call [`Self::handle_timeout`], in nanoseconds.
-    pub fn poll_timeout(&self) -> Option<u64> {
+    fn poll_timeout(&self) -> Option<u64> {
         let silence = self.heard.checked_add(self.silence);
         let silence = silence.filter(|_| !self.is_silent && self.next.is_some());
         let replay = self.replay.as_ref().and_then(Replay::poll_timeout);
         silence.into_iter().chain(replay).min()
     }
 
-    /// Looks whether the lines are silent, and whether a request took too long.
-    pub fn handle_timeout(&mut self, now: u64, send: &mut impl FnMut(&Event)) {
+    fn handle_timeout(&mut self, now: u64, send: &mut impl FnMut(&Event)) {
         let is_silent = now.saturating_sub(self.heard) >= self.silence && self.next.is_some();
         if is_silent && !self.is_silent {
             self.is_silent = true;
@@ -231,15 +364,13 @@ impl Follower {
         &mut self,
         now: u64,
         number: Option<u32>,
-        received: u64,
-        record: &Record,
+        mapped: &Mapped<'_>,
         send: &mut impl FnMut(&Event),
     ) {
         self.stats.messages += 1;
         let Some(number) = number else {
             self.stats.unnumbered += 1;
-            let outcome = self.mapper.record(&mut self.table, received, record);
-            return self.without_number(received, outcome, send);
+            return self.without_number(mapped, send);
         };
         let (sequence, is_late) = match self.turn(now, number, send) {
             Turn::Next(sequence) => (sequence, false),
@@ -249,11 +380,10 @@ impl Follower {
                 return;
             }
         };
-        let outcome = self.mapper.record(&mut self.table, received, record);
-        self.mapped((now, received), sequence, &outcome, send);
+        self.take(now, sequence, mapped, send);
         let mut is_whole = true;
-        if outcome.is_err() {
-            is_whole = self.faults(send);
+        if mapped.outcome.is_err() {
+            is_whole = self.faults(mapped.faults, send);
         }
         if is_late {
             self.stats.late += 1;
@@ -265,17 +395,16 @@ impl Follower {
         }
     }
 
-    /// Gives to the market what a message was mapped to.
+    /// Passes on to the market what a message was mapped to.
     #[inline]
-    fn mapped(
+    fn take(
         &mut self,
-        (now, received): (u64, u64),
+        now: u64,
         sequence: u64,
-        outcome: &Result<Outcome, MapError>,
+        mapped: &Mapped<'_>,
         send: &mut impl FnMut(&Event),
     ) {
-        let events = self.mapper.events();
-        match outcome {
+        match &mapped.outcome {
             Ok(Outcome {
                 picture: Some(picture),
                 ..
@@ -283,19 +412,21 @@ impl Follower {
                 // In the channel itself: as of this message, unless it says otherwise.
                 self.market.see(sequence, send);
                 let last = picture.last_processed.unwrap_or(sequence) as u32;
-                let times = (now, received);
-                self.market.snapshot(times, Some(last), events, send);
+                let times = (now, mapped.received);
+                self.market.snapshot(times, Some(last), mapped.events, send);
             }
-            _ => self.market.changes(received, sequence, events, send),
+            _ => self
+                .market
+                .changes(mapped.received, sequence, mapped.events, send),
         }
     }
 
     /// Values that no event can hold: their instruments lack a change. False if it is not known
     /// which: then everybody may lack one.
     #[cold]
-    fn faults(&mut self, send: &mut impl FnMut(&Event)) -> bool {
+    fn faults(&mut self, faults: &[MapError], send: &mut impl FnMut(&Event)) -> bool {
         let mut is_whole = true;
-        for fault in self.mapper.faults() {
+        for fault in faults {
             match fault.instrument {
                 Some(instrument) => self.market.fault(instrument, send),
                 None => is_whole = false,
@@ -307,113 +438,64 @@ impl Follower {
     /// A message without a number: what it says of definitions and states counts, its changes of
     /// books have no place in the order of the channel.
     #[cold]
-    fn without_number(
-        &mut self,
-        received: u64,
-        outcome: Result<Outcome, MapError>,
-        send: &mut impl FnMut(&Event),
-    ) {
+    fn without_number(&mut self, mapped: &Mapped<'_>, send: &mut impl FnMut(&Event)) {
         if let Ok(Outcome {
             does: Some(Does::Snapshot),
             ..
-        }) = outcome
+        }) = mapped.outcome
         {
             self.stats.bad_pictures += 1;
             return;
         }
-        for event in self.mapper.events() {
+        for event in mapped.events {
             match event.kind {
                 Kind::Definition | Kind::Status | Kind::Trade | Kind::Statistic => {
-                    self.market.pass_on(received, event, send);
+                    self.market.pass_on(mapped.received, event, send);
                 }
                 _ => self.market.fault(event.instrument, send),
             }
         }
     }
 
-    /// Takes what the channel of the snapshot lines says.
-    pub fn snapshot_channel(
-        &mut self,
-        now: u64,
-        event: &channel::Event<'_>,
-        send: &mut impl FnMut(&Event),
-    ) {
-        if let channel::Event::Message(message) = event {
-            self.snapshot(now, message.received, message.record, send);
-        }
-    }
-
-    /// Takes a message of the snapshot lines: a picture, a definition, a status. Changes of books
-    /// are not taken from there.
-    pub fn snapshot(
-        &mut self,
-        now: u64,
-        received: u64,
-        record: &Record,
-        send: &mut impl FnMut(&Event),
-    ) {
-        match self.mapper.record(&mut self.table, received, record) {
+    fn snapshot(&mut self, now: u64, mapped: &Mapped<'_>, send: &mut impl FnMut(&Event)) {
+        match &mapped.outcome {
             Ok(Outcome {
                 picture: Some(picture),
                 ..
             }) => {
                 let last = picture.last_processed.map(|last| last as u32);
-                let times = (now, received);
-                self.market
-                    .snapshot(times, last, self.mapper.events(), send);
+                let times = (now, mapped.received);
+                self.market.snapshot(times, last, mapped.events, send);
             }
             Ok(_) => {
-                let events = self.mapper.events();
-                let is_told =
+                let is_passed_on =
                     |event: &&Event| matches!(event.kind, Kind::Definition | Kind::Status);
-                for event in events.iter().filter(is_told) {
-                    self.market.pass_on(received, event, send);
+                for event in mapped.events.iter().filter(is_passed_on) {
+                    self.market.pass_on(mapped.received, event, send);
                 }
             }
             Err(_) => self.stats.bad_pictures += 1,
         }
     }
 
-    /// What to ask the replay for: numbers of the channel, their low 32 bits. `None` if there is
-    /// nothing to ask, or no replay.
-    pub fn poll_request(&mut self, now: u64) -> Option<Range<u32>> {
+    fn poll_request(&mut self, now: u64) -> Option<Range<u32>> {
         let replay = self.replay.as_mut()?;
         let range = replay.poll_request(now, self.market.missing())?;
         let (start, len) = (range.start as u32, range.end - range.start);
         Some(start..u32::try_from(u64::from(start) + len).unwrap_or(u32::MAX))
     }
 
-    /// Takes a message of the replay's answer.
-    pub fn replayed(
-        &mut self,
-        now: u64,
-        number: u32,
-        received: u64,
-        record: &Record,
-        send: &mut impl FnMut(&Event),
-    ) {
+    /// Whether a message of this number was asked of the replay.
+    fn expects(&mut self, now: u64, number: u32) -> bool {
         let sequence = extend(self.next, number);
         let missing = self.market.missing();
-        let is_expected = self
-            .replay
-            .as_mut()
-            .is_some_and(|replay| replay.expects(now, sequence, missing));
-        if is_expected {
-            self.message(now, Some(number), received, record, send);
-        }
+        let replay = self.replay.as_mut();
+        replay.is_some_and(|replay| replay.expects(now, sequence, missing))
     }
 
-    /// The replay's answer is over.
-    pub fn replay_done(&mut self) {
+    fn replay_done(&mut self) {
         if let Some(replay) = &mut self.replay {
             replay.answered(self.market.missing());
-        }
-    }
-
-    /// The replay refused, or cannot be reached.
-    pub fn replay_refused(&mut self, now: u64) {
-        if let Some(replay) = &mut self.replay {
-            replay.refused(now);
         }
     }
 }

@@ -66,6 +66,10 @@ impl IdSource {
     pub(super) const fn bits(self) -> u32 {
         u32::from_le_bytes(self.0)
     }
+
+    pub(super) const fn of_bits(bits: u32) -> Self {
+        Self(bits.to_le_bytes())
+    }
 }
 
 impl fmt::Display for IdSource {

@@ -19,6 +19,7 @@
 mod definition;
 mod file;
 mod index;
+mod packed;
 mod record;
 mod texts;
 

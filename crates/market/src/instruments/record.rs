@@ -134,7 +134,7 @@ pub(super) fn write_texts(of: &Definition<'_>, out: &mut Vec<u8>) {
 }
 
 /// Texts as [`write_texts`] wrote them.
-struct Parts<'t>(&'t [u8]);
+pub(super) struct Parts<'t>(pub(super) &'t [u8]);
 
 impl<'t> Iterator for Parts<'t> {
     type Item = &'t [u8];

@@ -38,6 +38,22 @@ pub enum Kind {
     Clear = 8,
 }
 
+impl Kind {
+    /// Its name, in lower case.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Definition => "definition",
+            Self::Level => "level",
+            Self::Order => "order",
+            Self::Trade => "trade",
+            Self::Statistic => "statistic",
+            Self::Status => "status",
+            Self::State => "state",
+            Self::Clear => "clear",
+        }
+    }
+}
+
 /// What became of a level, an order or an entry: MDUpdateAction(279), and what feeds of orders
 /// have beyond it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod book;
+pub mod dbn;
 pub mod event;
 pub mod follower;
 pub mod instruments;

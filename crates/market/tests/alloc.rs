@@ -1,9 +1,11 @@
-//! No heap allocation after warm-up: books of each kind, reading them included.
+//! No heap allocation after warm-up: books of each kind, reading them included; records of DBN.
 #![allow(clippy::unwrap_used)]
 
 use fanfare_counting::allocations;
+use fanfare_market::dbn::{DbnConfig, Schema, Schemas, ToDbn};
 use fanfare_market::event::{Action, Event, Flags, InstrumentId, Kind};
-use fanfare_market::{Book, BookConfig, Books, Price, Side};
+use fanfare_market::instruments::Name;
+use fanfare_market::{Book, BookConfig, Books, Instruments, Price, Side};
 
 /// A random event, most of them possible.
 fn event(random: &mut fastrand::Rng, kind: Kind) -> Event {
@@ -101,5 +103,35 @@ fn memory_is_what_the_documentation_says() {
             let by_order = memory(BookConfig::by_order(most, orders as u32).unwrap());
             assert_eq!(by_order, 64 * levels + ranks + 32 * orders + table(orders));
         }
+    }
+}
+
+#[test]
+fn records_of_dbn_allocate_nothing_once_their_books_have_data() {
+    let mut table = Instruments::new(4);
+    for symbol in [b"A", b"B", b"C", b"D"] {
+        let name = Name {
+            symbol,
+            ..Name::default()
+        };
+        table.see(&name).unwrap();
+    }
+    for (schema, kind) in [(Schema::Mbp10, Kind::Level), (Schema::Mbo, Kind::Order)] {
+        let config = DbnConfig {
+            depth: 50,
+            ..DbnConfig::new(Schemas::new(&[schema]).unwrap())
+        };
+        let mut to_dbn = ToDbn::new(config).unwrap();
+        let mut random = fastrand::Rng::with_seed(1);
+        let mut out = Vec::with_capacity(1_000);
+        let mut churn = || {
+            for _ in 0..50_000 {
+                out.clear();
+                to_dbn.write(&event(&mut random, kind), 1, &table, &mut out);
+                assert!(to_dbn.lost().is_empty());
+            }
+        };
+        churn();
+        assert_eq!(allocations(churn), 0, "{schema}");
     }
 }

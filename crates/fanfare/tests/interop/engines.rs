@@ -269,6 +269,13 @@ pub(crate) fn simplefix() -> Option<PathBuf> {
     or_skip(found).unwrap_or_else(|absent| panic!("{absent}"))
 }
 
+/// An interpreter with PyPI's databento-dbn.
+pub(crate) fn databento_dbn() -> Option<PathBuf> {
+    let package = "databento-dbn==0.72.0";
+    let found = python(&home("python-databento-dbn"), package, "databento_dbn");
+    or_skip(found).unwrap_or_else(|absent| panic!("{absent}"))
+}
+
 /// A file beside this one.
 pub(crate) fn source(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interop");

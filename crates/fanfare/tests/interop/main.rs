@@ -1,5 +1,5 @@
-//! Interoperation with FIX engines that others made: QuickFIX C++, QuickFIX/J and a client on
-//! simplefix, against the real binary and against the library.
+//! Interoperation with what others made, against the real binary and against the library: FIX
+//! engines (QuickFIX C++, QuickFIX/J, a client on simplefix), a reader of DBN.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -9,6 +9,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod dbn;
 mod differential;
 mod engines;
 mod feed;

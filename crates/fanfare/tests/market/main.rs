@@ -5,6 +5,7 @@
 mod book;
 #[path = "../common/mod.rs"]
 mod common;
+mod dbn;
 
 use common::{Folder, fails, fanfare, run, told};
 use serde_json::Value;

@@ -1,7 +1,8 @@
-//! `fanfare market events`: a feed as events, one JSON object a line.
+//! `fanfare market events`: a feed as events, JSON lines or DBN.
 
 use super::feed::{Errors, Feed};
 use super::options::{INSTRUMENTS, MAPPING_HELP, mapping, read_table};
+use super::printer::{Printer, Printing};
 use super::writer::{Mapped, Shared};
 use crate::cmd::fast::decode::sink::Sink;
 use crate::cmd::fast::decode::{self, Outcome};
@@ -12,6 +13,8 @@ use crate::print::{exit_code, note};
 use anyhow::Result;
 use fanfare_instruments::figures::Figures;
 use fanfare_market::Instruments;
+use fanfare_market::dbn::DbnCounts;
+use fanfare_market::mapping::Counts;
 use std::cell::RefCell;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -20,9 +23,13 @@ use std::rc::Rc;
 /// Print what a feed says about the market: definitions, books, trades, statistics, states.
 ///
 /// A mapping says which templates and fields become which events (docs/mapping.md). Each event is
-/// a JSON object on a line; the plant's numbers have no holes. What cannot become an event is
-/// reported and counted; the exit status is 1 if a value cannot be represented. The feed comes
-/// in as with `fanfare fast decode`.
+/// a JSON object on a line, or a record of DBN; the plant's numbers have no holes. What cannot
+/// become an event, or DBN cannot hold, is reported and counted; the exit status is 1 then. The
+/// feed comes in as with `fanfare fast decode`.
+///
+/// Events are those of the messages as they come: nothing is put in order or recovered. Records of
+/// DBN say in their flags where a book may therefore be wrong (MAYBE_BAD_BOOK): from a hole in
+/// RptSeq(83) on, or a beginning in the middle, to the next picture.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -35,47 +42,44 @@ pub(crate) struct Args {
     /// Instruments that are known before: a CSV file, or a TOML file.
     #[arg(long, value_name = "FILE")]
     instruments: Option<PathBuf>,
-    /// Events of the instrument with this symbol or SecurityID alone.
-    #[arg(long, value_name = "SYMBOL")]
-    symbol: Option<String>,
-    /// Stop after this number of events.
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
-    limit: Option<u64>,
+    #[command(flatten)]
+    printing: Printing,
     /// Print the figures as one JSON object on stderr.
     #[arg(long)]
     json: bool,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    let (mapped, outcome) = play(
-        (&args.feed, args.errors),
-        args.mapping.as_deref(),
-        true,
-        |mut mapped| {
-            if let Some(file) = &args.instruments {
-                read_table(file, &mut mapped.table)?;
-            }
-            Ok(mapped.only(args.symbol.as_deref(), args.limit))
-        },
-    )?;
-    report(&mapped.0.borrow(), &outcome, args.json);
-    Ok(exit_code(outcome.errors() == 0))
+    let mut table = Instruments::new(INSTRUMENTS);
+    if let Some(file) = &args.instruments {
+        read_table(file, &mut table)?;
+    }
+    let feed = (&args.feed, args.errors);
+    let prepare = || Printer::new(&args.printing, table);
+    let (mapped, outcome) = play(feed, args.mapping.as_deref(), prepare)?;
+    let mut mapped = mapped.0.borrow_mut();
+    mapped.printer.finish()?;
+    let counts = mapped.mapper.counts();
+    let errors = outcome.errors();
+    Ok(report(&mapped.printer, &counts, errors, args.json))
 }
 
-/// Maps a feed to its end.
+/// Maps a feed to its end; `prepare` makes what takes the events once all else is known to be
+/// right.
 pub(super) fn play(
     (feed, errors): (&Feed, Errors),
     name: Option<&str>,
-    writes: bool,
-    prepare: impl FnOnce(Mapped) -> Result<Mapped>,
+    prepare: impl FnOnce() -> Result<Printer>,
 ) -> Result<(Shared, Outcome)> {
     let templates = feed.check()?;
     let decoding = feed.decoding(errors.keep_going);
     decoding.check()?;
     let program = load(templates, feed.strictness.reading())?;
     let mapper = mapping(name, &program)?.for_templates(&program, 0)?;
-    let table = Instruments::new(INSTRUMENTS);
-    let mapped = prepare(Mapped::new(mapper, table, writes))?;
+    let mapped = Mapped {
+        mapper,
+        printer: prepare()?,
+    };
     let shared = Shared(Rc::new(RefCell::new(mapped)));
     let decoder = decode::decoder(&decoding, &program);
     let sink = Sink::new(decoder, Output::new(None), decode::sink_options(&decoding));
@@ -85,32 +89,40 @@ pub(super) fn play(
     Ok((shared, outcome))
 }
 
-fn report(mapped: &Mapped, outcome: &Outcome, json: bool) {
-    let counts = mapped.mapper.counts();
-    let instruments = mapped.table.len() as u64;
+/// Says what there was; the exit status.
+fn report(printer: &Printer, counts: &Counts, errors: u64, json: bool) -> ExitCode {
+    let dbn = printer.dbn();
+    let is_ok = errors == 0 && dbn.is_none_or(|dbn| dbn.lost == 0);
+    let instruments = printer.table.len() as u64;
+    let dbn = dbn.iter().flat_map(DbnCounts::all);
+    let dbn = dbn.map(|(name, count)| (format!("dbn_{name}"), count));
     if json {
         let mut figures = Figures::new("market events");
-        figures.set_ok(outcome.errors() == 0);
+        figures.set_ok(is_ok);
         for (name, count) in counts.all() {
             figures.count(name, count);
         }
         figures.count("instruments", instruments);
-        figures.count("written", mapped.written);
-        figures.count("errors", outcome.errors());
+        figures.count("written", printer.written);
+        figures.count("errors", errors);
+        for (name, count) in dbn {
+            figures.count(&name, count);
+        }
         note!("{}", figures.to_json());
-        return;
+        return exit_code(is_ok);
     }
     note!(
         "{} of {} in {}, {} written, {}",
         counted(counts.events, "event"),
         counted(instruments, "instrument"),
         counted(counts.messages, "message"),
-        mapped.written,
-        counted(outcome.errors(), "error")
+        printer.written,
+        counted(errors, "error")
     );
-    let others = counts.all();
-    let others = others.iter().skip(2).filter(|(_, count)| *count != 0);
-    for (name, count) in others {
+    let others = counts.all().into_iter().skip(2);
+    let others = others.map(|(name, count)| (name.to_owned(), count));
+    for (name, count) in others.chain(dbn).filter(|(_, count)| *count != 0) {
         note!("  {}: {count}", name.replace('_', " "));
     }
+    exit_code(is_ok)
 }

@@ -2,6 +2,7 @@
 
 use super::feed::{Errors, Feed};
 use super::options::{INSTRUMENTS, MAPPING_HELP, read_table};
+use super::printer::Printer;
 use super::{events, json};
 use crate::plural::counted;
 use crate::print::{exit_code, note, say};
@@ -47,20 +48,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         }
         return Ok(print(args, &table, true));
     }
-    let mut before = Some(table);
-    let (mapped, outcome) = events::play(
-        (&args.feed, args.errors),
-        args.mapping.as_deref(),
-        false,
-        |mut mapped| {
-            if let Some(table) = before.take() {
-                mapped.table = table;
-            }
-            Ok(mapped)
-        },
-    )?;
+    let feed = (&args.feed, args.errors);
+    let prepare = || Ok(Printer::silent(table));
+    let (mapped, outcome) = events::play(feed, args.mapping.as_deref(), prepare)?;
     let is_ok = outcome.errors() == 0;
-    Ok(print(args, &mapped.0.borrow().table, is_ok))
+    Ok(print(args, &mapped.0.borrow().printer.table, is_ok))
 }
 
 fn print(args: &Args, table: &Instruments, is_ok: bool) -> ExitCode {

@@ -11,7 +11,7 @@ pub(super) fn event(event: &Event, table: &Instruments, line: &mut String) {
     let mut object = Map::new();
     let mut add = |key: &str, value: Value| object.insert(key.to_owned(), value);
     add("number", event.number.into());
-    add("kind", kind(event.kind).into());
+    add("kind", event.kind.name().into());
     if matches!(event.kind, Kind::Level | Kind::Order | Kind::Definition) {
         add("action", action(event.action).into());
     }
@@ -58,19 +58,6 @@ pub(super) fn event(event: &Event, table: &Instruments, line: &mut String) {
         add("definition", Value::Object(definition(known)));
     }
     line.push_str(&Value::Object(object).to_string());
-}
-
-const fn kind(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Definition => "definition",
-        Kind::Level => "level",
-        Kind::Order => "order",
-        Kind::Trade => "trade",
-        Kind::Statistic => "statistic",
-        Kind::Status => "status",
-        Kind::State => "state",
-        Kind::Clear => "clear",
-    }
 }
 
 const fn action(action: Action) -> &'static str {

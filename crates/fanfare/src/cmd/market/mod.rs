@@ -7,6 +7,7 @@ mod feed;
 mod instruments;
 mod json;
 mod options;
+mod printer;
 mod writer;
 
 use clap::Subcommand;

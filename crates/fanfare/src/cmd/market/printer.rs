@@ -1,0 +1,294 @@
+//! Events on stdout or in a file: JSON lines, or records of DBN.
+
+use super::json;
+use crate::input::is_standard;
+use crate::print::note;
+use crate::progress;
+use anyhow::{Context, Result, bail};
+use clap::ValueEnum;
+use fanfare_market::Instruments;
+use fanfare_market::dbn::{DbnConfig, DbnCounts, Schema, Schemas, ToDbn};
+use fanfare_market::event::{Event, InstrumentId};
+use fanfare_market::instruments::Name;
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+/// Remarks that are shown; all are counted.
+const REMARKS: u64 = 50;
+
+/// How events are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Format {
+    /// One JSON object a line.
+    Json,
+    /// Databento Binary Encoding, version 3.
+    Dbn,
+}
+
+/// Which events are written, where, and how.
+#[derive(Debug, clap::Args)]
+pub(super) struct Printing {
+    /// JSON objects, one a line, or DBN: a stream of mixed schemas with the symbols of its
+    /// instruments, for `dbn`, `databento` and other readers of it.
+    #[arg(long, value_enum, default_value_t = Format::Json, value_name = "FORMAT")]
+    format: Format,
+    /// Write to this file, - for stdout.
+    #[arg(short, long, value_name = "FILE", default_value = "-")]
+    output: PathBuf,
+    /// Schemas of --format dbn: mbo, mbp-1 or mbp-10, trades, definition, status, statistics.
+    /// Default: all but mbp-1. An event becomes one record at most: an order is mbp-N only without
+    /// mbo, a trade is part of those only without trades.
+    #[arg(
+        long, value_name = "SCHEMA,...", value_delimiter = ',', value_parser = schema
+    )]
+    schema: Vec<Schema>,
+    /// Name of the dataset in the metadata of --format dbn, up to 15 bytes.
+    #[arg(long, value_name = "NAME", default_value = "FANFARE", value_parser = dataset)]
+    dataset: String,
+    /// Numbered levels of a side that the feed sends, for --format dbn; the definition of an
+    /// instrument (MarketDepth(264)) goes over it.
+    #[arg(
+        long, value_name = "LEVELS", default_value_t = 5,
+        value_parser = crate::range::whole::<u16>(1..=65_535)
+    )]
+    depth: u16,
+    /// Events of the instrument with this symbol or SecurityID alone.
+    #[arg(long, value_name = "SYMBOL")]
+    symbol: Option<String>,
+    /// Stop after this number of events.
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
+    limit: Option<u64>,
+}
+
+fn schema(name: &str) -> Result<Schema, String> {
+    name.parse().map_err(|error| format!("{error}"))
+}
+
+fn dataset(name: &str) -> Result<String, String> {
+    match name.len() {
+        1..=15 if name.is_ascii() => Ok(name.to_owned()),
+        _ => Err("a dataset has 1 to 15 ASCII characters".to_owned()),
+    }
+}
+
+/// Bytes of DBN.
+struct Dbn {
+    to_dbn: ToDbn,
+    dataset: String,
+    bytes: Vec<u8>,
+    /// The metadata was written.
+    is_begun: bool,
+    /// The number of the last message.
+    last: Option<u64>,
+}
+
+enum Form {
+    /// Nothing is written.
+    None,
+    Json(String),
+    Dbn(Box<Dbn>),
+}
+
+/// Numbers events and writes those that are wanted.
+pub(super) struct Printer {
+    pub(super) table: Instruments,
+    symbol: Option<String>,
+    limit: u64,
+    form: Form,
+    out: BufWriter<Box<dyn Write>>,
+    /// The number of the last event.
+    number: u64,
+    pub(super) written: u64,
+    remarks: u64,
+}
+
+impl Printer {
+    /// Writes nothing.
+    pub(super) fn silent(table: Instruments) -> Self {
+        Self {
+            table,
+            symbol: None,
+            limit: u64::MAX,
+            form: Form::None,
+            out: BufWriter::new(Box::new(io::sink())),
+            number: 0,
+            written: 0,
+            remarks: 0,
+        }
+    }
+
+    /// Writes as the options say.
+    pub(super) fn new(options: &Printing, table: Instruments) -> Result<Self> {
+        let form = match options.format {
+            Format::Json if !options.schema.is_empty() => bail!("--schema is of --format dbn"),
+            Format::Json => Form::Json(String::new()),
+            Format::Dbn => Form::Dbn(Box::new(Dbn::new(options)?)),
+        };
+        Ok(Self {
+            symbol: options.symbol.clone(),
+            limit: options.limit.unwrap_or(u64::MAX),
+            form,
+            out: BufWriter::with_capacity(1 << 16, open(&options.output)?),
+            ..Self::silent(table)
+        })
+    }
+
+    /// Writes the events of a message, and what DBN cannot hold of them on stderr. `message` is
+    /// MsgSeqNum(34).
+    pub(super) fn events(&mut self, events: &[Event], message: Option<u64>) -> io::Result<()> {
+        if let Form::Dbn(dbn) = &mut self.form {
+            dbn.see(message);
+        }
+        for event in events {
+            self.number += 1;
+            let number = self.number;
+            self.event(&Event { number, ..*event }, message)?;
+        }
+        Ok(())
+    }
+
+    fn event(&mut self, event: &Event, message: Option<u64>) -> io::Result<()> {
+        if self.is_full() || !self.is_wanted(event.instrument) {
+            return Ok(());
+        }
+        self.written += 1;
+        match &mut self.form {
+            Form::None => Ok(()),
+            Form::Json(line) => {
+                line.clear();
+                json::event(event, &self.table, line);
+                line.push('\n');
+                self.out.write_all(line.as_bytes())
+            }
+            Form::Dbn(dbn) => {
+                dbn.write(event, message, &self.table);
+                self.out.write_all(&dbn.bytes)?;
+                dbn.bytes.clear();
+                self.remark_lost();
+                Ok(())
+            }
+        }
+    }
+
+    fn remark_lost(&mut self) {
+        let Form::Dbn(dbn) = &self.form else {
+            return;
+        };
+        let lost = dbn.to_dbn.lost().iter();
+        let lost: Vec<String> = lost.map(|lost| lost.describe(&self.table)).collect();
+        lost.into_iter().for_each(|lost| self.remark(&lost));
+    }
+
+    /// Says what could not become an event; of many only the first ones.
+    #[cold]
+    pub(super) fn remark(&mut self, what: &str) {
+        self.remarks += 1;
+        if self.remarks <= REMARKS {
+            note!("fanfare: {what}");
+        } else if self.remarks == REMARKS + 1 {
+            note!("fanfare: what more there is of this kind is only counted");
+        }
+    }
+
+    fn is_wanted(&self, instrument: InstrumentId) -> bool {
+        let Some(wanted) = &self.symbol else {
+            return true;
+        };
+        let known = self.table.get(instrument);
+        known.is_some_and(|known| is_called(&known.definition.name, wanted))
+    }
+
+    /// Whether nothing more is wanted.
+    pub(super) const fn is_full(&self) -> bool {
+        self.written >= self.limit
+    }
+
+    /// Writes what is buffered.
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+
+    /// Ends the output: DBN has metadata, even without an event.
+    pub(super) fn finish(&mut self) -> io::Result<()> {
+        if let Form::Dbn(dbn) = &mut self.form {
+            dbn.begin(0);
+            self.out.write_all(&dbn.bytes)?;
+            dbn.bytes.clear();
+        }
+        self.out.flush()
+    }
+
+    /// What became of events as DBN.
+    pub(super) const fn dbn(&self) -> Option<DbnCounts> {
+        match &self.form {
+            Form::Dbn(dbn) => Some(dbn.to_dbn.counts()),
+            _ => None,
+        }
+    }
+}
+
+impl Dbn {
+    fn new(options: &Printing) -> Result<Self> {
+        let schemas = match options.schema.as_slice() {
+            [] => Schemas::MIXED,
+            some => Schemas::new(some).context("--schema: choose one of mbp-1 and mbp-10")?,
+        };
+        if is_standard(&options.output) && io::stdout().is_terminal() {
+            bail!("DBN is binary, and stdout is a terminal: give a file (--output), or a pipe");
+        }
+        let config = DbnConfig {
+            depth: options.depth,
+            ..DbnConfig::new(schemas)
+        };
+        Ok(Self {
+            to_dbn: ToDbn::new(config)?,
+            dataset: options.dataset.clone(),
+            bytes: Vec::new(),
+            is_begun: false,
+            last: None,
+        })
+    }
+
+    /// A message; those between it and the one before are missing.
+    fn see(&mut self, message: Option<u64>) {
+        let Some(message) = message else {
+            return;
+        };
+        let is_next = |last: u64| message == last || message == last.wrapping_add(1);
+        if self.last.is_some_and(|last| !is_next(last)) {
+            self.to_dbn.gap();
+        }
+        self.last = Some(message);
+    }
+
+    fn begin(&mut self, start: u64) {
+        if !self.is_begun {
+            self.is_begun = true;
+            self.to_dbn.metadata(&self.dataset, start, &mut self.bytes);
+        }
+    }
+
+    fn write(&mut self, event: &Event, message: Option<u64>, table: &Instruments) {
+        let times = [event.ts_recv, event.ts_event];
+        let is_known = |time: &u64| *time != 0 && *time != Event::NO_TIME;
+        self.begin(times.into_iter().find(is_known).unwrap_or(0));
+        let sequence = message.unwrap_or(0) as u32;
+        self.to_dbn.write(event, sequence, table, &mut self.bytes);
+    }
+}
+
+fn open(path: &Path) -> Result<Box<dyn Write>> {
+    if is_standard(path) {
+        progress::give_way();
+        return Ok(Box::new(io::stdout()));
+    }
+    let file = File::create(path);
+    let file = file.with_context(|| format!("cannot write `{}`", path.display()))?;
+    Ok(Box::new(file))
+}
+
+/// By its symbol, or by its ID.
+fn is_called(name: &Name<'_>, wanted: &str) -> bool {
+    name.symbol == wanted.as_bytes() || name.id.to_string() == wanted
+}

@@ -1,0 +1,201 @@
+//! `fanfare market events --format dbn`, read by the crate `dbn`.
+
+use super::{feed, lines, text};
+use crate::common::{Folder, fails, fanfare, run, told};
+use dbn::decode::{DbnDecoder, DbnMetadata, DecodeRecordRef};
+use dbn::{Mbp10Msg, PitSymbolMap, RecordRef, SymbolMappingMsg, TradeMsg};
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+
+/// Calls `take` with each record.
+fn read(bytes: &[u8], mut take: impl FnMut(RecordRef<'_>)) {
+    let mut decoder = DbnDecoder::new(bytes).unwrap();
+    assert_eq!(decoder.metadata().dataset, "FANFARE");
+    while let Some(record) = decoder.decode_record_ref().unwrap() {
+        take(record);
+    }
+}
+
+/// A price of JSON in units of 10^-9.
+fn units(price: &Value) -> i64 {
+    let price: f64 = price.as_str().unwrap().parse().unwrap();
+    (price * 1e9).round() as i64
+}
+
+fn events(file: &Path) -> Vec<Value> {
+    let args = [
+        "market",
+        "events",
+        "-t",
+        "builtin:spectra",
+        "-f",
+        text(file),
+    ];
+    lines(&run(&args).succeeded().out)
+}
+
+#[test]
+fn a_feed_is_written_as_dbn() {
+    let folder = Folder::new("market-dbn");
+    let file = feed(&folder, "spectra", &["--trades", "20"]);
+    let target = folder.path().join("feed.dbn");
+    let base = [
+        "market",
+        "events",
+        "-t",
+        "builtin:spectra",
+        "-f",
+        text(&file),
+    ];
+    let mut args = base.to_vec();
+    args.extend(["--format", "dbn", "--output", text(&target), "--json"]);
+    let said = run(&args).succeeded();
+    assert!(said.out.is_empty());
+    let figures: Value = serde_json::from_str(said.err.lines().last().unwrap()).unwrap();
+    let bytes = fs::read(&target).unwrap();
+    // The same on stdout, which is a pipe.
+    let mut piped = base.to_vec();
+    piped.extend(["--format", "dbn"]);
+    assert_eq!(fanfare(&piped).output().unwrap().stdout, bytes);
+    let mut symbols = PitSymbolMap::new();
+    let mut seen = Vec::new();
+    let mut records = 0;
+    read(&bytes, |record| {
+        records += 1;
+        if let Some(mapping) = record.get::<SymbolMappingMsg>() {
+            symbols.on_symbol_mapping(mapping).unwrap();
+            return;
+        }
+        let symbol = symbols.get(record.header().instrument_id).unwrap().clone();
+        if let Some(trade) = record.get::<TradeMsg>() {
+            seen.push((symbol, "trade", trade.price, trade.size, trade.sequence));
+        } else if let Some(mbp) = record.get::<Mbp10Msg>() {
+            // The feed begins in the middle, and has no pictures.
+            assert!(mbp.flags.raw() & dbn::flags::MAYBE_BAD_BOOK != 0);
+            seen.push((symbol, "level", mbp.price, mbp.size, mbp.sequence));
+        }
+    });
+    assert_eq!(figures["figures"]["dbn_records"], records);
+    assert_eq!(figures["figures"]["dbn_lost"], 0);
+    let wanted = events(&file).into_iter().filter_map(|event| {
+        let kind = event["kind"].as_str().unwrap();
+        let kind = ["trade", "level"]
+            .into_iter()
+            .find(|known| kind == *known)?;
+        let undefined = || (i64::MAX, u32::MAX);
+        let size = event["size"].as_u64().map(|size| size as u32);
+        let price = event.get("price").map(units);
+        Some((
+            event["security_id"].as_str().unwrap().to_owned(),
+            kind,
+            price.unwrap_or(undefined().0),
+            size.unwrap_or(undefined().1),
+            event["rpt_seq"].as_u64().unwrap() as u32,
+        ))
+    });
+    let wanted: Vec<_> = wanted.collect();
+    assert!(wanted.len() > 300);
+    assert_eq!(seen, wanted);
+}
+
+#[test]
+fn schemas_and_limits_of_dbn_are_kept() {
+    let folder = Folder::new("market-dbn-schemas");
+    let file = feed(&folder, "spectra", &["--trades", "20"]);
+    let target = folder.path().join("feed.dbn");
+    let base = [
+        "market",
+        "events",
+        "-t",
+        "builtin:spectra",
+        "-f",
+        text(&file),
+    ];
+    let with = |more: &[&'static str]| {
+        let mut args = base.to_vec();
+        args.extend(["--format", "dbn", "-o", text(&target)]);
+        args.extend(more);
+        args.iter().map(|arg| (*arg).to_owned()).collect::<Vec<_>>()
+    };
+    let args = with(&["--schema", "trades"]);
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let said = run(&args).succeeded();
+    assert!(said.err.contains("dbn other schemas: "), "{}", said.err);
+    let mut trades = 0;
+    read(&fs::read(&target).unwrap(), |record| {
+        trades += usize::from(record.has::<TradeMsg>());
+        assert!(record.has::<TradeMsg>() || record.has::<SymbolMappingMsg>());
+    });
+    let of_json = events(&file);
+    let of_json = of_json.iter().filter(|event| event["kind"] == "trade");
+    assert!(trades > 0 && trades == of_json.count());
+    let args = with(&["--schema", "mbp-1,mbp-10"]);
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let error = fails(&args);
+    assert!(error.contains("choose one of mbp-1 and mbp-10"), "{error}");
+    let args = with(&["--schema", "mbp-5"]);
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let error = told(&args, 2);
+    assert!(error.contains("there is no schema `mbp-5`"), "{error}");
+    let mut args = base.to_vec();
+    args.extend(["--schema", "mbo"]);
+    assert_eq!(fails(&args), "fanfare: --schema is of --format dbn\n");
+}
+
+#[test]
+fn what_dbn_cannot_hold_is_said_and_is_an_error() {
+    let folder = Folder::new("market-dbn-lost");
+    let file = feed(&folder, "spectra", &[]);
+    let (large, target) = (folder.path().join("large"), folder.path().join("feed.dbn"));
+    let decode = [
+        "fast",
+        "decode",
+        "-t",
+        "builtin:spectra",
+        "-f",
+        text(&file),
+        "--format",
+        "json",
+    ];
+    let messages = run(&decode).succeeded().out;
+    let size = "\"MDEntrySize\": ";
+    let at = messages.find(size).unwrap() + size.len();
+    let rest = messages[at..].trim_start_matches(|digit: char| digit.is_ascii_digit());
+    let jsonl = folder.path().join("large.jsonl");
+    fs::write(&jsonl, format!("{}5000000000{rest}", &messages[..at])).unwrap();
+    let encode = [
+        "fast",
+        "encode",
+        "-t",
+        "builtin:spectra",
+        "-f",
+        text(&jsonl),
+        "-o",
+        text(&large),
+    ];
+    run(&encode).succeeded();
+    let args = [
+        "market",
+        "events",
+        "-t",
+        "builtin:spectra",
+        "-f",
+        text(&large),
+        "--format",
+        "dbn",
+        "-o",
+        text(&target),
+        "--json",
+    ];
+    let error = told(&args, 1);
+    let first = error.lines().next().unwrap();
+    assert!(first.starts_with("fanfare: instrument "), "{first}");
+    let why = "event 1 (level): size: 5000000000 is not from 0 to 4294967294";
+    assert!(first.ends_with(why), "{first}");
+    let figures: Value = serde_json::from_str(error.lines().last().unwrap()).unwrap();
+    assert_eq!(figures["ok"], false);
+    assert!(figures["figures"]["dbn_lost"].as_u64().unwrap() > 0);
+    assert_eq!(figures["figures"]["errors"], 0);
+    read(&fs::read(&target).unwrap(), |_| {});
+}

@@ -1,0 +1,529 @@
+//! What record an event becomes.
+
+use super::lost::{Lost, Why};
+use super::schema::Schema;
+use super::trust::Trust;
+use super::wire::{self, Header, NoRoom, Statistic, Tick, flag};
+use super::{ToDbn, codes, definition};
+use crate::book::{Book, BookConfig, BookKind, Level, Side};
+use crate::event::{Action, Event, Flags, InstrumentId, Kind};
+use crate::instruments::{Instruments, Name, SecurityId};
+use crate::price::Price;
+use std::borrow::Cow;
+
+/// A size that is not known.
+const NO_SIZE: u32 = u32::MAX;
+
+/// Where records go, and what they have of their message.
+pub(super) struct To<'a> {
+    pub(super) table: &'a Instruments,
+    pub(super) out: &'a mut Vec<u8>,
+    pub(super) ts_recv: u64,
+    pub(super) sequence: u32,
+}
+
+impl To<'_> {
+    /// When it was received. Where that is not known it is the exchange's time, and a flag says so.
+    const fn received(&self, event: &Event) -> (u64, u8) {
+        match self.ts_recv {
+            0 | Event::NO_TIME => (event.ts_event, flag::BAD_TS_RECV),
+            time => (time, 0),
+        }
+    }
+}
+
+/// Side, price and size of an order before an event.
+type Before = Option<(Side, Price, i64)>;
+
+/// Which records of books an instrument has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum BookRecord {
+    Mbo,
+    Levels(u8),
+}
+
+impl ToDbn {
+    pub(super) fn record(&mut self, event: &Event, to: &mut To<'_>) {
+        let schemas = self.config.schemas;
+        let is_of_book = matches!(event.kind, Kind::Level | Kind::Order | Kind::Clear);
+        if !is_of_book && event.flags.has(Flags::LAST) && self.books.get(event.instrument).is_some()
+        {
+            // Behind the last event of a message the book must be in order.
+            self.apply(event);
+        }
+        match event.kind {
+            Kind::Level | Kind::Order if schemas.has_books() => self.change(event, to),
+            Kind::Clear | Kind::State if schemas.has_books() => self.mark(event, to),
+            Kind::Trade => self.trade(event, to),
+            Kind::Definition if schemas.has(Schema::Definition) => self.definition(event, to),
+            Kind::Status if schemas.has(Schema::Status) => self.status(event, to),
+            Kind::Statistic if schemas.has(Schema::Statistics) => self.statistic(event, to),
+            _ => self.counts.other_schemas += 1,
+        }
+    }
+
+    /// What the events so far say of the instrument's books.
+    pub(super) fn see(&mut self, event: &Event, table: &Instruments) {
+        let place = event.instrument.0 as usize;
+        if place >= self.trust.len() && place < table.len() {
+            self.trust.resize_with(table.len(), Trust::default);
+        }
+        let gaps = self.gaps;
+        if let Some(trust) = self.trust.get_mut(place) {
+            trust.see(event, gaps);
+            // A definition may bring a symbol.
+            trust.is_named &= event.kind != Kind::Definition;
+        }
+    }
+
+    fn trust(&mut self, event: &Event) -> Option<&mut Trust> {
+        self.trust.get_mut(event.instrument.0 as usize)
+    }
+
+    fn lose(&mut self, event: &Event, field: &'static str, why: Why) {
+        self.counts.lost += 1;
+        self.lost.push(Lost {
+            number: event.number,
+            kind: event.kind,
+            instrument: event.instrument,
+            field,
+            why,
+        });
+    }
+
+    /// A record of the book cannot be written: what follows has no ground.
+    fn lose_change(&mut self, event: &Event, field: &'static str, why: Why) {
+        self.lose(event, field, why);
+        if let Some(trust) = self.trust(event) {
+            trust.lose();
+        }
+    }
+
+    const fn header(event: &Event) -> Header {
+        Header {
+            publisher: event.source,
+            instrument: event.instrument.0,
+            ts_event: event.ts_event,
+        }
+    }
+
+    /// Begins a record: the first one of an instrument comes behind its symbol.
+    fn begin(&mut self, event: &Event, to: &mut To<'_>) {
+        self.counts.records += 1;
+        let known = to.table.get(event.instrument);
+        let (Some(trust), Some(known)) = (self.trust(event), known) else {
+            return;
+        };
+        if trust.is_named {
+            return;
+        }
+        trust.is_named = true;
+        let symbol = symbol(&known.definition.name);
+        if symbol.is_empty() {
+            return;
+        }
+        let start = to.out.len();
+        if wire::symbol_mapping(Self::header(event), &symbol, to.out).0 {
+            self.counts.records += 1;
+        } else {
+            to.out.truncate(start);
+            self.lose(event, "stype_out_symbol", Why::Text);
+        }
+    }
+
+    /// What records of books and trades have in common.
+    fn tick(&mut self, event: &Event, action: u8, to: &To<'_>) -> Tick {
+        let (ts_recv, flags) = to.received(event);
+        Tick {
+            header: Self::header(event),
+            price: event.price,
+            size: 0,
+            flags: flags | event.flags.bits(),
+            action,
+            side: codes::side(event.entry),
+            ts_recv,
+            sequence: to.sequence,
+        }
+    }
+
+    /// A record of a book: whether the book may be wrong is in its flags.
+    fn book_tick(&mut self, event: &Event, action: u8, to: &To<'_>) -> Tick {
+        let mut tick = self.tick(event, action, to);
+        let is_last = event.flags.has(Flags::LAST);
+        let is_doubtful = self.trust(event).is_none_or(|trust| {
+            trust.is_open = !is_last;
+            trust.is_doubtful()
+        });
+        if is_doubtful {
+            tick.flags |= flag::MAYBE_BAD_BOOK;
+            self.counts.doubtful += 1;
+        }
+        tick
+    }
+
+    /// Which records of books there are of an instrument; `None` if there are none, or its book is
+    /// not known.
+    fn book_record(&self, event: &Event) -> Option<BookRecord> {
+        let schemas = self.config.schemas;
+        let levels = schemas.levels();
+        let book = self.books.get(event.instrument).map(Book::kind);
+        match (book, schemas.has(Schema::Mbo), levels) {
+            (_, true, 0) => Some(BookRecord::Mbo),
+            (Some(BookKind::Orders), true, _) => Some(BookRecord::Mbo),
+            (None, true, _) | (_, false, 0) => None,
+            (_, _, levels) => Some(BookRecord::Levels(levels)),
+        }
+    }
+
+    /// A level or an order changed.
+    fn change(&mut self, event: &Event, to: &mut To<'_>) {
+        let by_order = event.kind == Kind::Order && self.config.schemas.has(Schema::Mbo);
+        let levels = self.config.schemas.levels();
+        if !by_order && levels == 0 {
+            self.counts.other_schemas += 1;
+            return;
+        }
+        let book = self.books.get(event.instrument);
+        let before = book.and_then(|book| book.order(event.id));
+        let before = before.filter(|_| event.kind == Kind::Order);
+        let has_book = self.has_book(event, to.table);
+        // Only a deletion needs to know what the order was.
+        let needs_book = event.action == Action::Delete && event.size == Event::NO_SIZE;
+        if !has_book && (!by_order || needs_book) {
+            return self.lose_change(event, "book", Why::NoBook);
+        }
+        if has_book {
+            self.apply(event);
+        }
+        match by_order {
+            true => self.order(event, before, to),
+            false => self.levels(event, before, levels, to),
+        }
+    }
+
+    fn apply(&mut self, event: &Event) {
+        if self.books.apply(event).is_err() {
+            self.counts.faults += 1;
+            if let Some(trust) = self.trust(event) {
+                trust.lose();
+            }
+        }
+    }
+
+    /// Makes the book of an instrument, if it has none and there is room for it.
+    fn has_book(&mut self, event: &Event, table: &Instruments) -> bool {
+        if self.books.get(event.instrument).is_some() {
+            return true;
+        }
+        let Some(known) = table.get(event.instrument) else {
+            return false;
+        };
+        let config = match (event.kind, event.level, known.definition.depth) {
+            (Kind::Order, _, _) => self.by_order,
+            (_, 0, _) => self.by_price,
+            (_, _, 0) => self.numbered,
+            (_, _, depth) => BookConfig::by_level(depth.into()).unwrap_or(self.numbered),
+        };
+        if self.memory >= self.config.most_memory {
+            return false;
+        }
+        let Ok(book) = self.books.open(event.instrument, &config) else {
+            return false;
+        };
+        self.memory += book.memory();
+        true
+    }
+
+    /// A change of an order, by order.
+    fn order(&mut self, event: &Event, before: Before, to: &mut To<'_>) {
+        let (action, known) = match event.action {
+            Action::New => (b'A', None),
+            Action::Change => (b'M', before),
+            Action::Delete => (b'C', before),
+            Action::Fill => (b'F', before),
+            _ => (b'N', before),
+        };
+        // All of what is left of it is cancelled, whatever the message says.
+        let all = known.filter(|_| event.action == Action::Delete);
+        let size = match (all, event.size) {
+            (Some((_, _, size)), _) => Ok(size),
+            (None, Event::NO_SIZE) => Err(known.map(|(_, _, size)| size)),
+            (None, size) => Ok(size),
+        };
+        let size = match size {
+            Ok(size) | Err(Some(size)) => wire::unsigned("size", size.into()),
+            Err(None) => Ok(NO_SIZE),
+        };
+        let size = match size {
+            Ok(size) => size,
+            Err(NoRoom { field, value }) => {
+                return self.lose_change(event, field, Why::Range(value));
+            }
+        };
+        self.begin(event, to);
+        let mut tick = Tick {
+            size,
+            ..self.book_tick(event, action, to)
+        };
+        if let Some((side, price, _)) = known {
+            tick.side = codes::side(side.entry());
+            if !tick.price.is_defined() {
+                tick.price = price;
+            }
+        }
+        if event.action == Action::Fill {
+            // It does not take from the book; the cancellation behind it does.
+            let fill = Tick {
+                flags: tick.flags & !flag::LAST,
+                ..tick
+            };
+            wire::mbo(&fill, event.id, to.out);
+            self.counts.records += 1;
+            tick.action = b'C';
+        }
+        wire::mbo(&tick, event.id, to.out);
+    }
+
+    /// A change of the levels of a book.
+    fn levels(&mut self, event: &Event, before: Before, levels: u8, to: &mut To<'_>) {
+        let depth = self.depth(event, before);
+        if depth >= usize::from(levels) {
+            self.counts.too_deep += 1;
+            return;
+        }
+        let action = match event.action {
+            Action::New => b'A',
+            Action::Change | Action::Overlay => b'M',
+            _ => b'C',
+        };
+        let size = match event.size {
+            Event::NO_SIZE => Ok(before.map_or(event.size, |(_, _, size)| size)),
+            size => Ok(size),
+        };
+        let size = size.and_then(|size| match size {
+            Event::NO_SIZE => Ok(NO_SIZE),
+            size => wire::unsigned("size", size.into()),
+        });
+        let (side, price) = match before {
+            Some((side, price, _)) if !event.price.is_defined() => (Some(side), price),
+            Some((side, _, _)) => (Some(side), event.price),
+            None => (Side::of_entry(event.entry), event.price),
+        };
+        let side = side.map_or(b'N', |side| codes::side(side.entry()));
+        match size {
+            Ok(size) => {
+                let part = (action, side, price, size, depth as u8);
+                self.with_levels(event, part, levels, to);
+            }
+            Err(NoRoom { field, value }) => self.lose(event, field, Why::Range(value)),
+        }
+    }
+
+    /// Writes a record with the levels of the book, unless one of them cannot be written.
+    fn with_levels(
+        &mut self,
+        event: &Event,
+        (action, side, price, size, depth): (u8, u8, Price, u32, u8),
+        levels: u8,
+        to: &mut To<'_>,
+    ) {
+        let (start, records, doubtful) = (to.out.len(), self.counts.records, self.counts.doubtful);
+        let was_named = self.trust(event).is_some_and(|trust| trust.is_named);
+        self.begin(event, to);
+        let tick = Tick {
+            side,
+            price,
+            size,
+            ..self.book_tick(event, action, to)
+        };
+        wire::trade(&tick, levels, depth, to.out);
+        let book = self.books.get(event.instrument);
+        if let Err(NoRoom { field, value }) = wire::levels(book, levels, to.out) {
+            to.out.truncate(start);
+            (self.counts.records, self.counts.doubtful) = (records, doubtful);
+            if let Some(trust) = self.trust(event) {
+                trust.is_named = was_named;
+            }
+            self.lose(event, field, Why::Range(value));
+        }
+    }
+
+    /// The first level that an event changes, from 0.
+    fn depth(&self, event: &Event, before: Before) -> usize {
+        if event.action == Action::DeleteThru {
+            return 0;
+        }
+        if event.level != 0 && event.kind == Kind::Level {
+            return usize::from(event.level - 1);
+        }
+        let side = before.map_or(Side::of_entry(event.entry), |(side, _, _)| Some(side));
+        let (Some(side), Some(book)) = (side, self.books.get(event.instrument)) else {
+            return 0;
+        };
+        let rank = |price: Price| {
+            let is_better = |level: &Level| match side {
+                Side::Bid => level.price > price,
+                Side::Offer => level.price < price,
+            };
+            book.depth(side).take_while(is_better).count()
+        };
+        let old = before.map(|(_, price, _)| rank(price));
+        let new = event.price.is_defined().then(|| rank(event.price));
+        old.into_iter().chain(new).min().unwrap_or(0)
+    }
+
+    /// The book is empty, or its state changed.
+    fn mark(&mut self, event: &Event, to: &mut To<'_>) {
+        let action = match event.kind {
+            Kind::Clear => {
+                // An instrument without a book has nothing to clear.
+                let _ = self.books.apply(event);
+                b'R'
+            }
+            _ => b'N',
+        };
+        if !self.note(event, action, to) {
+            self.counts.other_schemas += 1;
+        }
+    }
+
+    /// A record that changes no level; false if there are no records of the instrument's book.
+    fn note(&mut self, event: &Event, action: u8, to: &mut To<'_>) -> bool {
+        match self.book_record(event) {
+            None => return false,
+            Some(BookRecord::Levels(levels)) => {
+                let part = (action, b'N', Price::UNDEFINED, 0, 0);
+                self.with_levels(event, part, levels, to);
+            }
+            Some(BookRecord::Mbo) => {
+                self.begin(event, to);
+                let tick = Tick {
+                    side: b'N',
+                    price: Price::UNDEFINED,
+                    ..self.book_tick(event, action, to)
+                };
+                wire::mbo(&tick, 0, to.out);
+            }
+        }
+        true
+    }
+
+    /// The last event of a message became no record: a record without a change ends it.
+    pub(super) fn close(&mut self, event: &Event, to: &mut To<'_>) {
+        if self.trust(event).is_some_and(|trust| trust.is_open) {
+            self.note(event, b'N', to);
+        }
+    }
+
+    fn trade(&mut self, event: &Event, to: &mut To<'_>) {
+        let is_alone = self.config.schemas.has(Schema::Trades);
+        let record = self.book_record(event).filter(|_| !is_alone);
+        if !is_alone && record.is_none() {
+            self.counts.other_schemas += 1;
+            return;
+        }
+        if event.action != Action::New {
+            return self.lose(event, "action", Why::Trade);
+        }
+        let size = match event.size {
+            Event::NO_SIZE => NO_SIZE,
+            size => match wire::unsigned("size", size.into()) {
+                Ok(size) => size,
+                Err(NoRoom { field, value }) => return self.lose(event, field, Why::Range(value)),
+            },
+        };
+        if let Some(BookRecord::Levels(levels)) = record {
+            let part = (b'T', b'N', event.price, size, 0);
+            return self.with_levels(event, part, levels, to);
+        }
+        self.begin(event, to);
+        if record == Some(BookRecord::Mbo) {
+            let tick = Tick {
+                size,
+                ..self.book_tick(event, b'T', to)
+            };
+            return wire::mbo(&tick, event.id, to.out);
+        }
+        let tick = Tick {
+            size,
+            ..self.tick(event, b'T', to)
+        };
+        wire::trade(&tick, 0, 0, to.out);
+    }
+
+    fn definition(&mut self, event: &Event, to: &mut To<'_>) {
+        let Some(known) = to.table.get(event.instrument) else {
+            return self.lose(event, "raw_symbol", Why::Text);
+        };
+        self.begin(event, to);
+        let (ts_recv, _) = to.received(event);
+        let mut fields = Vec::new();
+        definition::write(
+            Self::header(event),
+            ts_recv,
+            &known,
+            &mut |field| fields.push(field),
+            to.out,
+        );
+        for field in fields {
+            self.lose(event, field, Why::Text);
+        }
+    }
+
+    fn status(&mut self, event: &Event, to: &mut To<'_>) {
+        match codes::status(event.id, false) {
+            Some(action) => self.status_record(event, action, to),
+            None => self.lose(event, "action", Why::Status(event.id)),
+        }
+    }
+
+    fn status_record(&mut self, event: &Event, action: u16, to: &mut To<'_>) {
+        self.begin(event, to);
+        let (ts_recv, _) = to.received(event);
+        let action = (action, codes::is_trading(action));
+        wire::status(Self::header(event), ts_recv, action, to.out);
+    }
+
+    /// The status of a session is a status of each instrument.
+    pub(super) fn status_of_all(&mut self, event: &Event, to: &mut To<'_>) {
+        if event.kind != Kind::Status || !self.config.schemas.has(Schema::Status) {
+            self.counts.other_schemas += 1;
+            return;
+        }
+        let Some(action) = codes::status(event.id, true) else {
+            return self.lose(event, "action", Why::Status(event.id));
+        };
+        for number in 0..to.table.len() as u32 {
+            let event = Event {
+                instrument: InstrumentId(number),
+                ..*event
+            };
+            self.see(&event, to.table);
+            self.status_record(&event, action, to);
+        }
+    }
+
+    fn statistic(&mut self, event: &Event, to: &mut To<'_>) {
+        self.begin(event, to);
+        let (ts_recv, _) = to.received(event);
+        let (stat_type, stat_flags) = codes::statistic(event.entry, event.price.is_defined());
+        let of = Statistic {
+            price: event.price,
+            quantity: event.size,
+            sequence: to.sequence,
+            stat_type,
+            stat_flags,
+            is_deleted: event.action == Action::Delete,
+        };
+        wire::statistic(Self::header(event), ts_recv, &of, to.out);
+    }
+}
+
+/// What an instrument is called: its symbol, or its SecurityID(48).
+fn symbol<'a>(name: &Name<'a>) -> Cow<'a, [u8]> {
+    match (name.symbol, name.id) {
+        (b"", SecurityId::Number(number)) => number.to_string().into_bytes().into(),
+        (b"", SecurityId::Text(text)) => text.into(),
+        (symbol, _) => symbol.into(),
+    }
+}

@@ -1,0 +1,66 @@
+//! What DBN cannot hold.
+
+use crate::event::{InstrumentId, Kind};
+use crate::instruments::Instruments;
+use core::fmt;
+
+/// A value of an event that no record of DBN can hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lost {
+    /// The plant's number of the event.
+    pub number: u64,
+    /// What the event is about.
+    pub kind: Kind,
+    /// The instrument.
+    pub instrument: InstrumentId,
+    /// The field of DBN's record, by its name there.
+    pub field: &'static str,
+    /// What is wrong.
+    pub why: Why,
+}
+
+/// Why a value is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// It is not from 0 to 2^32 - 2: the record is not written.
+    Range(i128),
+    /// There is no room for another book: the record is not written.
+    NoBook,
+    /// DBN has no such status: the record is not written.
+    Status(u64),
+    /// A trade was changed or taken back: the record is not written.
+    Trade,
+    /// It is too long, no UTF-8 or no number: the field is empty.
+    Text,
+}
+
+impl Lost {
+    /// The reason with the instrument's name.
+    pub fn describe(&self, table: &Instruments) -> String {
+        let known = table.get(self.instrument);
+        let name = known.map_or_else(
+            || self.instrument.0.to_string(),
+            |known| known.definition.name.to_string(),
+        );
+        format!("instrument {name}: {self}")
+    }
+}
+
+impl fmt::Display for Lost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            number,
+            kind,
+            field,
+            ..
+        } = self;
+        write!(f, "event {number} ({}): {field}: ", kind.name())?;
+        match self.why {
+            Why::Range(value) => write!(f, "{value} is not from 0 to 4294967294"),
+            Why::NoBook => f.write_str("there is no room for another book"),
+            Why::Status(code) => write!(f, "DBN has no status {code}"),
+            Why::Trade => f.write_str("trades of DBN cannot change or go"),
+            Why::Text => f.write_str("the text is too long for DBN, or none of its kind"),
+        }
+    }
+}

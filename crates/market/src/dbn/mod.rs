@@ -1,0 +1,197 @@
+//! Events as records of DBN (Databento Binary Encoding, version 3), which its readers take as
+//! they are.
+//!
+//! [`ToDbn`] makes at most one record of an event (two of a fill, one for each instrument of the
+//! status of a session) and puts the symbol of an instrument in front of its first record. The
+//! layouts are ours, from the published ones; tests read them with the crate `dbn`. ADR 0104 says
+//! what becomes of what.
+//!
+//! ```
+//! use fanfare_market::dbn::{DbnConfig, Schemas, ToDbn};
+//! use fanfare_market::event::{Event, Kind};
+//! use fanfare_market::{Instruments, Price};
+//!
+//! let mut to_dbn = ToDbn::new(DbnConfig::new(Schemas::MIXED))?;
+//! let mut out = Vec::new();
+//! to_dbn.metadata("FANFARE", 0, &mut out);
+//! let trade = Event {
+//!     kind: Kind::Trade,
+//!     price: Price::from_units(19_835_000_000_000),
+//!     size: 7,
+//!     ..Event::EMPTY
+//! };
+//! to_dbn.write(&trade, 1, &Instruments::new(10), &mut out);
+//! assert!(to_dbn.lost().is_empty());
+//! assert_eq!(out.len(), 128 + 48);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod codes;
+mod convert;
+mod definition;
+mod lost;
+mod schema;
+mod trust;
+mod wire;
+
+pub use lost::{Lost, Why};
+pub use schema::{NoSchema, Schema, Schemas};
+
+use crate::book::{BookConfig, Books, ConfigError};
+use crate::event::{Event, Flags, InstrumentId};
+use crate::instruments::Instruments;
+use convert::To;
+use trust::Trust;
+
+/// What is written, and how large the books are that it is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct DbnConfig {
+    /// What is written.
+    pub schemas: Schemas,
+    /// Numbered levels of a side, as many as the feed sends, where the definition of an
+    /// instrument does not say it with MarketDepth(264).
+    pub depth: u16,
+    /// Levels of a side of books by price and by order, at most.
+    pub levels: u32,
+    /// Orders of a book, at most.
+    pub orders: u32,
+    /// No book is made where all books have so many bytes: events of levels of further
+    /// instruments are lost, and deletions of orders that say no size.
+    pub most_memory: usize,
+}
+
+impl DbnConfig {
+    /// Five numbered levels; 1,000 levels and 10,000 orders of other books; 1 GiB.
+    pub const fn new(schemas: Schemas) -> Self {
+        Self {
+            schemas,
+            depth: 5,
+            levels: 1_000,
+            orders: 10_000,
+            most_memory: 1 << 30,
+        }
+    }
+}
+
+/// What was written, and what was not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DbnCounts {
+    /// Records, those with symbols among them.
+    pub records: u64,
+    /// Events that no schema asked for is about.
+    pub other_schemas: u64,
+    /// Changes of books below the levels of a record.
+    pub too_deep: u64,
+    /// Records whose book may be wrong (`MAYBE_BAD_BOOK`).
+    pub doubtful: u64,
+    /// Events that a book refused, or that left it crossed or in disorder.
+    pub faults: u64,
+    /// Values that DBN cannot hold.
+    pub lost: u64,
+}
+
+impl DbnCounts {
+    /// All of them with their names.
+    pub const fn all(&self) -> [(&'static str, u64); 6] {
+        [
+            ("records", self.records),
+            ("other_schemas", self.other_schemas),
+            ("too_deep", self.too_deep),
+            ("doubtful", self.doubtful),
+            ("faults", self.faults),
+            ("lost", self.lost),
+        ]
+    }
+}
+
+/// Makes records of DBN of events. See the module's text.
+///
+/// Records of books come from books of its own, one for each instrument that needs one. Allocates
+/// for new instruments and their books, for definitions, for what is lost, and in `out` beyond its
+/// capacity; nothing else.
+#[derive(Debug)]
+pub struct ToDbn {
+    config: DbnConfig,
+    numbered: BookConfig,
+    by_price: BookConfig,
+    by_order: BookConfig,
+    books: Books,
+    /// Bytes of the books.
+    memory: usize,
+    trust: Vec<Trust>,
+    /// How many gaps of the channel there were.
+    gaps: u32,
+    counts: DbnCounts,
+    lost: Vec<Lost>,
+}
+
+impl ToDbn {
+    /// Knows no instrument yet.
+    ///
+    /// # Errors
+    ///
+    /// The books cannot have so many levels or orders.
+    pub fn new(config: DbnConfig) -> Result<Self, ConfigError> {
+        let by_price = BookConfig::by_price(config.levels)?;
+        Ok(Self {
+            numbered: BookConfig::by_level(config.depth.into())?,
+            by_price,
+            by_order: BookConfig::by_order(config.levels, config.orders)?,
+            books: Books::new(by_price, u32::MAX),
+            memory: 0,
+            trust: Vec::new(),
+            gaps: 0,
+            counts: DbnCounts::default(),
+            lost: Vec::new(),
+            config,
+        })
+    }
+
+    /// Appends the metadata, which a stream begins with: a mix of schemas from `start` on
+    /// (nanoseconds since 1970-01-01 UTC), without an end. A name of the dataset that is longer
+    /// than 15 bytes is left out: false.
+    pub fn metadata(&self, dataset: &str, start: u64, out: &mut Vec<u8>) -> bool {
+        wire::metadata(dataset, start, out).0
+    }
+
+    /// What was written so far, and what was not.
+    pub const fn counts(&self) -> DbnCounts {
+        self.counts
+    }
+
+    /// What DBN cannot hold of the last event.
+    pub fn lost(&self) -> &[Lost] {
+        &self.lost
+    }
+
+    /// Messages of the channel are missing: books of instruments without RptSeq(83) may be wrong.
+    pub const fn gap(&mut self) {
+        self.gaps = self.gaps.wrapping_add(1);
+    }
+
+    /// Appends the records of an event. `sequence` is MsgSeqNum(34) of its message, for events
+    /// without RptSeq(83); 0 if it has none. [`Self::lost`] has what DBN cannot hold of it.
+    ///
+    /// Instruments that are not in the table have no symbol and no book.
+    pub fn write(&mut self, event: &Event, sequence: u32, table: &Instruments, out: &mut Vec<u8>) {
+        self.lost.clear();
+        let mut to = To {
+            table,
+            out,
+            ts_recv: event.ts_recv,
+            sequence: match event.rpt_seq {
+                0 => sequence,
+                number => number,
+            },
+        };
+        if event.instrument == InstrumentId::ALL {
+            return self.status_of_all(event, &mut to);
+        }
+        self.see(event, table);
+        let written = self.counts.records;
+        self.record(event, &mut to);
+        if event.flags.has(Flags::LAST) && self.counts.records == written {
+            self.close(event, &mut to);
+        }
+    }
+}

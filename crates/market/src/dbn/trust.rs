@@ -1,0 +1,127 @@
+//! Whether a reader's book can be whole, as far as the events show.
+
+use crate::event::{Event, Flags, Kind};
+use crate::state::code;
+
+/// What is known of an instrument's books.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Trust {
+    /// Its symbol was written.
+    pub(super) is_named: bool,
+    /// The last record of its book was not the last one of a message.
+    pub(super) is_open: bool,
+    /// Whether the book is whole; `None` before its first event.
+    is_whole: Option<bool>,
+    /// The state is told by events of [`Kind::State`], which know better.
+    is_told: bool,
+    /// A record was not written: what follows has no ground until the book is cleared.
+    has_lost: bool,
+    /// RptSeq(83) of the last event, 0 if it had none.
+    last: u32,
+    /// How many gaps of the channel there were.
+    gaps: u32,
+}
+
+impl Trust {
+    /// Takes an event; `gaps` is how many gaps the channel had so far.
+    pub(super) fn see(&mut self, event: &Event, gaps: u32) {
+        match event.kind {
+            Kind::State => {
+                self.is_told = true;
+                self.is_whole = Some(event.id == code::LIVE);
+            }
+            Kind::Definition | Kind::Status => {}
+            _ if self.is_told => {}
+            _ => self.count(event, gaps),
+        }
+        if event.kind == Kind::Clear {
+            self.has_lost = false;
+        }
+    }
+
+    /// Counts by RptSeq(83), and by gaps of the channel where the instrument has no numbers.
+    fn count(&mut self, event: &Event, gaps: u32) {
+        let is_next = match (self.is_whole, event.rpt_seq) {
+            (None, number) => number == 1,
+            (Some(_), 0) => gaps == self.gaps,
+            (Some(_), number) => number == self.last.wrapping_add(1),
+        };
+        let is_picture = event.flags.has(Flags::SNAPSHOT);
+        if event.kind == Kind::Clear {
+            self.is_whole = Some(true);
+        } else if !is_picture {
+            self.is_whole = Some(is_next && self.is_whole != Some(false));
+        }
+        if event.kind == Kind::Clear || !is_picture {
+            (self.last, self.gaps) = (event.rpt_seq, gaps);
+        }
+    }
+
+    /// A record of the book was not written.
+    pub(super) const fn lose(&mut self) {
+        self.has_lost = true;
+    }
+
+    /// Whether the reader's book may be wrong.
+    pub(super) fn is_doubtful(&self) -> bool {
+        self.has_lost || self.is_whole != Some(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state;
+    use fanfare_feed::recovery::{Lack, State};
+
+    fn seen(trust: &mut Trust, kind: Kind, rpt_seq: u32, flags: Flags, gaps: u32) -> bool {
+        let event = Event {
+            kind,
+            rpt_seq,
+            flags,
+            ..Event::EMPTY
+        };
+        trust.see(&event, gaps);
+        trust.is_doubtful()
+    }
+
+    #[test]
+    fn a_hole_is_doubtful_until_a_picture_comes() {
+        let mut trust = Trust::default();
+        let none = Flags::NONE;
+        assert!(!seen(&mut trust, Kind::Level, 1, none, 0));
+        assert!(!seen(&mut trust, Kind::Trade, 2, none, 5), "numbers say it");
+        assert!(seen(&mut trust, Kind::Level, 4, none, 5));
+        assert!(seen(&mut trust, Kind::Level, 5, none, 5));
+        assert!(!seen(&mut trust, Kind::Clear, 9, Flags::SNAPSHOT, 5));
+        assert!(!seen(&mut trust, Kind::Level, 9, Flags::SNAPSHOT, 5));
+        assert!(!seen(&mut trust, Kind::Level, 10, none, 5));
+        assert!(seen(&mut trust, Kind::Level, 10, none, 5), "again");
+    }
+
+    #[test]
+    fn without_numbers_gaps_of_the_channel_count() {
+        let mut trust = Trust::default();
+        let none = Flags::NONE;
+        assert!(seen(&mut trust, Kind::Level, 0, none, 0), "no beginning");
+        assert!(!seen(&mut trust, Kind::Clear, 0, none, 0));
+        assert!(!seen(&mut trust, Kind::Level, 0, none, 0));
+        assert!(seen(&mut trust, Kind::Level, 0, none, 1));
+        assert!(seen(&mut trust, Kind::Level, 0, none, 1));
+        assert!(!seen(&mut trust, Kind::Clear, 0, none, 1));
+        trust.lose();
+        assert!(trust.is_doubtful());
+        assert!(!seen(&mut trust, Kind::Clear, 0, none, 1));
+    }
+
+    #[test]
+    fn states_know_better() {
+        let mut trust = Trust::default();
+        trust.see(&state::to_event(State::Recovering(Lack::Picture)), 0);
+        assert!(seen(&mut trust, Kind::Clear, 1, Flags::SNAPSHOT, 0));
+        trust.see(&state::to_event(State::Live), 0);
+        assert!(!seen(&mut trust, Kind::Level, 77, Flags::NONE, 3));
+        trust.see(&state::to_event(State::Stale), 0);
+        assert!(trust.is_doubtful());
+    }
+}

@@ -1,0 +1,285 @@
+//! The layouts of DBN version 3: metadata and records, little-endian, without padding.
+
+use crate::book::{Book, Side};
+use crate::price::Price;
+
+/// The version of the layouts.
+pub(super) const VERSION: u8 = 3;
+/// Bytes of a symbol, with the NUL behind it.
+pub(super) const SYMBOL: usize = 71;
+/// Bytes of the name of a dataset.
+pub(super) const DATASET: usize = 16;
+/// No schema: records of several.
+const NO_SCHEMA: u16 = u16::MAX;
+/// No symbology.
+const NO_STYPE: u8 = u8::MAX;
+/// Symbology: the numbers of instruments, and their symbols.
+const BY_NUMBER: u8 = 0;
+const BY_SYMBOL: u8 = 1;
+/// A time that is not known.
+const NO_TIME: u64 = u64::MAX;
+/// Bytes of the metadata behind magic and length: fixed fields, and five empty lists of symbols.
+const METADATA: u32 = 100 + 5 * 4;
+/// Bytes of it that are reserved.
+const RESERVED: usize = 53;
+
+/// `rtype` of records. That of trades and levels is the number of levels.
+pub(super) mod rtype {
+    pub(in crate::dbn) const STATUS: u8 = 0x12;
+    pub(in crate::dbn) const DEFINITION: u8 = 0x13;
+    pub(in crate::dbn) const SYMBOL_MAPPING: u8 = 0x16;
+    pub(in crate::dbn) const STATISTICS: u8 = 0x18;
+    pub(in crate::dbn) const MBO: u8 = 0xa0;
+}
+
+/// Bits of `flags`.
+pub(super) mod flag {
+    pub(in crate::dbn) const LAST: u8 = 0x80;
+    pub(in crate::dbn) const BAD_TS_RECV: u8 = 0x08;
+    pub(in crate::dbn) const MAYBE_BAD_BOOK: u8 = 0x04;
+}
+
+/// What each record begins with.
+#[derive(Clone, Copy)]
+pub(super) struct Header {
+    pub(super) publisher: u16,
+    pub(super) instrument: u32,
+    pub(super) ts_event: u64,
+}
+
+/// What records of books and trades have in common.
+#[derive(Clone, Copy)]
+pub(super) struct Tick {
+    pub(super) header: Header,
+    pub(super) price: Price,
+    pub(super) size: u32,
+    pub(super) flags: u8,
+    pub(super) action: u8,
+    pub(super) side: u8,
+    pub(super) ts_recv: u64,
+    pub(super) sequence: u32,
+}
+
+/// Appends numbers and texts as DBN has them.
+pub(super) trait Put {
+    fn bytes(&mut self, bytes: &[u8]);
+
+    fn u8(&mut self, value: u8) {
+        self.bytes(&[value]);
+    }
+
+    fn u16(&mut self, value: u16) {
+        self.bytes(&value.to_le_bytes());
+    }
+
+    fn u32(&mut self, value: u32) {
+        self.bytes(&value.to_le_bytes());
+    }
+
+    fn i32(&mut self, value: i32) {
+        self.bytes(&value.to_le_bytes());
+    }
+
+    fn u64(&mut self, value: u64) {
+        self.bytes(&value.to_le_bytes());
+    }
+
+    fn i64(&mut self, value: i64) {
+        self.bytes(&value.to_le_bytes());
+    }
+
+    fn price(&mut self, price: Price) {
+        self.i64(price.units());
+    }
+
+    fn zeros(&mut self, count: usize);
+
+    /// A text in `room` bytes, with at least one NUL behind it; one that does not fit is empty.
+    fn text(&mut self, text: &[u8], room: usize) -> Fits {
+        let fits = text.len() < room && !text.contains(&0) && str::from_utf8(text).is_ok();
+        let text = if fits { text } else { b"" };
+        self.bytes(text);
+        self.zeros(room - text.len());
+        Fits(fits)
+    }
+
+    /// The header of a record of so many bytes.
+    fn header(&mut self, bytes: usize, rtype: u8, header: Header) {
+        self.u8((bytes / 4) as u8);
+        self.u8(rtype);
+        self.u16(header.publisher);
+        self.u32(header.instrument);
+        self.u64(header.ts_event);
+    }
+}
+
+/// Whether a text had room.
+#[must_use]
+pub(super) struct Fits(pub(super) bool);
+
+impl Put for Vec<u8> {
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
+
+    fn zeros(&mut self, count: usize) {
+        self.resize(self.len() + count, 0);
+    }
+}
+
+/// Metadata of a stream of records of any schema, whose symbols are in records of their own.
+pub(super) fn metadata(dataset: &str, start: u64, out: &mut Vec<u8>) -> Fits {
+    out.bytes(b"DBN");
+    out.u8(VERSION);
+    out.u32(METADATA);
+    let fits = out.text(dataset.as_bytes(), DATASET);
+    out.u16(NO_SCHEMA);
+    out.u64(start);
+    out.u64(NO_TIME);
+    // No limit.
+    out.u64(0);
+    out.u8(NO_STYPE);
+    out.u8(BY_NUMBER);
+    // No ts_out.
+    out.u8(0);
+    out.u16(SYMBOL as u16);
+    out.zeros(RESERVED);
+    // Length of a schema definition, symbols, partial, not found, mappings.
+    out.zeros(5 * 4);
+    fits
+}
+
+/// A change of an order, a trade, or the end of a book, by order.
+pub(super) fn mbo(tick: &Tick, order: u64, out: &mut Vec<u8>) {
+    out.header(56, rtype::MBO, tick.header);
+    out.u64(order);
+    out.price(tick.price);
+    out.u32(tick.size);
+    out.u8(tick.flags);
+    // The channel.
+    out.u8(0);
+    out.u8(tick.action);
+    out.u8(tick.side);
+    times(tick, out);
+}
+
+/// When it was received and sent, and its number.
+fn times(tick: &Tick, out: &mut Vec<u8>) {
+    out.u64(tick.ts_recv);
+    // When it was sent is not known.
+    out.i32(0);
+    out.u32(tick.sequence);
+}
+
+/// A trade, or what comes in front of the levels of a book.
+pub(super) fn trade(tick: &Tick, levels: u8, depth: u8, out: &mut Vec<u8>) {
+    out.header(48 + 32 * usize::from(levels), levels, tick.header);
+    out.price(tick.price);
+    out.u32(tick.size);
+    out.u8(tick.action);
+    out.u8(tick.side);
+    out.u8(tick.flags);
+    out.u8(depth);
+    times(tick, out);
+}
+
+/// What a record of levels cannot hold.
+pub(super) struct NoRoom {
+    pub(super) field: &'static str,
+    pub(super) value: i128,
+}
+
+/// The best levels of a book: none where there is no book.
+pub(super) fn levels(book: Option<&Book>, count: u8, out: &mut Vec<u8>) -> Result<(), NoRoom> {
+    let mut sides = Side::BOTH.map(|side| book.map(|book| book.depth(side)));
+    for _ in 0..count {
+        let [bid, offer] = sides.each_mut().map(|side| side.as_mut()?.next());
+        for level in [bid, offer] {
+            out.price(level.map_or(Price::UNDEFINED, |level| level.price));
+        }
+        for (level, field) in [(bid, "bid_sz"), (offer, "ask_sz")] {
+            let size = level.map_or(0, |level| level.size);
+            out.u32(unsigned(field, size.into())?);
+        }
+        for (level, field) in [(bid, "bid_ct"), (offer, "ask_ct")] {
+            let orders = level.map_or(0, |level| level.orders);
+            out.u32(unsigned(field, orders.into())?);
+        }
+    }
+    Ok(())
+}
+
+/// A size or a number of orders; the largest number stands for none.
+pub(super) fn unsigned(field: &'static str, value: i128) -> Result<u32, NoRoom> {
+    u32::try_from(value)
+        .ok()
+        .filter(|number| *number != u32::MAX)
+        .ok_or(NoRoom { field, value })
+}
+
+/// Which symbol an instrument has.
+pub(super) fn symbol_mapping(header: Header, symbol: &[u8], out: &mut Vec<u8>) -> Fits {
+    out.header(176, rtype::SYMBOL_MAPPING, header);
+    out.u8(BY_NUMBER);
+    let number = header.instrument.to_string();
+    let Fits(_) = out.text(number.as_bytes(), SYMBOL);
+    out.u8(BY_SYMBOL);
+    let fits = out.text(symbol, SYMBOL);
+    out.u64(NO_TIME);
+    out.u64(NO_TIME);
+    fits
+}
+
+/// Whether something is so, as far as that is known.
+const fn tristate(is: Option<bool>) -> u8 {
+    match is {
+        Some(true) => b'Y',
+        Some(false) => b'N',
+        None => b'~',
+    }
+}
+
+/// A trading status.
+pub(super) fn status(
+    header: Header,
+    ts_recv: u64,
+    (action, is_trading): (u16, Option<bool>),
+    out: &mut Vec<u8>,
+) {
+    out.header(40, rtype::STATUS, header);
+    out.u64(ts_recv);
+    out.u16(action);
+    // Reason and trading event are not known.
+    out.u16(0);
+    out.u16(0);
+    out.u8(tristate(is_trading));
+    out.u8(tristate(None));
+    out.u8(tristate(None));
+    out.zeros(7);
+}
+
+/// A value of the session.
+pub(super) struct Statistic {
+    pub(super) price: Price,
+    pub(super) quantity: i64,
+    pub(super) sequence: u32,
+    pub(super) stat_type: u16,
+    pub(super) stat_flags: u8,
+    pub(super) is_deleted: bool,
+}
+
+pub(super) fn statistic(header: Header, ts_recv: u64, of: &Statistic, out: &mut Vec<u8>) {
+    out.header(80, rtype::STATISTICS, header);
+    out.u64(ts_recv);
+    out.u64(NO_TIME);
+    out.price(of.price);
+    out.i64(of.quantity);
+    out.u32(of.sequence);
+    out.i32(0);
+    out.u16(of.stat_type);
+    // The channel.
+    out.u16(0);
+    out.u8(1 + u8::from(of.is_deleted));
+    out.u8(of.stat_flags);
+    out.zeros(18);
+}

@@ -48,6 +48,9 @@ pub struct Config {
     /// Where whoever runs the gateway captures the traffic of its ports; the gateway itself does
     /// not.
     pub capture: Option<PathBuf>,
+    /// Where whoever runs the gateway writes the market events of feeds with a `mapping`, as JSON
+    /// lines; the gateway itself does not.
+    pub events: Option<PathBuf>,
 }
 
 /// A log of all messages, in a file for each group of sessions: `producers.log`, `worker0.log`, …
@@ -195,6 +198,11 @@ impl Config {
         let port = self.producers.port;
         range("consumers.port", port, !clash, "is the producers' port too")?;
         feed::config::check_all(&self.feeds)?;
+        if let Some(events) = &self.events {
+            let has_market = self.feeds.iter().any(|feed| feed.mapping.is_some());
+            let rule = "needs a feed with `mapping`: others have no market events";
+            range("events", events.display(), has_market, rule)?;
+        }
         self.dds.check()
     }
 }
@@ -229,6 +237,7 @@ impl Config {
             ("dds", self.dds == other.dds),
             ("feed", self.feeds == other.feeds),
             ("capture", self.capture == other.capture),
+            ("events", self.events == other.events),
         ];
         let changed = keys.into_iter().filter(|(_, is_same)| !is_same);
         changed.map(|(key, _)| key).collect()
@@ -269,6 +278,7 @@ impl Default for Config {
             feeds: Vec::new(),
             message_log: None,
             capture: None,
+            events: None,
         }
     }
 }

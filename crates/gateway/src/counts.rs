@@ -101,6 +101,27 @@ counts! {
 }
 
 counts! {
+    /// What a feed's market counts. What is not said to be of now is set at the end.
+    MarketCounts:
+    events = "market_events", "market events";
+    pictures = "picture_packets", "datagrams of the lines with pictures";
+    live = "instruments_live", "instruments now whose books are whole";
+    recovering = "instruments_recovering", "instruments now that lack something";
+    stale = "instruments_stale", "instruments now whose lines are silent";
+    closed = "instruments_closed", "instruments now that are not traded any more";
+    instruments = "instruments", "instruments of the feed";
+    refused = "instruments_beyond", "instruments and events beyond the limit";
+    faults = "book_faults", "changes that a book refused, or behind which it was crossed";
+    recoveries = "recoveries", "times that an instrument began to recover";
+    recovered = "recovered", "times that one became live again";
+    taken = "pictures_used", "pictures that books began anew with";
+    dropped = "changes_discarded", "changes that waited and found no room, or a reset";
+    errors = "value_errors", "values that no event can hold";
+    requests = "replay_requests", "requests to the replay";
+    given_up = "replay_given_up", "messages that the replay did not bring";
+}
+
+counts! {
     /// What the publisher of the feed's decoded messages counts. The names end in no other's.
     TopicsCounts:
     samples = "samples", "samples of decoded messages written";

@@ -8,8 +8,10 @@ use crate::config::{Config, FanOut, Idle, Threads};
 use crate::counts::{IngressCounts, PortCounts, SessionCounts, WorkerCounts};
 use crate::feed::config::Feed;
 use crate::feed::publish::{SampleRing, TopicsPublisher};
-use crate::feed::{self, FeedSource, Outlets};
+use crate::feed::{self, FeedError, FeedSource, Feeds, Outlets, Places};
 use crate::ingress::Ingress;
+use crate::market::MarketFeed;
+use crate::market::ring::{EventReader, EventRing};
 use crate::notice::{self, Notice, NoticeReceiver, Notices};
 use crate::port_agent::{HostEnd, PortAgent};
 use crate::port_config::PortConfig;
@@ -29,6 +31,7 @@ use fanfare_engine::poll::Waker;
 use fanfare_engine::ring::{Broadcast, BroadcastReader, Policy};
 use fanfare_engine::stop::{Reload, Stop};
 use fanfare_engine::tcp::BindError;
+use fanfare_fast::Program;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -50,6 +53,7 @@ pub struct Gateway {
     logs: Crew,
     counters: Counters,
     notices: Option<NoticeReceiver>,
+    events: Option<EventReader>,
     /// The producers' port, and the consumers'.
     ports: [PortHandle; 2],
     reload_logs: Reload,
@@ -101,12 +105,14 @@ impl Gateway {
         for log in agents.logs.drain(..) {
             logs.spawn(log, idle::Idle::Sleep(LOG_SLEEP), None)?;
         }
+        let events = agents.events.take();
         let crew = builder.crew(agents, stop.clone())?;
         Ok(Self {
             crew,
             logs,
             counters,
             notices: Some(received),
+            events,
             ports,
             reload_logs,
             config: config.clone(),
@@ -177,6 +183,12 @@ impl Gateway {
         Ok(self.config.fixed_keys_changed(config))
     }
 
+    /// The market events of all feeds with a mapping, for a thread that reads them; `None` the
+    /// second time, or if no feed has one. Where nobody takes them they are overwritten.
+    pub fn take_events(&mut self) -> Option<EventReader> {
+        self.events.take()
+    }
+
     /// The producers' port, for any thread that adds and removes sessions.
     #[must_use]
     pub fn producer_port(&self) -> PortHandle {
@@ -234,6 +246,8 @@ struct Agents {
     alone: Vec<Box<dyn Agent>>,
     /// The message logs, each on a thread of its own: they wait for the disk.
     logs: Vec<MessageLog>,
+    /// The reading end of the ring of market events, if a feed is a market.
+    events: Option<EventReader>,
 }
 
 type Workers = Vec<Box<dyn Agent>>;
@@ -320,11 +334,9 @@ impl Builder<'_> {
             )?));
         }
         let mut alone: Vec<Box<dyn Agent>> = Vec::new();
-        for feed in &config.feeds {
-            let source_rings = self.source_rings(&mut rings, dds.publish.is_some())?;
-            let (source, publisher) = self.feed(feed, source_rings, &rings.versions, plan)?;
-            front.push(Box::new(source));
-            alone.extend(publisher.map(|agent| Box::new(agent) as Box<dyn Agent>));
+        let (feeds, events) = self.feeds(&mut rings, &mut alone, plan)?;
+        if let Some(feeds) = feeds {
+            front.push(Box::new(feeds));
         }
         if let (Some(end), Some(domain)) = (&dds.publish, &publish) {
             let publisher = BusPublisher::open(end, domain, rings.to_dds, publisher_waker, plan)?;
@@ -335,37 +347,73 @@ impl Builder<'_> {
             workers,
             alone,
             logs,
+            events,
         };
         Ok((agents, ports))
     }
 
-    /// The feed, and the agent that publishes its messages on topics of their own.
-    fn feed(
+    /// The feeds, and the reading end of their market events; what publishes on topics of the
+    /// feeds' own goes to `alone`.
+    fn feeds(
+        &self,
+        rings: &mut Rings,
+        alone: &mut Vec<Box<dyn Agent>>,
+        plan: Plan<'_>,
+    ) -> Result<(Option<Feeds>, Option<EventReader>), StartError> {
+        let feeds = &self.config.feeds;
+        if feeds.is_empty() {
+            return Ok((None, None));
+        }
+        let (mut ring, mut reader) = (None, None);
+        if feeds.iter().any(|feed| feed.mapping.is_some()) {
+            let ends = EventRing::new(self.config.ring_bytes, Waker::detached()?);
+            let (writing, reading) = ends.ok_or(StartError::Ring)?;
+            (ring, reader) = (Some(writing), Some(reading));
+        }
+        let waker = Waker::detached()?;
+        let mut sources = Vec::new();
+        let mut places = Places::default();
+        for feed in feeds {
+            let program = Arc::new(feed::templates(feed, plan.notices)?);
+            let market = match feed.mapping.is_some() {
+                true => {
+                    let place = places.next(feed)?;
+                    let market = MarketFeed::open(feed, &program, place, &waker, plan);
+                    Some(market.map_err(FeedError::from)?)
+                }
+                false => None,
+            };
+            let source_rings = self.source_rings(rings, self.config.dds.publish.is_some())?;
+            let (to_topics, publisher) = self.feed_topics(feed, &program, plan)?;
+            alone.extend(publisher.map(|agent| Box::new(agent) as Box<dyn Agent>));
+            let outlets = Outlets {
+                source_rings,
+                versions: rings.versions.clone(),
+                to_topics,
+                ring_bytes: self.config.ring_bytes,
+            };
+            sources.push(FeedSource::open(feed, program, outlets, market, plan)?);
+        }
+        Ok((Some(Feeds::new(sources, ring, waker)), reader))
+    }
+
+    /// The ring of a feed's samples, and the agent that publishes them on topics of their own.
+    fn feed_topics(
         &self,
         feed: &Feed,
-        source_rings: SourceRings,
-        versions: &Versions,
+        program: &Arc<Program>,
         plan: Plan<'_>,
-    ) -> Result<(FeedSource, Option<TopicsPublisher>), StartError> {
-        let program = Arc::new(feed::templates(feed, plan.notices)?);
-        let size = self.config.ring_bytes;
-        let (mut ring, mut publisher) = (None, None);
-        if let Some(topics) = &feed.publish {
-            let waker = Waker::detached()?;
-            let mapping = Arc::new(feed::mapping(topics, Arc::clone(&program))?);
-            let (writer, reader) =
-                SampleRing::new(topics, &mapping, size, waker.clone()).ok_or(StartError::Ring)?;
-            publisher = Some(TopicsPublisher::open(topics, mapping, reader, waker, plan)?);
-            ring = Some(writer);
-        }
-        let outlets = Outlets {
-            source_rings,
-            versions: versions.clone(),
-            to_topics: ring,
-            ring_bytes: size,
+    ) -> Result<(Option<SampleRing>, Option<TopicsPublisher>), StartError> {
+        let Some(topics) = &feed.publish else {
+            return Ok((None, None));
         };
-        let source = FeedSource::open(feed, program, outlets, plan)?;
-        Ok((source, publisher))
+        let waker = Waker::detached()?;
+        let mapping = Arc::new(feed::mapping(topics, Arc::clone(program))?);
+        let size = self.config.ring_bytes;
+        let ends = SampleRing::new(topics, &mapping, size, waker.clone());
+        let (writer, reader) = ends.ok_or(StartError::Ring)?;
+        let publisher = TopicsPublisher::open(topics, mapping, reader, waker, plan)?;
+        Ok((Some(writer), Some(publisher)))
     }
 
     /// The workers, each with a reading end of every source's ring, and their hosts.
@@ -466,6 +514,7 @@ impl Builder<'_> {
             workers,
             alone,
             logs: _,
+            events: _,
         } = agents;
         let is_shared = match self.config.threads {
             Threads::Auto => workers.len() == 1,

@@ -32,6 +32,7 @@ mod feed;
 mod gateway;
 mod hole;
 mod ingress;
+mod market;
 mod notice;
 mod port_agent;
 mod port_config;
@@ -54,10 +55,17 @@ pub use config_error::ConfigError;
 pub use digest::Digest;
 pub use fanfare_engine::host::Refusal;
 pub use feed::FeedError;
-pub use feed::config::{Feed, FeedLine, FeedTopics};
-pub use feed::feed_notice::{ExchangeState, FeedNotice, TemplateNotice};
+pub use feed::config::{Feed, FeedTopics};
+pub use feed::feed_notice::{ExchangeState, FeedNotice, MarketNotice, TemplateNotice};
+pub use feed::lines::FeedLine;
 pub use gateway::{Gateway, descriptors_wanted, total};
 pub use hole::Missing;
+pub use market::config::{
+    FeedBook, FeedBookKind, FeedNumbers, FeedReplay, ReplayKind, SnapshotLines,
+};
+pub use market::error::MarketError;
+pub use market::ring::{Delivery, EventReader};
+pub use market::states::StateCounts;
 pub use notice::{Notice, NoticeReceiver, Outlet, PeerEnd, Rejection, Why};
 pub use port_config::{Pair, PortConfig, PortTls};
 pub use port_handle::PortHandle;

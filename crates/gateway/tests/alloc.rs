@@ -10,7 +10,7 @@ use fanfare_counting::{exempt_this_thread, totals};
 use fanfare_engine::stop::Stop;
 use fanfare_engine::udp::{Sender, SenderConfig};
 use fanfare_fast::Program;
-use fanfare_fast::generate::{ComplexOptions, Generator};
+use fanfare_fast::generate::{ComplexOptions, Generator, SpectraOptions};
 use fanfare_fix::codec::{Frame, FrameFinder};
 use fanfare_gateway::{Config, DdsEnd, Gateway};
 use std::io::{ErrorKind, Read, Write};
@@ -195,6 +195,53 @@ fn over_a_feed() {
     gateway.join().unwrap();
 }
 
+/// A feed with pictures that is a market, and a reader of its events.
+fn over_a_market() {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let port = socket.local_addr().unwrap().port();
+    let groups = [85, 86].map(|last| format!("239.255.{last}.1:{port}"));
+    let [line, pictures] = &groups;
+    let text = format!(
+        "[feed]\ntemplates = \"builtin:spectra\"\nlines = [\"{line}\"]\n\
+         mapping = \"builtin:spectra\"\n[feed.snapshot]\nlines = [\"{pictures}\"]\n"
+    );
+    let feeds = Config::from_toml(&text).unwrap().feeds;
+    let mut gateway = start(|config| config.feeds = feeds);
+    let mut events = gateway.take_events().unwrap();
+    let mut sources = [false, true].map(|snapshots| {
+        let to = groups[usize::from(snapshots)].parse().unwrap();
+        let options = SpectraOptions {
+            snapshots,
+            trades: 10,
+            ..SpectraOptions::default()
+        };
+        let feed = Generator::spectra(Program::spectra(), 10_000, None, options);
+        (Sender::open(&SenderConfig::new(to)).unwrap(), feed)
+    });
+    let mut run = |messages: u64| {
+        for _ in 0..messages {
+            for (sender, feed) in &mut sources {
+                sender.send(feed.next_packet().unwrap().unwrap()).unwrap();
+            }
+            let until = Instant::now() + PATIENCE;
+            let (before, mut read) = (gateway.count("datagrams"), 0);
+            while read == 0 && gateway.count("datagrams") == before {
+                read = events.read(64, |_| {});
+                assert!(Instant::now() < until, "nothing came");
+            }
+        }
+        while events.read(64, |_| {}) > 0 {}
+    };
+    run(6_000);
+    let before = totals().allocations;
+    run(3_000);
+    let made = totals().allocations - before;
+    assert_eq!(made, 0, "allocations on the way from FAST to events");
+    assert!(gateway.count("market_events") > 3_000);
+    gateway.stop().raise();
+    gateway.join().unwrap();
+}
+
 /// One test, because the counters are of the whole process.
 #[test]
 fn no_allocation_after_warm_up_and_little_memory_for_an_idle_session() {
@@ -231,4 +278,5 @@ fn no_allocation_after_warm_up_and_little_memory_for_an_idle_session() {
     drop((idle, consumers, producer, other));
     over_dds();
     over_a_feed();
+    over_a_market();
 }

@@ -4,7 +4,7 @@
 //! sans-I/O: the owner of the sockets or files passes it the events of a
 //! [`Channel`](fanfare_feed::Channel), and polls it for requests to a replay.
 
-use crate::event::{Event, Kind};
+use crate::event::{Event, InstrumentId, Kind};
 use crate::instruments::Instruments;
 use crate::mapping::{Does, FastMapper, FixMapper, MapError, Outcome};
 use crate::market::{Market, MarketConfig};
@@ -217,6 +217,11 @@ impl Follower {
     /// nothing to ask, or no replay.
     pub fn poll_request(&mut self, now: u64) -> Option<Range<u32>> {
         self.course.poll_request(now)
+    }
+
+    /// Passes on once more what is known of an instrument, see [`Market::show`].
+    pub fn show(&mut self, ts_recv: u64, instrument: InstrumentId, send: &mut impl FnMut(&Event)) {
+        self.course.market.show(ts_recv, instrument, send);
     }
 
     /// Takes a message of the replay's answer.

@@ -11,6 +11,7 @@ pub mod follower;
 pub mod instruments;
 pub mod mapping;
 pub mod market;
+mod picture;
 pub mod price;
 mod refresh;
 pub mod state;

@@ -3,6 +3,7 @@
 
 use crate::book::{Book, BookConfig, BookKind, Books, Fault};
 use crate::event::{Event, Flags, InstrumentId, Kind};
+use crate::picture;
 use crate::refresh::{self, Refresh};
 use crate::state;
 use fanfare_feed::recovery::{
@@ -308,6 +309,52 @@ impl Market {
     pub fn pass_on(&mut self, ts_recv: u64, event: &Event, send: &mut impl FnMut(&Event)) {
         self.out.ts_recv = ts_recv;
         self.with(send, |_, to| to.emit(event));
+    }
+
+    /// Passes on once more what is known of an instrument: a picture of its book, if it is live,
+    /// and its state. For readers that lost events, or come late; to the others it says nothing
+    /// new. Allocates nothing.
+    pub fn show(&mut self, ts_recv: u64, instrument: InstrumentId, send: &mut impl FnMut(&Event)) {
+        let Some(state) = self.recovery.state(instrument.0) else {
+            return;
+        };
+        let rpt_seq = match self.is_numbered {
+            true => self.position(instrument).unwrap_or_default(),
+            false => 0,
+        };
+        let Out {
+            books,
+            next,
+            source,
+            ..
+        } = &mut self.out;
+        let mut emit = |event: &Event| {
+            send(&Event {
+                number: *next,
+                source: *source,
+                instrument,
+                ts_recv,
+                ..*event
+            });
+            *next += 1;
+        };
+        if state == State::Live {
+            let mut last = Event {
+                flags: Flags::SNAPSHOT,
+                ..Event::EMPTY
+            };
+            if let Some(book) = books.get(instrument) {
+                picture::of_book(book, instrument, &mut |event| {
+                    emit(&Event { rpt_seq, ..last });
+                    last = *event;
+                });
+            }
+            last.flags = last.flags.with(Flags::LAST);
+            emit(&Event { rpt_seq, ..last });
+        }
+        let mut event = state::to_event(state);
+        event.flags = Flags::LAST;
+        emit(&event);
     }
 
     fn with<F: FnMut(&Event)>(

@@ -19,7 +19,7 @@
 //!
 //! let program = Program::parse(&std::fs::read_to_string("templates.xml")?)?;
 //! let source = ReplaySource::new("127.0.0.1:6001".parse()?, "US", "REPLAY");
-//! let replayer = Replayer::start(source, Service::fast(Arc::new(program)))?;
+//! let replayer = Replayer::start(source, Service::fast(Arc::new(program)), None)?;
 //! assert!(replayer.request(482_727..482_730), "one request at a time");
 //! loop {
 //!     match replayer.poll() {
@@ -38,6 +38,7 @@ mod fix;
 #[cfg(test)]
 mod tests;
 
+use crate::poll::Waker;
 use crate::stop::Stop;
 use fanfare_fast::{Program, Record};
 use fanfare_feed::{Header, SequenceField};
@@ -175,23 +176,25 @@ pub struct Replayer {
 struct Caller {
     requests: Receiver<Range<u32>>,
     answers: SyncSender<Answer>,
+    waker: Option<Waker>,
     stop: Stop,
 }
 
 impl Replayer {
-    /// Starts the thread. A service with answers in FAST is connected with each request, a FIX
-    /// session at once.
+    /// Starts the thread, which wakes by `waker`, if there is one, whenever it has an answer. A
+    /// service with answers in FAST is connected with each request, a FIX session at once.
     ///
     /// # Errors
     ///
     /// The thread cannot be started, or the templates have no numbered messages.
-    pub fn start(source: ReplaySource, service: Service) -> io::Result<Self> {
+    pub fn start(source: ReplaySource, service: Service, waker: Option<Waker>) -> io::Result<Self> {
         let (requests, to_thread) = sync_channel(1);
         let (from_thread, answers) = sync_channel(MOST_WAITING);
         let stop = Stop::new();
         let caller = Caller {
             requests: to_thread,
             answers: from_thread,
+            waker,
             stop: stop.clone(),
         };
         let name = std::thread::Builder::new().name("replay".into());
@@ -273,7 +276,9 @@ impl Caller {
     /// Hands an answer over, unless there is no room: then it comes back. Where nobody takes
     /// answers any more it is dropped.
     fn offer(&self, answer: Answer) -> Option<Answer> {
-        match self.answers.try_send(answer) {
+        let sent = self.answers.try_send(answer);
+        self.wake();
+        match sent {
             Err(TrySendError::Full(answer)) => Some(answer),
             _ => None,
         }
@@ -281,6 +286,14 @@ impl Caller {
 
     /// Hands an answer over, and waits for room; false once nobody takes it.
     fn answer(&self, answer: Answer) -> bool {
-        self.answers.send(answer).is_ok()
+        let is_sent = self.answers.send(answer).is_ok();
+        self.wake();
+        is_sent
+    }
+
+    fn wake(&self) {
+        if let Some(waker) = &self.waker {
+            waker.wake();
+        }
     }
 }

@@ -79,7 +79,7 @@ fn fast(serve: impl Fn(TcpStream) + Send + 'static, patience: Duration) -> Repla
         }
     });
     let program = Arc::new(Program::parse(XML).unwrap());
-    Replayer::start(source, Service::fast(program)).unwrap()
+    Replayer::start(source, Service::fast(program), None).unwrap()
 }
 
 /// The numbers of an answer, and how it ended.
@@ -196,7 +196,7 @@ fn nobody_there_is_said_at_once() {
         .local_addr()
         .unwrap();
     let program = Arc::new(Program::parse(XML).unwrap());
-    let replayer = Replayer::start(source(closed), Service::fast(program)).unwrap();
+    let replayer = Replayer::start(source(closed), Service::fast(program), None).unwrap();
     assert!(replayer.request(5..7));
     let (_, why) = answer(&replayer);
     assert!(
@@ -205,7 +205,7 @@ fn nobody_there_is_said_at_once() {
     );
     let without = Program::parse("<template name='T' id='1'><string name='S'/></template>");
     let service = Service::fast(Arc::new(without.unwrap()));
-    let error = Replayer::start(source(closed), service).unwrap_err();
+    let error = Replayer::start(source(closed), service, None).unwrap_err();
     assert!(
         error
             .to_string()
@@ -265,7 +265,7 @@ fn archive() -> (SocketAddr, HostHandle, Stop) {
 #[test]
 fn missing_messages_are_asked_for_and_come_in_a_fix_session() {
     let (address, _handle, stop) = archive();
-    let replayer = Replayer::start(source(address), Service::Fix).unwrap();
+    let replayer = Replayer::start(source(address), Service::Fix, None).unwrap();
     for (range, there) in [(5..9, 5..9), (4_998..5_003, 4_998..5_000)] {
         assert!(replayer.request(range));
         assert_eq!(answer(&replayer), (there.collect(), None));

@@ -1,18 +1,21 @@
 //! The gateway as a running service: what `fanout server`, `dds bridge` and `gateway` have in
 //! common.
 
+mod events;
+mod report;
+
 use crate::background;
-use crate::cmd::fix::print_log_losses;
 use crate::plural::counted;
 use crate::print::{note, say};
 use anyhow::{Context, Result};
-use fanfare_engine::counters::Counters;
+use events::EventLog;
 use fanfare_engine::limits::raise_open_files;
 use fanfare_engine::stop::{Reload, Stop};
 use fanfare_gateway::{
-    Config, Digest, Gateway, NoticeReceiver, PortConfig, descriptors_wanted, total,
+    Config, Digest, FeedLine, Gateway, NoticeReceiver, PortConfig, descriptors_wanted,
 };
 use fanfare_instruments::capture::{Capture, CaptureOptions, Reopened};
+use std::net::Ipv4Addr;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -53,10 +56,12 @@ pub(crate) fn run(config: &Config, quiet: bool, reread: Reread<'_>) -> Result<Ex
     let mut log = Log::new(notices, quiet);
     announce(config, &gateway);
     let capture = start_capture(config, &gateway);
+    let events = start_events(config, &mut gateway)?;
     while !stop.is_raised() {
         log.look();
         std::thread::sleep(LOOK);
         if hangup.is_due() {
+            events.iter().for_each(EventLog::reopen);
             note!("{}", reload(&gateway, capture.as_ref(), reread));
         }
     }
@@ -64,7 +69,11 @@ pub(crate) fn run(config: &Config, quiet: bool, reread: Reread<'_>) -> Result<Ex
     let counters = gateway.counters().clone();
     let ended = gateway.join();
     log.end();
-    report(config, &counters);
+    let written = events.map(EventLog::stop);
+    report::report(config, &counters);
+    if let Some(written) = written {
+        say!("events: {}", written?);
+    }
     ended?;
     if let Some(capture) = capture {
         stop_capture(capture)?;
@@ -75,12 +84,16 @@ pub(crate) fn run(config: &Config, quiet: bool, reread: Reread<'_>) -> Result<Ex
 fn announce(config: &Config, gateway: &Gateway) {
     say!("Running on {}", counted(gateway.threads() as u64, "thread"));
     for feed in &config.feeds {
-        for line in &feed.lines {
-            let interface = line.interface.unwrap_or(feed.interface);
-            match line.source {
-                Some(source) => say!("Receiving {} of {source} on {interface}", line.group),
-                None => say!("Receiving {} on {interface}", line.group),
-            }
+        announce_lines(&feed.lines, feed.interface, "");
+        for pictures in &feed.snapshot {
+            let interface = pictures.interface.unwrap_or(feed.interface);
+            announce_lines(&pictures.lines, interface, ", pictures");
+        }
+        if let Some(replay) = &feed.replay {
+            say!(
+                "Asking the replay at {} for what is missing",
+                replay.address
+            );
         }
         if let Some(topics) = &feed.publish {
             say!("Publishing decoded messages in domain {}", topics.domain);
@@ -105,6 +118,16 @@ fn announce(config: &Config, gateway: &Gateway) {
                 end.domain,
                 end.interface
             );
+        }
+    }
+}
+
+fn announce_lines(lines: &[FeedLine], interface: Ipv4Addr, what: &str) {
+    for line in lines {
+        let interface = line.interface.unwrap_or(interface);
+        match line.source {
+            Some(source) => say!("Receiving {} of {source} on {interface}{what}", line.group),
+            None => say!("Receiving {} on {interface}{what}", line.group),
         }
     }
 }
@@ -149,6 +172,16 @@ fn reload(gateway: &Gateway, capture: Option<&Capture>, reread: Reread<'_>) -> S
         Some(Err(error)) => format!("; {error}"),
     };
     line
+}
+
+/// Begins to write market events, where the configuration names a file for them.
+fn start_events(config: &Config, gateway: &mut Gateway) -> Result<Option<EventLog>> {
+    let Some((file, events)) = config.events.as_ref().zip(gateway.take_events()) else {
+        return Ok(None);
+    };
+    let log = EventLog::start(file, events)?;
+    say!("Writing market events to {}", file.display());
+    Ok(Some(log))
 }
 
 fn stop_capture(capture: Capture) -> Result<()> {
@@ -200,111 +233,5 @@ impl Log {
         self.look();
         let now = self.begun.elapsed();
         self.digest.end(now, &mut |line| note!("{line}"));
-    }
-}
-
-fn report(config: &Config, counters: &Counters) {
-    let count = |name: &str| total(counters, name);
-    let (received, marked) = (count("received"), count("marked"));
-    let (deliveries, dropped) = (count("deliveries"), count("dropped"));
-    let received = counted(received, "message");
-    let deliveries = match deliveries {
-        1 => "1 delivery".to_owned(),
-        n => format!("{n} deliveries"),
-    };
-    say!("{received} received, {marked} marked: {deliveries}");
-    say!(
-        "{dropped} dropped, {} disconnected, {} rejected by receivers",
-        counted(count("slow_consumers"), "slow consumer"),
-        counted(count("rejects"), "message")
-    );
-    let unroutable = count("unroutable");
-    if unroutable > 0 {
-        let messages = counted(unroutable, "marked message");
-        say!("{messages} of producers found no room on the way to the consumers and left out");
-    }
-    print_log_losses(counters);
-    if !config.feeds.is_empty() {
-        let publishes = config.feeds.iter().any(|feed| feed.publish.is_some());
-        report_feed(counters, publishes);
-    }
-    if config.dds.publish.is_some() {
-        say!(
-            "dds: {} published ({} relayed), {} unsent, {} overrun, {} of other types, {} not \
-             taken before the stop",
-            count("published"),
-            count("relayed"),
-            count("unsent"),
-            count("overrun"),
-            count("other_types"),
-            count("left_at_stop")
-        );
-    }
-    if config.dds.subscribe.is_some() {
-        say!(
-            "dds: {} taken, {} missing, {} own, {} seen before, {} brought by another, {} behind, \
-             {} malformed",
-            count("taken"),
-            count("missing"),
-            count("own"),
-            count("seen_before"),
-            count("from_another"),
-            count("behind"),
-            count("malformed")
-        );
-    }
-}
-
-fn report_feed(counters: &Counters, topics: bool) {
-    let count = |name: &str| total(counters, name);
-    say!(
-        "feed: {} messages in {} datagrams, {} messages missing, {} packets undecodable, {} \
-         messages left out, {} datagrams dropped by kernel, {} unread at the stop",
-        count("decoded"),
-        count("datagrams"),
-        count("gaps"),
-        count("undecodable"),
-        count("no_fix") + count("no_room"),
-        count("kernel_drops"),
-        count("unread")
-    );
-    let left = ["unusable", "strangers", "restarts"].map(count);
-    if left.iter().sum::<u64>() > 0 {
-        let [unusable, strangers, restarts] = left;
-        say!(
-            "feed: {} of unusable numbers, {} of other senders, {}",
-            counted(unusable, "packet"),
-            counted(strangers, "datagram"),
-            counted(restarts, "restart")
-        );
-    }
-    say!(
-        "feed: of the exchange's session {}, {}, {}, {}, {}; {}, {}",
-        counted(count("exchange_heartbeat"), "Heartbeat"),
-        counted(count("exchange_reset"), "SequenceReset"),
-        counted(count("exchange_logon"), "Logon"),
-        counted(count("exchange_logout"), "Logout"),
-        counted(count("exchange_other"), "other"),
-        counted(count("fast_resets"), "empty message"),
-        counted(count("feed_done"), "end")
-    );
-    say!(
-        "feed: {} messages unfit for a version; left out for a version: {} fields, {} values, {} \
-         entries",
-        count("unfit"),
-        count("fields_left_out"),
-        count("values_left_out"),
-        count("entries_left_out")
-    );
-    if topics {
-        say!(
-            "feed: {} samples published, {} unsent, {} without a topic, {} not taken before the \
-             stop; {} samples overwritten",
-            count("samples"),
-            count("samples_not_sent"),
-            count("no_topic"),
-            count("samples_left"),
-            count("samples_overwritten")
-        );
     }
 }

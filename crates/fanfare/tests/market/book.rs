@@ -6,7 +6,14 @@ use serde_json::{Value, json};
 
 const SECURITY: u64 = 49_634_118;
 
-fn entry(action: u8, ty: &str, rpt_seq: u64, level: u64, price: u64, size: i64) -> Value {
+pub(crate) fn entry(
+    action: u8,
+    ty: &str,
+    rpt_seq: u64,
+    level: u64,
+    price: u64,
+    size: i64,
+) -> Value {
     json!({
         "MDUpdateAction": action, "MDEntryType": ty, "SecurityID": SECURITY, "Symbol": "RIU3",
         "RptSeq": rpt_seq, "MarketDepth": 5, "MDPriceLevel": level,
@@ -15,14 +22,14 @@ fn entry(action: u8, ty: &str, rpt_seq: u64, level: u64, price: u64, size: i64) 
     })
 }
 
-fn changes(number: u64, entries: &[Value]) -> String {
+pub(crate) fn changes(number: u64, entries: &[Value]) -> String {
     json!({"template": "DefaultIncrementalRefreshMessage", "fields": {
         "MsgSeqNum": number, "SendingTime": 20_130_801_101_500_000_u64, "MDEntries": entries,
     }})
     .to_string()
 }
 
-fn picture(rpt_seq: u64, last: u64, entries: &[Value]) -> String {
+pub(crate) fn picture(rpt_seq: u64, last: u64, entries: &[Value]) -> String {
     let mut entries = entries.to_vec();
     for entry in &mut entries {
         let entry = entry.as_object_mut().unwrap();
@@ -37,7 +44,7 @@ fn picture(rpt_seq: u64, last: u64, entries: &[Value]) -> String {
 }
 
 /// Three messages from RptSeq 1 on.
-fn day() -> Vec<String> {
+pub(crate) fn day() -> Vec<String> {
     vec![
         changes(
             1,

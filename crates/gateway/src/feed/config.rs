@@ -1,8 +1,10 @@
 //! The `[feed]` part of the configuration.
 
+use super::lines::{FeedLine, OneOrMany, by_name, check_lines, field_or_none};
 use crate::bridge::endpoint::{DdsQos, DdsTransport, Participant, check, dds_endpoint};
 use crate::bridge::entry::MAX_CHANNEL;
 use crate::config_error::{ConfigError, range, within};
+use crate::market::config::{self as market, FeedBook, FeedReplay, SnapshotLines};
 use crate::versions::VERSIONS;
 use fanfare_dds::distribute::Distribution;
 use fanfare_dds::fast::TypeOptions;
@@ -11,14 +13,11 @@ use fanfare_feed::channel::Unnumbered;
 use fanfare_feed::{Header, Preamble, SequenceField, Start};
 use fanfare_fix::codec::tags;
 use fanfare_fix::dict::Version;
-use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
-use serde::de::{Error, MapAccess, SeqAccess, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
-use std::fmt;
+use std::marker::PhantomData;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::PathBuf;
-use std::str::FromStr;
 
 /// The first tag of the user-defined range.
 pub(crate) const USER_TAGS: u32 = 5_000;
@@ -82,6 +81,18 @@ pub struct Feed {
     pub dds_version: String,
     /// Where decoded messages are published, as samples of types made from the templates.
     pub publish: Option<FeedTopics>,
+    /// Says which messages and fields become which market events: a mapping file, or `builtin:fix`,
+    /// `builtin:spectra` or `builtin:complex`. With it the gateway keeps the feed's instruments,
+    /// books and states, and passes events on.
+    pub mapping: Option<String>,
+    /// Kind, size and numbers of the books; needs `mapping`.
+    pub book: Option<FeedBook>,
+    /// Lines with pictures and definitions: one table, or several for lines that differ; needs
+    /// `mapping`.
+    #[serde(default, deserialize_with = "one_or_many_snapshots")]
+    pub snapshot: Vec<SnapshotLines>,
+    /// A replay that is asked for what no line brought; needs `mapping`.
+    pub replay: Option<FeedReplay>,
 }
 
 dds_endpoint! {
@@ -102,93 +113,21 @@ dds_endpoint! {
     }
 }
 
-/// A line of a feed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(remote = "Self", deny_unknown_fields)]
-pub struct FeedLine {
-    /// Multicast group and port.
-    pub group: SocketAddrV4,
-    /// Address of the interface that receives it; the feed's if it is none of its own.
-    pub interface: Option<Ipv4Addr>,
-    /// The only sender that is heard (source-specific multicast); any without.
-    pub source: Option<Ipv4Addr>,
-}
-
-impl<'de> Deserialize<'de> for FeedLine {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(LineVisitor)
-    }
-}
-
-struct LineVisitor;
-
-impl<'de> Visitor<'de> for LineVisitor {
-    type Value = FeedLine;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(
-            "a multicast group as \"ADDRESS:PORT\", or a table with group, interface, source",
-        )
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<FeedLine, E> {
-        let group = text
-            .parse()
-            .map_err(|_| E::invalid_value(Unexpected::Str(text), &self))?;
-        Ok(FeedLine {
-            group,
-            interface: None,
-            source: None,
-        })
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<FeedLine, A::Error> {
-        FeedLine::deserialize(MapAccessDeserializer::new(map))
-    }
-}
-
-/// A value that is written as a name, with the error of its own.
-fn by_name<'de, D, T>(deserializer: D) -> Result<T, D::Error>
-where
-    D: Deserializer<'de>,
-    T: FromStr<Err = String>,
-{
-    String::deserialize(deserializer)?
-        .parse()
-        .map_err(D::Error::custom)
-}
-
-fn field_or_none<'de, D: Deserializer<'de>>(d: D) -> Result<Option<SequenceField>, D::Error> {
-    let text = String::deserialize(d)?;
-    let field = (text != "none").then(|| text.parse());
-    field.transpose().map_err(D::Error::custom)
-}
-
 fn auto() -> Option<SequenceField> {
     Some(SequenceField::Auto)
 }
 
 /// The feeds of a configuration: one table, or an array of tables.
 pub(crate) fn one_or_many<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<Feed>, D::Error> {
-    struct Feeds;
+    d.deserialize_any(OneOrMany("a table [feed], or tables [[feed]]", PhantomData))
+}
 
-    impl<'de> Visitor<'de> for Feeds {
-        type Value = Vec<Feed>;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("a table [feed], or tables [[feed]]")
-        }
-
-        fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Vec<Feed>, A::Error> {
-            Ok(vec![Feed::deserialize(MapAccessDeserializer::new(map))?])
-        }
-
-        fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Vec<Feed>, A::Error> {
-            Vec::deserialize(SeqAccessDeserializer::new(seq))
-        }
-    }
-
-    d.deserialize_any(Feeds)
+fn one_or_many_snapshots<'de, D>(d: D) -> Result<Vec<SnapshotLines>, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    let expected = "a table [feed.snapshot], or tables [[feed.snapshot]]";
+    d.deserialize_any(OneOrMany(expected, PhantomData))
 }
 
 /// Checks the feeds of a configuration.
@@ -206,9 +145,6 @@ pub(crate) fn check_all(feeds: &[Feed]) -> Result<(), ConfigError> {
     }
     Ok(())
 }
-
-/// Most lines of a feed.
-const MOST_LINES: usize = 4;
 
 fn loopback() -> Ipv4Addr {
     Ipv4Addr::LOCALHOST
@@ -253,18 +189,36 @@ impl Feed {
 
     /// How it is received.
     pub(crate) fn receiver(&self) -> ReceiverConfig {
-        const MS: u64 = 1_000_000;
-        let lines = self.lines.iter().map(|line| LineConfig {
-            address: line.group,
-            interface: line.interface.unwrap_or(self.interface),
-            source: line.source,
-        });
-        let mut config = ReceiverConfig::new(lines.collect());
+        let mut config = self.receive(&self.lines, self.interface);
         let channel = &mut config.channel;
         channel.header = self.header;
         channel.preamble = self.preamble;
         channel.sequence = self.sequence.clone();
-        let several = self.lines.len() > 1;
+        config
+    }
+
+    /// How lines with pictures are received.
+    pub(crate) fn snapshot_receiver(&self, of: &SnapshotLines) -> ReceiverConfig {
+        let mut config = self.receive(&of.lines, of.interface.unwrap_or(self.interface));
+        let channel = &mut config.channel;
+        channel.header = of.header.unwrap_or(self.header);
+        channel.preamble = of.preamble.unwrap_or(self.preamble);
+        let sequence = of.sequence.as_ref().unwrap_or(&self.sequence);
+        channel.sequence = sequence.clone();
+        config
+    }
+
+    /// Lines as the arbiter takes them.
+    fn receive(&self, lines: &[FeedLine], interface: Ipv4Addr) -> ReceiverConfig {
+        const MS: u64 = 1_000_000;
+        let several = lines.len() > 1;
+        let lines = lines.iter().map(|line| LineConfig {
+            address: line.group,
+            interface: line.interface.unwrap_or(interface),
+            source: line.source,
+        });
+        let mut config = ReceiverConfig::new(lines.collect());
+        let channel = &mut config.channel;
         channel.as_it_comes = !several;
         if several {
             channel.unnumbered = Unnumbered::AtTheEnd;
@@ -278,7 +232,7 @@ impl Feed {
     }
 
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
-        self.check_lines()?;
+        check_lines("feed.lines", &self.lines)?;
         within("feed.gap_timeout_ms", self.gap_timeout_ms, 1..=60_000)?;
         within(
             "feed.restart_after_ms",
@@ -302,6 +256,8 @@ impl Feed {
             "must be 1 to 96 characters of ASCII without blanks",
         )?;
         self.check_fix()?;
+        let (book, replay) = (self.book.as_ref(), self.replay.as_ref());
+        market::check(self.mapping.is_some(), book, &self.snapshot, replay)?;
         let Some(topics) = &self.publish else {
             return Ok(());
         };
@@ -312,33 +268,6 @@ impl Feed {
             topics.instances,
         )?;
         within("feed.publish.securities", topics.securities, 1..=100_000)
-    }
-
-    fn check_lines(&self) -> Result<(), ConfigError> {
-        within("feed.lines", self.lines.len(), 1..=MOST_LINES)?;
-        for FeedLine { group, .. } in &self.lines {
-            range(
-                "feed.lines",
-                group,
-                group.ip().is_multicast() && group.port() > 0,
-                "must be a multicast group with a port",
-            )?;
-        }
-        for source in self.lines.iter().filter_map(|line| line.source) {
-            let is_host = !source.is_multicast() && !source.is_unspecified();
-            range("feed.lines", source, is_host, "is no address of a sender")?;
-        }
-        for (i, line) in self.lines.iter().enumerate() {
-            let mut before = self.lines.iter().take(i);
-            let FeedLine { group, .. } = line;
-            range(
-                "feed.lines",
-                group,
-                before.all(|other| other.group != *group),
-                "is there twice: lines are different groups or ports with the same packets",
-            )?;
-        }
-        Ok(())
     }
 
     fn check_fix(&self) -> Result<(), ConfigError> {

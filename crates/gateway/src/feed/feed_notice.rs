@@ -1,5 +1,6 @@
 //! Notices about a feed.
 
+use crate::market::states::StateCounts;
 use std::fmt;
 
 /// A notice about a feed for the operator of the gateway.
@@ -16,6 +17,24 @@ pub enum FeedNotice {
     },
     /// The exchange's session on the feed has changed.
     Exchange(ExchangeState),
+    /// Something about the market that is made of a feed.
+    Market {
+        /// The name of the feed.
+        channel: String,
+        /// What.
+        what: MarketNotice,
+    },
+}
+
+/// Something about the market that is made of a feed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MarketNotice {
+    /// States of instruments have changed.
+    States(StateCounts),
+    /// The replay refused a request, or could not be reached, for this reason.
+    Replay(String),
+    /// A value that no event can hold, with its message, field and instrument.
+    Value(String),
 }
 
 /// What becomes of a template's messages in a version.
@@ -60,6 +79,7 @@ impl fmt::Display for FeedNotice {
                 template,
                 what,
             } => what.write(f, version, template),
+            Self::Market { channel, what } => write!(f, "feed {channel}: {what}"),
             Self::Exchange(state) => match state {
                 ExchangeState::LoggedOn => f.write_str("feed: the exchange has logged on"),
                 ExchangeState::LoggedOut(text) if text.is_empty() => {
@@ -71,6 +91,29 @@ impl fmt::Display for FeedNotice {
                 ExchangeState::Done => f.write_str("feed: the exchange says that the feed is over"),
             },
         }
+    }
+}
+
+impl fmt::Display for MarketNotice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let counts = match self {
+            Self::Replay(why) => return write!(f, "replay: {why}"),
+            Self::Value(what) => return f.write_str(what),
+            Self::States(counts) => counts,
+        };
+        let all = counts.all();
+        let plural = if all == 1 { "" } else { "s" };
+        write!(f, "of {all} instrument{plural}, {} live", counts.live)?;
+        for (count, state) in [
+            (counts.recovering, "recovering"),
+            (counts.stale, "stale"),
+            (counts.closed, "closed"),
+        ] {
+            if count > 0 {
+                write!(f, ", {count} {state}")?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -107,12 +150,18 @@ impl TemplateNotice {
 }
 
 impl FeedNotice {
-    /// Whether it is anything but a Logon or the end of the feed.
+    /// Whether it is anything but a Logon, the end of the feed, or books that are whole.
     #[must_use]
     pub fn is_trouble(&self) -> bool {
-        !matches!(
-            self,
-            Self::Exchange(ExchangeState::LoggedOn | ExchangeState::Done)
-        )
+        match self {
+            Self::Exchange(state) => {
+                !matches!(state, ExchangeState::LoggedOn | ExchangeState::Done)
+            }
+            Self::Market {
+                what: MarketNotice::States(counts),
+                ..
+            } => counts.recovering + counts.stale > 0,
+            _ => true,
+        }
     }
 }

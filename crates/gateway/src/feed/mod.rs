@@ -5,12 +5,16 @@ pub(crate) mod config;
 mod fan;
 pub(crate) mod feed_notice;
 pub(crate) mod fix;
+pub(crate) mod lines;
 pub(crate) mod publish;
 
 use crate::bridge::Plan;
 use crate::bridge::channels::Identity;
 use crate::counts::FeedCounts;
 use crate::hole::{Hole, Missing};
+use crate::market::error::MarketError;
+use crate::market::ring::EventRing;
+use crate::market::{self, MarketFeed};
 use crate::notice::{self, Notice, Notices};
 use crate::source_rings::SourceRings;
 use crate::stamp::Stamp;
@@ -21,6 +25,7 @@ use fanfare_dds::Error as DdsError;
 use fanfare_dds::fast::{Mapping, MappingError, TemplateType};
 use fanfare_engine::agent::{Agent, AgentError};
 use fanfare_engine::feed::{OpenError, Receiver};
+use fanfare_engine::poll::Waker;
 use fanfare_fast::template::limits::MAX_BYTES;
 use fanfare_fast::{Decoder, Program, TemplateError};
 use fanfare_feed::Gap;
@@ -33,7 +38,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::ops::ControlFlow;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -76,12 +81,27 @@ pub enum FeedError {
     /// DDS could not be joined.
     #[error(transparent)]
     Dds(#[from] DdsError),
+    /// It cannot become a market.
+    #[error("market of the feed")]
+    Market(#[from] MarketError),
+    /// All feeds together may have more instruments than the plant has numbers.
+    #[error("`feed.book.most_instruments` of all feeds: {0} are more than the plant has numbers")]
+    Instruments(u64),
+}
+
+/// All feeds, which share one ring of market events.
+pub(crate) struct Feeds {
+    feeds: Vec<FeedSource>,
+    events: Option<EventRing>,
+    /// Of the threads of replays.
+    waker: Waker,
 }
 
 /// Receives a feed and writes its messages to all outlets.
 pub(crate) struct FeedSource {
     receiver: Receiver,
     handler: FeedHandler,
+    market: Option<MarketFeed>,
     /// A part of the ring, in bytes.
     part: usize,
 }
@@ -108,12 +128,38 @@ struct FeedHandler {
     counts: FeedCounts,
 }
 
+/// Numbers of the plant for the feeds that are markets, in the order of the configuration.
+#[derive(Default)]
+pub(crate) struct Places {
+    feeds: u16,
+    instruments: u64,
+}
+
+impl Places {
+    /// The place of the next feed, from 1, and the number of its first instrument.
+    ///
+    /// # Errors
+    /// There are no such numbers any more.
+    pub(crate) fn next(&mut self, feed: &Feed) -> Result<(u16, u32), FeedError> {
+        let book = feed.book.clone().unwrap_or_default();
+        let base = self.instruments;
+        self.instruments += u64::from(book.most_instruments);
+        self.feeds = self.feeds.saturating_add(1);
+        match u32::try_from(self.instruments) {
+            // The greatest number is that of all instruments.
+            Ok(_) => Ok((self.feeds, base as u32)),
+            Err(_) => Err(FeedError::Instruments(self.instruments)),
+        }
+    }
+}
+
 impl FeedSource {
     /// Reads the dictionaries, and joins the lines.
     pub(crate) fn open(
         feed: &Feed,
         program: Arc<Program>,
         outlets: Outlets,
+        market: Option<MarketFeed>,
         plan: Plan<'_>,
     ) -> Result<Self, FeedError> {
         let fan = Fan::new(feed, &program, dictionaries(feed)?, outlets.versions, plan);
@@ -131,6 +177,7 @@ impl FeedSource {
                 utc_nanos: 0,
                 counts: FeedCounts::new(plan.counters, ""),
             },
+            market,
             part: outlets.ring_bytes / PARTS,
         })
     }
@@ -144,6 +191,9 @@ pub(crate) fn check(feed: &Feed) -> Result<(), FeedError> {
     let checked = feed.receiver().channel.check(&program);
     checked.map_err(OpenError::from)?;
     dictionaries(feed)?;
+    if feed.mapping.is_some() {
+        market::check(feed, &program)?;
+    }
     if let Some(topics) = &feed.publish {
         mapping(topics, program)?;
     }
@@ -160,7 +210,7 @@ pub(crate) fn mapping(topics: &FeedTopics, program: Arc<Program>) -> Result<Mapp
 }
 
 /// The content of a file of at most `most` bytes.
-fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+pub(crate) fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
     match bytes.len() as u64 > most {
@@ -213,7 +263,7 @@ fn dictionaries(feed: &Feed) -> Result<HashMap<&str, Arc<Dictionary>>, FeedError
 }
 
 impl FeedHandler {
-    fn take(&mut self, event: Event<'_>) {
+    fn take(&mut self, event: &mut Event<'_>) {
         match event {
             Event::Message(message) => self.message(message),
             Event::Bad(bad) if matches!(bad.fault, Fault::Refused(_)) => {
@@ -224,7 +274,7 @@ impl FeedHandler {
                 self.fan
                     .miss(&Hole::new(Missing::Undecodable, 0, self.utc_nanos));
             }
-            Event::Gap(gap) => self.gap(gap),
+            Event::Gap(gap) => self.gap(*gap),
             // What may still come is not missing yet.
             Event::Recover(_) => {}
             Event::Reset { .. } => self.counts.restarts.increment(1),
@@ -232,10 +282,10 @@ impl FeedHandler {
     }
 
     /// A message to the workers and to DDS, then to the topics.
-    fn message(&mut self, message: Delivered<'_>) {
+    fn message(&mut self, message: &mut Delivered<'_>) {
         self.counts.messages.increment(1);
-        let Delivered {
-            record,
+        let &mut Delivered {
+            ref mut record,
             program,
             number,
             index,
@@ -273,12 +323,9 @@ impl FeedHandler {
     }
 }
 
-impl Agent for FeedSource {
-    fn name(&self) -> &str {
-        "feed"
-    }
-
-    fn do_work(&mut self, now: Now) -> Result<usize, AgentError> {
+impl FeedSource {
+    /// Takes what has come.
+    fn turn(&mut self, now: Now, events: Option<&mut EventRing>) -> Result<usize, AgentError> {
         // While the workers are behind, the kernel holds the datagrams, and counts what it drops.
         // A body for each version takes its own room. More than half is never sure to be there.
         let parts = if self.handler.fan.look() > 1 { 3 } else { 2 };
@@ -286,11 +333,19 @@ impl Agent for FeedSource {
             return Ok(0);
         }
         self.handler.utc_nanos = now.utc.nanos();
-        let handler = &mut self.handler;
-        let turn = self.receiver.turn(now.mono, |event| {
-            handler.take(event);
+        let (handler, market) = (&mut self.handler, &mut self.market);
+        let mut market = market.as_mut().zip(events);
+        let turn = self.receiver.turn(now.mono, |mut event| {
+            handler.take(&mut event);
+            if let Some((market, ring)) = &mut market {
+                market.channel(now.mono, &event, ring);
+            }
             Ok::<_, AgentError>(ControlFlow::Continue(()))
         })?;
+        let mut work = turn.datagrams;
+        if let Some((market, ring)) = market {
+            work += market.turn(now, ring)?;
+        }
         self.handler
             .counts
             .datagrams
@@ -303,10 +358,10 @@ impl Agent for FeedSource {
         if let Some(topics) = &mut self.handler.to_topics {
             topics.wake();
         }
-        Ok(turn.datagrams)
+        Ok(work)
     }
 
-    fn on_close(&mut self, _now: Now) {
+    fn close(&mut self) {
         let counts = &self.handler.counts;
         counts.strangers.set(self.receiver.strangers());
         let stats = self.receiver.channel().stats();
@@ -314,13 +369,72 @@ impl Agent for FeedSource {
         counts.kernel_drops.set(self.receiver.kernel_drops());
         // An error here says that a socket is gone, and what it held with it.
         counts.unread.set(self.receiver.unread().unwrap_or(0));
+        if let Some(market) = &mut self.market {
+            market.close();
+        }
+    }
+}
+
+impl Feeds {
+    /// These feeds; with `events` where one of them is a market, and what its replay wakes.
+    pub(crate) const fn new(
+        feeds: Vec<FeedSource>,
+        events: Option<EventRing>,
+        waker: Waker,
+    ) -> Self {
+        Self {
+            feeds,
+            events,
+            waker,
+        }
+    }
+}
+
+impl Agent for Feeds {
+    fn name(&self) -> &str {
+        "feed"
+    }
+
+    fn do_work(&mut self, now: Now) -> Result<usize, AgentError> {
+        let is_asked = self.events.as_ref().is_some_and(EventRing::is_asked);
+        let mut work = 0;
+        for feed in &mut self.feeds {
+            if let Some(market) = &mut feed.market
+                && is_asked
+            {
+                market.show_all();
+            }
+            work += feed.turn(now, self.events.as_mut())?;
+        }
+        if let Some(events) = &mut self.events {
+            events.wake();
+        }
+        Ok(work)
+    }
+
+    fn on_close(&mut self, _now: Now) {
+        self.feeds.iter_mut().for_each(FeedSource::close);
     }
 
     fn wait_for<'a>(&'a self, descriptors: &mut Vec<BorrowedFd<'a>>) {
-        descriptors.push(self.receiver.descriptor());
+        descriptors.push(self.waker.as_fd());
+        for feed in &self.feeds {
+            descriptors.push(feed.receiver.descriptor());
+            if let Some(market) = &feed.market {
+                market.wait_for(descriptors);
+            }
+        }
+    }
+
+    fn waker(&self) -> Option<&Waker> {
+        Some(&self.waker)
     }
 
     fn next_timer(&self) -> Option<u64> {
-        self.receiver.next_timer()
+        let feeds = self.feeds.iter().map(|feed| {
+            let market = feed.market.as_ref().and_then(MarketFeed::next_timer);
+            feed.receiver.next_timer().into_iter().chain(market).min()
+        });
+        feeds.flatten().min()
     }
 }

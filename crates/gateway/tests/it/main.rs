@@ -13,6 +13,7 @@ mod feed;
 mod framing;
 mod holes;
 mod hostile;
+mod market;
 mod ports;
 mod redundant;
 mod slow;

@@ -1,13 +1,13 @@
 //! Events and instruments as JSON.
 
+use fanfare_market::Price;
 use fanfare_market::event::{Action, Event, Flags, InstrumentId, Kind};
 use fanfare_market::instruments::{Definition, IdSource, Instrument, Name, SecurityId};
-use fanfare_market::{Instruments, Price};
 use serde_json::{Map, Value};
 
 /// Appends the JSON object of an event, without the fields that are unknown. Prices are strings, so
 /// that they stay exact.
-pub(super) fn event(event: &Event, table: &Instruments, line: &mut String) {
+pub(crate) fn event(event: &Event, known: Option<&Instrument<'_>>, line: &mut String) {
     let mut object = Map::new();
     let mut add = |key: &str, value: Value| object.insert(key.to_owned(), value);
     add("number", event.number.into());
@@ -15,12 +15,11 @@ pub(super) fn event(event: &Event, table: &Instruments, line: &mut String) {
     if matches!(event.kind, Kind::Level | Kind::Order | Kind::Definition) {
         add("action", action(event.action).into());
     }
-    let known = table.get(event.instrument);
     match event.instrument {
         InstrumentId::ALL => add("instrument", "all".into()),
         InstrumentId(number) => add("instrument", number.into()),
     };
-    if let Some(known) = &known {
+    if let Some(known) = known {
         names(&known.definition.name, &mut object);
     }
     let mut add = |key: &str, value: Value| object.insert(key.to_owned(), value);
@@ -54,7 +53,7 @@ pub(super) fn event(event: &Event, table: &Instruments, line: &mut String) {
     if event.flags.has(Flags::LAST) {
         add("last", true.into());
     }
-    if let (Kind::Definition, Some(known)) = (event.kind, &known) {
+    if let (Kind::Definition, Some(known)) = (event.kind, known) {
         add("definition", Value::Object(definition(known)));
     }
     line.push_str(&Value::Object(object).to_string());

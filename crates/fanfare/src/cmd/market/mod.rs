@@ -5,7 +5,7 @@ mod check;
 mod events;
 mod feed;
 mod instruments;
-mod json;
+pub(crate) mod json;
 mod options;
 mod printer;
 mod writer;

@@ -157,7 +157,8 @@ impl Printer {
             Form::None => Ok(()),
             Form::Json(line) => {
                 line.clear();
-                json::event(event, &self.table, line);
+                let known = self.table.get(event.instrument);
+                json::event(event, known.as_ref(), line);
                 line.push('\n');
                 self.out.write_all(line.as_bytes())
             }

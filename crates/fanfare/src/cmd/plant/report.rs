@@ -1,0 +1,142 @@
+//! What a gateway did, in lines.
+
+use crate::cmd::fix::print_log_losses;
+use crate::plural::counted;
+use crate::print::say;
+use fanfare_engine::counters::Counters;
+use fanfare_gateway::{Config, total};
+
+pub(super) fn report(config: &Config, counters: &Counters) {
+    let count = |name: &str| total(counters, name);
+    let (received, marked) = (count("received"), count("marked"));
+    let (deliveries, dropped) = (count("deliveries"), count("dropped"));
+    let received = counted(received, "message");
+    let deliveries = match deliveries {
+        1 => "1 delivery".to_owned(),
+        n => format!("{n} deliveries"),
+    };
+    say!("{received} received, {marked} marked: {deliveries}");
+    say!(
+        "{dropped} dropped, {} disconnected, {} rejected by receivers",
+        counted(count("slow_consumers"), "slow consumer"),
+        counted(count("rejects"), "message")
+    );
+    let unroutable = count("unroutable");
+    if unroutable > 0 {
+        let messages = counted(unroutable, "marked message");
+        say!("{messages} of producers found no room on the way to the consumers and left out");
+    }
+    print_log_losses(counters);
+    if !config.feeds.is_empty() {
+        let publishes = config.feeds.iter().any(|feed| feed.publish.is_some());
+        report_feed(counters, publishes);
+        if config.feeds.iter().any(|feed| feed.mapping.is_some()) {
+            report_market(counters);
+        }
+    }
+    if config.dds.publish.is_some() {
+        say!(
+            "dds: {} published ({} relayed), {} unsent, {} overrun, {} of other types, {} not \
+             taken before the stop",
+            count("published"),
+            count("relayed"),
+            count("unsent"),
+            count("overrun"),
+            count("other_types"),
+            count("left_at_stop")
+        );
+    }
+    if config.dds.subscribe.is_some() {
+        say!(
+            "dds: {} taken, {} missing, {} own, {} seen before, {} brought by another, {} behind, \
+             {} malformed",
+            count("taken"),
+            count("missing"),
+            count("own"),
+            count("seen_before"),
+            count("from_another"),
+            count("behind"),
+            count("malformed")
+        );
+    }
+}
+
+fn report_feed(counters: &Counters, topics: bool) {
+    let count = |name: &str| total(counters, name);
+    say!(
+        "feed: {} messages in {} datagrams, {} messages missing, {} packets undecodable, {} \
+         messages left out, {} datagrams dropped by kernel, {} unread at the stop",
+        count("decoded"),
+        count("datagrams"),
+        count("gaps"),
+        count("undecodable"),
+        count("no_fix") + count("no_room"),
+        count("kernel_drops"),
+        count("unread")
+    );
+    let left = ["unusable", "strangers", "restarts"].map(count);
+    if left.iter().sum::<u64>() > 0 {
+        let [unusable, strangers, restarts] = left;
+        say!(
+            "feed: {} of unusable numbers, {} of other senders, {}",
+            counted(unusable, "packet"),
+            counted(strangers, "datagram"),
+            counted(restarts, "restart")
+        );
+    }
+    say!(
+        "feed: of the exchange's session {}, {}, {}, {}, {}; {}, {}",
+        counted(count("exchange_heartbeat"), "Heartbeat"),
+        counted(count("exchange_reset"), "SequenceReset"),
+        counted(count("exchange_logon"), "Logon"),
+        counted(count("exchange_logout"), "Logout"),
+        counted(count("exchange_other"), "other"),
+        counted(count("fast_resets"), "empty message"),
+        counted(count("feed_done"), "end")
+    );
+    say!(
+        "feed: {} messages unfit for a version; left out for a version: {} fields, {} values, {} \
+         entries",
+        count("unfit"),
+        count("fields_left_out"),
+        count("values_left_out"),
+        count("entries_left_out")
+    );
+    if topics {
+        say!(
+            "feed: {} samples published, {} unsent, {} without a topic, {} not taken before the \
+             stop; {} samples overwritten",
+            count("samples"),
+            count("samples_not_sent"),
+            count("no_topic"),
+            count("samples_left"),
+            count("samples_overwritten")
+        );
+    }
+}
+
+fn report_market(counters: &Counters) {
+    let count = |name: &str| total(counters, name);
+    say!(
+        "market: {} of {}; {} live, {} recovering, {} stale, {} closed",
+        counted(count("market_events"), "event"),
+        counted(count("instruments"), "instrument"),
+        count("instruments_live"),
+        count("instruments_recovering"),
+        count("instruments_stale"),
+        count("instruments_closed")
+    );
+    say!(
+        "market: {}, {} recovered, {} taken, {}, {} given up; {} dropped, {}, {} refused, \
+         {} of more instruments than the limit",
+        counted(count("recoveries"), "book recovering"),
+        count("recovered"),
+        counted(count("pictures_used"), "picture"),
+        counted(count("replay_requests"), "replay request"),
+        counted(count("replay_given_up"), "message"),
+        counted(count("changes_discarded"), "change"),
+        counted(count("book_faults"), "fault"),
+        counted(count("value_errors"), "value"),
+        count("instruments_beyond")
+    );
+}

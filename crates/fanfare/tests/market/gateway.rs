@@ -1,0 +1,228 @@
+//! `[[feed]]` with a mapping: what a gateway makes of a feed, its pictures and its replay.
+
+use crate::book::{changes, day, entry, picture};
+use crate::common::gateway::Gateway;
+use crate::common::{Folder, Said, fanfare, groups, run};
+use serde_json::Value;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::thread::JoinHandle;
+
+/// The templates of a feed whose replay logs on and out in FAST.
+fn templates(folder: &Folder) -> String {
+    let spectra = fanfare_fast::builtin::find("builtin:spectra").unwrap();
+    let session = r#"
+        <template name="Logon" id="901">
+          <string name="MessageType" id="35"><constant value="A"/></string>
+        </template>
+        <template name="Logout" id="905">
+          <string name="MessageType" id="35"><constant value="5"/></string>
+        </template>
+        </templates>"#;
+    folder.with("templates.xml", spectra.replace("</templates>", session))
+}
+
+/// Messages as a file of packets, one each.
+fn packets(folder: &Folder, name: &str, lines: &[String]) -> String {
+    let from = folder.with(&format!("{name}.jsonl"), lines.join("\n"));
+    let (to, templates) = (folder.file(name), templates(folder));
+    let args = ["fast", "encode", "-t", &templates, "-f", &from, "-o", &to];
+    run(&args).succeeded();
+    to
+}
+
+fn send(file: &str, group: &str) {
+    let (address, port) = group.split_once(':').unwrap();
+    run(&["fast", "multicast", "-f", file, "-a", address, "-p", port]).succeeded();
+}
+
+/// A gateway with one feed, whose market events go to `events.jsonl`.
+fn config(folder: &Folder, group: &str, more: &str) -> String {
+    let (templates, events) = (templates(folder), folder.file("events.jsonl"));
+    let text = format!(
+        "events = \"{events}\"\n[producers]\nport = 0\n[consumers]\nport = 0\n[[feed]]\n\
+         templates = \"{templates}\"\nlines = [\"{group}\"]\nmapping = \"builtin:spectra\"\n{more}"
+    );
+    folder.with("gateway.toml", text)
+}
+
+/// The events of the file, whose numbers have no holes.
+fn events(folder: &Folder) -> Vec<Value> {
+    let text = fs::read_to_string(folder.file("events.jsonl")).unwrap();
+    let events: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    for (at, event) in events.iter().enumerate() {
+        assert_eq!(event["number"], at as u64 + 1, "{event}");
+        assert_eq!(event["symbol"], "RIU3", "{event}");
+    }
+    events
+}
+
+/// Kinds and RptSeq of events.
+fn kinds(events: &[Value]) -> String {
+    let words = events.iter().map(|event| {
+        let kind = event["kind"].as_str().unwrap();
+        match (kind, event["rpt_seq"].as_u64()) {
+            ("state", _) => format!("state{}", event["id"]),
+            (_, Some(rpt_seq)) => format!("{kind}{rpt_seq}"),
+            _ => kind.to_owned(),
+        }
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+fn has(said: &Said, line: &str) {
+    assert!(said.out.contains(line), "no {line:?}: {}", said.out);
+}
+
+#[test]
+fn a_gateway_keeps_the_books_of_a_feed() {
+    let [group, pictures] = groups();
+    let folder = Folder::new("market-gateway");
+    let more = format!("[feed.snapshot]\nlines = [\"{pictures}\"]\n");
+    let config = config(&folder, &group, &more);
+    let mut gateway = Gateway::start(&mut fanfare(&["gateway", &config]));
+    // The first message is on no line.
+    let mut lines = day();
+    lines.remove(0);
+    send(&packets(&folder, "feed", &lines), &group);
+    gateway.tells("of 1 instrument, 0 live, 1 recovering");
+    let whole = [entry(0, "0", 0, 1, 100, 5), entry(0, "1", 0, 1, 102, 7)];
+    let picture = packets(&folder, "pictures", &[picture(2, 1, &whole)]);
+    send(&picture, &pictures);
+    gateway.tells("of 1 instrument, 1 live");
+    let said = gateway.stop();
+    let all = events(&folder);
+    let expected = "state2 clear2 level2 level2 level3 level4 level5 state1";
+    assert_eq!(kinds(&all), expected);
+    has(
+        &said,
+        "market: 8 events of 1 instrument; 1 live, 0 recovering",
+    );
+    has(&said, "events: 8 events written");
+}
+
+/// Reads a FIX message, with `|` for SOH.
+fn read(stream: &mut TcpStream) -> String {
+    let (mut text, mut byte) = (String::new(), [0]);
+    while !text.contains("|10=") || !text.ends_with('|') {
+        assert_eq!(stream.read(&mut byte).unwrap(), 1, "{text}");
+        text.push(if byte[0] == 1 { '|' } else { byte[0] as char });
+    }
+    text
+}
+
+/// A replay that serves one request. Returns its address, and the request at its end.
+fn service(logon: String, answer: String) -> (String, JoinHandle<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let serving = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        read(&mut stream);
+        stream.write_all(&fs::read(logon).unwrap()).unwrap();
+        let request = read(&mut stream);
+        stream.write_all(&fs::read(answer).unwrap()).unwrap();
+        // The other side logs out and closes.
+        stream.read_to_end(&mut Vec::new()).unwrap();
+        request
+    });
+    (address, serving)
+}
+
+#[test]
+fn a_gateway_asks_the_replay_for_what_is_missing() {
+    let [group, _] = groups();
+    let folder = Folder::new("market-replay");
+    let mut lines = day();
+    let feed = packets(&folder, "feed", &[lines[0].clone(), lines.remove(2)]);
+    let of = |name: &str| format!("{{\"template\":\"{name}\",\"fields\":{{}}}}");
+    let logon = packets(&folder, "logon", &[of("Logon")]);
+    let answer = packets(&folder, "answer", &[lines.remove(1), of("Logout")]);
+    let (address, asked) = service(logon, answer);
+    let more = format!(
+        "[feed.replay]\naddress = \"{address}\"\nsender = \"US\"\ntarget = \"REPLAY\"\n\
+         appl_id = \"OLR\"\n"
+    );
+    let config = config(&folder, &group, &more);
+    let mut gateway = Gateway::start(&mut fanfare(&["gateway", &config]));
+    send(&feed, &group);
+    let asked = asked.join().unwrap();
+    assert!(asked.contains("|1182=2|1183=2|"), "{asked}");
+    assert!(asked.contains("|1180=OLR|"), "{asked}");
+    gateway.tells("of 1 instrument, 1 live");
+    let said = gateway.stop();
+    let all = kinds(&events(&folder));
+    assert!(all.ends_with("level3 level4 level5 state1"), "{all}");
+    has(&said, "1 replay request, 0 messages given up");
+}
+
+#[test]
+fn a_replay_that_is_not_there_is_named() {
+    let [group, _] = groups();
+    let folder = Folder::new("market-no-replay");
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr();
+    let closed = closed.unwrap();
+    let more = format!(
+        "[feed.replay]\naddress = \"{closed}\"\nsender = \"US\"\ntarget = \"REPLAY\"\n\
+         timeout_ms = 500\n"
+    );
+    let config = config(&folder, &group, &more);
+    let mut gateway = Gateway::start(&mut fanfare(&["gateway", &config]));
+    let lines = [day().remove(0), day().remove(2)];
+    send(&packets(&folder, "feed", &lines), &group);
+    gateway.tells("replay: ");
+    gateway.stop();
+    assert!(kinds(&events(&folder)).ends_with("state2"));
+}
+
+#[test]
+fn values_that_no_event_can_hold_are_named() {
+    let [group, _] = groups();
+    let folder = Folder::new("market-values");
+    let config = config(&folder, &group, "");
+    let mut gateway = Gateway::start(&mut fanfare(&["gateway", &config]));
+    let mut huge = entry(0, "0", 1, 1, 100, 5);
+    huge["MDEntryPx"]["exponent"] = 18.into();
+    send(&packets(&folder, "feed", &[changes(1, &[huge])]), &group);
+    gateway.tells("MDEntryPx");
+    let said = gateway.stop();
+    has(&said, "1 value refused");
+    assert!(!kinds(&events(&folder)).contains("level"));
+}
+
+#[test]
+fn what_makes_no_market_is_refused_with_the_reason() {
+    let folder = Folder::new("market-config");
+    let wrong = folder.with("wrong.toml", "[messages.X]\nnothing = 1\n");
+    let no_mapping = "mapping = \"builtin:none\"";
+    let file = format!("mapping = \"{wrong}\"");
+    for (from, to, why) in [
+        ("mapping = \"builtin:spectra\"", "", "needs `mapping`"),
+        (
+            "mapping = \"builtin:spectra\"",
+            no_mapping,
+            "there is no `builtin:none`",
+        ),
+        ("mapping = \"builtin:spectra\"", &file, "wrong.toml"),
+        ("depth = 5", "depth = 0", "feed.book.depth"),
+        ("depth = 5", "dept = 5", "dept"),
+        ("kind = \"levels\"", "kind = \"piles\"", "piles"),
+        ("239.1.1.9:7", "127.0.0.1:7", "feed.snapshot.lines"),
+        ("127.0.0.1:9", "nowhere", "line 16"),
+    ] {
+        let more = "[feed.book]\ndepth = 5\nkind = \"levels\"\n[feed.snapshot]\n\
+                    lines = [\"239.1.1.9:7\"]\n[feed.replay]\naddress = \"127.0.0.1:9\"\n\
+                    sender = \"US\"\ntarget = \"R\"\n";
+        let path = config(&folder, "239.1.1.1:7", more);
+        let text = fs::read_to_string(&path).unwrap();
+        run(&["gateway", "--check", &path]).succeeded();
+        let text = text.replace(from, to);
+        fs::write(&path, text).unwrap();
+        let said = run(&["gateway", "--check", &path]);
+        assert_eq!(said.code, 1, "{why}: {}", said.err);
+        assert!(said.err.contains(why), "{why}: {}", said.err);
+    }
+}

@@ -1,0 +1,149 @@
+//! What a feed's market is made of: mapping, instruments, replay.
+
+use super::config::{FeedReplay, ReplayKind};
+use super::error::MarketError;
+use crate::feed::config::Feed;
+use crate::feed::read;
+use fanfare_engine::poll::Waker;
+use fanfare_engine::replay::{Replayer, Service};
+use fanfare_fast::Program;
+use fanfare_feed::SequenceField;
+use fanfare_fix::dict::{Dictionary, Version};
+use fanfare_fix::session::Version as SessionVersion;
+use fanfare_market::{FixMapper, Follower, Instruments, Mapping};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The longest mapping file, the longest table of instruments and password file, in bytes.
+const MOST_MAPPING: u64 = 16 << 20;
+const MOST_INSTRUMENTS: u64 = 1 << 30;
+const MOST_PASSWORD: u64 = 4096;
+
+/// What follows the feed, with its mapping and the instruments that are known before.
+pub(super) fn follower(
+    feed: &Feed,
+    program: &Arc<Program>,
+    source: u16,
+) -> Result<Follower, MarketError> {
+    let book = feed.book.clone().unwrap_or_default();
+    let config = book.follower(source, feed.replay.as_ref())?;
+    let mapping = mapping(feed, program)?;
+    let mapper = mapping.for_templates(program, source)?;
+    let mut table = Instruments::new(book.most_instruments as usize);
+    if let Some(file) = &book.instruments {
+        read_table(file, &mut table)?;
+    }
+    let follower = Follower::new(config, mapper, table);
+    match &feed.replay {
+        Some(replay) if replay.service == ReplayKind::Fix => {
+            Ok(follower.with_fix(fix_mapper(&mapping, replay, source)?))
+        }
+        _ => Ok(follower),
+    }
+}
+
+/// The mapping that a feed names.
+fn mapping(feed: &Feed, program: &Program) -> Result<Mapping, MarketError> {
+    let name = match feed.mapping.as_deref() {
+        Some(name) => name,
+        None => Mapping::name_for(program),
+    };
+    if name.starts_with("builtin:") {
+        return Mapping::built_in(name).ok_or_else(|| MarketError::NoBuiltin(name.to_owned()));
+    }
+    let text = text("mapping", Path::new(name), MOST_MAPPING)?;
+    Ok(Mapping::parse(name, &text)?)
+}
+
+/// For answers in FIX: by the feed's mapping, if that knows FIX messages, else by that of standard
+/// tags.
+fn fix_mapper(
+    mapping: &Mapping,
+    replay: &FeedReplay,
+    source: u16,
+) -> Result<FixMapper, MarketError> {
+    let version = match replay.source(None).version {
+        SessionVersion::Fix40 => Version::Fix40,
+        SessionVersion::Fix41 => Version::Fix41,
+        SessionVersion::Fix42 => Version::Fix42,
+        SessionVersion::Fix43 => Version::Fix43,
+        SessionVersion::Fix44 => Version::Fix44,
+        SessionVersion::Fixt11 => Version::Fix50Sp2,
+    };
+    let dictionary = Dictionary::built_in(version);
+    if let Ok(mapper) = mapping.for_fix(&dictionary, source)
+        && mapper.msg_types().next().is_some()
+    {
+        return Ok(mapper);
+    }
+    let standard = Mapping::built_in("builtin:fix");
+    let standard = standard.ok_or_else(|| MarketError::NoBuiltin("builtin:fix".to_owned()))?;
+    Ok(standard.for_fix(&dictionary, source)?)
+}
+
+/// Starts the replay of a feed, which wakes by `waker`.
+pub(super) fn replayer(
+    feed: &Feed,
+    replay: &FeedReplay,
+    program: &Arc<Program>,
+    waker: &Waker,
+) -> Result<Replayer, MarketError> {
+    let service = match replay.service {
+        ReplayKind::Fix => Service::Fix,
+        ReplayKind::Fast => match Service::fast(Arc::clone(program)) {
+            Service::Fast {
+                program,
+                header,
+                longest,
+                ..
+            } => Service::Fast {
+                program,
+                header,
+                longest,
+                number: feed.sequence.clone().unwrap_or(SequenceField::Auto),
+            },
+            Service::Fix => Service::Fix,
+        },
+    };
+    let source = replay.source(password(replay)?);
+    Replayer::start(source, service, Some(waker.clone())).map_err(MarketError::Replay)
+}
+
+fn password(replay: &FeedReplay) -> Result<Option<String>, MarketError> {
+    let Some(file) = &replay.password_file else {
+        return Ok(None);
+    };
+    let text = text("password", file, MOST_PASSWORD)?;
+    Ok(text.lines().next().map(str::to_owned))
+}
+
+/// Puts the instruments of a file into the table: TOML if its name ends so, CSV otherwise.
+fn read_table(file: &Path, table: &mut Instruments) -> Result<(), MarketError> {
+    let text = text("instruments", file, MOST_INSTRUMENTS)?;
+    let name = file.display().to_string();
+    match file.extension().is_some_and(|end| end == "toml") {
+        true => table.read_toml(&name, &text)?,
+        false => table.read_csv(&name, &text)?,
+    };
+    Ok(())
+}
+
+fn text(what: &'static str, file: &Path, most: u64) -> Result<String, MarketError> {
+    let text =
+        read(file, most).and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other));
+    text.map_err(|source| MarketError::Read {
+        what,
+        file: file.display().to_string(),
+        source,
+    })
+}
+
+/// Reads what the feed names, and opens nothing.
+pub(crate) fn check(feed: &Feed, program: &Arc<Program>) -> Result<(), MarketError> {
+    follower(feed, program, 0)?;
+    match &feed.replay {
+        Some(replay) => password(replay).map(|_| ()),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,200 @@
+//! The ring of market events: every outlet reads the same events, with the plant's numbers.
+//!
+//! The thread of the feeds writes and never waits. A reader that is overtaken knows from the
+//! numbers what it lost, and asks for all instruments and pictures once more.
+
+use fanfare_engine::poll::Waker;
+use fanfare_engine::ring::{Broadcast, BroadcastReader, Policy};
+use fanfare_market::event::InstrumentId;
+use fanfare_market::instruments::Instrument;
+use fanfare_market::{Event, Kind};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Kinds of records: events of one message, one behind the other; an instrument.
+const EVENTS: u32 = 0;
+const INSTRUMENT: u32 = 1;
+
+/// Events of one record at most: a longer message takes several.
+const MOST: usize = 256;
+
+/// Room for events, in bytes of the rings to the workers: about as many messages have room.
+const PER_BYTE: usize = 4;
+
+/// The least size of the ring: the longest instrument has room.
+const LEAST: usize = 1 << 18;
+
+/// The writing end.
+pub(crate) struct EventRing {
+    ring: Broadcast,
+    /// The plant's number of the next event.
+    next: u64,
+    /// An instrument as bytes.
+    room: Vec<u8>,
+    waker: Waker,
+    asks: Arc<AtomicBool>,
+    wrote: bool,
+}
+
+/// The reading end: market events in the order of the plant's numbers, and the instruments they are
+/// of.
+pub struct EventReader {
+    ring: BroadcastReader,
+    /// Instruments as bytes, by number.
+    instruments: HashMap<u32, Box<[u8]>>,
+    /// The number that comes next.
+    next: u64,
+    waker: Waker,
+    asks: Arc<AtomicBool>,
+}
+
+/// What a reader of market events receives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Delivery<'a> {
+    /// An event, and its instrument, unless the event is of all instruments.
+    Event(&'a Event, Option<&'a Instrument<'a>>),
+    /// Events that the reader was too slow for. Instruments, pictures and states of everything come
+    /// once more behind it.
+    Lost {
+        /// The plant's number of the first one.
+        first: u64,
+        /// That of the last one.
+        last: u64,
+    },
+}
+
+impl EventRing {
+    /// A ring, and its reader. `bytes` is the size of the rings to the workers, a power of two.
+    pub(crate) fn new(bytes: usize, waker: Waker) -> Option<(Self, EventReader)> {
+        let bytes = bytes.saturating_mul(PER_BYTE).max(LEAST);
+        let mut ring = Broadcast::new(bytes, 1, Policy::Lap);
+        let asks = Arc::new(AtomicBool::new(false));
+        let reader = EventReader {
+            ring: ring.subscribe()?,
+            instruments: HashMap::new(),
+            next: 1,
+            waker: waker.clone(),
+            asks: Arc::clone(&asks),
+        };
+        let this = Self {
+            ring,
+            next: 1,
+            room: Vec::new(),
+            waker,
+            asks,
+            wrote: false,
+        };
+        Some((this, reader))
+    }
+
+    /// Writes an instrument. Allocates only for longer texts than before.
+    pub(crate) fn put_instrument(&mut self, instrument: &Instrument<'_>) {
+        instrument.write(&mut self.room);
+        // The longest instrument is shorter than half of the least ring.
+        let _ = self.ring.push(INSTRUMENT, &self.room);
+        self.wrote = true;
+    }
+
+    /// Numbers events and writes them. Does not allocate, and never waits.
+    pub(crate) fn put(&mut self, events: &mut [Event]) {
+        for events in events.chunks_mut(MOST) {
+            for event in &mut *events {
+                event.number = self.next;
+                self.next += 1;
+            }
+            // A ring that laps has room for all that is not too long.
+            let _ = self.ring.write(EVENTS, events.len() * Event::SIZE, |room| {
+                let (places, _) = room.as_chunks_mut::<{ Event::SIZE }>();
+                for (place, event) in places.iter_mut().zip(&*events) {
+                    *place = event.to_bytes();
+                }
+            });
+            self.wrote = true;
+        }
+    }
+
+    /// Whether a reader has asked for all there is since the last call.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.asks.load(Ordering::Relaxed) && self.asks.swap(false, Ordering::Relaxed)
+    }
+
+    /// Wakes the reader, once for all events of a turn.
+    pub(crate) fn wake(&mut self) {
+        if std::mem::take(&mut self.wrote) {
+            self.waker.wake();
+        }
+    }
+}
+
+impl EventReader {
+    /// Calls `each` with what has come, of at most `limit` messages, and returns how many there
+    /// were. Does not wait.
+    pub fn read(&mut self, limit: usize, mut each: impl FnMut(Delivery<'_>)) -> usize {
+        let Self {
+            ring,
+            instruments,
+            next,
+            ..
+        } = self;
+        let mut is_behind = false;
+        let batch = ring.read(limit, |record| match record.kind {
+            INSTRUMENT => {
+                if let Some(known) = Instrument::read(record.bytes) {
+                    instruments.insert(known.instrument.0, record.bytes.into());
+                }
+            }
+            _ => {
+                for event in record.bytes.as_chunks::<{ Event::SIZE }>().0 {
+                    let Some(event) = Event::from_bytes(event) else {
+                        continue;
+                    };
+                    if event.number > *next {
+                        is_behind = true;
+                        each(Delivery::Lost {
+                            first: *next,
+                            last: event.number - 1,
+                        });
+                    }
+                    *next = event.number + 1;
+                    let known = instruments.get(&event.instrument.0);
+                    let known = known.and_then(|bytes| Instrument::read(bytes));
+                    each(Delivery::Event(&event, known.as_ref()));
+                }
+            }
+        });
+        if is_behind || batch.lost > 0 {
+            self.asks.store(true, Ordering::Relaxed);
+        }
+        batch.read
+    }
+
+    /// What the writer wakes the reader's thread with.
+    pub const fn waker(&self) -> &Waker {
+        &self.waker
+    }
+
+    /// True once the gateway has ended and everything was read.
+    pub fn is_finished(&mut self) -> bool {
+        self.ring.is_finished()
+    }
+}
+
+/// What one feed's message brought, until it is written to the ring.
+#[derive(Default)]
+pub(crate) struct Brought {
+    pub(crate) events: Vec<Event>,
+    /// Instruments of which something else than the book has changed.
+    pub(crate) changed: Vec<InstrumentId>,
+}
+
+impl Brought {
+    /// Takes an event.
+    #[inline]
+    pub(crate) fn take(&mut self, event: &Event) {
+        self.events.push(*event);
+        if matches!(event.kind, Kind::Definition | Kind::Status) {
+            self.changed.push(event.instrument);
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Feeds that are markets: events, their numbers and their books at the reading end.
+
+use crate::feed::group;
+use crate::{eventually, start, stop};
+use fanfare_engine::udp::{Sender, SenderConfig};
+use fanfare_fast::Program;
+use fanfare_fast::generate::{Generator, SpectraOptions};
+use fanfare_feed::recovery::State;
+use fanfare_gateway::{Config, Delivery, EventReader, Gateway};
+use fanfare_market::{Book, BookConfig, Event, InstrumentId, Kind, state};
+use std::collections::BTreeMap;
+use std::net::SocketAddrV4;
+
+/// The plant's number of the second feed's first instrument: so many may the first one have.
+const SECOND: u32 = 1000;
+
+/// What a client makes of events: a book for each instrument, its name, and whether it is live.
+#[derive(Default)]
+struct Client {
+    books: BTreeMap<u32, (Option<Book>, String, bool)>,
+    next: u64,
+    lost: u64,
+}
+
+impl Client {
+    fn take(&mut self, delivery: Delivery<'_>) {
+        match delivery {
+            Delivery::Lost { first, last } => {
+                assert_eq!(first, self.next + 1);
+                self.lost += last - first + 1;
+                self.next = last;
+                // Nothing is sure until it is told once more.
+                self.books.clear();
+            }
+            Delivery::Event(event, known) => {
+                assert_eq!(event.number, self.next + 1);
+                self.next += 1;
+                if event.instrument == InstrumentId::ALL {
+                    return;
+                }
+                let known = known.unwrap();
+                assert_eq!(known.instrument, event.instrument);
+                let name = known.definition.name.id.to_string();
+                self.of_instrument(event, name);
+            }
+        }
+    }
+
+    fn of_instrument(&mut self, event: &Event, name: String) {
+        let entry = self.books.entry(event.instrument.0);
+        let (book, _, is_live) = entry.or_insert_with(|| (None, name, false));
+        match (event.kind, state::of_event(event)) {
+            (_, Some(state)) => *is_live = state == State::Live,
+            (Kind::Clear, _) => {
+                let book = book.insert(Book::new(&BookConfig::by_level(5).unwrap()));
+                book.apply(event).unwrap();
+            }
+            (Kind::Level, _) => {
+                if let Some(book) = book {
+                    book.apply(event).unwrap();
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn read(&mut self, events: &mut EventReader) {
+        while events.read(64, |delivery| self.take(delivery)) > 0 {}
+    }
+
+    fn are_live(&self, count: usize) -> bool {
+        self.books.len() == count && self.books.values().all(|(_, _, is_live)| *is_live)
+    }
+}
+
+/// A feed with these lines and pictures, and how many instruments it may have.
+fn feed(channel: &str, line: SocketAddrV4, pictures: SocketAddrV4) -> String {
+    format!(
+        "[[feed]]\ntemplates = \"builtin:spectra\"\nlines = [\"{line}\"]\n\
+         channel = \"{channel}\"\nmapping = \"builtin:spectra\"\n\
+         [feed.book]\nmost_instruments = {SECOND}\nstarts_empty = false\n\
+         [feed.snapshot]\nlines = [\"{pictures}\"]\n"
+    )
+}
+
+fn gateway(text: &str, ring_bytes: usize) -> Gateway {
+    start(|config| {
+        config.feeds = Config::from_toml(text).unwrap().feeds;
+        config.ring_bytes = ring_bytes;
+        config.limits.message_bytes = ring_bytes / 8;
+    })
+}
+
+/// Sends a generated market to a group, in order, no faster than the gateways take it.
+fn send(to: SocketAddrV4, pictures: bool, gateways: &[&Gateway]) {
+    let options = SpectraOptions {
+        snapshots: pictures,
+        trades: 20,
+        ..SpectraOptions::default()
+    };
+    let sender = Sender::open(&SenderConfig::new(to)).unwrap();
+    let mut feed = Generator::spectra(Program::spectra(), 3_000, None, options);
+    let name = if pictures {
+        "picture_packets"
+    } else {
+        "datagrams"
+    };
+    let before: Vec<u64> = gateways.iter().map(|gateway| gateway.count(name)).collect();
+    let mut sent = 0;
+    while let Some(packet) = feed.next_packet().unwrap() {
+        sender.send(packet).unwrap();
+        sent += 1;
+        if sent % 64 == 0 {
+            for (gateway, before) in gateways.iter().zip(&before) {
+                eventually("the datagrams", || {
+                    gateway.count(name) >= before + sent - 64
+                });
+            }
+        }
+    }
+}
+
+#[test]
+fn a_reader_that_lost_events_ends_with_the_books_of_one_that_did_not() {
+    let (line, pictures) = (group(21), group(22));
+    let both = feed("one", line, pictures) + &feed("two", line, pictures);
+    let mut quick = gateway(&both, 1 << 22);
+    let mut slow = gateway(&feed("one", line, pictures), 1 << 16);
+    let (mut reader, mut late) = (quick.take_events().unwrap(), slow.take_events().unwrap());
+    assert!(quick.take_events().is_none());
+    let (mut client, mut behind) = (Client::default(), Client::default());
+    for is_pictures in [false, true] {
+        let to = if is_pictures { pictures } else { line };
+        send(to, is_pictures, &[&quick, &slow]);
+        client.read(&mut reader);
+    }
+    eventually("every book is live", || {
+        client.read(&mut reader);
+        !client.books.is_empty() && client.are_live(client.books.len())
+    });
+    assert_eq!(client.lost, 0);
+    let second: BTreeMap<_, _> = client.books.split_off(&SECOND);
+    assert_eq!(second.len(), client.books.len());
+    eventually("every book is live again", || {
+        behind.read(&mut late);
+        behind.are_live(second.len())
+    });
+    assert!(behind.lost > 0);
+    assert!(client.books == behind.books);
+    for ((first, (book, ..)), (number, (other, ..))) in client.books.iter().zip(&second) {
+        assert_eq!(first + SECOND, *number);
+        assert!(book == other && book.as_ref().is_some_and(|book| !book.is_empty()));
+    }
+    for gateway in [quick, slow] {
+        assert_eq!(gateway.count("kernel_drops"), 0);
+        stop(gateway);
+    }
+    client.read(&mut reader);
+    behind.read(&mut late);
+    assert!(reader.is_finished() && late.is_finished());
+}

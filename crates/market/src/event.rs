@@ -94,6 +94,12 @@ impl Flags {
         Self(self.0 | other.0)
     }
 
+    /// These marks but not those.
+    #[must_use]
+    pub const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
     /// True if all marks of `other` are set.
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0

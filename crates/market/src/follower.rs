@@ -5,6 +5,7 @@
 //! [`Channel`](fanfare_feed::Channel), and polls it for requests to a replay.
 
 use crate::event::{Event, InstrumentId, Kind};
+use crate::fragments::{FragmentConfig, FragmentStats, Fragments};
 use crate::instruments::Instruments;
 use crate::mapping::{Does, FastMapper, FixMapper, MapError, Outcome};
 use crate::market::{Market, MarketConfig};
@@ -26,16 +27,20 @@ pub struct FollowerConfig {
     pub silence: u64,
     /// The plant's number of the first event.
     pub first: u64,
+    /// How much is held of pictures that come in several messages: of the channel, and as much of
+    /// the snapshot lines.
+    pub fragments: FragmentConfig,
 }
 
 impl FollowerConfig {
     /// No replay, 30 s of silence, numbers from 1.
-    pub const fn new(market: MarketConfig) -> Self {
+    pub fn new(market: MarketConfig) -> Self {
         Self {
             market,
             replay: None,
             silence: 30_000_000_000,
             first: 1,
+            fragments: FragmentConfig::default(),
         }
     }
 }
@@ -73,6 +78,9 @@ pub struct Follower {
 #[derive(Debug)]
 struct Course {
     market: Market,
+    /// Pictures of the channel that are not whole, and those of the snapshot lines.
+    fragments: Fragments,
+    fragments_of_pictures: Fragments,
     replay: Option<Replay>,
     silence: u64,
     /// The number behind the highest message, extended; `None` before the first.
@@ -120,6 +128,8 @@ impl Follower {
             fix: None,
             course: Course {
                 market: Market::new(config.market, config.first),
+                fragments: Fragments::new(config.fragments),
+                fragments_of_pictures: Fragments::new(config.fragments),
                 replay: config.replay.map(Replay::new),
                 silence: config.silence,
                 next: None,
@@ -155,6 +165,13 @@ impl Follower {
     /// What it did so far.
     pub const fn stats(&self) -> FollowerStats {
         self.course.stats
+    }
+
+    /// What was put together of pictures that come in several messages.
+    pub const fn fragment_stats(&self) -> FragmentStats {
+        let course = &self.course;
+        let channel = course.fragments.stats();
+        channel.plus(course.fragments_of_pictures.stats())
     }
 
     /// What was asked of the replay, if there is one.
@@ -410,19 +427,29 @@ impl Course {
         send: &mut impl FnMut(&Event),
     ) {
         match &mapped.outcome {
-            Ok(Outcome {
-                picture: Some(picture),
-                ..
-            }) => {
-                // In the channel itself: as of this message, unless it says otherwise.
+            Ok(
+                outcome @ Outcome {
+                    picture: Some(picture),
+                    ..
+                },
+            ) => {
+                // In the channel itself: as of its first message, unless it says otherwise.
                 self.market.see(sequence, send);
-                let last = picture.last_processed.unwrap_or(sequence) as u32;
+                let Some(whole) = self.fragments.take(outcome, mapped.events) else {
+                    return;
+                };
+                let last = picture.last_processed.or(whole.number);
+                let last = last.unwrap_or(sequence) as u32;
                 let times = (now, mapped.received);
-                self.market.snapshot(times, Some(last), mapped.events, send);
+                self.market.snapshot(times, Some(last), whole.events, send);
             }
-            _ => self
-                .market
-                .changes(mapped.received, sequence, mapped.events, send),
+            other => {
+                if let Ok(outcome) = other {
+                    self.fragments.pass(outcome);
+                }
+                self.market
+                    .changes(mapped.received, sequence, mapped.events, send);
+            }
         }
     }
 
@@ -464,15 +491,22 @@ impl Course {
 
     fn snapshot(&mut self, now: u64, mapped: &Mapped<'_>, send: &mut impl FnMut(&Event)) {
         match &mapped.outcome {
-            Ok(Outcome {
-                picture: Some(picture),
-                ..
-            }) => {
+            Ok(
+                outcome @ Outcome {
+                    picture: Some(picture),
+                    ..
+                },
+            ) => {
+                let fragments = &mut self.fragments_of_pictures;
+                let Some(whole) = fragments.take(outcome, mapped.events) else {
+                    return;
+                };
                 let last = picture.last_processed.map(|last| last as u32);
                 let times = (now, mapped.received);
-                self.market.snapshot(times, last, mapped.events, send);
+                self.market.snapshot(times, last, whole.events, send);
             }
-            Ok(_) => {
+            Ok(outcome) => {
+                self.fragments_of_pictures.pass(outcome);
                 let is_passed_on =
                     |event: &&Event| matches!(event.kind, Kind::Definition | Kind::Status);
                 for event in mapped.events.iter().filter(is_passed_on) {

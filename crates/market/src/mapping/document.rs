@@ -174,7 +174,17 @@ pub(super) struct EventMap {
 }
 
 /// Keys of a message that are fields.
-pub(super) const MESSAGE_KEYS: [&str; 6] = ["number", "last", "total", "next", "rpt-seq", "status"];
+pub(super) const MESSAGE_KEYS: [&str; 9] = [
+    "number",
+    "last",
+    "total",
+    "next",
+    "rpt-seq",
+    "status",
+    "last-fragment",
+    "first-fragment",
+    "fragment",
+];
 
 /// Keys of an event that are fields.
 pub(super) const EVENT_KEYS: [&str; 7] =
@@ -277,6 +287,20 @@ fn choice<T: Copy>(
     }
 }
 
+/// Fragments have an end, and numbers that show that one is missing.
+fn check_fragments(table: &Table<'_>, message: &MessageMap) -> Result<(), Problem> {
+    let has = |key| message.field(key).is_some();
+    if (has("fragment") || has("first-fragment")) && !has("last-fragment") {
+        let why = "missing: the field that marks the last fragment of a picture";
+        return Err(table.problem("last-fragment", why));
+    }
+    if has("last-fragment") && !has("number") {
+        let why = "missing: without numbers a lost fragment does not show";
+        return Err(table.problem("number", why));
+    }
+    Ok(())
+}
+
 fn message(mut table: Table<'_>, zone: i32) -> Result<MessageMap, Problem> {
     let of = binding(&mut table)?;
     let Some((does, _)) = choice(&mut table, "does", &DOES)? else {
@@ -301,7 +325,9 @@ fn message(mut table: Table<'_>, zone: i32) -> Result<MessageMap, Problem> {
     };
     for key in MESSAGE_KEYS {
         let belongs = match key {
-            "last" | "total" | "rpt-seq" => does == Does::Snapshot,
+            "last" | "total" | "rpt-seq" | "last-fragment" | "first-fragment" | "fragment" => {
+                does == Does::Snapshot
+            }
             "next" => does == Does::SequenceReset,
             "status" => matches!(does, Does::Status | Does::SessionStatus),
             _ => true,
@@ -310,6 +336,7 @@ fn message(mut table: Table<'_>, zone: i32) -> Result<MessageMap, Problem> {
             message.fields.push((key, refs));
         }
     }
+    check_fragments(&table, &message)?;
     if matches!(does, Does::Status | Does::SessionStatus) && message.field("status").is_none() {
         return Err(table.problem("status", "missing: the field with the status"));
     }

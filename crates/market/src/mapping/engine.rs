@@ -4,7 +4,7 @@ use super::cells::{Cells, Raw, Ref};
 use super::direct::Read;
 use super::document::{Does, Unknown};
 use super::fault::{Flaw, MapError, Why};
-use super::outcome::{Counts, Outcome, Picture};
+use super::outcome::{Counts, Fragment, Outcome, Picture};
 use super::plan::{Condition, Plan, Rule, TimePlan};
 use super::time::date;
 use crate::event::{Action, Event, Flags, InstrumentId, Kind};
@@ -550,6 +550,7 @@ impl Engine {
         if let (Does::Snapshot, Some(instrument)) = (plan.does, self.message.instrument) {
             outcome.picture = Some(Picture {
                 instrument,
+                fragment: self.fragment(plan, texts)?,
                 rpt_seq: self.as_of(),
                 last_processed: self.at_most(plan.last, u64::MAX, texts)?,
                 total: self
@@ -562,6 +563,28 @@ impl Engine {
             None => None,
         };
         Ok(outcome)
+    }
+
+    /// Which part of the picture it is; called while its Clear has RptSeq(83) of the message.
+    fn fragment(&self, plan: &Plan, texts: &[u8]) -> Result<Option<Fragment>, Flaw> {
+        let flag = |field: Ref| match self.cells.find(field) {
+            None => Ok(None),
+            Some((cell, raw)) => match raw.char(texts) {
+                Ok(b'Y' | b'1') => Ok(Some(true)),
+                Ok(b'N' | b'0') => Ok(Some(false)),
+                _ => Err((cell, Why::NoFlag)),
+            },
+        };
+        let Some(is_last) = flag(plan.last_fragment)? else {
+            return Ok(None);
+        };
+        let number = self.at_most(plan.fragment, u32::MAX.into(), texts)?;
+        Ok(Some(Fragment {
+            is_last,
+            is_first: flag(plan.first_fragment)?,
+            number: number.map(|number| number as u32),
+            has_rpt_seq: self.events.first().is_some_and(|clear| clear.rpt_seq != 0),
+        }))
     }
 
     /// RptSeq(83) of a picture: that of the message, or the highest one of its entries, which its

@@ -53,6 +53,8 @@ pub enum Why {
     LevelZero,
     /// It is not one ASCII character.
     NoChar,
+    /// It is none of `Y`, `N`, 1 and 0.
+    NoFlag,
     /// It is no time of the format that the mapping names.
     Time,
     /// MDUpdateAction(279) is none of 0 to 5.
@@ -82,6 +84,7 @@ impl fmt::Display for Why {
             Self::Fraction(value) => write!(f, "the size {value} is no whole number"),
             Self::LevelZero => f.write_str("level 0: levels count from 1"),
             Self::NoChar => f.write_str("it is not one ASCII character"),
+            Self::NoFlag => f.write_str("it is none of Y, N, 1 and 0"),
             Self::Time => f.write_str("it is no time of the format that the mapping names"),
             Self::Action => f.write_str("it is none of the actions 0 to 5"),
             Self::LongSource => f.write_str("it has more than four characters"),

@@ -52,7 +52,7 @@ pub use error::MappingError;
 pub use fast::FastMapper;
 pub use fault::{MapError, Why};
 pub use fix::FixMapper;
-pub use outcome::{Counts, Outcome, Picture};
+pub use outcome::{Counts, Fragment, Outcome, Picture};
 
 use document::Document;
 use fanfare_fast::Program;

@@ -30,6 +30,21 @@ pub struct Picture {
     pub last_processed: Option<u64>,
     /// TotNumReports(911): how many snapshots make up a cycle.
     pub total: Option<u32>,
+    /// Which part of the picture the message has; `None` if it has all of it.
+    pub fragment: Option<Fragment>,
+}
+
+/// Which part of a picture a message has. [`Fragments`](crate::Fragments) puts them together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fragment {
+    /// LastFragment(893): the picture ends with it.
+    pub is_last: bool,
+    /// RouteFirst(7944) of MOEX: the picture begins with it. `None` if the feed does not say.
+    pub is_first: Option<bool>,
+    /// Its number within the picture, from 1; `None` if the fragments have none.
+    pub number: Option<u32>,
+    /// [`Picture::rpt_seq`] is that of the message, and not the highest one of its entries.
+    pub has_rpt_seq: bool,
 }
 
 impl Outcome {

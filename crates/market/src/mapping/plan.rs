@@ -15,6 +15,9 @@ pub(super) struct Plan {
     pub(super) does: Does,
     pub(super) number: Ref,
     pub(super) last: Ref,
+    pub(super) last_fragment: Ref,
+    pub(super) first_fragment: Ref,
+    pub(super) fragment: Ref,
     pub(super) total: Ref,
     pub(super) next: Ref,
     pub(super) status: Ref,
@@ -238,8 +241,15 @@ impl<'c, F: Fields> Compiler<'c, F> {
                 "status" => "status".to_owned(),
                 key => format!("{drives}{key}"),
             };
-            let found = self.all(refs, Want::Whole, &what)?;
+            let want = match *key {
+                "last-fragment" | "first-fragment" => Want::Text,
+                _ => Want::Whole,
+            };
+            let found = self.all(refs, want, &what)?;
             match *key {
+                "last-fragment" => self.plan.last_fragment = found,
+                "first-fragment" => self.plan.first_fragment = found,
+                "fragment" => self.plan.fragment = found,
                 "number" => self.plan.number = found,
                 "last" => self.plan.last = found,
                 "total" => self.plan.total = found,
@@ -498,6 +508,9 @@ impl Plan {
             does,
             number: Ref::NONE,
             last: Ref::NONE,
+            last_fragment: Ref::NONE,
+            first_fragment: Ref::NONE,
+            fragment: Ref::NONE,
             total: Ref::NONE,
             next: Ref::NONE,
             status: Ref::NONE,

@@ -404,6 +404,29 @@ fn what_a_mapping_lacks_or_has_twice_is_an_error() {
 }
 
 #[test]
+fn marks_of_fragments_need_an_end_and_numbers() {
+    let snapshot = |keys: &str| {
+        let keys = keys.replace("; ", "\n");
+        refused(&format!(
+            "[[message]]\ntemplate = 1\ndoes = \"snapshot\"\n{keys}\n\
+             instrument = {{ symbol = 55 }}\n[[message.event]]\nkind = \"level\"\n"
+        ))
+    };
+    for (keys, why) in [
+        (
+            "number = 34; first-fragment = 9001",
+            "last-fragment: missing: the field that marks the last fragment of a picture",
+        ),
+        (
+            "rpt-seq = 83; last-fragment = 9001",
+            "number: missing: without numbers a lost fragment does not show",
+        ),
+    ] {
+        assert_eq!(snapshot(keys), format!("m.toml:1: message.{why}"));
+    }
+}
+
+#[test]
 fn a_report_says_what_becomes_of_each_field() {
     let rig = Rig::new(MAPPING);
     let report = rig.mapper.report();

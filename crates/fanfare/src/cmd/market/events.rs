@@ -12,9 +12,9 @@ use crate::plural::counted;
 use crate::print::{exit_code, note};
 use anyhow::Result;
 use fanfare_instruments::figures::Figures;
-use fanfare_market::Instruments;
 use fanfare_market::dbn::DbnCounts;
 use fanfare_market::mapping::Counts;
+use fanfare_market::{FragmentStats, Fragments, Instruments};
 use std::cell::RefCell;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -61,7 +61,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     mapped.printer.finish()?;
     let counts = mapped.mapper.counts();
     let errors = outcome.errors();
-    Ok(report(&mapped.printer, &counts, errors, args.json))
+    let fragments = mapped.fragments.stats();
+    Ok(report(
+        &mapped.printer,
+        (&counts, fragments),
+        errors,
+        args.json,
+    ))
 }
 
 /// Maps a feed to its end; `prepare` makes what takes the events once all else is known to be
@@ -78,6 +84,7 @@ pub(super) fn play(
     let mapper = mapping(name, &program)?.for_templates(&program, 0)?;
     let mapped = Mapped {
         mapper,
+        fragments: Fragments::default(),
         printer: prepare()?,
     };
     let shared = Shared(Rc::new(RefCell::new(mapped)));
@@ -90,12 +97,20 @@ pub(super) fn play(
 }
 
 /// Says what there was; the exit status.
-fn report(printer: &Printer, counts: &Counts, errors: u64, json: bool) -> ExitCode {
+fn report(
+    printer: &Printer,
+    (counts, fragments): (&Counts, FragmentStats),
+    errors: u64,
+    json: bool,
+) -> ExitCode {
     let dbn = printer.dbn();
     let is_ok = errors == 0 && dbn.is_none_or(|dbn| dbn.lost == 0);
     let instruments = printer.table.len() as u64;
     let dbn = dbn.iter().flat_map(DbnCounts::all);
     let dbn = dbn.map(|(name, count)| (format!("dbn_{name}"), count));
+    let fragments = fragments.all();
+    let fragments = fragments.map(|(name, count)| (format!("fragments_{name}"), count));
+    let more = fragments.into_iter().chain(dbn);
     if json {
         let mut figures = Figures::new("market events");
         figures.set_ok(is_ok);
@@ -105,7 +120,7 @@ fn report(printer: &Printer, counts: &Counts, errors: u64, json: bool) -> ExitCo
         figures.count("instruments", instruments);
         figures.count("written", printer.written);
         figures.count("errors", errors);
-        for (name, count) in dbn {
+        for (name, count) in more {
             figures.count(&name, count);
         }
         note!("{}", figures.to_json());
@@ -121,7 +136,7 @@ fn report(printer: &Printer, counts: &Counts, errors: u64, json: bool) -> ExitCo
     );
     let others = counts.all().into_iter().skip(2);
     let others = others.map(|(name, count)| (name.to_owned(), count));
-    for (name, count) in others.chain(dbn).filter(|(_, count)| *count != 0) {
+    for (name, count) in others.chain(more).filter(|(_, count)| *count != 0) {
         note!("  {}: {count}", name.replace('_', " "));
     }
     exit_code(is_ok)

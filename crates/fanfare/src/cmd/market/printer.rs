@@ -134,12 +134,16 @@ impl Printer {
         })
     }
 
+    /// A message with this MsgSeqNum(34) has come.
+    pub(super) fn message(&mut self, number: Option<u64>) {
+        if let Form::Dbn(dbn) = &mut self.form {
+            dbn.see(number);
+        }
+    }
+
     /// Writes the events of a message, and what DBN cannot hold of them on stderr. `message` is
     /// MsgSeqNum(34).
     pub(super) fn events(&mut self, events: &[Event], message: Option<u64>) -> io::Result<()> {
-        if let Form::Dbn(dbn) = &mut self.form {
-            dbn.see(message);
-        }
         for event in events {
             self.number += 1;
             let number = self.number;

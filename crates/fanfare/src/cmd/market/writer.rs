@@ -3,8 +3,8 @@
 use super::printer::Printer;
 use crate::cmd::fast::decode::sink::Taking;
 use fanfare_fast::{Message, Record};
-use fanfare_market::FastMapper;
 use fanfare_market::mapping::{MapError, Outcome};
+use fanfare_market::{FastMapper, Fragments};
 use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
@@ -12,6 +12,7 @@ use std::rc::Rc;
 /// What a feed is mapped with, and to.
 pub(super) struct Mapped {
     pub(super) mapper: FastMapper,
+    pub(super) fragments: Fragments,
     pub(super) printer: Printer,
 }
 
@@ -21,9 +22,15 @@ impl Mapped {
             let what = self.mapper.describe(fault, &self.printer.table);
             self.printer.remark(&what);
         }
-        let number = mapped.as_ref().ok().and_then(|outcome| outcome.number);
-        self.printer.events(self.mapper.events(), number)?;
-        Ok(mapped.is_ok())
+        let Ok(outcome) = mapped else {
+            self.printer.events(self.mapper.events(), None)?;
+            return Ok(false);
+        };
+        self.printer.message(outcome.number);
+        if let Some(whole) = self.fragments.take(&outcome, self.mapper.events()) {
+            self.printer.events(whole.events, outcome.number)?;
+        }
+        Ok(true)
     }
 }
 

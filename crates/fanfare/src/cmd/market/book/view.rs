@@ -197,6 +197,7 @@ fn lacks(state: State) -> Option<Value> {
 pub(super) fn report(follower: &Follower) {
     let (stats, recovery) = (follower.stats(), follower.market().recovery_stats());
     let (market, mapped) = (follower.market().stats(), follower.mapper().counts());
+    let fragments = follower.fragment_stats();
     let pictures = recovery.snapshots_taken
         + recovery.snapshots_old
         + recovery.snapshots_ahead
@@ -218,6 +219,9 @@ pub(super) fn report(follower: &Follower) {
         ("values that cannot be represented", mapped.faults),
         ("packets that cannot be decoded", stats.bad),
         ("pictures that cannot be read", stats.bad_pictures),
+        ("pictures that lack a fragment", fragments.discarded),
+        ("pictures without room", fragments.no_room),
+        ("fragments without a beginning", fragments.without_beginning),
         ("messages without a number", stats.unnumbered),
         ("messages that came again", stats.repeated),
         ("changes dropped", recovery.dropped),

@@ -1,0 +1,572 @@
+//! Pictures that come in several messages, put together.
+//!
+//! A mapping says with `last-fragment`, and where the feed has them `first-fragment` and
+//! `fragment`, which part of a picture a message has. [`Fragments`] holds the parts until the last
+//! one has come, and passes on nothing of a picture that lacks one: what comes out is whole.
+//!
+//! No message may be missing between the fragments of a picture, by MsgSeqNum(34). Fragments with
+//! numbers of their own may come among those of other instruments; those without are in consecutive
+//! messages, and where nothing marks the first one, it is the message behind the end of another
+//! picture.
+
+use crate::event::{Event, Flags};
+use crate::mapping::{Does, Fragment, Outcome, Picture};
+use std::collections::HashMap;
+
+/// How much is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FragmentConfig {
+    /// Events of one picture at most: a larger one is discarded.
+    pub most_of_picture: usize,
+    /// Events of all pictures that are not whole at most, 64 bytes each: for what is beyond, the
+    /// picture that has waited longest is discarded.
+    pub most: usize,
+}
+
+impl Default for FragmentConfig {
+    /// 65,536 events of a picture (4 MB), 1,048,576 of all (64 MB).
+    fn default() -> Self {
+        Self {
+            most_of_picture: 1 << 16,
+            most: 1 << 20,
+        }
+    }
+}
+
+/// What was put together, and what was not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FragmentStats {
+    /// Messages with a part of a picture.
+    pub fragments: u64,
+    /// Pictures of more than one message that became whole.
+    pub whole: u64,
+    /// Pictures that lack a fragment, or had one twice, or one that is of another moment.
+    pub discarded: u64,
+    /// Pictures for which there was no room.
+    pub no_room: u64,
+    /// Fragments of pictures whose beginning was not there.
+    pub without_beginning: u64,
+}
+
+impl FragmentStats {
+    /// All of them with their names.
+    pub const fn all(&self) -> [(&'static str, u64); 5] {
+        [
+            ("seen", self.fragments),
+            ("whole", self.whole),
+            ("discarded", self.discarded),
+            ("no_room", self.no_room),
+            ("without_beginning", self.without_beginning),
+        ]
+    }
+
+    /// Both.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self {
+            fragments: self.fragments + other.fragments,
+            whole: self.whole + other.whole,
+            discarded: self.discarded + other.discarded,
+            no_room: self.no_room + other.no_room,
+            without_beginning: self.without_beginning + other.without_beginning,
+        }
+    }
+}
+
+/// The events of a message, or of a whole picture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Whole<'a> {
+    /// Of a picture a Clear and its entries.
+    pub events: &'a [Event],
+    /// MsgSeqNum(34) of the message, or of the first one of the picture.
+    pub number: Option<u64>,
+}
+
+/// A picture of which something is missing.
+#[derive(Debug)]
+struct Part {
+    /// What all of its fragments say.
+    moment: (Option<u32>, Option<u64>),
+    /// The fragment that comes next: its own number, or that of its message.
+    next: u64,
+    /// MsgSeqNum(34) of the first one.
+    number: Option<u64>,
+    /// The higher, the later it began.
+    age: u64,
+    events: Vec<Event>,
+}
+
+/// Puts pictures together. See the module's text. Each channel has one of its own.
+///
+/// Allocates for pictures beyond all that were held at a time before.
+#[derive(Debug, Default)]
+pub struct Fragments {
+    config: FragmentConfig,
+    parts: HashMap<u32, Part>,
+    /// The picture that became whole last.
+    whole: Vec<Event>,
+    /// Room of pictures that were.
+    spare: Vec<Vec<Event>>,
+    held: usize,
+    begun: u64,
+    /// MsgSeqNum(34) of the message before.
+    last: Option<u64>,
+    /// The message before left no picture without its end.
+    is_between: bool,
+    stats: FragmentStats,
+}
+
+impl Fragments {
+    /// Holds nothing.
+    pub fn new(config: FragmentConfig) -> Self {
+        Self {
+            config,
+            ..Self::default()
+        }
+    }
+
+    /// What was put together so far, and what was not.
+    pub const fn stats(&self) -> FragmentStats {
+        self.stats
+    }
+
+    /// Events that are held, of pictures that are not whole.
+    pub const fn held(&self) -> usize {
+        self.held
+    }
+
+    /// Takes a message of the channel, in their order: those of two lines arbitrated before.
+    /// Returns its events, or those of the picture that ends with it; `None` if it has a part of a
+    /// picture that is not whole yet, or never will be.
+    pub fn take<'a>(&'a mut self, outcome: &Outcome, events: &'a [Event]) -> Option<Whole<'a>> {
+        let number = outcome.number;
+        let Some(picture) = outcome.picture else {
+            self.pass(outcome);
+            return Some(Whole { events, number });
+        };
+        if !self.is_next(number) {
+            self.lose();
+        }
+        let was_between = self.is_between;
+        self.last = number;
+        self.is_between = picture.fragment.is_none_or(|fragment| fragment.is_last);
+        let Some(fragment) = picture.fragment else {
+            self.discard(picture.instrument.0);
+            return Some(Whole { events, number });
+        };
+        self.stats.fragments += 1;
+        let begins = match (fragment.number, fragment.is_first) {
+            (Some(own), _) => own == 1,
+            (None, Some(is_first)) => is_first,
+            (None, None) => was_between,
+        };
+        if begins {
+            self.discard(picture.instrument.0);
+            if fragment.is_last {
+                return Some(Whole { events, number });
+            }
+            self.begin(number, &picture, fragment, events);
+            return None;
+        }
+        self.go_on(&picture, fragment, events)
+    }
+
+    /// Messages are missing: a fragment of each picture may have been among them. Even one of the
+    /// same moment that comes behind them may belong to another picture, which is cut elsewhere.
+    #[cold]
+    fn lose(&mut self) {
+        self.is_between = false;
+        self.discard_all();
+    }
+
+    /// Takes a message that has no picture.
+    #[inline]
+    pub fn pass(&mut self, outcome: &Outcome) {
+        let has_lost = outcome.does == Some(Does::Snapshot);
+        if has_lost || outcome.number.is_some() {
+            if has_lost || !self.is_next(outcome.number) {
+                self.lose();
+            }
+            self.last = outcome.number;
+        }
+    }
+
+    /// Whether nothing is missing between the message before and this one.
+    #[inline]
+    fn is_next(&self, number: Option<u64>) -> bool {
+        number.is_some() && self.last.map(|last| last.wrapping_add(1)) == number
+    }
+
+    fn begin(
+        &mut self,
+        number: Option<u64>,
+        picture: &Picture,
+        fragment: Fragment,
+        events: &[Event],
+    ) {
+        if fragment.number.is_none() {
+            // Where messages follow one another, only one picture is not whole.
+            self.discard_all();
+        }
+        if !self.has_room(0, events.len(), None) {
+            return;
+        }
+        self.begun += 1;
+        let mut room = self.spare.pop().unwrap_or_default();
+        room.extend(events.iter().map(inner));
+        self.held += events.len();
+        let part = Part {
+            moment: moment(picture, fragment),
+            next: match fragment.number {
+                Some(own) => u64::from(own) + 1,
+                None => number.unwrap_or(0).wrapping_add(1),
+            },
+            number,
+            age: self.begun,
+            events: room,
+        };
+        self.parts.insert(picture.instrument.0, part);
+    }
+
+    fn go_on(
+        &mut self,
+        picture: &Picture,
+        fragment: Fragment,
+        events: &[Event],
+    ) -> Option<Whole<'_>> {
+        let id = picture.instrument.0;
+        let Some(part) = self.parts.get(&id) else {
+            if fragment.number.is_none() {
+                self.discard_all();
+            }
+            self.stats.without_beginning += 1;
+            return None;
+        };
+        // Without a number of its own it follows the fragment before directly.
+        let number = fragment.number.map(u64::from).or(self.last);
+        if number != Some(part.next) || part.moment != moment(picture, fragment) {
+            self.discard(id);
+            return None;
+        }
+        // Its Clear was there before.
+        let more = events.get(1..).unwrap_or_default();
+        if !self.has_room(part.events.len(), more.len(), Some(id)) {
+            self.remove(id);
+            return None;
+        }
+        let part = self.parts.get_mut(&id)?;
+        part.events.extend(more.iter().map(inner));
+        part.next = part.next.wrapping_add(1);
+        self.held += more.len();
+        if !fragment.is_last {
+            return None;
+        }
+        let number = part.number;
+        self.finish(id);
+        Some(Whole {
+            events: &self.whole,
+            number,
+        })
+    }
+
+    /// The picture is whole: its parts are as those of one message.
+    fn finish(&mut self, id: u32) {
+        let Some(part) = self.parts.remove(&id) else {
+            return;
+        };
+        self.held -= part.events.len();
+        let mut before = std::mem::replace(&mut self.whole, part.events);
+        before.clear();
+        self.keep(before);
+        self.stats.whole += 1;
+        let rpt_seq = self.whole.iter().map(|event| event.rpt_seq).max();
+        if let (Some(clear), Some(rpt_seq)) = (self.whole.first_mut(), rpt_seq) {
+            clear.rpt_seq = rpt_seq;
+        }
+        if let Some(last) = self.whole.last_mut() {
+            last.flags = last.flags.with(Flags::LAST);
+        }
+    }
+
+    /// Whether there is room for more events of a picture, once others have made some.
+    fn has_room(&mut self, has: usize, more: usize, but: Option<u32>) -> bool {
+        if has + more > self.config.most_of_picture || has + more > self.config.most {
+            self.stats.no_room += 1;
+            return false;
+        }
+        while self.held + more > self.config.most {
+            let others = self.parts.iter().filter(|(id, _)| Some(**id) != but);
+            let oldest = others.min_by_key(|(_, part)| part.age).map(|(id, _)| *id);
+            let Some(oldest) = oldest else {
+                return false;
+            };
+            self.stats.no_room += 1;
+            self.remove(oldest);
+        }
+        true
+    }
+
+    fn remove(&mut self, id: u32) -> bool {
+        let Some(mut part) = self.parts.remove(&id) else {
+            return false;
+        };
+        self.held -= part.events.len();
+        part.events.clear();
+        self.keep(part.events);
+        true
+    }
+
+    /// Keeps the room of a picture for another one, of some.
+    fn keep(&mut self, room: Vec<Event>) {
+        if self.spare.len() < SPARE {
+            self.spare.push(room);
+        }
+    }
+
+    fn discard(&mut self, id: u32) {
+        let was_there = self.remove(id);
+        self.stats.discarded += u64::from(was_there);
+    }
+
+    fn discard_all(&mut self) {
+        while let Some(id) = self.parts.keys().next().copied() {
+            self.discard(id);
+        }
+    }
+}
+
+/// Of how many pictures the room is kept.
+const SPARE: usize = 4;
+
+/// What is the same in all fragments of a picture.
+fn moment(picture: &Picture, fragment: Fragment) -> (Option<u32>, Option<u64>) {
+    let rpt_seq = fragment.has_rpt_seq.then_some(picture.rpt_seq);
+    (rpt_seq, picture.last_processed)
+}
+
+/// An event of a fragment: the end of its message is not that of the picture.
+fn inner(event: &Event) -> Event {
+    Event {
+        flags: event.flags.without(Flags::LAST),
+        ..*event
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{InstrumentId, Kind};
+
+    const A: u32 = 1;
+    const B: u32 = 2;
+
+    /// A fragment with so many entries.
+    fn part(number: u64, instrument: u32, rpt_seq: u32, entries: usize) -> (Outcome, Vec<Event>) {
+        let picture = Picture {
+            instrument: InstrumentId(instrument),
+            rpt_seq,
+            last_processed: Some(500),
+            total: None,
+            fragment: Some(Fragment {
+                is_last: false,
+                is_first: None,
+                number: None,
+                has_rpt_seq: true,
+            }),
+        };
+        let outcome = Outcome {
+            does: Some(Does::Snapshot),
+            number: Some(number),
+            sent: None,
+            next: None,
+            picture: Some(picture),
+        };
+        let clear = Event {
+            instrument: InstrumentId(instrument),
+            rpt_seq,
+            flags: Flags::SNAPSHOT,
+            ..Event::EMPTY
+        };
+        let level = Event {
+            kind: Kind::Level,
+            id: number,
+            ..clear
+        };
+        let mut events = vec![clear];
+        events.extend(vec![level; entries]);
+        let last = events.len() - 1;
+        events[last].flags = Flags::SNAPSHOT.with(Flags::LAST);
+        (outcome, events)
+    }
+
+    fn change(outcome: &mut Outcome, change: impl FnOnce(&mut Fragment)) {
+        let picture = outcome.picture.as_mut().unwrap();
+        change(picture.fragment.as_mut().unwrap());
+    }
+
+    fn last(mut part: (Outcome, Vec<Event>)) -> (Outcome, Vec<Event>) {
+        change(&mut part.0, |fragment| fragment.is_last = true);
+        part
+    }
+
+    fn first(mut part: (Outcome, Vec<Event>)) -> (Outcome, Vec<Event>) {
+        change(&mut part.0, |fragment| fragment.is_first = Some(true));
+        part
+    }
+
+    fn middle(mut part: (Outcome, Vec<Event>)) -> (Outcome, Vec<Event>) {
+        change(&mut part.0, |fragment| fragment.is_first = Some(false));
+        part
+    }
+
+    fn of(number: u32, mut part: (Outcome, Vec<Event>)) -> (Outcome, Vec<Event>) {
+        change(&mut part.0, |fragment| fragment.number = Some(number));
+        part
+    }
+
+    /// The messages of the levels that come out, `None` where nothing does.
+    fn take(to: &mut Fragments, part: &(Outcome, Vec<Event>)) -> Option<Vec<u64>> {
+        let whole = to.take(&part.0, &part.1)?;
+        let kinds: Vec<Kind> = whole.events.iter().map(|event| event.kind).collect();
+        assert_eq!(kinds.iter().filter(|kind| **kind == Kind::Clear).count(), 1);
+        assert_eq!(kinds[0], Kind::Clear);
+        let ends = whole
+            .events
+            .iter()
+            .rev()
+            .map(|event| event.flags.has(Flags::LAST));
+        assert!(ends.enumerate().all(|(at, is_last)| is_last == (at == 0)));
+        Some(whole.events[1..].iter().map(|event| event.id).collect())
+    }
+
+    #[test]
+    fn consecutive_fragments_become_a_picture() {
+        let mut to = Fragments::default();
+        // What comes first may be the end of anything.
+        assert_eq!(take(&mut to, &last(part(7, A, 9, 1))), None);
+        assert_eq!(to.stats().without_beginning, 1);
+        assert_eq!(take(&mut to, &part(8, A, 9, 2)), None);
+        assert_eq!(take(&mut to, &part(9, A, 9, 0)), None);
+        let picture = last(part(10, A, 9, 1));
+        assert_eq!(take(&mut to, &picture), Some(vec![8, 8, 10]));
+        assert_eq!(to.whole[0].rpt_seq, 9);
+        assert_eq!(take(&mut to, &last(part(11, B, 3, 1))), Some(vec![11]));
+        let stats = to.stats();
+        assert_eq!((stats.fragments, stats.whole, stats.discarded), (5, 1, 0));
+        assert_eq!(to.held(), 0);
+    }
+
+    #[test]
+    fn a_fragment_that_is_missing_repeated_or_of_another_moment_discards() {
+        let wrong = [
+            last(part(4, A, 9, 1)),
+            last(part(2, A, 9, 1)),
+            last(part(3, A, 10, 1)),
+            last(part(3, B, 9, 1)),
+            {
+                let mut other = last(part(3, A, 9, 1));
+                other.0.picture.as_mut().unwrap().last_processed = Some(501);
+                other
+            },
+            {
+                let mut other = last(part(3, A, 9, 1));
+                other.0.number = None;
+                other
+            },
+        ];
+        for wrong in wrong {
+            let mut to = Fragments::default();
+            assert_eq!(take(&mut to, &first(part(1, A, 9, 1))), None);
+            assert_eq!(take(&mut to, &middle(part(2, A, 9, 1))), None);
+            assert_eq!(take(&mut to, &wrong), None, "{wrong:?}");
+            assert_eq!((to.stats().discarded, to.held()), (1, 0));
+            // Nothing of it is left for what follows.
+            let next = wrong.0.number.unwrap_or(3) + 1;
+            assert_eq!(take(&mut to, &middle(last(part(next, A, 9, 1)))), None);
+        }
+    }
+
+    #[test]
+    fn what_is_no_picture_may_stand_between_or_lose_one() {
+        let mut to = Fragments::default();
+        let heartbeat = |number| Outcome {
+            does: Some(Does::Heartbeat),
+            number,
+            picture: None,
+            ..part(0, A, 1, 0).0
+        };
+        assert_eq!(take(&mut to, &last(part(1, A, 9, 1))), None);
+        // Without a number it says nothing.
+        to.pass(&heartbeat(None));
+        to.pass(&heartbeat(Some(2)));
+        assert_eq!(take(&mut to, &part(3, A, 9, 1)), None);
+        to.pass(&heartbeat(None));
+        assert_eq!(take(&mut to, &last(part(4, A, 9, 1))), Some(vec![3, 4]));
+        assert_eq!(take(&mut to, &part(5, A, 9, 1)), None);
+        to.pass(&heartbeat(Some(6)));
+        // It is no beginning.
+        assert_eq!(take(&mut to, &last(part(7, A, 9, 1))), None);
+        assert_eq!(to.stats().discarded, 1);
+        // A picture of an instrument that is not known.
+        let unknown = Outcome {
+            picture: None,
+            ..part(8, A, 9, 0).0
+        };
+        to.pass(&unknown);
+        assert_eq!(take(&mut to, &last(part(9, A, 9, 1))), None);
+        assert_eq!(take(&mut to, &last(part(10, A, 9, 1))), Some(vec![10]));
+    }
+
+    #[test]
+    fn fragments_with_numbers_come_among_those_of_others() {
+        let mut to = Fragments::default();
+        assert_eq!(take(&mut to, &of(1, part(1, A, 9, 1))), None);
+        assert_eq!(take(&mut to, &of(1, part(2, B, 5, 1))), None);
+        let end = of(2, last(part(3, A, 9, 1)));
+        assert_eq!(take(&mut to, &end), Some(vec![1, 3]));
+        let end = of(3, last(part(4, B, 5, 1)));
+        assert_eq!(take(&mut to, &end), None, "2 is missing");
+        assert_eq!(take(&mut to, &of(2, last(part(5, B, 5, 1)))), None);
+        let stats = to.stats();
+        let counts = (stats.whole, stats.discarded, stats.without_beginning);
+        assert_eq!(counts, (1, 1, 1));
+        // A message that is missing may have been the beginning of a picture cut elsewhere.
+        assert_eq!(take(&mut to, &of(1, part(6, A, 9, 1))), None);
+        assert_eq!(take(&mut to, &of(2, last(part(8, A, 9, 1)))), None);
+        // Without RptSeq(83) of the message it is the highest one of the entries.
+        let of_entries = |mut part: (Outcome, Vec<Event>)| {
+            change(&mut part.0, |fragment| fragment.has_rpt_seq = false);
+            part
+        };
+        assert_eq!(take(&mut to, &of_entries(of(1, part(9, A, 7, 1)))), None);
+        let end = of_entries(of(2, last(part(10, A, 8, 1))));
+        assert_eq!(take(&mut to, &end), Some(vec![9, 10]));
+        assert_eq!(to.whole[0].rpt_seq, 8);
+    }
+
+    #[test]
+    fn what_is_held_is_bounded() {
+        let mut to = Fragments::new(FragmentConfig {
+            most_of_picture: 4,
+            most: 6,
+        });
+        assert_eq!(take(&mut to, &of(1, part(1, A, 9, 2))), None);
+        assert_eq!(take(&mut to, &of(2, part(2, A, 9, 2))), None, "too large");
+        assert_eq!((to.stats().no_room, to.held()), (1, 0));
+        assert_eq!(take(&mut to, &of(3, last(part(3, A, 9, 0)))), None);
+        // The oldest makes room.
+        for (number, instrument, held) in [(4, 1, 3), (5, 2, 6), (6, 3, 6)] {
+            assert_eq!(take(&mut to, &of(1, part(number, instrument, 9, 2))), None);
+            assert_eq!(to.held(), held);
+        }
+        assert_eq!(to.stats().no_room, 2);
+        assert_eq!(take(&mut to, &of(2, last(part(7, 1, 9, 0)))), None);
+        let end = of(2, last(part(8, 2, 9, 0)));
+        assert_eq!(take(&mut to, &end), Some(vec![5, 5]));
+        let end = of(2, last(part(9, 3, 9, 1)));
+        assert_eq!(take(&mut to, &end), Some(vec![6, 6, 9]));
+        assert_eq!(to.held(), 0);
+        assert_eq!(take(&mut to, &of(1, part(10, 1, 9, 4))), None, "never fits");
+        assert_eq!((to.stats().no_room, to.held()), (3, 0));
+    }
+}

@@ -1,0 +1,367 @@
+//! Pictures in several messages over two lines that lose: no book is ever live from a part of one.
+//!
+//! `FANFARE_SEEDS=10000` runs more seeds, `FANFARE_SEED=7` just that one.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
+
+use fanfare_fast::{Decoder, Encoder, Message, Program, json};
+use fanfare_feed::Line;
+use fanfare_feed::channel::{Channel, ChannelConfig, Datagram};
+use fanfare_feed::recovery::{Numbering, RecoveryConfig, State};
+use fanfare_market::fragments::FragmentStats;
+use fanfare_market::instruments::{IdSource, SecurityId};
+use fanfare_market::{
+    BookConfig, Follower, FollowerConfig, Instruments, Mapping, MarketConfig, Side,
+};
+use fastrand::Rng;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+const TEMPLATES: &str = r#"<templates>
+  <template name="Change" id="1"><uInt32 name="MsgSeqNum" id="34"/>
+    <sequence name="MDEntries"><length name="NoMDEntries" id="268"/>
+      <uInt32 name="MDUpdateAction" id="279"/><string name="MDEntryType" id="269"/>
+      <uInt32 name="SecurityID" id="48"/><uInt32 name="RptSeq" id="83"/>
+      <decimal name="MDEntryPx" id="270"/><uInt32 name="MDEntrySize" id="271"/>
+    </sequence></template>
+  <template name="Picture" id="2"><uInt32 name="MsgSeqNum" id="34"/>
+    <uInt32 name="SecurityID" id="48"/><uInt32 name="RptSeq" id="83"/>
+    <uInt32 name="LastMsgSeqNumProcessed" id="369"/>
+    <uInt32 name="RouteFirst" id="7944" presence="optional"/>
+    <uInt32 name="Fragment" id="9000" presence="optional"/>
+    <uInt32 name="LastFragment" id="893"/>
+    <sequence name="MDEntries"><length name="NoMDEntries" id="268"/>
+      <string name="MDEntryType" id="269"/>
+      <decimal name="MDEntryPx" id="270"/><uInt32 name="MDEntrySize" id="271"/>
+    </sequence></template>
+</templates>"#;
+
+const MAPPING: &str = r#"
+absent = "ignore"
+[[message]]
+template = 1
+does = "changes"
+number = 34
+entries = 268
+instrument = { id = 48 }
+[message.entry]
+type = 269
+action = 279
+price = 270
+size = 271
+rpt-seq = 83
+[[message.event]]
+kind = "level"
+[[message]]
+template = 2
+does = "snapshot"
+number = 34
+rpt-seq = 83
+last = 369
+last-fragment = 893
+first-fragment = 7944
+fragment = 9000
+entries = 268
+instrument = { id = 48 }
+[message.entry]
+type = 269
+price = 270
+size = 271
+[[message.event]]
+kind = "level"
+"#;
+
+/// How fragments are marked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Marks {
+    /// The last one alone.
+    Last,
+    /// First and last.
+    Both,
+    /// By numbers, among those of other instruments.
+    Numbers,
+}
+
+const INSTRUMENTS: usize = 4;
+
+/// Sizes by price, of bids and offers.
+type Content = [BTreeMap<i64, i64>; 2];
+
+/// The exchange: its books, and what each was at each RptSeq.
+struct Exchange {
+    books: Vec<(u32, Content)>,
+    truth: BTreeMap<(usize, u32), Content>,
+    changes: u32,
+    pictures: u32,
+    /// Messages of pictures that are to be sent.
+    queue: Vec<String>,
+}
+
+impl Exchange {
+    /// The line of JSON of a message with one or two changes.
+    fn change(&mut self, rng: &mut Rng) -> String {
+        self.changes += 1;
+        let mut entries = Vec::new();
+        for _ in 0..rng.usize(1..3) {
+            let at = rng.usize(0..INSTRUMENTS);
+            let (rpt_seq, book) = &mut self.books[at];
+            *rpt_seq += 1;
+            let side = rng.usize(0..2);
+            let price = if side == 0 {
+                100 - rng.i64(0..20)
+            } else {
+                101 + rng.i64(0..20)
+            };
+            let is_there = book[side].contains_key(&price);
+            let (action, size) = match (is_there, rng.bool()) {
+                (false, _) => (0, rng.i64(1..50)),
+                (true, false) => (1, rng.i64(1..50)),
+                (true, true) => (2, 0),
+            };
+            match action {
+                2 => book[side].remove(&price),
+                _ => book[side].insert(price, size),
+            };
+            self.truth.insert((at, *rpt_seq), book.clone());
+            entries.push(format!(
+                r#"{{"MDUpdateAction": {action}, "MDEntryType": "{side}", "SecurityID": {},
+                    "RptSeq": {rpt_seq}, "MDEntryPx": {price}, "MDEntrySize": {size}}}"#,
+                at + 1
+            ));
+        }
+        format!(
+            r#"{{"template": "Change", "fields": {{"MsgSeqNum": {}, "MDEntries": [{}]}}}}"#,
+            self.changes,
+            entries.join(", ")
+        )
+    }
+
+    /// The next message of a picture.
+    fn picture(&mut self, rng: &mut Rng, marks: Marks) -> String {
+        if self.queue.is_empty() {
+            let at = rng.usize(0..INSTRUMENTS);
+            let one = self.fragments(at, rng, marks);
+            let other = match marks {
+                Marks::Numbers => self.fragments((at + 1) % INSTRUMENTS, rng, marks),
+                _ => Vec::new(),
+            };
+            // Those with numbers come in any order among each other, each picture in its own.
+            let (mut one, mut other) = (one.into_iter().peekable(), other.into_iter().peekable());
+            while one.peek().is_some() || other.peek().is_some() {
+                let next = if rng.bool() { one.next() } else { other.next() };
+                self.queue.extend(next);
+            }
+            self.queue.reverse();
+        }
+        self.pictures += 1;
+        let number = self.pictures.to_string();
+        self.queue.pop().unwrap().replace("NUMBER", &number)
+    }
+
+    /// The messages of a picture of an instrument as it is now.
+    fn fragments(&mut self, at: usize, rng: &mut Rng, marks: Marks) -> Vec<String> {
+        let (rpt_seq, book) = &self.books[at];
+        let mut entries: Vec<String> = Vec::new();
+        for (side, levels) in book.iter().enumerate() {
+            entries.extend(levels.iter().map(|(price, size)| {
+                format!(
+                    r#"{{"MDEntryType": "{side}", "MDEntryPx": {price}, "MDEntrySize": {size}}}"#
+                )
+            }));
+        }
+        let len = rng.usize(1..30);
+        let chunks: Vec<&[String]> = match entries.is_empty() {
+            true => vec![&[]],
+            false => entries.chunks(len).collect(),
+        };
+        let count = chunks.len();
+        let messages = chunks.into_iter().enumerate().map(|(number, entries)| {
+            let marks = match marks {
+                Marks::Last => String::new(),
+                Marks::Both => format!(r#""RouteFirst": {}, "#, u8::from(number == 0)),
+                Marks::Numbers => format!(r#""Fragment": {}, "#, number + 1),
+            };
+            format!(
+                r#"{{"template": "Picture", "fields": {{"MsgSeqNum": NUMBER, "SecurityID": {},
+                    "RptSeq": {rpt_seq}, "LastMsgSeqNumProcessed": {}, {marks}"LastFragment": {},
+                    "MDEntries": [{}]}}}}"#,
+                at + 1,
+                self.changes,
+                u8::from(number + 1 == count),
+                entries.join(", ")
+            )
+        });
+        messages.collect()
+    }
+}
+
+/// A follower behind two lines of changes and two of pictures.
+struct Run {
+    program: Arc<Program>,
+    encoder: Encoder,
+    exchange: Exchange,
+    follower: Follower,
+    changes: Channel,
+    pictures: Channel,
+    rng: Rng,
+    loss: f64,
+    now: u64,
+    live: u64,
+}
+
+impl Run {
+    fn new(seed: u64, loss: f64) -> Self {
+        let program = Arc::new(Program::parse(TEMPLATES).unwrap());
+        let mapping = Mapping::parse("test.toml", MAPPING).unwrap();
+        let mapper = mapping.for_templates(&program, 0).unwrap();
+        let market = MarketConfig {
+            book: BookConfig::by_price(50).unwrap(),
+            recovery: RecoveryConfig::new(Numbering::Instrument),
+            source: 0,
+            has_natural_refresh: false,
+        };
+        let channel = || {
+            let decoder = Decoder::new(Arc::clone(&program));
+            Channel::new(decoder, ChannelConfig::new(2)).unwrap()
+        };
+        Self {
+            encoder: Encoder::new(Arc::clone(&program)),
+            exchange: Exchange {
+                books: vec![(0, Content::default()); INSTRUMENTS],
+                truth: BTreeMap::new(),
+                changes: 0,
+                pictures: 0,
+                queue: Vec::new(),
+            },
+            follower: Follower::new(FollowerConfig::new(market), mapper, Instruments::new(100)),
+            changes: channel(),
+            pictures: channel(),
+            rng: Rng::with_seed(seed),
+            loss,
+            now: 0,
+            live: 0,
+            program,
+        }
+    }
+
+    /// Brings a message over both lines, unless it is lost; now and then it comes twice.
+    fn bring(&mut self, line: &str, is_change: bool) {
+        let mut message = Message::new();
+        json::read_line(&self.program, line, &mut message).unwrap();
+        let mut bytes = Vec::new();
+        self.encoder.reset();
+        self.encoder.encode(&message, &mut bytes).unwrap();
+        self.now += 1_000_000;
+        let now = self.now;
+        for line in [Line::A, Line::B] {
+            for _ in 0..if self.rng.u8(0..20) == 0 { 2 } else { 1 } {
+                if self.rng.f64() < self.loss {
+                    continue;
+                }
+                let datagram = Datagram {
+                    line,
+                    now,
+                    received: now,
+                    offset: 0,
+                    bytes: &bytes,
+                };
+                let channel = match is_change {
+                    true => &mut self.changes,
+                    false => &mut self.pictures,
+                };
+                let mut events = channel.receive(datagram);
+                while let Some(event) = events.next() {
+                    match is_change {
+                        true => self.follower.channel(now, &event, &mut |_| {}),
+                        false => self.follower.snapshot_channel(now, &event, &mut |_| {}),
+                    }
+                }
+            }
+        }
+        let mut events = self.changes.handle_timeout(now);
+        while let Some(event) = events.next() {
+            self.follower.channel(now, &event, &mut |_| {});
+        }
+        let mut events = self.pictures.handle_timeout(now);
+        while let Some(event) = events.next() {
+            self.follower.snapshot_channel(now, &event, &mut |_| {});
+        }
+        self.check();
+    }
+
+    /// Every book that is live is as it was at its RptSeq.
+    fn check(&mut self) {
+        let (table, market) = (self.follower.instruments(), self.follower.market());
+        for at in 0..INSTRUMENTS {
+            let id = SecurityId::Number(at as u64 + 1);
+            let Some(id) = table.by_id(id, IdSource::NONE) else {
+                continue;
+            };
+            if market.state(id) != Some(State::Live) {
+                continue;
+            }
+            self.live += 1;
+            let rpt_seq = market.position(id).unwrap();
+            let truth = self.exchange.truth.get(&(at, rpt_seq));
+            let truth = truth.cloned().unwrap_or_default();
+            let side = |side| {
+                let book = market.book(id);
+                let levels = book.into_iter().flat_map(move |book| book.depth(side));
+                levels.map(|level| (level.price.units() / 1_000_000_000, level.size))
+            };
+            let content: Content = Side::BOTH.map(|of| side(of).collect());
+            assert_eq!(content, truth, "instrument {at} at {rpt_seq}");
+        }
+    }
+}
+
+fn run(seed: u64, marks: Marks, loss: f64) -> (u64, FragmentStats) {
+    let mut run = Run::new(seed, loss);
+    // What was sent before is not known.
+    for _ in 0..100 {
+        run.exchange.change(&mut run.rng);
+    }
+    for _ in 0..400 {
+        match run.rng.u8(0..3) {
+            0 => {
+                let line = run.exchange.change(&mut run.rng);
+                run.bring(&line, true);
+            }
+            _ => {
+                let line = run.exchange.picture(&mut run.rng, marks);
+                run.bring(&line, false);
+            }
+        }
+    }
+    (run.live, run.follower.fragment_stats())
+}
+
+fn seeds() -> Range<u64> {
+    let number = |name| std::env::var(name).ok()?.parse::<u64>().ok();
+    match number("FANFARE_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("FANFARE_SEEDS").unwrap_or(60),
+    }
+}
+
+#[test]
+fn no_book_is_live_from_a_part_of_a_picture() {
+    for marks in [Marks::Last, Marks::Both, Marks::Numbers] {
+        let (mut live, mut whole, mut discarded) = (0, 0, 0);
+        for seed in seeds() {
+            let loss = [0.0, 0.1, 0.3, 0.5][seed as usize % 4];
+            let (lived, stats) = std::panic::catch_unwind(|| run(seed, marks, loss))
+                .unwrap_or_else(|_| panic!("FANFARE_SEED={seed}, {marks:?}: see above"));
+            live += lived;
+            whole += stats.whole;
+            discarded += stats.discarded;
+            assert!(loss > 0.0 || stats.discarded == 0, "{seed}: {stats:?}");
+        }
+        let enough = seeds().count() as u64;
+        assert!(
+            live > 100 * enough && whole > 10 * enough,
+            "{live}, {whole}"
+        );
+        assert!(discarded > enough, "{discarded}");
+    }
+}

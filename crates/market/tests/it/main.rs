@@ -6,5 +6,6 @@
     reason = "a test fails by panicking"
 )]
 
+mod fix_replay;
 mod mapped;
 mod walk;

@@ -364,13 +364,14 @@ impl Builder<'_> {
         if feeds.is_empty() {
             return Ok((None, None));
         }
+        let waker = Waker::detached()?;
         let (mut ring, mut reader) = (None, None);
         if feeds.iter().any(|feed| feed.mapping.is_some()) {
-            let ends = EventRing::new(self.config.ring_bytes, Waker::detached()?);
+            let size = self.config.ring_bytes;
+            let ends = EventRing::new(size, Waker::detached()?, waker.clone());
             let (writing, reading) = ends.ok_or(StartError::Ring)?;
             (ring, reader) = (Some(writing), Some(reading));
         }
-        let waker = Waker::detached()?;
         let mut sources = Vec::new();
         let mut places = Places::default();
         for feed in feeds {

@@ -390,22 +390,46 @@ impl Feeds {
     }
 }
 
+impl Feeds {
+    /// Shows instruments once more, where the reader of market events has lost some, as it asks.
+    fn show(&mut self, now: Now) -> usize {
+        let Some(ring) = &mut self.events else {
+            return 0;
+        };
+        let markets = self
+            .feeds
+            .iter_mut()
+            .filter_map(|feed| feed.market.as_mut());
+        if ring.is_asked() {
+            markets.for_each(MarketFeed::show_all);
+            return 1;
+        }
+        let mut showing = markets.filter(|market| market.is_showing());
+        let Some(market) = showing.next() else {
+            return 0;
+        };
+        if !ring.wants_more() {
+            return 0;
+        }
+        let shown = market.show(now, ring);
+        if !market.is_showing() && showing.next().is_none() {
+            ring.put_shown();
+        }
+        shown
+    }
+}
+
 impl Agent for Feeds {
     fn name(&self) -> &str {
         "feed"
     }
 
     fn do_work(&mut self, now: Now) -> Result<usize, AgentError> {
-        let is_asked = self.events.as_ref().is_some_and(EventRing::is_asked);
         let mut work = 0;
         for feed in &mut self.feeds {
-            if let Some(market) = &mut feed.market
-                && is_asked
-            {
-                market.show_all();
-            }
             work += feed.turn(now, self.events.as_mut())?;
         }
+        work += self.show(now);
         if let Some(events) = &mut self.events {
             events.wake();
         }

@@ -52,6 +52,8 @@ pub(crate) struct MarketFeed {
     known: u32,
     /// The next instrument to be shown once more; `None` if all were.
     shown: Option<u32>,
+    /// All are to be shown again behind it: what was lost may have been among the first.
+    is_asked_again: bool,
     states: States,
     /// The states of the last notice, and when it was sent.
     notice: (StateCounts, u64),
@@ -99,6 +101,7 @@ impl MarketFeed {
             brought: Brought::default(),
             known: 0,
             shown: None,
+            is_asked_again: false,
             states: States::default(),
             notice: Default::default(),
             channel: feed.channel(),
@@ -124,7 +127,7 @@ impl MarketFeed {
     /// datagrams and answers taken.
     pub(crate) fn turn(&mut self, now: Now, ring: &mut EventRing) -> Result<usize, AgentError> {
         self.utc_nanos = now.utc.nanos();
-        let mut work = self.pictures(now, ring)? + self.answers(now, ring);
+        let work = self.pictures(now, ring)? + self.answers(now, ring);
         if self
             .follower
             .poll_timeout()
@@ -142,7 +145,6 @@ impl MarketFeed {
             // The last request is still under way: its answers are taken first.
             self.follower.replay_refused(now.mono);
         }
-        work += self.show(now, ring);
         self.count(now.mono);
         Ok(work)
     }
@@ -203,8 +205,8 @@ impl MarketFeed {
         taken
     }
 
-    /// Shows instruments once more where a reader has lost events.
-    fn show(&mut self, now: Now, ring: &mut EventRing) -> usize {
+    /// Shows the next instruments once more where a reader has lost events. Returns their number.
+    pub(crate) fn show(&mut self, now: Now, ring: &mut EventRing) -> usize {
         let Some(from) = self.shown else {
             return 0;
         };
@@ -217,14 +219,25 @@ impl MarketFeed {
                 brought.events.push(*event);
             });
         }
-        self.shown = (end < self.known).then_some(end);
+        self.shown = match end < self.known {
+            true => Some(end),
+            false => std::mem::take(&mut self.is_asked_again).then_some(0),
+        };
         self.pass_on(ring);
         (end - from) as usize
     }
 
     /// All instruments are to be shown once more.
     pub(crate) const fn show_all(&mut self) {
-        self.shown = Some(0);
+        match self.shown {
+            Some(_) => self.is_asked_again = true,
+            None => self.shown = Some(0),
+        }
+    }
+
+    /// Whether some instruments are still to be shown.
+    pub(crate) const fn is_showing(&self) -> bool {
+        self.shown.is_some()
     }
 
     /// Writes what came to the ring: instruments that are new or have changed, then events.

@@ -1,7 +1,8 @@
 //! The ring of market events: every outlet reads the same events, with the plant's numbers.
 //!
 //! The thread of the feeds writes and never waits. A reader that is overtaken knows from the
-//! numbers what it lost, and asks for all instruments and pictures once more.
+//! numbers what it lost, and asks for all instruments and pictures once more: some at a time, as
+//! it reads them, so that these do not overtake it again.
 
 use fanfare_engine::poll::Waker;
 use fanfare_engine::ring::{Broadcast, BroadcastReader, Policy};
@@ -12,9 +13,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Kinds of records: events of one message, one behind the other; an instrument.
+/// Kinds of records: events of one message, one behind the other; an instrument; the end of all
+/// instruments that a reader has asked for.
 const EVENTS: u32 = 0;
 const INSTRUMENT: u32 = 1;
+const SHOWN: u32 = 2;
 
 /// Events of one record at most: a longer message takes several.
 const MOST: usize = 256;
@@ -33,8 +36,17 @@ pub(crate) struct EventRing {
     /// An instrument as bytes.
     room: Vec<u8>,
     waker: Waker,
-    asks: Arc<AtomicBool>,
+    asks: Arc<Asks>,
     wrote: bool,
+}
+
+/// What the reader asks of the writer.
+#[derive(Default)]
+struct Asks {
+    /// All instruments once more.
+    all: AtomicBool,
+    /// The next of them: the reader has taken most of what was there.
+    more: AtomicBool,
 }
 
 /// The reading end: market events in the order of the plant's numbers, and the instruments they are
@@ -45,8 +57,13 @@ pub struct EventReader {
     instruments: HashMap<u32, Box<[u8]>>,
     /// The number that comes next.
     next: u64,
+    /// All instruments were asked for, and did not all come yet.
+    is_waiting: bool,
+    /// What may wait in the ring while more instruments are asked for, in bytes.
+    most: u64,
     waker: Waker,
-    asks: Arc<AtomicBool>,
+    feeds: Waker,
+    asks: Arc<Asks>,
 }
 
 /// What a reader of market events receives.
@@ -65,16 +82,20 @@ pub enum Delivery<'a> {
 }
 
 impl EventRing {
-    /// A ring, and its reader. `bytes` is the size of the rings to the workers, a power of two.
-    pub(crate) fn new(bytes: usize, waker: Waker) -> Option<(Self, EventReader)> {
+    /// A ring, and its reader, which wakes the thread of the feeds by `feeds`. `bytes` is the size
+    /// of the rings to the workers, a power of two.
+    pub(crate) fn new(bytes: usize, waker: Waker, feeds: Waker) -> Option<(Self, EventReader)> {
         let bytes = bytes.saturating_mul(PER_BYTE).max(LEAST);
         let mut ring = Broadcast::new(bytes, 1, Policy::Lap);
-        let asks = Arc::new(AtomicBool::new(false));
+        let asks = Arc::new(Asks::default());
         let reader = EventReader {
             ring: ring.subscribe()?,
             instruments: HashMap::new(),
             next: 1,
+            is_waiting: false,
+            most: bytes as u64 / 8,
             waker: waker.clone(),
+            feeds,
             asks: Arc::clone(&asks),
         };
         let this = Self {
@@ -114,9 +135,20 @@ impl EventRing {
         }
     }
 
-    /// Whether a reader has asked for all there is since the last call.
+    /// Whether the reader has asked for all instruments since the last call.
     pub(crate) fn is_asked(&self) -> bool {
-        self.asks.load(Ordering::Relaxed) && self.asks.swap(false, Ordering::Relaxed)
+        take(&self.asks.all)
+    }
+
+    /// Whether the reader has asked for the next of them since the last call.
+    pub(crate) fn wants_more(&self) -> bool {
+        take(&self.asks.more)
+    }
+
+    /// All instruments that were asked for are in the ring.
+    pub(crate) fn put_shown(&mut self) {
+        let _ = self.ring.push(SHOWN, &[]);
+        self.wrote = true;
     }
 
     /// Wakes the reader, once for all events of a turn.
@@ -127,6 +159,11 @@ impl EventRing {
     }
 }
 
+/// Takes a flag back.
+fn take(flag: &AtomicBool) -> bool {
+    flag.load(Ordering::Relaxed) && flag.swap(false, Ordering::Relaxed)
+}
+
 impl EventReader {
     /// Calls `each` with what has come, of at most `limit` messages, and returns how many there
     /// were. Does not wait.
@@ -135,6 +172,7 @@ impl EventReader {
             ring,
             instruments,
             next,
+            is_waiting,
             ..
         } = self;
         let mut is_behind = false;
@@ -144,6 +182,7 @@ impl EventReader {
                     instruments.insert(known.instrument.0, record.bytes.into());
                 }
             }
+            SHOWN => *is_waiting = false,
             _ => {
                 for event in record.bytes.as_chunks::<{ Event::SIZE }>().0 {
                     let Some(event) = Event::from_bytes(event) else {
@@ -164,7 +203,12 @@ impl EventReader {
             }
         });
         if is_behind || batch.lost > 0 {
-            self.asks.store(true, Ordering::Relaxed);
+            self.is_waiting = true;
+            self.asks.all.store(true, Ordering::Relaxed);
+        }
+        if self.is_waiting && self.ring.backlog() < self.most {
+            self.asks.more.store(true, Ordering::Relaxed);
+            self.feeds.wake();
         }
         batch.read
     }

@@ -6,6 +6,7 @@ mod book;
 #[path = "../common/mod.rs"]
 mod common;
 mod dbn;
+mod fix;
 mod gateway;
 
 use common::{Folder, fails, fanfare, run, told};

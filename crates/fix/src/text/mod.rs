@@ -9,7 +9,7 @@
 //! scanner.push(log);
 //! scanner.finish();
 //! let found = scanner.next().unwrap();
-//! assert_eq!(found.prefix, b"10:00:01 in");
+//! assert_eq!((found.prefix, found.line), (&b"10:00:01 in"[..], 1));
 //! assert_eq!(found.message.get(34), Some(&b"7"[..]));
 //! assert_eq!(found.flaws[0].to_string(), "BodyLength(9) is 12, there are 15");
 //! assert_eq!(found.flaws[1].to_string(), "CheckSum(10) is 000, it should be 208");
@@ -51,6 +51,8 @@ pub struct Scanner {
     skipped: Skipped,
     /// The line has had something that belongs to no message.
     dirty: bool,
+    /// Lines that are done with.
+    lines: u64,
 }
 
 /// A message in the text.
@@ -63,6 +65,8 @@ pub struct Found<'a> {
     pub message: Message<'a>,
     /// What is wrong with it.
     pub flaws: &'a [Flaw],
+    /// The line of the text that it begins on, from 1.
+    pub line: u64,
 }
 
 /// What belonged to no message, blanks aside.
@@ -104,6 +108,7 @@ impl Scanner {
             flaws: Vec::new(),
             skipped: Skipped::default(),
             dirty: false,
+            lines: 0,
         }
     }
 
@@ -136,6 +141,9 @@ impl Scanner {
         let (prefix, start, end, separator) = self.locate()?;
         self.take(start, end, separator);
         (self.from, self.before) = (end, None);
+        let line = self.lines + 1;
+        let text = self.buffer.get(prefix..end).unwrap_or_default();
+        self.lines += text.iter().filter(|byte| **byte == b'\n').count() as u64;
         let Self {
             buffer,
             wire,
@@ -149,6 +157,7 @@ impl Scanner {
             prefix: buffer.get(prefix..start).unwrap_or_default().trim_ascii(),
             message: Message::new(wire, index),
             flaws,
+            line,
         })
     }
 
@@ -205,6 +214,7 @@ impl Scanner {
     fn skip(&mut self, end: usize) {
         for &byte in self.buffer.get(self.from..end).unwrap_or_default() {
             if byte == b'\n' {
+                self.lines += 1;
                 self.skipped.lines += u64::from(std::mem::take(&mut self.dirty));
             } else if !byte.is_ascii_whitespace() {
                 self.skipped.bytes += 1;

@@ -44,6 +44,27 @@ fn every_separator_is_understood() {
 }
 
 #[test]
+fn messages_know_their_lines_however_the_text_is_cut() {
+    let cut = &ORDER[..30];
+    let text = format!("a\n\n{ORDER}{ORDER}\nx8=FIX.4.4 {ORDER}\r\n{cut}\n\n\nlast {ORDER}");
+    for piece in [1, 2, 7, 50, usize::MAX] {
+        let (mut scanner, mut lines) = (Scanner::new(300), Vec::new());
+        let mut take = |scanner: &mut Scanner| {
+            while let Some(found) = scanner.next() {
+                lines.push(found.line);
+            }
+        };
+        for part in text.as_bytes().chunks(piece) {
+            scanner.push(part);
+            take(&mut scanner);
+        }
+        scanner.finish();
+        take(&mut scanner);
+        assert_eq!(lines, [3, 3, 4, 5, 8], "{piece}");
+    }
+}
+
+#[test]
 fn prefixes_stay_and_garbage_is_counted() {
     let text = format!(
         "starting\n\n2026-11-20 10:00:00 [in] {ORDER} ok\r\n  \nx8=FIX.4.4 is up\n\

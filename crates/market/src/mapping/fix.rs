@@ -241,6 +241,18 @@ impl Fields for MessageFields<'_> {
         all
     }
 
+    fn added(&self, field: &FieldRef) -> Option<Found> {
+        let tag = self.tag(field)?;
+        let known = self.dictionary.field(tag)?;
+        Some(Found {
+            key: tag,
+            level: Level::Message,
+            ty: type_of(known.kind),
+            name: check::name_of(&known.name, Some(tag)),
+            is_behind: false,
+        })
+    }
+
     fn has_entries(&self, field: &FieldRef) -> bool {
         let tag = self.tag(field);
         let mut all = self.all().into_iter();

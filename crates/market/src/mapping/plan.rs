@@ -131,6 +131,11 @@ pub(super) struct Found {
 pub(super) trait Fields {
     /// The fields of this name or tag, those of entries first.
     fn find(&self, field: &FieldRef) -> Vec<Found>;
+    /// The field of the message itself that venues add to a picture, though it is not defined with
+    /// it; those of templates are as they say.
+    fn added(&self, _: &FieldRef) -> Option<Found> {
+        None
+    }
     /// Whether the message has this sequence of entries.
     fn has_entries(&self, field: &FieldRef) -> bool;
     /// What the message is called.
@@ -245,7 +250,10 @@ impl<'c, F: Fields> Compiler<'c, F> {
                 "last-fragment" | "first-fragment" => Want::Text,
                 _ => Want::Whole,
             };
-            let found = self.all(refs, want, &what)?;
+            let found = match map.does == Does::Snapshot && *key != "number" {
+                true => self.of_picture(refs, want, &what)?,
+                false => self.all(refs, want, &what)?,
+            };
             match *key {
                 "last-fragment" => self.plan.last_fragment = found,
                 "first-fragment" => self.plan.first_fragment = found,
@@ -374,6 +382,23 @@ impl<'c, F: Fields> Compiler<'c, F> {
         self.check(cells, refs.first(), missing, what)
     }
 
+    /// As [`Self::all`], with what venues add to pictures.
+    fn of_picture(&mut self, refs: &Refs, want: Want, what: &str) -> Result<Ref, Problem> {
+        let mut cells = Vec::new();
+        let mut missing = None;
+        for field in refs {
+            let mut found = self.fields.find(field);
+            if !found.iter().any(|found| found.level == Level::Message) {
+                found.extend(self.fields.added(field));
+            }
+            if found.is_empty() {
+                missing = Some(field);
+            }
+            cells.extend(self.cells_of(field, found, want, what)?);
+        }
+        self.check(cells, refs.first(), missing, what)
+    }
+
     fn one(&mut self, field: &FieldRef, want: Want, what: &str) -> Result<Ref, Problem> {
         let cells = self.cells(field, want, what)?;
         let missing = cells.is_empty().then_some(field);
@@ -409,8 +434,19 @@ impl<'c, F: Fields> Compiler<'c, F> {
     }
 
     fn cells(&mut self, field: &FieldRef, want: Want, what: &str) -> Result<Vec<u8>, Problem> {
+        let found = self.fields.find(field);
+        self.cells_of(field, found, want, what)
+    }
+
+    fn cells_of(
+        &mut self,
+        field: &FieldRef,
+        found: Vec<Found>,
+        want: Want,
+        what: &str,
+    ) -> Result<Vec<u8>, Problem> {
         let mut cells = Vec::new();
-        for found in self.fields.find(field) {
+        for found in found {
             if !want.takes(found.ty) {
                 let why = format!(
                     "{} of {} cannot be {}: it is {}",

@@ -8,6 +8,7 @@ mod refusals;
 mod reload;
 mod sessions;
 
+pub(in crate::cmd) use cat::{Kind, Pieces};
 pub(crate) use sessions::print_log_losses;
 
 use clap::Subcommand;

@@ -1,6 +1,6 @@
 //! `fanfare market check`: whether a mapping fits templates, and what becomes of each field.
 
-use super::options::{MAPPING_HELP, named_mapping};
+use super::options::{MAPPING_HELP, named_mapping, version};
 use crate::cmd::fast::options::{TEMPLATES_HELP, TemplateReading, load};
 use crate::plural::counted;
 use crate::print::{note, say};
@@ -74,10 +74,6 @@ fn report(args: &Args) -> Result<Report> {
     let program = load(templates, args.reading.reading())?;
     let mapping = named_mapping(&args.mapping)?;
     Ok(mapping.for_templates(&program, 0)?.report())
-}
-
-fn version(text: &str) -> Result<Version, String> {
-    Version::from_name(text).ok_or_else(|| format!("`{text}` is no version of FIX"))
 }
 
 fn does(message: &MessageReport) -> &'static str {

@@ -4,10 +4,12 @@ mod book;
 mod check;
 mod events;
 mod feed;
+mod fix_log;
 mod instruments;
 pub(crate) mod json;
 mod options;
 mod printer;
+mod totals;
 mod writer;
 
 use clap::Subcommand;

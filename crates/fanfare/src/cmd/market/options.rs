@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result, bail};
 use fanfare_fast::Program;
+use fanfare_fix::dict::Version;
 use fanfare_market::mapping::BUILT_IN;
 use fanfare_market::{Instruments, Mapping};
 use std::fs::File;
@@ -17,6 +18,11 @@ pub(super) const INSTRUMENTS: usize = 10_000_000;
 
 pub(super) const MAPPING_HELP: &str =
     "Mapping file (TOML), or builtin:fix, builtin:spectra or builtin:complex";
+
+/// Returns the version of FIX of this name.
+pub(super) fn version(text: &str) -> Result<Version, String> {
+    Version::from_name(text).ok_or_else(|| format!("`{text}` is no version of FIX"))
+}
 
 /// Returns the mapping of this name; without a name, the built-in mapping that fits the templates.
 pub(super) fn mapping(name: Option<&str>, program: &Program) -> Result<Mapping> {

@@ -8,7 +8,7 @@ mod pieces;
 mod printer;
 
 pub(super) use names::Names;
-pub(super) use pieces::Pieces;
+pub(in crate::cmd) use pieces::{Kind, Pieces};
 pub(super) use printer::Printer;
 
 use crate::plural::counted;
@@ -18,7 +18,6 @@ use clap::{Args as ClapArgs, ValueEnum};
 use fanfare_engine::stop::Stop;
 use fanfare_fix::text::Scanner;
 use filter::Filter;
-use pieces::Kind;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -9,7 +9,7 @@ use std::path::Path;
 
 /// What the bytes are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(in crate::cmd) enum Kind {
     /// FIX in a stream or a log.
     Text,
     /// pcap or pcapng.
@@ -17,7 +17,7 @@ pub(super) enum Kind {
 }
 
 /// The bytes, in pieces.
-pub(in crate::cmd::fix) struct Pieces {
+pub(in crate::cmd) struct Pieces {
     name: String,
     input: Input,
     /// Read and not handed on; from `at`.
@@ -32,7 +32,7 @@ const PIECE: usize = 64 << 10;
 const HEAD: usize = 24;
 
 impl Pieces {
-    pub(in crate::cmd::fix) fn open(path: &Path, stop: Stop) -> Result<Self> {
+    pub(in crate::cmd) fn open(path: &Path, stop: Stop) -> Result<Self> {
         let name = match is_standard(path) {
             true => "stdin".to_owned(),
             false => path.display().to_string(),
@@ -50,12 +50,12 @@ impl Pieces {
     }
 
     /// The file's name.
-    pub(in crate::cmd::fix) fn name(&self) -> &str {
+    pub(in crate::cmd) fn name(&self) -> &str {
         &self.name
     }
 
     /// Looks at the first bytes.
-    pub(super) fn kind(&mut self) -> Result<Kind> {
+    pub(in crate::cmd) fn kind(&mut self) -> Result<Kind> {
         while self.piece.len() < HEAD {
             match self.receive()? {
                 Some(more) => self.piece.extend(more),
@@ -71,7 +71,7 @@ impl Pieces {
     }
 
     /// The next bytes; `None` at the end, or when Ctrl-C was pressed.
-    pub(in crate::cmd::fix) fn next_piece(&mut self) -> io::Result<Option<Vec<u8>>> {
+    pub(in crate::cmd) fn next_piece(&mut self) -> io::Result<Option<Vec<u8>>> {
         if self.at < self.piece.len() {
             let rest = self.piece.split_off(self.at);
             (self.piece, self.at) = (Vec::new(), 0);
@@ -81,7 +81,7 @@ impl Pieces {
     }
 
     /// Whether the next piece is still to be waited for.
-    pub(super) fn is_drained(&mut self) -> bool {
+    pub(in crate::cmd) fn is_drained(&mut self) -> bool {
         self.input.would_wait()
     }
 

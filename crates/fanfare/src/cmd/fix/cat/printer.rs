@@ -66,6 +66,7 @@ impl Printer {
             prefix: b"",
             message: *message,
             flaws: &[],
+            line: 0,
         };
         self.message(&found, None)?;
         Ok(self.flush()?)

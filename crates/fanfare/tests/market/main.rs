@@ -2,6 +2,7 @@
 //! followed.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
 
+mod bad_input;
 mod book;
 #[path = "../common/mod.rs"]
 mod common;

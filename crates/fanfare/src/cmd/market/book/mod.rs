@@ -136,8 +136,13 @@ struct Watch {
     looked_at: usize,
     has_changed: bool,
     bad: u64,
+    /// Values that were named.
+    named: u64,
     view: View,
 }
+
+/// Values that cannot be represented that are named; all are counted.
+const REMARKS: u64 = 50;
 
 /// Which lines an event came over.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -175,6 +180,7 @@ impl Watch {
             looked_at: 0,
             has_changed: false,
             bad: 0,
+            named: 0,
             view: View::new(args.json, args.once),
         })
     }
@@ -196,9 +202,23 @@ impl Watch {
             From::Changes => self.follower.channel(now, event, send),
             From::Snapshots => self.follower.snapshot_channel(now, event, send),
         }
+        if let ChannelEvent::Message(_) = event {
+            self.name_faults();
+        }
         self.look();
         if self.has_changed && self.view.wants_each() {
             self.show();
+        }
+    }
+
+    /// Says what of the last message cannot be represented.
+    fn name_faults(&mut self) {
+        let (mapper, table) = (self.follower.mapper(), self.follower.instruments());
+        for fault in mapper.faults() {
+            self.named += 1;
+            if self.named <= REMARKS {
+                note!("fanfare: {}", mapper.describe(fault, table));
+            }
         }
     }
 

@@ -217,6 +217,11 @@ pub(super) fn report(follower: &Follower) {
         ("changes without room to wait", recovery.overflows),
         ("RptSeq that went back", recovery.jumped_back),
         ("values that cannot be represented", mapped.faults),
+        (
+            "entries of instruments that were never defined",
+            mapped.unknown_instrument,
+        ),
+        ("entries of instruments beyond the table", mapped.table_full),
         ("packets that cannot be decoded", stats.bad),
         ("pictures that cannot be read", stats.bad_pictures),
         ("pictures that lack a fragment", fragments.discarded),

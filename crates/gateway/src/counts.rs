@@ -105,6 +105,8 @@ counts! {
     MarketCounts:
     events = "market_events", "market events";
     pictures = "picture_packets", "datagrams of the lines with pictures";
+    bad_pictures = "pictures_bad", "pictures and packets of their lines that could not be read";
+    picture_drops = "picture_drops", "datagrams with pictures that the kernel dropped";
     live = "instruments_live", "instruments now whose books are whole";
     recovering = "instruments_recovering", "instruments now that lack something";
     stale = "instruments_stale", "instruments now whose lines are silent";

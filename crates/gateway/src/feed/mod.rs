@@ -344,7 +344,7 @@ impl FeedSource {
         })?;
         let mut work = turn.datagrams;
         if let Some((market, ring)) = market {
-            work += market.turn(now, ring)?;
+            work += market.turn(now, turn.datagrams, ring)?;
         }
         self.handler
             .counts

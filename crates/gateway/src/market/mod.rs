@@ -35,6 +35,9 @@ const ANSWERS: usize = 64;
 /// Instruments that are shown once more in a turn, where a reader has lost events.
 const SHOWN: u32 = 16;
 
+/// How long pictures wait at most while changes come, in nanoseconds: a look is a system call.
+const BETWEEN_LOOKS: u64 = 1_000_000;
+
 /// The shortest time between two notices of the states of a feed's instruments, in nanoseconds;
 /// while some recover, the longer one.
 const BETWEEN: u64 = 1_000_000_000;
@@ -44,6 +47,8 @@ const WHILE_RECOVERING: u64 = 10_000_000_000;
 pub(crate) struct MarketFeed {
     follower: Follower,
     snapshots: Vec<Receiver>,
+    /// When they were looked at last.
+    looked: u64,
     replay: Option<(Replayer, FixDecoder)>,
     /// The plant's number of the feed's first instrument.
     base: u32,
@@ -96,6 +101,7 @@ impl MarketFeed {
         Ok(Self {
             follower,
             snapshots,
+            looked: 0,
             replay: replay.map(|replayer| (replayer, FixDecoder::new())),
             base,
             brought: Brought::default(),
@@ -123,11 +129,20 @@ impl MarketFeed {
         self.pass_on(ring);
     }
 
-    /// What there is to do besides the changes: pictures, the replay, silence. Returns the
-    /// datagrams and answers taken.
-    pub(crate) fn turn(&mut self, now: Now, ring: &mut EventRing) -> Result<usize, AgentError> {
+    /// What there is to do besides the changes, of which the turn brought `changes` datagrams:
+    /// pictures, the replay, silence. Returns the datagrams and answers taken.
+    pub(crate) fn turn(
+        &mut self,
+        now: Now,
+        changes: usize,
+        ring: &mut EventRing,
+    ) -> Result<usize, AgentError> {
         self.utc_nanos = now.utc.nanos();
-        let work = self.pictures(now, ring)? + self.answers(now, ring);
+        let mut work = self.answers(now, ring);
+        if changes == 0 || now.mono.saturating_sub(self.looked) >= BETWEEN_LOOKS {
+            self.looked = now.mono;
+            work += self.pictures(now, ring)?;
+        }
         if self
             .follower
             .poll_timeout()
@@ -154,6 +169,9 @@ impl MarketFeed {
         let mut snapshots = std::mem::take(&mut self.snapshots);
         for lines in &mut snapshots {
             let turn = lines.turn(now.mono, |event| {
+                if let ChannelEvent::Bad(_) = event {
+                    self.counts.bad_pictures.increment(1);
+                }
                 let brought = &mut self.brought;
                 self.follower
                     .snapshot_channel(now.mono, &event, &mut |event| brought.take(event));
@@ -316,6 +334,10 @@ impl MarketFeed {
         let (counts, recovery) = (&self.counts, market.recovery_stats());
         let mapper = self.follower.mapper().counts();
         counts.instruments.set(self.known.into());
+        let bad = self.follower.stats().bad_pictures;
+        counts.bad_pictures.increment(bad);
+        let drops = self.snapshots.iter().map(Receiver::kernel_drops);
+        counts.picture_drops.set(drops.sum());
         counts
             .refused
             .set(self.follower.instruments().refused() + market.stats().refused);

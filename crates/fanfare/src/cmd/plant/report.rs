@@ -127,13 +127,18 @@ fn report_market(counters: &Counters) {
         count("instruments_closed")
     );
     say!(
-        "market: {}, {} recovered, {} taken, {}, {} given up; {} dropped, {}, {} refused, \
-         {} of more instruments than the limit",
-        counted(count("recoveries"), "book recovering"),
+        "market: {} began to recover, {} recovered; {} taken, {} unreadable, {} dropped by \
+         kernel; {}, {} given up",
+        counted(count("recoveries"), "book"),
         count("recovered"),
         counted(count("pictures_used"), "picture"),
+        count("pictures_bad"),
+        count("picture_drops"),
         counted(count("replay_requests"), "replay request"),
-        counted(count("replay_given_up"), "message"),
+        counted(count("replay_given_up"), "message")
+    );
+    say!(
+        "market: {} dropped, {}, {} refused, {} of more instruments than the limit",
         counted(count("changes_discarded"), "change"),
         counted(count("book_faults"), "fault"),
         counted(count("value_errors"), "value"),

@@ -25,6 +25,12 @@ impl Shared {
             .get((position / 8) as usize & (self.words.len() - 1))
     }
 
+    /// The words of the message that begins there, to the end of the buffer.
+    fn words_from(&self, start: u64) -> &[AtomicU64] {
+        let first = ((start + HEADER as u64) / 8) as usize & (self.words.len() - 1);
+        self.words.get(first..).unwrap_or(&[])
+    }
+
     fn load(&self, position: u64) -> u64 {
         self.word(position)
             .map_or(0, |word| word.load(Ordering::Relaxed))
@@ -116,10 +122,10 @@ impl Writer {
             self.put_header(self.tail, padding as usize - HEADER, PADDING);
         }
         self.put_header(start, len, kind);
-        let words = self.scratch.get(..len.next_multiple_of(8)).unwrap_or(&[]);
-        for (i, word) in words.chunks_exact(8).enumerate() {
-            self.shared
-                .store(start + (HEADER + 8 * i) as u64, le_word(word));
+        let from = self.scratch.get(..len.next_multiple_of(8)).unwrap_or(&[]);
+        // No message goes over the end of the buffer.
+        for (word, from) in self.shared.words_from(start).iter().zip(from.as_chunks().0) {
+            word.store(u64::from_le_bytes(*from), Ordering::Relaxed);
         }
         self.tail = start + size;
         self.shared.tail.store(self.tail, Ordering::Release);
@@ -221,9 +227,4 @@ struct Header {
     len: usize,
     kind: u32,
     sequence: u64,
-}
-
-/// `bytes` has 8 bytes (`chunks_exact`).
-fn le_word(bytes: &[u8]) -> u64 {
-    bytes.try_into().map_or(0, u64::from_le_bytes)
 }

@@ -42,8 +42,15 @@ impl Message {
         self.template
     }
 
+    #[inline(always)]
     pub(crate) fn nodes(&self) -> &[Node] {
         &self.nodes
+    }
+
+    /// The bytes of the long texts.
+    #[inline(always)]
+    pub(crate) fn long_texts(&self) -> &[u8] {
+        &self.bytes
     }
 
     /// What is in one of its nodes.

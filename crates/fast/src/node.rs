@@ -208,6 +208,54 @@ impl Node {
         self.tag() == Tag::Entry as u8
     }
 
+    #[inline(always)]
+    pub(crate) const fn is_absent(&self) -> bool {
+        self.tag() == Tag::Absent as u8
+    }
+
+    /// The integer of this field, as a 64-bit pattern, if that is what it is.
+    #[inline(always)]
+    pub(crate) const fn int_of(&self, field: FieldId) -> Option<u64> {
+        match self.head == Self::int(field, 0).head {
+            true => Some(self.word()),
+            false => None,
+        }
+    }
+
+    /// The decimal of this field, if that is what it is.
+    #[inline(always)]
+    pub(crate) const fn decimal_of(&self, field: FieldId) -> Option<Decimal> {
+        const KIND: u64 = (1 << EXTRA) - 1;
+        match self.head & KIND == Tag::Decimal as u64 | (field.0 as u64) << FIELD {
+            true => Some(Decimal {
+                mantissa: self.word() as i64,
+                exponent: self.extra() as i8,
+            }),
+            false => None,
+        }
+    }
+
+    /// The byte string of this field, if that is what it is; long ones are among `bytes`.
+    #[inline(always)]
+    pub(crate) fn text_of<'m>(&'m self, field: FieldId, bytes: &'m [u8]) -> Option<&'m [u8]> {
+        if self.field() != field {
+            return None;
+        }
+        match self.content(bytes) {
+            Content::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The index of the node behind this field, if it is a sequence.
+    #[inline(always)]
+    pub(crate) const fn end_of_sequence(&self, field: FieldId) -> Option<u32> {
+        match self.head == Self::new(field, Tag::Sequence, 0, 0).head {
+            true => Some(self.halves().0),
+            false => None,
+        }
+    }
+
     /// What is in it; long texts are among `bytes`.
     #[inline(always)]
     pub(crate) fn content<'m>(&'m self, bytes: &'m [u8]) -> Content<'m> {

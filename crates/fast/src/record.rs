@@ -184,7 +184,7 @@ impl Record {
 
     /// The rows, if the record is held so and nothing of the message is missing: for those who
     /// want to do better than a call of [`Self::get`] for each field. A record that is not is
-    /// read through [`Self::get`] or [`Self::view`].
+    /// read through [`Self::level`], [`Self::get`] or [`Self::view`].
     #[inline]
     #[must_use]
     pub fn rows(&self) -> Option<Rows<'_>> {
@@ -202,6 +202,13 @@ impl Record {
             entries,
             is_whole: self.is_complete,
         })
+    }
+
+    /// The nodes and the bytes of its long texts, if it is held as a message.
+    #[inline(always)]
+    pub(crate) fn as_nodes(&self) -> Option<(&[Node], &[u8])> {
+        let is_message = self.form == Form::Message;
+        is_message.then(|| (self.message.nodes(), self.message.long_texts()))
     }
 
     /// Whether it was decoded with the templates of this program, as far as it is known.

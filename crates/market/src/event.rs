@@ -76,6 +76,22 @@ pub enum Action {
     Fill = 6,
 }
 
+impl Action {
+    /// The action of a value of MDUpdateAction(279).
+    #[inline(always)]
+    pub(crate) const fn from_number(number: i64) -> Option<Self> {
+        Some(match number {
+            0 => Self::New,
+            1 => Self::Change,
+            2 => Self::Delete,
+            3 => Self::DeleteThru,
+            4 => Self::DeleteFrom,
+            5 => Self::Overlay,
+            _ => return None,
+        })
+    }
+}
+
 /// Marks of an [`Event`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Flags(u8);

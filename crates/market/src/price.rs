@@ -10,6 +10,17 @@ use fanfare_wire::Decimal;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Price(i64);
 
+/// Powers of ten, all that 64 bits hold.
+const SCALES: [i64; 19] = {
+    let mut scales = [1; 19];
+    let mut power = 1;
+    while power < scales.len() {
+        scales[power] = scales[power - 1] * 10;
+        power += 1;
+    }
+    scales
+};
+
 /// Why a number is no [`Price`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PriceError {
@@ -58,33 +69,33 @@ impl Price {
     /// # Errors
     ///
     /// A value that is out of range, or has digits below 10^-9; nothing is rounded.
-    #[inline]
+    #[inline(always)]
     pub fn from_decimal(value: Decimal) -> Result<Self, PriceError> {
         let shift = i32::from(value.exponent) - i32::from(Self::EXPONENT);
+        // One below zero is far beyond the last power.
+        let scale = SCALES.get(shift.cast_unsigned() as usize);
+        let units = scale.and_then(|scale| value.mantissa.checked_mul(*scale));
+        match units {
+            Some(units) if units != i64::MAX => Ok(Self(units)),
+            _ => Self::from_unusual(value, shift),
+        }
+    }
+
+    /// Zero has any exponent, and values with more than nine places are prices if the last of them
+    /// are zero.
+    #[cold]
+    fn from_unusual(value: Decimal, shift: i32) -> Result<Self, PriceError> {
         if value.mantissa == 0 {
             return Ok(Self(0));
         }
-        if shift < 0 {
-            return Self::from_fine(value, shift.unsigned_abs());
+        if shift >= 0 {
+            return Err(PriceError::OutOfRange(value));
         }
-        10_i64
-            .checked_pow(shift.unsigned_abs())
-            .and_then(|scale| value.mantissa.checked_mul(scale))
-            .filter(|&units| units != i64::MAX)
-            .map(Self)
-            .ok_or(PriceError::OutOfRange(value))
-    }
-
-    /// Values with more than nine places are prices if the last of them are zero.
-    #[cold]
-    fn from_fine(value: Decimal, places: u32) -> Result<Self, PriceError> {
-        let scale = 10_i64
-            .checked_pow(places)
-            .ok_or(PriceError::TooFine(value))?;
-        if value.mantissa % scale != 0 {
-            return Err(PriceError::TooFine(value));
+        let scale = SCALES.get(shift.unsigned_abs() as usize);
+        match scale {
+            Some(scale) if value.mantissa % scale == 0 => Ok(Self(value.mantissa / scale)),
+            _ => Err(PriceError::TooFine(value)),
         }
-        Ok(Self(value.mantissa / scale))
     }
 
     /// The price as a decimal without trailing zeros, `None` if it is undefined.

@@ -12,6 +12,7 @@ mod fix;
 mod generated;
 mod json;
 mod lanes;
+mod level;
 mod messages;
 mod moex;
 mod operators;

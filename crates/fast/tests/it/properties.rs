@@ -173,14 +173,14 @@ pub(crate) fn templates() -> impl Strategy<Value = String> {
 }
 
 /// Values from few to choose from, so that operators often find what they expect.
-struct Dice<'p> {
-    program: &'p Program,
-    random: Rng,
-    depth: u32,
+pub(crate) struct Dice<'p> {
+    pub(crate) program: &'p Program,
+    pub(crate) random: Rng,
+    pub(crate) depth: u32,
 }
 
 impl Dice<'_> {
-    fn roll(&mut self, sides: u64) -> u64 {
+    pub(crate) fn roll(&mut self, sides: u64) -> u64 {
         self.random.u64(..sides)
     }
 

@@ -212,20 +212,7 @@ impl Raw {
     /// A size in whole units.
     #[inline]
     pub(super) fn size(&self, texts: &[u8]) -> Result<i64, Why> {
-        let value = match self {
-            Self::Signed(value) => *value,
-            _ => {
-                let Decimal { mantissa, exponent } = self.decimal(texts)?;
-                match exponent {
-                    0 => mantissa,
-                    _ => whole_of(mantissa, exponent)?,
-                }
-            }
-        };
-        match value {
-            i64::MAX => Err(Why::Large(value as u64)),
-            value => Ok(value),
-        }
+        whole_size(self.decimal(texts)?)
     }
 
     /// One character.
@@ -270,15 +257,30 @@ impl Raw {
             // Numbers below zero stay what they are as 64 bits.
             Self::Signed(value) => Ok(*value as u64),
             Self::Decimal(_) => Err(Why::NoNumber),
-            text => {
-                let bytes = text.bytes(texts).unwrap_or_default();
-                match int::parse_u64(bytes) {
-                    Some(value) => Ok(value),
-                    None if hashes && !bytes.is_empty() => Ok(hash(bytes)),
-                    None => Err(Why::NoNumber),
-                }
-            }
+            text => number_of_text(text.bytes(texts).unwrap_or_default(), hashes),
         }
+    }
+}
+
+/// The number that a text is, or its hash if `hashes`.
+pub(super) fn number_of_text(text: &[u8], hashes: bool) -> Result<u64, Why> {
+    match int::parse_u64(text) {
+        Some(value) => Ok(value),
+        None if hashes && !text.is_empty() => Ok(hash(text)),
+        None => Err(Why::NoNumber),
+    }
+}
+
+/// A size in whole units.
+#[inline(always)]
+pub(super) fn whole_size(size: Decimal) -> Result<i64, Why> {
+    let value = match size.exponent {
+        0 => size.mantissa,
+        exponent => whole_of(size.mantissa, exponent)?,
+    };
+    match value {
+        i64::MAX => Err(Why::Large(value as u64)),
+        value => Ok(value),
     }
 }
 

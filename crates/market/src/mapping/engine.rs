@@ -1,11 +1,10 @@
 //! From the values of a message to its events.
 
 use super::cells::{Cells, Raw, Ref};
-use super::direct::Read;
 use super::document::{Does, Unknown};
 use super::fault::{Flaw, MapError, Why};
 use super::outcome::{Counts, Fragment, Outcome, Picture};
-use super::plan::{Condition, Plan, Rule, TimePlan};
+use super::plan::{Condition, Expected, Plan, Rule, TimePlan};
 use super::time::date;
 use crate::event::{Action, Event, Flags, InstrumentId, Kind};
 use crate::instruments::{Change, IdSource, Instruments, Name, Refused, SecurityId};
@@ -16,7 +15,14 @@ use fanfare_wire::Decimal;
 const FAULTS: usize = 32;
 
 /// How many instruments are remembered.
-const KNOWN: usize = 256;
+const KNOWN: usize = 1024;
+
+/// Where an instrument is remembered, by its number: in the highest bits of a product, as numbers
+/// of one exchange often have their lowest bits in common.
+#[inline(always)]
+const fn place(number: u64) -> usize {
+    (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54) as usize % KNOWN
+}
 
 /// An instrument by the number that it has at its source.
 #[derive(Debug, Clone, Copy)]
@@ -24,6 +30,15 @@ struct Known {
     number: u64,
     source: IdSource,
     instrument: InstrumentId,
+}
+
+impl Known {
+    /// No instrument has this number.
+    const NONE: Self = Self {
+        number: 0,
+        source: IdSource::NONE,
+        instrument: InstrumentId::ALL,
+    };
 }
 
 /// Whatever of a message does not belong to one entry.
@@ -35,16 +50,17 @@ pub(super) struct Engine {
     pub(super) counts: Counts,
     unknown: Unknown,
     source: IdSource,
-    feed: u16,
+    pub(super) feed: u16,
     /// By instrument: the message in which its last event is found.
     stamps: Vec<u32>,
     stamp: u32,
     message: Current,
-    /// Instruments by the lowest bits of their numbers: most entries are of one that was there
-    /// before.
-    known: Box<[Option<Known>; KNOWN]>,
+    /// Instruments by their numbers ([`place`]): most entries are of one that was there before.
+    known: Box<[Known; KNOWN]>,
     /// A date as digits, and its midnight.
     date: (u64, i64),
+    /// A day that was straightly found: its digits, the offset of its clocks, its beginning.
+    pub(super) day: (u64, i64, u64),
 }
 
 /// The message in hand.
@@ -62,8 +78,6 @@ struct Current {
     /// The picture has begun.
     has_begun: bool,
     withholds_all: bool,
-    /// The time of the entry before: as it was sent, with its date, and what it is.
-    time: Option<((u64, TimePlan), u64)>,
 }
 
 impl Engine {
@@ -79,9 +93,16 @@ impl Engine {
             stamps: Vec::new(),
             stamp: 0,
             message: Current::default(),
-            known: Box::new([None; KNOWN]),
-            date: (0, 0),
+            known: Box::new([Known::NONE; KNOWN]),
+            date: (19_700_101, 0),
+            day: (u64::MAX, 0, 0),
         }
+    }
+
+    /// When the message in hand arrived.
+    #[cfg(test)]
+    pub(super) const fn ts_recv(&self) -> u64 {
+        self.message.ts_recv
     }
 
     /// A message begins.
@@ -265,14 +286,7 @@ impl Engine {
             _ => None,
         };
         let mut room = [0; 24];
-        let text = raw.text(texts, &mut room);
-        condition.values.iter().any(|expected| match number {
-            None => *expected.text == *text,
-            Some(number) => {
-                let same = |other: Decimal| other.value_cmp(number) == Ordering::Equal;
-                expected.number.is_some_and(same)
-            }
-        })
+        is_one_of(&condition.values, number, raw.text(texts, &mut room))
     }
 
     /// The instrument that an entry or a message names; `None`, counted, if there is none.
@@ -300,9 +314,26 @@ impl Engine {
     }
 
     #[inline(always)]
-    fn known(&self, number: u64, source: IdSource) -> Option<InstrumentId> {
-        let known = self.known[number as usize % KNOWN]?;
-        (known.number == number && known.source == source).then_some(known.instrument)
+    pub(super) fn known(&self, number: u64, source: IdSource) -> Option<InstrumentId> {
+        let known = &self.known[place(number)];
+        let is_it = known.number == number && known.source == source;
+        (is_it && known.instrument != InstrumentId::ALL).then_some(known.instrument)
+    }
+
+    /// Remembers an instrument that was found, if it was found by its ID.
+    pub(super) fn keep(
+        &mut self,
+        table: &Instruments,
+        (number, source): (u64, IdSource),
+        instrument: InstrumentId,
+    ) {
+        if table.by_id(SecurityId::Number(number), source) == Some(instrument) {
+            self.known[place(number)] = Known {
+                number,
+                source,
+                instrument,
+            };
+        }
     }
 
     fn look_up(
@@ -327,12 +358,7 @@ impl Engine {
         match found {
             Ok(instrument) => {
                 if let SecurityId::Number(number) = name.id {
-                    let source = name.source;
-                    self.known[number as usize % KNOWN] = Some(Known {
-                        number,
-                        source,
-                        instrument,
-                    });
+                    self.keep(table, (number, name.source), instrument);
                 }
                 Ok(Some(instrument))
             }
@@ -424,57 +450,11 @@ impl Engine {
     }
 
     #[inline]
-    fn midnight(&mut self, digits: u64) -> Option<i64> {
+    pub(super) fn midnight(&mut self, digits: u64) -> Option<i64> {
         if self.date.0 != digits {
             self.date = (digits, date(digits)?);
         }
         Some(self.date.1)
-    }
-
-    /// Takes an entry that was read straight from its row; false if it has to be looked at.
-    #[inline(always)]
-    pub(super) fn take(&mut self, read: &Read<'_>, source: Option<IdSource>, plan: &Plan) -> bool {
-        let source = source.unwrap_or(self.source);
-        let Some(instrument) = self.known(read.id, source) else {
-            return false;
-        };
-        let key = (read.time, *read.how);
-        let time = match self.message.time {
-            Some((before, time)) if before == key => Some(time),
-            _ => self.read_time(read, plan),
-        };
-        let Some(ts_event) = time else {
-            return false;
-        };
-        self.message.time = Some((key, ts_event));
-        self.message.instrument = Some(instrument);
-        self.message.entries += 1;
-        self.push(Event {
-            instrument,
-            ts_event,
-            ..read.event
-        });
-        true
-    }
-
-    fn read_time(&mut self, read: &Read<'_>, plan: &Plan) -> Option<u64> {
-        let how = read.how.how;
-        let value = how.read_number(read.time)?;
-        if !how.format.is_of_day() {
-            return Some(value);
-        }
-        let Some((_, date)) = self.cells.find(read.how.date) else {
-            // Texts of the message are not at hand here.
-            let Raw::Unsigned(_) = self.cells.find(plan.sent?.field)?.1 else {
-                return None;
-            };
-            let near = self.sent(plan, &[]).ok()?.unwrap_or(self.message.ts_recv);
-            return how.near(near, value);
-        };
-        let Raw::Unsigned(digits) = *date else {
-            return None;
-        };
-        how.on(self.midnight(digits)?, value)
     }
 
     #[inline(always)]
@@ -589,7 +569,7 @@ impl Engine {
 
     /// RptSeq(83) of a picture: that of the message, or the highest one of its entries, which its
     /// [`Kind::Clear`] then has as well.
-    fn as_of(&mut self) -> u32 {
+    pub(super) fn as_of(&mut self) -> u32 {
         let rpt_seq = self.events.iter().map(|event| event.rpt_seq).max();
         let rpt_seq = rpt_seq.unwrap_or(0);
         if let Some(first) = self.events.first_mut() {
@@ -660,6 +640,10 @@ impl Engine {
         let instrument = defined.instrument;
         self.message.instrument = Some(instrument);
         let ts_event = self.sent(plan, texts)?.unwrap_or(Event::NO_TIME);
+        if defined.change == Change::Changed {
+            // Perhaps it had another ID.
+            self.known.fill(Known::NONE);
+        }
         match defined.change {
             Change::Same => self.counts.same_definition += 1,
             change => self.push(Event {
@@ -697,16 +681,24 @@ impl Engine {
     }
 
     /// Marks the last event of each instrument.
-    #[inline]
-    fn mark_last(&mut self, instruments: usize) {
+    #[inline(always)]
+    pub(super) fn mark_last(&mut self, instruments: usize) {
         let Some((last, before)) = self.events.split_last_mut() else {
             return;
         };
         last.flags = last.flags.with(Flags::LAST);
-        let mut newer = last.instrument;
-        if before.iter().all(|event| event.instrument == newer) {
-            return;
+        let instrument = last.instrument;
+        if !before.iter().all(|event| event.instrument == instrument) {
+            self.mark_last_of_each(instruments);
         }
+    }
+
+    #[inline(never)]
+    fn mark_last_of_each(&mut self, instruments: usize) {
+        let Some((last, before)) = self.events.split_last_mut() else {
+            return;
+        };
+        let mut newer = last.instrument;
         self.stamp = self.stamp.wrapping_add(1);
         if self.stamp == 0 {
             self.stamps.fill(0);
@@ -731,18 +723,22 @@ impl Engine {
     }
 }
 
+/// Whether a number, or a text that is none, is one of some values.
+pub(super) fn is_one_of(values: &[Expected], number: Option<Decimal>, text: &[u8]) -> bool {
+    values.iter().any(|expected| match number {
+        None => *expected.text == *text,
+        Some(number) => {
+            let same = |other: Decimal| other.value_cmp(number) == Ordering::Equal;
+            expected.number.is_some_and(same)
+        }
+    })
+}
+
 /// MDUpdateAction(279).
 #[inline]
 fn action(raw: &Raw, texts: &[u8]) -> Result<Action, Why> {
-    match raw.char(texts) {
-        Ok(b'0') => Ok(Action::New),
-        Ok(b'1') => Ok(Action::Change),
-        Ok(b'2') => Ok(Action::Delete),
-        Ok(b'3') => Ok(Action::DeleteThru),
-        Ok(b'4') => Ok(Action::DeleteFrom),
-        Ok(b'5') => Ok(Action::Overlay),
-        _ => Err(Why::Action),
-    }
+    let code = raw.char(texts).map_err(|_| Why::Action)?;
+    Action::from_number(i64::from(code) - i64::from(b'0')).ok_or(Why::Action)
 }
 
 /// MDPriceLevel(1023), counted from 1.

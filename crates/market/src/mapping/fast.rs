@@ -1,24 +1,23 @@
 //! A mapping compiled against FAST templates, and applied to their messages.
 
 use super::Mapping;
-use super::cells::{LEVEL, Raw};
+use super::cells::Raw;
 use super::check::{self, Report};
-use super::direct::Direct;
 use super::document::{Binding, Does, FieldRef, MessageMap};
 use super::engine::Engine;
 use super::error::MappingError;
 use super::fault::MapError;
 use super::outcome::{Counts, Outcome};
 use super::plan::{Compiler, Fields, Found, Level, Plan, Type};
+use super::straight::Straight;
+use super::values::{Finder, InLevels, InRow, InRows, Lane};
 use crate::event::Event;
-use crate::instruments::Instruments;
+use crate::instruments::{IdSource, Instruments};
 use crate::toml_text::Problem;
-use fanfare_fast::program::{
-    Field, FieldId, FieldKind, Op, Place, Reading, Reset, TemplateProgram,
-};
+use fanfare_fast::program::{Field, FieldId, FieldKind, Op, Reset, TemplateProgram};
 use fanfare_fast::template::OperatorKind;
 use fanfare_fast::value::TextType;
-use fanfare_fast::{Cell, Decimal, Message, Program, Record, RowRef, Rows, Visitor};
+use fanfare_fast::{Decimal, Message, Program, Record, Seat, Visitor};
 use std::mem::take;
 use std::sync::Arc;
 
@@ -45,16 +44,38 @@ pub struct FastMapper {
 struct Mapped {
     plan: Plan,
     entries: Option<FieldId>,
-    /// Where its fields are in rows, if they are.
-    rows: Option<RowReads>,
+    /// Straight from records in rows.
+    in_rows: Option<Straight<Lane>>,
+    /// Straight from records that are messages, with the place of their entries.
+    in_levels: Option<(Straight<Seat>, Option<Seat>)>,
 }
 
-/// Places in rows, with their cells.
-#[derive(Debug, Default)]
-struct RowReads {
-    head: Vec<(u8, Place)>,
-    entry: Vec<(u8, Place)>,
-    direct: Option<Direct>,
+impl Mapped {
+    fn new(program: &Program, plan: Plan, entries: Option<FieldId>, source: IdSource) -> Self {
+        let in_rows = Finder {
+            layout: InRows(program),
+            program,
+            plan: &plan,
+        };
+        let in_levels = Finder {
+            layout: InLevels(program, entries),
+            program,
+            plan: &plan,
+        };
+        let seat = entries.map(|entries| program.seat(entries));
+        let in_levels = match seat {
+            Some(None) => None,
+            seat => in_levels
+                .straight(source)
+                .map(|straight| (straight, seat.flatten())),
+        };
+        Self {
+            in_rows: in_rows.straight(source),
+            in_levels,
+            entries,
+            plan,
+        }
+    }
 }
 
 impl Mapping {
@@ -122,11 +143,8 @@ impl Mapping {
                     *cell = used.cell;
                 }
             }
-            *place = Some(Mapped {
-                entries: fields.entries(),
-                rows: row_reads(program, template, &plan),
-                plan,
-            });
+            let (entries, source) = (fields.entries(), self.document.source);
+            *place = Some(Mapped::new(program, plan, entries, source));
         }
         Ok(())
     }
@@ -156,27 +174,6 @@ fn msg_type_of<'p>(program: &'p Program, template: &TemplateProgram) -> Option<&
         }
         _ => None,
     }
-}
-
-fn row_reads(program: &Program, template: &TemplateProgram, plan: &Plan) -> Option<RowReads> {
-    if !program.has_rows(template.index()) {
-        return None;
-    }
-    let mut reads = RowReads::default();
-    for used in &plan.uses {
-        let field = program.fields().get(used.key as usize)?;
-        let place = program.place(field.id())?;
-        // Values of the message that are in an entry's row, or the other way round.
-        if place.in_entry != (usize::from(used.cell) < LEVEL) {
-            return None;
-        }
-        match place.in_entry {
-            true => reads.entry.push((used.cell, place)),
-            false => reads.head.push((used.cell, place)),
-        }
-    }
-    reads.direct = Direct::new(program, plan, &reads.entry);
-    Some(reads)
 }
 
 /// The fields of a template.
@@ -330,17 +327,21 @@ impl FastMapper {
         })
     }
 
-    /// Whether entries of a template are read straight from their rows.
+    /// Whether records of a template in this form (in rows or not) are read straight.
     #[cfg(test)]
-    pub(super) fn reads_straight(&self, template: &str) -> bool {
+    pub(super) fn reads_straight(&self, template: &str, is_in_rows: bool) -> bool {
         let template = self.program.by_name(template);
         let mapped = template.and_then(|t| self.plans.get(t.index() as usize)?.as_ref());
-        mapped.is_some_and(|mapped| {
-            mapped
-                .rows
-                .as_ref()
-                .is_some_and(|rows| rows.direct.is_some())
+        mapped.is_some_and(|mapped| match is_in_rows {
+            true => mapped.in_rows.is_some(),
+            false => mapped.in_levels.is_some(),
         })
+    }
+
+    /// Whether the message that came then took the slow way.
+    #[cfg(test)]
+    pub(super) const fn has_walked(&self, ts_recv: u64) -> bool {
+        self.engine.ts_recv() == ts_recv
     }
 
     /// Maps a message that a decoder of these templates, or a channel, has decoded; it arrived at
@@ -363,12 +364,40 @@ impl FastMapper {
         let Some(Some(mapped)) = self.plans.get(index) else {
             return Ok(unmapped(&mut self.engine, &self.program, index));
         };
-        let plan = &mapped.plan;
-        self.engine.begin(index as u16, plan.largest, ts_recv);
-        if let (Some(reads), Some(rows)) = (&mapped.rows, record.rows()) {
-            return read_rows(&mut self.engine, &self.program, plan, table, reads, &rows);
-        }
         let engine = &mut self.engine;
+        let mut outcome = Outcome::UNMAPPED;
+        let out = (ts_recv, &mut outcome);
+        let straight = match record.rows() {
+            Some(rows) => mapped.in_rows.as_ref().map(|straight| {
+                let entries = rows.entries().map(|entries| entries.map(InRow::new));
+                straight.map((engine, table), InRow::new(rows.head()), entries, out)
+            }),
+            None => mapped.in_levels.as_ref().and_then(|(straight, seat)| {
+                let level = record.level()?;
+                let entries = seat.and_then(|seat| level.entries(seat));
+                Some(straight.map((engine, table), level, entries, out))
+            }),
+        };
+        if let Some(Ok(())) = straight {
+            return Ok(outcome);
+        }
+        self.walk(table, ts_recv, record, index)
+    }
+
+    /// The slow way.
+    #[inline(never)]
+    fn walk(
+        &mut self,
+        table: &mut Instruments,
+        ts_recv: u64,
+        record: &Record,
+        index: usize,
+    ) -> Result<Outcome, MapError> {
+        let Some(Some(mapped)) = self.plans.get(index) else {
+            return Ok(Outcome::UNMAPPED);
+        };
+        let engine = &mut self.engine;
+        engine.begin(index as u16, mapped.plan.largest, ts_recv);
         walked(engine, (mapped, &self.cells), table, |walk| {
             record.visit(&self.program, walk);
         })
@@ -452,68 +481,6 @@ fn entry(engine: &mut Engine, plan: &Plan, table: &mut Instruments) {
     let texts = take(&mut engine.cells.texts);
     engine.entry(plan, table, &texts);
     engine.cells.texts = texts;
-}
-
-/// Takes the values from the rows of a record.
-fn read_rows(
-    engine: &mut Engine,
-    program: &Program,
-    plan: &Plan,
-    table: &mut Instruments,
-    reads: &RowReads,
-    rows: &Rows<'_>,
-) -> Result<Outcome, MapError> {
-    read_row(engine, program, &reads.head, rows.head());
-    if let Some(entries) = rows.entries().filter(|_| plan.has_entries) {
-        begin_entries(engine, plan, table);
-        for row in entries {
-            if let Some(direct) = &reads.direct
-                && let Some(read) = direct.read(row)
-                && engine.take(&read, direct.source, plan)
-            {
-                continue;
-            }
-            engine.cells.clear_entry();
-            read_row(engine, program, &reads.entry, row);
-            entry(engine, plan, table);
-        }
-    }
-    finish(engine, plan, table)
-}
-
-#[inline]
-fn read_row(engine: &mut Engine, program: &Program, reads: &[(u8, Place)], row: RowRef<'_>) {
-    for (cell, place) in reads {
-        if !row.has(place) {
-            continue;
-        }
-        let value = row.value(place.lane);
-        match place.reading {
-            Reading::Unsigned => engine.cells.set(*cell, Raw::Unsigned(value as u64)),
-            Reading::Signed => engine.cells.set(*cell, Raw::Signed(value.into())),
-            Reading::Decimal => {
-                let decimal = row.decimal(place.lane);
-                engine.cells.set(*cell, Raw::Decimal(decimal));
-            }
-            Reading::Ascii => {
-                let (chars, len) = RowRef::chars(value);
-                let text = u64::from(u32::from_le_bytes(chars)).to_le_bytes();
-                engine.cells.set(*cell, Raw::Short(text, len as u8));
-            }
-            _ => read_cell(engine, program, *cell, place, row),
-        }
-    }
-}
-
-/// Constants, for the most part.
-fn read_cell(engine: &mut Engine, program: &Program, cell: u8, place: &Place, row: RowRef<'_>) {
-    match row.cell(program, place) {
-        Cell::Unsigned(value) => engine.cells.set(cell, Raw::Unsigned(value)),
-        Cell::Signed(value) => engine.cells.set(cell, Raw::Signed(value)),
-        Cell::Decimal(value) => engine.cells.set(cell, Raw::Decimal(value)),
-        Cell::Text(text) => engine.cells.set_text(cell, &text),
-        Cell::Absent | Cell::Sequence(_) | Cell::Group => {}
-    }
 }
 
 /// Takes the values from the calls of a decoder or a message.

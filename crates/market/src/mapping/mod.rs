@@ -35,7 +35,6 @@
 mod cells;
 mod check;
 mod define;
-mod direct;
 mod document;
 mod engine;
 mod error;
@@ -44,7 +43,11 @@ mod fault;
 mod fix;
 mod outcome;
 mod plan;
+#[cfg(test)]
+mod random;
+mod straight;
 pub(crate) mod time;
+mod values;
 
 pub use check::{FieldReport, MessageReport, Report};
 pub use document::{Does, Unknown};

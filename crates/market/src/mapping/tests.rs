@@ -452,19 +452,76 @@ fn a_report_says_what_becomes_of_each_field() {
     assert_eq!(missing[..], ["84 (level: rpt-seq)", "84 (trade: rpt-seq)"]);
 }
 
-/// Rows of the complex feed are read straight; what is out of the ordinary, by the engine.
+/// The feeds whose mappings are built in take the fast way, whatever their records are.
 #[test]
-fn entries_of_rows_are_read_straight() {
-    let program = program(fanfare_fast::builtin::COMPLEX);
-    let mapping = Mapping::built_in("builtin:complex").unwrap();
-    let mapper = mapping.for_templates(&program, 0).unwrap();
-    assert!(!program.has_rows(0) || mapper.reads_straight("MarketData"));
-    let other = Mapping::parse(
-        "m.toml",
+fn built_in_feeds_are_read_straight() {
+    let complex = program(fanfare_fast::builtin::COMPLEX);
+    let mapper = |text: &str, program: &Arc<Program>| {
+        let mapping = Mapping::parse("m.toml", text).unwrap();
+        mapping.for_templates(program, 0).unwrap()
+    };
+    for text in [
+        COMPLEX,
         &COMPLEX.replace("kind = \"level\"", "kind = \"ignore\""),
+    ] {
+        let mapper = mapper(text, &complex);
+        assert!(!complex.has_rows(0) || mapper.reads_straight("MarketData", true));
+        assert!(mapper.reads_straight("MarketData", false));
+    }
+    let spectra = program(fanfare_fast::builtin::SPECTRA);
+    let mapper = mapper(SPECTRA, &spectra);
+    for template in [
+        "DefaultIncrementalRefreshMessage",
+        "DefaultSnapshotMessage",
+        "Reset",
+    ] {
+        assert!(mapper.reads_straight(template, false), "{template}");
+    }
+    assert!(!mapper.reads_straight("TradingSessionStatus", false));
+}
+
+/// A date that is none, in front of all others.
+#[test]
+fn a_date_of_zeros_is_no_date() {
+    let mut rig = Rig::new(&MAPPING.replace(
+        "sent = { field = 52, format = \"epoch-ms\" }",
+        "sent = { field = 52, format = \"YYYYMMDDHHMMSS\" }",
+    ));
+    let told = rig.error(r#"{"MDEntryType":"0","Symbol":"A"}"#);
+    assert!(told.contains("it is no time"), "{told}");
+}
+
+/// What an ID was found by, another one of the same instrument is not.
+#[test]
+fn instruments_that_were_found_by_symbol_are_not_remembered_by_id() {
+    let xml = r#"<template name="T" id="1"><uInt32 name="SecurityID" id="48"/>
+        <string name="Symbol" id="55"/><string name="MDEntryType" id="269"/></template>"#;
+    let program = program(xml);
+    let text = "[[message]]\ntemplate = 1\ndoes = \"changes\"\n\
+        instrument = { id = 48, symbol = 55 }\nentry = { type = 269 }\n\
+        [[message.event]]\nkind = \"statistic\"\n";
+    let mapping = Mapping::parse("m.toml", text).unwrap();
+    let mut mapper = mapping.for_templates(&program, 0).unwrap();
+    let mut table = Instruments::new(4);
+    let known = table.see(&crate::instruments::Name {
+        symbol: b"A",
+        ..Default::default()
+    });
+    let mut decoder = Decoder::new(program.clone());
+    let mut record = Record::new();
+    let mut play = |bytes: &[u8]| {
+        decoder.decode_record(bytes, &mut record).unwrap();
+        mapper.record(&mut table, 0, &record).unwrap();
+        mapper.events()[0].instrument
+    };
+    assert_eq!(
+        Ok(play(&[0xc0, 0x81, 0x85, b'A' | 0x80, b'0' | 0x80])),
+        known
     );
-    let mapper = other.unwrap().for_templates(&program, 0).unwrap();
-    assert!(!program.has_rows(0) || mapper.reads_straight("MarketData"));
+    assert_ne!(
+        Ok(play(&[0xc0, 0x81, 0x85, b'B' | 0x80, b'0' | 0x80])),
+        known
+    );
 }
 
 /// A FIX message with `|` for SOH.

@@ -3,7 +3,8 @@
 use fanfare_wire::{UtcTimestamp, int};
 
 const SECOND: u64 = 1_000_000_000;
-const DAY: u64 = 86_400 * SECOND;
+/// Nanoseconds of a day.
+pub(super) const DAY: u64 = 86_400 * SECOND;
 
 /// How a time is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,20 +89,42 @@ impl DateTime {
         }
     }
 
+    /// How far the clocks of the place are ahead of UTC, ns.
+    pub(super) const fn offset(self) -> i64 {
+        self.offset
+    }
+
+    /// Nanoseconds of its unit, if it counts since midnight.
+    pub(super) const fn unit_of_day(self) -> Option<u64> {
+        match self.format {
+            Format::OfDay { unit } => Some(unit),
+            _ => None,
+        }
+    }
+
+    /// The date and the nanoseconds since midnight (`None`: that is no time), if both are in
+    /// digits.
+    #[inline]
+    pub(super) fn split(self, value: u64) -> Option<(u64, Option<u64>)> {
+        let Format::DateAndTime { digits } = self.format else {
+            return None;
+        };
+        let (whole, nanos) = parts(value, digits);
+        let time = time_of_day(whole % 1_000_000);
+        Some((whole / 1_000_000, time.map(|time| time * SECOND + nanos)))
+    }
+
     /// Nanoseconds, UTC; of a time without date, the local ones since midnight.
     #[inline]
     pub(crate) fn read_number(self, value: u64) -> Option<u64> {
         match self.format {
-            Format::DateAndTime { digits } => {
-                let (fraction, unit) = fraction(digits);
-                let second_of_day = time_of_day(value / fraction % 1_000_000)?;
-                let date = date(value / fraction / 1_000_000)?;
-                let nanos = second_of_day * SECOND + value % fraction * unit;
-                self.utc(date.checked_add(nanos as i64)?)
+            Format::DateAndTime { .. } => {
+                let (digits, nanos) = self.split(value)?;
+                self.on(date(digits)?, nanos?)
             }
             Format::Time { digits } => {
-                let (fraction, unit) = fraction(digits);
-                Some(time_of_day(value / fraction)? * SECOND + value % fraction * unit)
+                let (whole, nanos) = parts(value, digits);
+                Some(time_of_day(whole)? * SECOND + nanos)
             }
             Format::Date => self.utc(date(value)?),
             Format::Epoch { unit } => value.checked_mul(unit).filter(|time| *time < u64::MAX),
@@ -158,14 +181,15 @@ impl DateTime {
     }
 }
 
-/// How many steps the digits of a fraction have, and how many nanoseconds each.
+/// What is in front of a fraction of so many digits, and its nanoseconds. Divisors that are known
+/// are multiplications.
 #[inline]
-const fn fraction(digits: u32) -> (u64, u64) {
+const fn parts(value: u64, digits: u32) -> (u64, u64) {
     match digits {
-        0 => (1, SECOND),
-        3 => (1_000, 1_000_000),
-        6 => (1_000_000, 1_000),
-        _ => (SECOND, 1),
+        0 => (value, 0),
+        3 => (value / 1_000, value % 1_000 * 1_000_000),
+        6 => (value / 1_000_000, value % 1_000_000 * 1_000),
+        _ => (value / SECOND, value % SECOND),
     }
 }
 

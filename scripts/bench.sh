@@ -26,3 +26,9 @@ for kind in simple complex; do
     run "feed-$kind" bench feed "$kind"
     run "fast-$kind" fast bench -t "builtin:$kind" -f "$out/$kind.dat"
 done
+# Behind 27,600 messages the complex feed's times are those of no day.
+"$fanfare" fast generate complex -n 25000 -o "$out/events.dat"
+run events-complex bench events -t builtin:complex -f "$out/events.dat"
+"$fanfare" fast generate spectra -n 20000 -o "$out/spectra.dat"
+"$fanfare" fast generate spectra --snapshots -n 2000 -o "$out/snapshots.dat"
+run events-spectra bench events -t builtin:spectra -f "$out/spectra.dat" --snapshot "$out/snapshots.dat" --depth 5

@@ -4,6 +4,7 @@ pub mod book;
 pub mod codec;
 pub mod datagrams;
 pub mod dds;
+pub mod events;
 pub mod fanout;
 
 use std::io;

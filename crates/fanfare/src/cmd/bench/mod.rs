@@ -3,6 +3,7 @@
 mod book;
 mod codec;
 mod dds;
+mod events;
 mod fanout;
 mod feed;
 mod latency;
@@ -25,6 +26,8 @@ pub(crate) enum Command {
     Codec(codec::Args),
     /// Writing and reading against a plain C program on the same Cyclone DDS.
     Dds(dds::Args),
+    /// From datagram to event in the ring: what mapping and books take above decoding.
+    Events(Box<events::Args>),
     /// The fan-out against plain sends to as many plain sockets.
     Fanout(fanout::Args),
     /// A feed over two lossy multicast lines, against a raw sender and receiver.
@@ -38,6 +41,7 @@ pub(crate) fn run(command: &Command) -> Result<ExitCode> {
         Command::Book(args) => book::run(args),
         Command::Codec(args) => codec::run(args),
         Command::Dds(args) => dds::run(args),
+        Command::Events(args) => events::run(args),
         Command::Fanout(args) => fanout::run(args),
         Command::Feed(args) => feed::run(args),
         Command::Latency(args) => latency::run(args),

@@ -16,7 +16,7 @@ use fanfare_instruments::figures::{Figures, median};
 use fanfare_wire::Kernel;
 use fanfare_wire::lanes::LaneKernel;
 use std::hint::black_box;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -63,7 +63,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     check_preamble(args.framing.of_file(), args.framing.preamble)?;
     let stop = Stop::on_interrupt()?;
     let (program, text) = load_with_text(&args.templates, args.strictness.reading())?;
-    let packets = read(args, &stop)?;
+    let packets = read(&args.file, &args.framing, &stop)?;
     let options = options(args);
     let mut bench = Bench::new(options, args.framing.keep_dictionary, &program, &packets);
     let messages = bench.check()?;
@@ -131,12 +131,12 @@ fn kernel(name: &str) -> Result<Kernel> {
 }
 
 /// The file's packets; without a header all of it is one.
-fn read(args: &Args, stop: &Stop) -> Result<Vec<Vec<u8>>> {
-    let name = || format!("cannot read `{}`", args.file.display());
+pub(crate) fn read(path: &Path, framing: &Framing, stop: &Stop) -> Result<Vec<Vec<u8>>> {
+    let name = || format!("cannot read `{}`", path.display());
     let mut packets = Vec::new();
     let mut total = 0;
-    if args.framing.of_file() == Header::None {
-        let mut file = ByteFile::open(&args.file, stop)?;
+    if framing.of_file() == Header::None {
+        let mut file = ByteFile::open(path, stop)?;
         let mut all = Vec::new();
         loop {
             let (_, bytes) = file.window().with_context(name)?;
@@ -150,12 +150,12 @@ fn read(args: &Args, stop: &Stop) -> Result<Vec<Vec<u8>>> {
             check_size(total)?;
         }
     }
-    let mut file = PacketFile::open(&args.file, args.framing.of_file(), stop)?;
+    let mut file = PacketFile::open(path, framing.of_file(), stop)?;
     loop {
         match file.next() {
             Ok(None) => return Ok(packets),
             Ok(Some(packet)) => {
-                let (_, body) = args.framing.preamble.split(packet.bytes)?;
+                let (_, body) = framing.preamble.split(packet.bytes)?;
                 total += body.len();
                 check_size(total)?;
                 packets.push(body.to_vec());

@@ -1,6 +1,6 @@
 //! `fanfare fast`: the FAST codec and the feed layer as tools.
 
-mod bench;
+pub(crate) mod bench;
 mod codegen;
 pub(crate) mod decode;
 mod encode;

@@ -7,7 +7,7 @@ mod feed;
 mod fix_log;
 mod instruments;
 pub(crate) mod json;
-mod options;
+pub(crate) mod options;
 mod printer;
 mod totals;
 mod writer;

@@ -16,7 +16,7 @@ const TABLE_LIMIT: u64 = 1 << 30;
 /// How many instruments there can be.
 pub(super) const INSTRUMENTS: usize = 10_000_000;
 
-pub(super) const MAPPING_HELP: &str =
+pub(crate) const MAPPING_HELP: &str =
     "Mapping file (TOML), or builtin:fix, builtin:spectra or builtin:complex";
 
 /// Returns the version of FIX of this name.
@@ -25,7 +25,7 @@ pub(super) fn version(text: &str) -> Result<Version, String> {
 }
 
 /// Returns the mapping of this name; without a name, the built-in mapping that fits the templates.
-pub(super) fn mapping(name: Option<&str>, program: &Program) -> Result<Mapping> {
+pub(crate) fn mapping(name: Option<&str>, program: &Program) -> Result<Mapping> {
     let name = name.unwrap_or_else(|| Mapping::name_for(program));
     named_mapping(name)
 }

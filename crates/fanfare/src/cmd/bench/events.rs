@@ -1,0 +1,80 @@
+//! `fanfare bench events`: what it takes from a datagram to its events in the ring.
+
+use anyhow::{Context, Result};
+use fanfare_engine::stop::Stop;
+use fanfare_fast::Program;
+use fanfare_feed::Header;
+use fanfare_instruments::bench::events::{Feed, add_figures};
+use fanfare_instruments::figures::Figures;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use crate::cmd::fast::bench::read;
+use crate::cmd::fast::options::{Framing, Strictness, TEMPLATES_HELP, check_preamble, load};
+use crate::cmd::market::options::{MAPPING_HELP, mapping};
+use crate::print::figures_out;
+use crate::range::whole;
+
+/// Measure mapping, the ring and books above decoding, on a file's messages, without any I/O.
+///
+/// In turns, messages are decoded (`decode_ns`), mapped to events as well (`map_ns`), written into
+/// a ring as the gateway does (`ring_ns`), and put in order and applied to books before that
+/// (`market_ns`): nanoseconds a message, the least of all turns for each hundred packets.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[arg(short, long, value_name = "TEMPLATES", help = TEMPLATES_HELP)]
+    templates: String,
+    /// File of messages.
+    #[arg(short, long, value_name = "FILE")]
+    file: PathBuf,
+    /// File of pictures with which the books begin, framed as the other one. Without it they begin
+    /// empty, and changes are put in order by the numbers of their messages.
+    #[arg(long, value_name = "FILE")]
+    snapshot: Option<PathBuf>,
+    /// Mapping; default: the built-in one that fits the templates.
+    #[arg(short, long, value_name = "MAPPING", long_help = MAPPING_HELP)]
+    mapping: Option<String>,
+    /// Levels of a side of a book.
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = whole::<u32>(1..=1_000))]
+    depth: u32,
+    #[command(flatten)]
+    framing: Framing,
+    #[command(flatten)]
+    strictness: Strictness,
+    /// Passes of each kind, in turns.
+    #[arg(long, value_name = "N", default_value_t = 25, value_parser = whole::<u32>(1..=1000))]
+    runs: u32,
+    /// Print the figures as one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    check_preamble(args.framing.of_file(), args.framing.preamble)?;
+    let stop = Stop::on_interrupt()?;
+    let program = load(&args.templates, args.strictness.reading())?;
+    let feed = args.feed(program, &stop)?;
+    let mut figures = Figures::new("bench events");
+    add_figures(&mut figures, &feed, args.runs)
+        .with_context(|| format!("`{}`", args.file.display()))?;
+    Ok(figures_out(&figures, args.json))
+}
+
+impl Args {
+    fn feed(&self, program: Arc<Program>, stop: &Stop) -> Result<Feed> {
+        let read = |path: &Path| read(path, &self.framing, stop);
+        Ok(Feed {
+            mapping: mapping(self.mapping.as_deref(), &program)?,
+            packets: read(&self.file)?,
+            snapshots: match &self.snapshot {
+                Some(path) => read(path)?,
+                None => Vec::new(),
+            },
+            keeps: self.framing.keep_dictionary || self.framing.of_file() == Header::None,
+            options: self.strictness.options(),
+            depth: self.depth,
+            program,
+        })
+    }
+}

@@ -32,7 +32,8 @@ pub(super) fn follower(
     let mapper = mapping.for_templates(program, source)?;
     let mut table = Instruments::new(book.most_instruments as usize);
     if let Some(file) = &book.instruments {
-        read_table(file, &mut table)?;
+        let text = text("instruments", file, MOST_INSTRUMENTS)?;
+        table.read_file(&file.display().to_string(), &text)?;
     }
     let follower = Follower::new(config, mapper, table);
     match &feed.replay {
@@ -116,17 +117,6 @@ fn password(replay: &FeedReplay) -> Result<Option<String>, MarketError> {
     };
     let text = text("password", file, MOST_PASSWORD)?;
     Ok(text.lines().next().map(str::to_owned))
-}
-
-/// Puts the instruments of a file into the table: TOML if its name ends so, CSV otherwise.
-fn read_table(file: &Path, table: &mut Instruments) -> Result<(), MarketError> {
-    let text = text("instruments", file, MOST_INSTRUMENTS)?;
-    let name = file.display().to_string();
-    match file.extension().is_some_and(|end| end == "toml") {
-        true => table.read_toml(&name, &text)?,
-        false => table.read_csv(&name, &text)?,
-    };
-    Ok(())
 }
 
 fn text(what: &'static str, file: &Path, most: u64) -> Result<String, MarketError> {

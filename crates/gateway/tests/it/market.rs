@@ -11,7 +11,7 @@ use fanfare_market::{Book, BookConfig, Event, InstrumentId, Kind, state};
 use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
 
-/// The plant's number of the second feed's first instrument: so many may the first one have.
+/// The most instruments of a feed: the number of the second feed's first instrument.
 const SECOND: u32 = 1000;
 
 /// What a client makes of events: a book for each instrument, its name, and whether it is live.

@@ -120,6 +120,19 @@ fn maturity(text: &str) -> Result<u64, String> {
 }
 
 impl Instruments {
+    /// Defines the instruments of a file: of TOML if its name ends in `.toml`, of CSV otherwise.
+    /// Returns how many were new or changed.
+    ///
+    /// # Errors
+    ///
+    /// As [`Instruments::read_csv`] and [`Instruments::read_toml`].
+    pub fn read_file(&mut self, name: &str, text: &str) -> Result<usize, FileError> {
+        match name.ends_with(".toml") {
+            true => self.read_toml(name, text),
+            false => self.read_csv(name, text),
+        }
+    }
+
     /// Defines the instruments of a CSV file (RFC 4180): a first line with the names of the
     /// columns, which are `symbol`, `id`, `source`, `description`, `type`, `cfi`, `currency`,
     /// `market`, `segment`, `underlying`, `maturity-month`, `tick`, `multiplier`, `strike`,

@@ -58,10 +58,6 @@ fn read(path: &Path, limit: u64) -> Result<String> {
 /// Puts the instruments of a file into the table: TOML if its name ends so, CSV otherwise.
 pub(super) fn read_table(path: &Path, table: &mut Instruments) -> Result<()> {
     let text = read(path, TABLE_LIMIT)?;
-    let name = path.display().to_string();
-    match path.extension().is_some_and(|end| end == "toml") {
-        true => table.read_toml(&name, &text)?,
-        false => table.read_csv(&name, &text)?,
-    };
+    table.read_file(&path.display().to_string(), &text)?;
     Ok(())
 }

@@ -1,8 +1,7 @@
 //! How many instruments of a feed are in which state.
 
-use fanfare_feed::recovery::State;
-use fanfare_market::event::Event;
-use fanfare_market::state;
+use fanfare_market::event::{Event, Kind};
+use fanfare_market::state::code;
 
 /// Instruments of a feed by state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -24,20 +23,23 @@ impl StateCounts {
         self.live + self.recovering + self.stale + self.closed
     }
 
-    const fn of(&mut self, state: State) -> &mut u64 {
+    /// The count of a state; `None` of a code that is none.
+    const fn of(&mut self, state: u64) -> Option<&mut u64> {
         match state {
-            State::Live => &mut self.live,
-            State::Recovering(_) => &mut self.recovering,
-            State::Stale => &mut self.stale,
-            State::Closed => &mut self.closed,
+            code::LIVE => Some(&mut self.live),
+            code::RECOVERING => Some(&mut self.recovering),
+            code::STALE => Some(&mut self.stale),
+            code::CLOSED => Some(&mut self.closed),
+            _ => None,
         }
     }
 }
 
-/// The state of each instrument of a feed, as its events say.
+/// The state of each instrument of a feed, as its events say: a byte each.
 #[derive(Debug, Default)]
 pub(crate) struct States {
-    by_number: Vec<Option<State>>,
+    /// Codes of states, 0 before the first, by number of the instrument.
+    codes: Vec<u8>,
     counts: StateCounts,
 }
 
@@ -48,18 +50,59 @@ impl States {
 
     /// Takes an event; one of another kind changes nothing. Allocates for new instruments.
     pub(crate) fn take(&mut self, event: &Event) {
-        let Some(state) = state::of_event(event) else {
+        let Some(count) = self
+            .counts
+            .of(event.id)
+            .filter(|_| event.kind == Kind::State)
+        else {
             return;
         };
+        *count += 1;
         let at = event.instrument.0 as usize;
-        if at >= self.by_number.len() {
-            self.by_number.resize(at + 1, None);
+        if at >= self.codes.len() {
+            self.codes.resize(at + 1, 0);
         }
-        if let Some(place) = self.by_number.get_mut(at) {
-            if let Some(before) = place.replace(state) {
-                *self.counts.of(before) -= 1;
-            }
-            *self.counts.of(state) += 1;
+        let Some(place) = self.codes.get_mut(at) else {
+            return;
+        };
+        let before = std::mem::replace(place, event.id as u8);
+        if let Some(count) = self.counts.of(before.into()) {
+            *count -= 1;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fanfare_market::{InstrumentId, Kind};
+
+    #[test]
+    fn an_instrument_is_in_one_state_at_a_time() {
+        let mut states = States::default();
+        let event = |number, kind, id| Event {
+            instrument: InstrumentId(number),
+            kind,
+            id,
+            ..Event::EMPTY
+        };
+        for (number, kind, id) in [
+            (3, Kind::State, code::RECOVERING),
+            (0, Kind::State, code::RECOVERING),
+            (3, Kind::State, code::LIVE),
+            (3, Kind::Trade, code::CLOSED),
+            (3, Kind::State, 77),
+            (7, Kind::State, code::STALE),
+            (7, Kind::State, code::STALE),
+        ] {
+            states.take(&event(number, kind, id));
+        }
+        let expected = StateCounts {
+            live: 1,
+            recovering: 1,
+            stale: 1,
+            closed: 0,
+        };
+        assert_eq!((states.counts(), expected.all()), (expected, 3));
     }
 }

@@ -304,11 +304,9 @@ impl MarketFeed {
         if counts == before {
             return;
         }
-        let between = match before.recovering + before.stale {
-            0 => BETWEEN,
-            _ if counts.recovering + counts.stale == 0 => BETWEEN,
-            _ => WHILE_RECOVERING,
-        };
+        let are_whole = |counts: StateCounts| counts.recovering + counts.stale == 0;
+        let is_news = are_whole(before) || are_whole(counts) || before.all() != counts.all();
+        let between = if is_news { BETWEEN } else { WHILE_RECOVERING };
         if now.saturating_sub(at) < between {
             return;
         }

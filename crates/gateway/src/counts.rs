@@ -118,6 +118,8 @@ counts! {
     recovered = "recovered", "times that one became live again";
     taken = "pictures_used", "pictures that books began anew with";
     dropped = "changes_discarded", "changes that waited and found no room, or a reset";
+    left_out = "entries_unmapped",
+        "entries that no rule fits, that name no instrument, or one that was never defined";
     errors = "value_errors", "values that no event can hold";
     requests = "replay_requests", "requests to the replay";
     given_up = "replay_given_up", "messages that the replay did not bring";

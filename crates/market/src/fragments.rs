@@ -87,7 +87,7 @@ pub struct Whole<'a> {
 struct Part {
     /// What all of its fragments say.
     moment: (Option<u32>, Option<u64>),
-    /// The fragment that comes next: its own number, or that of its message.
+    /// The expected number of the next fragment; of its message where fragments have none.
     next: u64,
     /// MsgSeqNum(34) of the first one.
     number: Option<u64>,
@@ -344,7 +344,7 @@ fn moment(picture: &Picture, fragment: Fragment) -> (Option<u32>, Option<u64>) {
     (rpt_seq, picture.last_processed)
 }
 
-/// An event of a fragment: the end of its message is not that of the picture.
+/// Returns the event without LAST: the message ends, the picture does not.
 fn inner(event: &Event) -> Event {
     Event {
         flags: event.flags.without(Flags::LAST),
@@ -360,7 +360,7 @@ mod tests {
     const A: u32 = 1;
     const B: u32 = 2;
 
-    /// A fragment with so many entries.
+    /// A fragment with this number of entries.
     fn part(number: u64, instrument: u32, rpt_seq: u32, entries: usize) -> (Outcome, Vec<Event>) {
         let picture = Picture {
             instrument: InstrumentId(instrument),

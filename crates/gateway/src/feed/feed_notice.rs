@@ -35,6 +35,8 @@ pub enum MarketNotice {
     Replay(String),
     /// A value that no event can hold, with its message, field and instrument.
     Value(String),
+    /// Entries that the mapping or a limit leaves out: how many, and why.
+    LeftOut(String),
 }
 
 /// What becomes of a template's messages in a version.
@@ -98,7 +100,7 @@ impl fmt::Display for MarketNotice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let counts = match self {
             Self::Replay(why) => return write!(f, "replay: {why}"),
-            Self::Value(what) => return f.write_str(what),
+            Self::Value(what) | Self::LeftOut(what) => return f.write_str(what),
             Self::States(counts) => counts,
         };
         let all = counts.all();

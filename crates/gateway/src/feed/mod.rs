@@ -146,7 +146,7 @@ impl Places {
         self.instruments += u64::from(book.most_instruments);
         self.feeds = self.feeds.saturating_add(1);
         match u32::try_from(self.instruments) {
-            // The greatest number is that of all instruments.
+            // `InstrumentId::ALL` is `u32::MAX`, and never the number of one instrument.
             Ok(_) => Ok((self.feeds, base as u32)),
             Err(_) => Err(FeedError::Instruments(self.instruments)),
         }

@@ -57,8 +57,8 @@ fn mapping(feed: &Feed, program: &Program) -> Result<Mapping, MarketError> {
     Ok(Mapping::parse(name, &text)?)
 }
 
-/// For answers in FIX: by the feed's mapping, if that knows FIX messages, else by that of standard
-/// tags.
+/// Compiles the mapping of a replay's answers in FIX: the mapping of the feed, or `builtin:fix`
+/// where the feed's has no FIX messages.
 fn fix_mapper(
     mapping: &Mapping,
     replay: &FeedReplay,

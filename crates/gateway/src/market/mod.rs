@@ -67,6 +67,8 @@ pub(crate) struct MarketFeed {
     utc_nanos: i64,
     /// Values so far that no event can hold.
     faults: u64,
+    /// What the last notice of left out entries counted.
+    left_out: u64,
     limit: Limit,
     counts: MarketCounts,
     notices: Notices,
@@ -113,6 +115,7 @@ impl MarketFeed {
             channel: feed.channel(),
             utc_nanos: 0,
             faults: 0,
+            left_out: 0,
             limit: Limit::default(),
             counts: MarketCounts::new(plan.counters, ""),
             notices: plan.notices.clone(),
@@ -161,6 +164,7 @@ impl MarketFeed {
             self.follower.replay_refused(now.mono);
         }
         self.count(now.mono);
+        self.describe_left_out();
         Ok(work)
     }
 
@@ -297,6 +301,34 @@ impl MarketFeed {
         }
     }
 
+    /// Sends a notice of what the mapping and the limits leave out: of the first, and whenever it
+    /// has doubled.
+    fn describe_left_out(&mut self) {
+        let (counts, market) = (self.follower.mapper().counts(), self.follower.market());
+        let left_out = [
+            (counts.no_rule, "that no rule of the mapping fits"),
+            (counts.without_instrument, "without an instrument"),
+            (counts.unknown_instrument, "of instruments never defined"),
+            (
+                counts.table_full + market.stats().refused,
+                "of instruments beyond the limit",
+            ),
+        ];
+        let total = left_out.iter().map(|(count, _)| count).sum();
+        if total == 0 || total < 2 * self.left_out {
+            return;
+        }
+        self.left_out = total;
+        let parts = left_out.iter().filter(|(count, _)| *count > 0);
+        let parts: Vec<_> = parts
+            .map(|(count, what)| format!("{count} {what}"))
+            .collect();
+        let what = format!("left out so far, entries: {}", parts.join(", "));
+        let (channel, what) = (self.channel.clone(), MarketNotice::LeftOut(what));
+        let notice = FeedNotice::Market { channel, what };
+        self.notices.send(Notice::Feed(notice));
+    }
+
     /// Publishes how many instruments are in which state, and sends a notice of it.
     fn count(&mut self, now: u64) {
         let counts = self.states.counts();
@@ -332,8 +364,12 @@ impl MarketFeed {
         let (counts, recovery) = (&self.counts, market.recovery_stats());
         let mapper = self.follower.mapper().counts();
         counts.instruments.set(self.known.into());
-        let bad = self.follower.stats().bad_pictures;
+        let fragments = self.follower.fragment_stats();
+        let in_parts = fragments.discarded + fragments.no_room + fragments.without_beginning;
+        let bad = self.follower.stats().bad_pictures + in_parts;
         counts.bad_pictures.increment(bad);
+        let left_out = mapper.no_rule + mapper.without_instrument + mapper.unknown_instrument;
+        counts.left_out.set(left_out);
         let drops = self.snapshots.iter().map(Receiver::kernel_drops);
         counts.picture_drops.set(drops.sum());
         counts

@@ -243,7 +243,7 @@ impl ToDbn {
             Action::Fill => (b'F', before),
             _ => (b'N', before),
         };
-        // All of what is left of it is cancelled, whatever the message says.
+        // A deletion cancels the rest of the order: the size in the message may be another one.
         let all = known.filter(|_| event.action == Action::Delete);
         let size = match (all, event.size) {
             (Some((_, _, size)), _) => Ok(size),

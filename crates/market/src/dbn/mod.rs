@@ -55,8 +55,8 @@ pub struct DbnConfig {
     pub levels: u32,
     /// Orders of a book, at most.
     pub orders: u32,
-    /// No book is made where all books have so many bytes: events of levels of further
-    /// instruments are lost, and deletions of orders that say no size.
+    /// Memory of all books at most, in bytes. Instruments beyond it have no book: their events of
+    /// levels are lost, and so are deletions of orders that say no size.
     pub most_memory: usize,
 }
 
@@ -130,7 +130,7 @@ impl ToDbn {
     ///
     /// # Errors
     ///
-    /// The books cannot have so many levels or orders.
+    /// `levels` or `orders` is beyond the limits of [`BookConfig`].
     pub fn new(config: DbnConfig) -> Result<Self, ConfigError> {
         let by_price = BookConfig::by_price(config.levels)?;
         Ok(Self {

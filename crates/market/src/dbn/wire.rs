@@ -103,7 +103,7 @@ pub(super) trait Put {
         Fits(fits)
     }
 
-    /// The header of a record of so many bytes.
+    /// Writes the header of a record that is `bytes` long.
     fn header(&mut self, bytes: usize, rtype: u8, header: Header) {
         self.u8((bytes / 4) as u8);
         self.u8(rtype);

@@ -42,7 +42,7 @@ pub(crate) struct Args {
         conflicts_with_all = ["templates", "file", "multicast", "pcap"]
     )]
     fix: Option<PathBuf>,
-    /// The version of FIX whose fields the mapping means; default: that of the first message.
+    /// Version of FIX that defines the mapping's fields; default: that of the first message.
     #[arg(long, value_name = "VERSION", requires = "fix", value_parser = version)]
     fix_version: Option<Version>,
     /// Mapping; default: the built-in one that fits the templates, builtin:fix with --fix.

@@ -122,7 +122,7 @@ impl Mapped<'_> {
     }
 }
 
-/// The mapping for the version that was asked for, or that of the first message.
+/// Compiles the mapping for `--fix-version`, or for the version of the first message.
 fn mapper(log: &Log<'_>, found: &Found<'_>) -> Result<FixMapper> {
     let mapping = named_mapping(log.mapping.unwrap_or("builtin:fix"))?;
     let dictionary = match log.version {

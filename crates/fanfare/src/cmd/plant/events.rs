@@ -83,7 +83,7 @@ impl EventLog {
         self.reload.request();
     }
 
-    /// Writes what is left once the gateway has ended. Returns what was written, in words.
+    /// Writes the remaining events of a gateway that has ended. Returns a summary for the report.
     pub(super) fn stop(self) -> Result<String> {
         self.crew.stop().raise();
         self.crew.join()?;

@@ -138,10 +138,12 @@ fn report_market(counters: &Counters) {
         counted(count("replay_given_up"), "message")
     );
     say!(
-        "market: {} dropped, {}, {} refused, {} of more instruments than the limit",
+        "market: {} dropped, {}, {} refused, {} entries unmapped, \
+         {} of more instruments than the limit",
         counted(count("changes_discarded"), "change"),
         counted(count("book_faults"), "fault"),
         counted(count("value_errors"), "value"),
+        count("entries_unmapped"),
         count("instruments_beyond")
     );
 }

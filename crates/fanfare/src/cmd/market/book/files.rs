@@ -107,7 +107,7 @@ impl Due {
         }
     }
 
-    /// Returns the number for a packet, or that of the packet before if it has none.
+    /// Returns the number of a packet. A packet without one has the number of the packet before.
     fn of(&mut self, packet: &[u8]) -> Option<u32> {
         let mut rest = packet;
         self.decoder.reset();

@@ -41,9 +41,13 @@ mod record;
 mod registry;
 mod reports;
 mod rules;
+#[expect(dead_code, reason = "being built")]
+mod service;
 mod source_rings;
 mod stamp;
 mod start_error;
+#[expect(dead_code, reason = "being built")]
+mod users;
 mod versions;
 mod worker;
 
@@ -69,6 +73,7 @@ pub use market::states::StateCounts;
 pub use notice::{Notice, NoticeReceiver, Outlet, PeerEnd, Rejection, Why};
 pub use port_config::{Pair, PortConfig, PortTls};
 pub use port_handle::PortHandle;
+pub use service::{Contract, EntryTypes, Pattern};
 pub use start_error::StartError;
 
 /// The mark of a message for all consumers. Its value is unique in a run, so that a capture can

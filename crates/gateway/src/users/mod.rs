@@ -1,0 +1,3 @@
+//! Who may see what.
+
+pub(crate) mod grant;

@@ -8,6 +8,7 @@ use crate::feed;
 use crate::feed::config::Feed;
 use crate::port_config::{self, CONSUMERS, PRODUCERS, PortConfig};
 use crate::start_error::StartError;
+use crate::users::{Lists, Source, UserSet, UserTables, without_text};
 use fanfare_fix::session::MAX_HEADER_FIELD;
 use serde::Deserialize;
 use std::path::PathBuf;
@@ -51,6 +52,14 @@ pub struct Config {
     /// Where whoever runs the gateway writes the market events of feeds with a `mapping`, as JSON
     /// lines; the gateway itself does not.
     pub events: Option<PathBuf>,
+    /// Who may log on, and what they may see.
+    #[serde(rename = "user")]
+    pub users: UserTables,
+    /// A file with more users and lists.
+    #[serde(rename = "users")]
+    pub users_file: Option<PathBuf>,
+    /// Named lists of instruments.
+    pub lists: Lists,
 }
 
 /// A log of all messages, in a file for each group of sessions: `producers.log`, `worker0.log`, …
@@ -152,10 +161,20 @@ impl Config {
     /// # Errors
     /// `Parse` with line and column, or `Range` naming the key.
     pub fn from_toml(text: &str) -> Result<Self, ConfigError> {
-        let config: Self =
-            toml::from_str(text).map_err(|e| ConfigError::Parse(e.to_string().trim().into()))?;
+        let config: Self = toml::from_str(text).map_err(|error| parse_error(text, &error))?;
+        UserSet::check_tables(&config.user_source(), Some(text))?;
         config.check()?;
         Ok(config)
+    }
+
+    /// Where the users come from.
+    pub(crate) fn user_source(&self) -> Source<'_> {
+        Source {
+            users: &self.users,
+            lists: &self.lists,
+            file: self.users_file.as_deref(),
+            ports: [&self.producers, &self.consumers],
+        }
     }
 
     /// Checks the ranges that the types do not.
@@ -193,6 +212,15 @@ impl Config {
         ] {
             within(key, side.max_sessions, 1..=100_000)?;
         }
+        for (key, side) in [
+            ("producers.bind", &self.producers),
+            ("consumers.bind", &self.consumers),
+        ] {
+            let has_door = side.bind.is_loopback() || side.open || self.user_source().has_users();
+            let rule = "other machines reach it: there must be users (`users`, `[[user]]`), or \
+                        open = true beside it, which lets anybody in";
+            range(key, side.bind, has_door, rule)?;
+        }
         let same = self.producers.address() == self.consumers.address();
         let clash = same && self.producers.port != 0;
         let port = self.producers.port;
@@ -205,6 +233,18 @@ impl Config {
         }
         self.dds.check()
     }
+}
+
+/// Shows the line of the text, unless there are passwords in it.
+fn parse_error(text: &str, error: &toml::de::Error) -> ConfigError {
+    if !text.contains("password") {
+        return ConfigError::Parse(error.to_string().trim().into());
+    }
+    let (line, why) = without_text(text, error);
+    let place = line
+        .map(|line| format!("line {line}: "))
+        .unwrap_or_default();
+    ConfigError::Parse(format!("{place}{why}"))
 }
 
 impl Config {
@@ -243,8 +283,8 @@ impl Config {
         changed.map(|(key, _)| key).collect()
     }
 
-    /// Reads the templates, dictionaries and certificates that the configuration names. Opens no
-    /// socket.
+    /// Reads the templates, dictionaries, certificates and users that the configuration names.
+    /// Opens no socket.
     ///
     /// # Errors
     /// The first file that is missing or cannot be used, and what is wrong with it.
@@ -257,6 +297,7 @@ impl Config {
             let read = port.tls_server();
             read.map_err(|error| StartError::Tls(name, error))?;
         }
+        UserSet::load(&self.user_source(), None)?;
         Ok(())
     }
 }
@@ -279,6 +320,9 @@ impl Default for Config {
             message_log: None,
             capture: None,
             events: None,
+            users: UserTables::default(),
+            users_file: None,
+            lists: Lists::default(),
         }
     }
 }

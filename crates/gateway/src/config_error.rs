@@ -1,5 +1,6 @@
 //! Why a configuration was refused.
 
+use crate::users::UsersError;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
@@ -9,6 +10,9 @@ pub enum ConfigError {
     /// No TOML, an unknown key, or a value of the wrong type; the text shows the line.
     #[error("{0}")]
     Parse(String),
+    /// The users or the named lists.
+    #[error(transparent)]
+    Users(#[from] UsersError),
     /// A value outside its range.
     #[error("`{key}` = {value}: {rule}")]
     Range {

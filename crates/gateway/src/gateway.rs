@@ -20,6 +20,7 @@ use crate::reports::Reports;
 use crate::rules::{PortRules, RuleBook};
 use crate::source_rings::SourceRings;
 use crate::start_error::StartError;
+use crate::users::{PortName, UserBook, UserSet};
 use crate::versions::Versions;
 use crate::worker::Worker;
 use fanfare_dds::Domain;
@@ -79,6 +80,7 @@ impl Gateway {
         guests: Vec<Box<dyn Agent>>,
     ) -> Result<Self, StartError> {
         config.check()?;
+        let users = UserBook::new(UserSet::load(&config.user_source(), None)?);
         let counters = Counters::new();
         let (notices, received) = notice::channel();
         let rules = |name, port| {
@@ -96,6 +98,7 @@ impl Gateway {
             notices,
             stop: &stop,
             rules: &rules,
+            users: &users,
             reload_logs: &reload_logs,
         };
         let [producers, consumers] = builder.ports()?;
@@ -234,6 +237,7 @@ struct Builder<'a> {
     notices: Notices,
     stop: &'a Stop,
     rules: &'a [RuleBook; 2],
+    users: &'a UserBook,
     reload_logs: &'a Reload,
 }
 
@@ -316,8 +320,8 @@ impl Builder<'_> {
         ];
         let mut front: Vec<Box<dyn Agent>> = vec![
             Box::new(ingress),
-            Box::new(self.port_agent("producers", producers, &ports[0])),
-            Box::new(self.port_agent("consumers", consumers, &ports[1])),
+            Box::new(self.port_agent(PortName::Producers, producers, &ports[0])),
+            Box::new(self.port_agent(PortName::Consumers, consumers, &ports[1])),
         ];
         let [publish, subscribe] = domains(dds)?;
         let channels: Vec<String> = config.feeds.iter().map(Feed::channel).collect();
@@ -473,12 +477,20 @@ impl Builder<'_> {
         Reports::new(counts, self.notices.clone(), registry)
     }
 
-    fn port_agent(&self, name: &str, port: Port, handle: &PortHandle) -> PortAgent {
+    fn port_agent(&self, name: PortName, port: Port, handle: &PortHandle) -> PortAgent {
         let hosts = handle.hosts.iter().cloned().map(HostEnd::new).collect();
         let rules = handle.rules.open();
-        let counts = PortCounts::new(self.counters, name);
+        let counts = PortCounts::new(self.counters, name.name());
         let notices = self.notices.clone();
-        PortAgent::new(name.to_owned(), port, hosts, rules, counts, notices)
+        PortAgent::new(
+            name,
+            port,
+            hosts,
+            rules,
+            self.users.clone(),
+            counts,
+            notices,
+        )
     }
 
     /// The next source's way in, with one to DDS if what it brings goes there.

@@ -41,12 +41,11 @@ mod record;
 mod registry;
 mod reports;
 mod rules;
-#[expect(dead_code, reason = "being built")]
 mod service;
 mod source_rings;
 mod stamp;
 mod start_error;
-#[expect(dead_code, reason = "being built")]
+#[allow(dead_code, unused_imports, reason = "being built")]
 mod users;
 mod versions;
 mod worker;
@@ -75,6 +74,7 @@ pub use port_config::{Pair, PortConfig, PortTls};
 pub use port_handle::PortHandle;
 pub use service::{Contract, EntryTypes, Pattern};
 pub use start_error::StartError;
+pub use users::{LONGEST_PASSWORD, Lists, PortName, UserTables, UsersError, hash_password};
 
 /// The mark of a message for all consumers. Its value is unique in a run, so that a capture can
 /// pair what came in with what went out.

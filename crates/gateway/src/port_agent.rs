@@ -4,6 +4,7 @@
 use crate::counts::PortCounts;
 use crate::notice::{Notice, Notices, PeerEnd};
 use crate::rules::Rules;
+use crate::users::{PortName, UserBook};
 use fanfare_engine::agent::{Agent, AgentError};
 use fanfare_engine::host::{Admission, HostHandle, Incoming, Port, PortEvent, Refusal, Store};
 use fanfare_fix::session::{MemoryStore, MessageStore, Now};
@@ -18,10 +19,11 @@ const PACE: u64 = 1_000_000;
 
 /// A port with the hosts of its sessions.
 pub(crate) struct PortAgent {
-    name: String,
+    name: PortName,
     port: Port,
     hosts: Vec<HostEnd>,
     rules: Rules,
+    users: UserBook,
     counts: PortCounts,
     notices: Notices,
     next_look: u64,
@@ -58,10 +60,11 @@ impl Drop for Counted {
 
 impl PortAgent {
     pub(crate) fn new(
-        name: String,
+        name: PortName,
         port: Port,
         hosts: Vec<HostEnd>,
         rules: Rules,
+        users: UserBook,
         counts: PortCounts,
         notices: Notices,
     ) -> Self {
@@ -70,6 +73,7 @@ impl PortAgent {
             port,
             hosts,
             rules,
+            users,
             counts,
             notices,
             next_look: 0,
@@ -113,7 +117,8 @@ impl PortAgent {
             self.apply_rules();
         }
         let rules = self.rules.now();
-        if !rules.admits(&id.target, &id.sender) {
+        let is_user = self.users.read().grant(&id, self.name).is_some();
+        if !is_user || !rules.admits(&id.target, &id.sender) {
             return Err(Refusal::UnknownSession(id));
         }
         incoming.check_certificate(&rules.config.client_names())?;
@@ -152,7 +157,7 @@ impl PortAgent {
 
 impl Agent for PortAgent {
     fn name(&self) -> &str {
-        &self.name
+        self.name.name()
     }
 
     fn do_work(&mut self, now: Now) -> Result<usize, AgentError> {

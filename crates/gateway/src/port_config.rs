@@ -22,6 +22,8 @@ pub struct PortConfig {
     pub allow: Vec<Network>,
     /// Encrypts all connections.
     pub tls: Option<PortTls>,
+    /// Whether who is no user may log on.
+    pub open: bool,
 }
 
 /// The TLS of a port: PEM files.
@@ -60,6 +62,8 @@ struct PortTable {
     #[serde(default, deserialize_with = "networks")]
     allow: Vec<Network>,
     tls: Option<PortTls>,
+    #[serde(default)]
+    open: bool,
 }
 
 impl PortTable {
@@ -71,6 +75,7 @@ impl PortTable {
             max_sessions: self.max_sessions.unwrap_or(absent.max_sessions),
             allow: self.allow,
             tls: self.tls,
+            open: self.open,
         }
     }
 }
@@ -110,6 +115,7 @@ impl PortConfig {
             max_sessions: MAX_SESSIONS,
             allow: Vec::new(),
             tls: None,
+            open: false,
         }
     }
 
@@ -117,6 +123,11 @@ impl PortConfig {
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         SocketAddr::new(self.bind, self.port)
+    }
+
+    /// Whether who is no user may log on, where users are configured or not.
+    pub(crate) const fn takes_strangers(&self, has_users: bool) -> bool {
+        self.open || self.bind.is_loopback() && !has_users
     }
 
     /// Which certificates admit a client to its session.

@@ -2,6 +2,7 @@
 
 use crate::config_error::ConfigError;
 use crate::feed::FeedError;
+use crate::users::UsersError;
 use fanfare_engine::tcp::BindError;
 use fanfare_engine::tls::TlsError;
 use std::io;
@@ -19,6 +20,9 @@ pub enum StartError {
     /// The certificates of a port cannot be used.
     #[error("{0}.tls")]
     Tls(&'static str, #[source] TlsError),
+    /// The users, or the named lists, cannot be used.
+    #[error("users")]
+    Users(#[from] UsersError),
     /// The message log cannot be written.
     #[error("cannot write the message log {}", .0.display())]
     Log(PathBuf, #[source] io::Error),

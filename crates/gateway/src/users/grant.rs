@@ -1,14 +1,15 @@
 //! What a user may see and ask for.
 
-use crate::service::{Contract, EntryTypes, Pattern};
+use super::names::Instruments;
+use crate::service::{Contract, EntryTypes};
 
 /// What the sessions of a user may see and ask for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Grant {
-    /// The user's name, for notices and the audit file.
-    pub(crate) user: String,
-    /// Instruments by Symbol(55); `None`: all.
-    pub(crate) instruments: Option<Vec<Pattern>>,
+    /// The user's name, for notices and the audit file; empty: nobody.
+    pub(crate) user: Box<str>,
+    /// Instruments by Symbol(55).
+    pub(crate) instruments: Instruments,
     /// Entries of market data.
     pub(crate) entries: EntryTypes,
     /// Levels of a side at most; 0: all there are.
@@ -23,24 +24,34 @@ pub(crate) struct Grant {
     pub(crate) requests_per_second: u32,
 }
 
+/// What is not limited by a user's table.
+pub(crate) const MOST_SUBSCRIPTIONS: usize = 1 << 20;
+pub(crate) const MOST_REQUESTS_PER_SECOND: u32 = 1_000;
+
 impl Grant {
     /// Everything, for sessions where nobody has to be a user.
     pub(crate) fn everything() -> Self {
         Self {
-            user: String::new(),
-            instruments: None,
+            user: Box::default(),
+            instruments: Instruments::ALL,
             entries: EntryTypes::ALL,
             depth: 0,
             contracts: Contract::ALL.to_vec(),
             contract: Contract::Cut,
-            subscriptions: 1 << 20,
-            requests_per_second: 1_000,
+            subscriptions: MOST_SUBSCRIPTIONS,
+            requests_per_second: MOST_REQUESTS_PER_SECOND,
         }
     }
 
     /// Whether an instrument of this Symbol(55) may be seen.
+    #[inline]
     pub(crate) fn may_see(&self, symbol: &[u8]) -> bool {
-        let fits = |all: &Vec<Pattern>| all.iter().any(|pattern| pattern.fits(symbol));
-        self.instruments.as_ref().is_none_or(fits)
+        self.instruments.fit(symbol)
+    }
+
+    /// Whether nothing is hidden. What is fanned out to everybody as it came, in messages that
+    /// nobody looks into, is for such sessions alone.
+    pub(crate) fn sees_everything(&self) -> bool {
+        self.instruments.are_all() && self.entries == EntryTypes::ALL && self.depth == 0
     }
 }

@@ -1,3 +1,68 @@
 //! Who may see what.
 
+mod error;
 pub(crate) mod grant;
+mod names;
+mod password;
+mod set;
+mod tables;
+
+#[cfg(test)]
+mod tests;
+
+pub use error::UsersError;
+pub use password::{LONGEST_PASSWORD, hash_password};
+pub use tables::{Lists, PortName, UserTables};
+
+pub(crate) use error::without_text;
+pub(crate) use names::Names;
+pub(crate) use password::Hashed;
+pub(crate) use set::{Source, User, UserSet};
+
+use fanfare_fix::session::SessionId;
+use grant::Grant;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The users in force, from any thread. Cheap to clone; clones are the same book.
+#[derive(Clone)]
+pub(crate) struct UserBook(Arc<Book>);
+
+struct Book {
+    version: AtomicU64,
+    users: Mutex<Arc<UserSet>>,
+}
+
+impl UserBook {
+    pub(crate) fn new(users: UserSet) -> Self {
+        Self(Arc::new(Book {
+            version: AtomicU64::new(0),
+            users: Mutex::new(Arc::new(users)),
+        }))
+    }
+
+    /// Changes whenever the users or the lists do: what was read before is to be read again. Costs
+    /// one load.
+    #[inline]
+    pub(crate) fn version(&self) -> u64 {
+        self.0.version.load(Ordering::Acquire)
+    }
+
+    /// All of them, as they are now. Takes a lock: for once in each version.
+    pub(crate) fn read(&self) -> Arc<UserSet> {
+        let users = self.0.users.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(&users)
+    }
+
+    /// Puts others in their place.
+    pub(crate) fn replace(&self, users: Arc<UserSet>) {
+        *self.0.users.lock().unwrap_or_else(PoisonError::into_inner) = users;
+        self.0.version.fetch_add(1, Ordering::Release);
+    }
+
+    /// What a consumer's session may see and ask for; `None`: it may not be there, and is being
+    /// logged out.
+    pub(crate) fn grant(&self, id: &SessionId) -> Option<Arc<Grant>> {
+        self.read().grant(id, PortName::Consumers)
+    }
+}

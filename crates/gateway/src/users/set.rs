@@ -1,0 +1,491 @@
+//! The users of a gateway, checked as a whole.
+
+use super::error::{Fault, UsersError};
+use super::grant::{Grant, MOST_REQUESTS_PER_SECOND, MOST_SUBSCRIPTIONS};
+use super::names::{Instruments, Names};
+use super::password::Hashed;
+use super::tables::{Lists, PortName, UserTable, UserTables, UsersFile};
+use crate::port_config::{Pair, PortConfig};
+use crate::service::{Contract, EntryTypes, Pattern};
+use fanfare_engine::host::{AllowList, ClientName, ClientNames};
+use fanfare_fix::session::SessionId;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::Path;
+use std::sync::Arc;
+use toml::Spanned;
+
+/// Bounds for what a configuration may have.
+const MOST_USERS: usize = 100_000;
+const MOST_SESSIONS: usize = 1_000_000;
+const MOST_NAMES: usize = 4_000_000;
+/// The longest names, in bytes.
+const LONGEST_NAME: usize = 64;
+const LONGEST_SYMBOL: usize = 64;
+
+/// One user.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct User {
+    pub(crate) name: Arc<str>,
+    ports: [bool; 2],
+    pub(crate) sessions: Vec<Pair>,
+    pub(crate) password: Option<Hashed>,
+    /// `None`: as the port has it.
+    pub(crate) certificates: Option<ClientNames>,
+    pub(crate) allow: AllowList,
+    pub(crate) sessions_at_a_time: usize,
+    pub(crate) grant: Arc<Grant>,
+}
+
+impl User {
+    /// Whether the user's sessions may log on to a port.
+    pub(crate) const fn may_use(&self, port: PortName) -> bool {
+        self.ports[port as usize]
+    }
+}
+
+/// Where users come from.
+pub(crate) struct Source<'a> {
+    pub(crate) users: &'a UserTables,
+    pub(crate) lists: &'a Lists,
+    /// A file with more of both.
+    pub(crate) file: Option<&'a Path>,
+    /// In the order of [`PortName::ALL`].
+    pub(crate) ports: [&'a PortConfig; 2],
+}
+
+impl Source<'_> {
+    /// Whether nobody but users logs on to a port that is not open.
+    pub(crate) const fn has_users(&self) -> bool {
+        !self.users.is_empty() || self.file.is_some()
+    }
+}
+
+/// All users and named lists.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct UserSet {
+    users: Vec<Arc<User>>,
+    /// By the counterparty's CompID, then ours.
+    by_comp_id: HashMap<String, Vec<(String, Arc<User>)>>,
+    lists: BTreeMap<String, Arc<Names>>,
+    /// Whether who is no user may log on to a port.
+    strangers: [bool; 2],
+}
+
+impl UserSet {
+    /// Reads the file of the users, if there is one, and checks everything; `text` is what the
+    /// configuration was read from, for the lines of errors.
+    ///
+    /// # Errors
+    /// The first fault.
+    pub(crate) fn load(source: &Source<'_>, text: Option<&str>) -> Result<Self, UsersError> {
+        let file = source.file.map(UsersFile::read).transpose()?;
+        Self::of(source, text, file)
+    }
+
+    /// As `load`, without the file.
+    pub(crate) fn check_tables(source: &Source<'_>, text: Option<&str>) -> Result<(), UsersError> {
+        // The lists may be in the file.
+        match source.file {
+            None => Self::of(source, text, None).map(drop),
+            Some(_) => Ok(()),
+        }
+    }
+
+    fn of(
+        source: &Source<'_>,
+        text: Option<&str>,
+        file: Option<UsersFile>,
+    ) -> Result<Self, UsersError> {
+        let own = |fault: Fault| fault.error(None, text);
+        let mut builder = Builder::new(source);
+        builder.lists(source.lists).map_err(own)?;
+        if let Some(file) = &file {
+            let theirs = |fault| in_file(fault, source.file, &file.text);
+            builder.lists(&file.lists).map_err(theirs)?;
+            builder.users(&file.user).map_err(theirs)?;
+        }
+        builder.users(source.users).map_err(own)?;
+        Ok(builder.set)
+    }
+
+    /// The user that a session is of, at one port.
+    pub(crate) fn find(&self, id: &SessionId, port: PortName) -> Option<&Arc<User>> {
+        let of_target = self.by_comp_id.get(&*id.target)?;
+        let mut own = of_target.iter().filter(|(our, _)| *our == *id.sender);
+        let user = own.next().map(|(_, user)| user);
+        user.filter(|user| user.may_use(port))
+    }
+
+    /// Whether the CompIDs are some user's, perhaps at the other port.
+    pub(crate) fn knows(&self, id: &SessionId) -> bool {
+        PortName::ALL
+            .iter()
+            .any(|&port| self.find(id, port).is_some())
+    }
+
+    /// Whether who is no user may log on to a port.
+    pub(crate) const fn takes_strangers(&self, port: PortName) -> bool {
+        self.strangers[port as usize]
+    }
+
+    /// What a session may see and ask for; `None`: it may not be there.
+    pub(crate) fn grant(&self, id: &SessionId, port: PortName) -> Option<Arc<Grant>> {
+        match self.find(id, port) {
+            Some(user) => Some(Arc::clone(&user.grant)),
+            None if self.takes_strangers(port) && !self.knows(id) => {
+                Some(Arc::new(Grant::everything()))
+            }
+            None => None,
+        }
+    }
+
+    /// A named list.
+    pub(crate) fn list(&self, name: &[u8]) -> Option<&Arc<Names>> {
+        self.lists.get(std::str::from_utf8(name).ok()?)
+    }
+
+    /// All named lists.
+    pub(crate) fn lists(&self) -> impl Iterator<Item = (&str, &Arc<Names>)> {
+        self.lists
+            .iter()
+            .map(|(name, names)| (name.as_str(), names))
+    }
+
+    /// All users, in the order of the configuration.
+    pub(crate) fn users(&self) -> impl Iterator<Item = &Arc<User>> {
+        self.users.iter()
+    }
+}
+
+fn in_file(fault: Fault, path: Option<&Path>, text: &str) -> UsersError {
+    fault.error(path.map(Path::to_owned), Some(text))
+}
+
+struct Builder {
+    set: UserSet,
+    sessions: usize,
+    names: usize,
+    seen: HashSet<Arc<str>>,
+    /// Whether the ports ask clients for certificates.
+    ask_certificates: [bool; 2],
+}
+
+type Built<T> = Result<T, Fault>;
+
+impl Builder {
+    fn new(source: &Source<'_>) -> Self {
+        let (ports, has_users) = (source.ports, source.has_users());
+        Self {
+            set: UserSet {
+                strangers: ports.map(|port| port.takes_strangers(has_users)),
+                ..UserSet::default()
+            },
+            sessions: 0,
+            names: 0,
+            seen: HashSet::new(),
+            ask_certificates: ports
+                .map(|port| port.tls.as_ref().is_some_and(|tls| tls.client_ca.is_some())),
+        }
+    }
+
+    fn lists(&mut self, lists: &Lists) -> Built<()> {
+        for (name, names) in &lists.0 {
+            let at = names.first().map(|name| name.span().start);
+            let fault = |why: &str| Fault::new(at, format!("list `{name}`: {why}"));
+            if name.is_empty() || name.len() > LONGEST_NAME || has_odd(name) {
+                return Err(fault("a list's name has 1 to 64 printable characters"));
+            }
+            let names = self.names(&format!("list `{name}`"), names)?;
+            let names = Arc::new(names);
+            if self.set.lists.insert(name.clone(), names).is_some() {
+                return Err(fault("there is another list of this name"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Symbols and prefixes of `of`, which errors name.
+    fn names<'a>(
+        &mut self,
+        of: &str,
+        texts: impl IntoIterator<Item = &'a Spanned<String>>,
+    ) -> Built<Names> {
+        let patterns = texts.into_iter().map(|text| {
+            self.names += 1;
+            if self.names > MOST_NAMES {
+                let why = format!("{of}: more than {MOST_NAMES} names in all");
+                return Err(Fault::new(text.span().start, why));
+            }
+            pattern(of, text)
+        });
+        patterns.collect()
+    }
+
+    fn users(&mut self, tables: &UserTables) -> Built<()> {
+        for table in &tables.0 {
+            let user = Arc::new(self.user(table)?);
+            for session in &table.sessions {
+                self.session(session, &user)?;
+            }
+            self.set.users.push(user);
+        }
+        Ok(())
+    }
+
+    fn session(&mut self, session: &Spanned<Pair>, user: &Arc<User>) -> Built<()> {
+        let pair = session.get_ref();
+        let fault = |why: String| {
+            let (sender, target) = (&pair.sender, &pair.target);
+            let why = format!("user `{}`: session {sender}->{target}: {why}", user.name);
+            Err(Fault::new(session.span().start, why))
+        };
+        self.sessions += 1;
+        if self.sessions > MOST_SESSIONS {
+            return fault(format!("there are more than {MOST_SESSIONS}"));
+        }
+        for id in [&pair.sender, &pair.target] {
+            if id.is_empty() || id.len() > 96 || has_odd(id) {
+                return fault("a CompID has 1 to 96 printable characters".to_owned());
+            }
+        }
+        let of_sender = self.set.by_comp_id.entry(pair.sender.clone()).or_default();
+        if let Some((_, other)) = of_sender.iter().find(|(our, _)| *our == pair.target) {
+            return fault(format!("is user `{}`'s already", other.name));
+        }
+        of_sender.push((pair.target.clone(), Arc::clone(user)));
+        Ok(())
+    }
+
+    fn user(&mut self, table: &UserTable) -> Built<User> {
+        let name = self.name(table)?;
+        let at = table.name.span().start;
+        let ports = ports(table, &name)?;
+        let fault = |why: &str| Err(Fault::new(at, format!("user `{name}`: {why}")));
+        if table.sessions.is_empty() {
+            return fault("`sessions` must have one or more");
+        }
+        if let Some(password) = &table.password {
+            let why = |why| {
+                Fault::new(
+                    password.span().start,
+                    format!("user `{name}`: `password`: {why}"),
+                )
+            };
+            password.get_ref().check().map_err(why)?;
+        }
+        let certificates = self.certificates(table, &name, ports)?;
+        let allow = networks(table, &name)?;
+        if table.password.is_none() && certificates.is_none() && allow.0.is_empty() {
+            return fault("must have `password`, `certificates` or `allow`: CompIDs are no secret");
+        }
+        let at_a_time = &table.sessions_at_a_time;
+        Ok(User {
+            ports,
+            sessions: table
+                .sessions
+                .iter()
+                .map(|own| own.get_ref().clone())
+                .collect(),
+            password: table.password.as_ref().map(|own| own.get_ref().clone()),
+            certificates,
+            allow,
+            sessions_at_a_time: within(&name, "sessions_at_a_time", at_a_time, 100_000)?
+                .unwrap_or(usize::MAX),
+            grant: Arc::new(self.grant(table, &name, ports)?),
+            name,
+        })
+    }
+
+    fn name(&mut self, table: &UserTable) -> Built<Arc<str>> {
+        let name: Arc<str> = table.name.get_ref().as_str().into();
+        let fault = |why: &str| {
+            let why = format!("user `{}`: {why}", table.name.get_ref().escape_debug());
+            Err(Fault::new(table.name.span().start, why))
+        };
+        if name.is_empty() || name.len() > LONGEST_NAME || has_odd(&name) {
+            return fault("a name has 1 to 64 printable characters");
+        }
+        if !self.seen.insert(Arc::clone(&name)) {
+            return fault("there is another user of this name");
+        }
+        if self.seen.len() > MOST_USERS {
+            return fault("there are more than 100000 users");
+        }
+        Ok(name)
+    }
+
+    fn certificates(
+        &self,
+        table: &UserTable,
+        name: &str,
+        ports: [bool; 2],
+    ) -> Built<Option<ClientNames>> {
+        let Some(texts) = &table.certificates else {
+            return Ok(None);
+        };
+        let mut names = Vec::new();
+        for text in texts {
+            let fault = |why: &str| {
+                let why = format!("user `{name}`: `certificates`: {why}");
+                Fault::new(text.span().start, why)
+            };
+            let asked = ports.into_iter().zip(self.ask_certificates);
+            if asked.into_iter().any(|(uses, asks)| uses && !asks) {
+                return Err(fault("the port has no `tls` with `client_ca`"));
+            }
+            let parsed = text.get_ref().parse::<ClientName>();
+            names.push(parsed.map_err(|error| fault(&format!("must be {error}")))?);
+        }
+        Ok((!names.is_empty()).then_some(ClientNames::Listed(names)))
+    }
+
+    fn grant(&mut self, table: &UserTable, name: &str, ports: [bool; 2]) -> Built<Grant> {
+        let everything = Grant::everything();
+        let contracts = table.contracts.clone().unwrap_or(everything.contracts);
+        let contract = contract(table, name, &contracts)?;
+        let requests = &table.requests_per_second;
+        Ok(Grant {
+            user: name.into(),
+            instruments: self.instruments(table, name, ports)?,
+            entries: entries(table, name)?,
+            depth: table.depth.unwrap_or(0),
+            contracts,
+            contract,
+            subscriptions: within(
+                name,
+                "subscriptions",
+                &table.subscriptions,
+                MOST_SUBSCRIPTIONS,
+            )?
+            .unwrap_or(MOST_SUBSCRIPTIONS),
+            requests_per_second: within(name, "requests_per_second", requests, 1_000_000)?
+                .unwrap_or(MOST_REQUESTS_PER_SECOND),
+        })
+    }
+
+    fn instruments(
+        &mut self,
+        table: &UserTable,
+        name: &str,
+        ports: [bool; 2],
+    ) -> Built<Instruments> {
+        let Some(texts) = &table.instruments else {
+            if !ports[PortName::Consumers as usize] {
+                return Ok(Instruments::default());
+            }
+            let why = format!("user `{name}`: lacks `instruments`; [\"*\"] is all");
+            return Err(Fault::new(table.name.span().start, why));
+        };
+        let (lists, own): (Vec<_>, Vec<_>) = texts
+            .iter()
+            .partition(|text| text.get_ref().starts_with('@'));
+        let mut sets = Vec::with_capacity(lists.len() + 1);
+        for list in lists {
+            let found = list.get_ref().strip_prefix('@');
+            let Some(names) = found.and_then(|name| self.set.lists.get(name)) else {
+                let list_name = list.get_ref().escape_debug();
+                let why = format!("user `{name}`: `instruments`: no list `{list_name}` in `lists`");
+                return Err(Fault::new(list.span().start, why));
+            };
+            sets.push(Arc::clone(names));
+        }
+        if !own.is_empty() {
+            let own = self.names(&format!("user `{name}`: `instruments`"), own)?;
+            sets.push(Arc::new(own));
+        }
+        Ok(Instruments::of(sets))
+    }
+}
+
+/// Whether a text has what no name should have.
+fn has_odd(text: &str) -> bool {
+    text.chars().any(char::is_control)
+}
+
+fn pattern(of: &str, text: &Spanned<String>) -> Built<Pattern> {
+    let name = text.get_ref();
+    let fault = |why: &str| {
+        let why = format!("{of}: `{}`: {why}", name.escape_debug());
+        Err(Fault::new(text.span().start, why))
+    };
+    if name.is_empty() || name.len() > LONGEST_SYMBOL || has_odd(name) {
+        return fault("a symbol has 1 to 64 printable characters");
+    }
+    if name.starts_with('@') {
+        return fault("a list cannot have another one in it");
+    }
+    if name.strip_suffix('*').unwrap_or(name).contains('*') {
+        return fault("`*` can only be the last character");
+    }
+    Ok(Pattern::parse(name.as_bytes()))
+}
+
+fn ports(table: &UserTable, name: &str) -> Built<[bool; 2]> {
+    let Some(names) = &table.ports else {
+        return Ok(PortName::ALL.map(|port| port == PortName::Consumers));
+    };
+    if names.get_ref().is_empty() {
+        let why = format!("user `{name}`: `ports`: must have one or both");
+        return Err(Fault::new(names.span().start, why));
+    }
+    Ok(PortName::ALL.map(|port| names.get_ref().contains(&port)))
+}
+
+fn networks(table: &UserTable, name: &str) -> Built<AllowList> {
+    let networks = table.allow.iter().flatten().map(|text| {
+        let parsed = text.get_ref().parse();
+        parsed.map_err(|error| {
+            let why = format!("user `{name}`: `allow`: {error}");
+            Fault::new(text.span().start, why)
+        })
+    });
+    networks.collect::<Built<Vec<_>>>().map(AllowList)
+}
+
+fn entries(table: &UserTable, name: &str) -> Built<EntryTypes> {
+    let Some(texts) = &table.entries else {
+        return Ok(EntryTypes::ALL);
+    };
+    let types = texts.iter().map(|text| match text.get_ref().as_bytes() {
+        &[entry] if entry.is_ascii_alphanumeric() => Ok(entry),
+        _ => {
+            let why = format!(
+                "user `{name}`: `entries`: `{}` is no MDEntryType(269), as \"0\" and \"A\" are",
+                text.get_ref().escape_debug()
+            );
+            Err(Fault::new(text.span().start, why))
+        }
+    });
+    types.collect()
+}
+
+/// The contract of requests that name none: `contract`, or the first of `contracts`.
+fn contract(table: &UserTable, name: &str, contracts: &[Contract]) -> Built<Contract> {
+    let fault = |at: usize, why: &str| Err(Fault::new(at, format!("user `{name}`: {why}")));
+    let Some(&first) = contracts.first() else {
+        return fault(table.name.span().start, "`contracts` must have one or more");
+    };
+    match &table.contract {
+        None => Ok(first),
+        Some(own) if contracts.contains(own.get_ref()) => Ok(*own.get_ref()),
+        Some(own) => fault(own.span().start, "`contract` must be one of `contracts`"),
+    }
+}
+
+/// A number from 1 on, if the table has it.
+fn within<T>(name: &str, key: &str, value: &Option<Spanned<T>>, most: T) -> Built<Option<T>>
+where
+    T: Copy + PartialOrd + std::fmt::Display + From<u8>,
+{
+    let Some(value) = value else {
+        return Ok(None);
+    };
+    let (own, at) = (*value.get_ref(), value.span().start);
+    match own >= T::from(1) && own <= most {
+        true => Ok(Some(own)),
+        false => {
+            let why = format!("user `{name}`: `{key}` = {own}: must be 1 to {most}");
+            Err(Fault::new(at, why))
+        }
+    }
+}

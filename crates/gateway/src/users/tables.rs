@@ -1,0 +1,111 @@
+//! Users and named lists as a configuration has them: the tables `[[user]]` and `[lists]`.
+
+use super::error::{Fault, UsersError, without_text};
+use super::password::Hashed;
+use crate::port_config::Pair;
+use crate::service::Contract;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::Path;
+use toml::Spanned;
+
+/// The longest file of users.
+const MOST_BYTES: u64 = 256 << 20;
+
+/// The tables `[[user]]` of a configuration.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(transparent)]
+pub struct UserTables(pub(super) Vec<UserTable>);
+
+impl UserTables {
+    /// Whether there is none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// The table `[lists]`: instruments by the names of lists.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(transparent)]
+pub struct Lists(pub(super) BTreeMap<String, Vec<Spanned<String>>>);
+
+/// One user.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct UserTable {
+    pub(super) name: Spanned<String>,
+    #[serde(default)]
+    pub(super) ports: Option<Spanned<Vec<PortName>>>,
+    pub(super) sessions: Vec<Spanned<Pair>>,
+    pub(super) password: Option<Spanned<Hashed>>,
+    #[serde(default)]
+    pub(super) certificates: Option<Vec<Spanned<String>>>,
+    #[serde(default)]
+    pub(super) allow: Option<Vec<Spanned<String>>>,
+    pub(super) instruments: Option<Vec<Spanned<String>>>,
+    pub(super) entries: Option<Vec<Spanned<String>>>,
+    pub(super) depth: Option<u16>,
+    pub(super) contracts: Option<Vec<Contract>>,
+    pub(super) contract: Option<Spanned<Contract>>,
+    pub(super) subscriptions: Option<Spanned<usize>>,
+    pub(super) requests_per_second: Option<Spanned<u32>>,
+    pub(super) sessions_at_a_time: Option<Spanned<usize>>,
+}
+
+/// The ports of a gateway.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PortName {
+    /// Where messages come in.
+    Producers,
+    /// Where messages go out.
+    Consumers,
+}
+
+impl PortName {
+    /// Both, in the order of their places in arrays.
+    pub(crate) const ALL: [Self; 2] = [Self::Producers, Self::Consumers];
+
+    /// Its name, as in the configuration.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Producers => "producers",
+            Self::Consumers => "consumers",
+        }
+    }
+}
+
+/// A file of users: the same tables.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct UsersFile {
+    pub(super) user: UserTables,
+    pub(super) lists: Lists,
+    #[serde(skip)]
+    pub(super) text: String,
+}
+
+impl UsersFile {
+    pub(super) fn read(path: &Path) -> Result<Self, UsersError> {
+        let fault = |why: String| Fault::new(None, why).error(Some(path.to_owned()), None);
+        let mut bytes = Vec::new();
+        let read = std::fs::File::open(path)
+            .and_then(|file| file.take(MOST_BYTES + 1).read_to_end(&mut bytes));
+        read.map_err(|error| fault(format!("cannot be read: {error}")))?;
+        if bytes.len() as u64 > MOST_BYTES {
+            return Err(fault(format!("has more than {MOST_BYTES} bytes")));
+        }
+        let text = String::from_utf8(bytes).map_err(|_| fault("is not UTF-8".to_owned()))?;
+        match toml::from_str::<Self>(&text) {
+            Ok(file) => Ok(Self { text, ..file }),
+            Err(error) => {
+                let (line, why) = without_text(&text, &error);
+                let file = Some(path.to_owned());
+                Err(UsersError { file, line, why })
+            }
+        }
+    }
+}

@@ -1,0 +1,239 @@
+use super::*;
+use crate::Config;
+use crate::service::{Contract, EntryTypes};
+use fanfare_fix::session::Version;
+
+const HASH: &str = "$argon2id$v=19$m=64,t=1,p=1$c29tZXNhbHRzb21lc2FsdA$\
+                    MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTI";
+
+fn load(text: &str) -> Result<UserSet, String> {
+    let config = Config::from_toml(text).map_err(|error| error.to_string())?;
+    UserSet::load(&config.user_source(), Some(text)).map_err(|error| error.to_string())
+}
+
+fn id(client: &str) -> SessionId {
+    SessionId::new(Version::Fix44, "PLANT", client)
+}
+
+fn desk(more: &str) -> String {
+    format!(
+        "[[user]]\nname = \"desk\"\nsessions = [{{ sender = \"DESK1\", target = \"PLANT\" }}]\n\
+         password = \"{HASH}\"\n{more}\n"
+    )
+}
+
+#[test]
+fn without_users_loopback_is_free_and_nothing_is_hidden() {
+    let users = load("").unwrap();
+    for port in PortName::ALL {
+        assert_eq!(*users.grant(&id("ANY"), port).unwrap(), Grant::everything());
+    }
+}
+
+#[test]
+fn a_user_gets_what_the_table_says_and_nobody_else_gets_in() {
+    let text = format!(
+        "[lists]\nINDEX = [\"RIU3\", \"MX*\"]\n{}",
+        desk(
+            "instruments = [\"@INDEX\", \"GAZR\"]\nentries = [\"0\", \"1\", \"2\"]\ndepth = 5\n\
+             contracts = [\"conflated\", \"skip\"]\nsubscriptions = 7\nrequests_per_second = 3"
+        )
+    );
+    let users = load(&text).unwrap();
+    let book = UserBook::new(users);
+    let grant = book.grant(&id("DESK1")).unwrap();
+    assert_eq!(&*grant.user, "desk");
+    for (symbol, seen) in [
+        ("RIU3", true),
+        ("MXU3", true),
+        ("GAZR", true),
+        ("SIU3", false),
+    ] {
+        assert_eq!(grant.may_see(symbol.as_bytes()), seen, "{symbol}");
+    }
+    assert_eq!(grant.entries, EntryTypes::from_iter(*b"012"));
+    assert_eq!((grant.depth, grant.contract), (5, Contract::Conflated));
+    assert_eq!((grant.subscriptions, grant.requests_per_second), (7, 3));
+    assert!(!grant.sees_everything());
+    assert_eq!(book.grant(&id("DESK2")), None);
+    let users = book.read();
+    assert_eq!(users.grant(&id("DESK1"), PortName::Producers), None);
+    assert!(users.list(b"INDEX").unwrap().fits(b"MXZ3") && users.list(b"X").is_none());
+    let before = book.version();
+    book.replace(Arc::default());
+    assert_ne!(book.version(), before);
+}
+
+#[test]
+fn an_open_port_takes_strangers_but_no_stranger_with_a_users_name() {
+    let text = format!(
+        "[consumers]\nopen = true\n{}",
+        desk("instruments = [\"A\"]")
+    );
+    let users = load(&text).unwrap();
+    let grant = |name: &str, port| users.grant(&id(name), port);
+    assert!(grant("ANY", PortName::Consumers).unwrap().sees_everything());
+    assert!(
+        !grant("DESK1", PortName::Consumers)
+            .unwrap()
+            .sees_everything()
+    );
+    assert_eq!(grant("ANY", PortName::Producers), None);
+    let text = format!(
+        "[producers]\nopen = true\n{}",
+        desk("instruments = [\"A\"]")
+    );
+    let users = load(&text).unwrap();
+    assert_eq!(users.grant(&id("DESK1"), PortName::Producers), None);
+}
+
+#[test]
+fn off_loopback_a_port_has_users_or_is_open() {
+    let bind = "[consumers]\nbind = \"0.0.0.0\"\n";
+    let told = load(bind).unwrap_err();
+    assert!(
+        told.contains("consumers.bind") && told.contains("open = true"),
+        "{told}"
+    );
+    load(&format!("{bind}open = true\n")).unwrap();
+    let users = load(&format!("{bind}{}", desk("instruments = []"))).unwrap();
+    assert_eq!(users.grant(&id("ANY"), PortName::Consumers), None);
+}
+
+#[test]
+fn each_fault_names_line_key_and_reason() {
+    let other = "[[user]]\nname = \"other\"\nports = [\"producers\"]\nallow = [\"127.0.0.1\"]\n";
+    for (text, line, what) in [
+        (desk(""), 2, "lacks `instruments`"),
+        (desk("instruments = [\"@NONE\"]"), 5, "no list `@NONE`"),
+        (desk("instruments = [\"A*B\"]"), 5, "`*` can only be"),
+        (desk("instruments = [\"A\",\n\"\"]"), 6, "1 to 64"),
+        (desk("instruments = []\nentries = [\"00\"]"), 6, "269"),
+        (desk("instruments = []\ndepth = 70000"), 6, "70000"),
+        (desk("instruments = []\ncontracts = []"), 2, "`contracts`"),
+        (desk("instruments = []\ncontract = \"drop\""), 6, "drop"),
+        (
+            desk("instruments = []\ncontracts = [\"skip\"]\ncontract = \"cut\""),
+            7,
+            "one of",
+        ),
+        (
+            desk("instruments = []\nsubscriptions = 0"),
+            6,
+            "1 to 1048576",
+        ),
+        (
+            desk("instruments = []\nsessions_at_a_time = 0"),
+            6,
+            "1 to 100000",
+        ),
+        (
+            desk("instruments = []\nallow = [\"10.0.0.0/99\"]"),
+            6,
+            "10.0.0.0/99",
+        ),
+        (
+            desk("instruments = []\ncertificates = [\"cn:X\"]"),
+            6,
+            "client_ca",
+        ),
+        (desk("instruments = []\nports = []"), 6, "`ports`"),
+        (desk("instrument = []"), 5, "instrument"),
+        (
+            desk("instruments = []") + &desk("instruments = []"),
+            7,
+            "another user",
+        ),
+        (format!("{other}sessions = []\n"), 2, "`sessions`"),
+        (
+            desk("instruments = []")
+                + other
+                + "sessions = [\n{ sender = \"DESK1\", target = \"PLANT\" }]",
+            11,
+            "is user `desk`'s",
+        ),
+        (
+            "[[user]]\nname = \"x\"\nsessions = [{ sender = \"A\", target = \"B\" }]\n".to_owned(),
+            2,
+            "CompIDs are no secret",
+        ),
+        (
+            "[lists]\nA = [\"B\"]\nC = [\n\"@A\"]\n".to_owned(),
+            4,
+            "another one in it",
+        ),
+    ] {
+        let told = load(&text).unwrap_err();
+        assert!(
+            told.contains(&format!("line {line}")) && told.contains(what),
+            "{text}\n{told}"
+        );
+    }
+}
+
+#[test]
+fn an_error_never_shows_a_password() {
+    let user = "[[user]]\nname = \"x\"\nsessions = [{ sender = \"A\", target = \"B\" }]\n";
+    for password in [
+        "password = \"hunter2\"",
+        "password = [\"hunter2\"]",
+        "password = \"hunter2",
+        "password = hunter2",
+        "password = 'hunter2' x",
+        "password = \"\"\"\nhunter2\n",
+    ] {
+        let told = load(&format!("{user}{password}\n")).unwrap_err();
+        assert!(!told.contains("hunter2") && told.contains("line"), "{told}");
+    }
+    let config = Config::from_toml(&desk("instruments = []")).unwrap();
+    assert!(!format!("{config:?}").contains("argon2"));
+}
+
+#[test]
+fn users_and_lists_may_be_in_a_file_of_their_own() {
+    let path = std::env::temp_dir().join(format!("fanfare-users-{}.toml", std::process::id()));
+    let text = format!("users = \"{}\"\n[lists]\nOWN = [\"A\"]\n", path.display());
+    let write = |text: &str| std::fs::write(&path, text).unwrap();
+    write(&(desk("instruments = [\"@OWN\", \"@THEIRS\"]") + "[lists]\nTHEIRS = [\"B\"]\n"));
+    let grant = load(&text)
+        .unwrap()
+        .grant(&id("DESK1"), PortName::Consumers)
+        .unwrap();
+    assert!(grant.may_see(b"A") && grant.may_see(b"B") && !grant.may_see(b"C"));
+    write(&("\n".repeat(35) + &desk("depth = -1")));
+    let told = load(&text).unwrap_err();
+    assert!(
+        told.contains("line 40") && told.contains(&path.display().to_string()),
+        "{told}"
+    );
+    write("workers = 1\n");
+    assert!(load(&text).unwrap_err().contains("workers"));
+    write("\u{0}\u{1}");
+    assert!(load(&text).is_err());
+    std::fs::write(&path, [0xff]).unwrap();
+    assert!(load(&text).unwrap_err().contains("UTF-8"));
+    std::fs::remove_file(&path).unwrap();
+    assert!(load(&text).unwrap_err().contains("cannot be read"));
+    // A file without users still says that there are to be some.
+    write("");
+    assert_eq!(
+        load(&text).unwrap().grant(&id("ANY"), PortName::Consumers),
+        None
+    );
+    std::fs::remove_file(&path).unwrap();
+}
+
+#[test]
+fn a_list_of_a_million_names_is_one_look_up() {
+    let names: Vec<String> = (0..1_000_000).map(|i| format!("\"S{i}\"")).collect();
+    let text = format!(
+        "[lists]\nALL = [{}]\n{}",
+        names.join(","),
+        desk("instruments = [\"@ALL\"]")
+    );
+    let grant = load(&text)
+        .unwrap()
+        .grant(&id("DESK1"), PortName::Consumers)
+        .unwrap();
+    assert!(grant.may_see(b"S999999") && !grant.may_see(b"S1000000"));
+}

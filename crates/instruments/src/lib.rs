@@ -15,6 +15,7 @@ pub mod pcap;
 pub mod pingpong;
 pub mod plot;
 pub mod raw_dds;
+pub mod subscriber;
 pub mod tcp;
 #[cfg(test)]
 mod testing;

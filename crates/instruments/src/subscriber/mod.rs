@@ -1,0 +1,382 @@
+//! A market data client that believes nothing: it rebuilds the books of its subscriptions from
+//! W and X, and says where a message cannot be true.
+//!
+//! Each book is kept twice, once by the position of its levels and once by their price, as clients
+//! of both kinds exist; the two have to agree behind each message. Numbers have no holes, checksums
+//! fit, and what the gateway says it left out is exactly what is missing.
+//!
+//! Nothing here reads a socket or a clock: a session's requests and messages come in as arguments.
+//!
+//! ```
+//! use fanfare_fix::codec::Decoder;
+//! use fanfare_instruments::subscriber::{Subscriber, Terms};
+//!
+//! let mut subscriber = Subscriber::new();
+//! subscriber.subscribed(b"r1", Terms { depth: 5, ..Terms::default() });
+//! let body = "35=W|262=r1|55=RIU3|268=1|269=0|270=133310|271=7|290=1|".replace('|', "\x01");
+//! let mut text = format!("8=FIX.4.4\x019={}\x01{body}", body.len());
+//! text += &format!("10={:03}\x01", text.bytes().fold(0, u8::wrapping_add));
+//! subscriber.take(&Decoder::new().decode(text.as_bytes())?);
+//! assert_eq!((subscriber.counts().pictures, subscriber.first_fault()), (1, None));
+//! # Ok::<(), fanfare_fix::codec::DecodeError>(())
+//! ```
+
+mod book;
+mod entry;
+mod levels;
+mod news;
+mod orders;
+#[cfg(test)]
+mod tests;
+
+pub use book::Held;
+pub use levels::Row;
+
+use std::collections::HashMap;
+
+use fanfare_fix::codec::Message;
+use fanfare_fix::codec::tags::{MD_REQ_ID, SYMBOL, TEXT};
+
+use news::News;
+
+/// SecurityID(48): the name of instruments without a Symbol(55).
+const SECURITY_ID: u32 = 48;
+/// RelatdSym(46).
+const RELATED: u32 = 46;
+/// MDReqRejReason(281).
+const REASON: u32 = 281;
+/// Subscriptions of a session that have ended and are remembered.
+const MOST_STOPPED: usize = 4_096;
+
+/// What was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Terms {
+    /// MarketDepth(264): levels of a side, 0 for all there are.
+    pub depth: u32,
+    /// What comes.
+    pub updates: Updates,
+    /// `ChecksumEvery(20012)`: each picture, and each such X of an instrument, has a checksum; 0:
+    /// none was asked for.
+    pub checksum_every: u32,
+    /// Entries are orders, AggregatedBook(266) `N`.
+    pub by_order: bool,
+    /// Changes may be merged, `DeliveryContract(20010)` `conflated`: numbers grow, with holes, and
+    /// trades come late, without numbers.
+    pub conflated: bool,
+}
+
+/// What comes behind the first picture of an instrument.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Updates {
+    /// Nothing, SubscriptionRequestType(263) `0`.
+    None,
+    /// Pictures, MDUpdateType(265) `0`.
+    Pictures,
+    /// Changes, MDUpdateType(265) `1`.
+    Changes,
+}
+
+impl Default for Terms {
+    fn default() -> Self {
+        Self {
+            depth: 0,
+            updates: Updates::Changes,
+            checksum_every: 0,
+            by_order: false,
+            conflated: false,
+        }
+    }
+}
+
+/// What came, and what was wrong with it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// W.
+    pub pictures: u64,
+    /// X.
+    pub changes: u64,
+    /// Entries of X.
+    pub entries: u64,
+    /// Checksums that were compared.
+    pub checked: u64,
+    /// Ranges that the gateway announced as left out, and the entries in them.
+    pub skipped: u64,
+    /// See `skipped`.
+    pub skipped_entries: u64,
+    /// Trades that the gateway said it left out of what it merged.
+    pub trades_left_out: u64,
+    /// States of instruments, News(B).
+    pub states: u64,
+    /// Trading statuses, f and h.
+    pub statuses: u64,
+    /// Y.
+    pub refused: u64,
+    /// Messages of a subscription that were under way when it was stopped.
+    pub late: u64,
+    /// 3 and j.
+    pub rejected: u64,
+    /// What cannot be true.
+    pub faults: u64,
+}
+
+impl Counts {
+    /// Adds those of another session.
+    pub fn add(&mut self, other: &Self) {
+        self.pictures += other.pictures;
+        self.changes += other.changes;
+        self.entries += other.entries;
+        self.checked += other.checked;
+        self.skipped += other.skipped;
+        self.skipped_entries += other.skipped_entries;
+        self.trades_left_out += other.trades_left_out;
+        self.states += other.states;
+        self.statuses += other.statuses;
+        self.refused += other.refused;
+        self.late += other.late;
+        self.rejected += other.rejected;
+        self.faults += other.faults;
+    }
+}
+
+/// The subscriptions of one session, and their books.
+#[derive(Debug, Default)]
+pub struct Subscriber {
+    requests: HashMap<Box<[u8]>, Request>,
+    /// Those that were stopped, with the number of the request that stopped them.
+    stopped: HashMap<Box<[u8]>, u64>,
+    /// Requests so far.
+    asked: u64,
+    /// The last of them that was answered: what an earlier one stopped is silent from then on.
+    answered: u64,
+    counts: Counts,
+    first_fault: Option<String>,
+    first_refusal: Option<String>,
+}
+
+/// A subscription.
+#[derive(Debug)]
+struct Request {
+    terms: Terms,
+    number: u64,
+    is_answered: bool,
+    books: HashMap<Box<[u8]>, Held>,
+}
+
+impl Subscriber {
+    /// Of a session that has just logged on.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A request was sent with this MDReqID(262), and SubscriptionRequestType(263) `0` or `1`.
+    pub fn subscribed(&mut self, id: &[u8], terms: Terms) {
+        self.asked += 1;
+        self.stopped.remove(id);
+        let request = Request {
+            terms,
+            number: self.asked,
+            is_answered: false,
+            books: HashMap::new(),
+        };
+        self.requests.insert(id.into(), request);
+    }
+
+    /// A request was sent that stops this one, SubscriptionRequestType(263) `2`.
+    pub fn stopped(&mut self, id: &[u8]) {
+        self.asked += 1;
+        if self.requests.remove(id).is_none() {
+            return;
+        }
+        if self.stopped.len() >= MOST_STOPPED {
+            self.stopped.clear();
+        }
+        self.stopped.insert(id.into(), self.asked);
+    }
+
+    /// The session is over, and its subscriptions with it. Counts stay.
+    pub fn logged_out(&mut self) {
+        self.requests.clear();
+        self.stopped.clear();
+        (self.asked, self.answered) = (0, 0);
+    }
+
+    /// What came so far.
+    #[must_use]
+    pub const fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// The first thing that cannot be true.
+    #[must_use]
+    pub fn first_fault(&self) -> Option<&str> {
+        self.first_fault.as_deref()
+    }
+
+    /// The first refusal of a request, Y, j or 3.
+    #[must_use]
+    pub fn first_refusal(&self) -> Option<&str> {
+        self.first_refusal.as_deref()
+    }
+
+    /// Subscriptions that have no answer.
+    #[must_use]
+    pub fn unanswered(&self) -> usize {
+        self.requests.values().filter(|r| !r.is_answered).count()
+    }
+
+    /// The book of an instrument in a subscription: by Symbol(55), or by SecurityID(48) where that
+    /// is `[N/A]`.
+    #[must_use]
+    pub fn book(&self, request: &[u8], symbol: &[u8]) -> Option<&Held> {
+        self.requests.get(request)?.books.get(symbol)
+    }
+
+    /// The names of the instruments of a subscription.
+    pub fn symbols(&self, request: &[u8]) -> impl Iterator<Item = &[u8]> {
+        let books = self.requests.get(request).into_iter();
+        books.flat_map(|request| request.books.keys().map(|symbol| &**symbol))
+    }
+
+    /// All books.
+    pub fn books(&self) -> impl Iterator<Item = &Held> {
+        let requests = self.requests.values();
+        requests.flat_map(|request| request.books.values())
+    }
+
+    /// Takes a message of the session; those that are no market data are left alone.
+    pub fn take(&mut self, message: &Message<'_>) {
+        match message.msg_type() {
+            b"W" | b"X" => self.market_data(message),
+            b"Y" => self.refused(message),
+            b"B" => self.news(message),
+            b"f" | b"h" => self.counts.statuses += 1,
+            b"j" | b"3" => {
+                self.counts.rejected += 1;
+                let text = text_of(message.get(TEXT).unwrap_or_default());
+                self.refusal(&format!("{}: {text}", text_of(message.msg_type())));
+            }
+            _ => {}
+        }
+    }
+
+    fn market_data(&mut self, message: &Message<'_>) {
+        let id = message.get(MD_REQ_ID).unwrap_or_default();
+        let is_picture = message.msg_type() == b"W";
+        let Some(request) = self.requests.get_mut(id) else {
+            return self.unasked(id, message);
+        };
+        let symbol = symbol_of(message);
+        if is_picture {
+            self.counts.pictures += 1;
+            self.answered = self.answered.max(request.number);
+            request.is_answered = true;
+        } else {
+            self.counts.changes += 1;
+        }
+        if !request.books.contains_key(symbol) {
+            request
+                .books
+                .insert(symbol.into(), Held::new(&request.terms));
+        }
+        let Some(book) = request.books.get_mut(symbol) else {
+            return;
+        };
+        let done = if is_picture {
+            book.picture(message, &mut self.counts)
+        } else {
+            book.change(message, &mut self.counts)
+        };
+        if let Err(why) = done {
+            let (id, symbol) = (text_of(id), text_of(symbol));
+            self.fault(format!("request {id}, {symbol}: {why}"));
+        }
+    }
+
+    /// Market data of a subscription that is not there, or is no more.
+    fn unasked(&mut self, id: &[u8], message: &Message<'_>) {
+        match self.stopped.get(id) {
+            Some(stop) if *stop > self.answered => self.counts.late += 1,
+            stop => {
+                let what = match stop {
+                    Some(_) => "was stopped, and goes on",
+                    None => "was never made",
+                };
+                let (id, kind) = (text_of(id), text_of(message.msg_type()));
+                self.fault(format!("request {id} {what}: {kind}"));
+            }
+        }
+    }
+
+    fn refused(&mut self, message: &Message<'_>) {
+        let id = message.get(MD_REQ_ID).unwrap_or_default();
+        self.counts.refused += 1;
+        // What refuses a second request of one id leaves the first one as it was.
+        if message.get(REASON) != Some(b"1")
+            && let Some(request) = self.requests.remove(id)
+        {
+            self.answered = self.answered.max(request.number);
+        }
+        let reason = text_of(message.get(REASON).unwrap_or_default());
+        let text = text_of(message.get(TEXT).unwrap_or_default());
+        self.refusal(&format!("request {}: 281={reason} {text}", text_of(id)));
+    }
+
+    fn news(&mut self, message: &Message<'_>) {
+        let Some(news) = News::of(message) else {
+            return;
+        };
+        let symbol = symbol_of(message);
+        match news {
+            News::State(state) => {
+                self.counts.states += 1;
+                for request in self.requests.values_mut() {
+                    // It comes in place of the first picture of what has none.
+                    request.is_answered = true;
+                    if let Some(book) = request.books.get_mut(symbol) {
+                        book.state(state);
+                    }
+                }
+            }
+            News::TradesMissing(count) => self.counts.trades_left_out += count,
+            News::Missing { request: id, range } => {
+                self.counts.skipped += 1;
+                self.counts.skipped_entries += range.count;
+                let request = self.requests.get_mut(id);
+                let book = request.and_then(|request| request.books.get_mut(symbol));
+                let done = match book {
+                    Some(book) => book.skipped(range),
+                    None if self.stopped.contains_key(id) => Ok(()),
+                    None => Err("is said to have lost what it never had".to_owned()),
+                };
+                if let Err(why) = done {
+                    let (id, symbol) = (text_of(id), text_of(symbol));
+                    self.fault(format!("request {id}, {symbol}: {why}"));
+                }
+            }
+        }
+    }
+
+    fn fault(&mut self, why: String) {
+        self.counts.faults += 1;
+        self.first_fault.get_or_insert(why);
+    }
+
+    fn refusal(&mut self, why: &str) {
+        self.first_refusal.get_or_insert_with(|| why.to_owned());
+    }
+}
+
+/// The name of the first instrument of a message. News(B) of FIX.4.2 has RelatdSym(46).
+fn symbol_of<'a>(message: &Message<'a>) -> &'a [u8] {
+    match message.get(SYMBOL).or_else(|| message.get(RELATED)) {
+        Some(symbol) if symbol != b"[N/A]" => symbol,
+        other => message
+            .get(SECURITY_ID)
+            .unwrap_or_else(|| other.unwrap_or_default()),
+    }
+}
+
+fn text_of(bytes: &[u8]) -> String {
+    bytes.escape_ascii().to_string()
+}

@@ -91,6 +91,40 @@ fn numbers_out_of_range_are_wrong_usage() {
 }
 
 #[test]
+fn subscriptions_that_cannot_be_are_wrong_usage() {
+    let consumers = ["fanout", "consumers", "127.0.0.1", "1", "--port", "1"];
+    for (args, why) in [
+        (&["--depth", "3"][..], "--subscribe"),
+        (&["--subscribe", "A,,B"], "1 to 128 printable"),
+        (&["--subscribe", "A", "--depth", "65536"], "65536"),
+        (&["--subscribe", "A", "--fix", "FIX.4.0"], "FIX.4.2 to"),
+        (&["--subscribe", "A", "--entries", "00"], "MDEntryType"),
+        (&["--subscribe", "A", "--interval", "0"], "1..=3600000"),
+        (&["--subscribe", "A", "--contract", "never"], "conflated"),
+        (&["--subscribe", "A", "--seconds", "0"], "above 0"),
+        (&["--subscribe", "A", "--username", "u"], "--password-file"),
+        (&["--subscribe", "A", "--from-start"], "--from-start"),
+        (
+            &["--subscribe", "A", "--by-order", "--depth", "2"],
+            "--depth",
+        ),
+    ] {
+        let said = told(&[&consumers, args].concat(), 2);
+        assert!(said.contains(why), "{args:?}: {said}");
+    }
+    let file = [
+        "--subscribe",
+        "A",
+        "--username",
+        "u",
+        "--password-file",
+        "/nowhere",
+    ];
+    let told = fails(&[&consumers, &file[..]].concat());
+    assert!(told.contains("/nowhere"), "{told}");
+}
+
+#[test]
 fn a_template_that_is_no_fix_message_is_refused() {
     let folder = Folder::new("template");
     let path = folder.with("template.txt", b"to be or not to be\n");

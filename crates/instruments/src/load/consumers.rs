@@ -147,12 +147,7 @@ impl Consumers {
     /// # Errors
     /// [`LoadError`] of the first that cannot connect, or if none can log on.
     pub fn connect(options: &ConsumerOptions) -> Result<Self, LoadError> {
-        let who = SessionOptions {
-            address: options.address,
-            name: options.name.clone(),
-            first: options.first,
-            max_send: 4 << 10,
-        };
+        let who = SessionOptions::new(options.address, &options.name, options.first, 4 << 10);
         let checks = (0..options.clients).map(|_| (0, OrderCheck::new(options.from_start)));
         let tally = Tally {
             per_client: checks.collect(),

@@ -29,6 +29,7 @@ mod consumers;
 mod order;
 mod producers;
 mod sessions;
+mod subscribe;
 mod template;
 
 use std::io;
@@ -40,6 +41,7 @@ pub use consumers::{ConsumerOptions, ConsumerReport, Consumers};
 pub use order::{OrderCheck, OrderCounts};
 pub use producers::{ProducerOptions, ProducerReport, Producers};
 pub use sessions::Refused;
+pub use subscribe::{Asked, SubscribeOptions, SubscribeReport, Subscribers};
 pub use template::{Template, TemplateError};
 
 /// Why a load generator cannot run, or go on.

@@ -154,12 +154,8 @@ impl Producers {
     /// # Errors
     /// [`LoadError`] of the first that cannot connect, or if none can log on.
     pub fn connect(options: &ProducerOptions, template: Template) -> Result<Self, LoadError> {
-        let who = SessionOptions {
-            address: options.address,
-            name: options.name.clone(),
-            first: options.first,
-            max_send: template.body().len() + 1_024,
-        };
+        let max_send = template.body().len() + 1_024;
+        let who = SessionOptions::new(options.address, &options.name, options.first, max_send);
         let template = Arc::new(template);
         let threads = options.threads.clamp(1, options.clients.max(1));
         let connect = |thread| {

@@ -9,7 +9,10 @@ use fanfare_engine::agent::Agent;
 use fanfare_engine::clock::Clock;
 use fanfare_engine::host::{Handler, Host, Initiator, Peer, Peers, Refusal, SessionKey, StoreKind};
 use fanfare_fix::codec::Message;
-use fanfare_fix::session::{AppMessage, Config, DisconnectReason, Now, SECOND, SessionId, Version};
+use fanfare_fix::dict;
+use fanfare_fix::session::{
+    AppMessage, ApplVerId, Config, Credentials, DisconnectReason, Now, SECOND, SessionId, Version,
+};
 
 use super::LoadError;
 
@@ -39,12 +42,70 @@ pub(super) struct SessionOptions {
     pub(super) name: String,
     /// The number in the first.
     pub(super) first: usize,
-    /// Largest message sent.
+    /// Largest message sent, and taken.
     pub(super) max_send: usize,
+    pub(super) max_receive: usize,
+    /// Spoken by all of them.
+    pub(super) version: dict::Version,
+    /// Username(553) and Password(554).
+    pub(super) credentials: Option<Credentials>,
+    /// Whether one that is over connects again, after the shortest and at most the longest wait.
+    pub(super) backoff: Option<(Duration, Duration)>,
+}
+
+impl SessionOptions {
+    /// Sessions of FIX.4.4, each of which stays over once it is.
+    pub(super) fn new(address: SocketAddr, name: &str, first: usize, max_send: usize) -> Self {
+        Self {
+            address,
+            name: name.to_owned(),
+            first,
+            max_send,
+            max_receive: 64 << 10,
+            version: dict::Version::Fix44,
+            credentials: None,
+            backoff: None,
+        }
+    }
+
+    fn config(&self, name: &str) -> Config {
+        let (version, default) = match Version::parse(self.version.name().as_bytes()) {
+            Some(version) => (version, ApplVerId::Fix50Sp2),
+            None => (Version::Fixt11, appl_ver_id(self.version)),
+        };
+        let mut config = Config::new(SessionId::new(version, name, TARGET));
+        config.default_appl_ver_id = default;
+        config.credentials.clone_from(&self.credentials);
+        config.reset_on_logon = true;
+        config.max_send = self.max_send;
+        config.max_message = self.max_receive;
+        config.logout_timeout = LOGOUT;
+        config
+    }
+}
+
+const fn appl_ver_id(version: dict::Version) -> ApplVerId {
+    match version {
+        dict::Version::Fix50 => ApplVerId::Fix50,
+        dict::Version::Fix50Sp1 => ApplVerId::Fix50Sp1,
+        _ => ApplVerId::Fix50Sp2,
+    }
 }
 
 /// What sessions do once they are logged on.
 pub(super) trait Task: Send {
+    /// The session can send.
+    fn on_logon(&mut self, peer: &mut Peer<'_>) {
+        let _ = peer;
+    }
+
+    /// The session at `index` is over. Returns whether the task wanted that: otherwise it counts as
+    /// ended.
+    fn on_logout(&mut self, index: usize) -> bool {
+        let _ = index;
+        false
+    }
+
     /// An application message of the session at `index`.
     fn on_message(&mut self, index: usize, message: &Message<'_>) {
         let _ = (index, message);
@@ -150,13 +211,10 @@ impl<T: Task> Sessions<T> {
 
     fn add(&mut self, options: &SessionOptions, number: usize) -> Result<(), LoadError> {
         let name = format!("{}{}", options.name, options.first + number);
-        let mut config = Config::new(SessionId::new(Version::Fix44, &name, TARGET));
-        config.reset_on_logon = true;
-        config.max_send = options.max_send;
-        config.logout_timeout = LOGOUT;
+        let config = options.config(&name);
         let store = StoreKind::NoResend(UNSENT.max(4 * options.max_send));
         let mut initiator = Initiator::new(config, vec![options.address]).store(store);
-        initiator.backoff = (NEVER_AGAIN, NEVER_AGAIN);
+        initiator.backoff = options.backoff.unwrap_or((NEVER_AGAIN, NEVER_AGAIN));
         let key = self.host.initiate(initiator)?;
         self.host.handler().all.push(Member {
             key,
@@ -262,9 +320,13 @@ impl<T: Task> Handler for Members<T> {
         if let Some(member) = self.all.get_mut(peer.key().index()) {
             member.is_logged_on = true;
         }
+        self.task.on_logon(peer);
     }
 
     fn on_disconnect(&mut self, peer: &mut Peer<'_>, reason: DisconnectReason) {
+        if self.task.on_logout(peer.key().index()) {
+            return;
+        }
         let member = self.all.get(peer.key().index());
         let why = match reason {
             DisconnectReason::ConnectionLost if member.is_some_and(|m| m.is_logged_on) => {

@@ -4,10 +4,13 @@ use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 use fanfare_engine::limits::raise_open_files;
 use fanfare_engine::stop::Stop;
-use fanfare_instruments::load::{ConsumerOptions, ConsumerReport, Consumers};
+use fanfare_instruments::load::{
+    Asked, ConsumerOptions, ConsumerReport, Consumers, SubscribeOptions,
+};
 use std::io::{BufRead, IsTerminal};
 use std::process::ExitCode;
 
+use super::subscribe::{self, Market};
 use super::{FIRST, MOST_SESSIONS, prefix, tell_logged_on};
 use crate::address::resolve;
 use crate::plural::counted;
@@ -46,15 +49,20 @@ pub(crate) struct Args {
     messages: Option<u64>,
     /// Count marks that a producer sent before the first one seen as missing: for consumers that
     /// were there before the producers began.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "subscribe")]
     from_start: bool,
     /// Print the figures as one JSON object at the end; progress goes to stderr.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    market: Market,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     raise_open_files(args.clients as u64 + 64)?;
+    if !args.market.subscribe.is_empty() {
+        return subscribe(args);
+    }
     let stop = Stop::on_interrupt().context("cannot catch Ctrl-C")?;
     let options = ConsumerOptions {
         progress: args.progress,
@@ -66,22 +74,50 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     };
     let consumers = Consumers::connect(&options)?;
     tell_logged_on(consumers.sessions(), consumers.refused());
-    if args.until_enter || std::io::stdin().is_terminal() {
-        note!("Press Enter to shutdown");
-        stop_on_enter(stop.clone());
-    }
+    watch_enter(args, &stop);
+    let mut progress = progress(args, "Snapshots(W)");
+    let report = consumers.run(&stop, &mut progress)?;
+    print(args, &report);
+    Ok(exit_code(report.is_clean()))
+}
+
+/// The same sessions, which subscribe.
+fn subscribe(args: &Args) -> Result<ExitCode> {
+    let to = SubscribeOptions {
+        name: args.prefix.clone(),
+        first: args.first,
+        progress: args.progress,
+        messages: args.messages,
+        ..SubscribeOptions::new(
+            resolve(&args.host, args.port)?,
+            args.clients,
+            Asked::everything(),
+        )
+    };
+    let options = args.market.options(to)?;
+    let ends_with = |stop: &Stop| watch_enter(args, stop);
+    let mut progress = progress(args, "W and X");
+    subscribe::run(&options, args.json, ends_with, &mut progress)
+}
+
+/// Prints totals of these messages.
+fn progress(args: &Args, what: &'static str) -> impl FnMut(u64) {
     let json = args.json;
-    let mut progress = |total: u64| {
-        let line = format!("Total number of already received Snapshots(W): {total}");
+    move |total| {
+        let line = format!("Total number of already received {what}: {total}");
         if json {
             note!("{line}");
         } else {
             say!("{line}");
         }
-    };
-    let report = consumers.run(&stop, &mut progress)?;
-    print(args, &report);
-    Ok(exit_code(report.is_clean()))
+    }
+}
+
+fn watch_enter(args: &Args, stop: &Stop) {
+    if args.until_enter || std::io::stdin().is_terminal() {
+        note!("Press Enter to shutdown");
+        stop_on_enter(stop.clone());
+    }
 }
 
 fn stop_on_enter(stop: Stop) {

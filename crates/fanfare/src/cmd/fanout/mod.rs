@@ -5,6 +5,7 @@ mod consumers;
 mod producers;
 pub(crate) mod report;
 mod server;
+mod subscribe;
 
 pub(crate) use server::Args as ServerArgs;
 
@@ -50,8 +51,9 @@ pub(crate) enum Command {
     ///
     /// It is the service of `fanfare gateway` with a configuration for FIX alone.
     Server(server::Args),
-    /// Many sessions that receive the fan-out and check that nothing is lost.
-    Consumers(consumers::Args),
+    /// Many sessions that receive the fan-out and check that nothing is lost, or that subscribe to
+    /// market data and check their books.
+    Consumers(Box<consumers::Args>),
     /// Many sessions that send market data snapshots on schedule.
     Producers(producers::Args),
     /// Latency and rates from a capture of the gateway's traffic.

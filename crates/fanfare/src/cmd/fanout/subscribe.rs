@@ -1,0 +1,282 @@
+//! `fanfare fanout consumers --subscribe`: sessions that subscribe, rebuild books and judge them.
+
+use anyhow::{Context, Result, bail};
+use clap::{Args as ClapArgs, ValueEnum};
+use fanfare_engine::stop::Stop;
+use fanfare_fix::dict::Version;
+use fanfare_fix::session::Credentials;
+use fanfare_gateway::Contract;
+use fanfare_instruments::load::{Asked, SubscribeOptions, SubscribeReport, Subscribers};
+use fanfare_instruments::subscriber::{Terms, Updates};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use super::tell_logged_on;
+use crate::plural::counted;
+use crate::print::{exit_code, note, say};
+use crate::range::{rate, whole};
+
+/// What the sessions subscribe to.
+#[derive(ClapArgs)]
+#[command(next_help_heading = "Market data")]
+pub(super) struct Market {
+    /// Subscribe to these instruments by V, with commas in between: a Symbol(55), a prefix with
+    /// `*`, `*` for all, `@NAME` for a list of the gateway's. Each session rebuilds its books, by
+    /// position and by price, and checks numbers and checksums: the first thing that cannot be
+    /// true is printed, and the exit status is 1.
+    #[arg(long, value_name = "SYMBOLS", value_delimiter = ',', value_parser = symbol)]
+    pub(super) subscribe: Vec<String>,
+    /// Levels of a side; 0: all there are.
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "subscribe")]
+    depth: u16,
+    /// What happens when the session is behind; default: as the gateway has it for the user.
+    #[arg(long, value_name = "CONTRACT", requires = "subscribe")]
+    contract: Option<Delivery>,
+    /// Milliseconds between two updates of an instrument; default: each change.
+    #[arg(long, value_name = "MS", requires = "subscribe")]
+    #[arg(value_parser = whole::<u32>(1..=3_600_000))]
+    interval: Option<u32>,
+    /// Have the gateway send the book's checksum with each picture and every so many X of an
+    /// instrument; 0: never, for gateways that are not Fanfare's.
+    #[arg(long, value_name = "N", default_value_t = 100, requires = "subscribe")]
+    checksum_every: u32,
+    /// MDEntryTypes(269), with commas in between.
+    #[arg(
+        long,
+        value_name = "TYPES",
+        default_value = "0,1",
+        requires = "subscribe"
+    )]
+    #[arg(value_delimiter = ',', value_parser = entry)]
+    entries: Vec<u8>,
+    /// What follows the first picture.
+    #[arg(
+        long,
+        value_name = "UPDATES",
+        default_value = "changes",
+        requires = "subscribe"
+    )]
+    updates: Follow,
+    /// Orders for entries, in place of levels: whole books.
+    #[arg(long, requires = "subscribe", conflicts_with = "depth")]
+    by_order: bool,
+    /// The version of FIX, FIX.4.2 to FIX.5.0SP2.
+    #[arg(
+        long = "fix",
+        value_name = "VERSION",
+        default_value = "FIX.4.4",
+        requires = "subscribe"
+    )]
+    #[arg(value_parser = version)]
+    version: Version,
+    /// Sessions join, change what they ask for, log out and break off at random, by this seed: the
+    /// same one has each session do the same. No session asks for more than the other options say.
+    #[arg(long, value_name = "SEED", requires = "subscribe")]
+    churn: Option<u64>,
+    /// Stop by itself after this time.
+    #[arg(long, value_name = "SECONDS", requires = "subscribe", value_parser = rate(1e6))]
+    seconds: Option<f64>,
+    /// Username(553) of all sessions.
+    #[arg(long, value_name = "NAME", requires_all = ["subscribe", "password_file"])]
+    username: Option<String>,
+    /// The file whose first line is Password(554).
+    #[arg(long, value_name = "FILE", requires = "username")]
+    password_file: Option<PathBuf>,
+}
+
+/// [`Contract`] on the command line.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Delivery {
+    /// Each change; a session that is behind is logged out.
+    Cut,
+    /// Each change; what a session that is behind does not get is announced.
+    Skip,
+    /// The newest state; changes are merged.
+    Conflated,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Follow {
+    /// Nothing.
+    Once,
+    /// Pictures, W.
+    Picture,
+    /// Changes, X.
+    Changes,
+}
+
+fn symbol(text: &str) -> Result<String, String> {
+    let is_plain = |c: char| c.is_ascii_graphic() || c == ' ';
+    match !text.is_empty() && text.len() <= 128 && text.chars().all(is_plain) {
+        true => Ok(text.to_owned()),
+        false => Err("1 to 128 printable ASCII characters each".to_owned()),
+    }
+}
+
+fn entry(text: &str) -> Result<u8, String> {
+    match text.as_bytes() {
+        [one] if one.is_ascii_alphanumeric() => Ok(*one),
+        _ => Err(format!(
+            "`{text}` is no MDEntryType(269): one digit or letter"
+        )),
+    }
+}
+
+fn version(text: &str) -> Result<Version, String> {
+    let known = Version::from_name(text);
+    let has =
+        |version: &Version| !matches!(version, Version::Fix40 | Version::Fix41 | Version::Fixt11);
+    known.filter(has).ok_or_else(|| {
+        format!(
+            "`{text}` is no version with market data: FIX.4.2 to FIX.4.4, FIX.5.0 to FIX.5.0SP2"
+        )
+    })
+}
+
+impl Market {
+    fn asked(&self) -> Asked {
+        let terms = Terms {
+            depth: self.depth.into(),
+            updates: match self.updates {
+                Follow::Once => Updates::None,
+                Follow::Picture => Updates::Pictures,
+                Follow::Changes => Updates::Changes,
+            },
+            checksum_every: self.checksum_every,
+            by_order: self.by_order,
+            conflated: matches!(self.contract, Some(Delivery::Conflated)),
+        };
+        Asked {
+            symbols: self.subscribe.clone(),
+            terms,
+            entries: self.entries.clone(),
+            contract: self.contract.map(|contract| match contract {
+                Delivery::Cut => Contract::Cut,
+                Delivery::Skip => Contract::Skip,
+                Delivery::Conflated => Contract::Conflated,
+            }),
+            interval: self.interval,
+        }
+    }
+
+    fn credentials(&self) -> Result<Option<Credentials>> {
+        let (Some(username), Some(file)) = (&self.username, &self.password_file) else {
+            return Ok(None);
+        };
+        Ok(Some(Credentials {
+            username: username.as_str().into(),
+            password: first_line(file)?.into(),
+        }))
+    }
+
+    /// Completes the options of sessions that are where and how many.
+    pub(super) fn options(&self, to: SubscribeOptions) -> Result<SubscribeOptions> {
+        Ok(SubscribeOptions {
+            version: self.version,
+            credentials: self.credentials()?,
+            asked: self.asked(),
+            churn: self.churn,
+            duration: self.seconds.map(Duration::from_secs_f64),
+            ..to
+        })
+    }
+}
+
+fn first_line(file: &Path) -> Result<String> {
+    let text = fs::read_to_string(file);
+    let text = text.with_context(|| format!("cannot read {}", file.display()))?;
+    match text.lines().next() {
+        Some(line) if !line.is_empty() => Ok(line.to_owned()),
+        _ => bail!("{}: the first line is empty", file.display()),
+    }
+}
+
+/// Connects, and runs until the end that the options say.
+pub(super) fn run(
+    options: &SubscribeOptions,
+    json: bool,
+    ends_with: impl FnOnce(&Stop),
+    progress: &mut dyn FnMut(u64),
+) -> Result<ExitCode> {
+    let stop = Stop::on_interrupt().context("cannot catch Ctrl-C")?;
+    let subscribers = Subscribers::connect(options)?;
+    tell_logged_on(subscribers.sessions(), subscribers.refused());
+    ends_with(&stop);
+    let report = subscribers.run(&stop, progress)?;
+    tell_trouble(&report);
+    if json {
+        say!("{}", report.figures().to_json());
+    } else {
+        print(&report);
+    }
+    Ok(exit_code(report.is_clean()))
+}
+
+/// Sentences about what was wrong.
+fn tell_trouble(report: &SubscribeReport) {
+    let counts = &report.counts;
+    if let Some((session, why)) = &report.first_fault {
+        let faults = counted(counts.faults, "fault");
+        note!("fanfare: {faults}, first of session {session}: {why}");
+    }
+    if let Some((session, why)) = &report.first_refusal {
+        let refused = counted(counts.refused + counts.rejected, "request");
+        note!("fanfare: {refused} refused, first of session {session}: {why}");
+    }
+    if let Some((session, why)) = &report.first_ended {
+        let sessions = counted(report.ended as u64, "session");
+        note!("fanfare: {sessions} ended early, first {session}: {why}");
+    }
+    if report.unanswered > 0 {
+        let requests = counted(report.unanswered as u64, "request");
+        note!("fanfare: {requests} without an answer");
+    }
+    if report.unsent > 0 {
+        note!(
+            "fanfare: {} could not be sent",
+            counted(report.unsent, "request")
+        );
+    }
+    if report.short > 0 {
+        note!(
+            "fanfare: {} that were expected have not come",
+            counted(report.short, "message")
+        );
+    }
+}
+
+fn print(report: &SubscribeReport) {
+    let counts = &report.counts;
+    say!(
+        "{} and {} received, {:.0} a second",
+        counted(counts.pictures, "picture"),
+        counted(counts.changes, "X"),
+        report.rate()
+    );
+    say!(
+        "{} at the end, {} live; {} compared, {}",
+        counted(report.books as u64, "book"),
+        report.live,
+        counted(counts.checked, "checksum"),
+        counted(counts.faults, "fault")
+    );
+    let ranges = counted(counts.skipped, "range");
+    let entries = counts.skipped_entries;
+    say!("{ranges} left out with {entries} entries, as the gateway said");
+    say!(
+        "{}, {} refused; {}, {}",
+        counted(report.requests, "request"),
+        counts.refused,
+        counted(counts.states, "state"),
+        counted(counts.statuses, "trading status")
+    );
+    if report.left > 0 {
+        say!(
+            "{}, {} left and came back",
+            counted(report.logons, "logon"),
+            report.left
+        );
+    }
+}

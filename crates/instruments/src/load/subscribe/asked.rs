@@ -1,0 +1,100 @@
+//! What a client asks for, and its V, MarketDataRequest.
+
+use fanfare_fix::codec::{FieldWriter, tags};
+use fanfare_gateway::Contract;
+
+use crate::subscriber::{Terms, Updates};
+
+/// MDUpdateType(265).
+const UPDATE_TYPE: u32 = 265;
+/// AggregatedBook(266).
+const AGGREGATED: u32 = 266;
+/// `DeliveryContract(20010)`, `Interval(20011)`, `ChecksumEvery(20012)`.
+const CONTRACT: u32 = 20_010;
+const INTERVAL: u32 = 20_011;
+const EVERY: u32 = 20_012;
+
+/// A subscription as it is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    /// Symbol(55) of instruments; `PREFIX*`, `*` and `@LIST` stand for several.
+    pub symbols: Vec<String>,
+    /// Depth, updates and checksums.
+    pub terms: Terms,
+    /// MDEntryTypes(269).
+    pub entries: Vec<u8>,
+    /// What happens when the client is behind; `None`: as the gateway has it for the user.
+    pub contract: Option<Contract>,
+    /// Milliseconds between two updates of an instrument; `None`: each change.
+    pub interval: Option<u32>,
+}
+
+impl Asked {
+    /// Bids and offers of all instruments in full depth, each change, by the gateway's contract.
+    #[must_use]
+    pub fn everything() -> Self {
+        Self {
+            symbols: vec!["*".to_owned()],
+            terms: Terms::default(),
+            entries: b"01".to_vec(),
+            contract: None,
+            interval: None,
+        }
+    }
+
+    /// Bytes of its V at most.
+    pub(super) fn room(&self) -> usize {
+        let symbols = self.symbols.iter();
+        1_024 + symbols.map(|symbol| symbol.len() + 4).sum::<usize>() + 6 * self.entries.len()
+    }
+
+    /// Writes the body of V that subscribes.
+    pub(super) fn subscribe(&self, id: &str, body: &mut FieldWriter<'_>) {
+        let kind = match self.terms.updates {
+            Updates::None => b'0',
+            Updates::Pictures | Updates::Changes => b'1',
+        };
+        self.front(id, kind, body);
+        match self.terms.updates {
+            Updates::None => {}
+            Updates::Pictures => _ = body.char(UPDATE_TYPE, b'0'),
+            Updates::Changes => _ = body.char(UPDATE_TYPE, b'1'),
+        }
+        if self.terms.by_order {
+            body.char(AGGREGATED, b'N');
+        }
+        self.groups(body);
+        if let Some(contract) = self.contract {
+            body.str(CONTRACT, contract.name());
+        }
+        if let Some(interval) = self.interval {
+            body.u64(INTERVAL, interval.into());
+        }
+        if self.terms.checksum_every > 0 {
+            body.u64(EVERY, self.terms.checksum_every.into());
+        }
+    }
+
+    /// Writes the body of V that stops it.
+    pub(super) fn stop(&self, id: &str, body: &mut FieldWriter<'_>) {
+        self.front(id, b'2', body);
+        self.groups(body);
+    }
+
+    fn front(&self, id: &str, kind: u8, body: &mut FieldWriter<'_>) {
+        body.str(tags::MD_REQ_ID, id);
+        body.char(tags::SUBSCRIPTION_REQUEST_TYPE, kind);
+        body.u64(tags::MARKET_DEPTH, self.terms.depth.into());
+    }
+
+    fn groups(&self, body: &mut FieldWriter<'_>) {
+        body.u64(tags::NO_MD_ENTRY_TYPES, self.entries.len() as u64);
+        for entry in &self.entries {
+            body.char(tags::MD_ENTRY_TYPE, *entry);
+        }
+        body.u64(tags::NO_RELATED_SYM, self.symbols.len() as u64);
+        for symbol in &self.symbols {
+            body.str(tags::SYMBOL, symbol);
+        }
+    }
+}

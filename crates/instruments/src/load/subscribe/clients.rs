@@ -1,0 +1,186 @@
+//! The clients' side of their sessions: requests out, messages into the judge.
+
+use fanfare_engine::host::{Peer, Peers};
+use fanfare_fix::codec::Message;
+
+use super::super::sessions::Task;
+use super::Asked;
+use super::churn::{Churn, Step};
+use crate::subscriber::{Subscriber, Updates};
+
+/// All clients of a run, by the place of their session.
+pub(super) struct Clients {
+    base: Asked,
+    seed: Option<u64>,
+    pub(super) all: Vec<Client>,
+    /// W and X.
+    pub(super) received: u64,
+    /// Bytes of this look.
+    pub(super) bytes: usize,
+    /// Logons, and sessions that ended because they were to.
+    pub(super) logons: u64,
+    pub(super) left: u64,
+    /// V that subscribe.
+    pub(super) requests: u64,
+    /// V that could not be sent.
+    pub(super) unsent: u64,
+    /// Nobody does anything any more.
+    pub(super) is_settling: bool,
+}
+
+/// One of them.
+#[derive(Default)]
+pub(super) struct Client {
+    pub(super) judge: Subscriber,
+    requests: Vec<(String, Asked)>,
+    /// Requests so far: no MDReqID(262) comes twice.
+    made: u64,
+    churn: Option<Churn>,
+    /// It is leaving, or has left.
+    is_away: bool,
+}
+
+impl Clients {
+    pub(super) fn new(count: usize, base: &Asked, seed: Option<u64>) -> Self {
+        let client = |number| Client {
+            churn: seed.map(|seed| Churn::new(seed, number)),
+            ..Client::default()
+        };
+        Self {
+            base: base.clone(),
+            seed,
+            all: (0..count).map(client).collect(),
+            received: 0,
+            bytes: 0,
+            logons: 0,
+            left: 0,
+            requests: 0,
+            unsent: 0,
+            is_settling: false,
+        }
+    }
+
+    /// Subscriptions without an answer, of all.
+    pub(super) fn unanswered(&self) -> usize {
+        let all = self.all.iter();
+        all.map(|client| client.judge.unanswered()).sum()
+    }
+
+    /// Whether a session has left and is to come back.
+    pub(super) fn are_away(&self) -> bool {
+        self.all.iter().any(|client| client.is_away)
+    }
+
+    fn subscribe(&mut self, peer: &mut Peer<'_>, asked: Asked) {
+        let Some(client) = self.all.get_mut(peer.key().index()) else {
+            return;
+        };
+        client.made += 1;
+        let id = format!("r{}", client.made);
+        match peer.send(b"V", |body| asked.subscribe(&id, body)) {
+            Ok(_) => {
+                self.requests += 1;
+                client.judge.subscribed(id.as_bytes(), asked.terms);
+                client.requests.push((id, asked));
+            }
+            Err(_) => self.unsent += 1,
+        }
+    }
+
+    fn stop(&mut self, peer: &mut Peer<'_>, at: usize) {
+        let Some(client) = self.all.get_mut(peer.key().index()) else {
+            return;
+        };
+        if at >= client.requests.len() {
+            return;
+        }
+        let (id, asked) = client.requests.swap_remove(at);
+        if asked.terms.updates == Updates::None {
+            // It ends by itself.
+            return;
+        }
+        match peer.send(b"V", |body| asked.stop(&id, body)) {
+            Ok(_) => client.judge.stopped(id.as_bytes()),
+            Err(_) => self.unsent += 1,
+        }
+    }
+
+    fn step(&mut self, peer: &mut Peer<'_>, step: Step) {
+        match step {
+            Step::Subscribe(asked) => self.subscribe(peer, asked),
+            Step::Stop(at) => self.stop(peer, at),
+            Step::Change(at, asked) => {
+                self.stop(peer, at);
+                self.subscribe(peer, asked);
+            }
+            Step::Leave | Step::Break => {
+                if let Some(client) = self.all.get_mut(peer.key().index()) {
+                    client.is_away = true;
+                }
+                match step {
+                    Step::Leave => peer.logout("back soon"),
+                    _ => peer.close(),
+                }
+            }
+        }
+    }
+}
+
+impl Task for Clients {
+    fn on_logon(&mut self, peer: &mut Peer<'_>) {
+        self.logons += 1;
+        let now = peer.now().mono;
+        let Some(client) = self.all.get_mut(peer.key().index()) else {
+            return;
+        };
+        client.is_away = false;
+        let asked = match &mut client.churn {
+            Some(churn) => {
+                churn.next = now;
+                churn.asked(&self.base)
+            }
+            None => self.base.clone(),
+        };
+        self.subscribe(peer, asked);
+    }
+
+    fn on_logout(&mut self, index: usize) -> bool {
+        let Some(client) = self.all.get_mut(index) else {
+            return false;
+        };
+        client.judge.logged_out();
+        client.requests.clear();
+        self.left += u64::from(client.is_away);
+        client.is_away
+    }
+
+    fn on_message(&mut self, index: usize, message: &Message<'_>) {
+        self.bytes += message.bytes().len();
+        self.received += u64::from(matches!(message.msg_type(), b"W" | b"X"));
+        if let Some(client) = self.all.get_mut(index) {
+            client.judge.take(message);
+        }
+    }
+
+    fn on_turn(&mut self, peers: &mut Peers<'_>) -> usize {
+        if self.seed.is_none() || self.is_settling {
+            return 0;
+        }
+        let now = peers.now().mono;
+        let mut steps = 0;
+        for mut peer in peers.logged_on() {
+            let Some(client) = self.all.get_mut(peer.key().index()) else {
+                continue;
+            };
+            let subscriptions = client.requests.len();
+            let due = |churn: &&mut Churn| churn.next <= now && !client.is_away;
+            let Some(churn) = client.churn.as_mut().filter(due) else {
+                continue;
+            };
+            let step = churn.step(now, subscriptions, &self.base);
+            self.step(&mut peer, step);
+            steps += 1;
+        }
+        steps
+    }
+}

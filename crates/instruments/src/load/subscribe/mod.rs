@@ -1,0 +1,330 @@
+//! Sessions that subscribe to market data, rebuild their books and judge them.
+
+mod asked;
+mod churn;
+mod clients;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use fanfare_engine::stop::Stop;
+use fanfare_fix::dict::Version;
+use fanfare_fix::session::{Credentials, SECOND};
+
+use super::LoadError;
+use super::sessions::{Refused, SessionOptions, Sessions};
+use crate::figures::{Figures, rate};
+use crate::subscriber::Counts;
+pub use asked::Asked;
+use clients::Clients;
+
+/// Sleep between two looks at the connections.
+const PAUSE: Duration = Duration::from_millis(5);
+/// A look that took this many bytes a session is followed by the next at once.
+const HEAVY: usize = 8 << 10;
+/// Connections that a turn of the host reads from.
+const READ: usize = 256;
+/// Largest message that is taken.
+const MOST_RECEIVED: usize = 1 << 20;
+/// How soon one that has left comes back.
+const BACK: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(200));
+/// How long answers are waited for at the end.
+const ANSWERS: u64 = 10 * SECOND;
+
+/// Who connects, and what they ask for.
+#[derive(Debug, Clone)]
+pub struct SubscribeOptions {
+    /// The gateway's port for consumers.
+    pub address: SocketAddr,
+    /// Sessions.
+    pub clients: usize,
+    /// CompIDs are this and a number.
+    pub name: String,
+    /// The number of the first.
+    pub first: usize,
+    /// The version of FIX; FIX.5.0 and later over FIXT.1.1.
+    pub version: Version,
+    /// Username(553) and Password(554).
+    pub credentials: Option<Credentials>,
+    /// What each of them asks for, or with `churn` at most.
+    pub asked: Asked,
+    /// Clients join, change what they ask for, and leave, by this seed.
+    pub churn: Option<u64>,
+    /// Progress is told every so many W and X of all sessions together; 0 is never.
+    pub progress: u64,
+    /// Stop by itself after so many W and X of all sessions together.
+    pub messages: Option<u64>,
+    /// Stop by itself after this time.
+    pub duration: Option<Duration>,
+}
+
+impl SubscribeOptions {
+    /// `clients` sessions C1, C2 … of FIX.4.4 that ask for this once, until stopped.
+    #[must_use]
+    pub fn new(address: SocketAddr, clients: usize, asked: Asked) -> Self {
+        Self {
+            address,
+            clients,
+            name: "C".to_owned(),
+            first: 1,
+            version: Version::Fix44,
+            credentials: None,
+            asked,
+            churn: None,
+            progress: 1_000,
+            messages: None,
+            duration: None,
+        }
+    }
+}
+
+/// What the clients found.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SubscribeReport {
+    /// Sessions.
+    pub sessions: usize,
+    /// What came, of all sessions.
+    pub counts: Counts,
+    /// Books at the end, and those of them that are live.
+    pub books: usize,
+    /// See `books`.
+    pub live: usize,
+    /// Logons, and sessions that left to come back.
+    pub logons: u64,
+    /// See `logons`.
+    pub left: u64,
+    /// V that subscribed.
+    pub requests: u64,
+    /// V that could not be sent.
+    pub unsent: u64,
+    /// Subscriptions without an answer.
+    pub unanswered: usize,
+    /// Session and reason of the first fault.
+    pub first_fault: Option<(String, String)>,
+    /// Session and text of the first refusal.
+    pub first_refusal: Option<(String, String)>,
+    /// Sessions that ended before the run did.
+    pub ended: usize,
+    /// Session and reason of the first that ended.
+    pub first_ended: Option<(String, String)>,
+    /// Sessions that could not log on.
+    pub refused: usize,
+    /// W and X expected that have not come: of [`SubscribeOptions::messages`].
+    pub short: u64,
+    /// Seconds from the first to the last message.
+    pub seconds: f64,
+}
+
+impl SubscribeReport {
+    /// Whether every book was right, every request was granted, and every session lived on.
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        let Counts {
+            faults,
+            refused,
+            rejected,
+            ..
+        } = self.counts;
+        let sessions = self.ended + self.refused + self.unanswered;
+        faults + refused + rejected + self.unsent + self.short == 0 && sessions == 0
+    }
+
+    /// W and X a second, from the first to the last.
+    #[must_use]
+    pub fn rate(&self) -> f64 {
+        rate(self.counts.pictures + self.counts.changes, self.seconds)
+    }
+
+    /// The figures of `fanfare fanout consumers --subscribe`.
+    #[must_use]
+    pub fn figures(&self) -> Figures {
+        let counts = &self.counts;
+        let mut figures = Figures::new("fanout consumers");
+        figures.count("sessions", self.sessions as u64);
+        figures.count("received", counts.pictures + counts.changes);
+        figures.add("rate_per_s", self.rate());
+        for (name, count) in [
+            ("pictures", counts.pictures),
+            ("changes", counts.changes),
+            ("entries", counts.entries),
+            ("books", self.books as u64),
+            ("books_live", self.live as u64),
+            ("checked", counts.checked),
+            ("faults", counts.faults),
+            ("skipped", counts.skipped),
+            ("skipped_entries", counts.skipped_entries),
+            ("trades_left_out", counts.trades_left_out),
+            ("states", counts.states),
+            ("statuses", counts.statuses),
+            ("requests", self.requests),
+            ("requests_refused", counts.refused),
+            ("requests_unanswered", self.unanswered as u64),
+            ("rejected", counts.rejected),
+            ("unsent", self.unsent),
+            ("late", counts.late),
+            ("short", self.short),
+            ("logons", self.logons),
+            ("left", self.left),
+            ("sessions_ended", self.ended as u64),
+            ("sessions_refused", self.refused as u64),
+        ] {
+            figures.count(name, count);
+        }
+        figures.set_ok(self.is_clean());
+        figures
+    }
+}
+
+/// Sessions that subscribe, all logged on.
+pub struct Subscribers {
+    options: SubscribeOptions,
+    sessions: Sessions<Clients>,
+    clients: usize,
+}
+
+impl Subscribers {
+    /// Connects all sessions and logs them on; each sends its first request at once. Those that
+    /// are [refused](Self::refused) are left out.
+    ///
+    /// # Errors
+    /// [`LoadError`] of the first that cannot connect, or if none can log on.
+    pub fn connect(options: &SubscribeOptions) -> Result<Self, LoadError> {
+        let SubscribeOptions {
+            address, clients, ..
+        } = *options;
+        let room = options.asked.room();
+        let who = SessionOptions {
+            version: options.version,
+            credentials: options.credentials.clone(),
+            backoff: options.churn.map(|_| BACK),
+            max_receive: MOST_RECEIVED,
+            ..SessionOptions::new(address, &options.name, options.first, room)
+        };
+        let task = Clients::new(clients, &options.asked, options.churn);
+        let mut sessions = Sessions::connect(&who, 0..clients, task)?;
+        let clients = sessions.members().count();
+        if let (0, Some((session, why))) = (clients, sessions.refused().first.clone()) {
+            return Err(LoadError::Logon { session, why });
+        }
+        Ok(Self {
+            options: options.clone(),
+            sessions,
+            clients,
+        })
+    }
+
+    /// Sessions that are logged on.
+    #[must_use]
+    pub const fn sessions(&self) -> usize {
+        self.clients
+    }
+
+    /// Sessions that could not log on.
+    #[must_use]
+    pub const fn refused(&self) -> &Refused {
+        self.sessions.refused()
+    }
+
+    /// Receives until told to stop, until the time is up or the expected number has come, or until
+    /// all sessions are over; waits for the answers to all requests, and logs out. `progress` is
+    /// told the total each time it passes a multiple of [`SubscribeOptions::progress`].
+    ///
+    /// # Errors
+    /// The host failed. Sessions that end are no error here: the report has them.
+    pub fn run(
+        mut self,
+        stop: &Stop,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<SubscribeReport, LoadError> {
+        let began = self.sessions.now().mono;
+        let end = self.options.duration.map(|time| began + nanos(time));
+        let (mut first, mut last, mut told) = (began, began, 0);
+        let mut settle_until = None;
+        while self.sessions.ended() < self.clients {
+            let before = self.sessions.task().received;
+            self.look()?;
+            let (now, received) = (self.sessions.now().mono, self.sessions.task().received);
+            if received > before {
+                first = if before == 0 { now } else { first };
+                last = now;
+                told = self.tell(told, progress);
+            }
+            let has_all = self.options.messages.is_some_and(|all| received >= all);
+            if stop.is_raised() || has_all || end.is_some_and(|end| now >= end) {
+                let until = *settle_until.get_or_insert(now + ANSWERS);
+                let clients = self.sessions.task();
+                clients.is_settling = true;
+                let is_settled = clients.unanswered() == 0 && !clients.are_away();
+                if is_settled || now >= until {
+                    break;
+                }
+            }
+            if self.sessions.task().bytes < HEAVY * self.clients {
+                std::thread::sleep(PAUSE);
+            }
+        }
+        self.tell(told, progress);
+        let seconds = last.saturating_sub(first) as f64 / 1e9;
+        Ok(self.report(seconds))
+    }
+
+    /// Reads once from every connection that has something.
+    fn look(&mut self) -> Result<(), LoadError> {
+        self.sessions.task().bytes = 0;
+        for _ in 0..self.clients.div_ceil(READ) {
+            if self.sessions.turn()? == 0 {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells every multiple of the progress step that the total has passed; the last one told.
+    fn tell(&mut self, mut told: u64, progress: &mut dyn FnMut(u64)) -> u64 {
+        let (step, received) = (self.options.progress, self.sessions.task().received);
+        while step > 0 && told + step <= received {
+            told += step;
+            progress(told);
+        }
+        told
+    }
+
+    /// What was found, as of now; then all log out.
+    fn report(mut self, seconds: f64) -> SubscribeReport {
+        let mut report = SubscribeReport {
+            sessions: self.clients,
+            ended: self.sessions.ended(),
+            first_ended: self.sessions.first_ended(),
+            refused: self.sessions.refused().count,
+            seconds,
+            ..SubscribeReport::default()
+        };
+        let (name, first) = (&self.options.name, self.options.first);
+        let clients = self.sessions.task();
+        for (number, client) in clients.all.iter().enumerate() {
+            let judge = &client.judge;
+            report.counts.add(judge.counts());
+            report.unanswered += judge.unanswered();
+            report.books += judge.books().count();
+            report.live += judge.books().filter(|book| book.is_live()).count();
+            let named = |why: &str| (format!("{name}{}", first + number), why.to_owned());
+            let first_of = |seen: &mut Option<_>, why: Option<&str>| {
+                *seen = seen.take().or_else(|| why.map(named));
+            };
+            first_of(&mut report.first_fault, judge.first_fault());
+            first_of(&mut report.first_refusal, judge.first_refusal());
+        }
+        report.logons = clients.logons;
+        report.left = clients.left;
+        report.requests = clients.requests;
+        report.unsent = clients.unsent;
+        let wanted = self.options.messages.unwrap_or(0);
+        report.short = wanted.saturating_sub(clients.received);
+        self.sessions.close();
+        report
+    }
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
